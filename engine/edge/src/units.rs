@@ -1,0 +1,109 @@
+//! Units that public signatures carry, and the only conversions between them.
+//!
+//! Bounds: all arithmetic saturates; a clock that runs backwards yields a zero duration, never a wrap.
+
+/// A point or a span on the engine's tick counter (invariant TSC or a nanosecond fallback).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticks(pub u64);
+
+/// Nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanos(pub u64);
+
+/// A count of ring slots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slots(pub u32);
+
+/// A count of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+impl Ticks {
+    /// Span from `earlier` to `self`; zero if `earlier` is later.
+    #[must_use]
+    pub const fn since(self, earlier: Ticks) -> Ticks {
+        Ticks(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The point `span` later.
+    #[must_use]
+    pub const fn plus(self, span: Ticks) -> Ticks {
+        Ticks(self.0.saturating_add(span.0))
+    }
+}
+
+impl Nanos {
+    /// From microseconds.
+    #[must_use]
+    pub const fn from_micros(us: u64) -> Nanos {
+        Nanos(us.saturating_mul(1_000))
+    }
+
+    /// From milliseconds.
+    #[must_use]
+    pub const fn from_millis(ms: u64) -> Nanos {
+        Nanos(ms.saturating_mul(1_000_000))
+    }
+}
+
+/// Conversion factor between [`Ticks`] and [`Nanos`]: a 32.32 fixed-point multiplier each way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TickRate {
+    nanos_per_tick_q32: u64,
+    ticks_per_nano_q32: u64,
+}
+
+impl TickRate {
+    /// One tick is one nanosecond (virtual clock, monotonic fallback).
+    pub const NANOS: TickRate = TickRate { nanos_per_tick_q32: 1 << 32, ticks_per_nano_q32: 1 << 32 };
+
+    /// From a counter frequency.
+    ///
+    /// # Panics
+    /// If `ticks_per_s` is outside 1 MHz..=20 GHz: no counter of that rate exists, the calibration is broken.
+    #[must_use]
+    pub fn from_hz(ticks_per_s: f64) -> TickRate {
+        assert!((1e6..=2e10).contains(&ticks_per_s), "tick rate {ticks_per_s} Hz is not a counter's");
+        let q32 = 4_294_967_296.0;
+        TickRate {
+            nanos_per_tick_q32: (1e9 / ticks_per_s * q32) as u64,
+            ticks_per_nano_q32: (ticks_per_s / 1e9 * q32) as u64,
+        }
+    }
+
+    /// Ticks to nanoseconds.
+    #[must_use]
+    pub const fn nanos(self, ticks: Ticks) -> Nanos {
+        Nanos(((ticks.0 as u128 * self.nanos_per_tick_q32 as u128) >> 32) as u64)
+    }
+
+    /// Nanoseconds to ticks.
+    #[must_use]
+    pub const fn ticks(self, nanos: Nanos) -> Ticks {
+        Ticks(((nanos.0 as u128 * self.ticks_per_nano_q32 as u128) >> 32) as u64)
+    }
+
+    /// The raw nanoseconds-per-tick multiplier (32.32), for readers of the board.
+    #[must_use]
+    pub const fn nanos_per_tick_q32(self) -> u64 {
+        self.nanos_per_tick_q32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Nanos, TickRate, Ticks};
+
+    #[test]
+    fn ticks_to_nanos_and_back_keep_six_digits() {
+        let rate = TickRate::from_hz(2.45e9);
+        let ticks = rate.ticks(Nanos(1_000_000_000));
+        assert!(ticks.0.abs_diff(2_450_000_000) < 10);
+        assert!(rate.nanos(ticks).0.abs_diff(1_000_000_000) < 10);
+    }
+
+    #[test]
+    fn a_clock_that_runs_backwards_gives_zero() {
+        assert_eq!(Ticks(5).since(Ticks(9)), Ticks(0));
+    }
+}

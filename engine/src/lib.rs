@@ -1,0 +1,6 @@
+//! Pinwheel's engine: pinned, spin-polling threads that carry syndrome shots from a feed to an answer.
+//!
+//! A module imports only modules declared before it; the order below is the order to read in.
+#![warn(missing_docs, unreachable_pub)]
+
+pub use pinwheel_edge::units;
