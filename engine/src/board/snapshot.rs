@@ -1,0 +1,409 @@
+//! The one picture of the engine that console, `--json` and report are made from.
+//!
+//! Owns plain data only: a snapshot is a copy taken from the board's words at one moment by one reader. All times are
+//! nanoseconds; ages are measured at the moment of the reading, so they never look fresher than they are.
+
+use super::histogram::Histogram;
+use crate::profile::RoleKind;
+use pinwheel_edge::spin::{Phase, SpinPolicy};
+use serde::Serialize;
+
+/// The engine at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Snapshot {
+    /// Nanoseconds since the engine's start.
+    pub at_ns: u64,
+    /// Process, profile, input: what the header says.
+    pub engine: EngineView,
+    /// One entry per hot thread, in plan order.
+    pub threads: Vec<ThreadView>,
+    /// One entry per silo.
+    pub silos: Vec<SiloView>,
+    /// One entry per stream, by id.
+    pub streams: Vec<StreamView>,
+    /// Distinct faults, in order of first occurrence.
+    pub faults: Vec<FaultView>,
+}
+
+/// What runs, and on what.
+#[derive(Clone, Debug, Serialize)]
+pub struct EngineView {
+    /// Process id.
+    pub pid: u32,
+    /// Version of this program.
+    pub version: String,
+    /// Phase that all threads read.
+    pub phase: Phase,
+    /// Start of the process's engine, seconds since 1970.
+    pub started_utc_s: u64,
+    /// Profile in force.
+    pub profile: String,
+    /// The operator's own words for this run; may be empty.
+    pub label: String,
+    /// Input in words ("sampler surface_d5", "shots.b8").
+    pub input: String,
+    /// Device in words ("sim").
+    pub device: String,
+    /// Matcher in words.
+    pub decoder: String,
+    /// Predecoder in words.
+    pub predecoder: String,
+    /// Width of a shot.
+    pub detectors: u32,
+    /// Observables of the model.
+    pub observables: u32,
+    /// Scheduled rate over all silos in shots per second; `None` is as fast as slots come free.
+    pub rate_hz: Option<f64>,
+    /// How the rate came about ("half of the 41 kHz measured in warm-up", "--rate", "profile").
+    pub rate_origin: String,
+    /// Answers after this long from their scheduled arrival are late.
+    pub late_ns: u64,
+    /// Heartbeat older than this is a stall.
+    pub heartbeat_limit_ns: u64,
+    /// Spin policy asked for by the profile in force.
+    pub spin_requested: SpinPolicy,
+    /// Epoch of that request.
+    pub spin_epoch_requested: u64,
+    /// Where the board lives; `None`: private memory, nobody else can attach.
+    pub board_path: Option<String>,
+    /// Things said once at start (folded plan, no permission to pin, no `/dev/shm`).
+    pub notes: Vec<String>,
+}
+
+/// One hot thread.
+#[derive(Clone, Debug, Serialize)]
+pub struct ThreadView {
+    /// Name, also the operating system's.
+    pub name: String,
+    /// Operating system's thread id; 0 before it runs.
+    pub tid: u32,
+    /// Duties in call order.
+    pub roles: Vec<RoleView>,
+    /// Core it was planned on; `None`: unpinned.
+    pub core: Option<u32>,
+    /// Whether pinning was verified.
+    pub pinned: bool,
+    /// Whether the core is the thread's alone.
+    pub exclusive: bool,
+    /// Policy asked of this thread (after refusals).
+    pub policy_requested: SpinPolicy,
+    /// Policy that it runs.
+    pub policy_acknowledged: SpinPolicy,
+    /// Epoch of the policy that it runs; behind `spin_epoch_requested` until it has seen the switch.
+    pub epoch_acknowledged: u64,
+    /// Why it does not run the profile's policy, if so.
+    pub policy_refusal: Option<String>,
+    /// Age of the last heartbeat.
+    pub heartbeat_age_ns: u64,
+    /// Frames since start.
+    pub frames: u64,
+    /// Frames that did work.
+    pub frames_busy: u64,
+    /// Work items since start.
+    pub items: u64,
+    /// Nanoseconds spent in frames that did work, since start.
+    pub busy_ns: u64,
+    /// Times it yielded or slept by policy.
+    pub yields: u64,
+    /// Duty it is in; `None` between duties.
+    pub stage: Option<RoleKind>,
+    /// Gaps between frames.
+    pub frame_gap: Histogram,
+    /// Running, died or finished.
+    pub state: ThreadState,
+}
+
+/// One duty of a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RoleView {
+    /// Which duty.
+    pub kind: RoleKind,
+    /// Of which silo.
+    pub silo: u32,
+    /// Which of several (decode workers).
+    pub index: u32,
+    /// Work items since start.
+    pub items: u64,
+    /// Frame in which it panicked, if it did: it is never called again.
+    pub died_frame: Option<u64>,
+}
+
+/// Life of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum ThreadState {
+    /// Planned, not yet started.
+    Starting,
+    /// In its frame loop.
+    Running,
+    /// Left its loop in order.
+    Finished,
+}
+
+/// One silo.
+#[derive(Clone, Debug, Serialize)]
+pub struct SiloView {
+    /// Number.
+    pub id: u32,
+    /// Device state.
+    pub device: DeviceState,
+    /// Counters of the path.
+    pub counters: Counters,
+    /// Errors answered, by code; only codes that occurred.
+    pub errors: Vec<ErrorCount>,
+    /// Named queues.
+    pub rings: Vec<RingView>,
+    /// Idle mask: bit set = worker free.
+    pub idle_mask: u64,
+    /// Workers by number.
+    pub workers: Vec<WorkerView>,
+    /// Slots by number.
+    pub slots: Vec<SlotView>,
+    /// Time in each stage, in path order; they add up to the latency.
+    pub stages: Vec<StageView>,
+    /// From scheduled arrival to harvest.
+    pub latency: Histogram,
+    /// From submission to harvest.
+    pub latency_from_submit: Histogram,
+}
+
+/// Whether the device takes launches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum DeviceState {
+    /// Taking launches.
+    Online,
+    /// All workers quarantined; shots go to the CPU predecoder.
+    Lost,
+    /// A cold thread is bringing it back.
+    Recovering,
+}
+
+/// Monotonic counts of one silo.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Shots whose scheduled time has come (submitted + backlog).
+    pub scheduled: u64,
+    /// Shots written into slots.
+    pub submitted: u64,
+    /// Shots that dispatch took from slots.
+    pub dispatched: u64,
+    /// Launches that the device accepted.
+    pub launched: u64,
+    /// Completions that poll claimed.
+    pub completed: u64,
+    /// Shots whose decode began.
+    pub decoding: u64,
+    /// Answers harvested, errors included.
+    pub answered: u64,
+    /// Answers that carry an error word.
+    pub errored: u64,
+    /// Answers after their deadline.
+    pub late: u64,
+    /// Answers whose sequence number had been answered before.
+    pub duplicated: u64,
+    /// Answers that overtook an earlier shot of their stream.
+    pub out_of_order: u64,
+    /// Completions of jobs whose ticket was closed already.
+    pub late_completions: u64,
+    /// Answerers that lost the claim of a ticket.
+    pub claims_lost: u64,
+    /// Workers put into quarantine.
+    pub quarantined: u64,
+    /// Times the device was declared lost.
+    pub device_losses: u64,
+    /// Shots predecoded on the CPU because the device was lost.
+    pub cpu_fallbacks: u64,
+    /// Dispatch attempts that found every worker busy.
+    pub worker_waits: u64,
+    /// Feed attempts that found the next slot taken.
+    pub slot_waits: u64,
+    /// Answers that could be judged against a true observable.
+    pub shots_with_observables: u64,
+    /// Of these, wrong ones.
+    pub logical_errors: u64,
+    /// Detection events removed by the predecoder.
+    pub predecoded_events: u64,
+    /// Ticks of work in dispatch per dispatched shot, summed, in nanoseconds.
+    pub dispatch_ns: u64,
+}
+
+/// Answers with one error code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ErrorCount {
+    /// Code in the error word.
+    pub code: u16,
+    /// Its name.
+    pub name: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// One queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RingView {
+    /// Name ("rx", "ready", "tx", "answers").
+    pub name: String,
+    /// Entries it can hold.
+    pub capacity: u64,
+    /// Entries in it.
+    pub depth: u64,
+    /// Entries ever put in.
+    pub pushed: u64,
+    /// Times it was full.
+    pub refusals: u64,
+}
+
+/// One device worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct WorkerView {
+    /// State by its own word.
+    pub state: WorkerState,
+    /// Launch generation.
+    pub generation: u64,
+    /// Time in this state.
+    pub since_ns: u64,
+    /// Slot whose shot it runs; meaningless when free.
+    pub slot: u32,
+    /// Launches ever.
+    pub launches: u64,
+}
+
+/// A worker's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum WorkerState {
+    /// Takes the next launch.
+    Free,
+    /// On the device.
+    Running,
+    /// Finished, its output being taken (or, with `AfterDecode`, decoded).
+    Claimed,
+    /// Overdue or launched with an unknown result; not used until it returns.
+    Quarantined,
+}
+
+/// One slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SlotView {
+    /// Where the shot in it is.
+    pub state: SlotState,
+    /// Time in this state.
+    pub since_ns: u64,
+    /// Stream of the shot last written.
+    pub stream: u32,
+    /// Sequence number of that shot.
+    pub sequence: u64,
+    /// Worker that got it; `None` before dispatch, or on the CPU path.
+    pub worker: Option<u8>,
+    /// When each step of the shot last written happened, nanoseconds since start; 0 = not yet.
+    pub times: SlotTimes,
+}
+
+/// Steps in the life of the shot last written into a slot, nanoseconds since start; 0 = not yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SlotTimes {
+    /// Its scheduled arrival.
+    pub scheduled_ns: u64,
+    /// Written into the slot.
+    pub submitted_ns: u64,
+    /// Taken by dispatch.
+    pub dispatched_ns: u64,
+    /// Output claimed by poll.
+    pub completed_ns: u64,
+    /// Decode began.
+    pub decoding_ns: u64,
+    /// Answered.
+    pub answered_ns: u64,
+    /// Harvested.
+    pub harvested_ns: u64,
+}
+
+/// A slot's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum SlotState {
+    /// Free for the feed.
+    Idle,
+    /// Written, not yet dispatched.
+    Written,
+    /// Dispatched, not yet answered.
+    InFlight,
+    /// Answered, not yet harvested.
+    Completed,
+}
+
+/// Time spent in one stage.
+#[derive(Clone, Debug, Serialize)]
+pub struct StageView {
+    /// Name: `feed dispatch device queue decode harvest`.
+    pub name: &'static str,
+    /// Its distribution.
+    pub time: Histogram,
+}
+
+/// One stream.
+#[derive(Clone, Debug, Serialize)]
+pub struct StreamView {
+    /// Number.
+    pub id: u32,
+    /// Silo that owns it.
+    pub silo: u32,
+    /// Answers harvested.
+    pub answered: u64,
+    /// Of these, with an error word.
+    pub errors: u64,
+    /// Of these, late.
+    pub late: u64,
+    /// Judged answers.
+    pub shots_with_observables: u64,
+    /// Wrong ones.
+    pub logical_errors: u64,
+    /// From scheduled arrival to harvest.
+    pub latency: Histogram,
+    /// What its detection events look like against the model.
+    pub input_health: InputHealthView,
+}
+
+/// Health of one stream's input.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InputHealthView {
+    /// Judgement.
+    pub verdict: HealthVerdict,
+    /// Shots examined.
+    pub shots_examined: u64,
+    /// Fraction of detectors that fired.
+    pub fraction_found: f64,
+    /// The model's fraction.
+    pub fraction_expected: f64,
+    /// Detectors that fire most above the model: (detector, fraction).
+    pub hottest: Vec<(u32, f64)>,
+}
+
+/// Judgement of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum HealthVerdict {
+    /// Too few shots to tell.
+    TooFew,
+    /// As the model says.
+    Good,
+    /// Off, but not by much.
+    Suspect,
+    /// Not this model's data: wrong model, noise, or bit order.
+    Bad,
+}
+
+/// One distinct fault: a code at a place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FaultView {
+    /// Code.
+    pub code: u16,
+    /// Its name and meaning.
+    pub name: String,
+    /// Silo, if it belongs to one.
+    pub silo: Option<u32>,
+    /// How often.
+    pub count: u64,
+    /// First time, nanoseconds since start.
+    pub first_ns: u64,
+    /// Last time, nanoseconds since start.
+    pub last_ns: u64,
+    /// A number that goes with the last one (worker, slot, role …; its meaning is in the name).
+    pub detail: u64,
+}
