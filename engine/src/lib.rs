@@ -4,3 +4,5 @@
 #![warn(missing_docs, unreachable_pub)]
 
 pub use pinwheel_edge::units;
+
+pub mod profile;
