@@ -4,3 +4,7 @@
 #![warn(missing_docs, unreachable_pub)]
 
 pub use pinwheel_edge::units;
+
+pub mod code;
+pub mod predecode;
+pub mod decode;
