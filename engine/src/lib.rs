@@ -11,3 +11,6 @@ pub mod fault;
 pub mod profile;
 #[expect(unsafe_code, reason = "maps the shared region")]
 pub mod board;
+pub mod code;
+pub mod predecode;
+pub mod decode;
