@@ -11,6 +11,8 @@ pub mod fault;
 pub mod profile;
 #[expect(unsafe_code, reason = "maps the shared region")]
 pub mod board;
+pub mod host;
+pub mod plan;
 pub mod code;
 pub mod predecode;
 pub mod decode;
