@@ -9,6 +9,7 @@
 //! The library behind it is young. Everything of it stays inside `sparse`; what the engine knows is this file.
 
 mod sparse;
+pub mod worker;
 
 use std::sync::Arc;
 

@@ -16,4 +16,8 @@ pub mod plan;
 pub mod hot;
 pub mod code;
 pub mod predecode;
+pub mod device;
+pub mod feed;
+pub mod dispatch;
 pub mod decode;
+pub mod silo;

@@ -1,0 +1,56 @@
+//! Dispatch, poll and harvest: the three roles that move a shot's words along its path.
+//!
+//! Owns the roles and the two kinds of deadline. Dispatch takes shots in ring order and launches them; poll claims
+//! completions, hands jobs to the ready queue (it does not know who decodes) and judges deadlines; harvest takes the
+//! answers, checks that each sequence number is answered once, and measures. Bounds: 64 items a frame each; the ready
+//! queue holds every job there is, so handing on never fails.
+
+mod dispatcher;
+mod frozen;
+mod harvester;
+mod ledger;
+mod poller;
+
+pub use dispatcher::Dispatcher;
+pub use harvester::{Answer, Harvester, HarvesterParts};
+pub use ledger::{Ledger, Outcome};
+pub use poller::Poller;
+
+use crate::board::Board;
+use crate::hot::Settings;
+use pinwheel_edge::queue::fifo::Fifo;
+use pinwheel_edge::slot::health::HealthWord;
+use pinwheel_edge::slot::jobs::{Job, JobBank};
+use pinwheel_edge::slot::table::SlotTable;
+use std::sync::Arc;
+
+/// What the roles of one silo share.
+#[derive(Clone)]
+pub struct Pipe {
+    /// Number of the silo.
+    pub silo: usize,
+    /// Streams of the whole engine.
+    pub streams: u32,
+    /// Slots.
+    pub table: Arc<SlotTable>,
+    /// Job buffers.
+    pub jobs: Arc<JobBank>,
+    /// Jobs whose device output is there, in order of completion.
+    pub ready: Arc<Fifo<u32>>,
+    /// The device's health.
+    pub health: Arc<HealthWord>,
+    /// Live limits.
+    pub settings: Arc<Settings>,
+    /// The board.
+    pub board: Arc<Board>,
+}
+
+impl Pipe {
+    /// Hands a job to the decoders.
+    ///
+    /// # Panics
+    /// If the queue is full: it has a place for every job, so one was handed on twice.
+    pub(crate) fn hand_on(&self, job: Job) {
+        assert!(self.ready.push(job.number()).is_ok(), "the ready queue holds every job");
+    }
+}

@@ -1,0 +1,228 @@
+//! Dispatch: takes shots in ring order, gives each a worker, launches.
+//!
+//! Owns the consumer's end of rx and the dispatcher's end of the workers. Bounds: 64 shots a frame. It checks for a
+//! worker and a job before it takes a shot; with none it leaves the shot where it is and returns. A shot that can not
+//! go on (bad address, unknown stream, overdue, refused launch) is answered here, with an error word.
+//!
+//! When every worker is quarantined it declares the device lost and hands shots to the CPU predecoder until the device
+//! is back.
+
+use super::Pipe;
+use super::frozen::Frozen;
+use crate::board::{self, DispatchBlock};
+use crate::device::{Launch, Launched};
+use crate::fault::FaultCode;
+use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, WARM_STREAM, Work};
+use crate::profile::RoleKind;
+use crate::units::{Nanos, TickRate, Ticks};
+use pinwheel_edge::slot::Ticket;
+use pinwheel_edge::slot::health::Health;
+use pinwheel_edge::slot::jobs::{Job, Origin};
+use pinwheel_edge::slot::table::{AnswerTimes, Arrived, DispatchEnd};
+use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_edge::slot::workers::{DispatchWorkers, Mail};
+use pinwheel_edge::spin::Phase;
+
+/// The role.
+pub struct Dispatcher<L> {
+    pipe: Pipe,
+    end: DispatchEnd,
+    workers: DispatchWorkers,
+    launcher: L,
+    frozen: Frozen,
+    launches: u64,
+}
+
+/// What one attempt to move a shot came to.
+enum Step {
+    /// The shot left its slot's rx.
+    Moved,
+    /// It has to wait.
+    Wait,
+}
+
+impl<L: Launch> Dispatcher<L> {
+    /// The role with its ends.
+    #[must_use]
+    pub fn new(pipe: Pipe, end: DispatchEnd, workers: DispatchWorkers, launcher: L, rate: TickRate) -> Dispatcher<L> {
+        Dispatcher { pipe, end, workers, launcher, frozen: Frozen::new(rate), launches: 0 }
+    }
+
+    fn step(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
+        if self.pipe.table.payload_at(arrived.address).is_none() {
+            return self.refuse(arrived, frame, ErrorCode::BadAddress);
+        }
+        if arrived.stream >= self.pipe.streams && arrived.stream != WARM_STREAM {
+            return self.refuse(arrived, frame, ErrorCode::UnknownStream);
+        }
+        let limit = frame.clock().rate().ticks(Nanos(self.pipe.settings.shot_deadline_ns()));
+        if self.frozen.is_overdue(arrived.submitted, frame.now, limit) {
+            return self.refuse(arrived, frame, ErrorCode::ShotDeadline);
+        }
+        match self.pipe.health.current() {
+            Health::Online => self.to_device(arrived, frame),
+            Health::Lost | Health::Resetting | Health::Reset => self.to_cpu(arrived, frame),
+            Health::Recovered => {
+                self.recover(frame.now);
+                self.to_device(arrived, frame)
+            }
+        }
+    }
+
+    /// Answers a shot that cannot go on. Like every answer it comes after the hold and by the ticket.
+    fn refuse(&mut self, arrived: &Arrived, frame: &Frame<'_>, code: ErrorCode) -> Step {
+        let now = frame.ticks();
+        let ticket = self.end.hold(arrived, now);
+        self.stamp(arrived, now, None);
+        self.fail(ticket, code, frame);
+        self.end.retire();
+        Step::Moved
+    }
+
+    fn fail(&self, ticket: Ticket, code: ErrorCode, frame: &Frame<'_>) {
+        let Some(claim) = self.pipe.table.claim(ticket) else {
+            board::add(&self.block().claims_lost, 1);
+            return;
+        };
+        let answered = frame.ticks();
+        self.pipe.board.fault(self.pipe.silo, FaultCode::Answered(code), answered, u64::from(ticket.slot));
+        board::set(&self.pipe.board.slots(self.pipe.silo)[ticket.slot as usize].answered, answered.0);
+        claim.fail(code, AnswerTimes { answered, ..AnswerTimes::default() });
+    }
+
+    fn to_device(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
+        let Some(worker) = self.workers.take_idle() else {
+            board::add(&self.block().worker_waits, 1);
+            if self.workers.all_quarantined() {
+                self.declare_lost(frame.now);
+            }
+            return Step::Wait;
+        };
+        let Some(job) = self.pipe.jobs.take() else {
+            self.workers.untake(worker);
+            return Step::Wait;
+        };
+        let now = frame.ticks();
+        let ticket = self.end.hold(arrived, now);
+        self.stamp(arrived, now, Some(worker));
+        let number = job.number();
+        let generation = self.workers.start(worker, arrived.address, job, ticket, now);
+        let mail = Mail { generation, address: arrived.address, job: number };
+        match self.launcher.launch(worker, mail, frame) {
+            Launched::Started => {
+                self.launches += 1;
+                if arrived.stream != WARM_STREAM {
+                    board::add(&self.block().launched, 1);
+                }
+            }
+            Launched::NotStarted => {
+                if let Some(job) = self.workers.abort(worker, generation) {
+                    self.pipe.jobs.give(job);
+                }
+                self.fail(ticket, ErrorCode::LaunchFailed, frame);
+            }
+            Launched::Unknown => {
+                // If it has completed all the same, its decode answers.
+                if self.workers.quarantine(worker, generation) {
+                    board::add(&self.block().quarantined, 1);
+                    let silo = self.pipe.silo;
+                    self.pipe.board.fault(silo, FaultCode::WorkerQuarantined, frame.now, worker as u64);
+                    self.fail(ticket, ErrorCode::LaunchUnknown, frame);
+                }
+            }
+        }
+        self.end.retire();
+        Step::Moved
+    }
+
+    /// The CPU path: the raw syndrome becomes a job that the decoder predecodes itself.
+    fn to_cpu(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
+        let Some(job) = self.pipe.jobs.take() else { return Step::Wait };
+        let Some(payload) = self.pipe.table.payload_at(arrived.address) else {
+            self.pipe.jobs.give(job);
+            return self.refuse(arrived, frame, ErrorCode::BadAddress);
+        };
+        let now = frame.ticks();
+        for (to, from) in self.pipe.jobs.detectors(&job).iter().zip(payload) {
+            to.store(from.load());
+        }
+        self.pipe.jobs.observables(&job).iter().for_each(|word| word.store(0));
+        let ticket = self.end.hold(arrived, now);
+        self.stamp(arrived, now, None);
+        self.pipe.jobs.set_origin(&job, &Origin { ticket, completed: now, worker: None, raw: true });
+        board::add(&self.block().cpu_fallbacks, 1);
+        self.pipe.hand_on(job);
+        self.end.retire();
+        Step::Moved
+    }
+
+    fn declare_lost(&self, now: Ticks) {
+        self.pipe.health.advance(Health::Online);
+        board::add(&self.block().device_losses, 1);
+        self.pipe.board.fault(self.pipe.silo, FaultCode::DeviceLost, now, self.launches);
+    }
+
+    fn recover(&mut self, now: Ticks) {
+        let jobs = &self.pipe.jobs;
+        self.workers.recover(|job: Job| jobs.give(job));
+        self.pipe.health.advance(Health::Recovered);
+        self.pipe.board.fault(self.pipe.silo, FaultCode::DeviceRecovered, now, self.launches);
+    }
+
+    fn stamp(&self, arrived: &Arrived, now: Ticks, worker: Option<usize>) {
+        let stamps = &self.pipe.board.slots(self.pipe.silo)[arrived.slot as usize];
+        board::set(&stamps.worker, worker.map_or(0, |w| w as u64 + 1));
+        board::set(&stamps.dispatched, now.0);
+        if arrived.stream != WARM_STREAM {
+            board::add(&self.block().dispatched, 1);
+        }
+    }
+
+    fn block(&self) -> &DispatchBlock {
+        self.pipe.board.dispatch(self.pipe.silo)
+    }
+
+    fn publish(&self, frame: &Frame<'_>, moved: u32) {
+        let block = self.block();
+        let state = match self.pipe.health.current() {
+            Health::Online | Health::Recovered => 0,
+            Health::Lost => 1,
+            Health::Resetting | Health::Reset => 2,
+        };
+        board::set(&block.device_state, state);
+        if moved > 0 {
+            board::set(&block.position, self.end.taken());
+            if frame.phase != Phase::Warmup {
+                board::add(&block.busy_ticks, frame.ticks().since(frame.now).0);
+            }
+        }
+    }
+}
+
+impl<L: Launch> Role for Dispatcher<L> {
+    fn kind(&self) -> RoleKind {
+        RoleKind::Dispatch
+    }
+
+    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
+        Ok(())
+    }
+
+    fn work(&mut self, frame: &mut Frame<'_>) -> Work {
+        self.frozen.note(frame.now);
+        let mut moved = 0;
+        while moved < BUDGET_ITEMS {
+            let Some(arrived) = self.end.arrived() else { break };
+            match self.step(&arrived, frame) {
+                Step::Moved => moved += 1,
+                Step::Wait => break,
+            }
+        }
+        self.publish(frame, moved);
+        Work(moved)
+    }
+
+    fn is_drained(&self) -> bool {
+        self.end.arrived().is_none()
+    }
+}

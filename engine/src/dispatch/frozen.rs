@@ -1,0 +1,81 @@
+//! Time in which a role itself did not run, so that a frozen machine expires nothing.
+//!
+//! Owns the last [`GAPS_MAX`] gaps between this role's calls that were longer than [`GAP_NANOS`]. A deadline is judged
+//! against the age of a thing less the gaps since: while the judge stood still, so may have what it judges. Bounds:
+//! older gaps are forgotten, which can only make a deadline strike earlier by their length.
+
+use crate::units::{Nanos, TickRate, Ticks};
+
+/// Gaps remembered.
+const GAPS_MAX: usize = 16;
+/// Gaps shorter than this are ordinary frames.
+const GAP_NANOS: u64 = 500_000;
+
+/// The gaps of one role.
+#[derive(Debug)]
+pub(super) struct Frozen {
+    threshold: Ticks,
+    last: Option<Ticks>,
+    gaps: [(Ticks, Ticks); GAPS_MAX],
+    next: usize,
+}
+
+impl Frozen {
+    pub(super) fn new(rate: TickRate) -> Frozen {
+        let gaps = [(Ticks(0), Ticks(0)); GAPS_MAX];
+        Frozen { threshold: rate.ticks(Nanos(GAP_NANOS)), last: None, gaps, next: 0 }
+    }
+
+    /// Notes that the role is called at `now`.
+    pub(super) fn note(&mut self, now: Ticks) {
+        if let Some(last) = self.last {
+            let gap = now.since(last);
+            if gap > self.threshold {
+                self.gaps[self.next % GAPS_MAX] = (last, gap);
+                self.next += 1;
+            }
+        }
+        self.last = Some(now);
+    }
+
+    /// Whether something that began at `since` has lasted longer than `limit` by `now`, gaps since then not counted.
+    pub(super) fn is_overdue(&self, since: Ticks, now: Ticks, limit: Ticks) -> bool {
+        let age = now.since(since);
+        if age <= limit {
+            return false;
+        }
+        let frozen = self.gaps.iter().filter(|(from, gap)| from.plus(*gap) > since && gap.0 > 0);
+        let frozen = frozen.map(|(from, gap)| from.plus(*gap).since(since.max(*from)).0).sum::<u64>();
+        age.since(Ticks(frozen)) > limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Frozen;
+    use crate::units::{TickRate, Ticks};
+
+    #[test]
+    fn a_frozen_machine_expires_nothing_and_a_slow_device_does() {
+        let mut frozen = Frozen::new(TickRate::NANOS);
+        for now in (0..2_000_000).step_by(100_000) {
+            frozen.note(Ticks(now));
+        }
+        // The machine stands still for 50 ms; something began just before.
+        frozen.note(Ticks(52_000_000));
+        assert!(!frozen.is_overdue(Ticks(1_850_000), Ticks(52_000_000), Ticks(1_000_000)));
+        // It goes on, and the thing still does not end.
+        for now in (52_000_000..54_000_000).step_by(100_000) {
+            frozen.note(Ticks(now));
+        }
+        assert!(frozen.is_overdue(Ticks(1_850_000), Ticks(54_000_000), Ticks(1_000_000)));
+    }
+
+    #[test]
+    fn a_gap_before_the_beginning_does_not_count() {
+        let mut frozen = Frozen::new(TickRate::NANOS);
+        frozen.note(Ticks(0));
+        frozen.note(Ticks(10_000_000));
+        assert!(frozen.is_overdue(Ticks(10_000_000), Ticks(12_000_000), Ticks(1_000_000)));
+    }
+}

@@ -1,0 +1,216 @@
+//! Harvest: takes answers in any order, accounts for them, passes them to the sink.
+//!
+//! Owns the harvester's end of tx, the ledger and all latency histograms of its silo. Bounds: 64 answers a frame. With a
+//! sink it checks for room before it takes an answer: a reader that stops reading stops the engine, it loses nothing.
+
+use super::Pipe;
+use super::ledger::{Ledger, Outcome};
+use crate::board::{self, HarvestBlock, Stage};
+use crate::fault::FaultCode;
+use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, WARM_STREAM, Work};
+use crate::profile::RoleKind;
+use crate::units::Ticks;
+use pinwheel_edge::ring::spsc::Producer;
+use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
+use pinwheel_edge::slot::table::{Answered, HarvestEnd};
+use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_edge::sync::read_words;
+
+/// One answer on its way to the sink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Stream.
+    pub stream: u32,
+    /// Sequence number within the stream.
+    pub sequence: u64,
+    /// The error, if it is one.
+    pub error: Option<ErrorCode>,
+    /// From scheduled arrival to harvest, nanoseconds.
+    pub latency_ns: u64,
+    /// Predicted observables; zero in an error.
+    pub observables: [u64; OBSERVABLE_WORDS_MAX],
+}
+
+/// What a harvester is made of.
+pub struct HarvesterParts {
+    /// The silo's shared parts.
+    pub pipe: Pipe,
+    /// Its end of the slots.
+    pub end: HarvestEnd,
+    /// Where answers go, if anybody wants them.
+    pub sink: Option<Producer<Answer>>,
+}
+
+/// The role.
+pub struct Harvester {
+    pipe: Pipe,
+    end: HarvestEnd,
+    sink: Option<Producer<Answer>>,
+    ledger: Ledger,
+    taken: u64,
+}
+
+impl Harvester {
+    /// The role with its end.
+    #[must_use]
+    pub fn new(parts: HarvesterParts) -> Harvester {
+        let HarvesterParts { pipe, end, sink } = parts;
+        let ledger = Ledger::new(pipe.streams as usize, pipe.table.geometry().slots);
+        if let Some(sink) = &sink {
+            board::set(&pipe.board.harvest(pipe.silo).sink_capacity, sink.capacity());
+        }
+        Harvester { pipe, end, sink, ledger, taken: 0 }
+    }
+
+    fn account(&mut self, answered: &Answered, now: Ticks, frame: &Frame<'_>) {
+        let rate = frame.clock().rate();
+        let latency_ns = rate.nanos(now.since(answered.header.scheduled)).0;
+        let stream = answered.header.stream as usize;
+        if stream >= self.pipe.streams as usize {
+            // Refused by dispatch as unknown: answered, counted in total, belongs to no stream's ledger.
+            self.count(answered, latency_ns);
+            return;
+        }
+        match self.ledger.enter(stream, answered.header.sequence) {
+            Outcome::InOrder => {}
+            Outcome::OutOfOrder => board::add(&self.block().out_of_order, 1),
+            Outcome::Duplicate => {
+                board::add(&self.block().duplicated, 1);
+                self.pipe.board.fault(self.pipe.silo, FaultCode::Duplicate, now, answered.header.sequence);
+            }
+        }
+        self.count(answered, latency_ns);
+        self.judge(answered, latency_ns);
+        self.measure(answered, now, latency_ns, frame);
+        self.pass_on(answered, latency_ns);
+    }
+
+    fn count(&self, answered: &Answered, latency_ns: u64) {
+        let block = self.block();
+        board::add(&block.answered, 1);
+        if let Some(error) = answered.error {
+            board::add(&block.errored, 1);
+            board::add(&block.errors[error as usize], 1);
+        }
+        if latency_ns > self.pipe.settings.late_ns() {
+            board::add(&block.late, 1);
+        }
+    }
+
+    fn judge(&self, answered: &Answered, latency_ns: u64) {
+        let (block, stream) = (self.block(), self.pipe.board.stream_harvest(answered.header.stream as usize));
+        board::add(&stream.answered, 1);
+        stream.latency.record(latency_ns);
+        if answered.error.is_some() {
+            board::add(&stream.errors, 1);
+        }
+        if latency_ns > self.pipe.settings.late_ns() {
+            board::add(&stream.late, 1);
+        }
+        if answered.has_truth && answered.error.is_none() {
+            let pairs = || self.end.observables(answered).iter().zip(self.end.truth(answered));
+            let wrong = pairs().any(|(found, truth)| found.load() != truth.load());
+            board::add(&block.judged, 1);
+            board::add(&stream.judged, 1);
+            if wrong {
+                board::add(&block.logical_errors, 1);
+                board::add(&stream.logical_errors, 1);
+            }
+        }
+    }
+
+    /// Stage times of a shot that went the whole way; errors have no stages, only a latency.
+    fn measure(&self, answered: &Answered, now: Ticks, latency_ns: u64, frame: &Frame<'_>) {
+        let rate = frame.clock().rate();
+        let latency = self.pipe.board.latency(self.pipe.silo);
+        latency.total.record(latency_ns);
+        latency.from_submit.record(rate.nanos(now.since(answered.header.submitted)).0);
+        if answered.error.is_some() {
+            return;
+        }
+        let times = [
+            answered.header.scheduled,
+            answered.header.submitted,
+            answered.dispatched,
+            answered.times.completed,
+            answered.times.decoding,
+            answered.times.answered,
+            now,
+        ];
+        for stage in Stage::ALL {
+            let span = times[stage as usize + 1].since(times[stage as usize]);
+            latency.stages[stage as usize].record(rate.nanos(span).0);
+        }
+    }
+
+    fn pass_on(&mut self, answered: &Answered, latency_ns: u64) {
+        let Some(sink) = &mut self.sink else { return };
+        let mut answer = Answer {
+            stream: answered.header.stream,
+            sequence: answered.header.sequence,
+            error: answered.error,
+            latency_ns,
+            observables: [0; OBSERVABLE_WORDS_MAX],
+        };
+        if answered.error.is_none() {
+            read_words(self.end.observables(answered), &mut answer.observables);
+        }
+        assert!(sink.push(answer).is_ok(), "room was checked before the answer was taken");
+    }
+
+    fn has_room(&mut self) -> bool {
+        let room = self.sink.as_mut().is_none_or(|sink| sink.room() > 0);
+        if !room {
+            board::add(&self.block().sink_waits, 1);
+        }
+        room
+    }
+
+    fn block(&self) -> &HarvestBlock {
+        self.pipe.board.harvest(self.pipe.silo)
+    }
+}
+
+impl Role for Harvester {
+    fn kind(&self) -> RoleKind {
+        RoleKind::Harvest
+    }
+
+    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
+        Ok(())
+    }
+
+    fn work(&mut self, frame: &mut Frame<'_>) -> Work {
+        let mut items = 0;
+        self.end.begin();
+        // One reading for the whole batch: what is answered at the frame's start is harvested in it.
+        let mut now = None;
+        while items < BUDGET_ITEMS {
+            if !self.has_room() {
+                break;
+            }
+            let Some(answered) = self.end.next_answered() else { break };
+            let now = *now.get_or_insert_with(|| frame.ticks());
+            // An answer of this very batch may be younger than the batch's reading.
+            let now = now.max(answered.times.answered);
+            if answered.header.stream != WARM_STREAM {
+                self.account(&answered, now, frame);
+            }
+            board::set(&self.pipe.board.slots(self.pipe.silo)[answered.slot as usize].harvested, now.0);
+            self.end.take(&answered);
+            self.taken += 1;
+            items += 1;
+        }
+        if items > 0 {
+            board::set(&self.block().position, self.taken);
+            if let Some(sink) = &self.sink {
+                board::set(&self.block().sink_depth, sink.depth());
+            }
+        }
+        Work(items)
+    }
+
+    fn is_drained(&self) -> bool {
+        board::get(&self.pipe.board.feed(self.pipe.silo).position) == self.taken
+    }
+}

@@ -1,0 +1,177 @@
+//! Poll: claims completions, hands jobs on, judges deadlines.
+//!
+//! Owns the poller's end of the workers and the cursor of the oldest open ticket. Bounds: at most 64 workers and 64
+//! expired tickets a frame; the ready queue has room for every job, which is the room that a claim needs.
+//!
+//! The launch deadline is judged after the ready flag was looked at, so that a completion beats its deadline. The shot
+//! deadline follows tickets in ring order: they open in that order and with growing submission times, so the first one
+//! that is open and in time ends the search.
+
+use super::Pipe;
+use super::frozen::Frozen;
+use crate::board::{self, PollBlock};
+use crate::fault::FaultCode;
+use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work};
+use crate::profile::{FreeWorker, RoleKind};
+use crate::units::{Nanos, TickRate, Ticks};
+use pinwheel_edge::slot::Ticket;
+use pinwheel_edge::slot::jobs::Origin;
+use pinwheel_edge::slot::table::{AnswerTimes, TicketView};
+use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_edge::slot::workers::{PollWorkers, Settled};
+
+/// How often the workers' words are copied to the board.
+const PUBLISH_EVERY: Nanos = Nanos(200_000);
+
+/// The role.
+pub struct Poller {
+    pipe: Pipe,
+    workers: PollWorkers,
+    free_worker: FreeWorker,
+    frozen: Frozen,
+    /// Oldest position whose ticket may be open.
+    oldest: u64,
+    publish_every: Ticks,
+    published: Ticks,
+}
+
+impl Poller {
+    /// The role with its end.
+    #[must_use]
+    pub fn new(pipe: Pipe, workers: PollWorkers, free_worker: FreeWorker, rate: TickRate) -> Poller {
+        board::set(&pipe.board.poll(pipe.silo).ready_capacity, pipe.ready.capacity());
+        let publish_every = rate.ticks(PUBLISH_EVERY);
+        Poller { pipe, workers, free_worker, frozen: Frozen::new(rate), oldest: 0, publish_every, published: Ticks(0) }
+    }
+
+    fn complete(&mut self, w: usize, frame: &Frame<'_>) {
+        let now = frame.now;
+        match self.workers.settle(w) {
+            Settled::Job { job, ticket, generation } => {
+                let worker = match self.free_worker {
+                    FreeWorker::AfterCopy => None,
+                    FreeWorker::AfterDecode => Some((w as u8, generation)),
+                };
+                self.pipe.jobs.set_origin(&job, &Origin { ticket, completed: now, worker, raw: false });
+                board::set(&self.pipe.board.slots(self.pipe.silo)[ticket.slot as usize].completed, now.0);
+                self.pipe.hand_on(job);
+                if worker.is_none() {
+                    self.workers.bank().release(w, generation);
+                }
+                board::add(&self.block().completed, 1);
+            }
+            Settled::Late { job } => {
+                self.pipe.jobs.give(job);
+                self.note_late(w, now);
+            }
+            Settled::Stale => self.note_late(w, now),
+        }
+    }
+
+    fn note_late(&self, w: usize, now: Ticks) {
+        board::add(&self.block().late_completions, 1);
+        self.pipe.board.fault(self.pipe.silo, FaultCode::LateCompletion, now, w as u64);
+    }
+
+    fn judge_launch(&mut self, w: usize, now: Ticks, limit: Ticks, frame: &Frame<'_>) {
+        let Some((generation, started)) = self.workers.running(w) else { return };
+        if !self.frozen.is_overdue(started, now, limit) {
+            return;
+        }
+        if let Some(ticket) = self.workers.quarantine(w, generation) {
+            board::add(&self.block().quarantined, 1);
+            self.pipe.board.fault(self.pipe.silo, FaultCode::WorkerQuarantined, now, w as u64);
+            self.fail(ticket, ErrorCode::LaunchDeadline, frame);
+        }
+    }
+
+    fn judge_shots(&mut self, frame: &Frame<'_>) -> u32 {
+        let limit = frame.clock().rate().ticks(Nanos(self.pipe.settings.shot_deadline_ns()));
+        let mut expired = 0;
+        for _ in 0..BUDGET_ITEMS {
+            let ticket = self.pipe.table.ticket_at(self.oldest);
+            match self.pipe.table.is_open(ticket) {
+                TicketView::NotYet => break,
+                TicketView::Closed => {}
+                TicketView::Open { submitted } => {
+                    if !self.frozen.is_overdue(submitted, frame.now, limit) {
+                        break;
+                    }
+                    self.fail(ticket, ErrorCode::ShotDeadline, frame);
+                    expired += 1;
+                }
+            }
+            self.oldest += 1;
+        }
+        expired
+    }
+
+    fn fail(&self, ticket: Ticket, code: ErrorCode, frame: &Frame<'_>) {
+        let Some(claim) = self.pipe.table.claim(ticket) else {
+            board::add(&self.block().claims_lost, 1);
+            return;
+        };
+        let answered = frame.ticks();
+        self.pipe.board.fault(self.pipe.silo, FaultCode::Answered(code), answered, u64::from(ticket.slot));
+        board::set(&self.pipe.board.slots(self.pipe.silo)[ticket.slot as usize].answered, answered.0);
+        claim.fail(code, AnswerTimes { answered, ..AnswerTimes::default() });
+    }
+
+    fn publish(&mut self, now: Ticks) {
+        if now.since(self.published) < self.publish_every {
+            return;
+        }
+        self.published = now;
+        let (block, bank) = (self.block(), self.workers.bank());
+        board::set(&block.idle_mask, bank.idle_mask());
+        board::set(&block.ready_depth, self.pipe.ready.depth());
+        board::set(&block.ready_pushed, self.pipe.ready.pushed());
+        for w in 0..bank.len() {
+            let (generation, state) = bank.state(w);
+            let word = generation << 2 | state as u64;
+            if board::get(&block.worker_words[w]) != word || board::get(&block.worker_since[w]) == 0 {
+                board::set(&block.worker_words[w], word);
+                board::set(&block.worker_since[w], now.0);
+                board::set(&block.worker_slots[w], u64::from(bank.slot_of(w)));
+            }
+        }
+    }
+
+    fn block(&self) -> &PollBlock {
+        self.pipe.board.poll(self.pipe.silo)
+    }
+}
+
+impl Role for Poller {
+    fn kind(&self) -> RoleKind {
+        RoleKind::Poll
+    }
+
+    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
+        Ok(())
+    }
+
+    fn work(&mut self, frame: &mut Frame<'_>) -> Work {
+        self.frozen.note(frame.now);
+        let limit = frame.clock().rate().ticks(Nanos(self.pipe.settings.launch_deadline_ns()));
+        let mut items = 0;
+        let mut busy = self.workers.busy_mask();
+        while busy != 0 {
+            let w = busy.trailing_zeros() as usize;
+            busy &= busy - 1;
+            if self.workers.claim_ready(w) {
+                self.complete(w, frame);
+                items += 1;
+            } else {
+                self.judge_launch(w, frame.now, limit, frame);
+            }
+        }
+        items += self.judge_shots(frame);
+        self.publish(frame.now);
+        Work(items)
+    }
+
+    fn is_drained(&self) -> bool {
+        matches!(self.pipe.table.is_open(self.pipe.table.ticket_at(self.oldest)), TicketView::NotYet)
+    }
+}

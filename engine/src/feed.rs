@@ -1,0 +1,291 @@
+//! The feed: where shots come from, and when.
+//!
+//! Owns the source, the schedule and the writer's end of the slots of one silo. Runs as a role; each rx ring has exactly
+//! one. Bounds: 64 shots a frame. A shot's latency counts from its scheduled arrival, whether or not a slot was free
+//! then. Never blocks: with no free slot it returns, and the schedule goes on.
+
+mod schedule;
+pub mod source;
+pub mod stage;
+
+use crate::board::snapshot::HealthVerdict;
+use crate::board::{self, Board, FeedBlock};
+use crate::code::Model;
+use crate::code::health::{InputHealth, Verdict};
+use crate::code::sampler::Sampler;
+use crate::fault::{FaultCode, Injector};
+use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Settings, WARM_STREAM, Work};
+use crate::profile::RoleKind;
+use crate::units::{Nanos, Ticks};
+use pinwheel_edge::slot::table::{FeedEnd, ShotHeader};
+use pinwheel_edge::spin::Phase;
+use schedule::Schedule;
+use source::{Drawn, Source};
+use std::sync::Arc;
+
+/// How often one stream's health is judged and published.
+const HEALTH_EVERY: Nanos = Nanos(20_000_000);
+/// Added to a slot's address to make it bad: misaligned, and beyond the payload.
+const BAD_ADDRESS_OFFSET: u64 = (1 << 40) + 1;
+
+/// Which streams one silo's feed serves, and how many shots of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Number of the silo.
+    pub silo: usize,
+    /// Streams of the whole engine.
+    pub streams: u32,
+    /// Streams of this silo, ascending.
+    pub own: Vec<u32>,
+    /// Shots of all streams together; `None`: until the input or the run ends.
+    pub count: Option<u64>,
+}
+
+impl Share {
+    /// Stream `stream` belongs to silo `stream mod silos`.
+    #[must_use]
+    pub fn of(silo: usize, silos: u32, streams: u32, count: Option<u64>) -> Share {
+        let own = (0..streams).filter(|stream| stream % silos == silo as u32).collect();
+        Share { silo, streams, own, count }
+    }
+
+    /// Place in the input of this silo's `n`-th shot, with its stream and sequence number.
+    fn place(&self, n: u64) -> Option<(u64, u32, u64)> {
+        let streams = self.own.len() as u64;
+        let stream = *self.own.get(n.checked_rem(streams)? as usize)?;
+        let sequence = n / streams;
+        let index = sequence * u64::from(self.streams) + u64::from(stream);
+        (self.count.is_none_or(|count| index < count)).then_some((index, stream, sequence))
+    }
+}
+
+/// The role.
+pub struct Feed {
+    share: Share,
+    end: FeedEnd,
+    source: Source,
+    schedule: Schedule,
+    settings: Arc<Settings>,
+    board: Arc<Board>,
+    injector: Injector,
+    warmer: Sampler,
+    health: Vec<InputHealth>,
+    health_next: usize,
+    health_judged: Ticks,
+    /// Shots submitted in Live.
+    submitted: u64,
+    exhausted: bool,
+    draining: bool,
+    /// The shot being written.
+    detectors: Vec<u64>,
+    observables: Vec<u64>,
+}
+
+impl Feed {
+    /// The role with its end and its source.
+    #[must_use]
+    pub fn new(
+        share: Share,
+        end: FeedEnd,
+        source: Source,
+        model: &Model,
+        (settings, board): (Arc<Settings>, Arc<Board>),
+        injector: Injector,
+    ) -> Feed {
+        for stream in &share.own {
+            board::set(&board.stream_feed(*stream as usize).silo, share.silo as u64);
+        }
+        let health = share.own.iter().map(|_| InputHealth::new(model)).collect();
+        let fraction = share.own.len() as f64 / f64::from(share.streams);
+        Feed {
+            health,
+            end,
+            source,
+            schedule: Schedule::new(fraction),
+            settings,
+            board,
+            injector,
+            warmer: Sampler::new(model, 0x5741_524d),
+            health_next: 0,
+            health_judged: Ticks(0),
+            submitted: 0,
+            exhausted: share.own.is_empty(),
+            draining: false,
+            detectors: vec![0; model.detector_words()],
+            observables: vec![0; model.observable_words().max(1)],
+            share,
+        }
+    }
+
+    fn warm(&mut self, frame: &Frame<'_>) -> u32 {
+        let mut items = 0;
+        while items < BUDGET_ITEMS && !frame.is_spent(frame.ticks()) {
+            let Some(vacant) = self.end.vacant() else { break };
+            self.warmer.draw(&mut self.detectors, &mut self.observables);
+            let now = frame.ticks();
+            let header = ShotHeader { stream: WARM_STREAM, sequence: 0, scheduled: now, submitted: now };
+            vacant.submit(&header, &self.detectors, None);
+            items += 1;
+        }
+        items
+    }
+
+    fn live(&mut self, frame: &Frame<'_>) -> u32 {
+        self.schedule.follow(self.settings.rate_hz(), frame.clock().rate(), frame.now);
+        let mut items = 0;
+        while items < BUDGET_ITEMS {
+            let now = frame.ticks();
+            if frame.is_spent(now) || !self.submit_next(now, frame) {
+                break;
+            }
+            items += 1;
+        }
+        let block = self.block();
+        board::set(&block.scheduled, self.schedule.arrived(frame.now, self.submitted));
+        items
+    }
+
+    /// Submits the next shot if it is due and a slot is free.
+    fn submit_next(&mut self, now: Ticks, frame: &Frame<'_>) -> bool {
+        let Some((index, stream, sequence)) = self.share.place(self.submitted) else {
+            self.exhausted = true;
+            return false;
+        };
+        let Some(scheduled) = self.schedule.due(self.submitted, now) else { return false };
+        let Some(vacant) = self.end.vacant() else {
+            board::add(&self.board.feed(self.share.silo).slot_waits, 1);
+            return false;
+        };
+        let truth = match self.source.draw(index, &mut self.detectors, &mut self.observables) {
+            Drawn::Shot { truth_known } => truth_known,
+            Drawn::NotYet => return false,
+            Drawn::End => {
+                self.exhausted = true;
+                return false;
+            }
+            Drawn::Broken => {
+                self.exhausted = true;
+                self.board.fault(self.share.silo, FaultCode::InputBroken, frame.now, self.submitted);
+                return false;
+            }
+        };
+        let submitted = now;
+        let header = ShotHeader { stream, sequence, scheduled, submitted };
+        let truth = truth.then_some(self.observables.as_slice());
+        let slot = if self.injector.address_is_bad() {
+            vacant.submit_at(BAD_ADDRESS_OFFSET, &header, &self.detectors, truth)
+        } else {
+            vacant.submit(&header, &self.detectors, truth)
+        };
+        self.stamp(slot, &header);
+        let streams = self.share.own.len() as u64;
+        self.health[(self.submitted % streams) as usize].observe(&self.detectors);
+        self.submitted += 1;
+        true
+    }
+
+    fn stamp(&self, slot: u32, header: &ShotHeader) {
+        let stamps = &self.board.slots(self.share.silo)[slot as usize];
+        board::set(&stamps.stream, u64::from(header.stream));
+        board::set(&stamps.sequence, header.sequence);
+        board::set(&stamps.scheduled, header.scheduled.0);
+        board::set(&stamps.submitted, header.submitted.0);
+    }
+
+    /// Judges one stream's input every so often, in turn.
+    fn publish_health(&mut self, now: Ticks, every: Ticks) {
+        if self.health.is_empty() || now.since(self.health_judged) < every {
+            return;
+        }
+        self.health_judged = now;
+        self.health_next = (self.health_next + 1) % self.health.len();
+        let report = self.health[self.health_next].assess();
+        let block = self.board.stream_feed(self.share.own[self.health_next] as usize);
+        let verdict = match report.verdict {
+            Verdict::TooFew => HealthVerdict::TooFew,
+            Verdict::Good => HealthVerdict::Good,
+            Verdict::Suspect => HealthVerdict::Suspect,
+            Verdict::Bad => HealthVerdict::Bad,
+        };
+        board::set(&block.verdict, verdict.code());
+        board::set(&block.examined, report.shots_examined);
+        board::set(&block.found_bits, report.fraction_found.to_bits());
+        board::set(&block.expected_bits, report.fraction_expected.to_bits());
+        for (place, hottest) in report.hottest.iter().take(block.hottest.len()).enumerate() {
+            let (detector, fraction) = hottest.map_or((0, 0.0), |(detector, fraction)| (detector + 1, fraction));
+            board::set(&block.hottest[place], u64::from(detector));
+            board::set(&block.hottest_bits[place], fraction.to_bits());
+        }
+    }
+
+    fn block(&self) -> &FeedBlock {
+        self.board.feed(self.share.silo)
+    }
+}
+
+impl Role for Feed {
+    fn kind(&self) -> RoleKind {
+        RoleKind::Feed
+    }
+
+    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
+        Ok(())
+    }
+
+    fn work(&mut self, frame: &mut Frame<'_>) -> Work {
+        let items = match frame.phase {
+            Phase::Warmup if self.settings.is_warming() => self.warm(frame),
+            Phase::Live if !self.exhausted => self.live(frame),
+            _ => 0,
+        };
+        if items > 0 {
+            board::set(&self.block().submitted, self.submitted);
+            board::set(&self.block().position, self.end.submitted());
+        }
+        if frame.phase == Phase::Drain && !self.draining {
+            // What was scheduled and not accepted stays outside: the backlog ends here.
+            self.draining = true;
+            board::set(&self.block().scheduled, self.submitted);
+            // The last word on every stream's input, however short the run was.
+            for _ in 0..self.health.len() {
+                self.publish_health(frame.now, Ticks(0));
+            }
+        }
+        if self.exhausted && board::get(&self.block().exhausted) == 0 {
+            board::set(&self.block().scheduled, self.submitted);
+            board::set(&self.block().exhausted, 1);
+        }
+        self.publish_health(frame.now, frame.clock().rate().ticks(HEALTH_EVERY));
+        Work(items)
+    }
+
+    fn is_drained(&self) -> bool {
+        self.draining
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Share;
+
+    #[test]
+    fn silos_share_an_input_without_gap_or_overlap() {
+        for (silos, streams, count) in [(1, 1, 10), (2, 5, 23), (3, 4, 100), (4, 2, 9)] {
+            let mut seen = vec![0; count as usize];
+            for silo in 0..silos {
+                let share = Share::of(silo as usize, silos, streams, Some(count));
+                for n in 0.. {
+                    let Some((index, stream, sequence)) = share.place(n) else { break };
+                    assert_eq!(index, sequence * u64::from(streams) + u64::from(stream));
+                    seen[index as usize] += 1;
+                }
+            }
+            assert!(seen.iter().all(|times| *times == 1), "{silos} silos, {streams} streams: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn a_silo_without_streams_gets_nothing() {
+        assert_eq!(Share::of(3, 4, 2, None).place(0), None);
+    }
+}

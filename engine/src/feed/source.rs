@@ -1,0 +1,69 @@
+//! Sources of shots: a sampler, a set in memory, a stream from outside.
+//!
+//! Owns the source's position. Called by the feed on its hot thread; none of them allocates, blocks or reads a file:
+//! files are in memory before Live, and a stream comes through a [`super::stage`] that a cold thread fills.
+
+use super::stage::{StageEnd, Staged};
+use crate::code::sampler::Sampler;
+use crate::code::shots::ShotSet;
+use std::sync::Arc;
+
+/// Where one silo's shots come from.
+pub enum Source {
+    /// Drawn from the model; the truth is known.
+    Sampler(Box<Sampler>),
+    /// A set in memory, with true observables if there are any. Ends with the set.
+    Replay {
+        /// Detection events.
+        shots: Arc<ShotSet>,
+        /// True observables, shot for shot.
+        observables: Option<Arc<ShotSet>>,
+    },
+    /// From a cold reader.
+    Stage(StageEnd),
+}
+
+/// What a draw came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drawn {
+    /// A shot was written.
+    Shot {
+        /// Whether its true observables were written too.
+        truth_known: bool,
+    },
+    /// None is there yet.
+    NotYet,
+    /// There will be no more.
+    End,
+    /// The input broke off; the reader keeps the reason.
+    Broken,
+}
+
+impl Source {
+    /// Writes the shot at place `index` of the input.
+    pub fn draw(&mut self, index: u64, detectors: &mut [u64], observables: &mut [u64]) -> Drawn {
+        match self {
+            Source::Sampler(sampler) => {
+                sampler.draw(detectors, observables);
+                Drawn::Shot { truth_known: true }
+            }
+            Source::Replay { shots, observables: truths } => {
+                if index >= shots.len() as u64 {
+                    return Drawn::End;
+                }
+                detectors.copy_from_slice(shots.shot(index as usize));
+                let truth = truths.as_ref().map(|truths| truths.shot(index as usize));
+                if let Some(truth) = truth {
+                    observables[..truth.len()].copy_from_slice(truth);
+                }
+                Drawn::Shot { truth_known: truth.is_some() }
+            }
+            Source::Stage(stage) => match stage.take(detectors) {
+                Staged::Shot => Drawn::Shot { truth_known: false },
+                Staged::Empty => Drawn::NotYet,
+                Staged::End => Drawn::End,
+                Staged::Broken => Drawn::Broken,
+            },
+        }
+    }
+}

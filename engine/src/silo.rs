@@ -1,0 +1,205 @@
+//! A silo: one complete pipeline, wired.
+//!
+//! Owns nothing that runs: it makes the words, queues and buffers of one pipeline and hands each end to the builder of
+//! the one role that owns it. Runs once, at Init, on a cold thread. The rehearsal wires the same silos.
+//!
+//! Job buffers: slots + workers + decoders. A quarantined launch and an expired decode each keep theirs beyond the
+//! reuse of their slot, so with fewer a slow device could starve a sound one.
+
+use crate::board::Board;
+use crate::code::Model;
+use crate::code::graph::GraphError;
+use crate::decode::MatcherModel;
+use crate::decode::worker::{Decoder, DecoderParts};
+use crate::device::Recovery;
+use crate::device::sim::{Graph, SimDevice, SimLauncher, SimShared, SimTimes};
+use crate::dispatch::{Answer, Dispatcher, Harvester, HarvesterParts, Pipe, Poller};
+use crate::fault::{Injections, Injector};
+use crate::feed::source::Source;
+use crate::feed::{Feed, Share};
+use crate::hot::{Init, Role, RoleError, RoleSpec, Settings};
+use crate::predecode::{self, Local, Passthrough};
+use crate::profile::{Device, Faults, Predecoder, Profile, RoleKind};
+use crate::units::{Nanos, TickRate};
+use pinwheel_edge::queue::fifo::Fifo;
+use pinwheel_edge::ring::spsc::{self, Consumer};
+use pinwheel_edge::slot::health::HealthWord;
+use pinwheel_edge::slot::jobs::JobBank;
+use pinwheel_edge::slot::table::{Geometry, table};
+use pinwheel_edge::slot::workers::{WorkerBank, bank};
+use std::sync::Arc;
+
+/// A model made ready for every role that needs it.
+#[derive(Clone)]
+pub struct Decoding {
+    /// The model.
+    pub model: Arc<Model>,
+    matching: MatcherModel,
+    local: Option<Local>,
+}
+
+impl Decoding {
+    /// Makes `model` ready for matching and for `predecoder`.
+    ///
+    /// # Errors
+    /// If the model is not a matching problem.
+    pub fn new(model: Arc<Model>, predecoder: Predecoder) -> Result<Decoding, GraphError> {
+        let matching = MatcherModel::new(&model)?;
+        let local = match predecoder {
+            Predecoder::None => None,
+            Predecoder::Local => Some(Local::new(&model)?),
+        };
+        Ok(Decoding { model, matching, local })
+    }
+
+    /// A predecoder of one thread's own.
+    #[must_use]
+    pub fn predecoder(&self) -> Box<dyn predecode::Predecoder> {
+        match &self.local {
+            Some(local) => Box::new(local.clone()),
+            None => Box::new(Passthrough),
+        }
+    }
+
+    /// The matcher's name.
+    #[must_use]
+    pub fn matcher_name(&self) -> &'static str {
+        self.matching.name()
+    }
+}
+
+/// What all silos of an engine share.
+#[derive(Clone)]
+pub struct Common {
+    /// The board.
+    pub board: Arc<Board>,
+    /// Live limits and rate.
+    pub settings: Arc<Settings>,
+    /// The clock's rate.
+    pub rate: TickRate,
+    /// The model made ready.
+    pub decoding: Decoding,
+}
+
+/// A wired silo.
+pub struct Silo {
+    /// Its shared words.
+    pub pipe: Pipe,
+    /// Its device workers' words.
+    pub workers: Arc<WorkerBank>,
+    /// Its roles, to be built on their threads.
+    pub specs: Vec<RoleSpec>,
+    /// Brings its device back, on a cold thread.
+    pub recovery: Recovery,
+    /// Its answers, if somebody wants them.
+    pub answers: Option<Consumer<Answer>>,
+}
+
+/// Whether answers go further than the board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// Counted only.
+    Counted,
+    /// Also passed on through a ring.
+    PassedOn,
+}
+
+/// Room in the answer ring, beyond one per slot.
+const ANSWERS_SLACK: usize = 1024;
+
+/// Wires one silo.
+#[must_use]
+pub fn wire(profile: &Profile, share: Share, decoders: u32, source: Source, answers: Answers, common: &Common) -> Silo {
+    let model = &common.decoding.model;
+    let geometry = Geometry {
+        slots: profile.slots,
+        detector_words: model.detector_words().max(1) as u32,
+        observable_words: model.observable_words().max(1) as u32,
+    };
+    let (feed_end, dispatch_end, harvest_end, table) = table(geometry);
+    let (dispatch_workers, device_workers, poll_workers, workers) = bank(profile.workers as usize);
+    let jobs = profile.slots as usize + profile.workers as usize + decoders as usize;
+    let bank_of_jobs = JobBank::new(jobs, geometry.detector_words as usize, geometry.observable_words as usize);
+    let pipe = Pipe {
+        silo: share.silo,
+        streams: share.streams,
+        table,
+        jobs: Arc::new(bank_of_jobs),
+        ready: Arc::new(Fifo::new(jobs)),
+        health: Arc::new(HealthWord::new()),
+        settings: Arc::clone(&common.settings),
+        board: Arc::clone(&common.board),
+    };
+    let (sink, consumer) = match answers {
+        Answers::Counted => (None, None),
+        Answers::PassedOn => {
+            let (sink, consumer) = spsc::channel(profile.slots as usize + ANSWERS_SLACK);
+            (Some(sink), Some(consumer))
+        }
+    };
+    let (silo, rate) = (share.silo, common.rate);
+    let draws = |role: u64| Injector::new(injections(&profile.faults), profile.faults.seed, role << 8 | silo as u64);
+    let graph = || {
+        let predecoder = common.decoding.predecoder();
+        Graph::new(Arc::clone(&pipe.table), Arc::clone(&pipe.jobs), Arc::clone(&workers), predecoder)
+    };
+    let Device::Sim { latency } = profile.device;
+    let late_by = Nanos::from_micros(u64::from(profile.faults.late_by_us));
+    let shared = Arc::new(SimShared::new(profile.workers as usize));
+    let launcher = SimLauncher::new(Arc::clone(&shared), draws(1), graph());
+    let device = SimDevice::new(
+        silo,
+        (shared, Arc::clone(&pipe.health)),
+        device_workers,
+        graph(),
+        (Arc::clone(&common.board), rate),
+        SimTimes { latency, late_by },
+        draws(2),
+    );
+    let outside = (Arc::clone(&common.settings), Arc::clone(&common.board));
+    let feed = Feed::new(share, feed_end, source, model, outside, draws(3));
+    let dispatcher = Dispatcher::new(pipe.clone(), dispatch_end, dispatch_workers, launcher, rate);
+    let poller = Poller::new(pipe.clone(), poll_workers, profile.free_worker, rate);
+    let harvester = Harvester::new(HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink });
+    let mut specs = vec![
+        spec(RoleKind::Feed, silo, 0, move |_| Ok(Box::new(feed))),
+        spec(RoleKind::Dispatch, silo, 0, move |_| Ok(Box::new(dispatcher))),
+        spec(RoleKind::Device, silo, 0, move |_| Ok(Box::new(device))),
+        spec(RoleKind::Poll, silo, 0, move |_| Ok(Box::new(poller))),
+        spec(RoleKind::Harvest, silo, 0, move |_| Ok(Box::new(harvester))),
+    ];
+    for index in 0..decoders {
+        let (pipe, bank, decoding) = (pipe.clone(), Arc::clone(&workers), common.decoding.clone());
+        let injector = draws(16 + u64::from(index));
+        specs.push(spec(RoleKind::Decode, silo, index, move |_| {
+            let predecoder = decoding.predecoder();
+            let (index, matching) = (index as usize, decoding.matching);
+            Ok(Box::new(Decoder::new(DecoderParts { pipe, bank, index, matching, predecoder, injector })))
+        }));
+    }
+    let wait = Nanos::from_millis(u64::from(profile.faults.recover_after_ms));
+    let recovery = Recovery::new(Arc::clone(&pipe.health), wait);
+    Silo { pipe, workers, specs, recovery, answers: consumer }
+}
+
+fn spec(
+    kind: RoleKind,
+    silo: usize,
+    index: u32,
+    build: impl FnOnce(&mut Init<'_>) -> Result<Box<dyn Role>, RoleError> + Send + 'static,
+) -> RoleSpec {
+    RoleSpec { kind, silo: silo as u32, index, build: Box::new(build) }
+}
+
+fn injections(faults: &Faults) -> Injections {
+    Injections {
+        not_started: faults.not_started,
+        unknown: faults.unknown,
+        never_ready: faults.never_ready,
+        late_ready: faults.late_ready,
+        inside_launch: faults.inside_launch,
+        lose_device_every: faults.lose_device_every.unwrap_or(0),
+        decoder_panic: faults.decoder_panic,
+        bad_address: faults.bad_address,
+    }
+}
