@@ -9,7 +9,7 @@
 //!
 //! - *Total*: fired detectors against the model's, in standard deviations of the model (mechanisms are independent, so
 //!   the variance is `Σ p(1-p)k²`, `k` the detectors of a mechanism). Finds random data, zeros, another noise strength.
-//! - *Shape*: Pearson's chi-square over detectors. Finds permuted detectors where rates differ between them.
+//! - *Shape*: Pearson's chi-square over detectors, the model scaled to the total found. Finds permuted detectors where rates differ between them.
 //! - *Pairs*: how often detectors that share a mechanism fire together. Reversing the bits in a byte keeps the total
 //!   exactly and the shape nearly, but tears pairs apart: not those whose indices differ by whole bytes, so pairs are
 //!   counted in groups of equal index difference, and one group that comes apart is enough.
@@ -169,40 +169,48 @@ impl InputHealth {
         }
     }
 
+    /// Every detector's count, in order.
+    fn counts(&self) -> impl Iterator<Item = f64> {
+        self.now.counts.iter().zip(&self.before.counts).map(|(now, before)| f64::from(now + before))
+    }
+
     fn evidence(&self, shots: f64) -> Evidence {
-        let expected = &self.expected;
-        let (mut fired, mut chi_square, mut variance, mut weight) = (0.0, 0.0, 0.0, 0.0);
-        let (mut compared, mut worst) = (0.0, 0.0f64);
-        for (index, &fraction) in expected.fractions.iter().enumerate() {
-            let count = f64::from(self.now.counts[index]) + f64::from(self.before.counts[index]);
-            fired += count;
+        let fired: f64 = self.counts().sum();
+        let mean = shots * self.expected.total;
+        let total_ratio = if mean > 0.0 { fired / mean } else { 1.0 };
+        let (pairs_sigmas, pairs_ratio) = self.weakest_group(shots, total_ratio);
+        let shape = self.shape(shots, total_ratio.clamp(0.1, 10.0));
+        Evidence {
+            fired,
+            events_expected: mean,
+            total_sigmas: (fired - mean) / (shots * self.expected.total_variance).max(1.0).sqrt(),
+            total_ratio,
+            shape_sigmas: shape.excess / shape.variance.max(1.0).sqrt(),
+            shape_deviation: (shape.excess / (shots * shape.weight).max(1e-9)).max(0.0).sqrt(),
+            pairs_sigmas,
+            pairs_ratio,
+            worst_sigmas: shape.worst_sigmas,
+        }
+    }
+
+    /// Compares the detectors' shares with the model's, whatever the total.
+    fn shape(&self, shots: f64, total_ratio: f64) -> Shape {
+        let mut shape = Shape::default();
+        for (count, fraction) in self.counts().zip(&self.expected.fractions) {
+            let fraction = (fraction * total_ratio).min(0.999);
             let mean = shots * fraction;
             let spread = mean * (1.0 - fraction);
             // Below one expected count the term is held back, else one shot of a silent detector would decide.
             let share = spread.min(1.0);
-            chi_square += (count - mean).powi(2) / spread.max(1.0);
-            compared += share;
-            variance += share * 2.0f64.mul_add(SHARED * share, share / spread.max(f64::MIN_POSITIVE));
-            weight += share * fraction / (1.0 - fraction).max(f64::EPSILON);
+            shape.excess += (count - mean).powi(2) / spread.max(1.0) - share;
+            shape.variance += share * 2.0f64.mul_add(SHARED * share, share / spread.max(f64::MIN_POSITIVE));
+            shape.weight += share * fraction / (1.0 - fraction);
             if (count - mean).abs() > mean / 2.0 {
-                worst = worst.max((count - mean).abs() / spread.max(LONE_SPREAD_MIN).sqrt());
+                let sigmas = (count - mean).abs() / spread.max(LONE_SPREAD_MIN).sqrt();
+                shape.worst_sigmas = shape.worst_sigmas.max(sigmas);
             }
         }
-        let excess = chi_square - compared;
-        let mean = shots * expected.total;
-        let total_ratio = if mean > 0.0 { fired / mean } else { 1.0 };
-        let (pairs_sigmas, pairs_ratio) = self.weakest_group(shots, total_ratio);
-        Evidence {
-            fired,
-            events_expected: mean,
-            total_sigmas: (fired - mean) / (shots * expected.total_variance).max(1.0).sqrt(),
-            total_ratio,
-            shape_sigmas: excess / variance.max(1.0).sqrt(),
-            shape_deviation: (excess / (shots * weight).max(1e-9)).max(0.0).sqrt(),
-            pairs_sigmas,
-            pairs_ratio,
-            worst_sigmas: worst,
-        }
+        shape
     }
 
     /// Of the groups of pairs, the one that falls shortest: how far in standard deviations, and which share of what the
@@ -238,6 +246,18 @@ impl InputHealth {
 const SHARED: f64 = 1.5;
 /// Likewise for the count of pairs, whose independent variance is its mean.
 const PAIRS_SHARED: f64 = 2.0;
+
+/// Sums over detectors.
+#[derive(Default)]
+struct Shape {
+    /// Chi-square less its expectation, and its variance.
+    excess: f64,
+    variance: f64,
+    /// What a relative deviation of one in every detector would add to chi-square, per shot.
+    weight: f64,
+    /// The detector that lies off most, among those that lie off by half or more.
+    worst_sigmas: f64,
+}
 
 /// Deviations, each as a size and as standard deviations.
 struct Evidence {
