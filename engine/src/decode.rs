@@ -2,7 +2,7 @@
 //!
 //! Owns the [`Matcher`] contract. A [`MatcherModel`] is built once by cold code, shared and cloned freely; each decode
 //! worker builds its own matcher from it, on its own thread, and is its only caller. Bounded by the model. Once warm a
-//! matcher's memory no longer grows. Never panics on a syndrome that cannot be explained: that is an error word's business.
+//! matcher's memory no longer grows (where the library behind it still allocates, `sparse` says). Never panics on a syndrome that cannot be explained: that is an error word's business.
 //!
 //! # Why a trait
 //!

@@ -4,9 +4,10 @@
 //! Built by cold code once, then only read. Bounded by the limits below, each of which is named in the error that
 //! refuses a larger model. Never reads a file and never guesses: what is not understood is refused with its place.
 //!
-//! The parser lives in `parse`, the unrolling of repeat blocks in `expand`. Source of the format: Stim's
+//! The parser lives in `cursor` and `parse`, the unrolling of repeat blocks in `expand`. Source of the format: Stim's
 //! `doc/file_format_dem_detector_error_model.md`.
 
+mod cursor;
 mod expand;
 mod parse;
 

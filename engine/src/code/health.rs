@@ -9,7 +9,7 @@
 //!
 //! - *Total*: fired detectors against the model's, in standard deviations of the model (mechanisms are independent, so
 //!   the variance is `Σ p(1-p)k²`, `k` the detectors of a mechanism). Finds random data, zeros, another noise strength.
-//! - *Shape*: Pearson's chi-square over detectors. Finds permuted detectors where rates differ between them.
+//! - *Shape*: Pearson's chi-square over detectors, the model scaled to the total found. Finds permuted detectors where rates differ between them.
 //! - *Pairs*: how often detectors that share a mechanism fire together. Reversing the bits in a byte keeps the total
 //!   exactly and the shape nearly, but tears pairs apart: not those whose indices differ by whole bytes, so pairs are
 //!   counted in groups of equal index difference, and one group that comes apart is enough.
@@ -19,7 +19,9 @@
 //! A model is never exact, so a deviation must be both significant and large to count: real noise that differs by some
 //! per cent stays Good for ever, however many shots are seen.
 
-use std::collections::BTreeMap;
+mod expected;
+
+use expected::{Expected, GROUPS};
 
 use super::{Model, bit, ones};
 
@@ -31,10 +33,6 @@ pub const WINDOW_MIN: u32 = 4096;
 pub const WINDOW_MAX: u32 = 1 << 24;
 /// Hottest detectors in a report.
 pub const HOTTEST: usize = 5;
-/// Groups of pairs: the most frequent index differences, the last group for all others.
-const GROUPS: usize = 8;
-/// Mechanisms of more detectors than this contribute no pairs.
-const PAIRED_MAX: usize = 8;
 /// Expected pairs in a group below which it says nothing.
 const PAIRS_MIN: f64 = 30.0;
 /// Counted shots and expected events below which nothing is said.
@@ -80,20 +78,6 @@ pub struct HealthReport {
     pub verdict: Verdict,
     /// Detectors with the highest fractions found, hottest first; `None` past the model's detectors.
     pub hottest: [Option<(u32, f64)>; HOTTEST],
-}
-
-/// What the model predicts, computed once.
-#[derive(Debug, Clone)]
-struct Expected {
-    fractions: Vec<f64>,
-    total: f64,
-    total_variance: f64,
-    /// Where each detector's partners begin in `partners`; one more entry at the end.
-    partners_from: Vec<usize>,
-    /// Partners of a higher index, each with its group.
-    partners: Vec<(u32, usize)>,
-    /// Expected pairs in a shot, per group: with the model's mechanisms, and by chance alone.
-    pairs: [(f64, f64); GROUPS],
 }
 
 #[derive(Debug, Clone)]
@@ -169,40 +153,48 @@ impl InputHealth {
         }
     }
 
+    /// Every detector's count, in order.
+    fn counts(&self) -> impl Iterator<Item = f64> {
+        self.now.counts.iter().zip(&self.before.counts).map(|(now, before)| f64::from(now + before))
+    }
+
     fn evidence(&self, shots: f64) -> Evidence {
-        let expected = &self.expected;
-        let (mut fired, mut chi_square, mut variance, mut weight) = (0.0, 0.0, 0.0, 0.0);
-        let (mut compared, mut worst) = (0.0, 0.0f64);
-        for (index, &fraction) in expected.fractions.iter().enumerate() {
-            let count = f64::from(self.now.counts[index]) + f64::from(self.before.counts[index]);
-            fired += count;
+        let fired: f64 = self.counts().sum();
+        let mean = shots * self.expected.total;
+        let total_ratio = if mean > 0.0 { fired / mean } else { 1.0 };
+        let (pairs_sigmas, pairs_ratio) = self.weakest_group(shots, total_ratio);
+        let shape = self.shape(shots, total_ratio.clamp(0.1, 10.0));
+        Evidence {
+            fired,
+            events_expected: mean,
+            total_sigmas: (fired - mean) / (shots * self.expected.total_variance).max(1.0).sqrt(),
+            total_ratio,
+            shape_sigmas: shape.excess / shape.variance.max(1.0).sqrt(),
+            shape_deviation: (shape.excess / (shots * shape.weight).max(1e-9)).max(0.0).sqrt(),
+            pairs_sigmas,
+            pairs_ratio,
+            worst_sigmas: shape.worst_sigmas,
+        }
+    }
+
+    /// Compares the detectors' shares with the model's, whatever the total.
+    fn shape(&self, shots: f64, total_ratio: f64) -> Shape {
+        let mut shape = Shape::default();
+        for (count, fraction) in self.counts().zip(&self.expected.fractions) {
+            let fraction = (fraction * total_ratio).min(0.999);
             let mean = shots * fraction;
             let spread = mean * (1.0 - fraction);
             // Below one expected count the term is held back, else one shot of a silent detector would decide.
             let share = spread.min(1.0);
-            chi_square += (count - mean).powi(2) / spread.max(1.0);
-            compared += share;
-            variance += share * 2.0f64.mul_add(SHARED * share, share / spread.max(f64::MIN_POSITIVE));
-            weight += share * fraction / (1.0 - fraction).max(f64::EPSILON);
+            shape.excess += (count - mean).powi(2) / spread.max(1.0) - share;
+            shape.variance += share * 2.0f64.mul_add(SHARED * share, share / spread.max(f64::MIN_POSITIVE));
+            shape.weight += share * fraction / (1.0 - fraction);
             if (count - mean).abs() > mean / 2.0 {
-                worst = worst.max((count - mean).abs() / spread.max(LONE_SPREAD_MIN).sqrt());
+                let sigmas = (count - mean).abs() / spread.max(LONE_SPREAD_MIN).sqrt();
+                shape.worst_sigmas = shape.worst_sigmas.max(sigmas);
             }
         }
-        let excess = chi_square - compared;
-        let mean = shots * expected.total;
-        let total_ratio = if mean > 0.0 { fired / mean } else { 1.0 };
-        let (pairs_sigmas, pairs_ratio) = self.weakest_group(shots, total_ratio);
-        Evidence {
-            fired,
-            events_expected: mean,
-            total_sigmas: (fired - mean) / (shots * expected.total_variance).max(1.0).sqrt(),
-            total_ratio,
-            shape_sigmas: excess / variance.max(1.0).sqrt(),
-            shape_deviation: (excess / (shots * weight).max(1e-9)).max(0.0).sqrt(),
-            pairs_sigmas,
-            pairs_ratio,
-            worst_sigmas: worst,
-        }
+        shape
     }
 
     /// Of the groups of pairs, the one that falls shortest: how far in standard deviations, and which share of what the
@@ -238,6 +230,18 @@ impl InputHealth {
 const SHARED: f64 = 1.5;
 /// Likewise for the count of pairs, whose independent variance is its mean.
 const PAIRS_SHARED: f64 = 2.0;
+
+/// Sums over detectors.
+#[derive(Default)]
+struct Shape {
+    /// Chi-square less its expectation, and its variance.
+    excess: f64,
+    variance: f64,
+    /// What a relative deviation of one in every detector would add to chi-square, per shot.
+    weight: f64,
+    /// The detector that lies off most, among those that lie off by half or more.
+    worst_sigmas: f64,
+}
 
 /// Deviations, each as a size and as standard deviations.
 struct Evidence {
@@ -287,66 +291,6 @@ impl Window {
         self.pairs = [0; GROUPS];
         self.counts.fill(0);
     }
-}
-
-impl Expected {
-    fn new(model: &Model) -> Self {
-        let fractions = model.expected_detection_fractions();
-        let mut total_variance = 0.0;
-        let mut together: BTreeMap<(u32, u32), f64> = BTreeMap::new();
-        for error in model.errors.iter().filter(|error| error.probability > 0.0) {
-            let flipped = error.effect().detectors;
-            total_variance += error.probability * (1.0 - error.probability) * (flipped.len() as f64).powi(2);
-            if flipped.len() <= PAIRED_MAX {
-                for (index, &a) in flipped.iter().enumerate() {
-                    for &b in &flipped[index + 1..] {
-                        *together.entry((a, b)).or_insert(0.0) += error.probability;
-                    }
-                }
-            }
-        }
-        let groups = groups(&together);
-        let group = |a: u32, b: u32| groups.get(&(b - a)).copied().unwrap_or(GROUPS - 1);
-        let mut partners_from = vec![0; fractions.len() + 1];
-        let mut pairs = [(0.0, 0.0); GROUPS];
-        for (&(a, b), &probability) in &together {
-            partners_from[a as usize + 1] += 1;
-            let (alone_a, alone_b) = (fractions[a as usize], fractions[b as usize]);
-            let (together, chance) = &mut pairs[group(a, b)];
-            *together += both_fire(alone_a, alone_b, probability);
-            *chance += alone_a * alone_b;
-        }
-        for index in 1..partners_from.len() {
-            partners_from[index] += partners_from[index - 1];
-        }
-        let partners = together.keys().map(|&(a, b)| (b, group(a, b))).collect();
-        Self { total: fractions.iter().sum(), fractions, total_variance, partners_from, partners, pairs }
-    }
-
-    fn partners_of(&self, detector: u32) -> &[(u32, usize)] {
-        let index = detector as usize;
-        &self.partners[self.partners_from[index]..self.partners_from[index + 1]]
-    }
-}
-
-/// The groups of the index differences that carry most probability; differences not listed share the last group.
-fn groups(together: &BTreeMap<(u32, u32), f64>) -> BTreeMap<u32, usize> {
-    let mut by_difference: BTreeMap<u32, f64> = BTreeMap::new();
-    for (&(a, b), &probability) in together {
-        *by_difference.entry(b - a).or_insert(0.0) += probability;
-    }
-    let mut ranked: Vec<(u32, f64)> = by_difference.into_iter().collect();
-    ranked.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    ranked.into_iter().take(GROUPS - 1).enumerate().map(|(group, (difference, _))| (difference, group)).collect()
-}
-
-/// Probability that two detectors both fire, when mechanisms that flip both do so with `together` in all.
-fn both_fire(a: f64, b: f64, together: f64) -> f64 {
-    // Each alone, with the shared part divided out of its odd-parity probability.
-    let shared = (1.0 - (-2.0 * together).exp()) / 2.0;
-    let alone = |fraction: f64| ((fraction - shared) / 2.0f64.mul_add(-shared, 1.0)).clamp(0.0, 1.0);
-    let (a, b) = (alone(a), alone(b));
-    shared.mul_add((1.0 - a) * (1.0 - b), (1.0 - shared) * a * b)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //!
 //! # Why classes and skips
 //!
-//! Mechanisms are gathered into classes by the binary exponent of their probability, at most [`CLASSES_MAX`]. Within a
+//! Mechanisms are gathered into classes by the binary exponent of their probability, at most 64. Within a
 //! class a geometric skip at the largest probability jumps to the next candidate, which is kept with the ratio of its
 //! own probability to the largest, above one half. Skips run on from one shot into the next (they are memoryless), so a
 //! class without an event costs one subtraction. A model whose probabilities all differ costs no more than a uniform one.

@@ -1,55 +1,171 @@
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
-use std::path::PathBuf;
+#![allow(clippy::unwrap_used, reason = "harness")]
+
+use proptest::prelude::{Strategy, prop, proptest};
 
 use super::*;
-use crate::code::{Format, Layout, ShotSet};
-use crate::predecode::{Local, Predecoder};
+use crate::code::{bundled, flip, golden};
+
+fn matcher(text: &str) -> Box<dyn Matcher> {
+    MatcherModel::new(&Model::parse(text.as_bytes()).unwrap()).unwrap().matcher()
+}
+
 #[test]
-fn explore() {
-    for name in [
-        "surf_z_d3_r3_p0.001",
-        "surf_z_d3_r3_p0.005",
-        "surf_z_d5_r5_p0.001",
-        "surf_z_d5_r5_p0.005",
-        "surf_z_d7_r7_p0.001",
-        "surf_z_d7_r7_p0.005",
-        "surf_z_d9_r9_p0.001",
-        "surf_z_d9_r9_p0.005",
-    ] {
-        let f = |x: &str| std::fs::read(PathBuf::from(format!("/work/shared/data/{name}.{x}"))).unwrap();
-        let m = Model::parse(&f("dem")).unwrap();
-        let dets = ShotSet::read(&f("dets.b8")[..], Format::B8, Layout::detectors(m.detectors)).unwrap();
-        let obs = ShotSet::read(&f("obs.b8")[..], Format::B8, Layout::observables(m.observables)).unwrap();
-        let pm = ShotSet::read(&f("pm.b8")[..], Format::B8, Layout::observables(m.observables)).unwrap();
-        let w: Vec<f32> = f("pm_weight.f32le").chunks(4).map(|c| f32::from_le_bytes(c.try_into().unwrap())).collect();
-        let mm = MatcherModel::new(&m).unwrap();
-        let mut d = mm.matcher();
-        let mut local = Local::new(&m).unwrap();
-        let (mut diff, mut wdiff, mut le, mut ple) = (0, 0.0f64, 0, 0);
-        let (mut lle, mut ldiff, mut res, mut fired, mut heavier) = (0, 0, 0, 0, 0);
-        let mut o = vec![0; m.observable_words()];
-        let mut o2 = o.clone();
-        let mut r = vec![0; m.detector_words()];
-        for i in 0..dets.len() {
-            let x = d.decode(dets.shot(i), &mut o).unwrap();
-            diff += u32::from(o != pm.shot(i));
-            wdiff = wdiff.max((x.weight - f64::from(w[i])).abs() / f64::from(w[i]).max(1.0));
-            le += u32::from(o != obs.shot(i));
-            ple += u32::from(pm.shot(i) != obs.shot(i));
-            let mut o3 = o.clone();
-            res += local.predecode(dets.shot(i), &mut r, &mut o2).resolved;
-            fired += dets.shot(i).iter().map(|w| w.count_ones()).sum::<u32>();
-            let y = d.decode(&r, &mut o3).unwrap();
-            for (a, b) in o3.iter_mut().zip(&o2) {
-                *a ^= b;
-            }
-            ldiff += u32::from(o != o3);
-            lle += u32::from(o3 != obs.shot(i));
-            heavier += u32::from(y.weight + 0.0 < 0.0);
+fn golden_predictions_and_weights_are_pymatchings() {
+    for set in golden::all() {
+        let mut matcher = MatcherModel::new(&set.model).unwrap().matcher();
+        let mut found = vec![0; set.model.observable_words()];
+        let (mut ties, mut ours, mut theirs) = (0i32, 0i32, 0i32);
+        for index in 0..set.detections.len() {
+            let weight = matcher.decode(set.detections.shot(index), &mut found).unwrap().weight;
+            let expected = f64::from(set.weights[index]);
+            let off = (weight - expected).abs();
+            assert!(off <= 1e-4 * expected.max(1.0), "{} shot {index}: {weight}, {expected}", set.name);
+            let (prediction, truth) = (set.predictions.shot(index), set.observables.shot(index));
+            // The weights agree, so a prediction that differs is a tie.
+            ties += i32::from(found != prediction);
+            ours += i32::from(found != truth);
+            theirs += i32::from(prediction != truth);
         }
-        eprintln!(
-            "{name}: diff {diff} wdiff {wdiff:.2e} le {le} pm {ple} | local le {lle} diff {ldiff} resolved {res}/{fired} = {:.3} {heavier}",
-            f64::from(res) / f64::from(fired)
-        );
+        assert!(ties <= 2, "{}: {ties} ties in {} shots", set.name, set.detections.len());
+        assert!((ours - theirs).abs() <= ties, "{}: {ours} logical errors, theirs {theirs}", set.name);
+    }
+}
+
+#[test]
+fn a_matcher_goes_on_after_what_it_cannot_match() {
+    // D2 and D3 form a component without a boundary; nothing flips D4.
+    let mut matcher = matcher("error(0.1) D0 L0\nerror(0.1) D0 D1 L1\nerror(0.2) D2 D3 L2\ndetector D4\n");
+    let mut found = [0];
+    for syndrome in [0b00100, 0b10000, 0b11000, 0b01011] {
+        found = [u64::MAX];
+        assert_eq!(matcher.decode(&[syndrome], &mut found), Err(DecodeError::Unmatchable), "{syndrome:b}");
+        assert_eq!(found, [0]);
+        matcher.decode(&[0b1111], &mut found).unwrap();
+        assert_eq!(found, [0b110]);
+    }
+    let silent = matcher.decode(&[0], &mut found).unwrap();
+    assert_eq!((found, silent.weight), ([0], 0.0));
+}
+
+#[test]
+fn a_model_without_detectors_or_observables_decodes() {
+    assert_eq!(matcher("").decode(&[], &mut []).unwrap().weight, 0.0);
+    assert!(matcher("error(0.1) D0").decode(&[1], &mut []).unwrap().weight > 0.0);
+}
+
+#[test]
+fn observables_past_the_first_word_are_predicted() {
+    let mut matcher = matcher("error(0.1) D0 L0 L63 L64 L130\nerror(0.1) D0 D1 L64 L129\n");
+    let mut found = [0; 3];
+    matcher.decode(&[0b10], &mut found).unwrap();
+    assert_eq!(found, [1 | 1 << 63, 0, 0b110]);
+    matcher.decode(&[0], &mut found).unwrap();
+    assert_eq!(found, [0; 3]);
+}
+
+#[test]
+fn workers_share_one_model_and_agree() {
+    fn shared<T: Send + Sync + Clone>(value: &T) -> T {
+        value.clone()
+    }
+    let model = MatcherModel::new(&bundled()).unwrap();
+    let (mut one, mut other) = (model.matcher(), shared(&model).matcher());
+    let (mut a, mut b) = ([0], [0]);
+    let syndrome = [0b1001_0110, 0b11];
+    assert_eq!(one.decode(&syndrome, &mut a), other.decode(&syndrome, &mut b));
+    assert_eq!((a, one.name()), (b, model.name()));
+}
+
+/// Detectors of the small models below, and the most mechanisms in one.
+const DETECTORS: u32 = 6;
+const MECHANISMS_MAX: usize = 11;
+
+/// A small model: mechanisms of one or two detectors, likely and unlikely, each with two observables far apart.
+fn small_models() -> impl Strategy<Value = String> {
+    let mechanism = (0..DETECTORS, 0..=DETECTORS, 1u32..100, 0u32..4);
+    prop::collection::vec(mechanism, 1..=MECHANISMS_MAX).prop_map(|mechanisms| {
+        let lines = mechanisms.into_iter().map(|(a, b, percent, observable)| {
+            let second = if b == DETECTORS || b == a { String::new() } else { format!("D{b}") };
+            let p = f64::from(percent) / 100.0;
+            format!("error({p}) D{a} {second} L{observable} L{}\n", 70 + observable)
+        });
+        lines.collect::<String>() + &format!("detector D{}\nlogical_observable L80\n", DETECTORS - 1)
+    })
+}
+
+/// By trying every set of edges: the least weight that explains `syndrome`, and the observables of every set that near it.
+fn exhaustive(graph: &Graph, weights: &[f64], syndrome: u64) -> Option<(f64, Vec<[u64; 2]>)> {
+    let mut explanations = Vec::new();
+    for chosen in 0u64..1 << graph.edges.len() {
+        let (mut flipped, mut observables, mut weight) = ([0u64], [0u64; 2], 0.0);
+        for index in crate::code::ones(&[chosen]) {
+            let edge = &graph.edges[index as usize];
+            flip(&mut flipped, edge.a);
+            edge.b.into_iter().for_each(|b| flip(&mut flipped, b));
+            observables.iter_mut().zip(&edge.observables).for_each(|(word, by)| *word ^= by);
+            weight += weights[index as usize];
+        }
+        if flipped[0] == syndrome {
+            explanations.push((weight, observables));
+        }
+    }
+    let least = explanations.iter().map(|&(weight, _)| weight).reduce(f64::min)?;
+    let near = explanations.into_iter().filter(|&(weight, _)| weight < least + 1e-4);
+    Some((least, near.map(|(_, observables)| observables).collect()))
+}
+
+proptest! {
+    #[test]
+    fn every_answer_is_the_least_weight_of_all_explanations(text in small_models()) {
+        let model = Model::parse(text.as_bytes()).unwrap();
+        let graph = Graph::new(&model).unwrap();
+        // The signed weight of an edge: the graph keeps its size, and what is used beforehand keeps the sign.
+        let weights: Vec<f64> = signed_weights(&model, &graph);
+        let mut matcher = MatcherModel::new(&model).unwrap().matcher();
+        for syndrome in 0u64..1 << DETECTORS {
+            let mut found = [0; 2];
+            match (matcher.decode(&[syndrome], &mut found), exhaustive(&graph, &weights, syndrome)) {
+                (Ok(decoded), Some((least, observables))) => {
+                    assert!((decoded.weight - least).abs() < 1e-4, "{syndrome:b}: {} {least}", decoded.weight);
+                    assert!(observables.contains(&found), "{syndrome:b}: {found:?} of {observables:?}");
+                }
+                (Err(DecodeError::Unmatchable), None) => {}
+                (given, expected) => panic!("{syndrome:b}: {given:?}, expected {expected:?}"),
+            }
+        }
+    }
+}
+
+/// Weights of the graph's edges with their sign, from the model itself.
+fn signed_weights(model: &Model, graph: &Graph) -> Vec<f64> {
+    let ends = |edge: &crate::code::graph::Edge| std::iter::once(edge.a).chain(edge.b).collect::<Vec<u32>>();
+    let odd = |edge| {
+        let same = model.errors.iter().filter(|error| error.components[0].detectors == ends(edge));
+        (1.0 - same.map(|error| 1.0 - 2.0 * error.probability).product::<f64>()) / 2.0
+    };
+    graph.edges.iter().map(odd).map(|p: f64| ((1.0 - p) / p).ln()).collect()
+}
+
+#[test]
+fn the_local_predecoder_costs_no_more_than_one_logical_error_in_two_thousand_shots() {
+    use crate::predecode::{Local, Predecoder as _};
+    for set in golden::all() {
+        let mut matcher = MatcherModel::new(&set.model).unwrap().matcher();
+        let mut local = Local::new(&set.model).unwrap();
+        let mut residual = vec![0; set.model.detector_words()];
+        let (mut resolved, mut found) = (vec![0; set.model.observable_words()], vec![0; set.model.observable_words()]);
+        let (mut ours, mut theirs, mut differing) = (0i32, 0i32, 0i32);
+        for index in 0..set.detections.len() {
+            local.predecode(set.detections.shot(index), &mut residual, &mut resolved);
+            matcher.decode(&residual, &mut found).unwrap();
+            found.iter_mut().zip(&resolved).for_each(|(word, by)| *word ^= by);
+            let (prediction, truth) = (set.predictions.shot(index), set.observables.shot(index));
+            differing += i32::from(found != prediction);
+            ours += i32::from(found != truth);
+            theirs += i32::from(prediction != truth);
+        }
+        let (name, shots) = (&set.name, set.detections.len());
+        assert!(differing <= 2, "{name}: {differing} of {shots} predictions differ");
+        assert!(ours <= theirs + 1, "{name}: {ours} logical errors, {theirs} without the predecoder");
     }
 }

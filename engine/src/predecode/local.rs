@@ -18,7 +18,17 @@
 //!
 //! A minimum-weight matching may break an isolated pair when a longer chain of defects runs through it. No local rule can
 //! exclude that; the isolation makes it as rare as several simultaneous distant errors that line up. A test bounds what
-//! it costs on the golden shots.
+//! it costs on the golden shots. Over 40,000 drawn shots each (surface codes, all noise knobs p):
+//!
+//! | d, p | fired detectors resolved | logical errors without, with |
+//! |---|---|---|
+//! | 5, 0.001 | 74 % | 4, 4 |
+//! | 5, 0.005 | 21 % | 579, 579 |
+//! | 7, 0.005 | 10 % | 412, 415 |
+//! | 9, 0.005 | 6 % | 287, 290 |
+//!
+//! An isolation of 2.2 resolves a third more and costs about one per cent more logical errors; 3.3 costs none and resolves
+//! a third less. It pays at low noise (decoding takes half the time at p = 0.001), and costs a few per cent at 0.005.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +39,7 @@ use crate::code::graph::{Edge, Graph, GraphError};
 use crate::code::{Model, flip, ones};
 
 /// Radius of the neighbourhood that must be silent, in median edge weights.
-const ISOLATION: f64 = 2.2;
+const ISOLATION: f64 = 2.7;
 /// Longest boundary edge that a single is resolved over, in radii.
 const SINGLE_REACH: f64 = 0.5;
 
@@ -82,13 +92,16 @@ impl Local {
         Self { detectors: detectors.into() }
     }
 
-    /// The other fired detectors near `index`: how many, and one of them.
+    /// The other fired detectors near `index`: how many, as far as one or several matters, and one of them.
     fn company(&self, syndrome: &[u64], index: u32) -> (u32, u32) {
         let mut found = (0, 0);
         for &(word, mask) in &self.detectors[index as usize].near {
             let fired = syndrome[word as usize] & mask;
             if fired != 0 {
                 found = (found.0 + fired.count_ones(), word * 64 + fired.trailing_zeros());
+                if found.0 > 1 {
+                    break;
+                }
             }
         }
         found

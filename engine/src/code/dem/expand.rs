@@ -2,7 +2,8 @@
 //!
 //! The unrolled size is computed before anything is unrolled, so a huge repeat count is refused at once.
 
-use super::parse::{At, Body, Instruction};
+use super::cursor::At;
+use super::parse::{Body, Instruction};
 use super::{Component, DETECTORS_MAX, DemError, EXPANDED_MAX, Mechanism, Model, OBSERVABLES_MAX};
 
 struct Expander {

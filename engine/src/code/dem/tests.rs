@@ -1,1 +1,166 @@
+#![allow(clippy::unwrap_used, reason = "harness")]
 
+use proptest::prelude::{Strategy, any, prop, proptest};
+
+use super::*;
+
+fn parse(text: &str) -> Model {
+    Model::parse(text.as_bytes()).unwrap()
+}
+
+fn refusal(text: &str) -> DemError {
+    Model::parse(text.as_bytes()).unwrap_err()
+}
+
+fn part(detectors: &[u32], observables: &[u32]) -> Component {
+    Component { detectors: detectors.to_vec(), observables: observables.to_vec() }
+}
+
+#[test]
+fn targets_and_decompositions_are_read() {
+    let model = parse("error(0.25) D1 D0 L1 ^ D2 ^ D3 L0\ndetector D5\nlogical_observable L2\n");
+    assert_eq!((model.detectors, model.observables), (6, 3));
+    assert_eq!(model.errors[0].probability, 0.25);
+    assert_eq!(model.errors[0].components, [part(&[0, 1], &[1]), part(&[2], &[]), part(&[3], &[0])]);
+    assert_eq!(model.errors[0].effect(), part(&[0, 1, 2, 3], &[0, 1]));
+}
+
+#[test]
+fn an_empty_text_is_a_model_of_nothing() {
+    let model = parse(" \r\n# only a remark\n");
+    assert_eq!((model.detectors, model.observables, model.errors.len()), (0, 0, 0));
+    assert_eq!((model.detector_words(), model.expected_detection_fraction()), (0, 0.0));
+}
+
+#[test]
+fn tags_remarks_case_and_blanks_mean_nothing() {
+    let plain = parse("error(0.1) D0 D1\nrepeat 2 {\nerror(0.2) D2\nshift_detectors(1) 1\n}\n");
+    let dressed = parse(
+        "  ERROR[a tag, even (this) {]( 1e-1 )\tD0 d1 # remark\r\n\nRepeat[again]  2  {error(0.2) D2\n\
+         shift_detectors[x]( 1.0 ) 1}",
+    );
+    assert_eq!(plain, dressed);
+}
+
+#[test]
+fn nested_repeats_shift_detectors_and_coordinates() {
+    let model = parse(
+        "detector(0, 5) D0\nrepeat 2 {\n  repeat 3 {\n    error(0.1) D0 D1 L0\n    shift_detectors(0, 0, 1) 1\n  }\n  \
+         shift_detectors(10) 2\n}\ndetector(1, 2, 3, 4) D0\n",
+    );
+    let firsts: Vec<u32> = model.errors.iter().map(|error| error.components[0].detectors[0]).collect();
+    assert_eq!(firsts, [0, 1, 2, 5, 6, 7]);
+    assert_eq!(model.detectors, 11);
+    assert_eq!(model.coordinates[0], [0.0, 5.0]);
+    assert_eq!(model.coordinates[10], [21.0, 2.0, 9.0, 4.0]);
+    assert!(model.coordinates[5].is_empty());
+}
+
+#[test]
+fn sixty_four_observables_fit_a_word_and_more_are_allowed() {
+    assert_eq!(parse("error(0.1) D0 L63").observable_words(), 1);
+    let model = parse("error(0.1) D64 L64");
+    assert_eq!((model.observables, model.observable_words(), model.detector_words()), (65, 2, 2));
+}
+
+#[test]
+fn a_target_named_twice_cancels() {
+    assert_eq!(parse("error(0.1) D3 D1 D3 L0 L0 D2").errors[0].components, [part(&[1, 2], &[])]);
+}
+
+#[test]
+fn zero_probability_is_kept_and_counts_its_detectors() {
+    let model = parse("error(0) D7 L1\nerror(1) D0");
+    assert_eq!((model.detectors, model.observables, model.errors.len()), (8, 2, 2));
+    assert_eq!(model.expected_detection_fractions()[7], 0.0);
+    assert_eq!(model.expected_detection_fractions()[0], 1.0);
+}
+
+#[test]
+fn expected_fractions_follow_parity_not_the_sum() {
+    let model = parse("error(0.1) D0\nerror(0.3) D0 D1\nerror(0.2) D1 ^ D1");
+    let fractions = model.expected_detection_fractions();
+    assert!((fractions[0] - (0.1 * 0.7 + 0.9 * 0.3)).abs() < 1e-15);
+    assert!((fractions[1] - 0.3).abs() < 1e-15, "a mechanism that flips D1 in two parts leaves it alone");
+    assert!((model.expected_detection_fraction() - f64::midpoint(fractions[0], fractions[1])).abs() < 1e-15);
+}
+
+#[test]
+fn what_is_not_a_model_is_refused_with_its_place() {
+    for (text, line, column, found) in [
+        ("error(0.1) D0\nsplat D1", 2, 1, "'splat'"),
+        ("error(1.5) D0", 1, 6, "probability 1.5"),
+        ("error(-0.1) D0", 1, 6, "probability -0.1"),
+        ("error(nan) D0", 1, 7, "'n'"),
+        ("error(1e999) D0", 1, 7, "'1e999'"),
+        ("error(0.1, 0.2) D0", 1, 6, "2 arguments"),
+        ("error D0", 1, 7, "'D'"),
+        ("error(0.1 D0", 1, 11, "'D'"),
+        ("error(0.1", 1, 10, "the end of the file"),
+        ("error(0.1) 5", 1, 12, "the number 5"),
+        ("error(0.1) D", 1, 13, "the end of the file"),
+        ("error(0.1) D0x", 1, 14, "'x'"),
+        ("error(0.1) X3", 1, 12, "'X'"),
+        ("error(0.1) ^ D0", 1, 12, "'^'"),
+        ("error(0.1) D0 ^ ^ D1", 1, 17, "'^'"),
+        ("error(0.1) D0 ^", 1, 15, "'^' as the last target"),
+        ("detector(1) L0", 1, 13, "another kind of target"),
+        ("logical_observable D0", 1, 20, "another kind of target"),
+        ("shift_detectors(1)", 1, 19, "other targets"),
+        ("shift_detectors D1", 1, 17, "other targets"),
+        ("repeat x {\n}", 1, 8, "'x'"),
+        ("repeat 3\nerror(0.1) D0", 2, 1, "'e'"),
+        ("repeat 3 {\nerror(0.1) D0\n", 1, 11, "a repeat block that is never closed"),
+        ("}\n", 1, 1, "'}' without a repeat block"),
+        ("error[tag(0.1) D0\n", 1, 6, "a tag that is never closed"),
+        ("\u{7f}ELF", 1, 1, "'\\x7f'"),
+    ] {
+        let error = refusal(text);
+        assert_eq!((error.line, error.column, error.found.as_str()), (line, column, found), "{text:?}: {error}");
+        assert!(!error.expected.is_empty() && !error.remedy.is_empty());
+    }
+}
+
+#[test]
+fn every_limit_is_refused_by_its_number() {
+    let nested = "repeat 1 {\n".repeat(NESTING_MAX + 1) + &"}\n".repeat(NESTING_MAX + 1);
+    for (text, limit) in [
+        ("repeat 99999999999999999999999 {\nerror(0.1) D0\n}".to_owned(), EXPANDED_MAX),
+        ("repeat 100000000 {\n}".to_owned(), EXPANDED_MAX),
+        (format!("error(0.1) D{DETECTORS_MAX}"), u64::from(DETECTORS_MAX)),
+        ("shift_detectors 18446744073709551615\nerror(0.1) D9".to_owned(), u64::from(DETECTORS_MAX)),
+        (format!("logical_observable L{OBSERVABLES_MAX}"), u64::from(OBSERVABLES_MAX)),
+        (nested, NESTING_MAX as u64),
+    ] {
+        let error = refusal(&text);
+        assert!(error.expected.contains(&format!("at most {limit}")), "{error}");
+    }
+    let deepest = "repeat 1 {\n".repeat(NESTING_MAX) + "error(0.1) D0\n" + &"}\n".repeat(NESTING_MAX);
+    assert_eq!(parse(&deepest).errors.len(), 1);
+    assert_eq!(parse(&format!("error(0.1) D{}", DETECTORS_MAX - 1)).detectors, DETECTORS_MAX);
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(text in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = Model::parse(&text);
+    }
+
+    #[test]
+    fn arbitrary_words_of_the_language_never_panic_and_keep_indices_below_counts(
+        words in prop::collection::vec(
+            prop::sample::select(vec![
+                "error", "error(0.1)", "detector", "(1,2)", "logical_observable", "shift_detectors", "repeat", "{", "}",
+                "\n", "\n", "D0", "D7", "L0", "L65", "^", "3", "4000000000", "[t]", "#", "-1", "D",
+            ]),
+            0..60,
+        ).prop_map(|words| words.join(" "))
+    ) {
+        if let Ok(model) = Model::parse(words.as_bytes()) {
+            let parts = || model.errors.iter().flat_map(|error| &error.components);
+            assert!(parts().flat_map(|part| &part.detectors).all(|&index| index < model.detectors));
+            assert!(parts().flat_map(|part| &part.observables).all(|&index| index < model.observables));
+            assert_eq!(model.coordinates.len(), model.detectors as usize);
+        }
+    }
+}

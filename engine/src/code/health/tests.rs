@@ -1,57 +1,168 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
+
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::super::golden::{self, Golden};
+use super::super::{Sampler, ShotSet, bundled, flip};
 use super::*;
+
+/// A set that yields the events a verdict needs in 1,000 shots.
+fn telling(set: &Golden) -> bool {
+    1000.0 * f64::from(set.model.detectors) * set.model.expected_detection_fraction() > EVENTS_MIN
+}
+
+/// The report after 1,000 shots, each detector moved to another place.
+fn after_moving(model: &Model, shots: &ShotSet, place: impl Fn(u32) -> u32) -> HealthReport {
+    let mut health = InputHealth::new(model);
+    for shot in shots.iter().take(1000) {
+        let mut moved = vec![0; model.detector_words()];
+        // What leaves the width is what a reader would have refused as padding.
+        ones(shot).map(&place).filter(|&index| index < model.detectors).for_each(|index| flip(&mut moved, index));
+        health.observe(&moved);
+    }
+    health.assess()
+}
+
 #[test]
-fn explore() {
-    for name in [
-        "surf_z_d3_r3_p0.001",
-        "surf_z_d3_r3_p0.005",
-        "surf_z_d5_r5_p0.001",
-        "surf_z_d5_r5_p0.005",
-        "surf_z_d7_r7_p0.001",
-        "surf_z_d7_r7_p0.005",
-        "surf_z_d9_r9_p0.001",
-        "surf_z_d9_r9_p0.005",
-    ] {
-        let m = Model::parse(&std::fs::read(format!("/work/shared/data/{name}.dem")).unwrap()).unwrap();
-        let raw = std::fs::read(format!("/work/shared/data/{name}.dets.b8")).unwrap();
-        let n = m.detectors as usize;
-        let bytes = n.div_ceil(8);
-        let perms: Vec<(&str, Box<dyn Fn(usize) -> usize>)> = vec![
-            ("good", Box::new(|i| i)),
-            ("bitrev", Box::new(|i| i ^ 7)),
-            ("allrev", Box::new(move |i| n - 1 - i)),
-            ("bytesrev", Box::new(move |i| (bytes - 1 - i / 8) * 8 + i % 8)),
-            ("shift", Box::new(move |i| (i + 1) % n)),
-            ("shuf", Box::new(move |i| (i * 7 + 3) % n)),
-        ];
-        for (pn, f) in perms {
-            for k in [1000usize, 2000] {
-                let mut h = InputHealth::new(&m);
-                for s in raw.chunks(bytes).take(k) {
-                    let mut shot = vec![0u64; m.detector_words()];
-                    for i in 0..n {
-                        if s[i / 8] >> (i % 8) & 1 == 1 {
-                            let j = f(i);
-                            if j < n {
-                                super::super::flip(&mut shot, j as u32);
-                            }
-                        }
-                    }
-                    h.observe(&shot);
-                }
-                let e = h.evidence(f64::from(h.now.shots));
-                eprintln!(
-                    "{name} {pn} {k}: tot {:.2} x{:.3} shape {:.2} dev {:.3} pairs {:.2} x{:.3} worst {:.1} {:?}",
-                    e.total_sigmas,
-                    e.total_ratio,
-                    e.shape_sigmas,
-                    e.shape_deviation,
-                    e.pairs_sigmas,
-                    e.pairs_ratio,
-                    e.worst_sigmas,
-                    h.assess().verdict
-                );
+fn golden_shots_are_never_called_anything_but_good() {
+    for set in golden::all() {
+        let mut health = InputHealth::new(&set.model);
+        for shot in set.detections.iter() {
+            health.observe(shot);
+            if health.shots_seen.is_multiple_of(50) {
+                let report = health.assess();
+                assert!(matches!(report.verdict, Verdict::Good | Verdict::TooFew), "{}: {report:?}", set.name);
             }
         }
+        let report = health.assess();
+        let enough = 2.0 * EVENTS_MIN < 2000.0 * health.expected.total;
+        assert!(!enough || report.verdict == Verdict::Good, "{}: {report:?}", set.name);
+        assert!((report.fraction_found / report.fraction_expected - 1.0).abs() < 0.1);
+        assert_eq!((report.shots_seen, report.shots_examined), (2000, 2000));
     }
+}
+
+#[test]
+fn reversed_bits_in_each_byte_are_bad_within_a_thousand_shots() {
+    for set in golden::all().iter().filter(|set| telling(set)) {
+        let report = after_moving(&set.model, &set.detections, |index| index ^ 7);
+        assert_eq!(report.verdict, Verdict::Bad, "{}: {report:?}", set.name);
+    }
+}
+
+#[test]
+fn reversed_bytes_are_bad_within_a_thousand_shots() {
+    for set in golden::all().iter().filter(|set| telling(set)) {
+        let bytes = set.model.detectors.div_ceil(8);
+        let report = after_moving(&set.model, &set.detections, |index| (bytes - 1 - index / 8) * 8 + index % 8);
+        assert_eq!(report.verdict, Verdict::Bad, "{}: {report:?}", set.name);
+    }
+}
+
+#[test]
+fn shuffled_detectors_are_bad_within_a_thousand_shots() {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(21);
+    for set in golden::all().iter().filter(|set| telling(set)) {
+        let mut order: Vec<u32> = (0..set.model.detectors).collect();
+        order.sort_by_cached_key(|_| random.next_u64());
+        let report = after_moving(&set.model, &set.detections, |index| order[index as usize]);
+        assert_eq!(report.verdict, Verdict::Bad, "{}: {report:?}", set.name);
+    }
+}
+
+#[test]
+fn random_data_and_no_data_are_bad() {
+    let model = bundled();
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+    let (mut noise, mut silence) = (InputHealth::new(&model), InputHealth::new(&model));
+    for _ in 0..1000 {
+        noise.observe(&[random.next_u64(), random.next_u64() >> 8]);
+        silence.observe(&[0, 0]);
+    }
+    assert_eq!(noise.assess().verdict, Verdict::Bad);
+    assert_eq!(silence.assess().verdict, Verdict::Bad);
+    assert_eq!(silence.assess().fraction_found, 0.0);
+}
+
+/// Feeds `shots` shots of `source`, changed by `change`, and returns every 500th verdict.
+fn verdicts(health: &mut InputHealth, source: &Model, shots: u64, change: impl Fn(&mut [u64])) -> Vec<Verdict> {
+    let mut sampler = Sampler::new(source, 8);
+    let mut shot = vec![0; source.detector_words()];
+    let mut verdicts = Vec::new();
+    for index in 1..=shots {
+        sampler.draw(&mut shot, &mut vec![0; source.observable_words()]);
+        change(&mut shot);
+        health.observe(&shot);
+        if index.is_multiple_of(500) {
+            verdicts.push(health.assess().verdict);
+        }
+    }
+    verdicts
+}
+
+#[test]
+fn noise_ten_per_cent_off_stays_good_for_many_windows() {
+    let model = bundled();
+    for factor in [0.9, 1.0, 1.1] {
+        let mut other = model.clone();
+        other.errors.iter_mut().for_each(|error| error.probability *= factor);
+        let mut health = InputHealth::new(&model);
+        let seen = verdicts(&mut health, &other, 300_000, |_| {});
+        assert!(seen.iter().all(|&verdict| verdict == Verdict::Good), "{factor}");
+    }
+}
+
+#[test]
+fn a_stream_that_goes_bad_late_is_found_within_two_windows() {
+    let model = bundled();
+    let mut health = InputHealth::new(&model);
+    let good = verdicts(&mut health, &model, 100_000, |_| {});
+    assert_eq!(good.last(), Some(&Verdict::Good));
+    let reversed = |shot: &mut [u64]| shot.iter_mut().for_each(|word| *word = word.reverse_bits().swap_bytes());
+    let bad = verdicts(&mut health, &model, 2 * u64::from(WINDOW_MIN) * SAMPLE, reversed);
+    assert_eq!(bad.last(), Some(&Verdict::Bad));
+}
+
+#[test]
+fn a_detector_that_always_fires_is_suspect_and_hottest() {
+    let model = bundled();
+    let mut health = InputHealth::new(&model);
+    let seen = verdicts(&mut health, &model, 4000, |shot| shot[1] |= 1 << 6);
+    assert!(seen.last().is_some_and(|verdict| matches!(verdict, Verdict::Suspect | Verdict::Bad)));
+    assert_eq!(health.assess().hottest[0], Some((70, 1.0)));
+    let hottest: Vec<f64> = health.assess().hottest.iter().flatten().map(|&(_, fraction)| fraction).collect();
+    assert!(hottest.len() == HOTTEST && hottest.is_sorted_by(|a, b| a >= b));
+}
+
+#[test]
+fn twice_the_noise_is_suspect() {
+    let model = bundled();
+    let mut louder = model.clone();
+    louder.errors.iter_mut().for_each(|error| error.probability *= 2.0);
+    let seen = verdicts(&mut InputHealth::new(&model), &louder, 4000, |_| {});
+    assert_eq!(seen.last(), Some(&Verdict::Suspect));
+}
+
+#[test]
+fn nothing_is_said_of_a_few_shots_or_of_no_detectors() {
+    let report = InputHealth::new(&bundled()).assess();
+    assert_eq!((report.verdict, report.shots_examined, report.fraction_found), (Verdict::TooFew, 0, 0.0));
+    let mut empty = InputHealth::new(&Model::parse(b"").unwrap());
+    (0..1000).for_each(|_| empty.observe(&[]));
+    assert_eq!((empty.assess().verdict, empty.assess().hottest), (Verdict::TooFew, [None; HOTTEST]));
+}
+
+#[test]
+fn an_impossible_detector_firing_once_is_not_bad() {
+    let mut model = bundled();
+    model.errors.iter_mut().for_each(|error| {
+        if error.effect().detectors.contains(&7) {
+            error.probability = 0.0;
+        }
+    });
+    let mut health = InputHealth::new(&model);
+    let seen = verdicts(&mut health, &model, 3000, |_| {});
+    health.observe(&[1 << 7, 0]);
+    assert_eq!((seen.last(), health.assess().verdict), (Some(&Verdict::Good), Verdict::Good));
 }
