@@ -4,3 +4,6 @@
 #![warn(missing_docs, unreachable_pub)]
 
 pub use pinwheel_edge::units;
+
+pub mod profile;
+pub mod board;

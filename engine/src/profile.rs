@@ -1,0 +1,20 @@
+//! Profiles: what an operator may set, in one RON file.
+//!
+//! Owns the schema, its ranges, the loader with its errors, and the difference of two profiles with what of it
+//! applies to a running engine. Runs on cold threads only (command line, console, Init). Bounded by
+//! [`FILE_BYTES_MAX`] for a file and [`ENTRIES_MAX`] for a directory. Never reads a clock, a core or the network, and
+//! imports nothing of the engine: a profile can be read, checked and compared on a machine that could not run it.
+//!
+//! # Why every field is required
+//!
+//! A profile is shown, compared and kept with each run. A field that may be left out would make two files that
+//! look different mean the same, and would let a new default change an old run silently.
+
+#![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+
+mod schema;
+
+pub use schema::{
+    Decoders, Device, Faults, FreeWorker, Input, Latency, Limits, OnHangup, Predecoder, Profile, Rate, RoleKind,
+    Source, SpinBudgets, SpinPolicy, ThreadSpec, Threads,
+};

@@ -1,0 +1,289 @@
+//! The schema of a profile: every field with its unit and range.
+//!
+//! Plain data, read by any cold thread; the ranges written here are enforced in `check`. Bounded: no field grows with
+//! use. Never gives a default: see "Why every field is required" in the parent.
+
+use serde::{Deserialize, Serialize};
+
+/// One profile: spin policy, thread plan, sizes, limits, input and faults.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// One line for lists, 1..=120 characters.
+    pub summary: String,
+    /// How a hot thread waits when it has no work.
+    pub spin: SpinPolicy,
+    /// The times behind `Lab` and `Shared`.
+    pub spin_budgets: SpinBudgets,
+    /// Most cores the hot threads may take together, 1..=1024; `None`: all that the plan wants.
+    pub max_cores: Option<u32>,
+    /// How roles are given to threads and threads to cores.
+    pub threads: Threads,
+    /// Decode workers of each silo.
+    pub decoders: Decoders,
+    /// Complete pipelines, 1..=64.
+    pub silos: u32,
+    /// Entries of each silo's rx and tx ring, a power of two in 8..=65536.
+    pub slots: u32,
+    /// Device workers of each silo, 1..=64: one bit of the idle mask each.
+    pub workers: u32,
+    /// When a device worker is free for the next shot.
+    pub free_worker: FreeWorker,
+    /// What thins the syndrome before it is decoded.
+    pub predecoder: Predecoder,
+    /// The device that runs the predecode step.
+    pub device: Device,
+    /// Deadlines and the times after which something is called late or stalled.
+    pub limits: Limits,
+    /// Where shots come from and how fast.
+    pub input: Input,
+    /// Faults injected on purpose; all zero in ordinary use.
+    pub faults: Faults,
+    /// What the engine does when its terminal goes away.
+    pub on_hangup: OnHangup,
+}
+
+/// How a hot thread waits when it has no work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum SpinPolicy {
+    /// Pauses and never yields: for a core of its own.
+    Prod,
+    /// Spins for `lab_spin_us`, then yields in each idle frame.
+    Lab,
+    /// Spins for `shared_spin_us`, then sleeps `shared_sleep_us` at a time: gentle to others on the machine.
+    Shared,
+}
+
+/// The times behind the spin policies `Lab` and `Shared`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpinBudgets {
+    /// Idle time spun before yielding under `Lab`, µs, 0..=1000000.
+    pub lab_spin_us: u32,
+    /// Idle time spun before sleeping under `Shared`, µs, 0..=1000000.
+    pub shared_spin_us: u32,
+    /// One sleep under `Shared`, µs, 1..=100000 and below `limits.heartbeat_ms`: the bound on waking up.
+    pub shared_sleep_us: u32,
+}
+
+/// How roles are given to threads and threads to cores.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Threads {
+    /// Made from the cores this process may use.
+    Auto,
+    /// Exactly these, 1..=1024 of them; refused with a reason if they cannot be had.
+    Explicit(Vec<ThreadSpec>),
+}
+
+/// One thread of an explicit plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThreadSpec {
+    /// The thread's name, 1..=15 bytes (the system keeps no more), given to one thread only.
+    pub name: String,
+    /// Its roles in the order in which a frame runs them, 1..=64; `Decode` may be named several times.
+    pub roles: Vec<RoleKind>,
+    /// The silo that the roles belong to, below `silos`.
+    pub silo: u32,
+    /// The core it is pinned to; `None` leaves it unpinned.
+    pub core: Option<u32>,
+}
+
+/// A pollable duty of a silo, in the order in which a shot meets them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum RoleKind {
+    /// Writes shots into the rx ring.
+    Feed,
+    /// Opens tickets and launches workers.
+    Dispatch,
+    /// Runs the device side of the `sim` device.
+    Device,
+    /// Claims ready flags and hands jobs to decoding.
+    Poll,
+    /// Decodes jobs and answers them.
+    Decode,
+    /// Takes answers out of the tx ring.
+    Harvest,
+}
+
+impl RoleKind {
+    /// Every role, in the order in which a shot meets them.
+    pub const ALL: [Self; 6] = [Self::Feed, Self::Dispatch, Self::Device, Self::Poll, Self::Decode, Self::Harvest];
+
+    /// The roles that a silo has exactly once, in the order in which a frame runs them when folded.
+    pub const RING: [Self; 5] = [Self::Feed, Self::Dispatch, Self::Device, Self::Poll, Self::Harvest];
+
+    /// The lower-case name used in thread names, on the board and in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Feed => "feed",
+            Self::Dispatch => "dispatch",
+            Self::Device => "device",
+            Self::Poll => "poll",
+            Self::Decode => "decode",
+            Self::Harvest => "harvest",
+        }
+    }
+}
+
+impl std::fmt::Display for RoleKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Decode workers of each silo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Decoders {
+    /// As many as there are cores left for them, 1..=8.
+    Auto,
+    /// This many, 1..=64; where cores are short several share a thread.
+    Count(u32),
+}
+
+/// When a device worker is free for the next shot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FreeWorker {
+    /// As soon as its output is copied into the job.
+    AfterCopy,
+    /// When the decode that used its output has ended.
+    AfterDecode,
+}
+
+/// What thins the syndrome before it is decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Predecoder {
+    /// Nothing: the decoder sees all detection events.
+    None,
+    /// Resolves isolated pairs of neighbouring detection events and hands the rest on.
+    Local,
+}
+
+/// The device that runs the predecode step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Device {
+    /// The CPU stand-in: the same three steps as the device's graph, with a latency drawn per launch.
+    Sim {
+        /// Time from launch to the ready flag.
+        latency: Latency,
+    },
+}
+
+/// A distribution of times, µs; every time in it is at most one second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Latency {
+    /// Ready at the device's next frame.
+    None,
+    /// Always the same.
+    Fixed {
+        /// The time, µs, 0..=1000000.
+        us: f64,
+    },
+    /// Evenly between two times.
+    Uniform {
+        /// The least, µs, 0..=1000000.
+        min_us: f64,
+        /// The greatest, µs, `min_us`..=1000000.
+        max_us: f64,
+    },
+    /// A long tail: the exponential of a normal.
+    LogNormal {
+        /// The median, µs, above 0, at most 1000000.
+        median_us: f64,
+        /// The standard deviation of the logarithm, 0..=3.
+        sigma: f64,
+    },
+}
+
+/// Deadlines and the times after which something is called late or stalled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// From launch until a worker is given up and quarantined, µs, 1..=60000000.
+    pub launch_deadline_us: u32,
+    /// From write until a shot is answered with an error, µs, `launch_deadline_us`..=60000000.
+    pub shot_deadline_us: u32,
+    /// From scheduled arrival until an answer counts as late, µs, 1..=60000000.
+    pub late_us: u32,
+    /// Longest drain before the unanswered shots are answered with an error, s, 1..=3600.
+    pub drain_grace_s: u32,
+    /// A heartbeat older than this is a stall, ms, 1..=10000.
+    pub heartbeat_ms: u32,
+}
+
+/// Where shots come from and how fast.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Where shots come from, unless the command line names files.
+    pub source: Source,
+    /// Logical qubits, 1..=1024, divided among the silos.
+    pub streams: u32,
+    /// Arrivals of all streams together.
+    pub rate: Rate,
+}
+
+/// Where shots come from, unless the command line names files.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum Source {
+    /// Shots drawn from a detector error model.
+    Sampler {
+        /// The name of a bundled model or the path of a `.dem` file.
+        model: String,
+        /// The seed of the draws.
+        seed: u64,
+    },
+}
+
+/// Arrivals of all streams together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Rate {
+    /// Half the capacity measured in Warmup.
+    Auto,
+    /// As fast as the rx ring takes them.
+    Max,
+    /// Shots per second, above 0, at most 1e9.
+    Hz(f64),
+}
+
+/// Faults injected on purpose, drawn from one seed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Faults {
+    /// The seed of the draws.
+    pub seed: u64,
+    /// Probability per launch that it fails and the worker did not start, 0..=1.
+    pub not_started: f64,
+    /// Probability per launch that it fails and nobody knows whether the worker started, 0..=1.
+    pub unknown: f64,
+    /// Probability per launch that the ready flag never comes, 0..=1.
+    pub never_ready: f64,
+    /// Probability per launch that the ready flag comes `late_by_us` after its time, 0..=1.
+    pub late_ready: f64,
+    /// Probability per launch that it completes before the launch call returns, 0..=1. The five are exclusive: their
+    /// sum is at most 1.
+    pub inside_launch: f64,
+    /// How much later a late ready flag comes, µs, 0..=60000000.
+    pub late_by_us: u32,
+    /// The device is lost at every so many launches, 1 or more; `None`: never.
+    pub lose_device_every: Option<u64>,
+    /// From losing the device until it can be opened again, ms, 0..=60000.
+    pub recover_after_ms: u32,
+    /// Probability per decode that it panics, 0..=1.
+    pub decoder_panic: f64,
+    /// Probability per shot that its payload address is bad, 0..=1.
+    pub bad_address: f64,
+}
+
+/// What the engine does when its terminal goes away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OnHangup {
+    /// Goes on without a console; one can be attached later.
+    Detach,
+    /// Drains and ends.
+    Drain,
+}
