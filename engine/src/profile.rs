@@ -12,9 +12,21 @@
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
+mod check;
+mod diff;
+mod finding;
+mod load;
+mod locate;
 mod schema;
 
+pub use check::{DECODERS_MAX, RangeError, SILOS_MAX, THREAD_NAME_BYTES_MAX, THREADS_MAX, WORKERS_MAX};
+pub use diff::{Applies, Change, applies, diff};
+pub use finding::{Finding, ProfileError};
+pub use load::{DEFAULT_NAME, ENTRIES_MAX, FILE_BYTES_MAX, Origin, ProfileEntry, list, text};
 pub use schema::{
     Decoders, Device, Faults, FreeWorker, Input, Latency, Limits, OnHangup, Predecoder, Profile, Rate, RoleKind,
     Source, SpinBudgets, SpinPolicy, ThreadSpec, Threads,
 };
+
+#[cfg(test)]
+mod tests;

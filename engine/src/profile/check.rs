@@ -1,0 +1,245 @@
+//! The ranges of a profile's fields.
+//!
+//! Pure and cold: a profile in, every violation out, each with the dotted path of its field, so that a file's loader
+//! can add the line and the command line can name its option. Bounded by the profile. Never corrects a value.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use super::schema::{Decoders, Device, Faults, Input, Latency, Limits, Profile, Rate, Source, ThreadSpec, Threads};
+
+/// A field whose value is well formed but out of its range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: found {found}, expected {expected}; {remedy}")]
+pub struct RangeError {
+    /// The dotted path of the field.
+    pub field: String,
+    /// The value found.
+    pub found: String,
+    /// The range expected.
+    pub expected: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// Most silos of one engine.
+pub const SILOS_MAX: u32 = 64;
+/// Most device workers of a silo: the bits of its idle mask.
+pub const WORKERS_MAX: u32 = 64;
+/// Most decode workers of a silo.
+pub const DECODERS_MAX: u32 = 64;
+/// Most threads of an explicit plan.
+pub const THREADS_MAX: usize = 1024;
+/// Longest thread name, bytes: what the system keeps of it.
+pub const THREAD_NAME_BYTES_MAX: usize = 15;
+
+const MICROSECONDS_MAX: u64 = 60_000_000;
+const LATENCY_US_MAX: f64 = 1e6;
+
+impl Profile {
+    /// Every field that is out of its range, in the schema's order; empty for a sound profile.
+    #[must_use]
+    pub fn validate(&self) -> Vec<RangeError> {
+        let mut check = Check { errors: Vec::new() };
+        check.head(self);
+        check.threads(&self.threads, self.silos);
+        check.sizes(self);
+        let Device::Sim { latency } = &self.device;
+        check.latency(latency);
+        check.limits(&self.limits);
+        check.input(&self.input);
+        check.faults(&self.faults);
+        check.errors
+    }
+}
+
+struct Check {
+    errors: Vec<RangeError>,
+}
+
+impl Check {
+    fn refuse(&mut self, field: &str, found: impl ToString, expected: impl Into<String>, remedy: impl Into<String>) {
+        self.errors.push(RangeError {
+            field: field.to_owned(),
+            found: found.to_string(),
+            expected: expected.into(),
+            remedy: remedy.into(),
+        });
+    }
+
+    fn whole(&mut self, field: &str, value: impl Into<u64>, range: RangeInclusive<u64>, remedy: &str) {
+        let value = value.into();
+        if !range.contains(&value) {
+            self.refuse(field, value, format!("{}..={}", range.start(), range.end()), remedy);
+        }
+    }
+
+    /// Both ends are allowed; not-a-number is outside every range.
+    fn real(&mut self, field: &str, value: f64, range: RangeInclusive<f64>, remedy: &str) {
+        if !range.contains(&value) {
+            self.refuse(field, value, format!("{}..={}", range.start(), range.end()), remedy);
+        }
+    }
+
+    /// The lower end is 0 and not allowed.
+    fn positive(&mut self, field: &str, value: f64, max: f64, remedy: &str) {
+        if !(value > 0.0 && value <= max) {
+            self.refuse(field, value, format!("above 0, at most {max}"), remedy);
+        }
+    }
+
+    fn head(&mut self, profile: &Profile) {
+        let length = profile.summary.chars().count();
+        if !(1..=120).contains(&length) || profile.summary.chars().any(char::is_control) {
+            let found = format!("{length} characters");
+            self.refuse("summary", found, "1..=120 printable characters", "say in one line what the profile is for");
+        }
+        let budgets = &profile.spin_budgets;
+        let spun = "spin for less and give the core away sooner";
+        self.whole("spin_budgets.lab_spin_us", budgets.lab_spin_us, 0..=1_000_000, spun);
+        self.whole("spin_budgets.shared_spin_us", budgets.shared_spin_us, 0..=1_000_000, spun);
+        let field = "spin_budgets.shared_sleep_us";
+        self.whole(field, budgets.shared_sleep_us, 1..=100_000, "sleep for a time in this range");
+        let heartbeat_us = u64::from(profile.limits.heartbeat_ms) * 1000;
+        if u64::from(budgets.shared_sleep_us) >= heartbeat_us {
+            let expected = format!("less than limits.heartbeat_ms, {heartbeat_us} µs");
+            self.refuse(field, budgets.shared_sleep_us, expected, "sleep less, or each sleep is called a stall");
+        }
+        if let Some(cores) = profile.max_cores {
+            self.whole("max_cores", cores, 1..=1024, "say None for no limit");
+        }
+    }
+
+    fn threads(&mut self, threads: &Threads, silos: u32) {
+        let Threads::Explicit(specs) = threads else { return };
+        if !(1..=THREADS_MAX).contains(&specs.len()) {
+            let found = format!("{} threads", specs.len());
+            self.refuse("threads", found, format!("1..={THREADS_MAX} threads"), "list them, or say Auto");
+        }
+        let mut names = BTreeSet::new();
+        for (index, spec) in specs.iter().enumerate() {
+            self.thread(index, spec, silos);
+            if !names.insert(spec.name.as_str()) {
+                let field = format!("threads[{index}].name");
+                let found = format!("{:?} a second time", spec.name);
+                self.refuse(&field, found, "a name given to one thread only", "rename one of the two");
+            }
+        }
+    }
+
+    fn thread(&mut self, index: usize, spec: &ThreadSpec, silos: u32) {
+        let name = &spec.name;
+        let plain = name.chars().all(|c| c.is_ascii_graphic());
+        if !(1..=THREAD_NAME_BYTES_MAX).contains(&name.len()) || !plain {
+            let expected = format!("1..={THREAD_NAME_BYTES_MAX} ASCII characters without spaces");
+            self.refuse(&format!("threads[{index}].name"), format!("{name:?}"), expected, "shorten the name");
+        }
+        if !(1..=64).contains(&spec.roles.len()) {
+            let found = format!("{} roles", spec.roles.len());
+            self.refuse(
+                &format!("threads[{index}].roles"),
+                found,
+                "1..=64 roles",
+                "give it a role or remove the thread",
+            );
+        }
+        if spec.silo >= silos {
+            let expected = format!("below silos, {silos}");
+            self.refuse(
+                &format!("threads[{index}].silo"),
+                spec.silo,
+                expected,
+                "name a silo that exists or raise silos",
+            );
+        }
+    }
+
+    fn sizes(&mut self, profile: &Profile) {
+        if let Decoders::Count(count) = profile.decoders {
+            self.whole("decoders", count, 1..=u64::from(DECODERS_MAX), "say Auto to use the cores that are left");
+        }
+        self.whole("silos", profile.silos, 1..=u64::from(SILOS_MAX), "a page's owner word has room for 64");
+        if !profile.slots.is_power_of_two() || !(8..=65536).contains(&profile.slots) {
+            self.refuse("slots", profile.slots, "a power of two in 8..=65536", nearest_power(profile.slots));
+        }
+        let remedy = "each worker is one bit of a 64-bit idle mask: use more silos for more workers";
+        self.whole("workers", profile.workers, 1..=u64::from(WORKERS_MAX), remedy);
+    }
+
+    fn latency(&mut self, latency: &Latency) {
+        let remedy = "a latency is a time in µs, at most one second";
+        match *latency {
+            Latency::None => {}
+            Latency::Fixed { us } => self.real("device.latency.us", us, 0.0..=LATENCY_US_MAX, remedy),
+            Latency::Uniform { min_us, max_us } => {
+                self.real("device.latency.min_us", min_us, 0.0..=LATENCY_US_MAX, remedy);
+                self.real("device.latency.max_us", max_us, 0.0..=LATENCY_US_MAX, remedy);
+                if min_us > max_us {
+                    let expected = format!("at least min_us, {min_us}");
+                    self.refuse("device.latency.max_us", max_us, expected, "swap the two");
+                }
+            }
+            Latency::LogNormal { median_us, sigma } => {
+                self.positive("device.latency.median_us", median_us, LATENCY_US_MAX, remedy);
+                let remedy = "sigma has no unit: 0.4 puts the 99th percentile at 2.5 medians";
+                self.real("device.latency.sigma", sigma, 0.0..=3.0, remedy);
+            }
+        }
+    }
+
+    fn limits(&mut self, limits: &Limits) {
+        let remedy = "a deadline is a time in µs, at most one minute";
+        self.whole("limits.launch_deadline_us", limits.launch_deadline_us, 1..=MICROSECONDS_MAX, remedy);
+        self.whole("limits.shot_deadline_us", limits.shot_deadline_us, 1..=MICROSECONDS_MAX, remedy);
+        if limits.shot_deadline_us < limits.launch_deadline_us {
+            let expected = format!("at least limits.launch_deadline_us, {}", limits.launch_deadline_us);
+            let remedy = "a shot has to outlast its launch";
+            self.refuse("limits.shot_deadline_us", limits.shot_deadline_us, expected, remedy);
+        }
+        self.whole("limits.late_us", limits.late_us, 1..=MICROSECONDS_MAX, remedy);
+        self.whole("limits.drain_grace_s", limits.drain_grace_s, 1..=3600, "a drain is given seconds, at most an hour");
+        self.whole("limits.heartbeat_ms", limits.heartbeat_ms, 1..=10_000, "10 to 100 ms suits most machines");
+    }
+
+    fn input(&mut self, input: &Input) {
+        let Source::Sampler { model, .. } = &input.source;
+        if model.trim().is_empty() {
+            let remedy = "say \"surface_d5\" for the bundled model";
+            self.refuse("input.source.model", format!("{model:?}"), "a model's name or path", remedy);
+        }
+        self.whole("input.streams", input.streams, 1..=1024, "a stream is one logical qubit");
+        if let Rate::Hz(hz) = input.rate {
+            self.positive("input.rate", hz, 1e9, "say Max for as fast as it goes");
+        }
+    }
+
+    fn faults(&mut self, faults: &Faults) {
+        let per_launch = [
+            ("faults.not_started", faults.not_started),
+            ("faults.unknown", faults.unknown),
+            ("faults.never_ready", faults.never_ready),
+            ("faults.late_ready", faults.late_ready),
+            ("faults.inside_launch", faults.inside_launch),
+        ];
+        let others = [("faults.decoder_panic", faults.decoder_panic), ("faults.bad_address", faults.bad_address)];
+        for (field, value) in per_launch.iter().chain(&others) {
+            self.real(field, *value, 0.0..=1.0, "a probability");
+        }
+        let sum: f64 = per_launch.iter().map(|(_, value)| value).sum();
+        // Five decimal fractions that are meant to make 1 may miss it by a few units in the last place.
+        if sum > 1.0 + 1e-9 {
+            let expected = "a sum of the five per-launch probabilities of at most 1";
+            self.refuse("faults", format!("a sum of {sum}"), expected, "one launch has one outcome: lower some");
+        }
+        self.whole("faults.late_by_us", faults.late_by_us, 0..=MICROSECONDS_MAX, "a time in µs, at most one minute");
+        if faults.lose_device_every == Some(0) {
+            self.refuse("faults.lose_device_every", 0, "1 or more launches", "say None for never");
+        }
+        self.whole("faults.recover_after_ms", faults.recover_after_ms, 0..=60_000, "a time in ms, at most one minute");
+    }
+}
+
+fn nearest_power(slots: u32) -> String {
+    let nearest = slots.clamp(8, 65536).next_power_of_two();
+    format!("{nearest} is the nearest that fits")
+}

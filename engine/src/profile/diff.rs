@@ -1,0 +1,190 @@
+//! What differs between two profiles, and what of it a running engine takes up.
+//!
+//! Generic: both are serialized and walked together, so a new field cannot be forgotten; [`LIVE`] alone says what
+//! applies live. Cold, pure, bounded by the profiles. Never applies anything.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::schema::Profile;
+
+/// When a changed field takes effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Applies {
+    /// On a running engine.
+    Live,
+    /// When the engine is started with it.
+    Restart,
+}
+
+/// One field that two profiles disagree on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The dotted path; variants of enums are not part of it.
+    pub field: String,
+    /// The value before, as RON writes it.
+    pub from: String,
+    /// The value after, as RON writes it.
+    pub to: String,
+    /// When it takes effect.
+    pub applies: Applies,
+}
+
+/// The fields that apply live, each with all that is below it.
+///
+/// # Why these
+///
+/// They are read through one atomic word or at a frame's edge. All others size memory, build roles or start threads.
+const LIVE: [&str; 6] = ["summary", "spin", "spin_budgets", "limits", "input.rate", "on_hangup"];
+
+/// Every field in which `to` differs from `from`, in the schema's alphabetical order.
+#[must_use]
+pub fn diff(from: &Profile, to: &Profile) -> Vec<Change> {
+    let mut changes = Vec::new();
+    // A profile has string keys and finite or infinite numbers only: both always serialize.
+    if let (Ok(from), Ok(to)) = (serde_json::to_value(from), serde_json::to_value(to)) {
+        walk("", &from, &to, &mut changes);
+    }
+    changes
+}
+
+/// When a change of this field takes effect.
+#[must_use]
+pub fn applies(field: &str) -> Applies {
+    let below = |path: &str| field.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    if LIVE.iter().any(|path| below(path)) { Applies::Live } else { Applies::Restart }
+}
+
+fn walk(path: &str, from: &Value, to: &Value, changes: &mut Vec<Change>) {
+    if from == to {
+        return;
+    }
+    match (from, to) {
+        (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
+            let is_variant = variant(from).is_some();
+            for ((name, from), to) in a.iter().zip(b.values()) {
+                walk(&if is_variant { path.to_owned() } else { join(path, name) }, from, to, changes);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (index, (from, to)) in a.iter().zip(b).enumerate() {
+                walk(&format!("{path}[{index}]"), from, to, changes);
+            }
+        }
+        _ => {
+            changes.push(Change { field: path.to_owned(), from: render(from), to: render(to), applies: applies(path) })
+        }
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+/// The variant and content of an enum value; fields begin with a small letter, variants with a capital.
+fn variant(value: &Value) -> Option<(&str, &Value)> {
+    let object = value.as_object()?;
+    let (name, content) = object.iter().next()?;
+    (object.len() == 1 && name.starts_with(|c: char| c.is_ascii_uppercase())).then_some((name.as_str(), content))
+}
+
+fn render(value: &Value) -> String {
+    if let Some((name, content)) = variant(value) {
+        let content = render(content);
+        // A struct variant's fields stand in the variant's own brackets.
+        let inner = content.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or(&content);
+        return format!("{name}({inner})");
+    }
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::String(text) if text.starts_with(|c: char| c.is_ascii_uppercase()) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(render).collect::<Vec<_>>().join(", ")),
+        Value::Object(fields) => {
+            let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}: {}", render(value))).collect();
+            format!("({})", fields.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+
+    use serde_json::{Value, json};
+
+    use super::{Applies, Change, LIVE, diff};
+    use crate::profile::{Decoders, Device, Latency, OnHangup, Profile, Rate, SpinPolicy};
+
+    fn embedded(name: &str) -> Profile {
+        Profile::load(name, None).unwrap().0
+    }
+
+    fn exists(value: &Value, path: &str) -> bool {
+        path.split('.').try_fold(value, |value, name| value.get(name)).is_some()
+    }
+
+    #[test]
+    fn every_live_path_exists() {
+        let value = serde_json::to_value(embedded("lab")).unwrap();
+        for path in LIVE {
+            assert!(exists(&value, path), "{path} is in the table but not in the schema");
+        }
+    }
+
+    #[test]
+    fn a_profile_does_not_differ_from_itself() {
+        assert_eq!(diff(&embedded("drill"), &embedded("drill")), []);
+    }
+
+    #[test]
+    fn a_change_names_its_field_values_and_when_it_applies() {
+        let from = embedded("lab");
+        let mut to = from.clone();
+        to.spin = SpinPolicy::Prod;
+        to.limits.late_us = 7;
+        to.input.rate = Rate::Hz(5.0);
+        to.on_hangup = OnHangup::Drain;
+        to.max_cores = None;
+        to.decoders = Decoders::Count(3);
+        to.device = Device::Sim { latency: Latency::LogNormal { median_us: 120.0, sigma: 0.5 } };
+        let found = diff(&from, &to);
+        let change = |field: &str, from: &str, to: &str, applies| Change {
+            field: field.to_owned(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            applies,
+        };
+        let expected = [
+            change("decoders", "Auto", "Count(3)", Applies::Restart),
+            change("device.latency.sigma", "0.4", "0.5", Applies::Restart),
+            change("input.rate", "Auto", "Hz(5.0)", Applies::Live),
+            change("limits.late_us", "2000", "7", Applies::Live),
+            change("max_cores", "4", "None", Applies::Restart),
+            change("on_hangup", "Detach", "Drain", Applies::Live),
+            change("spin", "Lab", "Prod", Applies::Live),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn another_variant_is_one_change_of_the_whole_value() {
+        let from = embedded("lab");
+        let mut to = from.clone();
+        to.device = Device::Sim { latency: Latency::Uniform { min_us: 1.0, max_us: 2.0 } };
+        let found = diff(&from, &to);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].field, "device.latency");
+        assert_eq!(found[0].from, "LogNormal(median_us: 120.0, sigma: 0.4)");
+        assert_eq!(found[0].to, "Uniform(max_us: 2.0, min_us: 1.0)");
+    }
+
+    #[test]
+    fn a_change_serializes_as_the_contract_says() {
+        let from = embedded("lab");
+        let to = Profile { silos: 2, ..from.clone() };
+        let found = serde_json::to_value(diff(&from, &to)).unwrap();
+        assert_eq!(found, json!([{"field": "silos", "from": "1", "to": "2", "applies": "restart"}]));
+    }
+}

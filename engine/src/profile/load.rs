@@ -1,0 +1,189 @@
+//! From a name or a path to a checked profile.
+//!
+//! Owns the embedded profiles and the search for files. Cold; bounded by [`FILE_BYTES_MAX`] and [`ENTRIES_MAX`].
+//! Never writes.
+
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::finding::{Finding, ProfileError, from_range, from_ron};
+use super::locate;
+use super::schema::Profile;
+
+/// Largest profile read, bytes: the thousand threads of an explicit plan fit several times.
+pub const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Most files of a directory that are listed.
+pub const ENTRIES_MAX: usize = 1024;
+/// The profile of a bare start.
+pub const DEFAULT_NAME: &str = "lab";
+
+/// The profiles that the binary carries, in the order in which they are listed.
+const EMBEDDED: [(&str, &str); 4] = [
+    ("prod", include_str!("../../../profiles/prod.ron")),
+    ("lab", include_str!("../../../profiles/lab.ron")),
+    ("shared", include_str!("../../../profiles/shared.ron")),
+    ("drill", include_str!("../../../profiles/drill.ron")),
+];
+
+/// Where a profile came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A file.
+    File(PathBuf),
+    /// The binary itself, under this name.
+    Embedded(&'static str),
+}
+
+impl Origin {
+    /// The profile's name: its file's stem, or the name it is embedded under.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            Self::Embedded(name) => (*name).to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Embedded(name) => write!(f, "embedded:{name}"),
+        }
+    }
+}
+
+/// One line of a list of profiles.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProfileEntry {
+    /// What to ask for it by.
+    pub name: String,
+    /// Its file; none for an embedded one.
+    pub path: Option<PathBuf>,
+    /// Its summary; of an invalid one, the sentence that says what is wrong.
+    pub summary: String,
+    /// Whether it can be loaded.
+    pub valid: bool,
+}
+
+impl Profile {
+    /// Loads a profile by name (`DIR/NAME.ron`, else the embedded one) or by path (anything with a `/` or `.ron`).
+    ///
+    /// # Errors
+    /// When nothing has that name, when the file cannot be read, and when its text is not a profile in range.
+    pub fn load(name_or_path: &str, dir: Option<&Path>) -> Result<(Self, Origin), ProfileError> {
+        let (text, origin) = text(name_or_path, dir)?;
+        let profile = Self::parse(&text, &origin.to_string())?;
+        Ok((profile, origin))
+    }
+
+    /// Reads and checks a profile's text; `file` names it in errors.
+    ///
+    /// # Errors
+    /// When the text is not a profile in range.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ProfileError> {
+        let profile: Self =
+            ron::from_str(text).map_err(|error| ProfileError::Malformed(from_ron(file, text, &error)))?;
+        let errors = profile.validate();
+        if errors.is_empty() {
+            return Ok(profile);
+        }
+        let fields = locate::fields(text);
+        let findings = errors.into_iter().map(|error| from_range(file, &fields, error)).collect();
+        Err(ProfileError::OutOfRange(findings))
+    }
+}
+
+/// The text of a profile as it was written, comments and all, found as [`Profile::load`] finds it.
+///
+/// # Errors
+/// When nothing has that name and when the file cannot be read as text.
+pub fn text(name_or_path: &str, dir: Option<&Path>) -> Result<(String, Origin), ProfileError> {
+    let is_path = name_or_path.contains(['/', '\\']) || name_or_path.ends_with(".ron");
+    if is_path {
+        let path = PathBuf::from(name_or_path);
+        return Ok((read(&path)?, Origin::File(path)));
+    }
+    if let Some(path) = dir.map(|dir| dir.join(format!("{name_or_path}.ron"))).filter(|path| path.exists()) {
+        return Ok((read(&path)?, Origin::File(path)));
+    }
+    EMBEDDED
+        .iter()
+        .find(|(name, _)| *name == name_or_path)
+        .map(|(name, text)| ((*text).to_owned(), Origin::Embedded(name)))
+        .ok_or_else(|| unknown(name_or_path, dir))
+}
+
+/// All profiles: the embedded ones or the files that replace them, then the other files of `dir` by name.
+#[must_use]
+pub fn list(dir: Option<&Path>) -> Vec<ProfileEntry> {
+    let mut names: Vec<String> = EMBEDDED.iter().map(|(name, _)| (*name).to_owned()).collect();
+    for name in dir.map(names_in).unwrap_or_default() {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.into_iter().map(|name| entry(name, dir)).collect()
+}
+
+fn entry(name: String, dir: Option<&Path>) -> ProfileEntry {
+    let file = dir.map(|dir| dir.join(format!("{name}.ron"))).filter(|path| path.exists());
+    match Profile::load(&name, dir) {
+        Ok((profile, _)) => ProfileEntry { name, path: file, summary: profile.summary, valid: true },
+        Err(error) => ProfileEntry { name, path: file, summary: error.to_string(), valid: false },
+    }
+}
+
+fn names_in(dir: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+    let paths = entries.take(ENTRIES_MAX).filter_map(Result::ok).map(|entry| entry.path());
+    let profiles = paths.filter(|path| path.extension().is_some_and(|end| end == "ron"));
+    let mut names: Vec<String> = profiles.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+    names.sort_unstable();
+    names
+}
+
+fn read(path: &Path) -> Result<String, ProfileError> {
+    let unreadable = |found: String, expected: &str, remedy: &str| {
+        ProfileError::Unreadable(Finding {
+            file: path.display().to_string(),
+            line: 0,
+            column: 0,
+            found,
+            expected: expected.to_owned(),
+            remedy: remedy.to_owned(),
+        })
+    };
+    let io = |error: std::io::Error| {
+        let remedy = "check the path and its permissions; `pinwheel profiles list` shows what there is";
+        unreadable(error.to_string(), "a readable profile", remedy)
+    };
+    let file = std::fs::File::open(path).map_err(io)?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        let found = format!("more than {FILE_BYTES_MAX} bytes");
+        return Err(unreadable(found, "a profile of a few hundred lines", "name a profile, not a data file"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let found = format!("a byte that is no UTF-8 at offset {}", error.utf8_error().valid_up_to());
+        unreadable(found, "a text", "save the file as UTF-8")
+    })
+}
+
+fn unknown(name: &str, dir: Option<&Path>) -> ProfileError {
+    let known: Vec<String> = list(dir).into_iter().map(|entry| entry.name).collect();
+    let looked = dir.map_or_else(|| "embedded".to_owned(), |dir| dir.display().to_string());
+    ProfileError::Unknown(Finding {
+        file: looked,
+        line: 0,
+        column: 0,
+        found: format!("no profile {name:?}"),
+        expected: format!("one of {}", known.join(", ")),
+        remedy: "name one of these, or give a path that ends in .ron".to_owned(),
+    })
+}

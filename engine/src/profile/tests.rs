@@ -1,0 +1,267 @@
+//! What the loader promises: the four profiles load, and whatever is wrong is said with its place.
+#![allow(clippy::unwrap_used, reason = "harness")]
+
+use std::path::Path;
+
+use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+use proptest::test_runner::Config;
+
+use super::{Device, FILE_BYTES_MAX, Finding, Latency, Origin, Profile, ProfileError, Rate, SpinPolicy, list, text};
+
+const NAMES: [&str; 4] = ["prod", "lab", "shared", "drill"];
+
+fn lab() -> String {
+    text("lab", None).unwrap().0
+}
+
+/// The findings for the lab profile with one piece of its text replaced.
+fn findings_with(piece: &str, replacement: &str) -> Vec<Finding> {
+    let text = lab();
+    assert!(text.contains(piece), "the lab profile no longer has {piece:?}");
+    let error = Profile::parse(&text.replacen(piece, replacement, 1), "lab.ron").unwrap_err();
+    error.findings().to_vec()
+}
+
+fn place_of(piece: &str) -> (u32, u32) {
+    let text = lab();
+    let before = &text[..text.find(piece).unwrap()];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap().chars().count() + 1;
+    (u32::try_from(line).unwrap(), u32::try_from(column).unwrap())
+}
+
+#[test]
+fn the_embedded_profiles_are_sound() {
+    for name in NAMES {
+        let (profile, origin) = Profile::load(name, None).unwrap();
+        assert_eq!(origin, Origin::Embedded(name));
+        assert_eq!(profile.validate(), []);
+    }
+}
+
+#[test]
+fn a_profile_survives_being_written_and_read() {
+    for name in NAMES {
+        let (profile, _) = Profile::load(name, None).unwrap();
+        let written = ron::ser::to_string_pretty(&profile, ron::ser::PrettyConfig::new()).unwrap();
+        assert_eq!(Profile::parse(&written, name).unwrap(), profile);
+    }
+}
+
+#[test]
+fn prod_spins_without_faults_and_drill_has_every_fault() {
+    let (prod, _) = Profile::load("prod", None).unwrap();
+    assert_eq!(prod.spin, SpinPolicy::Prod);
+    let faults = prod.faults;
+    let none = [faults.not_started, faults.unknown, faults.never_ready, faults.late_ready, faults.inside_launch];
+    assert!(none.iter().all(|&p| p == 0.0) && faults.decoder_panic == 0.0 && faults.bad_address == 0.0);
+    assert_eq!(faults.lose_device_every, None);
+
+    let (drill, _) = Profile::load("drill", None).unwrap();
+    let faults = drill.faults;
+    let all = [faults.not_started, faults.unknown, faults.never_ready, faults.late_ready, faults.inside_launch];
+    assert!(all.iter().all(|&p| p > 0.0 && p < 0.1) && faults.decoder_panic > 0.0 && faults.bad_address > 0.0);
+    assert!(faults.lose_device_every.is_some());
+    assert!(faults.late_by_us > drill.limits.launch_deadline_us, "a late ready flag must miss the launch deadline");
+}
+
+#[test]
+fn an_unknown_field_is_refused_with_its_place() {
+    let found = findings_with("slots: 1024", "slotz: 1024");
+    let (line, column) = place_of("slots: 1024");
+    assert_eq!((found[0].line, found[0].column), (line, column));
+    assert_eq!(found[0].found, "the unknown field `slotz`");
+    assert_eq!(found[0].remedy, "did you mean `slots`?");
+}
+
+#[test]
+fn an_unknown_field_inside_a_variant_is_refused() {
+    let found = findings_with("sigma: 0.4", "sigma: 0.4, mode: 3.0");
+    assert_eq!(found[0].found, "the unknown field `mode`");
+    let found = findings_with("Sim(latency", "Sim(speed: 1, latency");
+    assert_eq!(found[0].found, "the unknown field `speed`");
+}
+
+#[test]
+fn a_wrong_type_is_refused_with_field_and_place() {
+    let found = findings_with("workers: 8", "workers: \"8\"");
+    assert_eq!(found[0].found, "`\"8\"` in workers");
+    assert_eq!(found[0].expected, "a whole number, 0 or more");
+    let (line, column) = place_of("workers: 8");
+    assert_eq!((found[0].line, found[0].column), (line, column + 9));
+}
+
+#[test]
+fn an_unknown_variant_names_the_known_ones() {
+    let found = findings_with("spin: Lab", "spin: Lob");
+    assert_eq!(found[0].expected, "one of Prod, Lab, Shared");
+    assert_eq!(found[0].line, place_of("spin: Lab").0);
+}
+
+#[test]
+fn a_missing_field_is_named() {
+    let found = findings_with("    on_hangup: Detach,", "");
+    assert_eq!(found[0].found, "no field `on_hangup`");
+}
+
+#[test]
+fn a_text_that_stops_early_is_refused() {
+    let text = lab();
+    let error = Profile::parse(&text[..text.len() / 2], "half.ron").unwrap_err();
+    assert!(matches!(error, ProfileError::Malformed(_)));
+    assert!(error.to_string().starts_with("half.ron:"), "{error}");
+}
+
+#[test]
+fn sixty_five_workers_are_refused_with_the_reason() {
+    let found = findings_with("workers: 8", "workers: 65");
+    let (line, column) = place_of("workers: 8");
+    assert_eq!((found[0].line, found[0].column), (line, column + 9));
+    assert_eq!(found[0].found, "65 in workers");
+    assert_eq!(found[0].expected, "1..=64");
+    assert!(found[0].remedy.contains("64-bit idle mask"));
+    assert!(Profile::parse(&lab().replacen("workers: 8", "workers: 64", 1), "lab.ron").is_ok());
+}
+
+#[test]
+fn all_range_errors_are_reported_each_at_its_field() {
+    let text = lab().replacen("slots: 1024", "slots: 1000", 1).replacen("sigma: 0.4", "sigma: 9.0", 1);
+    let text = text.replacen("streams: 4", "streams: 0", 1);
+    let error = Profile::parse(&text, "lab.ron").unwrap_err();
+    let places: Vec<(u32, u32)> = error.findings().iter().map(|f| (f.line, f.column)).collect();
+    let after = |piece: &str, skip: u32| (place_of(piece).0, place_of(piece).1 + skip);
+    assert_eq!(places, [after("slots: 1024", 7), after("sigma: 0.4", 7), after("streams: 4", 9)]);
+    assert!(error.to_string().ends_with("(and 2 more out of range)"), "{error}");
+}
+
+#[test]
+fn a_profile_in_memory_is_checked_too() {
+    let (mut profile, _) = Profile::load("lab", None).unwrap();
+    profile.input.rate = Rate::Hz(-1.0);
+    profile.limits.shot_deadline_us = 1;
+    profile.faults.unknown = f64::NAN;
+    profile.device = Device::Sim { latency: Latency::Uniform { min_us: 2.0, max_us: 1.0 } };
+    let fields: Vec<String> = profile.validate().into_iter().map(|error| error.field).collect();
+    assert_eq!(fields, ["device.latency.max_us", "limits.shot_deadline_us", "input.rate", "faults.unknown"]);
+}
+
+#[test]
+fn faults_that_exclude_each_other_sum_to_one_at_most() {
+    let (mut profile, _) = Profile::load("lab", None).unwrap();
+    profile.faults.not_started = 0.6;
+    profile.faults.late_ready = 0.6;
+    assert_eq!(profile.validate()[0].field, "faults");
+    profile.faults.late_ready = 0.4;
+    assert_eq!(profile.validate(), []);
+}
+
+#[test]
+fn a_file_of_the_directory_replaces_the_embedded_one() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("lab.ron"), lab().replacen("silos: 1,", "silos: 2,", 1)).unwrap();
+    std::fs::write(dir.path().join("mine.ron"), lab()).unwrap();
+    std::fs::write(dir.path().join("broken.ron"), "(").unwrap();
+    let (profile, origin) = Profile::load("lab", Some(dir.path())).unwrap();
+    assert_eq!(profile.silos, 2);
+    assert_eq!(origin, Origin::File(dir.path().join("lab.ron")));
+    assert_eq!(origin.name(), "lab");
+    assert_eq!(Profile::load("prod", Some(dir.path())).unwrap().1, Origin::Embedded("prod"));
+
+    let entries = list(Some(dir.path()));
+    let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(names, ["prod", "lab", "shared", "drill", "broken", "mine"]);
+    let valid: Vec<bool> = entries.iter().map(|entry| entry.valid).collect();
+    assert_eq!(valid, [true, true, true, true, false, true]);
+    assert_eq!(entries[0].path, None);
+    assert_eq!(entries[1].path, Some(dir.path().join("lab.ron")));
+}
+
+#[test]
+fn an_unknown_name_says_which_there_are() {
+    let error = Profile::load("lap", None).unwrap_err();
+    let sentence = "embedded: found no profile \"lap\", expected one of prod, lab, shared, drill; name one of these, \
+                    or give a path that ends in .ron";
+    assert_eq!(error.to_string(), sentence);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_refused_in_one_sentence() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| {
+        std::fs::write(dir.path().join(name), bytes).unwrap();
+        Profile::load(&dir.path().join(name).to_string_lossy(), None).unwrap_err()
+    };
+    assert!(matches!(write("binary.ron", b"(\xff\xfe"), ProfileError::Unreadable(_)));
+    let large = vec![b' '; usize::try_from(FILE_BYTES_MAX).unwrap() + 1];
+    assert!(write("large.ron", &large).to_string().contains("more than 1048576 bytes"));
+    let missing = Profile::load("/nowhere/at/all.ron", None).unwrap_err();
+    assert!(missing.to_string().starts_with("/nowhere/at/all.ron: found "), "{missing}");
+    assert!(Profile::load(&dir.path().to_string_lossy(), Some(Path::new("/nowhere"))).is_err());
+}
+
+/// Whether every finding of an error points into the text.
+fn points_inside(text: &str, error: &ProfileError) -> bool {
+    let lines: Vec<&str> = if text.is_empty() { vec![""] } else { text.lines().collect() };
+    !error.findings().is_empty()
+        && error.findings().iter().all(|finding| {
+            let line = lines.get(finding.line as usize - 1);
+            line.is_some_and(|line| (1..=line.chars().count() + 1).contains(&(finding.column as usize)))
+        })
+}
+
+/// What a slip of the hand does to a text.
+fn mutation() -> impl Strategy<Value = (u8, usize, String)> {
+    let piece = prop_oneof![
+        any::<char>().prop_map(String::from),
+        Just("\"".to_owned()),
+        Just("(".to_owned()),
+        Just(")".to_owned()),
+        Just("/*".to_owned()),
+        Just("-".to_owned()),
+        Just("99999999999".to_owned()),
+        Just("\n".to_owned()),
+    ];
+    (0..3_u8, any::<usize>(), piece)
+}
+
+fn mutate(text: &str, (kind, at, piece): (u8, usize, String)) -> String {
+    let mut chars: Vec<char> = text.chars().collect();
+    let at = at % chars.len();
+    match kind {
+        0 => drop(chars.splice(at..at, piece.chars())),
+        1 => drop(chars.splice(at..=at, piece.chars())),
+        _ => chars.truncate(at),
+    }
+    chars.into_iter().collect()
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 400, failure_persistence: None, ..Config::default() })]
+
+    #[test]
+    fn arbitrary_text_never_panics_and_is_refused_inside_it(text in any::<String>()) {
+        let error = Profile::parse(&text, "any.ron").unwrap_err();
+        assert!(points_inside(&text, &error), "{error}");
+    }
+
+    #[test]
+    fn text_of_brackets_and_names_never_panics(text in "[(){}\\[\\],:\"'rs#!/*0-9. \n\\\\]{0,200}") {
+        let error = Profile::parse(&text, "any.ron").unwrap_err();
+        assert!(points_inside(&text, &error), "{error}");
+    }
+
+    #[test]
+    fn a_slip_in_a_valid_profile_is_refused_inside_the_file(slip in mutation()) {
+        let text = mutate(&lab(), slip);
+        if let Err(error) = Profile::parse(&text, "lab.ron") {
+            assert!(points_inside(&text, &error), "{error}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_never_overflows(depth in 1..20_000_usize, open in "[(\\[{]") {
+        let text = open.repeat(depth);
+        let error = Profile::parse(&text, "deep.ron").unwrap_err();
+        assert!(points_inside(&text, &error), "{error}");
+    }
+}
