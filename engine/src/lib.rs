@@ -5,5 +5,9 @@
 
 pub use pinwheel_edge::units;
 
+#[expect(unsafe_code, reason = "reads the processor's counter")]
+pub mod clock;
 pub mod profile;
 pub mod board;
+pub mod code;
+pub mod record;

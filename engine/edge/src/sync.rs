@@ -51,3 +51,129 @@ impl<T> UnsafeCell<T> {
 
 #[cfg(loom)]
 pub use loom::cell::UnsafeCell;
+
+/// One 64-bit word of plain data that an edge publishes (payload, header, result, mailbox).
+///
+/// # Why
+/// In production it is a `Relaxed` atomic: a late device write into memory that somebody else reads is then a wrong
+/// value in a discarded result, never undefined behaviour, and costs the same move instruction. Under loom it is an
+/// `UnsafeCell`, so that a model fails on any access which no edge orders.
+#[cfg(not(loom))]
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct DataWord(AtomicU64);
+
+#[cfg(not(loom))]
+impl DataWord {
+    /// A word that holds `value`.
+    #[must_use]
+    pub const fn new(value: u64) -> DataWord {
+        DataWord(AtomicU64::new(value))
+    }
+
+    /// Reads it.
+    #[inline(always)]
+    #[must_use]
+    pub fn load(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Writes it.
+    #[inline(always)]
+    pub fn store(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+}
+
+/// See the production twin: under loom every access is checked for a race.
+#[cfg(loom)]
+#[derive(Debug)]
+pub struct DataWord(UnsafeCell<u64>);
+
+#[cfg(loom)]
+#[expect(unsafe_code, reason = "loom's cell checks what these two accesses assume")]
+mod loom_data_word {
+    use super::{DataWord, UnsafeCell};
+
+    // SAFETY: loom panics on the first pair of accesses that are not ordered; no such execution goes on.
+    unsafe impl Sync for DataWord {}
+
+    impl DataWord {
+        /// A word that holds `value`.
+        #[must_use]
+        pub fn new(value: u64) -> DataWord {
+            DataWord(UnsafeCell::new(value))
+        }
+
+        /// Reads it.
+        #[must_use]
+        pub fn load(&self) -> u64 {
+            // SAFETY: the pointer is the cell's own; loom has checked that no write is concurrent.
+            self.0.with(|word| unsafe { *word })
+        }
+
+        /// Writes it.
+        pub fn store(&self, value: u64) {
+            // SAFETY: as in `load`; loom has checked that no access is concurrent.
+            self.0.with_mut(|word| unsafe { *word = value });
+        }
+    }
+}
+
+/// A row of [`DataWord`]s, cut into records of equal length.
+#[derive(Debug)]
+pub struct DataWords {
+    words: Box<[DataWord]>,
+    stride_words: usize,
+}
+
+impl DataWords {
+    /// `records` records of `stride_words` words, all zero.
+    #[must_use]
+    pub fn new(records: usize, stride_words: usize) -> DataWords {
+        DataWords { words: (0..records * stride_words).map(|_| DataWord::new(0)).collect(), stride_words }
+    }
+
+    /// The words of record `index`.
+    ///
+    /// # Panics
+    /// If there is no such record.
+    #[inline(always)]
+    #[must_use]
+    pub fn record(&self, index: usize) -> &[DataWord] {
+        &self.words[index * self.stride_words..(index + 1) * self.stride_words]
+    }
+
+    /// All words.
+    #[must_use]
+    pub fn all(&self) -> &[DataWord] {
+        &self.words
+    }
+
+    /// Words of one record.
+    #[must_use]
+    pub fn stride_words(&self) -> usize {
+        self.stride_words
+    }
+}
+
+/// Copies `from` into the first words of `to`.
+#[inline(always)]
+pub fn write_words(to: &[DataWord], from: &[u64]) {
+    for (word, value) in to.iter().zip(from) {
+        word.store(*value);
+    }
+}
+
+/// Copies the first words of `from` into `to`.
+#[inline(always)]
+pub fn read_words(from: &[DataWord], to: &mut [u64]) {
+    for (value, word) in to.iter_mut().zip(from) {
+        *value = word.load();
+    }
+}
+
+/// Keeps its value on cache lines of its own (two, because adjacent lines are fetched in pairs).
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Padded<T>(pub T);

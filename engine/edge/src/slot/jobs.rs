@@ -1,0 +1,127 @@
+//! Job buffers: one shot's device outputs and origin, from launch to the end of its decode.
+//!
+//! Owns the buffers and the queue of free ones. A buffer belongs to whoever holds its [`Job`]; it passes from dispatch
+//! through the mailbox to the device, from poll through the ready queue to a decoder, and back. Bounds: slots + spares
+//! buffers, spares = workers + decoders, so that quarantined launches and expired decodes can each hold one beyond
+//! their slot's reuse. Never allocates after construction. Edges: S3, S4 and the queues' F1, F2 order every access.
+
+use super::Ticket;
+use crate::queue::fifo::Fifo;
+use crate::sync::{DataWord, DataWords};
+use crate::units::Ticks;
+
+const META_WORDS: usize = 6;
+
+/// The right to one buffer. Not `Clone`: it is in one place at a time.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a job that is dropped is a buffer lost"]
+pub struct Job(u32);
+
+impl Job {
+    /// Number, for the mailbox.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.0
+    }
+
+    /// The job with `number`, handed over by whoever held it (mailbox, queue).
+    pub fn from_number(number: u32) -> Job {
+        Job(number)
+    }
+}
+
+/// Where a job's shot came from and how far it got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Whose answer it becomes.
+    pub ticket: Ticket,
+    /// Output claimed by poll (or copied by dispatch on the CPU path).
+    pub completed: Ticks,
+    /// Worker to release after the decode (`AfterDecode`), with its generation.
+    pub worker: Option<(u8, u64)>,
+    /// The detectors are the raw syndrome: the decoder predecodes first (CPU path).
+    pub raw: bool,
+}
+
+/// All job buffers of a silo.
+pub struct JobBank {
+    free: Fifo<u32>,
+    meta: DataWords,
+    detectors: DataWords,
+    observables: DataWords,
+}
+
+impl JobBank {
+    /// `jobs` free buffers.
+    ///
+    /// # Panics
+    /// If `jobs` is 0 or above 2²⁴.
+    #[must_use]
+    pub fn new(jobs: usize, detector_words: usize, observable_words: usize) -> JobBank {
+        let free = Fifo::new(jobs);
+        for number in 0..jobs as u32 {
+            assert!(free.push(number).is_ok(), "the free queue holds every job");
+        }
+        JobBank {
+            free,
+            meta: DataWords::new(jobs, META_WORDS),
+            detectors: DataWords::new(jobs, detector_words),
+            observables: DataWords::new(jobs, observable_words),
+        }
+    }
+
+    /// A free buffer, or `None` while all are held.
+    pub fn take(&self) -> Option<Job> {
+        self.free.pop().map(Job)
+    }
+
+    /// Returns a buffer.
+    ///
+    /// # Panics
+    /// If more buffers come back than there are: one was returned twice.
+    pub fn give(&self, job: Job) {
+        assert!(self.free.push(job.0).is_ok(), "job {} returned twice", job.0);
+    }
+
+    /// Residual detector words, as the predecoder left them.
+    #[must_use]
+    pub fn detectors(&self, job: &Job) -> &[DataWord] {
+        self.detectors.record(job.0 as usize)
+    }
+
+    /// Observable words that the predecoder already flipped.
+    #[must_use]
+    pub fn observables(&self, job: &Job) -> &[DataWord] {
+        self.observables.record(job.0 as usize)
+    }
+
+    /// Writes the job's origin; called by poll (or dispatch on the CPU path) before it enters the ready queue.
+    pub fn set_origin(&self, job: &Job, origin: &Origin) {
+        let meta = self.meta.record(job.0 as usize);
+        meta[0].store(u64::from(origin.ticket.slot));
+        meta[1].store(origin.ticket.generation);
+        meta[2].store(origin.completed.0);
+        meta[3].store(origin.worker.map_or(0, |(worker, _)| u64::from(worker) + 1));
+        meta[4].store(origin.worker.map_or(0, |(_, generation)| generation));
+        meta[5].store(u64::from(origin.raw));
+    }
+
+    /// The job's origin.
+    #[must_use]
+    pub fn origin(&self, job: &Job) -> Origin {
+        let meta = self.meta.record(job.0 as usize);
+        let worker = meta[3].load();
+        Origin {
+            ticket: Ticket { slot: meta[0].load() as u32, generation: meta[1].load() },
+            completed: Ticks(meta[2].load()),
+            worker: (worker > 0).then(|| ((worker - 1) as u8, meta[4].load())),
+            raw: meta[5].load() != 0,
+        }
+    }
+
+    /// Free buffers now.
+    #[must_use]
+    pub fn free(&self) -> u64 {
+        self.free.depth()
+    }
+}

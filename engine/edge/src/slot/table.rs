@@ -1,0 +1,495 @@
+//! Slots: rx, tx and ticket words, payloads, headers and result blocks of one silo.
+//!
+//! Owns the arrays and the three ends that move along them: feed writes, dispatch takes in ring order, harvest takes
+//! in any order. [`Claim`] is the right, and the duty, to answer one shot. Bounds: the geometry. Edges: see
+//! [`super`]'s table.
+//!
+//! A slot: idle (rx 0, tx 0) → written (rx address, tx 0) → in flight (rx 0, tx IN_FLIGHT) → completed (rx 0, tx
+//! answer) → idle.
+
+use super::word::{self, ErrorCode};
+use super::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX, SLOTS_MAX, Ticket};
+use crate::sync::{AtomicU64, DataWord, DataWords, Ordering, edge, write_words};
+use crate::units::Ticks;
+use std::sync::Arc;
+
+const OPEN: u64 = 1;
+const HEADER_WORDS: usize = 7;
+const RESULT_WORDS: usize = 3;
+
+/// Sizes of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Slots, a power of two.
+    pub slots: u32,
+    /// 64-bit words of detector bits in a shot.
+    pub detector_words: u32,
+    /// 64-bit words of observable bits in an answer.
+    pub observable_words: u32,
+}
+
+/// What the feed says of a shot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShotHeader {
+    /// Stream.
+    pub stream: u32,
+    /// Sequence number within the stream.
+    pub sequence: u64,
+    /// Scheduled arrival.
+    pub scheduled: Ticks,
+    /// When it was written into the slot.
+    pub submitted: Ticks,
+}
+
+/// When the steps between dispatch and answer happened; zero where one did not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AnswerTimes {
+    /// Device output claimed.
+    pub completed: Ticks,
+    /// Decode began.
+    pub decoding: Ticks,
+    /// Answered.
+    pub answered: Ticks,
+}
+
+/// The words of one silo's slots.
+#[derive(Debug)]
+pub struct SlotTable {
+    geometry: Geometry,
+    rx: Box<[AtomicU64]>,
+    tx: Box<[AtomicU64]>,
+    tickets: Box<[AtomicU64]>,
+    /// Submission time of the shot that a ticket is open for; an atomic of its own because the deadline reads it
+    /// before it owns the claim.
+    opened: Box<[AtomicU64]>,
+    payload: DataWords,
+    headers: DataWords,
+    truths: DataWords,
+    results: DataWords,
+}
+
+/// A table and its three ends.
+///
+/// # Panics
+/// If the slots are no power of two in 1..=65,536 or the words exceed their limits: profiles and models are checked
+/// before.
+#[must_use]
+pub fn table(geometry: Geometry) -> (FeedEnd, DispatchEnd, HarvestEnd, Arc<SlotTable>) {
+    let slots = geometry.slots as usize;
+    assert!(slots.is_power_of_two() && slots <= SLOTS_MAX, "{slots} slots");
+    assert!((1..=DETECTOR_WORDS_MAX).contains(&(geometry.detector_words as usize)), "{geometry:?}");
+    assert!((1..=OBSERVABLE_WORDS_MAX).contains(&(geometry.observable_words as usize)), "{geometry:?}");
+    let zeros = || (0..slots).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>();
+    let table = Arc::new(SlotTable {
+        geometry,
+        rx: zeros(),
+        tx: zeros(),
+        tickets: zeros(),
+        opened: zeros(),
+        payload: DataWords::new(slots, geometry.detector_words as usize),
+        headers: DataWords::new(slots, HEADER_WORDS),
+        truths: DataWords::new(slots, geometry.observable_words as usize),
+        results: DataWords::new(slots, RESULT_WORDS + geometry.observable_words as usize),
+    });
+    (
+        FeedEnd { table: Arc::clone(&table), position: 0 },
+        DispatchEnd { table: Arc::clone(&table), position: 0 },
+        HarvestEnd { table: Arc::clone(&table), tail: 0, cursor: 0, done: vec![false; slots].into() },
+        table,
+    )
+}
+
+impl SlotTable {
+    /// Sizes.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn index(&self, position: u64) -> usize {
+        position as usize & (self.rx.len() - 1)
+    }
+
+    fn generation(&self, position: u64) -> u64 {
+        position / self.rx.len() as u64 + 1
+    }
+
+    /// The ticket of the shot that is the `position`-th of this table.
+    #[must_use]
+    pub fn ticket_at(&self, position: u64) -> Ticket {
+        Ticket { slot: self.index(position) as u32, generation: self.generation(position) }
+    }
+
+    /// Address of a slot's own payload.
+    #[must_use]
+    pub fn payload_address(&self, slot: u32) -> u64 {
+        self.payload.record(slot as usize).as_ptr().addr() as u64
+    }
+
+    /// The shot's words at `address`, or `None` if it is misaligned or does not lie wholly inside the payload memory.
+    #[must_use]
+    pub fn payload_at(&self, address: u64) -> Option<&[DataWord]> {
+        let offset = address.checked_sub(self.payload.all().as_ptr().addr() as u64)?;
+        if offset % size_of::<u64>() as u64 != 0 {
+            return None;
+        }
+        let first = usize::try_from(offset / size_of::<u64>() as u64).ok()?;
+        self.payload.all().get(first..first.checked_add(self.geometry.detector_words as usize)?)
+    }
+
+    /// Whether `ticket` can still be answered; and when its shot was submitted.
+    #[must_use]
+    pub fn is_open(&self, ticket: Ticket) -> TicketView {
+        // ORDERING: acquire side of S2, so that `opened` below is this generation's or a later one's. Relaxed could
+        // pair the open ticket with the submission time of the shot before it, and expire a fresh shot. Model:
+        // loom_slot::an_open_ticket_shows_its_own_submission.
+        let found = self.tickets[ticket.slot as usize].load(edge("S2.acquire", Ordering::Acquire));
+        match found.cmp(&(ticket.generation << 1 | OPEN)) {
+            std::cmp::Ordering::Equal => {
+                TicketView::Open { submitted: Ticks(self.opened[ticket.slot as usize].load(Ordering::Relaxed)) }
+            }
+            std::cmp::Ordering::Less if found >> 1 < ticket.generation => TicketView::NotYet,
+            _ => TicketView::Closed,
+        }
+    }
+
+    /// Wins the right to answer `ticket`, or `None` if it is closed. The loser counts itself.
+    #[must_use]
+    pub fn claim(&self, ticket: Ticket) -> Option<Claim<'_>> {
+        let open = ticket.generation << 1 | OPEN;
+        let closed = ticket.generation << 1;
+        self.tickets[ticket.slot as usize]
+            // ORDERING: acquire side of S2: header and IN_FLIGHT come before whatever the claimer writes. Release is
+            // not needed, nobody learns anything from a closed ticket. Model: loom_slot::deadline_and_decode_answer_once.
+            .compare_exchange(open, closed, edge("S2.acquire", Ordering::Acquire), Ordering::Relaxed)
+            .ok()
+            .map(|_| Claim { table: self, ticket, answered: false })
+    }
+
+    /// Whether nothing is in the slot: for conservation checks, not for the protocol.
+    #[must_use]
+    pub fn is_idle(&self, slot: u32) -> bool {
+        self.rx[slot as usize].load(Ordering::Relaxed) == 0
+            && self.tx[slot as usize].load(Ordering::Relaxed) == word::EMPTY
+    }
+
+    /// The raw rx and tx words of a slot: for conservation checks and post-mortems.
+    #[must_use]
+    pub fn raw_words(&self, slot: u32) -> (u64, u64) {
+        (self.rx[slot as usize].load(Ordering::Relaxed), self.tx[slot as usize].load(Ordering::Relaxed))
+    }
+}
+
+/// What a deadline sees of a ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TicketView {
+    /// Not dispatched yet.
+    NotYet,
+    /// Dispatched and unanswered.
+    Open {
+        /// When its shot was written.
+        submitted: Ticks,
+    },
+    /// Answered, or being answered.
+    Closed,
+}
+
+/// The right and duty to answer one shot. Dropped unanswered (a panic unwinds), it answers `DecoderPanic`.
+#[derive(Debug)]
+#[must_use = "whoever closes a ticket must answer it"]
+pub struct Claim<'a> {
+    table: &'a SlotTable,
+    ticket: Ticket,
+    answered: bool,
+}
+
+impl Claim<'_> {
+    /// Answers with observable bits (missing words are zero).
+    pub fn answer(mut self, observables: &[u64], times: AnswerTimes) {
+        self.finish(word::ready(self.ticket.generation), observables, times);
+    }
+
+    /// Answers with an error word; the observables read as zero.
+    pub fn fail(mut self, code: ErrorCode, times: AnswerTimes) {
+        self.finish(word::error(code), &[], times);
+    }
+
+    fn finish(&mut self, answer: u64, observables: &[u64], times: AnswerTimes) {
+        let slot = self.ticket.slot as usize;
+        let result = self.table.results.record(slot);
+        write_words(result, &[times.completed.0, times.decoding.0, times.answered.0]);
+        for (index, word) in result[RESULT_WORDS..].iter().enumerate() {
+            word.store(observables.get(index).copied().unwrap_or(0));
+        }
+        self.answered = true;
+        // ORDERING: release side of S5, publishing the result block. Relaxed could show the answer before its
+        // observables. Model: loom_slot::harvest_reads_a_whole_answer.
+        self.table.tx[slot].store(answer, edge("S5.release", Ordering::Release));
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.finish(word::error(ErrorCode::DecoderPanic), &[], AnswerTimes::default());
+        }
+    }
+}
+
+/// The feed's end: writes shots in ring order.
+#[derive(Debug)]
+pub struct FeedEnd {
+    table: Arc<SlotTable>,
+    position: u64,
+}
+
+impl FeedEnd {
+    /// The next slot, if it is free: rx first, **then** tx.
+    pub fn vacant(&mut self) -> Option<Vacant<'_>> {
+        let slot = self.table.index(self.position);
+        // ORDERING: acquire side of S8: having seen rx 0 we must see the IN_FLIGHT that was stored before it; with
+        // Relaxed, a stale tx 0 would pass below and a shot in flight be overwritten. Model:
+        // loom_slot::feed_never_reuses_a_slot_in_flight.
+        if self.table.rx[slot].load(edge("S8.acquire", Ordering::Acquire)) != 0 {
+            return None;
+        }
+        // ORDERING: acquire side of S7: the harvester has read header and result. Relaxed would let our writes race
+        // with its reads. Model: loom_slot::harvest_reads_a_whole_answer.
+        if self.table.tx[slot].load(edge("S7.acquire", Ordering::Acquire)) != word::EMPTY {
+            return None;
+        }
+        Some(Vacant { end: self })
+    }
+
+    /// Shots submitted so far.
+    #[must_use]
+    pub fn submitted(&self) -> u64 {
+        self.position
+    }
+
+    /// The slot that comes next.
+    #[must_use]
+    pub fn next_slot(&self) -> u32 {
+        self.table.index(self.position) as u32
+    }
+}
+
+/// A free slot in the feed's hands.
+#[derive(Debug)]
+pub struct Vacant<'a> {
+    end: &'a mut FeedEnd,
+}
+
+impl Vacant<'_> {
+    /// Writes a shot and publishes it. `truth`: the true observables, if known. Returns the slot.
+    pub fn submit(self, header: &ShotHeader, payload: &[u64], truth: Option<&[u64]>) -> u32 {
+        let address = self.end.table.payload_address(self.end.next_slot());
+        self.submit_at(address, header, payload, truth)
+    }
+
+    /// As [`Vacant::submit`], with a payload address of the caller's choice (a source that keeps its payloads
+    /// elsewhere, or an injected fault). Dispatch validates it.
+    pub fn submit_at(self, address: u64, header: &ShotHeader, payload: &[u64], truth: Option<&[u64]>) -> u32 {
+        let table = &*self.end.table;
+        let slot = table.index(self.end.position);
+        write_words(table.payload.record(slot), payload);
+        write_words(table.truths.record(slot), truth.unwrap_or(&[]));
+        let words = [
+            u64::from(header.stream),
+            header.sequence,
+            header.scheduled.0,
+            header.submitted.0,
+            u64::from(truth.is_some()),
+        ];
+        write_words(table.headers.record(slot), &words);
+        // ORDERING: release side of S1, publishing payload and header. Relaxed could hand dispatch the previous
+        // shot's bytes. Model: loom_slot::dispatch_sees_the_whole_shot.
+        table.rx[slot].store(address, edge("S1.release", Ordering::Release));
+        self.end.position += 1;
+        slot as u32
+    }
+}
+
+/// The dispatcher's end: takes shots in ring order.
+#[derive(Debug)]
+pub struct DispatchEnd {
+    table: Arc<SlotTable>,
+    position: u64,
+}
+
+/// A shot that dispatch sees but has not yet taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// Its slot.
+    pub slot: u32,
+    /// Payload address as the feed wrote it; not yet validated.
+    pub address: u64,
+    /// Stream.
+    pub stream: u32,
+    /// Sequence number.
+    pub sequence: u64,
+    /// When it was submitted.
+    pub submitted: Ticks,
+}
+
+impl DispatchEnd {
+    /// The next shot, if it has been written.
+    #[must_use]
+    pub fn arrived(&self) -> Option<Arrived> {
+        let slot = self.table.index(self.position);
+        // ORDERING: acquire side of S1, see `Vacant::submit_at`.
+        let address = self.table.rx[slot].load(edge("S1.acquire", Ordering::Acquire));
+        if address == 0 {
+            return None;
+        }
+        let header = self.table.headers.record(slot);
+        Some(Arrived {
+            slot: slot as u32,
+            address,
+            stream: header[0].load() as u32,
+            sequence: header[1].load(),
+            submitted: Ticks(header[3].load()),
+        })
+    }
+
+    /// Holds the shot that [`DispatchEnd::arrived`] returned: stamps it, marks it in flight, opens its ticket. Comes
+    /// before the launch.
+    pub fn hold(&mut self, arrived: &Arrived, dispatched: Ticks) -> Ticket {
+        let ticket = self.table.ticket_at(self.position);
+        let slot = ticket.slot as usize;
+        assert_eq!(arrived.slot, ticket.slot, "only the shot at the cursor can be held");
+        let header = self.table.headers.record(slot);
+        header[5].store(dispatched.0);
+        self.table.opened[slot].store(arrived.submitted.0, Ordering::Relaxed);
+        self.table.tx[slot].store(word::IN_FLIGHT, Ordering::Relaxed);
+        // ORDERING: release side of S2: a claimer's answer comes after IN_FLIGHT, and it may read the header. Relaxed
+        // could let it read the header of the shot before. Model: loom_slot::deadline_and_decode_answer_once.
+        self.table.tickets[slot].store(ticket.generation << 1 | OPEN, edge("S2.release", Ordering::Release));
+        ticket
+    }
+
+    /// Gives the slot's rx back, dispatch's last touch of it, and goes on to the next.
+    pub fn retire(&mut self) {
+        let slot = self.table.index(self.position);
+        // ORDERING: release side of S8, publishing IN_FLIGHT. Relaxed could show rx 0 beside the old tx 0. Model:
+        // loom_slot::feed_never_reuses_a_slot_in_flight.
+        self.table.rx[slot].store(0, edge("S8.release", Ordering::Release));
+        self.position += 1;
+    }
+
+    /// Shots taken so far.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.position
+    }
+}
+
+/// The harvester's end: takes answers in any order.
+#[derive(Debug)]
+pub struct HarvestEnd {
+    table: Arc<SlotTable>,
+    /// Oldest position not yet harvested.
+    tail: u64,
+    cursor: u64,
+    done: Box<[bool]>,
+}
+
+/// An answered slot in the harvester's hands, until [`HarvestEnd::take`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// Its slot.
+    pub slot: u32,
+    /// The error, if it is one.
+    pub error: Option<ErrorCode>,
+    /// What the feed said.
+    pub header: ShotHeader,
+    /// When dispatch took it.
+    pub dispatched: Ticks,
+    /// The steps after.
+    pub times: AnswerTimes,
+    /// Whether it was answered in ring order (nothing older is outstanding).
+    pub oldest: bool,
+    /// Whether the feed knew the true observables.
+    pub has_truth: bool,
+}
+
+impl HarvestEnd {
+    /// Starts a new pass at the oldest outstanding slot.
+    pub fn begin(&mut self) {
+        self.cursor = self.tail;
+    }
+
+    /// The next answered slot of this pass. Ends at the first slot that is not dispatched: dispatch goes in order.
+    pub fn next_answered(&mut self) -> Option<Answered> {
+        let slots = self.done.len() as u64;
+        while self.cursor - self.tail < slots {
+            let slot = self.table.index(self.cursor);
+            if !self.done[slot] {
+                // ORDERING: acquire side of S5, see `Claim::finish`.
+                match self.table.tx[slot].load(edge("S5.acquire", Ordering::Acquire)) {
+                    word::EMPTY => return None,
+                    word::IN_FLIGHT => {}
+                    answer => return Some(self.read(slot, answer)),
+                }
+            }
+            self.cursor += 1;
+        }
+        None
+    }
+
+    fn read(&self, slot: usize, answer: u64) -> Answered {
+        let header = self.table.headers.record(slot);
+        let result = self.table.results.record(slot);
+        Answered {
+            slot: slot as u32,
+            error: word::error_in(answer),
+            header: ShotHeader {
+                stream: header[0].load() as u32,
+                sequence: header[1].load(),
+                scheduled: Ticks(header[2].load()),
+                submitted: Ticks(header[3].load()),
+            },
+            has_truth: header[4].load() != 0,
+            dispatched: Ticks(header[5].load()),
+            times: AnswerTimes {
+                completed: Ticks(result[0].load()),
+                decoding: Ticks(result[1].load()),
+                answered: Ticks(result[2].load()),
+            },
+            oldest: self.cursor == self.tail,
+        }
+    }
+
+    /// Observable words of an answered slot.
+    #[must_use]
+    pub fn observables(&self, answered: &Answered) -> &[DataWord] {
+        &self.table.results.record(answered.slot as usize)[RESULT_WORDS..]
+    }
+
+    /// True observable words of an answered slot; meaningful if `has_truth`.
+    #[must_use]
+    pub fn truth(&self, answered: &Answered) -> &[DataWord] {
+        self.table.truths.record(answered.slot as usize)
+    }
+
+    /// Gives the slot back to the feed.
+    pub fn take(&mut self, answered: &Answered) {
+        let slot = answered.slot as usize;
+        // ORDERING: release side of S7: our reads of header and result come first. Relaxed could let the feed's next
+        // shot overwrite them under us. Model: loom_slot::harvest_reads_a_whole_answer.
+        self.table.tx[slot].store(word::EMPTY, edge("S7.release", Ordering::Release));
+        self.done[slot] = true;
+        while self.done[self.table.index(self.tail)] {
+            let tail = self.table.index(self.tail);
+            self.done[tail] = false;
+            self.tail += 1;
+        }
+        self.cursor = self.cursor.max(self.tail);
+    }
+
+    /// Oldest position not yet harvested.
+    #[must_use]
+    pub fn tail(&self) -> u64 {
+        self.tail
+    }
+}

@@ -1,0 +1,121 @@
+//! The answer word: what `tx` can hold, and the error codes in it.
+//!
+//! Owns the encoding only. A READY word can equal neither 0 (free), nor IN_FLIGHT, nor an error word, because its top
+//! sixteen bits are a constant of its own.
+
+/// The slot is free or not yet dispatched.
+pub const EMPTY: u64 = 0;
+/// Dispatched, not yet answered.
+pub const IN_FLIGHT: u64 = 0xEEEE_EEEE_EEEE_EEEE;
+const ERROR_PREFIX: u64 = 0xDEAD;
+const READY_PREFIX: u64 = 0x0A5E;
+const LOW_48: u64 = (1 << 48) - 1;
+
+const _: () = assert!(READY_PREFIX != ERROR_PREFIX && READY_PREFIX != IN_FLIGHT >> 48 && READY_PREFIX != 0);
+
+/// Why a shot was answered with an error. The numbers are stable: they stand in answer files and reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u16)]
+pub enum ErrorCode {
+    /// The device refused the launch; the graph did not run.
+    LaunchFailed = 1,
+    /// The launch reported an error although the graph may have run.
+    LaunchUnknown = 2,
+    /// The slot's payload address lies outside the payload memory or is misaligned.
+    BadAddress = 3,
+    /// The header names a stream that this silo does not own.
+    UnknownStream = 4,
+    /// The device did not finish by the launch deadline.
+    LaunchDeadline = 5,
+    /// The shot was not answered within its total deadline.
+    ShotDeadline = 6,
+    /// The device was lost and the shot could not go to the CPU.
+    DeviceLost = 7,
+    /// The decoder panicked on this shot.
+    DecoderPanic = 8,
+    /// The engine stopped before the shot was answered.
+    Drained = 9,
+    /// No matching explains the syndrome (a detector fired that the model cannot explain).
+    Unmatchable = 10,
+}
+
+impl ErrorCode {
+    /// All codes, ascending.
+    pub const ALL: [ErrorCode; 10] = [
+        ErrorCode::LaunchFailed,
+        ErrorCode::LaunchUnknown,
+        ErrorCode::BadAddress,
+        ErrorCode::UnknownStream,
+        ErrorCode::LaunchDeadline,
+        ErrorCode::ShotDeadline,
+        ErrorCode::DeviceLost,
+        ErrorCode::DecoderPanic,
+        ErrorCode::Drained,
+        ErrorCode::Unmatchable,
+    ];
+
+    /// Name as answer files and reports spell it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            ErrorCode::LaunchFailed => "launch_failed",
+            ErrorCode::LaunchUnknown => "launch_unknown",
+            ErrorCode::BadAddress => "bad_address",
+            ErrorCode::UnknownStream => "unknown_stream",
+            ErrorCode::LaunchDeadline => "launch_deadline",
+            ErrorCode::ShotDeadline => "shot_deadline",
+            ErrorCode::DeviceLost => "device_lost",
+            ErrorCode::DecoderPanic => "decoder_panic",
+            ErrorCode::Drained => "drained",
+            ErrorCode::Unmatchable => "unmatchable",
+        }
+    }
+
+    /// The code with this number.
+    #[must_use]
+    pub fn from_number(number: u16) -> Option<ErrorCode> {
+        ErrorCode::ALL.into_iter().find(|code| *code as u16 == number)
+    }
+}
+
+/// The word that answers generation `generation`.
+#[must_use]
+pub const fn ready(generation: u64) -> u64 {
+    READY_PREFIX << 48 | generation & LOW_48
+}
+
+/// The word that answers with `code`.
+#[must_use]
+pub const fn error(code: ErrorCode) -> u64 {
+    ERROR_PREFIX << 48 | code as u64
+}
+
+/// The error in `word`, if it is an error word. An unknown number reads as `DecoderPanic`, which nothing writes
+/// that way: words come from [`error`] only.
+#[must_use]
+pub fn error_in(word: u64) -> Option<ErrorCode> {
+    (word >> 48 == ERROR_PREFIX)
+        .then(|| ErrorCode::from_number((word & 0xffff) as u16).unwrap_or(ErrorCode::DecoderPanic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EMPTY, ErrorCode, IN_FLIGHT, error, error_in, ready};
+
+    #[test]
+    fn an_answer_word_is_never_a_sentinel_nor_an_error() {
+        for generation in [0, 1, LOW, u64::MAX, 0xEEEE_EEEE_EEEE_EEEE, 0xDEAD_0000_0000_0001] {
+            let word = ready(generation);
+            assert!(word != EMPTY && word != IN_FLIGHT && error_in(word).is_none());
+        }
+    }
+    const LOW: u64 = super::LOW_48;
+
+    #[test]
+    fn every_error_word_carries_its_code() {
+        for code in ErrorCode::ALL {
+            assert_eq!(error_in(error(code)), Some(code));
+            assert!(error(code) != IN_FLIGHT && error(code) != EMPTY);
+        }
+    }
+}
