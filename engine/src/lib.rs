@@ -6,3 +6,4 @@
 pub use pinwheel_edge::units;
 
 pub mod profile;
+pub mod host;
