@@ -7,3 +7,4 @@ pub use pinwheel_edge::units;
 
 pub mod profile;
 pub mod host;
+pub mod plan;
