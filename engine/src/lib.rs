@@ -9,5 +9,6 @@ pub use pinwheel_edge::units;
 pub mod clock;
 pub mod profile;
 pub mod board;
-pub mod code;
+pub mod host;
+pub mod plan;
 pub mod record;

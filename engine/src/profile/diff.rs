@@ -23,9 +23,9 @@ pub enum Applies {
 pub struct Change {
     /// The dotted path; variants of enums are not part of it.
     pub field: String,
-    /// The value before, as RON writes it.
+    /// The value before, as RON writes it but for an optional value, which is bare.
     pub from: String,
-    /// The value after, as RON writes it.
+    /// The value after, likewise.
     pub to: String,
     /// When it takes effect.
     pub applies: Applies,
@@ -38,7 +38,7 @@ pub struct Change {
 /// They are read through one atomic word or at a frame's edge. All others size memory, build roles or start threads.
 const LIVE: [&str; 6] = ["summary", "spin", "spin_budgets", "limits", "input.rate", "on_hangup"];
 
-/// Every field in which `to` differs from `from`, in the schema's alphabetical order.
+/// Every field in which `to` differs from `from`, ordered by path.
 #[must_use]
 pub fn diff(from: &Profile, to: &Profile) -> Vec<Change> {
     let mut changes = Vec::new();

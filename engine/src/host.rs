@@ -1,0 +1,122 @@
+//! The machine under the engine: facts that need no privilege, and pinning.
+//!
+//! Owns what is known of cores, nodes, SMT, quota and identity ([`HostFacts`]), read once on a cold thread before
+//! threads are started, and the calls that bind a thread to cores ([`pin`]), made by each thread for itself. Bounded by
+//! [`CORES_MAX`] and by [`FILE_BYTES_MAX`] for each file read. Never changes a setting of the machine; what cannot be
+//! seen is `None` or [`Quota::NotVisible`], never a guess.
+//!
+//! # Why the cores come from the affinity mask
+//!
+//! The number of processors is neither the number that this process may use (containers, `taskset`) nor says which.
+//! Pinning to core 5 of a set of 8..=15 fails; pinning to "the fifth" pins somewhere else.
+
+mod machine;
+pub mod pin;
+mod topology;
+
+use std::path::Path;
+
+use serde::Serialize;
+
+pub use machine::Quota;
+pub use topology::parse_cpu_list;
+
+/// Most cores that are looked at, and above the highest core number that can be pinned to.
+pub const CORES_MAX: u32 = 1024;
+/// Most bytes read of any one file under `/proc` and `/sys`.
+pub const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// What is known of the machine and of this process's place on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostFacts {
+    /// The machine's name.
+    pub hostname: Option<String>,
+    /// The kernel's release.
+    pub kernel_release: Option<String>,
+    /// The id that changes with every boot.
+    pub boot_id: Option<String>,
+    /// The name of the user that runs this process, or `uid N` for one without a name.
+    pub user: Option<String>,
+    /// The processor's model.
+    pub cpu_model: Option<String>,
+    /// Whether a hypervisor is underneath.
+    pub hypervisor: Option<bool>,
+    /// The machine's memory, bytes.
+    pub memory_bytes: Option<u64>,
+    /// The CPU time that the control group allows.
+    pub cpu_quota: Quota,
+    /// The cores that this process may use, ascending.
+    pub cores: Vec<CoreFacts>,
+}
+
+/// One core that this process may use. A core here is what the system schedules on: one SMT thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CoreFacts {
+    /// The system's number of it.
+    pub core: u32,
+    /// Its NUMA node.
+    pub node: u32,
+    /// The other SMT threads of the same physical core, allowed or not, ascending.
+    pub siblings: Vec<u32>,
+}
+
+/// Why the machine could not be looked at.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// The affinity mask cannot be read.
+    #[error(
+        "found no affinity mask of this process ({reason}), expected the cores that it may use, at most {CORES_MAX}; \
+         allow sched_getaffinity in the sandbox"
+    )]
+    NoMask {
+        /// What the system said.
+        reason: String,
+    },
+}
+
+impl HostFacts {
+    /// Looks at this machine. Call it before any thread is pinned: the allowed cores are those of the main thread.
+    ///
+    /// # Errors
+    /// When the system does not say which cores this process may use.
+    pub fn read() -> Result<Self, HostError> {
+        Ok(Self::read_at(Path::new("/"), &pin::allowed_cores()?))
+    }
+
+    /// Looks at the tree under `root`, which holds `proc`, `sys` and `etc`, as a process that may use `allowed`.
+    #[must_use]
+    pub fn read_at(root: &Path, allowed: &[u32]) -> Self {
+        let mut cores: Vec<CoreFacts> = allowed.iter().map(|&core| topology::core(root, core)).collect();
+        cores.sort_unstable_by_key(|core| core.core);
+        cores.dedup_by_key(|core| core.core);
+        let cpu = machine::cpu(root);
+        Self {
+            hostname: machine::word(root, "proc/sys/kernel/hostname"),
+            kernel_release: machine::word(root, "proc/sys/kernel/osrelease"),
+            boot_id: machine::word(root, "proc/sys/kernel/random/boot_id"),
+            user: machine::user(root),
+            cpu_model: cpu.model,
+            hypervisor: cpu.hypervisor,
+            memory_bytes: machine::memory_bytes(root),
+            cpu_quota: machine::quota(root),
+            cores,
+        }
+    }
+
+    /// The facts of one allowed core.
+    #[must_use]
+    pub fn core(&self, core: u32) -> Option<&CoreFacts> {
+        self.cores.iter().find(|facts| facts.core == core)
+    }
+}
+
+/// Reads at most [`FILE_BYTES_MAX`] of a file as text; `None` if it cannot be read.
+fn read_text(path: &Path) -> Option<String> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! Identity, processor, memory and quota of the machine.
+//!
+//! Cold, before start; each reader is bounded by the one file it reads, the quota by [`DEPTH_MAX`] control groups.
+//! Never fails: what cannot be read is not visible.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::read_text;
+
+/// Deepest nesting of control groups followed.
+const DEPTH_MAX: usize = 32;
+
+/// The CPU time that the control group allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quota {
+    /// No limit in any group that is visible.
+    Unlimited,
+    /// At most `quota_us` of CPU time in every `period_us`, over all threads: the tightest of the groups.
+    Limited {
+        /// CPU time, µs.
+        quota_us: u64,
+        /// Its period, µs.
+        period_us: u64,
+    },
+    /// No group shows a limit or its absence.
+    NotVisible,
+}
+
+impl Quota {
+    /// The number of cores that the quota is worth.
+    #[must_use]
+    pub fn cores(self) -> Option<f64> {
+        match self {
+            // A quota is far below 2^53 µs: no digit is lost.
+            Self::Limited { quota_us, period_us } if period_us > 0 => Some(quota_us as f64 / period_us as f64),
+            _ => None,
+        }
+    }
+}
+
+/// The first line of a file without the blanks around it.
+pub(super) fn word(root: &Path, path: &str) -> Option<String> {
+    let text = read_text(&root.join(path))?;
+    let line = text.lines().next()?.trim();
+    (!line.is_empty()).then(|| line.to_owned())
+}
+
+/// The user of `proc/self/status`, by `etc/passwd`.
+pub(super) fn user(root: &Path) -> Option<String> {
+    let status = read_text(&root.join("proc/self/status"))?;
+    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().next()?.to_owned();
+    let passwd = read_text(&root.join("etc/passwd")).unwrap_or_default();
+    let name = passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid).then(|| name.to_owned())
+    });
+    Some(name.unwrap_or_else(|| format!("uid {uid}")))
+}
+
+pub(super) fn memory_bytes(root: &Path) -> Option<u64> {
+    let text = read_text(&root.join("proc/meminfo"))?;
+    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?.trim();
+    kib.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+pub(super) struct Cpu {
+    pub(super) model: Option<String>,
+    pub(super) hypervisor: Option<bool>,
+}
+
+/// The processor by `proc/cpuinfo`. Only x86 flags a hypervisor there; elsewhere `sys/hypervisor` may show one.
+pub(super) fn cpu(root: &Path) -> Cpu {
+    let text = read_text(&root.join("proc/cpuinfo")).unwrap_or_default();
+    let field = |name: &str| {
+        let mut fields = text.lines().filter_map(|line| line.split_once(':'));
+        fields.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
+    };
+    let arm = || Some(format!("implementer {} part {}", field("CPU implementer")?, field("CPU part")?));
+    let flagged = field("flags").map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
+    let shown = root.join("sys/hypervisor/type").exists().then_some(true);
+    Cpu { model: field("model name").or_else(arm), hypervisor: flagged.or(shown) }
+}
+
+/// The tightest quota from this process's control group up to the root, of either version.
+pub(super) fn quota(root: &Path) -> Quota {
+    let Some(groups) = read_text(&root.join("proc/self/cgroup")) else { return Quota::NotVisible };
+    let mut found = Quota::NotVisible;
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { continue };
+        if controllers.is_empty() {
+            for dir in ancestors(&root.join("sys/fs/cgroup"), group) {
+                found = tighter(found, version_2(&dir));
+            }
+        } else if controllers.split(',').any(|name| name == "cpu") {
+            for mount in [controllers, "cpu", "cpu,cpuacct"] {
+                for dir in ancestors(&root.join("sys/fs/cgroup").join(mount), group) {
+                    found = tighter(found, version_1(&dir));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The directories of a group and of all groups around it, the innermost first.
+fn ancestors(mount: &Path, group: &str) -> Vec<PathBuf> {
+    let names: Vec<&str> = group.split('/').filter(|name| !matches!(*name, "" | "." | "..")).take(DEPTH_MAX).collect();
+    (0..=names.len()).rev().map(|depth| mount.join(names[..depth].join("/"))).collect()
+}
+
+/// `cpu.max`: `max 100000` or `150000 100000`.
+fn version_2(dir: &Path) -> Quota {
+    let text = read_text(&dir.join("cpu.max")).unwrap_or_default();
+    let mut words = text.split_whitespace();
+    match (words.next(), words.next().map(str::parse)) {
+        (Some("max"), _) => Quota::Unlimited,
+        (Some(quota), Some(Ok(period_us))) => {
+            quota.parse().map_or(Quota::NotVisible, |quota_us| Quota::Limited { quota_us, period_us })
+        }
+        _ => Quota::NotVisible,
+    }
+}
+
+/// `cpu.cfs_quota_us`, where -1 means none, and `cpu.cfs_period_us`.
+fn version_1(dir: &Path) -> Quota {
+    let number = |name: &str| read_text(&dir.join(name))?.trim().parse::<i64>().ok();
+    match (number("cpu.cfs_quota_us"), number("cpu.cfs_period_us").map(u64::try_from)) {
+        (Some(quota), Some(Ok(period_us))) => {
+            u64::try_from(quota).map_or(Quota::Unlimited, |quota_us| Quota::Limited { quota_us, period_us })
+        }
+        _ => Quota::NotVisible,
+    }
+}
+
+fn tighter(a: Quota, b: Quota) -> Quota {
+    match (a, b) {
+        (Quota::NotVisible, other) | (other, Quota::NotVisible) => other,
+        (Quota::Unlimited, other) | (other, Quota::Unlimited) => other,
+        (a, b) => {
+            if b.cores() < a.cores() {
+                b
+            } else {
+                a
+            }
+        }
+    }
+}

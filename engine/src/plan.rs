@@ -1,0 +1,160 @@
+//! From a profile and a machine to threads: which roles share a thread, and which core it is pinned to.
+//!
+//! Owns [`Plan`] and the two ways to make one: [`Plan::auto`] by a table, [`Plan::explicit`] by checking what the
+//! profile lists. Pure and cold: it runs before any thread is started, and shows what would be started. Bounded by the
+//! cores, silos and roles it is given. Never pins, never claims, never looks at the machine itself.
+//!
+//! # What a core is given to
+//!
+//! ```text
+//! allowed cores = hot cores + SMT siblings of exclusive hot cores (unused) + cold cores
+//! ```
+//!
+//! A thread is *exclusive* if it is pinned and nothing of ours, hot or cold, runs on its core or that core's SMT
+//! siblings. Where every core is hot, cold work has to share one with a hot thread, which then is not exclusive.
+
+mod auto;
+mod explicit;
+mod row;
+
+use std::collections::BTreeSet;
+
+pub use crate::profile::RoleKind;
+pub use explicit::PlanError;
+
+use crate::host::HostFacts;
+use crate::profile::{Profile, SpinPolicy, Threads};
+
+/// Which threads run which roles on which cores.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The hot threads, in the order in which they are started.
+    pub threads: Vec<PlannedThread>,
+    /// Where cold threads run, ascending; empty only where no core is known.
+    pub cold_cores: Vec<u32>,
+    /// SMT siblings of exclusive hot cores, ascending: nothing of ours runs there.
+    pub unused_cores: Vec<u32>,
+    /// What the operator should know of this plan, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// One hot thread of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedThread {
+    /// The thread's name, at most 15 bytes in plans that are made here.
+    pub name: String,
+    /// The silo of its first role; folded threads serve several, see `roles`.
+    pub silo: u32,
+    /// Its roles in the order in which a frame runs them.
+    pub roles: Vec<PlannedRole>,
+    /// The core it is pinned to; a thread without one runs where cold work runs.
+    pub core: Option<u32>,
+    /// The NUMA node of that core.
+    pub node: Option<u32>,
+    /// Whether nothing else of ours, hot or cold, runs on its core or that core's SMT siblings.
+    pub exclusive: bool,
+}
+
+/// One role of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PlannedRole {
+    /// What it does.
+    pub kind: RoleKind,
+    /// The silo it does it for.
+    pub silo: u32,
+    /// The decode worker's number in its silo; 0 for every other role.
+    pub index: u32,
+}
+
+impl PlannedThread {
+    /// Whether it is pinned. A thread that is not runs the same frames, wherever the system puts it.
+    #[must_use]
+    pub fn hot(&self) -> bool {
+        self.core.is_some()
+    }
+
+    /// Why this thread may not run under `policy`; `None` if it may. A refused thread keeps `Lab`.
+    #[must_use]
+    pub fn refuses(&self, policy: SpinPolicy) -> Option<&'static str> {
+        match policy {
+            SpinPolicy::Lab | SpinPolicy::Shared => None,
+            SpinPolicy::Prod if self.core.is_none() => Some("it is not pinned, and would take a core from others"),
+            SpinPolicy::Prod if !self.exclusive => Some("it shares its core, and would never give it back"),
+            SpinPolicy::Prod => None,
+        }
+    }
+}
+
+impl Plan {
+    /// Makes the plan that the profile asks for.
+    ///
+    /// # Errors
+    /// When the profile lists its threads and they cannot be had; an automatic plan always can.
+    pub fn make(profile: &Profile, host: &HostFacts) -> Result<Self, PlanError> {
+        match &profile.threads {
+            Threads::Auto => Ok(Self::auto(profile, host)),
+            Threads::Explicit(specs) => Self::explicit(specs, profile, host),
+        }
+    }
+
+    /// Every role of every thread.
+    pub fn roles(&self) -> impl Iterator<Item = PlannedRole> {
+        self.threads.iter().flat_map(|thread| thread.roles.iter().copied())
+    }
+
+    /// The decode workers of a silo.
+    #[must_use]
+    pub fn decoders(&self, silo: u32) -> u32 {
+        let decode = self.roles().filter(|role| role.kind == RoleKind::Decode && role.silo == silo);
+        decode.fold(0, |count, _| count + 1)
+    }
+
+    /// Settles which threads are exclusive, where cold work goes and what stays unused.
+    ///
+    /// Cold work takes the first of these that is not empty: cores without a hot thread, other than siblings of
+    /// exclusive ones; cores of threads that share anyway; the core of the last
+    /// exclusive thread.
+    fn settle(mut threads: Vec<PlannedThread>, host: &HostFacts, notes: Vec<String>) -> Self {
+        let hot: Vec<u32> = threads.iter().filter_map(|thread| thread.core).collect();
+        for thread in &mut threads {
+            let facts = thread.core.and_then(|core| host.core(core));
+            thread.node = facts.map(|facts| facts.node);
+            thread.exclusive &= facts.is_some_and(|facts| {
+                hot.iter().filter(|&&core| core == facts.core).count() == 1
+                    && !facts.siblings.iter().any(|sibling| hot.contains(sibling))
+            });
+        }
+        let mut cold_cores = not_exclusive(&threads, host);
+        if cold_cores.is_empty()
+            && let Some(last) = threads.iter_mut().rfind(|thread| thread.exclusive)
+        {
+            last.exclusive = false;
+            cold_cores = not_exclusive(&threads, host);
+        }
+        if cold_cores.iter().any(|core| !hot.contains(core)) {
+            cold_cores.retain(|core| !hot.contains(core));
+        }
+        let unused_cores = unused(&threads, host).into_iter().collect();
+        Self { threads, cold_cores, unused_cores, notes }
+    }
+}
+
+fn exclusive(threads: &[PlannedThread]) -> impl Iterator<Item = u32> {
+    threads.iter().filter(|thread| thread.exclusive).filter_map(|thread| thread.core)
+}
+
+/// The allowed SMT siblings of exclusive hot cores.
+fn unused(threads: &[PlannedThread], host: &HostFacts) -> BTreeSet<u32> {
+    let siblings = exclusive(threads).filter_map(|core| host.core(core)).flat_map(|facts| &facts.siblings);
+    siblings.copied().filter(|&core| host.core(core).is_some()).collect()
+}
+
+/// The allowed cores on which cold work would disturb no exclusive thread.
+fn not_exclusive(threads: &[PlannedThread], host: &HostFacts) -> Vec<u32> {
+    let mut taken = unused(threads, host);
+    taken.extend(exclusive(threads));
+    host.cores.iter().map(|facts| facts.core).filter(|core| !taken.contains(core)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! The automatic plan.
+//!
+//! Cold and pure. Bounded by cores, silos and decode workers. Always yields a plan: it folds where cores are short.
+//!
+//! # The rule
+//!
+//! 1. *Seats.* SMT threads of one physical core count as one core, by its lowest allowed number. What hot threads may
+//!    have of `n` such cores, in order of node and number:
+//!
+//!    | n | seats | cold work |
+//!    |---|---|---|
+//!    | 1 | that core, not exclusive | the same core |
+//!    | 2 | the higher core; then the lower, not exclusive | the lower core |
+//!    | 3..=5 | all but the lowest | the lowest |
+//!    | 6.. | all but cores 0 and 1, which are the system's; all but the lowest where neither is allowed | what is left |
+//!
+//!    `max_cores` cuts the list.
+//! 2. *Shares.* With two seats a silo or more, each silo gets an equal share, the first ones one more. With fewer, half
+//!    of the seats run the ring roles and the others decode, for all silos in turn. One seat runs everything.
+//! 3. *Split.* Of a share of `h` seats the ring roles take `min(5, h / 2)` and decode the others, up to its count
+//!    (`Auto`: 8). What decode leaves goes to the ring roles. They split by [`RING_SPLITS`].
+//!
+//! # Why half and half
+//!
+//! A decode takes microseconds, all ring roles together are to take a tenth of one for each shot: a ring thread more
+//! than there are decode threads would idle.
+
+use crate::host::HostFacts;
+use crate::plan::{Plan, PlannedRole, PlannedThread, RoleKind};
+use crate::profile::{Decoders, Profile};
+
+use RoleKind::{Device, Dispatch, Feed, Harvest, Poll};
+
+/// Most decode workers that `Decoders::Auto` gives a silo.
+const AUTO_DECODERS_MAX: usize = 8;
+/// From this many cores up, cores 0 and 1 are left to the system.
+const SYSTEM_CORES_FROM: usize = 6;
+
+/// How the ring roles are divided among 1, 2, .. 5 threads. Feed and harvest, the slot's two ends, stay together
+/// longest: they touch the same words of it.
+const RING_SPLITS: [&[&[RoleKind]]; 5] = [
+    &[&[Feed, Dispatch, Device, Poll, Harvest]],
+    &[&[Feed, Harvest], &[Dispatch, Device, Poll]],
+    &[&[Feed, Harvest], &[Dispatch, Poll], &[Device]],
+    &[&[Feed, Harvest], &[Dispatch], &[Device], &[Poll]],
+    &[&[Feed], &[Dispatch], &[Device], &[Poll], &[Harvest]],
+];
+
+/// A core that a hot thread may have.
+#[derive(Debug, Clone, Copy)]
+struct Seat {
+    core: Option<u32>,
+    exclusive: bool,
+}
+
+impl Plan {
+    /// Makes a plan from the cores that there are, by the rule in this file's header.
+    #[must_use]
+    pub fn auto(profile: &Profile, host: &HostFacts) -> Self {
+        let mut notes = Vec::new();
+        let seats = seats(profile, host, &mut notes);
+        let silos = profile.silos.max(1);
+        let threads = if seats.len() >= 2 * silos as usize {
+            divided(profile, &seats, silos)
+        } else {
+            notes.push(format!("{} hot core(s) for {silos} silo(s): roles are folded onto fewer threads", seats.len()));
+            folded(profile, &seats, silos)
+        };
+        if let Some(cores) = host.cpu_quota.cores().filter(|&cores| cores < threads.len() as f64) {
+            notes.push(format!("the CPU quota is worth {cores:.1} cores, fewer than the hot threads: expect stalls"));
+        }
+        Self::settle(threads, host, notes)
+    }
+}
+
+/// Step 1 of the rule.
+fn seats(profile: &Profile, host: &HostFacts, notes: &mut Vec<String>) -> Vec<Seat> {
+    let cores = physical_cores(host);
+    let seat = |core: u32, exclusive| Seat { core: Some(core), exclusive };
+    let exclusive = |cores: &[u32]| cores.iter().map(|&core| seat(core, true)).collect::<Vec<Seat>>();
+    let mut seats = match cores[..] {
+        [] => {
+            notes.push("no core is known: the thread is not pinned".to_owned());
+            vec![Seat { core: None, exclusive: false }]
+        }
+        [only] => vec![seat(only, false)],
+        [low, high] => vec![seat(high, true), seat(low, false)],
+        [_, ref rest @ ..] if cores.len() < SYSTEM_CORES_FROM => exclusive(rest),
+        [_, ref rest @ ..] => {
+            let system: Vec<u32> = cores.iter().copied().filter(|&core| is_system(host, core)).collect();
+            let free: Vec<u32> = cores.iter().copied().filter(|core| !system.contains(core)).collect();
+            if system.is_empty() {
+                exclusive(rest)
+            } else {
+                notes.push(format!("core {} left to the system", listed(&system)));
+                exclusive(&free)
+            }
+        }
+    };
+    let max = profile.max_cores.map_or(usize::MAX, |max| max.max(1) as usize);
+    if seats.len() > max {
+        notes.push(format!("max_cores leaves {} of {} hot cores to others", seats.len() - max, seats.len()));
+        seats.truncate(max);
+    }
+    seats
+}
+
+/// One number for each physical core, by node, then by number.
+fn physical_cores(host: &HostFacts) -> Vec<u32> {
+    let first = |core: u32, siblings: &[u32]| !siblings.iter().any(|&s| s < core && host.core(s).is_some());
+    let mut cores: Vec<(u32, u32)> =
+        host.cores.iter().filter(|c| first(c.core, &c.siblings)).map(|c| (c.node, c.core)).collect();
+    cores.sort_unstable();
+    cores.into_iter().map(|(_, core)| core).collect()
+}
+
+/// Whether a core is, or shares its physical core with, core 0 or 1.
+fn is_system(host: &HostFacts, core: u32) -> bool {
+    core <= 1 || host.core(core).is_some_and(|facts| facts.siblings.iter().any(|&sibling| sibling <= 1))
+}
+
+fn listed(cores: &[u32]) -> String {
+    cores.iter().map(u32::to_string).collect::<Vec<_>>().join(" and ")
+}
+
+/// A share of at least two seats for each silo.
+fn divided(profile: &Profile, seats: &[Seat], silos: u32) -> Vec<PlannedThread> {
+    let mut threads: Vec<Draft> = Vec::new();
+    let mut rest = seats;
+    for silo in 0..silos {
+        let length = rest.len().div_ceil((silos - silo) as usize);
+        let (share, others) = rest.split_at(length);
+        rest = others;
+        let count = decoders(profile, share.len());
+        let decode_seats = count.min(share.len() - (share.len() / 2).min(RING_SPLITS.len()));
+        let ring_seats = (share.len() - decode_seats).min(RING_SPLITS.len());
+        for (kinds, seat) in RING_SPLITS[ring_seats - 1].iter().zip(share) {
+            threads.push(Draft::new(*seat, ring_roles(kinds, silo)));
+        }
+        let first = threads.len();
+        threads.extend(share[ring_seats..][..decode_seats].iter().map(|seat| Draft::new(*seat, Vec::new())));
+        deal_decoders(&mut threads[first..], silo, count, 0);
+    }
+    named(threads)
+}
+
+/// Fewer than two seats a silo: half of them run rings, the others decode; one runs both.
+fn folded(profile: &Profile, seats: &[Seat], silos: u32) -> Vec<PlannedThread> {
+    let ring_seats = (seats.len() / 2).max(1);
+    let mut threads: Vec<Draft> = seats.iter().map(|seat| Draft::new(*seat, Vec::new())).collect();
+    for silo in 0..silos {
+        let count = decoders(profile, 1);
+        threads[silo as usize % ring_seats].roles.extend(ring_roles(&RoleKind::RING, silo));
+        let decode = if seats.len() == 1 { 0 } else { ring_seats };
+        deal_decoders(&mut threads[decode..], silo, count, silo as usize * count);
+    }
+    for thread in &mut threads {
+        thread.roles.sort_unstable_by_key(|role| (role.silo, role.kind, role.index));
+    }
+    named(threads)
+}
+
+/// The decode workers of a silo that has `seats` seats in all.
+fn decoders(profile: &Profile, seats: usize) -> usize {
+    match profile.decoders {
+        Decoders::Count(count) => count.max(1) as usize,
+        Decoders::Auto => (seats - (seats / 2).min(RING_SPLITS.len())).clamp(1, AUTO_DECODERS_MAX),
+    }
+}
+
+fn ring_roles(kinds: &[RoleKind], silo: u32) -> Vec<PlannedRole> {
+    kinds.iter().map(|&kind| PlannedRole { kind, silo, index: 0 }).collect()
+}
+
+/// Deals a silo's decode workers to threads in turn, beginning with thread `start`.
+fn deal_decoders(threads: &mut [Draft], silo: u32, count: usize, start: usize) {
+    let length = threads.len();
+    for (index, turn) in (0..).zip(start..start + count) {
+        threads[turn % length].roles.push(PlannedRole { kind: RoleKind::Decode, silo, index });
+    }
+}
+
+/// A thread without a name.
+struct Draft {
+    seat: Seat,
+    roles: Vec<PlannedRole>,
+}
+
+impl Draft {
+    fn new(seat: Seat, roles: Vec<PlannedRole>) -> Self {
+        Self { seat, roles }
+    }
+}
+
+/// Names threads: `decode-N` counts decoders, a thread with one ring role is `ROLE-SILO`, all others are `hot-N`.
+/// Threads that were given no role are dropped.
+fn named(drafts: Vec<Draft>) -> Vec<PlannedThread> {
+    let mut hot = 0..;
+    let mut decode = 0..;
+    let next = |numbers: &mut std::ops::RangeFrom<u32>| numbers.next().unwrap_or_default();
+    let mut threads = Vec::new();
+    for Draft { seat, roles } in drafts {
+        let Some(&first) = roles.first() else { continue };
+        let name = if roles.iter().all(|role| role.kind == RoleKind::Decode) {
+            format!("decode-{}", next(&mut decode))
+        } else if roles.len() == 1 {
+            format!("{}-{}", first.kind, first.silo)
+        } else {
+            format!("hot-{}", next(&mut hot))
+        };
+        let Seat { core, exclusive } = seat;
+        threads.push(PlannedThread { name, silo: first.silo, roles, core, node: None, exclusive });
+    }
+    threads
+}

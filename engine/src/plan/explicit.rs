@@ -1,0 +1,214 @@
+//! A plan that the profile lists thread by thread.
+//!
+//! Cold and pure; bounded by the list. Takes it as it is or refuses it with a reason: it never repairs one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::host::HostFacts;
+use crate::plan::{Plan, PlannedRole, PlannedThread, RoleKind};
+use crate::profile::{Decoders, Profile, SpinPolicy, ThreadSpec};
+
+/// Why the listed threads cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// More cores than the process may use.
+    #[error("found threads on {found} cores, expected at most the {allowed} allowed; list fewer cores or say Auto")]
+    TooManyCores {
+        /// Cores listed.
+        found: usize,
+        /// Cores that the process may use.
+        allowed: usize,
+    },
+    /// More cores than the profile's own limit.
+    #[error("found threads on {found} cores, expected at most max_cores, {max}; raise it or list fewer cores")]
+    AboveMaxCores {
+        /// Cores listed.
+        found: usize,
+        /// The profile's `max_cores`.
+        max: u32,
+    },
+    /// A core that the process may not use.
+    #[error("found thread {thread} on core {core}, expected one of {allowed:?}; name one of these or say None")]
+    CoreNotAllowed {
+        /// The thread.
+        thread: String,
+        /// The core listed for it.
+        core: u32,
+        /// The cores that the process may use.
+        allowed: Vec<u32>,
+    },
+    /// Two threads of one name.
+    #[error("found two threads named {name}, expected each name once; rename one of them")]
+    NameTwice {
+        /// The name.
+        name: String,
+    },
+    /// A thread without a role.
+    #[error("found thread {thread} without roles, expected at least one; give it a role or remove it")]
+    NoRoles {
+        /// The thread.
+        thread: String,
+    },
+    /// A silo that the profile does not have.
+    #[error("found thread {thread} in silo {silo}, expected a silo below {silos}; raise silos or move the thread")]
+    UnknownSilo {
+        /// The thread.
+        thread: String,
+        /// The silo listed for it.
+        silo: u32,
+        /// The profile's silos.
+        silos: u32,
+    },
+    /// A role that nobody has.
+    #[error("found no thread with role {role} in silo {silo}, expected one; add the role to a thread of that silo")]
+    RoleMissing {
+        /// The silo.
+        silo: u32,
+        /// The role.
+        role: RoleKind,
+    },
+    /// A role that may be had once was given twice.
+    #[error("found role {role} of silo {silo} on {first} and again on {second}, expected it once; remove one")]
+    RoleTwice {
+        /// The silo.
+        silo: u32,
+        /// The role.
+        role: RoleKind,
+        /// The thread that has it.
+        first: String,
+        /// The thread that is given it again.
+        second: String,
+    },
+    /// The listed decode workers are not as many as the profile counts.
+    #[error("found {found} decode roles in silo {silo}, expected decoders, {expected}; list as many or say Auto")]
+    DecodersDiffer {
+        /// The silo.
+        silo: u32,
+        /// Decode roles listed.
+        found: u32,
+        /// The profile's `decoders`.
+        expected: u32,
+    },
+    /// Two threads that never yield on one core.
+    #[error(
+        "found {first} and {second} both on core {core} under spin Prod, expected one thread a core; move one or spin \
+         with Lab"
+    )]
+    ProdShared {
+        /// The core.
+        core: u32,
+        /// One thread.
+        first: String,
+        /// The other.
+        second: String,
+    },
+}
+
+impl Plan {
+    /// Checks the listed threads and makes the plan that they are.
+    ///
+    /// # Errors
+    /// On the first rule that they break: names, silos and roles first, then cores.
+    pub fn explicit(specs: &[ThreadSpec], profile: &Profile, host: &HostFacts) -> Result<Self, PlanError> {
+        check_threads(specs, profile)?;
+        check_roles(specs, profile)?;
+        check_cores(specs, profile, host)?;
+        let mut decoders = BTreeMap::new();
+        let threads = specs.iter().map(|spec| thread(spec, &mut decoders)).collect();
+        let mut notes = Vec::new();
+        for spec in specs.iter().filter(|spec| spec.core.is_none()) {
+            notes.push(format!("{} is not pinned", spec.name));
+        }
+        Ok(Self::settle(threads, host, notes))
+    }
+}
+
+/// Decode workers are numbered as listed, each silo from 0.
+fn thread(spec: &ThreadSpec, decoders: &mut BTreeMap<u32, u32>) -> PlannedThread {
+    let silo = spec.silo;
+    let mut role = |&kind: &RoleKind| {
+        let mut index = 0;
+        if kind == RoleKind::Decode {
+            let next = decoders.entry(silo).or_default();
+            index = *next;
+            *next += 1;
+        }
+        PlannedRole { kind, silo, index }
+    };
+    let roles = spec.roles.iter().map(&mut role).collect();
+    PlannedThread { name: spec.name.clone(), silo, roles, core: spec.core, node: None, exclusive: true }
+}
+
+fn check_threads(specs: &[ThreadSpec], profile: &Profile) -> Result<(), PlanError> {
+    let mut names = BTreeSet::new();
+    for spec in specs {
+        let thread = spec.name.clone();
+        if !names.insert(&spec.name) {
+            return Err(PlanError::NameTwice { name: thread });
+        }
+        if spec.roles.is_empty() {
+            return Err(PlanError::NoRoles { thread });
+        }
+        if spec.silo >= profile.silos {
+            return Err(PlanError::UnknownSilo { thread, silo: spec.silo, silos: profile.silos });
+        }
+    }
+    Ok(())
+}
+
+fn check_roles(specs: &[ThreadSpec], profile: &Profile) -> Result<(), PlanError> {
+    let mut owners: BTreeMap<(u32, RoleKind), &str> = BTreeMap::new();
+    let mut decoders: BTreeMap<u32, u32> = BTreeMap::new();
+    for spec in specs {
+        for &role in &spec.roles {
+            if role == RoleKind::Decode {
+                *decoders.entry(spec.silo).or_default() += 1;
+            }
+            if let Some(first) = owners.insert((spec.silo, role), &spec.name)
+                && role != RoleKind::Decode
+            {
+                let (first, second) = (first.to_owned(), spec.name.clone());
+                return Err(PlanError::RoleTwice { silo: spec.silo, role, first, second });
+            }
+        }
+    }
+    for silo in 0..profile.silos {
+        if let Some(role) = RoleKind::ALL.into_iter().find(|&role| !owners.contains_key(&(silo, role))) {
+            return Err(PlanError::RoleMissing { silo, role });
+        }
+        let found = decoders.get(&silo).copied().unwrap_or_default();
+        match profile.decoders {
+            Decoders::Count(expected) if expected != found => {
+                return Err(PlanError::DecodersDiffer { silo, found, expected });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_cores(specs: &[ThreadSpec], profile: &Profile, host: &HostFacts) -> Result<(), PlanError> {
+    let mut owners: BTreeMap<u32, &str> = BTreeMap::new();
+    let cores: BTreeSet<u32> = specs.iter().filter_map(|spec| spec.core).collect();
+    let (found, allowed) = (cores.len(), host.cores.len());
+    if found > allowed {
+        return Err(PlanError::TooManyCores { found, allowed });
+    }
+    match profile.max_cores {
+        Some(max) if found > max as usize => return Err(PlanError::AboveMaxCores { found, max }),
+        _ => {}
+    }
+    for spec in specs {
+        let Some(core) = spec.core else { continue };
+        if host.core(core).is_none() {
+            let allowed = host.cores.iter().map(|facts| facts.core).collect();
+            return Err(PlanError::CoreNotAllowed { thread: spec.name.clone(), core, allowed });
+        }
+        if let Some(first) = owners.insert(core, &spec.name)
+            && profile.spin == SpinPolicy::Prod
+        {
+            return Err(PlanError::ProdShared { core, first: first.to_owned(), second: spec.name.clone() });
+        }
+    }
+    Ok(())
+}
