@@ -11,4 +11,7 @@ pub mod profile;
 pub mod board;
 pub mod host;
 pub mod plan;
+pub mod code;
+pub mod predecode;
+pub mod decode;
 pub mod record;

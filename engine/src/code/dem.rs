@@ -1,0 +1,142 @@
+//! Detector error models: the parsed form, and what follows from it.
+//!
+//! Owns [`Model`], the one description from which widths, words, sampler, graph and expected rates are computed.
+//! Built by cold code once, then only read. Bounded by the limits below, each of which is named in the error that
+//! refuses a larger model. Never reads a file and never guesses: what is not understood is refused with its place.
+//!
+//! The parser lives in `parse`, the unrolling of repeat blocks in `expand`. Source of the format: Stim's
+//! `doc/file_format_dem_detector_error_model.md`.
+
+mod expand;
+mod parse;
+
+use super::words;
+
+/// Most detectors a model may have.
+pub const DETECTORS_MAX: u32 = 1 << 20;
+/// Most observables a model may have.
+pub const OBSERVABLES_MAX: u32 = 1 << 12;
+/// Most instructions and arguments after repeat blocks are unrolled.
+pub const EXPANDED_MAX: u64 = 1 << 24;
+/// Deepest nesting of repeat blocks.
+pub const NESTING_MAX: usize = 32;
+
+/// Why a model was refused, and where; the caller knows the file's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: found {found}, expected {expected}; {remedy}")]
+pub struct DemError {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in bytes, from 1.
+    pub column: u32,
+    /// What stands there.
+    pub found: String,
+    /// What may stand there.
+    pub expected: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// Detectors and observables that flip together: one part of a decomposed mechanism, or all of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Component {
+    /// Detectors, ascending, each once.
+    pub detectors: Vec<u32>,
+    /// Observables, ascending, each once.
+    pub observables: Vec<u32>,
+}
+
+/// One independent error mechanism.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mechanism {
+    /// Probability in one shot, 0 to 1.
+    pub probability: f64,
+    /// Its parts as the model decomposes it at `^`; one part if it does not.
+    pub components: Vec<Component>,
+}
+
+impl Mechanism {
+    /// What the mechanism flips as a whole: the parts' symmetric difference.
+    #[must_use]
+    pub fn effect(&self) -> Component {
+        let gather = |pick: fn(&Component) -> &Vec<u32>| odd_ones(self.components.iter().flat_map(pick).copied());
+        Component { detectors: gather(|part| &part.detectors), observables: gather(|part| &part.observables) }
+    }
+}
+
+/// The indices that occur an odd number of times, ascending.
+fn odd_ones(indices: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut sorted: Vec<u32> = indices.collect();
+    sorted.sort_unstable();
+    let mut odd: Vec<u32> = Vec::with_capacity(sorted.len());
+    for index in sorted {
+        if odd.last() == Some(&index) {
+            odd.pop();
+        } else {
+            odd.push(index);
+        }
+    }
+    odd
+}
+
+/// A detector error model with repeats unrolled and detector indices absolute. Made by [`Model::parse`] only, which
+/// guarantees that every index is below its count.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Model {
+    /// Number of detectors: the highest index mentioned, plus one.
+    pub detectors: u32,
+    /// Number of observables: the highest index mentioned, plus one.
+    pub observables: u32,
+    /// Mechanisms in the order of the text, those of probability 0 included.
+    pub errors: Vec<Mechanism>,
+    /// Coordinates per detector; empty where the model gives none.
+    pub coordinates: Vec<Vec<f64>>,
+}
+
+impl Model {
+    /// Parses a model's text.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is not a detector error model, or that passes a limit of this module.
+    pub fn parse(text: &[u8]) -> Result<Self, DemError> {
+        expand::expand(&parse::parse(text)?)
+    }
+
+    /// 64-bit words in one shot's detectors.
+    #[must_use]
+    pub const fn detector_words(&self) -> usize {
+        words(self.detectors)
+    }
+
+    /// 64-bit words in one shot's observables.
+    #[must_use]
+    pub const fn observable_words(&self) -> usize {
+        words(self.observables)
+    }
+
+    /// Probability of each detector to fire in one shot: `(1 - Π(1 - 2p)) / 2` over the mechanisms that flip it.
+    #[must_use]
+    pub fn expected_detection_fractions(&self) -> Vec<f64> {
+        let mut even_bias = vec![1.0f64; self.detectors as usize];
+        for error in &self.errors {
+            for detector in error.effect().detectors {
+                even_bias[detector as usize] *= 2.0f64.mul_add(-error.probability, 1.0);
+            }
+        }
+        even_bias.into_iter().map(|bias| (1.0 - bias) / 2.0).collect()
+    }
+
+    /// The mean of [`Self::expected_detection_fractions`]; 0 without detectors.
+    #[must_use]
+    pub fn expected_detection_fraction(&self) -> f64 {
+        if self.detectors == 0 {
+            return 0.0;
+        }
+        self.expected_detection_fractions().iter().sum::<f64>() / f64::from(self.detectors)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Instructions to a [`Model`]: repeats unrolled, detector indices and coordinates shifted, limits checked.
+//!
+//! The unrolled size is computed before anything is unrolled, so a huge repeat count is refused at once.
+
+use super::parse::{At, Body, Instruction};
+use super::{Component, DETECTORS_MAX, DemError, EXPANDED_MAX, Mechanism, Model, OBSERVABLES_MAX};
+
+struct Expander {
+    model: Model,
+    detector_shift: u64,
+    coordinate_shift: Vec<f64>,
+}
+
+/// Unrolls a parsed text.
+pub(super) fn expand(instructions: &[Instruction]) -> Result<Model, DemError> {
+    cost(instructions)?;
+    let model = Model { detectors: 0, observables: 0, errors: Vec::new(), coordinates: Vec::new() };
+    let mut expander = Expander { model, detector_shift: 0, coordinate_shift: Vec::new() };
+    expander.block(instructions)?;
+    let Expander { mut model, .. } = expander;
+    model.coordinates.resize(model.detectors as usize, Vec::new());
+    Ok(model)
+}
+
+/// Instructions and arguments after unrolling, refused where they pass [`EXPANDED_MAX`].
+fn cost(instructions: &[Instruction]) -> Result<u64, DemError> {
+    let mut total: u64 = 0;
+    for Instruction { at, body } in instructions {
+        let own = match body {
+            Body::Error { components, .. } => {
+                components.iter().map(|part| 1 + part.detectors.len() + part.observables.len()).sum::<usize>() as u64
+            }
+            Body::Detectors { coordinates, targets } => ((1 + coordinates.len()) * (1 + targets.len())) as u64,
+            Body::Observables { targets } => targets.len() as u64,
+            Body::Shift { coordinates, .. } => coordinates.len() as u64,
+            // An empty body is still walked once a repetition.
+            Body::Repeat { times, body } => cost(body)?.saturating_add(1).saturating_mul(*times),
+        };
+        total = total.saturating_add(own).saturating_add(1);
+        if total > EXPANDED_MAX {
+            return Err(at.refuse(
+                format!("{total} instructions and arguments once repeats are unrolled"),
+                format!("at most {EXPANDED_MAX}"),
+                "use a model of fewer rounds",
+            ));
+        }
+    }
+    Ok(total)
+}
+
+impl Expander {
+    fn block(&mut self, instructions: &[Instruction]) -> Result<(), DemError> {
+        instructions.iter().try_for_each(|instruction| self.instruction(instruction))
+    }
+
+    fn instruction(&mut self, Instruction { at, body }: &Instruction) -> Result<(), DemError> {
+        match body {
+            Body::Error { probability, components } => self.error(*at, *probability, components)?,
+            Body::Detectors { coordinates, targets } => self.detectors(*at, coordinates, targets)?,
+            Body::Observables { targets } => targets.iter().try_for_each(|&index| self.observable(*at, index))?,
+            Body::Shift { coordinates, detectors } => {
+                self.detector_shift = self.detector_shift.saturating_add(*detectors);
+                let longer = self.coordinate_shift.len().max(coordinates.len());
+                self.coordinate_shift.resize(longer, 0.0);
+                self.coordinate_shift.iter_mut().zip(coordinates).for_each(|(shift, by)| *shift += by);
+            }
+            Body::Repeat { times, body } => (0..*times).try_for_each(|_| self.block(body))?,
+        }
+        Ok(())
+    }
+
+    fn error(&mut self, at: At, probability: f64, components: &[Component]) -> Result<(), DemError> {
+        let mut shifted = Vec::with_capacity(components.len());
+        for part in components {
+            let detectors = part.detectors.iter().map(|&index| self.detector(at, index)).collect::<Result<_, _>>()?;
+            part.observables.iter().try_for_each(|&index| self.observable(at, index))?;
+            shifted.push(Component { detectors, observables: part.observables.clone() });
+        }
+        self.model.errors.push(Mechanism { probability, components: shifted });
+        Ok(())
+    }
+
+    fn detectors(&mut self, at: At, coordinates: &[f64], targets: &[u32]) -> Result<(), DemError> {
+        for &target in targets {
+            let index = self.detector(at, target)? as usize;
+            if self.model.coordinates.len() <= index {
+                self.model.coordinates.resize(index + 1, Vec::new());
+            }
+            let shifts = self.coordinate_shift.iter().copied().chain(std::iter::repeat(0.0));
+            self.model.coordinates[index] = coordinates.iter().zip(shifts).map(|(at, by)| at + by).collect();
+        }
+        Ok(())
+    }
+
+    /// The absolute index of a relative one, which from now on the model has.
+    fn detector(&mut self, at: At, relative: u32) -> Result<u32, DemError> {
+        let absolute = self.detector_shift.saturating_add(u64::from(relative));
+        match u32::try_from(absolute) {
+            Ok(index) if index < DETECTORS_MAX => {
+                self.model.detectors = self.model.detectors.max(index + 1);
+                Ok(index)
+            }
+            _ => Err(at.refuse(
+                format!("detector D{absolute}"),
+                format!("at most {DETECTORS_MAX} detectors"),
+                "check the index, or use a smaller model",
+            )),
+        }
+    }
+
+    fn observable(&mut self, at: At, index: u32) -> Result<(), DemError> {
+        if index >= OBSERVABLES_MAX {
+            return Err(at.refuse(
+                format!("observable L{index}"),
+                format!("at most {OBSERVABLES_MAX} observables"),
+                "check the index, or use a smaller model",
+            ));
+        }
+        self.model.observables = self.model.observables.max(index + 1);
+        Ok(())
+    }
+}

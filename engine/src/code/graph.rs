@@ -1,0 +1,133 @@
+//! A model as a matching graph: one edge per pair of detectors, or per detector and the boundary.
+//!
+//! Built by cold code, read by the predecoder and the matcher that are built from it. Bounded by the model.
+//!
+//! # Why merged like this
+//!
+//! Answers must be `PyMatching`'s (Higgott, Gidney, arXiv:2303.15933), so parallel edges become one edge of the odd-parity
+//! probability `p₁(1-p₂) + p₂(1-p₁)` with the observables of the first, even where a later one differs. A probability above
+//! one half is a negative weight: the edge is taken as used beforehand (its detectors, observables and weight are applied
+//! to every shot) and stands in the graph with the opposite weight. Mechanisms of probability 0 and parts without
+//! detectors add nothing.
+
+use std::collections::BTreeMap;
+
+use super::{Model, flip};
+
+/// Heaviest edge, above `ln((1-p)/p)` of any positive `p`.
+const WEIGHT_MAX: f64 = 1000.0;
+
+/// Why a model is no matching problem.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// A mechanism's part flips more than two detectors.
+    #[error(
+        "found an error mechanism (number {mechanism}) with a part of {detectors} detectors, expected at most 2 in each \
+         part; decompose the model (stim: decompose_errors=True)"
+    )]
+    NotGraphLike {
+        /// Index of the mechanism in the model, from 0.
+        mechanism: usize,
+        /// Detectors of the part.
+        detectors: usize,
+    },
+}
+
+/// An edge; `b` is `None` at the boundary.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Edge {
+    /// The lower detector.
+    pub a: u32,
+    /// The higher detector.
+    pub b: Option<u32>,
+    /// `|ln((1-p)/p)|`, at most 1000.
+    pub weight: f64,
+    /// Packed observables.
+    pub observables: Vec<u64>,
+}
+
+/// The matching problem of a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Graph {
+    /// Detectors.
+    pub detectors: u32,
+    /// Words of a syndrome.
+    pub detector_words: usize,
+    /// Words of observables.
+    pub observable_words: usize,
+    /// By ends, ascending.
+    pub edges: Vec<Edge>,
+    /// Detectors that the edges of negative weight flip in every shot.
+    pub always_detectors: Vec<u64>,
+    /// Observables that they flip.
+    pub always_observables: Vec<u64>,
+    /// Their weight, at most 0.
+    pub always_weight: f64,
+}
+
+/// Ends of an edge; the boundary sorts last.
+type Ends = (u32, u32);
+const BOUNDARY: u32 = u32::MAX;
+
+impl Graph {
+    /// The graph of `model`.
+    ///
+    /// # Errors
+    ///
+    /// If a part of a mechanism flips more than two detectors.
+    pub fn new(model: &Model) -> Result<Self, GraphError> {
+        let mut graph = Self {
+            detectors: model.detectors,
+            detector_words: model.detector_words(),
+            observable_words: model.observable_words(),
+            edges: Vec::new(),
+            always_detectors: vec![0; model.detector_words()],
+            always_observables: vec![0; model.observable_words()],
+            always_weight: 0.0,
+        };
+        for ((a, b), (probability, observables)) in merged(model)? {
+            graph.add(a, (b != BOUNDARY).then_some(b), probability, observables);
+        }
+        Ok(graph)
+    }
+
+    fn add(&mut self, a: u32, b: Option<u32>, probability: f64, flipped: &[u32]) {
+        let mut observables = vec![0; self.observable_words];
+        flipped.iter().for_each(|&index| flip(&mut observables, index));
+        let weight = ((1.0 - probability).ln() - probability.ln()).clamp(-WEIGHT_MAX, WEIGHT_MAX);
+        if weight < 0.0 {
+            flip(&mut self.always_detectors, a);
+            b.into_iter().for_each(|b| flip(&mut self.always_detectors, b));
+            self.always_observables.iter_mut().zip(&observables).for_each(|(word, by)| *word ^= by);
+            self.always_weight += weight;
+        }
+        self.edges.push(Edge { a, b, weight: weight.abs(), observables });
+    }
+}
+
+/// Parts with equal ends as one edge each: probability, and observables of the first.
+fn merged(model: &Model) -> Result<BTreeMap<Ends, (f64, &[u32])>, GraphError> {
+    let mut edges: BTreeMap<Ends, (f64, &[u32])> = BTreeMap::new();
+    for (mechanism, error) in model.errors.iter().enumerate() {
+        for part in &error.components {
+            let ends = match part.detectors[..] {
+                [] => continue,
+                [a] => (a, BOUNDARY),
+                [a, b] => (a, b),
+                _ => return Err(GraphError::NotGraphLike { mechanism, detectors: part.detectors.len() }),
+            };
+            if error.probability > 0.0 {
+                let p = error.probability;
+                edges
+                    .entry(ends)
+                    .and_modify(|(sum, _)| *sum = *sum * (1.0 - p) + p * (1.0 - *sum))
+                    .or_insert((p, &part.observables));
+            }
+        }
+    }
+    Ok(edges)
+}
+
+#[cfg(test)]
+mod tests;

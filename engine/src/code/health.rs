@@ -1,0 +1,353 @@
+//! Whether a stream's shots look like the model they are decoded with: a wrong bit order must not look green.
+//!
+//! Owns the counters of one stream. Fed by one hot role, and judged by it or by whoever it hands the report to: neither
+//! allocates. Bounded: the first window of shots is counted whole, later shots 1 in [`SAMPLE`] (the others cost a
+//! counter), and evidence is the last one to two windows, each of [`WINDOW_MIN`] counted shots or as many as it takes to
+//! expect enough events. Never reads a clock.
+//!
+//! # Why three comparisons
+//!
+//! - *Total*: fired detectors against the model's, in standard deviations of the model (mechanisms are independent, so
+//!   the variance is `Σ p(1-p)k²`, `k` the detectors of a mechanism). Finds random data, zeros, another noise strength.
+//! - *Shape*: Pearson's chi-square over detectors. Finds permuted detectors where rates differ between them.
+//! - *Pairs*: how often detectors that share a mechanism fire together. Reversing the bits in a byte keeps the total
+//!   exactly and the shape nearly, but tears pairs apart: not those whose indices differ by whole bytes, so pairs are
+//!   counted in groups of equal index difference, and one group that comes apart is enough.
+//!
+//! A permutation that maps the model onto itself is not found, and does no harm.
+//!
+//! A model is never exact, so a deviation must be both significant and large to count: real noise that differs by some
+//! per cent stays Good for ever, however many shots are seen.
+
+use std::collections::BTreeMap;
+
+use super::{Model, bit, ones};
+
+/// After the first window, one shot in this many is counted.
+pub const SAMPLE: u64 = 16;
+/// Least and most counted shots in a window of evidence.
+pub const WINDOW_MIN: u32 = 4096;
+/// See [`WINDOW_MIN`].
+pub const WINDOW_MAX: u32 = 1 << 24;
+/// Hottest detectors in a report.
+pub const HOTTEST: usize = 5;
+/// Groups of pairs: the most frequent index differences, the last group for all others.
+const GROUPS: usize = 8;
+/// Mechanisms of more detectors than this contribute no pairs.
+const PAIRED_MAX: usize = 8;
+/// Expected pairs in a group below which it says nothing.
+const PAIRS_MIN: f64 = 30.0;
+/// Counted shots and expected events below which nothing is said.
+const SHOTS_MIN: u32 = 200;
+const EVENTS_MIN: f64 = 1000.0;
+/// Standard deviations from which a deviation is no accident; of one detector among thousands; of two signs together.
+const SIGNIFICANT: f64 = 6.0;
+const SIGNIFICANT_LONE: f64 = 8.0;
+const SIGNIFICANT_BOTH: f64 = 4.0;
+/// A lone detector's variance is taken to be at least this, so that a handful of counts is never significant.
+const LONE_SPREAD_MIN: f64 = 9.0;
+
+/// What the counters say of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The shots fit the model.
+    Good,
+    /// They deviate: another noise strength, or a few detectors that fire too often or never.
+    Suspect,
+    /// They are not shots of this model: another bit order, another width, no data, random data.
+    Bad,
+    /// Not enough evidence yet.
+    TooFew,
+}
+
+/// One stream's health; a copy, nothing in it moves on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HealthReport {
+    /// Shots seen, counted or not.
+    pub shots_seen: u64,
+    /// Shots counted in the windows that this report rests on.
+    pub shots_examined: u64,
+    /// Fired detectors per detector and shot; 0 without shots.
+    pub fraction_found: f64,
+    /// What the model expects there.
+    pub fraction_expected: f64,
+    /// Root mean square relative deviation of the detectors' fractions, sampling noise subtracted.
+    pub shape_deviation: f64,
+    /// Pairs that fired together in the group that came apart most, as a share of what the model expects there; 1
+    /// without evidence.
+    pub pairs_found: f64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Detectors with the highest fractions found, hottest first; `None` past the model's detectors.
+    pub hottest: [Option<(u32, f64)>; HOTTEST],
+}
+
+/// What the model predicts, computed once.
+#[derive(Debug, Clone)]
+struct Expected {
+    fractions: Vec<f64>,
+    total: f64,
+    total_variance: f64,
+    /// Where each detector's partners begin in `partners`; one more entry at the end.
+    partners_from: Vec<usize>,
+    /// Partners of a higher index, each with its group.
+    partners: Vec<(u32, usize)>,
+    /// Expected pairs in a shot, per group: with the model's mechanisms, and by chance alone.
+    pairs: [(f64, f64); GROUPS],
+}
+
+#[derive(Debug, Clone)]
+struct Window {
+    shots: u32,
+    pairs: [u32; GROUPS],
+    counts: Vec<u32>,
+}
+
+/// The counters of one stream.
+#[derive(Debug, Clone)]
+pub struct InputHealth {
+    expected: Expected,
+    window_shots: u32,
+    shots_seen: u64,
+    now: Window,
+    before: Window,
+}
+
+impl InputHealth {
+    /// Counters at zero for a stream of `model`'s shots.
+    #[must_use]
+    pub fn new(model: &Model) -> Self {
+        let window = Window { shots: 0, pairs: [0; GROUPS], counts: vec![0; model.detectors as usize] };
+        let expected = Expected::new(model);
+        let wanted = (2.0 * EVENTS_MIN / expected.total).clamp(f64::from(WINDOW_MIN), f64::from(WINDOW_MAX));
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a u32's range")]
+        let window_shots = wanted as u32;
+        Self { expected, window_shots, shots_seen: 0, now: window.clone(), before: window }
+    }
+
+    /// Takes note of one packed shot.
+    ///
+    /// # Panics
+    ///
+    /// If a bit past the model's detectors is set.
+    pub fn observe(&mut self, shot: &[u64]) {
+        let seen = self.shots_seen;
+        self.shots_seen += 1;
+        if seen >= u64::from(self.window_shots) && !seen.is_multiple_of(SAMPLE) {
+            return;
+        }
+        if self.now.shots == self.window_shots {
+            std::mem::swap(&mut self.now, &mut self.before);
+            self.now.clear();
+        }
+        self.now.shots += 1;
+        for detector in ones(shot) {
+            self.now.counts[detector as usize] += 1;
+            for &(partner, group) in self.expected.partners_of(detector) {
+                self.now.pairs[group] += u32::from(bit(shot, partner));
+            }
+        }
+    }
+
+    /// Judges what was observed, without allocating; some microseconds for a thousand detectors.
+    #[must_use]
+    pub fn assess(&self) -> HealthReport {
+        let shots_counted = self.now.shots + self.before.shots;
+        let shots = f64::from(shots_counted);
+        let detectors = self.expected.fractions.len().max(1) as f64;
+        let evidence = self.evidence(shots);
+        let per_shot = |count: f64| if shots_counted == 0 { 0.0 } else { count / shots };
+        HealthReport {
+            shots_seen: self.shots_seen,
+            shots_examined: u64::from(shots_counted),
+            fraction_found: per_shot(evidence.fired) / detectors,
+            fraction_expected: self.expected.total / detectors,
+            shape_deviation: evidence.shape_deviation,
+            pairs_found: evidence.pairs_ratio,
+            verdict: if shots_counted < SHOTS_MIN { Verdict::TooFew } else { evidence.verdict() },
+            hottest: self.hottest().map(|slot| slot.map(|(index, count)| (index, per_shot(f64::from(count))))),
+        }
+    }
+
+    fn evidence(&self, shots: f64) -> Evidence {
+        let expected = &self.expected;
+        let (mut fired, mut chi_square, mut variance, mut weight) = (0.0, 0.0, 0.0, 0.0);
+        let (mut compared, mut worst) = (0.0, 0.0f64);
+        for (index, &fraction) in expected.fractions.iter().enumerate() {
+            let count = f64::from(self.now.counts[index]) + f64::from(self.before.counts[index]);
+            fired += count;
+            let mean = shots * fraction;
+            let spread = mean * (1.0 - fraction);
+            // Below one expected count the term is held back, else one shot of a silent detector would decide.
+            let share = spread.min(1.0);
+            chi_square += (count - mean).powi(2) / spread.max(1.0);
+            compared += share;
+            variance += share * 2.0f64.mul_add(SHARED * share, share / spread.max(f64::MIN_POSITIVE));
+            weight += share * fraction / (1.0 - fraction).max(f64::EPSILON);
+            if (count - mean).abs() > mean / 2.0 {
+                worst = worst.max((count - mean).abs() / spread.max(LONE_SPREAD_MIN).sqrt());
+            }
+        }
+        let excess = chi_square - compared;
+        let mean = shots * expected.total;
+        let total_ratio = if mean > 0.0 { fired / mean } else { 1.0 };
+        let (pairs_sigmas, pairs_ratio) = self.weakest_group(shots, total_ratio);
+        Evidence {
+            fired,
+            events_expected: mean,
+            total_sigmas: (fired - mean) / (shots * expected.total_variance).max(1.0).sqrt(),
+            total_ratio,
+            shape_sigmas: excess / variance.max(1.0).sqrt(),
+            shape_deviation: (excess / (shots * weight).max(1e-9)).max(0.0).sqrt(),
+            pairs_sigmas,
+            pairs_ratio,
+            worst_sigmas: worst,
+        }
+    }
+
+    /// Of the groups of pairs, the one that falls shortest: how far in standard deviations, and which share of what the
+    /// model expects beyond chance was found.
+    fn weakest_group(&self, shots: f64, total_ratio: f64) -> (f64, f64) {
+        let counted = self.now.pairs.iter().zip(&self.before.pairs).map(|(now, before)| f64::from(now + before));
+        let groups = counted.zip(self.expected.pairs);
+        let groups = groups.map(|(count, (together, chance))| (count, together * shots, chance * shots));
+        let judged = groups.filter(|&(_, together, chance)| together - chance >= PAIRS_MIN);
+        let sized = judged.map(|(count, together, chance)| {
+            let beyond = (count - chance * total_ratio.powi(2)) / (together - chance);
+            ((count - together) / (PAIRS_SHARED * together).sqrt(), beyond)
+        });
+        sized.min_by(|(a, _), (b, _)| a.total_cmp(b)).unwrap_or((0.0, 1.0))
+    }
+
+    /// The hottest detectors and their counts.
+    fn hottest(&self) -> [Option<(u32, u32)>; HOTTEST] {
+        let mut hottest: [Option<(u32, u32)>; HOTTEST] = [None; HOTTEST];
+        for (index, (now, before)) in (0u32..).zip(self.now.counts.iter().zip(&self.before.counts)) {
+            let count = now + before;
+            let rank = hottest.iter().position(|slot| slot.is_none_or(|(_, held)| count > held));
+            if let Some(rank) = rank {
+                hottest[rank..].rotate_right(1);
+                hottest[rank] = Some((index, count));
+            }
+        }
+        hottest
+    }
+}
+
+/// Neighbouring detectors fire together, which widens chi-square's variance; its independent value times this.
+const SHARED: f64 = 1.5;
+/// Likewise for the count of pairs, whose independent variance is its mean.
+const PAIRS_SHARED: f64 = 2.0;
+
+/// Deviations, each as a size and as standard deviations.
+struct Evidence {
+    fired: f64,
+    events_expected: f64,
+    total_sigmas: f64,
+    total_ratio: f64,
+    shape_sigmas: f64,
+    shape_deviation: f64,
+    pairs_sigmas: f64,
+    pairs_ratio: f64,
+    worst_sigmas: f64,
+}
+
+impl Evidence {
+    fn verdict(&self) -> Verdict {
+        if self.events_expected < EVENTS_MIN && self.fired < EVENTS_MIN {
+            return Verdict::TooFew;
+        }
+        let total = self.total_sigmas.abs() > SIGNIFICANT;
+        let shape = self.shape_sigmas > SIGNIFICANT;
+        // Weaker noise of the same kind has fewer pairs too: compare with the total before blaming the order.
+        let pairs_ratio = self.pairs_ratio / self.total_ratio.clamp(0.1, 1.0);
+        let torn = |sigmas: f64, share: f64| -self.pairs_sigmas > sigmas && pairs_ratio < share;
+        let misshapen = shape && self.shape_deviation > 0.25;
+        if (total && !(0.33..=3.0).contains(&self.total_ratio))
+            || (shape && self.shape_deviation > 0.6)
+            || torn(SIGNIFICANT, 0.6)
+            || (misshapen && torn(SIGNIFICANT_BOTH, 0.6))
+        {
+            Verdict::Bad
+        } else if (total && (self.total_ratio - 1.0).abs() > 0.25)
+            || misshapen
+            || torn(SIGNIFICANT, 0.75)
+            || self.worst_sigmas > SIGNIFICANT_LONE
+        {
+            Verdict::Suspect
+        } else {
+            Verdict::Good
+        }
+    }
+}
+
+impl Window {
+    fn clear(&mut self) {
+        self.shots = 0;
+        self.pairs = [0; GROUPS];
+        self.counts.fill(0);
+    }
+}
+
+impl Expected {
+    fn new(model: &Model) -> Self {
+        let fractions = model.expected_detection_fractions();
+        let mut total_variance = 0.0;
+        let mut together: BTreeMap<(u32, u32), f64> = BTreeMap::new();
+        for error in model.errors.iter().filter(|error| error.probability > 0.0) {
+            let flipped = error.effect().detectors;
+            total_variance += error.probability * (1.0 - error.probability) * (flipped.len() as f64).powi(2);
+            if flipped.len() <= PAIRED_MAX {
+                for (index, &a) in flipped.iter().enumerate() {
+                    for &b in &flipped[index + 1..] {
+                        *together.entry((a, b)).or_insert(0.0) += error.probability;
+                    }
+                }
+            }
+        }
+        let groups = groups(&together);
+        let group = |a: u32, b: u32| groups.get(&(b - a)).copied().unwrap_or(GROUPS - 1);
+        let mut partners_from = vec![0; fractions.len() + 1];
+        let mut pairs = [(0.0, 0.0); GROUPS];
+        for (&(a, b), &probability) in &together {
+            partners_from[a as usize + 1] += 1;
+            let (alone_a, alone_b) = (fractions[a as usize], fractions[b as usize]);
+            let (together, chance) = &mut pairs[group(a, b)];
+            *together += both_fire(alone_a, alone_b, probability);
+            *chance += alone_a * alone_b;
+        }
+        for index in 1..partners_from.len() {
+            partners_from[index] += partners_from[index - 1];
+        }
+        let partners = together.keys().map(|&(a, b)| (b, group(a, b))).collect();
+        Self { total: fractions.iter().sum(), fractions, total_variance, partners_from, partners, pairs }
+    }
+
+    fn partners_of(&self, detector: u32) -> &[(u32, usize)] {
+        let index = detector as usize;
+        &self.partners[self.partners_from[index]..self.partners_from[index + 1]]
+    }
+}
+
+/// The groups of the index differences that carry most probability; differences not listed share the last group.
+fn groups(together: &BTreeMap<(u32, u32), f64>) -> BTreeMap<u32, usize> {
+    let mut by_difference: BTreeMap<u32, f64> = BTreeMap::new();
+    for (&(a, b), &probability) in together {
+        *by_difference.entry(b - a).or_insert(0.0) += probability;
+    }
+    let mut ranked: Vec<(u32, f64)> = by_difference.into_iter().collect();
+    ranked.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    ranked.into_iter().take(GROUPS - 1).enumerate().map(|(group, (difference, _))| (difference, group)).collect()
+}
+
+/// Probability that two detectors both fire, when mechanisms that flip both do so with `together` in all.
+fn both_fire(a: f64, b: f64, together: f64) -> f64 {
+    // Each alone, with the shared part divided out of its odd-parity probability.
+    let shared = (1.0 - (-2.0 * together).exp()) / 2.0;
+    let alone = |fraction: f64| ((fraction - shared) / 2.0f64.mul_add(-shared, 1.0)).clamp(0.0, 1.0);
+    let (a, b) = (alone(a), alone(b));
+    shared.mul_add((1.0 - a) * (1.0 - b), (1.0 - shared) * a * b)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! Shots outside the engine: Stim's `b8`, `01` and `dets`, read and written one shot at a time.
+//!
+//! Owns the formats' meaning, once for detectors and observables. Used by cold feed threads and by cold writers.
+//! [`ShotReader`] and [`ShotWriter`] hold one record and allocate nothing after construction; [`ShotSet`] holds a whole
+//! file, bounded by [`SET_WORDS_MAX`]. Never opens a file and never pads or cuts a record to make it fit.
+//!
+//! A record is as wide as its [`Layout`]: detectors first, then observables, packed as [`super::words`] says.
+//!
+//! # Why padding is checked
+//!
+//! A `b8` file has no widths in it. One of another width often divides into whole records all the same; set bits past
+//! the width are then what gives it away, together with [`super::health`].
+
+mod reader;
+mod writer;
+
+use std::io::BufRead;
+
+use super::words;
+pub use reader::ShotReader;
+pub use writer::ShotWriter;
+
+/// Most 64-bit words a [`ShotSet`] holds: 2 GiB.
+pub const SET_WORDS_MAX: usize = 1 << 28;
+
+/// How shots are written in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Bits packed into bytes, little-endian, each record padded to whole bytes.
+    B8,
+    /// A line of `0` and `1` per shot.
+    Text01,
+    /// A line `shot D0 D5 L0` per shot.
+    Dets,
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Self; 3] = [Self::B8, Self::Text01, Self::Dets];
+
+    /// The format's name, as Stim's and `PyMatching`'s command lines spell it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::B8 => "b8",
+            Self::Text01 => "01",
+            Self::Dets => "dets",
+        }
+    }
+}
+
+impl std::str::FromStr for Format {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|format| format.name() == name);
+        known.ok_or_else(|| format!("found format '{name}', expected b8, 01 or dets; name one of these"))
+    }
+}
+
+/// What one record holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Detectors, the record's first bits.
+    pub detectors: u32,
+    /// Observables, the bits after them.
+    pub observables: u32,
+}
+
+impl Layout {
+    /// Detectors alone.
+    #[must_use]
+    pub const fn detectors(detectors: u32) -> Self {
+        Self { detectors, observables: 0 }
+    }
+
+    /// Observables alone.
+    #[must_use]
+    pub const fn observables(observables: u32) -> Self {
+        Self { detectors: 0, observables }
+    }
+
+    /// Bits of a record.
+    ///
+    /// # Panics
+    ///
+    /// If they pass 32 bits, which no [`super::Model`] makes.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.detectors.checked_add(self.observables).expect("a record's bits fit 32 bits")
+    }
+
+    /// 64-bit words of a record.
+    #[must_use]
+    pub const fn words(self) -> usize {
+        words(self.bits())
+    }
+
+    /// Bytes of a `b8` record.
+    const fn bytes(self) -> usize {
+        self.bits().div_ceil(8) as usize
+    }
+}
+
+/// Where in a file of shots something stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In a binary file, from 0.
+    Byte(u64),
+    /// In a text file, both from 1.
+    Text {
+        /// The line.
+        line: u64,
+        /// The byte in the line.
+        column: u64,
+    },
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Byte(offset) => write!(f, "byte {offset}"),
+            Self::Text { line, column } => write!(f, "line {line}, column {column}"),
+        }
+    }
+}
+
+/// Why shots could not be read or written; the caller knows the file's name.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShotError {
+    /// The bytes are not shots of the expected format and width.
+    #[error("shot {shot} ({place}): found {found}, expected {expected}; {remedy}")]
+    Malformed {
+        /// Index of the shot, from 0.
+        shot: u64,
+        /// Where the trouble stands.
+        place: Place,
+        /// What stands there.
+        found: String,
+        /// What may stand there.
+        expected: String,
+        /// What to do about it.
+        remedy: String,
+    },
+    /// Two files that belong together differ in length, or one is too long.
+    #[error("found {found} shots, expected {expected}; {remedy}")]
+    Count {
+        /// Shots in the file.
+        found: usize,
+        /// Shots there should be.
+        expected: usize,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// The file could not be read or written.
+    #[error("found an input/output error ({0}), expected a file that can be used; check the file and its medium")]
+    Io(#[from] std::io::Error),
+}
+
+/// A file of shots in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShotSet {
+    /// Bits of a shot.
+    pub width_bits: u32,
+    /// Words of a shot.
+    pub words_per_shot: usize,
+    /// Every shot's words, one shot after another.
+    pub words: Vec<u64>,
+    shots: usize,
+}
+
+impl ShotSet {
+    /// Reads shots to the end of `input`.
+    ///
+    /// # Errors
+    ///
+    /// What [`ShotReader::read_shot`] refuses, and more than [`SET_WORDS_MAX`] words.
+    pub fn read(input: impl BufRead, format: Format, layout: Layout) -> Result<Self, ShotError> {
+        let mut reader = ShotReader::new(input, format, layout);
+        let words_per_shot = layout.words();
+        let mut set = Self { width_bits: layout.bits(), words_per_shot, words: Vec::new(), shots: 0 };
+        let mut shot = vec![0; words_per_shot];
+        while reader.read_shot(&mut shot)? {
+            if set.words.len() + words_per_shot > SET_WORDS_MAX {
+                let remedy = "read the file from standard input (--shots -), which streams it";
+                return Err(ShotError::Count { found: set.shots + 1, expected: set.shots, remedy });
+            }
+            set.words.extend_from_slice(&shot);
+            set.shots += 1;
+        }
+        Ok(set)
+    }
+
+    /// Shots held.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.shots
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.shots == 0
+    }
+
+    /// The words of shot `index`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such shot.
+    #[must_use]
+    pub fn shot(&self, index: usize) -> &[u64] {
+        assert!(index < self.shots, "shot {index} of {}", self.shots);
+        &self.words[index * self.words_per_shot..][..self.words_per_shot]
+    }
+
+    /// Shots in order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u64]> {
+        (0..self.shots).map(|index| self.shot(index))
+    }
+
+    /// Checks that this set has a record for each of `shots` shots, no more and no fewer.
+    ///
+    /// # Errors
+    ///
+    /// [`ShotError::Count`] if not.
+    pub const fn check_len(&self, shots: usize) -> Result<(), ShotError> {
+        if self.shots == shots {
+            return Ok(());
+        }
+        let remedy = "use the file that was made with these shots";
+        Err(ShotError::Count { found: self.shots, expected: shots, remedy })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! Matching: from a syndrome to the observables that its most probable explanation flips.
+//!
+//! Owns the [`Matcher`] contract. A [`MatcherModel`] is built once by cold code, shared and cloned freely; each decode
+//! worker builds its own matcher from it, on its own thread, and is its only caller. Bounded by the model. Once warm a
+//! matcher's memory no longer grows. Never panics on a syndrome that cannot be explained: that is an error word's business.
+//!
+//! # Why a trait
+//!
+//! The library behind it is young. Everything of it stays inside `sparse`; what the engine knows is this file.
+
+mod sparse;
+
+use std::sync::Arc;
+
+use crate::code::Model;
+use crate::code::graph::{Graph, GraphError};
+
+/// What a decode found, beside the observables it wrote.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Decoded {
+    /// Weight of the matching, `Σ ln((1-p)/p)` over its edges.
+    pub weight: f64,
+}
+
+/// Why a syndrome has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// Detectors fired that no set of the model's mechanisms explains.
+    #[error(
+        "found a syndrome that no set of mechanisms explains, expected shots of this model; check that model and shots \
+         belong together"
+    )]
+    Unmatchable,
+    /// The matcher gave up at its own bound on work.
+    #[error(
+        "found a syndrome past the matcher's bound on work, expected fewer fired detectors; check the input's health"
+    )]
+    Declined,
+}
+
+/// Decodes one shot at a time; neither shared nor sent.
+pub trait Matcher {
+    /// Writes the predicted observables of `syndrome`; bits past the observables are zero.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`]; `observables` is then zero, and the matcher can go on.
+    ///
+    /// # Panics
+    ///
+    /// If a slice is not as long as the model's words.
+    fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError>;
+
+    /// The matcher's name, as reports show it.
+    fn name(&self) -> &'static str;
+}
+
+/// A model made ready for matching; what every worker builds its matcher from.
+#[derive(Clone)]
+pub struct MatcherModel {
+    sparse: Arc<sparse::SparseModel>,
+}
+
+impl MatcherModel {
+    /// Makes `model` ready.
+    ///
+    /// # Errors
+    ///
+    /// If it is not a matching problem; see [`GraphError`].
+    pub fn new(model: &Model) -> Result<Self, GraphError> {
+        let graph = Graph::new(model)?;
+        Ok(Self { sparse: Arc::new(sparse::SparseModel::new(&graph)) })
+    }
+
+    /// A matcher of its own for the calling thread.
+    #[must_use]
+    pub fn matcher(&self) -> Box<dyn Matcher> {
+        Box::new(sparse::SparseMatcher::new(Arc::clone(&self.sparse)))
+    }
+
+    /// The matcher's name, as reports show it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        sparse::NAME
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! The matcher behind the contract: `stabilizer_qec`'s sparse blossom, exact minimum-weight perfect matching.
+//!
+//! Nothing of that crate is named anywhere else. One [`SparseModel`] per model, shared; one [`SparseMatcher`] with its
+//! own scratch per worker thread.
+//!
+//! # Why one graph per 64 observables
+//!
+//! The library carries 64 observables along an edge. The matching does not depend on them, so the same search over a
+//! graph with the next 64 finds the same matching and yields their bits. Models of up to 64 observables search once.
+
+use std::sync::Arc;
+
+use stabilizer_qec::dem_decoder::{DecodeError as LibraryError, int_weight};
+use stabilizer_qec::sparse::{Scratch, SparseGraph};
+
+use super::{DecodeError, Decoded, Matcher};
+use crate::code::graph::Graph;
+use crate::code::ones;
+
+/// The matcher's name.
+pub(super) const NAME: &str = "sparse-blossom";
+
+/// The graphs of one model.
+pub(super) struct SparseModel {
+    /// One per word of observables, at least one.
+    graphs: Vec<SparseGraph>,
+    detectors: u32,
+    detector_words: usize,
+    observable_words: usize,
+    always_detectors: Vec<u64>,
+    always_observables: Vec<u64>,
+    always_weight: f64,
+}
+
+impl SparseModel {
+    pub(super) fn new(graph: &Graph) -> Self {
+        let library_graph = |word: usize| {
+            let edges = graph.edges.iter().map(|edge| {
+                let observables = edge.observables.get(word).copied().unwrap_or(0);
+                (edge.a, edge.b.unwrap_or(graph.detectors), edge.weight, int_weight(edge.weight), observables)
+            });
+            SparseGraph::from_weighted(graph.detectors as usize, &edges.collect::<Vec<_>>())
+        };
+        Self {
+            graphs: (0..graph.observable_words.max(1)).map(library_graph).collect(),
+            detectors: graph.detectors,
+            detector_words: graph.detector_words,
+            observable_words: graph.observable_words,
+            always_detectors: graph.always_detectors.clone(),
+            always_observables: graph.always_observables.clone(),
+            always_weight: graph.always_weight,
+        }
+    }
+}
+
+/// One worker's matcher.
+pub(super) struct SparseMatcher {
+    model: Arc<SparseModel>,
+    scratch: Vec<Scratch>,
+    /// The syndrome with what negative weights always flip, then its set bits.
+    syndrome: Vec<u64>,
+    defects: Vec<u32>,
+}
+
+impl SparseMatcher {
+    pub(super) fn new(model: Arc<SparseModel>) -> Self {
+        let scratch = model.graphs.iter().map(Scratch::new).collect();
+        let defects = Vec::with_capacity(model.detectors as usize);
+        let syndrome = vec![0; model.detector_words];
+        Self { model, scratch, syndrome, defects }
+    }
+}
+
+impl Matcher for SparseMatcher {
+    fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError> {
+        let model = &*self.model;
+        assert_eq!(syndrome.len(), model.detector_words, "a syndrome is as wide as the model");
+        assert_eq!(observables.len(), model.observable_words, "observables are as wide as the model");
+        for ((word, given), always) in self.syndrome.iter_mut().zip(syndrome).zip(&model.always_detectors) {
+            *word = given ^ always;
+        }
+        self.defects.clear();
+        self.defects.extend(ones(&self.syndrome));
+        observables.copy_from_slice(&model.always_observables);
+        let mut weight = 0.0;
+        if !self.defects.is_empty() {
+            for (word, (graph, scratch)) in model.graphs.iter().zip(&mut self.scratch).enumerate() {
+                match graph.decode(scratch, &self.defects) {
+                    Ok(found) => {
+                        weight = found.weight;
+                        if let Some(flipped) = observables.get_mut(word) {
+                            *flipped ^= found.observables;
+                        }
+                    }
+                    Err(error) => {
+                        observables.fill(0);
+                        return Err(match error {
+                            LibraryError::Unmatchable => DecodeError::Unmatchable,
+                            LibraryError::MatcherDeclined | LibraryError::TooManyDefects(_) => DecodeError::Declined,
+                        });
+                    }
+                }
+            }
+        }
+        Ok(Decoded { weight: weight + model.always_weight })
+    }
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+}
