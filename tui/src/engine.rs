@@ -2,11 +2,15 @@
 //!
 //! Owns the shape of the engine's interface: what a start needs, what an end tells. Used by the command line and the
 //! report. This build carries no engine: [`Engine`] has no values, and a start says so.
+#![allow(dead_code, reason = "an interface whose other side is not in this build")]
 
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::code::{Model, ShotSet};
 use pinwheel_engine::profile::Profile;
 use pinwheel_engine::record::AnswerSink;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -131,7 +135,33 @@ impl Engine {
     }
 }
 
-/// The name of an error code.
-pub fn error_name(_code: u16) -> &'static str {
-    "error"
+/// What a rehearsal over seeds found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Rehearsal {
+    /// Seeds rehearsed.
+    pub seeds: u64,
+    /// Shots over all seeds.
+    pub shots: u64,
+    /// Role calls over all seeds.
+    pub steps: u64,
+    /// Faults injected, by name.
+    pub faults: BTreeMap<String, u64>,
+    /// Promises that were broken.
+    pub violations: Vec<Violation>,
+}
+
+/// One broken promise.
+#[derive(Clone, Debug, Serialize)]
+pub struct Violation {
+    /// Seed that replays it.
+    pub seed: u64,
+    /// Step at which it was seen.
+    pub step: u64,
+    /// What was seen.
+    pub what: String,
+}
+
+/// Rehearses every seed of a range.
+pub fn rehearse(_seeds: Range<u64>) -> Result<Rehearsal, StartError> {
+    Err(StartError::NoEngine)
 }

@@ -8,11 +8,13 @@ mod text;
 mod wilson;
 
 pub use judge::Alarm;
-pub use text::{duration_text, grouped, progress_line};
+pub use text::{grouped, progress_line};
 
 use crate::engine::{EndedBy, Outcome};
 use pinwheel_engine::board::histogram::Histogram;
-use pinwheel_engine::board::snapshot::{Counters, ErrorCount, InputHealthView, SiloView, Snapshot, StreamView, ThreadView};
+use pinwheel_engine::board::snapshot::{
+    Counters, ErrorCount, InputHealthView, SiloView, Snapshot, StreamView, ThreadView,
+};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -87,7 +89,7 @@ pub struct Report {
     pub run_dir: Option<String>,
 }
 
-/// One hot thread.
+/// One thread of the frame loop; `hot`: it has a core.
 #[derive(Clone, Debug, Serialize)]
 pub struct ThreadReport {
     pub name: String,
@@ -223,7 +225,7 @@ fn thread(view: &ThreadView) -> ThreadReport {
         roles: view.roles.iter().map(|role| role.kind.name()).collect(),
         core: view.core,
         pinned: view.pinned,
-        hot: true,
+        hot: view.core.is_some(),
         frames: view.frames,
         frame_gap_ns: view.frame_gap.clone(),
         allocations: None,

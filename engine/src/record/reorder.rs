@@ -8,7 +8,9 @@ use std::collections::VecDeque;
 
 /// A record so far after the oldest unanswered one that the window cannot hold it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("found shot {index} answered while shot {oldest} was still open, expected answers at most {window} shots apart")]
+#[error(
+    "found shot {index} answered while shot {oldest} was still open, expected answers at most {window} shots apart"
+)]
 pub(super) struct TooFarAhead {
     index: u64,
     oldest: u64,

@@ -3,6 +3,7 @@
 //! Made by the command line before the engine starts, sealed by it after the engine has ended. Bounded by
 //! [`RUNS_OF_ONE_NAME_MAX`] names. Never takes another run's directory: it is created exclusively.
 
+use crate::profile::Profile;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,9 @@ pub const RUNS_OF_ONE_NAME_MAX: u32 = 1_000;
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirError {
     /// The logs directory cannot be made or written.
-    #[error("logs directory: found {path} not writable ({source}), expected a directory to write runs into; name one with --logs DIR")]
+    #[error(
+        "logs directory: found {path} not writable ({source}), expected a directory to write runs into; name one with --logs DIR"
+    )]
     Unwritable {
         /// What could not be made.
         path: String,
@@ -22,7 +25,9 @@ pub enum RunDirError {
         source: io::Error,
     },
     /// Every name is taken.
-    #[error("logs directory: found {RUNS_OF_ONE_NAME_MAX} runs named {name}, expected fewer; wait a second or name another directory with --logs DIR")]
+    #[error(
+        "logs directory: found {RUNS_OF_ONE_NAME_MAX} runs named {name}, expected fewer; wait a second or name another directory with --logs DIR"
+    )]
     NamesExhausted {
         /// The name without its suffix.
         name: String,
@@ -72,6 +77,17 @@ impl RunDir {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Writes the profile as it is run, with what the command line laid over it, so that it can be run again.
+    pub fn write_profile(&mut self, profile: &Profile) {
+        let pretty = ron::ser::PrettyConfig::new();
+        match ron::ser::to_string_pretty(profile, pretty) {
+            Ok(text) => self.write("profile.ron", (text + "\n").as_bytes()),
+            Err(error) => {
+                self.trouble.get_or_insert(format!("run directory: found a profile that cannot be written ({error}), expected a valid one; the run went on without it"));
+            }
+        }
     }
 
     /// Writes one file whole or not at all. The first trouble is kept for [`RunDir::trouble`]; the run goes on.
@@ -154,6 +170,7 @@ fn plain(profile: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::{RunDir, plain, utc_name};
+    use crate::profile::Profile;
     use std::fs;
 
     #[test]
@@ -163,6 +180,18 @@ mod tests {
         let second = RunDir::create(logs.path(), "lab", 0).unwrap();
         assert_eq!(first.path(), logs.path().join("19700101T000000Z-lab"));
         assert_eq!(second.path(), logs.path().join("19700101T000000Z-lab-2"));
+    }
+
+    #[test]
+    fn the_profile_that_is_kept_can_be_run_again() {
+        let logs = tempfile::tempdir().unwrap();
+        let (mut profile, _) = Profile::load("lab", None).unwrap();
+        profile.limits.late_us = 77;
+        let mut run = RunDir::create(logs.path(), "lab", 0).unwrap();
+        run.write_profile(&profile);
+        let kept = run.path().join("profile.ron");
+        assert_eq!(Profile::load(kept.to_str().unwrap(), None).unwrap().0, profile);
+        assert_eq!(run.trouble(), None);
     }
 
     #[test]

@@ -195,7 +195,10 @@ impl Answers {
 }
 
 fn refused(option: &str, path: &Path, error: &dyn std::fmt::Display) -> String {
-    format!("{option} {}: found the output closed or full ({error}), expected room to the end; it is not written", path.display())
+    format!(
+        "{option} {}: found the output closed or full ({error}), expected room to the end; it is not written",
+        path.display()
+    )
 }
 
 #[cfg(test)]

@@ -59,10 +59,16 @@ fn load_model(source: &ModelSource) -> Result<(Model, String), Refusal> {
         };
         Refusal::unusable(&about, error.to_string(), expected, "check the path and its permissions")
     })?;
-    let model = Model::parse(&text).map_err(|error| Refusal::Content { about: about.clone(), said: error.to_string() })?;
+    let model =
+        Model::parse(&text).map_err(|error| Refusal::Content { about: about.clone(), said: error.to_string() })?;
     let widest = u32::try_from(OBSERVABLE_WORDS_MAX * 64).unwrap_or(u32::MAX);
     if model.detectors == 0 {
-        return Err(Refusal::unusable(about, "no detectors", "a model with at least one", "check that the file is whole"));
+        return Err(Refusal::unusable(
+            about,
+            "no detectors",
+            "a model with at least one",
+            "check that the file is whole",
+        ));
     }
     if model.observables > widest {
         let found = format!("{} observables", model.observables);
@@ -201,7 +207,9 @@ mod tests {
     #[test]
     fn the_profiles_own_model_is_found_or_named() {
         let (mut profile, _) = Profile::load("lab", None).unwrap();
-        let settle = |profile: &Profile| RunRequest::settle(&RunArgs::default(), "lab".to_owned(), profile.clone(), false).unwrap();
+        let settle = |profile: &Profile| {
+            RunRequest::settle(&RunArgs::default(), "lab".to_owned(), profile.clone(), false).unwrap()
+        };
         assert!(matches!(load(&settle(&profile)).unwrap().input, Input::Sampler { .. }));
         let Source::Sampler { model, .. } = &mut profile.input.source;
         *model = PathBuf::from("no-such").display().to_string();

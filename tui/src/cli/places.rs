@@ -5,7 +5,6 @@
 use super::refusal::Refusal;
 use std::path::{Path, PathBuf};
 
-
 /// What decides where things are.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
@@ -64,7 +63,12 @@ pub fn logs(named: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Refu
     let state = around.state_home.as_deref().filter(|dir| dir.is_absolute()).map(Path::to_owned);
     let home = around.home.as_deref().filter(|dir| dir.is_absolute()).map(|home| home.join(".local/state"));
     state.or(home).map(|state| state.join("pinwheel")).ok_or_else(|| {
-        Refusal::unusable("logs directory", "neither $XDG_STATE_HOME nor $HOME set", "one of them", "name a directory with --logs DIR")
+        Refusal::unusable(
+            "logs directory",
+            "neither $XDG_STATE_HOME nor $HOME set",
+            "one of them",
+            "name a directory with --logs DIR",
+        )
     })
 }
 

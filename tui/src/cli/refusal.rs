@@ -3,6 +3,7 @@
 //! Owned by the command line; every refusal ends the program with exit status 2.
 
 use crate::engine::StartError;
+use pinwheel_engine::host::HostError;
 use pinwheel_engine::profile::ProfileError;
 use pinwheel_engine::record::{OutputError, RunDirError};
 
@@ -38,6 +39,9 @@ pub enum Refusal {
     /// An output.
     #[error(transparent)]
     Output(#[from] OutputError),
+    /// The machine.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// The run directory.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
@@ -80,7 +84,6 @@ mod tests {
         for (words, part) in [
             ("pinwheel run --rate -5", "'-5' for '--rate"),
             ("pinwheel run --rate nan", "above 0"),
-            ("pinwheel run --shots a", "--dem <F>"),
             ("pinwheel run --nonsense", "--nonsense"),
             ("pinwheel sim", "--seeds <A..B>"),
             ("pinwheel run --format b9", "expected b8, 01 or dets"),

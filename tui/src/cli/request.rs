@@ -68,7 +68,12 @@ impl RunRequest {
     ///
     /// # Errors
     /// One sentence about options that are out of range or contradict each other.
-    pub fn settle(args: &RunArgs, profile_name: String, mut profile: Profile, on_terminal: bool) -> Result<Self, Refusal> {
+    pub fn settle(
+        args: &RunArgs,
+        profile_name: String,
+        mut profile: Profile,
+        on_terminal: bool,
+    ) -> Result<Self, Refusal> {
         let face = match (args.json, args.headless || !on_terminal) {
             (true, _) => Face::Scripts,
             (false, true) => Face::People,
@@ -104,7 +109,8 @@ impl RunRequest {
 
     /// Where nobody can press a key, a run without an end gets one, and says so.
     fn end_somewhere(&mut self) {
-        let endless = self.count.is_none() && self.duration.is_none() && matches!(self.shots, ShotSource::Sampler { .. });
+        let endless =
+            self.count.is_none() && self.duration.is_none() && matches!(self.shots, ShotSource::Sampler { .. });
         if endless && self.face != Face::Console {
             self.duration = Some(HEADLESS_DURATION);
             self.notes.push("ends after 10 s: neither --count nor --duration was given".to_owned());
@@ -114,7 +120,12 @@ impl RunRequest {
     fn keep_outputs_apart(&self) -> Result<(), Refusal> {
         if self.predictions.as_deref() == Some(Path::new("-")) {
             let remedy = "name a file, or use --answers - for a stream of answers";
-            return Err(Refusal::unusable("--predictions -", "standard output", "a file: predictions appear whole at the end", remedy));
+            return Err(Refusal::unusable(
+                "--predictions -",
+                "standard output",
+                "a file: predictions appear whole at the end",
+                remedy,
+            ));
         }
         let (Some(predictions), Some(answers)) = (&self.predictions, &self.answers) else { return Ok(()) };
         if predictions == answers {
@@ -151,7 +162,12 @@ fn shot_source(args: &RunArgs, seed: u64) -> Result<ShotSource, Refusal> {
 
 fn needs(option: &str, file: &Path, other: &str) -> Refusal {
     let about = format!("{option} {}", file.display());
-    Refusal::unusable(about, format!("no {other}"), format!("{other} with it"), format!("add the {other} that it was made with"))
+    Refusal::unusable(
+        about,
+        format!("no {other}"),
+        format!("{other} with it"),
+        format!("add the {other} that it was made with"),
+    )
 }
 
 fn lay_over(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
@@ -207,7 +223,9 @@ mod tests {
 
     fn settle(options: &str, on_terminal: bool) -> Result<RunRequest, String> {
         let words = format!("pinwheel run {options}");
-        let Some(Command::Run(args)) = Args::try_parse_from(words.split_whitespace()).unwrap().command else { panic!("no run") };
+        let Some(Command::Run(args)) = Args::try_parse_from(words.split_whitespace()).unwrap().command else {
+            panic!("no run")
+        };
         settle_args(&args, on_terminal)
     }
 

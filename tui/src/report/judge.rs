@@ -51,7 +51,11 @@ pub fn alarms(outcome: &Outcome, context: &Context) -> Vec<Alarm> {
         found.push(alarm("output", true, said.clone()));
     }
     if context.predictions_asked && errored > 0 {
-        found.push(alarm("errored", true, format!("{errored} shots were answered with an error: their predictions are zeros")));
+        found.push(alarm(
+            "errored",
+            true,
+            format!("{errored} shots were answered with an error: their predictions are zeros"),
+        ));
     }
     found.extend(snapshot.streams.iter().filter_map(health));
     found
@@ -61,7 +65,10 @@ fn died(snapshot: &Snapshot) -> impl Iterator<Item = Alarm> + '_ {
     snapshot.threads.iter().flat_map(|thread| {
         thread.roles.iter().filter_map(|role| {
             let frame = role.died_frame?;
-            let what = format!("{} {} of silo {} panicked on {} in frame {frame}", role.kind, role.index, role.silo, thread.name);
+            let what = format!(
+                "{} {} of silo {} panicked on {} in frame {frame}",
+                role.kind, role.index, role.silo, thread.name
+            );
             Some(alarm("role_died", true, what))
         })
     })

@@ -157,7 +157,10 @@ fn silos_add_up() {
     let report = Report::new(&sound(), &Context::default());
     assert_eq!((report.submitted, report.answered, report.lost, report.silos), (1_000, 1_000, 0, 2));
     assert_eq!(report.latency_ns.count(), 1_000);
-    assert_eq!(report.stages.iter().map(|(name, time)| (*name, time.count())).collect::<Vec<_>>(), [("feed", 1_000), ("decode", 1_000)]);
+    assert_eq!(
+        report.stages.iter().map(|(name, time)| (*name, time.count())).collect::<Vec<_>>(),
+        [("feed", 1_000), ("decode", 1_000)]
+    );
     assert_eq!(report.throughput_per_s, Some(500.0));
     assert_eq!(report.dispatch_ns_per_shot, Some(80.0));
     assert_eq!(report.logical_error_rate, Some(0.1));

@@ -101,9 +101,19 @@ impl Report {
         line(f, "answered", grouped(self.answered), "must equal submitted: each shot is answered exactly once")?;
         line(f, "lost", grouped(self.lost), "must be 0")?;
         line(f, "duplicated", grouped(self.duplicated), "must be 0")?;
-        line(f, "out of order", grouped(self.out_of_order), "overtook an earlier shot of their stream; normal with several workers")?;
+        line(
+            f,
+            "out of order",
+            grouped(self.out_of_order),
+            "overtook an earlier shot of their stream; normal with several workers",
+        )?;
         let deadline = duration_text(self.deadline_ns);
-        line(f, "late", grouped(self.late), format_args!("answered more than {deadline} after their scheduled arrival"))?;
+        line(
+            f,
+            "late",
+            grouped(self.late),
+            format_args!("answered more than {deadline} after their scheduled arrival"),
+        )?;
         for (code, count) in &self.errors {
             let name = self.error_names.get(code).map_or("", String::as_str);
             line(f, "errors", grouped(*count), format_args!("code {code}: {name}"))?;
@@ -113,7 +123,12 @@ impl Report {
                 || "as fast as slots come free".to_owned(),
                 |hz| format!("{}/s scheduled", grouped(hz as u64)),
             );
-            line(f, "throughput", format!("{}/s", grouped(rate as u64)), format_args!("{scheduled} ({})", self.rate_origin))?;
+            line(
+                f,
+                "throughput",
+                format!("{}/s", grouped(rate as u64)),
+                format_args!("{scheduled} ({})", self.rate_origin),
+            )?;
         }
         let behind = self.scheduled.saturating_sub(self.submitted);
         if behind > 0 {
@@ -154,7 +169,12 @@ impl Report {
         writeln!(f, "\nAccuracy")?;
         line(f, "judged", grouped(self.shots_with_observables), "answers with a true observable to compare with")?;
         line(f, "logical errors", grouped(self.logical_errors), "answers that differ from the truth")?;
-        line(f, "rate", format!("{rate:.3e}"), format_args!("per shot; 95 % between {low:.3e} and {high:.3e} (Wilson)"))?;
+        line(
+            f,
+            "rate",
+            format!("{rate:.3e}"),
+            format_args!("per shot; 95 % between {low:.3e} and {high:.3e} (Wilson)"),
+        )?;
         if self.predecoded_events > 0 {
             line(f, "predecoded", grouped(self.predecoded_events), "detection events resolved before the decoder")?;
         }
@@ -224,7 +244,13 @@ mod tests {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_234_567), "1,234,567");
-        for (ns, text) in [(999, "999 ns"), (1_500, "1.50 µs"), (84_200, "84.2 µs"), (250_000_000, "250 ms"), (10_000_000_000, "10.0 s")] {
+        for (ns, text) in [
+            (999, "999 ns"),
+            (1_500, "1.50 µs"),
+            (84_200, "84.2 µs"),
+            (250_000_000, "250 ms"),
+            (10_000_000_000, "10.0 s"),
+        ] {
             assert_eq!(duration_text(ns), text);
         }
     }

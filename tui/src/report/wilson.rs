@@ -27,11 +27,17 @@ mod tests {
     /// Against R's `prop.test(x, n, correct = FALSE)`.
     #[test]
     fn known_intervals_are_met() {
-        for (events, trials, low, high) in
-            [(0, 10, 0.0, 0.277_53), (5, 10, 0.236_59, 0.763_41), (10, 100, 0.055_23, 0.174_37), (10, 10, 0.722_47, 1.0)]
-        {
+        for (events, trials, low, high) in [
+            (0, 10, 0.0, 0.277_53),
+            (5, 10, 0.236_59, 0.763_41),
+            (10, 100, 0.055_23, 0.174_37),
+            (10, 10, 0.722_47, 1.0),
+        ] {
             let [found_low, found_high] = interval_95(events, trials).unwrap();
-            assert!((found_low - low).abs() < 1e-4 && (found_high - high).abs() < 1e-4, "{events}/{trials}: {found_low} {found_high}");
+            assert!(
+                (found_low - low).abs() < 1e-4 && (found_high - high).abs() < 1e-4,
+                "{events}/{trials}: {found_low} {found_high}"
+            );
         }
     }
 
