@@ -1,4 +1,187 @@
-//! The mapped region of counters: what any reader sees.
+//! The board: one mapped region with every published counter.
+//!
+//! Owns the region's life (create, name, lock, remove) and hands out its blocks. Written by whoever owns each word, read
+//! by anyone: console, `--json` and report all see it through [`snapshot::Snapshot`]. Bounds: the [`layout::Shape`]
+//! fixes the size at creation; it never grows or shrinks. Never lives on a disk file (write-back would stall the
+//! writers), never holds a word that the protocol depends on: rings and slot words stay in heap or pinned memory.
+//!
+//! # Why plain words and no sequence numbers
+//! Every word has one writer and is meaningful on its own; what spans several words (a slot's life, a quantile) is
+//! derived by the reader, who is told the age. A record under a sequence would be unreadable exactly when its writer is
+//! stuck. The exception to "one writer" are the fault rows: any role may count a fault, rarely, with an atomic add.
 
 pub mod histogram;
+pub mod layout;
+mod read;
+mod region;
 pub mod snapshot;
+mod text;
+
+pub use layout::{
+    DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, HarvestBlock, HeaderBlock, LatencyBlock, PollBlock,
+    RoleBlock, Shape, SlotStamps, Stage, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
+};
+pub use region::{BoardError, Place, directory};
+pub use text::Text;
+
+use crate::fault::FaultCode;
+use crate::units::Ticks;
+use layout::{Layout, MAGIC};
+use region::Region;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Adds to a counter that only the caller writes, without a locked instruction.
+#[inline(always)]
+pub fn add(word: &AtomicU64, by: u64) {
+    histogram::bump(word, by);
+}
+
+/// Stores into a word that only the caller writes.
+#[inline(always)]
+pub fn set(word: &AtomicU64, value: u64) {
+    word.store(value, Ordering::Relaxed);
+}
+
+/// Reads a word.
+#[inline(always)]
+#[must_use]
+pub fn get(word: &AtomicU64) -> u64 {
+    word.load(Ordering::Relaxed)
+}
+
+/// The region with its layout.
+pub struct Board {
+    region: Region,
+    layout: Layout,
+}
+
+impl Board {
+    /// A new board of `shape`, all zero, in `place`. The magic word is not set yet: see [`Board::publish`].
+    ///
+    /// # Errors
+    /// If the shared memory cannot be had; the caller falls back to [`Place::Private`] and says so.
+    pub fn create(shape: Shape, place: Place) -> Result<Board, BoardError> {
+        let layout = Layout::of(shape);
+        let board = Board { region: Region::create(layout.bytes, place)?, layout };
+        let header = board.header();
+        for (word, value) in header.shape.iter().zip(shape.words()) {
+            set(word, value);
+        }
+        set(&header.layout_version, layout::VERSION);
+        set(&header.layout_hash, layout::hash());
+        set(&header.pid, u64::from(std::process::id()));
+        Ok(board)
+    }
+
+    /// Declares the board complete: a reader that sees the magic sees everything written before.
+    pub fn publish(&self) {
+        // ORDERING: release, so that a reader of another process which acquires the magic sees the header. Relaxed
+        // could show the magic before the shape.
+        self.header().magic.store(MAGIC, Ordering::Release);
+    }
+
+    /// Sizes.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.layout.shape
+    }
+
+    /// Where others can find it; `None` if it is private.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.region.path()
+    }
+
+    /// Engine header.
+    #[must_use]
+    pub fn header(&self) -> &HeaderBlock {
+        &self.region.section::<HeaderBlock>(0, 1)[0]
+    }
+
+    /// Block of hot thread `index`.
+    #[must_use]
+    pub fn thread(&self, index: usize) -> &ThreadBlock {
+        &self.region.section(self.layout.threads, self.layout.shape.threads as usize)[index]
+    }
+
+    /// Feed's block of silo `silo`.
+    #[must_use]
+    pub fn feed(&self, silo: usize) -> &FeedBlock {
+        &self.region.section(self.layout.feeds, self.silos())[silo]
+    }
+
+    /// Dispatch's block of silo `silo`.
+    #[must_use]
+    pub fn dispatch(&self, silo: usize) -> &DispatchBlock {
+        &self.region.section(self.layout.dispatches, self.silos())[silo]
+    }
+
+    /// The device role's block of silo `silo`.
+    #[must_use]
+    pub fn device(&self, silo: usize) -> &DeviceBlock {
+        &self.region.section(self.layout.devices, self.silos())[silo]
+    }
+
+    /// Poll's block of silo `silo`.
+    #[must_use]
+    pub fn poll(&self, silo: usize) -> &PollBlock {
+        &self.region.section(self.layout.polls, self.silos())[silo]
+    }
+
+    /// Harvest's block of silo `silo`.
+    #[must_use]
+    pub fn harvest(&self, silo: usize) -> &HarvestBlock {
+        &self.region.section(self.layout.harvests, self.silos())[silo]
+    }
+
+    /// Block of decode worker `index` of silo `silo`.
+    #[must_use]
+    pub fn decode(&self, silo: usize, index: usize) -> &DecodeBlock {
+        let decoders = self.layout.shape.decoders as usize;
+        &self.region.section(self.layout.decodes, self.silos() * decoders)[silo * decoders + index]
+    }
+
+    /// Latency histograms of silo `silo`, written by harvest.
+    #[must_use]
+    pub fn latency(&self, silo: usize) -> &LatencyBlock {
+        &self.region.section(self.layout.latencies, self.silos())[silo]
+    }
+
+    /// Stamps of the slots of silo `silo`.
+    #[must_use]
+    pub fn slots(&self, silo: usize) -> &[SlotStamps] {
+        let slots = self.layout.shape.slots as usize;
+        &self.region.section(self.layout.slots, self.silos() * slots)[silo * slots..(silo + 1) * slots]
+    }
+
+    /// What the feed knows of stream `stream`.
+    #[must_use]
+    pub fn stream_feed(&self, stream: usize) -> &StreamFeedBlock {
+        &self.region.section(self.layout.stream_feeds, self.layout.shape.streams as usize)[stream]
+    }
+
+    /// What harvest knows of stream `stream`.
+    #[must_use]
+    pub fn stream_harvest(&self, stream: usize) -> &StreamHarvestBlock {
+        &self.region.section(self.layout.stream_harvests, self.layout.shape.streams as usize)[stream]
+    }
+
+    fn faults(&self, silo: usize) -> &[FaultRow] {
+        let rows = FaultCode::ALL.len();
+        &self.region.section(self.layout.faults, self.silos() * rows)[silo * rows..(silo + 1) * rows]
+    }
+
+    /// Counts one fault of silo `silo`. Any role; rare, so atomic adds.
+    pub fn fault(&self, silo: usize, code: FaultCode, at: Ticks, detail: u64) {
+        let row = &self.faults(silo)[code.row()];
+        let _ = row.first_ticks.compare_exchange(0, at.0.max(1), Ordering::Relaxed, Ordering::Relaxed);
+        row.last_ticks.store(at.0, Ordering::Relaxed);
+        row.detail.store(detail, Ordering::Relaxed);
+        row.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn silos(&self) -> usize {
+        self.layout.shape.silos as usize
+    }
+}

@@ -7,7 +7,9 @@ pub use pinwheel_edge::units;
 
 #[expect(unsafe_code, reason = "reads the processor's counter")]
 pub mod clock;
+pub mod fault;
 pub mod profile;
+#[expect(unsafe_code, reason = "maps the shared region")]
 pub mod board;
 pub mod host;
 pub mod plan;

@@ -7,6 +7,7 @@
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use std::sync::atomic::{AtomicU64, Ordering};
+use zerocopy::FromBytes;
 
 /// log2 of the linear sub-buckets of each power of two.
 const SUB_BITS: u32 = 4;
@@ -39,6 +40,7 @@ pub const fn bucket_top_ns(bucket: usize) -> u64 {
 
 /// Board words of one histogram. All `Relaxed`: counters of one writer, a reader may be one record behind.
 #[repr(C, align(128))]
+#[derive(FromBytes)]
 pub struct HistogramBlock {
     /// Largest value recorded, nanoseconds.
     pub max_ns: AtomicU64,

@@ -407,3 +407,27 @@ pub struct FaultView {
     /// A number that goes with the last one (worker, slot, role …; its meaning is in the name).
     pub detail: u64,
 }
+
+impl HealthVerdict {
+    /// Number on the board.
+    #[must_use]
+    pub const fn code(self) -> u64 {
+        match self {
+            HealthVerdict::TooFew => 0,
+            HealthVerdict::Good => 1,
+            HealthVerdict::Suspect => 2,
+            HealthVerdict::Bad => 3,
+        }
+    }
+
+    /// From the board; an unknown number claims nothing.
+    #[must_use]
+    pub const fn from_code(code: u64) -> HealthVerdict {
+        match code {
+            1 => HealthVerdict::Good,
+            2 => HealthVerdict::Suspect,
+            3 => HealthVerdict::Bad,
+            _ => HealthVerdict::TooFew,
+        }
+    }
+}

@@ -3,9 +3,10 @@
 //! Pure: a final snapshot in, conditions out. Bounded by the snapshot. Never reports a condition that has passed: an
 //! alarm here holds at the end.
 
-use super::Context;
+use super::{Context, sum};
 use crate::engine::{EndedBy, Outcome};
-use pinwheel_engine::board::snapshot::{DeviceState, HealthVerdict, Snapshot, StreamView};
+use pinwheel_engine::board::snapshot::{Counters, DeviceState, HealthVerdict, Snapshot, StreamView};
+use pinwheel_engine::fault::FaultCode;
 use serde::Serialize;
 
 /// A condition that holds at the end.
@@ -26,11 +27,7 @@ fn alarm(alarm: &'static str, unsound: bool, what: String) -> Alarm {
 /// Every condition that holds, gravest first.
 pub fn alarms(outcome: &Outcome, context: &Context) -> Vec<Alarm> {
     let snapshot = &outcome.snapshot;
-    let sum = |pick: fn(&pinwheel_engine::board::snapshot::Counters) -> u64| -> u64 {
-        snapshot.silos.iter().map(|silo| pick(&silo.counters)).sum()
-    };
-    let (submitted, answered) = (sum(|c| c.submitted), sum(|c| c.answered));
-    let (duplicated, errored) = (sum(|c| c.duplicated), sum(|c| c.errored));
+    let Counters { submitted, answered, duplicated, errored, .. } = sum(&snapshot.silos);
     let mut found = Vec::new();
     if submitted != answered {
         let what = format!("{submitted} shots were submitted and {answered} answered");
@@ -43,6 +40,11 @@ pub fn alarms(outcome: &Outcome, context: &Context) -> Vec<Alarm> {
         found.push(alarm("fault", true, "the engine could not go on and drained".to_owned()));
     }
     found.extend(died(snapshot));
+    found.extend(snapshot.faults.iter().filter(|fault| fault.code == FaultCode::InputBroken.number()).map(|fault| {
+        let what =
+            format!("the input could not be read beyond shot {}: check it for damage and --format", fault.detail);
+        alarm("input_broken", true, what)
+    }));
     found.extend(snapshot.silos.iter().filter(|silo| silo.device != DeviceState::Online).map(|silo| {
         let state = if silo.device == DeviceState::Lost { "is lost" } else { "was lost and is not back yet" };
         alarm("device_lost", false, format!("the device of silo {} {state}", silo.id))

@@ -4,9 +4,10 @@ use crate::engine::{EndedBy, Outcome};
 use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    Counters, DeviceState, EngineView, ErrorCount, HealthVerdict, InputHealthView, RoleView, SiloView, Snapshot,
-    StageView, StreamView, ThreadState, ThreadView,
+    Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, RoleView, SiloView,
+    Snapshot, StageView, StreamView, ThreadState, ThreadView,
 };
+use pinwheel_engine::fault::FaultCode;
 use pinwheel_engine::profile::RoleKind;
 
 fn engine() -> EngineView {
@@ -202,6 +203,12 @@ fn unsound_conditions_exit_with_1() {
     assert_eq!(status(|outcome| outcome.snapshot.threads[0].roles[0].died_frame = Some(9)), (1, vec!["role_died"]));
     assert_eq!(status(|outcome| outcome.ended_by = EndedBy::Fault), (1, vec!["fault"]));
     assert_eq!(status(|outcome| outcome.sink = Some(Err("full".to_owned()))), (1, vec!["output"]));
+    let broken = |outcome: &mut Outcome| {
+        let code = FaultCode::InputBroken.number();
+        let fault = FaultView { code, name: String::new(), silo: None, count: 1, first_ns: 1, last_ns: 1, detail: 9 };
+        outcome.snapshot.faults.push(fault);
+    };
+    assert_eq!(status(broken), (1, vec!["input_broken"]));
     let bad = |outcome: &mut Outcome| outcome.snapshot.streams[0].input_health.verdict = HealthVerdict::Bad;
     assert_eq!(status(bad), (1, vec!["input_bad"]));
 }

@@ -1,0 +1,466 @@
+//! The board's byte layout: blocks, and where each lies.
+//!
+//! Owns names and offsets, once. All blocks are `repr(C)`, 128-byte aligned, made of 64-bit atomics and valid for any
+//! bytes; the region is a header followed by one array per kind of block, in the order of [`Layout`]'s fields, each
+//! starting on a 128-byte boundary. [`hash`] covers every field's name and offset, so that two builds either agree on
+//! all of them or refuse each other.
+
+use super::histogram::{BUCKETS, HistogramBlock};
+use super::text::Text;
+use crate::fault::FaultCode;
+use pinwheel_edge::slot::WORKERS_MAX;
+use std::mem::offset_of;
+use std::sync::atomic::AtomicU64;
+use zerocopy::FromBytes;
+
+/// "PINWHEEL" read as a little-endian word.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"PINWHEEL");
+/// Layout version; the hash covers what it forgets.
+pub const VERSION: u64 = 1;
+/// Most roles that one thread runs.
+pub const ROLES_MAX: usize = 64;
+/// Notes that the header holds.
+pub const NOTES_MAX: usize = 8;
+/// Hottest detectors that a stream shows.
+pub const HOTTEST_MAX: usize = 5;
+/// Error numbers that harvest counts, 0 unused.
+pub const ERRORS_MAX: usize = 16;
+
+macro_rules! blocks {
+    ($( $(#[$meta:meta])* $name:ident { $( $(#[$field_meta:meta])* $field:ident: $ty:ty, )* } )*) => {
+        $(
+            $(#[$meta])*
+            #[repr(C, align(128))]
+            #[derive(FromBytes)]
+            pub struct $name { $( $(#[$field_meta])* pub $field: $ty, )* }
+        )*
+        /// Every block's fields: (block, field, offset).
+        const FIELDS: &[(&str, &str, usize)] = &[
+            $( $( (stringify!($name), stringify!($field), offset_of!($name, $field)), )* )*
+        ];
+        const SIZES: &[usize] = &[ $( size_of::<$name>(), )* ];
+    };
+}
+
+blocks! {
+    /// What runs, and on what. Written at Init and by the control side.
+    HeaderBlock {
+        /// [`MAGIC`], stored last.
+        magic: AtomicU64,
+        /// [`VERSION`].
+        layout_version: AtomicU64,
+        /// [`hash`].
+        layout_hash: AtomicU64,
+        /// Process id.
+        pid: AtomicU64,
+        /// [`Shape::words`].
+        shape: [AtomicU64; 6],
+        /// Engine start, seconds since 1970.
+        started_utc_s: AtomicU64,
+        /// Tick at engine start.
+        start_ticks: AtomicU64,
+        /// Nanoseconds per tick, 32.32.
+        nanos_per_tick_q32: AtomicU64,
+        /// Phase code.
+        phase: AtomicU64,
+        /// Requested spin order, packed.
+        spin_requested: AtomicU64,
+        /// Answers later than this are late, ns.
+        late_ns: AtomicU64,
+        /// Heartbeats older than this are stalls, ns.
+        heartbeat_limit_ns: AtomicU64,
+        /// Scheduled rate in shots per second, bits of an f64; 0: as fast as slots come free.
+        rate_hz_bits: AtomicU64,
+        /// Detectors of a shot.
+        detectors: AtomicU64,
+        /// Observables of an answer.
+        observables: AtomicU64,
+        /// Notes in use.
+        notes_count: AtomicU64,
+        /// Version of the program.
+        version: Text<4>,
+        /// Profile in force.
+        profile: Text<8>,
+        /// Operator's label.
+        label: Text<16>,
+        /// Input.
+        input: Text<32>,
+        /// Device.
+        device: Text<16>,
+        /// Matcher.
+        decoder: Text<8>,
+        /// Predecoder.
+        predecoder: Text<8>,
+        /// How the rate came about.
+        rate_origin: Text<16>,
+        /// Things said once.
+        notes: [Text<32>; NOTES_MAX],
+    }
+    /// One hot thread. Written by it, except `planned…` (Init), `policy_requested`, `refusal` (control).
+    ThreadBlock {
+        /// Tick of the start of its last frame.
+        heartbeat: AtomicU64,
+        /// Frames.
+        frames: AtomicU64,
+        /// 0 between roles, else the role's code + 1.
+        stage: AtomicU64,
+        /// Frames with work.
+        frames_busy: AtomicU64,
+        /// Work items.
+        items: AtomicU64,
+        /// Ticks in frames with work.
+        busy_ticks: AtomicU64,
+        /// Yields and sleeps by policy.
+        yields: AtomicU64,
+        /// Acknowledged spin order, packed.
+        policy_acknowledged: AtomicU64,
+        /// Thread id of the system.
+        tid: AtomicU64,
+        /// 0 starting, 1 running, 2 finished.
+        state: AtomicU64,
+        /// 1 if pinning was verified.
+        pinned: AtomicU64,
+        /// Last phase whose entry work (building, warming) is done, + 1.
+        phase_done: AtomicU64,
+        /// Requested spin order of this thread, packed.
+        policy_requested: AtomicU64,
+        /// Planned core + 1; 0: none.
+        planned_core: AtomicU64,
+        /// 1 if the core is its own.
+        planned_exclusive: AtomicU64,
+        /// Roles in use.
+        roles_count: AtomicU64,
+        /// Name.
+        name: Text<2>,
+        /// Why it does not run the profile's policy; empty: it does.
+        refusal: Text<16>,
+        /// Roles.
+        roles: [RoleBlock; ROLES_MAX],
+        /// Gaps between frame starts.
+        frame_gap: HistogramBlock,
+    }
+    /// Feed of one silo.
+    FeedBlock {
+        /// Shots whose scheduled time has come.
+        scheduled: AtomicU64,
+        /// Shots submitted.
+        submitted: AtomicU64,
+        /// Slot writes ever, warm-up included.
+        position: AtomicU64,
+        /// Times the next slot was taken.
+        slot_waits: AtomicU64,
+        /// 1 when nothing more will be submitted.
+        exhausted: AtomicU64,
+    }
+    /// Dispatch of one silo.
+    DispatchBlock {
+        /// Shots taken.
+        dispatched: AtomicU64,
+        /// Slots taken ever, warm-up included.
+        position: AtomicU64,
+        /// Launches accepted.
+        launched: AtomicU64,
+        /// Attempts that found every worker busy.
+        worker_waits: AtomicU64,
+        /// Tickets that another answerer had closed.
+        claims_lost: AtomicU64,
+        /// Shots sent to the CPU predecoder.
+        cpu_fallbacks: AtomicU64,
+        /// Device losses.
+        device_losses: AtomicU64,
+        /// Workers quarantined by an unknown launch.
+        quarantined: AtomicU64,
+        /// Ticks in frames of dispatch that took shots.
+        busy_ticks: AtomicU64,
+        /// 0 online, 1 lost, 2 recovering.
+        device_state: AtomicU64,
+    }
+    /// The device role of one silo.
+    DeviceBlock {
+        /// Completions.
+        completed: AtomicU64,
+        /// Detection events that the predecoder removed.
+        predecoded_events: AtomicU64,
+    }
+    /// Poll of one silo.
+    PollBlock {
+        /// Completions claimed.
+        completed: AtomicU64,
+        /// Completions after the answer.
+        late_completions: AtomicU64,
+        /// Tickets that another answerer had closed.
+        claims_lost: AtomicU64,
+        /// Workers quarantined at their deadline.
+        quarantined: AtomicU64,
+        /// Depth of the ready queue.
+        ready_depth: AtomicU64,
+        /// Jobs ever put into the ready queue.
+        ready_pushed: AtomicU64,
+        /// Capacity of the ready queue.
+        ready_capacity: AtomicU64,
+        /// Idle mask.
+        idle_mask: AtomicU64,
+        /// Worker words (generation << 2 | state).
+        worker_words: [AtomicU64; WORKERS_MAX],
+        /// Tick at which poll first saw that word.
+        worker_since: [AtomicU64; WORKERS_MAX],
+        /// Slot of the launch.
+        worker_slots: [AtomicU64; WORKERS_MAX],
+    }
+    /// One decode worker.
+    DecodeBlock {
+        /// Decodes begun.
+        decoding: AtomicU64,
+        /// Answers given.
+        answered: AtomicU64,
+        /// Tickets that another answerer had closed.
+        claims_lost: AtomicU64,
+        /// Detection events that the CPU predecoder removed.
+        predecoded_events: AtomicU64,
+        /// Ticks spent decoding.
+        busy_ticks: AtomicU64,
+    }
+    /// Harvest of one silo.
+    HarvestBlock {
+        /// Answers taken.
+        answered: AtomicU64,
+        /// Answers taken ever, warm-up included.
+        position: AtomicU64,
+        /// Of the answers: with an error word.
+        errored: AtomicU64,
+        /// Late.
+        late: AtomicU64,
+        /// For a sequence number answered before.
+        duplicated: AtomicU64,
+        /// Before an older shot of the stream.
+        out_of_order: AtomicU64,
+        /// Judged against the truth.
+        judged: AtomicU64,
+        /// Of these: wrong.
+        logical_errors: AtomicU64,
+        /// Times the answer ring was full.
+        sink_waits: AtomicU64,
+        /// Capacity of the answer ring; 0: no sink.
+        sink_capacity: AtomicU64,
+        /// Depth of the answer ring.
+        sink_depth: AtomicU64,
+        /// Error words by number.
+        errors: [AtomicU64; ERRORS_MAX],
+    }
+    /// Latency histograms of one silo.
+    LatencyBlock {
+        /// From scheduled arrival to harvest.
+        total: HistogramBlock,
+        /// From submission to harvest.
+        from_submit: HistogramBlock,
+        /// By [`Stage`].
+        stages: [HistogramBlock; Stage::ALL.len()],
+    }
+    /// Life of the shot last written into one slot: ticks, 0 = not yet.
+    SlotStamps {
+        /// Stream (feed).
+        stream: AtomicU64,
+        /// Sequence number (feed).
+        sequence: AtomicU64,
+        /// Scheduled arrival (feed).
+        scheduled: AtomicU64,
+        /// Submission (feed).
+        submitted: AtomicU64,
+        /// Taken by dispatch.
+        dispatched: AtomicU64,
+        /// Worker + 1; 0: CPU path (dispatch).
+        worker: AtomicU64,
+        /// Completion claimed (poll).
+        completed: AtomicU64,
+        /// Decode begun (decoder).
+        decoding: AtomicU64,
+        /// Answered (whoever holds the ticket's claim).
+        answered: AtomicU64,
+        /// Harvested.
+        harvested: AtomicU64,
+    }
+    /// A stream, as the feed sees it.
+    StreamFeedBlock {
+        /// Owner silo.
+        silo: AtomicU64,
+        /// Health verdict code.
+        verdict: AtomicU64,
+        /// Shots examined.
+        examined: AtomicU64,
+        /// Fraction of detectors that fired, bits of an f64.
+        found_bits: AtomicU64,
+        /// The model's fraction, bits of an f64.
+        expected_bits: AtomicU64,
+        /// Hottest detectors + 1; 0: none.
+        hottest: [AtomicU64; HOTTEST_MAX],
+        /// Their fractions, bits of an f64.
+        hottest_bits: [AtomicU64; HOTTEST_MAX],
+    }
+    /// A stream, as harvest sees it.
+    StreamHarvestBlock {
+        /// Answers.
+        answered: AtomicU64,
+        /// With an error word.
+        errors: AtomicU64,
+        /// Late.
+        late: AtomicU64,
+        /// Judged.
+        judged: AtomicU64,
+        /// Wrong.
+        logical_errors: AtomicU64,
+        /// From scheduled arrival to harvest.
+        latency: HistogramBlock,
+    }
+    /// One kind of fault in one silo; any role counts.
+    FaultRow {
+        /// How often.
+        count: AtomicU64,
+        /// First tick.
+        first_ticks: AtomicU64,
+        /// Last tick.
+        last_ticks: AtomicU64,
+        /// Number that goes with the last one.
+        detail: AtomicU64,
+    }
+    /// One duty of one thread.
+    RoleBlock {
+        /// kind | silo << 8 | index << 40.
+        identity: AtomicU64,
+        /// Work items.
+        items: AtomicU64,
+        /// Frame of its panic + 1; 0: alive.
+        died: AtomicU64,
+    }
+}
+
+/// Stages between scheduled arrival and harvest, in path order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Scheduled to submitted.
+    Feed,
+    /// Submitted to taken by dispatch.
+    Dispatch,
+    /// Taken to output claimed.
+    Device,
+    /// Claimed to decode begun.
+    Queue,
+    /// Decode begun to answered.
+    Decode,
+    /// Answered to harvested.
+    Harvest,
+}
+
+impl Stage {
+    /// In path order.
+    pub const ALL: [Stage; 6] =
+        [Stage::Feed, Stage::Dispatch, Stage::Device, Stage::Queue, Stage::Decode, Stage::Harvest];
+
+    /// Name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stage::Feed => "feed",
+            Stage::Dispatch => "dispatch",
+            Stage::Device => "device",
+            Stage::Queue => "queue",
+            Stage::Decode => "decode",
+            Stage::Harvest => "harvest",
+        }
+    }
+}
+
+/// How many of each block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Hot threads.
+    pub threads: u32,
+    /// Silos.
+    pub silos: u32,
+    /// Slots of each silo.
+    pub slots: u32,
+    /// Workers of each silo.
+    pub workers: u32,
+    /// Decode workers of each silo.
+    pub decoders: u32,
+    /// Streams.
+    pub streams: u32,
+}
+
+impl Shape {
+    /// As words of the header.
+    #[must_use]
+    pub fn words(self) -> [u64; 6] {
+        [self.threads, self.silos, self.slots, self.workers, self.decoders, self.streams].map(u64::from)
+    }
+}
+
+/// Byte offsets of each array.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    pub(super) shape: Shape,
+    pub(super) threads: usize,
+    pub(super) feeds: usize,
+    pub(super) dispatches: usize,
+    pub(super) devices: usize,
+    pub(super) polls: usize,
+    pub(super) decodes: usize,
+    pub(super) harvests: usize,
+    pub(super) latencies: usize,
+    pub(super) slots: usize,
+    pub(super) stream_feeds: usize,
+    pub(super) stream_harvests: usize,
+    pub(super) faults: usize,
+    pub(super) bytes: usize,
+}
+
+impl Layout {
+    pub(super) fn of(shape: Shape) -> Layout {
+        let mut end = size_of::<HeaderBlock>();
+        let mut place = |size: usize, count: usize| {
+            let at = end;
+            end += size * count;
+            at
+        };
+        let silos = shape.silos as usize;
+        Layout {
+            shape,
+            threads: place(size_of::<ThreadBlock>(), shape.threads as usize),
+            feeds: place(size_of::<FeedBlock>(), silos),
+            dispatches: place(size_of::<DispatchBlock>(), silos),
+            devices: place(size_of::<DeviceBlock>(), silos),
+            polls: place(size_of::<PollBlock>(), silos),
+            decodes: place(size_of::<DecodeBlock>(), silos * shape.decoders as usize),
+            harvests: place(size_of::<HarvestBlock>(), silos),
+            latencies: place(size_of::<LatencyBlock>(), silos),
+            slots: place(size_of::<SlotStamps>(), silos * shape.slots as usize),
+            stream_feeds: place(size_of::<StreamFeedBlock>(), shape.streams as usize),
+            stream_harvests: place(size_of::<StreamHarvestBlock>(), shape.streams as usize),
+            faults: place(size_of::<FaultRow>(), silos * FaultCode::ALL.len()),
+            bytes: end.next_multiple_of(4096),
+        }
+    }
+}
+
+/// FNV-1a over every field's name and offset, every block's size, and the histogram's buckets.
+#[must_use]
+pub fn hash() -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut eat = |bytes: &[u8]| {
+        for byte in bytes {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    };
+    for (block, field, offset) in FIELDS {
+        eat(block.as_bytes());
+        eat(field.as_bytes());
+        eat(&offset.to_le_bytes());
+    }
+    for size in SIZES {
+        eat(&size.to_le_bytes());
+    }
+    eat(&BUCKETS.to_le_bytes());
+    hash
+}
+
+const _: () = assert!(size_of::<SlotStamps>() == 128 && size_of::<FaultRow>() == 128);
+const _: () = assert!(size_of::<HistogramBlock>().is_multiple_of(128) && offset_of!(HistogramBlock, buckets) == 128);

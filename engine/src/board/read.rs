@@ -1,0 +1,331 @@
+//! From the board's words to a [`Snapshot`].
+//!
+//! Owns the derivation of states, ages and depths. Runs on the reader's thread; Relaxed loads throughout, because every
+//! word is meaningful on its own. Bounds: the shape. Never trusts a count it reads further than the shape allows.
+
+use super::histogram::HistogramBlock;
+use super::layout::{ERRORS_MAX, NOTES_MAX, ROLES_MAX, Stage};
+use super::snapshot::{
+    Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, RingView, RoleView,
+    SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StreamView, ThreadState, ThreadView, WorkerState,
+    WorkerView,
+};
+use super::{Board, SlotStamps, get};
+use crate::clock::Clock;
+use crate::fault::FaultCode;
+use crate::profile::RoleKind;
+use crate::units::Ticks;
+use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_edge::spin::{Phase, SpinOrder};
+use std::sync::atomic::AtomicU64;
+
+impl Board {
+    /// The engine as it is now, by `clock`, which must be the engine's.
+    #[must_use]
+    pub fn snapshot(&self, clock: &Clock) -> Snapshot {
+        let reader = Reader { board: self, clock, now: clock.ticks() };
+        Snapshot {
+            at_ns: clock.since_start(reader.now).0,
+            engine: reader.engine(),
+            threads: (0..self.shape().threads as usize).map(|index| reader.thread(index)).collect(),
+            silos: (0..self.shape().silos as usize).map(|silo| reader.silo(silo)).collect(),
+            streams: (0..self.shape().streams as usize).map(|stream| reader.stream(stream)).collect(),
+            faults: reader.faults(),
+        }
+    }
+}
+
+struct Reader<'a> {
+    board: &'a Board,
+    clock: &'a Clock,
+    now: Ticks,
+}
+
+impl Reader<'_> {
+    fn age_ns(&self, since: &AtomicU64) -> u64 {
+        self.clock.rate().nanos(self.now.since(Ticks(get(since)))).0
+    }
+
+    fn span_ns(&self, ticks: u64) -> u64 {
+        self.clock.rate().nanos(Ticks(ticks)).0
+    }
+
+    /// Nanoseconds since start; 0 for a word that was never written.
+    fn at_ns(&self, ticks: u64) -> u64 {
+        if ticks == 0 { 0 } else { self.clock.since_start(Ticks(ticks)).0.max(1) }
+    }
+
+    fn engine(&self) -> EngineView {
+        let header = self.board.header();
+        let rate_hz = f64::from_bits(get(&header.rate_hz_bits));
+        let spin = SpinOrder::unpack(get(&header.spin_requested));
+        let notes = (get(&header.notes_count) as usize).min(NOTES_MAX);
+        EngineView {
+            pid: get(&header.pid) as u32,
+            version: header.version.read(),
+            phase: Phase::from_code(get(&header.phase)),
+            started_utc_s: get(&header.started_utc_s),
+            profile: header.profile.read(),
+            label: header.label.read(),
+            input: header.input.read(),
+            device: header.device.read(),
+            decoder: header.decoder.read(),
+            predecoder: header.predecoder.read(),
+            detectors: get(&header.detectors) as u32,
+            observables: get(&header.observables) as u32,
+            rate_hz: (rate_hz > 0.0).then_some(rate_hz),
+            rate_origin: header.rate_origin.read(),
+            late_ns: get(&header.late_ns),
+            heartbeat_limit_ns: get(&header.heartbeat_limit_ns),
+            spin_requested: spin.policy,
+            spin_epoch_requested: spin.epoch,
+            board_path: self.board.path().map(|path| path.display().to_string()),
+            notes: header.notes[..notes].iter().map(super::Text::read).collect(),
+        }
+    }
+
+    fn thread(&self, index: usize) -> ThreadView {
+        let block = self.board.thread(index);
+        let acknowledged = SpinOrder::unpack(get(&block.policy_acknowledged));
+        let roles = (get(&block.roles_count) as usize).min(ROLES_MAX);
+        let state = match get(&block.state) {
+            0 => ThreadState::Starting,
+            1 => ThreadState::Running,
+            _ => ThreadState::Finished,
+        };
+        let refusal = block.refusal.read();
+        ThreadView {
+            name: block.name.read(),
+            tid: get(&block.tid) as u32,
+            roles: block.roles[..roles].iter().map(role).collect(),
+            core: get(&block.planned_core).checked_sub(1).map(|core| core as u32),
+            pinned: get(&block.pinned) != 0,
+            exclusive: get(&block.planned_exclusive) != 0,
+            policy_requested: SpinOrder::unpack(get(&block.policy_requested)).policy,
+            policy_acknowledged: acknowledged.policy,
+            epoch_acknowledged: acknowledged.epoch,
+            policy_refusal: (!refusal.is_empty()).then_some(refusal),
+            heartbeat_age_ns: if state == ThreadState::Running { self.age_ns(&block.heartbeat) } else { 0 },
+            frames: get(&block.frames),
+            frames_busy: get(&block.frames_busy),
+            items: get(&block.items),
+            busy_ns: self.span_ns(get(&block.busy_ticks)),
+            yields: get(&block.yields),
+            stage: get(&block.stage).checked_sub(1).and_then(|code| RoleKind::ALL.get(code as usize).copied()),
+            frame_gap: block.frame_gap.snapshot(),
+            state,
+        }
+    }
+
+    fn silo(&self, silo: usize) -> SiloView {
+        let poll = self.board.poll(silo);
+        let latency = self.board.latency(silo);
+        let slots: Vec<SlotView> = self.board.slots(silo).iter().map(|stamps| self.slot(stamps)).collect();
+        let time =
+            |(stage, histogram): (Stage, &HistogramBlock)| StageView { name: stage.name(), time: histogram.snapshot() };
+        SiloView {
+            id: silo as u32,
+            device: match get(&self.board.dispatch(silo).device_state) {
+                0 => DeviceState::Online,
+                1 => DeviceState::Lost,
+                _ => DeviceState::Recovering,
+            },
+            counters: self.counters(silo),
+            errors: self.errors(silo),
+            rings: self.rings(silo, &slots),
+            idle_mask: get(&poll.idle_mask),
+            workers: (0..self.board.shape().workers as usize).map(|w| self.worker(silo, w)).collect(),
+            slots,
+            stages: Stage::ALL.into_iter().zip(&latency.stages).map(time).collect(),
+            latency: latency.total.snapshot(),
+            latency_from_submit: latency.from_submit.snapshot(),
+        }
+    }
+
+    fn counters(&self, silo: usize) -> Counters {
+        let (feed, dispatch) = (self.board.feed(silo), self.board.dispatch(silo));
+        let (device, poll, harvest) = (self.board.device(silo), self.board.poll(silo), self.board.harvest(silo));
+        let decoders = || (0..self.board.shape().decoders as usize).map(|index| self.board.decode(silo, index));
+        let decode_claims_lost: u64 = decoders().map(|block| get(&block.claims_lost)).sum();
+        Counters {
+            scheduled: get(&feed.scheduled),
+            submitted: get(&feed.submitted),
+            dispatched: get(&dispatch.dispatched),
+            launched: get(&dispatch.launched),
+            completed: get(&poll.completed),
+            decoding: decoders().map(|block| get(&block.decoding)).sum(),
+            answered: get(&harvest.answered),
+            errored: get(&harvest.errored),
+            late: get(&harvest.late),
+            duplicated: get(&harvest.duplicated),
+            out_of_order: get(&harvest.out_of_order),
+            late_completions: get(&poll.late_completions),
+            claims_lost: get(&dispatch.claims_lost) + get(&poll.claims_lost) + decode_claims_lost,
+            quarantined: get(&dispatch.quarantined) + get(&poll.quarantined),
+            device_losses: get(&dispatch.device_losses),
+            cpu_fallbacks: get(&dispatch.cpu_fallbacks),
+            worker_waits: get(&dispatch.worker_waits),
+            slot_waits: get(&feed.slot_waits),
+            shots_with_observables: get(&harvest.judged),
+            logical_errors: get(&harvest.logical_errors),
+            predecoded_events: get(&device.predecoded_events)
+                + decoders().map(|block| get(&block.predecoded_events)).sum::<u64>(),
+            dispatch_ns: self.span_ns(get(&dispatch.busy_ticks)),
+        }
+    }
+
+    fn errors(&self, silo: usize) -> Vec<ErrorCount> {
+        let counts = &self.board.harvest(silo).errors;
+        ErrorCode::ALL
+            .into_iter()
+            .filter(|code| (*code as usize) < ERRORS_MAX)
+            .map(|code| ErrorCount {
+                code: code as u16,
+                name: code.name().to_string(),
+                count: get(&counts[code as usize]),
+            })
+            .filter(|error| error.count > 0)
+            .collect()
+    }
+
+    fn rings(&self, silo: usize, slots: &[SlotView]) -> Vec<RingView> {
+        let (feed, dispatch) = (self.board.feed(silo), self.board.dispatch(silo));
+        let (poll, harvest) = (self.board.poll(silo), self.board.harvest(silo));
+        let capacity = u64::from(self.board.shape().slots);
+        // Consumer's cursor first: the depth is then never negative, at worst a little too large.
+        let (taken, written) = (get(&dispatch.position), get(&feed.position));
+        let ring = |name: &str, capacity, depth: u64, pushed, refusals| RingView {
+            name: name.to_string(),
+            capacity,
+            depth: depth.min(capacity),
+            pushed,
+            refusals,
+        };
+        let completed = slots.iter().filter(|slot| slot.state == SlotState::Completed).count() as u64;
+        let mut rings = vec![
+            ring("rx", capacity, written.saturating_sub(taken), written, get(&feed.slot_waits)),
+            ring("ready", get(&poll.ready_capacity), get(&poll.ready_depth), get(&poll.ready_pushed), 0),
+            ring("tx", capacity, completed, get(&harvest.position) + completed, 0),
+        ];
+        if get(&harvest.sink_capacity) > 0 {
+            let (capacity, depth) = (get(&harvest.sink_capacity), get(&harvest.sink_depth));
+            rings.push(ring("answers", capacity, depth, get(&harvest.position), get(&harvest.sink_waits)));
+        }
+        rings
+    }
+
+    fn worker(&self, silo: usize, w: usize) -> WorkerView {
+        let poll = self.board.poll(silo);
+        let word = get(&poll.worker_words[w]);
+        let state = match word & 3 {
+            0 => WorkerState::Free,
+            1 => WorkerState::Running,
+            2 => WorkerState::Claimed,
+            _ => WorkerState::Quarantined,
+        };
+        WorkerView {
+            state,
+            generation: word >> 2,
+            since_ns: self.age_ns(&poll.worker_since[w]),
+            slot: get(&poll.worker_slots[w]) as u32,
+            launches: word >> 2,
+        }
+    }
+
+    fn slot(&self, stamps: &SlotStamps) -> SlotView {
+        // The last step first: if the feed rewrites the slot while we read, the later steps look older than the
+        // submission and are dropped below.
+        let harvested = get(&stamps.harvested);
+        let (answered, decoding) = (get(&stamps.answered), get(&stamps.decoding));
+        let (completed, dispatched) = (get(&stamps.completed), get(&stamps.dispatched));
+        let submitted = get(&stamps.submitted);
+        let of_this_shot = |ticks: u64| if ticks >= submitted { ticks } else { 0 };
+        let (state, since) = if submitted == 0 {
+            (SlotState::Idle, get(&self.board.header().start_ticks))
+        } else if of_this_shot(harvested) != 0 {
+            (SlotState::Idle, harvested)
+        } else if of_this_shot(answered) != 0 {
+            (SlotState::Completed, answered)
+        } else if of_this_shot(dispatched) != 0 {
+            (SlotState::InFlight, dispatched)
+        } else {
+            (SlotState::Written, submitted)
+        };
+        SlotView {
+            state,
+            since_ns: self.clock.rate().nanos(self.now.since(Ticks(since))).0,
+            stream: get(&stamps.stream) as u32,
+            sequence: get(&stamps.sequence),
+            worker: if of_this_shot(dispatched) == 0 {
+                None
+            } else {
+                get(&stamps.worker).checked_sub(1).map(|worker| worker as u8)
+            },
+            times: SlotTimes {
+                scheduled_ns: self.at_ns(get(&stamps.scheduled)),
+                submitted_ns: self.at_ns(submitted),
+                dispatched_ns: self.at_ns(of_this_shot(dispatched)),
+                completed_ns: self.at_ns(of_this_shot(completed)),
+                decoding_ns: self.at_ns(of_this_shot(decoding)),
+                answered_ns: self.at_ns(of_this_shot(answered)),
+                harvested_ns: self.at_ns(of_this_shot(harvested)),
+            },
+        }
+    }
+
+    fn stream(&self, stream: usize) -> StreamView {
+        let (feed, harvest) = (self.board.stream_feed(stream), self.board.stream_harvest(stream));
+        let hottest = feed.hottest.iter().zip(&feed.hottest_bits).filter_map(|(detector, fraction)| {
+            Some((get(detector).checked_sub(1)? as u32, f64::from_bits(get(fraction))))
+        });
+        StreamView {
+            id: stream as u32,
+            silo: get(&feed.silo) as u32,
+            answered: get(&harvest.answered),
+            errors: get(&harvest.errors),
+            late: get(&harvest.late),
+            shots_with_observables: get(&harvest.judged),
+            logical_errors: get(&harvest.logical_errors),
+            latency: harvest.latency.snapshot(),
+            input_health: InputHealthView {
+                verdict: HealthVerdict::from_code(get(&feed.verdict)),
+                shots_examined: get(&feed.examined),
+                fraction_found: f64::from_bits(get(&feed.found_bits)),
+                fraction_expected: f64::from_bits(get(&feed.expected_bits)),
+                hottest: hottest.collect(),
+            },
+        }
+    }
+
+    fn faults(&self) -> Vec<FaultView> {
+        let mut faults = Vec::new();
+        for silo in 0..self.board.shape().silos as usize {
+            for (row, code) in self.board.faults(silo).iter().zip(FaultCode::ALL) {
+                if get(&row.count) > 0 {
+                    faults.push(FaultView {
+                        code: code.number(),
+                        name: code.name().to_string(),
+                        silo: Some(silo as u32),
+                        count: get(&row.count),
+                        first_ns: self.at_ns(get(&row.first_ticks)),
+                        last_ns: self.at_ns(get(&row.last_ticks)),
+                        detail: get(&row.detail),
+                    });
+                }
+            }
+        }
+        faults.sort_by_key(|fault| fault.first_ns);
+        faults
+    }
+}
+
+fn role(block: &super::RoleBlock) -> RoleView {
+    let identity = get(&block.identity);
+    RoleView {
+        kind: RoleKind::ALL[(identity & 0xff) as usize % RoleKind::ALL.len()],
+        silo: (identity >> 8) as u32,
+        index: (identity >> 40) as u32,
+        items: get(&block.items),
+        died_frame: get(&block.died).checked_sub(1),
+    }
+}

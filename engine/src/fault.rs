@@ -1,0 +1,248 @@
+//! Fault codes, and the points at which faults are injected.
+//!
+//! Owns the numbers and words of every fault that the engine counts, and the seeded draws by which a profile provokes
+//! them. Roles count by code; cold code renders. Bounds: [`FaultCode::ALL`]. Never formats, never allocates.
+
+use pinwheel_edge::slot::word::ErrorCode;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// What went wrong. The first numbers are those of the error words; the others answer no shot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FaultCode {
+    /// A shot was answered with this error word. Detail: slot.
+    Answered(ErrorCode),
+    /// A completion came for a shot that was answered already. Detail: worker.
+    LateCompletion,
+    /// A worker was put into quarantine. Detail: worker.
+    WorkerQuarantined,
+    /// Every worker is quarantined. Detail: launches so far.
+    DeviceLost,
+    /// The device came back after a loss. Detail: launches so far.
+    DeviceRecovered,
+    /// A role panicked and is never called again. Detail: thread number.
+    RoleDied,
+    /// The input stream could not be read further. Detail: shots read.
+    InputBroken,
+    /// An answer for a sequence number that was answered before. Detail: sequence number.
+    Duplicate,
+    /// A thread could not be pinned. Detail: core.
+    PinFailed,
+}
+
+impl FaultCode {
+    /// All codes.
+    pub const ALL: [FaultCode; 18] = [
+        FaultCode::Answered(ErrorCode::LaunchFailed),
+        FaultCode::Answered(ErrorCode::LaunchUnknown),
+        FaultCode::Answered(ErrorCode::BadAddress),
+        FaultCode::Answered(ErrorCode::UnknownStream),
+        FaultCode::Answered(ErrorCode::LaunchDeadline),
+        FaultCode::Answered(ErrorCode::ShotDeadline),
+        FaultCode::Answered(ErrorCode::DeviceLost),
+        FaultCode::Answered(ErrorCode::DecoderPanic),
+        FaultCode::Answered(ErrorCode::Drained),
+        FaultCode::Answered(ErrorCode::Unmatchable),
+        FaultCode::LateCompletion,
+        FaultCode::WorkerQuarantined,
+        FaultCode::DeviceLost,
+        FaultCode::DeviceRecovered,
+        FaultCode::RoleDied,
+        FaultCode::InputBroken,
+        FaultCode::Duplicate,
+        FaultCode::PinFailed,
+    ];
+
+    /// Number, as logs and JSON carry it.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        match self {
+            FaultCode::Answered(code) => code as u16,
+            FaultCode::LateCompletion => 32,
+            FaultCode::WorkerQuarantined => 33,
+            FaultCode::DeviceLost => 34,
+            FaultCode::DeviceRecovered => 35,
+            FaultCode::RoleDied => 36,
+            FaultCode::InputBroken => 37,
+            FaultCode::Duplicate => 38,
+            FaultCode::PinFailed => 39,
+        }
+    }
+
+    /// Row of this code in tables of [`FaultCode::ALL`].
+    #[must_use]
+    pub fn row(self) -> usize {
+        match self {
+            FaultCode::Answered(code) => code as usize - 1,
+            other => ErrorCode::ALL.len() + usize::from(other.number() - 32),
+        }
+    }
+
+    /// Name in words; says what the detail number is.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            FaultCode::Answered(ErrorCode::LaunchFailed) => "launch failed, slot",
+            FaultCode::Answered(ErrorCode::LaunchUnknown) => "launch with unknown result, slot",
+            FaultCode::Answered(ErrorCode::BadAddress) => "payload address outside payload memory, slot",
+            FaultCode::Answered(ErrorCode::UnknownStream) => "stream unknown to this silo, slot",
+            FaultCode::Answered(ErrorCode::LaunchDeadline) => "device missed the launch deadline, slot",
+            FaultCode::Answered(ErrorCode::ShotDeadline) => "shot missed its total deadline, slot",
+            FaultCode::Answered(ErrorCode::DeviceLost) => "shot lost with the device, slot",
+            FaultCode::Answered(ErrorCode::DecoderPanic) => "decoder panicked, slot",
+            FaultCode::Answered(ErrorCode::Drained) => "unanswered when the engine stopped, slot",
+            FaultCode::Answered(ErrorCode::Unmatchable) => "syndrome without a matching, slot",
+            FaultCode::LateCompletion => "completion after the answer, worker",
+            FaultCode::WorkerQuarantined => "worker quarantined, worker",
+            FaultCode::DeviceLost => "device lost, launches",
+            FaultCode::DeviceRecovered => "device recovered, launches",
+            FaultCode::RoleDied => "role died, thread",
+            FaultCode::InputBroken => "input broke off, shots read",
+            FaultCode::Duplicate => "sequence answered twice, sequence",
+            FaultCode::PinFailed => "thread could not be pinned, core",
+        }
+    }
+}
+
+/// Probabilities of injected faults; the five of a launch exclude each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Injections {
+    /// The launch fails, the graph does not run.
+    pub not_started: f64,
+    /// The launch reports an error; whether the graph runs is a coin's toss.
+    pub unknown: f64,
+    /// The ready flag never comes.
+    pub never_ready: f64,
+    /// The ready flag comes late.
+    pub late_ready: f64,
+    /// The device completes before the launch call returns.
+    pub inside_launch: f64,
+    /// The device is lost at every so many launches; 0: never.
+    pub lose_device_every: u64,
+    /// A decode panics.
+    pub decoder_panic: f64,
+    /// A shot's payload address is bad.
+    pub bad_address: f64,
+}
+
+/// What becomes of one launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaunchFate {
+    /// Nothing is injected.
+    Sound,
+    /// Fails without running.
+    NotStarted,
+    /// Reports an error; runs if `runs`.
+    Unknown {
+        /// Whether it runs all the same.
+        runs: bool,
+    },
+    /// Never completes.
+    NeverReady,
+    /// Completes late.
+    LateReady,
+    /// Completes inside the launch.
+    InsideLaunch,
+    /// Takes the whole device with it.
+    LosesDevice,
+}
+
+/// Seeded draws at the injection points of one role.
+#[derive(Clone, Debug)]
+pub struct Injector {
+    injections: Injections,
+    random: Xoshiro256PlusPlus,
+    launches: u64,
+}
+
+impl Injector {
+    /// Draws determined by `seed` and `role` (so that two roles of one engine do not draw alike).
+    #[must_use]
+    pub fn new(injections: Injections, seed: u64, role: u64) -> Injector {
+        let random = Xoshiro256PlusPlus::seed_from_u64(seed ^ role.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        Injector { injections, random, launches: 0 }
+    }
+
+    /// A uniform number in 0..1.
+    pub fn uniform(&mut self) -> f64 {
+        (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Draws the fate of the next launch.
+    pub fn launch(&mut self) -> LaunchFate {
+        let odds = self.injections;
+        self.launches += 1;
+        if odds.lose_device_every > 0 && self.launches % odds.lose_device_every == 0 {
+            return LaunchFate::LosesDevice;
+        }
+        let mut draw = self.uniform();
+        let fates = [
+            (odds.not_started, LaunchFate::NotStarted),
+            (odds.unknown / 2.0, LaunchFate::Unknown { runs: true }),
+            (odds.unknown / 2.0, LaunchFate::Unknown { runs: false }),
+            (odds.never_ready, LaunchFate::NeverReady),
+            (odds.late_ready, LaunchFate::LateReady),
+            (odds.inside_launch, LaunchFate::InsideLaunch),
+        ];
+        for (probability, fate) in fates {
+            if draw < probability {
+                return fate;
+            }
+            draw -= probability;
+        }
+        LaunchFate::Sound
+    }
+
+    /// Whether the next decode panics.
+    pub fn decode_panics(&mut self) -> bool {
+        self.injections.decoder_panic > 0.0 && self.uniform() < self.injections.decoder_panic
+    }
+
+    /// Whether the next shot gets a bad address.
+    pub fn address_is_bad(&mut self) -> bool {
+        self.injections.bad_address > 0.0 && self.uniform() < self.injections.bad_address
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FaultCode, Injections, Injector, LaunchFate};
+
+    #[test]
+    fn rows_are_the_places_in_the_list() {
+        for (row, code) in FaultCode::ALL.into_iter().enumerate() {
+            assert_eq!(code.row(), row);
+        }
+    }
+
+    #[test]
+    fn equal_seeds_draw_equal_fates_and_every_fate_occurs() {
+        let odds = Injections {
+            not_started: 0.1,
+            unknown: 0.1,
+            never_ready: 0.1,
+            late_ready: 0.1,
+            inside_launch: 0.1,
+            lose_device_every: 100,
+            ..Injections::default()
+        };
+        let fates = |seed| {
+            let mut injector = Injector::new(odds, seed, 1);
+            (0..1_000).map(|_| injector.launch()).collect::<Vec<_>>()
+        };
+        assert_eq!(fates(7), fates(7));
+        assert_ne!(fates(7), fates(8));
+        for fate in [
+            LaunchFate::Sound,
+            LaunchFate::NotStarted,
+            LaunchFate::Unknown { runs: true },
+            LaunchFate::Unknown { runs: false },
+            LaunchFate::NeverReady,
+            LaunchFate::LateReady,
+            LaunchFate::InsideLaunch,
+            LaunchFate::LosesDevice,
+        ] {
+            assert!(fates(7).contains(&fate), "{fate:?}");
+        }
+    }
+}
