@@ -124,7 +124,7 @@ impl Report {
         let alarms = judge::alarms(outcome, context);
         let elapsed_s = outcome.elapsed_live_ns as f64 / 1e9;
         let mut notes = engine.notes.clone();
-        notes.extend(context.notes.iter().cloned());
+        notes.extend(context.notes.iter().filter(|note| !engine.notes.contains(note)).cloned());
         Report {
             version: engine.version.clone(),
             exit_status: judge::exit_status(&outcome.ended_by, &alarms),

@@ -253,6 +253,21 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_a_value_parser_panic(text in "[0-9.eE+-]{0,8}[a-zµ .]{0,4}.{0,4}") {
+            if let Ok(found) = duration(&text) {
+                proptest::prop_assert!(!found.is_zero());
+            }
+            if let Ok(Rate::Hz(hz)) = rate(&text) {
+                proptest::prop_assert!(hz > 0.0 && hz <= 1e9);
+            }
+            if let Ok(range) = seeds(&text) {
+                proptest::prop_assert!(!range.is_empty());
+            }
+        }
+    }
+
     #[test]
     fn seeds_are_a_range_that_holds_some() {
         assert_eq!(seeds("0..1000"), Ok(0..1000));

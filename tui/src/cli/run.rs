@@ -30,38 +30,59 @@ const LOOKS_PER_LINE: u32 = 50;
 /// Runs what the options ask for; returns the exit status.
 pub fn run(args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let (request, logs) = settle(args, around)?;
-    let loaded = input::load(&request)?;
-    let sink = open_sink(&request, loaded.observables)?;
     let signals = Signals::install(request.profile.on_hangup).map_err(|error| {
         Refusal::unusable("signals", error.to_string(), "handlers for SIGINT and SIGTERM", "run it outside the sandbox")
     })?;
-    // Read before any thread is pinned.
-    let host = HostFacts::read()?;
-    let mut run_dir = RunDir::create(&logs, &request.profile_name, utc_now_s())?;
-    run_dir.write_profile(&request.profile);
-    let engine = match Engine::start(config(&request, loaded, sink)) {
-        Ok(engine) => engine,
-        Err(refused) => {
-            run_dir.abandon();
-            return Err(refused.into());
+    let run = Run::begin(request, &logs)?;
+    let signal = watch(&run.engine, &|| signals.received(), &mut |line| say::people(line), &mut pause);
+    Ok(run.end(signal, None))
+}
+
+/// A run under way: whoever watches it, it begins and ends the same.
+struct Run {
+    request: RunRequest,
+    host: HostFacts,
+    run_dir: RunDir,
+    engine: Engine,
+}
+
+impl Run {
+    /// Loads, opens, and starts; makes nothing before all that can be refused without it has been looked at.
+    fn begin(request: RunRequest, logs: &Path) -> Result<Run, Refusal> {
+        let loaded = input::load(&request)?;
+        let sink = open_sink(&request, loaded.observables)?;
+        // Read before any thread is pinned.
+        let host = HostFacts::read()?;
+        let mut run_dir = RunDir::create(logs, &request.profile_name, utc_now_s())?;
+        run_dir.write_profile(&request.profile);
+        match Engine::start(config(&request, loaded, sink)) {
+            Ok(engine) => Ok(Run { request, host, run_dir, engine }),
+            Err(refused) => {
+                run_dir.abandon();
+                Err(refused.into())
+            }
         }
-    };
-    let signal = watch(&engine, &|| signals.received(), &mut |line| say::people(line), &mut pause);
-    let mut outcome = engine.finish();
-    name_signal(&mut outcome, signal);
-    let context = Context {
-        predictions_asked: request.predictions.is_some(),
-        run_dir: Some(run_dir.path().display().to_string()),
-        host: serde_json::to_value(host).unwrap_or_default(),
-        console_cost: None,
-        notes: request.notes.clone(),
-    };
-    let report = Report::new(&outcome, &context);
-    keep_end(&mut run_dir, &report, &outcome);
-    if let Some(said) = run_dir.trouble() {
-        say::people(&format!("pinwheel: {said}"));
     }
-    Ok(tell(&request, &report))
+
+    /// Ends the engine, keeps and tells what came of it; returns the exit status.
+    fn end(self, signal: Option<i32>, console_cost: Option<serde_json::Value>) -> u8 {
+        let Run { request, host, mut run_dir, engine } = self;
+        let mut outcome = engine.finish();
+        name_signal(&mut outcome, signal);
+        let context = Context {
+            predictions_asked: request.predictions.is_some(),
+            run_dir: Some(run_dir.path().display().to_string()),
+            host: serde_json::to_value(host).unwrap_or_default(),
+            console_cost,
+            notes: request.notes.clone(),
+        };
+        let report = Report::new(&outcome, &context);
+        keep_end(&mut run_dir, &report, &outcome);
+        if let Some(said) = run_dir.trouble() {
+            say::people(&format!("pinwheel: {said}"));
+        }
+        tell(&request, &report)
+    }
 }
 
 fn settle(args: &RunArgs, around: &Surroundings) -> Result<(RunRequest, PathBuf), Refusal> {

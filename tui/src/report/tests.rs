@@ -248,9 +248,20 @@ fn the_text_shows_nothing_that_was_not_measured() {
     }
     outcome.elapsed_live_ns = 0;
     let empty = Report::new(&outcome, &Context::default()).to_string();
+    assert!(empty.contains("the model says 5.000 %"), "input health needs no observables:\n{empty}");
     for untold in ["Times", "Accuracy", "throughput", "ns per shot", "NaN", "inf"] {
         assert!(!empty.contains(untold), "{untold} in\n{empty}");
     }
+}
+
+#[test]
+fn a_note_is_told_once_and_an_unanswered_shot_by_name() {
+    let mut outcome = sound();
+    outcome.unanswered = vec![(3, 17)];
+    let notes = vec!["folded onto one hot thread".to_owned(), "ends after 10 s".to_owned()];
+    let report = Report::new(&outcome, &Context { notes, ..Context::default() });
+    assert_eq!(report.notes, ["folded onto one hot thread", "ends after 10 s"]);
+    assert!(report.to_string().contains("stream 3, sequence 17"));
 }
 
 #[test]

@@ -4,11 +4,13 @@
 
 use super::{Report, merged, sum};
 use pinwheel_engine::board::histogram::Histogram;
-use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::board::snapshot::{HealthVerdict, Snapshot};
 use std::fmt::{self, Display, Formatter};
 
 /// Streams listed one by one; of more, only those with trouble are told, by their alarms.
 const STREAMS_SHOWN_MAX: usize = 8;
+/// Shots without an answer listed one by one; the JSON has them all.
+const UNANSWERED_SHOWN_MAX: usize = 8;
 
 /// `1234567` as `1,234,567`.
 pub fn grouped(number: u64) -> String {
@@ -62,6 +64,7 @@ impl Display for Report {
         self.shots(f)?;
         self.latency(f)?;
         self.accuracy(f)?;
+        self.input(f)?;
         self.machine(f)?;
         self.tail(f)
     }
@@ -178,13 +181,24 @@ impl Report {
         if self.predecoded_events > 0 {
             line(f, "predecoded", grouped(self.predecoded_events), "detection events resolved before the decoder")?;
         }
-        if self.streams.len() <= STREAMS_SHOWN_MAX {
-            for stream in &self.streams {
-                let health = &stream.input_health;
-                let (found, expected) = (health.fraction_found * 100.0, health.fraction_expected * 100.0);
-                let told = format!("{found:.3} % of detectors fire, the model says {expected:.3} %");
-                line(f, &format!("stream {}", stream.id), format!("{:?}", health.verdict), told)?;
-            }
+        Ok(())
+    }
+
+    fn input(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.streams.is_empty() || self.streams.len() > STREAMS_SHOWN_MAX {
+            return Ok(());
+        }
+        writeln!(f, "\nInput: how many detectors fire, against the model")?;
+        for stream in &self.streams {
+            let health = &stream.input_health;
+            let (found, expected) = (health.fraction_found * 100.0, health.fraction_expected * 100.0);
+            let told = match health.verdict {
+                HealthVerdict::TooFew => {
+                    format!("{} shots examined are too few to tell", grouped(health.shots_examined))
+                }
+                _ => format!("{found:.3} % of detectors fire, the model says {expected:.3} %"),
+            };
+            line(f, &format!("stream {}", stream.id), format!("{:?}", health.verdict), told)?;
         }
         Ok(())
     }
@@ -206,11 +220,14 @@ impl Report {
     }
 
     fn tail(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if !self.alarms.is_empty() {
+        if !self.alarms.is_empty() || !self.unanswered.is_empty() {
             writeln!(f, "\nAlarms")?;
         }
         for alarm in &self.alarms {
             writeln!(f, "  {}: {}", alarm.alarm, alarm.what)?;
+        }
+        for (stream, sequence) in self.unanswered.iter().take(UNANSWERED_SHOWN_MAX) {
+            writeln!(f, "  unanswered: stream {stream}, sequence {sequence}")?;
         }
         if !self.notes.is_empty() {
             writeln!(f, "\nNotes")?;
