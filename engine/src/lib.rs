@@ -13,6 +13,7 @@ pub mod profile;
 pub mod board;
 pub mod host;
 pub mod plan;
+pub mod hot;
 pub mod code;
 pub mod predecode;
 pub mod decode;

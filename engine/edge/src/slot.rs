@@ -29,6 +29,7 @@
 //! dispatch stores IN_FLIGHT over that answer, and the slot would never be harvested. So `hold` stores IN_FLIGHT, then
 //! opens the ticket with release; whoever claims it writes tx later than IN_FLIGHT.
 
+pub mod health;
 pub mod jobs;
 pub mod table;
 pub mod word;

@@ -130,6 +130,10 @@ blocks! {
         planned_exclusive: AtomicU64,
         /// Roles in use.
         roles_count: AtomicU64,
+        /// Line of the last role's panic; 0: none.
+        panic_line: AtomicU64,
+        /// File of the last role's panic, the end of its path.
+        panic_file: Text<16>,
         /// Name.
         name: Text<2>,
         /// Why it does not run the profile's policy; empty: it does.

@@ -114,6 +114,10 @@ impl Reader<'_> {
             stage: get(&block.stage).checked_sub(1).and_then(|code| RoleKind::ALL.get(code as usize).copied()),
             frame_gap: block.frame_gap.snapshot(),
             state,
+            panic_site: match get(&block.panic_line) {
+                0 => None,
+                line => Some(format!("{}:{line}", block.panic_file.read())),
+            },
         }
     }
 
@@ -323,7 +327,7 @@ fn role(block: &super::RoleBlock) -> RoleView {
     let identity = get(&block.identity);
     RoleView {
         kind: RoleKind::ALL[(identity & 0xff) as usize % RoleKind::ALL.len()],
-        silo: (identity >> 8) as u32,
+        silo: (identity >> 8 & 0xffff_ffff) as u32,
         index: (identity >> 40) as u32,
         items: get(&block.items),
         died_frame: get(&block.died).checked_sub(1),

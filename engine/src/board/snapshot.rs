@@ -109,8 +109,10 @@ pub struct ThreadView {
     pub stage: Option<RoleKind>,
     /// Gaps between frames.
     pub frame_gap: Histogram,
-    /// Running, died or finished.
+    /// Starting, running or finished.
     pub state: ThreadState,
+    /// Where the last of its roles that died panicked ("file:line").
+    pub panic_site: Option<String>,
 }
 
 /// One duty of a thread.

@@ -1,0 +1,73 @@
+//! Hot threads: the Role contract and the one loop that runs it.
+//!
+//! Owns the frame loop, pinning, waiting by spin policy, the catching of panics. Each hot thread holds its roles and
+//! runs them in turn; one pass is a frame. Bounds: [`BUDGET_ITEMS`] items and [`BUDGET_NANOS`] per role and frame; a
+//! sleep by policy is bounded by the profile. A role never blocks, locks, formats, allocates (once warm) or reads a
+//! clock other than its [`Frame`]'s.
+//!
+//! ```text
+//!   frame: phase? → now → for each role { stage = role; work(frame) } → heartbeat → idle by policy, or note work
+//! ```
+
+mod frame;
+pub mod idle;
+mod panics;
+mod settings;
+mod thread;
+
+pub use frame::{Frame, Init, Work};
+pub use panics::install_hook;
+pub use settings::{Settings, WARM_STREAM, Warming};
+pub use thread::{Shared, ThreadReport, spawn};
+
+use crate::profile::RoleKind;
+
+/// Most items a role handles in one frame.
+pub const BUDGET_ITEMS: u32 = 64;
+/// Time after which a role stops taking further items in one frame, nanoseconds.
+pub const BUDGET_NANOS: u64 = 50_000;
+
+/// One pollable duty. Not `Send`: it is built on the thread that runs it (a captured graph cannot move).
+pub trait Role {
+    /// Which duty.
+    fn kind(&self) -> RoleKind;
+
+    /// Touches memory and walks the paths once, before Live.
+    ///
+    /// # Errors
+    /// If the role cannot work; the engine then does not start.
+    fn warm_up(&mut self, frame: &mut Frame<'_>) -> Result<(), RoleError>;
+
+    /// Does what there is to do now, within the frame's budget. Called in Warmup, Live and Drain.
+    fn work(&mut self, frame: &mut Frame<'_>) -> Work;
+
+    /// Whether nothing is left in the role's hands. Asked in Drain only.
+    fn is_drained(&self) -> bool;
+}
+
+/// A role could not be built or warmed.
+#[derive(Debug, thiserror::Error)]
+#[error("{role} of silo {silo} cannot start: {reason}")]
+pub struct RoleError {
+    /// Which duty.
+    pub role: RoleKind,
+    /// Of which silo.
+    pub silo: u32,
+    /// Found, expected, remedy.
+    pub reason: String,
+}
+
+/// Builds a role on its thread.
+pub type Build = Box<dyn FnOnce(&mut Init<'_>) -> Result<Box<dyn Role>, RoleError> + Send>;
+
+/// A role to be built.
+pub struct RoleSpec {
+    /// Which duty.
+    pub kind: RoleKind,
+    /// Of which silo.
+    pub silo: u32,
+    /// Which of several.
+    pub index: u32,
+    /// How.
+    pub build: Build,
+}

@@ -1,0 +1,141 @@
+//! Waiting by spin policy.
+//!
+//! Owns one thread's idea of how long it has been idle and which order it runs. Runs at the end of each frame of its
+//! thread. Bounds: `Lab` yields once per idle frame after its budget, `Shared` sleeps at most `shared_sleep_ns`. Counts
+//! idle time, not idle frames, so that a policy means the same on a slow machine and a fast one.
+
+use crate::units::Ticks;
+use pinwheel_edge::spin::{SpinBudgets, SpinOrder, SpinPolicy, SpinWord};
+use std::time::Duration;
+
+/// Busy frames after which a thread looks at its order all the same: one that never idles still acknowledges.
+const LOOK_EVERY_BUSY_FRAMES: u32 = 1024;
+
+/// What the end of a frame did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// Went on, or paused for an instant.
+    Spun,
+    /// Gave the core to the scheduler, by a yield or a sleep.
+    Yielded,
+}
+
+/// One thread's waiting.
+#[derive(Debug)]
+pub struct Idle {
+    seen_raw: u64,
+    order: SpinOrder,
+    budgets: SpinBudgets,
+    idle_since: Option<Ticks>,
+    busy_frames: u32,
+}
+
+impl Idle {
+    /// Runs the word's present order; acknowledges it.
+    #[must_use]
+    pub fn new(word: &SpinWord) -> Idle {
+        let (order, budgets) = word.requested();
+        word.acknowledge(order);
+        Idle { seen_raw: order.pack(), order, budgets, idle_since: None, busy_frames: 0 }
+    }
+
+    /// The order in force.
+    #[must_use]
+    pub fn order(&self) -> SpinOrder {
+        self.order
+    }
+
+    /// The frame had work.
+    #[inline]
+    pub fn note_work(&mut self, word: &SpinWord) {
+        self.idle_since = None;
+        self.busy_frames += 1;
+        if self.busy_frames >= LOOK_EVERY_BUSY_FRAMES {
+            self.busy_frames = 0;
+            self.look(word);
+        }
+    }
+
+    /// The frame that began at `now` had no work: waits as the policy says.
+    #[inline]
+    pub fn idle(&mut self, now: Ticks, word: &SpinWord) -> Waited {
+        self.look(word);
+        let idle_ticks = now.since(*self.idle_since.get_or_insert(now)).0;
+        match self.order.policy {
+            SpinPolicy::Prod => std::hint::spin_loop(),
+            SpinPolicy::Lab if idle_ticks < self.budgets.lab_spin_ticks => std::hint::spin_loop(),
+            SpinPolicy::Shared if idle_ticks < self.budgets.shared_spin_ticks => std::hint::spin_loop(),
+            SpinPolicy::Lab => {
+                std::thread::yield_now();
+                return Waited::Yielded;
+            }
+            SpinPolicy::Shared => {
+                sleep(Duration::from_nanos(self.budgets.shared_sleep_ns));
+                return Waited::Yielded;
+            }
+        }
+        Waited::Spun
+    }
+
+    #[inline]
+    fn look(&mut self, word: &SpinWord) {
+        if word.requested_raw() != self.seen_raw {
+            let (order, budgets) = word.requested();
+            self.seen_raw = order.pack();
+            self.order = order;
+            self.budgets = budgets;
+            self.idle_since = None;
+            word.acknowledge(order);
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place where a hot thread may sleep: policy Shared, bounded")]
+fn sleep(span: Duration) {
+    std::thread::sleep(span);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Idle, LOOK_EVERY_BUSY_FRAMES, Waited};
+    use crate::units::Ticks;
+    use pinwheel_edge::spin::{SpinBudgets, SpinOrder, SpinPolicy, SpinWord};
+
+    const BUDGETS: SpinBudgets = SpinBudgets { lab_spin_ticks: 100, shared_spin_ticks: 10, shared_sleep_ns: 1 };
+
+    #[test]
+    fn lab_spins_for_its_budget_then_yields_in_each_idle_frame_until_work_comes() {
+        let word = SpinWord::new(SpinPolicy::Lab, BUDGETS);
+        let mut idle = Idle::new(&word);
+        assert_eq!(idle.idle(Ticks(1_000), &word), Waited::Spun);
+        assert_eq!(idle.idle(Ticks(1_099), &word), Waited::Spun);
+        assert_eq!(idle.idle(Ticks(1_100), &word), Waited::Yielded);
+        assert_eq!(idle.idle(Ticks(1_101), &word), Waited::Yielded);
+        idle.note_work(&word);
+        assert_eq!(idle.idle(Ticks(1_200), &word), Waited::Spun);
+    }
+
+    #[test]
+    fn prod_never_yields_and_shared_sleeps_after_its_budget() {
+        let word = SpinWord::new(SpinPolicy::Prod, BUDGETS);
+        let mut idle = Idle::new(&word);
+        for now in 0..10_000 {
+            assert_eq!(idle.idle(Ticks(now * 1_000), &word), Waited::Spun);
+        }
+        word.request(SpinOrder { policy: SpinPolicy::Shared, epoch: 2 }, BUDGETS);
+        assert_eq!(idle.idle(Ticks(50), &word), Waited::Spun);
+        assert_eq!(idle.idle(Ticks(60), &word), Waited::Yielded);
+        assert_eq!(word.acknowledged(), SpinOrder { policy: SpinPolicy::Shared, epoch: 2 });
+    }
+
+    #[test]
+    fn a_thread_that_never_idles_still_acknowledges() {
+        let word = SpinWord::new(SpinPolicy::Lab, BUDGETS);
+        let mut idle = Idle::new(&word);
+        word.request(SpinOrder { policy: SpinPolicy::Prod, epoch: 2 }, BUDGETS);
+        for _ in 0..LOOK_EVERY_BUSY_FRAMES {
+            idle.note_work(&word);
+        }
+        assert_eq!(word.acknowledged().epoch, 2);
+    }
+}

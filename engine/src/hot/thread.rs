@@ -1,0 +1,233 @@
+//! A hot thread: pin, build, warm up, then frames until Shutdown.
+//!
+//! Owns the frame loop. Runs on the thread itself; what others need of it is on the board. Bounds: the budgets of the
+//! contract; between Init and Warmup it waits for the phase in short sleeps, which is the only waiting outside policy.
+
+use super::idle::{Idle, Waited};
+use super::{Frame, Init, Role, RoleError, RoleSpec, panics};
+use crate::board::{self, Board, ThreadBlock};
+use crate::clock::Clock;
+use crate::fault::FaultCode;
+use crate::host::pin;
+use pinwheel_edge::spin::{Phase, PhaseWord, SpinWord};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long a thread sleeps between looks at the phase before Warmup.
+const PHASE_LOOK: Duration = Duration::from_micros(200);
+
+/// What all hot threads share.
+#[derive(Clone)]
+pub struct Shared {
+    /// The engine's clock.
+    pub clock: Clock,
+    /// The board.
+    pub board: Arc<Board>,
+    /// The engine's phase.
+    pub phase: Arc<PhaseWord>,
+}
+
+/// A thread has built (Init) or warmed (Warmup) all its roles, or could not.
+#[derive(Debug)]
+pub struct ThreadReport {
+    /// Which thread.
+    pub thread: usize,
+    /// Which phase's entry work is done.
+    pub phase: Phase,
+    /// Whether pinning failed, in words; the thread runs on unpinned.
+    pub unpinned: Option<String>,
+    /// Outcome.
+    pub result: Result<(), RoleError>,
+}
+
+/// One thread's share of the plan.
+struct Hot {
+    index: usize,
+    shared: Shared,
+    spin: Arc<SpinWord>,
+    roles: Vec<Option<Box<dyn Role>>>,
+}
+
+/// Starts hot thread `index` with `specs` on `core`, or confined to `elsewhere` if it has none.
+///
+/// # Errors
+/// If the system refuses another thread.
+pub fn spawn(
+    index: usize,
+    name: &str,
+    placing: (Option<u32>, Vec<u32>),
+    specs: Vec<RoleSpec>,
+    spin: Arc<SpinWord>,
+    shared: Shared,
+    reports: Sender<ThreadReport>,
+) -> std::io::Result<JoinHandle<()>> {
+    let builder = std::thread::Builder::new().name(name.to_string());
+    #[expect(clippy::disallowed_methods, reason = "this module starts the hot threads")]
+    builder.spawn(move || {
+        panics::mark_hot();
+        let unpinned = place(&shared, index, placing);
+        let built = build(&shared, specs);
+        let (result, roles) = match built {
+            Ok(roles) => (Ok(()), roles),
+            Err(error) => (Err(error), Vec::new()),
+        };
+        let failed = result.is_err();
+        let _ = reports.send(ThreadReport { thread: index, phase: Phase::Init, unpinned, result });
+        if !failed {
+            Hot { index, shared, spin, roles }.live(&reports);
+        }
+    })
+}
+
+/// Pins or confines the calling thread. Returns why it could not be pinned.
+fn place(shared: &Shared, index: usize, (core, elsewhere): (Option<u32>, Vec<u32>)) -> Option<String> {
+    let block = shared.board.thread(index);
+    board::set(&block.tid, rustix::thread::gettid().as_raw_nonzero().get() as u64);
+    match core {
+        Some(core) => match pin::pin_current_thread(core) {
+            Ok(()) => {
+                board::set(&block.pinned, 1);
+                None
+            }
+            Err(error) => {
+                shared.board.fault(0, FaultCode::PinFailed, shared.clock.ticks(), u64::from(core));
+                Some(error.to_string())
+            }
+        },
+        // Being confined is a courtesy to the pinned threads; where it is not permitted the scheduler decides.
+        None => {
+            let _ = pin::confine_current_thread(&elsewhere);
+            None
+        }
+    }
+}
+
+fn build(shared: &Shared, specs: Vec<RoleSpec>) -> Result<Vec<Option<Box<dyn Role>>>, RoleError> {
+    let mut init = Init { clock: &shared.clock, board: &shared.board };
+    specs
+        .into_iter()
+        .map(|spec| {
+            let (role, silo) = (spec.kind, spec.silo);
+            catch_unwind(AssertUnwindSafe(|| (spec.build)(&mut init)))
+                .unwrap_or_else(|_| Err(RoleError { role, silo, reason: panicked() }))
+                .map(Some)
+        })
+        .collect()
+}
+
+fn panicked() -> String {
+    let mut words = String::new();
+    panics::last_site(|file, line| words = format!("it panicked at {file}:{line}; please report this"));
+    words
+}
+
+impl Hot {
+    fn block(&self) -> &ThreadBlock {
+        self.shared.board.thread(self.index)
+    }
+
+    fn live(mut self, reports: &Sender<ThreadReport>) {
+        while self.shared.phase.current() < Phase::Warmup {
+            pause();
+        }
+        let result = self.warm_up();
+        let failed = result.is_err();
+        let _ = reports.send(ThreadReport { thread: self.index, phase: Phase::Warmup, unpinned: None, result });
+        if !failed {
+            board::set(&self.block().state, 1);
+            self.frames();
+        }
+        board::set(&self.block().state, 2);
+    }
+
+    fn warm_up(&mut self) -> Result<(), RoleError> {
+        let clock = &self.shared.clock;
+        for role in self.roles.iter_mut().flatten() {
+            let kind = role.kind();
+            let mut frame = Frame::new(clock, clock.ticks(), Phase::Warmup);
+            catch_unwind(AssertUnwindSafe(|| role.warm_up(&mut frame)))
+                .unwrap_or_else(|_| Err(RoleError { role: kind, silo: 0, reason: panicked() }))?;
+        }
+        Ok(())
+    }
+
+    /// The frame loop.
+    fn frames(&mut self) {
+        let shared = self.shared.clone();
+        let block = shared.board.thread(self.index);
+        let (clock, rate) = (&shared.clock, shared.clock.rate());
+        let mut idle = Idle::new(&self.spin);
+        board::set(&block.policy_acknowledged, idle.order().pack());
+        let mut last = clock.ticks();
+        let mut last_items = 0;
+        loop {
+            let phase = shared.phase.current();
+            if phase == Phase::Shutdown {
+                return;
+            }
+            let now = clock.ticks();
+            let gap = now.since(last);
+            block.frame_gap.record(rate.nanos(gap).0);
+            if last_items > 0 {
+                board::add(&block.busy_ticks, gap.0);
+            }
+            last = now;
+            let items = self.frame(block, Frame::new(clock, now, phase));
+            last_items = items;
+            board::set(&block.heartbeat, now.0);
+            board::add(&block.frames, 1);
+            if items > 0 {
+                board::add(&block.frames_busy, 1);
+                board::add(&block.items, u64::from(items));
+                idle.note_work(&self.spin);
+            } else if idle.idle(now, &self.spin) == Waited::Yielded {
+                board::add(&block.yields, 1);
+            }
+            board::set(&block.policy_acknowledged, idle.order().pack());
+            if phase == Phase::Drain && self.roles.iter().flatten().all(|role| role.is_drained()) {
+                board::set(&block.phase_done, Phase::Drain as u64 + 1);
+            }
+        }
+    }
+
+    /// One pass over the roles; returns the items handled.
+    fn frame(&mut self, block: &ThreadBlock, mut frame: Frame<'_>) -> u32 {
+        let mut items = 0;
+        for (index, entry) in self.roles.iter_mut().enumerate() {
+            let Some(role) = entry else { continue };
+            board::set(&block.stage, role.kind() as u64 + 1);
+            match catch_unwind(AssertUnwindSafe(|| role.work(&mut frame))) {
+                Ok(work) => {
+                    if work.0 > 0 {
+                        items += work.0;
+                        board::add(&block.roles[index].items, u64::from(work.0));
+                    }
+                }
+                Err(_) => died(&self.shared, block, self.index, index, entry),
+            }
+        }
+        board::set(&block.stage, 0);
+        items
+    }
+}
+
+/// A role panicked: it is published as died and never called again. Its remains are leaked, because dropping what a
+/// panic left half-done could panic again.
+fn died(shared: &Shared, block: &ThreadBlock, thread: usize, index: usize, role: &mut Option<Box<dyn Role>>) {
+    board::set(&block.roles[index].died, board::get(&block.frames) + 1);
+    panics::last_site(|file, line| {
+        block.panic_file.write(file);
+        board::set(&block.panic_line, u64::from(line));
+    });
+    let silo = (board::get(&block.roles[index].identity) >> 8 & 0xffff_ffff) as usize;
+    shared.board.fault(silo, FaultCode::RoleDied, shared.clock.ticks(), thread as u64);
+    std::mem::forget(role.take());
+}
+
+#[expect(clippy::disallowed_methods, reason = "before Live nothing is hot yet")]
+fn pause() {
+    std::thread::sleep(PHASE_LOOK);
+}
