@@ -21,3 +21,5 @@ pub mod feed;
 pub mod dispatch;
 pub mod decode;
 pub mod silo;
+pub mod record;
+pub mod engine;

@@ -19,7 +19,7 @@ pub struct Predecoded {
 }
 
 /// Takes the easy part of a syndrome away.
-pub trait Predecoder {
+pub trait Predecoder: Send {
     /// Writes what is left of `syndrome` to `residual`, and the observables flipped by what was resolved to
     /// `observables`; both are overwritten. The prediction is these observables, XORed with those of the residual.
     ///

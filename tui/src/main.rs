@@ -1,4 +1,12 @@
 //! `pinwheel`: the console and the command line of the engine.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod cli;
+mod engine;
+mod report;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

@@ -1,0 +1,299 @@
+//! The engine: silos and threads from a profile, from Init to Shutdown.
+//!
+//! Owns the handle that console and command line hold ([`Engine`]), and through it the control thread, which owns
+//! everything that runs. `start` returns when every role is built; warm-up, Live, drain and the end happen behind it.
+//! Bounds: Init and Warmup have deadlines, a drain has the profile's grace, and threads that do not leave are left.
+//!
+//! ```text
+//!  INIT ─ roles built ─▶ WARMUP ─ warm shots, rate measured ─▶ LIVE ─ count, duration, input, operator, fault ─▶
+//!  DRAIN ─ all answered, or grace over and the rest answered with an error ─▶ SHUTDOWN ─ threads joined ─▶ outcome
+//! ```
+
+mod assemble;
+mod cold;
+mod control;
+mod header;
+mod steer;
+
+use crate::board::Board;
+use crate::board::snapshot::Snapshot;
+use crate::clock::Clock;
+use crate::code::Model;
+use crate::code::graph::GraphError;
+use crate::code::shots::ShotSet;
+use crate::host::HostError;
+use crate::hot::{RoleError, Settings};
+use crate::plan::{Plan, PlanError};
+use crate::profile::Profile;
+use crate::record::AnswerSink;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+pub use steer::ApplyError;
+
+/// What an engine is started with.
+pub struct Config {
+    /// Name of the profile.
+    pub profile_name: String,
+    /// The profile, with the command line's overrides; it has been validated.
+    pub profile: Profile,
+    /// The operator's words for this run.
+    pub label: String,
+    /// Where shots come from.
+    pub input: Input,
+    /// Ends after so many shots of all streams together.
+    pub count: Option<u64>,
+    /// Ends after so long in Live.
+    pub duration: Option<Duration>,
+    /// Where answers go besides the board.
+    pub sink: Option<AnswerSink>,
+    /// Things to say once.
+    pub notes: Vec<String>,
+}
+
+/// Writes the next shot of a stream into the given words; `false` at its end.
+pub type ReadShot = Box<dyn FnMut(&mut [u64]) -> Result<bool, String> + Send>;
+
+/// Where shots come from.
+pub enum Input {
+    /// Drawn from a model.
+    Sampler {
+        /// The model.
+        model: Arc<Model>,
+        /// Its name.
+        name: String,
+        /// Seed of the draws.
+        seed: u64,
+    },
+    /// A file in memory.
+    Replay {
+        /// The model.
+        model: Arc<Model>,
+        /// The file's name.
+        name: String,
+        /// The shots.
+        shots: Arc<ShotSet>,
+        /// Their true observables.
+        observables: Option<Arc<ShotSet>>,
+    },
+    /// A stream that a cold thread reads.
+    Stream {
+        /// The model.
+        model: Arc<Model>,
+        /// The stream's name.
+        name: String,
+        /// Gives one shot after another.
+        reader: ReadShot,
+    },
+}
+
+impl Input {
+    /// The model of the shots.
+    #[must_use]
+    pub fn model(&self) -> &Arc<Model> {
+        match self {
+            Input::Sampler { model, .. } | Input::Replay { model, .. } | Input::Stream { model, .. } => model,
+        }
+    }
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndedBy {
+    /// The count was reached.
+    Count,
+    /// The duration was over.
+    Duration,
+    /// The input had no more.
+    Input,
+    /// The operator asked for a drain.
+    Drained,
+    /// A signal asked for it.
+    Signal(i32),
+    /// A role died, or the input broke off.
+    Fault,
+}
+
+/// What an engine leaves.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The board at the end.
+    pub snapshot: Snapshot,
+    /// Why it ended.
+    pub ended_by: EndedBy,
+    /// Time in Live, nanoseconds.
+    pub elapsed_live_ns: u64,
+    /// Stream and sequence of shots without an answer.
+    pub unanswered: Vec<(u32, u64)>,
+    /// How the answer sink ended, if there was one.
+    pub sink: Option<Result<(), String>>,
+    /// Why the input broke off, if it did.
+    pub input_error: Option<String>,
+}
+
+/// Why an engine does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The host could not be read.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The plan cannot be had on this machine.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The model cannot be decoded.
+    #[error(transparent)]
+    Model(#[from] GraphError),
+    /// The model is wider than a slot.
+    #[error("found a model with {found} {what}, expected at most {limit}; split the experiment")]
+    Width {
+        /// Detectors or observables.
+        what: &'static str,
+        /// How many.
+        found: u32,
+        /// Most that fit.
+        limit: u32,
+    },
+    /// A role could not be built or warmed.
+    #[error(transparent)]
+    Role(#[from] RoleError),
+    /// No memory even for a private board.
+    #[error(transparent)]
+    Board(#[from] crate::board::BoardError),
+    /// The system refused a thread.
+    #[error(
+        "found no room for thread {name} ({source}), expected {threads} threads; raise the process limit (ulimit -u) or plan fewer"
+    )]
+    Thread {
+        /// Its name.
+        name: String,
+        /// How many the plan has.
+        threads: usize,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// A thread did not build its roles in time.
+    #[error(
+        "found {missing} of {threads} threads not ready after {limit_s} s, expected all; look for a stopped process or an overloaded machine"
+    )]
+    Slow {
+        /// Threads not ready.
+        missing: usize,
+        /// Threads in all.
+        threads: usize,
+        /// The limit.
+        limit_s: u64,
+    },
+}
+
+/// Requests to the control thread. Relaxed: each is a plain word that stands alone.
+#[derive(Debug, Default)]
+struct Requests {
+    /// 0: none; else see [`Requests::drain`].
+    drain: AtomicU64,
+}
+
+impl Requests {
+    const DRAINED: u64 = 1;
+    const SIGNAL: u64 = 1 << 32;
+
+    fn ask(&self, word: u64) {
+        // The first reason stands.
+        let _ = self.drain.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    fn drain(&self) -> Option<EndedBy> {
+        match self.drain.load(Ordering::Relaxed) {
+            0 => None,
+            Self::DRAINED => Some(EndedBy::Drained),
+            word => Some(EndedBy::Signal((word & 0xffff) as i32)),
+        }
+    }
+}
+
+/// A running engine.
+pub struct Engine {
+    board: Arc<Board>,
+    clock: Clock,
+    settings: Arc<Settings>,
+    steering: steer::Steering,
+    plan: Plan,
+    requests: Arc<Requests>,
+    control: Option<JoinHandle<Outcome>>,
+}
+
+impl Engine {
+    /// Builds everything and starts the threads. Returns in Warmup.
+    ///
+    /// # Errors
+    /// [`StartError`], one sentence; nothing is left running or behind.
+    pub fn start(config: Config) -> Result<Engine, StartError> {
+        assemble::start(config)
+    }
+
+    /// The engine as it is now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.board.snapshot(&self.clock)
+    }
+
+    /// The profile in force.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        self.steering.profile()
+    }
+
+    /// The thread plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Puts the fields of `next` that apply live into force, as profile `name`. What applies at restart stays as it is.
+    ///
+    /// # Errors
+    /// If nothing could be applied: the engine is draining.
+    pub fn apply(&mut self, name: &str, next: &Profile) -> Result<(), ApplyError> {
+        self.steering.apply(name, next, &self.board, &self.settings, &self.clock)
+    }
+
+    /// Asks for a drain in the operator's name.
+    pub fn request_drain(&self) {
+        self.requests.ask(Requests::DRAINED);
+    }
+
+    /// Asks for a drain because of signal `number`.
+    pub fn request_drain_by_signal(&self, number: i32) {
+        self.requests.ask(Requests::SIGNAL | u64::from(number.unsigned_abs()));
+    }
+
+    /// Whether everything has ended; [`Engine::finish`] then returns at once.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.control.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits for the end, however it comes.
+    ///
+    /// # Panics
+    /// If the control thread panicked, with its panic.
+    #[must_use]
+    pub fn finish(mut self) -> Outcome {
+        let control = self.control.take().expect("taken only here and in drop");
+        match control.join() {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+impl Drop for Engine {
+    /// An engine that is let go drains, and is waited for.
+    fn drop(&mut self) {
+        if let Some(control) = self.control.take() {
+            self.request_drain();
+            let _ = control.join();
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! From a configuration to running threads.
+//!
+//! Runs once, on the caller's thread. Order: what can be refused first (host, plan, model), then memory, then threads;
+//! a failure on the way stops the threads that run already. Bounds: [`BUILD_LIMIT`] for all roles to be built.
+
+use super::cold::{self, Reader};
+use super::control::{Control, End};
+use super::steer::Steering;
+use super::{Config, Engine, Input, Requests, StartError, header};
+use crate::board::{self, Board, Place, Shape};
+use crate::clock::Clock;
+use crate::code::sampler::Sampler;
+use crate::feed::Share;
+use crate::feed::source::Source;
+use crate::feed::stage::{StageFill, stage};
+use crate::host::HostFacts;
+use crate::hot::{self, RoleSpec, Settings, Shared, ThreadReport};
+use crate::plan::Plan;
+use crate::profile::{Predecoder, Profile};
+use crate::silo::{self, Answers, Common, Decoding, Silo};
+use pinwheel_edge::slot::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX};
+use pinwheel_edge::spin::{Phase, PhaseWord, SpinWord};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Longest time for all threads to build their roles.
+pub(super) const BUILD_LIMIT: Duration = Duration::from_secs(30);
+
+pub(super) fn start(config: Config) -> Result<Engine, StartError> {
+    hot::install_hook();
+    let host = HostFacts::read()?;
+    let plan = Plan::make(&config.profile, &host)?;
+    let model = Arc::clone(config.input.model());
+    check_width(&model)?;
+    let decoding = Decoding::new(model, config.profile.predecoder)?;
+    let clock = Clock::machine();
+    let mut notes: Vec<String> = config.notes.iter().chain(&plan.notes).cloned().collect();
+    let board = Arc::new(make_board(&config.profile, &plan, &mut notes)?);
+    let settings = Arc::new(Settings::new(&config.profile.limits));
+    let common = Common { board: Arc::clone(&board), settings: Arc::clone(&settings), rate: clock.rate(), decoding };
+    let answers = if config.sink.is_some() { Answers::PassedOn } else { Answers::Counted };
+    let (mut silos, fills) = wire_silos(&config, &plan, answers, &common);
+    header::write(&board, &clock, &config, &common);
+    let steering = Steering::new(config.profile_name.clone(), config.profile.clone(), &plan, &clock);
+    header::write_threads(&board, &plan, &steering);
+    let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase: Arc::new(PhaseWord::new()) };
+    let (threads, reports) = spawn_threads(&plan, &mut silos, &steering, &shared)?;
+    notes.extend(wait_built(&reports, &shared, threads.len())?);
+    header::write_notes(&board, &notes);
+    board.publish();
+    let requests = Arc::new(Requests::default());
+    let stop = cold::Stop::new();
+    let sink = config.sink.map(|sink| {
+        let taps = silos.iter_mut().filter_map(|silo| silo.answers.take()).collect();
+        cold::spawn_sink(sink, taps, config.profile.input.streams, stop.clone())
+    });
+    let reader = Reader::new(config.input, fills, config.profile.input.streams);
+    let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
+    let end = End { count: config.count, duration: config.duration };
+    let control = Control::new(shared, config.profile, silos, threads, reports, Arc::clone(&settings), end);
+    let control = control.spawn(Arc::clone(&requests), (stop, sink, input_error), plan.cold_cores.clone());
+    Ok(Engine { board, clock, settings, steering, plan, requests, control: Some(control) })
+}
+
+fn check_width(model: &crate::code::Model) -> Result<(), StartError> {
+    if model.detector_words() > DETECTOR_WORDS_MAX {
+        let (found, limit) = (model.detectors, DETECTOR_WORDS_MAX as u32 * 64);
+        return Err(StartError::Width { what: "detectors", found, limit });
+    }
+    if model.observable_words() > OBSERVABLE_WORDS_MAX {
+        let (found, limit) = (model.observables, OBSERVABLE_WORDS_MAX as u32 * 64);
+        return Err(StartError::Width { what: "observables", found, limit });
+    }
+    Ok(())
+}
+
+/// A shared board, or a private one and a note.
+fn make_board(profile: &Profile, plan: &Plan, notes: &mut Vec<String>) -> Result<Board, StartError> {
+    let decoders = (0..profile.silos).map(|silo| plan.decoders(silo)).max().unwrap_or(1);
+    let shape = Shape {
+        threads: plan.threads.len() as u32,
+        silos: profile.silos,
+        slots: profile.slots,
+        workers: profile.workers,
+        decoders,
+        streams: profile.input.streams,
+    };
+    match Board::create(shape, Place::Shared(board::directory())) {
+        Ok(board) => Ok(board),
+        Err(error) => {
+            notes.push(error.to_string());
+            Ok(Board::create(shape, Place::Private)?)
+        }
+    }
+}
+
+fn wire_silos(config: &Config, plan: &Plan, answers: Answers, common: &Common) -> (Vec<Silo>, Vec<StageFill>) {
+    let (silos, streams) = (config.profile.silos, config.profile.input.streams);
+    let mut fills: Vec<StageFill> = Vec::new();
+    let wired = (0..silos)
+        .map(|silo| {
+            let source = match &config.input {
+                Input::Sampler { model, seed, .. } => {
+                    Source::Sampler(Box::new(Sampler::new(model, seed.wrapping_add(u64::from(silo)))))
+                }
+                Input::Replay { shots, observables, .. } => {
+                    Source::Replay { shots: Arc::clone(shots), observables: observables.clone() }
+                }
+                Input::Stream { model, .. } => {
+                    let (fill, end) = stage(model.detector_words());
+                    fills.push(fill);
+                    Source::Stage(end)
+                }
+            };
+            let share = Share::of(silo as usize, silos, streams, config.count);
+            silo::wire(&config.profile, share, plan.decoders(silo), source, answers, common)
+        })
+        .collect();
+    (wired, fills)
+}
+
+type Threads = Vec<JoinHandle<()>>;
+
+fn spawn_threads(
+    plan: &Plan,
+    silos: &mut [Silo],
+    steering: &Steering,
+    shared: &Shared,
+) -> Result<(Threads, Receiver<ThreadReport>), StartError> {
+    let mut specs: Vec<RoleSpec> = silos.iter_mut().flat_map(|silo| std::mem::take(&mut silo.specs)).collect();
+    let (sender, reports) = channel();
+    let mut threads = Vec::new();
+    for (index, planned) in plan.threads.iter().enumerate() {
+        let mine = planned
+            .roles
+            .iter()
+            .filter_map(|role| {
+                let is_it = |spec: &RoleSpec| (spec.kind, spec.silo, spec.index) == (role.kind, role.silo, role.index);
+                specs.iter().position(is_it).map(|at| specs.swap_remove(at))
+            })
+            .collect();
+        let placing = (planned.core, plan.cold_cores.clone());
+        let spin: Arc<SpinWord> = steering.word(index);
+        match hot::spawn(index, &planned.name, placing, mine, spin, shared.clone(), sender.clone()) {
+            Ok(thread) => threads.push(thread),
+            Err(source) => {
+                shared.phase.advance(Phase::Shutdown);
+                let (name, threads) = (planned.name.clone(), plan.threads.len());
+                return Err(StartError::Thread { name, threads, source });
+            }
+        }
+    }
+    assert!(specs.is_empty(), "the plan gives every role a thread");
+    Ok((threads, reports))
+}
+
+/// Waits until every thread has built its roles; returns what could not be pinned.
+fn wait_built(reports: &Receiver<ThreadReport>, shared: &Shared, threads: usize) -> Result<Vec<String>, StartError> {
+    let mut notes = Vec::new();
+    for built in 0..threads {
+        let report = match reports.recv_timeout(BUILD_LIMIT) {
+            Ok(report) => report,
+            Err(_) => {
+                shared.phase.advance(Phase::Shutdown);
+                let (missing, limit_s) = (threads - built, BUILD_LIMIT.as_secs());
+                return Err(StartError::Slow { missing, threads, limit_s });
+            }
+        };
+        if let Err(error) = report.result {
+            shared.phase.advance(Phase::Shutdown);
+            return Err(error.into());
+        }
+        notes.extend(report.unpinned);
+    }
+    Ok(notes)
+}
+
+/// The predecoder's name as profiles spell it.
+pub(super) fn predecoder_name(predecoder: Predecoder) -> &'static str {
+    match predecoder {
+        Predecoder::None => "none",
+        Predecoder::Local => "local",
+    }
+}

@@ -1,0 +1,147 @@
+//! Cold threads at the engine's edges: the sink of answers and the reader of a stream.
+//!
+//! Own files and pipes, so that no hot thread does. Each waits in short sleeps when its ring has nothing for it. Bounds:
+//! the rings'. A sink whose reader stops reading holds the engine up, and is left behind at the end of a drain; a
+//! reader blocked in its input is left to the process's end.
+
+use super::{Input, ReadShot};
+use crate::dispatch::Answer;
+use crate::feed::stage::{Ending, StageFill};
+use crate::record::{AnswerRecord, AnswerSink};
+use pinwheel_edge::ring::spsc::Consumer;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// How long a cold thread sleeps when there is nothing for it.
+const NOTHING: Duration = Duration::from_micros(500);
+
+/// Tells cold threads to end: the sink after it has emptied its rings, the reader at once. Relaxed: a plain word.
+#[derive(Clone, Debug)]
+pub(super) struct Stop(Arc<AtomicU64>);
+
+impl Stop {
+    pub(super) fn new() -> Stop {
+        Stop(Arc::new(AtomicU64::new(0)))
+    }
+
+    pub(super) fn stop(&self) {
+        self.0.store(1, Ordering::Relaxed);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "cold threads wait by sleeping")]
+pub(super) fn sleep(span: Duration) {
+    std::thread::sleep(span);
+}
+
+/// Starts a cold thread; a system that refuses it ends the process with its own words, before anything runs.
+#[expect(clippy::disallowed_methods, reason = "the engine's cold side starts its threads here")]
+pub(super) fn spawn<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> std::thread::JoinHandle<T> {
+    let builder = std::thread::Builder::new().name(name.to_string());
+    builder.spawn(body).unwrap_or_else(|error| panic!("no room for thread {name}: {error}"))
+}
+
+/// The sink's thread: takes answers from every silo's ring. Its result comes through the receiver.
+pub(super) fn spawn_sink(
+    mut sink: AnswerSink,
+    mut taps: Vec<Consumer<Answer>>,
+    streams: u32,
+    stop: Stop,
+) -> Receiver<Result<(), String>> {
+    let (sender, receiver) = channel();
+    spawn("answers", move || {
+        loop {
+            // The flag first: whatever was pushed before it was raised is then taken below.
+            let stopped = stop.is_stopped();
+            let mut taken = 0u64;
+            for tap in &mut taps {
+                while let Some(answer) = tap.pop() {
+                    sink.accept(&record(&answer, streams));
+                    taken += 1;
+                }
+            }
+            if taken == 0 {
+                if stopped {
+                    break;
+                }
+                sink.flush();
+                sleep(NOTHING);
+            }
+        }
+        let _ = sender.send(sink.finish());
+    });
+    receiver
+}
+
+fn record(answer: &Answer, streams: u32) -> AnswerRecord {
+    AnswerRecord {
+        index: answer.sequence * u64::from(streams) + u64::from(answer.stream),
+        stream: answer.stream,
+        sequence: answer.sequence,
+        error: answer.error.map_or(0, |code| code as u16),
+        latency_ns: answer.latency_ns,
+        observables: answer.observables,
+    }
+}
+
+/// A stream's shots on their way to the silos.
+pub(super) struct Reader {
+    fills: Vec<StageFill>,
+    streams: u32,
+    words: usize,
+    read: ReadShot,
+}
+
+impl Reader {
+    /// For `fills`, one per silo; `None` if the input is no stream.
+    pub(super) fn new(input: Input, fills: Vec<StageFill>, streams: u32) -> Option<Reader> {
+        match input {
+            Input::Stream { model, reader, .. } => {
+                Some(Reader { fills, streams, words: model.detector_words(), read: reader })
+            }
+            Input::Sampler { .. } | Input::Replay { .. } => None,
+        }
+    }
+
+    fn run(mut self, stop: &Stop) -> Option<String> {
+        let mut shot = vec![0; self.words];
+        let silos = self.fills.len() as u64;
+        for index in 0u64.. {
+            match (self.read)(&mut shot) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    self.fills.into_iter().for_each(|fill| fill.end(Ending::Broken));
+                    return Some(error);
+                }
+            }
+            let silo = (index % u64::from(self.streams) % silos) as usize;
+            while !self.fills[silo].offer(&shot) {
+                if stop.is_stopped() {
+                    return None;
+                }
+                sleep(NOTHING);
+            }
+        }
+        self.fills.into_iter().for_each(|fill| fill.end(Ending::End));
+        None
+    }
+}
+
+/// The reader's thread. Its error, if any, comes through the receiver.
+pub(super) fn spawn_reader(reader: Reader, stop: Stop) -> Receiver<Option<String>> {
+    let (sender, receiver) = channel();
+    spawn("reader", move || {
+        let _ = sender.send(reader.run(&stop));
+    });
+    receiver
+}

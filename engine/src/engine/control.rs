@@ -1,0 +1,280 @@
+//! The control thread: moves the engine through its phases and ends it.
+//!
+//! Owns the hot threads' handles, the silos' cold parts and the decision to end. Runs on a cold thread, ticking every
+//! [`TICK`]. Bounds: each phase has a limit, see the constants; a drain has the profile's grace. A thread that does not
+//! leave is left behind and said so.
+
+use super::cold::{self, Stop};
+use super::{EndedBy, Outcome, Requests, header};
+use crate::board::{self, Board};
+use crate::hot::{Settings, Shared, ThreadReport, WARM_STREAM, Warming};
+use crate::profile::{Profile, Rate};
+use crate::silo::Silo;
+use crate::units::{Nanos, Ticks};
+use pinwheel_edge::slot::table::{AnswerTimes, TicketView};
+use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_edge::spin::Phase;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+const TICK: Duration = Duration::from_millis(1);
+/// Warm-up shots flow for so long in any case, so that every path and page has been used.
+const WARM: Nanos = Nanos(50_000_000);
+/// With rate Auto: settle, then measure, 2 s together.
+const MEASURE_SETTLE: Nanos = Nanos(500_000_000);
+const MEASURE: Nanos = Nanos(1_500_000_000);
+/// Longest wait for roles to warm, and for warm-up shots to come back.
+const WARM_LIMIT: Nanos = Nanos(30_000_000_000);
+/// After the grace: time for harvest to take the error answers.
+const LAST_HARVEST: Nanos = Nanos(200_000_000);
+/// Longest wait for threads to leave after Shutdown, and for the sink to finish.
+const LEAVE_LIMIT: Nanos = Nanos(2_000_000_000);
+
+/// What ends a run by itself.
+pub(super) struct End {
+    pub(super) count: Option<u64>,
+    pub(super) duration: Option<Duration>,
+}
+
+/// Cold threads and what they report.
+pub(super) type ColdSide = (Stop, Option<Receiver<Result<(), String>>>, Option<Receiver<Option<String>>>);
+
+/// Everything the control thread owns.
+pub(super) struct Control {
+    shared: Shared,
+    profile: Profile,
+    silos: Vec<Silo>,
+    threads: Vec<JoinHandle<()>>,
+    reports: Receiver<ThreadReport>,
+    settings: Arc<Settings>,
+    end: End,
+}
+
+impl Control {
+    pub(super) fn new(
+        shared: Shared,
+        profile: Profile,
+        silos: Vec<Silo>,
+        threads: Vec<JoinHandle<()>>,
+        reports: Receiver<ThreadReport>,
+        settings: Arc<Settings>,
+        end: End,
+    ) -> Control {
+        Control { shared, profile, silos, threads, reports, settings, end }
+    }
+
+    pub(super) fn spawn(
+        mut self,
+        requests: Arc<Requests>,
+        (stop, sink, input_error): ColdSide,
+        cold_cores: Vec<u32>,
+    ) -> JoinHandle<Outcome> {
+        cold::spawn("control", move || {
+            // A courtesy to the hot threads; where it is not permitted the scheduler decides.
+            let _ = crate::host::pin::confine_current_thread(&cold_cores);
+            let ended = self.warm_up(&requests);
+            let live_from = self.now();
+            let ended_by = ended.unwrap_or_else(|| {
+                self.enter(Phase::Live);
+                self.live(&requests, live_from)
+            });
+            let elapsed_live_ns = self.since(live_from).0;
+            let unanswered = self.drain();
+            self.enter(Phase::Shutdown);
+            self.leave();
+            stop.stop();
+            let sink = sink.map(|sink| finish_sink(&sink));
+            let input_error = input_error.and_then(|error| error.try_recv().ok().flatten());
+            let snapshot = self.shared.board.snapshot(&self.shared.clock);
+            Outcome { snapshot, ended_by, elapsed_live_ns, unanswered, sink, input_error }
+        })
+    }
+
+    fn board(&self) -> &Board {
+        &self.shared.board
+    }
+
+    fn now(&self) -> Ticks {
+        self.shared.clock.ticks()
+    }
+
+    fn since(&self, from: Ticks) -> Nanos {
+        self.shared.clock.rate().nanos(self.now().since(from))
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.shared.phase.advance(phase);
+        board::set(&self.board().header().phase, self.shared.phase.current() as u64);
+    }
+
+    /// One tick: whatever the cold side owes the silos.
+    fn tick(&mut self) {
+        cold::sleep(TICK);
+        let (now, rate) = (self.now(), self.shared.clock.rate());
+        for silo in &mut self.silos {
+            silo.recovery.step(now, rate);
+        }
+    }
+
+    /// Ticks until `done` or `limit`; whether it was done.
+    fn tick_until(&mut self, limit: Nanos, mut done: impl FnMut(&Control) -> bool) -> bool {
+        let from = self.now();
+        loop {
+            if done(self) {
+                return true;
+            }
+            if self.since(from) >= limit {
+                return false;
+            }
+            self.tick();
+        }
+    }
+
+    /// Warms the path and settles the rate. Returns a reason to end at once, if there is one.
+    fn warm_up(&mut self, requests: &Requests) -> Option<EndedBy> {
+        self.enter(Phase::Warmup);
+        let limit = Duration::from_nanos(WARM_LIMIT.0);
+        for _ in 0..self.threads.len() {
+            match self.reports.recv_timeout(limit) {
+                Ok(report) if report.result.is_ok() => {}
+                _ => return Some(EndedBy::Fault),
+            }
+        }
+        self.settings.set_warming(Warming::On);
+        let asked = |control: &Control| requests.drain().is_some() || control.role_died();
+        match self.profile.input.rate {
+            Rate::Auto => {
+                self.tick_until(MEASURE_SETTLE, asked);
+                let (from, before) = (self.now(), self.harvested());
+                self.tick_until(MEASURE, asked);
+                let (taken, span) = (self.harvested() - before, self.since(from).0.max(1));
+                let capacity_hz = taken as f64 * 1e9 / span as f64;
+                let rate_hz = (capacity_hz / 2.0).max(1.0);
+                self.settings.set_rate_hz(Some(rate_hz));
+                let origin = format!("auto: half of the {capacity_hz:.0}/s measured in warm-up");
+                header::write_rate(self.board(), Some(rate_hz), &origin);
+            }
+            Rate::Max => {
+                self.tick_until(WARM, asked);
+                self.settings.set_rate_hz(None);
+                header::write_rate(self.board(), None, "max: as fast as slots come free");
+            }
+            Rate::Hz(hz) => {
+                self.tick_until(WARM, asked);
+                self.settings.set_rate_hz(Some(hz));
+                header::write_rate(self.board(), Some(hz), "fixed");
+            }
+        }
+        self.settings.set_warming(Warming::Off);
+        self.tick_until(WARM_LIMIT, |control| control.all_harvested() || control.role_died());
+        requests.drain().or_else(|| self.role_died().then_some(EndedBy::Fault))
+    }
+
+    fn live(&mut self, requests: &Requests, from: Ticks) -> EndedBy {
+        loop {
+            self.tick();
+            if let Some(by) = requests.drain() {
+                return by;
+            }
+            if self.role_died() {
+                return EndedBy::Fault;
+            }
+            if self.end.duration.is_some_and(|duration| u128::from(self.since(from).0) >= duration.as_nanos()) {
+                return EndedBy::Duration;
+            }
+            if (0..self.silos.len()).all(|silo| board::get(&self.board().feed(silo).exhausted) != 0) {
+                let submitted: u64 =
+                    (0..self.silos.len()).map(|silo| board::get(&self.board().feed(silo).submitted)).sum();
+                let by_count = self.end.count.is_some_and(|count| submitted >= count);
+                return if by_count { EndedBy::Count } else { EndedBy::Input };
+            }
+        }
+    }
+
+    /// Stops the feed and waits for every answer; after the grace answers what is left with an error. Returns what even
+    /// then has no answer.
+    fn drain(&mut self) -> Vec<(u32, u64)> {
+        self.enter(Phase::Drain);
+        let grace = Nanos::from_millis(u64::from(self.profile.limits.drain_grace_s) * 1_000);
+        let drained = self.tick_until(grace, |control| control.all_harvested() && control.all_drained());
+        if !drained && !self.all_harvested() {
+            self.close_tickets();
+            self.tick_until(LAST_HARVEST, Control::all_harvested);
+        }
+        self.unanswered()
+    }
+
+    /// Answers every open ticket with an error word, from this cold thread.
+    fn close_tickets(&self) {
+        for (silo, Silo { pipe, .. }) in self.silos.iter().enumerate() {
+            let dispatched = board::get(&self.board().dispatch(silo).position);
+            let slots = u64::from(pipe.table.geometry().slots);
+            for position in dispatched.saturating_sub(slots)..=dispatched {
+                let ticket = pipe.table.ticket_at(position);
+                if !matches!(pipe.table.is_open(ticket), TicketView::Open { .. }) {
+                    continue;
+                }
+                if let Some(claim) = pipe.table.claim(ticket) {
+                    let answered = self.now();
+                    board::set(&self.board().slots(silo)[ticket.slot as usize].answered, answered.0);
+                    claim.fail(ErrorCode::Drained, AnswerTimes { answered, ..AnswerTimes::default() });
+                }
+            }
+        }
+    }
+
+    fn unanswered(&self) -> Vec<(u32, u64)> {
+        let mut left = Vec::new();
+        for (silo, Silo { pipe, .. }) in self.silos.iter().enumerate() {
+            for slot in (0..pipe.table.geometry().slots).filter(|slot| !pipe.table.is_idle(*slot)) {
+                let stamps = &self.board().slots(silo)[slot as usize];
+                let stream = board::get(&stamps.stream) as u32;
+                if stream != WARM_STREAM {
+                    left.push((stream, board::get(&stamps.sequence)));
+                }
+            }
+        }
+        left.sort_unstable();
+        left
+    }
+
+    /// Waits for the hot threads to leave. One that hangs is not joined.
+    fn leave(&mut self) {
+        self.tick_until(LEAVE_LIMIT, |control| control.threads.iter().all(JoinHandle::is_finished));
+        for thread in self.threads.drain(..).filter(JoinHandle::is_finished) {
+            let _ = thread.join();
+        }
+    }
+
+    fn harvested(&self) -> u64 {
+        (0..self.silos.len()).map(|silo| board::get(&self.board().harvest(silo).position)).sum()
+    }
+
+    fn all_harvested(&self) -> bool {
+        (0..self.silos.len()).all(|silo| {
+            board::get(&self.board().feed(silo).position) == board::get(&self.board().harvest(silo).position)
+        })
+    }
+
+    fn all_drained(&self) -> bool {
+        (0..self.threads.len()).all(|thread| board::get(&self.board().thread(thread).phase_done) > Phase::Drain as u64)
+    }
+
+    fn role_died(&self) -> bool {
+        (0..self.threads.len()).any(|thread| {
+            let block = self.board().thread(thread);
+            block.roles.iter().take(board::get(&block.roles_count) as usize).any(|role| board::get(&role.died) != 0)
+        })
+    }
+}
+
+fn finish_sink(sink: &Receiver<Result<(), String>>) -> Result<(), String> {
+    sink.recv_timeout(Duration::from_nanos(LEAVE_LIMIT.0)).unwrap_or_else(|_| {
+        let limit_s = LEAVE_LIMIT.0 / 1_000_000_000;
+        Err(format!(
+            "found answers unwritten {limit_s} s after the end, expected their reader to take them; see what reads them"
+        ))
+    })
+}

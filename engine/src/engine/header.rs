@@ -1,0 +1,77 @@
+//! What the board says of a run: written at Init, and by the control side when something in it changes.
+
+use super::assemble::predecoder_name;
+use super::steer::Steering;
+use super::{Config, Input};
+use crate::board::layout::{NOTES_MAX, ROLES_MAX};
+use crate::board::{self, Board};
+use crate::clock::Clock;
+use crate::plan::Plan;
+use crate::profile::{Device, Latency, Limits};
+use crate::silo::Common;
+
+pub(super) fn write(board: &Board, clock: &Clock, config: &Config, common: &Common) {
+    let header = board.header();
+    let model = config.input.model();
+    let name = match &config.input {
+        Input::Sampler { name, .. } => format!("sampler {name}"),
+        Input::Replay { name, .. } | Input::Stream { name, .. } => name.clone(),
+    };
+    board::set(&header.started_utc_s, clock.started_utc().as_secs());
+    board::set(&header.start_ticks, clock.start().0);
+    board::set(&header.nanos_per_tick_q32, clock.rate().nanos_per_tick_q32());
+    board::set(&header.detectors, u64::from(model.detectors));
+    board::set(&header.observables, u64::from(model.observables));
+    header.version.write(env!("CARGO_PKG_VERSION"));
+    header.label.write(&config.label);
+    header.input.write(&name);
+    header.decoder.write(common.decoding.matcher_name());
+    header.predecoder.write(predecoder_name(config.profile.predecoder));
+    header.device.write(&device_name(&config.profile.device));
+    write_limits(board, &config.profile.limits);
+}
+
+pub(super) fn write_limits(board: &Board, limits: &Limits) {
+    let header = board.header();
+    board::set(&header.late_ns, u64::from(limits.late_us) * 1_000);
+    board::set(&header.heartbeat_limit_ns, u64::from(limits.heartbeat_ms) * 1_000_000);
+}
+
+pub(super) fn write_rate(board: &Board, rate_hz: Option<f64>, origin: &str) {
+    let header = board.header();
+    header.rate_origin.write(origin);
+    board::set(&header.rate_hz_bits, rate_hz.unwrap_or(0.0).to_bits());
+}
+
+pub(super) fn write_notes(board: &Board, notes: &[String]) {
+    let header = board.header();
+    for (place, note) in header.notes.iter().zip(notes) {
+        place.write(note);
+    }
+    board::set(&header.notes_count, notes.len().min(NOTES_MAX) as u64);
+}
+
+pub(super) fn write_threads(board: &Board, plan: &Plan, steering: &Steering) {
+    for (index, planned) in plan.threads.iter().enumerate() {
+        let block = board.thread(index);
+        block.name.write(&planned.name);
+        board::set(&block.planned_core, planned.core.map_or(0, |core| u64::from(core) + 1));
+        board::set(&block.planned_exclusive, u64::from(planned.exclusive));
+        board::set(&block.roles_count, planned.roles.len().min(ROLES_MAX) as u64);
+        for (place, role) in block.roles.iter().zip(&planned.roles) {
+            let identity = role.kind as u64 | u64::from(role.silo) << 8 | u64::from(role.index) << 40;
+            board::set(&place.identity, identity);
+        }
+    }
+    steering.publish(board);
+}
+
+fn device_name(device: &Device) -> String {
+    let Device::Sim { latency } = device;
+    match latency {
+        Latency::None => "sim, no latency".to_string(),
+        Latency::Fixed { us } => format!("sim, {us} µs"),
+        Latency::Uniform { min_us, max_us } => format!("sim, {min_us} to {max_us} µs"),
+        Latency::LogNormal { median_us, sigma } => format!("sim, lognormal {median_us} µs, sigma {sigma}"),
+    }
+}

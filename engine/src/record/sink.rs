@@ -1,0 +1,205 @@
+//! The cold consumer of answers: `--predictions` in input order, `--answers` in completion order.
+//!
+//! Owned and called by one cold thread of the engine. Bounded by the reorder window ([`SinkConfig::window_shots`]) and
+//! one buffer per output. Never fails a run: the first trouble of each output is kept as one sentence, that output
+//! stops, the other goes on.
+
+use super::output::{Output, OutputError};
+use super::reorder::Reorder;
+use crate::code::{Format, Layout, ShotWriter, ones};
+use serde::Serialize;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Most 64-bit words of observables that an answer carries: 1024 observables.
+pub const OBSERVABLE_WORDS_MAX: usize = 16;
+
+/// How much further apart than the slots two answers may lie in input order. Silos take shots independently: one may
+/// wait for its oldest shot's deadline while the others go on, and this is what they may answer meanwhile.
+pub const REORDER_SLACK: usize = 1 << 20;
+
+/// One answer, as the engine hands it over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerRecord {
+    /// Position of the shot in the input, from 0.
+    pub index: u64,
+    /// Its stream.
+    pub stream: u32,
+    /// Its sequence number in the stream.
+    pub sequence: u64,
+    /// Error code; 0 = decoded.
+    pub error: u16,
+    /// From scheduled arrival to answer, nanoseconds.
+    pub latency_ns: u64,
+    /// Predicted observable flips, bit-packed; meaningless with an error.
+    pub observables: [u64; OBSERVABLE_WORDS_MAX],
+}
+
+/// What an [`AnswerSink`] writes, and where.
+#[derive(Debug, Clone)]
+pub struct SinkConfig {
+    /// File for predicted observables in input order.
+    pub predictions: Option<PathBuf>,
+    /// Format of that file.
+    pub format: Format,
+    /// File for one JSON line per answer; `-` is standard output.
+    pub answers: Option<PathBuf>,
+    /// Observables of the model, at most 64 × [`OBSERVABLE_WORDS_MAX`].
+    pub observables: u32,
+    /// Shots that may be under way at once (slots × silos), plus [`REORDER_SLACK`].
+    pub window_shots: usize,
+    /// The name of an error code.
+    pub error_name: fn(u16) -> &'static str,
+}
+
+/// Writes answers; see the module's header.
+#[derive(Debug)]
+pub struct AnswerSink {
+    predictions: Option<Predictions>,
+    answers: Option<Answers>,
+    words: usize,
+    error_name: fn(u16) -> &'static str,
+    trouble: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Predictions {
+    path: PathBuf,
+    order: Reorder,
+    writer: ShotWriter<Output>,
+}
+
+#[derive(Debug)]
+struct Answers {
+    path: PathBuf,
+    output: Output,
+}
+
+/// One line of `--answers`.
+#[derive(Serialize)]
+struct AnswerLine<'a> {
+    stream: u32,
+    seq: u64,
+    status: &'a str,
+    observables: &'a [u32],
+    latency_ns: u64,
+}
+
+impl AnswerSink {
+    /// Opens the outputs.
+    ///
+    /// # Errors
+    ///
+    /// [`OutputError`] if one cannot be opened; nothing is left behind then.
+    ///
+    /// # Panics
+    ///
+    /// If the observables do not fit an [`AnswerRecord`]: the caller refuses such a model.
+    pub fn new(config: &SinkConfig) -> Result<AnswerSink, OutputError> {
+        let layout = Layout::observables(config.observables);
+        assert!(layout.words() <= OBSERVABLE_WORDS_MAX, "{} observables", config.observables);
+        let predictions = match &config.predictions {
+            None => None,
+            Some(path) => {
+                let output = Output::file(path, "--predictions")?;
+                let writer = ShotWriter::new(output, config.format, layout);
+                let order = Reorder::new(config.window_shots, layout.words());
+                Some(Predictions { path: path.clone(), order, writer })
+            }
+        };
+        let answers = match &config.answers {
+            None => None,
+            Some(path) if path == Path::new("-") => Some(Answers { path: path.clone(), output: Output::stdout() }),
+            Some(path) => Some(Answers { path: path.clone(), output: Output::file(path, "--answers")? }),
+        };
+        let error_name = config.error_name;
+        Ok(AnswerSink { predictions, answers, words: layout.words(), error_name, trouble: Vec::new() })
+    }
+
+    /// Takes one answer.
+    pub fn accept(&mut self, record: &AnswerRecord) {
+        if let Some(predictions) = &mut self.predictions
+            && let Err(said) = predictions.take(record, self.words)
+        {
+            self.trouble.push(said);
+            self.predictions = None;
+        }
+        if let Some(answers) = &mut self.answers
+            && let Err(error) = answers.write(record, self.words, self.error_name)
+        {
+            self.trouble.push(refused("--answers", &answers.path, &error));
+            self.answers = None;
+        }
+    }
+
+    /// Hands the buffered answer lines to the system; call it when nothing has come for a while.
+    pub fn flush(&mut self) {
+        if let Some(answers) = &mut self.answers
+            && let Err(error) = answers.output.flush()
+        {
+            self.trouble.push(refused("--answers", &answers.path, &error));
+            self.answers = None;
+        }
+    }
+
+    /// Writes what is left and lets the files appear.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong during the run or now, in one sentence.
+    pub fn finish(self) -> Result<(), String> {
+        let mut trouble = self.trouble;
+        if let Some(predictions) = self.predictions {
+            trouble.extend(predictions.finish().err());
+        }
+        if let Some(Answers { path, output }) = self.answers {
+            trouble.extend(output.commit().err().map(|error| refused("--answers", &path, &error)));
+        }
+        if trouble.is_empty() { Ok(()) } else { Err(trouble.join("; ")) }
+    }
+}
+
+impl Predictions {
+    fn take(&mut self, record: &AnswerRecord, words: usize) -> Result<(), String> {
+        let zeros = [0; OBSERVABLE_WORDS_MAX];
+        let observables = if record.error == 0 { &record.observables } else { &zeros };
+        let Predictions { path, order, writer } = self;
+        order
+            .insert(record.index, &observables[..words], |shot| writer.write_shot(shot))
+            .map_err(|error| format!("--predictions {}: {error}; run with fewer silos or without it", path.display()))?
+            .map_err(|error| refused("--predictions", path, &error))
+    }
+
+    fn finish(self) -> Result<(), String> {
+        let Predictions { path, mut order, mut writer } = self;
+        order.finish(|shot| writer.write_shot(shot)).map_err(|error| refused("--predictions", &path, &error))?;
+        let output = writer.finish().map_err(|error| refused("--predictions", &path, &error))?;
+        output.commit().map_err(|error| refused("--predictions", &path, &error))
+    }
+}
+
+impl Answers {
+    fn write(&mut self, record: &AnswerRecord, words: usize, name: fn(u16) -> &'static str) -> std::io::Result<()> {
+        let decoded = record.error == 0;
+        let flips: Vec<u32> = if decoded { ones(&record.observables[..words]).collect() } else { Vec::new() };
+        let line = AnswerLine {
+            stream: record.stream,
+            seq: record.sequence,
+            status: if decoded { "ok" } else { name(record.error) },
+            observables: &flips,
+            latency_ns: record.latency_ns,
+        };
+        serde_json::to_writer(&mut self.output, &line)?;
+        self.output.write_all(b"\n")
+    }
+}
+
+fn refused(option: &str, path: &Path, error: &dyn std::fmt::Display) -> String {
+    format!(
+        "{option} {}: found the output closed or full ({error}), expected room to the end; it is not written",
+        path.display()
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! The command line: what was asked, whether it can be done, and the exit status.
+//!
+//! Runs on the main thread. Exit status: 0 done and sound, 1 done but something is wrong, 2 unusable input or
+//! environment (one sentence on standard error), 128 + signal after a signal with a clean drain. Bounded by one command.
+//! Never exits by itself: every path returns, so that what was opened is closed.
+
+mod args;
+mod input;
+mod places;
+mod plan;
+mod profiles;
+mod refusal;
+mod request;
+mod run;
+mod say;
+mod signals;
+mod sim;
+
+use args::{Args, Command, RunArgs};
+use clap::Parser;
+use clap::error::ErrorKind;
+use places::Surroundings;
+use refusal::Refusal;
+use std::process::ExitCode;
+
+/// Unusable input or environment.
+const UNUSABLE: u8 = 2;
+
+/// Does what the command line asks.
+pub fn main() -> ExitCode {
+    let done = match Args::try_parse() {
+        Ok(args) => perform(args),
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            // Help that nobody reads is no failure.
+            let _ = error.print();
+            Ok(0)
+        }
+        Err(error) => Err(refusal::usage(&error)),
+    };
+    ExitCode::from(done.unwrap_or_else(|refusal| {
+        say::people(&format!("pinwheel: {refusal}"));
+        UNUSABLE
+    }))
+}
+
+fn perform(args: Args) -> Result<u8, Refusal> {
+    let around = Surroundings::of_process();
+    match args.command {
+        None => run::run(&RunArgs::default(), &around),
+        Some(Command::Run(args)) => run::run(&args, &around),
+        Some(Command::Sim(args)) => sim::sim(&args),
+        Some(Command::Profiles(args)) => profiles::profiles(&args, &around),
+        Some(Command::Plan(args)) => plan::plan(&args, &around),
+    }
+}
+
+/// The exit status of a command whose result was written, or could not be.
+fn written(result: std::io::Result<()>, status: u8) -> u8 {
+    match result {
+        Ok(()) => status,
+        Err(error) => {
+            say::people(&format!(
+                "pinwheel: standard output: found it not writable ({error}), expected room for the result; free some"
+            ));
+            1
+        }
+    }
+}

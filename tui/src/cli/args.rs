@@ -1,0 +1,300 @@
+//! The command line's grammar: commands, options, and the values they take.
+//!
+//! Pure: words in, [`Args`] out. Bounded by the words given. Never touches a file: what a value means together with the
+//! others is settled in `request`.
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use pinwheel_engine::code::Format;
+use pinwheel_engine::profile::Rate;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Takes QEC syndromes through a predecoder and CPU decoders on pinned threads, under a live console.
+///
+/// Without a command: the console with profile lab; without a terminal, progress lines and a report.
+#[derive(Debug, Parser)]
+#[command(name = "pinwheel", version, infer_long_args = false)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Decode shots: from a model's sampler, a file, or standard input
+    Run(Box<RunArgs>),
+    /// Rehearse with virtual time and injected faults, one run per seed
+    Sim(SimArgs),
+    /// List, show, check and compare profiles
+    Profiles(ProfilesArgs),
+    /// Show which roles run on which threads and cores, without starting anything
+    Plan(PlanArgs),
+}
+
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub struct RunArgs {
+    /// Profile: a name in the profiles directory or built in, or a path that ends in .ron [default: lab]
+    #[arg(long, value_name = "P")]
+    pub profile: Option<String>,
+    /// Detector error model (Stim's .dem)
+    #[arg(long, value_name = "F")]
+    pub dem: Option<PathBuf>,
+    /// Shots to decode, detection events only; - reads standard input and drains at its end
+    #[arg(long, value_name = "F")]
+    pub shots: Option<PathBuf>,
+    /// True observables of the shots, to judge the answers by
+    #[arg(long, value_name = "F")]
+    pub observables: Option<PathBuf>,
+    /// Format of shots, observables and predictions: b8, 01 or dets [default: b8]
+    #[arg(long, value_name = "b8|01|dets")]
+    pub format: Option<Format>,
+    /// Shots per second of all streams together, or max, or auto (half the capacity measured in warm-up)
+    #[arg(long, value_name = "HZ|max|auto", value_parser = rate, allow_hyphen_values = true)]
+    pub rate: Option<Rate>,
+    /// End after so many shots
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
+    pub count: Option<u64>,
+    /// End after so long: 10s, 500ms, 20us, 1m
+    #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
+    pub duration: Option<Duration>,
+    /// Complete pipelines
+    #[arg(long, value_name = "N", value_parser = small, allow_negative_numbers = true)]
+    pub silos: Option<u32>,
+    /// Logical qubits
+    #[arg(long, value_name = "N", value_parser = small, allow_negative_numbers = true)]
+    pub streams: Option<u32>,
+    /// Answers later than this after their scheduled arrival count as late: 20us, 2ms
+    #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
+    pub deadline: Option<Duration>,
+    /// Write predicted observables here, one record per shot in input order
+    #[arg(long, value_name = "F")]
+    pub predictions: Option<PathBuf>,
+    /// Write one JSON line per answer here, in completion order; - is standard output
+    #[arg(long, value_name = "F|-")]
+    pub answers: Option<PathBuf>,
+    /// Directory of profiles [default: the checkout's, else those built in]
+    #[arg(long, value_name = "DIR")]
+    pub profiles: Option<PathBuf>,
+    /// Directory that run directories are made in [default: the checkout's logs, else $XDG_STATE_HOME/pinwheel]
+    #[arg(long, value_name = "DIR")]
+    pub logs: Option<PathBuf>,
+    /// Your own words for this run, kept in its report
+    #[arg(long, value_name = "TEXT")]
+    pub label: Option<String>,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// No console, even on a terminal
+    #[arg(long)]
+    pub headless: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct SimArgs {
+    /// Seeds to rehearse, the last one excluded
+    #[arg(long, value_name = "A..B", value_parser = seeds)]
+    pub seeds: Range<u64>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct ProfilesArgs {
+    #[command(subcommand)]
+    pub action: ProfilesAction,
+    /// Directory of profiles [default: the checkout's, else those built in]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub profiles: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ProfilesAction {
+    /// All profiles with their summaries
+    List,
+    /// One profile as it is written
+    Show {
+        /// Name or path
+        #[arg(value_name = "P")]
+        profile: String,
+    },
+    /// Everything that is wrong with one profile
+    Validate {
+        /// Name or path
+        #[arg(value_name = "P")]
+        profile: String,
+    },
+    /// What differs, and whether it applies to a running engine or at a restart
+    Diff {
+        /// Name or path
+        #[arg(value_name = "FROM")]
+        from: String,
+        /// Name or path
+        #[arg(value_name = "TO")]
+        to: String,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct PlanArgs {
+    /// Profile: a name or a path that ends in .ron
+    #[arg(long, value_name = "P")]
+    pub profile: Option<String>,
+    /// Directory of profiles [default: the checkout's, else those built in]
+    #[arg(long, value_name = "DIR")]
+    pub profiles: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Units of a duration and their nanoseconds, longest name first where one ends in another.
+const UNITS_NS: [(&str, f64); 8] =
+    [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3_600e9)];
+/// Longest duration taken: a year.
+const DURATION_NS_MAX: f64 = 366.0 * 86_400e9;
+
+/// `10s`, `500ms`, `20us`, `1m`, `1.5h`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let refuse = |found: &str| {
+        format!("found {found}, expected a time above 0 with its unit; write it like 10s, 500ms, 20us or 1m")
+    };
+    let split = text.find(|c: char| c.is_alphabetic()).ok_or_else(|| refuse("no unit"))?;
+    let (number, unit) = text.split_at(split);
+    let Some((_, unit_ns)) = UNITS_NS.into_iter().find(|(name, _)| *name == unit) else {
+        return Err(refuse(&format!("unit '{unit}'")));
+    };
+    let value: f64 = number.parse().map_err(|_| refuse(&format!("number '{number}'")))?;
+    let ns = (value * unit_ns).round();
+    match ns {
+        1.0..=DURATION_NS_MAX => Ok(Duration::from_nanos(ns as u64)),
+        _ if ns > DURATION_NS_MAX => Err(refuse("more than a year")),
+        _ => Err(refuse("nothing above 0")),
+    }
+}
+
+/// A rate above 0, `max` or `auto`.
+pub fn rate(text: &str) -> Result<Rate, String> {
+    let refuse =
+        || "expected shots per second above 0 and at most 1e9, max, or auto; write it like --rate 50000".to_owned();
+    match text {
+        "max" => Ok(Rate::Max),
+        "auto" => Ok(Rate::Auto),
+        number => match number.parse::<f64>() {
+            Ok(hz) if hz > 0.0 && hz <= 1e9 => Ok(Rate::Hz(hz)),
+            _ => Err(refuse()),
+        },
+    }
+}
+
+fn count(text: &str) -> Result<u64, String> {
+    match text.replace('_', "").parse() {
+        Ok(0) | Err(_) => Err("expected a whole number of shots, 1 or more; leave --count out for no limit".to_owned()),
+        Ok(count) => Ok(count),
+    }
+}
+
+fn small(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "expected a whole number, 1 or more; write it without sign or unit".to_owned())
+}
+
+/// `A..B`, B excluded and above A.
+pub fn seeds(text: &str) -> Result<Range<u64>, String> {
+    let parsed = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    parsed.filter(|range: &Range<u64>| !range.is_empty()).ok_or_else(|| {
+        "expected two whole numbers, the second above the first; write it like --seeds 0..1000".to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Args, Command, duration, rate, seeds};
+    use clap::{CommandFactory, Parser};
+    use pinwheel_engine::profile::Rate;
+    use std::time::Duration;
+
+    #[test]
+    fn the_grammar_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_carry_their_unit() {
+        for (text, ns) in [
+            ("10s", 10_000_000_000),
+            ("500ms", 500_000_000),
+            ("20us", 20_000),
+            ("20µs", 20_000),
+            ("1m", 60_000_000_000),
+            ("1.5h", 5_400_000_000_000),
+            ("7ns", 7),
+        ] {
+            assert_eq!(duration(text), Ok(Duration::from_nanos(ns)), "{text}");
+        }
+        for text in
+            ["10", "", "s", "-1s", "0s", "0.1ns", "10 s", "10x", "nans", "infs", "NaNs", "1e99h", "1s1s", "1e3s"]
+        {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_are_above_zero_or_named() {
+        assert_eq!(rate("max"), Ok(Rate::Max));
+        assert_eq!(rate("auto"), Ok(Rate::Auto));
+        assert_eq!(rate("5e4"), Ok(Rate::Hz(50_000.0)));
+        for text in ["-5", "0", "NaN", "inf", "-inf", "1e10", "fast", ""] {
+            assert!(rate(text).is_err(), "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_a_value_parser_panic(text in "[0-9.eE+-]{0,8}[a-zµ .]{0,4}.{0,4}") {
+            if let Ok(found) = duration(&text) {
+                proptest::prop_assert!(!found.is_zero());
+            }
+            if let Ok(Rate::Hz(hz)) = rate(&text) {
+                proptest::prop_assert!(hz > 0.0 && hz <= 1e9);
+            }
+            if let Ok(range) = seeds(&text) {
+                proptest::prop_assert!(!range.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn seeds_are_a_range_that_holds_some() {
+        assert_eq!(seeds("0..1000"), Ok(0..1000));
+        for text in ["5", "5..5", "6..5", "..5", "5..", "-1..3", "a..b"] {
+            assert!(seeds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_option_of_run_is_understood() {
+        let words = "pinwheel run --profile p --dem d --shots - --observables o --format 01 --rate max --count 1_000 --duration 1m \
+                     --silos 2 --streams 8 --deadline 20us --predictions F --answers - --profiles a --logs b --label x --json --headless";
+        let Some(Command::Run(run)) = Args::try_parse_from(words.split_whitespace()).unwrap().command else {
+            panic!("no run")
+        };
+        assert_eq!((run.count, run.silos, run.streams), (Some(1_000), Some(2), Some(8)));
+        assert!(run.json && run.headless);
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        for words in
+            ["pinwheel run --count 0", "pinwheel run --count -1", "pinwheel run --rate -5", "pinwheel run --duration 5"]
+        {
+            assert!(Args::try_parse_from(words.split_whitespace()).is_err(), "{words}");
+        }
+        assert!(Args::try_parse_from("pinwheel profiles list --json".split_whitespace()).is_ok());
+        assert!(Args::try_parse_from("pinwheel profiles --profiles d diff a b".split_whitespace()).is_ok());
+    }
+}

@@ -1,0 +1,219 @@
+//! Brings the model and the shots into memory, and checks that they belong together.
+//!
+//! Runs before anything is started or made, so that a bad file leaves nothing behind. Bounded by [`DEM_BYTES_MAX`] and
+//! the limits of the engine's `code` module. Standard input is not read here: it is wrapped for the engine.
+
+use super::refusal::Refusal;
+use super::request::{ModelSource, RunRequest, ShotSource};
+use crate::engine::Input;
+use pinwheel_engine::code::{Format, Layout, Model, ShotReader, ShotSet, bundled_named, bundled_names};
+use pinwheel_engine::record::OBSERVABLE_WORDS_MAX;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Largest model read.
+const DEM_BYTES_MAX: u64 = 1 << 28;
+/// Bytes read from a file of shots at a time.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// A run's input, and the observables of its model.
+pub struct Loaded {
+    pub input: Input,
+    pub observables: u32,
+}
+
+/// Loads what the request names.
+///
+/// # Errors
+/// One sentence about a file that is missing, not what it should be, or does not go with another.
+pub fn load(request: &RunRequest) -> Result<Loaded, Refusal> {
+    let (model, model_name) = load_model(&request.model)?;
+    let observables = model.observables;
+    let model = Arc::new(model);
+    let input = match &request.shots {
+        ShotSource::Sampler { seed } => Input::Sampler { model, name: model_name, seed: *seed },
+        ShotSource::File { shots, observables } => replay(model, shots, observables.as_deref(), request.format)?,
+        ShotSource::Stdin => stdin(model, request.format),
+    };
+    Ok(Loaded { input, observables })
+}
+
+fn load_model(source: &ModelSource) -> Result<(Model, String), Refusal> {
+    let (about, path) = match source {
+        ModelSource::Option(path) => (format!("--dem {}", path.display()), path.as_path()),
+        ModelSource::Profile(name) => {
+            // Profiles may spell the names with either stroke.
+            if let Some(model) = bundled_named(name).or_else(|| bundled_named(&name.replace('_', "-"))) {
+                return Ok((model, name.clone()));
+            }
+            (format!("model {name} of the profile"), Path::new(name))
+        }
+    };
+    let text = read_model(path).map_err(|error| {
+        let bundled: Vec<&str> = bundled_names().collect();
+        let expected = match source {
+            ModelSource::Option(_) => "a readable detector error model".to_owned(),
+            ModelSource::Profile(_) => format!("a .dem file or one of {}", bundled.join(", ")),
+        };
+        Refusal::unusable(&about, error.to_string(), expected, "check the path and its permissions")
+    })?;
+    let model =
+        Model::parse(&text).map_err(|error| Refusal::Content { about: about.clone(), said: error.to_string() })?;
+    let widest = u32::try_from(OBSERVABLE_WORDS_MAX * 64).unwrap_or(u32::MAX);
+    if model.detectors == 0 {
+        return Err(Refusal::unusable(
+            about,
+            "no detectors",
+            "a model with at least one",
+            "check that the file is whole",
+        ));
+    }
+    if model.observables > widest {
+        let found = format!("{} observables", model.observables);
+        return Err(Refusal::unusable(about, found, format!("at most {widest}"), "split the model"));
+    }
+    Ok((model, file_name(path)))
+}
+
+fn read_model(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(path)?.take(DEM_BYTES_MAX + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > DEM_BYTES_MAX {
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, format!("more than {DEM_BYTES_MAX} bytes")));
+    }
+    Ok(text)
+}
+
+fn replay(model: Arc<Model>, shots: &Path, observables: Option<&Path>, format: Format) -> Result<Input, Refusal> {
+    let about = format!("--shots {}", shots.display());
+    let set = read_set(&about, shots, format, Layout::detectors(model.detectors))?;
+    if set.is_empty() {
+        return Err(Refusal::unusable(about, "no shots", "at least one", "check that the file is whole"));
+    }
+    let truth = match observables {
+        None => None,
+        Some(path) => {
+            let about = format!("--observables {}", path.display());
+            let truth = read_set(&about, path, format, Layout::observables(model.observables))?;
+            truth.check_len(set.len()).map_err(|error| Refusal::Content { about, said: error.to_string() })?;
+            Some(Arc::new(truth))
+        }
+    };
+    Ok(Input::Replay { model, name: file_name(shots), shots: Arc::new(set), observables: truth })
+}
+
+fn read_set(about: &str, path: &Path, format: Format, layout: Layout) -> Result<ShotSet, Refusal> {
+    let file = File::open(path).map_err(|error| {
+        Refusal::unusable(about, error.to_string(), "a readable file of shots", "check the path and its permissions")
+    })?;
+    ShotSet::read(BufReader::with_capacity(BUFFER_BYTES, file), format, layout)
+        .map_err(|error| Refusal::Content { about: about.to_owned(), said: error.to_string() })
+}
+
+fn stdin(model: Arc<Model>, format: Format) -> Input {
+    let input = BufReader::with_capacity(BUFFER_BYTES, std::io::stdin());
+    let mut reader = ShotReader::new(input, format, Layout::detectors(model.detectors));
+    let read = move |shot: &mut [u64]| reader.read_shot(shot).map_err(|error| format!("--shots -: {error}"));
+    Input::Stream { model, name: "standard input".to_owned(), reader: Box::new(read) }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::load;
+    use crate::cli::args::RunArgs;
+    use crate::cli::request::RunRequest;
+    use crate::engine::Input;
+    use pinwheel_engine::code::Format;
+    use pinwheel_engine::profile::{Profile, Source};
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    const MODEL: &str = "error(0.1) D0 D1 L0\nerror(0.1) D1 D9\n";
+
+    fn request(dir: &Path, shots: Option<&[u8]>, observables: Option<&[u8]>, model: &str) -> RunRequest {
+        let put = |name: &str, content: &[u8]| {
+            fs::write(dir.join(name), content).unwrap();
+            dir.join(name)
+        };
+        let args = RunArgs {
+            dem: Some(put("m.dem", model.as_bytes())),
+            shots: shots.map(|content| put("s", content)),
+            observables: observables.map(|content| put("o", content)),
+            ..RunArgs::default()
+        };
+        let (profile, _) = Profile::load("lab", None).unwrap();
+        RunRequest::settle(&args, "lab".to_owned(), profile, false).unwrap()
+    }
+
+    fn refused(shots: &[u8], observables: Option<&[u8]>, model: &str) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let Err(refusal) = load(&request(dir.path(), Some(shots), observables, model)) else { panic!("taken") };
+        refusal.to_string()
+    }
+
+    #[test]
+    fn files_that_belong_together_are_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let loaded = load(&request(dir.path(), Some(&[3, 0, 2, 2]), Some(&[1, 0]), MODEL)).unwrap();
+        let Input::Replay { shots, observables, name, .. } = loaded.input else { panic!("no replay") };
+        assert_eq!((shots.len(), observables.unwrap().len(), name.as_str(), loaded.observables), (2, 2, "s", 1));
+    }
+
+    #[test]
+    fn files_that_do_not_are_refused_in_one_sentence() {
+        for (shots, observables, model, part) in [
+            (&[3u8, 0, 2][..], None, MODEL, "--shots"),
+            (&[3, 0xf0], None, MODEL, "padding"),
+            (&[], None, MODEL, "no shots"),
+            (&[3, 0, 2, 2], Some(&[1u8][..]), MODEL, "--observables"),
+            (&[3, 0, 2, 2], Some(&[1, 0, 1]), MODEL, "found 3 shots, expected 2"),
+            (&[3, 0], Some(&[2]), MODEL, "--observables"),
+            (&[3, 0], None, "error(2) D0", "--dem"),
+            (&[3, 0], None, "", "no detectors"),
+            (&[3, 0], None, "error(0.1) D0 L2000", "2001 observables"),
+        ] {
+            let said = refused(shots, observables, model);
+            assert!(said.contains(part) && said.contains("expected") && !said.contains('\n'), "{part}: {said}");
+        }
+    }
+
+    #[test]
+    fn the_wrong_format_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        for format in [Format::Text01, Format::Dets] {
+            let request = RunRequest { format, ..request(dir.path(), Some(&[3, 0, 2, 2]), None, MODEL) };
+            assert!(load(&request).is_err(), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_refused_by_its_option() {
+        let dir = tempfile::tempdir().unwrap();
+        let settled = request(dir.path(), Some(&[3, 0]), Some(&[1]), MODEL);
+        for (file, option) in [("o", "--observables "), ("s", "--shots "), ("m.dem", "--dem ")] {
+            fs::remove_file(dir.path().join(file)).unwrap();
+            let Err(refusal) = load(&settled) else { panic!("taken") };
+            assert!(refusal.to_string().starts_with(option), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn the_profiles_own_model_is_found_or_named() {
+        let (mut profile, _) = Profile::load("lab", None).unwrap();
+        let settle = |profile: &Profile| {
+            RunRequest::settle(&RunArgs::default(), "lab".to_owned(), profile.clone(), false).unwrap()
+        };
+        assert!(matches!(load(&settle(&profile)).unwrap().input, Input::Sampler { .. }));
+        let Source::Sampler { model, .. } = &mut profile.input.source;
+        *model = PathBuf::from("no-such").display().to_string();
+        let Err(refusal) = load(&settle(&profile)) else { panic!("taken") };
+        assert!(refusal.to_string().contains("surface-d5"), "{refusal}");
+    }
+}

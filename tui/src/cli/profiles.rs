@@ -1,0 +1,141 @@
+//! `pinwheel profiles list|show|validate|diff`.
+//!
+//! Reads profiles, changes none. Exit status 1 where `validate` finds something wrong, 2 where a profile that another
+//! action needs cannot be loaded.
+
+use super::args::{ProfilesAction, ProfilesArgs};
+use super::places::{self, Surroundings};
+use super::refusal::Refusal;
+use super::{say, written};
+use pinwheel_engine::profile::{self, Applies, Change, Finding, Profile, ProfileEntry};
+use serde::Serialize;
+use std::fmt::Write;
+use std::io;
+use std::path::Path;
+
+/// What `validate --json` prints.
+#[derive(Serialize)]
+struct Validation<'a> {
+    ok: bool,
+    errors: &'a [Finding],
+}
+
+pub fn profiles(args: &ProfilesArgs, around: &Surroundings) -> Result<u8, Refusal> {
+    let dir = places::profiles(args.profiles.as_deref(), around)?;
+    let out = &mut io::stdout().lock();
+    act(&args.action, args.json, dir.as_deref(), out)
+}
+
+fn act(action: &ProfilesAction, json: bool, dir: Option<&Path>, out: &mut dyn io::Write) -> Result<u8, Refusal> {
+    match action {
+        ProfilesAction::List => {
+            let entries = profile::list(dir);
+            Ok(written(if json { say::json(out, &entries) } else { say::text(out, &list_text(&entries)) }, 0))
+        }
+        ProfilesAction::Show { profile } if json => Ok(written(say::json(out, &Profile::load(profile, dir)?.0), 0)),
+        ProfilesAction::Show { profile } => Ok(written(say::text(out, &profile::text(profile, dir)?.0), 0)),
+        ProfilesAction::Validate { profile } => Ok(validate(profile, json, dir, out)),
+        ProfilesAction::Diff { from, to } => {
+            let changes = profile::diff(&Profile::load(from, dir)?.0, &Profile::load(to, dir)?.0);
+            Ok(written(if json { say::json(out, &changes) } else { say::text(out, &diff_text(&changes)) }, 0))
+        }
+    }
+}
+
+fn validate(name: &str, json: bool, dir: Option<&Path>, out: &mut dyn io::Write) -> u8 {
+    let loaded = Profile::load(name, dir);
+    let errors = loaded.as_ref().err().map_or(&[][..], |error| error.findings());
+    let told = if json {
+        say::json(out, &Validation { ok: errors.is_empty(), errors })
+    } else if errors.is_empty() {
+        say::text(out, &format!("{name}: sound\n"))
+    } else {
+        let lines: String = errors.iter().fold(String::new(), |text, error| text + &error.to_string() + "\n");
+        say::text(out, &lines)
+    };
+    written(told, u8::from(!errors.is_empty()))
+}
+
+fn list_text(entries: &[ProfileEntry]) -> String {
+    let width = entries.iter().map(|entry| entry.name.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for ProfileEntry { name, path, summary, valid } in entries {
+        let place = path.as_ref().map_or_else(|| "built in".to_owned(), |path| path.display().to_string());
+        let mark = if *valid { "" } else { "INVALID: " };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name:<width$}  {mark}{summary}  ({place})");
+    }
+    text
+}
+
+fn diff_text(changes: &[Change]) -> String {
+    if changes.is_empty() {
+        return "no difference\n".to_owned();
+    }
+    let width = changes.iter().map(|change| change.field.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for Change { field, from, to, applies } in changes {
+        let when = match applies {
+            Applies::Live => "live",
+            Applies::Restart => "restart",
+        };
+        let _ = writeln!(text, "{field:<width$}  {when:<7}  {from} -> {to}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{ProfilesAction, act};
+    use std::fs;
+    use std::path::Path;
+
+    fn said(action: &ProfilesAction, json: bool, dir: Option<&Path>) -> (u8, String) {
+        let mut out = Vec::new();
+        let status = act(action, json, dir, &mut out).unwrap();
+        (status, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn the_list_has_the_profiles_built_in() {
+        let (status, text) = said(&ProfilesAction::List, true, None);
+        let entries: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let names: Vec<&str> =
+            entries.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+        assert_eq!((status, names), (0, vec!["prod", "lab", "shared", "drill"]));
+        assert!(said(&ProfilesAction::List, false, None).1.contains("built in"));
+    }
+
+    #[test]
+    fn validate_tells_place_and_remedy_and_exits_with_1() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_, lab) = said(&ProfilesAction::Show { profile: "lab".to_owned() }, false, None);
+        fs::write(dir.path().join("bad.ron"), lab.replace("workers: 8,", "workers: 65,")).unwrap();
+        let validate = |name: &str| ProfilesAction::Validate { profile: name.to_owned() };
+        let (status, text) = said(&validate("bad"), true, Some(dir.path()));
+        let found: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((status, found["ok"].as_bool()), (1, Some(false)));
+        for key in ["line", "column", "found", "expected", "remedy"] {
+            assert!(!found["errors"][0][key].is_null(), "{key} in {text}");
+        }
+        assert_eq!(said(&validate("lab"), true, None), (0, "{\"ok\":true,\"errors\":[]}\n".to_owned()));
+        assert_eq!(said(&validate("no-such"), false, None).0, 1);
+    }
+
+    #[test]
+    fn a_diff_says_what_applies_live() {
+        let diff = ProfilesAction::Diff { from: "lab".to_owned(), to: "prod".to_owned() };
+        let changes: serde_json::Value = serde_json::from_str(&said(&diff, true, None).1).unwrap();
+        let spin = changes.as_array().unwrap().iter().find(|change| change["field"] == "spin").unwrap();
+        assert_eq!((spin["applies"].as_str(), spin["from"].as_str()), (Some("live"), Some("Lab")));
+        assert!(said(&diff, false, None).1.contains("live"));
+    }
+
+    #[test]
+    fn a_profile_that_is_not_there_is_refused_in_one_sentence() {
+        let show = ProfilesAction::Show { profile: "no-such".to_owned() };
+        let refusal = act(&show, false, None, &mut Vec::new()).unwrap_err().to_string();
+        assert!(refusal.contains("found no profile \"no-such\"") && !refusal.contains('\n'), "{refusal}");
+    }
+}

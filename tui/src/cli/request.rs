@@ -1,0 +1,299 @@
+//! What one run is to do: the options, laid over the profile and checked against each other.
+//!
+//! Pure: options, profile and surroundings in, a [`RunRequest`] or one sentence out. Bounded by the options. Opens
+//! nothing: files are met in `input`, places in `places`.
+
+use super::args::RunArgs;
+use super::refusal::Refusal;
+use pinwheel_engine::code::Format;
+use pinwheel_engine::profile::{Profile, Source};
+use pinwheel_engine::record::REORDER_SLACK;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a run without an end of its own lasts where nobody can end it by a key.
+const HEADLESS_DURATION: Duration = Duration::from_secs(10);
+
+/// Who watches a run, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Face {
+    /// The console on this terminal.
+    Console,
+    /// Progress lines, then a report in words.
+    People,
+    /// Progress lines, then a report in JSON.
+    Scripts,
+}
+
+/// Where shots come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ShotSource {
+    /// The model's sampler.
+    Sampler { seed: u64 },
+    /// A file of shots, and one of true observables.
+    File { shots: PathBuf, observables: Option<PathBuf> },
+    /// Standard input.
+    Stdin,
+}
+
+/// Where the model comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelSource {
+    /// `--dem F`.
+    Option(PathBuf),
+    /// A bundled model's name or a path, from the profile.
+    Profile(String),
+}
+
+/// One run, settled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRequest {
+    pub profile_name: String,
+    /// The profile with the options laid over it.
+    pub profile: Profile,
+    pub label: String,
+    pub model: ModelSource,
+    pub shots: ShotSource,
+    pub format: Format,
+    pub count: Option<u64>,
+    pub duration: Option<Duration>,
+    pub predictions: Option<PathBuf>,
+    pub answers: Option<PathBuf>,
+    pub face: Face,
+    pub notes: Vec<String>,
+}
+
+impl RunRequest {
+    /// Settles a run. `on_terminal`: standard input and output are one.
+    ///
+    /// # Errors
+    /// One sentence about options that are out of range or contradict each other.
+    pub fn settle(
+        args: &RunArgs,
+        profile_name: String,
+        mut profile: Profile,
+        on_terminal: bool,
+    ) -> Result<Self, Refusal> {
+        let face = match (args.json, args.headless || !on_terminal) {
+            (true, _) => Face::Scripts,
+            (false, true) => Face::People,
+            (false, false) => Face::Console,
+        };
+        let Source::Sampler { model, seed } = profile.input.source.clone();
+        let shots = shot_source(args, seed)?;
+        lay_over(args, &mut profile)?;
+        in_range(args, &profile_name, &profile)?;
+        let mut request = RunRequest {
+            profile_name,
+            label: args.label.clone().unwrap_or_default(),
+            model: args.dem.clone().map_or(ModelSource::Profile(model), ModelSource::Option),
+            shots,
+            format: args.format.unwrap_or(Format::B8),
+            count: args.count,
+            duration: args.duration,
+            predictions: args.predictions.clone(),
+            answers: args.answers.clone(),
+            face,
+            notes: Vec::new(),
+            profile,
+        };
+        request.end_somewhere();
+        request.keep_outputs_apart()?;
+        Ok(request)
+    }
+
+    /// Shots that may be under way at once, with what silos may run ahead of each other.
+    pub fn window_shots(&self) -> usize {
+        self.profile.slots as usize * self.profile.silos as usize + REORDER_SLACK
+    }
+
+    /// Where nobody can press a key, a run without an end gets one, and says so.
+    fn end_somewhere(&mut self) {
+        let endless =
+            self.count.is_none() && self.duration.is_none() && matches!(self.shots, ShotSource::Sampler { .. });
+        if endless && self.face != Face::Console {
+            self.duration = Some(HEADLESS_DURATION);
+            self.notes.push("ends after 10 s: neither --count nor --duration was given".to_owned());
+        }
+    }
+
+    fn keep_outputs_apart(&self) -> Result<(), Refusal> {
+        if self.predictions.as_deref() == Some(Path::new("-")) {
+            let remedy = "name a file, or use --answers - for a stream of answers";
+            return Err(Refusal::unusable(
+                "--predictions -",
+                "standard output",
+                "a file: predictions appear whole at the end",
+                remedy,
+            ));
+        }
+        let (Some(predictions), Some(answers)) = (&self.predictions, &self.answers) else { return Ok(()) };
+        if predictions == answers {
+            let about = format!("--predictions {}", predictions.display());
+            return Err(Refusal::unusable(about, "the file of --answers", "a file of its own", "name two files"));
+        }
+        Ok(())
+    }
+}
+
+fn shot_source(args: &RunArgs, seed: u64) -> Result<ShotSource, Refusal> {
+    let Some(shots) = &args.shots else {
+        return match &args.observables {
+            None => Ok(ShotSource::Sampler { seed }),
+            Some(observables) => Err(needs("--observables", observables, "--shots")),
+        };
+    };
+    if args.dem.is_none() {
+        return Err(needs("--shots", shots, "--dem"));
+    }
+    if shots != Path::new("-") {
+        return Ok(ShotSource::File { shots: shots.clone(), observables: args.observables.clone() });
+    }
+    match &args.observables {
+        None => Ok(ShotSource::Stdin),
+        Some(observables) => Err(Refusal::unusable(
+            format!("--observables {}", observables.display()),
+            "shots from standard input",
+            "shots from a file, of which each has its observables",
+            "give the shots as --shots FILE, or leave the observables out",
+        )),
+    }
+}
+
+fn needs(option: &str, file: &Path, other: &str) -> Refusal {
+    let about = format!("{option} {}", file.display());
+    Refusal::unusable(
+        about,
+        format!("no {other}"),
+        format!("{other} with it"),
+        format!("add the {other} that it was made with"),
+    )
+}
+
+fn lay_over(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
+    if let Some(rate) = args.rate {
+        profile.input.rate = rate;
+    }
+    if let Some(silos) = args.silos {
+        profile.silos = silos;
+    }
+    if let Some(streams) = args.streams {
+        profile.input.streams = streams;
+    }
+    if let Some(deadline) = args.deadline {
+        profile.limits.late_us = whole_us(deadline)?;
+    }
+    if let Some(dem) = &args.dem {
+        let Source::Sampler { model, .. } = &mut profile.input.source;
+        *model = dem.display().to_string();
+    }
+    Ok(())
+}
+
+fn whole_us(deadline: Duration) -> Result<u32, Refusal> {
+    let us = u32::try_from(deadline.as_micros()).ok();
+    us.filter(|us| Duration::from_micros(u64::from(*us)) == deadline).ok_or_else(|| {
+        let found = format!("{deadline:?}");
+        Refusal::unusable("--deadline", found, "whole microseconds, 1us to 60s", "write it like 20us or 2ms")
+    })
+}
+
+/// A value out of the schema's range is named by the option that set it.
+fn in_range(args: &RunArgs, name: &str, profile: &Profile) -> Result<(), Refusal> {
+    let Some(error) = profile.validate().into_iter().next() else { return Ok(()) };
+    let option = match error.field.as_str() {
+        "silos" if args.silos.is_some() => "--silos".to_owned(),
+        "input.streams" if args.streams.is_some() => "--streams".to_owned(),
+        "limits.late_us" if args.deadline.is_some() => "--deadline".to_owned(),
+        "input.rate" if args.rate.is_some() => "--rate".to_owned(),
+        field => format!("profile {name} with these options, {field}"),
+    };
+    Err(Refusal::unusable(option, error.found, error.expected, error.remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Face, ModelSource, RunArgs, RunRequest, ShotSource};
+    use crate::cli::args::{Args, Command};
+    use clap::Parser;
+    use pinwheel_engine::profile::{Profile, Rate};
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    fn settle(options: &str, on_terminal: bool) -> Result<RunRequest, String> {
+        let words = format!("pinwheel run {options}");
+        let Some(Command::Run(args)) = Args::try_parse_from(words.split_whitespace()).unwrap().command else {
+            panic!("no run")
+        };
+        settle_args(&args, on_terminal)
+    }
+
+    fn settle_args(args: &RunArgs, on_terminal: bool) -> Result<RunRequest, String> {
+        let (profile, _) = Profile::load("lab", None).unwrap();
+        RunRequest::settle(args, "lab".to_owned(), profile, on_terminal).map_err(|refusal| refusal.to_string())
+    }
+
+    #[test]
+    fn options_are_laid_over_the_profile() {
+        let plain = settle("", true).unwrap();
+        let laid = settle("--rate 5e4 --silos 2 --streams 8 --deadline 20us --dem a.dem", true).unwrap();
+        assert_eq!(laid.profile.input.rate, Rate::Hz(50_000.0));
+        assert_eq!((laid.profile.silos, laid.profile.input.streams, laid.profile.limits.late_us), (2, 8, 20));
+        assert_eq!(laid.model, ModelSource::Option(PathBuf::from("a.dem")));
+        assert_eq!((plain.profile.silos, plain.profile.input.rate), (1, Rate::Auto));
+        assert!(matches!(plain.model, ModelSource::Profile(_)));
+    }
+
+    #[test]
+    fn a_terminal_gets_the_console_unless_told_otherwise() {
+        assert_eq!(settle("", true).unwrap().face, Face::Console);
+        assert_eq!(settle("--headless", true).unwrap().face, Face::People);
+        assert_eq!(settle("", false).unwrap().face, Face::People);
+        assert_eq!(settle("--json", true).unwrap().face, Face::Scripts);
+    }
+
+    #[test]
+    fn only_a_run_without_an_end_gets_ten_seconds() {
+        let ten = Some(Duration::from_secs(10));
+        assert_eq!(settle("", false).unwrap().duration, ten);
+        assert_eq!(settle("--json", true).unwrap().duration, ten);
+        assert_eq!(settle("", true).unwrap().duration, None);
+        assert_eq!(settle("--count 5", false).unwrap().duration, None);
+        assert_eq!(settle("--dem d --shots s", false).unwrap().duration, None);
+        assert_eq!(settle("--dem d --shots -", false).unwrap().duration, None);
+        assert_eq!(settle("--duration 1m", false).unwrap().duration, Some(Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn sources_follow_the_options() {
+        assert!(matches!(settle("--dem d", true).unwrap().shots, ShotSource::Sampler { .. }));
+        assert_eq!(settle("--dem d --shots -", true).unwrap().shots, ShotSource::Stdin);
+        let file = ShotSource::File { shots: PathBuf::from("s"), observables: Some(PathBuf::from("o")) };
+        assert_eq!(settle("--dem d --shots s --observables o", true).unwrap().shots, file);
+    }
+
+    #[test]
+    fn contradictions_are_one_sentence_each() {
+        for (options, part) in [
+            ("--dem d --shots - --observables o", "--shots FILE"),
+            ("--silos 0", "--silos: found 0"),
+            ("--streams 4096", "--streams: found 4096"),
+            ("--deadline 100ns", "--deadline: found 100ns"),
+            ("--deadline 61s", "--deadline: found"),
+            ("--predictions -", "--answers -"),
+            ("--predictions f --answers f", "name two files"),
+        ] {
+            let said = settle(options, false).unwrap_err();
+            assert!(said.contains(part) && !said.contains('\n'), "{options}: {said}");
+        }
+    }
+
+    #[test]
+    fn files_that_need_another_name_it() {
+        let shots = RunArgs { shots: Some(PathBuf::from("s")), ..RunArgs::default() };
+        assert!(settle_args(&shots, false).unwrap_err().contains("no --dem"));
+        let observables = RunArgs { observables: Some(PathBuf::from("o")), ..RunArgs::default() };
+        assert!(settle_args(&observables, false).unwrap_err().contains("no --shots"));
+    }
+}

@@ -1,0 +1,218 @@
+//! `pinwheel run` without a console: starts the engine, tells its progress, reports its end.
+//!
+//! Runs on the main thread, a cold one. The only file of the command line that operates the engine. Bounded by the run:
+//! it ends by its own count, duration or input, or by a signal, and the engine bounds its drain. Never leaves anything
+//! behind when the start fails.
+
+use super::args::RunArgs;
+use super::input::{self, Loaded};
+use super::places::{self, Surroundings};
+use super::refusal::Refusal;
+use super::request::{Face, RunRequest};
+use super::signals::Signals;
+use super::{say, written};
+use crate::engine::{Config, EndedBy, Engine, Outcome};
+use crate::report::{Context, Report, progress_line};
+use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::host::HostFacts;
+use pinwheel_engine::profile::{DEFAULT_NAME, Profile};
+use pinwheel_engine::record::{AnswerSink, RunDir, SinkConfig, utc_now_s};
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Between two looks at the engine.
+const LOOK: Duration = Duration::from_millis(20);
+/// Looks between two progress lines: one second.
+const LOOKS_PER_LINE: u32 = 50;
+
+/// Runs what the options ask for; returns the exit status.
+pub fn run(args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
+    let (request, logs) = settle(args, around)?;
+    let signals = Signals::install(request.profile.on_hangup).map_err(|error| {
+        Refusal::unusable("signals", error.to_string(), "handlers for SIGINT and SIGTERM", "run it outside the sandbox")
+    })?;
+    let run = Run::begin(request, &logs)?;
+    let signal = watch(&run.engine, &|| signals.received(), &mut |line| say::people(line), &mut pause);
+    Ok(run.end(signal, None))
+}
+
+/// A run under way: whoever watches it, it begins and ends the same.
+struct Run {
+    request: RunRequest,
+    host: HostFacts,
+    run_dir: RunDir,
+    engine: Engine,
+}
+
+impl Run {
+    /// Loads, opens, and starts; makes nothing before all that can be refused without it has been looked at.
+    fn begin(request: RunRequest, logs: &Path) -> Result<Run, Refusal> {
+        let loaded = input::load(&request)?;
+        let sink = open_sink(&request, loaded.observables)?;
+        // Read before any thread is pinned.
+        let host = HostFacts::read()?;
+        let mut run_dir = RunDir::create(logs, &request.profile_name, utc_now_s())?;
+        run_dir.write_profile(&request.profile);
+        match Engine::start(config(&request, loaded, sink)) {
+            Ok(engine) => Ok(Run { request, host, run_dir, engine }),
+            Err(refused) => {
+                run_dir.abandon();
+                Err(refused.into())
+            }
+        }
+    }
+
+    /// Ends the engine, keeps and tells what came of it; returns the exit status.
+    fn end(self, signal: Option<i32>, console_cost: Option<serde_json::Value>) -> u8 {
+        let Run { request, host, mut run_dir, engine } = self;
+        let mut outcome = engine.finish();
+        name_signal(&mut outcome, signal);
+        let context = Context {
+            predictions_asked: request.predictions.is_some(),
+            run_dir: Some(run_dir.path().display().to_string()),
+            host: serde_json::to_value(host).unwrap_or_default(),
+            console_cost,
+            notes: request.notes.clone(),
+        };
+        let report = Report::new(&outcome, &context);
+        keep_end(&mut run_dir, &report, &outcome);
+        if let Some(said) = run_dir.trouble() {
+            say::people(&format!("pinwheel: {said}"));
+        }
+        tell(&request, &report)
+    }
+}
+
+fn settle(args: &RunArgs, around: &Surroundings) -> Result<(RunRequest, PathBuf), Refusal> {
+    let dir = places::profiles(args.profiles.as_deref(), around)?;
+    let (profile, origin) = Profile::load(args.profile.as_deref().unwrap_or(DEFAULT_NAME), dir.as_deref())?;
+    let on_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let request = RunRequest::settle(args, origin.name(), profile, on_terminal)?;
+    Ok((request, places::logs(args.logs.as_deref(), around)?))
+}
+
+fn open_sink(request: &RunRequest, observables: u32) -> Result<Option<AnswerSink>, Refusal> {
+    if request.predictions.is_none() && request.answers.is_none() {
+        return Ok(None);
+    }
+    let config = SinkConfig {
+        predictions: request.predictions.clone(),
+        format: request.format,
+        answers: request.answers.clone(),
+        observables,
+        window_shots: request.window_shots(),
+        error_name,
+    };
+    Ok(Some(AnswerSink::new(&config)?))
+}
+
+fn error_name(code: u16) -> &'static str {
+    ErrorCode::from_number(code).map_or("unknown", ErrorCode::name)
+}
+
+fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>) -> Config {
+    Config {
+        profile_name: request.profile_name.clone(),
+        profile: request.profile.clone(),
+        label: request.label.clone(),
+        input: loaded.input,
+        count: request.count,
+        duration: request.duration,
+        sink,
+        notes: request.notes.clone(),
+    }
+}
+
+/// What the watching loop needs of an engine.
+trait Operated {
+    fn snapshot(&self) -> Snapshot;
+    fn request_drain(&self);
+    fn is_finished(&self) -> bool;
+}
+
+impl Operated for Engine {
+    fn snapshot(&self) -> Snapshot {
+        Engine::snapshot(self)
+    }
+
+    fn request_drain(&self) {
+        Engine::request_drain(self);
+    }
+
+    fn is_finished(&self) -> bool {
+        Engine::is_finished(self)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the main thread of a run without a console; it is on a cold core")]
+fn pause() {
+    std::thread::sleep(LOOK);
+}
+
+/// Looks at the engine until it has ended; returns the signal that asked for its drain.
+fn watch(
+    engine: &impl Operated,
+    received: &dyn Fn() -> Option<i32>,
+    line: &mut dyn FnMut(&str),
+    pause: &mut dyn FnMut(),
+) -> Option<i32> {
+    let mut told = engine.snapshot();
+    let mut signal = None;
+    let mut looks = 0;
+    while !engine.is_finished() {
+        if signal.is_none()
+            && let Some(number) = received()
+        {
+            signal = Some(number);
+            line("pinwheel: draining; a second signal ends at once and loses what is under way");
+            engine.request_drain();
+        }
+        if looks == LOOKS_PER_LINE {
+            let now = engine.snapshot();
+            line(&progress_line(&told, &now));
+            (told, looks) = (now, 0);
+        }
+        looks += 1;
+        pause();
+    }
+    signal
+}
+
+/// The engine knows that a drain was asked for, and not by whom.
+fn name_signal(outcome: &mut Outcome, signal: Option<i32>) {
+    if let (EndedBy::Drained, Some(signal)) = (&outcome.ended_by, signal) {
+        outcome.ended_by = EndedBy::Signal(signal);
+    }
+}
+
+fn keep_end(run_dir: &mut RunDir, report: &Report, outcome: &Outcome) {
+    let lines = |json: serde_json::Result<Vec<u8>>| {
+        json.map(|mut bytes| {
+            bytes.push(b'\n');
+            bytes
+        })
+    };
+    if let Ok(bytes) = lines(serde_json::to_vec_pretty(report)) {
+        run_dir.write("report.json", &bytes);
+    }
+    if let Ok(bytes) = lines(serde_json::to_vec_pretty(&outcome.snapshot.faults)) {
+        run_dir.write("faults.json", &bytes);
+    }
+}
+
+/// Prints the report where its reader looks for it. Answers on standard output keep it for themselves, and a report
+/// for scripts is then its last line.
+fn tell(request: &RunRequest, report: &Report) -> u8 {
+    let answers_on_stdout = request.answers.as_deref() == Some(Path::new("-"));
+    let told = match request.face {
+        Face::Scripts => say::json(&mut io::stdout().lock(), report),
+        _ if answers_on_stdout => say::text(&mut io::stderr().lock(), &report.to_string()),
+        _ => say::text(&mut io::stdout().lock(), &report.to_string()),
+    };
+    written(told, report.exit_status)
+}
+
+#[cfg(test)]
+mod tests;

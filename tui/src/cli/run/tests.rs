@@ -1,0 +1,98 @@
+#![allow(clippy::unwrap_used, reason = "harness")]
+use super::{LOOKS_PER_LINE, Operated, RunArgs, error_name, name_signal, run, watch};
+use crate::cli::places::Surroundings;
+use crate::engine::EndedBy;
+use crate::report::tests::sound;
+use pinwheel_engine::board::snapshot::Snapshot;
+use std::cell::Cell;
+use std::fs;
+
+/// An engine that ends after so many looks, or two looks after a drain was asked for.
+struct Scripted {
+    looks_left: Cell<u32>,
+    drains: Cell<u32>,
+}
+
+impl Operated for Scripted {
+    fn snapshot(&self) -> Snapshot {
+        sound().snapshot
+    }
+
+    fn request_drain(&self) {
+        self.drains.set(self.drains.get() + 1);
+        self.looks_left.set(2);
+    }
+
+    fn is_finished(&self) -> bool {
+        let left = self.looks_left.get();
+        self.looks_left.set(left.saturating_sub(1));
+        left == 0
+    }
+}
+
+fn watched(looks: u32, signal: Option<i32>) -> (Option<i32>, u32, usize) {
+    let engine = Scripted { looks_left: Cell::new(looks), drains: Cell::new(0) };
+    let mut lines = Vec::new();
+    let found = watch(&engine, &|| signal, &mut |line| lines.push(line.to_owned()), &mut || ());
+    (found, engine.drains.get(), lines.len())
+}
+
+#[test]
+fn a_line_is_told_every_second() {
+    assert_eq!(watched(0, None), (None, 0, 0));
+    assert_eq!(watched(LOOKS_PER_LINE, None), (None, 0, 0));
+    assert_eq!(watched(3 * LOOKS_PER_LINE + 1, None), (None, 0, 3));
+}
+
+#[test]
+fn a_signal_asks_for_one_drain() {
+    assert_eq!(watched(u32::MAX, Some(15)), (Some(15), 1, 1));
+}
+
+#[test]
+fn only_a_drain_is_ascribed_to_the_signal() {
+    for (ended_by, expected) in [(EndedBy::Drained, EndedBy::Signal(2)), (EndedBy::Count, EndedBy::Count)] {
+        let mut outcome = sound();
+        outcome.ended_by = ended_by;
+        name_signal(&mut outcome, Some(2));
+        assert_eq!(outcome.ended_by, expected);
+    }
+}
+
+#[test]
+fn a_refused_run_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| Some(dir.path().join(name));
+    fs::write(dir.path().join("m.dem"), "error(0.1) D0 D1 L0\n").unwrap();
+    fs::write(dir.path().join("s"), [3, 2]).unwrap();
+    fs::write(dir.path().join("wide"), [3, 0xff]).unwrap();
+    fs::write(dir.path().join("file"), "").unwrap();
+    let good = RunArgs {
+        dem: path("m.dem"),
+        shots: path("s"),
+        predictions: path("p"),
+        logs: path("new/logs"),
+        headless: true,
+        ..RunArgs::default()
+    };
+    for bad in [
+        RunArgs { shots: path("wide"), ..good.clone() },
+        RunArgs { shots: path("missing"), ..good.clone() },
+        RunArgs { dem: path("missing"), ..good.clone() },
+        RunArgs { predictions: path("no/such/p"), ..good.clone() },
+        RunArgs { answers: path("no/such/a"), ..good.clone() },
+        RunArgs { logs: path("file"), ..good.clone() },
+        RunArgs { profile: Some("no-such".to_owned()), ..good },
+    ] {
+        let said = run(&bad, &Surroundings::default()).unwrap_err().to_string();
+        assert!(said.contains("found ") && said.contains("expected ") && !said.contains('\n'), "{said}");
+        let mut left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["file", "m.dem", "s", "wide"], "{said}");
+    }
+}
+
+#[test]
+fn codes_have_names() {
+    assert_eq!((error_name(5), error_name(999)), ("launch_deadline", "unknown"));
+}

@@ -1,0 +1,269 @@
+//! The report of a run: one structure, as JSON for scripts and as text for people.
+//!
+//! Pure: an outcome in, a report out; the command line prints it and the run directory keeps it. Bounded by the final
+//! snapshot. Never shows a number that was not measured: what is not known is `null`, and absent from the text.
+
+mod judge;
+mod text;
+mod wilson;
+
+pub use judge::Alarm;
+pub use text::{grouped, progress_line};
+
+use crate::engine::{EndedBy, Outcome};
+use pinwheel_engine::board::histogram::Histogram;
+use pinwheel_engine::board::snapshot::{
+    Counters, ErrorCount, InputHealthView, SiloView, Snapshot, StreamView, ThreadView,
+};
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+
+/// What a report needs besides the outcome.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    /// Whether `--predictions` was given: an errored shot is then a hole in a result.
+    pub predictions_asked: bool,
+    /// Where the run is kept.
+    pub run_dir: Option<String>,
+    /// The machine.
+    pub host: serde_json::Value,
+    /// What the console cost; `None` without one.
+    pub console_cost: Option<serde_json::Value>,
+    /// Sentences to say with the report.
+    pub notes: Vec<String>,
+}
+
+/// A run, as scripts and people read it. Times are nanoseconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    pub version: String,
+    pub exit_status: u8,
+    pub scheduled: u64,
+    pub submitted: u64,
+    pub answered: u64,
+    /// Submitted and not answered at the end.
+    pub lost: u64,
+    pub duplicated: u64,
+    pub out_of_order: u64,
+    /// Errors answered, by code.
+    pub errors: BTreeMap<u16, u64>,
+    /// What the codes mean.
+    pub error_names: BTreeMap<u16, String>,
+    pub late: u64,
+    /// Later than this from the scheduled arrival is late.
+    pub deadline_ns: u64,
+    pub logical_errors: u64,
+    pub logical_error_rate: Option<f64>,
+    pub logical_error_rate_ci95: Option<[f64; 2]>,
+    pub shots_with_observables: u64,
+    pub ended_by: String,
+    pub elapsed_live_ns: u64,
+    pub throughput_per_s: Option<f64>,
+    pub rate_hz: Option<f64>,
+    pub rate_origin: String,
+    /// From scheduled arrival to answer.
+    pub latency_ns: Histogram,
+    pub latency_from_submit_ns: Histogram,
+    #[serde(serialize_with = "as_map")]
+    pub stages: Vec<(&'static str, Histogram)>,
+    /// Work of dispatch per shot.
+    pub dispatch_ns_per_shot: Option<f64>,
+    pub predecoded_events: u64,
+    pub console_cost: Option<serde_json::Value>,
+    pub input: String,
+    pub detectors: u32,
+    pub observables: u32,
+    pub device: String,
+    pub decoder: String,
+    pub predecoder: String,
+    pub profile: String,
+    pub label: String,
+    pub silos: usize,
+    pub threads: Vec<ThreadReport>,
+    pub streams: Vec<StreamReport>,
+    pub alarms: Vec<Alarm>,
+    /// Stream and sequence of shots without an answer.
+    pub unanswered: Vec<(u32, u64)>,
+    pub notes: Vec<String>,
+    pub host: serde_json::Value,
+    pub run_dir: Option<String>,
+}
+
+/// One thread of the frame loop; `hot`: it has a core.
+#[derive(Clone, Debug, Serialize)]
+pub struct ThreadReport {
+    pub name: String,
+    pub roles: Vec<&'static str>,
+    pub core: Option<u32>,
+    pub pinned: bool,
+    pub hot: bool,
+    pub frames: u64,
+    pub frame_gap_ns: Histogram,
+    /// Allocations in Live; `null`: not visible.
+    pub allocations: Option<u64>,
+}
+
+/// One stream.
+#[derive(Clone, Debug, Serialize)]
+pub struct StreamReport {
+    pub id: u32,
+    pub answered: u64,
+    pub late: u64,
+    pub errors: u64,
+    /// Of the latency, nanoseconds; `null` before the first answer.
+    pub p99: Option<u64>,
+    pub logical_error_rate: Option<f64>,
+    pub input_health: InputHealthView,
+}
+
+impl Report {
+    /// Makes the report of an ended run.
+    pub fn new(outcome: &Outcome, context: &Context) -> Report {
+        let Snapshot { engine, threads, silos, streams, .. } = &outcome.snapshot;
+        let counters = sum(silos);
+        let alarms = judge::alarms(outcome, context);
+        let elapsed_s = outcome.elapsed_live_ns as f64 / 1e9;
+        let mut notes = engine.notes.clone();
+        notes.extend(context.notes.iter().filter(|note| !engine.notes.contains(note)).cloned());
+        Report {
+            version: engine.version.clone(),
+            exit_status: judge::exit_status(&outcome.ended_by, &alarms),
+            scheduled: counters.scheduled,
+            submitted: counters.submitted,
+            answered: counters.answered,
+            lost: counters.submitted.saturating_sub(counters.answered),
+            duplicated: counters.duplicated,
+            out_of_order: counters.out_of_order,
+            errors: by_code(silos, |error, entry: &mut u64| *entry += error.count),
+            error_names: by_code(silos, |error, entry: &mut String| entry.clone_from(&error.name)),
+            late: counters.late,
+            deadline_ns: engine.late_ns,
+            logical_errors: counters.logical_errors,
+            logical_error_rate: ratio(counters.logical_errors, counters.shots_with_observables),
+            logical_error_rate_ci95: wilson::interval_95(counters.logical_errors, counters.shots_with_observables),
+            shots_with_observables: counters.shots_with_observables,
+            ended_by: ended_by_name(&outcome.ended_by),
+            elapsed_live_ns: outcome.elapsed_live_ns,
+            throughput_per_s: (elapsed_s > 0.0).then(|| counters.answered as f64 / elapsed_s),
+            rate_hz: engine.rate_hz,
+            rate_origin: engine.rate_origin.clone(),
+            latency_ns: merged(silos.iter().map(|silo| &silo.latency)),
+            latency_from_submit_ns: merged(silos.iter().map(|silo| &silo.latency_from_submit)),
+            stages: stages(silos),
+            dispatch_ns_per_shot: ratio(counters.dispatch_ns, counters.dispatched),
+            predecoded_events: counters.predecoded_events,
+            console_cost: context.console_cost.clone(),
+            input: engine.input.clone(),
+            detectors: engine.detectors,
+            observables: engine.observables,
+            device: engine.device.clone(),
+            decoder: engine.decoder.clone(),
+            predecoder: engine.predecoder.clone(),
+            profile: engine.profile.clone(),
+            label: engine.label.clone(),
+            silos: silos.len(),
+            threads: threads.iter().map(thread).collect(),
+            streams: streams.iter().map(stream).collect(),
+            alarms,
+            unanswered: outcome.unanswered.clone(),
+            notes,
+            host: context.host.clone(),
+            run_dir: context.run_dir.clone(),
+        }
+    }
+}
+
+/// Those counters that a report shows, of all silos together; the others stay zero.
+pub fn sum(silos: &[SiloView]) -> Counters {
+    let mut total = Counters::default();
+    for counters in silos.iter().map(|silo| &silo.counters) {
+        total.scheduled += counters.scheduled;
+        total.submitted += counters.submitted;
+        total.dispatched += counters.dispatched;
+        total.answered += counters.answered;
+        total.errored += counters.errored;
+        total.late += counters.late;
+        total.duplicated += counters.duplicated;
+        total.out_of_order += counters.out_of_order;
+        total.shots_with_observables += counters.shots_with_observables;
+        total.logical_errors += counters.logical_errors;
+        total.predecoded_events += counters.predecoded_events;
+        total.dispatch_ns += counters.dispatch_ns;
+    }
+    total
+}
+
+/// Distributions of all silos together.
+pub fn merged<'a>(parts: impl Iterator<Item = &'a Histogram>) -> Histogram {
+    let mut whole = Histogram::default();
+    parts.for_each(|part| whole.merge(part));
+    whole
+}
+
+fn stages(silos: &[SiloView]) -> Vec<(&'static str, Histogram)> {
+    let mut stages: Vec<(&'static str, Histogram)> = Vec::new();
+    for stage in silos.iter().flat_map(|silo| &silo.stages) {
+        match stages.iter_mut().find(|(name, _)| *name == stage.name) {
+            Some((_, time)) => time.merge(&stage.time),
+            None => stages.push((stage.name, stage.time.clone())),
+        }
+    }
+    stages
+}
+
+fn by_code<T: Default>(silos: &[SiloView], mut add: impl FnMut(&ErrorCount, &mut T)) -> BTreeMap<u16, T> {
+    let mut codes = BTreeMap::new();
+    for error in silos.iter().flat_map(|silo| &silo.errors) {
+        add(error, codes.entry(error.code).or_default());
+    }
+    codes
+}
+
+fn thread(view: &ThreadView) -> ThreadReport {
+    ThreadReport {
+        name: view.name.clone(),
+        roles: view.roles.iter().map(|role| role.kind.name()).collect(),
+        core: view.core,
+        pinned: view.pinned,
+        hot: view.core.is_some(),
+        frames: view.frames,
+        frame_gap_ns: view.frame_gap.clone(),
+        allocations: None,
+    }
+}
+
+fn stream(view: &StreamView) -> StreamReport {
+    StreamReport {
+        id: view.id,
+        answered: view.answered,
+        late: view.late,
+        errors: view.errors,
+        p99: (view.latency.count() > 0).then(|| view.latency.quantile_ns(0.99)),
+        logical_error_rate: ratio(view.logical_errors, view.shots_with_observables),
+        input_health: view.input_health.clone(),
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn ended_by_name(ended_by: &EndedBy) -> String {
+    match ended_by {
+        EndedBy::Count => "count".to_owned(),
+        EndedBy::Duration => "duration".to_owned(),
+        EndedBy::Input => "input".to_owned(),
+        EndedBy::Drained => "drained".to_owned(),
+        EndedBy::Signal(2) => "sigint".to_owned(),
+        EndedBy::Signal(15) => "sigterm".to_owned(),
+        EndedBy::Signal(other) => format!("signal {other}"),
+        EndedBy::Fault => "fault".to_owned(),
+    }
+}
+
+fn as_map<S: Serializer>(stages: &[(&'static str, Histogram)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(stages.iter().map(|(name, time)| (name, time)))
+}
+
+#[cfg(test)]
+pub mod tests;

@@ -1,0 +1,104 @@
+//! What is wrong at the end of a run, and the exit status that follows.
+//!
+//! Pure: a final snapshot in, conditions out. Bounded by the snapshot. Never reports a condition that has passed: an
+//! alarm here holds at the end.
+
+use super::{Context, sum};
+use crate::engine::{EndedBy, Outcome};
+use pinwheel_engine::board::snapshot::{Counters, DeviceState, HealthVerdict, Snapshot, StreamView};
+use pinwheel_engine::fault::FaultCode;
+use serde::Serialize;
+
+/// A condition that holds at the end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Alarm {
+    /// Its name, stable for scripts.
+    pub alarm: &'static str,
+    /// What was found, for people.
+    pub what: String,
+    /// Whether it alone makes the run unsound (exit status 1).
+    pub unsound: bool,
+}
+
+fn alarm(alarm: &'static str, unsound: bool, what: String) -> Alarm {
+    Alarm { alarm, what, unsound }
+}
+
+/// Every condition that holds, gravest first.
+pub fn alarms(outcome: &Outcome, context: &Context) -> Vec<Alarm> {
+    let snapshot = &outcome.snapshot;
+    let Counters { submitted, answered, duplicated, errored, .. } = sum(&snapshot.silos);
+    let mut found = Vec::new();
+    if submitted != answered {
+        let what = format!("{submitted} shots were submitted and {answered} answered");
+        found.push(alarm(if answered < submitted { "lost" } else { "answered_too_often" }, true, what));
+    }
+    if duplicated > 0 {
+        found.push(alarm("duplicated", true, format!("{duplicated} answers came a second time")));
+    }
+    if outcome.ended_by == EndedBy::Fault {
+        found.push(alarm("fault", true, "the engine could not go on and drained".to_owned()));
+    }
+    found.extend(died(snapshot));
+    found.extend(snapshot.faults.iter().filter(|fault| fault.code == FaultCode::InputBroken.number()).map(|fault| {
+        let what =
+            format!("the input could not be read beyond shot {}: check it for damage and --format", fault.detail);
+        alarm("input_broken", true, what)
+    }));
+    found.extend(snapshot.silos.iter().filter(|silo| silo.device != DeviceState::Online).map(|silo| {
+        let state = if silo.device == DeviceState::Lost { "is lost" } else { "was lost and is not back yet" };
+        alarm("device_lost", false, format!("the device of silo {} {state}", silo.id))
+    }));
+    if let Some(Err(said)) = &outcome.sink {
+        found.push(alarm("output", true, said.clone()));
+    }
+    if context.predictions_asked && errored > 0 {
+        found.push(alarm(
+            "errored",
+            true,
+            format!("{errored} shots were answered with an error: their predictions are zeros"),
+        ));
+    }
+    found.extend(snapshot.streams.iter().filter_map(health));
+    found
+}
+
+fn died(snapshot: &Snapshot) -> impl Iterator<Item = Alarm> + '_ {
+    snapshot.threads.iter().flat_map(|thread| {
+        thread.roles.iter().filter_map(|role| {
+            let frame = role.died_frame?;
+            let what = format!(
+                "{} {} of silo {} panicked on {} in frame {frame}",
+                role.kind, role.index, role.silo, thread.name
+            );
+            Some(alarm("role_died", true, what))
+        })
+    })
+}
+
+fn health(stream: &StreamView) -> Option<Alarm> {
+    let health = &stream.input_health;
+    let (name, unsound) = match health.verdict {
+        HealthVerdict::Bad => ("input_bad", true),
+        HealthVerdict::Suspect => ("input_suspect", false),
+        HealthVerdict::Good | HealthVerdict::TooFew => return None,
+    };
+    let what = format!(
+        "stream {}: {:.3} % of its detectors fire, the model says {:.3} %; check that model and shots belong together and the bit order",
+        stream.id,
+        health.fraction_found * 100.0,
+        health.fraction_expected * 100.0
+    );
+    Some(alarm(name, unsound, what))
+}
+
+/// 1 if an alarm makes the run unsound, else 128 + signal if a signal ended it, else 0.
+pub fn exit_status(ended_by: &EndedBy, alarms: &[Alarm]) -> u8 {
+    if alarms.iter().any(|alarm| alarm.unsound) {
+        return 1;
+    }
+    match ended_by {
+        EndedBy::Signal(signal) => u8::try_from(128 + signal).unwrap_or(1),
+        _ => 0,
+    }
+}

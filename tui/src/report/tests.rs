@@ -1,0 +1,277 @@
+#![allow(clippy::unwrap_used, reason = "harness")]
+use super::{Context, Report, progress_line};
+use crate::engine::{EndedBy, Outcome};
+use pinwheel_edge::spin::{Phase, SpinPolicy};
+use pinwheel_engine::board::histogram::Histogram;
+use pinwheel_engine::board::snapshot::{
+    Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, RoleView, SiloView,
+    Snapshot, StageView, StreamView, ThreadState, ThreadView,
+};
+use pinwheel_engine::fault::FaultCode;
+use pinwheel_engine::profile::RoleKind;
+
+fn engine() -> EngineView {
+    EngineView {
+        pid: 1,
+        version: "0.1.0".to_owned(),
+        phase: Phase::Shutdown,
+        started_utc_s: 0,
+        profile: "lab".to_owned(),
+        label: String::new(),
+        input: "sampler surface-d5".to_owned(),
+        device: "sim".to_owned(),
+        decoder: "matching".to_owned(),
+        predecoder: "none".to_owned(),
+        detectors: 120,
+        observables: 1,
+        rate_hz: Some(500.0),
+        rate_origin: "--rate".to_owned(),
+        late_ns: 2_000_000,
+        heartbeat_limit_ns: 20_000_000,
+        spin_requested: SpinPolicy::Lab,
+        spin_epoch_requested: 1,
+        board_path: None,
+        notes: vec!["folded onto one hot thread".to_owned()],
+    }
+}
+
+fn thread() -> ThreadView {
+    let role = RoleView { kind: RoleKind::Decode, silo: 0, index: 1, items: 1_000, died_frame: None };
+    ThreadView {
+        name: "hot-0".to_owned(),
+        tid: 7,
+        roles: vec![role],
+        core: Some(1),
+        pinned: true,
+        exclusive: true,
+        policy_requested: SpinPolicy::Lab,
+        policy_acknowledged: SpinPolicy::Lab,
+        epoch_acknowledged: 1,
+        policy_refusal: None,
+        heartbeat_age_ns: 10,
+        frames: 5_000,
+        frames_busy: 1_000,
+        items: 1_000,
+        busy_ns: 1_000_000,
+        yields: 3,
+        stage: None,
+        frame_gap: Histogram::of(&[100, 200, 300]),
+        state: ThreadState::Finished,
+    }
+}
+
+fn silo(id: u32) -> SiloView {
+    let counters = Counters {
+        scheduled: 500,
+        submitted: 500,
+        dispatched: 500,
+        answered: 500,
+        shots_with_observables: 50,
+        logical_errors: 5,
+        dispatch_ns: 40_000,
+        ..Counters::default()
+    };
+    SiloView {
+        id,
+        device: DeviceState::Online,
+        counters,
+        errors: Vec::new(),
+        rings: Vec::new(),
+        idle_mask: 0,
+        workers: Vec::new(),
+        slots: Vec::new(),
+        stages: ["feed", "decode"].map(|name| StageView { name, time: Histogram::of(&[1_000; 500]) }).into(),
+        latency: Histogram::of(&[50_000; 500]),
+        latency_from_submit: Histogram::of(&[40_000; 500]),
+    }
+}
+
+fn stream(id: u32) -> StreamView {
+    StreamView {
+        id,
+        silo: 0,
+        answered: 1_000,
+        errors: 0,
+        late: 0,
+        shots_with_observables: 0,
+        logical_errors: 0,
+        latency: Histogram::of(&[50_000; 1_000]),
+        input_health: InputHealthView {
+            verdict: HealthVerdict::Good,
+            shots_examined: 1_000,
+            fraction_found: 0.05,
+            fraction_expected: 0.05,
+            hottest: Vec::new(),
+        },
+    }
+}
+
+/// A sound run of two silos with 1,000 answers.
+pub fn sound() -> Outcome {
+    Outcome {
+        snapshot: Snapshot {
+            at_ns: 2_100_000_000,
+            engine: engine(),
+            threads: vec![thread()],
+            silos: vec![silo(0), silo(1)],
+            streams: vec![stream(0)],
+            faults: Vec::new(),
+        },
+        ended_by: EndedBy::Count,
+        elapsed_live_ns: 2_000_000_000,
+        unanswered: Vec::new(),
+        sink: None,
+    }
+}
+
+fn status(change: impl FnOnce(&mut Outcome)) -> (u8, Vec<&'static str>) {
+    let mut outcome = sound();
+    change(&mut outcome);
+    let report = Report::new(&outcome, &Context::default());
+    (report.exit_status, report.alarms.iter().map(|alarm| alarm.alarm).collect())
+}
+
+#[test]
+fn a_report_has_every_key_that_scripts_rely_on() {
+    let report = serde_json::to_value(Report::new(&sound(), &Context::default())).unwrap();
+    let has = |value: &serde_json::Value, keys: &str| {
+        for key in keys.split_whitespace() {
+            assert!(value.get(key).is_some(), "{key}");
+        }
+    };
+    has(
+        &report,
+        "submitted answered lost duplicated out_of_order errors late deadline_ns logical_errors logical_error_rate
+         logical_error_rate_ci95 shots_with_observables ended_by throughput_per_s latency_ns latency_from_submit_ns
+         stages console_cost device decoder predecoder profile silos threads streams alarms host run_dir",
+    );
+    has(&report["latency_ns"], "p50 p90 p99 p999 max");
+    has(&report["latency_from_submit_ns"], "p50 p90 p99 p999 max");
+    has(&report["stages"]["decode"], "p50 p99 max count");
+    has(&report["threads"][0], "name roles core hot frames frame_gap_ns allocations");
+    has(&report["threads"][0]["frame_gap_ns"], "p50 p99 p999 max");
+    has(&report["streams"][0], "id answered late errors p99 logical_error_rate input_health");
+}
+
+#[test]
+fn silos_add_up() {
+    let report = Report::new(&sound(), &Context::default());
+    assert_eq!((report.submitted, report.answered, report.lost, report.silos), (1_000, 1_000, 0, 2));
+    assert_eq!(report.latency_ns.count(), 1_000);
+    assert_eq!(
+        report.stages.iter().map(|(name, time)| (*name, time.count())).collect::<Vec<_>>(),
+        [("feed", 1_000), ("decode", 1_000)]
+    );
+    assert_eq!(report.throughput_per_s, Some(500.0));
+    assert_eq!(report.dispatch_ns_per_shot, Some(80.0));
+    assert_eq!(report.logical_error_rate, Some(0.1));
+    let [low, high] = report.logical_error_rate_ci95.unwrap();
+    assert!((low - 0.055_23).abs() < 1e-4 && (high - 0.174_37).abs() < 1e-4);
+}
+
+#[test]
+fn without_observables_the_rate_is_null() {
+    let mut outcome = sound();
+    for silo in &mut outcome.snapshot.silos {
+        silo.counters.shots_with_observables = 0;
+        silo.counters.logical_errors = 0;
+    }
+    let report = serde_json::to_value(Report::new(&outcome, &Context::default())).unwrap();
+    assert!(report["logical_error_rate"].is_null() && report["logical_error_rate_ci95"].is_null());
+    assert!(report["streams"][0]["logical_error_rate"].is_null() && report["console_cost"].is_null());
+}
+
+#[test]
+fn a_sound_run_exits_with_0_or_its_signal() {
+    assert_eq!(status(|_| ()), (0, vec![]));
+    assert_eq!(status(|outcome| outcome.ended_by = EndedBy::Signal(2)), (130, vec![]));
+    assert_eq!(status(|outcome| outcome.ended_by = EndedBy::Signal(15)), (143, vec![]));
+}
+
+#[test]
+fn a_lost_shot_exits_with_1_even_after_a_signal() {
+    let lose = |outcome: &mut Outcome| {
+        outcome.ended_by = EndedBy::Signal(2);
+        outcome.snapshot.silos[1].counters.answered -= 1;
+    };
+    assert_eq!(status(lose), (1, vec!["lost"]));
+}
+
+#[test]
+fn unsound_conditions_exit_with_1() {
+    assert_eq!(status(|outcome| outcome.snapshot.silos[0].counters.duplicated = 1), (1, vec!["duplicated"]));
+    assert_eq!(status(|outcome| outcome.snapshot.threads[0].roles[0].died_frame = Some(9)), (1, vec!["role_died"]));
+    assert_eq!(status(|outcome| outcome.ended_by = EndedBy::Fault), (1, vec!["fault"]));
+    assert_eq!(status(|outcome| outcome.sink = Some(Err("full".to_owned()))), (1, vec!["output"]));
+    let broken = |outcome: &mut Outcome| {
+        let code = FaultCode::InputBroken.number();
+        let fault = FaultView { code, name: String::new(), silo: None, count: 1, first_ns: 1, last_ns: 1, detail: 9 };
+        outcome.snapshot.faults.push(fault);
+    };
+    assert_eq!(status(broken), (1, vec!["input_broken"]));
+    let bad = |outcome: &mut Outcome| outcome.snapshot.streams[0].input_health.verdict = HealthVerdict::Bad;
+    assert_eq!(status(bad), (1, vec!["input_bad"]));
+}
+
+#[test]
+fn warnings_alone_exit_with_0() {
+    let suspect = |outcome: &mut Outcome| outcome.snapshot.streams[0].input_health.verdict = HealthVerdict::Suspect;
+    assert_eq!(status(suspect), (0, vec!["input_suspect"]));
+    assert_eq!(status(|outcome| outcome.snapshot.silos[0].device = DeviceState::Lost), (0, vec!["device_lost"]));
+}
+
+#[test]
+fn an_errored_shot_is_unsound_only_where_predictions_were_asked() {
+    let mut outcome = sound();
+    outcome.snapshot.silos[0].counters.errored = 2;
+    for (silo, count) in [(0, 2), (1, 3)] {
+        let error = ErrorCount { code: 4, name: "launch deadline".to_owned(), count };
+        outcome.snapshot.silos[silo].errors.push(error);
+    }
+    let plain = Report::new(&outcome, &Context::default());
+    assert_eq!(plain.exit_status, 0);
+    let asked = Report::new(&outcome, &Context { predictions_asked: true, ..Context::default() });
+    assert_eq!(asked.exit_status, 1);
+    assert_eq!(serde_json::to_value(&asked).unwrap()["errors"], serde_json::json!({ "4": 5 }));
+}
+
+#[test]
+fn the_text_shows_nothing_that_was_not_measured() {
+    let full = Report::new(&sound(), &Context::default()).to_string();
+    for told in ["answered", "Times", "Accuracy", "p99.9", "80 ns per shot", "folded onto one hot thread", ": sound"] {
+        assert!(full.contains(told), "{told} in\n{full}");
+    }
+    let mut outcome = sound();
+    for silo in &mut outcome.snapshot.silos {
+        silo.counters = Counters::default();
+        silo.latency = Histogram::default();
+    }
+    outcome.elapsed_live_ns = 0;
+    let empty = Report::new(&outcome, &Context::default()).to_string();
+    assert!(empty.contains("the model says 5.000 %"), "input health needs no observables:\n{empty}");
+    for untold in ["Times", "Accuracy", "throughput", "ns per shot", "NaN", "inf"] {
+        assert!(!empty.contains(untold), "{untold} in\n{empty}");
+    }
+}
+
+#[test]
+fn a_note_is_told_once_and_an_unanswered_shot_by_name() {
+    let mut outcome = sound();
+    outcome.unanswered = vec![(3, 17)];
+    let notes = vec!["folded onto one hot thread".to_owned(), "ends after 10 s".to_owned()];
+    let report = Report::new(&outcome, &Context { notes, ..Context::default() });
+    assert_eq!(report.notes, ["folded onto one hot thread", "ends after 10 s"]);
+    assert!(report.to_string().contains("stream 3, sequence 17"));
+}
+
+#[test]
+fn progress_tells_the_last_second_only() {
+    let (mut earlier, now) = (sound().snapshot, sound().snapshot);
+    earlier.at_ns -= 1_000_000_000;
+    for silo in &mut earlier.silos {
+        silo.counters.answered = 400;
+        silo.latency = Histogram::of(&[900_000_000; 0]);
+    }
+    let line = progress_line(&earlier, &now);
+    assert!(line.contains("1,000 answered") && line.contains("200/s") && line.contains("in flight      0"), "{line}");
+}

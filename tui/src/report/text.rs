@@ -1,0 +1,274 @@
+//! The report and the progress lines for people: every number with its unit, and what a good one looks like.
+//!
+//! Pure: writes to the given output only. Bounded by [`STREAMS_SHOWN_MAX`] streams; the JSON has them all.
+
+use super::{Report, merged, sum};
+use pinwheel_engine::board::histogram::Histogram;
+use pinwheel_engine::board::snapshot::{HealthVerdict, Snapshot};
+use std::fmt::{self, Display, Formatter};
+
+/// Streams listed one by one; of more, only those with trouble are told, by their alarms.
+const STREAMS_SHOWN_MAX: usize = 8;
+/// Shots without an answer listed one by one; the JSON has them all.
+const UNANSWERED_SHOWN_MAX: usize = 8;
+
+/// `1234567` as `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Nanoseconds in the unit that reads best, three digits.
+pub fn duration_text(ns: u64) -> String {
+    let (value, unit) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (ns as f64 / 1e3, "µs"),
+        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
+    };
+    let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+    format!("{value:.digits$} {unit}")
+}
+
+/// What happened between two snapshots, in one line.
+pub fn progress_line(earlier: &Snapshot, now: &Snapshot) -> String {
+    let (before, after) = (sum(&earlier.silos), sum(&now.silos));
+    let span_s = now.at_ns.saturating_sub(earlier.at_ns) as f64 / 1e9;
+    let answered = after.answered.saturating_sub(before.answered);
+    let rate = if span_s > 0.0 { answered as f64 / span_s } else { 0.0 };
+    let latency = merged(now.silos.iter().map(|silo| &silo.latency));
+    let recent = latency.since(&merged(earlier.silos.iter().map(|silo| &silo.latency)));
+    let p99 = if recent.count() > 0 { duration_text(recent.quantile_ns(0.99)) } else { "-".to_owned() };
+    format!(
+        "{:>7.1} s  {:<8} {:>13} answered  {:>11}/s  p99 {p99:>8}  in flight {:>6}  late {}  errors {}",
+        now.at_ns as f64 / 1e9,
+        format!("{:?}", now.engine.phase),
+        grouped(after.answered),
+        grouped(rate as u64),
+        grouped(after.submitted.saturating_sub(after.answered)),
+        grouped(after.late),
+        grouped(after.errored),
+    )
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.head(f)?;
+        self.shots(f)?;
+        self.latency(f)?;
+        self.accuracy(f)?;
+        self.input(f)?;
+        self.machine(f)?;
+        self.tail(f)
+    }
+}
+
+/// One line: what, how much, what it means.
+fn line(f: &mut Formatter<'_>, what: &str, value: impl Display, meaning: impl Display) -> fmt::Result {
+    let told = format!("  {what:<15} {value:>16}   {meaning}");
+    writeln!(f, "{}", told.trim_end())
+}
+
+impl Report {
+    fn head(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "Run of profile {} on {}", self.profile, self.input)?;
+        if !self.label.is_empty() {
+            write!(f, ": {}", self.label)?;
+        }
+        writeln!(f)?;
+        writeln!(
+            f,
+            "  {} detectors, {} observables; device {}, predecoder {}, decoder {}; {} silo(s), {} stream(s)",
+            self.detectors,
+            self.observables,
+            self.device,
+            self.predecoder,
+            self.decoder,
+            self.silos,
+            self.streams.len()
+        )?;
+        let sound = if self.exit_status == 1 { "something is wrong, see Alarms" } else { "sound" };
+        writeln!(f, "  ended by {} after {} live: {sound}", self.ended_by, duration_text(self.elapsed_live_ns))
+    }
+
+    fn shots(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nShots")?;
+        line(f, "submitted", grouped(self.submitted), "written into a slot")?;
+        line(f, "answered", grouped(self.answered), "must equal submitted: each shot is answered exactly once")?;
+        line(f, "lost", grouped(self.lost), "must be 0")?;
+        line(f, "duplicated", grouped(self.duplicated), "must be 0")?;
+        line(
+            f,
+            "out of order",
+            grouped(self.out_of_order),
+            "overtook an earlier shot of their stream; normal with several workers",
+        )?;
+        let deadline = duration_text(self.deadline_ns);
+        line(
+            f,
+            "late",
+            grouped(self.late),
+            format_args!("answered more than {deadline} after their scheduled arrival"),
+        )?;
+        for (code, count) in &self.errors {
+            let name = self.error_names.get(code).map_or("", String::as_str);
+            line(f, "errors", grouped(*count), format_args!("code {code}: {name}"))?;
+        }
+        if let Some(rate) = self.throughput_per_s {
+            let scheduled = self.rate_hz.map_or_else(
+                || "as fast as slots come free".to_owned(),
+                |hz| format!("{}/s scheduled", grouped(hz as u64)),
+            );
+            line(
+                f,
+                "throughput",
+                format!("{}/s", grouped(rate as u64)),
+                format_args!("{scheduled} ({})", self.rate_origin),
+            )?;
+        }
+        let behind = self.scheduled.saturating_sub(self.submitted);
+        if behind > 0 {
+            line(f, "never fed", grouped(behind), "their time came but no slot did: the rate is above the capacity")?;
+        }
+        Ok(())
+    }
+
+    fn latency(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.latency_ns.count() == 0 {
+            return Ok(());
+        }
+        writeln!(f, "\nTimes                    p50        p90        p99      p99.9        max")?;
+        row(f, "latency", &self.latency_ns, "from scheduled arrival to answer")?;
+        row(f, "from submission", &self.latency_from_submit_ns, "without the wait for a slot")?;
+        for (name, time) in &self.stages {
+            let meaning = match *name {
+                "feed" => "scheduled to written: grows when the rate is above the capacity",
+                "dispatch" => "written to launched: grows when all workers are busy",
+                "device" => "launched to ready flag claimed",
+                "queue" => "waiting for a decoder: grows when decoding is the bottleneck",
+                "decode" => "in the decoder",
+                "harvest" => "answered to taken",
+                _ => "",
+            };
+            row(f, &format!("  {name}"), time, meaning)?;
+        }
+        if let Some(ns) = self.dispatch_ns_per_shot {
+            writeln!(f, "  dispatch works {ns:.0} ns per shot (mean)")?;
+        }
+        Ok(())
+    }
+
+    fn accuracy(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Some((rate, [low, high])) = self.logical_error_rate.zip(self.logical_error_rate_ci95) else {
+            return Ok(());
+        };
+        writeln!(f, "\nAccuracy")?;
+        line(f, "judged", grouped(self.shots_with_observables), "answers with a true observable to compare with")?;
+        line(f, "logical errors", grouped(self.logical_errors), "answers that differ from the truth")?;
+        line(
+            f,
+            "rate",
+            format!("{rate:.3e}"),
+            format_args!("per shot; 95 % between {low:.3e} and {high:.3e} (Wilson)"),
+        )?;
+        if self.predecoded_events > 0 {
+            line(f, "predecoded", grouped(self.predecoded_events), "detection events resolved before the decoder")?;
+        }
+        Ok(())
+    }
+
+    fn input(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.streams.is_empty() || self.streams.len() > STREAMS_SHOWN_MAX {
+            return Ok(());
+        }
+        writeln!(f, "\nInput: how many detectors fire, against the model")?;
+        for stream in &self.streams {
+            let health = &stream.input_health;
+            let (found, expected) = (health.fraction_found * 100.0, health.fraction_expected * 100.0);
+            let told = match health.verdict {
+                HealthVerdict::TooFew => {
+                    format!("{} shots examined are too few to tell", grouped(health.shots_examined))
+                }
+                _ => format!("{found:.3} % of detectors fire, the model says {expected:.3} %"),
+            };
+            line(f, &format!("stream {}", stream.id), format!("{:?}", health.verdict), told)?;
+        }
+        Ok(())
+    }
+
+    fn machine(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nThreads                  gaps between frames: p50, p99, p99.9, max")?;
+        for thread in &self.threads {
+            let core = match (thread.core, thread.pinned) {
+                (Some(core), true) => format!("core {core}"),
+                (Some(core), false) => format!("core {core} (not pinned)"),
+                (None, _) => "unpinned".to_owned(),
+            };
+            let gap = &thread.frame_gap_ns;
+            let gaps = [0.5, 0.99, 0.999].map(|q| duration_text(gap.quantile_ns(q))).join(", ");
+            let max = duration_text(gap.max_ns());
+            writeln!(f, "  {:<15} {core:>10}   {gaps}, {max}   {}", thread.name, thread.roles.join(" "))?;
+        }
+        Ok(())
+    }
+
+    fn tail(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if !self.alarms.is_empty() || !self.unanswered.is_empty() {
+            writeln!(f, "\nAlarms")?;
+        }
+        for alarm in &self.alarms {
+            writeln!(f, "  {}: {}", alarm.alarm, alarm.what)?;
+        }
+        for (stream, sequence) in self.unanswered.iter().take(UNANSWERED_SHOWN_MAX) {
+            writeln!(f, "  unanswered: stream {stream}, sequence {sequence}")?;
+        }
+        if !self.notes.is_empty() {
+            writeln!(f, "\nNotes")?;
+        }
+        for note in &self.notes {
+            writeln!(f, "  {note}")?;
+        }
+        match &self.run_dir {
+            Some(run_dir) => writeln!(f, "\nKept in {run_dir}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn row(f: &mut Formatter<'_>, what: &str, time: &Histogram, meaning: &str) -> fmt::Result {
+    if time.count() == 0 {
+        return Ok(());
+    }
+    let [p50, p90, p99, p999] = [0.5, 0.9, 0.99, 0.999].map(|q| duration_text(time.quantile_ns(q)));
+    let max = duration_text(time.max_ns());
+    let told = format!("  {what:<15} {p50:>10} {p90:>10} {p99:>10} {p999:>10} {max:>10}   {meaning}");
+    writeln!(f, "{}", told.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{duration_text, grouped};
+
+    #[test]
+    fn numbers_are_grouped_and_times_carry_their_unit() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        for (ns, text) in [
+            (999, "999 ns"),
+            (1_500, "1.50 µs"),
+            (84_200, "84.2 µs"),
+            (250_000_000, "250 ms"),
+            (10_000_000_000, "10.0 s"),
+        ] {
+            assert_eq!(duration_text(ns), text);
+        }
+    }
+}

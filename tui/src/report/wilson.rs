@@ -1,0 +1,48 @@
+//! Wilson's score interval for a rate (E. B. Wilson, J. Am. Stat. Assoc. 22 (1927) 209).
+//!
+//! Pure. Never leaves 0..=1, and is sound at zero events, where the textbook interval has no width.
+
+/// The normal quantile that leaves 2.5 % on each side.
+const Z_95: f64 = 1.959_963_984_540_054;
+
+/// The 95 % interval of a rate seen as `events` among `trials`; `None` without trials.
+pub fn interval_95(events: u64, trials: u64) -> Option<[f64; 2]> {
+    if trials == 0 {
+        return None;
+    }
+    let n = trials as f64;
+    let rate = events as f64 / n;
+    let z2 = Z_95 * Z_95;
+    let centre = rate + z2 / (2.0 * n);
+    let half = Z_95 * (rate * (1.0 - rate) / n + z2 / (4.0 * n * n)).sqrt();
+    let scale = 1.0 + z2 / n;
+    Some([((centre - half) / scale).clamp(0.0, 1.0), ((centre + half) / scale).clamp(0.0, 1.0)])
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::interval_95;
+
+    /// Against R's `prop.test(x, n, correct = FALSE)`.
+    #[test]
+    fn known_intervals_are_met() {
+        for (events, trials, low, high) in [
+            (0, 10, 0.0, 0.277_53),
+            (5, 10, 0.236_59, 0.763_41),
+            (10, 100, 0.055_23, 0.174_37),
+            (10, 10, 0.722_47, 1.0),
+        ] {
+            let [found_low, found_high] = interval_95(events, trials).unwrap();
+            assert!(
+                (found_low - low).abs() < 1e-4 && (found_high - high).abs() < 1e-4,
+                "{events}/{trials}: {found_low} {found_high}"
+            );
+        }
+    }
+
+    #[test]
+    fn there_is_no_interval_without_trials() {
+        assert_eq!(interval_95(0, 0), None);
+    }
+}

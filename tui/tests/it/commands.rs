@@ -1,0 +1,69 @@
+//! Exit status and outputs of commands that need no running engine.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// A process far from any checkout, with its own home.
+fn pinwheel(home: &Path, words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pinwheel"));
+    command.args(words.split_whitespace()).current_dir(home).env("HOME", home).env_remove("XDG_STATE_HOME");
+    command.stdin(Stdio::null());
+    command
+}
+
+fn said(words: &str) -> (Output, usize) {
+    let home = tempfile::tempdir().unwrap();
+    let output = pinwheel(home.path(), words).output().unwrap();
+    (output, std::fs::read_dir(home.path()).unwrap().count())
+}
+
+#[test]
+fn unusable_input_is_one_sentence_with_status_2_and_nothing_left_behind() {
+    for words in [
+        "run --rate -5",
+        "run --count 0",
+        "run --duration 10",
+        "run --silos 0",
+        "run --shots s.b8",
+        "run --dem missing.dem --headless",
+        "run --profile missing",
+        "run --profiles missing",
+        "run --predictions missing/p --headless",
+        "run --answers missing/a --headless",
+        "run --logs /proc/pinwheel --headless",
+        "run --nonsense",
+        "profiles show missing",
+        "profiles diff lab missing",
+        "plan --profile missing",
+        "sim --seeds 3..3",
+    ] {
+        let (output, left) = said(words);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.len(), left), (Some(2), 0, 0), "{words}: {told}");
+        assert!(told.starts_with("pinwheel: ") && told.trim_end().lines().count() == 1, "{words}: {told}");
+    }
+}
+
+#[test]
+fn results_go_to_standard_output_and_exit_with_0() {
+    for words in ["--help", "--version", "run --help", "profiles list", "profiles show lab", "plan", "plan --json"] {
+        let (output, left) = said(words);
+        assert_eq!((output.status.code(), output.stderr.len(), left), (Some(0), 0, 0), "{words}");
+        assert!(!output.stdout.is_empty(), "{words}");
+    }
+    let (output, _) = said("profiles list --json");
+    let entries: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(entries.as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    let home = tempfile::tempdir().unwrap();
+    let mut child =
+        pinwheel(home.path(), "profiles show lab").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut told = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert_eq!((child.wait().unwrap().code(), told.as_str()), (Some(0), ""));
+}
