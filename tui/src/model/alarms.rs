@@ -188,8 +188,12 @@ fn thread_conditions(i: u32, thread: &ThreadView, limit_ns: u64, found: &mut Vec
     for (r, role) in (0..).zip(&thread.roles) {
         let Some(frame) = role.died_frame else { continue };
         let text = format!(
-            "{} {} of silo {} on {} died in frame {frame}: it is never called again",
-            role.kind, role.index, role.silo, thread.name
+            "{} {} of silo {} on {} died in frame {frame} at {}: it is never called again",
+            role.kind,
+            role.index,
+            role.silo,
+            thread.name,
+            thread.panic_site.as_deref().unwrap_or("an unknown place")
         );
         found.push(condition(Rule::RoleDied, (i, r), Severity::Critical, Some(1), text));
     }

@@ -97,6 +97,7 @@ fn thread(name: &str, tenths: u64, kinds: &[RoleKind], busy_ns_per_tenth: u64) -
         stage: kinds.first().copied(),
         frame_gap: gaps(tenths),
         state: ThreadState::Running,
+        panic_site: None,
     }
 }
 
@@ -121,6 +122,7 @@ fn work_thread(tenths: u64, trouble: Trouble) -> ThreadView {
     work.exclusive = false;
     if trouble == Trouble::All {
         work.roles[0].died_frame = Some(77);
+        work.panic_site = Some("decode/matcher.rs:41".to_owned());
     }
     work
 }

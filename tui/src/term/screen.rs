@@ -5,8 +5,9 @@
 //! # Why the hook looks at the thread
 //!
 //! A panic hook hears every thread. A role that panics is caught, published and shown as an alarm; giving the terminal
-//! back for it, or printing over the screen, would take the console away when it is needed. So while the screen is up only
-//! the console thread's own panic restores it and reaches the hook before; others are silent until the screen is given back.
+//! back for it would take the console away when it is needed. So only the console thread's own panic restores the terminal.
+//! Every panic then goes to the hook before: the engine's keeps a hot thread's place without a word. What another thread's
+//! panic prints over the picture is drawn over by the next frame, which begins anew.
 
 use super::TermError;
 use super::output::{self, Frames, Gather};
@@ -28,7 +29,7 @@ use std::thread;
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Gather>>,
     frames: Frames,
-    _taken: Taken,
+    taken: Taken,
 }
 
 impl Screen {
@@ -40,7 +41,7 @@ impl Screen {
         style::force_color_output(true);
         let (gather, frames) = output::gathered();
         let terminal = Terminal::new(CrosstermBackend::new(gather)).map_err(refused("a first frame"))?;
-        Ok(Screen { terminal, frames, _taken: taken })
+        Ok(Screen { terminal, frames, taken })
     }
 
     /// Columns and rows.
@@ -51,6 +52,9 @@ impl Screen {
 
     /// Draws the model as one synchronised update.
     pub fn draw(&mut self, model: &Model) -> io::Result<()> {
+        if self.taken.scribbled.swap(false, Ordering::Relaxed) {
+            self.forget()?;
+        }
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| view::view(model, frame))?;
         queue!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
@@ -73,15 +77,17 @@ impl Screen {
 /// The terminal's state, to be given back once.
 struct Taken {
     up: Arc<AtomicBool>,
+    scribbled: Arc<AtomicBool>,
 }
 
 impl Taken {
     fn take() -> io::Result<Taken> {
         let up = Arc::new(AtomicBool::new(true));
         terminal::enable_raw_mode()?;
-        let taken = Taken { up: Arc::clone(&up) };
+        let scribbled = Arc::new(AtomicBool::new(false));
+        let taken = Taken { up: Arc::clone(&up), scribbled: Arc::clone(&scribbled) };
         execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, cursor::Hide)?;
-        hook(up);
+        hook(up, scribbled);
         Ok(taken)
     }
 }
@@ -104,15 +110,16 @@ fn give_back(up: &AtomicBool) {
 }
 
 /// Chains a hook that restores the terminal when the console thread panics.
-fn hook(up: Arc<AtomicBool>) {
+fn hook(up: Arc<AtomicBool>, scribbled: Arc<AtomicBool>) {
     let console = thread::current().id();
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         if thread::current().id() == console {
             give_back(&up);
-            before(info);
-        } else if !up.load(Ordering::Relaxed) {
-            before(info);
+        } else {
+            // Relaxed: a frame that misses it is followed by one that does not.
+            scribbled.store(true, Ordering::Relaxed);
         }
+        before(info);
     }));
 }
