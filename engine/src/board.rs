@@ -21,6 +21,7 @@ pub use layout::{
     DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, HarvestBlock, HeaderBlock, LatencyBlock, PollBlock,
     RoleBlock, Shape, SlotStamps, Stage, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
 };
+pub use pinwheel_edge::spin::{Phase, SpinPolicy};
 pub use region::{BoardError, Place, directory};
 pub use text::Text;
 

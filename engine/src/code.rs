@@ -26,8 +26,8 @@ pub use shots::{Format, Layout, ShotError, ShotReader, ShotSet, ShotWriter};
 
 /// The models a user runs without a file, by name: the text of each, as Stim's circuit generator makes it.
 const BUNDLED: [(&str, &str); 2] = [
-    ("surface-d5", include_str!("code/data/surf_z_d5_r5_p0.005.dem")),
-    ("surface-d3", include_str!("code/data/surf_z_d3_r3_p0.005.dem")),
+    ("surface_d5", include_str!("code/data/surf_z_d5_r5_p0.005.dem")),
+    ("surface_d3", include_str!("code/data/surf_z_d3_r3_p0.005.dem")),
 ];
 
 /// 64-bit words that hold `bits` bits.

@@ -21,5 +21,6 @@ pub mod feed;
 pub mod dispatch;
 pub mod decode;
 pub mod silo;
+pub mod sim;
 pub mod record;
 pub mod engine;

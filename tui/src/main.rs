@@ -1,8 +1,18 @@
 //! `pinwheel`: the console and the command line of the engine.
 #![forbid(unsafe_code)]
 
+mod source;
+mod model;
+mod msg;
+mod update;
+mod effect;
+mod keymap;
+mod view;
+mod widgets;
+mod theme;
+mod term;
+
 mod cli;
-mod engine;
 mod report;
 
 use std::process::ExitCode;

@@ -10,11 +10,11 @@ mod wilson;
 pub use judge::Alarm;
 pub use text::{grouped, progress_line};
 
-use crate::engine::{EndedBy, Outcome};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
     Counters, ErrorCount, InputHealthView, SiloView, Snapshot, StreamView, ThreadView,
 };
+use pinwheel_engine::engine::{EndedBy, Outcome};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 

@@ -5,8 +5,8 @@
 
 use super::refusal::Refusal;
 use super::request::{ModelSource, RunRequest, ShotSource};
-use crate::engine::Input;
 use pinwheel_engine::code::{Format, Layout, Model, ShotReader, ShotSet, bundled_named, bundled_names};
+use pinwheel_engine::engine::Input;
 use pinwheel_engine::record::OBSERVABLE_WORDS_MAX;
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -45,7 +45,7 @@ fn load_model(source: &ModelSource) -> Result<(Model, String), Refusal> {
         ModelSource::Option(path) => (format!("--dem {}", path.display()), path.as_path()),
         ModelSource::Profile(name) => {
             // Profiles may spell the names with either stroke.
-            if let Some(model) = bundled_named(name).or_else(|| bundled_named(&name.replace('_', "-"))) {
+            if let Some(model) = bundled_named(name) {
                 return Ok((model, name.clone()));
             }
             (format!("model {name} of the profile"), Path::new(name))
@@ -129,8 +129,8 @@ mod tests {
     use super::load;
     use crate::cli::args::RunArgs;
     use crate::cli::request::RunRequest;
-    use crate::engine::Input;
     use pinwheel_engine::code::Format;
+    use pinwheel_engine::engine::Input;
     use pinwheel_engine::profile::{Profile, Source};
     use std::fs;
     use std::path::{Path, PathBuf};
@@ -214,6 +214,6 @@ mod tests {
         let Source::Sampler { model, .. } = &mut profile.input.source;
         *model = PathBuf::from("no-such").display().to_string();
         let Err(refusal) = load(&settle(&profile)) else { panic!("taken") };
-        assert!(refusal.to_string().contains("surface-d5"), "{refusal}");
+        assert!(refusal.to_string().contains("surface_d5"), "{refusal}");
     }
 }

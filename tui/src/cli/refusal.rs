@@ -2,7 +2,7 @@
 //!
 //! Owned by the command line; every refusal ends the program with exit status 2.
 
-use crate::engine::StartError;
+use pinwheel_engine::engine::StartError;
 use pinwheel_engine::host::HostError;
 use pinwheel_engine::profile::ProfileError;
 use pinwheel_engine::record::{OutputError, RunDirError};
@@ -48,6 +48,12 @@ pub enum Refusal {
     /// The engine.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// The rehearsal cannot be held.
+    #[error(transparent)]
+    Rehearsal(#[from] pinwheel_engine::sim::RehearsalError),
+    /// The console cannot be opened.
+    #[error(transparent)]
+    Terminal(#[from] crate::term::TermError),
 }
 
 impl Refusal {
@@ -60,6 +66,12 @@ impl Refusal {
     ) -> Refusal {
         let (about, found, expected, remedy) = (about.into(), found.into(), expected.into(), remedy.into());
         Refusal::Unusable { about, found, expected, remedy }
+    }
+
+    /// The system refused a signal handler.
+    pub fn signals(error: &std::io::Error) -> Refusal {
+        let expected = "handlers for SIGINT, SIGTERM and SIGHUP";
+        Refusal::unusable("signals", error.to_string(), expected, "run it outside the sandbox")
     }
 }
 

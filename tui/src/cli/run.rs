@@ -11,13 +11,20 @@ use super::refusal::Refusal;
 use super::request::{Face, RunRequest};
 use super::signals::Signals;
 use super::{say, written};
-use crate::engine::{Config, EndedBy, Engine, Outcome};
+use crate::effect::ConsoleEnd;
 use crate::report::{Context, Report, progress_line};
+use crate::source::live::{Handle, Live};
+use crate::term;
+use crate::theme::Theme;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::engine::ApplyError;
+use pinwheel_engine::engine::{Config, EndedBy, Engine, Outcome};
 use pinwheel_engine::host::HostFacts;
+use pinwheel_engine::hot::install_hook;
 use pinwheel_engine::profile::{DEFAULT_NAME, Profile};
 use pinwheel_engine::record::{AnswerSink, RunDir, SinkConfig, utc_now_s};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,12 +37,34 @@ const LOOKS_PER_LINE: u32 = 50;
 /// Runs what the options ask for; returns the exit status.
 pub fn run(args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let (request, logs) = settle(args, around)?;
-    let signals = Signals::install(request.profile.on_hangup).map_err(|error| {
-        Refusal::unusable("signals", error.to_string(), "handlers for SIGINT and SIGTERM", "run it outside the sandbox")
-    })?;
+    if request.face == Face::Console {
+        return run_console(request, &logs, places::profiles(args.profiles.as_deref(), around)?);
+    }
+    let signals = Signals::install(request.profile.on_hangup).map_err(|error| Refusal::signals(&error))?;
     let run = Run::begin(request, &logs)?;
     let signal = watch(&run.engine, &|| signals.received(), &mut |line| say::people(line), &mut pause);
     Ok(run.end(signal, None))
+}
+
+/// A run under a live console. A terminal that goes away leaves the engine running without one (`on_hangup: Detach`).
+fn run_console(request: RunRequest, logs: &Path, profiles: Option<PathBuf>) -> Result<u8, Refusal> {
+    // The engine's hook first: the console's chains to it.
+    install_hook();
+    let mut run = Run::begin(request, logs)?;
+    let theme = Theme::from_variables(|name| std::env::var(name).ok());
+    let on_hangup = run.request.profile.on_hangup;
+    let shown = term::run(&mut Live::new(&mut run.engine, profiles), term::Options { theme, on_hangup })?;
+    let signal = match shown.end {
+        ConsoleEnd::Finished => None,
+        ConsoleEnd::Terminated => Some(SIGTERM),
+        ConsoleEnd::Interrupted => Some(SIGINT),
+        ConsoleEnd::Forced | ConsoleEnd::Killed => return Ok(run.leave()),
+        ConsoleEnd::HungUp => {
+            let signals = Signals::install(on_hangup).map_err(|error| Refusal::signals(&error))?;
+            watch(&run.engine, &|| signals.received(), &mut |_| (), &mut pause)
+        }
+    };
+    Ok(run.end(signal, serde_json::to_value(shown.console_cost).ok()))
 }
 
 /// A run under way: whoever watches it, it begins and ends the same.
@@ -62,6 +91,15 @@ impl Run {
                 Err(refused.into())
             }
         }
+    }
+
+    /// The operator would not wait for the drain: says what is lost and leaves the threads to the process's end.
+    fn leave(self) -> u8 {
+        let snapshot = self.engine.snapshot();
+        let left: u64 = snapshot.silos.iter().map(|silo| silo.counters.submitted - silo.counters.answered).sum();
+        say::people(&format!("pinwheel: left with {left} shots unanswered; no report was written"));
+        std::mem::forget(self.engine);
+        1
     }
 
     /// Ends the engine, keeps and tells what came of it; returns the exit status.
@@ -135,6 +173,30 @@ trait Operated {
 impl Operated for Engine {
     fn snapshot(&self) -> Snapshot {
         Engine::snapshot(self)
+    }
+
+    fn request_drain(&self) {
+        Engine::request_drain(self);
+    }
+
+    fn is_finished(&self) -> bool {
+        Engine::is_finished(self)
+    }
+}
+
+impl Handle for Engine {
+    type Refusal = ApplyError;
+
+    fn snapshot(&self) -> Snapshot {
+        Engine::snapshot(self)
+    }
+
+    fn apply(&mut self, name: &str, next: &Profile) -> Result<(), ApplyError> {
+        Engine::apply(self, name, next)
+    }
+
+    fn profile(&self) -> &Profile {
+        Engine::profile(self)
     }
 
     fn request_drain(&self) {

@@ -4,8 +4,8 @@
 //! alarm here holds at the end.
 
 use super::{Context, sum};
-use crate::engine::{EndedBy, Outcome};
 use pinwheel_engine::board::snapshot::{Counters, DeviceState, HealthVerdict, Snapshot, StreamView};
+use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::fault::FaultCode;
 use serde::Serialize;
 

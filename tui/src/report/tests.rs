@@ -1,12 +1,12 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
 use super::{Context, Report, progress_line};
-use crate::engine::{EndedBy, Outcome};
 use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
     Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, RoleView, SiloView,
     Snapshot, StageView, StreamView, ThreadState, ThreadView,
 };
+use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::fault::FaultCode;
 use pinwheel_engine::profile::RoleKind;
 
@@ -18,7 +18,7 @@ fn engine() -> EngineView {
         started_utc_s: 0,
         profile: "lab".to_owned(),
         label: String::new(),
-        input: "sampler surface-d5".to_owned(),
+        input: "sampler surface_d5".to_owned(),
         device: "sim".to_owned(),
         decoder: "matching".to_owned(),
         predecoder: "none".to_owned(),

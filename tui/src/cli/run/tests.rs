@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
 use super::{LOOKS_PER_LINE, Operated, RunArgs, error_name, name_signal, run, watch};
 use crate::cli::places::Surroundings;
-use crate::engine::EndedBy;
 use crate::report::tests::sound;
 use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::engine::EndedBy;
 use std::cell::Cell;
 use std::fs;
 

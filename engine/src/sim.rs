@@ -1,0 +1,117 @@
+//! The rehearsal: all roles of a silo on one thread, in seeded order, under virtual time.
+//!
+//! Owns the scheduler and the checks. The roles, rings and words are the real ones; only clock, seed and order are the
+//! rehearsal's. Each seed draws its own fault probabilities, sizes and policies, so that a range of seeds covers
+//! combinations nobody would write down. Bounds: [`SHOTS`] shots and [`STEPS_MAX`] steps a seed.
+//!
+//! After every step: no shot is in two slots, the slots hold exactly what was submitted and not yet harvested, every job
+//! buffer is in one place, no free worker is running. At the end: every shot was answered once, and every answer that is
+//! no error is the decode of its own shot.
+
+mod checks;
+mod world;
+
+use crate::code::graph::GraphError;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Shots of one seed.
+pub const SHOTS: u64 = 1_000;
+/// Steps after which a seed counts as wedged.
+pub const STEPS_MAX: u64 = 2_000_000;
+
+/// What a rehearsal over seeds found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Rehearsal {
+    /// Seeds rehearsed.
+    pub seeds: u64,
+    /// Shots over all seeds.
+    pub shots: u64,
+    /// Role calls over all seeds.
+    pub steps: u64,
+    /// Faults met, by name.
+    pub faults: BTreeMap<String, u64>,
+    /// Promises that were broken.
+    pub violations: Vec<Violation>,
+}
+
+/// One broken promise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// Seed that replays it.
+    pub seed: u64,
+    /// Step at which it was seen.
+    pub step: u64,
+    /// What was seen.
+    pub what: String,
+}
+
+/// Why a rehearsal cannot be held.
+#[derive(Debug, thiserror::Error)]
+pub enum RehearsalError {
+    /// The bundled model cannot be decoded.
+    #[error(transparent)]
+    Model(#[from] GraphError),
+    /// No memory for a board.
+    #[error(transparent)]
+    Board(#[from] crate::board::BoardError),
+    /// A role could not be built.
+    #[error(transparent)]
+    Role(#[from] crate::hot::RoleError),
+}
+
+/// Rehearses every seed of `seeds`; a seed ends at its first violation.
+///
+/// # Errors
+/// If a rehearsal cannot be set up at all.
+pub fn rehearse(seeds: Range<u64>) -> Result<Rehearsal, RehearsalError> {
+    let script = world::Script::new()?;
+    let mut found = Rehearsal::default();
+    for seed in seeds {
+        let mut world = world::World::new(&script, seed)?;
+        let violation = world.play();
+        found.seeds += 1;
+        found.shots += SHOTS;
+        found.steps += world.steps();
+        for (name, count) in world.faults() {
+            *found.faults.entry(name).or_default() += count;
+        }
+        found.violations.extend(violation);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::rehearse;
+
+    #[test]
+    fn every_shot_is_answered_once_in_a_hundred_seeds_of_faults() {
+        let found = rehearse(0..100).unwrap();
+        assert!(found.violations.is_empty(), "{:?}", found.violations);
+        for name in
+            ["launch_failed", "launch_unknown", "launch_deadline", "shot_deadline", "bad_address", "decoder_panic"]
+        {
+            assert!(
+                found.faults.get(name).is_some_and(|count| *count > 0),
+                "{name} never happened: {:?}",
+                found.faults
+            );
+        }
+        for name in ["late_completion", "device_lost", "device_recovered", "cpu_fallback"] {
+            assert!(
+                found.faults.get(name).is_some_and(|count| *count > 0),
+                "{name} never happened: {:?}",
+                found.faults
+            );
+        }
+    }
+
+    #[test]
+    fn equal_seeds_take_equal_steps() {
+        let (one, two) = (rehearse(7..8).unwrap(), rehearse(7..8).unwrap());
+        assert_eq!((one.steps, one.faults), (two.steps, two.faults));
+    }
+}

@@ -1,0 +1,48 @@
+//! What must hold of a silo between any two steps of its roles.
+
+use crate::board::{self, Board};
+use crate::silo::Silo;
+use pinwheel_edge::slot::workers::State;
+
+/// The first promise that is broken now, in words.
+pub(super) fn broken(silo: &Silo, board: &Board, jobs: u64, decoders: u64) -> Option<String> {
+    slots(silo, board).or_else(|| workers_and_jobs(silo, jobs, decoders))
+}
+
+fn slots(silo: &Silo, board: &Board) -> Option<String> {
+    let table = &silo.pipe.table;
+    let held: Vec<u32> = (0..table.geometry().slots).filter(|slot| !table.is_idle(*slot)).collect();
+    let outstanding = board::get(&board.feed(0).position) - board::get(&board.harvest(0).position);
+    if held.len() as u64 != outstanding {
+        return Some(format!("{} slots are taken, {outstanding} shots are outstanding", held.len()));
+    }
+    let stamps = board.slots(0);
+    let shot = |slot: u32| {
+        let stamps = &stamps[slot as usize];
+        (board::get(&stamps.stream), board::get(&stamps.sequence))
+    };
+    for (place, one) in held.iter().enumerate() {
+        if let Some(other) = held[place + 1..].iter().find(|other| shot(**other) == shot(*one)) {
+            return Some(format!("shot {:?} is in slots {one} and {other}", shot(*one)));
+        }
+    }
+    None
+}
+
+fn workers_and_jobs(silo: &Silo, jobs: u64, decoders: u64) -> Option<String> {
+    let (bank, pipe) = (&silo.workers, &silo.pipe);
+    let mut held = pipe.jobs.free() + pipe.ready.depth();
+    for w in 0..bank.len() {
+        let (_, state) = bank.state(w);
+        let is_idle = bank.idle_mask() & 1 << w != 0;
+        if is_idle != (state == State::Free) {
+            return Some(format!("worker {w} is {state:?} with its idle bit {is_idle}"));
+        }
+        held += u64::from(matches!(state, State::Running | State::Quarantined));
+    }
+    // What is in no queue and on no worker is in a decoder's hands.
+    if held > jobs || jobs - held > decoders {
+        return Some(format!("{held} of {jobs} job buffers accounted for, {decoders} decoders can hold the rest"));
+    }
+    None
+}

@@ -1,0 +1,249 @@
+//! One seed's world: a silo, its clock, its scheduler.
+//!
+//! Owns the roles and calls one per step, chosen by the seed; time moves between steps by small draws and, rarely, by a
+//! jump of a frozen machine. Bounds: see the parent.
+
+use super::checks;
+use super::{RehearsalError, SHOTS, STEPS_MAX, Violation};
+use crate::board::{self, Board, Place, Shape};
+use crate::clock::Clock;
+use crate::code::sampler::Sampler;
+use crate::code::shots::{Format, Layout, ShotSet, ShotWriter};
+use crate::code::{Model, bundled_named};
+use crate::decode::MatcherModel;
+use crate::dispatch::Answer;
+use crate::feed::Share;
+use crate::feed::source::Source;
+use crate::hot::{Frame, Init, Role, Settings};
+use crate::profile::{Faults, FreeWorker, Latency, Predecoder, Profile, Rate};
+use crate::silo::{self, Answers, Common, Decoding, Silo};
+use pinwheel_edge::ring::spsc::Consumer;
+use pinwheel_edge::spin::Phase;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const STREAMS: u32 = 3;
+
+/// What all seeds share: the model, the shots, and what each shot's answer has to be.
+pub(super) struct Script {
+    decodings: [(Predecoder, Decoding, Vec<Vec<u64>>); 2],
+    shots: Arc<ShotSet>,
+}
+
+impl Script {
+    pub(super) fn new() -> Result<Script, RehearsalError> {
+        let model = Arc::new(bundled_named("surface_d3").expect("it is bundled"));
+        let shots = Arc::new(draw_shots(&model));
+        let decoding = |predecoder| -> Result<_, RehearsalError> {
+            let decoding = Decoding::new(Arc::clone(&model), predecoder)?;
+            let answers = answers(&model, &decoding, &shots)?;
+            Ok((predecoder, decoding, answers))
+        };
+        Ok(Script { decodings: [decoding(Predecoder::None)?, decoding(Predecoder::Local)?], shots })
+    }
+}
+
+fn draw_shots(model: &Model) -> ShotSet {
+    let mut sampler = Sampler::new(model, 1);
+    let (mut detectors, mut observables) = (vec![0; model.detector_words()], vec![0; model.observable_words()]);
+    let layout = Layout::detectors(model.detectors);
+    let mut writer = ShotWriter::new(Vec::new(), Format::B8, layout);
+    for _ in 0..SHOTS {
+        sampler.draw(&mut detectors, &mut observables);
+        writer.write_shot(&detectors).expect("a Vec takes what is written");
+    }
+    let bytes = writer.finish().expect("a Vec takes what is written");
+    ShotSet::read(bytes.as_slice(), Format::B8, layout).expect("what was written is read back")
+}
+
+fn answers(model: &Model, decoding: &Decoding, shots: &ShotSet) -> Result<Vec<Vec<u64>>, RehearsalError> {
+    let mut matcher = MatcherModel::new(model)?.matcher();
+    let mut predecoder = decoding.predecoder();
+    let mut residual = vec![0; model.detector_words()];
+    let (mut found, mut flips) = (vec![0; model.observable_words()], vec![0; model.observable_words()]);
+    Ok(shots
+        .iter()
+        .map(|shot| {
+            predecoder.predecode(shot, &mut residual, &mut flips);
+            matcher.decode(&residual, &mut found).expect("shots of the model can be matched");
+            found.iter().zip(&flips).map(|(found, flip)| found ^ flip).collect()
+        })
+        .collect())
+}
+
+/// One seed.
+pub(super) struct World<'a> {
+    seed: u64,
+    random: Xoshiro256PlusPlus,
+    nanos: Arc<AtomicU64>,
+    clock: Clock,
+    board: Arc<Board>,
+    silo: Silo,
+    roles: Vec<Box<dyn Role>>,
+    answers: Consumer<Answer>,
+    expected: &'a [Vec<u64>],
+    answered: Vec<u32>,
+    jobs: u64,
+    decoders: u64,
+    steps: u64,
+}
+
+impl<'a> World<'a> {
+    pub(super) fn new(script: &'a Script, seed: u64) -> Result<World<'a>, RehearsalError> {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let (predecoder, decoding, expected) = &script.decodings[(random.next_u64() % 2) as usize];
+        let profile = draw_profile(&mut random, seed, *predecoder);
+        let decoders = 1 + (random.next_u64() % 3) as u32;
+        // After zero: a stamp of zero means "not yet".
+        let nanos = Arc::new(AtomicU64::new(1_000_000));
+        let clock = Clock::virtual_time(Arc::clone(&nanos));
+        let (slots, workers) = (profile.slots, profile.workers);
+        let shape = Shape { threads: 1, silos: 1, slots, workers, decoders, streams: STREAMS };
+        let board = Arc::new(Board::create(shape, Place::Private)?);
+        let settings = Arc::new(Settings::new(&profile.limits));
+        settings.set_rate_hz(match random.next_u64() % 2 {
+            0 => None,
+            _ => Some(50_000.0),
+        });
+        let (decoding, rate) = (decoding.clone(), clock.rate());
+        let common = Common { board: Arc::clone(&board), settings, rate, decoding };
+        let source = Source::Replay { shots: Arc::clone(&script.shots), observables: None };
+        let share = Share::of(0, 1, STREAMS, Some(SHOTS));
+        let mut silo = silo::wire(&profile, share, decoders, source, Answers::PassedOn, &common);
+        let mut init = Init { clock: &clock, board: &board };
+        let built: Result<Vec<_>, _> = silo.specs.drain(..).map(|spec| (spec.build)(&mut init)).collect();
+        let answers = silo.answers.take().expect("answers were asked for");
+        Ok(World {
+            seed,
+            random,
+            nanos,
+            clock,
+            board,
+            roles: built?,
+            answers,
+            expected,
+            answered: vec![0; SHOTS as usize],
+            jobs: silo.pipe.jobs.free(),
+            silo,
+            decoders: u64::from(decoders),
+            steps: 0,
+        })
+    }
+
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Plays to the end; the first broken promise, if there is one.
+    pub(super) fn play(&mut self) -> Option<Violation> {
+        let what = self.run(Phase::Live, |world| board::get(&world.board.feed(0).exhausted) != 0);
+        let what = what.or_else(|| self.run(Phase::Drain, |world| world.is_drained()));
+        let what = what.or_else(|| {
+            let (index, times) = self.answered.iter().enumerate().find(|(_, times)| **times != 1)?;
+            Some(format!("shot {index} was answered {times} times"))
+        });
+        what.map(|what| Violation { seed: self.seed, step: self.steps, what })
+    }
+
+    fn is_drained(&self) -> bool {
+        board::get(&self.board.feed(0).position) == board::get(&self.board.harvest(0).position)
+            && self.roles.iter().all(|role| role.is_drained())
+    }
+
+    fn run(&mut self, phase: Phase, done: impl Fn(&World<'_>) -> bool) -> Option<String> {
+        while !done(self) {
+            if self.steps == STEPS_MAX {
+                return Some(format!("not through {phase:?} after {STEPS_MAX} steps: wedged"));
+            }
+            self.step(phase);
+            let broken = checks::broken(&self.silo, &self.board, self.jobs, self.decoders);
+            if let Some(what) = broken.or_else(|| self.take_answers()) {
+                return Some(what);
+            }
+        }
+        None
+    }
+
+    fn step(&mut self, phase: Phase) {
+        self.steps += 1;
+        let draw = self.random.next_u64();
+        // Mostly a few hundred nanoseconds; once in a thousand steps the machine stands still for 20 ms.
+        let pass = if draw.is_multiple_of(1_000) { 20_000_000 } else { draw % 2_000 };
+        self.nanos.fetch_add(pass, Ordering::Relaxed);
+        let pick = (self.random.next_u64() % (self.roles.len() as u64 + 1)) as usize;
+        if pick == self.roles.len() {
+            self.silo.recovery.step(self.clock.ticks(), self.clock.rate());
+            return;
+        }
+        let random = &mut self.random;
+        let mut split = || random.next_u64().is_multiple_of(4);
+        let mut frame = Frame::rehearsed(&self.clock, phase, &mut split);
+        let _ = self.roles[pick].work(&mut frame);
+    }
+
+    fn take_answers(&mut self) -> Option<String> {
+        while let Some(answer) = self.answers.pop() {
+            let index = answer.sequence * u64::from(STREAMS) + u64::from(answer.stream);
+            let times = self.answered.get_mut(index as usize)?;
+            *times += 1;
+            let expected = &self.expected[index as usize];
+            if answer.error.is_none() && answer.observables[..expected.len()] != expected[..] {
+                return Some(format!("the answer of shot {index} is not the decode of that shot"));
+            }
+        }
+        None
+    }
+
+    /// Faults of this seed, by name.
+    pub(super) fn faults(&self) -> Vec<(String, u64)> {
+        let snapshot = self.board.snapshot(&self.clock);
+        let silo = &snapshot.silos[0];
+        let counters = &silo.counters;
+        let named = [
+            ("late_completion", counters.late_completions),
+            ("device_lost", counters.device_losses),
+            ("worker_quarantined", counters.quarantined),
+            ("cpu_fallback", counters.cpu_fallbacks),
+            ("claim_lost", counters.claims_lost),
+            ("device_recovered", recovered(&snapshot)),
+        ];
+        let errors = silo.errors.iter().map(|error| (error.name.clone(), error.count));
+        errors.chain(named.into_iter().map(|(name, count)| (name.to_string(), count))).collect()
+    }
+}
+
+fn recovered(snapshot: &crate::board::snapshot::Snapshot) -> u64 {
+    let code = crate::fault::FaultCode::DeviceRecovered.number();
+    snapshot.faults.iter().filter(|fault| fault.code == code).map(|fault| fault.count).sum()
+}
+
+/// A small silo with every kind of fault, each more or less likely.
+fn draw_profile(random: &mut Xoshiro256PlusPlus, seed: u64, predecoder: Predecoder) -> Profile {
+    let mut uniform = |scale: f64| scale * (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+    let mut profile = Profile::load(crate::profile::DEFAULT_NAME, None).expect("the built-in profile is sound").0;
+    profile.faults = Faults {
+        seed,
+        not_started: uniform(0.05),
+        unknown: uniform(0.05),
+        never_ready: uniform(0.02),
+        late_ready: uniform(0.05),
+        inside_launch: uniform(0.2),
+        late_by_us: 600,
+        lose_device_every: (uniform(1.0) < 0.5).then_some(400),
+        recover_after_ms: 1,
+        decoder_panic: uniform(0.02),
+        bad_address: uniform(0.02),
+    };
+    profile.device = crate::profile::Device::Sim { latency: Latency::Uniform { min_us: 0.0, max_us: 40.0 } };
+    profile.free_worker = if uniform(1.0) < 0.5 { FreeWorker::AfterCopy } else { FreeWorker::AfterDecode };
+    profile.predecoder = predecoder;
+    profile.slots = [8, 16, 32][(uniform(3.0) as usize).min(2)];
+    profile.workers = 1 + uniform(6.0) as u32;
+    profile.input.streams = STREAMS;
+    profile.input.rate = Rate::Max;
+    profile.limits.launch_deadline_us = 400;
+    profile.limits.shot_deadline_us = 500 + uniform(1_500.0) as u32;
+    profile
+}

@@ -1,0 +1,41 @@
+//! What `update` wants done, as data; only the console's loop acts.
+
+use pinwheel_engine::profile::Profile;
+use std::rc::Rc;
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// List the profiles again.
+    ListOffers,
+    /// Apply a profile to the running engine.
+    Apply {
+        /// Its name.
+        name: String,
+        /// The profile.
+        profile: Rc<Profile>,
+    },
+    /// Stop the feed and let accepted shots finish.
+    Drain,
+    /// Draw the whole screen anew.
+    Redraw,
+    /// Give the terminal back and return.
+    Leave(ConsoleEnd),
+}
+
+/// Why the console returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConsoleEnd {
+    /// The operator quit and the engine had finished.
+    Finished,
+    /// The operator quit with shots unanswered, after being asked.
+    Forced,
+    /// SIGTERM; the engine was drained.
+    Terminated,
+    /// SIGINT; the engine was drained.
+    Interrupted,
+    /// A second signal came before the drain was over.
+    Killed,
+    /// The terminal went away; the engine goes on without it.
+    HungUp,
+}

@@ -1,0 +1,261 @@
+//! All that the console knows.
+//!
+//! Owns the model and its parts; changed by `update` only, read by `view`. On the console thread. Bounded: one picture and
+//! one frozen one, a minute of samples, [`alarms::ALARMS_MAX`] alarms.
+
+pub mod alarms;
+pub mod derived;
+pub mod history;
+
+use crate::effect::ConsoleEnd;
+use crate::keymap::Scope;
+use crate::msg::{ConsoleCost, Finished};
+use crate::source::Offer;
+use crate::theme::Theme;
+use alarms::AlarmBook;
+use derived::{Derived, Marks};
+use history::History;
+use pinwheel_engine::board::SpinPolicy;
+use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::profile::OnHangup;
+use std::rc::Rc;
+
+/// A picture older than this is marked stale, nanoseconds.
+pub const STALE_NS: u64 = 500_000_000;
+/// How long a notice stays in the footer, nanoseconds.
+pub const NOTICE_NS: u64 = 6_000_000_000;
+
+/// The views, in the order of Tab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// The data path.
+    Overview,
+    /// Threads.
+    Threads,
+    /// Slots and one slot's life.
+    Slots,
+    /// Device workers.
+    Workers,
+    /// Profiles.
+    Profiles,
+    /// The key table.
+    Help,
+}
+
+impl View {
+    /// All, in the order of Tab and of the number keys.
+    pub const ALL: [View; 6] = [View::Overview, View::Threads, View::Slots, View::Workers, View::Profiles, View::Help];
+
+    /// The question that the view answers.
+    pub fn title(self) -> &'static str {
+        match self {
+            View::Overview => "overview",
+            View::Threads => "threads: which is late, and under what policy?",
+            View::Slots => "slots: which waits longest, and on whom?",
+            View::Workers => "workers: which is busy, and with which slot?",
+            View::Profiles => "profiles: what would change, and has it arrived?",
+            View::Help => "help",
+        }
+    }
+}
+
+/// A snapshot with what was derived from it.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    /// What the source said.
+    pub snapshot: Snapshot,
+    /// What follows from it.
+    pub derived: Derived,
+    /// When it was read, console clock.
+    pub received_ns: u64,
+}
+
+/// What a view draws: the live picture, or a frozen one.
+#[derive(Clone, Debug, Default)]
+pub struct Scene {
+    /// The picture; `None` before the first.
+    pub picture: Option<Rc<Picture>>,
+    /// The past up to it.
+    pub history: History,
+    /// The alarms up to it.
+    pub alarms: AlarmBook,
+}
+
+/// Where the cursor is in each view; always clamped to what there is when it is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// Silo shown in slots and workers.
+    pub silo: usize,
+    /// Thread.
+    pub thread: usize,
+    /// Slot.
+    pub slot: usize,
+    /// Worker.
+    pub worker: usize,
+    /// Profile.
+    pub profile: usize,
+    /// First row of help shown.
+    pub help: usize,
+    /// First silo shown in the overview.
+    pub overview: usize,
+}
+
+/// What is open over the view.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Overlay {
+    /// The profile chooser.
+    Chooser,
+    /// "Apply this?"
+    AskApply(Box<Offer>),
+    /// "Drain and quit?"
+    AskQuit,
+    /// "Quit with shots unanswered?"
+    AskForce,
+}
+
+/// How far leaving has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// Not asked for.
+    No,
+    /// Draining since then; ends as said.
+    Draining {
+        /// Console clock.
+        since_ns: u64,
+        /// What the console will return.
+        end: ConsoleEnd,
+    },
+}
+
+/// The last profile switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// Profile before.
+    pub from: String,
+    /// Profile applied.
+    pub to: String,
+    /// When, console clock.
+    pub at_ns: u64,
+    /// Epoch requested before the switch: acknowledgements above it belong to the switch.
+    pub epoch_before: u64,
+}
+
+/// A sentence for the footer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// What to say.
+    pub text: String,
+    /// Until when, console clock.
+    pub until_ns: u64,
+    /// Whether it reports something refused.
+    pub kind: NoticeKind,
+}
+
+/// Kind of a notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoticeKind {
+    /// Something was done.
+    Done,
+    /// Something was refused.
+    Refused,
+}
+
+/// Everything.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Now, console clock.
+    pub now_ns: u64,
+    /// Columns and rows.
+    pub size: (u16, u16),
+    /// Looks.
+    pub theme: Theme,
+    /// The view shown.
+    pub view: View,
+    /// The live scene.
+    pub live: Scene,
+    /// The frozen scene, and when it was frozen.
+    pub frozen: Option<(Scene, u64)>,
+    /// Cursors.
+    pub cursor: Cursor,
+    /// Overlay.
+    pub overlay: Option<Overlay>,
+    /// Profiles on offer; `None` until listed.
+    pub offers: Option<Vec<Offer>>,
+    /// The last switch.
+    pub switch: Option<Switch>,
+    /// Leaving.
+    pub leaving: Leaving,
+    /// Whether the engine has ended.
+    pub finished: Finished,
+    /// What to do when the terminal goes away.
+    pub on_hangup: OnHangup,
+    /// Footer's sentence.
+    pub notice: Option<Notice>,
+    /// What the console costs.
+    pub console_cost: ConsoleCost,
+    /// Counters of the last second.
+    pub marks: Marks,
+}
+
+impl Model {
+    /// A console that has seen nothing yet.
+    pub fn new(theme: Theme, size: (u16, u16), on_hangup: OnHangup) -> Model {
+        Model {
+            now_ns: 0,
+            size,
+            theme,
+            view: View::Overview,
+            live: Scene::default(),
+            frozen: None,
+            cursor: Cursor::default(),
+            overlay: None,
+            offers: None,
+            switch: None,
+            leaving: Leaving::No,
+            finished: Finished::No,
+            on_hangup,
+            notice: None,
+            console_cost: ConsoleCost::default(),
+            marks: Marks::default(),
+        }
+    }
+
+    /// What views draw.
+    pub fn scene(&self) -> &Scene {
+        self.frozen.as_ref().map_or(&self.live, |(scene, _)| scene)
+    }
+
+    /// The picture that views draw.
+    pub fn picture(&self) -> Option<&Picture> {
+        self.scene().picture.as_deref()
+    }
+
+    /// Age of the picture that views draw, nanoseconds.
+    pub fn age_ns(&self) -> u64 {
+        self.picture().map_or(0, |picture| self.now_ns.saturating_sub(picture.received_ns))
+    }
+
+    /// Whether the picture that views draw is the present.
+    pub fn is_fresh(&self) -> bool {
+        self.frozen.is_none() && self.age_ns() <= STALE_NS
+    }
+
+    /// Where keys go.
+    pub fn scope(&self) -> Scope {
+        match (&self.overlay, self.view) {
+            (Some(Overlay::Chooser), _) => Scope::Chooser,
+            (Some(_), _) => Scope::Question,
+            (None, View::Profiles) => Scope::Profiles,
+            (None, _) => Scope::Views,
+        }
+    }
+
+    /// The profile in force and its policy, from the live picture.
+    pub fn in_force(&self) -> Option<(&str, SpinPolicy)> {
+        let engine = &self.live.picture.as_ref()?.snapshot.engine;
+        Some((&engine.profile, engine.spin_requested))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! What happens to the console, as data.
+//!
+//! Owns the message type and the console's own key type; made by the console's loop only. Never carries a handle.
+
+use crate::source::Offer;
+use pinwheel_engine::board::snapshot::Snapshot;
+
+/// One thing that happened. Times are nanoseconds of the console's own clock.
+#[derive(Clone, Debug)]
+pub enum Msg {
+    /// Time passed.
+    Tick {
+        /// Now.
+        now_ns: u64,
+    },
+    /// The source was read.
+    Snapshot {
+        /// When it was read.
+        now_ns: u64,
+        /// What it said; `None`: it could not be read.
+        snapshot: Option<Box<Snapshot>>,
+        /// Whether the engine's threads have all left.
+        finished: Finished,
+    },
+    /// A key.
+    Key(Key),
+    /// The terminal has another size.
+    Resize {
+        /// Columns.
+        columns: u16,
+        /// Rows.
+        rows: u16,
+    },
+    /// The profiles were listed.
+    Offers(Vec<Offer>),
+    /// A profile was applied, or refused in one sentence.
+    Applied {
+        /// Its name.
+        name: String,
+        /// How it went.
+        result: Result<(), String>,
+    },
+    /// The operating system asked for something.
+    Signal(Signal),
+    /// What the console itself costs.
+    Cost(ConsoleCost),
+}
+
+/// Whether the engine has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finished {
+    /// Hot threads run.
+    No,
+    /// All have left.
+    Yes,
+}
+
+/// A request of the operating system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGTERM.
+    Terminate,
+    /// SIGINT.
+    Interrupt,
+    /// SIGHUP: the terminal went away.
+    Hangup,
+    /// SIGTSTP: refused.
+    Suspend,
+}
+
+/// A key, with what the console cares about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// A character, shift applied.
+    Char(char),
+    /// Control and a lower-case letter.
+    Ctrl(char),
+    /// Tab.
+    Tab,
+    /// Shift-Tab.
+    BackTab,
+    /// Enter.
+    Enter,
+    /// Escape.
+    Esc,
+    /// Arrow.
+    Up,
+    /// Arrow.
+    Down,
+    /// Arrow.
+    Left,
+    /// Arrow.
+    Right,
+    /// Page up.
+    PageUp,
+    /// Page down.
+    PageDown,
+    /// Home.
+    Home,
+    /// End.
+    End,
+}
+
+impl Key {
+    /// As footer and help spell it.
+    pub fn label(self) -> String {
+        match self {
+            Key::Char(c) => c.to_string(),
+            Key::Ctrl(c) => format!("^{}", c.to_ascii_uppercase()),
+            Key::Tab => "tab".to_owned(),
+            Key::BackTab => "shift-tab".to_owned(),
+            Key::Enter => "enter".to_owned(),
+            Key::Esc => "esc".to_owned(),
+            Key::Up => "↑".to_owned(),
+            Key::Down => "↓".to_owned(),
+            Key::Left => "←".to_owned(),
+            Key::Right => "→".to_owned(),
+            Key::PageUp => "pgup".to_owned(),
+            Key::PageDown => "pgdn".to_owned(),
+            Key::Home => "home".to_owned(),
+            Key::End => "end".to_owned(),
+        }
+    }
+}
+
+/// What the console itself costs, over the last second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct ConsoleCost {
+    /// CPU time of the console thread per second, milliseconds.
+    pub cpu_ms_per_s: f64,
+    /// Frames drawn per second.
+    pub draws_per_s: f64,
+    /// Bytes written to the terminal per second.
+    pub bytes_per_s: f64,
+    /// CPU time of the console thread since it started, milliseconds.
+    pub cpu_ms: f64,
+    /// Frames drawn since it started.
+    pub draws: u64,
+    /// Bytes written since it started.
+    pub bytes: u64,
+    /// Time since it started, milliseconds.
+    pub elapsed_ms: f64,
+}

@@ -1,0 +1,84 @@
+//! Where the console's picture comes from, and what may be asked of it.
+//!
+//! Owns the [`Source`] trait and the plain data that crosses it; called from the console thread only. A call may do
+//! file I/O (profiles) but must not wait for the engine. `live` is the engine in this process.
+
+pub mod live;
+#[cfg(test)]
+pub mod synthetic;
+
+use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::profile::{self, Change, Profile};
+use std::path::Path;
+use std::rc::Rc;
+
+/// An engine seen from the console.
+pub trait Source {
+    /// The engine now; `None` when it cannot be read (the console then shows its last picture and that picture's age).
+    fn snapshot(&mut self) -> Option<Snapshot>;
+    /// Applies every field of `profile` that can change on a running engine. The error is one sentence.
+    fn apply(&mut self, name: &str, profile: &Profile) -> Result<(), String>;
+    /// Stops the feed and lets every accepted shot finish.
+    fn drain(&mut self);
+    /// Whether all hot threads have left.
+    fn is_finished(&self) -> bool;
+    /// The profiles that could be applied, each compared with the one in force; at most [`OFFERS_MAX`] are shown.
+    fn offers(&self) -> Vec<Offer>;
+}
+
+/// Most profiles that the console lists.
+pub const OFFERS_MAX: usize = 64;
+
+/// A profile that could be applied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offer {
+    /// Its name.
+    pub name: String,
+    /// Where it was read from ("built in", a path).
+    pub origin: String,
+    /// What it is, or why it cannot be used, in one sentence.
+    pub body: Result<OfferBody, String>,
+}
+
+/// A profile that can be used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OfferBody {
+    /// The profile.
+    pub profile: Rc<Profile>,
+    /// How it differs from the one in force; empty when it does not.
+    pub changes: Vec<Change>,
+}
+
+/// The profiles of `dir` and those built in, each compared with `current`.
+pub fn offers_of(dir: Option<&Path>, current: &Profile) -> Vec<Offer> {
+    profile::list(dir)
+        .into_iter()
+        .take(OFFERS_MAX)
+        .map(|entry| match Profile::load(&entry.name, dir) {
+            Ok((profile, origin)) => {
+                let changes = profile::diff(current, &profile);
+                let body = OfferBody { profile: Rc::new(profile), changes };
+                Offer { name: entry.name, origin: origin.to_string(), body: Ok(body) }
+            }
+            Err(error) => Offer { name: entry.name, origin: "refused".to_owned(), body: Err(error.to_string()) },
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+
+    use super::{Profile, offers_of};
+
+    #[test]
+    fn the_profile_in_force_is_offered_without_changes_and_the_others_with_some() {
+        let (lab, _) = Profile::load("lab", None).unwrap();
+        let offers = offers_of(None, &lab);
+        assert!(offers.len() >= 4);
+        for offer in offers {
+            let body = offer.body.unwrap();
+            assert_eq!(body.changes.is_empty(), offer.name == "lab", "{}", offer.name);
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! An engine that is not there: snapshots by arithmetic, for tests.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
+
+use super::{Offer, Source, offers_of};
+use pinwheel_engine::board::histogram::Histogram;
+use pinwheel_engine::board::snapshot::{
+    Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, RingView, RoleView,
+    SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StreamView, ThreadState, ThreadView, WorkerState,
+    WorkerView,
+};
+use pinwheel_engine::board::{Phase, SpinPolicy};
+use pinwheel_engine::profile::{self, Profile, RoleKind};
+
+/// Shots per tenth of a second.
+const SHOTS: u64 = 2_000;
+
+/// What is wrong with the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Nothing.
+    None,
+    /// Something of everything.
+    All,
+}
+
+/// A picture after `tenths` tenths of a second.
+pub fn snapshot(tenths: u64, trouble: Trouble) -> Snapshot {
+    let at_ns = tenths * 100_000_000;
+    let faults = match trouble {
+        Trouble::None => Vec::new(),
+        Trouble::All => vec![FaultView {
+            code: 3,
+            name: "launch deadline passed (worker)".to_owned(),
+            silo: Some(0),
+            count: 4,
+            first_ns: 1,
+            last_ns: at_ns / 2,
+            detail: 5,
+        }],
+    };
+    Snapshot {
+        at_ns,
+        engine: engine(),
+        threads: vec![ring_thread(tenths, trouble), work_thread(tenths, trouble)],
+        silos: vec![silo(tenths, trouble)],
+        streams: vec![stream(tenths, trouble)],
+        faults,
+    }
+}
+
+fn engine() -> EngineView {
+    EngineView {
+        pid: 4_711,
+        version: "0.1.0".to_owned(),
+        phase: Phase::Live,
+        started_utc_s: 1_767_276_000,
+        profile: "lab".to_owned(),
+        label: String::new(),
+        input: "sampler surface_d5".to_owned(),
+        device: "sim".to_owned(),
+        decoder: "sparse blossom".to_owned(),
+        predecoder: "none".to_owned(),
+        detectors: 120,
+        observables: 1,
+        rate_hz: Some(20_000.0),
+        rate_origin: "half of the 40 kHz measured in warm-up".to_owned(),
+        late_ns: 2_000_000,
+        heartbeat_limit_ns: 20_000_000,
+        spin_requested: SpinPolicy::Lab,
+        spin_epoch_requested: 1,
+        board_path: Some("/dev/shm/pinwheel-4711".to_owned()),
+        notes: vec!["no permission to pin: threads float".to_owned()],
+    }
+}
+
+fn thread(name: &str, tenths: u64, kinds: &[RoleKind], busy_ns_per_tenth: u64) -> ThreadView {
+    let roles =
+        kinds.iter().map(|kind| RoleView { kind: *kind, silo: 0, index: 0, items: tenths * SHOTS, died_frame: None });
+    ThreadView {
+        name: name.to_owned(),
+        tid: 4_712,
+        roles: roles.collect(),
+        core: Some(1),
+        pinned: true,
+        exclusive: true,
+        policy_requested: SpinPolicy::Lab,
+        policy_acknowledged: SpinPolicy::Lab,
+        epoch_acknowledged: 1,
+        policy_refusal: None,
+        heartbeat_age_ns: 20_000 + tenths % 7 * 900,
+        frames: tenths * 90_000,
+        frames_busy: tenths * 1_900,
+        items: tenths * SHOTS * kinds.len() as u64,
+        busy_ns: tenths * busy_ns_per_tenth,
+        yields: tenths * 40,
+        stage: kinds.first().copied(),
+        frame_gap: gaps(tenths),
+        state: ThreadState::Running,
+        panic_site: None,
+    }
+}
+
+fn gaps(tenths: u64) -> Histogram {
+    let values: Vec<u64> = (0..tenths).flat_map(|t| [900, 1_100, 2_100 + t % 5 * 40_000]).collect();
+    Histogram::of(&values)
+}
+
+fn ring_thread(tenths: u64, trouble: Trouble) -> ThreadView {
+    let mut ring = thread("hot-0", tenths, &RoleKind::RING, 41_000_000);
+    if trouble == Trouble::All {
+        ring.heartbeat_age_ns = 31_000_000;
+        ring.policy_refusal = Some("core 1 is shared with another thread".to_owned());
+    }
+    ring
+}
+
+fn work_thread(tenths: u64, trouble: Trouble) -> ThreadView {
+    let mut work = thread("work-0", tenths, &[RoleKind::Decode], 63_000_000);
+    work.core = None;
+    work.pinned = false;
+    work.exclusive = false;
+    if trouble == Trouble::All {
+        work.roles[0].died_frame = Some(77);
+        work.panic_site = Some("decode/matcher.rs:41".to_owned());
+    }
+    work
+}
+
+fn silo(tenths: u64, trouble: Trouble) -> SiloView {
+    let shots = tenths * SHOTS;
+    let bad = trouble == Trouble::All;
+    let counters = Counters {
+        scheduled: shots + 17,
+        submitted: shots + 5,
+        dispatched: shots + 4,
+        launched: shots + 4,
+        completed: shots + 2,
+        decoding: shots + 1,
+        answered: shots,
+        errored: if bad { tenths } else { 0 },
+        late: if bad { tenths / 2 } else { 0 },
+        duplicated: u64::from(bad),
+        quarantined: u64::from(bad),
+        device_losses: u64::from(bad),
+        shots_with_observables: shots,
+        logical_errors: shots / 5_000,
+        dispatch_ns: (shots + 4) * 87,
+        ..Counters::default()
+    };
+    let errors =
+        if bad { vec![ErrorCount { code: 5, name: "launch deadline".to_owned(), count: tenths }] } else { Vec::new() };
+    let workers = workers(trouble);
+    SiloView {
+        id: 0,
+        device: if bad { DeviceState::Recovering } else { DeviceState::Online },
+        counters,
+        errors,
+        rings: [("rx", 1_024, 3), ("ready", 8, 1), ("tx", 1_024, 2), ("answers", 1_024, 0)]
+            .map(|(name, capacity, depth)| RingView {
+                name: name.to_owned(),
+                capacity,
+                depth,
+                pushed: shots,
+                refusals: 0,
+            })
+            .to_vec(),
+        idle_mask: (0..8).filter(|i| workers[*i].state == WorkerState::Free).fold(0, |mask, i| mask | 1 << i),
+        workers,
+        slots: (0..1_024).map(|slot| self::slot(slot, tenths, shots)).collect(),
+        stages: [
+            ("feed", 2_000),
+            ("dispatch", 1_200),
+            ("device", 9_400),
+            ("queue", 300),
+            ("decode", 24_000),
+            ("harvest", 200),
+        ]
+        .map(|(name, ns)| StageView { name, time: times(tenths, ns) })
+        .to_vec(),
+        latency: times(tenths, 37_000),
+        latency_from_submit: times(tenths, 35_000),
+    }
+}
+
+fn times(tenths: u64, ns: u64) -> Histogram {
+    let values: Vec<u64> = (0..tenths).flat_map(|t| (0..20).map(move |i| ns + ns / 20 * (i + t % 3))).collect();
+    Histogram::of(&values)
+}
+
+fn workers(trouble: Trouble) -> Vec<WorkerView> {
+    let state = |i: u64| match i {
+        5 if trouble == Trouble::All => WorkerState::Quarantined,
+        1 | 2 => WorkerState::Running,
+        4 => WorkerState::Claimed,
+        _ => WorkerState::Free,
+    };
+    let worker = |i: u64| WorkerView {
+        state: state(i),
+        generation: 1_000 + i,
+        since_ns: 4_000 + i * 100,
+        slot: 400 + i as u32,
+        launches: 12_000 + i,
+    };
+    (0..8).map(worker).collect()
+}
+
+/// Slots 400..=405 of the ring are in use, one in each stage of its life; those before were, those after were not yet.
+fn slot(slot: u64, tenths: u64, shots: u64) -> SlotView {
+    let state = match slot {
+        400 => SlotState::Completed,
+        401..=403 => SlotState::InFlight,
+        404 | 405 => SlotState::Written,
+        _ => SlotState::Idle,
+    };
+    let start_ns = (tenths * 100_000_000).saturating_sub(60_000);
+    let at = |from: SlotState, ns: u64| if slot <= 405 && reached(state) >= reached(from) { start_ns + ns } else { 0 };
+    let times = SlotTimes {
+        scheduled_ns: if slot <= 405 { start_ns } else { 0 },
+        submitted_ns: at(SlotState::Written, 2_000),
+        dispatched_ns: at(SlotState::InFlight, 3_200),
+        completed_ns: at(SlotState::InFlight, 12_600),
+        decoding_ns: at(SlotState::InFlight, 12_900),
+        answered_ns: at(SlotState::Completed, 36_900),
+        harvested_ns: if state == SlotState::Idle && slot < 400 { start_ns + 37_100 } else { 0 },
+    };
+    SlotView {
+        state,
+        since_ns: 61_000 - slot.min(1_000) * 20,
+        stream: (slot % 4) as u32,
+        sequence: shots + slot,
+        worker: (reached(state) >= 2).then_some((slot % 8) as u8),
+        times,
+    }
+}
+
+fn reached(state: SlotState) -> u8 {
+    match state {
+        SlotState::Written => 1,
+        SlotState::InFlight => 2,
+        SlotState::Completed => 3,
+        SlotState::Idle => 4,
+    }
+}
+
+fn stream(tenths: u64, trouble: Trouble) -> StreamView {
+    let verdict = if trouble == Trouble::All { HealthVerdict::Bad } else { HealthVerdict::Good };
+    StreamView {
+        id: 0,
+        silo: 0,
+        answered: tenths * SHOTS,
+        errors: 0,
+        late: 0,
+        shots_with_observables: tenths * SHOTS,
+        logical_errors: tenths * SHOTS / 5_000,
+        latency: times(tenths, 37_000),
+        input_health: InputHealthView {
+            verdict,
+            shots_examined: tenths * SHOTS,
+            fraction_found: if trouble == Trouble::All { 0.49 } else { 0.021 },
+            fraction_expected: 0.021,
+            hottest: vec![(17, 0.03)],
+        },
+    }
+}
+
+/// A source that plays the pictures above and notes what was asked of it.
+pub struct Synthetic {
+    tenths: u64,
+    current: (String, Profile),
+    /// Profiles applied.
+    pub applied: Vec<String>,
+    /// Drains asked for.
+    pub drains: u32,
+}
+
+impl Synthetic {
+    /// An engine that runs profile lab.
+    pub fn new() -> Synthetic {
+        let lab = Profile::load("lab", None).unwrap().0;
+        Synthetic { tenths: 0, current: ("lab".to_owned(), lab), applied: Vec::new(), drains: 0 }
+    }
+}
+
+impl Source for Synthetic {
+    fn snapshot(&mut self) -> Option<Snapshot> {
+        self.tenths += 1;
+        let mut snapshot = snapshot(self.tenths, Trouble::None);
+        let policy = match self.current.1.spin {
+            profile::SpinPolicy::Prod => SpinPolicy::Prod,
+            profile::SpinPolicy::Lab => SpinPolicy::Lab,
+            profile::SpinPolicy::Shared => SpinPolicy::Shared,
+        };
+        let epoch = 1 + self.applied.len() as u64;
+        snapshot.engine.profile.clone_from(&self.current.0);
+        snapshot.engine.spin_requested = policy;
+        snapshot.engine.spin_epoch_requested = epoch;
+        for thread in &mut snapshot.threads {
+            (thread.policy_requested, thread.policy_acknowledged) = (policy, policy);
+            thread.epoch_acknowledged = epoch;
+        }
+        Some(snapshot)
+    }
+
+    fn apply(&mut self, name: &str, profile: &Profile) -> Result<(), String> {
+        self.current = (name.to_owned(), profile.clone());
+        self.applied.push(name.to_owned());
+        Ok(())
+    }
+
+    fn drain(&mut self) {
+        self.drains += 1;
+    }
+
+    fn is_finished(&self) -> bool {
+        self.drains > 0
+    }
+
+    fn offers(&self) -> Vec<Offer> {
+        offers_of(None, &self.current.1)
+    }
+}

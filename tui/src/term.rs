@@ -1,0 +1,244 @@
+//! The terminal and the one loop that reads, updates, acts and draws.
+//!
+//! Owns the screen, the signals and the console's clock while [`run`] runs, on the caller's thread (the console thread).
+//! Bounded: data every [`DATA_NS`], at most one frame per [`FRAME_NS`], at most [`EVENTS_MAX`] events a turn, one frame
+//! buffered. Never waits for the engine: the source copies, the loop waits only for keys, at most until the next data.
+
+mod clock;
+mod keys;
+pub mod output;
+mod screen;
+mod signals;
+
+use crate::effect::{ConsoleEnd, Effect};
+use crate::model::Model;
+use crate::msg::{ConsoleCost, Finished, Msg};
+use crate::source::Source;
+use crate::theme::Theme;
+use crate::update::update;
+use clock::Clock;
+use output::Meter;
+use pinwheel_engine::profile::OnHangup;
+use screen::Screen;
+use signals::Signals;
+use std::io;
+use std::time::Duration;
+
+/// Time between two readings of the source, nanoseconds.
+pub const DATA_NS: u64 = 100_000_000;
+/// Least time between two frames, nanoseconds.
+pub const FRAME_NS: u64 = 33_000_000;
+/// Most terminal events taken in one turn.
+pub const EVENTS_MAX: usize = 256;
+/// A frame that took long to write is followed by this many times as long a pause: a slow link gets fewer frames.
+const SLOW_LINK_PAUSE: u64 = 4;
+/// Window of the console's own cost, nanoseconds.
+const COST_WINDOW_NS: u64 = 1_000_000_000;
+
+/// How to run the console.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Looks.
+    pub theme: Theme,
+    /// What to do when the terminal goes away.
+    pub on_hangup: OnHangup,
+}
+
+/// How the console went.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// Why it returned.
+    pub end: ConsoleEnd,
+    /// What it cost.
+    pub console_cost: ConsoleCost,
+}
+
+/// Why there can be no console.
+#[derive(Debug, thiserror::Error)]
+pub enum TermError {
+    /// The terminal could not be set up or drawn to.
+    #[error("the terminal refused {what}: {error}; run with --headless to go without a console")]
+    Terminal {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Signals could not be watched.
+    #[error("signals cannot be watched: {0}; run with --headless to go without a console")]
+    Signals(io::Error),
+}
+
+/// Runs the console on `source` until it ends; the terminal is as before when this returns.
+///
+/// # Errors
+/// When the terminal cannot be set up. A terminal that goes away later is not an error: [`ConsoleEnd::HungUp`].
+pub fn run(source: &mut dyn Source, options: Options) -> Result<Outcome, TermError> {
+    let signals = Signals::watch().map_err(TermError::Signals)?;
+    let screen = Screen::open()?;
+    let size = screen.size()?;
+    let mut console = Console {
+        source,
+        model: Model::new(options.theme, size, options.on_hangup),
+        clock: Clock::start(),
+        screen,
+        signals,
+        meter: Meter::default(),
+        frame: FrameTimes::default(),
+    };
+    let end = match console.turns() {
+        Ok(end) => end,
+        Err(error) if is_hangup(&error) => console.hung_up(),
+        Err(error) => return Err(TermError::Terminal { what: "a frame or a key", error }),
+    };
+    let cost = console.meter.cost(console.clock.now_ns(), clock::cpu_ns(), console.screen.bytes());
+    Ok(Outcome { end, console_cost: cost })
+}
+
+/// A terminal that is gone answers with one of these.
+fn is_hangup(error: &io::Error) -> bool {
+    const EIO: i32 = 5;
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof)
+        || error.raw_os_error() == Some(EIO)
+}
+
+/// When the next reading and the next frame are due, console clock.
+#[derive(Clone, Copy, Debug, Default)]
+struct FrameTimes {
+    data_due_ns: u64,
+    frame_due_ns: u64,
+    cost_due_ns: u64,
+    changed: Changed,
+}
+
+/// Whether the model changed since the last frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Changed {
+    No,
+    #[default]
+    Yes,
+}
+
+struct Console<'a> {
+    source: &'a mut dyn Source,
+    model: Model,
+    clock: Clock,
+    screen: Screen,
+    signals: Signals,
+    meter: Meter,
+    frame: FrameTimes,
+}
+
+impl Console<'_> {
+    fn turns(&mut self) -> io::Result<ConsoleEnd> {
+        if let Some(end) = self.act(vec![Effect::ListOffers])? {
+            return Ok(end);
+        }
+        loop {
+            if let Some(end) = self.turn()? {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// One turn: signals, data if due, frame if due, then keys until something is due.
+    fn turn(&mut self) -> io::Result<Option<ConsoleEnd>> {
+        for signal in self.signals.take() {
+            if let Some(end) = self.take(Msg::Signal(signal))? {
+                return Ok(Some(end));
+            }
+        }
+        let now_ns = self.clock.now_ns();
+        if now_ns >= self.frame.data_due_ns {
+            self.frame.data_due_ns = now_ns + DATA_NS;
+            if let Some(end) = self.read(now_ns)? {
+                return Ok(Some(end));
+            }
+        }
+        if self.frame.changed == Changed::Yes && now_ns >= self.frame.frame_due_ns {
+            self.draw()?;
+        }
+        self.keys()
+    }
+
+    fn read(&mut self, now_ns: u64) -> io::Result<Option<ConsoleEnd>> {
+        if now_ns >= self.frame.cost_due_ns {
+            self.frame.cost_due_ns = now_ns + COST_WINDOW_NS;
+            let cost = self.meter.cost(now_ns, clock::cpu_ns(), self.screen.bytes());
+            self.take(Msg::Cost(cost))?;
+        }
+        let snapshot = self.source.snapshot().map(Box::new);
+        let finished = if self.source.is_finished() { Finished::Yes } else { Finished::No };
+        self.take(Msg::Snapshot { now_ns, snapshot, finished })
+    }
+
+    fn keys(&mut self) -> io::Result<Option<ConsoleEnd>> {
+        let now_ns = self.clock.now_ns();
+        let due_ns = match self.frame.changed {
+            Changed::Yes => self.frame.data_due_ns.min(self.frame.frame_due_ns),
+            Changed::No => self.frame.data_due_ns,
+        };
+        let mut wait = Duration::from_nanos(due_ns.saturating_sub(now_ns));
+        for _ in 0..EVENTS_MAX {
+            if !crossterm::event::poll(wait)? {
+                break;
+            }
+            wait = Duration::ZERO;
+            let Some(msg) = keys::message(crossterm::event::read()?) else { continue };
+            self.take(Msg::Tick { now_ns: self.clock.now_ns() })?;
+            if let Some(end) = self.take(msg)? {
+                return Ok(Some(end));
+            }
+        }
+        Ok(None)
+    }
+
+    fn take(&mut self, msg: Msg) -> io::Result<Option<ConsoleEnd>> {
+        self.frame.changed = Changed::Yes;
+        let effects = update(&mut self.model, msg);
+        self.act(effects)
+    }
+
+    fn act(&mut self, effects: Vec<Effect>) -> io::Result<Option<ConsoleEnd>> {
+        for effect in effects {
+            match effect {
+                Effect::ListOffers => {
+                    let offers = self.source.offers();
+                    update(&mut self.model, Msg::Offers(offers));
+                }
+                Effect::Apply { name, profile } => {
+                    let result = self.source.apply(&name, &profile);
+                    let follow = update(&mut self.model, Msg::Applied { name, result });
+                    if let Some(end) = self.act(follow)? {
+                        return Ok(Some(end));
+                    }
+                }
+                Effect::Drain => self.source.drain(),
+                Effect::Redraw => self.screen.forget()?,
+                Effect::Leave(end) => return Ok(Some(end)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        let begun_ns = self.clock.now_ns();
+        self.screen.draw(&self.model)?;
+        let ended_ns = self.clock.now_ns();
+        self.meter.drawn();
+        self.frame.changed = Changed::No;
+        let pause_ns = (ended_ns - begun_ns) * SLOW_LINK_PAUSE;
+        self.frame.frame_due_ns = (begun_ns + FRAME_NS).max(ended_ns + pause_ns);
+        Ok(())
+    }
+
+    /// The terminal is gone without a signal having been seen: the same as SIGHUP.
+    fn hung_up(&mut self) -> ConsoleEnd {
+        for effect in update(&mut self.model, Msg::Signal(crate::msg::Signal::Hangup)) {
+            if effect == Effect::Drain {
+                self.source.drain();
+            }
+        }
+        ConsoleEnd::HungUp
+    }
+}

@@ -1,0 +1,34 @@
+//! The console's own time: its one place that reads a clock.
+//!
+//! # Why not the engine's clock
+//!
+//! A console may watch an engine that is gone, or another process; the age of what it shows must go on growing.
+
+use std::time::Instant;
+
+/// Nanoseconds since the console started.
+pub struct Clock(Instant);
+
+impl Clock {
+    /// Starts at zero.
+    pub fn start() -> Clock {
+        Clock(now())
+    }
+
+    /// Nanoseconds since the start.
+    pub fn now_ns(&self) -> u64 {
+        u64::try_from(now().duration_since(self.0).as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the console's clock: a cold thread that outlives the engine's clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// CPU time of this thread, nanoseconds.
+pub fn cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    part(time.tv_sec).saturating_mul(1_000_000_000).saturating_add(part(time.tv_nsec))
+}

@@ -1,0 +1,55 @@
+//! Terminal events as messages. Pastes, mouse and focus are not keys and do nothing: pasted text must never act.
+
+use crate::msg::{Key, Msg};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+/// The message of an event, if it means anything here.
+pub fn message(event: Event) -> Option<Msg> {
+    match event {
+        Event::Key(key) if key.kind != KeyEventKind::Release => self::key(key).map(Msg::Key),
+        Event::Resize(columns, rows) => Some(Msg::Resize { columns, rows }),
+        Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) | Event::Paste(_) => None,
+    }
+}
+
+fn key(key: KeyEvent) -> Option<Key> {
+    if key.modifiers.intersects(KeyModifiers::ALT | KeyModifiers::SUPER | KeyModifiers::META) {
+        return None;
+    }
+    Some(match key.code {
+        KeyCode::Char(c) if key.modifiers.contains(KeyModifiers::CONTROL) => Key::Ctrl(c.to_ascii_lowercase()),
+        KeyCode::Char(c) => Key::Char(c),
+        KeyCode::Tab => Key::Tab,
+        KeyCode::BackTab => Key::BackTab,
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Esc => Key::Esc,
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        KeyCode::Left => Key::Left,
+        KeyCode::Right => Key::Right,
+        KeyCode::PageUp => Key::PageUp,
+        KeyCode::PageDown => Key::PageDown,
+        KeyCode::Home => Key::Home,
+        KeyCode::End => Key::End,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::message;
+    use crate::msg::{Key, Msg};
+    use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+
+    #[test]
+    fn control_z_is_a_key_and_a_paste_is_none() {
+        let z = Event::Key(KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL));
+        assert!(matches!(message(z), Some(Msg::Key(Key::Ctrl('z')))));
+        assert!(message(Event::Paste("py".to_owned())).is_none());
+    }
+
+    #[test]
+    fn alt_and_a_letter_is_not_the_letter() {
+        assert!(message(Event::Key(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::ALT))).is_none());
+    }
+}

@@ -1,0 +1,45 @@
+//! The operating system's requests as flags that the loop looks at.
+//!
+//! Owns the registrations while the console runs; a handler only sets a flag. SIGTSTP is taken so that it stops nothing:
+//! the engine runs in this process.
+
+use crate::msg::Signal;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::{SigId, flag, low_level};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What is watched, in the order in which it is reported.
+const WATCHED: [(i32, Signal); 4] =
+    [(SIGHUP, Signal::Hangup), (SIGTERM, Signal::Terminate), (SIGINT, Signal::Interrupt), (SIGTSTP, Signal::Suspend)];
+
+/// Watched signals.
+pub struct Signals(Vec<(Arc<AtomicBool>, Signal, SigId)>);
+
+impl Signals {
+    /// Begins to watch.
+    pub fn watch() -> io::Result<Signals> {
+        let mut watched = Signals(Vec::with_capacity(WATCHED.len()));
+        for (number, signal) in WATCHED {
+            let raised = Arc::new(AtomicBool::new(false));
+            let id = flag::register(number, Arc::clone(&raised))?;
+            watched.0.push((raised, signal, id));
+        }
+        Ok(watched)
+    }
+
+    /// Signals since the last call. Relaxed: the flag is the whole message, and a later turn sees what this one missed.
+    pub fn take(&self) -> Vec<Signal> {
+        let raised = self.0.iter().filter(|(raised, _, _)| raised.swap(false, Ordering::Relaxed));
+        raised.map(|(_, signal, _)| *signal).collect()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for (_, _, id) in &self.0 {
+            low_level::unregister(*id);
+        }
+    }
+}

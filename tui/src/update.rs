@@ -1,0 +1,145 @@
+//! How the console changes: one message in, effects out.
+//!
+//! Pure: no I/O, no clock, no terminal; on the console thread. Every dangerous effect (a switch that steps up, a drain, a
+//! forced end) is made in [`actions`] from a confirmed question and nowhere else; signals are the operating system's word
+//! and drain at once.
+
+mod actions;
+
+pub use actions::slots_per_row;
+
+use crate::effect::{ConsoleEnd, Effect};
+use crate::keymap;
+use crate::model::alarms::conditions;
+use crate::model::{Leaving, Model, NOTICE_NS, Notice, NoticeKind, Overlay, Picture};
+use crate::msg::{Finished, Msg, Signal};
+use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::profile::OnHangup;
+use std::rc::Rc;
+
+/// Takes in `msg`; what must be done about it comes back.
+pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
+    match msg {
+        Msg::Tick { now_ns } => {
+            tick(model, now_ns);
+            Vec::new()
+        }
+        Msg::Snapshot { now_ns, snapshot, finished } => {
+            tick(model, now_ns);
+            model.finished = finished;
+            if let Some(snapshot) = snapshot {
+                observe(model, *snapshot);
+            }
+            leave_if_drained(model)
+        }
+        Msg::Key(key) => match keymap::action(model.scope(), key) {
+            Some(action) => actions::act(model, action),
+            None => Vec::new(),
+        },
+        Msg::Resize { columns, rows } => {
+            model.size = (columns, rows);
+            Vec::new()
+        }
+        Msg::Offers(offers) => {
+            model.cursor.profile = model.cursor.profile.min(offers.len().saturating_sub(1));
+            model.offers = Some(offers);
+            Vec::new()
+        }
+        Msg::Applied { name, result } => applied(model, &name, result),
+        Msg::Signal(signal) => signalled(model, signal),
+        Msg::Cost(cost) => {
+            model.console_cost = cost;
+            Vec::new()
+        }
+    }
+}
+
+fn tick(model: &mut Model, now_ns: u64) {
+    model.now_ns = model.now_ns.max(now_ns);
+    if model.notice.as_ref().is_some_and(|notice| notice.until_ns <= model.now_ns) {
+        model.notice = None;
+    }
+}
+
+/// Takes in a picture. One that shows the same moment as the last is not news: its age keeps growing.
+fn observe(model: &mut Model, snapshot: Snapshot) {
+    let before = model.live.picture.as_ref().map(|picture| &picture.snapshot);
+    if before.is_some_and(|before| before.at_ns == snapshot.at_ns) {
+        return;
+    }
+    model.live.alarms.observe(conditions(&snapshot, before), snapshot.at_ns);
+    let derived = model.marks.derive(&snapshot);
+    model.live.history.push(&derived);
+    model.live.picture = Some(Rc::new(Picture { snapshot, derived, received_ns: model.now_ns }));
+    actions::clamp(model);
+}
+
+fn leave_if_drained(model: &mut Model) -> Vec<Effect> {
+    match (model.leaving, model.finished) {
+        (Leaving::Draining { end, .. }, Finished::Yes) => vec![Effect::Leave(end)],
+        _ => Vec::new(),
+    }
+}
+
+fn applied(model: &mut Model, name: &str, result: Result<(), String>) -> Vec<Effect> {
+    match result {
+        Ok(()) => {
+            let offer = model.offers.iter().flatten().find(|offer| offer.name == name);
+            if let Some(body) = offer.and_then(|offer| offer.body.as_ref().ok()) {
+                model.on_hangup = body.profile.on_hangup;
+            }
+            notice(model, NoticeKind::Done, format!("profile {name} requested; threads acknowledge it one by one"));
+        }
+        Err(why) => {
+            model.switch = None;
+            notice(model, NoticeKind::Refused, format!("profile {name} refused: {why}"));
+        }
+    }
+    vec![Effect::ListOffers]
+}
+
+fn signalled(model: &mut Model, signal: Signal) -> Vec<Effect> {
+    match signal {
+        Signal::Suspend => {
+            refuse_suspend(model);
+            Vec::new()
+        }
+        Signal::Hangup if model.on_hangup == OnHangup::Detach => vec![Effect::Leave(ConsoleEnd::HungUp)],
+        Signal::Hangup => vec![Effect::Drain, Effect::Leave(ConsoleEnd::HungUp)],
+        Signal::Terminate => drain_by_signal(model, ConsoleEnd::Terminated),
+        Signal::Interrupt => drain_by_signal(model, ConsoleEnd::Interrupted),
+    }
+}
+
+fn drain_by_signal(model: &mut Model, end: ConsoleEnd) -> Vec<Effect> {
+    let signalled = |end| matches!(end, ConsoleEnd::Terminated | ConsoleEnd::Interrupted);
+    match model.leaving {
+        Leaving::Draining { end: earlier, .. } if signalled(earlier) => vec![Effect::Leave(ConsoleEnd::Killed)],
+        Leaving::Draining { since_ns, .. } => {
+            model.leaving = Leaving::Draining { since_ns, end };
+            Vec::new()
+        }
+        Leaving::No => {
+            if model.overlay != Some(Overlay::AskForce) {
+                model.overlay = None;
+            }
+            model.leaving = Leaving::Draining { since_ns: model.now_ns, end };
+            let mut effects = vec![Effect::Drain];
+            effects.extend(leave_if_drained(model));
+            effects
+        }
+    }
+}
+
+fn refuse_suspend(model: &mut Model) {
+    let why =
+        "suspend refused: it would stop the engine in this process too; f freezes the picture, q drains and quits";
+    notice(model, NoticeKind::Refused, why.to_owned());
+}
+
+fn notice(model: &mut Model, kind: NoticeKind, text: String) {
+    model.notice = Some(Notice { text, until_ns: model.now_ns + NOTICE_NS, kind });
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,315 @@
+//! `update` over messages, and over random keys.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
+
+use super::update;
+use crate::effect::{ConsoleEnd, Effect};
+use crate::model::{Leaving, Model, NoticeKind, Overlay, View};
+use crate::msg::{Finished, Key, Msg, Signal};
+use crate::source::Source;
+use crate::source::synthetic::{Synthetic, Trouble, snapshot};
+use crate::theme::{Colour, Glyphs, Theme};
+use pinwheel_engine::board::SpinPolicy;
+use pinwheel_engine::profile::{self, OnHangup};
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
+
+const THEME: Theme = Theme { colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
+
+/// A console with its loop's acting side, without terminal and clock.
+struct Bench {
+    model: Model,
+    source: Synthetic,
+    now_ns: u64,
+    left: Option<ConsoleEnd>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let model = Model::new(THEME, (80, 24), OnHangup::Detach);
+        let mut bench = Bench { model, source: Synthetic::new(), now_ns: 0, left: None };
+        bench.act(vec![Effect::ListOffers]);
+        bench.data();
+        bench
+    }
+
+    fn data(&mut self) {
+        self.now_ns += 100_000_000;
+        let snapshot = self.source.snapshot().map(Box::new);
+        let finished = if self.source.is_finished() { Finished::Yes } else { Finished::No };
+        self.take(Msg::Snapshot { now_ns: self.now_ns, snapshot, finished });
+    }
+
+    fn keys(&mut self, keys: &[Key]) {
+        for key in keys {
+            self.take(Msg::Key(*key));
+        }
+    }
+
+    fn take(&mut self, msg: Msg) -> Vec<Effect> {
+        let effects = update(&mut self.model, msg);
+        self.act(effects.clone());
+        effects
+    }
+
+    fn act(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::ListOffers => {
+                    let offers = self.source.offers();
+                    self.take(Msg::Offers(offers));
+                }
+                Effect::Apply { name, profile } => {
+                    let result = self.source.apply(&name, &profile);
+                    self.take(Msg::Applied { name, result });
+                }
+                Effect::Drain => self.source.drain(),
+                Effect::Redraw => {}
+                Effect::Leave(end) => self.left = Some(end),
+            }
+        }
+    }
+
+    fn digit(&self, name: &str) -> Key {
+        let index = self.model.offers.iter().flatten().position(|offer| offer.name == name).unwrap();
+        Key::Char(char::from_digit(index as u32 + 1, 10).unwrap())
+    }
+}
+
+#[test]
+fn two_keys_step_down_and_the_next_picture_shows_it() {
+    let mut bench = Bench::new();
+    let shared = bench.digit("shared");
+    bench.keys(&[Key::Char('p'), shared]);
+    assert_eq!(bench.source.applied, ["shared"]);
+    bench.data();
+    assert_eq!(bench.model.in_force(), Some(("shared", SpinPolicy::Shared)));
+    assert_eq!(bench.model.switch.as_ref().map(|s| (s.from.as_str(), s.to.as_str())), Some(("lab", "shared")));
+}
+
+#[test]
+fn stepping_up_asks_and_no_is_no() {
+    let mut bench = Bench::new();
+    let prod = bench.digit("prod");
+    bench.keys(&[Key::Char('p'), prod]);
+    assert!(matches!(bench.model.overlay, Some(Overlay::AskApply(_))));
+    bench.keys(&[Key::Char('n')]);
+    assert!(bench.source.applied.is_empty() && bench.model.overlay.is_none());
+    bench.keys(&[Key::Char('p'), prod, Key::Char('y')]);
+    assert_eq!(bench.source.applied, ["prod"]);
+}
+
+#[test]
+fn without_a_picture_every_profile_asks() {
+    let mut bench = Bench::new();
+    bench.model.live.picture = None;
+    let shared = bench.digit("shared");
+    bench.keys(&[Key::Char('p'), shared]);
+    assert!(bench.source.applied.is_empty());
+}
+
+#[test]
+fn the_profile_in_force_is_said_to_be_and_nothing_is_applied() {
+    let mut bench = Bench::new();
+    let lab = bench.digit("lab");
+    bench.keys(&[Key::Char('p'), lab]);
+    assert!(bench.source.applied.is_empty() && bench.model.overlay.is_none());
+    assert!(bench.model.notice.unwrap().text.contains("in force already"));
+}
+
+#[test]
+fn a_refused_profile_is_said_and_no_switch_is_claimed() {
+    let mut bench = Bench::new();
+    bench.take(Msg::Applied { name: "prod".to_owned(), result: Err("core 1 is shared".to_owned()) });
+    let notice = bench.model.notice.unwrap();
+    assert_eq!(notice.kind, NoticeKind::Refused);
+    assert!(notice.text.contains("core 1 is shared") && bench.model.switch.is_none());
+}
+
+#[test]
+fn quit_asks_then_drains_then_leaves_when_all_is_answered() {
+    let mut bench = Bench::new();
+    bench.keys(&[Key::Char('q')]);
+    assert_eq!((bench.source.drains, bench.left), (0, None));
+    bench.keys(&[Key::Enter]);
+    assert_eq!((bench.source.drains, bench.left), (1, None));
+    assert!(matches!(bench.model.leaving, Leaving::Draining { .. }));
+    bench.data();
+    assert_eq!(bench.left, Some(ConsoleEnd::Finished));
+}
+
+#[test]
+fn a_second_quit_forces_only_after_asking() {
+    let mut bench = Bench::new();
+    bench.keys(&[Key::Char('q'), Key::Char('y'), Key::Char('q')]);
+    assert_eq!((bench.model.overlay.clone(), bench.left), (Some(Overlay::AskForce), None));
+    bench.keys(&[Key::Char('n')]);
+    assert_eq!(bench.left, None);
+    bench.keys(&[Key::Ctrl('c'), Key::Char('y')]);
+    assert_eq!(bench.left, Some(ConsoleEnd::Forced));
+}
+
+#[test]
+fn an_engine_that_ended_by_itself_is_left_at_once_and_only_then() {
+    let mut bench = Bench::new();
+    bench.source.drains = 1;
+    bench.data();
+    assert_eq!(bench.left, None);
+    bench.keys(&[Key::Char('q')]);
+    assert_eq!(bench.left, Some(ConsoleEnd::Finished));
+}
+
+#[test]
+fn sigterm_drains_and_a_second_one_does_not_wait() {
+    let mut bench = Bench::new();
+    bench.take(Msg::Signal(Signal::Terminate));
+    assert_eq!((bench.source.drains, bench.left), (1, None));
+    bench.take(Msg::Signal(Signal::Terminate));
+    assert_eq!(bench.left, Some(ConsoleEnd::Killed));
+    let mut bench = Bench::new();
+    bench.take(Msg::Signal(Signal::Interrupt));
+    bench.data();
+    assert_eq!(bench.left, Some(ConsoleEnd::Interrupted));
+}
+
+#[test]
+fn hangup_detaches_or_drains_as_the_profile_says() {
+    let mut bench = Bench::new();
+    bench.take(Msg::Signal(Signal::Hangup));
+    assert_eq!((bench.source.drains, bench.left), (0, Some(ConsoleEnd::HungUp)));
+    let mut bench = Bench::new();
+    bench.model.on_hangup = OnHangup::Drain;
+    bench.take(Msg::Signal(Signal::Hangup));
+    assert_eq!((bench.source.drains, bench.left), (1, Some(ConsoleEnd::HungUp)));
+}
+
+#[test]
+fn suspend_is_refused_in_words() {
+    for msg in [Msg::Key(Key::Ctrl('z')), Msg::Signal(Signal::Suspend)] {
+        let mut bench = Bench::new();
+        assert!(bench.take(msg).is_empty());
+        assert!(bench.model.notice.unwrap().text.starts_with("suspend refused"));
+    }
+}
+
+#[test]
+fn frozen_keeps_its_picture_while_one_moves_about_and_data_goes_on() {
+    let mut bench = Bench::new();
+    bench.keys(&[Key::Char('f')]);
+    let frozen_ns = bench.model.picture().unwrap().snapshot.at_ns;
+    for _ in 0..5 {
+        bench.data();
+    }
+    bench.keys(&[Key::Char('3'), Key::Down, Key::Right]);
+    assert_eq!((bench.model.view, bench.model.cursor.slot), (View::Slots, 65));
+    assert_eq!(bench.model.picture().unwrap().snapshot.at_ns, frozen_ns);
+    assert!(!bench.model.is_fresh());
+    bench.keys(&[Key::Char('f')]);
+    assert_eq!(bench.model.picture().unwrap().snapshot.at_ns, frozen_ns + 500_000_000);
+    assert!(bench.model.is_fresh());
+}
+
+#[test]
+fn a_picture_that_repeats_or_fails_grows_old() {
+    let mut bench = Bench::new();
+    let same = bench.model.picture().unwrap().snapshot.clone();
+    for repeated in [Some(Box::new(same)), None] {
+        bench.now_ns += 400_000_000;
+        bench.take(Msg::Snapshot { now_ns: bench.now_ns, snapshot: repeated, finished: Finished::No });
+    }
+    assert_eq!(bench.model.age_ns(), 800_000_000);
+    assert!(!bench.model.is_fresh());
+}
+
+#[test]
+fn rates_come_from_differences_and_are_absent_before_there_is_one() {
+    let mut bench = Bench::new();
+    assert!(bench.model.picture().unwrap().derived.rates.is_none());
+    for _ in 0..3 {
+        bench.data();
+    }
+    let derived = &bench.model.picture().unwrap().derived;
+    assert!((derived.rates.unwrap().answered - 20_000.0).abs() < 1.0);
+    assert!((derived.threads[0].busy.unwrap() - 0.41).abs() < 0.01);
+    assert_eq!(derived.silos[0].dispatch_ns_per_shot, Some(87.0));
+    assert_eq!((derived.open, derived.backlog), (5, 12));
+}
+
+#[test]
+fn history_is_bounded() {
+    let mut bench = Bench::new();
+    let derived = bench.model.picture().unwrap().derived.clone();
+    for _ in 0..1_000 {
+        bench.model.live.history.push(&derived);
+    }
+    assert_eq!(bench.model.live.history.len(), 600);
+    assert_eq!(bench.model.live.history.strip(0, 1_000).count(), 120);
+}
+
+#[test]
+fn a_smaller_engine_brings_cursors_back() {
+    let mut bench = Bench::new();
+    bench.keys(&[Key::Char('3'), Key::End]);
+    assert_eq!(bench.model.cursor.slot, 1_023);
+    let mut small = snapshot(900, Trouble::None);
+    small.silos[0].slots.truncate(8);
+    bench.take(Msg::Snapshot { now_ns: bench.now_ns + 1, snapshot: Some(Box::new(small)), finished: Finished::No });
+    assert_eq!(bench.model.cursor.slot, 7);
+}
+
+fn any_key() -> impl Strategy<Value = Key> {
+    prop_oneof![
+        prop_oneof![Just('p'), Just('q'), Just('y'), Just('n'), Just('f'), Just('1'), Just('5'), Just('s')]
+            .prop_map(Key::Char),
+        any::<char>().prop_map(Key::Char),
+        prop_oneof![Just('c'), Just('z'), Just('l')].prop_map(Key::Ctrl),
+        prop_oneof![
+            Just(Key::Tab),
+            Just(Key::BackTab),
+            Just(Key::Enter),
+            Just(Key::Esc),
+            Just(Key::Up),
+            Just(Key::Down),
+            Just(Key::Left),
+            Just(Key::Right),
+            Just(Key::PageDown),
+            Just(Key::End),
+        ],
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn random_keys_never_panic_nor_act_without_a_yes(keys in proptest::collection::vec(any_key(), 1..60)) {
+        let mut bench = Bench::new();
+        for (i, key) in keys.into_iter().enumerate() {
+            let asked = bench.model.overlay.clone();
+            let yes = matches!(key, Key::Char('y') | Key::Enter);
+            let finished = bench.model.finished;
+            let running = bench.model.in_force().map(|(_, policy)| policy);
+            for effect in bench.take(Msg::Key(key)) {
+                match effect {
+                    Effect::Apply { profile, .. } => {
+                        let down = matches!(
+                            (running, profile.spin),
+                            (Some(SpinPolicy::Prod), profile::SpinPolicy::Lab | profile::SpinPolicy::Shared)
+                                | (Some(SpinPolicy::Lab), profile::SpinPolicy::Shared)
+                        );
+                        assert!(down || (yes && matches!(asked, Some(Overlay::AskApply(_)))));
+                    }
+                    Effect::Drain => assert!(yes && asked == Some(Overlay::AskQuit)),
+                    Effect::Leave(_) => {
+                        let forced = yes && asked == Some(Overlay::AskForce);
+                        assert!(forced || finished == Finished::Yes);
+                    }
+                    Effect::ListOffers | Effect::Redraw => {}
+                }
+            }
+            if i % 5 == 0 {
+                bench.data();
+            }
+            let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 90, 26));
+            crate::view::draw(&bench.model, buffer.area, &mut buffer);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The picture: one function from the model to a frame, mutating nothing of the model.
+//!
+//! Owns the arrangement of header, view and footer; panels draw the parts. On the console thread. From 80×24 up the full
+//! views; below that a reduced one; below 20×5 a sentence. No size panics: the pen clips.
+
+mod overlays;
+mod panels;
+
+use crate::keymap;
+use crate::model::{Leaving, Model, NoticeKind, Overlay, View};
+use crate::theme::Tone;
+use crate::widgets::pen::{Freshness, Pen};
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// Smallest size of the full views.
+pub const FULL: (u16, u16) = (80, 24);
+/// Smallest size of the reduced view.
+pub const REDUCED: (u16, u16) = (20, 5);
+
+/// Draws the console.
+pub fn view(model: &Model, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    draw(model, area, frame.buffer_mut());
+}
+
+/// Draws the console into `area` of a buffer.
+pub fn draw(model: &Model, area: Rect, buffer: &mut Buffer) {
+    let freshness = if model.is_fresh() { Freshness::Fresh } else { Freshness::Aged };
+    let mut pen = Pen::new(buffer, area, model.theme, freshness);
+    let (width, height) = (pen.width(), pen.height());
+    if width < REDUCED.0 || height < REDUCED.1 {
+        too_small(&mut pen);
+        return;
+    }
+    if width < FULL.0 || height < FULL.1 {
+        panels::reduced::draw(model, &mut pen.rows(0, height - 1));
+    } else {
+        panels::header::draw(model, &mut pen.rows(0, 2));
+        body(model, &mut pen.rows(2, height - 1));
+    }
+    footer(model, &mut pen.rows(height - 1, height).fresh());
+    overlay(model, &mut pen.rows(0, height - 1).fresh());
+}
+
+fn too_small(pen: &mut Pen<'_>) {
+    let text = format!("{}×{} at least", REDUCED.0, REDUCED.1);
+    pen.put(0, 0, &text, Tone::Warn);
+    pen.put(0, 1, "engine runs on", Tone::Plain);
+}
+
+fn body(model: &Model, pen: &mut Pen<'_>) {
+    match (model.picture(), model.view) {
+        (_, View::Help) => panels::help::draw(model, pen),
+        (_, View::Profiles) => panels::profiles::draw(model, pen),
+        (None, _) => {
+            pen.put(1, 1, "Waiting for the engine's first picture.", Tone::Warn);
+            pen.put(1, 2, "It appears when the engine has made its board; nothing needs to be pressed.", Tone::Dim);
+        }
+        (Some(picture), View::Overview) => panels::overview::draw(model, picture, pen),
+        (Some(picture), View::Threads) => panels::threads::draw(model, picture, pen),
+        (Some(picture), View::Slots) => panels::slots::draw(model, picture, pen),
+        (Some(picture), View::Workers) => panels::workers::draw(model, picture, pen),
+    }
+}
+
+fn footer(model: &Model, pen: &mut Pen<'_>) {
+    if let (Some(notice), None) = (&model.notice, &model.overlay) {
+        let tone = if notice.kind == NoticeKind::Refused { Tone::Warn } else { Tone::Accent };
+        let mark = if notice.kind == NoticeKind::Refused { "▲" } else { "✔" };
+        pen.put(1, 0, &format!("{mark} {}", notice.text), tone);
+        return;
+    }
+    let mut x = 1;
+    for (keys, word) in keymap::footer(model.scope()) {
+        x = pen.put(x, 0, &keys, Tone::Accent);
+        x = pen.put(x + 1, 0, word, Tone::Plain) + 2;
+    }
+    let cost = &model.console_cost;
+    let text = format!(
+        "console {:.1}ms/s {:.0}/s {}B/s",
+        cost.cpu_ms_per_s,
+        cost.draws_per_s,
+        crate::widgets::format::number(cost.bytes_per_s)
+    );
+    let right = pen.width().saturating_sub(1);
+    pen.put_right(x, right, 0, &text, Tone::Dim);
+}
+
+fn overlay(model: &Model, pen: &mut Pen<'_>) {
+    if let Leaving::Draining { since_ns, .. } = model.leaving {
+        overlays::drain::draw(model, since_ns, pen);
+    }
+    match &model.overlay {
+        None => {}
+        Some(Overlay::Chooser) => overlays::chooser::draw(model, pen),
+        Some(Overlay::AskApply(offer)) => overlays::ask::apply(model, offer, pen),
+        Some(Overlay::AskQuit) => overlays::ask::quit(model, pen),
+        Some(Overlay::AskForce) => overlays::ask::force(model, pen),
+    }
+}
+
+#[cfg(test)]
+mod tests;

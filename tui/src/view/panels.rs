@@ -1,0 +1,29 @@
+//! The views' parts, one file each: `draw(model, …, pen)` draws in the pen's area and nowhere else.
+
+pub mod alarms;
+pub mod header;
+pub mod help;
+pub mod latency;
+pub mod overview;
+pub mod path;
+pub mod profiles;
+pub mod reduced;
+pub mod slotmap;
+pub mod slots;
+pub mod streams;
+pub mod threads;
+pub mod trends;
+pub mod workers;
+
+use crate::widgets::pen::Pen;
+
+/// First row shown so that `cursor` is in sight of `visible` rows.
+pub fn scrolled(cursor: usize, visible: usize, length: usize) -> usize {
+    let first = cursor.saturating_sub(visible.saturating_sub(1));
+    first.min(length.saturating_sub(visible))
+}
+
+/// The rows of a pen as a count.
+pub fn rows_of(pen: &Pen<'_>, from: u16) -> usize {
+    usize::from(pen.height().saturating_sub(from))
+}

@@ -1,0 +1,46 @@
+//! Alarms and faults, active ones first: onset, glyph, sentence, count.
+
+use super::header::severity_look;
+use crate::model::{Model, Picture};
+use crate::theme::Tone;
+use crate::widgets::format::{count, time, time_of_day};
+use crate::widgets::pen::Pen;
+
+/// Draws title and list.
+pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
+    let alarms = model.scene().alarms.alarms();
+    let (active, _) = model.scene().alarms.active();
+    pen.rule(0, &format!("alarms: {active} active, {} ended", alarms.len() - active));
+    let engine = &picture.snapshot.engine;
+    let mut y = 1;
+    for alarm in alarms {
+        let onset = time_of_day(engine.started_utc_s + alarm.onset_ns / 1_000_000_000);
+        let (glyph, tone) = if alarm.active { severity_look(alarm.severity) } else { ('○', Tone::Dim) };
+        let mut x = pen.put(1, y, &onset, Tone::Dim) + 1;
+        pen.dot(x, y, glyph, tone);
+        x = pen.put(x + 2, y, &format!("{}×", count(alarm.count)), tone) + 1;
+        x = pen.put(x, y, &alarm.text, if alarm.active { tone } else { Tone::Dim });
+        if !alarm.active {
+            let ago = picture.snapshot.at_ns.saturating_sub(alarm.last_ns);
+            pen.put(x + 1, y, &format!("(ended {} ago)", time(ago)), Tone::Dim);
+        }
+        y += 1;
+    }
+    for fault in &picture.snapshot.faults {
+        let last = time_of_day(engine.started_utc_s + fault.last_ns / 1_000_000_000);
+        let mut x = pen.put(1, y, &last, Tone::Dim) + 1;
+        pen.dot(x, y, '◆', Tone::Warn);
+        x = pen.put(x + 2, y, &format!("{}×", count(fault.count)), Tone::Warn) + 1;
+        let place = fault.silo.map_or_else(String::new, |silo| format!("silo {silo}: "));
+        pen.put(x, y, &format!("fault {}: {place}{} ({})", fault.code, fault.name, fault.detail), Tone::Plain);
+        y += 1;
+    }
+    if y == 1 {
+        pen.put(1, 1, "● none: no role died, no heartbeat is old, no answer carries an error", Tone::Good);
+        y = 2;
+    }
+    for note in &engine.notes {
+        pen.put(1, y, &format!("said at start: {note}"), Tone::Dim);
+        y += 1;
+    }
+}

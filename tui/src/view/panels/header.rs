@@ -1,0 +1,129 @@
+//! Two rows: what runs and how old the picture is; how it goes.
+
+use crate::model::alarms::Severity;
+use crate::model::{Leaving, Model, Picture, STALE_NS};
+use crate::msg::Finished;
+use crate::theme::Tone;
+use crate::widgets::format::{clock, count, number, probability, rate, time, time_of_day, time_or_dash};
+use crate::widgets::pen::Pen;
+use pinwheel_engine::board::Phase;
+use pinwheel_engine::board::snapshot::EngineView;
+
+/// Draws both rows.
+pub fn draw(model: &Model, pen: &mut Pen<'_>) {
+    let Some(picture) = model.picture() else {
+        pen.put(1, 0, "pinwheel", Tone::Title);
+        pen.put(11, 0, "no picture yet", Tone::Warn);
+        return;
+    };
+    identity(model, picture, pen);
+    facts(picture, pen);
+}
+
+fn identity(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
+    let engine = &picture.snapshot.engine;
+    let seconds = picture.snapshot.at_ns / 1_000_000_000;
+    let right = pen.width().saturating_sub(1);
+    let right = pen.put_right(0, right, 0, &time_of_day(engine.started_utc_s + seconds), Tone::Plain);
+    let (text, tone) = alarm_summary(model);
+    let right = pen.put_right(0, right.saturating_sub(2), 0, &text, tone);
+    let mut left = pen.part(0, 0, right.saturating_sub(1), 1);
+    let mut x = left.put(1, 0, "pinwheel", Tone::Title) + 2;
+    x = left.put(x, 0, engine.phase.name(), phase_tone(engine.phase)) + 1;
+    x = left.put(x, 0, &clock(seconds), Tone::Plain) + 2;
+    x = badges(model, &mut left, x);
+    x = left.put(x, 0, "profile ", Tone::Dim);
+    x = left.put(x, 0, &engine.profile, Tone::Accent) + 2;
+    x = left.put(x, 0, &engine.input, Tone::Plain) + 2;
+    left.put(x, 0, &tail(engine), Tone::Dim);
+}
+
+fn tail(engine: &EngineView) -> String {
+    let rate = engine.rate_hz.map_or_else(|| "as fast as it goes".to_owned(), |hz| format!("{}/s", number(hz)));
+    format!(
+        "{}  {} + {}  rate {rate} ({})  {}",
+        engine.device, engine.predecoder, engine.decoder, engine.rate_origin, engine.label
+    )
+}
+
+/// What makes this picture other than "live and now".
+pub fn badges(model: &Model, pen: &mut Pen<'_>, mut x: u16) -> u16 {
+    let mut pen = pen.fresh();
+    if let Some((_, since_ns)) = model.frozen {
+        let age = time(model.now_ns.saturating_sub(since_ns));
+        x = pen.put(x, 0, &format!(" FROZEN {age} "), Tone::Badge) + 2;
+    } else if model.age_ns() > STALE_NS && model.finished == Finished::No {
+        x = pen.put(x, 0, &format!(" STALE {} ", time(model.age_ns())), Tone::Badge) + 2;
+    }
+    if model.finished == Finished::Yes {
+        x = pen.put(x, 0, " ENDED ", Tone::Badge) + 2;
+    } else if model.leaving != Leaving::No {
+        x = pen.put(x, 0, " DRAINING ", Tone::Badge) + 2;
+    }
+    x
+}
+
+/// "2 alarms" with glyph and tone.
+pub fn alarm_summary(model: &Model) -> (String, Tone) {
+    match model.scene().alarms.active() {
+        (0, _) => ("● no alarm".to_owned(), Tone::Good),
+        (n, severity) => {
+            let (glyph, tone) = severity_look(severity.unwrap_or(Severity::Warning));
+            let plural = if n == 1 { "" } else { "s" };
+            (format!("{glyph} {n} alarm{plural}"), tone)
+        }
+    }
+}
+
+/// Glyph and tone of a severity.
+pub fn severity_look(severity: Severity) -> (char, Tone) {
+    match severity {
+        Severity::Critical => ('✖', Tone::Bad),
+        Severity::Warning => ('▲', Tone::Warn),
+    }
+}
+
+fn phase_tone(phase: Phase) -> Tone {
+    match phase {
+        Phase::Live => Tone::Good,
+        Phase::Init | Phase::Warmup | Phase::Drain => Tone::Warn,
+        Phase::Shutdown => Tone::Dim,
+    }
+}
+
+fn facts(picture: &Picture, pen: &mut Pen<'_>) {
+    let derived = &picture.derived;
+    let totals = &derived.totals;
+    let latency = derived.latency;
+    let zero_is_good = |n: u64| if n == 0 { Tone::Good } else { Tone::Bad };
+    let warn_if = |n: u64| if n == 0 { Tone::Good } else { Tone::Warn };
+    let ler = if totals.shots_with_observables == 0 {
+        "–".to_owned()
+    } else {
+        probability(totals.logical_errors as f64 / totals.shots_with_observables as f64)
+    };
+    let behind = derived.rates.is_some_and(|r| derived.backlog as f64 > r.scheduled.max(100.0) * 0.1);
+    let entries = [
+        ("answered", rate(derived.rates.map(|rates| rates.answered)), Tone::Accent),
+        ("backlog", count(derived.backlog), if behind { Tone::Warn } else { Tone::Good }),
+        ("p50", time_or_dash(latency.map(|l| l.p50_ns)), Tone::Accent),
+        ("p99.9", time_or_dash(latency.map(|l| l.p999_ns)), Tone::Accent),
+        ("err", count(totals.errored), warn_if(totals.errored)),
+        ("late", count(totals.late), warn_if(totals.late)),
+        ("LER", ler, Tone::Plain),
+        ("dup", count(totals.duplicated), zero_is_good(totals.duplicated)),
+        ("max", time_or_dash(latency.map(|l| l.max_ns)), Tone::Plain),
+        ("in path", count(derived.open), Tone::Plain),
+        ("answered in all", count(totals.answered), Tone::Plain),
+        ("out of order", count(totals.out_of_order), Tone::Plain),
+    ];
+    let mut x = 1u16;
+    for (name, value, tone) in entries {
+        let length = u16::try_from(name.len() + 1 + value.chars().count()).unwrap_or(u16::MAX);
+        if x.saturating_add(length) > pen.width() {
+            break;
+        }
+        x = pen.put(x, 1, name, Tone::Dim) + 1;
+        x = pen.put(x, 1, &value, tone) + 2;
+    }
+}

@@ -1,0 +1,59 @@
+//! Help: the key table, and what the glyphs mean.
+
+use crate::keymap::{self, Scope};
+use crate::model::Model;
+use crate::theme::Tone;
+use crate::widgets::pen::Pen;
+
+/// What the glyphs mean.
+const LEGEND: [&str; 4] = [
+    "heat   · ░ ▒ ▓ █   age of a heartbeat against the limit: below 1 %, 10 %, 32 %, 100 %, above",
+    "slots  . idle  w written  I in flight  c completed; the overview has a dot for each that is not idle",
+    "idle   ▮ worker free  ▯ busy; in hexadecimal worker 0 is the lowest bit",
+    "times  from the scheduled arrival; rates and percentiles are of the last second; – is not known, not zero",
+];
+
+/// Draws the view.
+pub fn draw(model: &Model, pen: &mut Pen<'_>) {
+    pen.rule(0, "help");
+    let rows = rows(model);
+    let visible = usize::from(pen.height().saturating_sub(1));
+    let first = model.cursor.help.min(rows.len().saturating_sub(visible));
+    for (y, row) in (1..).zip(rows.iter().skip(first)).take(visible) {
+        match row {
+            Row::Heading(text) => {
+                pen.put(1, y, text, Tone::Title);
+            }
+            Row::Key(keys, what) => {
+                pen.put(3, y, keys, Tone::Accent);
+                pen.put(16, y, what, Tone::Plain);
+            }
+            Row::Text(text) => {
+                pen.put(3, y, text, Tone::Plain);
+            }
+        }
+    }
+}
+
+enum Row {
+    Heading(String),
+    Key(String, &'static str),
+    Text(String),
+}
+
+fn rows(model: &Model) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for scope in Scope::ALL {
+        rows.push(Row::Heading(scope.heading().to_owned()));
+        rows.extend(keymap::help(scope).map(|(keys, what)| Row::Key(keys, what)));
+    }
+    rows.push(Row::Heading("reading the screen".to_owned()));
+    rows.extend(LEGEND.iter().map(|text| Row::Text((*text).to_owned())));
+    let cost = &model.console_cost;
+    rows.push(Row::Heading("this console".to_owned()));
+    rows.push(Row::Text(format!(
+        "{:.1} ms of CPU and {:.0} frames a second, {:.0} bytes a second to the terminal",
+        cost.cpu_ms_per_s, cost.draws_per_s, cost.bytes_per_s
+    )));
+    rows
+}

@@ -1,0 +1,123 @@
+//! Overview: is every shot answered, and how fast?
+//!
+//! Silos as many as fit (the rest by the arrow keys), then trends, threads, alarms.
+
+use super::{alarms, latency, path, rows_of, slotmap, streams, threads, trends};
+use crate::model::derived::SiloDerived;
+use crate::model::{Model, Picture};
+use crate::theme::Tone;
+use crate::widgets::format::{count, time};
+use crate::widgets::pen::Pen;
+use pinwheel_engine::board::snapshot::{DeviceState, SiloView};
+
+/// Rows kept for the alarms, title included.
+const ALARM_ROWS: u16 = 4;
+/// Columns of the label before map and mask.
+const LABEL: u16 = 7;
+
+/// Draws the view.
+pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
+    let (width, height) = (pen.width(), pen.height());
+    let thread_rows = u16::try_from(picture.snapshot.threads.len()).unwrap_or(u16::MAX).clamp(1, height / 4) + 1;
+    let kept = ALARM_ROWS + thread_rows;
+    let silos_end = height.saturating_sub(kept + 1);
+    let mut y = silos(model, picture, &mut pen.rows(0, silos_end));
+    let spare = height.saturating_sub(y + kept);
+    let trend_rows = spare.min(trends::ROWS_MAX);
+    trends::draw(model, &mut pen.part(0, y, width, trend_rows));
+    y += trend_rows;
+    y += latency::draw(picture, &mut pen.rows(y, height.saturating_sub(kept)));
+    y += streams::draw(picture, &mut pen.rows(y, height.saturating_sub(kept)));
+    threads::list(model, picture, &mut pen.rows(y, y + thread_rows));
+    alarms::draw(model, picture, &mut pen.rows(y + thread_rows, height));
+}
+
+/// Draws silos from the cursor's on while they fit; returns the row after them.
+fn silos(model: &Model, picture: &Picture, pen: &mut Pen<'_>) -> u16 {
+    let all = picture.snapshot.silos.len();
+    if all == 0 {
+        pen.rule(0, "data path");
+        pen.put(
+            1,
+            1,
+            "No silo yet: the engine is in its first phase. The path appears when rings are made.",
+            Tone::Warn,
+        );
+        return 2;
+    }
+    let first = model.cursor.overview.min(all - 1);
+    let mut y = 0;
+    for (silo, derived) in picture.snapshot.silos.iter().zip(&picture.derived.silos).skip(first) {
+        let map_width = pen.width().saturating_sub(LABEL + 2);
+        let map_rows = slotmap::rows(silo.slots.len(), map_width, 4);
+        let rows = 1 + path::ROWS + map_rows + 2;
+        if y > 0 && usize::from(rows) > rows_of(pen, y) {
+            break;
+        }
+        let late_ns = picture.snapshot.engine.late_ns;
+        one(silo, derived, (all, late_ns, map_rows), &mut pen.rows(y, y + rows));
+        y += rows;
+    }
+    y.min(pen.height())
+}
+
+fn one(silo: &SiloView, derived: &SiloDerived, (all, late_ns, map_rows): (usize, u64, u16), pen: &mut Pen<'_>) {
+    title(silo, all, pen);
+    let width = pen.width();
+    path::draw(silo, derived, &mut pen.rows(1, 1 + path::ROWS));
+    let y = 1 + path::ROWS;
+    pen.put(1, y, "slots", Tone::Dim);
+    slotmap::draw(&silo.slots, late_ns, &mut pen.part(LABEL, y, width.saturating_sub(LABEL + 2), map_rows));
+    let y = y + map_rows;
+    oldest(silo, derived, late_ns, pen, y);
+    mask(silo, derived, pen, y + 1);
+}
+
+fn title(silo: &SiloView, all: usize, pen: &mut Pen<'_>) {
+    let x = pen.rule(0, &format!("silo {} of {all}", silo.id));
+    let (text, tone) = match silo.device {
+        DeviceState::Online => (" ● device online ", Tone::Good),
+        DeviceState::Lost => (" ✖ device lost ", Tone::Bad),
+        DeviceState::Recovering => (" ▲ device recovering ", Tone::Warn),
+    };
+    let x = pen.put(x, 0, text, tone);
+    let counters = &silo.counters;
+    let waits =
+        format!(" waits: {} for a worker, {} for a slot ", count(counters.worker_waits), count(counters.slot_waits));
+    pen.put(x + 1, 0, &waits, Tone::Dim);
+}
+
+fn oldest(silo: &SiloView, derived: &SiloDerived, late_ns: u64, pen: &mut Pen<'_>, y: u16) {
+    let [_, written, in_flight, completed] = derived.slots;
+    let text = format!("{written} written  {in_flight} in flight  {completed} completed");
+    let x = pen.put(LABEL, y, &text, Tone::Plain) + 2;
+    let Some((index, age)) = derived.oldest else {
+        pen.put(x, y, "none waits", Tone::Good);
+        return;
+    };
+    let worker = silo.slots[index].worker.map_or_else(|| "no worker".to_owned(), |w| format!("worker {w}"));
+    let tone = slotmap::slot_tone(&silo.slots[index], late_ns);
+    pen.put(x, y, &format!("oldest {}: slot {index}, {worker}", time(age)), tone);
+}
+
+fn mask(silo: &SiloView, derived: &SiloDerived, pen: &mut Pen<'_>, y: u16) {
+    pen.put(1, y, "idle", Tone::Dim);
+    let mut x = LABEL;
+    for worker in 0..silo.workers.len().min(64) {
+        if worker > 0 && worker % 16 == 0 {
+            x += 1;
+        }
+        let free = silo.idle_mask >> worker & 1 == 1;
+        pen.dot(x, y, if free { '▮' } else { '▯' }, if free { Tone::Good } else { Tone::Accent });
+        x += 1;
+    }
+    let counters = &silo.counters;
+    let x = pen.put(x + 1, y, &format!("0x{:x}", silo.idle_mask), Tone::Plain) + 2;
+    let quarantined = format!("quarantined {}", count(counters.quarantined));
+    let launches = format!("launches {}", count(counters.launched));
+    let x = pen.put(x, y, &quarantined, if counters.quarantined == 0 { Tone::Good } else { Tone::Warn }) + 2;
+    let x = pen.put(x, y, &launches, Tone::Plain) + 2;
+    if let Some(ns) = derived.dispatch_ns_per_shot {
+        pen.put(x, y, &format!("dispatch {ns:.0}ns/shot"), Tone::Plain);
+    }
+}

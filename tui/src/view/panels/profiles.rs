@@ -1,0 +1,120 @@
+//! Profiles: what would change, and has it arrived?
+//!
+//! The list, what the one under the cursor would change, and each thread's acknowledgement of the last switch. The
+//! acknowledgements are always live, frozen or not: they answer what the operator just did.
+
+use super::{rows_of, scrolled, threads};
+use crate::model::{Model, Picture, Switch, View};
+use crate::source::{Offer, OfferBody};
+use crate::theme::Tone;
+use crate::widgets::format::time;
+use crate::widgets::pen::Pen;
+use pinwheel_engine::profile::Applies;
+
+/// Draws the view.
+pub fn draw(model: &Model, pen: &mut Pen<'_>) {
+    pen.rule(0, View::Profiles.title());
+    let height = pen.height();
+    let Some(offers) = model.offers.as_ref().filter(|offers| !offers.is_empty()) else {
+        pen.put(1, 1, "No profile listed yet: the list is read when this view opens.", Tone::Dim);
+        return;
+    };
+    let list_rows = u16::try_from(offers.len()).unwrap_or(u16::MAX).min(height / 3).max(1);
+    list(model, offers, &mut pen.rows(1, 1 + list_rows));
+    let acks = model.live.picture.as_deref();
+    let ack_rows = acks.map_or(1, |p| u16::try_from(p.snapshot.threads.len()).unwrap_or(u16::MAX)).min(height / 3) + 1;
+    let ack_top = height.saturating_sub(ack_rows);
+    if let Some(offer) = offers.get(model.cursor.profile) {
+        changes(offer, &mut pen.rows(1 + list_rows, ack_top));
+    }
+    acknowledgements(model, acks, &mut pen.rows(ack_top, height).fresh());
+}
+
+/// The list of offers, the cursor's row marked.
+pub fn list(model: &Model, offers: &[Offer], pen: &mut Pen<'_>) {
+    let in_force = model.in_force().map_or("", |(name, _)| name);
+    let visible = rows_of(pen, 0);
+    let first = scrolled(model.cursor.profile, visible, offers.len());
+    for (y, (i, offer)) in (0..).zip(offers.iter().enumerate().skip(first)).take(visible) {
+        let mark = if offer.name == in_force { '●' } else { '○' };
+        pen.dot(1, y, mark, if offer.name == in_force { Tone::Good } else { Tone::Dim });
+        pen.put(3, y, &format!("{:>2} {}", i + 1, offer.name), Tone::Plain);
+        match &offer.body {
+            Ok(body) => {
+                pen.put(18, y, &body.profile.summary, Tone::Plain);
+            }
+            Err(why) => {
+                pen.put(18, y, &format!("✖ {why}"), Tone::Bad);
+            }
+        }
+        if i == model.cursor.profile {
+            pen.highlight(y);
+        }
+    }
+}
+
+/// What an offer would change: live fields first, then those that need a restart.
+pub fn changes(offer: &Offer, pen: &mut Pen<'_>) {
+    pen.rule(0, &format!("{} ({})", offer.name, offer.origin));
+    match &offer.body {
+        Err(why) => {
+            pen.put(1, 1, why, Tone::Bad);
+        }
+        Ok(body) if body.changes.is_empty() => {
+            pen.put(1, 1, "Nothing would change: it is in force.", Tone::Good);
+        }
+        Ok(body) => fields(body, pen),
+    }
+}
+
+fn fields(body: &OfferBody, pen: &mut Pen<'_>) {
+    let visible = rows_of(pen, 1);
+    let live = body.changes.iter().filter(|change| change.applies == Applies::Live);
+    let restart = body.changes.iter().filter(|change| change.applies == Applies::Restart);
+    for (y, change) in (1..).zip(live.chain(restart)).take(visible) {
+        let (word, tone) = match change.applies {
+            Applies::Live => ("▶ live", Tone::Good),
+            Applies::Restart => ("○ restart", Tone::Dim),
+        };
+        pen.put(1, y, word, tone);
+        pen.put(12, y, &format!("{}: {} → {}", change.field, change.from, change.to), Tone::Plain);
+    }
+    if body.changes.len() > visible {
+        let last = pen.height().saturating_sub(1);
+        let hidden = body.changes.len() - visible + 1;
+        let mut row = pen.rows(last, last + 1);
+        row.blank();
+        row.put(1, 0, &format!("… and {hidden} more"), Tone::Dim);
+    }
+}
+
+fn acknowledgements(model: &Model, picture: Option<&Picture>, pen: &mut Pen<'_>) {
+    let Some(picture) = picture else {
+        pen.rule(0, "acknowledged");
+        return;
+    };
+    let engine = &picture.snapshot.engine;
+    let seen = acknowledged(picture);
+    let all = picture.snapshot.threads.len();
+    let switch = model.switch.as_ref().map_or_else(|| "no switch yet".to_owned(), |switch| said(model, switch));
+    pen.rule(0, &format!("epoch {} acknowledged by {seen} of {all} threads; {switch}", engine.spin_epoch_requested));
+    for (y, thread) in (1..pen.height()).zip(&picture.snapshot.threads) {
+        let (text, tone) = threads::policy(engine, thread);
+        let done = thread.epoch_acknowledged >= engine.spin_epoch_requested;
+        pen.dot(1, y, if done { '✔' } else { '…' }, tone);
+        pen.part(3, y, 12, 1).put(0, 0, &thread.name, Tone::Plain);
+        let x = pen.put(16, y, &format!("epoch {}", thread.epoch_acknowledged), Tone::Plain) + 2;
+        let x = pen.put(x.max(28), y, &text, tone) + 2;
+        pen.put(x, y, thread.policy_refusal.as_deref().unwrap_or(""), Tone::Warn);
+    }
+}
+
+fn said(model: &Model, switch: &Switch) -> String {
+    format!("{} → {} {} ago", switch.from, switch.to, time(model.now_ns.saturating_sub(switch.at_ns)))
+}
+
+/// Threads that run the epoch asked for.
+pub fn acknowledged(picture: &Picture) -> usize {
+    let wanted = picture.snapshot.engine.spin_epoch_requested;
+    picture.snapshot.threads.iter().filter(|thread| thread.epoch_acknowledged >= wanted).count()
+}

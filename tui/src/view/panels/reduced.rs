@@ -1,0 +1,43 @@
+//! Below 80×24: the facts that matter most, one a row, as many as there are rows.
+
+use super::header::{alarm_summary, badges};
+use crate::model::Model;
+use crate::theme::Tone;
+use crate::view::FULL;
+use crate::widgets::format::{clock, count, rate, time, time_or_dash};
+use crate::widgets::pen::Pen;
+use crate::widgets::strip::heat;
+
+/// Draws the facts.
+pub fn draw(model: &Model, pen: &mut Pen<'_>) {
+    let Some(picture) = model.picture() else {
+        pen.put(0, 0, "no picture yet", Tone::Warn);
+        return;
+    };
+    let snapshot = &picture.snapshot;
+    let derived = &picture.derived;
+    let x = pen.put(0, 0, snapshot.engine.phase.name(), Tone::Accent) + 1;
+    let x = pen.put(x, 0, &clock(snapshot.at_ns / 1_000_000_000), Tone::Plain) + 1;
+    badges(model, pen, x);
+    let (alarms, alarm_tone) = alarm_summary(model);
+    let facts = [
+        (alarms, alarm_tone),
+        (format!("answered {}", rate(derived.rates.map(|r| r.answered))), Tone::Accent),
+        (format!("p99.9 {}", time_or_dash(derived.latency.map(|l| l.p999_ns))), Tone::Plain),
+        (format!("backlog {}", count(derived.backlog)), Tone::Plain),
+        (format!("errors {}", count(derived.totals.errored)), Tone::Plain),
+        (format!("profile {}", snapshot.engine.profile), Tone::Plain),
+    ];
+    let mut y = 1;
+    for (text, tone) in facts {
+        pen.put(0, y, &text, tone);
+        y += 1;
+    }
+    for thread in &snapshot.threads {
+        let (glyph, tone) = heat(thread.heartbeat_age_ns, snapshot.engine.heartbeat_limit_ns);
+        pen.dot(0, y, glyph, tone);
+        pen.put(2, y, &format!("{} {}", thread.name, time(thread.heartbeat_age_ns)), tone);
+        y = y.saturating_add(1);
+    }
+    pen.put(0, y, &format!("{}×{} or more shows all", FULL.0, FULL.1), Tone::Dim);
+}

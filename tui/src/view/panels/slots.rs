@@ -1,0 +1,186 @@
+//! Slots: which waits longest, and on whom? One glyph a slot, and the life of the shot under the cursor.
+
+use super::{rows_of, scrolled, slotmap};
+use crate::model::derived::SiloDerived;
+use crate::model::{Model, Picture, View};
+use crate::theme::Tone;
+use crate::update::slots_per_row;
+use crate::widgets::format::time;
+use crate::widgets::pen::Pen;
+use pinwheel_engine::board::snapshot::{SiloView, SlotState, SlotTimes, SlotView, Snapshot};
+
+/// Columns of the row's first slot number.
+const LABEL: u16 = 7;
+/// Rows of the life when written across, title included.
+const LIFE_ACROSS: u16 = 4;
+/// Rows of the life when written down, title included.
+const LIFE_DOWN: u16 = 8;
+
+/// Draws the view.
+pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
+    let index = model.cursor.silo;
+    let (Some(silo), Some(derived)) = (picture.snapshot.silos.get(index), picture.derived.silos.get(index)) else {
+        pen.rule(0, View::Slots.title());
+        pen.put(1, 1, "No silo yet: the engine is in its first phase. Slots appear when the ring is made.", Tone::Warn);
+        return;
+    };
+    let per_row = slots_per_row(model.size.0);
+    let map_rows = u16::try_from(silo.slots.len().div_ceil(per_row)).unwrap_or(u16::MAX);
+    let height = pen.height();
+    let life_rows = if height >= LIFE_DOWN + 1 + map_rows.min(16) { LIFE_DOWN } else { LIFE_ACROSS };
+    let map_end = height.saturating_sub(life_rows).min(map_rows.saturating_add(1));
+    map(model, &picture.snapshot, silo, derived, &mut pen.rows(0, map_end));
+    let mut life_pen = pen.rows(map_end, map_end + life_rows);
+    match silo.slots.get(model.cursor.slot) {
+        Some(slot) => life(model.cursor.slot, slot, &picture.snapshot, &mut life_pen),
+        None => {
+            life_pen.put(1, 0, "This ring has no slots.", Tone::Warn);
+        }
+    }
+}
+
+fn map(model: &Model, snapshot: &Snapshot, silo: &SiloView, derived: &SiloDerived, pen: &mut Pen<'_>) {
+    let [idle, written, in_flight, completed] = derived.slots;
+    let x = pen.rule(0, &format!("silo {}", silo.id));
+    let legend = match pen.width() {
+        0..100 => format!(" . idle {idle}  w {written}  I {in_flight}  c {completed} "),
+        _ => format!(" . {idle} idle  w {written} written  I {in_flight} in flight  c {completed} completed "),
+    };
+    let x = pen.put(x, 0, &legend, Tone::Plain);
+    if let Some((slot, age)) = derived.oldest {
+        let right = pen.width().saturating_sub(1);
+        pen.put_right(x, right, 0, &format!(" longest wait {}: slot {slot} ", time(age)), Tone::Accent);
+    }
+    let per_row = slots_per_row(model.size.0);
+    let visible = rows_of(pen, 1);
+    let rows = silo.slots.len().div_ceil(per_row);
+    let first = scrolled(model.cursor.slot / per_row, visible, rows);
+    for (y, row) in (1..).zip(first..rows).take(visible) {
+        pen.put(1, y, &format!("{:>5}", row * per_row), Tone::Dim);
+        let slots = silo.slots.iter().enumerate().skip(row * per_row).take(per_row);
+        for (x, (i, slot)) in (LABEL..).zip(slots) {
+            let tone =
+                if i == model.cursor.slot { Tone::Badge } else { slotmap::slot_tone(slot, snapshot.engine.late_ns) };
+            pen.dot(x, y, letter(slot.state), tone);
+        }
+    }
+}
+
+/// A slot's glyph.
+pub fn letter(state: SlotState) -> char {
+    match state {
+        SlotState::Idle => '.',
+        SlotState::Written => 'w',
+        SlotState::InFlight => 'I',
+        SlotState::Completed => 'c',
+    }
+}
+
+/// A slot's state in words.
+pub fn word(state: SlotState) -> &'static str {
+    match state {
+        SlotState::Idle => "idle",
+        SlotState::Written => "written",
+        SlotState::InFlight => "in flight",
+        SlotState::Completed => "completed",
+    }
+}
+
+/// A step of a shot's life; 0 = not yet.
+struct LifeStep {
+    name: &'static str,
+    at_ns: u64,
+    before_ns: u64,
+}
+
+/// The seven steps, each with the step before it that is known.
+fn steps(times: &SlotTimes) -> [LifeStep; 7] {
+    let known = [
+        ("scheduled", times.scheduled_ns),
+        ("written", times.submitted_ns),
+        ("dispatch", times.dispatched_ns),
+        ("claimed", times.completed_ns),
+        ("decoding", times.decoding_ns),
+        ("answered", times.answered_ns),
+        ("harvested", times.harvested_ns),
+    ];
+    let mut before_ns = 0;
+    known.map(|(name, at_ns)| {
+        let step = LifeStep { name, at_ns, before_ns };
+        before_ns = if at_ns == 0 { before_ns } else { at_ns };
+        step
+    })
+}
+
+impl LifeStep {
+    fn took_ns(&self) -> Option<u64> {
+        (self.at_ns != 0 && self.before_ns != 0).then(|| self.at_ns.saturating_sub(self.before_ns))
+    }
+}
+
+fn life(index: usize, slot: &SlotView, snapshot: &Snapshot, pen: &mut Pen<'_>) {
+    let worker = slot.worker.map_or_else(|| "no worker".to_owned(), |worker| format!("worker {worker}"));
+    pen.rule(
+        0,
+        &format!(
+            "slot {index}: {} for {}; stream {} shot {}, {worker}",
+            word(slot.state),
+            time(slot.since_ns),
+            slot.stream,
+            slot.sequence
+        ),
+    );
+    let steps = steps(&slot.times);
+    if steps.iter().all(|step| step.at_ns == 0) {
+        pen.put(1, 1, "No shot has been in this slot yet. It fills when the feed comes round the ring.", Tone::Dim);
+        return;
+    }
+    if pen.height() >= LIFE_DOWN {
+        down(&steps, snapshot, pen);
+    } else {
+        across(&steps, pen);
+    }
+}
+
+/// Seven columns: name, time since the scheduled arrival, time the step took.
+fn across(steps: &[LifeStep; 7], pen: &mut Pen<'_>) {
+    let start_ns = steps[0].at_ns;
+    pen.put(1, 2, "at", Tone::Dim);
+    pen.put(1, 3, "took", Tone::Dim);
+    let width = (pen.width().saturating_sub(6) / 7).max(10);
+    for (i, step) in (0u16..).zip(steps) {
+        let mut cell = pen.part(6 + i * width, 1, width, 3);
+        cell.put(0, 0, step.name, Tone::Title);
+        if step.at_ns == 0 {
+            cell.put(0, 1, "not yet", Tone::Dim);
+            continue;
+        }
+        cell.put(0, 1, &format!("+{}", time(step.at_ns.saturating_sub(start_ns))), Tone::Plain);
+        cell.put(0, 2, &step.took_ns().map_or_else(String::new, time), Tone::Accent);
+    }
+}
+
+/// Seven rows with a bar of the time that each step took.
+fn down(steps: &[LifeStep; 7], snapshot: &Snapshot, pen: &mut Pen<'_>) {
+    let start_ns = steps[0].at_ns;
+    let total_ns = steps.iter().map(|step| step.at_ns).max().unwrap_or(0).saturating_sub(start_ns).max(1);
+    let cells = f64::from(pen.width().saturating_sub(56).clamp(1, 80));
+    for (y, step) in (1u16..).zip(steps) {
+        pen.put(1, y, step.name, Tone::Title);
+        if step.at_ns == 0 {
+            pen.put(14, y, "not yet", Tone::Dim);
+            continue;
+        }
+        let since_ns = step.at_ns.saturating_sub(start_ns);
+        pen.put(14, y, &format!("+{}", time(since_ns)), Tone::Plain);
+        let ago = snapshot.at_ns.saturating_sub(step.at_ns);
+        pen.put(24, y, &format!("{} ago", time(ago)), Tone::Dim);
+        let Some(took_ns) = step.took_ns() else { continue };
+        pen.put(38, y, &format!("took {}", time(took_ns)), Tone::Accent);
+        let column = |ns: u64| (ns as f64 / total_ns as f64 * cells) as u16;
+        let from = column(since_ns.saturating_sub(took_ns));
+        for x in from..=column(since_ns).max(from) {
+            pen.dot(54 + x, y, '▮', Tone::Good);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Pictures: each view as text and styles, any size, and what a frame costs.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
+
+use super::draw;
+use crate::model::{Model, View};
+use crate::msg::{ConsoleCost, Finished, Key, Msg};
+use crate::source::offers_of;
+use crate::source::synthetic::{Trouble, snapshot};
+use crate::theme::{Colour, Glyphs, Theme};
+use crate::update::update;
+use pinwheel_engine::profile::{OnHangup, Profile};
+use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier};
+use ratatui::{Terminal, TerminalOptions, Viewport};
+use std::fmt::Write;
+use std::time::Instant;
+
+const COLOUR: Theme = Theme { colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
+const MONO: Theme = Theme { colour: Colour::None, glyphs: Glyphs::Utf8 };
+const ASCII: Theme = Theme { colour: Colour::Sixteen, glyphs: Glyphs::Ascii };
+const MONO_ASCII: Theme = Theme { colour: Colour::None, glyphs: Glyphs::Ascii };
+const VIEWS: [char; 6] = ['1', '2', '3', '4', '5', '6'];
+
+/// A console that has watched for two seconds.
+fn watched(theme: Theme, size: (u16, u16), trouble: Trouble) -> Model {
+    let mut model = Model::new(theme, size, OnHangup::Detach);
+    let lab = Profile::load("lab", None).unwrap().0;
+    update(&mut model, Msg::Offers(offers_of(None, &lab)));
+    for tenth in 1..=20 {
+        feed(&mut model, tenth, trouble);
+    }
+    let cost = ConsoleCost { cpu_ms_per_s: 3.6, draws_per_s: 10.0, bytes_per_s: 15_000.0, ..ConsoleCost::default() };
+    update(&mut model, Msg::Cost(cost));
+    model
+}
+
+fn feed(model: &mut Model, tenth: u64, trouble: Trouble) {
+    let snapshot = Some(Box::new(snapshot(tenth, trouble)));
+    update(model, Msg::Snapshot { now_ns: tenth * 100_000_000, snapshot, finished: Finished::No });
+}
+
+fn keys(model: &mut Model, keys: &[Key]) {
+    for key in keys {
+        update(model, Msg::Key(*key));
+    }
+}
+
+fn drawn(model: &Model) -> Buffer {
+    let mut buffer = Buffer::empty(Rect::new(0, 0, model.size.0, model.size.1));
+    draw(model, buffer.area, &mut buffer);
+    buffer
+}
+
+/// The text, then one letter a cell for its style; rows of styles that are all plain are left out.
+fn dump(buffer: &Buffer) -> String {
+    let mut out = text(buffer);
+    out.push_str("styles\n");
+    for y in 0..buffer.area.height {
+        let row: String = (0..buffer.area.width).map(|x| letter(buffer, x, y)).collect();
+        if !row.trim().is_empty() {
+            let _always_fits = writeln!(out, "{y:>3} {}", row.trim_end());
+        }
+    }
+    out
+}
+
+fn text(buffer: &Buffer) -> String {
+    let mut out = String::new();
+    for y in 0..buffer.area.height {
+        let row: String = (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect();
+        out.push_str(row.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+fn letter(buffer: &Buffer, x: u16, y: u16) -> char {
+    let cell = &buffer[(x, y)];
+    let letter = match cell.fg {
+        Color::Reset => ' ',
+        Color::DarkGray => 'd',
+        Color::Green => 'g',
+        Color::Yellow => 'y',
+        Color::LightRed => 'r',
+        Color::Cyan => 'c',
+        Color::LightCyan => 'a',
+        _ => '?',
+    };
+    let modified = |modifier| cell.modifier.contains(modifier);
+    match letter {
+        _ if modified(Modifier::REVERSED) => '#',
+        ' ' if modified(Modifier::UNDERLINED) => 'u',
+        ' ' if modified(Modifier::BOLD) => 'b',
+        ' ' if modified(Modifier::DIM) => '.',
+        other => other,
+    }
+}
+
+/// Each view at three sizes; colour, glyphs and trouble chosen so that each pair of them meets.
+#[test]
+fn views_look_as_recorded() {
+    let cases = [
+        ((80, 24), COLOUR, Trouble::None),
+        ((80, 24), MONO_ASCII, Trouble::All),
+        ((120, 40), MONO, Trouble::All),
+        ((120, 40), ASCII, Trouble::None),
+        ((200, 60), COLOUR, Trouble::All),
+        ((200, 60), MONO_ASCII, Trouble::None),
+    ];
+    for (i, (size, theme, trouble)) in cases.into_iter().enumerate() {
+        for (view, key) in View::ALL.into_iter().zip(VIEWS) {
+            let mut model = watched(theme, size, trouble);
+            model.cursor.slot = 401;
+            keys(&mut model, &[Key::Char(key)]);
+            insta::assert_snapshot!(format!("{view:?}_{}x{}_{i}", size.0, size.1), dump(&drawn(&model)));
+        }
+    }
+}
+
+#[test]
+fn overlays_look_as_recorded() {
+    let open: [(&str, &[Key]); 5] = [
+        ("chooser", &[Key::Char('p')]),
+        ("ask_prod", &[Key::Char('p'), Key::Char('1')]),
+        ("ask_quit", &[Key::Char('q')]),
+        ("draining", &[Key::Char('q'), Key::Char('y')]),
+        ("ask_force", &[Key::Char('q'), Key::Char('y'), Key::Char('q')]),
+    ];
+    for (name, pressed) in open {
+        let mut model = watched(COLOUR, (80, 24), Trouble::None);
+        keys(&mut model, pressed);
+        insta::assert_snapshot!(format!("overlay_{name}"), dump(&drawn(&model)));
+    }
+}
+
+#[test]
+fn small_terminals_get_what_fits() {
+    for size in [(79, 24), (40, 12), (20, 5), (19, 5), (12, 3)] {
+        let model = watched(COLOUR, size, Trouble::All);
+        insta::assert_snapshot!(format!("small_{}x{}", size.0, size.1), dump(&drawn(&model)));
+    }
+}
+
+#[test]
+fn no_size_panics() {
+    for trouble in [Trouble::None, Trouble::All] {
+        let mut model = watched(COLOUR, (80, 24), trouble);
+        let mut empty = Model::new(COLOUR, (80, 24), OnHangup::Detach);
+        for size in [1, 2, 3, 5, 8, 19, 20, 24, 40, 79, 80, 100, 146, 200, 300].map(|w| w as u16) {
+            for height in [1, 2, 4, 5, 6, 12, 23, 24, 25, 33, 60, 100] {
+                for key in VIEWS.map(Key::Char).into_iter().chain([Key::Char('p'), Key::Esc, Key::Char('q'), Key::Esc])
+                {
+                    for model in [&mut model, &mut empty] {
+                        update(model, Msg::Resize { columns: size, rows: height });
+                        update(model, Msg::Key(key));
+                        drawn(model);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn engines_of_any_shape_draw() {
+    for (threads, silos, workers, slots) in [(0, 0, 0, 0), (1, 1, 0, 0), (24, 4, 64, 8), (200, 16, 1, 65_536)] {
+        let mut shaped = snapshot(5, Trouble::All);
+        shaped.threads = vec![shaped.threads[0].clone(); threads];
+        let mut silo = shaped.silos[0].clone();
+        silo.workers = vec![silo.workers[0]; workers];
+        silo.slots = (0..slots).map(|slot| silo.slots[slot % 1_024]).collect();
+        shaped.silos = vec![silo; silos];
+        for size in [(80, 24), (200, 60)] {
+            let mut model = Model::new(COLOUR, size, OnHangup::Detach);
+            let snapshot = Some(Box::new(shaped.clone()));
+            update(&mut model, Msg::Snapshot { now_ns: 1, snapshot, finished: Finished::No });
+            for key in VIEWS {
+                keys(&mut model, &[Key::Char(key), Key::End, Key::PageUp]);
+                assert!(text(&drawn(&model)).len() > 200);
+            }
+        }
+    }
+}
+
+#[test]
+fn without_colour_no_cell_has_any_and_ascii_is_ascii() {
+    for trouble in [Trouble::None, Trouble::All] {
+        for key in VIEWS {
+            let mut model = watched(MONO_ASCII, (200, 60), trouble);
+            keys(&mut model, &[Key::Char(key)]);
+            let buffer = drawn(&model);
+            assert!(buffer.content.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
+            let text = text(&buffer);
+            assert!(text.is_ascii());
+            let unknown = text.matches('?').count();
+            let utf8 = {
+                let mut same = watched(MONO, (200, 60), trouble);
+                keys(&mut same, &[Key::Char(key)]);
+                self::text(&drawn(&same))
+            };
+            assert_eq!(unknown, utf8.matches('?').count(), "a glyph of view {key} has no stand-in");
+        }
+    }
+}
+
+#[test]
+fn what_is_frozen_or_stale_says_so_and_nothing_in_it_is_green() {
+    let mut frozen = watched(COLOUR, (80, 24), Trouble::None);
+    keys(&mut frozen, &[Key::Char('f')]);
+    feed(&mut frozen, 50, Trouble::None);
+    let mut stale = watched(COLOUR, (80, 24), Trouble::None);
+    update(&mut stale, Msg::Snapshot { now_ns: 5_000_000_000, snapshot: None, finished: Finished::No });
+    for (model, mark) in [(frozen, "FROZEN 3.0s"), (stale, "STALE 3.0s")] {
+        let buffer = drawn(&model);
+        assert!(text(&buffer).lines().next().unwrap().contains(mark), "{mark}");
+        assert!(buffer.content.iter().all(|cell| cell.fg != Color::Green), "{mark}");
+    }
+}
+
+#[test]
+fn every_view_says_why_it_is_empty() {
+    let mut model = Model::new(COLOUR, (80, 24), OnHangup::Detach);
+    for (key, why) in [('1', "first picture"), ('2', "first picture"), ('3', "first picture"), ('5', "No profile")] {
+        keys(&mut model, &[Key::Char(key)]);
+        assert!(text(&drawn(&model)).contains(why), "view {key}");
+    }
+}
+
+#[test]
+fn footer_and_help_show_the_table() {
+    let mut model = watched(COLOUR, (120, 60), Trouble::None);
+    keys(&mut model, &[Key::Char('?')]);
+    let text = text(&drawn(&model));
+    for binding in crate::keymap::TABLE {
+        assert!(text.contains(binding.help), "{}", binding.help);
+    }
+    let footer = text.lines().last().unwrap();
+    for (keys, word) in crate::keymap::footer(model.scope()) {
+        assert!(footer.contains(&format!("{keys} {word}")), "{word}");
+    }
+}
+
+#[test]
+#[ignore = "a measurement: run in release"]
+#[expect(clippy::print_stderr, reason = "a measurement is printed")]
+fn frame_cost() {
+    let snapshots: Vec<_> = (100..400).map(|tenth| (tenth, Box::new(snapshot(tenth, Trouble::All)))).collect();
+    for size in [(80, 24), (200, 60)] {
+        for (view, key) in View::ALL.into_iter().zip(VIEWS) {
+            let mut model = watched(COLOUR, size, Trouble::All);
+            keys(&mut model, &[Key::Char(key)]);
+            let options = TerminalOptions { viewport: Viewport::Fixed(Rect::new(0, 0, size.0, size.1)) };
+            let (gather, mut frames) = crate::term::output::gathered();
+            let mut terminal = Terminal::with_options(CrosstermBackend::new(gather), options).unwrap();
+            let (mut update_ns, mut frame_ns) = (0, 0);
+            for (tenth, snapshot) in snapshots.clone() {
+                let now_ns = tenth * 100_000_000;
+                let begun = Instant::now();
+                update(&mut model, Msg::Snapshot { now_ns, snapshot: Some(snapshot), finished: Finished::No });
+                let updated = Instant::now();
+                terminal.draw(|frame| super::view(&model, frame)).unwrap();
+                frames.send(&mut std::io::sink()).unwrap();
+                update_ns += updated.duration_since(begun).as_nanos();
+                frame_ns += updated.elapsed().as_nanos();
+            }
+            let each = |ns: u128| ns / 1_000 / snapshots.len() as u128;
+            let bytes = frames.bytes() / snapshots.len() as u64;
+            eprintln!("{size:?} {view:?}: update {} us, frame {} us, {bytes} bytes", each(update_ns), each(frame_ns));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Numbers as people read them: at most five characters and a unit.
+//!
+//! Pure. A number is never shown without its unit where it has one.
+
+/// A time: `112ns`, `9.4µs`, `24µs`, `1.2ms`, `3.0s`, `12m`, `5h`.
+pub fn time(ns: u64) -> String {
+    let ns_f = ns as f64;
+    match ns {
+        0..1_000 => format!("{ns}ns"),
+        1_000..999_500 => scaled(ns_f / 1e3, "µs"),
+        999_500..999_500_000 => scaled(ns_f / 1e6, "ms"),
+        999_500_000..120_000_000_000 => scaled(ns_f / 1e9, "s"),
+        120_000_000_000..7_200_000_000_000 => format!("{}m", ns / 60_000_000_000),
+        _ => format!("{}h", ns / 3_600_000_000_000),
+    }
+}
+
+fn scaled(value: f64, unit: &str) -> String {
+    if value < 9.95 { format!("{value:.1}{unit}") } else { format!("{value:.0}{unit}") }
+}
+
+/// A count: `417`, `9,998`, `19.9k`, `1.2M`.
+pub fn count(n: u64) -> String {
+    match n {
+        0..1_000 => n.to_string(),
+        1_000..10_000 => format!("{},{:03}", n / 1_000, n % 1_000),
+        _ => number(n as f64),
+    }
+}
+
+/// A number: `41`, `2.5k`, `19.9k`, `120k`, `1.2M`, `3.4G`.
+pub fn number(value: f64) -> String {
+    let (scaled, unit) = match value {
+        v if v < 999.5 => return format!("{v:.0}"),
+        v if v < 999_500.0 => (v / 1e3, "k"),
+        v if v < 999_500_000.0 => (v / 1e6, "M"),
+        v => (v / 1e9, "G"),
+    };
+    if scaled < 99.95 { format!("{scaled:.1}{unit}") } else { format!("{scaled:.0}{unit}") }
+}
+
+/// A rate: `19.9k/s`; absent: `–`.
+pub fn rate(per_s: Option<f64>) -> String {
+    per_s.map_or_else(|| "–".to_owned(), |per_s| format!("{}/s", number(per_s)))
+}
+
+/// A time that may be absent.
+pub fn time_or_dash(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "–".to_owned(), time)
+}
+
+/// A duration on a clock face: `00:12:41`.
+pub fn clock(seconds: u64) -> String {
+    format!("{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
+}
+
+/// The time of day in UTC of a moment: `14:03:22Z`.
+pub fn time_of_day(utc_s: u64) -> String {
+    format!("{}Z", clock(utc_s % 86_400))
+}
+
+/// A small probability: `2.1e-4`; `0` when none was seen.
+pub fn probability(p: f64) -> String {
+    if p == 0.0 { "0".to_owned() } else { format!("{p:.1e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{count, number, time, time_of_day};
+
+    #[test]
+    fn times_keep_two_figures_and_their_unit() {
+        let cases = [
+            (0, "0ns"),
+            (999, "999ns"),
+            (9_400, "9.4µs"),
+            (24_000, "24µs"),
+            (999_499, "999µs"),
+            (999_500, "1.0ms"),
+            (14_200_000, "14ms"),
+            (3_000_000_000, "3.0s"),
+            (180_000_000_000, "3m"),
+            (u64::MAX, "5124095h"),
+        ];
+        for (ns, text) in cases {
+            assert_eq!(time(ns), text);
+        }
+    }
+
+    #[test]
+    fn counts_and_numbers_stay_short() {
+        assert_eq!(count(999), "999");
+        assert_eq!(count(9_998), "9,998");
+        assert_eq!(count(19_900), "19.9k");
+        assert_eq!(number(999.6), "1.0k");
+        assert_eq!(number(1_250_000.0), "1.2M");
+        assert_eq!(time_of_day(86_400 + 3_661), "01:01:01Z");
+    }
+}
