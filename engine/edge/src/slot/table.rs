@@ -130,20 +130,21 @@ impl SlotTable {
     #[must_use]
     pub fn payload_at(&self, address: u64) -> Option<&[DataWord]> {
         let offset = address.checked_sub(self.payload.all().as_ptr().addr() as u64)?;
-        if offset % size_of::<u64>() as u64 != 0 {
+        let word_bytes = size_of::<DataWord>() as u64;
+        if offset % word_bytes != 0 {
             return None;
         }
-        let first = usize::try_from(offset / size_of::<u64>() as u64).ok()?;
+        let first = usize::try_from(offset / word_bytes).ok()?;
         self.payload.all().get(first..first.checked_add(self.geometry.detector_words as usize)?)
     }
 
     /// Whether `ticket` can still be answered; and when its shot was submitted.
     #[must_use]
     pub fn is_open(&self, ticket: Ticket) -> TicketView {
-        // ORDERING: acquire side of S2, so that `opened` below is this generation's or a later one's. Relaxed could
+        // ORDERING: second acquire side of S2, so that `opened` below is this generation's or a later one's. Relaxed could
         // pair the open ticket with the submission time of the shot before it, and expire a fresh shot. Model:
         // loom_slot::an_open_ticket_shows_its_own_submission.
-        let found = self.tickets[ticket.slot as usize].load(edge("S2.acquire", Ordering::Acquire));
+        let found = self.tickets[ticket.slot as usize].load(edge("S2.view", Ordering::Acquire));
         match found.cmp(&(ticket.generation << 1 | OPEN)) {
             std::cmp::Ordering::Equal => {
                 TicketView::Open { submitted: Ticks(self.opened[ticket.slot as usize].load(Ordering::Relaxed)) }
@@ -159,8 +160,9 @@ impl SlotTable {
         let open = ticket.generation << 1 | OPEN;
         let closed = ticket.generation << 1;
         self.tickets[ticket.slot as usize]
-            // ORDERING: acquire side of S2: header and IN_FLIGHT come before whatever the claimer writes. Release is
-            // not needed, nobody learns anything from a closed ticket. Model: loom_slot::deadline_and_decode_answer_once.
+            // ORDERING: acquire side of S2: IN_FLIGHT, and the harvester's reads of the slot's last result, come
+            // before whatever the claimer writes; a deadline has no other edge to them. Release is not needed, nobody
+            // learns anything from a closed ticket. Model: loom_slot::a_claimer_writes_after_the_last_harvest.
             .compare_exchange(open, closed, edge("S2.acquire", Ordering::Acquire), Ordering::Relaxed)
             .ok()
             .map(|_| Claim { table: self, ticket, answered: false })
@@ -215,13 +217,14 @@ impl Claim<'_> {
     }
 
     fn finish(&mut self, answer: u64, observables: &[u64], times: AnswerTimes) {
+        // First, because what follows cannot panic; only a model's race check can, and must not be answered again.
+        self.answered = true;
         let slot = self.ticket.slot as usize;
         let result = self.table.results.record(slot);
         write_words(result, &[times.completed.0, times.decoding.0, times.answered.0]);
         for (index, word) in result[RESULT_WORDS..].iter().enumerate() {
             word.store(observables.get(index).copied().unwrap_or(0));
         }
-        self.answered = true;
         // ORDERING: release side of S5, publishing the result block. Relaxed could show the answer before its
         // observables. Model: loom_slot::harvest_reads_a_whole_answer.
         self.table.tx[slot].store(answer, edge("S5.release", Ordering::Release));
@@ -254,7 +257,7 @@ impl FeedEnd {
             return None;
         }
         // ORDERING: acquire side of S7: the harvester has read header and result. Relaxed would let our writes race
-        // with its reads. Model: loom_slot::harvest_reads_a_whole_answer.
+        // with its reads. Model: loom_slot::feed_writes_after_the_last_harvest.
         if self.table.tx[slot].load(edge("S7.acquire", Ordering::Acquire)) != word::EMPTY {
             return None;
         }
@@ -354,23 +357,34 @@ impl DispatchEnd {
 
     /// Holds the shot that [`DispatchEnd::arrived`] returned: stamps it, marks it in flight, opens its ticket. Comes
     /// before the launch.
+    ///
+    /// # Panics
+    /// If `arrived` is not the shot at the cursor, or was held already.
     pub fn hold(&mut self, arrived: &Arrived, dispatched: Ticks) -> Ticket {
         let ticket = self.table.ticket_at(self.position);
         let slot = ticket.slot as usize;
         assert_eq!(arrived.slot, ticket.slot, "only the shot at the cursor can be held");
+        let before = self.table.tickets[slot].load(Ordering::Relaxed);
+        assert_eq!(before, (ticket.generation - 1) << 1, "the shot before in this slot is answered, this one not held");
         let header = self.table.headers.record(slot);
         header[5].store(dispatched.0);
         self.table.opened[slot].store(arrived.submitted.0, Ordering::Relaxed);
         self.table.tx[slot].store(word::IN_FLIGHT, Ordering::Relaxed);
-        // ORDERING: release side of S2: a claimer's answer comes after IN_FLIGHT, and it may read the header. Relaxed
-        // could let it read the header of the shot before. Model: loom_slot::deadline_and_decode_answer_once.
+        // ORDERING: release side of S2: a claimer's answer comes after IN_FLIGHT and after the harvest of the shot
+        // before. Relaxed could let IN_FLIGHT land on the answer, or the result under the harvester's eyes. Model:
+        // loom_slot::a_claimer_writes_after_the_last_harvest.
         self.table.tickets[slot].store(ticket.generation << 1 | OPEN, edge("S2.release", Ordering::Release));
         ticket
     }
 
     /// Gives the slot's rx back, dispatch's last touch of it, and goes on to the next.
+    ///
+    /// # Panics
+    /// If the shot was not held: it could never be answered.
     pub fn retire(&mut self) {
         let slot = self.table.index(self.position);
+        let held = self.table.tickets[slot].load(Ordering::Relaxed) >> 1;
+        assert_eq!(held, self.table.generation(self.position), "only a shot that was held can be retired");
         // ORDERING: release side of S8, publishing IN_FLIGHT. Relaxed could show rx 0 beside the old tx 0. Model:
         // loom_slot::feed_never_reuses_a_slot_in_flight.
         self.table.rx[slot].store(0, edge("S8.release", Ordering::Release));
@@ -473,10 +487,15 @@ impl HarvestEnd {
     }
 
     /// Gives the slot back to the feed.
+    ///
+    /// # Panics
+    /// If the slot holds no answer: it was taken already.
     pub fn take(&mut self, answered: &Answered) {
         let slot = answered.slot as usize;
+        let answer = self.table.tx[slot].load(Ordering::Relaxed);
+        assert!(answer != word::EMPTY && answer != word::IN_FLIGHT, "slot {slot} is harvested once per answer");
         // ORDERING: release side of S7: our reads of header and result come first. Relaxed could let the feed's next
-        // shot overwrite them under us. Model: loom_slot::harvest_reads_a_whole_answer.
+        // shot overwrite them under us. Model: loom_slot::feed_writes_after_the_last_harvest.
         self.table.tx[slot].store(word::EMPTY, edge("S7.release", Ordering::Release));
         self.done[slot] = true;
         while self.done[self.table.index(self.tail)] {
