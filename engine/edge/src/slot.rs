@@ -15,15 +15,15 @@
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
 //! | S1 | `Vacant::submit` rx | `DispatchEnd::arrived` rx | payload, header |
-//! | S2 | `DispatchEnd::hold` ticket | `SlotTable::claim`, `is_open` (S2.view) ticket | IN_FLIGHT, the last harvest, submission time |
+//! | S2 | `DispatchEnd::hold` ticket | `SlotTable::claim`, `is_open` (S2.view) ticket | IN_FLIGHT, last harvest, time |
 //! | S3 | `WorkerBank::ring` doorbell | `DeviceWorkers::rung` doorbell | mailbox |
 //! | S4 | `DeviceWorkers::complete` ready | `PollWorkers::claim_ready` ready | device outputs |
 //! | S5 | `Claim` tx | `HarvestEnd::next` tx | result block |
 //! | S6 | `WorkerBank::release` idle | `DispatchWorkers::take_idle` idle | that the worker's words were read |
 //! | S7 | `HarvestEnd::take` tx | `FeedEnd::vacant` tx | that the result was read |
 //! | S8 | `DispatchEnd::retire` rx | `FeedEnd::vacant` rx | IN_FLIGHT |
-//! | W1 | `DispatchWorkers::start` word | `PollWorkers::running` (W1.view), `quarantine` word | start time, the worker's tags |
-//! | W2 | `PollWorkers::quarantine` word | `DispatchWorkers::recover`, `abort` (W2.abort) word | that the tags were read |
+//! | W1 | `DispatchWorkers::start` word | `PollWorkers::running` (W1.view), `quarantine` word | start, tags |
+//! | W2 | `PollWorkers::quarantine` word | `DispatchWorkers::recover`, `abort` (W2.abort) word | tags were read |
 //!
 //! # Why IN_FLIGHT comes before the ticket opens
 //! The shot deadline finds its victims by their tickets. Opened first, a ticket could be claimed and answered before

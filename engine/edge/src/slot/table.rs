@@ -144,8 +144,8 @@ impl SlotTable {
     /// Whether `ticket` can still be answered; and when its shot was submitted.
     #[must_use]
     pub fn is_open(&self, ticket: Ticket) -> TicketView {
-        // ORDERING: second acquire side of S2, so that `opened` below is this generation's or a later one's. Relaxed could
-        // pair the open ticket with the submission time of the shot before it, and expire a fresh shot. Model:
+        // ORDERING: second acquire side of S2, so that `opened` below is this generation's or a later one's. Relaxed
+        // could pair the open ticket with the submission time of the shot before it, and expire a fresh shot. Model:
         // loom_slot::an_open_ticket_shows_its_own_submission.
         let found = self.tickets[ticket.slot as usize].load(edge("S2.view", Ordering::Acquire));
         match found.cmp(&(ticket.generation << 1 | OPEN)) {

@@ -189,7 +189,8 @@ impl WorkerBank {
         let (taken, empty) = (generation << 2 | TAKEN, generation << 2);
         let _ = self.workers[w].ready.compare_exchange(taken, empty, Ordering::Relaxed, Ordering::Relaxed);
         // ORDERING: release side of S6: FREE, and our reads of outputs and tags, come before the next launch. Relaxed
-        // could let dispatch refill mailbox and tags under us. Model: loom_worker::a_worker_is_reused_after_it_was_read.
+        // could let dispatch refill mailbox and tags under us. Model:
+        // loom_worker::a_worker_is_reused_after_it_was_read.
         self.idle.fetch_or(1 << w, edge("S6.release", Ordering::Release));
     }
 

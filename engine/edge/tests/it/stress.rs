@@ -2,6 +2,7 @@
 
 use crate::Seeded;
 use pinwheel_edge::queue::fifo::Fifo;
+use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::jobs::{Job, JobBank, Origin};
 use pinwheel_edge::slot::table::{
     AnswerTimes, DispatchEnd, FeedEnd, Geometry, HarvestEnd, ShotHeader, SlotTable, table,
@@ -48,6 +49,7 @@ impl Front<'_> {
             return false;
         };
         let ticket = self.dispatch.hold(&arrived, Ticks(0));
+        let number = job.number();
         let generation = self.workers.start(w, arrived.address, job, ticket, Ticks(0));
         match self.seeded.below(500) {
             0 => {
@@ -65,13 +67,18 @@ impl Front<'_> {
                     self.fail(ticket, ErrorCode::LaunchUnknown);
                 }
             }
+            // A device that completes inside the launch.
+            2..50 => {
+                self.jobs.detectors(&Job::from_number(number))[0].store(arrived.sequence);
+                self.workers.bank().complete(w, generation);
+            }
             _ => self.workers.bank().ring(w, generation),
         }
         self.dispatch.retire();
         true
     }
 
-    fn fail(&self, ticket: pinwheel_edge::slot::Ticket, code: ErrorCode) {
+    fn fail(&self, ticket: Ticket, code: ErrorCode) {
         if let Some(claim) = self.table.claim(ticket) {
             claim.fail(code, AnswerTimes::default());
         }
@@ -232,7 +239,7 @@ fn a_launch_that_races_with_recoveries_ends_exactly_once() {
             };
             let job = jobs.take().unwrap();
             jobs.detectors(&job)[0].store(generation);
-            let ticket = pinwheel_edge::slot::Ticket { slot: 0, generation };
+            let ticket = Ticket { slot: 0, generation };
             assert_eq!(dispatch.start(w, 0, job, ticket, Ticks(0)), generation);
             device.complete(w, generation);
             if generation % 3 > 0 && dispatch.quarantine(w, generation) {

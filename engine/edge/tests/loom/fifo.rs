@@ -24,7 +24,7 @@ fn items_cross_once_and_whole() {
     });
 }
 
-/// Two poppers never get the same item: the CAS on the head decides, and a cell's sequence shows its loser a newer head.
+/// Two poppers never get the same item. The CAS on the head decides; a cell's sequence shows the loser a newer head.
 /// Red without F1.acquire, F2.release.
 #[test]
 fn two_poppers_never_share_an_item() {

@@ -261,8 +261,8 @@ fn an_abort_meets_the_deadline() {
 
 /// After a recovery, poll may still hold the old completion while the next launch runs and completes: that launch is
 /// settled at most once, with its own outputs. Red without S3.release, S3.acquire, S4.release, S4.acquire; and with a
-/// generation that is read beside the ready flag instead of in it. That its completion is not lost is left to the threads of `it.rs`: loom does
-/// not put a plain store and a concurrent CAS on one word in order.
+/// generation that is read beside the ready flag instead of in it. That its completion is not lost is left to the
+/// threads of `it.rs`: loom does not put a plain store and a concurrent CAS on one word in order.
 #[test]
 fn an_old_completion_never_settles_the_next_launch() {
     loom::model(|| {
