@@ -24,6 +24,7 @@
 //! | S8 | `DispatchEnd::retire` rx | `FeedEnd::vacant` rx | IN_FLIGHT |
 //! | W1 | `DispatchWorkers::start` word | `PollWorkers::running` (W1.view), `quarantine` word | start, tags |
 //! | W2 | `PollWorkers::quarantine` word | `DispatchWorkers::recover`, `abort` (W2.abort) word | tags were read |
+//! | H1 | `HealthWord::advance` | `HealthWord::current` | the mover's last access to workers, mail and jobs |
 //!
 //! # Why IN_FLIGHT comes before the ticket opens
 //! The shot deadline finds its victims by their tickets. Opened first, a ticket could be claimed and answered before

@@ -13,6 +13,10 @@
 
 #[path = "loom/fifo.rs"]
 mod loom_fifo;
+#[path = "loom/health.rs"]
+mod loom_health;
+#[path = "loom/path.rs"]
+mod loom_path;
 #[path = "loom/slot.rs"]
 mod loom_slot;
 #[path = "loom/spin.rs"]
@@ -21,5 +25,3 @@ mod loom_spin;
 mod loom_spsc;
 #[path = "loom/worker.rs"]
 mod loom_worker;
-#[path = "loom/path.rs"]
-mod loom_path;
