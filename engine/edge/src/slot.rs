@@ -9,20 +9,22 @@
 //! rx:  0 ──S1──▶ address ─────────────────S8──▶ 0
 //! tx:  0 ─────────────────▶ IN_FLIGHT ───────────────────────────────────────S5──▶ READY|error ──S7──▶ 0 ──▶ reuse
 //! ticket:            (g, OPEN) S2 ────────────────────────────────────▶ claim: (g, CLAIMED)
-//! worker:                   S3 doorbell ──▶ runs ──S4──▶ ready 1→2 ──S6──▶ idle bit
+//! worker:                   S3 doorbell ──▶ runs ──S4──▶ ready (g, 1→2) ──S6──▶ idle bit
 //! ```
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
 //! | S1 | `Vacant::submit` rx | `DispatchEnd::arrived` rx | payload, header |
-//! | S2 | `DispatchEnd::hold` ticket | `SlotTable::claim`, `is_open` ticket | header, IN_FLIGHT |
+//! | S2 | `DispatchEnd::hold` ticket | `SlotTable::claim`, `is_open` (S2.view) ticket | IN_FLIGHT, last harvest, time |
 //! | S3 | `WorkerBank::ring` doorbell | `DeviceWorkers::rung` doorbell | mailbox |
 //! | S4 | `DeviceWorkers::complete` ready | `PollWorkers::claim_ready` ready | device outputs |
 //! | S5 | `Claim` tx | `HarvestEnd::next` tx | result block |
 //! | S6 | `WorkerBank::release` idle | `DispatchWorkers::take_idle` idle | that the worker's words were read |
 //! | S7 | `HarvestEnd::take` tx | `FeedEnd::vacant` tx | that the result was read |
 //! | S8 | `DispatchEnd::retire` rx | `FeedEnd::vacant` rx | IN_FLIGHT |
-//! | W1 | `DispatchWorkers::start`, `quarantine` word | `PollWorkers::running`, `quarantine` word | the worker's tags |
+//! | W1 | `DispatchWorkers::start` word | `PollWorkers::running` (W1.view), `quarantine` word | start, tags |
+//! | W2 | `PollWorkers::quarantine` word | `DispatchWorkers::recover`, `abort` (W2.abort) word | tags were read |
+//! | H1 | `HealthWord::advance` | `HealthWord::current` | the mover's last access to workers, mail and jobs |
 //!
 //! # Why IN_FLIGHT comes before the ticket opens
 //! The shot deadline finds its victims by their tickets. Opened first, a ticket could be claimed and answered before

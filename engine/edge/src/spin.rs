@@ -123,7 +123,8 @@ impl SpinWord {
         self.requested.store(order.pack(), edge("P1.release", Ordering::Release));
     }
 
-    /// What is asked for now, and its budgets.
+    /// What is asked for now, and its budgets; or newer budgets, if a request comes in between: the next look finds its
+    /// epoch too.
     #[must_use]
     pub fn requested(&self) -> (SpinOrder, SpinBudgets) {
         // ORDERING: acquire side of P1, see `request`.

@@ -8,6 +8,7 @@
 //! |---|---|---|---|
 //! | R1 | [`Producer::push`] tail | [`Consumer::pop`] tail | the item |
 //! | R2 | [`Consumer::pop`] head | [`Producer::push`] head | that the slot was read |
+//! | R3 | [`Producer`]'s drop, abandoned | [`Consumer::is_abandoned`] | the last tail |
 
 use super::Full;
 use crate::sync::{AtomicU64, Ordering, Padded, UnsafeCell, edge};
@@ -17,6 +18,7 @@ use std::sync::Arc;
 struct Shared<T> {
     head: Padded<AtomicU64>,
     tail: Padded<AtomicU64>,
+    abandoned: AtomicU64,
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
 }
 
@@ -54,7 +56,8 @@ pub struct Consumer<T> {
 pub fn channel<T: Copy + Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     assert!((1..=1 << 24).contains(&capacity), "ring capacity {capacity} outside 1..=2^24");
     let slots = (0..capacity.next_power_of_two()).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
-    let ring = Arc::new(Shared { head: Padded(AtomicU64::new(0)), tail: Padded(AtomicU64::new(0)), slots });
+    let cursor = || Padded(AtomicU64::new(0));
+    let ring = Arc::new(Shared { head: cursor(), tail: cursor(), abandoned: AtomicU64::new(0), slots });
     (Producer { ring: Arc::clone(&ring), tail: 0, head_seen: 0 }, Consumer { ring, head: 0, tail_seen: 0 })
 }
 
@@ -64,7 +67,7 @@ impl<T: Copy + Send> Producer<T> {
         let capacity = self.ring.slots.len() as u64;
         if self.tail - self.head_seen == capacity {
             // ORDERING: acquire side of R2: the consumer has read what we are about to overwrite. Relaxed would let
-            // our write race with its read. Model: loom_spsc::pop_never_sees_an_unwritten_slot.
+            // our write race with its read. Model: loom_spsc::push_never_overwrites_an_unread_slot.
             self.head_seen = self.ring.head.0.load(edge("R2.acquire", Ordering::Acquire));
         }
         capacity - (self.tail - self.head_seen)
@@ -107,6 +110,15 @@ impl<T: Copy + Send> Producer<T> {
     }
 }
 
+impl<T> Drop for Producer<T> {
+    fn drop(&mut self) {
+        // ORDERING: release side of R3: whoever sees the end abandoned sees its last tail. Relaxed (as a count of
+        // handles would be) could show an abandoned, empty ring and then one more item. Model:
+        // loom_spsc::an_abandoned_ring_shows_its_last_item.
+        self.ring.abandoned.store(1, edge("R3.release", Ordering::Release));
+    }
+}
+
 impl<T: Copy + Send> Consumer<T> {
     /// Takes the oldest item.
     pub fn pop(&mut self) -> Option<T> {
@@ -121,15 +133,17 @@ impl<T: Copy + Send> Consumer<T> {
         let item = self.ring.slot(self.head).with(|slot| unsafe { (*slot).assume_init_read() });
         self.head += 1;
         // ORDERING: release side of R2: the read above is done before the producer may overwrite the slot. Relaxed
-        // could let the overwrite come first. Model: loom_spsc::pop_never_sees_an_unwritten_slot.
+        // could let the overwrite come first. Model: loom_spsc::push_never_overwrites_an_unread_slot.
         self.ring.head.0.store(self.head, edge("R2.release", Ordering::Release));
         Some(item)
     }
 
-    /// Whether the producer has been dropped (everything it pushed may still be inside).
+    /// Whether the producer has been dropped. Everything it pushed is visible to a `pop` after this call: empty then
+    /// means empty for ever.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
-        Arc::strong_count(&self.ring) == 1
+        // ORDERING: acquire side of R3, see the producer's drop.
+        self.ring.abandoned.load(edge("R3.acquire", Ordering::Acquire)) != 0
     }
 }
 

@@ -3,11 +3,12 @@
 //! Owns the buffers and the queue of free ones. A buffer belongs to whoever holds its [`Job`]; it passes from dispatch
 //! through the mailbox to the device, from poll through the ready queue to a decoder, and back. Bounds: slots + spares
 //! buffers, spares = workers + decoders, so that quarantined launches and expired decodes can each hold one beyond
-//! their slot's reuse. Never allocates after construction. Edges: S3, S4 and the queues' F1, F2 order every access.
+//! their slot's reuse. Never allocates after construction. Edges: S3, S4 and the queues' F1, F2 order every access; the
+//! marks of held buffers are relaxed, because each is changed by atomic swaps alone.
 
 use super::Ticket;
 use crate::queue::fifo::Fifo;
-use crate::sync::{DataWord, DataWords};
+use crate::sync::{AtomicU64, DataWord, DataWords, Ordering};
 use crate::units::Ticks;
 
 const META_WORDS: usize = 6;
@@ -46,6 +47,8 @@ pub struct Origin {
 /// All job buffers of a silo.
 pub struct JobBank {
     free: Fifo<u32>,
+    /// 1 while a buffer is held. The queue alone would not notice a second return: its capacity is rounded up.
+    held: Box<[AtomicU64]>,
     meta: DataWords,
     detectors: DataWords,
     observables: DataWords,
@@ -64,6 +67,7 @@ impl JobBank {
         }
         JobBank {
             free,
+            held: (0..jobs).map(|_| AtomicU64::new(0)).collect(),
             meta: DataWords::new(jobs, META_WORDS),
             detectors: DataWords::new(jobs, detector_words),
             observables: DataWords::new(jobs, observable_words),
@@ -72,15 +76,18 @@ impl JobBank {
 
     /// A free buffer, or `None` while all are held.
     pub fn take(&self) -> Option<Job> {
-        self.free.pop().map(Job)
+        let number = self.free.pop()?;
+        assert_eq!(self.held[number as usize].swap(1, Ordering::Relaxed), 0, "job {number} is free but held");
+        Some(Job(number))
     }
 
     /// Returns a buffer.
     ///
     /// # Panics
-    /// If more buffers come back than there are: one was returned twice.
+    /// If the buffer is not held: it was returned twice.
     pub fn give(&self, job: Job) {
-        assert!(self.free.push(job.0).is_ok(), "job {} returned twice", job.0);
+        assert_eq!(self.held[job.0 as usize].swap(0, Ordering::Relaxed), 1, "job {} returned twice", job.0);
+        assert!(self.free.push(job.0).is_ok(), "the free queue holds every job");
     }
 
     /// Residual detector words, as the predecoder left them.

@@ -13,6 +13,9 @@ use crate::sync::{AtomicU64, DataWord, DataWords, Ordering, edge, write_words};
 use crate::units::Ticks;
 use std::sync::Arc;
 
+mod harvest;
+pub use harvest::{Answered, HarvestEnd};
+
 const OPEN: u64 = 1;
 const HEADER_WORDS: usize = 7;
 const RESULT_WORDS: usize = 3;
@@ -94,7 +97,7 @@ pub fn table(geometry: Geometry) -> (FeedEnd, DispatchEnd, HarvestEnd, Arc<SlotT
     (
         FeedEnd { table: Arc::clone(&table), position: 0 },
         DispatchEnd { table: Arc::clone(&table), position: 0 },
-        HarvestEnd { table: Arc::clone(&table), tail: 0, cursor: 0, done: vec![false; slots].into() },
+        HarvestEnd::new(Arc::clone(&table)),
         table,
     )
 }
@@ -130,20 +133,21 @@ impl SlotTable {
     #[must_use]
     pub fn payload_at(&self, address: u64) -> Option<&[DataWord]> {
         let offset = address.checked_sub(self.payload.all().as_ptr().addr() as u64)?;
-        if offset % size_of::<u64>() as u64 != 0 {
+        let word_bytes = size_of::<DataWord>() as u64;
+        if offset % word_bytes != 0 {
             return None;
         }
-        let first = usize::try_from(offset / size_of::<u64>() as u64).ok()?;
+        let first = usize::try_from(offset / word_bytes).ok()?;
         self.payload.all().get(first..first.checked_add(self.geometry.detector_words as usize)?)
     }
 
     /// Whether `ticket` can still be answered; and when its shot was submitted.
     #[must_use]
     pub fn is_open(&self, ticket: Ticket) -> TicketView {
-        // ORDERING: acquire side of S2, so that `opened` below is this generation's or a later one's. Relaxed could
-        // pair the open ticket with the submission time of the shot before it, and expire a fresh shot. Model:
+        // ORDERING: second acquire side of S2, so that `opened` below is this generation's or a later one's. Relaxed
+        // could pair the open ticket with the submission time of the shot before it, and expire a fresh shot. Model:
         // loom_slot::an_open_ticket_shows_its_own_submission.
-        let found = self.tickets[ticket.slot as usize].load(edge("S2.acquire", Ordering::Acquire));
+        let found = self.tickets[ticket.slot as usize].load(edge("S2.view", Ordering::Acquire));
         match found.cmp(&(ticket.generation << 1 | OPEN)) {
             std::cmp::Ordering::Equal => {
                 TicketView::Open { submitted: Ticks(self.opened[ticket.slot as usize].load(Ordering::Relaxed)) }
@@ -159,8 +163,9 @@ impl SlotTable {
         let open = ticket.generation << 1 | OPEN;
         let closed = ticket.generation << 1;
         self.tickets[ticket.slot as usize]
-            // ORDERING: acquire side of S2: header and IN_FLIGHT come before whatever the claimer writes. Release is
-            // not needed, nobody learns anything from a closed ticket. Model: loom_slot::deadline_and_decode_answer_once.
+            // ORDERING: acquire side of S2: IN_FLIGHT, and the harvester's reads of the slot's last result, come
+            // before whatever the claimer writes; a deadline has no other edge to them. Release is not needed, nobody
+            // learns anything from a closed ticket. Model: loom_slot::a_claimer_writes_after_the_last_harvest.
             .compare_exchange(open, closed, edge("S2.acquire", Ordering::Acquire), Ordering::Relaxed)
             .ok()
             .map(|_| Claim { table: self, ticket, answered: false })
@@ -215,13 +220,14 @@ impl Claim<'_> {
     }
 
     fn finish(&mut self, answer: u64, observables: &[u64], times: AnswerTimes) {
+        // First, because what follows cannot panic; only a model's race check can, and must not be answered again.
+        self.answered = true;
         let slot = self.ticket.slot as usize;
         let result = self.table.results.record(slot);
         write_words(result, &[times.completed.0, times.decoding.0, times.answered.0]);
         for (index, word) in result[RESULT_WORDS..].iter().enumerate() {
             word.store(observables.get(index).copied().unwrap_or(0));
         }
-        self.answered = true;
         // ORDERING: release side of S5, publishing the result block. Relaxed could show the answer before its
         // observables. Model: loom_slot::harvest_reads_a_whole_answer.
         self.table.tx[slot].store(answer, edge("S5.release", Ordering::Release));
@@ -254,7 +260,7 @@ impl FeedEnd {
             return None;
         }
         // ORDERING: acquire side of S7: the harvester has read header and result. Relaxed would let our writes race
-        // with its reads. Model: loom_slot::harvest_reads_a_whole_answer.
+        // with its reads. Model: loom_slot::feed_writes_after_the_last_harvest.
         if self.table.tx[slot].load(edge("S7.acquire", Ordering::Acquire)) != word::EMPTY {
             return None;
         }
@@ -354,23 +360,34 @@ impl DispatchEnd {
 
     /// Holds the shot that [`DispatchEnd::arrived`] returned: stamps it, marks it in flight, opens its ticket. Comes
     /// before the launch.
+    ///
+    /// # Panics
+    /// If `arrived` is not the shot at the cursor, or was held already.
     pub fn hold(&mut self, arrived: &Arrived, dispatched: Ticks) -> Ticket {
         let ticket = self.table.ticket_at(self.position);
         let slot = ticket.slot as usize;
         assert_eq!(arrived.slot, ticket.slot, "only the shot at the cursor can be held");
+        let before = self.table.tickets[slot].load(Ordering::Relaxed);
+        assert_eq!(before, (ticket.generation - 1) << 1, "the shot before in this slot is answered, this one not held");
         let header = self.table.headers.record(slot);
         header[5].store(dispatched.0);
         self.table.opened[slot].store(arrived.submitted.0, Ordering::Relaxed);
         self.table.tx[slot].store(word::IN_FLIGHT, Ordering::Relaxed);
-        // ORDERING: release side of S2: a claimer's answer comes after IN_FLIGHT, and it may read the header. Relaxed
-        // could let it read the header of the shot before. Model: loom_slot::deadline_and_decode_answer_once.
+        // ORDERING: release side of S2: a claimer's answer comes after IN_FLIGHT and after the harvest of the shot
+        // before. Relaxed could let IN_FLIGHT land on the answer, or the result under the harvester's eyes. Model:
+        // loom_slot::a_claimer_writes_after_the_last_harvest.
         self.table.tickets[slot].store(ticket.generation << 1 | OPEN, edge("S2.release", Ordering::Release));
         ticket
     }
 
     /// Gives the slot's rx back, dispatch's last touch of it, and goes on to the next.
+    ///
+    /// # Panics
+    /// If the shot was not held: it could never be answered.
     pub fn retire(&mut self) {
         let slot = self.table.index(self.position);
+        let held = self.table.tickets[slot].load(Ordering::Relaxed) >> 1;
+        assert_eq!(held, self.table.generation(self.position), "only a shot that was held can be retired");
         // ORDERING: release side of S8, publishing IN_FLIGHT. Relaxed could show rx 0 beside the old tx 0. Model:
         // loom_slot::feed_never_reuses_a_slot_in_flight.
         self.table.rx[slot].store(0, edge("S8.release", Ordering::Release));
@@ -381,115 +398,5 @@ impl DispatchEnd {
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.position
-    }
-}
-
-/// The harvester's end: takes answers in any order.
-#[derive(Debug)]
-pub struct HarvestEnd {
-    table: Arc<SlotTable>,
-    /// Oldest position not yet harvested.
-    tail: u64,
-    cursor: u64,
-    done: Box<[bool]>,
-}
-
-/// An answered slot in the harvester's hands, until [`HarvestEnd::take`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answered {
-    /// Its slot.
-    pub slot: u32,
-    /// The error, if it is one.
-    pub error: Option<ErrorCode>,
-    /// What the feed said.
-    pub header: ShotHeader,
-    /// When dispatch took it.
-    pub dispatched: Ticks,
-    /// The steps after.
-    pub times: AnswerTimes,
-    /// Whether it was answered in ring order (nothing older is outstanding).
-    pub oldest: bool,
-    /// Whether the feed knew the true observables.
-    pub has_truth: bool,
-}
-
-impl HarvestEnd {
-    /// Starts a new pass at the oldest outstanding slot.
-    pub fn begin(&mut self) {
-        self.cursor = self.tail;
-    }
-
-    /// The next answered slot of this pass. Ends at the first slot that is not dispatched: dispatch goes in order.
-    pub fn next_answered(&mut self) -> Option<Answered> {
-        let slots = self.done.len() as u64;
-        while self.cursor - self.tail < slots {
-            let slot = self.table.index(self.cursor);
-            if !self.done[slot] {
-                // ORDERING: acquire side of S5, see `Claim::finish`.
-                match self.table.tx[slot].load(edge("S5.acquire", Ordering::Acquire)) {
-                    word::EMPTY => return None,
-                    word::IN_FLIGHT => {}
-                    answer => return Some(self.read(slot, answer)),
-                }
-            }
-            self.cursor += 1;
-        }
-        None
-    }
-
-    fn read(&self, slot: usize, answer: u64) -> Answered {
-        let header = self.table.headers.record(slot);
-        let result = self.table.results.record(slot);
-        Answered {
-            slot: slot as u32,
-            error: word::error_in(answer),
-            header: ShotHeader {
-                stream: header[0].load() as u32,
-                sequence: header[1].load(),
-                scheduled: Ticks(header[2].load()),
-                submitted: Ticks(header[3].load()),
-            },
-            has_truth: header[4].load() != 0,
-            dispatched: Ticks(header[5].load()),
-            times: AnswerTimes {
-                completed: Ticks(result[0].load()),
-                decoding: Ticks(result[1].load()),
-                answered: Ticks(result[2].load()),
-            },
-            oldest: self.cursor == self.tail,
-        }
-    }
-
-    /// Observable words of an answered slot.
-    #[must_use]
-    pub fn observables(&self, answered: &Answered) -> &[DataWord] {
-        &self.table.results.record(answered.slot as usize)[RESULT_WORDS..]
-    }
-
-    /// True observable words of an answered slot; meaningful if `has_truth`.
-    #[must_use]
-    pub fn truth(&self, answered: &Answered) -> &[DataWord] {
-        self.table.truths.record(answered.slot as usize)
-    }
-
-    /// Gives the slot back to the feed.
-    pub fn take(&mut self, answered: &Answered) {
-        let slot = answered.slot as usize;
-        // ORDERING: release side of S7: our reads of header and result come first. Relaxed could let the feed's next
-        // shot overwrite them under us. Model: loom_slot::harvest_reads_a_whole_answer.
-        self.table.tx[slot].store(word::EMPTY, edge("S7.release", Ordering::Release));
-        self.done[slot] = true;
-        while self.done[self.table.index(self.tail)] {
-            let tail = self.table.index(self.tail);
-            self.done[tail] = false;
-            self.tail += 1;
-        }
-        self.cursor = self.cursor.max(self.tail);
-    }
-
-    /// Oldest position not yet harvested.
-    #[must_use]
-    pub fn tail(&self) -> u64 {
-        self.tail
     }
 }

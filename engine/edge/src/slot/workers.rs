@@ -6,15 +6,24 @@
 //! ```text
 //!          start (dispatch)         settle (poll)            release (poll or decoder)
 //!   FREE ──────────────────▶ RUNNING ───────────▶ CLAIMED ───────────────────────────▶ FREE
-//!                              │ deadline (poll), unknown launch (dispatch)
+//!                              │ deadline (poll, by way of CLAIMED), unknown launch (dispatch)
 //!                              ▼
-//!                         QUARANTINED ── late completion (poll) or recovery (dispatch) ──▶ FREE
+//!                         QUARANTINED ── late completion (poll, by way of CLAIMED) or recovery (dispatch) ──▶ FREE
 //! ```
-//! Every arrow is one CAS on the word `generation << 2 | state`, so that of two parties one wins.
+//! An arrow that two parties may want is a CAS on the word `generation << 2 | state`: one of them wins.
+//!
+//! # Why poll claims before it reads tags
+//! Between a deadline and its quarantine, dispatch may abort or recover the worker and start the next launch. Tags read
+//! before the word is won could then be the next launch's; tags read after it was quarantined could be too. CLAIMED
+//! belongs to its winner alone, so tags are plain data, read only there.
+//!
+//! # Why the ready word carries the generation
+//! With a bare flag and the generation beside it, poll could claim the flag of a launch that a recovery then retires,
+//! and read the generation of the next one without an edge to its outputs. One word is claimed, or is not.
 
 use super::{Ticket, WORKERS_MAX};
 use crate::slot::jobs::Job;
-use crate::sync::{AtomicU32, AtomicU64, DataWord, Ordering, edge};
+use crate::sync::{AtomicU64, DataWord, Ordering, edge};
 use crate::units::Ticks;
 use std::sync::Arc;
 
@@ -45,26 +54,27 @@ const fn unpack(word: u64) -> (u64, State) {
     (word >> 2, state)
 }
 
-const READY: u32 = 1;
-const TAKEN: u32 = 2;
+/// Low bits of the ready word `generation << 2 | flag`; 0 when nothing is there.
+const READY: u64 = 1;
+const TAKEN: u64 = 2;
+const FLAG_BITS: u64 = 3;
 
 /// Two lines that host and device write in turn.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Worker {
     word: AtomicU64,
-    /// Host-only tags of the launch in progress; atomics because poll may read them while it races for the word.
-    job: AtomicU64,
-    slot: AtomicU64,
-    slot_generation: AtomicU64,
+    /// Host-only tags of the launch in progress: written while FREE, read while CLAIMED.
+    job: DataWord,
+    slot: DataWord,
+    slot_generation: DataWord,
+    /// An atomic, because poll reads it before it owns the word.
     started: AtomicU64,
     /// Mailbox: what the device reads.
     address: DataWord,
     mailbox_job: DataWord,
     doorbell: AtomicU64,
-    /// Generation that the device finished, written before `ready`.
-    echo: AtomicU64,
-    ready: AtomicU32,
+    ready: AtomicU64,
 }
 
 /// The words of all workers.
@@ -85,21 +95,20 @@ pub fn bank(workers: usize) -> (DispatchWorkers, DeviceWorkers, PollWorkers, Arc
     let all = u64::MAX >> (WORKERS_MAX - workers);
     let worker = |_| Worker {
         word: AtomicU64::new(pack(0, State::Free)),
-        job: AtomicU64::new(0),
-        slot: AtomicU64::new(0),
-        slot_generation: AtomicU64::new(0),
+        job: DataWord::new(0),
+        slot: DataWord::new(0),
+        slot_generation: DataWord::new(0),
         started: AtomicU64::new(0),
         address: DataWord::new(0),
         mailbox_job: DataWord::new(0),
         doorbell: AtomicU64::new(0),
-        echo: AtomicU64::new(0),
-        ready: AtomicU32::new(0),
+        ready: AtomicU64::new(0),
     };
     let bank = Arc::new(WorkerBank { idle: AtomicU64::new(all), all, workers: (0..workers).map(worker).collect() });
     (
         DispatchWorkers { bank: Arc::clone(&bank) },
         DeviceWorkers { bank: Arc::clone(&bank), seen: vec![0; workers].into() },
-        PollWorkers { bank: Arc::clone(&bank) },
+        PollWorkers { bank: Arc::clone(&bank), claimed: vec![0; workers].into() },
         bank,
     )
 }
@@ -143,68 +152,60 @@ impl WorkerBank {
     /// Job of the launch last started on worker `w`, for conservation checks.
     #[must_use]
     pub fn job_of(&self, w: usize) -> u32 {
-        self.workers[w].job.load(Ordering::Relaxed) as u32
+        self.workers[w].job.load() as u32
     }
 
     /// Slot of the launch last started on worker `w`, for display.
     #[must_use]
     pub fn slot_of(&self, w: usize) -> u32 {
-        self.workers[w].slot.load(Ordering::Relaxed) as u32
+        self.workers[w].slot.load() as u32
     }
 
     /// Rings the doorbell of worker `w`: the launch itself, for a device that polls.
     pub fn ring(&self, w: usize, generation: u64) {
         // ORDERING: release side of S3, publishing the mailbox. Relaxed could show the doorbell before the address.
-        // Model: loom_slot::device_reads_its_own_mail.
+        // Model: loom_worker::device_reads_its_own_mail.
         self.workers[w].doorbell.store(generation, edge("S3.release", Ordering::Release));
     }
 
     /// Publishes that generation `generation` of worker `w` is done; all outputs are written.
     pub fn complete(&self, w: usize, generation: u64) {
-        self.workers[w].echo.store(generation, Ordering::Relaxed);
-        // ORDERING: release side of S4, publishing outputs and echo (on a real device: system scope). Relaxed could
-        // show ready before the outputs. Model: loom_slot::poll_reads_whole_outputs.
-        self.workers[w].ready.store(READY, edge("S4.release", Ordering::Release));
+        // ORDERING: release side of S4, publishing the outputs (on a real device: system scope). Relaxed could show
+        // ready before the outputs. Model: loom_worker::poll_reads_whole_outputs.
+        self.workers[w].ready.store(generation << 2 | READY, edge("S4.release", Ordering::Release));
     }
 
     /// Frees worker `w` whose output of `generation` was taken (`Claimed`), by poll or, with `AfterDecode`, by the
     /// decoder. A worker that is not in that state is left alone.
     pub fn release(&self, w: usize, generation: u64) {
-        if self.shift(w, generation, State::Claimed, State::Free) {
-            self.offer(w);
+        if self.shift(w, generation, State::Claimed, State::Free, Ordering::Relaxed) {
+            self.offer(w, generation);
         }
     }
 
-    fn offer(&self, w: usize) {
-        let worker = &self.workers[w];
-        // Not a plain store: after a recovery the device may have stored 1 for a newer launch.
-        let _ = worker.ready.compare_exchange(TAKEN, 0, Ordering::Relaxed, Ordering::Relaxed);
-        // ORDERING: release side of S6: our reads of outputs and tags come before the next launch writes them.
-        // Relaxed could let dispatch refill the mailbox under us. Model: loom_slot::a_worker_is_reused_after_it_was_read.
+    /// Sets the idle bit of a worker that this thread has just freed.
+    fn offer(&self, w: usize, generation: u64) {
+        // Not a plain store: after a recovery the device may have stored the ready word of a newer launch.
+        let (taken, empty) = (generation << 2 | TAKEN, generation << 2);
+        let _ = self.workers[w].ready.compare_exchange(taken, empty, Ordering::Relaxed, Ordering::Relaxed);
+        // ORDERING: release side of S6: FREE, and our reads of outputs and tags, come before the next launch. Relaxed
+        // could let dispatch refill mailbox and tags under us. Model:
+        // loom_worker::a_worker_is_reused_after_it_was_read.
         self.idle.fetch_or(1 << w, edge("S6.release", Ordering::Release));
     }
 
-    fn shift(&self, w: usize, generation: u64, from: State, to: State) -> bool {
-        // ORDERING: W1 both ways: whoever quarantines or frees a worker has read its tags before, and sees what the
-        // mover before it published. Model: loom_slot::deadline_and_completion_settle_once.
-        self.workers[w]
-            .word
-            .compare_exchange(
-                pack(generation, from),
-                pack(generation, to),
-                edge("W1.both", Ordering::AcqRel),
-                Ordering::Relaxed,
-            )
-            .is_ok()
+    /// Moves worker `w`'s word if generation and state are `from`'s. `won` is the ordering of the success: Relaxed
+    /// where another edge already orders what the winner reads and writes (S4 a completion, S6 a release).
+    fn shift(&self, w: usize, generation: u64, from: State, to: State, won: Ordering) -> bool {
+        let (from, to) = (pack(generation, from), pack(generation, to));
+        self.workers[w].word.compare_exchange(from, to, won, Ordering::Relaxed).is_ok()
     }
 
+    /// Job and ticket of the launch whose worker the caller has claimed.
     fn tags(&self, w: usize) -> (Job, Ticket) {
         let worker = &self.workers[w];
-        let ticket = Ticket {
-            slot: worker.slot.load(Ordering::Relaxed) as u32,
-            generation: worker.slot_generation.load(Ordering::Relaxed),
-        };
-        (Job::from_number(worker.job.load(Ordering::Relaxed) as u32), ticket)
+        let ticket = Ticket { slot: worker.slot.load() as u32, generation: worker.slot_generation.load() };
+        (Job::from_number(worker.job.load() as u32), ticket)
     }
 }
 
@@ -244,30 +245,36 @@ impl DispatchWorkers {
         let worker = &self.bank.workers[w];
         let (generation, state) = unpack(worker.word.load(Ordering::Relaxed));
         assert_eq!(state, State::Free, "worker {w} is launched only when free");
-        worker.job.store(u64::from(job.number()), Ordering::Relaxed);
-        worker.slot.store(u64::from(ticket.slot), Ordering::Relaxed);
-        worker.slot_generation.store(ticket.generation, Ordering::Relaxed);
+        worker.job.store(u64::from(job.number()));
+        worker.slot.store(u64::from(ticket.slot));
+        worker.slot_generation.store(ticket.generation);
         worker.started.store(now.0, Ordering::Relaxed);
         worker.address.store(address);
         worker.mailbox_job.store(u64::from(job.number()));
-        // ORDERING: release side of W1, publishing the tags to the deadline. Relaxed could let it read the tags of
-        // the launch before and answer another shot. Model: loom_slot::deadline_and_completion_settle_once.
+        // ORDERING: release side of W1, publishing tags and start to the deadline. Relaxed could let it answer the
+        // shot of the launch before, or expire a fresh one. Models: loom_worker::a_deadline_expires_its_own_launch,
+        // loom_worker::a_running_worker_shows_its_own_start.
         worker.word.store(pack(generation + 1, State::Running), edge("W1.release", Ordering::Release));
         generation + 1
     }
 
-    /// The launch did not start: the worker is free again. Returns its job.
+    /// The launch did not start: the worker is free again, and its job comes back. `None` while the deadline is about
+    /// to quarantine it; then it comes back with the next recovery.
     pub fn abort(&mut self, w: usize, generation: u64) -> Option<Job> {
-        let (job, _) = self.bank.tags(w);
-        self.bank.shift(w, generation, State::Running, State::Free).then(|| {
+        // ORDERING: Relaxed for RUNNING, our own word. From QUARANTINED it is the second acquire side of W2: the
+        // deadline has read the tags that the next launch overwrites. Model: loom_worker::an_abort_meets_the_deadline.
+        let expired = edge("W2.abort", Ordering::Acquire);
+        let freed = self.bank.shift(w, generation, State::Running, State::Free, Ordering::Relaxed)
+            || self.bank.shift(w, generation, State::Quarantined, State::Free, expired);
+        freed.then(|| {
             self.untake(w);
-            job
+            self.bank.tags(w).0
         })
     }
 
-    /// The launch may have started: quarantines the worker unless it has completed already.
+    /// The launch may have started: quarantines the worker unless it has completed or expired already.
     pub fn quarantine(&mut self, w: usize, generation: u64) -> bool {
-        self.bank.shift(w, generation, State::Running, State::Quarantined)
+        self.bank.shift(w, generation, State::Running, State::Quarantined, Ordering::Relaxed)
     }
 
     /// Whether every worker is quarantined: the device is lost.
@@ -277,13 +284,16 @@ impl DispatchWorkers {
     }
 
     /// After the device was reset (nothing of the past can write any more): frees the quarantined workers and calls
-    /// `returned` with the job of each.
+    /// `returned` with the job of each. A completion of the past that poll has not yet settled is `Stale` then, or
+    /// `Late` if poll was first.
     pub fn recover(&mut self, mut returned: impl FnMut(Job)) {
         for w in 0..self.bank.len() {
-            let (generation, state) = self.bank.state(w);
-            let (job, _) = self.bank.tags(w);
-            if state == State::Quarantined && self.bank.shift(w, generation, State::Quarantined, State::Free) {
-                returned(job);
+            let (generation, _) = self.bank.state(w);
+            // ORDERING: acquire side of W2: the deadline has read the tags that the next launch overwrites. Relaxed
+            // would let our writes race with its reads. Model: loom_worker::recovery_and_late_completion_free_once.
+            let won = edge("W2.acquire", Ordering::Acquire);
+            if self.bank.shift(w, generation, State::Quarantined, State::Free, won) {
+                returned(self.bank.tags(w).0);
                 self.untake(w);
             }
         }
@@ -332,6 +342,8 @@ impl DeviceWorkers {
 #[derive(Debug)]
 pub struct PollWorkers {
     bank: Arc<WorkerBank>,
+    /// Generation of the completion last claimed, for each worker.
+    claimed: Box<[u64]>,
 }
 
 /// What a completion turned out to be.
@@ -370,35 +382,50 @@ impl PollWorkers {
 
     /// Claims worker `w`'s completion, once. The caller has checked that it has room for the job.
     pub fn claim_ready(&mut self, w: usize) -> bool {
-        self.bank.workers[w]
-            .ready
-            // ORDERING: acquire side of S4, see `WorkerBank::complete`; Relaxed on failure, so that polling adds no
-            // barrier that delays seeing the store.
-            .compare_exchange(READY, TAKEN, edge("S4.acquire", Ordering::Acquire), Ordering::Relaxed)
-            .is_ok()
+        let ready = &self.bank.workers[w].ready;
+        // A load first: a CAS that fails would take the line from the device each time.
+        let found = ready.load(Ordering::Relaxed);
+        if found & FLAG_BITS != READY {
+            return false;
+        }
+        let generation = found >> 2;
+        // ORDERING: acquire side of S4, see `WorkerBank::complete`; Relaxed on failure: a newer completion came in
+        // between and is found next time.
+        let won = edge("S4.acquire", Ordering::Acquire);
+        let claimed = ready.compare_exchange(found, generation << 2 | TAKEN, won, Ordering::Relaxed).is_ok();
+        if claimed {
+            self.claimed[w] = generation;
+        }
+        claimed
     }
 
-    /// Judges a claimed completion: tags and echo are read after the claim.
+    /// Judges a claimed completion. Tags are read after the worker is won.
     pub fn settle(&mut self, w: usize) -> Settled {
-        let echo = self.bank.workers[w].echo.load(Ordering::Relaxed);
-        let (job, ticket) = self.bank.tags(w);
-        if self.bank.shift(w, echo, State::Running, State::Claimed) {
-            return Settled::Job { job, ticket, generation: echo };
+        let generation = self.claimed[w];
+        let bank = &self.bank;
+        // Relaxed wins: S4 and the mailbox's S3 before it order all that belongs to this generation. Model:
+        // loom_worker::deadline_and_completion_settle_once.
+        if bank.shift(w, generation, State::Running, State::Claimed, Ordering::Relaxed) {
+            let (job, ticket) = bank.tags(w);
+            return Settled::Job { job, ticket, generation };
         }
-        if self.bank.shift(w, echo, State::Quarantined, State::Free) {
-            self.bank.offer(w);
+        if bank.shift(w, generation, State::Quarantined, State::Claimed, Ordering::Relaxed) {
+            let (job, _) = bank.tags(w);
+            bank.release(w, generation);
             return Settled::Late { job };
         }
-        let ready = &self.bank.workers[w].ready;
-        let _ = ready.compare_exchange(TAKEN, 0, Ordering::Relaxed, Ordering::Relaxed);
+        let (taken, empty) = (generation << 2 | TAKEN, generation << 2);
+        let _ = bank.workers[w].ready.compare_exchange(taken, empty, Ordering::Relaxed, Ordering::Relaxed);
         Settled::Stale
     }
 
     /// Generation and start of the launch that runs on worker `w`, if one does.
     #[must_use]
     pub fn running(&self, w: usize) -> Option<(u64, Ticks)> {
-        // ORDERING: acquire side of W1, see `DispatchWorkers::start`.
-        let word = self.bank.workers[w].word.load(edge("W1.acquire", Ordering::Acquire));
+        // ORDERING: second acquire side of W1: the start below is this launch's or a later one's. Relaxed could pair
+        // a fresh launch with the start of the one before, and expire it. Model:
+        // loom_worker::a_running_worker_shows_its_own_start.
+        let word = self.bank.workers[w].word.load(edge("W1.view", Ordering::Acquire));
         match unpack(word) {
             (generation, State::Running) => {
                 Some((generation, Ticks(self.bank.workers[w].started.load(Ordering::Relaxed))))
@@ -409,7 +436,18 @@ impl PollWorkers {
 
     /// Quarantines an overdue launch. Returns whose shot it was, unless the launch completed in between.
     pub fn quarantine(&mut self, w: usize, generation: u64) -> Option<Ticket> {
+        // ORDERING: acquire side of W1, see `DispatchWorkers::start`. Model:
+        // loom_worker::a_deadline_expires_its_own_launch.
+        let won = edge("W1.acquire", Ordering::Acquire);
+        if !self.bank.shift(w, generation, State::Running, State::Claimed, won) {
+            return None;
+        }
         let (_, ticket) = self.bank.tags(w);
-        self.bank.shift(w, generation, State::Running, State::Quarantined).then_some(ticket)
+        // A plain store, because CLAIMED is ours.
+        // ORDERING: release side of W2: the tags are read before a recovery lets the next launch overwrite them.
+        // Model: loom_worker::recovery_and_late_completion_free_once.
+        let quarantined = pack(generation, State::Quarantined);
+        self.bank.workers[w].word.store(quarantined, edge("W2.release", Ordering::Release));
+        Some(ticket)
     }
 }

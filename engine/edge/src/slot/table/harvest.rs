@@ -1,0 +1,130 @@
+//! The harvester's end of a table: takes answers in any order.
+//!
+//! Owns the cursor of a pass and the marks of slots that were harvested before older ones. Runs on the harvester's
+//! thread. Bounds: one look at each slot a pass. Never waits. Edges: S5, S7.
+
+use super::{AnswerTimes, RESULT_WORDS, ShotHeader, SlotTable};
+use crate::slot::word::{self, ErrorCode};
+use crate::sync::{DataWord, Ordering, edge};
+use crate::units::Ticks;
+use std::sync::Arc;
+
+/// The harvester's end: takes answers in any order.
+#[derive(Debug)]
+pub struct HarvestEnd {
+    table: Arc<SlotTable>,
+    /// Oldest position not yet harvested.
+    tail: u64,
+    cursor: u64,
+    done: Box<[bool]>,
+}
+
+/// An answered slot in the harvester's hands, until [`HarvestEnd::take`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// Its slot.
+    pub slot: u32,
+    /// The error, if it is one.
+    pub error: Option<ErrorCode>,
+    /// What the feed said.
+    pub header: ShotHeader,
+    /// When dispatch took it.
+    pub dispatched: Ticks,
+    /// The steps after.
+    pub times: AnswerTimes,
+    /// Whether it was answered in ring order (nothing older is outstanding).
+    pub oldest: bool,
+    /// Whether the feed knew the true observables.
+    pub has_truth: bool,
+}
+
+impl HarvestEnd {
+    pub(super) fn new(table: Arc<SlotTable>) -> HarvestEnd {
+        let done = vec![false; table.geometry.slots as usize].into();
+        HarvestEnd { table, tail: 0, cursor: 0, done }
+    }
+
+    /// Starts a new pass at the oldest outstanding slot.
+    pub fn begin(&mut self) {
+        self.cursor = self.tail;
+    }
+
+    /// The next answered slot of this pass. Ends at the first slot that is not dispatched: dispatch goes in order.
+    pub fn next_answered(&mut self) -> Option<Answered> {
+        let slots = self.done.len() as u64;
+        while self.cursor - self.tail < slots {
+            let slot = self.table.index(self.cursor);
+            if !self.done[slot] {
+                // ORDERING: acquire side of S5, see `Claim::finish`.
+                match self.table.tx[slot].load(edge("S5.acquire", Ordering::Acquire)) {
+                    word::EMPTY => return None,
+                    word::IN_FLIGHT => {}
+                    answer => return Some(self.read(slot, answer)),
+                }
+            }
+            self.cursor += 1;
+        }
+        None
+    }
+
+    fn read(&self, slot: usize, answer: u64) -> Answered {
+        let header = self.table.headers.record(slot);
+        let result = self.table.results.record(slot);
+        Answered {
+            slot: slot as u32,
+            error: word::error_in(answer),
+            header: ShotHeader {
+                stream: header[0].load() as u32,
+                sequence: header[1].load(),
+                scheduled: Ticks(header[2].load()),
+                submitted: Ticks(header[3].load()),
+            },
+            has_truth: header[4].load() != 0,
+            dispatched: Ticks(header[5].load()),
+            times: AnswerTimes {
+                completed: Ticks(result[0].load()),
+                decoding: Ticks(result[1].load()),
+                answered: Ticks(result[2].load()),
+            },
+            oldest: self.cursor == self.tail,
+        }
+    }
+
+    /// Observable words of an answered slot.
+    #[must_use]
+    pub fn observables(&self, answered: &Answered) -> &[DataWord] {
+        &self.table.results.record(answered.slot as usize)[RESULT_WORDS..]
+    }
+
+    /// True observable words of an answered slot; meaningful if `has_truth`.
+    #[must_use]
+    pub fn truth(&self, answered: &Answered) -> &[DataWord] {
+        self.table.truths.record(answered.slot as usize)
+    }
+
+    /// Gives the slot back to the feed.
+    ///
+    /// # Panics
+    /// If the slot holds no answer: it was taken already.
+    pub fn take(&mut self, answered: &Answered) {
+        let slot = answered.slot as usize;
+        let answer = self.table.tx[slot].load(Ordering::Relaxed);
+        assert!(answer != word::EMPTY && answer != word::IN_FLIGHT, "slot {slot} is harvested once per answer");
+        // ORDERING: release side of S7: our reads of header and result come first. Relaxed could let the feed's next
+        // shot overwrite them under us. Model: loom_slot::feed_writes_after_the_last_harvest.
+        self.table.tx[slot].store(word::EMPTY, edge("S7.release", Ordering::Release));
+        self.done[slot] = true;
+        while self.done[self.table.index(self.tail)] {
+            let tail = self.table.index(self.tail);
+            self.done[tail] = false;
+            self.tail += 1;
+        }
+        self.cursor = self.cursor.max(self.tail);
+    }
+
+    /// Oldest position not yet harvested.
+    #[must_use]
+    pub fn tail(&self) -> u64 {
+        self.tail
+    }
+}

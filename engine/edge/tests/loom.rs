@@ -1,0 +1,27 @@
+//! Loom models: for each edge of `edges.txt`, at least one that fails when that side of it is weakened.
+//!
+//! Loom explores every interleaving (up to `LOOM_MAX_PREEMPTIONS`) and every stale value that the orderings allow, and
+//! panics on unordered accesses to plain data. One attempt per step: a step that finds nothing goes on, so no model
+//! spins. Run by `.ci/weaken`, or by hand:
+//!
+//! ```sh
+//! ( export CARGO_TARGET_DIR=target/loom RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3
+//!   cargo test -p pinwheel-edge --release --test loom )
+//! ```
+#![cfg(loom)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "harness")]
+
+#[path = "loom/fifo.rs"]
+mod loom_fifo;
+#[path = "loom/health.rs"]
+mod loom_health;
+#[path = "loom/path.rs"]
+mod loom_path;
+#[path = "loom/slot.rs"]
+mod loom_slot;
+#[path = "loom/spin.rs"]
+mod loom_spin;
+#[path = "loom/spsc.rs"]
+mod loom_spsc;
+#[path = "loom/worker.rs"]
+mod loom_worker;

@@ -1,0 +1,166 @@
+//! Models of the whole path of a shot, with and without faults: the sound variants of the protocol, each answered
+//! exactly once. They hold whatever order feed, dispatch, device, poll, decode and harvest come in.
+
+use crate::loom_slot::{harvest, hold, one_slot, submit, times};
+use crate::loom_worker::poll_once;
+use loom::thread;
+use pinwheel_edge::slot::Ticket;
+use pinwheel_edge::slot::jobs::{Job, JobBank};
+use pinwheel_edge::slot::table::SlotTable;
+use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_edge::slot::workers::{DeviceWorkers, DispatchWorkers, PollWorkers, Settled, State, bank};
+use pinwheel_edge::units::Ticks;
+use std::sync::Arc;
+
+/// What poll and decode make of a completion: the answer, if the ticket is still open; the job goes back.
+fn decode(table: &SlotTable, jobs: &JobBank, poll: &mut PollWorkers) -> bool {
+    match poll_once(poll) {
+        Some(Settled::Job { job, ticket, generation }) => {
+            let observable = jobs.detectors(&job)[0].load();
+            poll.bank().release(0, generation);
+            let claim = table.claim(ticket);
+            let answered = claim.map(|claim| claim.answer(&[observable], times(1))).is_some();
+            jobs.give(job);
+            answered
+        }
+        Some(Settled::Late { job }) => {
+            jobs.give(job);
+            false
+        }
+        Some(Settled::Stale) | None => false,
+    }
+}
+
+/// No faults, the feed reading rx before tx: one slot serves two shots in turn, fed and harvested while they pass
+/// through dispatch and decode. Red without S1.release, S1.acquire, S5.release, S5.acquire, S7.release, S7.acquire,
+/// S8.release, S8.acquire.
+#[test]
+fn one_slot_serves_two_shots_once_each() {
+    loom::model(|| {
+        let (mut feed, mut dispatch, mut harvester, table) = one_slot();
+        assert!(submit(&mut feed, 1));
+        let feeder = thread::spawn(move || {
+            let submitted = submit(&mut feed, 2);
+            (feed, submitted)
+        });
+        let harvesting = thread::spawn(move || {
+            let found = harvest(&mut harvester);
+            (harvester, found)
+        });
+        let mut pass = |table: &SlotTable| {
+            if let Some((arrived, ticket)) = hold(&mut dispatch) {
+                let payload = table.payload_at(arrived.address).unwrap()[0].load();
+                table.claim(ticket).unwrap().answer(&[payload], times(1));
+                dispatch.retire();
+            }
+        };
+        pass(&table);
+        pass(&table);
+        let (mut feed, submitted) = feeder.join().unwrap();
+        let (mut harvester, first) = harvesting.join().unwrap();
+        let mut answers = Vec::from_iter(first);
+        answers.extend(harvest(&mut harvester));
+        if !submitted {
+            assert!(submit(&mut feed, 2));
+        }
+        pass(&table);
+        answers.extend(harvest(&mut harvester));
+        assert_eq!(answers, [(1, Ok(1)), (2, Ok(2))]);
+        assert!(table.is_idle(0));
+    });
+}
+
+/// The launch deadline (poll) and the shot deadline (another thread) against device and decode: one answer, the worker
+/// and the job come back. Red without S4.release, S4.acquire.
+#[test]
+fn deadlines_and_a_completion_answer_once() {
+    loom::model(|| {
+        let (mut feed, mut dispatch, mut harvester, table) = one_slot();
+        let (mut workers, mut device, mut poll, bank) = bank(1);
+        let jobs = Arc::new(JobBank::new(1, 1, 1));
+        assert!(submit(&mut feed, 1));
+        let (_, ticket) = hold(&mut dispatch).unwrap();
+        launch(&mut workers, &jobs, ticket);
+        dispatch.retire();
+        let running = {
+            let jobs = Arc::clone(&jobs);
+            thread::spawn(move || run_device(&mut device, &jobs))
+        };
+        let shot_deadline = {
+            let table = Arc::clone(&table);
+            thread::spawn(move || {
+                table.claim(ticket).map(|claim| claim.fail(ErrorCode::ShotDeadline, times(1))).is_some()
+            })
+        };
+        let decoded = decode(&table, &jobs, &mut poll);
+        let overdue = poll.running(0).and_then(|(generation, _)| poll.quarantine(0, generation));
+        let expired = overdue.and_then(|ticket| table.claim(ticket));
+        let launch_deadline = expired.map(|claim| claim.fail(ErrorCode::LaunchDeadline, times(1))).is_some();
+        running.join().unwrap();
+        let shot_deadline = shot_deadline.join().unwrap();
+        let decoded = decode(&table, &jobs, &mut poll) || decoded;
+        let expected = match (decoded, launch_deadline, shot_deadline) {
+            (true, false, false) => Ok(9),
+            (false, true, false) => Err(ErrorCode::LaunchDeadline),
+            (false, false, true) => Err(ErrorCode::ShotDeadline),
+            many => panic!("answered by {many:?}"),
+        };
+        assert_eq!(harvest(&mut harvester), Some((1, expected)));
+        assert_eq!((bank.state(0), bank.idle_mask(), jobs.free()), ((1, State::Free), 1, 1));
+        assert!(table.is_idle(0));
+    });
+}
+
+/// A launch that reported an error although the graph runs: quarantined and answered, or completed and answered; never
+/// both, and its late completion returns worker and job. Red without S3.release, S3.acquire, S4.release, S4.acquire.
+#[test]
+fn an_unknown_launch_that_ran_answers_once() {
+    loom::model(|| {
+        let (mut feed, mut dispatch, mut harvester, table) = one_slot();
+        let (mut workers, mut device, mut poll, bank) = bank(1);
+        let jobs = Arc::new(JobBank::new(1, 1, 1));
+        assert!(submit(&mut feed, 1));
+        let running = {
+            let jobs = Arc::clone(&jobs);
+            thread::spawn(move || {
+                run_device(&mut device, &jobs);
+                device
+            })
+        };
+        let polling = {
+            let (table, jobs) = (Arc::clone(&table), Arc::clone(&jobs));
+            thread::spawn(move || {
+                let decoded = decode(&table, &jobs, &mut poll);
+                (poll, decoded)
+            })
+        };
+        let (_, ticket) = hold(&mut dispatch).unwrap();
+        let generation = launch(&mut workers, &jobs, ticket);
+        let unknown = workers.quarantine(0, generation);
+        if unknown {
+            table.claim(ticket).unwrap().fail(ErrorCode::LaunchUnknown, times(1));
+        }
+        dispatch.retire();
+        run_device(&mut running.join().unwrap(), &jobs);
+        let (mut poll, decoded) = polling.join().unwrap();
+        let decoded = decode(&table, &jobs, &mut poll) || decoded;
+        assert!(decoded != unknown);
+        let expected = if decoded { Ok(9) } else { Err(ErrorCode::LaunchUnknown) };
+        assert_eq!(harvest(&mut harvester), Some((1, expected)));
+        assert_eq!((bank.state(0), bank.idle_mask(), jobs.free()), ((1, State::Free), 1, 1));
+    });
+}
+
+fn launch(workers: &mut DispatchWorkers, jobs: &JobBank, ticket: Ticket) -> u64 {
+    let w = workers.take_idle().unwrap();
+    let generation = workers.start(w, 100, jobs.take().unwrap(), ticket, Ticks(0));
+    workers.bank().ring(w, generation);
+    generation
+}
+
+fn run_device(device: &mut DeviceWorkers, jobs: &JobBank) {
+    if let Some(mail) = device.rung(0) {
+        jobs.detectors(&Job::from_number(mail.job))[0].store(9);
+        device.complete(0, mail.generation);
+    }
+}
