@@ -9,12 +9,14 @@
 //!   frame: phase? → now → for each role { stage = role; work(frame) } → heartbeat → idle by policy, or note work
 //! ```
 
+mod doomed;
 mod frame;
 pub mod idle;
 mod panics;
 mod settings;
 mod thread;
 
+pub use doomed::Doomed;
 pub use frame::{Frame, Init, Work};
 pub use panics::install_hook;
 pub use settings::{Settings, WARM_STREAM, Warming};

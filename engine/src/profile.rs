@@ -25,7 +25,7 @@ pub use finding::{Finding, ProfileError};
 pub use load::{DEFAULT_NAME, ENTRIES_MAX, FILE_BYTES_MAX, Origin, ProfileEntry, list, text};
 pub use schema::{
     Decoders, Device, Faults, FreeWorker, Input, Latency, Limits, OnHangup, Predecoder, Profile, Rate, RoleKind,
-    Source, SpinBudgets, SpinPolicy, ThreadSpec, Threads,
+    RolePanic, Source, SpinBudgets, SpinPolicy, ThreadSpec, Threads,
 };
 
 #[cfg(test)]

@@ -17,9 +17,9 @@ use crate::dispatch::{Answer, Dispatcher, Harvester, HarvesterParts, Pipe, Polle
 use crate::fault::{Injections, Injector};
 use crate::feed::source::Source;
 use crate::feed::{Feed, Share};
-use crate::hot::{Init, Role, RoleError, RoleSpec, Settings};
+use crate::hot::{Doomed, Init, Role, RoleError, RoleSpec, Settings};
 use crate::predecode::{self, Local, Passthrough};
-use crate::profile::{Device, Faults, Predecoder, Profile, RoleKind};
+use crate::profile::{Device, Faults, Predecoder, Profile, RoleKind, RolePanic};
 use crate::units::{Nanos, TickRate};
 use pinwheel_edge::queue::fifo::Fifo;
 use pinwheel_edge::ring::spsc::{self, Consumer};
@@ -177,6 +177,9 @@ pub fn wire(profile: &Profile, share: Share, decoders: u32, source: Source, answ
             Ok(Box::new(Decoder::new(DecoderParts { pipe, bank, index, matching, predecoder, injector })))
         }));
     }
+    if let Some(panic) = profile.faults.role_panic.filter(|_| silo == 0) {
+        specs = specs.into_iter().map(|spec| doom(spec, panic)).collect();
+    }
     let wait = Nanos::from_millis(u64::from(profile.faults.recover_after_ms));
     let recovery = Recovery::new(Arc::clone(&pipe.health), wait);
     Silo { pipe, workers, specs, recovery, answers: consumer }
@@ -189,6 +192,18 @@ fn spec(
     build: impl FnOnce(&mut Init<'_>) -> Result<Box<dyn Role>, RoleError> + Send + 'static,
 ) -> RoleSpec {
     RoleSpec { kind, silo: silo as u32, index, build: Box::new(build) }
+}
+
+/// Puts a doomed role in the place of the one that the profile names.
+fn doom(spec: RoleSpec, panic: RolePanic) -> RoleSpec {
+    if spec.kind != panic.role || spec.index != 0 {
+        return spec;
+    }
+    let build = spec.build;
+    let doomed = move |init: &mut Init<'_>| -> Result<Box<dyn Role>, RoleError> {
+        Ok(Box::new(Doomed::new(build(init)?, panic.after_items)))
+    };
+    RoleSpec { build: Box::new(doomed), ..spec }
 }
 
 fn injections(faults: &Faults) -> Injections {

@@ -277,6 +277,18 @@ pub struct Faults {
     pub decoder_panic: f64,
     /// Probability per shot that its payload address is bad, 0..=1.
     pub bad_address: f64,
+    /// A role of silo 0 that panics, to see the engine end in order; `None`: none does.
+    pub role_panic: Option<RolePanic>,
+}
+
+/// A role that panics on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RolePanic {
+    /// Which role; of several decode workers, the first.
+    pub role: RoleKind,
+    /// After how many items in Live.
+    pub after_items: u64,
 }
 
 /// What the engine does when its terminal goes away.

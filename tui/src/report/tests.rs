@@ -57,6 +57,7 @@ fn thread() -> ThreadView {
         stage: None,
         frame_gap: Histogram::of(&[100, 200, 300]),
         state: ThreadState::Finished,
+        panic_site: None,
     }
 }
 
@@ -121,6 +122,7 @@ pub fn sound() -> Outcome {
         elapsed_live_ns: 2_000_000_000,
         unanswered: Vec::new(),
         sink: None,
+        input_error: None,
     }
 }
 
