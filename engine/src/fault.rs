@@ -172,7 +172,7 @@ impl Injector {
     pub fn launch(&mut self) -> LaunchFate {
         let odds = self.injections;
         self.launches += 1;
-        if odds.lose_device_every > 0 && self.launches % odds.lose_device_every == 0 {
+        if odds.lose_device_every > 0 && self.launches.is_multiple_of(odds.lose_device_every) {
             return LaunchFate::LosesDevice;
         }
         let mut draw = self.uniform();

@@ -26,7 +26,7 @@ use pinwheel_edge::ring::spsc::{self, Consumer};
 use pinwheel_edge::slot::health::HealthWord;
 use pinwheel_edge::slot::jobs::JobBank;
 use pinwheel_edge::slot::table::{Geometry, table};
-use pinwheel_edge::slot::workers::{WorkerBank, bank};
+use pinwheel_edge::slot::workers::{DeviceWorkers, WorkerBank, bank};
 use std::sync::Arc;
 
 /// A model made ready for every role that needs it.
@@ -138,26 +138,10 @@ pub fn wire(profile: &Profile, share: Share, decoders: u32, source: Source, answ
         }
     };
     let (silo, rate) = (share.silo, common.rate);
-    let draws = |role: u64| Injector::new(injections(&profile.faults), profile.faults.seed, role << 8 | silo as u64);
-    let graph = || {
-        let predecoder = common.decoding.predecoder();
-        Graph::new(Arc::clone(&pipe.table), Arc::clone(&pipe.jobs), Arc::clone(&workers), predecoder)
-    };
-    let Device::Sim { latency } = profile.device;
-    let late_by = Nanos::from_micros(u64::from(profile.faults.late_by_us));
-    let shared = Arc::new(SimShared::new(profile.workers as usize));
-    let launcher = SimLauncher::new(Arc::clone(&shared), draws(1), graph());
-    let device = SimDevice::new(
-        silo,
-        (shared, Arc::clone(&pipe.health)),
-        device_workers,
-        graph(),
-        (Arc::clone(&common.board), rate),
-        SimTimes { latency, late_by },
-        draws(2),
-    );
+    let draws = Draws { faults: &profile.faults, silo };
+    let (launcher, device) = stand_in(profile, &pipe, &workers, device_workers, common);
     let outside = (Arc::clone(&common.settings), Arc::clone(&common.board));
-    let feed = Feed::new(share, feed_end, source, model, outside, draws(3));
+    let feed = Feed::new(share, feed_end, source, model, outside, draws.of(3));
     let dispatcher = Dispatcher::new(pipe.clone(), dispatch_end, dispatch_workers, launcher, rate);
     let poller = Poller::new(pipe.clone(), poll_workers, profile.free_worker, rate);
     let harvester = Harvester::new(HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink });
@@ -168,21 +152,64 @@ pub fn wire(profile: &Profile, share: Share, decoders: u32, source: Source, answ
         spec(RoleKind::Poll, silo, 0, move |_| Ok(Box::new(poller))),
         spec(RoleKind::Harvest, silo, 0, move |_| Ok(Box::new(harvester))),
     ];
-    for index in 0..decoders {
-        let (pipe, bank, decoding) = (pipe.clone(), Arc::clone(&workers), common.decoding.clone());
-        let injector = draws(16 + u64::from(index));
-        specs.push(spec(RoleKind::Decode, silo, index, move |_| {
-            let predecoder = decoding.predecoder();
-            let (index, matching) = (index as usize, decoding.matching);
-            Ok(Box::new(Decoder::new(DecoderParts { pipe, bank, index, matching, predecoder, injector })))
-        }));
-    }
+    specs.extend((0..decoders).map(|index| decoder(index, &pipe, &workers, &draws, common)));
     if let Some(panic) = profile.faults.role_panic.filter(|_| silo == 0) {
         specs = specs.into_iter().map(|spec| doom(spec, panic)).collect();
     }
     let wait = Nanos::from_millis(u64::from(profile.faults.recover_after_ms));
     let recovery = Recovery::new(Arc::clone(&pipe.health), wait);
     Silo { pipe, workers, specs, recovery, answers: consumer }
+}
+
+/// Draws of one silo's roles, each of its own.
+struct Draws<'a> {
+    faults: &'a Faults,
+    silo: usize,
+}
+
+impl Draws<'_> {
+    fn of(&self, role: u64) -> Injector {
+        Injector::new(injections(self.faults), self.faults.seed, role << 8 | self.silo as u64)
+    }
+}
+
+/// The CPU stand-in: dispatch's launcher, and the role that plays the device.
+fn stand_in(
+    profile: &Profile,
+    pipe: &Pipe,
+    workers: &Arc<WorkerBank>,
+    device_workers: DeviceWorkers,
+    common: &Common,
+) -> (SimLauncher, SimDevice) {
+    let draws = Draws { faults: &profile.faults, silo: pipe.silo };
+    let graph = || {
+        let predecoder = common.decoding.predecoder();
+        Graph::new(Arc::clone(&pipe.table), Arc::clone(&pipe.jobs), Arc::clone(workers), predecoder)
+    };
+    let Device::Sim { latency } = profile.device;
+    let late_by = Nanos::from_micros(u64::from(profile.faults.late_by_us));
+    let shared = Arc::new(SimShared::new(profile.workers as usize));
+    let launcher = SimLauncher::new(Arc::clone(&shared), draws.of(1), graph());
+    let device = SimDevice::new(
+        pipe.silo,
+        (shared, Arc::clone(&pipe.health)),
+        device_workers,
+        graph(),
+        (Arc::clone(&common.board), common.rate),
+        SimTimes { latency, late_by },
+        draws.of(2),
+    );
+    (launcher, device)
+}
+
+fn decoder(index: u32, pipe: &Pipe, workers: &Arc<WorkerBank>, draws: &Draws<'_>, common: &Common) -> RoleSpec {
+    let (silo, pipe, bank) = (pipe.silo, pipe.clone(), Arc::clone(workers));
+    let (decoding, injector) = (common.decoding.clone(), draws.of(16 + u64::from(index)));
+    spec(RoleKind::Decode, silo, index, move |_| {
+        let predecoder = decoding.predecoder();
+        let (index, matching) = (index as usize, decoding.matching);
+        Ok(Box::new(Decoder::new(DecoderParts { pipe, bank, index, matching, predecoder, injector })))
+    })
 }
 
 fn spec(

@@ -60,11 +60,11 @@ impl<L: Launch> Dispatcher<L> {
             return self.refuse(arrived, frame, ErrorCode::ShotDeadline);
         }
         match self.pipe.health.current() {
-            Health::Online => self.to_device(arrived, frame),
-            Health::Lost | Health::Resetting | Health::Reset => self.to_cpu(arrived, frame),
+            Health::Online => self.send_to_device(arrived, frame),
+            Health::Lost | Health::Resetting | Health::Reset => self.send_to_cpu(arrived, frame),
             Health::Recovered => {
                 self.recover(frame.now);
-                self.to_device(arrived, frame)
+                self.send_to_device(arrived, frame)
             }
         }
     }
@@ -90,7 +90,7 @@ impl<L: Launch> Dispatcher<L> {
         claim.fail(code, AnswerTimes { answered, ..AnswerTimes::default() });
     }
 
-    fn to_device(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
+    fn send_to_device(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
         let Some(worker) = self.workers.take_idle() else {
             board::add(&self.block().worker_waits, 1);
             if self.workers.all_quarantined() {
@@ -136,7 +136,7 @@ impl<L: Launch> Dispatcher<L> {
     }
 
     /// The CPU path: the raw syndrome becomes a job that the decoder predecodes itself.
-    fn to_cpu(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
+    fn send_to_cpu(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
         let Some(job) = self.pipe.jobs.take() else { return Step::Wait };
         let Some(payload) = self.pipe.table.payload_at(arrived.address) else {
             self.pipe.jobs.give(job);
