@@ -18,7 +18,7 @@ mod thread;
 
 pub use doomed::Doomed;
 pub use frame::{Frame, Init, Work};
-pub use panics::install_hook;
+pub use panics::{install_hook, kept};
 pub use settings::{Settings, WARM_STREAM, Warming};
 pub use thread::{Shared, ThreadReport, spawn};
 

@@ -70,7 +70,7 @@ pub fn rehearse(seeds: Range<u64>) -> Result<Rehearsal, RehearsalError> {
     let mut found = Rehearsal::default();
     for seed in seeds {
         let mut world = world::World::new(&script, seed)?;
-        let violation = world.play();
+        let violation = crate::hot::kept(|| world.play());
         found.seeds += 1;
         found.shots += SHOTS;
         found.steps += world.steps();

@@ -39,6 +39,19 @@ pub fn install_hook() {
     });
 }
 
+/// Runs `body` with the calling thread's panics kept as a hot thread's are: for the rehearsal, which plays hot threads.
+pub fn kept<R>(body: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            HOT.set(self.0);
+        }
+    }
+    install_hook();
+    let _restore = Restore(HOT.replace(true));
+    body()
+}
+
 /// Marks the calling thread as hot.
 pub(super) fn mark_hot() {
     HOT.set(true);
