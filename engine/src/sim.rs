@@ -12,6 +12,7 @@ mod checks;
 mod world;
 
 use crate::code::graph::GraphError;
+use crate::hot::kept;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -70,7 +71,10 @@ pub fn rehearse(seeds: Range<u64>) -> Result<Rehearsal, RehearsalError> {
     let mut found = Rehearsal::default();
     for seed in seeds {
         let mut world = world::World::new(&script, seed)?;
-        let violation = crate::hot::kept(|| world.play());
+        // A panic outside a decode is a broken promise too: an assertion of the protocol.
+        let violation = kept(|| world.play()).unwrap_or_else(|place| {
+            Some(Violation { seed, step: world.steps(), what: format!("a role panicked at {place}") })
+        });
         found.seeds += 1;
         found.shots += SHOTS;
         found.steps += world.steps();

@@ -4,6 +4,7 @@
 //! other it calls the hook that was there before.
 
 use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
 const FILE_BYTES: usize = 128;
@@ -40,7 +41,10 @@ pub fn install_hook() {
 }
 
 /// Runs `body` with the calling thread's panics kept as a hot thread's are: for the rehearsal, which plays hot threads.
-pub fn kept<R>(body: impl FnOnce() -> R) -> R {
+///
+/// # Errors
+/// Where it panicked, if it did.
+pub fn kept<R>(body: impl FnOnce() -> R) -> Result<R, String> {
     struct Restore(bool);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -49,7 +53,11 @@ pub fn kept<R>(body: impl FnOnce() -> R) -> R {
     }
     install_hook();
     let _restore = Restore(HOT.replace(true));
-    body()
+    catch_unwind(AssertUnwindSafe(body)).map_err(|_| {
+        let mut place = String::new();
+        last_site(|file, line| place = format!("{file}:{line}"));
+        place
+    })
 }
 
 /// Marks the calling thread as hot.
