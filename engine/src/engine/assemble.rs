@@ -59,7 +59,8 @@ pub(super) fn start(config: Config) -> Result<Engine, StartError> {
     let reader = Reader::new(config.input, fills, config.profile.input.streams);
     let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
     let end = End { count: config.count, duration: config.duration };
-    let control = Control::new(shared, config.profile, silos, threads, reports, Arc::clone(&settings), end);
+    let (profile, settings_too) = (config.profile, Arc::clone(&settings));
+    let control = Control { shared, profile, silos, threads, reports, settings: settings_too, end };
     let control = control.spawn(Arc::clone(&requests), (stop, sink, input_error), plan.cold_cores.clone());
     Ok(Engine { board, clock, settings, steering, plan, requests, control: Some(control) })
 }

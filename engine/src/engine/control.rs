@@ -43,28 +43,16 @@ pub(super) type ColdSide = (Stop, Option<Receiver<Result<(), String>>>, Option<R
 
 /// Everything the control thread owns.
 pub(super) struct Control {
-    shared: Shared,
-    profile: Profile,
-    silos: Vec<Silo>,
-    threads: Vec<JoinHandle<()>>,
-    reports: Receiver<ThreadReport>,
-    settings: Arc<Settings>,
-    end: End,
+    pub(super) shared: Shared,
+    pub(super) profile: Profile,
+    pub(super) silos: Vec<Silo>,
+    pub(super) threads: Vec<JoinHandle<()>>,
+    pub(super) reports: Receiver<ThreadReport>,
+    pub(super) settings: Arc<Settings>,
+    pub(super) end: End,
 }
 
 impl Control {
-    pub(super) fn new(
-        shared: Shared,
-        profile: Profile,
-        silos: Vec<Silo>,
-        threads: Vec<JoinHandle<()>>,
-        reports: Receiver<ThreadReport>,
-        settings: Arc<Settings>,
-        end: End,
-    ) -> Control {
-        Control { shared, profile, silos, threads, reports, settings, end }
-    }
-
     pub(super) fn spawn(
         mut self,
         requests: Arc<Requests>,
