@@ -74,7 +74,11 @@ impl Control {
             self.leave();
             stop.stop();
             let sink = sink.map(|sink| finish_sink(&sink));
-            let input_error = input_error.and_then(|error| error.try_recv().ok().flatten());
+            let input_error = input_error.and_then(|reader| finish_input(&reader, ended_by));
+            let ended_by = match (ended_by, &input_error) {
+                (EndedBy::Input, Some(_)) => EndedBy::Fault,
+                (by, _) => by,
+            };
             let snapshot = self.shared.board.snapshot(&self.shared.clock);
             Outcome { snapshot, ended_by, elapsed_live_ns, unanswered, sink, input_error }
         })
@@ -256,6 +260,13 @@ impl Control {
             block.roles.iter().take(board::get(&block.roles_count) as usize).any(|role| board::get(&role.died) != 0)
         })
     }
+}
+
+/// Why the input broke off, if it did. A reader that has given its input's end to the feeds is about to say so; one that
+/// still reads is left alone.
+fn finish_input(reader: &Receiver<Option<String>>, ended_by: EndedBy) -> Option<String> {
+    let limit = if ended_by == EndedBy::Input { LEAVE_LIMIT.0 } else { 0 };
+    reader.recv_timeout(Duration::from_nanos(limit)).ok().flatten()
 }
 
 fn finish_sink(sink: &Receiver<Result<(), String>>) -> Result<(), String> {
