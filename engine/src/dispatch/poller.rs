@@ -19,6 +19,7 @@ use pinwheel_edge::slot::jobs::Origin;
 use pinwheel_edge::slot::table::{AnswerTimes, TicketView};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::slot::workers::{PollWorkers, Settled};
+use pinwheel_edge::spin::Phase;
 
 /// How often the workers' words are copied to the board.
 const PUBLISH_EVERY: Nanos = Nanos(200_000);
@@ -58,7 +59,10 @@ impl Poller {
                 if worker.is_none() {
                     self.workers.bank().release(w, generation);
                 }
-                board::add(&self.block().completed, 1);
+                // Warm-up shots are nobody's: they are gone before Live.
+                if frame.phase != Phase::Warmup {
+                    board::add(&self.block().completed, 1);
+                }
             }
             Settled::Late { job } => {
                 self.pipe.jobs.give(job);
