@@ -1,0 +1,23 @@
+//! Every counter of the board counts something: one that no run moves would be a number that means nothing.
+
+use crate::faults::drill;
+use crate::rig::{alone, assert_nothing_lost, config, end, sampler, until};
+use pinwheel_engine::board::snapshot::Counters;
+use pinwheel_engine::engine::Engine;
+use pinwheel_engine::profile::FreeWorker;
+
+/// Counters that are zero, by name.
+fn still_zero(counters: &Counters) -> Vec<String> {
+    let serde_json::Value::Object(fields) = serde_json::to_value(counters).unwrap() else { panic!("an object") };
+    fields.into_iter().filter(|(_, value)| value.as_u64() == Some(0)).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn every_counter_is_moved_by_some_run() {
+    let _alone = alone();
+    let engine = Engine::start(config(&drill(FreeWorker::AfterCopy), sampler(), None)).unwrap();
+    // `duplicated` counts what must not happen: `by_hand` moves it.
+    until(&engine, "every counter", |now| still_zero(&now.silos[0].counters) == ["duplicated"]);
+    engine.request_drain();
+    assert_nothing_lost(&end(engine));
+}

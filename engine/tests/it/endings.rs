@@ -1,0 +1,135 @@
+//! How a run ends when something does not go on: a reader that stops, a device that never answers.
+
+use crate::rig::{alone, assert_nothing_lost, config, end, errors, profile, run, sampler, sink, total, until};
+use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_engine::engine::{EndedBy, Engine, Outcome};
+use pinwheel_engine::profile::Profile;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The grace of these profiles, the engine's own limits for a last harvest, for threads and for the sink to leave (2 s
+/// each), and what a busy machine adds.
+pub(crate) const GRACE_AND_LEAVING: Duration = Duration::from_secs(10);
+
+/// A pipe with a name that is open at its reading end.
+pub(crate) fn pipe(path: &Path) -> File {
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    // Open for both, so that opening waits for nobody.
+    OpenOptions::new().read(true).write(true).open(path).unwrap()
+}
+
+/// Answered or listed, nothing twice.
+pub(crate) fn assert_accounted_for(outcome: &Outcome) {
+    let (answered, submitted) = (total(&outcome.snapshot, |c| c.answered), total(&outcome.snapshot, |c| c.submitted));
+    assert_eq!(answered + outcome.unanswered.len() as u64, submitted, "{:?}", outcome.snapshot.silos[0].counters);
+    assert_eq!(total(&outcome.snapshot, |c| c.duplicated), 0);
+    let mut listed = outcome.unanswered.clone();
+    listed.dedup();
+    assert_eq!(listed.len(), outcome.unanswered.len(), "a shot is listed twice");
+}
+
+/// Asks for a drain and waits; fails if it takes longer than the grace and the engine's own limits.
+pub(crate) fn drained(engine: Engine) -> Outcome {
+    let from = Instant::now();
+    engine.request_drain();
+    let outcome = end(engine);
+    assert!(from.elapsed() < GRACE_AND_LEAVING, "{:?}", from.elapsed());
+    outcome
+}
+
+#[test]
+fn shutdown_under_back_pressure_ends_within_the_grace() {
+    let alone = alone();
+    let profile = profile();
+    let path = alone.file("answers");
+    let reader = pipe(&path);
+    let mut config = config(&profile, sampler(), None);
+    config.sink = Some(sink(&profile, 1, None, Some(&path)));
+    let engine = Engine::start(config).unwrap();
+    // Nobody reads: pipe, sink, answer ring and slots fill, and then no answer is taken any more.
+    let (mut answered, mut since_ns) = (0, 0);
+    let stuck = until(&engine, "back-pressure", |now| {
+        if now.silos[0].counters.answered != answered {
+            (answered, since_ns) = (now.silos[0].counters.answered, now.at_ns);
+        }
+        answered > 0 && now.at_ns > since_ns + 300_000_000
+    });
+    assert!(total(&stuck, |c| c.answered) > 0);
+    let outcome = drained(engine);
+    assert_eq!(outcome.ended_by, EndedBy::Drained);
+    assert_accounted_for(&outcome);
+    assert!(!outcome.unanswered.is_empty() && outcome.unanswered.len() <= profile.slots as usize);
+    let said = outcome.sink.unwrap().unwrap_err();
+    assert!(said.contains("found answers unwritten"), "{said}");
+    drop(reader);
+}
+
+fn never_ready() -> Profile {
+    let mut profile = profile();
+    profile.workers = 4;
+    profile.faults.never_ready = 1.0;
+    profile
+}
+
+#[test]
+fn a_device_that_never_answers_is_drained_with_error_words() {
+    let _alone = alone();
+    let engine = Engine::start(config(&never_ready(), sampler(), None)).unwrap();
+    until(&engine, "a full ring", |now| {
+        let counters = &now.silos[0].counters;
+        counters.launched == 4 && counters.slot_waits > 0
+    });
+    let outcome = drained(engine);
+    assert_accounted_for(&outcome);
+    // What was launched is answered with an error; what never left rx is listed.
+    assert_eq!(errors(&outcome.snapshot, ErrorCode::Drained), 4);
+    assert_eq!(outcome.unanswered.len(), 60);
+    assert_eq!(outcome.snapshot.silos[0].counters.submitted, 64);
+}
+
+#[test]
+fn a_device_that_never_answers_is_lost_and_the_cpu_answers() {
+    let _alone = alone();
+    let mut profile = never_ready();
+    profile.limits.launch_deadline_us = 1_000;
+    profile.faults.recover_after_ms = 5;
+    let outcome = run(config(&profile, sampler(), Some(20_000)));
+    assert_nothing_lost(&outcome);
+    let counters = &outcome.snapshot.silos[0].counters;
+    assert!(counters.device_losses > 1 && counters.cpu_fallbacks > 0, "{counters:?}");
+    assert_eq!(counters.quarantined, errors(&outcome.snapshot, ErrorCode::LaunchDeadline));
+    assert_eq!(counters.answered, counters.cpu_fallbacks + counters.quarantined);
+}
+
+#[test]
+fn an_engine_that_is_let_go_ends_and_takes_its_board_along() {
+    let alone = alone();
+    let engine = Engine::start(config(&profile(), sampler(), None)).unwrap();
+    let board = engine.snapshot().engine.board_path.unwrap();
+    assert!(Path::new(&board).starts_with(alone.boards()) && Path::new(&board).exists());
+    drop(engine);
+    assert!(!Path::new(&board).exists());
+}
+
+#[test]
+fn count_duration_operator_and_signal_each_end_a_run_under_their_name() {
+    let _alone = alone();
+    let profile = profile();
+    let by_count = run(config(&profile, sampler(), Some(100)));
+    assert_eq!((by_count.ended_by, total(&by_count.snapshot, |c| c.submitted)), (EndedBy::Count, 100));
+    let mut timed = config(&profile, sampler(), None);
+    timed.duration = Some(Duration::from_millis(30));
+    let by_duration = run(timed);
+    assert_eq!(by_duration.ended_by, EndedBy::Duration);
+    assert!(by_duration.elapsed_live_ns >= 30_000_000);
+    let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
+    engine.request_drain_by_signal(15);
+    engine.request_drain();
+    let by_signal = end(engine);
+    assert_eq!(by_signal.ended_by, EndedBy::Signal(15));
+    for outcome in [by_count, by_duration, by_signal] {
+        assert_nothing_lost(&outcome);
+    }
+}

@@ -1,0 +1,106 @@
+//! The engine against the golden sets: what bare decoding says, in input order, whatever the plan.
+
+use crate::rig::{alone, assert_nothing_lost, config, profile, run, sink, total};
+use pinwheel_engine::code::{Format, Layout, Model, ShotSet};
+use pinwheel_engine::decode::MatcherModel;
+use pinwheel_engine::engine::{EndedBy, Input};
+use pinwheel_engine::profile::{Decoders, Device, Latency, Profile};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Shots of equal weight in 2,000, at most, on which two exact matchers may differ.
+const TIES_MAX: usize = 2;
+
+struct Golden {
+    model: Arc<Model>,
+    shots: Arc<ShotSet>,
+    truth: Arc<ShotSet>,
+    theirs: ShotSet,
+}
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/code/data")
+}
+
+fn golden(name: &str) -> Golden {
+    let read = |extension: &str| std::fs::read(directory().join(format!("{name}.{extension}"))).unwrap();
+    let model = Arc::new(Model::parse(&read("dem")).unwrap());
+    let observables = Layout::observables(model.observables);
+    let set = |extension, layout| ShotSet::read(&read(extension)[..], Format::B8, layout).unwrap();
+    Golden {
+        shots: Arc::new(set("dets.b8", Layout::detectors(model.detectors))),
+        truth: Arc::new(set("obs.b8", observables)),
+        theirs: set("pm.b8", observables),
+        model,
+    }
+}
+
+/// What the matcher alone answers, shot for shot.
+fn bare(golden: &Golden) -> Vec<Vec<u64>> {
+    let mut matcher = MatcherModel::new(&golden.model).unwrap().matcher();
+    let decode = |shot: &[u64]| {
+        let mut found = vec![0; golden.model.observable_words()];
+        matcher.decode(shot, &mut found).unwrap();
+        found
+    };
+    golden.shots.iter().map(decode).collect()
+}
+
+fn agrees(name: &str, pm_logical_errors: usize) {
+    let golden = golden(name);
+    let bare = bare(&golden);
+    let ties = bare.iter().zip(golden.theirs.iter()).filter(|(ours, theirs)| ours != theirs).count();
+    assert!(ties <= TIES_MAX, "{ties} ties");
+    for silos in [1, 2, 3] {
+        for streams in [1, 4, 7] {
+            let mut profile = profile();
+            (profile.silos, profile.input.streams, profile.decoders) = (silos, streams, Decoders::Count(3));
+            // A latency that makes answers overtake each other.
+            profile.device = Device::Sim { latency: Latency::Uniform { min_us: 0.0, max_us: 50.0 } };
+            through(&golden, &profile, &bare, (pm_logical_errors, ties));
+        }
+    }
+}
+
+fn through(golden: &Golden, profile: &Profile, bare: &[Vec<u64>], (theirs, ties): (usize, usize)) {
+    let alone = alone();
+    let path = alone.file("predictions.b8");
+    let input = Input::Replay {
+        model: Arc::clone(&golden.model),
+        name: "golden".into(),
+        shots: Arc::clone(&golden.shots),
+        observables: Some(Arc::clone(&golden.truth)),
+    };
+    let mut config = config(profile, input, None);
+    config.sink = Some(sink(profile, golden.model.observables, Some(&path), None));
+    let outcome = run(config);
+    let plan = (profile.silos, profile.input.streams);
+    assert_nothing_lost(&outcome);
+    assert_eq!((outcome.ended_by, outcome.sink.as_ref()), (EndedBy::Input, Some(&Ok(()))), "{plan:?}");
+    let layout = Layout::observables(golden.model.observables);
+    let predicted = ShotSet::read(&std::fs::read(&path).unwrap()[..], Format::B8, layout).unwrap();
+    assert_eq!(predicted.len(), bare.len(), "{plan:?}");
+    for (index, (predicted, bare)) in predicted.iter().zip(bare).enumerate() {
+        assert_eq!(predicted, bare, "shot {index} of {plan:?}");
+    }
+    let counted = total(&outcome.snapshot, |c| c.logical_errors) as usize;
+    let wrong = predicted.iter().zip(golden.truth.iter()).filter(|(found, truth)| found != truth).count();
+    assert_eq!(counted, wrong, "{plan:?}");
+    assert!(counted.abs_diff(theirs) <= ties, "{counted} logical errors, theirs {theirs}, {ties} ties");
+    assert_eq!(total(&outcome.snapshot, |c| c.shots_with_observables) as usize, bare.len());
+    let of_streams: u64 = outcome.snapshot.streams.iter().map(|stream| stream.logical_errors).sum();
+    assert_eq!(of_streams as usize, counted);
+}
+
+#[test]
+fn predictions_of_the_small_set_are_bare_decodings_in_input_order() {
+    agrees("surf_z_d3_r3_p0.005", 33);
+}
+
+#[test]
+fn predictions_of_the_larger_set_are_bare_decodings_and_its_logical_errors_are_the_golden_ones() {
+    agrees("surf_z_d5_r5_p0.005", PM_LOGICAL_ERRORS_D5);
+}
+
+/// `pm_logical_errors` of `golden.json`.
+const PM_LOGICAL_ERRORS_D5: usize = 23;

@@ -1,0 +1,28 @@
+//! The engine as a whole, from the outside: real threads, real boards, its public interface only.
+//!
+//! One binary; one engine at a time behind the lock of [`rig::alone`], which also gives each test a directory of boards
+//! of its own. Nothing here sleeps: tests wait on the board, or on a channel with a limit. Long runs are `#[ignore]`d and
+//! named with their size.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    missing_docs,
+    unreachable_pub,
+    reason = "harness"
+)]
+
+mod boards;
+mod by_hand;
+mod counters;
+mod endings;
+mod faults;
+mod golden;
+mod inputs;
+mod modules;
+mod panics;
+mod rehearsal;
+#[expect(unsafe_code, reason = "sets the variable that moves boards, behind the lock")]
+mod rig;
+mod rings;
+mod widths;

@@ -1,0 +1,156 @@
+//! What every test here starts from: the lock, a quick profile, inputs, waiting with a limit.
+
+use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_engine::board::snapshot::{Counters, Snapshot};
+use pinwheel_engine::code::{Format, Layout, Model, ShotSet, bundled_named};
+use pinwheel_engine::engine::{Config, Engine, Input, Outcome};
+use pinwheel_engine::profile::{Decoders, Device, Latency, Profile, Rate};
+use pinwheel_engine::record::{AnswerSink, REORDER_SLACK, SinkConfig};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Longest wait for anything, on a machine as busy as may be.
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+
+/// The right to run an engine, and where its boards are.
+pub(crate) struct Alone {
+    pub(crate) folder: TempDir,
+    _lock: MutexGuard<'static, ()>,
+}
+
+/// Waits until no other test runs an engine.
+pub(crate) fn alone() -> Alone {
+    static ONE: Mutex<()> = Mutex::new(());
+    let lock = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let alone = Alone { folder, _lock: lock };
+    alone.boards_at(&alone.boards());
+    alone
+}
+
+impl Alone {
+    /// The directory of this test's boards; the engine makes it.
+    pub(crate) fn boards(&self) -> PathBuf {
+        self.folder.path().join("boards")
+    }
+
+    /// Moves boards.
+    pub(crate) fn boards_at(&self, place: &Path) {
+        // SAFETY: the lock is held, so no engine runs; what else reads the environment here does so through std, which
+        // has a lock of its own for that.
+        unsafe { std::env::set_var("PINWHEEL_SHM", place) };
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// Lab, made quick: as fast as slots come free, no latency, no deadline that a busy machine could miss, 1 s of grace.
+pub(crate) fn profile() -> Profile {
+    let (mut profile, _) = Profile::load("lab", None).unwrap();
+    profile.slots = 64;
+    profile.device = Device::Sim { latency: Latency::None };
+    profile.decoders = Decoders::Count(2);
+    profile.input.rate = Rate::Max;
+    profile.limits.launch_deadline_us = 60_000_000;
+    profile.limits.shot_deadline_us = 60_000_000;
+    profile.limits.drain_grace_s = 1;
+    profile
+}
+
+/// Shots drawn from the small surface code.
+pub(crate) fn sampler() -> Input {
+    Input::Sampler { model: Arc::new(bundled_named("surface_d3").unwrap()), name: "surface_d3".into(), seed: 11 }
+}
+
+/// A set in memory, without truth.
+pub(crate) fn replay(model: &Arc<Model>, shots: &Arc<ShotSet>) -> Input {
+    Input::Replay { model: Arc::clone(model), name: "shots.b8".into(), shots: Arc::clone(shots), observables: None }
+}
+
+/// `bytes` as shots of `detectors` detectors.
+pub(crate) fn shots(bytes: &[u8], detectors: u32) -> Arc<ShotSet> {
+    Arc::new(ShotSet::read(bytes, Format::B8, Layout::detectors(detectors)).unwrap())
+}
+
+pub(crate) fn config(profile: &Profile, input: Input, count: Option<u64>) -> Config {
+    let errors = profile.validate();
+    assert!(errors.is_empty(), "{errors:?}");
+    Config {
+        profile_name: "test".into(),
+        profile: profile.clone(),
+        label: "it".into(),
+        input,
+        count,
+        duration: None,
+        sink: None,
+        notes: Vec::new(),
+    }
+}
+
+/// A sink of `predictions` and `answers`.
+pub(crate) fn sink(
+    profile: &Profile,
+    observables: u32,
+    predictions: Option<&Path>,
+    answers: Option<&Path>,
+) -> AnswerSink {
+    let window_shots = (profile.slots * profile.silos) as usize + REORDER_SLACK;
+    let (predictions, answers) = (predictions.map(Path::to_path_buf), answers.map(Path::to_path_buf));
+    let error_name = |code| ErrorCode::from_number(code).unwrap().name();
+    let format = Format::B8;
+    AnswerSink::new(&SinkConfig { predictions, format, answers, observables, window_shots, error_name }).unwrap()
+}
+
+/// Runs it to its end.
+pub(crate) fn run(config: Config) -> Outcome {
+    end(Engine::start(config).unwrap())
+}
+
+/// Waits for the end, however it comes; fails if it does not.
+pub(crate) fn end(engine: Engine) -> Outcome {
+    let (sender, outcome) = channel();
+    std::thread::spawn(move || sender.send(engine.finish()));
+    outcome.recv_timeout(LIMIT).expect("the engine ends")
+}
+
+/// Waits until the board shows it.
+pub(crate) fn until(engine: &Engine, what: &str, mut shows: impl FnMut(&Snapshot) -> bool) -> Snapshot {
+    let from = Instant::now();
+    loop {
+        let snapshot = engine.snapshot();
+        if shows(&snapshot) {
+            return snapshot;
+        }
+        assert!(from.elapsed() < LIMIT && !engine.is_finished(), "{what} never came: {:?}", snapshot.silos[0].counters);
+        std::thread::yield_now();
+    }
+}
+
+/// A counter over all silos.
+pub(crate) fn total(snapshot: &Snapshot, counter: impl Fn(&Counters) -> u64) -> u64 {
+    snapshot.silos.iter().map(|silo| counter(&silo.counters)).sum()
+}
+
+/// How often `code` was answered, over all silos.
+pub(crate) fn errors(snapshot: &Snapshot, code: ErrorCode) -> u64 {
+    let of_silo = |errors: &[pinwheel_engine::board::snapshot::ErrorCount]| {
+        errors.iter().filter(|error| error.code == code as u16).map(|error| error.count).sum::<u64>()
+    };
+    snapshot.silos.iter().map(|silo| of_silo(&silo.errors)).sum()
+}
+
+/// Everything submitted was answered once.
+pub(crate) fn assert_nothing_lost(outcome: &Outcome) {
+    let snapshot = &outcome.snapshot;
+    assert_eq!(outcome.unanswered, [], "unanswered");
+    assert_eq!(total(snapshot, |c| c.answered), total(snapshot, |c| c.submitted), "{:?}", snapshot.silos[0].counters);
+    assert_eq!(total(snapshot, |c| c.dispatched), total(snapshot, |c| c.submitted), "dispatched");
+    assert_eq!(total(snapshot, |c| c.duplicated), 0, "duplicated");
+    assert_eq!(total(snapshot, |c| c.scheduled), total(snapshot, |c| c.submitted), "backlog after the end");
+    assert_eq!(snapshot.streams.iter().map(|stream| stream.answered).sum::<u64>(), total(snapshot, |c| c.submitted));
+}
