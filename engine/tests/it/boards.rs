@@ -1,7 +1,9 @@
 //! The board's life: there while the engine runs, gone after it, private where it must be, left by a killed process.
 //! And where threads run.
 
-use crate::rig::{Alone, LIMIT, alone, assert_nothing_lost, config, end, profile, run, sampler, total, until};
+use crate::rig::{
+    Alone, LIMIT, alone, assert_nothing_lost, config, end, look_again, profile, run, sampler, total, until,
+};
 use pinwheel_engine::board::Phase;
 use pinwheel_engine::engine::Engine;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -84,7 +86,7 @@ fn a_killed_process_leaves_its_board_with_a_free_lock() {
             break board;
         }
         assert!(from.elapsed() < LIMIT && helper.try_wait().unwrap().is_none(), "the helper's board never came");
-        std::thread::yield_now();
+        look_again();
     };
     helper.kill().unwrap();
     helper.wait().unwrap();

@@ -1,6 +1,6 @@
 //! Every fault at once, on real threads, with profile switches: nothing is lost, nothing is answered twice.
 
-use crate::rig::{alone, assert_nothing_lost, config, end, errors, profile, run, sampler, total, until};
+use crate::rig::{alone, assert_nothing_lost, config, end, errors, look_again, profile, run, sampler, total, until};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::engine::{EndedBy, Engine};
 use pinwheel_engine::profile::{Device, FreeWorker, Latency, Predecoder, Profile};
@@ -70,7 +70,7 @@ fn all_faults_with_switches(free_worker: FreeWorker, count: u64) {
                 assert_eq!(now.engine.profile, name);
                 break;
             }
-            std::thread::yield_now();
+            look_again();
         }
     }
     let outcome = end(engine);
