@@ -84,7 +84,7 @@ fn all_faults_with_switches(free_worker: FreeWorker, count: u64) {
     }
     let counted: u64 = outcome.snapshot.silos[0].errors.iter().map(|error| error.count).sum();
     assert_eq!(total(&outcome.snapshot, |c| c.errored), counted);
-    println!(
+    eprintln!(
         "{count} shots, {switches} switches, {} ms, {:?}, {:?}",
         outcome.elapsed_live_ns / 1_000_000,
         outcome.snapshot.silos[0].counters,
@@ -124,7 +124,7 @@ fn device_completes_inside_launch(free_worker: FreeWorker, workers: u32, count: 
     assert_nothing_lost(&outcome);
     let counters = &outcome.snapshot.silos[0].counters;
     assert_eq!((counters.launched, counters.completed, counters.errored), (count, count, 0));
-    println!("{count} shots inside the launch, {} ms", outcome.elapsed_live_ns / 1_000_000);
+    eprintln!("{count} shots inside the launch, {} ms", outcome.elapsed_live_ns / 1_000_000);
 }
 
 #[test]

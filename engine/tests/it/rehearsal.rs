@@ -10,5 +10,5 @@ fn a_rehearsal_of_a_thousand_seeds_answers_every_shot_once() {
     assert!(found.violations.is_empty(), "{:?}", found.violations);
     assert_eq!((found.seeds, found.shots), (1_000, 1_000 * SHOTS));
     assert!(found.faults.values().all(|count| *count > 0), "{:?}", found.faults);
-    println!("{} steps, {:?}", found.steps, found.faults);
+    eprintln!("{} steps, {:?}", found.steps, found.faults);
 }

@@ -115,7 +115,9 @@ pub(crate) fn run(config: Config) -> Outcome {
 /// Waits for the end, however it comes; fails if it does not.
 pub(crate) fn end(engine: Engine) -> Outcome {
     let (sender, outcome) = channel();
-    std::thread::spawn(move || sender.send(engine.finish()));
+    std::thread::spawn(move || {
+        let _ = sender.send(engine.finish());
+    });
     outcome.recv_timeout(LIMIT).expect("the engine ends")
 }
 
