@@ -2,11 +2,11 @@
 //!
 //! The peer is the least loop that could replace it: the same roles called in turn, one reading of the counter, no
 //! catching of panics, no phase, heartbeat, stage, gap histogram or policy. *Busy* roles claim an item each, so that the
-//! loop neither waits nor looks at its policy; *idle* ones let it pause, and so does the peer.
+//! loop neither waits nor looks at its policy; *idle* ones let it pause as the policy `Prod` says, and so does the peer.
 
 use super::measure::{CLOCK, CORES, Placement, Suite, median, ns_per};
 use super::threads::HotThreads;
-use pinwheel_edge::spin::{Phase, PhaseWord};
+use pinwheel_edge::spin::{Phase, PhaseWord, SpinPolicy};
 use pinwheel_engine::board::{Board, Place, Shape};
 use pinwheel_engine::hot::{Frame, Init, Role, RoleError, RoleSpec, Shared, Work};
 use pinwheel_engine::profile::RoleKind;
@@ -101,7 +101,7 @@ fn hot(count: usize, items: u32) -> f64 {
             RoleSpec { kind: RoleKind::Feed, silo: 0, index: index as u32, build }
         })
         .collect();
-    let running = HotThreads::start(&shared, [(CORES.here, specs)]);
+    let running = HotThreads::start(&shared, SpinPolicy::Prod, [(CORES.here, specs)]);
     shared.phase.advance(Phase::Live);
     while found.get().is_none() {
         std::thread::sleep(Duration::from_micros(200));

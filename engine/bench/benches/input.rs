@@ -1,7 +1,7 @@
 //! Models and shots of the cases, in memory before anything is measured.
 
 use pinwheel_engine::code::{Format, Layout, Model, Sampler, ShotSet, ShotWriter, bundled_named};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A model with shots and, where they are known, their observables.
@@ -46,12 +46,15 @@ pub fn parity_of(shot: &[u64]) -> u64 {
     u64::from(shot.iter().fold(0, |word, next| word ^ next).count_ones() % 2)
 }
 
-/// Shots of the d=5 set that every checkout has and, where the larger sets lie beside it, of the d=9 set; repeated to
+/// Shots of the d=5 set that every checkout has and, where the larger sets lie beside it or in
+/// `PINWHEEL_BENCH_DATA`, of the d=9 set; repeated to
 /// at least `counts` (of d=5, of d=9).
 pub fn surfaces(counts: [u64; 2]) -> Vec<Input> {
     let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let small = engine.join("src/code/data/surf_z_d5_r5_p0.005.dem");
-    let large = engine.join("../../shared/data/surf_z_d9_r9_p0.005.dem");
+    let beside = || engine.join("../../shared/data");
+    let data = std::env::var_os("PINWHEEL_BENCH_DATA").map_or_else(beside, PathBuf::from);
+    let large = data.join("surf_z_d9_r9_p0.005.dem");
     let found = [("d5", small, counts[0]), ("d9", large, counts[1])];
     found.into_iter().filter(|(_, dem, _)| dem.exists()).map(|(name, dem, count)| load(name, &dem, count)).collect()
 }

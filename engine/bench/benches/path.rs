@@ -11,7 +11,7 @@ use super::input::{Input, parity};
 use super::measure::{CLOCK, CORES, Effort, Placement, Suite, median};
 use super::roles::{ROLES, check, null_silo};
 use super::threads::HotThreads;
-use pinwheel_edge::spin::{Phase, PhaseWord};
+use pinwheel_edge::spin::{Phase, PhaseWord, SpinPolicy};
 use pinwheel_engine::board;
 use pinwheel_engine::hot::{Frame, Shared};
 use pinwheel_engine::units::Ticks;
@@ -94,7 +94,7 @@ fn two_threads(input: &Input) -> f64 {
     let shared = Shared { clock: CLOCK.clone(), board: Arc::clone(&silo.board), phase: Arc::new(PhaseWord::new()) };
     let decode = silo.specs.remove(DECODE);
     let threads = [(CORES.there, vec![decode]), (CORES.here, silo.specs)];
-    let running = HotThreads::start(&shared, threads);
+    let running = HotThreads::start(&shared, SpinPolicy::Prod, threads);
     let shots = input.shots.len() as u64;
     let from = CLOCK.ticks();
     shared.phase.advance(Phase::Live);

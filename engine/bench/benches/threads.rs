@@ -12,15 +12,18 @@ const BUDGETS: SpinBudgets = SpinBudgets { lab_spin_ticks: 100_000, shared_spin_
 pub struct HotThreads(Vec<JoinHandle<()>>);
 
 impl HotThreads {
-    /// Starts a thread for each core with its roles and waits until all are warm.
-    pub fn start(shared: &Shared, plan: impl IntoIterator<Item = (u32, Vec<RoleSpec>)>) -> HotThreads {
+    /// Starts a thread for each core with its roles, waiting as `policy` says, and returns when all are warm.
+    pub fn start(
+        shared: &Shared,
+        policy: SpinPolicy,
+        plan: impl IntoIterator<Item = (u32, Vec<RoleSpec>)>,
+    ) -> HotThreads {
         let (sender, reports) = channel();
         let threads: Vec<_> = plan
             .into_iter()
             .enumerate()
             .map(|(index, (core, specs))| {
-                // Lab: on a machine with one core or a busy one a spinner must let others run.
-                let spin = Arc::new(SpinWord::new(SpinPolicy::Lab, BUDGETS));
+                let spin = Arc::new(SpinWord::new(policy, BUDGETS));
                 let placing = (Some(core), Vec::new());
                 spawn(index, "bench-hot", placing, specs, spin, shared.clone(), sender.clone()).unwrap()
             })
