@@ -1,7 +1,7 @@
 //! Poll: claims completions, hands jobs on, judges deadlines.
 //!
-//! Owns the poller's end of the workers and the cursor of the oldest open ticket. Bounds: at most 64 workers and 64
-//! expired tickets a frame; the ready queue has room for every job, which is the room that a claim needs.
+//! Owns the poller's end of the workers and the cursor of the oldest open ticket. Bounds: at most 64 workers, 64
+//! expired tickets and one look at each slot a frame; the ready queue has room for every job, which is the room that a claim needs.
 //!
 //! The launch deadline is judged after the ready flag was looked at, so that a completion beats its deadline. The shot
 //! deadline follows tickets in ring order: they open in that order and with growing submission times, so the first one
@@ -23,6 +23,9 @@ use pinwheel_edge::spin::Phase;
 
 /// How often the workers' words are copied to the board.
 const PUBLISH_EVERY: Nanos = Nanos(200_000);
+/// How often the shot deadline is judged, outside Drain: the oldest open ticket is the very word that a decoder is about
+/// to claim, and a look in each frame would take its line away each time.
+const JUDGE_EVERY: Nanos = Nanos(20_000);
 
 /// The role.
 pub struct Poller {
@@ -34,6 +37,8 @@ pub struct Poller {
     oldest: u64,
     publish_every: Ticks,
     published: Ticks,
+    judge_every: Ticks,
+    judged: Ticks,
 }
 
 impl Poller {
@@ -41,8 +46,17 @@ impl Poller {
     #[must_use]
     pub fn new(pipe: Pipe, workers: PollWorkers, free_worker: FreeWorker, rate: TickRate) -> Poller {
         board::set(&pipe.board.poll(pipe.silo).ready_capacity, pipe.ready.capacity());
-        let publish_every = rate.ticks(PUBLISH_EVERY);
-        Poller { pipe, workers, free_worker, frozen: Frozen::new(rate), oldest: 0, publish_every, published: Ticks(0) }
+        Poller {
+            pipe,
+            workers,
+            free_worker,
+            frozen: Frozen::new(rate),
+            oldest: 0,
+            publish_every: rate.ticks(PUBLISH_EVERY),
+            published: Ticks(0),
+            judge_every: rate.ticks(JUDGE_EVERY),
+            judged: Ticks(0),
+        }
     }
 
     fn complete(&mut self, w: usize, frame: &Frame<'_>) {
@@ -89,10 +103,18 @@ impl Poller {
         }
     }
 
+    /// Looks at each slot's ticket at most once, so that closed ones never hold the search up.
     fn judge_shots(&mut self, frame: &Frame<'_>) -> u32 {
+        if frame.phase != Phase::Drain && frame.now.since(self.judged) < self.judge_every {
+            return 0;
+        }
+        self.judged = frame.now;
         let limit = frame.clock().rate().ticks(Nanos(self.pipe.settings.shot_deadline_ns()));
         let mut expired = 0;
-        for _ in 0..BUDGET_ITEMS {
+        for _ in 0..self.pipe.table.geometry().slots {
+            if expired == BUDGET_ITEMS {
+                break;
+            }
             let ticket = self.pipe.table.ticket_at(self.oldest);
             match self.pipe.table.is_open(ticket) {
                 TicketView::NotYet => break,

@@ -1,7 +1,7 @@
 //! The harvester's end of a table: takes answers in any order.
 //!
 //! Owns the cursor of a pass and the marks of slots that were harvested before older ones. Runs on the harvester's
-//! thread. Bounds: one look at each slot a pass. Never waits. Edges: S5, S7.
+//! thread. Bounds: [`LOOKS`] looks at slots in flight in each part of a pass. Never waits. Edges: S5, S7.
 
 use super::{AnswerTimes, RESULT_WORDS, ShotHeader, SlotTable};
 use crate::slot::word::{self, ErrorCode};
@@ -16,8 +16,20 @@ pub struct HarvestEnd {
     /// Oldest position not yet harvested.
     tail: u64,
     cursor: u64,
+    /// Slots in flight that this pass has looked at.
+    looks: u64,
+    /// Where the next pass's far part begins.
+    far: u64,
     done: Box<[bool]>,
 }
+
+/// Slots in flight that each part of a pass looks at.
+///
+/// # Why two parts
+/// Answers come mostly at the oldest slots. Looking at every slot in flight in each frame costs a thousand loads and takes
+/// the answerers' lines away while they write them. So a pass looks at the oldest slots, and at one stretch of the others
+/// in turn: what overtook many is found a few frames later.
+const LOOKS: u64 = 64;
 
 /// An answered slot in the harvester's hands, until [`HarvestEnd::take`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,15 +53,17 @@ pub struct Answered {
 impl HarvestEnd {
     pub(super) fn new(table: Arc<SlotTable>) -> HarvestEnd {
         let done = vec![false; table.geometry.slots as usize].into();
-        HarvestEnd { table, tail: 0, cursor: 0, done }
+        HarvestEnd { table, tail: 0, cursor: 0, looks: 0, far: 0, done }
     }
 
     /// Starts a new pass at the oldest outstanding slot.
     pub fn begin(&mut self) {
         self.cursor = self.tail;
+        self.looks = 0;
     }
 
-    /// The next answered slot of this pass. Ends at the first slot that is not dispatched: dispatch goes in order.
+    /// The next answered slot of this pass. Ends at the first slot that is not dispatched (dispatch goes in order), or
+    /// when it has looked at enough that are in flight.
     pub fn next_answered(&mut self) -> Option<Answered> {
         let slots = self.done.len() as u64;
         while self.cursor - self.tail < slots {
@@ -57,13 +71,23 @@ impl HarvestEnd {
             if !self.done[slot] {
                 // ORDERING: acquire side of S5, see `Claim::finish`.
                 match self.table.tx[slot].load(edge("S5.acquire", Ordering::Acquire)) {
-                    word::EMPTY => return None,
-                    word::IN_FLIGHT => {}
+                    word::EMPTY => break,
+                    word::IN_FLIGHT => {
+                        if self.looks == 2 * LOOKS {
+                            self.far = self.cursor;
+                            return None;
+                        }
+                        self.looks += 1;
+                        if self.looks == LOOKS {
+                            self.cursor = self.cursor.max(self.far);
+                        }
+                    }
                     answer => return Some(self.read(slot, answer)),
                 }
             }
             self.cursor += 1;
         }
+        self.far = self.tail;
         None
     }
 
