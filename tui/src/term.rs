@@ -192,7 +192,8 @@ impl Console<'_> {
         };
         let mut wait = Duration::from_nanos(due_ns.saturating_sub(now_ns));
         for _ in 0..EVENTS_MAX {
-            if !crossterm::event::poll(wait)? {
+            keys::wait(wait)?;
+            if !crossterm::event::poll(Duration::ZERO)? {
                 break;
             }
             wait = Duration::ZERO;

@@ -45,6 +45,7 @@ fn a_locale_without_unicode_gets_ascii_in_every_view() {
     terminal.see_words(&["shared"]);
     assert!(terminal.text().is_ascii());
     terminal.press("\x1b");
+    terminal.see("no chooser", |screen| !screen.contents().contains("- profile -"));
     terminal.press("q");
     terminal.see_words(&["drain and quit?"]);
     assert!(terminal.text().is_ascii());

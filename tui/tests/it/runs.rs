@@ -129,9 +129,9 @@ fn sigterm_and_sigint_drain_and_exit_by_their_number() {
         [(rustix::process::Signal::TERM, 143, "sigterm"), (rustix::process::Signal::INT, 130, "sigint")]
     {
         let world = World::new();
-        let mut command = world.command("run --json --rate 2000 --duration 5m --answers a");
+        let mut command = world.command("run --json --profile shared --rate 2000 --duration 40s --answers a");
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        until("an answer", || std::fs::metadata(world.path("a")).is_ok_and(|file| file.len() > 0));
+        until("an answer", || world.answer_bytes() > 0);
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, signal).unwrap();
         let output = child.wait_with_output().unwrap();

@@ -3,7 +3,7 @@
 use crate::console::RUN;
 use crate::terminal::Terminal;
 use crate::world::{World, engine, lab_with, until};
-use rustix::process::{Signal, kill_process};
+use rustix::process::Signal;
 
 #[test]
 fn sigterm_and_sigint_drain_and_give_the_terminal_back() {
@@ -41,15 +41,13 @@ fn a_lost_terminal_leaves_the_engine_running_until_sigterm() {
     let world = World::new();
     let mut terminal = Terminal::start(&world, &format!("{RUN} --answers a"), (80, 24), &[]);
     terminal.see_live();
-    let pid = terminal.pid();
-    let written = || std::fs::metadata(world.path("a")).map_or(0, |file| file.len());
-    let mut child = terminal.hang_up();
+    let written = || world.answer_bytes();
+    terminal.hang_up();
     let bytes = written();
     until("answers without a terminal", || written() > bytes + 100_000);
-    assert!(child.try_wait().unwrap().is_none());
-    kill_process(pid, Signal::TERM).unwrap();
-    until("the end", || child.try_wait().unwrap().is_some());
-    assert_eq!(child.wait().unwrap().exit_code(), 143);
+    assert!(!terminal.has_ended());
+    terminal.signal(Signal::TERM);
+    assert_eq!(terminal.end_unread(), 143);
     let report = world.report("logs");
     assert_eq!((report["ended_by"].as_str(), report["lost"].as_u64()), (Some("sigterm"), Some(0)));
 }
@@ -58,13 +56,12 @@ fn a_lost_terminal_leaves_the_engine_running_until_sigterm() {
 fn a_lost_terminal_drains_where_the_profile_says_so() {
     let _one = engine();
     let world = World::new();
-    world.put("profiles/tied.ron", lab_with(&[("on_hangup: Detach", "on_hangup: Drain")]));
-    let words = format!("{RUN} --profiles profiles --profile tied");
-    let mut terminal = Terminal::start(&world, &words, (80, 24), &[]);
+    world.put("profiles/tied.ron", lab_with(&[("on_hangup: Detach", "on_hangup: Drain"), ("spin: Lab", "spin: Shared")]));
+    let words = "run --rate 2000 --logs logs --profiles profiles --profile tied";
+    let mut terminal = Terminal::start(&world, words, (80, 24), &[]);
     terminal.see_live();
-    let mut child = terminal.hang_up();
-    until("the end", || child.try_wait().unwrap().is_some());
-    assert_eq!(child.wait().unwrap().exit_code(), 0);
+    terminal.hang_up();
+    assert_eq!(terminal.end_unread(), 0);
     let report = world.report("logs");
     assert_eq!((report["ended_by"].as_str(), report["lost"].as_u64()), (Some("drained"), Some(0)));
 }
@@ -73,15 +70,12 @@ fn a_lost_terminal_drains_where_the_profile_says_so() {
 fn a_role_that_panics_leaves_a_usable_terminal_and_its_place() {
     let _one = engine();
     let world = World::new();
-    let doomed = lab_with(&[("role_panic: None", "role_panic: Some((role: Poll, after_items: 2000))")]);
+    let doomed = lab_with(&[("role_panic: None", "role_panic: Some((role: Poll, after_items: 2000))"), ("spin: Lab", "spin: Shared")]);
     world.put("profiles/doomed.ron", doomed);
-    let words = format!("{RUN} --profiles profiles --profile doomed");
-    let mut terminal = Terminal::start(&world, &words, (120, 40), &[]);
+    let words = "run --rate 2000 --logs logs --profiles profiles --profile doomed";
+    let mut terminal = Terminal::start(&world, words, (120, 40), &[]);
     terminal.see_words(&["LIVE"]);
-    terminal.see("the death of a role", |screen| {
-        let text = screen.contents();
-        text.contains("poll") && (text.contains("died") || text.contains("panicked"))
-    });
+    terminal.see_words(&["poll 0 of silo 0", "died in frame"]);
     terminal.press("2");
     terminal.see_words(&["threads: which is late"]);
     terminal.press("q");

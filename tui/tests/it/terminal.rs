@@ -14,11 +14,18 @@ use vt100::{Parser, Screen};
 /// `ICANON | ECHO` of a terminal's local modes.
 const COOKED: u32 = 0o2 | 0o10;
 
-pub struct Terminal {
+/// The operator's end.
+struct Line {
     master: Box<dyn MasterPty + Send>,
     keys: Box<dyn Write + Send>,
-    child: Box<dyn Child + Send + Sync>,
     pieces: Receiver<Vec<u8>>,
+}
+
+/// The program on its terminal; killed if a test fails before it has ended.
+pub struct Terminal {
+    /// What hanging up takes away.
+    line: Option<Line>,
+    child: Box<dyn Child + Send + Sync>,
     parser: Parser,
     /// Everything written so far.
     raw: Vec<u8>,
@@ -56,7 +63,7 @@ impl Terminal {
         });
         let keys = pair.master.take_writer().unwrap();
         let parser = Parser::new(rows, columns, 0);
-        Terminal { master: pair.master, keys, child, pieces, parser, raw: Vec::new() }
+        Terminal { line: Some(Line { master: pair.master, keys, pieces }), child, parser, raw: Vec::new() }
     }
 
     pub fn screen(&self) -> &Screen {
@@ -73,13 +80,15 @@ impl Terminal {
     }
 
     pub fn press(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).unwrap();
-        self.keys.flush().unwrap();
+        let line = self.line.as_mut().unwrap();
+        line.keys.write_all(keys.as_bytes()).unwrap();
+        line.keys.flush().unwrap();
     }
 
     pub fn resize(&mut self, columns: u16, rows: u16) {
         self.parser.screen_mut().set_size(rows, columns);
-        self.master.resize(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).unwrap();
+        let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
+        self.line.as_ref().unwrap().master.resize(size).unwrap();
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -92,7 +101,7 @@ impl Terminal {
 
     /// Takes in what comes within that time, at most one piece; `false` at the end.
     fn take(&mut self, wait: Duration) -> bool {
-        match self.pieces.recv_timeout(wait) {
+        match self.line.as_ref().unwrap().pieces.recv_timeout(wait) {
             Ok(piece) => {
                 self.parser.process(&piece);
                 self.raw.extend_from_slice(&piece);
@@ -161,15 +170,28 @@ impl Terminal {
         assert!(!screen.alternate_screen(), "left on the alternate screen");
         assert!(!screen.hide_cursor(), "left without a cursor");
         assert!(!screen.bracketed_paste(), "left in bracketed paste");
-        let modes = self.master.get_termios().unwrap().local_flags.bits();
+        let modes = self.line.as_ref().unwrap().master.get_termios().unwrap().local_flags.bits();
         assert_eq!(modes & COOKED, COOKED, "left raw: {modes:o}");
     }
 
     /// Pulls the plug: the program gets SIGHUP and a terminal that answers with an error.
-    pub fn hang_up(self) -> Box<dyn Child + Send + Sync> {
-        let Terminal { child, master, keys, pieces, .. } = self;
-        drop((master, keys, pieces));
-        child
+    pub fn hang_up(&mut self) {
+        self.line = None;
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            let _ = self.child.kill();
+            let _ = kill_process(self.pid(), Signal::KILL);
+            let _ = self.child.wait();
+        }
     }
 }
 
