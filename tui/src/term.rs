@@ -2,13 +2,15 @@
 //!
 //! Owns the screen, the signals and the console's clock while [`run`] runs, on the caller's thread (the console thread).
 //! Bounded: data every [`DATA_NS`], at most one frame per [`FRAME_NS`], at most [`EVENTS_MAX`] events a turn, one frame
-//! buffered. Never waits for the engine: the source copies, the loop waits only for keys, at most until the next data.
+//! under way. Never waits for the engine or for the terminal's reader: the source copies, a thread of its own writes, and
+//! the loop waits only for keys, at most until the next data.
 
 mod clock;
 mod keys;
 pub mod output;
 mod screen;
 mod signals;
+mod writer;
 
 use crate::effect::{ConsoleEnd, Effect};
 use crate::model::Model;
@@ -19,10 +21,12 @@ use crate::update::update;
 use clock::Clock;
 use output::Meter;
 use pinwheel_engine::profile::OnHangup;
-use screen::Screen;
+use screen::{FrameSent, Screen};
 use signals::Signals;
 use std::io;
 use std::time::Duration;
+
+pub use writer::Heard;
 
 /// Time between two readings of the source, nanoseconds.
 pub const DATA_NS: u64 = 100_000_000;
@@ -51,6 +55,8 @@ pub struct Outcome {
     pub end: ConsoleEnd,
     /// What it cost.
     pub console_cost: ConsoleCost,
+    /// Whether the terminal still took what was said last.
+    pub heard: Heard,
 }
 
 /// Why there can be no console.
@@ -75,12 +81,13 @@ pub enum TermError {
 /// When the terminal cannot be set up. A terminal that goes away later is not an error: [`ConsoleEnd::HungUp`].
 pub fn run(source: &mut dyn Source, options: Options) -> Result<Outcome, TermError> {
     let signals = Signals::watch().map_err(TermError::Signals)?;
-    let screen = Screen::open()?;
+    let clock = Clock::start();
+    let screen = Screen::open(clock)?;
     let size = screen.size()?;
     let mut console = Console {
         source,
         model: Model::new(options.theme, size, options.on_hangup),
-        clock: Clock::start(),
+        clock,
         screen,
         signals,
         meter: Meter::default(),
@@ -92,7 +99,7 @@ pub fn run(source: &mut dyn Source, options: Options) -> Result<Outcome, TermErr
         Err(error) => return Err(TermError::Terminal { what: "a frame or a key", error }),
     };
     let cost = console.meter.cost(console.clock.now_ns(), clock::cpu_ns(), console.screen.bytes());
-    Ok(Outcome { end, console_cost: cost })
+    Ok(Outcome { end, console_cost: cost, heard: console.screen.close() })
 }
 
 /// A terminal that is gone answers with one of these.
@@ -155,8 +162,11 @@ impl Console<'_> {
                 return Ok(Some(end));
             }
         }
-        if self.frame.changed == Changed::Yes && now_ns >= self.frame.frame_due_ns {
-            self.draw()?;
+        if let Some(FrameSent { took_ns, ended_ns }) = self.screen.take_written()? {
+            self.frame.frame_due_ns = self.frame.frame_due_ns.max(ended_ns + took_ns * SLOW_LINK_PAUSE);
+        }
+        if self.frame.changed == Changed::Yes && self.screen.is_idle() && now_ns >= self.frame.frame_due_ns {
+            self.draw(now_ns)?;
         }
         self.keys()
     }
@@ -175,12 +185,15 @@ impl Console<'_> {
     fn keys(&mut self) -> io::Result<Option<ConsoleEnd>> {
         let now_ns = self.clock.now_ns();
         let due_ns = match self.frame.changed {
+            // A frame still under way is looked for again after the time of one.
+            Changed::Yes if !self.screen.is_idle() => self.frame.data_due_ns.min(now_ns + FRAME_NS),
             Changed::Yes => self.frame.data_due_ns.min(self.frame.frame_due_ns),
             Changed::No => self.frame.data_due_ns,
         };
         let mut wait = Duration::from_nanos(due_ns.saturating_sub(now_ns));
         for _ in 0..EVENTS_MAX {
-            if !crossterm::event::poll(wait)? {
+            keys::wait(wait)?;
+            if !crossterm::event::poll(Duration::ZERO)? {
                 break;
             }
             wait = Duration::ZERO;
@@ -221,14 +234,11 @@ impl Console<'_> {
         Ok(None)
     }
 
-    fn draw(&mut self) -> io::Result<()> {
-        let begun_ns = self.clock.now_ns();
+    fn draw(&mut self, now_ns: u64) -> io::Result<()> {
         self.screen.draw(&self.model)?;
-        let ended_ns = self.clock.now_ns();
         self.meter.drawn();
         self.frame.changed = Changed::No;
-        let pause_ns = (ended_ns - begun_ns) * SLOW_LINK_PAUSE;
-        self.frame.frame_due_ns = (begun_ns + FRAME_NS).max(ended_ns + pause_ns);
+        self.frame.frame_due_ns = now_ns + FRAME_NS;
         Ok(())
     }
 

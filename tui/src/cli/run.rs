@@ -12,9 +12,9 @@ use super::request::{Face, RunRequest};
 use super::signals::Signals;
 use super::{say, written};
 use crate::effect::ConsoleEnd;
-use crate::report::{Context, Report, progress_line};
+use crate::report::{Context, Report, progress_line, sum};
 use crate::source::live::{Handle, Live};
-use crate::term;
+use crate::term::{self, Heard};
 use crate::theme::Theme;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::Snapshot;
@@ -43,7 +43,7 @@ pub fn run(args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let signals = Signals::install(request.profile.on_hangup).map_err(|error| Refusal::signals(&error))?;
     let run = Run::begin(request, &logs)?;
     let signal = watch(&run.engine, &|| signals.received(), &mut |line| say::people(line), &mut pause);
-    Ok(run.end(signal, None))
+    Ok(run.end(signal, None, Audience::Listens))
 }
 
 /// A run under a live console. A terminal that goes away leaves the engine running without one (`on_hangup: Detach`).
@@ -54,17 +54,27 @@ fn run_console(request: RunRequest, logs: &Path, profiles: Option<PathBuf>) -> R
     let theme = Theme::from_variables(|name| std::env::var(name).ok());
     let on_hangup = run.request.profile.on_hangup;
     let shown = term::run(&mut Live::new(&mut run.engine, profiles), term::Options { theme, on_hangup })?;
+    let mut audience = if shown.heard == Heard::Yes { Audience::Listens } else { Audience::Gone };
     let signal = match shown.end {
         ConsoleEnd::Finished => None,
         ConsoleEnd::Terminated => Some(SIGTERM),
         ConsoleEnd::Interrupted => Some(SIGINT),
-        ConsoleEnd::Forced | ConsoleEnd::Killed => return Ok(run.leave()),
+        ConsoleEnd::Forced | ConsoleEnd::Killed => return Ok(run.leave(audience)),
         ConsoleEnd::HungUp => {
+            audience = Audience::Gone;
             let signals = Signals::install(on_hangup).map_err(|error| Refusal::signals(&error))?;
             watch(&run.engine, &|| signals.received(), &mut |_| (), &mut pause)
         }
     };
-    Ok(run.end(signal, serde_json::to_value(shown.console_cost).ok()))
+    Ok(run.end(signal, serde_json::to_value(shown.console_cost).ok(), audience))
+}
+
+/// Whether anybody reads what is printed at the end. To write to a terminal that nobody reads is to wait for its reader;
+/// the report is in the run directory all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Audience {
+    Listens,
+    Gone,
 }
 
 /// A run under way: whoever watches it, it begins and ends the same.
@@ -94,16 +104,18 @@ impl Run {
     }
 
     /// The operator would not wait for the drain: says what is lost and leaves the threads to the process's end.
-    fn leave(self) -> u8 {
-        let snapshot = self.engine.snapshot();
-        let left: u64 = snapshot.silos.iter().map(|silo| silo.counters.submitted - silo.counters.answered).sum();
-        say::people(&format!("pinwheel: left with {left} shots unanswered; no report was written"));
+    fn leave(self, audience: Audience) -> u8 {
+        let total = sum(&self.engine.snapshot().silos);
+        let left = total.submitted.saturating_sub(total.answered);
+        if audience == Audience::Listens {
+            say::people(&format!("pinwheel: left with {left} shots unanswered; no report was written"));
+        }
         std::mem::forget(self.engine);
         1
     }
 
     /// Ends the engine, keeps and tells what came of it; returns the exit status.
-    fn end(self, signal: Option<i32>, console_cost: Option<serde_json::Value>) -> u8 {
+    fn end(self, signal: Option<i32>, console_cost: Option<serde_json::Value>, audience: Audience) -> u8 {
         let Run { request, host, mut run_dir, engine } = self;
         let mut outcome = engine.finish();
         name_signal(&mut outcome, signal);
@@ -116,6 +128,9 @@ impl Run {
         };
         let report = Report::new(&outcome, &context);
         keep_end(&mut run_dir, &report, &outcome);
+        if audience == Audience::Gone {
+            return report.exit_status;
+        }
         if let Some(said) = run_dir.trouble() {
             say::people(&format!("pinwheel: {said}"));
         }

@@ -197,8 +197,9 @@ fn thread_conditions(i: u32, thread: &ThreadView, limit_ns: u64, found: &mut Vec
         );
         found.push(condition(Rule::RoleDied, (i, r), Severity::Critical, Some(1), text));
     }
-    let running = thread.state == pinwheel_engine::board::snapshot::ThreadState::Running;
-    if running && thread.heartbeat_age_ns > limit_ns / HEARTBEAT_NEAR {
+    // A thread that has not run a frame yet has no heartbeat that could be old.
+    let beats = thread.state == pinwheel_engine::board::snapshot::ThreadState::Running && thread.frames > 0;
+    if beats && thread.heartbeat_age_ns > limit_ns / HEARTBEAT_NEAR {
         let age_ms = thread.heartbeat_age_ns as f64 / 1e6;
         let stage = thread.stage.map_or("between roles", |stage| stage.name());
         let text = format!(

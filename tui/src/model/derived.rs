@@ -243,7 +243,8 @@ fn derive_threads(snapshot: &Snapshot, first: Option<&Mark>, last: Option<&Mark>
             items_per_s: mark.map(|mark| per_s(thread.items, mark.items)),
             frames_per_s: mark.map(|mark| per_s(thread.frames, mark.frames)),
             gap: mark.and_then(|mark| quantiles(&thread.frame_gap.since(&mark.frame_gap))),
-            silence_ns: thread.heartbeat_age_ns.max(gap_max_ns),
+            // Before its first frame a thread's heartbeat is as old as the clock.
+            silence_ns: if thread.frames == 0 { 0 } else { thread.heartbeat_age_ns.max(gap_max_ns) },
         }
     };
     snapshot.threads.iter().enumerate().map(one).collect()

@@ -7,6 +7,7 @@
 use std::time::Instant;
 
 /// Nanoseconds since the console started.
+#[derive(Clone, Copy)]
 pub struct Clock(Instant);
 
 impl Clock {

@@ -2,6 +2,33 @@
 
 use crate::msg::{Key, Msg};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::io;
+use std::time::Duration;
+
+/// Waits for a key or a signal, at most that long.
+///
+/// # Why not the library's own wait
+///
+/// Its loop takes no error of the terminal for an end: once the terminal has hung up, its wait never returns, and takes a
+/// whole core.
+///
+/// # Errors
+/// When the terminal is gone: a broken pipe.
+pub fn wait(at_most: Duration) -> io::Result<()> {
+    let stdin = io::stdin();
+    let mut keys = [PollFd::new(&stdin, PollFlags::IN)];
+    let at_most = Timespec::try_from(at_most).ok();
+    match poll(&mut keys, at_most.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if keys[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    Ok(())
+}
 
 /// The message of an event, if it means anything here.
 pub fn message(event: Event) -> Option<Msg> {

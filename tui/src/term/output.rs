@@ -3,7 +3,7 @@
 //! # Why not a buffered writer
 //!
 //! The library flushes several times a frame, and a buffered writer that is dropped in a panic writes half a frame over the
-//! restored terminal. Here a frame is one write, made by [`Frames::send`] and by nothing else.
+//! restored terminal. Here a frame is gathered whole, and [`Frames::take`] alone hands it on.
 
 use crate::msg::ConsoleCost;
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ pub const FRAME_BYTES: usize = 64 * 1024;
 /// The end that the library writes to.
 pub struct Gather(Rc<RefCell<Vec<u8>>>);
 
-/// The end that sends.
+/// The end that takes whole frames.
 pub struct Frames {
     frame: Rc<RefCell<Vec<u8>>>,
     bytes: u64,
@@ -41,16 +41,14 @@ impl Write for Gather {
 }
 
 impl Frames {
-    /// Sends what was gathered to `output`.
-    pub fn send(&mut self, output: &mut impl Write) -> io::Result<()> {
-        let mut frame = self.frame.borrow_mut();
-        let sent = output.write_all(&frame).and_then(|()| output.flush());
+    /// What was gathered since the last call; `spare` gathers what follows.
+    pub fn take(&mut self, spare: Vec<u8>) -> Vec<u8> {
+        let frame = self.frame.replace(spare);
         self.bytes += frame.len() as u64;
-        frame.clear();
-        sent
+        frame
     }
 
-    /// Bytes sent so far.
+    /// Bytes taken so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -102,33 +100,18 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
 
     use super::{Meter, gathered};
-    use std::io::{self, Write};
-
-    /// Counts the writes that reach it.
-    #[derive(Default)]
-    struct Writes(Vec<usize>);
-
-    impl Write for Writes {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.push(bytes.len());
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use std::io::Write;
 
     #[test]
-    fn a_frame_is_one_write_however_often_the_library_flushes() {
+    fn a_frame_is_whole_however_often_the_library_flushes() {
         let (mut gather, mut frames) = gathered();
-        let mut output = Writes::default();
         for part in [b"abc".as_slice(), b"de"] {
             gather.write_all(part).unwrap();
             gather.flush().unwrap();
         }
-        frames.send(&mut output).unwrap();
-        assert_eq!((output.0, frames.bytes()), (vec![5], 5));
+        assert_eq!((frames.take(Vec::new()).as_slice(), frames.bytes()), (b"abcde".as_slice(), 5));
+        gather.write_all(b"f").unwrap();
+        assert_eq!(frames.take(Vec::new()), b"f");
     }
 
     #[test]

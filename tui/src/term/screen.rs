@@ -10,16 +10,20 @@
 //! panic prints over the picture is drawn over by the next frame, which begins anew.
 
 use super::TermError;
-use super::output::{self, Frames, Gather};
+use super::clock::Clock;
+use super::output::{self, FRAME_BYTES, Frames, Gather};
+use super::writer::{Heard, LastWord, Writer, Written};
 use crate::model::Model;
 use crate::view;
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen};
-use crossterm::{cursor, execute, queue, style, terminal};
+use crossterm::{cursor, queue, style, terminal};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
+use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,19 +33,25 @@ use std::thread;
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Gather>>,
     frames: Frames,
+    writer: Writer,
+    /// The buffer that is not with the writer.
+    spare: Vec<u8>,
     taken: Taken,
 }
 
 impl Screen {
-    /// Takes the terminal.
-    pub fn open() -> Result<Screen, TermError> {
+    /// Takes the terminal; what it must be told goes out with the first frame.
+    pub fn open(clock: Clock) -> Result<Screen, TermError> {
         let refused = |what| move |error| TermError::Terminal { what, error };
-        let taken = Taken::take().map_err(refused("raw mode or the alternate screen"))?;
+        let output = io::stdout().as_fd().try_clone_to_owned().map_err(refused("a second handle"))?;
+        let writer = Writer::start(File::from(output), clock).map_err(refused("a thread that writes to it"))?;
+        let taken = Taken::take(writer.last_word()).map_err(refused("raw mode"))?;
         // The theme alone decides about colour; see `theme`.
         style::force_color_output(true);
-        let (gather, frames) = output::gathered();
+        let (mut gather, frames) = output::gathered();
+        queue!(gather, EnterAlternateScreen, EnableBracketedPaste, cursor::Hide).map_err(refused("its screen"))?;
         let terminal = Terminal::new(CrosstermBackend::new(gather)).map_err(refused("a first frame"))?;
-        Ok(Screen { terminal, frames, taken })
+        Ok(Screen { terminal, frames, writer, spare: Vec::with_capacity(FRAME_BYTES), taken })
     }
 
     /// Columns and rows.
@@ -50,7 +60,24 @@ impl Screen {
         Ok((size.width, size.height))
     }
 
-    /// Draws the model as one synchronised update.
+    /// How the last frame went, if it has gone out since the last call.
+    ///
+    /// # Errors
+    /// What the terminal answered to it.
+    pub fn take_written(&mut self) -> io::Result<Option<FrameSent>> {
+        let written = self.writer.take_written()?;
+        Ok(written.map(|Written { buffer, took_ns, ended_ns }| {
+            self.spare = buffer;
+            FrameSent { took_ns, ended_ns }
+        }))
+    }
+
+    /// Whether the last frame has gone out. While it has not, no frame may be drawn.
+    pub fn is_idle(&self) -> bool {
+        self.writer.is_idle()
+    }
+
+    /// Draws the model as one synchronised update, and hands it over to be written.
     pub fn draw(&mut self, model: &Model) -> io::Result<()> {
         if self.taken.scribbled.swap(false, Ordering::Relaxed) {
             self.forget()?;
@@ -58,7 +85,7 @@ impl Screen {
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| view::view(model, frame))?;
         queue!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
-        self.frames.send(&mut io::stdout().lock())
+        self.writer.send(self.frames.take(std::mem::take(&mut self.spare)))
     }
 
     /// Forgets what is on the screen, so that the next frame draws every cell. Through `resize`: the library's `clear`
@@ -68,58 +95,117 @@ impl Screen {
         self.terminal.resize(Rect::new(0, 0, size.width, size.height))
     }
 
-    /// Bytes written so far.
+    /// Bytes handed over so far.
     pub fn bytes(&self) -> u64 {
         self.frames.bytes()
     }
+
+    /// Gives the terminal back, and says whether it still takes anything.
+    pub fn close(self) -> Heard {
+        self.taken.keys.give_back()
+    }
+}
+
+/// How a frame went out.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameSent {
+    /// How long the terminal took, nanoseconds.
+    pub took_ns: u64,
+    /// When it was over, console clock.
+    pub ended_ns: u64,
 }
 
 /// The terminal's state, to be given back once.
 struct Taken {
-    up: Arc<AtomicBool>,
+    keys: Arc<Keys>,
     scribbled: Arc<AtomicBool>,
 }
 
+/// What it takes to give the terminal back.
+struct Keys {
+    up: AtomicBool,
+    last_word: LastWord,
+}
+
 impl Taken {
-    fn take() -> io::Result<Taken> {
-        let up = Arc::new(AtomicBool::new(true));
+    fn take(last_word: LastWord) -> io::Result<Taken> {
         terminal::enable_raw_mode()?;
-        let scribbled = Arc::new(AtomicBool::new(false));
-        let taken = Taken { up: Arc::clone(&up), scribbled: Arc::clone(&scribbled) };
-        execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, cursor::Hide)?;
-        hook(up, scribbled);
+        let keys = Arc::new(Keys { up: AtomicBool::new(true), last_word });
+        let taken = Taken { keys: Arc::clone(&keys), scribbled: Arc::new(AtomicBool::new(false)) };
+        hook(keys, Arc::clone(&taken.scribbled));
         Ok(taken)
     }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        give_back(&self.up);
+        self.keys.give_back();
     }
 }
 
-/// Gives the terminal back if it is still taken. Relaxed: only the console thread gives it back.
-fn give_back(up: &AtomicBool) {
-    if !up.swap(false, Ordering::Relaxed) {
-        return;
+impl Keys {
+    /// Gives the terminal back if it is still taken. Relaxed: only the console thread gives it back.
+    fn give_back(&self) -> Heard {
+        if !self.up.swap(false, Ordering::Relaxed) {
+            return Heard::Yes;
+        }
+        let mut bytes = Vec::new();
+        // Writing to memory cannot fail.
+        let _ = queue!(bytes, EndSynchronizedUpdate, DisableBracketedPaste, LeaveAlternateScreen, cursor::Show);
+        let heard = self.last_word.say(bytes);
+        // A terminal that is gone cannot be restored, and there is nobody to tell.
+        let _gone = terminal::disable_raw_mode();
+        heard
     }
-    // A terminal that is gone cannot be restored, and there is nobody to tell.
-    let _gone =
-        execute!(io::stdout(), EndSynchronizedUpdate, DisableBracketedPaste, LeaveAlternateScreen, cursor::Show);
-    let _gone = terminal::disable_raw_mode();
 }
 
 /// Chains a hook that restores the terminal when the console thread panics.
-fn hook(up: Arc<AtomicBool>, scribbled: Arc<AtomicBool>) {
+fn hook(keys: Arc<Keys>, scribbled: Arc<AtomicBool>) {
     let console = thread::current().id();
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         if thread::current().id() == console {
-            give_back(&up);
+            keys.give_back();
         } else {
             // Relaxed: a frame that misses it is followed by one that does not.
             scribbled.store(true, Ordering::Relaxed);
         }
         before(info);
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
+
+    use super::{Clock, Keys, Writer, hook};
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    #[test]
+    fn a_panic_of_the_console_thread_gives_the_terminal_back_once_and_another_threads_does_not() {
+        let (output, mut terminal) = UnixStream::pair().unwrap();
+        let writer = Writer::start(output, Clock::start()).unwrap();
+        let keys = Arc::new(Keys { up: AtomicBool::new(true), last_word: writer.last_word() });
+        let scribbled = Arc::new(AtomicBool::new(false));
+        let console = thread::spawn({
+            let (keys, scribbled) = (Arc::clone(&keys), Arc::clone(&scribbled));
+            move || {
+                hook(Arc::clone(&keys), Arc::clone(&scribbled));
+                thread::spawn(|| panic!("a role's panic, on purpose")).join().unwrap_err();
+                assert!(keys.up.load(Ordering::Relaxed) && scribbled.load(Ordering::Relaxed));
+                panic!("the console's panic, on purpose");
+            }
+        });
+        console.join().unwrap_err();
+        keys.give_back();
+        drop(writer);
+        let mut told = String::new();
+        terminal.read_to_string(&mut told).unwrap();
+        assert_eq!(told.matches("\u{1b}[?1049l").count(), 1, "{told:?}");
+        assert!(told.ends_with("\u{1b}[?25h"), "{told:?}");
+    }
 }

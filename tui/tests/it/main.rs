@@ -1,4 +1,20 @@
-//! The program as a user or a script meets it: one process per claim.
-#![allow(clippy::unwrap_used, reason = "harness")]
+//! The program as a user or a script meets it: one process per claim, on a terminal or without one.
+//!
+//! Each test has its own home, board directory and logs ([`world::World`]). Those that run an engine take
+//! [`world::engine`] first: two engines on two cores would measure each other.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "harness"
+)]
 
+mod world;
 mod commands;
+mod refusals;
+mod runs;
+mod golden;
+mod console;
+mod signals;
+mod terminal;
+mod looks;

@@ -1,0 +1,197 @@
+//! The console as its operator drives it.
+
+use crate::terminal::{Terminal, number_after};
+use crate::world::{World, engine, until};
+use rustix::process::Signal;
+
+/// A run that leaves cores to whatever else the machine does: the claims here are the console's.
+pub const RUN: &str = "run --profile shared --rate 2000 --logs logs";
+
+/// Counters that only grow, from a wide screen.
+fn answered(terminal: &Terminal) -> f64 {
+    number_after(&terminal.text(), "answered in all").unwrap_or(0.0)
+}
+
+#[test]
+fn it_starts_counters_move_every_view_opens_and_quitting_drains_first() {
+    let _one = engine();
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, RUN, (200, 60), &[]);
+    terminal.see_live();
+    assert!(terminal.screen().alternate_screen() && terminal.screen().hide_cursor());
+    let before = answered(&terminal);
+    terminal.see("growing counters", |screen| {
+        number_after(&screen.contents(), "answered in all").is_some_and(|now| now >= before + 400.0)
+    });
+    for (key, words) in [
+        ("2", &["threads: which is late", "hot-0"][..]),
+        ("3", &["longest wait", "scheduled", "harvested"]),
+        ("4", &["workers", "launches"]),
+        ("5", &["lab", "prod", "shared", "drill"]),
+        ("?", &["everywhere", "at a question"]),
+        ("1", &["now ", "dispatch", "harvest"]),
+        ("\t", &["threads: which is late"]),
+        ("\x1b[Z", &["idle ", "harvest"]),
+    ] {
+        terminal.press(key);
+        terminal.see_words(words);
+    }
+    terminal.press("q");
+    terminal.see_words(&["drain and quit?"]);
+    terminal.press("n");
+    terminal.see("no question", |screen| !screen.contents().contains("drain and quit?"));
+    terminal.press("q");
+    terminal.see_words(&["drain and quit?"]);
+    terminal.press("y");
+    assert_eq!(terminal.end(), 0, "{}", terminal.text());
+    terminal.is_restored();
+    let text = terminal.text();
+    assert!(text.contains("Kept in "), "{text}");
+    let report = world.report("logs");
+    assert_eq!((report["ended_by"].as_str(), report["lost"].as_u64()), (Some("drained"), Some(0)));
+    assert!(report["console_cost"]["draws"].as_u64().unwrap() > 5);
+}
+
+#[test]
+fn a_gentler_profile_takes_two_keys_and_every_thread_acknowledges_it() {
+    let _one = engine();
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, "run --profile lab --rate 2000 --logs logs", (120, 40), &[]);
+    terminal.see_live();
+    terminal.press("p");
+    terminal.see_words(&["shared", "drill"]);
+    let at = choice(&terminal, "shared");
+    terminal.press(&at);
+    terminal.press("2");
+    terminal.see("all threads under shared", |screen| {
+        let rows: Vec<String> = screen.rows(0, 120).filter(|row| is_thread(row)).collect();
+        rows.len() >= 2 && rows.iter().all(|row| row.contains(" shared "))
+    });
+    terminal.see_words(&["epoch 2 of 2"]);
+    terminal.press("qy");
+    assert_eq!(terminal.end(), 0);
+    assert_eq!(world.report("logs")["profile"], "shared");
+}
+
+/// The key that picks a profile in the chooser.
+fn choice(terminal: &Terminal, name: &str) -> String {
+    let text = terminal.text();
+    let row = text.lines().find(|row| row.split_whitespace().any(|word| word == name)).unwrap();
+    let before = row.split_whitespace().take_while(|word| *word != name);
+    before.last().unwrap().to_owned()
+}
+
+fn is_thread(row: &str) -> bool {
+    let row = row.trim_start_matches(['▶', '>', ' ']);
+    row.starts_with("hot-") || row.starts_with("decode-")
+}
+
+#[test]
+fn stepping_up_asks_and_no_is_no() {
+    let _one = engine();
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, RUN, (80, 24), &[]);
+    terminal.see_live();
+    terminal.press("p");
+    terminal.see_words(&["prod", "shared"]);
+    let at = choice(&terminal, "prod");
+    terminal.press(&at);
+    terminal.see_words(&["apply a profile?", "shared → prod"]);
+    terminal.press("n");
+    terminal.see("no question", |screen| !screen.contents().contains("apply a profile?"));
+    assert!(terminal.text().contains("profile shared"), "{}", terminal.text());
+    terminal.press("qy");
+    assert_eq!(terminal.end(), 0);
+    assert_eq!(world.report("logs")["profile"], "shared");
+}
+
+#[test]
+fn a_frozen_picture_stands_still_while_one_looks_around_and_the_engine_goes_on() {
+    let _one = engine();
+    let world = World::new();
+    let words = format!("{RUN} --answers a");
+    let written = || world.answer_bytes();
+    let mut terminal = Terminal::start(&world, &words, (200, 60), &[]);
+    terminal.see_live();
+    terminal.press("f");
+    terminal.see_words(&["FROZEN"]);
+    let (frozen, bytes) = (answered(&terminal), written());
+    assert!(frozen > 0.0);
+    until("more answers", || written() > bytes + 100_000);
+    terminal.press("3");
+    terminal.see_words(&["FROZEN", "longest wait"]);
+    terminal.press("1");
+    terminal.see_words(&["FROZEN", "harvest"]);
+    assert_eq!(answered(&terminal), frozen);
+    terminal.press("f");
+    terminal.see("the present", |screen| {
+        let text = screen.contents();
+        !text.contains("FROZEN") && number_after(&text, "answered in all").is_some_and(|now| now >= frozen + 500.0)
+    });
+    terminal.press("qy");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn any_size_is_drawn_in_full() {
+    let _one = engine();
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, RUN, (80, 24), &[]);
+    terminal.see_live();
+    for (columns, rows, word) in
+        [(200, 60, "answered in all"), (20, 5, "LIVE"), (1, 1, ""), (80, 24, "harvest"), (300, 100, "harvest")]
+    {
+        terminal.resize(columns, rows);
+        terminal.see(word, |screen| screen.contents().contains(word));
+    }
+    terminal.resize(80, 24);
+    terminal.see_words(&["harvest", "q quit"]);
+    terminal.press("qy");
+    assert_eq!(terminal.end(), 0);
+    terminal.is_restored();
+}
+
+#[test]
+fn a_terminal_that_nobody_reads_stops_neither_the_engine_nor_sigterm() {
+    let _one = engine();
+    let world = World::new();
+    let words = format!("{RUN} --answers a");
+    let written = || world.answer_bytes();
+    let mut terminal = Terminal::start(&world, &words, (200, 60), &[]);
+    terminal.see_live();
+    // From here nobody reads; every ^L is a whole picture, so the terminal soon takes no more.
+    stop_reading(&mut terminal);
+    let bytes = written();
+    until("more answers", || written() > bytes + 100_000);
+    // Somebody reads again: the picture is the present.
+    let before = answered(&terminal);
+    terminal.see("the present", |screen| {
+        number_after(&screen.contents(), "answered in all").is_some_and(|now| now >= before + 1000.0)
+    });
+    stop_reading(&mut terminal);
+    terminal.signal(Signal::TERM);
+    assert_eq!(terminal.end_unread(), 143);
+    let report = world.report("logs");
+    assert_eq!((report["ended_by"].as_str(), report["lost"].as_u64()), (Some("sigterm"), Some(0)));
+}
+
+/// Asks for whole pictures without reading any, until the thread that writes them is stuck in its write.
+fn stop_reading(terminal: &mut Terminal) {
+    let pid = terminal.pid().as_raw_nonzero();
+    let mut stuck = 0;
+    until("a stuck terminal", || {
+        terminal.press("\x0c");
+        stuck = if is_writing(pid.get()) { stuck + 1 } else { 0 };
+        stuck > 20
+    });
+}
+
+/// Whether the thread `terminal` is inside a write, as the system tells.
+fn is_writing(pid: i32) -> bool {
+    const WRITE: &str = if cfg!(target_arch = "x86_64") { "1 " } else { "64 " };
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    tasks.filter_map(Result::ok).map(|task| task.path()).any(|task| {
+        let read = |name: &str| std::fs::read_to_string(task.join(name)).unwrap_or_default();
+        read("comm").trim() == "terminal" && read("syscall").starts_with(WRITE)
+    })
+}

@@ -1,0 +1,91 @@
+//! What the operating system asks of a console, and a panic under it.
+
+use crate::console::RUN;
+use crate::terminal::Terminal;
+use crate::world::{World, engine, lab_with, until};
+use rustix::process::Signal;
+
+#[test]
+fn sigterm_and_sigint_drain_and_give_the_terminal_back() {
+    let _one = engine();
+    for (signal, status, ended_by) in [(Signal::TERM, 143, "sigterm"), (Signal::INT, 130, "sigint")] {
+        let world = World::new();
+        let mut terminal = Terminal::start(&world, RUN, (80, 24), &[]);
+        terminal.see_live();
+        terminal.signal(signal);
+        assert_eq!(terminal.end(), status, "{}", terminal.text());
+        terminal.is_restored();
+        let report = world.report("logs");
+        assert_eq!((report["ended_by"].as_str(), report["lost"].as_u64()), (Some(ended_by), Some(0)));
+    }
+}
+
+#[test]
+fn suspending_is_refused_by_key_and_by_signal() {
+    let _one = engine();
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, RUN, (120, 40), &[]);
+    terminal.see_live();
+    terminal.press("\x1a");
+    terminal.see_words(&["suspend refused"]);
+    terminal.see("the notice gone", |screen| !screen.contents().contains("suspend refused"));
+    terminal.signal(Signal::TSTP);
+    terminal.see_words(&["suspend refused"]);
+    terminal.press("qy");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn a_lost_terminal_leaves_the_engine_running_until_sigterm() {
+    let _one = engine();
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, &format!("{RUN} --answers a"), (80, 24), &[]);
+    terminal.see_live();
+    let written = || world.answer_bytes();
+    terminal.hang_up();
+    let bytes = written();
+    until("answers without a terminal", || written() > bytes + 100_000);
+    assert!(!terminal.has_ended());
+    terminal.signal(Signal::TERM);
+    assert_eq!(terminal.end_unread(), 143);
+    let report = world.report("logs");
+    assert_eq!((report["ended_by"].as_str(), report["lost"].as_u64()), (Some("sigterm"), Some(0)));
+}
+
+#[test]
+fn a_lost_terminal_drains_where_the_profile_says_so() {
+    let _one = engine();
+    let world = World::new();
+    world.put("profiles/tied.ron", lab_with(&[("on_hangup: Detach", "on_hangup: Drain"), ("spin: Lab", "spin: Shared")]));
+    let words = "run --rate 2000 --logs logs --profiles profiles --profile tied";
+    let mut terminal = Terminal::start(&world, words, (80, 24), &[]);
+    terminal.see_live();
+    terminal.hang_up();
+    assert_eq!(terminal.end_unread(), 0);
+    let report = world.report("logs");
+    assert_eq!((report["ended_by"].as_str(), report["lost"].as_u64()), (Some("drained"), Some(0)));
+}
+
+#[test]
+fn a_role_that_panics_leaves_a_usable_terminal_and_its_place() {
+    let _one = engine();
+    let world = World::new();
+    let doomed = lab_with(&[("role_panic: None", "role_panic: Some((role: Poll, after_items: 2000))"), ("spin: Lab", "spin: Shared")]);
+    world.put("profiles/doomed.ron", doomed);
+    let words = "run --rate 2000 --logs logs --profiles profiles --profile doomed";
+    let mut terminal = Terminal::start(&world, words, (120, 40), &[]);
+    terminal.see_words(&["LIVE"]);
+    terminal.see_words(&["poll 0 of silo 0", "died in frame"]);
+    terminal.press("2");
+    terminal.see_words(&["threads: which is late"]);
+    terminal.press("q");
+    terminal.see("a question or the end", |screen| {
+        let text = screen.contents();
+        text.contains("drain and quit?") || text.contains("Kept in ")
+    });
+    terminal.press("y");
+    assert_eq!(terminal.end(), 1, "{}", terminal.text());
+    terminal.is_restored();
+    let said = terminal.raw();
+    assert!(said.contains("role_died") && said.contains("panicked"), "{}", terminal.text());
+}

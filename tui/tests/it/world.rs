@@ -1,0 +1,179 @@
+//! Where a program under test lives: its own home, boards and logs, none of which it shares.
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Longest wait for anything that is going to happen.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// One engine at a time.
+pub fn engine() -> MutexGuard<'static, ()> {
+    static ENGINE: Mutex<()> = Mutex::new(());
+    // A test that failed holds nothing that the next one needs.
+    ENGINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A home far from any checkout.
+pub struct World {
+    dir: TempDir,
+}
+
+impl World {
+    pub fn new() -> World {
+        World { dir: tempfile::tempdir().unwrap() }
+    }
+
+    /// A path in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Puts a file there.
+    pub fn put(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// What surrounds the program, on a terminal or off one.
+    pub fn variables(&self) -> Vec<(&'static str, PathBuf)> {
+        vec![
+            ("HOME", self.path("home")),
+            ("XDG_STATE_HOME", self.path("state")),
+            ("PINWHEEL_SHM", self.path("shm")),
+        ]
+    }
+
+    /// The program with these words; it runs in the world's own directory, so that words may name its files.
+    pub fn command(&self, words: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pinwheel"));
+        command.args(words.split_whitespace()).current_dir(self.dir.path()).stdin(Stdio::null());
+        command.envs(self.variables());
+        command
+    }
+
+    /// Runs it to its end.
+    pub fn run(&self, words: &str) -> Ran {
+        Ran::new(words, self.command(words).output().unwrap())
+    }
+
+    /// Every file below the world, boards excepted: those of ended processes stay for the post-mortem.
+    pub fn files(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        list(self.dir.path(), self.dir.path(), &mut found);
+        found.sort();
+        found
+    }
+
+    /// Bytes of `--answers a` so far: hidden until the run has ended.
+    pub fn answer_bytes(&self) -> u64 {
+        let is_answers = |name: &str| name == "a" || name.starts_with(".a.");
+        let files = fs::read_dir(self.dir.path()).unwrap().filter_map(Result::ok);
+        let sizes = files.filter(|file| file.file_name().to_str().is_some_and(is_answers));
+        sizes.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
+    }
+
+    /// The only run directory's report.
+    pub fn report(&self, logs: &str) -> Value {
+        let runs: Vec<_> = fs::read_dir(self.path(logs)).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(runs.len(), 1, "{runs:?}");
+        serde_json::from_slice(&fs::read(runs[0].join("report.json")).unwrap()).unwrap()
+    }
+}
+
+fn list(root: &Path, dir: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            list(root, &path, found);
+        } else {
+            found.push(path.strip_prefix(root).unwrap().display().to_string());
+        }
+    }
+}
+
+/// A program that has ended.
+pub struct Ran {
+    pub words: String,
+    pub status: Option<i32>,
+    pub out: Vec<u8>,
+    pub err: String,
+}
+
+impl Ran {
+    pub fn new(words: &str, output: Output) -> Ran {
+        let Output { status, stdout, stderr } = output;
+        Ran { words: words.to_owned(), status: status.code(), out: stdout, err: String::from_utf8(stderr).unwrap() }
+    }
+
+    /// Demands an exit status.
+    #[track_caller]
+    pub fn exits(self, status: i32) -> Ran {
+        let Ran { words, err, out, .. } = &self;
+        assert_eq!(self.status, Some(status), "{words}: {err}{}", String::from_utf8_lossy(out));
+        self
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.out).unwrap_or_else(|error| panic!("{}: {error}: {}", self.words, self.err))
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8(self.out.clone()).unwrap()
+    }
+}
+
+/// Keys of an object.
+#[track_caller]
+pub fn keys(object: &Value) -> Vec<&str> {
+    object.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// Whether an object has all these keys.
+#[track_caller]
+pub fn has_keys(object: &Value, expected: &str) {
+    for key in expected.split_whitespace() {
+        assert!(object.get(key).is_some(), "no {key} in {:?}", keys(object));
+    }
+}
+
+/// Looks until something is so; fails after [`DEADLINE`].
+#[track_caller]
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + DEADLINE;
+    while !is_so() {
+        assert!(Instant::now() < end, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A profile made of lab's text with some of it replaced; every replacement must find its text.
+pub fn lab_with(replacements: &[(&str, &str)]) -> String {
+    let mut text = include_str!("../../../profiles/lab.ron").to_owned();
+    for (from, to) in replacements {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    text
+}
+
+/// A bundled file of golden data.
+pub fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/src/code/data").join(name).canonicalize().unwrap()
+}
+
+/// A path as one word of a command line.
+pub fn word(path: &(impl AsRef<OsStr> + ?Sized)) -> String {
+    let word = path.as_ref().to_str().unwrap().to_owned();
+    assert!(!word.contains(char::is_whitespace), "{word}");
+    word
+}
