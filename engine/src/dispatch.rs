@@ -16,12 +16,16 @@ pub use harvester::{Answer, Harvester, HarvesterParts};
 pub use ledger::{Ledger, Outcome};
 pub use poller::Poller;
 
-use crate::board::Board;
+use crate::board::{self, Board};
+use crate::fault::FaultCode;
 use crate::hot::Settings;
+use crate::units::Ticks;
 use pinwheel_edge::queue::fifo::Fifo;
+use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::health::HealthWord;
 use pinwheel_edge::slot::jobs::{Job, JobBank};
-use pinwheel_edge::slot::table::SlotTable;
+use pinwheel_edge::slot::table::{AnswerTimes, SlotTable};
+use pinwheel_edge::slot::word::ErrorCode;
 use std::sync::Arc;
 
 /// What the roles of one silo share.
@@ -46,6 +50,15 @@ pub struct Pipe {
 }
 
 impl Pipe {
+    /// Answers `ticket` with an error word at `answered`, counted and stamped; `false` if it was closed already.
+    pub(crate) fn fail(&self, ticket: Ticket, code: ErrorCode, answered: Ticks) -> bool {
+        let Some(claim) = self.table.claim(ticket) else { return false };
+        self.board.fault(self.silo, FaultCode::Answered(code), answered, u64::from(ticket.slot));
+        board::set(&self.board.slots(self.silo)[ticket.slot as usize].answered, answered.0);
+        claim.fail(code, AnswerTimes { answered, ..AnswerTimes::default() });
+        true
+    }
+
     /// Hands a job to the decoders.
     ///
     /// # Panics

@@ -18,7 +18,7 @@ use crate::units::{Nanos, TickRate, Ticks};
 use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::health::Health;
 use pinwheel_edge::slot::jobs::{Job, Origin};
-use pinwheel_edge::slot::table::{AnswerTimes, Arrived, DispatchEnd};
+use pinwheel_edge::slot::table::{Arrived, DispatchEnd};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::slot::workers::{DispatchWorkers, Mail};
 use pinwheel_edge::spin::Phase;
@@ -80,14 +80,9 @@ impl<L: Launch> Dispatcher<L> {
     }
 
     fn fail(&self, ticket: Ticket, code: ErrorCode, frame: &Frame<'_>) {
-        let Some(claim) = self.pipe.table.claim(ticket) else {
+        if !self.pipe.fail(ticket, code, frame.ticks()) {
             board::add(&self.block().claims_lost, 1);
-            return;
-        };
-        let answered = frame.ticks();
-        self.pipe.board.fault(self.pipe.silo, FaultCode::Answered(code), answered, u64::from(ticket.slot));
-        board::set(&self.pipe.board.slots(self.pipe.silo)[ticket.slot as usize].answered, answered.0);
-        claim.fail(code, AnswerTimes { answered, ..AnswerTimes::default() });
+        }
     }
 
     fn send_to_device(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {

@@ -16,7 +16,7 @@ use crate::profile::{FreeWorker, RoleKind};
 use crate::units::{Nanos, TickRate, Ticks};
 use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::jobs::Origin;
-use pinwheel_edge::slot::table::{AnswerTimes, TicketView};
+use pinwheel_edge::slot::table::TicketView;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::slot::workers::{PollWorkers, Settled};
 use pinwheel_edge::spin::Phase;
@@ -133,14 +133,9 @@ impl Poller {
     }
 
     fn fail(&self, ticket: Ticket, code: ErrorCode, frame: &Frame<'_>) {
-        let Some(claim) = self.pipe.table.claim(ticket) else {
+        if !self.pipe.fail(ticket, code, frame.ticks()) {
             board::add(&self.block().claims_lost, 1);
-            return;
-        };
-        let answered = frame.ticks();
-        self.pipe.board.fault(self.pipe.silo, FaultCode::Answered(code), answered, u64::from(ticket.slot));
-        board::set(&self.pipe.board.slots(self.pipe.silo)[ticket.slot as usize].answered, answered.0);
-        claim.fail(code, AnswerTimes { answered, ..AnswerTimes::default() });
+        }
     }
 
     fn publish(&mut self, now: Ticks) {

@@ -11,7 +11,6 @@ use crate::hot::{Settings, Shared, ThreadReport, WARM_STREAM, Warming};
 use crate::profile::{Profile, Rate};
 use crate::silo::Silo;
 use crate::units::{Nanos, Ticks};
-use pinwheel_edge::slot::table::{AnswerTimes, TicketView};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::spin::Phase;
 use std::sync::Arc;
@@ -204,15 +203,8 @@ impl Control {
             let dispatched = board::get(&self.board().dispatch(silo).position);
             let slots = u64::from(pipe.table.geometry().slots);
             for position in dispatched.saturating_sub(slots)..=dispatched {
-                let ticket = pipe.table.ticket_at(position);
-                if !matches!(pipe.table.is_open(ticket), TicketView::Open { .. }) {
-                    continue;
-                }
-                if let Some(claim) = pipe.table.claim(ticket) {
-                    let answered = self.now();
-                    board::set(&self.board().slots(silo)[ticket.slot as usize].answered, answered.0);
-                    claim.fail(ErrorCode::Drained, AnswerTimes { answered, ..AnswerTimes::default() });
-                }
+                // A ticket that is closed, or was never opened, refuses the claim: nothing is left to do for it.
+                let _ = pipe.fail(pipe.table.ticket_at(position), ErrorCode::Drained, self.now());
             }
         }
     }

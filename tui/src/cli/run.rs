@@ -53,7 +53,13 @@ fn run_console(request: RunRequest, logs: &Path, profiles: Option<PathBuf>) -> R
     let mut run = Run::begin(request, logs)?;
     let theme = Theme::from_variables(|name| std::env::var(name).ok());
     let on_hangup = run.request.profile.on_hangup;
-    let shown = term::run(&mut Live::new(&mut run.engine, profiles), term::Options { theme, on_hangup })?;
+    let shown = match term::run(&mut Live::new(&mut run.engine, profiles), term::Options { theme, on_hangup }) {
+        Ok(shown) => shown,
+        Err(refused) => {
+            run.abandon();
+            return Err(refused.into());
+        }
+    };
     let mut audience = if shown.heard == Heard::Yes { Audience::Listens } else { Audience::Gone };
     let signal = match shown.end {
         ConsoleEnd::Finished => None,
@@ -101,6 +107,12 @@ impl Run {
                 Err(refused.into())
             }
         }
+    }
+
+    /// There is no console after all: the engine drains, and nothing is left behind.
+    fn abandon(self) {
+        drop(self.engine);
+        self.run_dir.abandon();
     }
 
     /// The operator would not wait for the drain: says what is lost and leaves the threads to the process's end.

@@ -2,12 +2,7 @@
 //!
 //! Each test has its own home, board directory and logs ([`world::World`]). Those that run an engine take
 //! [`world::engine`] first: two engines on two cores would measure each other.
-#![allow(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "harness"
-)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "harness")]
 
 mod world;
 mod commands;

@@ -119,7 +119,11 @@ fn without_shared_memory_it_says_so_once_and_runs() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     sound(&report, 300);
     let notes = report["notes"].to_string();
-    assert_eq!(notes.matches("board not shared").count() + said.matches("board not shared").count(), 1, "{notes}{said}");
+    assert_eq!(
+        notes.matches("board not shared").count() + said.matches("board not shared").count(),
+        1,
+        "{notes}{said}"
+    );
 }
 
 #[test]
@@ -185,7 +189,8 @@ fn shots_of_a_multiple_of_the_width_are_caught_by_input_health() {
 fn shots_from_standard_input_drain_at_its_end() {
     let _one = engine();
     let world = World::new();
-    let words = format!("run --json --rate max --dem {} --shots - --predictions p", word(&golden("surf_z_d3_r3_p0.005.dem")));
+    let words =
+        format!("run --json --rate max --dem {} --shots - --predictions p", word(&golden("surf_z_d3_r3_p0.005.dem")));
     let mut command = world.command(&words);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let shots = std::fs::read(golden("surf_z_d3_r3_p0.005.dets.b8")).unwrap();

@@ -56,7 +56,10 @@ fn a_lost_terminal_leaves_the_engine_running_until_sigterm() {
 fn a_lost_terminal_drains_where_the_profile_says_so() {
     let _one = engine();
     let world = World::new();
-    world.put("profiles/tied.ron", lab_with(&[("on_hangup: Detach", "on_hangup: Drain"), ("spin: Lab", "spin: Shared")]));
+    world.put(
+        "profiles/tied.ron",
+        lab_with(&[("on_hangup: Detach", "on_hangup: Drain"), ("spin: Lab", "spin: Shared")]),
+    );
     let words = "run --rate 2000 --logs logs --profiles profiles --profile tied";
     let mut terminal = Terminal::start(&world, words, (80, 24), &[]);
     terminal.see_live();
@@ -70,7 +73,10 @@ fn a_lost_terminal_drains_where_the_profile_says_so() {
 fn a_role_that_panics_leaves_a_usable_terminal_and_its_place() {
     let _one = engine();
     let world = World::new();
-    let doomed = lab_with(&[("role_panic: None", "role_panic: Some((role: Poll, after_items: 2000))"), ("spin: Lab", "spin: Shared")]);
+    let doomed = lab_with(&[
+        ("role_panic: None", "role_panic: Some((role: Poll, after_items: 2000))"),
+        ("spin: Lab", "spin: Shared"),
+    ]);
     world.put("profiles/doomed.ron", doomed);
     let words = "run --rate 2000 --logs logs --profiles profiles --profile doomed";
     let mut terminal = Terminal::start(&world, words, (120, 40), &[]);

@@ -44,11 +44,7 @@ impl World {
 
     /// What surrounds the program, on a terminal or off one.
     pub fn variables(&self) -> Vec<(&'static str, PathBuf)> {
-        vec![
-            ("HOME", self.path("home")),
-            ("XDG_STATE_HOME", self.path("state")),
-            ("PINWHEEL_SHM", self.path("shm")),
-        ]
+        vec![("HOME", self.path("home")), ("XDG_STATE_HOME", self.path("state")), ("PINWHEEL_SHM", self.path("shm"))]
     }
 
     /// The program with these words; it runs in the world's own directory, so that words may name its files.
