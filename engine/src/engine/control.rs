@@ -159,7 +159,11 @@ impl Control {
             }
         }
         self.settings.set_warming(Warming::Off);
-        self.tick_until(WARM_LIMIT, |control| control.all_harvested() || control.role_died());
+        // A feed may be in the middle of a frame: what it submits there is on the board only after it. Two frames on,
+        // it has seen that warm-up is over and its cursor is true.
+        let frames = self.frames();
+        let settled = |control: &Control| control.frames().iter().zip(&frames).all(|(now, then)| *now >= then + 2);
+        self.tick_until(WARM_LIMIT, |control| settled(control) && control.all_harvested() || control.role_died());
         requests.drain().or_else(|| self.role_died().then_some(EndedBy::Fault))
     }
 
@@ -240,6 +244,10 @@ impl Control {
         (0..self.silos.len()).all(|silo| {
             board::get(&self.board().feed(silo).position) == board::get(&self.board().harvest(silo).position)
         })
+    }
+
+    fn frames(&self) -> Vec<u64> {
+        (0..self.threads.len()).map(|thread| board::get(&self.board().thread(thread).frames)).collect()
     }
 
     fn all_drained(&self) -> bool {
