@@ -34,6 +34,8 @@ pub const DATA_NS: u64 = 100_000_000;
 pub const FRAME_NS: u64 = 33_000_000;
 /// Most terminal events taken in one turn.
 pub const EVENTS_MAX: usize = 256;
+/// The library hears of input once per arrival: where it has left some unread, this keeps the loop from turning idly.
+const LIBRARY_WAIT: Duration = Duration::from_millis(1);
 /// A frame that took long to write is followed by this many times as long a pause: a slow link gets fewer frames.
 const SLOW_LINK_PAUSE: u64 = 4;
 /// Window of the console's own cost, nanoseconds.
@@ -193,7 +195,7 @@ impl Console<'_> {
         let mut wait = Duration::from_nanos(due_ns.saturating_sub(now_ns));
         for _ in 0..EVENTS_MAX {
             keys::wait(wait)?;
-            if !crossterm::event::poll(Duration::ZERO)? {
+            if !crossterm::event::poll(wait.min(LIBRARY_WAIT))? {
                 break;
             }
             wait = Duration::ZERO;

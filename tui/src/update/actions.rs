@@ -69,7 +69,21 @@ fn offset(view: View, by: usize) -> View {
 
 fn show(model: &mut Model, view: View) -> Vec<Effect> {
     model.view = view;
-    if view == View::Profiles { vec![Effect::ListOffers] } else { Vec::new() }
+    match view {
+        View::Profiles => return vec![Effect::ListOffers],
+        View::Slots => to_longest_wait(model),
+        _ => {}
+    }
+    Vec::new()
+}
+
+/// Who opens the slots, or asks for them again, is looking for the one that waits longest.
+fn to_longest_wait(model: &mut Model) {
+    let oldest = model.picture().and_then(|picture| picture.derived.silos.get(model.cursor.silo)?.oldest);
+    if let Some((slot, _)) = oldest {
+        model.cursor.slot = slot;
+    }
+    clamp(model);
 }
 
 fn freeze(model: &mut Model) {

@@ -199,13 +199,24 @@ fn frozen_keeps_its_picture_while_one_moves_about_and_data_goes_on() {
     for _ in 0..5 {
         bench.data();
     }
-    bench.keys(&[Key::Char('3'), Key::Down, Key::Right]);
+    bench.keys(&[Key::Char('3'), Key::Home, Key::Down, Key::Right]);
     assert_eq!((bench.model.view, bench.model.cursor.slot), (View::Slots, 65));
     assert_eq!(bench.model.picture().unwrap().snapshot.at_ns, frozen_ns);
     assert!(!bench.model.is_fresh());
     bench.keys(&[Key::Char('f')]);
     assert_eq!(bench.model.picture().unwrap().snapshot.at_ns, frozen_ns + 500_000_000);
     assert!(bench.model.is_fresh());
+}
+
+#[test]
+fn opening_the_slots_goes_to_the_one_that_waits_longest() {
+    let mut bench = Bench::new();
+    let longest = bench.model.picture().unwrap().derived.silos[0].oldest.unwrap().0;
+    assert_ne!(longest, 0);
+    bench.keys(&[Key::Char('3'), Key::Home]);
+    assert_eq!(bench.model.cursor.slot, 0);
+    bench.keys(&[Key::Char('3')]);
+    assert_eq!(bench.model.cursor.slot, longest);
 }
 
 #[test]

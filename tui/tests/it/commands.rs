@@ -1,5 +1,6 @@
 //! Exit status and outputs of commands that need no running engine.
 
+use crate::world::{World, has_keys, lab_with};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -55,6 +56,36 @@ fn results_go_to_standard_output_and_exit_with_0() {
     let (output, _) = said("profiles list --json");
     let entries: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(entries.as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn json_of_commands_without_an_engine_has_the_contracts_keys() {
+    let world = World::new();
+    let listed = world.run("profiles list --json").exits(0).json();
+    for (entry, name) in listed.as_array().unwrap().iter().zip(["prod", "lab", "shared", "drill"]) {
+        assert!(entry["name"] == name, "{entry}");
+        has_keys(entry, "name summary");
+    }
+    let valid = world.run("profiles validate lab --json").exits(0).json();
+    assert_eq!((valid["ok"].as_bool(), valid["errors"].as_array().map(Vec::len)), (Some(true), Some(0)));
+    world.put("bad/bad.ron", lab_with(&[("workers: 8,", "workers: 65,")]));
+    let ran = world.run("profiles --profiles bad validate bad --json");
+    let found = ran.json();
+    assert!(ran.status != Some(0) && found["ok"] == false, "{:?} {found}", ran.status);
+    has_keys(&found["errors"][0], "line column found expected remedy");
+    let diff = world.run("profiles diff lab prod --json").exits(0).json();
+    for change in diff.as_array().unwrap() {
+        has_keys(change, "field from to applies");
+        assert!(["live", "restart"].contains(&change["applies"].as_str().unwrap()), "{change}");
+    }
+    assert!(diff.to_string().contains("spin"));
+    let plan = world.run("plan --json").exits(0).json();
+    has_keys(&plan, "threads cold_cores unused_cores refused");
+    has_keys(&plan["threads"][0], "name roles core node hot");
+    let sim = world.run("sim --seeds 0..20 --json").exits(0).json();
+    has_keys(&sim, "seeds shots steps faults violations");
+    assert_eq!((sim["seeds"].as_u64(), sim["violations"].as_array().map(Vec::len)), (Some(20), Some(0)));
+    assert_eq!(world.files(), ["bad/bad.ron"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The golden set through the whole program: predictions, logical errors, and every format.
 
-use crate::world::{World, engine, golden, word};
+use crate::world::{World, engine, golden, patient, word};
 use std::fs;
 
 const DEM: &str = "surf_z_d3_r3_p0.005.dem";
@@ -11,7 +11,8 @@ const TIES_PER_SHOT: f64 = 1.0 / 5_000.0;
 fn predicted(world: &World, shots: &str, format: &str, more: &str) -> (Vec<u8>, serde_json::Value) {
     let out = format!("p.{format}");
     let words = format!(
-        "run --json --rate max --dem {} --shots {shots} --format {format} --predictions {out} {more}",
+        "run --json {} --rate max --dem {} --shots {shots} --format {format} --predictions {out} {more}",
+        patient(world),
         word(&golden(DEM))
     );
     let report = world.run(&words).exits(0).json();

@@ -1,6 +1,6 @@
 //! What `run` prints and how it ends, by `CONTRACT`'s names.
 
-use crate::world::{World, engine, golden, has_keys, keys, lab_with, until, word};
+use crate::world::{World, engine, golden, has_keys, keys, lab_with, patient, until, word};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
@@ -189,8 +189,11 @@ fn shots_of_a_multiple_of_the_width_are_caught_by_input_health() {
 fn shots_from_standard_input_drain_at_its_end() {
     let _one = engine();
     let world = World::new();
-    let words =
-        format!("run --json --rate max --dem {} --shots - --predictions p", word(&golden("surf_z_d3_r3_p0.005.dem")));
+    let words = format!(
+        "run --json {} --rate max --dem {} --shots - --predictions p",
+        patient(&world),
+        word(&golden("surf_z_d3_r3_p0.005.dem"))
+    );
     let mut command = world.command(&words);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let shots = std::fs::read(golden("surf_z_d3_r3_p0.005.dets.b8")).unwrap();

@@ -39,7 +39,9 @@ fn suspending_is_refused_by_key_and_by_signal() {
 fn a_lost_terminal_leaves_the_engine_running_until_sigterm() {
     let _one = engine();
     let world = World::new();
-    let mut terminal = Terminal::start(&world, &format!("{RUN} --answers a"), (80, 24), &[]);
+    world.put("profiles/loose.ron", lab_with(&[("spin: Lab", "spin: Shared")]));
+    let words = "run --rate 2000 --logs logs --profiles profiles --profile loose --answers a";
+    let mut terminal = Terminal::start(&world, words, (80, 24), &[]);
     terminal.see_live();
     let written = || world.answer_bytes();
     terminal.hang_up();

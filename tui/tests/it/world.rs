@@ -162,6 +162,17 @@ pub fn lab_with(replacements: &[(&str, &str)]) -> String {
     text
 }
 
+/// Lab, with a core to spare and all the time a busy machine may take: for claims about results, not about speed.
+pub fn patient(world: &World) -> &'static str {
+    let text = lab_with(&[
+        ("spin: Lab", "spin: Shared"),
+        ("launch_deadline_us: 20000,", "launch_deadline_us: 20000000,"),
+        ("shot_deadline_us: 100000,", "shot_deadline_us: 60000000,"),
+    ]);
+    world.put("patient/patient.ron", text);
+    "--profiles patient --profile patient"
+}
+
 /// A bundled file of golden data.
 pub fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/src/code/data").join(name).canonicalize().unwrap()

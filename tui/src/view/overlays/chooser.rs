@@ -18,6 +18,6 @@ pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     }
     let rows = inside.height();
     profiles::list(model, offers, &mut inside.rows(0, rows.saturating_sub(1)));
-    let hint = "A gentler spin policy is applied at once; anything else is shown and asked first.";
+    let hint = "A gentler spin policy applies at once; anything else is asked first.";
     inside.put(1, rows.saturating_sub(1), hint, Tone::Dim);
 }

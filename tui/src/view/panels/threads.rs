@@ -186,7 +186,7 @@ fn detail(engine: &EngineView, thread: &ThreadView, derived: &ThreadDerived, pen
             time(thread.frame_gap.max_ns())
         ),
         format!(
-            "frames {} ({}), {} with work; items {} ({}); yields or sleeps {}",
+            "frames {} ({}), {} with work; items {} ({}); yields {}",
             count(thread.frames),
             rate(derived.frames_per_s),
             count(thread.frames_busy),
