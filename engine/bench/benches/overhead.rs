@@ -37,13 +37,13 @@ pub fn register(suite: &mut Suite) {
 }
 
 /// Processor time that thread `tid` of this process has had, nanoseconds; 0 where the system does not say.
-fn cpu_ns(tid: u64) -> u64 {
+fn cpu_ns(tid: u32) -> u64 {
     let line = std::fs::read_to_string(format!("/proc/self/task/{tid}/schedstat")).unwrap_or_default();
     line.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
 /// The calling thread's.
-fn own_tid() -> u64 {
+fn own_tid() -> u32 {
     let link = std::fs::read_link("/proc/thread-self").unwrap_or_default();
     link.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0)
 }
@@ -98,7 +98,7 @@ fn engine(input: &Input, span: Duration) -> Vec<f64> {
         std::thread::sleep(Duration::from_millis(1));
     }
     std::thread::sleep(span / 8);
-    let decoder = engine.plan().threads.iter().position(|thread| thread.roles[0].role == RoleKind::Decode).unwrap();
+    let decoder = engine.plan().threads.iter().position(|thread| thread.roles[0].kind == RoleKind::Decode).unwrap();
     let tid = engine.snapshot().threads[decoder].tid;
     let answered = || engine.snapshot().silos[0].counters.answered;
     let (before, cpu, from) = (answered(), cpu_ns(tid), CLOCK.ticks());
