@@ -230,6 +230,33 @@ fn a_harvest_pass_returns_an_untaken_answer_again_and_ends_at_what_is_not_dispat
 }
 
 #[test]
+fn an_answer_that_overtook_a_full_ring_is_found_within_a_ring_of_passes_and_the_oldest_at_once() {
+    let (mut feed, mut dispatch, mut harvest, table) = ends(1024);
+    let tickets: Vec<_> = (0..1024)
+        .map(|sequence| {
+            submit(&mut feed, sequence).unwrap();
+            dispatch_one(&mut dispatch).unwrap()
+        })
+        .collect();
+    for overtook in [1023, 64, 600, 127, 999] {
+        table.claim(tickets[overtook]).unwrap().answer(&[], AnswerTimes::default());
+        let found = (0..1024 / 64).find_map(|_| {
+            harvest.begin();
+            harvest.next_answered()
+        });
+        let answered = found.unwrap();
+        assert_eq!((answered.slot as usize, answered.oldest), (overtook, false));
+        harvest.take(&answered);
+    }
+    table.claim(tickets[0]).unwrap().answer(&[], AnswerTimes::default());
+    harvest.begin();
+    let answered = harvest.next_answered().unwrap();
+    assert_eq!((answered.slot, answered.oldest), (0, true));
+    harvest.take(&answered);
+    assert_eq!(harvest.tail(), 1);
+}
+
+#[test]
 fn a_shot_is_held_once_retired_once_and_harvested_once() {
     let (mut feed, mut dispatch, mut harvest, table) = ends(2);
     submit(&mut feed, 0).unwrap();
