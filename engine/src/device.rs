@@ -22,6 +22,8 @@ pub enum Launched {
     NotStarted,
     /// An error came back although the graph may run (drivers report older errors late): the worker is quarantined.
     Unknown,
+    /// The device is gone (its error is sticky): the worker is quarantined, the shot lost with it.
+    Lost,
 }
 
 /// Starts a worker's graph; its mailbox is filled.

@@ -95,16 +95,22 @@ mod tests {
     fn every_shot_is_answered_once_in_a_hundred_seeds_of_faults() {
         let found = rehearse(0..100).unwrap();
         assert!(found.violations.is_empty(), "{:?}", found.violations);
-        for name in
-            ["launch_failed", "launch_unknown", "launch_deadline", "shot_deadline", "bad_address", "decoder_panic"]
-        {
+        for name in [
+            "launch_failed",
+            "launch_unknown",
+            "launch_deadline",
+            "shot_deadline",
+            "device_lost",
+            "bad_address",
+            "decoder_panic",
+        ] {
             assert!(
                 found.faults.get(name).is_some_and(|count| *count > 0),
                 "{name} never happened: {:?}",
                 found.faults
             );
         }
-        for name in ["late_completion", "device_lost", "device_recovered", "cpu_fallback"] {
+        for name in ["late_completion", "device_loss", "device_recovered", "cpu_fallback"] {
             assert!(
                 found.faults.get(name).is_some_and(|count| *count > 0),
                 "{name} never happened: {:?}",

@@ -119,8 +119,9 @@ impl Launch for SimLauncher {
     fn launch(&mut self, worker: usize, mail: Mail, frame: &Frame<'_>) -> Launched {
         // Warm-up shots meet a sound device: they are not answered to anybody.
         let fate = if frame.phase == Phase::Warmup { LaunchFate::Sound } else { self.injector.launch() };
+        // As with a real device, every call after the loss reports it.
         if self.shared.lost.load(Ordering::Relaxed) != 0 {
-            return Launched::Unknown;
+            return Launched::Lost;
         }
         match fate {
             LaunchFate::Sound => self.ring(worker, mail.generation, FATE_NORMAL),
@@ -138,7 +139,7 @@ impl Launch for SimLauncher {
             }
             LaunchFate::LosesDevice => {
                 self.shared.lost.store(1, Ordering::Relaxed);
-                return Launched::Unknown;
+                return Launched::Lost;
             }
         }
         Launched::Started

@@ -116,18 +116,20 @@ impl<L: Launch> Dispatcher<L> {
                 }
                 self.fail(ticket, ErrorCode::LaunchFailed, frame);
             }
-            Launched::Unknown => {
-                // If it has completed all the same, its decode answers.
-                if self.workers.quarantine(worker, generation) {
-                    board::add(&self.block().quarantined, 1);
-                    let silo = self.pipe.silo;
-                    self.pipe.board.fault(silo, FaultCode::WorkerQuarantined, frame.now, worker as u64);
-                    self.fail(ticket, ErrorCode::LaunchUnknown, frame);
-                }
-            }
+            Launched::Unknown => self.give_up(worker, generation, ticket, ErrorCode::LaunchUnknown, frame),
+            Launched::Lost => self.give_up(worker, generation, ticket, ErrorCode::DeviceLost, frame),
         }
         self.end.retire();
         Step::Moved
+    }
+
+    /// Quarantines a worker after a launch that may have run. If it has completed all the same, its decode answers.
+    fn give_up(&mut self, worker: usize, generation: u64, ticket: Ticket, code: ErrorCode, frame: &Frame<'_>) {
+        if self.workers.quarantine(worker, generation) {
+            board::add(&self.block().quarantined, 1);
+            self.pipe.board.fault(self.pipe.silo, FaultCode::WorkerQuarantined, frame.now, worker as u64);
+            self.fail(ticket, code, frame);
+        }
     }
 
     /// The CPU path: the raw syndrome becomes a job that the decoder predecodes itself.

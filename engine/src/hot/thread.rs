@@ -159,7 +159,7 @@ impl Hot {
         let shared = self.shared.clone();
         let block = shared.board.thread(self.index);
         let (clock, rate) = (&shared.clock, shared.clock.rate());
-        let mut idle = Idle::new(&self.spin);
+        let mut idle = Idle::new(&self.spin, rate);
         board::set(&block.policy_acknowledged, idle.order().pack());
         let mut last = clock.ticks();
         let mut last_items = 0;
@@ -182,7 +182,7 @@ impl Hot {
             if items > 0 {
                 board::add(&block.frames_busy, 1);
                 board::add(&block.items, u64::from(items));
-                idle.note_work(&self.spin);
+                idle.note_work(now, &self.spin);
             } else if idle.idle(now, &self.spin) == Waited::Yielded {
                 board::add(&block.yields, 1);
             }

@@ -203,7 +203,7 @@ impl<'a> World<'a> {
         let counters = &silo.counters;
         let named = [
             ("late_completion", counters.late_completions),
-            ("device_lost", counters.device_losses),
+            ("device_loss", counters.device_losses),
             ("worker_quarantined", counters.quarantined),
             ("cpu_fallback", counters.cpu_fallbacks),
             ("claim_lost", counters.claims_lost),
