@@ -32,13 +32,14 @@ pub(crate) fn drill(free_worker: FreeWorker) -> Profile {
 }
 
 /// The codes that faults of a device, a decoder and an address come to. The others: `drained` in `endings`,
-/// `unmatchable` in `inputs`, `unknown_stream` in `by_hand`; `device_lost` has no cause here, the CPU takes such shots.
-const CODES: [ErrorCode; 6] = [
+/// `unmatchable` in `inputs`, `unknown_stream` in `by_hand`.
+const CODES: [ErrorCode; 7] = [
     ErrorCode::LaunchFailed,
     ErrorCode::LaunchUnknown,
     ErrorCode::BadAddress,
     ErrorCode::LaunchDeadline,
     ErrorCode::ShotDeadline,
+    ErrorCode::DeviceLost,
     ErrorCode::DecoderPanic,
 ];
 
