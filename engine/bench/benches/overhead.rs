@@ -3,8 +3,8 @@
 //! No device latency, no predecoder, as fast as slots come free: decode is the bottleneck. Ours is the engine's time per
 //! answered shot with one decode worker, over a span in Live; theirs is one thread that decodes shot after shot on the
 //! core on which the engine puts its decode worker. On two cores that worker shares its core with the cold threads.
-//! The `_cpu` figures compare the two threads' own processor time per shot, which other programs on the machine spoil less
-//! than wall time.
+//! The `_cpu` figures compare the two threads' own processor time per shot. The engine's decode thread spins while the
+//! ring thread is kept from its core, so on a loaded machine both figures measure the load; quote them from an idle one.
 
 use super::input::{Input, surfaces};
 use super::measure::{CLOCK, CORES, Placement, Suite, ns_per, pin_to};
