@@ -179,7 +179,8 @@ impl<L: Launch> Dispatcher<L> {
         self.pipe.board.dispatch(self.pipe.silo)
     }
 
-    fn publish(&self, frame: &Frame<'_>, moved: u32) {
+    /// `began`: when this call saw its first shot. The frame's own beginning would charge us with the roles before us.
+    fn publish(&self, frame: &Frame<'_>, moved: u32, began: Option<Ticks>) {
         let block = self.block();
         let state = match self.pipe.health.current() {
             Health::Online | Health::Recovered => 0,
@@ -189,8 +190,8 @@ impl<L: Launch> Dispatcher<L> {
         board::set(&block.device_state, state);
         if moved > 0 {
             board::set(&block.position, self.end.taken());
-            if frame.phase != Phase::Warmup {
-                board::add(&block.busy_ticks, frame.ticks().since(frame.now).0);
+            if let Some(began) = began.filter(|_| frame.phase != Phase::Warmup) {
+                board::add(&block.busy_ticks, frame.ticks().since(began).0);
             }
         }
     }
@@ -207,15 +208,16 @@ impl<L: Launch> Role for Dispatcher<L> {
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
         self.frozen.note(frame.now);
-        let mut moved = 0;
+        let (mut moved, mut began) = (0, None);
         while moved < BUDGET_ITEMS {
             let Some(arrived) = self.end.arrived() else { break };
+            began.get_or_insert_with(|| frame.ticks());
             match self.step(&arrived, frame) {
                 Step::Moved => moved += 1,
                 Step::Wait => break,
             }
         }
-        self.publish(frame, moved);
+        self.publish(frame, moved, began);
         Work(moved)
     }
 
