@@ -1,0 +1,134 @@
+//! What an empty frame costs: the engine's frame loop over roles that do nothing, on its own hot thread.
+//!
+//! The peer is the least loop that could replace it: the same roles called in turn, one reading of the counter, no
+//! catching of panics, no phase, heartbeat, stage, gap histogram or policy. *Busy* roles claim an item each, so that the
+//! loop neither waits nor looks at its policy; *idle* ones let it pause as the policy `Prod` says, and so does the peer.
+
+use super::measure::{CLOCK, CORES, Placement, Suite, median, ns_per};
+use super::threads::HotThreads;
+use pinwheel_edge::spin::{Phase, PhaseWord, SpinPolicy};
+use pinwheel_engine::board::{Board, Place, Shape};
+use pinwheel_engine::hot::{Frame, Init, Role, RoleError, RoleSpec, Shared, Work};
+use pinwheel_engine::profile::RoleKind;
+use pinwheel_engine::units::Ticks;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Does nothing and says that it did `items`.
+struct Empty {
+    items: u32,
+    probe: Option<Probe>,
+}
+
+/// Time of each window of frames, taken in the frames themselves.
+struct Probe {
+    left: u64,
+    from: Ticks,
+    found: Arc<std::sync::OnceLock<f64>>,
+    readings: Vec<f64>,
+}
+
+const WINDOW: u64 = 4_096;
+const WINDOWS: usize = 200;
+
+impl Probe {
+    fn note(&mut self, now: Ticks) {
+        self.left -= 1;
+        if self.left > 0 {
+            return;
+        }
+        self.left = WINDOW;
+        let span = CLOCK.rate().nanos(now.since(self.from)).0 as f64 / WINDOW as f64;
+        self.from = now;
+        if self.readings.len() < WINDOWS {
+            self.readings.push(span);
+        } else if self.found.get().is_none() {
+            let _ = self.found.set(median(&self.readings[1..]));
+        }
+    }
+}
+
+impl Role for Empty {
+    fn kind(&self) -> RoleKind {
+        RoleKind::Feed
+    }
+
+    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
+        Ok(())
+    }
+
+    fn work(&mut self, frame: &mut Frame<'_>) -> Work {
+        if let Some(probe) = &mut self.probe {
+            probe.note(frame.now);
+        }
+        Work(self.items)
+    }
+
+    fn is_drained(&self) -> bool {
+        true
+    }
+}
+
+/// Registers the area `frame`.
+pub fn register(suite: &mut Suite) {
+    for (name, items) in [("busy", 1), ("idle", 0)] {
+        for count in [1, 6] {
+            let own = (Placement::Own, 9);
+            let ours = suite.case(format!("frame, {count} {name}"), &["total"], own, move || vec![hot(count, items)]);
+            let one = (Placement::OneCore, 9);
+            let bare =
+                suite.case(format!("bare loop, {count} {name}"), &["total"], one, move || vec![bare(count, items)]);
+            suite.figure(format!("frame/{name}_{count}"), "ns/frame", ours, Some(("bare-loop", bare)));
+        }
+    }
+}
+
+/// Frames of a hot thread with `count` empty roles, nanoseconds each.
+fn hot(count: usize, items: u32) -> f64 {
+    let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
+    let board = Arc::new(Board::create(shape, Place::Private).unwrap());
+    let shared = Shared { clock: CLOCK.clone(), board: Arc::clone(&board), phase: Arc::new(PhaseWord::new()) };
+    let found = Arc::new(std::sync::OnceLock::new());
+    let specs = (0..count)
+        .map(|index| {
+            let probe = (index == 0).then(|| Probe {
+                left: WINDOW,
+                from: Ticks(0),
+                found: Arc::clone(&found),
+                readings: Vec::with_capacity(WINDOWS),
+            });
+            let build = Box::new(move |_: &mut Init<'_>| Ok(Box::new(Empty { items, probe }) as Box<dyn Role>));
+            RoleSpec { kind: RoleKind::Feed, silo: 0, index: index as u32, build }
+        })
+        .collect();
+    let running = HotThreads::start(&shared, SpinPolicy::Prod, [(CORES.here, specs)]);
+    shared.phase.advance(Phase::Live);
+    while found.get().is_none() {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    shared.phase.advance(Phase::Shutdown);
+    running.join();
+    *found.get().unwrap()
+}
+
+/// The least loop, nanoseconds a pass.
+fn bare(count: usize, items: u32) -> f64 {
+    let mut roles: Vec<Box<dyn Role>> =
+        (0..count).map(|_| Box::new(Empty { items, probe: None }) as Box<dyn Role>).collect();
+    let mut windows = Vec::new();
+    for _ in 0..WINDOWS {
+        let from = CLOCK.ticks();
+        for _ in 0..WINDOW {
+            let mut frame = Frame::new(&CLOCK, CLOCK.ticks(), Phase::Live);
+            let mut handled = 0;
+            for role in std::hint::black_box(&mut roles) {
+                handled += role.work(&mut frame).0;
+            }
+            if handled == 0 {
+                std::hint::spin_loop();
+            }
+        }
+        windows.push(ns_per(from, WINDOW));
+    }
+    median(&windows)
+}

@@ -1,0 +1,69 @@
+//! Models and shots of the cases, in memory before anything is measured.
+
+use pinwheel_engine::code::{Format, Layout, Model, Sampler, ShotSet, ShotWriter, bundled_named};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A model with shots and, where they are known, their observables.
+#[derive(Clone)]
+pub struct Input {
+    /// Short name: `d5`, `d9`.
+    pub name: &'static str,
+    /// The model.
+    pub model: Arc<Model>,
+    /// Detection events.
+    pub shots: Arc<ShotSet>,
+    /// What an answer has to be; a case says what it means by that.
+    pub truth: Option<Arc<ShotSet>>,
+}
+
+fn set(shots: impl Iterator<Item = Vec<u64>>, layout: Layout) -> Arc<ShotSet> {
+    let mut writer = ShotWriter::new(Vec::new(), Format::B8, layout);
+    for shot in shots {
+        writer.write_shot(&shot).unwrap();
+    }
+    Arc::new(ShotSet::read(writer.finish().unwrap().as_slice(), Format::B8, layout).unwrap())
+}
+
+/// Shots drawn from the bundled d=5 model, each with the parity of its detectors for its only observable: an answer
+/// that needs no decoder and still cannot be right by chance.
+pub fn parity(count: u64) -> Input {
+    let model = Arc::new(bundled_named("surface_d5").unwrap());
+    let mut sampler = Sampler::new(&model, 7);
+    let mut flips = vec![0; model.observable_words()];
+    let shots = (0..count).map(|_| {
+        let mut shot = vec![0; model.detector_words()];
+        sampler.draw(&mut shot, &mut flips);
+        shot
+    });
+    let shots = set(shots, Layout::detectors(model.detectors));
+    let truth = set(shots.iter().map(|shot| vec![parity_of(shot)]), Layout::observables(model.observables));
+    Input { name: "d5", model, shots, truth: Some(truth) }
+}
+
+/// Parity of a packed shot's set bits.
+pub fn parity_of(shot: &[u64]) -> u64 {
+    u64::from(shot.iter().fold(0, |word, next| word ^ next).count_ones() % 2)
+}
+
+/// Shots of the d=5 set that every checkout has and, where the larger sets lie beside it or in
+/// `PINWHEEL_BENCH_DATA`, of the d=9 set; repeated to
+/// at least `counts` (of d=5, of d=9).
+pub fn surfaces(counts: [u64; 2]) -> Vec<Input> {
+    let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let small = engine.join("src/code/data/surf_z_d5_r5_p0.005.dem");
+    let beside = || engine.join("../../shared/data");
+    let data = std::env::var_os("PINWHEEL_BENCH_DATA").map_or_else(beside, PathBuf::from);
+    let large = data.join("surf_z_d9_r9_p0.005.dem");
+    let found = [("d5", small, counts[0]), ("d9", large, counts[1])];
+    found.into_iter().filter(|(_, dem, _)| dem.exists()).map(|(name, dem, count)| load(name, &dem, count)).collect()
+}
+
+fn load(name: &'static str, dem: &Path, count: u64) -> Input {
+    let model = Arc::new(Model::parse(&std::fs::read(dem).unwrap()).unwrap());
+    let layout = Layout::detectors(model.detectors);
+    let bytes = std::fs::read(dem.with_extension("dets.b8")).unwrap();
+    let laps = (count as usize).div_ceil(bytes.len() / model.detectors.div_ceil(8) as usize).max(1);
+    let shots = Arc::new(ShotSet::read(bytes.repeat(laps).as_slice(), Format::B8, layout).unwrap());
+    Input { name, model, shots, truth: None }
+}

@@ -1,0 +1,52 @@
+//! Pinwheel's figures, each beside its peer measured in the same run: `cargo bench -p pinwheel-bench`.
+//!
+//! Prints what each case measured (minimum, median, maximum over its repetitions), then one `BENCH` line per figure.
+//! Words on the command line choose areas; `--quick` (or `PINWHEEL_BENCH_QUICK=1`) makes a smoke run of under a minute.
+//! Bounds: each area has a number of repetitions; nothing is written anywhere.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "harness")]
+
+mod channels;
+mod frame;
+mod input;
+mod measure;
+mod overhead;
+mod path;
+mod predecode;
+mod queues;
+mod roles;
+mod threads;
+
+use measure::{Effort, Suite};
+
+/// Adds an area's cases.
+type Register = fn(&mut Suite);
+
+/// Areas by the name that starts their figures.
+const AREAS: [(&str, Register); 6] = [
+    ("dispatch", path::register),
+    ("overhead", overhead::register),
+    ("frame", frame::register),
+    ("queue", queues::register),
+    ("histogram", queues::register_histogram),
+    ("predecode", predecode::register),
+];
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let is_quick = words.iter().any(|word| word == "--quick")
+        || std::env::var_os("PINWHEEL_BENCH_QUICK").is_some_and(|value| value != "0");
+    let effort = if is_quick { Effort::Quick } else { Effort::Full };
+    let wanted: Vec<&String> = words.iter().filter(|word| !word.starts_with("--")).collect();
+    let mut lines = Vec::new();
+    for (area, register) in AREAS {
+        if wanted.is_empty() || wanted.iter().any(|word| area.contains(word.as_str())) {
+            let mut suite = Suite::new(effort);
+            register(&mut suite);
+            lines.extend(suite.run());
+        }
+    }
+    println!();
+    for line in lines {
+        println!("{line}");
+    }
+}

@@ -1,0 +1,259 @@
+//! The harness: cases interleaved, repeated, each on a pinned thread of its own.
+//!
+//! Owns the cases of one area and their readings. A repetition runs on a fresh thread pinned to [`Cores::here`], so that
+//! no case inherits another's placement; a case that starts threads of its own is not pinned. A cross-core case is
+//! bracketed by a bare ping-pong, whose round trip is printed as its floor. Bounds: repetitions as registered.
+
+use pinwheel_engine::clock::Clock;
+use pinwheel_engine::host::pin;
+use pinwheel_engine::units::Ticks;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+/// How long a run may take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Every case once or twice, small.
+    Quick,
+    /// What a figure is quoted from.
+    Full,
+}
+
+impl Effort {
+    /// `full`, or a fraction of it in a smoke run.
+    pub fn scale(self, full: u64) -> u64 {
+        match self {
+            Effort::Quick => (full / 8).max(1),
+            Effort::Full => full,
+        }
+    }
+
+    fn repetitions(self, full: usize) -> usize {
+        match self {
+            Effort::Quick => full.min(3),
+            Effort::Full => full,
+        }
+    }
+}
+
+/// Where a case's threads are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// One thread.
+    OneCore,
+    /// Two threads that talk, one on each of [`Cores`].
+    CrossCore,
+    /// It places its threads itself.
+    Own,
+}
+
+/// The two cores that cases use.
+pub struct Cores {
+    /// The measuring thread's.
+    pub here: u32,
+    /// Its partner's; the same on a machine with one core.
+    pub there: u32,
+}
+
+/// The last and the first core that this process may use: the system keeps to the first ones.
+pub static CORES: LazyLock<Cores> = LazyLock::new(|| {
+    let cores = pin::allowed_cores().expect("the system says which cores there are");
+    Cores { here: *cores.last().unwrap(), there: *cores.first().unwrap() }
+});
+
+/// The clock of all measurements.
+pub static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::machine);
+
+/// Nanoseconds since `from`, per operation.
+pub fn ns_per(from: Ticks, operations: u64) -> f64 {
+    CLOCK.rate().nanos(CLOCK.ticks().since(from)).0 as f64 / operations as f64
+}
+
+/// Pins the calling thread to `core`.
+pub fn pin_to(core: u32) {
+    if let Err(error) = pin::pin_current_thread(core) {
+        println!("# not pinned: {error}");
+    }
+}
+
+type Run = Box<dyn FnMut() -> Vec<f64> + Send>;
+
+struct Case {
+    name: String,
+    parts: Vec<&'static str>,
+    placement: Placement,
+    repetitions: usize,
+    run: Run,
+    readings: Vec<Vec<f64>>,
+    floors: Vec<f64>,
+}
+
+/// One reading of a case.
+#[derive(Clone, Copy)]
+pub struct Reading {
+    case: usize,
+    part: usize,
+}
+
+impl Reading {
+    /// Another part of the same case.
+    pub fn part(self, part: usize) -> Reading {
+        Reading { part, ..self }
+    }
+}
+
+struct Figure {
+    name: String,
+    unit: &'static str,
+    ours: Reading,
+    peer: Option<(&'static str, Reading)>,
+}
+
+/// Cases of one area.
+pub struct Suite {
+    /// How much to do.
+    pub effort: Effort,
+    cases: Vec<Case>,
+    figures: Vec<Figure>,
+}
+
+impl Suite {
+    /// No cases yet.
+    pub fn new(effort: Effort) -> Suite {
+        Suite { effort, cases: Vec::new(), figures: Vec::new() }
+    }
+
+    /// Adds a case whose repetitions yield one number for each of `parts`.
+    pub fn case(
+        &mut self,
+        name: impl Into<String>,
+        parts: &[&'static str],
+        (placement, repetitions): (Placement, usize),
+        run: impl FnMut() -> Vec<f64> + Send + 'static,
+    ) -> Reading {
+        let repetitions = self.effort.repetitions(repetitions);
+        let parts = parts.to_vec();
+        let (readings, floors) = (vec![Vec::new(); parts.len()], Vec::new());
+        let run = Box::new(run);
+        self.cases.push(Case { name: name.into(), parts, placement, repetitions, run, readings, floors });
+        Reading { case: self.cases.len() - 1, part: 0 }
+    }
+
+    /// Adds a figure to be printed.
+    pub fn figure(
+        &mut self,
+        name: impl Into<String>,
+        unit: &'static str,
+        ours: Reading,
+        peer: Option<(&'static str, Reading)>,
+    ) {
+        self.figures.push(Figure { name: name.into(), unit, ours, peer });
+    }
+
+    /// Runs all cases in turn until each has its repetitions; prints them and returns the lines of the figures.
+    pub fn run(mut self) -> Vec<String> {
+        let rounds = self.cases.iter().map(|case| case.repetitions).max().unwrap_or(0);
+        for round in 0..rounds {
+            for case in self.cases.iter_mut().filter(|case| round < case.repetitions) {
+                case.repeat();
+            }
+        }
+        for case in &self.cases {
+            case.print();
+        }
+        self.figures.iter().map(|figure| self.line(figure)).collect()
+    }
+
+    fn line(&self, figure: &Figure) -> String {
+        let value = |reading: Reading| median(&self.cases[reading.case].readings[reading.part]);
+        let (name, unit, ours) = (&figure.name, figure.unit, value(figure.ours));
+        let floors = &self.cases[figure.ours.case].floors;
+        let floor = if floors.is_empty() { "-".to_string() } else { format!("{:.0}", median(floors)) };
+        match figure.peer {
+            Some((peer, reading)) => {
+                let theirs = value(reading);
+                let ratio = theirs / ours;
+                format!(
+                    "BENCH name={name} unit={unit} ours={ours:.2} peer={peer} theirs={theirs:.2} ratio={ratio:.2} floor={floor}"
+                )
+            }
+            None => format!("BENCH name={name} unit={unit} ours={ours:.2} peer=- theirs=- ratio=- floor={floor}"),
+        }
+    }
+}
+
+impl Case {
+    fn repeat(&mut self) {
+        let floor = |floors: &mut Vec<f64>, placement| {
+            if placement == Placement::CrossCore {
+                floors.push(ping_pong());
+            }
+        };
+        floor(&mut self.floors, self.placement);
+        let (run, placement) = (&mut self.run, self.placement);
+        let found = std::thread::scope(|scope| {
+            let measured = scope.spawn(move || {
+                if placement != Placement::Own {
+                    pin_to(CORES.here);
+                }
+                run()
+            });
+            measured.join().expect("a case that fails ends the run")
+        });
+        floor(&mut self.floors, self.placement);
+        assert_eq!(found.len(), self.parts.len(), "{} yields one number for each part", self.name);
+        for (reading, value) in self.readings.iter_mut().zip(found) {
+            reading.push(value);
+        }
+    }
+
+    fn print(&self) {
+        for (part, readings) in self.parts.iter().zip(&self.readings) {
+            let (least, most) = readings.iter().fold((f64::MAX, 0.0f64), |(a, b), x| (a.min(*x), b.max(*x)));
+            let (name, n) = (&self.name, readings.len());
+            println!("{name:<34} {part:<12} min={least:.2} median={:.2} max={most:.2} n={n}", median(readings));
+        }
+    }
+}
+
+/// The middle value.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+/// Median round trip between the two cores, nanoseconds: the floor of whatever crosses.
+fn ping_pong() -> f64 {
+    const TRIPS: u64 = 2_000;
+    let lines = Arc::new((Line::default(), Line::default()));
+    let other = Arc::clone(&lines);
+    let partner = std::thread::spawn(move || {
+        pin_to(CORES.there);
+        for trip in 1..=TRIPS {
+            while other.0.0.load(Ordering::Acquire) != trip {
+                std::hint::spin_loop();
+            }
+            other.1.0.store(trip, Ordering::Release);
+        }
+    });
+    let caller = std::thread::spawn(move || {
+        pin_to(CORES.here);
+        let mut trips = Vec::with_capacity(TRIPS as usize);
+        for trip in 1..=TRIPS {
+            let from = CLOCK.ticks();
+            lines.0.0.store(trip, Ordering::Release);
+            while lines.1.0.load(Ordering::Acquire) != trip {
+                std::hint::spin_loop();
+            }
+            trips.push(ns_per(from, 1));
+        }
+        median(&trips)
+    });
+    partner.join().unwrap();
+    caller.join().unwrap()
+}

@@ -1,0 +1,109 @@
+//! What the path costs one shot: dispatch, and everything around it, with a null device and a null decoder.
+//!
+//! *One core*: all roles on one thread, in a frame like the engine's; the breakdown is the ticks between roles. *Threads*:
+//! ring roles on one hot thread, the decoder on another. The peer is the same job over bounded `crossbeam` channels:
+//! shots copied, taken by a pool, answers collected, each sequence number and answer checked. Two peers on one core: a
+//! *bare* one that measures nothing, and a *measured* one that takes the same six stamps and records the same histograms
+//! (eight of a silo, one of a stream) in `hdrhistogram`. Neither peer has deadlines, tickets or a board.
+
+use super::channels;
+use super::input::{Input, parity};
+use super::measure::{CLOCK, CORES, Effort, Placement, Suite, median};
+use super::roles::{ROLES, check, null_silo};
+use super::threads::HotThreads;
+use pinwheel_edge::spin::{Phase, PhaseWord, SpinPolicy};
+use pinwheel_engine::board;
+use pinwheel_engine::hot::{Frame, Shared};
+use pinwheel_engine::units::Ticks;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Shots of one window; the median window is a repetition's reading, so that a preempted one does not count.
+const WINDOW: u64 = 2_048;
+/// Place of the decoder among [`ROLES`].
+const DECODE: usize = 3;
+
+/// Registers the area `dispatch`.
+pub fn register(suite: &mut Suite) {
+    let input = parity(suite.effort.scale(100_000));
+    let repetitions = 15;
+    let one = (Placement::OneCore, repetitions);
+    let parts: Vec<&str> = ["total"].into_iter().chain(ROLES).collect();
+    let (wide, narrow) = (input.clone(), input.clone());
+    let path = suite.case("path, 64 workers", &parts, one, move || one_core(&wide, 64));
+    let narrow = suite.case("path, 8 workers", &parts, one, move || one_core(&narrow, 8));
+    let (bare, measured) = (input.clone(), input.clone());
+    let bare = suite.case("crossbeam-channel", &["total"], one, move || vec![channels::one_core(&bare, None)]);
+    let measured = suite.case("crossbeam-channel+hdrhistogram", &["total"], one, move || {
+        vec![channels::one_core(&measured, Some(channels::Meter::new()))]
+    });
+    let (ours, theirs) = (input.clone(), input);
+    let two = (Placement::CrossCore, if suite.effort == Effort::Full { 9 } else { 2 });
+    let threads = suite.case("path, 2 threads", &["total"], two, move || vec![two_threads(&ours)]);
+    let pool = suite.case("crossbeam-channel, pool", &["total"], two, move || vec![channels::pool(&theirs)]);
+
+    suite.figure("dispatch/path", "ns/shot", path, Some(("crossbeam-channel", bare)));
+    suite.figure("dispatch/path_measured", "ns/shot", path, Some(("crossbeam-channel+hdrhistogram", measured)));
+    suite.figure("dispatch/path_8_workers", "ns/shot", narrow, Some(("crossbeam-channel", bare)));
+    for (index, role) in ROLES.iter().enumerate() {
+        suite.figure(format!("dispatch/{role}"), "ns/shot", path.part(index + 1), None);
+    }
+    suite.figure("dispatch/threads", "ns/shot", threads, Some(("crossbeam-channel-pool", pool)));
+}
+
+/// Runs all shots through one thread; nanoseconds per shot in total, then by role.
+fn one_core(input: &Input, workers: u32) -> Vec<f64> {
+    let mut silo = null_silo(input, workers);
+    let mut roles = silo.build();
+    let board = silo.board;
+    let (block, harvest) = (board.thread(0), board.harvest(0));
+    let shots = input.shots.len() as u64;
+    let mut windows: Vec<[f64; 1 + ROLES.len()]> = Vec::new();
+    let (mut spent, mut answered) = ([0u64; ROLES.len()], 0);
+    while board::get(&harvest.answered) < shots {
+        let now = CLOCK.ticks();
+        let mut frame = Frame::new(&CLOCK, now, Phase::Live);
+        let mut before = now;
+        for (role, spent) in roles.iter_mut().zip(&mut spent) {
+            board::set(&block.stage, role.kind() as u64 + 1);
+            let work = catch_unwind(AssertUnwindSafe(|| role.work(&mut frame))).expect("no role panics");
+            board::add(&block.items, u64::from(work.0));
+            let after = CLOCK.ticks();
+            *spent += after.since(before).0;
+            before = after;
+        }
+        board::set(&block.heartbeat, now.0);
+        board::add(&block.frames, 1);
+        let taken = board::get(&harvest.answered) - answered;
+        if taken >= WINDOW {
+            let ns = |ticks: u64| CLOCK.rate().nanos(Ticks(ticks)).0 as f64 / taken as f64;
+            let mut window = [ns(spent.iter().sum()); 1 + ROLES.len()];
+            window[1..].iter_mut().zip(spent).for_each(|(part, ticks)| *part = ns(ticks));
+            windows.push(window);
+            (spent, answered) = ([0; ROLES.len()], answered + taken);
+        }
+    }
+    check(&board, shots);
+    (0..=ROLES.len()).map(|part| median(&windows.iter().map(|window| window[part]).collect::<Vec<_>>())).collect()
+}
+
+/// Runs all shots through two hot threads of the engine; nanoseconds per shot.
+fn two_threads(input: &Input) -> f64 {
+    let mut silo = null_silo(input, 64);
+    let shared = Shared { clock: CLOCK.clone(), board: Arc::clone(&silo.board), phase: Arc::new(PhaseWord::new()) };
+    let decode = silo.specs.remove(DECODE);
+    let threads = [(CORES.there, vec![decode]), (CORES.here, silo.specs)];
+    let running = HotThreads::start(&shared, SpinPolicy::Prod, threads);
+    let shots = input.shots.len() as u64;
+    let from = CLOCK.ticks();
+    shared.phase.advance(Phase::Live);
+    while board::get(&silo.board.harvest(0).answered) < shots {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    let span = board::get(&silo.board.thread(1).heartbeat);
+    shared.phase.advance(Phase::Shutdown);
+    running.join();
+    check(&silo.board, shots);
+    CLOCK.rate().nanos(Ticks(span).since(from)).0 as f64 / shots as f64
+}

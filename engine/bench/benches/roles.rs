@@ -1,0 +1,157 @@
+//! One silo with a device that completes inside the launch and a decoder that answers at once.
+//!
+//! Everything else is what the engine runs: feed, dispatcher, poller, harvester, slots, jobs, board. What is left when
+//! device and decoder cost next to nothing is the path itself.
+
+use super::input::{Input, parity_of};
+use super::measure::CLOCK;
+use pinwheel_edge::queue::fifo::Fifo;
+use pinwheel_edge::slot::health::HealthWord;
+use pinwheel_edge::slot::jobs::{Job, JobBank};
+use pinwheel_edge::slot::table::{AnswerTimes, Geometry, SlotTable, table};
+use pinwheel_edge::slot::workers::{Mail, WorkerBank, bank};
+use pinwheel_edge::sync::read_words;
+use pinwheel_engine::board::{self, Board, Place, Shape};
+use pinwheel_engine::device::{Launch, Launched};
+use pinwheel_engine::dispatch::{Dispatcher, Harvester, HarvesterParts, Pipe, Poller};
+use pinwheel_engine::fault::{Injections, Injector};
+use pinwheel_engine::feed::source::Source;
+use pinwheel_engine::feed::{Feed, Share};
+use pinwheel_engine::hot::{BUDGET_ITEMS, Frame, Init, Role, RoleError, RoleSpec, Settings, Work};
+use pinwheel_engine::profile::{FreeWorker, Profile, RoleKind};
+use std::sync::Arc;
+
+/// As in the default profile.
+pub const STREAMS: u32 = 4;
+const SLOTS: u32 = 1024;
+
+/// Copies the shot into its job and is done before the launch returns.
+struct NullDevice {
+    table: Arc<SlotTable>,
+    jobs: Arc<JobBank>,
+    bank: Arc<WorkerBank>,
+}
+
+impl Launch for NullDevice {
+    fn launch(&mut self, worker: usize, mail: Mail, _frame: &Frame<'_>) -> Launched {
+        let job = Job::from_number(mail.job);
+        let payload = self.table.payload_at(mail.address).expect("dispatch validated it");
+        for (to, from) in self.jobs.detectors(&job).iter().zip(payload) {
+            to.store(from.load());
+        }
+        self.bank.complete(worker, mail.generation);
+        Launched::Started
+    }
+}
+
+/// Answers with the parity of the syndrome.
+struct NullDecoder {
+    pipe: Pipe,
+    syndrome: Vec<u64>,
+}
+
+impl Role for NullDecoder {
+    fn kind(&self) -> RoleKind {
+        RoleKind::Decode
+    }
+
+    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
+        Ok(())
+    }
+
+    fn work(&mut self, frame: &mut Frame<'_>) -> Work {
+        let mut items = 0;
+        while items < BUDGET_ITEMS {
+            let Some(number) = self.pipe.ready.pop() else { break };
+            let job = Job::from_number(number);
+            let origin = self.pipe.jobs.origin(&job);
+            read_words(self.pipe.jobs.detectors(&job), &mut self.syndrome);
+            let now = frame.ticks();
+            let claim = self.pipe.table.claim(origin.ticket).expect("nobody else answers");
+            let times = AnswerTimes { completed: origin.completed, decoding: now, answered: now };
+            claim.answer(&[parity_of(&self.syndrome)], times);
+            self.pipe.jobs.give(job);
+            items += 1;
+        }
+        Work(items)
+    }
+
+    fn is_drained(&self) -> bool {
+        self.pipe.ready.depth() == 0
+    }
+}
+
+/// A silo ready to run.
+pub struct NullSilo {
+    /// Its board.
+    pub board: Arc<Board>,
+    /// Its roles in path order: feed, dispatch, poll, decode, harvest.
+    pub specs: Vec<RoleSpec>,
+}
+
+impl NullSilo {
+    /// Builds the roles on the calling thread.
+    pub fn build(&mut self) -> Vec<Box<dyn Role>> {
+        let mut init = Init { clock: &CLOCK, board: &self.board };
+        self.specs.drain(..).map(|spec| (spec.build)(&mut init).expect("null roles build")).collect()
+    }
+}
+
+fn spec(kind: RoleKind, role: impl Role + Send + 'static) -> RoleSpec {
+    RoleSpec { kind, silo: 0, index: 0, build: Box::new(move |_| Ok(Box::new(role))) }
+}
+
+/// The roles of [`NullSilo`], in its order.
+pub const ROLES: [&str; 5] = ["feed", "dispatch", "poll", "decode", "harvest"];
+
+/// Wires a silo of `workers` workers over `input`'s shots, as fast as slots come free.
+pub fn null_silo(input: &Input, workers: u32) -> NullSilo {
+    let shape = Shape { threads: 2, silos: 1, slots: SLOTS, workers, decoders: 1, streams: STREAMS };
+    let board = Arc::new(Board::create(shape, Place::Private).unwrap());
+    let geometry = Geometry {
+        slots: SLOTS,
+        detector_words: input.model.detector_words() as u32,
+        observable_words: input.model.observable_words() as u32,
+    };
+    let (feed_end, dispatch_end, harvest_end, table) = table(geometry);
+    let (dispatch_workers, _, poll_workers, words) = bank(workers as usize);
+    let count = (SLOTS + workers + 1) as usize;
+    let (detectors, observables) = (geometry.detector_words as usize, geometry.observable_words as usize);
+    let jobs = Arc::new(JobBank::new(count, detectors, observables));
+    let mut limits = Profile::load("lab", None).unwrap().0.limits;
+    limits.shot_deadline_us = 10_000_000;
+    limits.launch_deadline_us = 10_000_000;
+    let settings = Arc::new(Settings::new(&limits));
+    settings.set_rate_hz(None);
+    let pipe = Pipe {
+        silo: 0,
+        streams: STREAMS,
+        table: Arc::clone(&table),
+        jobs: Arc::clone(&jobs),
+        ready: Arc::new(Fifo::new(count)),
+        health: Arc::new(HealthWord::new()),
+        settings: Arc::clone(&settings),
+        board: Arc::clone(&board),
+    };
+    let rate = CLOCK.rate();
+    let source = Source::Replay { shots: Arc::clone(&input.shots), observables: input.truth.clone() };
+    let injector = Injector::new(Injections::default(), 0, 0);
+    let outside = (settings, Arc::clone(&board));
+    let feed = Feed::new(Share::of(0, 1, STREAMS, None), feed_end, source, &input.model, outside, injector);
+    let device = NullDevice { table, jobs, bank: words };
+    let specs = vec![
+        spec(RoleKind::Feed, feed),
+        spec(RoleKind::Dispatch, Dispatcher::new(pipe.clone(), dispatch_end, dispatch_workers, device, rate)),
+        spec(RoleKind::Poll, Poller::new(pipe.clone(), poll_workers, FreeWorker::AfterCopy, rate)),
+        spec(RoleKind::Decode, NullDecoder { pipe: pipe.clone(), syndrome: vec![0; detectors] }),
+        spec(RoleKind::Harvest, Harvester::new(HarvesterParts { pipe, end: harvest_end, sink: None })),
+    ];
+    NullSilo { board, specs }
+}
+
+/// Stops the run if the silo did not answer each of `shots` shots once, and rightly.
+pub fn check(board: &Board, shots: u64) {
+    let block = board.harvest(0);
+    let found = [&block.answered, &block.judged, &block.errored, &block.duplicated, &block.logical_errors];
+    assert_eq!(found.map(board::get), [shots, shots, 0, 0, 0], "answered, judged, errors, duplicates, wrong");
+}
