@@ -50,8 +50,8 @@ fn a_slot_is_rewritten_after_every_reader() {
     });
 }
 
-/// A reader that leaves no longer holds the writer back, once it has read what it was reading. Red without B2.leave,
-/// B2.acquire.
+/// A reader that leaves no longer holds the writer back, once it has read what it was reading. Red without B2.release,
+/// B2.leave, B2.acquire.
 #[test]
 fn a_reader_that_leaves_frees_its_slots() {
     loom::model(|| {

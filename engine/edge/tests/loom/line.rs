@@ -39,7 +39,7 @@ fn push_never_overwrites_an_unread_slot() {
 }
 
 /// Slots go back a quarter at a time, and when the ring is found empty; never before they were read. Red without
-/// L1.release, L1.acquire, L2.release, L2.acquire.
+/// L2.release, L2.acquire.
 #[test]
 fn slots_go_back_by_quarters() {
     loom::model(|| {
