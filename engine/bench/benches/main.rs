@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "harness")]
 
 mod channels;
+mod contenders;
 mod frame;
 mod input;
 mod measure;
@@ -13,6 +14,7 @@ mod overhead;
 mod path;
 mod predecode;
 mod queues;
+mod rings;
 mod roles;
 mod threads;
 
@@ -22,11 +24,12 @@ use measure::{Effort, Suite};
 type Register = fn(&mut Suite);
 
 /// Areas by the name that starts their figures.
-const AREAS: [(&str, Register); 6] = [
+const AREAS: [(&str, Register); 7] = [
     ("dispatch", path::register),
     ("overhead", overhead::register),
     ("frame", frame::register),
     ("queue", queues::register),
+    ("ring", rings::register),
     ("histogram", queues::register_histogram),
     ("predecode", predecode::register),
 ];

@@ -3,6 +3,11 @@
 //! Owns the cases of one area and their readings. A repetition runs on a fresh thread pinned to [`Cores::here`], so that
 //! no case inherits another's placement; a case that starts threads of its own is not pinned. A cross-core case is
 //! bracketed by a bare ping-pong, whose round trip is printed as its floor. Bounds: repetitions as registered.
+//!
+//! # Why
+//! The core pairs of a virtual machine move between near and far from minute to minute, and every figure that crosses
+//! moves with them: a figure compares medians of repetitions whose two floors say the same mode, the mode that both
+//! sides have most of.
 
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::host::pin;
@@ -165,10 +170,20 @@ impl Suite {
     }
 
     fn line(&self, figure: &Figure) -> String {
-        let value = |reading: Reading| median(&self.cases[reading.case].readings[reading.part]);
+        let cases =
+            [Some(figure.ours), figure.peer.map(|(_, reading)| reading)].map(|r| r.map(|r| &self.cases[r.case]));
+        let shared =
+            |mode: Mode| cases.iter().flatten().map(|case| case.of_mode(0, Some(mode)).len()).min().unwrap_or(0);
+        let mode =
+            [Mode::Near, Mode::Far].into_iter().filter(|mode| shared(*mode) > 0).max_by_key(|mode| shared(*mode));
+        let value = |reading: Reading| median(&self.cases[reading.case].of_mode(reading.part, mode));
         let (name, unit, ours) = (&figure.name, figure.unit, value(figure.ours));
         let floors = &self.cases[figure.ours.case].floors;
-        let floor = if floors.is_empty() { "-".to_string() } else { format!("{:.0}", median(floors)) };
+        let floor = match mode {
+            _ if floors.is_empty() => "-".to_string(),
+            Some(mode) => format!("{:.0} mode={mode:?}", median(&self.cases[figure.ours.case].floors_of(mode))),
+            None => format!("{:.0} mode=Mixed", median(floors)),
+        };
         match figure.peer {
             Some((peer, reading)) => {
                 let theirs = value(reading);
@@ -208,11 +223,47 @@ impl Case {
     }
 
     fn print(&self) {
-        for (part, readings) in self.parts.iter().zip(&self.readings) {
-            let (least, most) = readings.iter().fold((f64::MAX, 0.0f64), |(a, b), x| (a.min(*x), b.max(*x)));
-            let (name, n) = (&self.name, readings.len());
-            println!("{name:<34} {part:<12} min={least:.2} median={:.2} max={most:.2} n={n}", median(readings));
+        for (index, part) in self.parts.iter().enumerate() {
+            for (mode, label) in [(None, "all"), (Some(Mode::Near), "near"), (Some(Mode::Far), "far")] {
+                let readings = self.of_mode(index, mode);
+                let (least, most) = readings.iter().fold((f64::MAX, 0.0f64), |(a, b), x| (a.min(*x), b.max(*x)));
+                let (name, n, median) = (&self.name, readings.len(), median(&readings));
+                if n > 0 {
+                    println!("{name:<42} {part:<12} {label:<4} min={least:.2} median={median:.2} max={most:.2} n={n}");
+                }
+            }
         }
+    }
+
+    /// A part's readings whose floors before and after say `mode`, or all.
+    fn of_mode(&self, part: usize, mode: Option<Mode>) -> Vec<f64> {
+        let is_wanted = |index: usize| mode.is_none() || self.mode(index) == mode;
+        self.readings[part].iter().enumerate().filter(|(index, _)| is_wanted(*index)).map(|(_, x)| *x).collect()
+    }
+
+    fn floors_of(&self, mode: Mode) -> Vec<f64> {
+        self.floors.iter().copied().filter(|floor| Mode::of(*floor) == mode).collect()
+    }
+
+    /// The mode of a repetition; `None` for one that moved, or that has no floors.
+    fn mode(&self, repetition: usize) -> Option<Mode> {
+        let floors = self.floors.get(2 * repetition..2 * repetition + 2)?;
+        Some(Mode::of(floors[0])).filter(|mode| *mode == Mode::of(floors[1]))
+    }
+}
+
+/// How far apart the two cores were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// They share a cache.
+    Near,
+    /// They do not.
+    Far,
+}
+
+impl Mode {
+    fn of(floor_ns: f64) -> Mode {
+        if floor_ns < 250.0 { Mode::Near } else { Mode::Far }
     }
 }
 
@@ -228,7 +279,7 @@ pub fn median(values: &[f64]) -> f64 {
 struct Line(AtomicU64);
 
 /// Median round trip between the two cores, nanoseconds: the floor of whatever crosses.
-fn ping_pong() -> f64 {
+pub fn ping_pong() -> f64 {
     const TRIPS: u64 = 2_000;
     let lines = Arc::new((Line::default(), Line::default()));
     let other = Arc::clone(&lines);

@@ -4,6 +4,8 @@
 
 #[path = "it/names.rs"]
 mod names;
+#[path = "it/rings.rs"]
+mod rings;
 #[path = "it/slots.rs"]
 mod slots;
 #[path = "it/stress.rs"]

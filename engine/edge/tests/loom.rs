@@ -11,10 +11,20 @@
 #![cfg(loom)]
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "harness")]
 
+#[path = "loom/broadcast.rs"]
+mod loom_broadcast;
+#[path = "loom/emergency.rs"]
+mod loom_emergency;
 #[path = "loom/fifo.rs"]
 mod loom_fifo;
 #[path = "loom/health.rs"]
 mod loom_health;
+#[path = "loom/line.rs"]
+mod loom_line;
+#[path = "loom/log.rs"]
+mod loom_log;
+#[path = "loom/mpsc.rs"]
+mod loom_mpsc;
 #[path = "loom/path.rs"]
 mod loom_path;
 #[path = "loom/slot.rs"]

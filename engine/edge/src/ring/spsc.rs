@@ -1,25 +1,29 @@
 //! Single-producer single-consumer ring.
 //!
 //! Owns a power-of-two array of slots and two cursors. Producer and consumer are one thread each; both ends cache the
-//! other's cursor and re-read it only when the ring looks full or empty. Bounds: the capacity. Never waits, never
-//! allocates after `channel`.
+//! other's cursor and re-read it only when the ring looks too full or too empty for what is asked. Bounds: the
+//! capacity, and [`BATCH`] for a batch. Never waits, never allocates after `channel`.
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
-//! | R1 | [`Producer::push`] tail | [`Consumer::pop`] tail | the item |
-//! | R2 | [`Consumer::pop`] head | [`Producer::push`] head | that the slot was read |
+//! | R1 | [`Producer::push`], [`Producer::push_slice`] tail | [`Consumer::pop`], [`Consumer::drain`] tail | the items |
+//! | R2 | [`Consumer::pop`], [`Consumer::drain`] head | [`Producer::room`] and pushes, head | that slots were read |
 //! | R3 | [`Producer`]'s drop, abandoned | [`Consumer::is_abandoned`] | the last tail |
+//!
+//! # Why
+//! A batch costs one cursor store: for small items, a slice pushed and a batch drained move several items for each
+//! line that crosses. Items of a cache line cross faster through [`line`](super::line), one line each.
 
-use super::Full;
-use crate::sync::{AtomicU64, Ordering, Padded, UnsafeCell, edge};
-use std::mem::MaybeUninit;
+use super::slots::Slots;
+use super::{BATCH, Full};
+use crate::sync::{AtomicU64, Ordering, Padded, edge};
 use std::sync::Arc;
 
 struct Shared<T> {
     head: Padded<AtomicU64>,
     tail: Padded<AtomicU64>,
     abandoned: AtomicU64,
-    slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
+    slots: Slots<T>,
 }
 
 // SAFETY: a slot is touched by the producer only outside head..tail and by the consumer only inside; R1 and R2 order
@@ -27,12 +31,6 @@ struct Shared<T> {
 unsafe impl<T: Copy + Send> Sync for Shared<T> {}
 // SAFETY: the ring owns its items; moving it moves them.
 unsafe impl<T: Copy + Send> Send for Shared<T> {}
-
-impl<T> Shared<T> {
-    fn slot(&self, position: u64) -> &UnsafeCell<MaybeUninit<T>> {
-        &self.slots[position as usize & (self.slots.len() - 1)]
-    }
-}
 
 /// The writing end.
 pub struct Producer<T> {
@@ -54,18 +52,24 @@ pub struct Consumer<T> {
 /// If `capacity` is 0 or above 2²⁴.
 #[must_use]
 pub fn channel<T: Copy + Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
-    assert!((1..=1 << 24).contains(&capacity), "ring capacity {capacity} outside 1..=2^24");
-    let slots = (0..capacity.next_power_of_two()).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
     let cursor = || Padded(AtomicU64::new(0));
-    let ring = Arc::new(Shared { head: cursor(), tail: cursor(), abandoned: AtomicU64::new(0), slots });
+    let (slots, abandoned) = (Slots::new(capacity), AtomicU64::new(0));
+    let ring = Arc::new(Shared { head: cursor(), tail: cursor(), abandoned, slots });
     (Producer { ring: Arc::clone(&ring), tail: 0, head_seen: 0 }, Consumer { ring, head: 0, tail_seen: 0 })
 }
 
 impl<T: Copy + Send> Producer<T> {
     /// Free slots, at least; re-reads the consumer's cursor only if none is known.
+    #[inline]
     pub fn room(&mut self) -> u64 {
-        let capacity = self.ring.slots.len() as u64;
-        if self.tail - self.head_seen == capacity {
+        self.room_for(1)
+    }
+
+    /// Free slots, at least; re-reads the consumer's cursor only if fewer than `wanted` are known.
+    #[inline]
+    fn room_for(&mut self, wanted: u64) -> u64 {
+        let capacity = self.ring.slots.capacity();
+        if capacity - (self.tail - self.head_seen) < wanted {
             // ORDERING: acquire side of R2: the consumer has read what we are about to overwrite. Relaxed would let
             // our write race with its read. Model: loom_spsc::push_never_overwrites_an_unread_slot.
             self.head_seen = self.ring.head.0.load(edge("R2.acquire", Ordering::Acquire));
@@ -77,18 +81,38 @@ impl<T: Copy + Send> Producer<T> {
     ///
     /// # Errors
     /// [`Full`] with the item if there is no room.
+    #[inline]
     pub fn push(&mut self, item: T) -> Result<(), Full<T>> {
         if self.room() == 0 {
             return Err(Full(item));
         }
-        // SAFETY: in bounds by the mask. Unaliased: position `tail` is outside `head..tail` until R1, and `&mut self`
-        // on a non-`Clone` end is the only writer.
-        self.ring.slot(self.tail).with_mut(|slot| unsafe { (*slot).write(item) });
-        self.tail += 1;
-        // ORDERING: release side of R1, publishing the slot above. Relaxed could show `tail` before its bytes; SeqCst
+        // SAFETY: position `tail` is outside `head..tail` until R1, and `&mut self` on a non-`Clone` end is the only
+        // writer.
+        unsafe { self.ring.slots.write(self.tail, item) };
+        self.publish(1);
+        Ok(())
+    }
+
+    /// Appends the first items of `items`, as many as there is room for and at most [`BATCH`]; all become visible at
+    /// once. Returns how many.
+    #[inline]
+    pub fn push_slice(&mut self, items: &[T]) -> usize {
+        let wanted = items.len().min(BATCH);
+        let count = wanted.min(self.room_for(wanted as u64) as usize);
+        if count > 0 {
+            // SAFETY: as in `push`, for `count` positions: there is room for them.
+            unsafe { self.ring.slots.write_run(self.tail, &items[..count]) };
+            self.publish(count as u64);
+        }
+        count
+    }
+
+    #[inline(always)]
+    fn publish(&mut self, count: u64) {
+        self.tail += count;
+        // ORDERING: release side of R1, publishing the slots above. Relaxed could show `tail` before their bytes; SeqCst
         // adds nothing: one writer, one location. Model: loom_spsc::pop_never_sees_an_unwritten_slot.
         self.ring.tail.0.store(self.tail, edge("R1.release", Ordering::Release));
-        Ok(())
     }
 
     /// Items ever pushed.
@@ -97,7 +121,7 @@ impl<T: Copy + Send> Producer<T> {
         self.tail
     }
 
-    /// Items in the ring as last known; at most the true depth plus what was popped since the last full look.
+    /// Items in the ring now, as the consumer last published.
     #[must_use]
     pub fn depth(&self) -> u64 {
         self.tail - self.ring.head.0.load(Ordering::Relaxed).min(self.tail)
@@ -106,7 +130,7 @@ impl<T: Copy + Send> Producer<T> {
     /// Slots of the ring.
     #[must_use]
     pub fn capacity(&self) -> u64 {
-        self.ring.slots.len() as u64
+        self.ring.slots.capacity()
     }
 }
 
@@ -120,22 +144,60 @@ impl<T> Drop for Producer<T> {
 }
 
 impl<T: Copy + Send> Consumer<T> {
-    /// Takes the oldest item.
-    pub fn pop(&mut self) -> Option<T> {
-        if self.head == self.tail_seen {
-            // ORDERING: acquire side of R1, see `push`.
+    /// Items in the ring, at least; re-reads the producer's cursor only if fewer than `wanted` are known.
+    #[inline]
+    fn known(&mut self, wanted: u64) -> u64 {
+        if self.tail_seen - self.head < wanted {
+            // ORDERING: acquire side of R1, see `publish`.
             self.tail_seen = self.ring.tail.0.load(edge("R1.acquire", Ordering::Acquire));
-            if self.head == self.tail_seen {
-                return None;
-            }
+        }
+        self.tail_seen - self.head
+    }
+
+    #[inline(always)]
+    fn release(&mut self) {
+        // ORDERING: release side of R2: what was read is read before the producer may overwrite its slot. Relaxed could
+        // let the overwrite come first. Model: loom_spsc::push_never_overwrites_an_unread_slot.
+        self.ring.head.0.store(self.head, edge("R2.release", Ordering::Release));
+    }
+
+    /// Takes the oldest item.
+    #[inline]
+    pub fn pop(&mut self) -> Option<T> {
+        if self.known(1) == 0 {
+            return None;
         }
         // SAFETY: position `head` is inside head..tail, written before R1 published it; only this end reads it.
-        let item = self.ring.slot(self.head).with(|slot| unsafe { (*slot).assume_init_read() });
+        let item = unsafe { self.ring.slots.read(self.head) };
         self.head += 1;
-        // ORDERING: release side of R2: the read above is done before the producer may overwrite the slot. Relaxed
-        // could let the overwrite come first. Model: loom_spsc::push_never_overwrites_an_unread_slot.
-        self.ring.head.0.store(self.head, edge("R2.release", Ordering::Release));
+        self.release();
         Some(item)
+    }
+
+    /// Hands the oldest items to `take`, at most `limit` and at most [`BATCH`], and gives their slots back at once.
+    /// Returns how many: fewer than asked for means that the ring was empty after them.
+    ///
+    /// If `take` panics, its item is gone and the later ones stay.
+    #[inline]
+    pub fn drain(&mut self, limit: usize, mut take: impl FnMut(T)) -> usize {
+        let limit = limit.min(BATCH) as u64;
+        let count = limit.min(self.known(limit));
+        for _ in 0..count {
+            // SAFETY: as in `pop`: `count` positions from `head` are published.
+            let item = unsafe { self.ring.slots.read(self.head) };
+            self.head += 1;
+            take(item);
+        }
+        if count > 0 {
+            self.release();
+        }
+        count as usize
+    }
+
+    /// Items in the ring now, as the producer last published.
+    #[must_use]
+    pub fn depth(&self) -> u64 {
+        self.ring.tail.0.load(Ordering::Relaxed).saturating_sub(self.head)
     }
 
     /// Whether the producer has been dropped. Everything it pushed is visible to a `pop` after this call: empty then
@@ -144,45 +206,5 @@ impl<T: Copy + Send> Consumer<T> {
     pub fn is_abandoned(&self) -> bool {
         // ORDERING: acquire side of R3, see the producer's drop.
         self.ring.abandoned.load(edge("R3.acquire", Ordering::Acquire)) != 0
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::channel;
-    use crate::ring::Full;
-
-    #[test]
-    fn a_full_ring_gives_the_item_back() {
-        let (mut tx, mut rx) = channel::<u32>(2);
-        assert_eq!(tx.push(1), Ok(()));
-        assert_eq!(tx.push(2), Ok(()));
-        assert_eq!(tx.push(3), Err(Full(3)));
-        assert_eq!(rx.pop(), Some(1));
-        assert_eq!(tx.push(3), Ok(()));
-        assert_eq!((rx.pop(), rx.pop(), rx.pop()), (Some(2), Some(3), None));
-    }
-
-    #[test]
-    fn a_million_items_cross_threads_in_order() {
-        let (mut tx, mut rx) = channel::<u64>(64);
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                for i in 0..1_000_000u64 {
-                    while tx.push(i).is_err() {
-                        std::thread::yield_now();
-                    }
-                }
-            });
-            for i in 0..1_000_000u64 {
-                loop {
-                    if let Some(item) = rx.pop() {
-                        assert_eq!(item, i);
-                        break;
-                    }
-                    std::thread::yield_now();
-                }
-            }
-        });
     }
 }

@@ -53,3 +53,43 @@ fn an_abandoned_ring_shows_its_last_item() {
         producer.join().unwrap();
     });
 }
+
+/// A batch is written before it shows, as far as it goes in. Red without R1.release, R1.acquire.
+#[test]
+fn a_batch_is_whole() {
+    loom::model(|| {
+        let (mut tx, mut rx) = spsc::channel::<u64>(4);
+        let producer = thread::spawn(move || {
+            assert_eq!(tx.push_slice(&[1, 2, 3]), 3);
+            tx
+        });
+        let mut all = Vec::new();
+        let first = rx.drain(3, |item| all.push(item));
+        assert!(first == 0 || first == 3, "a batch shows at once");
+        let _tx = producer.join().unwrap();
+        rx.drain(3 - first, |item| all.push(item));
+        assert_eq!(all, [1, 2, 3]);
+    });
+}
+
+/// A drained batch gives its slots back after it was read, over the end of the array too. Red without R2.release,
+/// R2.acquire.
+#[test]
+fn a_batch_never_overwrites_unread_slots() {
+    loom::model(|| {
+        let (mut tx, mut rx) = spsc::channel::<u64>(2);
+        assert_eq!(tx.push(0).map(|()| rx.pop()), Ok(Some(0)));
+        assert_eq!(tx.push_slice(&[1, 2, 3]), 2);
+        let consumer = thread::spawn(move || {
+            let mut got = Vec::new();
+            rx.drain(2, |item| got.push(item));
+            assert_eq!(got, [1, 2]);
+            rx
+        });
+        let pushed = tx.push_slice(&[3, 4]);
+        let mut rx = consumer.join().unwrap();
+        let mut rest = Vec::new();
+        rx.drain(2, |item| rest.push(item));
+        assert_eq!(rest, [3, 4][..pushed]);
+    });
+}
