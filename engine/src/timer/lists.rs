@@ -1,34 +1,72 @@
-//! The wheel's lists: which timers wait in which slot.
+//! The wheel's lists: which timers wait where.
 //!
-//! Owns the heads of both levels' lists, the lines they are made of, and the occupancy of both levels. Single owner.
-//! Bounds: [`Lists::new`] reserves the lines that any distribution of its timers needs; push, take and remove touch
-//! two lines at most. Never allocates after construction.
+//! Owns the heads of all lists, the lines they are made of, and the occupancy of each tier. Single owner. Bounds:
+//! [`Lists::new`] reserves the lines that any distribution of its timers needs; push, take and remove touch two lines
+//! at most. Never allocates after construction.
 //!
 //! ```text
-//!   head ─▶ line: up to 13 timers ─▶ line: 13 timers ─▶ … ─▶ nothing
+//!   head ─▶ line: up to 10 timers ─▶ line: 10 timers ─▶ … ─▶ nothing
 //! ```
 //!
 //! Only the line at the head may be partly filled; it is never empty. A hole is filled with the head's last timer.
-//! A head says which line and how much of it is filled, so that arming a timer writes to a line that it need not read:
-//! with many timers that line is in no cache, and a read would be waited for.
+//! A head says which line and how much of it is filled, so that a push writes to a line that it need not read.
 
-use super::occupancy::{LEVEL, Occupancy};
+use super::occupancy::Occupancy;
+use crate::units::Ticks;
 
-/// Lists of both levels: the inner level's first.
-pub(super) const LISTS: usize = 2 * LEVEL;
-/// Timers in a line: what 64 bytes hold beside the line's own words.
-pub(super) const LINE_TIMERS: usize = 13;
+/// log2 of the slots of a group, and of the groups of a block.
+pub(super) const GROUP_BITS: u32 = 8;
+/// log2 of the slots of a block.
+pub(super) const BLOCK_BITS: u32 = 2 * GROUP_BITS;
+/// Slots of a group, and groups of a block.
+pub(super) const GROUP: usize = 1 << GROUP_BITS;
+/// Blocks.
+pub(super) const BLOCKS: usize = 65_536;
+/// First list of the groups; those before are the slots'.
+const GROUPS_FROM: usize = GROUP;
+/// First list of the blocks.
+const BLOCKS_FROM: usize = 2 * GROUP;
+const LISTS: usize = BLOCKS_FROM + BLOCKS;
+/// Timers in a line: what 256 bytes hold beside the line's own words.
+pub(super) const LINE_TIMERS: usize = 10;
+
+/// The list of a slot.
+pub(super) fn slot_list(slot: u64) -> usize {
+    slot as usize % GROUP
+}
+
+/// The list of a group.
+pub(super) fn group_list(group: u64) -> usize {
+    GROUPS_FROM + group as usize % GROUP
+}
+
+/// The list of a block.
+pub(super) fn block_list(block: u64) -> usize {
+    BLOCKS_FROM + block as usize % BLOCKS
+}
+
+/// Index of no record.
+const NOBODY: u32 = u32::MAX;
+
+/// A timer as it waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Timer {
+    pub deadline: Ticks,
+    pub payload: u64,
+    pub index: u32,
+    pub generation: u32,
+}
 
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Line {
-    timers: [u32; LINE_TIMERS],
+    timers: [Timer; LINE_TIMERS],
     list: u32,
     next: Position,
-    reserved: u32,
+    reserved: u64,
 }
 
-const _: () = assert!(size_of::<Line>() == 64);
+const _: () = assert!(size_of::<Line>() == 256);
 
 /// Where a timer stands: line × 16 + place in it. A head is the first position that its line has free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,13 +91,13 @@ impl Position {
 
 /// Timers taken off a list together.
 pub(super) struct Taken {
-    timers: [u32; LINE_TIMERS],
+    timers: [Timer; LINE_TIMERS],
     from: usize,
     to: usize,
 }
 
 impl Taken {
-    pub(super) fn as_slice(&self) -> &[u32] {
+    pub(super) fn as_slice(&self) -> &[Timer] {
         &self.timers[self.from..self.to]
     }
 }
@@ -70,14 +108,16 @@ pub(super) struct Lists {
     heads: Box<[Position; LISTS]>,
     lines: Box<[Line]>,
     free: Position,
-    occupied: [Occupancy; 2],
+    slots: Occupancy<{ GROUP / 64 }>,
+    groups: Occupancy<{ GROUP / 64 }>,
+    blocks: Occupancy<{ BLOCKS / 64 }>,
 }
 
 impl Lists {
     /// Room for `timers`, however they are spread: each list wastes less than a line.
     pub(super) fn new(timers: usize) -> Lists {
         let count = timers.min(LISTS) + timers / LINE_TIMERS + 1;
-        let line = Line { timers: [0; LINE_TIMERS], list: 0, next: Position::NOWHERE, reserved: 0 };
+        let line = Line { timers: [Timer::default(); LINE_TIMERS], list: 0, next: Position::NOWHERE, reserved: 0 };
         let mut lines = vec![line; count].into_boxed_slice();
         for (line, next) in lines.iter_mut().zip(1..count) {
             line.next = Position::start_of(next);
@@ -85,13 +125,19 @@ impl Lists {
         // A boxed array of this size would be built on the stack first.
         let heads = vec![Position::NOWHERE; LISTS].into_boxed_slice();
         let Ok(heads) = heads.try_into() else { unreachable!("made with that length") };
-        Lists { heads, lines, free: Position::start_of(0), occupied: [Occupancy::new(), Occupancy::new()] }
+        Lists {
+            heads,
+            lines,
+            free: Position::start_of(0),
+            slots: Occupancy::new(),
+            groups: Occupancy::new(),
+            blocks: Occupancy::new(),
+        }
     }
 
     /// Puts `timer` into `list`.
     #[inline]
-    pub(super) fn push(&mut self, list: usize, timer: u32) -> Position {
-        let list = list % LISTS;
+    pub(super) fn push(&mut self, list: usize, timer: Timer) -> Position {
         let mut at = self.heads[list];
         if at.place() >= LINE_TIMERS {
             at = self.open(list, at);
@@ -108,7 +154,7 @@ impl Lists {
         self.free = line.next;
         (line.list, line.next) = (list as u32, next);
         if next == Position::NOWHERE {
-            self.occupied[list / LEVEL].set(list);
+            self.mark(list);
         }
         start
     }
@@ -116,10 +162,9 @@ impl Lists {
     /// Takes at most `most` timers off the head of `list`, all from one line.
     #[inline]
     pub(super) fn take(&mut self, list: usize, most: usize) -> Taken {
-        let list = list % LISTS;
         let head = self.heads[list];
         if head == Position::NOWHERE || most == 0 {
-            return Taken { timers: [0; LINE_TIMERS], from: 0, to: 0 };
+            return Taken { timers: [Timer::default(); LINE_TIMERS], from: 0, to: 0 };
         }
         let to = head.place().min(LINE_TIMERS);
         let (timers, from) = (self.lines[head.line()].timers, to.saturating_sub(most));
@@ -131,10 +176,11 @@ impl Lists {
         Taken { timers, from, to }
     }
 
-    /// Takes the timer at `position` out; answers with the timer that stands there now, if another moved in.
+    /// Takes the timer at `position` out; answers with the record of the timer that stands there now, if
+    /// another moved in.
     #[inline]
     pub(super) fn remove(&mut self, position: Position) -> Option<u32> {
-        let list = self.lines[position.line()].list as usize % LISTS;
+        let list = self.lines[position.line()].list as usize;
         let last = Position(self.heads[list].0 - 1);
         let mover = self.lines[last.line()].timers[last.place()];
         if last.place() == 0 {
@@ -143,10 +189,11 @@ impl Lists {
             self.heads[list] = last;
         }
         if position == last {
+            self.lines[position.line()].timers[position.place()].index = NOBODY;
             return None;
         }
         self.lines[position.line()].timers[position.place()] = mover;
-        Some(mover)
+        Some(mover.index)
     }
 
     /// Gives the emptied line at the head of `list` back; the next one is full.
@@ -155,33 +202,72 @@ impl Lists {
         self.free = Position::start_of(line);
         self.heads[list] = next;
         if next == Position::NOWHERE {
-            self.occupied[list / LEVEL].clear(list);
+            self.unmark(list);
         }
     }
 
-    /// Occupancy of the inner level.
-    pub(super) fn inner(&self) -> &Occupancy {
-        &self.occupied[0]
+    /// Takes as [`Lists::take`] does, and leaves no trace of the timers in their places.
+    #[inline]
+    pub(super) fn take_out(&mut self, list: usize, most: usize) -> Taken {
+        let head = self.heads[list];
+        let taken = self.take(list, most);
+        if let Some(line) = self.lines.get_mut(head.line()) {
+            for timer in &mut line.timers[taken.from..taken.to] {
+                timer.index = NOBODY;
+            }
+        }
+        taken
     }
 
-    /// Occupancy of the outer level.
-    pub(super) fn outer(&self) -> &Occupancy {
-        &self.occupied[1]
+    /// The timer at `position`, or the last that stood there, or one of [`NOBODY`] if that one has expired.
+    pub(super) fn at(&self, position: Position) -> &Timer {
+        &self.lines[position.line()].timers[position.place()]
+    }
+
+    /// Whether `list` is empty.
+    #[inline]
+    pub(super) fn is_empty(&self, list: usize) -> bool {
+        self.heads[list] == Position::NOWHERE
+    }
+
+    fn mark(&mut self, list: usize) {
+        match list {
+            BLOCKS_FROM.. => self.blocks.set(list - BLOCKS_FROM),
+            GROUPS_FROM.. => self.groups.set(list - GROUPS_FROM),
+            _ => self.slots.set(list),
+        }
+    }
+
+    fn unmark(&mut self, list: usize) {
+        match list {
+            BLOCKS_FROM.. => self.blocks.clear(list - BLOCKS_FROM),
+            GROUPS_FROM.. => self.groups.clear(list - GROUPS_FROM),
+            _ => self.slots.clear(list),
+        }
+    }
+
+    /// The first slot from `cursor` on that holds a timer or begins an occupied group or block; `u64::MAX` if none.
+    pub(super) fn next_occupied(&self, cursor: u64) -> u64 {
+        let (group, block) = (cursor >> GROUP_BITS, cursor >> BLOCK_BITS);
+        let slot = self.slots.distance(cursor as usize).map_or(u64::MAX, |d| cursor + d as u64);
+        let group = self.groups.distance(group as usize).map_or(u64::MAX, |d| (group + d as u64) << GROUP_BITS);
+        let block = self.blocks.distance(block as usize).map_or(u64::MAX, |d| (block + d as u64) << BLOCK_BITS);
+        slot.min(group).min(block)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LINE_TIMERS, LISTS, Lists};
+    use super::{LINE_TIMERS, LISTS, Lists, Timer};
+
+    fn timer(index: u32) -> Timer {
+        Timer { index, ..Timer::default() }
+    }
 
     fn drain(lists: &mut Lists, list: usize) -> Vec<u32> {
         let mut found = Vec::new();
-        loop {
-            let taken = lists.take(list, LINE_TIMERS);
-            if taken.as_slice().is_empty() {
-                break;
-            }
-            found.extend_from_slice(taken.as_slice());
+        while !lists.is_empty(list) {
+            found.extend(lists.take(list, LINE_TIMERS).as_slice().iter().map(|timer| timer.index));
         }
         found.sort_unstable();
         found
@@ -190,38 +276,39 @@ mod tests {
     #[test]
     fn a_hole_in_a_full_line_is_filled_from_the_head() {
         let mut lists = Lists::new(40);
-        let positions: Vec<_> = (0..30).map(|timer| lists.push(5, timer)).collect();
+        let positions: Vec<_> = (0..30).map(|index| lists.push(5, timer(index))).collect();
         assert_eq!(lists.remove(positions[3]), Some(29));
+        assert_eq!(lists.at(positions[3]).index, 29);
         assert_eq!(lists.remove(positions[28]), None, "the head's last timer leaves no hole");
         assert_eq!(drain(&mut lists, 5), (0..30).filter(|t| *t != 3 && *t != 28).collect::<Vec<_>>());
-        assert_eq!(lists.inner().distance(0), None);
+        assert_eq!(lists.next_occupied(0), u64::MAX);
     }
 
     #[test]
     fn lines_suffice_for_one_list_and_for_one_timer_in_each() {
-        for timers in [1, 12, 13, 14, 1_000] {
+        for timers in [1, 9, 10, 11, 1_000, 70_000] {
             let mut lists = Lists::new(timers);
-            for timer in 0..timers as u32 {
-                lists.push(LISTS - 1, timer);
+            for index in 0..timers as u32 {
+                lists.push(LISTS - 1, timer(index));
             }
             assert_eq!(drain(&mut lists, LISTS - 1).len(), timers);
-            for timer in 0..timers {
-                lists.push(timer * 7 % LISTS, timer as u32);
+            for index in 0..timers {
+                lists.push(index % LISTS, timer(index as u32));
             }
-            for timer in 0..timers {
-                assert_eq!(drain(&mut lists, timer * 7 % LISTS), [timer as u32]);
-            }
+            let found: usize = (0..timers.min(LISTS)).map(|list| drain(&mut lists, list).len()).sum();
+            assert_eq!(found, timers);
         }
     }
 
     #[test]
     fn fewer_can_be_taken_than_stand_there() {
         let mut lists = Lists::new(10);
-        for timer in 0..10 {
-            lists.push(1, timer);
+        for index in 0..10 {
+            lists.push(1, timer(index));
         }
-        assert_eq!(lists.take(1, 4).as_slice(), [6, 7, 8, 9]);
-        assert_eq!(lists.take(1, 0).as_slice(), [0u32; 0]);
+        let taken = lists.take(1, 4).as_slice().iter().map(|timer| timer.index).collect::<Vec<_>>();
+        assert_eq!(taken, [6, 7, 8, 9]);
+        assert!(lists.take(1, 0).as_slice().is_empty());
         assert_eq!(drain(&mut lists, 1), [0, 1, 2, 3, 4, 5]);
     }
 }

@@ -1,38 +1,36 @@
-//! Which of a level's 65,536 lists hold something.
+//! Which lists of a tier hold something.
 //!
-//! Owns three bitmaps, each the summary of the one below: 65,536 bits, 1,024, 16. Single owner. Bounds: setting and
-//! clearing touch at most three words, a search at most six. Never allocates after construction.
+//! Owns three bitmaps, each the summary of the one below: up to 65,536 bits, 1,024, 16. Single owner. Bounds: setting
+//! and clearing touch at most three words, a search at most six. Never allocates after construction.
 
-/// log2 of the lists of one level.
-pub(super) const LEVEL_BITS: u32 = 16;
-/// Lists of one level.
-pub(super) const LEVEL: usize = 1 << LEVEL_BITS;
-const MASK: usize = LEVEL - 1;
-const WORDS: usize = LEVEL / 64;
-const SUMMARIES: usize = WORDS / 64;
+/// Bits of a summary: words of the largest tier over 64.
+const SUMMARIES: usize = 16;
 
-/// The bitmaps of one level.
+/// The bitmaps of a tier of `64 × WORDS` lists; a power of two.
 #[derive(Debug)]
-pub(super) struct Occupancy {
+pub(super) struct Occupancy<const WORDS: usize> {
     words: Box<[u64; WORDS]>,
     summaries: [u64; SUMMARIES],
     top: u32,
 }
 
-impl Occupancy {
-    pub(super) fn new() -> Occupancy {
+impl<const WORDS: usize> Occupancy<WORDS> {
+    const MASK: usize = WORDS * 64 - 1;
+
+    pub(super) fn new() -> Occupancy<WORDS> {
+        const { assert!(WORDS.is_power_of_two() && WORDS <= 64 * SUMMARIES) };
         Occupancy { words: Box::new([0; WORDS]), summaries: [0; SUMMARIES], top: 0 }
     }
 
     pub(super) fn set(&mut self, list: usize) {
-        let word = (list & MASK) / 64;
+        let word = (list & Self::MASK) / 64;
         self.words[word] |= 1 << (list % 64);
         self.summaries[word / 64] |= 1 << (word % 64);
         self.top |= 1 << (word / 64);
     }
 
     pub(super) fn clear(&mut self, list: usize) {
-        let word = (list & MASK) / 64;
+        let word = (list & Self::MASK) / 64;
         self.words[word] &= !(1 << (list % 64));
         if self.words[word] != 0 {
             return;
@@ -43,15 +41,11 @@ impl Occupancy {
         }
     }
 
-    pub(super) fn is_set(&self, list: usize) -> bool {
-        self.words[(list & MASK) / 64] >> (list % 64) & 1 != 0
-    }
-
     /// How many lists beyond `from`, going round, the first occupied one lies; `None` if all are empty.
     pub(super) fn distance(&self, from: usize) -> Option<usize> {
-        let from = from & MASK;
+        let from = from & Self::MASK;
         let found = self.first_from(from).or_else(|| self.first_from(0))?;
-        Some(found.wrapping_sub(from) & MASK)
+        Some(found.wrapping_sub(from) & Self::MASK)
     }
 
     fn first_from(&self, from: usize) -> Option<usize> {
@@ -81,18 +75,19 @@ impl Occupancy {
 
 #[cfg(test)]
 mod tests {
-    use super::{LEVEL, Occupancy};
+    use super::Occupancy;
+
+    const LISTS: usize = 65_536;
 
     #[test]
     fn the_next_occupied_list_is_found_across_any_gap() {
-        let marks = [0, 1, 63, 64, 4_095, 4_096, 4_097, 40_000, LEVEL - 1];
-        for from in [0, 1, 5, 63, 64, 4_095, 4_096, 39_999, 40_000, 40_001, LEVEL - 1] {
+        let marks = [0, 1, 63, 64, 4_095, 4_096, 4_097, 40_000, LISTS - 1];
+        for from in [0, 1, 5, 63, 64, 4_095, 4_096, 39_999, 40_000, 40_001, LISTS - 1] {
             for mark in marks {
-                let mut occupancy = Occupancy::new();
+                let mut occupancy = Occupancy::<1024>::new();
                 assert_eq!(occupancy.distance(from), None);
                 occupancy.set(mark);
-                assert!(occupancy.is_set(mark));
-                assert_eq!(occupancy.distance(from), Some((mark + LEVEL - from) % LEVEL), "from {from} to {mark}");
+                assert_eq!(occupancy.distance(from), Some((mark + LISTS - from) % LISTS), "from {from} to {mark}");
                 occupancy.clear(mark);
                 assert_eq!(occupancy.distance(from), None, "{mark} cleared");
             }
@@ -101,7 +96,7 @@ mod tests {
 
     #[test]
     fn clearing_one_list_hides_no_other() {
-        let mut occupancy = Occupancy::new();
+        let mut occupancy = Occupancy::<1024>::new();
         for list in [10, 11, 700, 50_000] {
             occupancy.set(list);
         }
@@ -111,5 +106,16 @@ mod tests {
         assert_eq!(occupancy.distance(0), Some(700));
         occupancy.clear(700);
         assert_eq!(occupancy.distance(0), Some(50_000));
+    }
+
+    #[test]
+    fn a_small_tier_goes_round_at_its_end() {
+        let mut occupancy = Occupancy::<4>::new();
+        occupancy.set(3);
+        assert_eq!(occupancy.distance(3), Some(0));
+        assert_eq!(occupancy.distance(4), Some(255));
+        assert_eq!(occupancy.distance(255 + 256), Some(4));
+        occupancy.set(200);
+        assert_eq!(occupancy.distance(4), Some(196));
     }
 }
