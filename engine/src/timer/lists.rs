@@ -1,7 +1,7 @@
 //! The wheel's lists: which timers wait where.
 //!
 //! Owns the heads of all lists, the lines they are made of, and the occupancy of each tier. Single owner. Bounds:
-//! [`Lists::new`] reserves the lines that any distribution of its timers needs; push, take and remove touch two lines
+//! [`Lists::new`] reserves the lines that any distribution of its timers needs; push, cut and remove touch two lines
 //! at most. Never allocates after construction.
 //!
 //! ```text
@@ -89,16 +89,23 @@ impl Position {
     }
 }
 
-/// Timers taken off a list together.
-pub(super) struct Taken {
-    timers: [Timer; LINE_TIMERS],
-    from: usize,
-    to: usize,
+/// Timers at the head of a list, all in one line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    line: u32,
+    from: u32,
+    to: u32,
 }
 
-impl Taken {
-    pub(super) fn as_slice(&self) -> &[Timer] {
-        &self.timers[self.from..self.to]
+impl Head {
+    /// How many.
+    pub(super) fn len(self) -> u32 {
+        self.to - self.from
+    }
+
+    /// Where they stand.
+    pub(super) fn positions(self) -> impl Iterator<Item = Position> {
+        (self.from..self.to).map(move |place| Position(self.line << 4 | place))
     }
 }
 
@@ -114,9 +121,10 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// Room for `timers`, however they are spread: each list wastes less than a line.
+    /// Room for `timers`, however they are spread: each list wastes less than a line, and a line's timers stand twice
+    /// while they move.
     pub(super) fn new(timers: usize) -> Lists {
-        let count = timers.min(LISTS) + timers / LINE_TIMERS + 1;
+        let count = timers.min(LISTS) + timers / LINE_TIMERS + LINE_TIMERS + 2;
         let line = Line { timers: [Timer::default(); LINE_TIMERS], list: 0, next: Position::NOWHERE, reserved: 0 };
         let mut lines = vec![line; count].into_boxed_slice();
         for (line, next) in lines.iter_mut().zip(1..count) {
@@ -159,21 +167,22 @@ impl Lists {
         start
     }
 
-    /// Takes at most `most` timers off the head of `list`, all from one line.
+    /// At most `most` timers at the head of `list`; `None` if it is empty.
     #[inline]
-    pub(super) fn take(&mut self, list: usize, most: usize) -> Taken {
+    pub(super) fn head(&self, list: usize, most: u32) -> Option<Head> {
         let head = self.heads[list];
-        if head == Position::NOWHERE || most == 0 {
-            return Taken { timers: [Timer::default(); LINE_TIMERS], from: 0, to: 0 };
-        }
-        let to = head.place().min(LINE_TIMERS);
-        let (timers, from) = (self.lines[head.line()].timers, to.saturating_sub(most));
-        if from == 0 {
-            self.close(list, head.line());
+        let (line, to) = (head.line() as u32, head.place() as u32);
+        (head != Position::NOWHERE).then(|| Head { line, from: to.saturating_sub(most), to })
+    }
+
+    /// Takes these off `list`. They can be read where they stand until something is pushed.
+    #[inline]
+    pub(super) fn cut(&mut self, list: usize, head: Head) {
+        if head.from == 0 {
+            self.close(list, head.line as usize);
         } else {
-            self.heads[list] = Position(head.0 - (to - from) as u32);
+            self.heads[list] = Position(head.line << 4 | head.from);
         }
-        Taken { timers, from, to }
     }
 
     /// Takes the timer at `position` out; answers with the record of the timer that stands there now, if
@@ -189,7 +198,7 @@ impl Lists {
             self.heads[list] = last;
         }
         if position == last {
-            self.lines[position.line()].timers[position.place()].index = NOBODY;
+            self.wipe(position);
             return None;
         }
         self.lines[position.line()].timers[position.place()] = mover;
@@ -206,28 +215,15 @@ impl Lists {
         }
     }
 
-    /// Takes as [`Lists::take`] does, and leaves no trace of the timers in their places.
+    /// Wipes a place whose timer has expired, so that its handle finds nothing there.
     #[inline]
-    pub(super) fn take_out(&mut self, list: usize, most: usize) -> Taken {
-        let head = self.heads[list];
-        let taken = self.take(list, most);
-        if let Some(line) = self.lines.get_mut(head.line()) {
-            for timer in &mut line.timers[taken.from..taken.to] {
-                timer.index = NOBODY;
-            }
-        }
-        taken
+    pub(super) fn wipe(&mut self, position: Position) {
+        self.lines[position.line()].timers[position.place()].index = NOBODY;
     }
 
     /// The timer at `position`, or the last that stood there, or one of [`NOBODY`] if that one has expired.
     pub(super) fn at(&self, position: Position) -> &Timer {
         &self.lines[position.line()].timers[position.place()]
-    }
-
-    /// Whether `list` is empty.
-    #[inline]
-    pub(super) fn is_empty(&self, list: usize) -> bool {
-        self.heads[list] == Position::NOWHERE
     }
 
     fn mark(&mut self, list: usize) {
@@ -258,16 +254,23 @@ impl Lists {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
     use super::{LINE_TIMERS, LISTS, Lists, Timer};
 
     fn timer(index: u32) -> Timer {
         Timer { index, ..Timer::default() }
     }
 
+    fn take(lists: &mut Lists, list: usize, most: u32) -> Vec<u32> {
+        let head = lists.head(list, most).unwrap();
+        lists.cut(list, head);
+        head.positions().map(|position| lists.at(position).index).collect()
+    }
+
     fn drain(lists: &mut Lists, list: usize) -> Vec<u32> {
         let mut found = Vec::new();
-        while !lists.is_empty(list) {
-            found.extend(lists.take(list, LINE_TIMERS).as_slice().iter().map(|timer| timer.index));
+        while lists.head(list, 1).is_some() {
+            found.extend(take(lists, list, LINE_TIMERS as u32));
         }
         found.sort_unstable();
         found
@@ -306,9 +309,8 @@ mod tests {
         for index in 0..10 {
             lists.push(1, timer(index));
         }
-        let taken = lists.take(1, 4).as_slice().iter().map(|timer| timer.index).collect::<Vec<_>>();
-        assert_eq!(taken, [6, 7, 8, 9]);
-        assert!(lists.take(1, 0).as_slice().is_empty());
+        assert_eq!(take(&mut lists, 1, 4), [6, 7, 8, 9]);
+        assert!(lists.head(2, 4).is_none());
         assert_eq!(drain(&mut lists, 1), [0, 1, 2, 3, 4, 5]);
     }
 }
