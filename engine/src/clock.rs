@@ -1,13 +1,24 @@
 //! The only source of time.
 //!
-//! Owns the tick counter (invariant TSC on x86-64, `cntvct_el0` on AArch64, the monotonic clock elsewhere), its rate,
-//! and the virtual clock of the rehearsal. Any thread may read it; reading never blocks and never allocates. Bounds:
-//! one calibration of [`CALIBRATION`] at start. Never corrects itself afterwards: wall time is taken once, at start.
+//! Owns the tick counter (invariant TSC on x86-64, `cntvct_el0` on AArch64, the monotonic clock where neither can be
+//! believed), its rate, and the virtual clock of the rehearsal. Any thread may read it; reading never blocks and never
+//! allocates. Bounds: one calibration of [`CALIBRATION`] at start. Never corrects itself afterwards: a [`WallClock`] on
+//! the cold side follows rate and UTC from [`Correlation`]s, and hot threads see neither.
+
+mod correlation;
+mod counter;
+mod wall;
+
+pub use correlation::{CORRELATE_EVERY, Correlation, READS};
+pub use counter::CounterError;
+pub use wall::{PAIRS, Step, WallClock};
 
 use crate::units::{Nanos, TickRate, Ticks};
+use rustix::time::{ClockId, clock_gettime};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// How long the counter is compared with the monotonic clock at start.
 pub const CALIBRATION: Duration = Duration::from_millis(20);
@@ -24,22 +35,46 @@ pub struct Clock {
 #[derive(Clone, Debug)]
 enum Source {
     Counter,
-    Monotonic(Instant),
+    Monotonic(CounterError),
     Virtual(Arc<AtomicU64>),
 }
 
+/// The system's clocks at one moment.
+#[derive(Clone, Copy)]
+struct System {
+    monotonic: Nanos,
+    utc: Nanos,
+}
+
 impl Clock {
-    /// The machine's clock, calibrated. Takes [`CALIBRATION`].
+    /// The machine's clock, calibrated: the counter, or monotonic time where the counter cannot be believed. Takes
+    /// [`CALIBRATION`].
     #[must_use]
     pub fn machine() -> Clock {
-        let (source, rate) = match counter_rate() {
-            Some(rate) => (Source::Counter, rate),
-            None => (Source::Monotonic(monotonic_now()), TickRate::NANOS),
-        };
-        let started_utc = utc_now();
-        let mut clock = Clock { source, rate, start: Ticks(0), started_utc };
-        clock.start = clock.ticks();
-        clock
+        Clock::machine_at(Path::new("/"))
+    }
+
+    /// As [`Clock::machine`], of a machine whose kernel's tree is below `root`.
+    #[must_use]
+    pub fn machine_at(root: &Path) -> Clock {
+        Clock::strict_at(root).unwrap_or_else(|error| Clock::started(Source::Monotonic(error), TickRate::NANOS))
+    }
+
+    /// As [`Clock::machine`], but the counter or nothing.
+    ///
+    /// # Errors
+    /// If processor or kernel do not vouch for the counter, or its rate is no counter's.
+    pub fn strict() -> Result<Clock, CounterError> {
+        Clock::strict_at(Path::new("/"))
+    }
+
+    /// As [`Clock::strict`], of a machine whose kernel's tree is below `root`.
+    ///
+    /// # Errors
+    /// As [`Clock::strict`].
+    pub fn strict_at(root: &Path) -> Result<Clock, CounterError> {
+        counter::verify(root)?;
+        Ok(Clock::started(Source::Counter, counter_rate()?))
     }
 
     /// A clock that shows `nanos`, which its owner moves.
@@ -49,14 +84,32 @@ impl Clock {
         Clock { source: Source::Virtual(nanos), rate: TickRate::NANOS, start, started_utc: Duration::ZERO }
     }
 
+    fn started(source: Source, rate: TickRate) -> Clock {
+        let mut clock = Clock { source, rate, start: Ticks(0), started_utc: Duration::ZERO };
+        let now = Correlation::take(&clock);
+        (clock.start, clock.started_utc) = (now.ticks, Duration::from_nanos(now.utc.0));
+        clock
+    }
+
     /// Now.
     #[inline]
     #[must_use]
     pub fn ticks(&self) -> Ticks {
         match &self.source {
-            Source::Counter => Ticks(counter()),
-            Source::Monotonic(origin) => Ticks(monotonic_now().duration_since(*origin).as_nanos() as u64),
+            Source::Counter => Ticks(counter::read()),
+            Source::Monotonic(_) => Ticks(system_nanos(ClockId::Monotonic).0),
             Source::Virtual(nanos) => Ticks(nanos.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// The clocks to set beside the ticks. Virtual time is its own monotonic time and its own UTC.
+    fn system(&self) -> System {
+        match &self.source {
+            Source::Counter | Source::Monotonic(_) => system_now(),
+            Source::Virtual(nanos) => {
+                let now = Nanos(nanos.load(Ordering::Relaxed));
+                System { monotonic: now, utc: now }
+            }
         }
     }
 
@@ -87,83 +140,60 @@ impl Clock {
     /// What the ticks are, in words.
     #[must_use]
     pub fn source_name(&self) -> &'static str {
-        match self.source {
+        match &self.source {
             Source::Counter => "invariant counter",
-            Source::Monotonic(_) => "monotonic clock (no invariant counter found)",
+            Source::Monotonic(CounterError::NotInvariant) => "monotonic clock (no invariant counter found)",
+            Source::Monotonic(CounterError::Distrusted { .. }) => "monotonic clock (the kernel distrusts the counter)",
+            Source::Monotonic(CounterError::Implausible { .. }) => {
+                "monotonic clock (the counter has no plausible rate)"
+            }
             Source::Virtual(_) => "virtual",
+        }
+    }
+
+    /// Why the ticks are not the counter's, if the machine's clock had to do without.
+    #[must_use]
+    pub fn degraded(&self) -> Option<&CounterError> {
+        match &self.source {
+            Source::Monotonic(error) => Some(error),
+            Source::Counter | Source::Virtual(_) => None,
         }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "this module is the one that may")]
-fn monotonic_now() -> Instant {
-    Instant::now()
+fn system_now() -> System {
+    System { monotonic: system_nanos(ClockId::Monotonic), utc: system_nanos(ClockId::Realtime) }
 }
 
-#[expect(clippy::disallowed_methods, reason = "this module is the one that may")]
-fn utc_now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+fn system_nanos(id: ClockId) -> Nanos {
+    let time = clock_gettime(id);
+    // Both count from a zero in the past: a negative reading is a machine whose date lies before 1970.
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Nanos(seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0)))
 }
 
-/// Compares the counter with the monotonic clock; `None` without an invariant counter.
-fn counter_rate() -> Option<TickRate> {
-    if !counter_is_invariant() {
-        return None;
-    }
-    let (wall, ticks) = (monotonic_now(), counter());
-    let mut elapsed = wall.elapsed();
-    while elapsed < CALIBRATION {
+/// Compares the counter with the monotonic clock.
+fn counter_rate() -> Result<TickRate, CounterError> {
+    let take = || correlation::narrowest(|| Ticks(counter::read()), system_now);
+    let from = take();
+    let until = Nanos(from.monotonic.0 + CALIBRATION.as_nanos() as u64);
+    while system_nanos(ClockId::Monotonic) < until {
         std::hint::spin_loop();
-        elapsed = wall.elapsed();
     }
-    let span = counter().wrapping_sub(ticks);
-    let hz = span as f64 / elapsed.as_secs_f64();
-    (1e6..=2e10).contains(&hz).then(|| TickRate::from_hz(hz))
-}
-
-#[cfg(target_arch = "x86_64")]
-fn counter_is_invariant() -> bool {
-    use std::arch::x86_64::__cpuid;
-    __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & (1 << 8) != 0
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline]
-fn counter() -> u64 {
-    // SAFETY: `rdtsc` reads a counter and touches no memory; user access was granted or the process would have died
-    // in calibration, before any thread runs.
-    unsafe { std::arch::x86_64::_rdtsc() }
-}
-
-#[cfg(target_arch = "aarch64")]
-fn counter_is_invariant() -> bool {
-    true // the architecture's generic timer runs at a fixed rate
-}
-
-#[cfg(target_arch = "aarch64")]
-#[inline]
-fn counter() -> u64 {
-    let ticks: u64;
-    // SAFETY: reads the virtual count register, which user space may read on Linux; no memory is touched.
-    unsafe { std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack)) };
-    ticks
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn counter_is_invariant() -> bool {
-    false
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn counter() -> u64 {
-    0
+    let to = take();
+    let passed_s = (to.monotonic.0 - from.monotonic.0) as f64 / 1e9;
+    let hz = to.ticks.since(from.ticks).0 as f64 / passed_s;
+    if !(1e6..=2e10).contains(&hz) {
+        return Err(CounterError::Implausible { hz: hz as u64 });
+    }
+    Ok(TickRate::from_hz(hz))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "harness")]
-    use super::Clock;
-    use crate::units::{Nanos, Ticks};
+    use super::{Clock, Correlation, CounterError, WallClock};
+    use crate::units::{Nanos, TickRate, Ticks};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -186,5 +216,57 @@ mod tests {
         assert_eq!(clock.ticks(), Ticks(5));
         nanos.store(25, Ordering::Relaxed);
         assert_eq!(clock.since_start(clock.ticks()), Nanos(20));
+    }
+
+    fn tree(clocksource: &str) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("sys/devices/system/clocksource/clocksource0");
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("current_clocksource"), clocksource).unwrap();
+        root
+    }
+
+    #[test]
+    fn a_counter_that_the_kernel_distrusts_is_refused_when_strict_and_replaced_otherwise() {
+        let root = tree("hpet\n");
+        let error = Clock::strict_at(root.path()).unwrap_err();
+        // A processor without the counter says so before the kernel is asked.
+        let distrusted = CounterError::Distrusted { clocksource: "hpet".to_string() };
+        assert!(error == distrusted || error == CounterError::NotInvariant, "{error}");
+        let clock = Clock::machine_at(root.path());
+        assert_eq!(clock.degraded(), Some(&error));
+        assert!(clock.source_name().starts_with("monotonic clock ("), "{}", clock.source_name());
+        assert_eq!(clock.rate(), TickRate::NANOS);
+        let (from, pair) = (clock.ticks(), Correlation::take(&clock));
+        assert!(from <= pair.ticks && pair.ticks <= clock.ticks());
+    }
+
+    #[test]
+    fn a_strict_clock_is_the_counter() {
+        match Clock::strict_at(tree("tsc\n").path()) {
+            Ok(clock) => assert_eq!((clock.source_name(), clock.degraded()), ("invariant counter", None)),
+            Err(error) => assert_eq!(error, CounterError::NotInvariant),
+        }
+    }
+
+    #[test]
+    fn the_wall_clock_of_the_machine_says_what_the_system_says() {
+        let clock = Clock::machine();
+        let mut wall = WallClock::new(Correlation::take(&clock), clock.rate());
+        wall.note(Correlation::take(&clock));
+        let before = std::time::SystemTime::now();
+        let found = std::time::Duration::from_nanos(wall.utc(clock.ticks()).0);
+        let after = std::time::SystemTime::now();
+        let slack = std::time::Duration::from_millis(1);
+        assert!(std::time::UNIX_EPOCH + found + slack >= before, "{found:?} before {before:?}");
+        assert!(std::time::UNIX_EPOCH + found <= after + slack, "{found:?} after {after:?}");
+        assert!(clock.started_utc() <= found);
+    }
+
+    #[test]
+    fn virtual_time_is_its_own_utc() {
+        let clock = Clock::virtual_time(Arc::new(AtomicU64::new(42)));
+        let pair = Correlation::take(&clock);
+        assert_eq!((pair.ticks, pair.monotonic, pair.utc), (Ticks(42), Nanos(42), Nanos(42)));
     }
 }
