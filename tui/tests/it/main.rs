@@ -2,3 +2,4 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
 
 mod commands;
+mod environment;
