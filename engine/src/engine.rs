@@ -12,6 +12,7 @@
 mod assemble;
 mod cold;
 mod control;
+mod cores;
 mod header;
 mod steer;
 

@@ -2,7 +2,9 @@
 //!
 //! Owns what is known of cores, nodes, SMT, quota and identity ([`HostFacts`]), read once on a cold thread before
 //! threads are started, and the calls that bind a thread to cores ([`pin`]), made by each thread for itself. Bounded by
-//! [`CORES_MAX`] and by [`FILE_BYTES_MAX`] for each file read. Never changes a setting of the machine; what cannot be
+//! [`CORES_MAX`] and by [`FILE_BYTES_MAX`] for each file read. Beside them: which cores are claimed by which engine
+//! ([`claims`]), pinned to by other programs ([`pins`]) and in use ([`usage`]), and whether the machine is set up for
+//! hot threads at all ([`check`]). Never changes a setting of the machine; what cannot be
 //! seen is `None` or [`Quota::NotVisible`], never a guess.
 //!
 //! # Why the cores come from the affinity mask
@@ -10,9 +12,16 @@
 //! The number of processors is neither the number that this process may use (containers, `taskset`) nor says which.
 //! Pinning to core 5 of a set of 8..=15 fails; pinning to "the fifth" pins somewhere else.
 
+pub mod check;
+pub mod claims;
 mod machine;
 pub mod pin;
+pub mod pins;
+mod recorded;
 mod topology;
+#[cfg(test)]
+pub(crate) mod trees;
+pub mod usage;
 
 use std::path::Path;
 
@@ -47,6 +56,8 @@ pub struct HostFacts {
     pub cpu_quota: Quota,
     /// The cores that this process may use, ascending.
     pub cores: Vec<CoreFacts>,
+    /// The NUMA nodes that a GPU hangs on, ascending.
+    pub gpu_nodes: Vec<u32>,
 }
 
 /// One core that this process may use. A core here is what the system schedules on: one SMT thread.
@@ -72,6 +83,28 @@ pub enum HostError {
         /// What the system said.
         reason: String,
     },
+    /// A recorded tree without cores.
+    #[error(
+        "found no cores under {path}, expected a recorded tree with sys/devices/system/cpu; record one with cp -rL of \
+         that directory and sys/devices/system/node, or name another"
+    )]
+    NoTree {
+        /// The directory.
+        path: String,
+    },
+    /// Cores asked for that the process may not use.
+    #[error("found core {} asked for, expected some of {}; name cores of that list", list(.found), list(.allowed))]
+    NotAllowed {
+        /// The cores that may not be used.
+        found: Vec<u32>,
+        /// Those that may.
+        allowed: Vec<u32>,
+    },
+}
+
+/// Numbers with commas between them.
+pub(crate) fn list(cores: &[u32]) -> String {
+    cores.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
 impl HostFacts {
@@ -100,7 +133,53 @@ impl HostFacts {
             memory_bytes: machine::memory_bytes(root),
             cpu_quota: machine::quota(root),
             cores,
+            gpu_nodes: topology::gpu_nodes(root),
         }
+    }
+
+    /// Leaves only `cores` of those that this process may use.
+    ///
+    /// # Errors
+    /// When one of them is not among them.
+    pub fn restrict(&mut self, cores: &[u32]) -> Result<(), HostError> {
+        let found: Vec<u32> = cores.iter().copied().filter(|&core| self.core(core).is_none()).collect();
+        if !found.is_empty() || cores.is_empty() {
+            return Err(HostError::NotAllowed { found, allowed: self.cores.iter().map(|facts| facts.core).collect() });
+        }
+        self.cores.retain(|facts| cores.contains(&facts.core));
+        Ok(())
+    }
+
+    /// This machine without the cores that others have, and a sentence on each of those: cores that an engine has
+    /// claimed in `directory` and cores that a running thread of another program is pinned to, with their SMT siblings.
+    #[must_use]
+    pub fn without_taken(mut self, directory: &Path) -> (Self, Vec<String>) {
+        let claimed = claims::claimed(directory);
+        let mut notes = claims::told(&claimed);
+        let mut taken: Vec<u32> = claimed.iter().map(|conflict| conflict.core).collect();
+        for pin in pins::pins(Path::new("/"), std::process::id()).into_iter().filter(|pin| pin.running) {
+            let here: Vec<u32> = pin.cores.iter().copied().filter(|core| !taken.contains(core)).collect();
+            if !here.is_empty() {
+                let (cores, name, pid) = (list(&here), &pin.name, pin.pid);
+                notes
+                    .push(format!("core {cores} left to {name} (process {pid}), whose running thread is pinned there"));
+                taken.extend(here);
+            }
+        }
+        let taken = self.with_siblings(&taken);
+        notes.retain(|_| self.cores.iter().any(|facts| taken.contains(&facts.core)));
+        self.cores.retain(|facts| !taken.contains(&facts.core));
+        (self, notes)
+    }
+
+    /// These cores and all their SMT siblings, allowed or not, ascending: what a claim on them covers.
+    #[must_use]
+    pub fn with_siblings(&self, cores: &[u32]) -> Vec<u32> {
+        let mut all = cores.to_vec();
+        all.extend(cores.iter().filter_map(|&core| self.core(core)).flat_map(|facts| facts.siblings.iter().copied()));
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// The facts of one allowed core.

@@ -15,6 +15,7 @@
 
 mod auto;
 mod explicit;
+mod nodes;
 mod row;
 
 use std::collections::BTreeSet;
@@ -53,6 +54,8 @@ pub struct PlannedThread {
     pub node: Option<u32>,
     /// Whether nothing else of ours, hot or cold, runs on its core or that core's SMT siblings.
     pub exclusive: bool,
+    /// Whether another process has claimed its core.
+    pub contested: bool,
 }
 
 /// One role of a thread.
@@ -79,6 +82,7 @@ impl PlannedThread {
         match policy {
             SpinPolicy::Lab | SpinPolicy::Shared => None,
             SpinPolicy::Prod if self.core.is_none() => Some("it is not pinned, and would take a core from others"),
+            SpinPolicy::Prod if self.contested => Some("another process has claimed its core"),
             SpinPolicy::Prod if !self.exclusive => Some("it shares its core, and would never give it back"),
             SpinPolicy::Prod => None,
         }
@@ -94,6 +98,33 @@ impl Plan {
         match &profile.threads {
             Threads::Auto => Ok(Self::auto(profile, host)),
             Threads::Explicit(specs) => Self::explicit(specs, profile, host),
+        }
+    }
+
+    /// The cores to claim before the threads are started: those that a thread is to have for itself, ascending.
+    #[must_use]
+    pub fn claims(&self) -> Vec<u32> {
+        let mut cores: Vec<u32> = exclusive(&self.threads).collect();
+        cores.sort_unstable();
+        cores
+    }
+
+    /// The cores of all hot threads, ascending.
+    #[must_use]
+    pub fn hot_cores(&self) -> Vec<u32> {
+        let mut cores: Vec<u32> = self.threads.iter().filter_map(|thread| thread.core).collect();
+        cores.sort_unstable();
+        cores.dedup();
+        cores
+    }
+
+    /// Another process has claimed `core` or its SMT sibling: the threads there have it not for themselves.
+    pub fn contest(&mut self, core: u32, host: &HostFacts) {
+        for thread in &mut self.threads {
+            if thread.core.is_some_and(|mine| host.with_siblings(&[mine]).contains(&core)) {
+                thread.exclusive = false;
+                thread.contested = true;
+            }
         }
     }
 

@@ -5,6 +5,8 @@
 //! Never exits by itself: every path returns, so that what was opened is closed.
 
 mod args;
+mod check;
+mod cores;
 mod input;
 mod places;
 mod plan;
@@ -51,6 +53,8 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Sim(args)) => sim::sim(&args),
         Some(Command::Profiles(args)) => profiles::profiles(&args, &around),
         Some(Command::Plan(args)) => plan::plan(&args, &around),
+        Some(Command::Cores(args)) => cores::cores(&args),
+        Some(Command::Check(args)) => check::check(&args, &around),
     }
 }
 

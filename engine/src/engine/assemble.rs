@@ -6,7 +6,7 @@
 use super::cold::{self, Reader};
 use super::control::{Control, End};
 use super::steer::Steering;
-use super::{Config, Engine, Input, Requests, StartError, header};
+use super::{Config, Engine, Input, Requests, StartError, cores, header};
 use crate::board::{self, Board, Place, Shape};
 use crate::clock::Clock;
 use crate::code::sampler::Sampler;
@@ -28,15 +28,15 @@ use std::time::Duration;
 /// Longest time for all threads to build their roles.
 pub(super) const BUILD_LIMIT: Duration = Duration::from_secs(30);
 
-pub(super) fn start(config: Config) -> Result<Engine, StartError> {
+pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     hot::install_hook();
     let host = HostFacts::read()?;
-    let plan = Plan::make(&config.profile, &host)?;
+    let cores::Placed { plan, claims, notes } = cores::place(&mut config.profile, host, &board::directory())?;
     let model = Arc::clone(config.input.model());
     check_width(&model)?;
     let decoding = Decoding::new(model, config.profile.predecoder)?;
     let clock = Clock::machine();
-    let mut notes: Vec<String> = config.notes.iter().chain(&plan.notes).cloned().collect();
+    let mut notes: Vec<String> = config.notes.iter().cloned().chain(notes).collect();
     let board = Arc::new(make_board(&config.profile, &plan, &mut notes)?);
     let settings = Arc::new(Settings::new(&config.profile.limits));
     let common = Common { board: Arc::clone(&board), settings: Arc::clone(&settings), rate: clock.rate(), decoding };
@@ -60,7 +60,7 @@ pub(super) fn start(config: Config) -> Result<Engine, StartError> {
     let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
     let end = End { count: config.count, duration: config.duration };
     let (profile, settings_too) = (config.profile, Arc::clone(&settings));
-    let control = Control { shared, profile, silos, threads, reports, settings: settings_too, end };
+    let control = Control { shared, profile, silos, threads, reports, settings: settings_too, end, claims };
     let control = control.spawn(Arc::clone(&requests), (stop, sink, input_error), plan.cold_cores.clone());
     Ok(Engine { board, clock, settings, steering, plan, requests, control: Some(control) })
 }

@@ -7,6 +7,7 @@
 use super::cold::{self, Stop};
 use super::{EndedBy, Outcome, Requests, header};
 use crate::board::{self, Board};
+use crate::host::claims::Claims;
 use crate::hot::{Settings, Shared, ThreadReport, WARM_STREAM, Warming};
 use crate::profile::{Profile, Rate};
 use crate::silo::Silo;
@@ -49,6 +50,8 @@ pub(super) struct Control {
     pub(super) reports: Receiver<ThreadReport>,
     pub(super) settings: Arc<Settings>,
     pub(super) end: End,
+    /// The hot cores, ours until the threads have left them.
+    pub(super) claims: Option<Claims>,
 }
 
 impl Control {
@@ -231,6 +234,10 @@ impl Control {
     /// Waits for the hot threads to leave. One that hangs is not joined.
     fn leave(&mut self) {
         self.tick_until(LEAVE_LIMIT, |control| control.threads.iter().all(JoinHandle::is_finished));
+        if !self.threads.iter().all(JoinHandle::is_finished) {
+            // A thread that hangs still has its core: the claims last as long as the process.
+            std::mem::forget(self.claims.take());
+        }
         for thread in self.threads.drain(..).filter(JoinHandle::is_finished) {
             let _ = thread.join();
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::read_text;
+use super::{parse_cpu_list, read_text};
 
 /// Deepest nesting of control groups followed.
 const DEPTH_MAX: usize = 32;
@@ -50,8 +50,24 @@ pub(super) fn word(root: &Path, path: &str) -> Option<String> {
 
 /// The user of `proc/self/status`, by `etc/passwd`.
 pub(super) fn user(root: &Path) -> Option<String> {
+    user_of(root, "self")
+}
+
+/// The cores that the process of `proc/self/status` may use, ascending.
+pub(super) fn allowed(root: &Path) -> Option<Vec<u32>> {
     let status = read_text(&root.join("proc/self/status"))?;
-    let uid = status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().next()?.to_owned();
+    parse_cpu_list(status_field(&status, "Cpus_allowed_list")?)
+}
+
+/// The value of a field of a `status` file.
+pub(super) fn status_field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+/// The user of process `pid`, by `etc/passwd`.
+pub(super) fn user_of(root: &Path, pid: &str) -> Option<String> {
+    let status = read_text(&root.join("proc").join(pid).join("status"))?;
+    let uid = status_field(&status, "Uid")?.split_whitespace().next()?.to_owned();
     let passwd = read_text(&root.join("etc/passwd")).unwrap_or_default();
     let name = passwd.lines().find_map(|line| {
         let mut fields = line.split(':');

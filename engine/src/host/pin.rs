@@ -8,7 +8,7 @@
 //! A control group may narrow what was asked for without an error, and in containers identical or wrong cores have
 //! been seen behind a success. What the thread may use and where it runs are therefore asked of the system afterwards.
 
-use super::HostError;
+use super::{HostError, list};
 
 /// Why a thread is not where it should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,10 +48,6 @@ pub enum PinError {
     /// This system cannot bind a thread, or cannot show that it is bound.
     #[error("found a system without verifiable thread affinity, expected Linux; run with threads that are not pinned")]
     Unsupported,
-}
-
-fn list(cores: &[u32]) -> String {
-    cores.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// Binds the calling thread to one core and verifies it.

@@ -15,7 +15,53 @@ pub(super) fn core(root: &Path, core: u32) -> CoreFacts {
     let text = list.iter().find_map(|name| read_text(&dir.join(name))).unwrap_or_default();
     let mut siblings = parse_cpu_list(&text).unwrap_or_default();
     siblings.retain(|&sibling| sibling != core);
-    CoreFacts { core, node: node(&dir).unwrap_or(0), siblings }
+    let node = node(&dir).or_else(|| listed_node(root, core));
+    CoreFacts { core, node: node.unwrap_or(0), siblings }
+}
+
+/// The cores that are switched on, ascending; from the directories of cores where the system keeps no list.
+pub(super) fn online(root: &Path) -> Vec<u32> {
+    let dir = root.join("sys/devices/system/cpu");
+    let listed = read_text(&dir.join("online")).and_then(|text| parse_cpu_list(&text));
+    let mut cores = listed.filter(|cores| !cores.is_empty()).unwrap_or_else(|| numbered(&dir, "cpu"));
+    cores.retain(|&core| core < CORES_MAX);
+    cores
+}
+
+/// The numbers of the entries of `dir` that are called `prefix` and a number, ascending.
+fn numbered(dir: &Path, prefix: &str) -> Vec<u32> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
+    let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.strip_prefix(prefix)?.parse().ok();
+    let mut numbers: Vec<u32> = entries.filter_map(number).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// The node that lists a core; for trees whose links were lost when they were recorded.
+fn listed_node(root: &Path, core: u32) -> Option<u32> {
+    let dir = root.join("sys/devices/system/node");
+    let cores = |node: &u32| parse_cpu_list(&read_text(&dir.join(format!("node{node}/cpulist")))?);
+    numbered(&dir, "node").into_iter().find(|node| cores(node).is_some_and(|cores| cores.contains(&core)))
+}
+
+/// How many nodes hold cores; at least 1.
+pub(super) fn nodes(root: &Path) -> usize {
+    numbered(&root.join("sys/devices/system/node"), "node").len().max(1)
+}
+
+/// The nodes that NVIDIA display or 3D controllers hang on, ascending. Bounded by the devices of the bus.
+pub(super) fn gpu_nodes(root: &Path) -> Vec<u32> {
+    let entries = std::fs::read_dir(root.join("sys/bus/pci/devices")).into_iter().flatten().filter_map(Result::ok);
+    let node = |entry: std::fs::DirEntry| {
+        let word = |name: &str| Some(read_text(&entry.path().join(name))?.trim().to_owned());
+        let is_gpu = word("vendor")? == "0x10de" && word("class")?.starts_with("0x03");
+        // A device of no node says -1, which is no number of a node.
+        if is_gpu { word("numa_node")?.parse().ok() } else { None }
+    };
+    let mut nodes: Vec<u32> = entries.filter_map(node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
 }
 
 /// The node whose link lies in a core's directory.

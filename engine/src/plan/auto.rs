@@ -14,31 +14,42 @@
 //!    | 3..=5 | all but the lowest | the lowest |
 //!    | 6.. | all but cores 0 and 1, which are the system's; all but the lowest where neither is allowed | what is left |
 //!
-//!    `max_cores` cuts the list.
-//! 2. *Shares.* With two seats a silo or more, each silo gets an equal share, the first ones one more. With fewer, half
-//!    of the seats run the ring roles and the others decode, for all silos in turn. One seat runs everything.
-//! 3. *Split.* Of a share of `h` seats the ring roles take `min(5, h / 2)` and decode the others, up to its count
+//! 2. *Nodes.* Each silo goes to one NUMA node: in turn to the node that then gives its silos most seats, as far as they
+//!    can use them; of equal ones to the one with a GPU, then the lower. `max_cores` is shared out by silos. Where no
+//!    node has two seats, all seats count as one node's.
+//! 3. *Shares.* With two seats a silo or more, each silo of a node gets an equal share of it, the first ones one more.
+//!    With fewer, half of the seats run the ring roles and the others decode, for all silos in turn. One seat runs
+//!    everything.
+//! 4. *Split.* Of a share of `h` seats the ring roles take `min(5, h / 2)` and decode the others, up to its count
 //!    (`Auto`: 8). What decode leaves goes to the ring roles. They split by [`RING_SPLITS`].
 //!
 //! # Why half and half
 //!
 //! A decode takes microseconds, all ring roles together are to take a tenth of one for each shot: a ring thread more
 //! than there are decode threads would idle.
+//!
+//! # Why a silo never spans nodes
+//!
+//! All its rings and slots are touched by all its threads; across nodes each touch costs two to three times as much. A
+//! core too few costs less than that.
+
+use std::ops::Range;
 
 use crate::host::HostFacts;
+use crate::plan::nodes::{self, Group};
 use crate::plan::{Plan, PlannedRole, PlannedThread, RoleKind};
 use crate::profile::{Decoders, Profile};
 
 use RoleKind::{Device, Dispatch, Feed, Harvest, Poll};
 
 /// Most decode workers that `Decoders::Auto` gives a silo.
-const AUTO_DECODERS_MAX: usize = 8;
+pub(super) const AUTO_DECODERS_MAX: usize = 8;
 /// From this many cores up, cores 0 and 1 are left to the system.
 const SYSTEM_CORES_FROM: usize = 6;
 
 /// How the ring roles are divided among 1, 2, .. 5 threads. Feed and harvest, the slot's two ends, stay together
 /// longest: they touch the same words of it.
-const RING_SPLITS: [&[&[RoleKind]]; 5] = [
+pub(super) const RING_SPLITS: [&[&[RoleKind]]; 5] = [
     &[&[Feed, Dispatch, Device, Poll, Harvest]],
     &[&[Feed, Harvest], &[Dispatch, Device, Poll]],
     &[&[Feed, Harvest], &[Dispatch, Poll], &[Device]],
@@ -48,9 +59,10 @@ const RING_SPLITS: [&[&[RoleKind]]; 5] = [
 
 /// A core that a hot thread may have.
 #[derive(Debug, Clone, Copy)]
-struct Seat {
-    core: Option<u32>,
-    exclusive: bool,
+pub(super) struct Seat {
+    pub(super) core: Option<u32>,
+    pub(super) node: u32,
+    pub(super) exclusive: bool,
 }
 
 impl Plan {
@@ -58,14 +70,26 @@ impl Plan {
     #[must_use]
     pub fn auto(profile: &Profile, host: &HostFacts) -> Self {
         let mut notes = Vec::new();
-        let seats = seats(profile, host, &mut notes);
         let silos = profile.silos.max(1);
-        let threads = if seats.len() >= 2 * silos as usize {
-            divided(profile, &seats, silos)
-        } else {
-            notes.push(format!("{} hot core(s) for {silos} silo(s): roles are folded onto fewer threads", seats.len()));
-            folded(profile, &seats, silos)
-        };
+        let groups = nodes::groups(profile, host, seats(host, &mut notes), &mut notes);
+        let mut drafts = Vec::new();
+        let mut first = 0;
+        for Group { node, seats, silos: count } in &groups {
+            let range = first..first + count;
+            first = range.end;
+            if seats.len() >= 2 * *count as usize {
+                drafts.extend(divided(profile, seats, range));
+                continue;
+            }
+            let place = if groups.len() > 1 { format!(" on node {node}") } else { String::new() };
+            notes.push(format!(
+                "{} hot core(s) for {count} silo(s){place}: roles are folded onto fewer threads",
+                seats.len()
+            ));
+            drafts.extend(folded(profile, seats, range));
+        }
+        debug_assert_eq!(first, silos, "every silo has a node");
+        let threads = named(drafts);
         if let Some(cores) = host.cpu_quota.cores().filter(|&cores| cores < threads.len() as f64) {
             notes.push(format!("the CPU quota is worth {cores:.1} cores, fewer than the hot threads: expect stalls"));
         }
@@ -74,14 +98,15 @@ impl Plan {
 }
 
 /// Step 1 of the rule.
-fn seats(profile: &Profile, host: &HostFacts, notes: &mut Vec<String>) -> Vec<Seat> {
+fn seats(host: &HostFacts, notes: &mut Vec<String>) -> Vec<Seat> {
     let cores = physical_cores(host);
-    let seat = |core: u32, exclusive| Seat { core: Some(core), exclusive };
+    let node = |core: u32| host.core(core).map_or(0, |facts| facts.node);
+    let seat = |core: u32, exclusive| Seat { core: Some(core), node: node(core), exclusive };
     let exclusive = |cores: &[u32]| cores.iter().map(|&core| seat(core, true)).collect::<Vec<Seat>>();
-    let mut seats = match cores[..] {
+    match cores[..] {
         [] => {
-            notes.push("no core is known: the thread is not pinned".to_owned());
-            vec![Seat { core: None, exclusive: false }]
+            notes.push("no core is known or left: the thread is not pinned".to_owned());
+            vec![Seat { core: None, node: 0, exclusive: false }]
         }
         [only] => vec![seat(only, false)],
         [low, high] => vec![seat(high, true), seat(low, false)],
@@ -96,13 +121,7 @@ fn seats(profile: &Profile, host: &HostFacts, notes: &mut Vec<String>) -> Vec<Se
                 exclusive(&free)
             }
         }
-    };
-    let max = profile.max_cores.map_or(usize::MAX, |max| max.max(1) as usize);
-    if seats.len() > max {
-        notes.push(format!("max_cores leaves {} of {} hot cores to others", seats.len() - max, seats.len()));
-        seats.truncate(max);
     }
-    seats
 }
 
 /// One number for each physical core, by node, then by number.
@@ -123,12 +142,12 @@ fn listed(cores: &[u32]) -> String {
     cores.iter().map(u32::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-/// A share of at least two seats for each silo.
-fn divided(profile: &Profile, seats: &[Seat], silos: u32) -> Vec<PlannedThread> {
+/// A share of at least two seats for each of these silos.
+fn divided(profile: &Profile, seats: &[Seat], silos: Range<u32>) -> Vec<Draft> {
     let mut threads: Vec<Draft> = Vec::new();
     let mut rest = seats;
-    for silo in 0..silos {
-        let length = rest.len().div_ceil((silos - silo) as usize);
+    for silo in silos.clone() {
+        let length = rest.len().div_ceil((silos.end - silo) as usize);
         let (share, others) = rest.split_at(length);
         rest = others;
         let count = decoders(profile, share.len());
@@ -141,23 +160,23 @@ fn divided(profile: &Profile, seats: &[Seat], silos: u32) -> Vec<PlannedThread> 
         threads.extend(share[ring_seats..][..decode_seats].iter().map(|seat| Draft::new(*seat, Vec::new())));
         deal_decoders(&mut threads[first..], silo, count, 0);
     }
-    named(threads)
+    threads
 }
 
-/// Fewer than two seats a silo: half of them run rings, the others decode; one runs both.
-fn folded(profile: &Profile, seats: &[Seat], silos: u32) -> Vec<PlannedThread> {
+/// Fewer than two seats for each of these silos: half of them run rings, the others decode; one runs both.
+fn folded(profile: &Profile, seats: &[Seat], silos: Range<u32>) -> Vec<Draft> {
     let ring_seats = (seats.len() / 2).max(1);
     let mut threads: Vec<Draft> = seats.iter().map(|seat| Draft::new(*seat, Vec::new())).collect();
-    for silo in 0..silos {
+    for (turn, silo) in silos.enumerate() {
         let count = decoders(profile, 1);
-        threads[silo as usize % ring_seats].roles.extend(ring_roles(&RoleKind::RING, silo));
+        threads[turn % ring_seats].roles.extend(ring_roles(&RoleKind::RING, silo));
         let decode = if seats.len() == 1 { 0 } else { ring_seats };
-        deal_decoders(&mut threads[decode..], silo, count, silo as usize * count);
+        deal_decoders(&mut threads[decode..], silo, count, turn * count);
     }
     for thread in &mut threads {
         thread.roles.sort_unstable_by_key(|role| (role.silo, role.kind, role.index));
     }
-    named(threads)
+    threads
 }
 
 /// The decode workers of a silo that has `seats` seats in all.
@@ -208,8 +227,8 @@ fn named(drafts: Vec<Draft>) -> Vec<PlannedThread> {
         } else {
             format!("hot-{}", next(&mut hot))
         };
-        let Seat { core, exclusive } = seat;
-        threads.push(PlannedThread { name, silo: first.silo, roles, core, node: None, exclusive });
+        let Seat { core, exclusive, .. } = seat;
+        threads.push(PlannedThread { name, silo: first.silo, roles, core, node: None, exclusive, contested: false });
     }
     threads
 }

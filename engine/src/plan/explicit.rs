@@ -136,7 +136,15 @@ fn thread(spec: &ThreadSpec, decoders: &mut BTreeMap<u32, u32>) -> PlannedThread
         PlannedRole { kind, silo, index }
     };
     let roles = spec.roles.iter().map(&mut role).collect();
-    PlannedThread { name: spec.name.clone(), silo, roles, core: spec.core, node: None, exclusive: true }
+    PlannedThread {
+        name: spec.name.clone(),
+        silo,
+        roles,
+        core: spec.core,
+        node: None,
+        exclusive: true,
+        contested: false,
+    }
 }
 
 fn check_threads(specs: &[ThreadSpec], profile: &Profile) -> Result<(), PlanError> {

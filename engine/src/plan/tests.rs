@@ -1,6 +1,8 @@
 //! Plans of many machines: exact ones for the common sizes, invariants for all.
 #![allow(clippy::unwrap_used, reason = "harness")]
 
+mod recorded;
+
 use std::collections::BTreeSet;
 
 use super::{Plan, PlanError, PlannedRole, PlannedThread, RoleKind};
@@ -20,6 +22,7 @@ fn host(cores: Vec<CoreFacts>) -> HostFacts {
         memory_bytes: None,
         cpu_quota: Quota::NotVisible,
         cores,
+        gpu_nodes: vec![],
     }
 }
 

@@ -29,7 +29,11 @@ pub enum Command {
     /// List, show, check and compare profiles
     Profiles(ProfilesArgs),
     /// Show which roles run on which threads and cores, without starting anything
-    Plan(PlanArgs),
+    Plan(super::plan::PlanArgs),
+    /// Show who uses which core: engines, other programs' pinned threads, load
+    Cores(super::cores::CoresArgs),
+    /// Compare this machine with what hot threads need, and sign the result
+    Check(super::check::CheckArgs),
 }
 
 #[derive(Debug, Clone, Default, ClapArgs)]
@@ -137,19 +141,6 @@ pub enum ProfilesAction {
         #[arg(value_name = "TO")]
         to: String,
     },
-}
-
-#[derive(Debug, ClapArgs)]
-pub struct PlanArgs {
-    /// Profile: a name or a path that ends in .ron
-    #[arg(long, value_name = "P")]
-    pub profile: Option<String>,
-    /// Directory of profiles [default: the checkout's, else those built in]
-    #[arg(long, value_name = "DIR")]
-    pub profiles: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Units of a duration and their nanoseconds, longest name first where one ends in another.

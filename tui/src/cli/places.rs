@@ -59,10 +59,7 @@ pub fn logs(named: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Refu
     if let Some(root) = checkout(&around.working_dir) {
         return Ok(root.join("logs"));
     }
-    // The XDG base directory specification: a relative path is to be ignored.
-    let state = around.state_home.as_deref().filter(|dir| dir.is_absolute()).map(Path::to_owned);
-    let home = around.home.as_deref().filter(|dir| dir.is_absolute()).map(|home| home.join(".local/state"));
-    state.or(home).map(|state| state.join("pinwheel")).ok_or_else(|| {
+    state(around).ok_or_else(|| {
         Refusal::unusable(
             "logs directory",
             "neither $XDG_STATE_HOME nor $HOME set",
@@ -70,6 +67,14 @@ pub fn logs(named: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Refu
             "name a directory with --logs DIR",
         )
     })
+}
+
+/// Where this user's things are kept that are no run's; `None` if the environment names no place.
+pub fn state(around: &Surroundings) -> Option<PathBuf> {
+    // The XDG base directory specification: a relative path is to be ignored.
+    let state = around.state_home.as_deref().filter(|dir| dir.is_absolute()).map(Path::to_owned);
+    let home = around.home.as_deref().filter(|dir| dir.is_absolute()).map(|home| home.join(".local/state"));
+    Some(state.or(home)?.join("pinwheel"))
 }
 
 #[cfg(test)]

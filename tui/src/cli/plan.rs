@@ -1,24 +1,75 @@
 //! `pinwheel plan`: which roles would run on which threads and cores, without starting anything.
 //!
-//! Reads the machine and a profile. A plan that this machine refuses is unusable input, as it is for a
+//! Reads the machine, or one that was recorded, and a profile. A plan that this machine refuses is unusable input, as it is for a
 //! run: exit status 2.
 
-use super::args::PlanArgs;
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
 use super::{UNUSABLE, say, written};
+use clap::Args as ClapArgs;
+use pinwheel_engine::board;
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::plan::{Plan, PlanError};
 use pinwheel_engine::profile::{DEFAULT_NAME, Profile};
 use std::fmt::Write;
 use std::io;
+use std::path::PathBuf;
+
+#[derive(Debug, ClapArgs)]
+pub struct PlanArgs {
+    /// Profile: a name or a path that ends in .ron
+    #[arg(long, value_name = "P")]
+    pub profile: Option<String>,
+    /// Plan on these cores only, as in 2-5,8
+    #[arg(long, value_name = "SPEC", value_parser = cores)]
+    pub cores: Option<CoreList>,
+    /// Plan for the machine whose sys (and proc) was copied to this directory
+    #[arg(long, value_name = "DIR")]
+    pub topology: Option<PathBuf>,
+    /// Directory of profiles [default: the checkout's, else those built in]
+    #[arg(long, value_name = "DIR")]
+    pub profiles: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Cores, ascending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoreList(pub Vec<u32>);
+
+fn cores(text: &str) -> Result<CoreList, String> {
+    let list = pinwheel_engine::host::parse_cpu_list(text).filter(|cores| !cores.is_empty());
+    list.map(CoreList).ok_or_else(|| "expected numbers of cores; write it like --cores 2-5,8".to_owned())
+}
 
 pub fn plan(args: &PlanArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let dir = places::profiles(args.profiles.as_deref(), around)?;
     let name = args.profile.as_deref().unwrap_or(DEFAULT_NAME);
     let (profile, _) = Profile::load(name, dir.as_deref())?;
-    let made = Plan::make(&profile, &HostFacts::read()?);
+    let mut notes = Vec::new();
+    let host = match (&args.topology, &args.cores) {
+        (Some(dir), cores) => restricted(HostFacts::read_recorded(dir)?, cores.as_ref())?,
+        (None, Some(cores)) => restricted(HostFacts::read()?, Some(cores))?,
+        // A run would leave to others what they have.
+        (None, None) => {
+            let (host, taken) = HostFacts::read()?.without_taken(&board::directory());
+            notes = taken;
+            host
+        }
+    };
+    let made = Plan::make(&profile, &host).map(|mut plan| {
+        plan.notes.extend(notes);
+        plan
+    });
     Ok(tell(&made, args.json, &mut io::stdout().lock()))
+}
+
+fn restricted(mut host: HostFacts, cores: Option<&CoreList>) -> Result<HostFacts, Refusal> {
+    if let Some(CoreList(cores)) = cores {
+        host.restrict(cores)?;
+    }
+    Ok(host)
 }
 
 fn tell(made: &Result<Plan, PlanError>, json: bool, out: &mut dyn io::Write) -> u8 {
@@ -43,9 +94,9 @@ fn text(plan: &Plan) -> String {
         let roles: Vec<&str> = thread.roles.iter().map(|role| role.kind.name()).collect();
         let _ = writeln!(text, "{:<15}  {place:<16}  {}", thread.name, roles.join(" "));
     }
-    let _ = writeln!(text, "{:<15}  cores {}", "cold work", cores(&plan.cold_cores));
+    let _ = writeln!(text, "{:<15}  cores {}", "cold work", core_list(&plan.cold_cores));
     if !plan.unused_cores.is_empty() {
-        let _ = writeln!(text, "{:<15}  cores {} (siblings of hot cores)", "left unused", cores(&plan.unused_cores));
+        let _ = writeln!(text, "{:<15}  cores {} (siblings of hot cores)", "left unused", core_list(&plan.unused_cores));
     }
     for note in &plan.notes {
         let _ = writeln!(text, "{note}");
@@ -53,7 +104,7 @@ fn text(plan: &Plan) -> String {
     text
 }
 
-fn cores(cores: &[u32]) -> String {
+fn core_list(cores: &[u32]) -> String {
     let names: Vec<String> = cores.iter().map(u32::to_string).collect();
     names.join(" ")
 }

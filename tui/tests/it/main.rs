@@ -6,6 +6,7 @@
 
 mod world;
 mod commands;
+mod environment;
 mod refusals;
 mod runs;
 mod golden;

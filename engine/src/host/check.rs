@@ -1,0 +1,134 @@
+//! The environment check: what hot threads need of a machine against what it is.
+//!
+//! Owns the rows of `pinwheel check` and the rules behind their verdicts. [`Observations`] are read from a tree and a
+//! probe ([`probe`]), on cold threads; [`judge`] is pure. Bounded by the hot cores, by the files' limits and by
+//! [`probe::SPAN`]. Changes nothing on the machine: each row names the command that would, and leaves it to the operator.
+//!
+//! # What the verdicts mean
+//!
+//! | verdict | meaning |
+//! |---|---|
+//! | pass | as hot threads need it |
+//! | warn | it costs latency now and then, or may |
+//! | fail | the promises of a strict environment cannot be kept; a strict start is refused |
+//! | not visible | the system does not show it here; nothing is claimed about it |
+
+mod interrupts;
+mod limits;
+mod observe;
+mod power;
+pub mod probe;
+pub mod report;
+pub mod sign;
+
+use serde::{Deserialize, Serialize};
+
+pub use interrupts::Interrupts;
+pub use observe::{IdleState, Observations};
+
+/// What a row says of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// As it should be.
+    Pass,
+    /// It may cost latency.
+    Warn,
+    /// The promises cannot be kept.
+    Fail,
+    /// The system does not show it.
+    NotVisible,
+}
+
+impl Verdict {
+    /// Its name, as people read it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Warn => "warn",
+            Self::Fail => "FAIL",
+            Self::NotVisible => "not visible",
+        }
+    }
+}
+
+/// One thing about the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// Its name; the same in every report.
+    pub id: String,
+    /// What it is.
+    pub found: String,
+    /// What it should be.
+    pub expected: String,
+    /// What that means.
+    pub verdict: Verdict,
+    /// Why it matters.
+    pub why: String,
+    /// The command that sets it right; empty where there is none, or none is needed.
+    pub fix: String,
+}
+
+/// The rows for what was observed, in a fixed order.
+#[must_use]
+pub fn judge(seen: &Observations) -> Vec<Row> {
+    let mut rows = vec![limits::machine(seen)];
+    rows.extend(power::rows(seen));
+    rows.push(interrupts::row(seen));
+    rows.extend(limits::rows(seen));
+    rows.extend(probe::rows(seen));
+    rows
+}
+
+/// Whether a strict start would be refused.
+#[must_use]
+pub fn refuses_strict(rows: &[Row]) -> bool {
+    rows.iter().any(|row| row.verdict == Verdict::Fail)
+}
+
+/// A row before its verdict.
+struct Rule {
+    id: &'static str,
+    expected: String,
+    why: &'static str,
+    fix: String,
+}
+
+impl Rule {
+    fn new(id: &'static str, expected: impl Into<String>, why: &'static str, fix: impl Into<String>) -> Rule {
+        Rule { id, expected: expected.into(), why, fix: fix.into() }
+    }
+
+    fn found(self, verdict: Verdict, found: impl Into<String>) -> Row {
+        let Rule { id, expected, why, fix } = self;
+        // A command is offered only where something is to be set right.
+        let fix = if matches!(verdict, Verdict::Warn | Verdict::Fail) { fix } else { String::new() };
+        Row { id: id.to_owned(), found: found.into(), expected, verdict, why: why.to_owned(), fix }
+    }
+
+    fn hidden(self) -> Row {
+        self.found(Verdict::NotVisible, "not visible here")
+    }
+}
+
+/// `2-5,8` for a list of cores, `none` for an empty one.
+#[must_use]
+pub fn ranges(cores: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for &core in cores {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == core => *last = core,
+            _ => parts.push((core, core)),
+        }
+    }
+    if parts.is_empty() {
+        return "none".to_owned();
+    }
+    let part = |(first, last): &(u32, u32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    parts.iter().map(part).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests;

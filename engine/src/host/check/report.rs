@@ -1,0 +1,108 @@
+//! A signed report: the rows, and who vouches for them.
+//!
+//! Cold. Taking one lasts as long as the probe; bounded by it and by the rows. The signature is over the rows as compact
+//! JSON in their fixed order of fields, so that a report may be laid out anew without breaking it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::sign::{self, HostKey, SignatureError};
+use super::{Interrupts, Observations, Row, judge, probe};
+use crate::clock::Clock;
+use crate::host::HostFacts;
+
+/// What `pinwheel check` prints and keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// One for each thing that was looked at.
+    pub rows: Vec<Row>,
+    /// The host's signature of the rows; `None` if there was no key.
+    pub signature: Option<String>,
+    /// The public half of the host's key.
+    pub key: Option<String>,
+}
+
+/// A core that is not to be watched, and why.
+pub type Left = (u32, String);
+
+impl Report {
+    /// Signs `rows`, if there is a key.
+    #[must_use]
+    pub fn new(rows: Vec<Row>, key: Option<&HostKey>) -> Report {
+        let signature = key.map(|key| key.sign(&canonical(&rows)));
+        Report { rows, signature, key: key.map(HostKey::public) }
+    }
+
+    /// Checks the signature.
+    ///
+    /// # Errors
+    /// When there is none, and when it is not for these rows.
+    pub fn verify(&self) -> Result<(), SignatureError> {
+        let (signature, key) = self.signature.as_deref().zip(self.key.as_deref()).ok_or(SignatureError::Unsigned)?;
+        sign::verify(&canonical(&self.rows), signature, key)
+    }
+}
+
+fn canonical(rows: &[Row]) -> Vec<u8> {
+    serde_json::to_vec(rows).expect("rows are texts: nothing in them cannot be written")
+}
+
+/// Looks at this machine for hot threads on `hot`, and watches those cores for `span`, but for those `left` alone.
+#[must_use]
+pub fn take(host: &HostFacts, hot: &[u32], left: &[Left], span: Duration, clock: &Clock) -> Vec<Row> {
+    let root = Path::new("/");
+    let mut seen = Observations::read(root, host, hot);
+    let at = i64::try_from(clock.started_utc().as_secs()).ok().and_then(|s| jiff::Timestamp::from_second(s).ok());
+    seen.machine = seen.machine.zip(at).map(|(machine, at)| format!("{machine}, {at}"));
+    let watched: Vec<u32> =
+        seen.hot.iter().copied().filter(|core| left.iter().all(|(other, _)| other != core)).collect();
+    let (before, from) = (Interrupts::read(root), clock.ticks());
+    seen.gaps = probe::run(&watched, span, clock);
+    let window_ns = clock.rate().nanos(clock.ticks().since(from)).0;
+    let after = Interrupts::read(root);
+    seen.gaps.extend(left.iter().map(|(core, why)| (*core, Err(why.clone()))));
+    // Interrupts on cores that somebody else drives are theirs.
+    seen.interrupts =
+        before.zip(after).filter(|_| !watched.is_empty()).map(|(before, after)| (before, after, window_ns));
+    judge(&seen)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Report, take};
+    use crate::clock::Clock;
+    use crate::host::HostFacts;
+    use crate::host::check::Verdict;
+    use crate::host::check::sign::{HostKey, SignatureError};
+    use std::time::Duration;
+
+    #[test]
+    fn a_kept_report_is_verified_and_a_changed_one_is_not() {
+        let host = HostFacts::read().unwrap();
+        let hot = [host.cores[0].core];
+        let rows = take(&host, &hot, &[], Duration::from_millis(5), &Clock::machine());
+        assert!(rows.iter().all(|row| !row.id.is_empty() && !row.why.is_empty() && !row.found.is_empty()));
+        let home = tempfile::tempdir().unwrap();
+        let key = HostKey::load_or_make(&home.path().join("host.key")).unwrap();
+        let report = Report::new(rows.clone(), Some(&key));
+        let kept = serde_json::to_string_pretty(&report).unwrap();
+        let mut read: Report = serde_json::from_str(&kept).unwrap();
+        assert_eq!(read.verify(), Ok(()));
+        read.rows[1].found.push('!');
+        assert_eq!(read.verify(), Err(SignatureError::Broken));
+        assert_eq!(Report::new(rows, None).verify(), Err(SignatureError::Unsigned));
+    }
+
+    #[test]
+    fn a_core_that_is_left_alone_is_not_watched() {
+        let host = HostFacts::read().unwrap();
+        let core = host.cores[0].core;
+        let left = [(core, "claimed by somebody".to_owned())];
+        let rows = take(&host, &[core], &left, Duration::from_secs(600), &Clock::machine());
+        let row = rows.iter().find(|row| row.id == format!("gap_probe_core_{core}")).unwrap();
+        assert_eq!((row.verdict, row.found.as_str()), (Verdict::NotVisible, "claimed by somebody"));
+    }
+}

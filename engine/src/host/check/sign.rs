@@ -1,0 +1,245 @@
+//! The host's key: made on first use, kept in a file that only its user can read.
+//!
+//! Owns the key file's format (64 hexadecimal digits and a line end) and the ed25519 calls. Cold. Bounded by one small
+//! file. Never overwrites a key, never uses one that others could have read.
+//!
+//! # Why a file made aside and linked
+//! Two programs that use it first at the same moment must end with one key: each writes its own file whole, and only one
+//! of the links under the final name succeeds. Nobody ever reads half a key.
+
+use std::fmt::Write as _;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// Bits of the mode that let others at the key.
+const OTHERS: u32 = 0o077;
+/// Longest key file read, bytes.
+const FILE_BYTES_MAX: u64 = 256;
+
+/// Why there is no key to sign with.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file or its directory cannot be had.
+    #[error("host key {}: {step} failed ({source}), expected to keep one there; free the place or set XDG_STATE_HOME", path.display())]
+    Io {
+        /// What was tried.
+        step: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// Others could have read it.
+    #[error("host key {}: found mode {mode:o} of user {owner}, expected 600 of the user who runs this; move it away, a new one is made", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+        /// Its owner.
+        owner: u32,
+    },
+    /// No key.
+    #[error("host key {}: found something else than 64 hexadecimal digits; move it away, a new one is made", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Why a signature does not hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureError {
+    /// There is none.
+    #[error("found no signature, expected one; the report was written without a host key")]
+    Unsigned,
+    /// Signature or key are no such thing.
+    #[error(
+        "found a signature or key that is none, expected 128 and 64 hexadecimal digits; take the report from its source again"
+    )]
+    Malformed,
+    /// It is another text's.
+    #[error("found rows that the signature is not for, expected those that were signed; the report was changed")]
+    Broken,
+}
+
+/// The key of this host and user.
+#[derive(Debug)]
+pub struct HostKey(SigningKey);
+
+impl HostKey {
+    /// The key in `path`, made if there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read or made, and when others could have read it.
+    pub fn load_or_make(path: &Path) -> Result<HostKey, KeyError> {
+        match load(path) {
+            Err(KeyError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                make(path)?;
+                load(path)
+            }
+            other => other,
+        }
+    }
+
+    /// The public half, as reports carry it.
+    #[must_use]
+    pub fn public(&self) -> String {
+        hex(self.0.verifying_key().as_bytes())
+    }
+
+    /// The signature of `text`, as reports carry it.
+    #[must_use]
+    pub fn sign(&self, text: &[u8]) -> String {
+        hex(&self.0.sign(text).to_bytes())
+    }
+}
+
+/// Checks that `signature` was made for `text` with the private half of `key`.
+///
+/// # Errors
+/// When it was not.
+pub fn verify(text: &[u8], signature: &str, key: &str) -> Result<(), SignatureError> {
+    let (signature, key) = unhex::<64>(signature).zip(unhex::<32>(key)).ok_or(SignatureError::Malformed)?;
+    let key = VerifyingKey::from_bytes(&key).map_err(|_| SignatureError::Malformed)?;
+    key.verify_strict(text, &Signature::from_bytes(&signature)).map_err(|_| SignatureError::Broken)
+}
+
+fn load(path: &Path) -> Result<HostKey, KeyError> {
+    let failed = |source: io::Error| KeyError::Io { step: "reading", path: path.to_owned(), source };
+    let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
+    let file = OpenOptions::new().read(true).custom_flags(flags as i32).open(path).map_err(failed)?;
+    let facts = file.metadata().map_err(failed)?;
+    let (mode, owner) = (facts.mode() & 0o7777, facts.uid());
+    if mode & OTHERS != 0 || owner != rustix::process::geteuid().as_raw() {
+        return Err(KeyError::Exposed { path: path.to_owned(), mode, owner });
+    }
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
+    let bytes = unhex::<32>(text.trim_end()).ok_or_else(|| KeyError::Malformed { path: path.to_owned() })?;
+    Ok(HostKey(SigningKey::from_bytes(&bytes)))
+}
+
+fn make(path: &Path) -> Result<(), KeyError> {
+    let failed = |step| move |source: io::Error| KeyError::Io { step, path: path.to_owned(), source };
+    if let Some(dir) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed("making its directory"))?;
+    }
+    let mut secret = [0_u8; 32];
+    let drawn = getrandom(&mut secret, GetRandomFlags::empty()).map_err(|error| failed("drawing it")(error.into()))?;
+    if drawn != secret.len() {
+        return Err(failed("drawing it")(io::ErrorKind::UnexpectedEof.into()));
+    }
+    let aside = path.with_extension(format!("key.{}", std::process::id()));
+    // What an earlier process of the same number left half-made.
+    let _ = fs::remove_file(&aside);
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside).map_err(failed("making it"))?;
+    let written = writeln!(file, "{}", hex(&secret)).and_then(|()| file.sync_all());
+    let linked = written.and_then(|()| fs::hard_link(&aside, path));
+    let _ = fs::remove_file(&aside);
+    match linked {
+        // Somebody else was first: theirs is the key.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other.map_err(failed("keeping it")),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn unhex<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
+    let digits = text.as_bytes();
+    if digits.len() != BYTES * 2 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let mut bytes = [0; BYTES];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
+    use super::{HostKey, KeyError, SignatureError, hex, unhex, verify};
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_key_is_made_once_and_only_its_user_can_read_it() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("state/pinwheel/host.key");
+        let first = HostKey::load_or_make(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        assert_eq!(HostKey::load_or_make(&path).unwrap().public(), first.public());
+        let other = HostKey::load_or_make(&home.path().join("other.key")).unwrap();
+        assert_ne!(other.public(), first.public());
+    }
+
+    #[test]
+    fn a_signature_holds_for_its_text_and_key_only() {
+        let home = tempfile::tempdir().unwrap();
+        let key = HostKey::load_or_make(&home.path().join("host.key")).unwrap();
+        let other = HostKey::load_or_make(&home.path().join("other.key")).unwrap();
+        let signature = key.sign(b"rows");
+        assert_eq!(verify(b"rows", &signature, &key.public()), Ok(()));
+        assert_eq!(verify(b"Rows", &signature, &key.public()), Err(SignatureError::Broken));
+        assert_eq!(verify(b"rows", &signature, &other.public()), Err(SignatureError::Broken));
+        assert_eq!(verify(b"rows", &signature[1..], &key.public()), Err(SignatureError::Malformed));
+        assert_eq!(verify(b"rows", &signature, "ü"), Err(SignatureError::Malformed));
+    }
+
+    #[test]
+    fn a_key_that_others_could_read_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("host.key");
+        HostKey::load_or_make(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let error = HostKey::load_or_make(&path).unwrap_err();
+        assert!(matches!(error, KeyError::Exposed { mode: 0o640, .. }), "{error}");
+    }
+
+    #[test]
+    fn a_file_without_a_key_is_kept_and_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("host.key");
+        fs::write(&path, "not a key\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(matches!(HostKey::load_or_make(&path), Err(KeyError::Malformed { .. })));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "not a key\n");
+    }
+
+    #[test]
+    fn programs_that_use_it_first_at_once_get_one_key() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("host.key");
+        let keys = std::thread::scope(|scope| {
+            let started: Vec<_> = (0..4).map(|_| scope.spawn(|| super::load(&path).map(|key| key.public()))).collect();
+            let made = super::make(&path);
+            assert!(made.is_ok());
+            started.into_iter().filter_map(|thread| thread.join().unwrap().ok()).collect::<Vec<_>>()
+        });
+        super::make(&path).unwrap();
+        let kept = HostKey::load_or_make(&path).unwrap().public();
+        assert!(keys.iter().all(|key| *key == kept), "a second maker leaves the first key");
+    }
+
+    #[test]
+    fn hexadecimal_digits_come_back() {
+        assert_eq!(unhex::<3>(&hex(&[0, 171, 255])), Some([0, 171, 255]));
+        assert_eq!((unhex::<1>("+1"), unhex::<1>("1"), unhex::<1>("gg")), (None, None, None));
+    }
+}

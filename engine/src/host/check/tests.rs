@@ -1,0 +1,173 @@
+//! Rows of recorded machines.
+#![allow(clippy::unwrap_used, reason = "harness")]
+
+use super::{Observations, Row, Verdict, judge, ranges, refuses_strict};
+use crate::host::HostFacts;
+use crate::host::trees::{MACHINES, machine, write};
+
+use Verdict::{Fail, NotVisible, Pass, Warn};
+
+/// Every row but those of single cores, in the order of a report.
+const IDS: [&str; 20] = [
+    "machine",
+    "isolcpus",
+    "nohz_full",
+    "rcu_nocbs",
+    "governor",
+    "c_states",
+    "idle_poll",
+    "interrupts",
+    "thp",
+    "invariant_counter",
+    "clocksource",
+    "numa_balancing",
+    "rt_throttling",
+    "cpu_quota",
+    "cpuset",
+    "swap",
+    "memlock",
+    "smt",
+    "hypervisor",
+    "busy_poll",
+];
+
+fn rows(name: &str, hot: &[u32]) -> Vec<Row> {
+    let dir = machine(name);
+    let host = HostFacts::read_recorded(dir.path()).unwrap();
+    judge(&Observations::read(dir.path(), &host, hot))
+}
+
+fn verdicts(rows: &[Row], verdict: Verdict) -> Vec<&str> {
+    rows.iter().filter(|row| row.verdict == verdict).map(|row| row.id.as_str()).collect()
+}
+
+fn row<'a>(rows: &'a [Row], id: &str) -> &'a Row {
+    rows.iter().find(|row| row.id == id).unwrap()
+}
+
+#[test]
+fn every_machine_has_every_row_once_and_only_what_is_wrong_has_a_fix() {
+    for (name, _) in MACHINES {
+        let rows = rows(name, &[1]);
+        let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+        assert_eq!(ids, [&IDS[..], &["gap_probe_core_1"]].concat(), "{name}");
+        for row in &rows {
+            assert_eq!(row.fix.is_empty(), matches!(row.verdict, Pass | NotVisible), "{name}: {row:?}");
+            assert!([&row.found, &row.expected, &row.why].iter().all(|text| !text.is_empty()), "{name}: {row:?}");
+        }
+    }
+}
+
+#[test]
+fn a_server_set_up_for_hot_threads_passes_what_can_be_read_from_a_tree() {
+    let rows = rows("server64", &[32, 33, 34]);
+    assert_eq!(verdicts(&rows, Fail), Vec::<&str>::new());
+    // The siblings of hot cores spin under idle=poll, although nothing else may run on them.
+    assert_eq!(verdicts(&rows, Warn), ["idle_poll"]);
+    assert_eq!(row(&rows, "smt").found, "siblings 96-98 isolated");
+    assert!(!refuses_strict(&rows));
+}
+
+#[test]
+fn a_plain_virtual_machine_fails_isolation_and_warns_of_the_rest() {
+    let rows = rows("vm2", &[1]);
+    assert_eq!(verdicts(&rows, Fail), ["isolcpus", "nohz_full", "rcu_nocbs"]);
+    assert_eq!(verdicts(&rows, Warn), ["thp", "clocksource", "rt_throttling", "memlock", "hypervisor", "busy_poll"]);
+    assert!(refuses_strict(&rows));
+    let isolated = row(&rows, "isolcpus");
+    assert_eq!(
+        (isolated.found.as_str(), isolated.expected.as_str()),
+        ("core 1 not in it", "isolcpus=managed_irq,domain,1")
+    );
+    assert!(isolated.fix.contains("isolcpus=managed_irq,domain,1 ") && isolated.fix.ends_with("sudo reboot"));
+    assert_eq!(row(&rows, "thp").found, "always");
+    assert_eq!(row(&rows, "memlock").found, "8192 KiB");
+}
+
+#[test]
+fn a_desktop_shows_its_governor_idle_states_clock_and_swap() {
+    let rows = rows("desktop8", &[2, 3, 5]);
+    assert_eq!(verdicts(&rows, Fail), ["isolcpus", "nohz_full", "rcu_nocbs", "governor", "clocksource"]);
+    let governor = row(&rows, "governor");
+    assert_eq!(governor.found, "powersave on core 2-3,5");
+    assert_eq!(governor.fix, "sudo cpupower -c 2-3,5 frequency-set -g performance");
+    assert_eq!(row(&rows, "c_states").found, "C3 (350 µs) enabled on core 2-3,5");
+    assert_eq!(row(&rows, "clocksource").found, "hpet");
+    assert_eq!(row(&rows, "swap").found, "16777212 KiB, 20480 KiB in use");
+    assert_eq!(row(&rows, "smt").found, "siblings 10-11,13 open to all");
+    assert_eq!(row(&rows, "idle_poll").verdict, Warn);
+}
+
+#[test]
+fn an_arm_node_has_an_invariant_counter_and_balances_pages() {
+    let rows = rows("grace72", &[2]);
+    assert_eq!((row(&rows, "invariant_counter").verdict, row(&rows, "clocksource").verdict), (Pass, Pass));
+    assert_eq!(row(&rows, "numa_balancing").found, "1 with 2 nodes");
+    assert_eq!((row(&rows, "smt").verdict, row(&rows, "hypervisor").verdict), (Pass, NotVisible));
+}
+
+#[test]
+fn a_container_is_judged_by_its_quota_and_cpuset_and_claims_nothing_of_what_it_cannot_see() {
+    let rows = rows("container4", &[9, 10]);
+    assert_eq!(verdicts(&rows, Fail), ["isolcpus", "nohz_full", "rcu_nocbs", "cpu_quota"]);
+    assert_eq!(row(&rows, "cpu_quota").found, "2.0 cores' worth");
+    assert_eq!(row(&rows, "cpuset").verdict, Pass);
+    for id in ["governor", "c_states", "thp", "swap", "memlock", "busy_poll", "rt_throttling", "interrupts"] {
+        assert_eq!(row(&rows, id).verdict, NotVisible, "{id}");
+    }
+    let rows = self::rows("container4", &[2, 9]);
+    assert_eq!((row(&rows, "cpuset").verdict, row(&rows, "cpuset").found.as_str()), (Fail, "core 2 not allowed"));
+}
+
+/// One file of the server changed, and the row that must see it.
+#[test]
+fn each_row_follows_its_file() {
+    let dir = machine("server64");
+    for (path, text, id, verdict) in [
+        ("proc/cmdline", "isolcpus=domain,2-31 nohz_full=2-63 rcu_nocbs=all", "isolcpus", Pass),
+        ("sys/devices/system/cpu/isolated", "2-31", "smt", Warn),
+        ("proc/cmdline", "quiet", "rcu_nocbs", Fail),
+        ("proc/cmdline", "nohz_full=all", "rcu_nocbs", Pass),
+        ("proc/cmdline", "idle=poll", "idle_poll", Warn),
+        ("proc/cmdline", "idle=halt", "idle_poll", Pass),
+        ("sys/devices/system/cpu/cpu33/cpufreq/scaling_governor", "ondemand", "governor", Fail),
+        ("sys/devices/system/cpu/cpu33/cpuidle/state1/disable", "0", "c_states", Warn),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]", "thp", Warn),
+        ("proc/cpuinfo", "flags : tsc constant_tsc", "invariant_counter", Fail),
+        ("proc/cpuinfo", "flags : tsc hypervisor", "hypervisor", Warn),
+        ("sys/devices/system/clocksource/clocksource0/current_clocksource", "acpi_pm", "clocksource", Fail),
+        ("sys/devices/system/clocksource/clocksource0/current_clocksource", "kvm-clock", "clocksource", Warn),
+        ("proc/sys/kernel/numa_balancing", "1", "numa_balancing", Warn),
+        ("proc/sys/kernel/sched_rt_runtime_us", "950000", "rt_throttling", Warn),
+        ("sys/fs/cgroup/pinwheel.slice/cpu.max", "200000 100000", "cpu_quota", Fail),
+        ("sys/fs/cgroup/pinwheel.slice/cpu.max", "3200000 100000", "cpu_quota", Warn),
+        ("proc/self/status", "Cpus_allowed_list: 0-32", "cpuset", Fail),
+        ("proc/swaps", "Filename Type Size Used Priority\n/dev/sda2 partition 1024 0 -2", "swap", Warn),
+        ("proc/self/limits", "Max locked memory 67108864 67108864 bytes", "memlock", Pass),
+        ("proc/self/limits", "Max locked memory 67108863 67108864 bytes", "memlock", Warn),
+        ("proc/sys/net/core/busy_read", "0", "busy_poll", Warn),
+    ] {
+        let before = std::fs::read_to_string(dir.path().join(path)).unwrap();
+        write(dir.path(), path, text);
+        let host = HostFacts::read_recorded(dir.path()).unwrap();
+        let rows = judge(&Observations::read(dir.path(), &host, &[32, 33]));
+        assert_eq!(row(&rows, id).verdict, verdict, "{path}: {text}: {:?}", row(&rows, id));
+        write(dir.path(), path, &before);
+    }
+}
+
+#[test]
+fn a_machine_that_shows_nothing_passes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = HostFacts::read_at(dir.path(), &[0, 1]);
+    let rows = judge(&Observations::read(dir.path(), &host, &[1]));
+    // One node without a directory of nodes, and a mask that the system did tell.
+    assert_eq!(verdicts(&rows, Pass), ["numa_balancing", "cpuset"]);
+    assert!(verdicts(&rows, Fail).is_empty() && verdicts(&rows, Warn).is_empty());
+}
+
+#[test]
+fn lists_are_told_as_ranges() {
+    assert_eq!(ranges(&[0, 2, 3, 4, 8]), "0,2-4,8");
+    assert_eq!(ranges(&[]), "none");
+}

@@ -1,0 +1,133 @@
+//! Core claims: who may run a hot thread on which core of this machine.
+//!
+//! Owns the lock files `cpuN.lock` in the directory of boards and, for the life of a [`Claims`], the locks on them.
+//! Taken and released on cold threads, before hot threads start and after they left. Bounded by the cores asked for and
+//! [`TRIES_MAX`] attempts each. Never waits for another process, never removes a lock file, never trusts a name: the
+//! directory and the files are opened without following links.
+//!
+//! ```text
+//!  ask for {3, 5} ─▶ add SMT siblings ─▶ ascending: open cpuN.lock ─▶ flock ─▶ still the file of that name? ─▶ held
+//!                                                       │ another holds it ─▶ release all ─▶ Conflict(core, holder)
+//! ```
+//!
+//! # Why locks, and why the files stay
+//! The kernel frees a `flock` when its process ends, however it ends: no claim outlives its engine, and nothing has to
+//! be cleaned up. A file that is removed when it is released can be locked by two processes, one by the old file and one
+//! by the new; so the files stay, and after each lock the file is compared with what its name leads to now.
+//!
+//! # What is not seen
+//! Engines in containers with a `/dev/shm` of their own claim cores of the same machine elsewhere: *not visible* here.
+
+mod holder;
+mod lock;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+pub use holder::Holder;
+
+use super::list;
+
+/// Most attempts at one lock: a file replaced meanwhile, or a look at it by another process, which takes microseconds.
+pub const TRIES_MAX: usize = 8;
+
+/// Cores held by this process; dropping it releases them.
+#[derive(Debug)]
+pub struct Claims {
+    held: Vec<(u32, OwnedFd)>,
+}
+
+/// Why cores could not be claimed.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// Somebody else has one of them.
+    #[error(transparent)]
+    Conflict(Conflict),
+    /// The locks cannot be had at all.
+    #[error(
+        "core claims not available: {step} {} failed ({source}); expected a directory in shared memory that all users \
+         may write; make it with mkdir -m 1777, or set PINWHEEL_SHM to one", path.display()
+    )]
+    Unavailable {
+        /// What was tried.
+        step: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+/// A core that another process holds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("found core {core} claimed by {holder}, expected it free; leave it to them, or ask them to stop")]
+pub struct Conflict {
+    /// The core.
+    pub core: u32,
+    /// Who has it, as far as can be seen.
+    pub holder: Holder,
+}
+
+impl Claims {
+    /// Claims `cores` in `directory`, all or none. Name the SMT siblings too: see `HostFacts::with_siblings`.
+    ///
+    /// # Errors
+    /// [`ClaimError::Conflict`] for the lowest core that is taken, with its holder; nothing is held then.
+    pub fn take(directory: &Path, cores: &[u32]) -> Result<Claims, ClaimError> {
+        let mut ascending = cores.to_vec();
+        ascending.sort_unstable();
+        ascending.dedup();
+        let mut claims = Claims { held: Vec::with_capacity(ascending.len()) };
+        if ascending.is_empty() {
+            return Ok(claims);
+        }
+        let folder = lock::Folder::open(directory)?;
+        for core in ascending {
+            match folder.lock(core)? {
+                lock::Locked::Held(file) => claims.held.push((core, file)),
+                lock::Locked::Taken(file) => {
+                    let holder = Holder::of(Path::new("/"), directory, &file);
+                    return Err(ClaimError::Conflict(Conflict { core, holder }));
+                }
+            }
+        }
+        Ok(claims)
+    }
+
+    /// The cores held, ascending.
+    #[must_use]
+    pub fn cores(&self) -> Vec<u32> {
+        self.held.iter().map(|(core, _)| *core).collect()
+    }
+}
+
+/// Which cores are claimed in `directory`, by this process or another, ascending. Where the system names no holders of
+/// locks, looking takes each lock for an instant, shared; a claim made in that instant tries again.
+#[must_use]
+pub fn claimed(directory: &Path) -> Vec<Conflict> {
+    let Some(folder) = lock::Folder::look(directory) else { return Vec::new() };
+    let mut taken = Vec::new();
+    for core in folder.cores() {
+        if let Some(file) = folder.taken(core) {
+            taken.push(Conflict { core, holder: Holder::of(Path::new("/"), directory, &file) });
+        }
+    }
+    taken
+}
+
+/// What to tell of cores that others hold: one sentence a holder.
+#[must_use]
+pub fn told(conflicts: &[Conflict]) -> Vec<String> {
+    let mut told: Vec<(Holder, Vec<u32>)> = Vec::new();
+    for conflict in conflicts {
+        match told.iter_mut().find(|(holder, _)| *holder == conflict.holder) {
+            Some((_, cores)) => cores.push(conflict.core),
+            None => told.push((conflict.holder.clone(), vec![conflict.core])),
+        }
+    }
+    told.into_iter().map(|(holder, cores)| format!("core {} left to {holder}", list(&cores))).collect()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

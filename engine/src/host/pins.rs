@@ -1,0 +1,125 @@
+//! Threads of other programs that are bound to single cores.
+//!
+//! Owns nothing; reads `/proc` on a cold thread. Bounded by [`TASKS_MAX`] threads looked at. Never says that a core is
+//! free because a process could not be read: what is hidden is not in the list.
+//!
+//! # Why pins and not load
+//! A thread that may run anywhere makes way for a pinned one: the system moves it. A thread that is bound to the same
+//! core cannot be moved, and both suffer. Only such threads make a core *in use* for a plan, and only while they run.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::machine::{allowed, status_field, user_of};
+use super::{parse_cpu_list, read_text, topology};
+
+/// Most threads looked at.
+pub const TASKS_MAX: usize = 65_536;
+
+/// One thread that may run on only one physical core.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Pin {
+    /// Its process.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// The thread's name.
+    pub name: String,
+    /// Its user.
+    pub user: Option<String>,
+    /// The cores that it may use, ascending.
+    pub cores: Vec<u32>,
+    /// Whether it was running, or about to, when it was looked at.
+    pub running: bool,
+}
+
+/// The pinned threads of all processes but `own` and the kernel's, under `root`, by process and thread.
+#[must_use]
+pub fn pins(root: &Path, own: u32) -> Vec<Pin> {
+    // A mask that everybody has binds nobody: a container of one core, a machine of one.
+    let common = allowed(root).unwrap_or_else(|| topology::online(root));
+    let mut found = Vec::new();
+    let mut looked_at = 0;
+    for pid in numbers(&root.join("proc")).into_iter().filter(|&pid| pid != own) {
+        let dir = root.join(format!("proc/{pid}"));
+        if is_kernel(&dir) {
+            continue;
+        }
+        for tid in numbers(&dir.join("task")) {
+            looked_at += 1;
+            if looked_at > TASKS_MAX {
+                return found;
+            }
+            let Some(status) = read_text(&dir.join(format!("task/{tid}/status"))) else { continue };
+            let Some(cores) = status_field(&status, "Cpus_allowed_list").and_then(parse_cpu_list) else { continue };
+            let (Some(&first), false) = (cores.first(), cores == common) else { continue };
+            if cores.len() == 1 || is_one_core(root, first, &cores) {
+                let name = status_field(&status, "Name").unwrap_or_default().to_owned();
+                let running = status_field(&status, "State").is_some_and(|state| state.starts_with('R'));
+                found.push(Pin { pid, tid, name, user: user_of(root, &pid.to_string()), cores, running });
+            }
+        }
+    }
+    found
+}
+
+/// Whether all of `cores` are SMT threads of the physical core of `first`.
+fn is_one_core(root: &Path, first: u32, cores: &[u32]) -> bool {
+    let siblings = topology::core(root, first).siblings;
+    cores.iter().all(|core| *core == first || siblings.contains(core))
+}
+
+/// The kernel binds threads of its own to every core; they are part of the core.
+fn is_kernel(dir: &Path) -> bool {
+    let status = read_text(&dir.join("status")).unwrap_or_default();
+    status_field(&status, "PPid") == Some("2") || status_field(&status, "Kthread") == Some("1")
+}
+
+fn numbers(dir: &Path) -> Vec<u32> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
+    let mut numbers: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::pins;
+    use crate::host::trees::{machine, write};
+    use std::path::Path;
+
+    fn task(root: &Path, pid: u32, tid: u32, ppid: u32, cores: &str, state: &str) {
+        let status = format!("Name:\tt{tid}\nState:\t{state}\nPPid:\t{ppid}\nUid:\t0\nCpus_allowed_list:\t{cores}\n");
+        write(root, &format!("proc/{pid}/task/{tid}/status"), &status);
+        if pid == tid {
+            write(root, &format!("proc/{pid}/status"), &status);
+        }
+    }
+
+    #[test]
+    fn threads_on_one_physical_core_are_pins_and_others_are_not() {
+        let dir = machine("desktop8");
+        let root = dir.path();
+        task(root, 10, 10, 1, "0-15", "S (sleeping)");
+        task(root, 10, 11, 1, "4", "R (running)");
+        task(root, 10, 12, 1, "5,13", "S (sleeping)");
+        task(root, 10, 13, 1, "5,6", "R (running)");
+        task(root, 20, 20, 2, "3", "R (running)");
+        task(root, 30, 30, 1, "3", "R (running)");
+        let found: Vec<(u32, Vec<u32>, bool)> =
+            pins(root, 30).into_iter().map(|pin| (pin.tid, pin.cores, pin.running)).collect();
+        assert_eq!(found, [(11, vec![4], true), (12, vec![5, 13], false)]);
+        assert_eq!(pins(root, 30)[0].name, "t11");
+    }
+
+    #[test]
+    fn a_mask_that_everybody_has_binds_nobody() {
+        let dir = machine("container4");
+        write(dir.path(), "proc/self/status", "Cpus_allowed_list:\t8\n");
+        task(dir.path(), 10, 10, 1, "8", "R (running)");
+        task(dir.path(), 11, 11, 1, "9", "R (running)");
+        assert_eq!(pins(dir.path(), 0).iter().map(|pin| pin.pid).collect::<Vec<_>>(), [11]);
+    }
+}

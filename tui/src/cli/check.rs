@@ -1,0 +1,243 @@
+//! `pinwheel check`: this machine against what hot threads need, signed; and kept reports verified.
+//!
+//! Claims the hot cores of the plan while it watches them, so that no engine is disturbed; what others have is left
+//! alone and *not visible*. Takes the probe's second. Changes nothing on the machine.
+
+use super::places::{self, Surroundings};
+use super::refusal::Refusal;
+use super::{say, written};
+use clap::Args as ClapArgs;
+use pinwheel_engine::board;
+use pinwheel_engine::clock::Clock;
+use pinwheel_engine::host::HostFacts;
+use pinwheel_engine::host::check::report::{Left, Report, take};
+use pinwheel_engine::host::check::sign::{HostKey, SignatureError};
+use pinwheel_engine::host::check::{Row, Verdict, probe, refuses_strict};
+use pinwheel_engine::host::claims::{ClaimError, Claims};
+use pinwheel_engine::plan::Plan;
+use pinwheel_engine::profile::{DEFAULT_NAME, Profile};
+use serde::Serialize;
+use std::fmt::Write;
+use std::io;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, ClapArgs)]
+pub struct CheckArgs {
+    /// Exit with 1 if a row fails
+    #[arg(long)]
+    pub strict: bool,
+    /// Do not look at the machine: check the signature of a report that was kept with --json
+    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
+    pub verify: Option<PathBuf>,
+    /// Profile whose plan names the hot cores [default: lab]
+    #[arg(long, value_name = "P")]
+    pub profile: Option<String>,
+    /// Directory of profiles [default: the checkout's, else those built in]
+    #[arg(long, value_name = "DIR")]
+    pub profiles: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub fn check(args: &CheckArgs, around: &Surroundings) -> Result<u8, Refusal> {
+    let out = &mut io::stdout().lock();
+    if let Some(file) = &args.verify {
+        return verify(file, args, around, out);
+    }
+    let dir = places::profiles(args.profiles.as_deref(), around)?;
+    let (profile, _) = Profile::load(args.profile.as_deref().unwrap_or(DEFAULT_NAME), dir.as_deref())?;
+    let rows = look(&profile)?;
+    let key = host_key(around);
+    let report = Report::new(rows, key.as_ref());
+    let status = status(&report.rows, args);
+    Ok(written(if args.json { say::json(out, &report) } else { say::text(out, &text(&report)) }, status))
+}
+
+fn status(rows: &[Row], args: &CheckArgs) -> u8 {
+    u8::from(args.strict && refuses_strict(rows))
+}
+
+/// The rows of this machine for the threads that the profile would have.
+fn look(profile: &Profile) -> Result<Vec<Row>, Refusal> {
+    let clock = Clock::machine();
+    let whole = HostFacts::read()?;
+    let directory = board::directory();
+    let (free, taken) = whole.clone().without_taken(&directory);
+    for note in taken {
+        say::people(&format!("pinwheel: check: {note}"));
+    }
+    let plan = Plan::make(profile, &free).map_err(|refused| Refusal::Usage(format!("check: {refused}")))?;
+    let hot = plan.hot_cores();
+    let (_claims, left) = claim(&whole, &directory, &hot);
+    Ok(take(&whole, &hot, &left, probe::SPAN, &clock))
+}
+
+/// Claims what is to be watched; returns what somebody else has.
+fn claim(host: &HostFacts, directory: &Path, hot: &[u32]) -> (Vec<Claims>, Vec<Left>) {
+    let (mut held, mut left) = (Vec::new(), Vec::new());
+    for &core in hot {
+        match Claims::take(directory, &host.with_siblings(&[core])) {
+            Ok(claims) => held.push(claims),
+            Err(ClaimError::Conflict(conflict)) => left.push((core, conflict.to_string())),
+            // Without a place for claims nobody can be asked: the core is watched as it is.
+            Err(ClaimError::Unavailable { .. }) => {}
+        }
+    }
+    (held, left)
+}
+
+fn host_key(around: &Surroundings) -> Option<HostKey> {
+    let Some(state) = places::state(around) else {
+        say::people("pinwheel: check: not signed: found neither $XDG_STATE_HOME nor $HOME, expected one; set one");
+        return None;
+    };
+    match HostKey::load_or_make(&state.join("host.key")) {
+        Ok(key) => Some(key),
+        Err(error) => {
+            say::people(&format!("pinwheel: check: not signed: {error}"));
+            None
+        }
+    }
+}
+
+/// A kept report and what its signature is worth.
+#[derive(Serialize)]
+struct Verified {
+    #[serde(flatten)]
+    report: Report,
+    verified: bool,
+    this_host: bool,
+}
+
+fn verify(file: &Path, args: &CheckArgs, around: &Surroundings, out: &mut dyn io::Write) -> Result<u8, Refusal> {
+    let about = format!("--verify {}", file.display());
+    let refused =
+        |found: String| Refusal::unusable(&about, found, "a report kept with check --json", "name another file");
+    let text = std::fs::read_to_string(file).map_err(|error| refused(error.to_string()))?;
+    let report: Report = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
+    let outcome = report.verify();
+    let own = places::state(around).map(|state| state.join("host.key")).filter(|path| path.exists());
+    let own = own.and_then(|path| HostKey::load_or_make(&path).ok()).map(|key| key.public());
+    let this_host = own.is_some() && own == report.key;
+    Ok(tell_verified(report, outcome, this_host, args, out))
+}
+
+fn tell_verified(
+    report: Report,
+    outcome: Result<(), SignatureError>,
+    this_host: bool,
+    args: &CheckArgs,
+    out: &mut dyn io::Write,
+) -> u8 {
+    let status = match outcome {
+        Ok(()) => status(&report.rows, args),
+        Err(error) => {
+            say::people(&format!("pinwheel: check: {error}"));
+            1
+        }
+    };
+    let whose = match (outcome.is_ok(), this_host) {
+        (false, _) => "the signature does not hold",
+        (true, true) => "the signature holds; it is this host's",
+        (true, false) => "the signature holds; it is another host's or user's: compare the key with theirs",
+    };
+    if !args.json {
+        say::people(&format!("pinwheel: check: {whose}"));
+    }
+    let verified = outcome.is_ok();
+    let told = match args.json {
+        true => say::json(out, &Verified { report, verified, this_host }),
+        false => say::text(out, &self::text(&report)),
+    };
+    written(told, status)
+}
+
+fn text(report: &Report) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    for row in &report.rows {
+        let _ = writeln!(text, "{:<11}  {:<18}  {}", row.verdict.name(), row.id, row.found);
+        if matches!(row.verdict, Verdict::Warn | Verdict::Fail) {
+            let _ = writeln!(text, "{:<13}expected {}: {}", "", row.expected, row.why);
+            let _ = writeln!(text, "{:<13}fix: {}", "", row.fix);
+        }
+    }
+    let count = |verdict| report.rows.iter().filter(|row| row.verdict == verdict).count();
+    let _ = writeln!(
+        text,
+        "{} pass, {} warn, {} fail, {} not visible",
+        count(Verdict::Pass),
+        count(Verdict::Warn),
+        count(Verdict::Fail),
+        count(Verdict::NotVisible)
+    );
+    if let Some(key) = &report.key {
+        let _ = writeln!(text, "signed by key {key}; keep the report with --json to verify it later");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{CheckArgs, Surroundings, host_key, status, text, verify};
+    use pinwheel_engine::host::check::report::Report;
+    use pinwheel_engine::host::check::{Row, Verdict};
+    use std::path::Path;
+
+    fn row(verdict: Verdict) -> Row {
+        let [id, found, expected, why, fix] = ["swap", "8 KiB", "none", "slow", "swapoff -a"].map(str::to_owned);
+        Row { id, found, expected, verdict, why, fix }
+    }
+
+    fn args(strict: bool, json: bool) -> CheckArgs {
+        CheckArgs { strict, verify: None, profile: None, profiles: None, json }
+    }
+
+    fn around(home: &Path) -> Surroundings {
+        Surroundings { state_home: Some(home.to_owned()), ..Surroundings::default() }
+    }
+
+    #[test]
+    fn only_a_strict_check_with_a_failed_row_exits_with_1() {
+        for (verdict, strict, expected) in [
+            (Verdict::Fail, true, 1),
+            (Verdict::Fail, false, 0),
+            (Verdict::Warn, true, 0),
+            (Verdict::NotVisible, true, 0),
+        ] {
+            assert_eq!(status(&[row(Verdict::Pass), row(verdict)], &args(strict, false)), expected, "{verdict:?}");
+        }
+    }
+
+    #[test]
+    fn a_kept_report_is_verified_on_its_host_elsewhere_and_not_once_changed() {
+        let (home, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let key = host_key(&around(home.path())).unwrap();
+        let kept = serde_json::to_string(&Report::new(vec![row(Verdict::Warn)], Some(&key))).unwrap();
+        let file = home.path().join("kept.json");
+        std::fs::write(&file, &kept).unwrap();
+        let told = |around: &Surroundings| {
+            let mut out = Vec::new();
+            let status = verify(&file, &args(false, true), around, &mut out).unwrap();
+            let told: serde_json::Value = serde_json::from_slice(&out).unwrap();
+            (status, told["verified"].as_bool().unwrap(), told["this_host"].as_bool().unwrap())
+        };
+        assert_eq!(told(&around(home.path())), (0, true, true));
+        assert_eq!(told(&around(other.path())), (0, true, false));
+        std::fs::write(&file, kept.replace("8 KiB", "0 KiB")).unwrap();
+        assert_eq!(told(&around(home.path())), (1, false, true));
+        std::fs::write(&file, "{}").unwrap();
+        let said = verify(&file, &args(false, true), &around(home.path()), &mut Vec::new()).unwrap_err().to_string();
+        assert!(said.contains("missing field") && said.contains("check --json"), "{said}");
+        assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0, "verifying makes no key");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_command() {
+        let said = text(&Report::new(vec![row(Verdict::Warn), row(Verdict::Pass)], None));
+        assert!(said.contains("fix: swapoff -a") && said.contains("1 pass, 1 warn, 0 fail, 0 not visible"), "{said}");
+        assert_eq!(said.matches("fix:").count(), 1);
+    }
+}
