@@ -96,7 +96,8 @@ fn text(plan: &Plan) -> String {
     }
     let _ = writeln!(text, "{:<15}  cores {}", "cold work", core_list(&plan.cold_cores));
     if !plan.unused_cores.is_empty() {
-        let _ = writeln!(text, "{:<15}  cores {} (siblings of hot cores)", "left unused", core_list(&plan.unused_cores));
+        let _ =
+            writeln!(text, "{:<15}  cores {} (siblings of hot cores)", "left unused", core_list(&plan.unused_cores));
     }
     for note in &plan.notes {
         let _ = writeln!(text, "{note}");
