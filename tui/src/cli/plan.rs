@@ -21,7 +21,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "P")]
     pub profile: Option<String>,
     /// Plan on these cores only, as in 2-5,8
-    #[arg(long, value_name = "SPEC", value_parser = cores)]
+    #[arg(long, value_name = "SPEC", value_parser = core_list)]
     pub cores: Option<CoreList>,
     /// Plan for the machine whose sys (and proc) was copied to this directory
     #[arg(long, value_name = "DIR")]
@@ -38,7 +38,7 @@ pub struct PlanArgs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoreList(pub Vec<u32>);
 
-fn cores(text: &str) -> Result<CoreList, String> {
+fn core_list(text: &str) -> Result<CoreList, String> {
     let list = pinwheel_engine::host::parse_cpu_list(text).filter(|cores| !cores.is_empty());
     list.map(CoreList).ok_or_else(|| "expected numbers of cores; write it like --cores 2-5,8".to_owned())
 }

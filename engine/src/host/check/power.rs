@@ -15,7 +15,7 @@ pub(super) fn rows(seen: &Observations) -> Vec<Row> {
 /// The value of an option on the command line.
 fn option<'a>(seen: &'a Observations, name: &str) -> Option<&'a str> {
     let words = seen.command_line.as_deref()?.split_whitespace();
-    words.filter_map(|word| word.split_once('=')).filter(|(key, _)| *key == name).map(|(_, value)| value).last()
+    words.filter_map(|word| word.split_once('=')).filter(|(key, _)| *key == name).map(|(_, value)| value).next_back()
 }
 
 /// The cores that an option names; flags before them, as in `managed_irq,domain,2-5`, are no cores.

@@ -43,7 +43,6 @@ fn recorded_machines_have_the_cores_and_nodes_that_they_had() {
             let last = host.cores.last().unwrap();
             (host.cores.len(), last.core, last.siblings.len(), host.gpu_nodes)
         })
-        .into_iter()
         .collect();
     let expected =
         [(2, 1, 0, vec![]), (16, 15, 1, vec![]), (128, 127, 1, vec![1]), (72, 71, 0, vec![0]), (4, 11, 0, vec![])];
