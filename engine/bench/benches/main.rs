@@ -15,6 +15,7 @@ mod predecode;
 mod queues;
 mod roles;
 mod threads;
+mod timer;
 
 use measure::{Effort, Suite};
 
@@ -22,13 +23,14 @@ use measure::{Effort, Suite};
 type Register = fn(&mut Suite);
 
 /// Areas by the name that starts their figures.
-const AREAS: [(&str, Register); 6] = [
+const AREAS: [(&str, Register); 7] = [
     ("dispatch", path::register),
     ("overhead", overhead::register),
     ("frame", frame::register),
     ("queue", queues::register),
     ("histogram", queues::register_histogram),
     ("predecode", predecode::register),
+    ("timer", timer::register),
 ];
 
 fn main() {
