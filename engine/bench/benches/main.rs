@@ -17,6 +17,7 @@ mod queues;
 mod rings;
 mod roles;
 mod threads;
+mod timer;
 
 use measure::{Effort, Suite};
 
@@ -32,6 +33,7 @@ const AREAS: [(&str, Register); 7] = [
     ("ring", rings::register),
     ("histogram", queues::register_histogram),
     ("predecode", predecode::register),
+    ("timer", timer::register),
 ];
 
 fn main() {
