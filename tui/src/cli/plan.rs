@@ -107,7 +107,7 @@ fn text(plan: &Plan) -> String {
 
 fn core_list(cores: &[u32]) -> String {
     let names: Vec<String> = cores.iter().map(u32::to_string).collect();
-    names.join(" ")
+    if names.is_empty() { "as the system chooses".to_owned() } else { names.join(" ") }
 }
 
 #[cfg(test)]
