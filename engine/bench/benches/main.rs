@@ -25,7 +25,7 @@ use measure::{Effort, Suite};
 type Register = fn(&mut Suite);
 
 /// Areas by the name that starts their figures.
-const AREAS: [(&str, Register); 7] = [
+const AREAS: [(&str, Register); 8] = [
     ("dispatch", path::register),
     ("overhead", overhead::register),
     ("frame", frame::register),

@@ -94,10 +94,9 @@ fn text(plan: &Plan) -> String {
         let roles: Vec<&str> = thread.roles.iter().map(|role| role.kind.name()).collect();
         let _ = writeln!(text, "{:<15}  {place:<16}  {}", thread.name, roles.join(" "));
     }
-    let _ = writeln!(text, "{:<15}  cores {}", "cold work", core_list(&plan.cold_cores));
+    let _ = writeln!(text, "{:<15}  cores {}", "cold work", names_of(&plan.cold_cores));
     if !plan.unused_cores.is_empty() {
-        let _ =
-            writeln!(text, "{:<15}  cores {} (siblings of hot cores)", "left unused", core_list(&plan.unused_cores));
+        let _ = writeln!(text, "{:<15}  cores {} (siblings of hot cores)", "left unused", names_of(&plan.unused_cores));
     }
     for note in &plan.notes {
         let _ = writeln!(text, "{note}");
@@ -105,7 +104,7 @@ fn text(plan: &Plan) -> String {
     text
 }
 
-fn core_list(cores: &[u32]) -> String {
+fn names_of(cores: &[u32]) -> String {
     let names: Vec<String> = cores.iter().map(u32::to_string).collect();
     if names.is_empty() { "as the system chooses".to_owned() } else { names.join(" ") }
 }
