@@ -14,8 +14,11 @@ use std::time::Instant;
 /// Set in a process that is to run an engine until it is killed.
 const HELPER: &str = "PINWHEEL_TEST_HELPER";
 
+/// The boards in `place`; claims of cores lie beside them, for ever.
 fn boards(place: &Path) -> Vec<PathBuf> {
-    std::fs::read_dir(place).map(|entries| entries.map(|entry| entry.unwrap().path()).collect()).unwrap_or_default()
+    let is_board = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("board-"));
+    let paths = |entries: std::fs::ReadDir| entries.map(|entry| entry.unwrap().path()).filter(is_board).collect();
+    std::fs::read_dir(place).map(paths).unwrap_or_default()
 }
 
 fn is_locked(board: &Path) -> bool {

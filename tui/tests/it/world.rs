@@ -167,7 +167,7 @@ pub fn patient(world: &World) -> &'static str {
     let text = lab_with(&[
         ("spin: Lab", "spin: Shared"),
         ("launch_deadline_us: 20000,", "launch_deadline_us: 20000000,"),
-        ("shot_deadline_us: 100000,", "shot_deadline_us: 60000000,"),
+        ("shot_deadline_us: 1000000,", "shot_deadline_us: 60000000,"),
     ]);
     world.put("patient/patient.ron", text);
     "--profiles patient --profile patient"
