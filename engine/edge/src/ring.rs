@@ -3,7 +3,7 @@
 //! | ring | writers | readers | when full |
 //! |---|---|---|---|
 //! | [`spsc`] | one | one | the item comes back |
-//! | [`line`] | one | one; an item and its turn share a cache line | the item comes back |
+//! | [`mod@line`] | one | one; an item and its turn share a cache line | the item comes back |
 //! | [`emergency`] | one | one, urgent items first, with room of their own | the item comes back |
 //! | [`mpsc`] | some, each with a lane of its own | one | the item comes back |
 //! | [`broadcast`] | one | some, each sees every item | the item comes back and is counted |
