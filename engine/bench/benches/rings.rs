@@ -185,9 +185,7 @@ fn round_trip<T: Item, C: Contender<T>>(_: u64) -> f64 {
         pin_to(CORES.there);
         for _ in 0..TRIPS {
             let mut found = T::default();
-            while C::pop(&mut arrived, &mut |item| found = *item) == 0 {
-                std::hint::spin_loop();
-            }
+            spin_until(|| C::pop(&mut arrived, &mut |item| found = *item));
             assert!(C::push(&mut back, found), "there is one item");
         }
     });
@@ -195,9 +193,7 @@ fn round_trip<T: Item, C: Contender<T>>(_: u64) -> f64 {
     for trip in 0..TRIPS {
         let from = CLOCK.ticks();
         assert!(C::push(&mut there, T::of(trip)), "there is one item");
-        while C::pop(&mut returned, &mut |item| assert_eq!(item.number(), trip)) == 0 {
-            std::hint::spin_loop();
-        }
+        spin_until(|| C::pop(&mut returned, &mut |item| assert_eq!(item.number(), trip)));
         trips.push(ns_per(from, 1));
     }
     partner.join().unwrap();

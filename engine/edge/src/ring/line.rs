@@ -13,7 +13,8 @@
 //! # Why
 //! A separate tail would be a second line that crosses for each item; here the consumer polls the line that brings the
 //! item. The head crosses rarely: it is published after each quarter of the ring, and when the consumer finds the ring
-//! empty. So a full ring may go on looking full until its consumer has read a quarter of it.
+//! empty. So a full ring may go on looking full until its consumer has read a quarter of it. For streams read in batches
+//! [`spsc`](super::spsc) is faster between far cores: here the reader must look at each slot before it knows of the next.
 
 use super::{BATCH, Full};
 use crate::sync::{AtomicU64, Ordering, Padded, UnsafeCell, edge};

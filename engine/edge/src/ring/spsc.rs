@@ -11,8 +11,8 @@
 //! | R3 | [`Producer`]'s drop, abandoned | [`Consumer::is_abandoned`] | the last tail |
 //!
 //! # Why
-//! A batch costs one cursor store: for small items, a slice pushed and a batch drained move several items for each
-//! line that crosses. Items of a cache line cross faster through [`line`](super::line), one line each.
+//! A batch costs one cursor store, and its reader knows how many items it may read ahead: streams belong here. A lone
+//! item of a cache line arrives sooner through [`line`](super::line), as one line instead of two.
 
 use super::slots::Slots;
 use super::{BATCH, Full};
