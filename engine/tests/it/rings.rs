@@ -1,10 +1,10 @@
 //! Full rings on every side: everything waits, nothing is dropped, and it drains when the last reader reads.
 
 use crate::endings::pipe;
-use crate::rig::{alone, assert_nothing_lost, config, end, errors, profile, sampler, sink, total, until};
+use crate::rig::{alone, assert_nothing_lost, config, end, errors, profile, run, sampler, sink, total, until};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::engine::{EndedBy, Engine};
-use pinwheel_engine::profile::{Device, FreeWorker, Latency};
+use pinwheel_engine::profile::{Device, FreeWorker, Latency, Rate};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 
@@ -79,4 +79,20 @@ fn the_board_shows_a_shots_steps_in_order_and_ages_that_grow() {
     assert!(later.threads.iter().zip(&now.threads).all(|(later, now)| later.frames >= now.frames));
     engine.request_drain();
     assert_nothing_lost(&end(engine));
+}
+
+#[test]
+fn latency_counts_from_the_scheduled_arrival_and_both_are_shown() {
+    let _alone = alone();
+    let mut profile = profile();
+    // Far above any capacity: shots are scheduled long before a slot is free for them.
+    profile.input.rate = Rate::Hz(1e8);
+    let outcome = run(config(&profile, sampler(), Some(20_000)));
+    assert_nothing_lost(&outcome);
+    let silo = &outcome.snapshot.silos[0];
+    assert_eq!((silo.latency.count(), silo.latency_from_submit.count()), (20_000, 20_000));
+    let (scheduled, submitted) = (silo.latency.quantile_ns(0.9), silo.latency_from_submit.quantile_ns(0.9));
+    assert!(scheduled > 2 * submitted, "{scheduled} from schedule, {submitted} from submission");
+    let feed = silo.stages.iter().find(|stage| stage.name == "feed").unwrap();
+    assert!(feed.time.quantile_ns(0.9) > scheduled / 2, "the wait for a slot is the feed's stage");
 }
