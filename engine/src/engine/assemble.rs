@@ -27,6 +27,9 @@ use std::time::Duration;
 
 /// Longest time for all threads to build their roles.
 pub(super) const BUILD_LIMIT: Duration = Duration::from_secs(30);
+/// Longest wait for threads to leave when a start fails, and the time between two looks at them.
+const DISMISS_LIMIT: Duration = Duration::from_secs(2);
+const DISMISS_LOOK: Duration = Duration::from_millis(1);
 
 pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     hot::install_hook();
@@ -46,8 +49,11 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let steering = Steering::new(config.profile_name.clone(), config.profile.clone(), &plan, &clock);
     header::write_threads(&board, &plan, &steering);
     let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase: Arc::new(PhaseWord::new()) };
-    let (threads, reports) = spawn_threads(&plan, &mut silos, &steering, &shared)?;
-    notes.extend(wait_built(&reports, &shared, threads.len())?);
+    let mut threads = Threads::new();
+    let built = spawn_threads(&mut threads, &plan, &mut silos, &steering, &shared)
+        .and_then(|reports| Ok((wait_built(&reports, threads.len())?, reports)));
+    let (unpinned, reports) = built.inspect_err(|_| dismiss(threads.as_slice(), &shared))?;
+    notes.extend(unpinned);
     header::write_notes(&board, &notes);
     board.publish();
     let requests = Arc::new(Requests::default());
@@ -124,15 +130,26 @@ fn wire_silos(config: &Config, plan: &Plan, answers: Answers, common: &Common) -
 
 type Threads = Vec<JoinHandle<()>>;
 
+/// Sends the threads of a start that failed away and waits for them: the board is gone only when the last has let go of
+/// it. One that hangs in building is not waited for longer than [`DISMISS_LIMIT`].
+fn dismiss(threads: &[JoinHandle<()>], shared: &Shared) {
+    shared.phase.advance(Phase::Shutdown);
+    let from = shared.clock.ticks();
+    let waited = || Duration::from_nanos(shared.clock.rate().nanos(shared.clock.ticks().since(from)).0);
+    while threads.iter().any(|thread| !thread.is_finished()) && waited() < DISMISS_LIMIT {
+        cold::sleep(DISMISS_LOOK);
+    }
+}
+
 fn spawn_threads(
+    threads: &mut Threads,
     plan: &Plan,
     silos: &mut [Silo],
     steering: &Steering,
     shared: &Shared,
-) -> Result<(Threads, Receiver<ThreadReport>), StartError> {
+) -> Result<Receiver<ThreadReport>, StartError> {
     let mut specs: Vec<RoleSpec> = silos.iter_mut().flat_map(|silo| std::mem::take(&mut silo.specs)).collect();
     let (sender, reports) = channel();
-    let mut threads = Vec::new();
     for (index, planned) in plan.threads.iter().enumerate() {
         let mine = planned
             .roles
@@ -147,32 +164,27 @@ fn spawn_threads(
         match hot::spawn(index, &planned.name, placing, mine, spin, shared.clone(), sender.clone()) {
             Ok(thread) => threads.push(thread),
             Err(source) => {
-                shared.phase.advance(Phase::Shutdown);
                 let (name, threads) = (planned.name.clone(), plan.threads.len());
                 return Err(StartError::Thread { name, threads, source });
             }
         }
     }
     assert!(specs.is_empty(), "the plan gives every role a thread");
-    Ok((threads, reports))
+    Ok(reports)
 }
 
 /// Waits until every thread has built its roles; returns what could not be pinned.
-fn wait_built(reports: &Receiver<ThreadReport>, shared: &Shared, threads: usize) -> Result<Vec<String>, StartError> {
+fn wait_built(reports: &Receiver<ThreadReport>, threads: usize) -> Result<Vec<String>, StartError> {
     let mut notes = Vec::new();
     for built in 0..threads {
         let report = match reports.recv_timeout(BUILD_LIMIT) {
             Ok(report) => report,
             Err(_) => {
-                shared.phase.advance(Phase::Shutdown);
                 let (missing, limit_s) = (threads - built, BUILD_LIMIT.as_secs());
                 return Err(StartError::Slow { missing, threads, limit_s });
             }
         };
-        if let Err(error) = report.result {
-            shared.phase.advance(Phase::Shutdown);
-            return Err(error.into());
-        }
+        report.result?;
         notes.extend(report.unpinned);
     }
     Ok(notes)
