@@ -40,11 +40,12 @@ pub fn alarms(outcome: &Outcome, context: &Context) -> Vec<Alarm> {
         found.push(alarm("fault", true, "the engine could not go on and drained".to_owned()));
     }
     found.extend(died(snapshot));
-    found.extend(snapshot.faults.iter().filter(|fault| fault.code == FaultCode::InputBroken.number()).map(|fault| {
-        let what =
-            format!("the input could not be read beyond shot {}: check it for damage and --format", fault.detail);
-        alarm("input_broken", true, what)
-    }));
+    let broken = snapshot.faults.iter().any(|fault| fault.code == FaultCode::InputBroken.number());
+    if let Some(said) = &outcome.input_error {
+        found.push(alarm("input_broken", true, said.clone()));
+    } else if broken {
+        found.push(alarm("input_broken", true, "the input broke off: check it for damage and --format".to_owned()));
+    }
     found.extend(snapshot.silos.iter().filter(|silo| silo.device != DeviceState::Online).map(|silo| {
         let state = if silo.device == DeviceState::Lost { "is lost" } else { "was lost and is not back yet" };
         alarm("device_lost", false, format!("the device of silo {} {state}", silo.id))

@@ -211,3 +211,25 @@ fn shots_from_standard_input_drain_at_its_end() {
     let differ = std::fs::read(world.path("p")).unwrap().iter().zip(&expected).filter(|(a, b)| a != b).count();
     assert!(differ <= 1, "{differ} of 1000 predictions differ");
 }
+
+#[test]
+fn an_input_that_breaks_off_says_where_and_why_and_what_came_before_is_answered() {
+    let _one = engine();
+    let world = World::new();
+    let dem = word(&golden("surf_z_d3_r3_p0.005.dem"));
+    let words = format!("run --json {} --rate max --dem {dem} --shots - --format 01", patient(&world));
+    let mut command = world.command(&words);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(format!("{0}\n{0}\nnot a shot\n", "0".repeat(24)).as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (output.status.code(), report["answered"].as_u64(), report["lost"].as_u64()),
+        (Some(1), Some(2), Some(0))
+    );
+    let alarms = report["alarms"].as_array().unwrap();
+    let told = alarms.iter().find(|alarm| alarm["alarm"] == "input_broken").unwrap().to_string();
+    assert!(told.contains("line 3") && told.contains("expected"), "{told}");
+}
