@@ -51,6 +51,22 @@ pub fn get(word: &AtomicU64) -> u64 {
     word.load(Ordering::Relaxed)
 }
 
+/// Stores into a word that only the caller writes, after everything that it wrote before.
+#[inline(always)]
+pub fn set_last(word: &AtomicU64, value: u64) {
+    // ORDERING: release: a reader that gets the value by `get_first` sees what was written before it. Relaxed could show
+    // the value before the words that it vouches for. One writer, one location: nothing stronger is needed.
+    word.store(value, Ordering::Release);
+}
+
+/// Reads a word before everything that it vouches for; see [`set_last`].
+#[inline(always)]
+#[must_use]
+pub fn get_first(word: &AtomicU64) -> u64 {
+    // ORDERING: acquire side of `set_last`.
+    word.load(Ordering::Acquire)
+}
+
 /// The region with its layout.
 pub struct Board {
     region: Region,

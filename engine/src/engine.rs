@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+pub use crate::hot::memory::{Allocator, set_before_abort};
 pub use steer::ApplyError;
 
 /// What an engine is started with.

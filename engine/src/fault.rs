@@ -28,11 +28,15 @@ pub enum FaultCode {
     Duplicate,
     /// A thread could not be pinned. Detail: core.
     PinFailed,
+    /// A hot thread called the allocator in Live. Detail: thread number.
+    HotAllocation,
+    /// A hot thread ran a frame on a core that it is not pinned to. Detail: that core.
+    AffinityLost,
 }
 
 impl FaultCode {
     /// All codes.
-    pub const ALL: [FaultCode; 18] = [
+    pub const ALL: [FaultCode; 20] = [
         FaultCode::Answered(ErrorCode::LaunchFailed),
         FaultCode::Answered(ErrorCode::LaunchUnknown),
         FaultCode::Answered(ErrorCode::BadAddress),
@@ -51,6 +55,8 @@ impl FaultCode {
         FaultCode::InputBroken,
         FaultCode::Duplicate,
         FaultCode::PinFailed,
+        FaultCode::HotAllocation,
+        FaultCode::AffinityLost,
     ];
 
     /// Number, as logs and JSON carry it.
@@ -66,6 +72,8 @@ impl FaultCode {
             FaultCode::InputBroken => 37,
             FaultCode::Duplicate => 38,
             FaultCode::PinFailed => 39,
+            FaultCode::HotAllocation => 40,
+            FaultCode::AffinityLost => 41,
         }
     }
 
@@ -100,6 +108,8 @@ impl FaultCode {
             FaultCode::InputBroken => "input broke off, shots read",
             FaultCode::Duplicate => "sequence answered twice, sequence",
             FaultCode::PinFailed => "thread could not be pinned, core",
+            FaultCode::HotAllocation => "hot thread called the allocator, thread",
+            FaultCode::AffinityLost => "hot thread ran on another core, core",
         }
     }
 }

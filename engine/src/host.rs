@@ -18,6 +18,8 @@ mod machine;
 pub mod pin;
 pub mod pins;
 mod recorded;
+#[expect(unsafe_code, reason = "reads the word that the kernel keeps of a thread's core")]
+pub mod sense;
 mod topology;
 #[cfg(test)]
 pub(crate) mod trees;

@@ -12,12 +12,16 @@
 mod doomed;
 mod frame;
 pub mod idle;
+#[expect(unsafe_code, reason = "the counting allocator and its arenas")]
+pub mod memory;
+mod own;
 mod panics;
 mod settings;
 mod thread;
 
 pub use doomed::Doomed;
-pub use frame::{Frame, Init, Work};
+pub use frame::{Frame, Init, SCRATCH_BYTES, Scratch, Work};
+pub use own::name_first_allocation;
 pub use panics::{install_hook, kept};
 pub use settings::{Settings, WARM_STREAM, Warming};
 pub use thread::{Shared, ThreadReport, spawn};

@@ -17,6 +17,7 @@ use crate::dispatch::{Answer, Dispatcher, Harvester, HarvesterParts, Pipe, Polle
 use crate::fault::{Injections, Injector};
 use crate::feed::source::Source;
 use crate::feed::{Feed, Share};
+use crate::hot::memory::Arena;
 use crate::hot::{Doomed, Init, Role, RoleError, RoleSpec, Settings};
 use crate::predecode::{self, Local, Passthrough};
 use crate::profile::{Device, Faults, Predecoder, Profile, RoleKind, RolePanic};
@@ -93,6 +94,8 @@ pub struct Silo {
     pub recovery: Recovery,
     /// Its answers, if somebody wants them.
     pub answers: Option<Consumer<Answer>>,
+    /// The memory of all of these, if they were wired in an arena.
+    pub arena: Arena,
 }
 
 /// Whether answers go further than the board.
@@ -158,7 +161,7 @@ pub fn wire(profile: &Profile, share: Share, decoders: u32, source: Source, answ
     }
     let wait = Nanos::from_millis(u64::from(profile.faults.recover_after_ms));
     let recovery = Recovery::new(Arc::clone(&pipe.health), wait);
-    Silo { pipe, workers, specs, recovery, answers: consumer }
+    Silo { pipe, workers, specs, recovery, answers: consumer, arena: Arena::none() }
 }
 
 /// Draws of one silo's roles, each of its own.

@@ -15,7 +15,11 @@ mod term;
 mod cli;
 mod report;
 
+use pinwheel_engine::engine::Allocator;
 use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
     cli::main()

@@ -101,6 +101,10 @@ pub struct ThreadReport {
     pub frame_gap_ns: Histogram,
     /// Allocations in Live; `null`: not visible.
     pub allocations: Option<u64>,
+    /// Allocations in Live that the thread's own reserve served.
+    pub allocations_lent: u64,
+    /// Frames that began on another core than `core`.
+    pub frames_elsewhere: u64,
 }
 
 /// One stream.
@@ -228,7 +232,9 @@ fn thread(view: &ThreadView) -> ThreadReport {
         hot: view.core.is_some(),
         frames: view.frames,
         frame_gap_ns: view.frame_gap.clone(),
-        allocations: None,
+        allocations: view.memory.allocations,
+        allocations_lent: view.memory.lent,
+        frames_elsewhere: view.frames_elsewhere,
     }
 }
 

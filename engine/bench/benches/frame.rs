@@ -8,7 +8,8 @@ use super::measure::{CLOCK, CORES, Placement, Suite, median, ns_per};
 use super::threads::HotThreads;
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinPolicy};
 use pinwheel_engine::board::{Board, Place, Shape};
-use pinwheel_engine::hot::{Frame, Init, Role, RoleError, RoleSpec, Shared, Work};
+use pinwheel_engine::hot::memory::OnCall;
+use pinwheel_engine::hot::{Frame, Init, Role, RoleError, RoleSpec, Scratch, Shared, Work};
 use pinwheel_engine::profile::RoleKind;
 use pinwheel_engine::units::Ticks;
 use std::sync::Arc;
@@ -87,7 +88,12 @@ pub fn register(suite: &mut Suite) {
 fn hot(count: usize, items: u32) -> f64 {
     let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
     let board = Arc::new(Board::create(shape, Place::Private).unwrap());
-    let shared = Shared { clock: CLOCK.clone(), board: Arc::clone(&board), phase: Arc::new(PhaseWord::new()) };
+    let shared = Shared {
+        clock: CLOCK.clone(),
+        board: Arc::clone(&board),
+        phase: Arc::new(PhaseWord::new()),
+        on_call: OnCall::Count,
+    };
     let found = Arc::new(std::sync::OnceLock::new());
     let specs = (0..count)
         .map(|index| {
@@ -115,11 +121,11 @@ fn hot(count: usize, items: u32) -> f64 {
 fn bare(count: usize, items: u32) -> f64 {
     let mut roles: Vec<Box<dyn Role>> =
         (0..count).map(|_| Box::new(Empty { items, probe: None }) as Box<dyn Role>).collect();
-    let mut windows = Vec::new();
+    let (mut windows, mut scratch) = (Vec::new(), Scratch::new());
     for _ in 0..WINDOWS {
         let from = CLOCK.ticks();
         for _ in 0..WINDOW {
-            let mut frame = Frame::new(&CLOCK, CLOCK.ticks(), Phase::Live);
+            let mut frame = Frame::new(&CLOCK, CLOCK.ticks(), Phase::Live, &mut scratch);
             let mut handled = 0;
             for role in std::hint::black_box(&mut roles) {
                 handled += role.work(&mut frame).0;

@@ -13,7 +13,8 @@ use super::roles::{ROLES, check, null_silo};
 use super::threads::HotThreads;
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinPolicy};
 use pinwheel_engine::board;
-use pinwheel_engine::hot::{Frame, Shared};
+use pinwheel_engine::hot::memory::OnCall;
+use pinwheel_engine::hot::{Frame, Scratch, Shared};
 use pinwheel_engine::units::Ticks;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -60,10 +61,10 @@ fn one_core(input: &Input, workers: u32) -> Vec<f64> {
     let (block, harvest) = (board.thread(0), board.harvest(0));
     let shots = input.shots.len() as u64;
     let mut windows: Vec<[f64; 1 + ROLES.len()]> = Vec::new();
-    let (mut spent, mut answered) = ([0u64; ROLES.len()], 0);
+    let (mut spent, mut answered, mut scratch) = ([0u64; ROLES.len()], 0, Scratch::new());
     while board::get(&harvest.answered) < shots {
         let now = CLOCK.ticks();
-        let mut frame = Frame::new(&CLOCK, now, Phase::Live);
+        let mut frame = Frame::new(&CLOCK, now, Phase::Live, &mut scratch);
         let mut before = now;
         for (role, spent) in roles.iter_mut().zip(&mut spent) {
             board::set(&block.stage, role.kind() as u64 + 1);
@@ -91,7 +92,12 @@ fn one_core(input: &Input, workers: u32) -> Vec<f64> {
 /// Runs all shots through two hot threads of the engine; nanoseconds per shot.
 fn two_threads(input: &Input) -> f64 {
     let mut silo = null_silo(input, 64);
-    let shared = Shared { clock: CLOCK.clone(), board: Arc::clone(&silo.board), phase: Arc::new(PhaseWord::new()) };
+    let shared = Shared {
+        clock: CLOCK.clone(),
+        board: Arc::clone(&silo.board),
+        phase: Arc::new(PhaseWord::new()),
+        on_call: OnCall::Count,
+    };
     let decode = silo.specs.remove(DECODE);
     let threads = [(CORES.there, vec![decode]), (CORES.here, silo.specs)];
     let running = HotThreads::start(&shared, SpinPolicy::Prod, threads);

@@ -21,6 +21,8 @@ pub const VERSION: u64 = 1;
 pub const ROLES_MAX: usize = 64;
 /// Notes that the header holds.
 pub const NOTES_MAX: usize = 8;
+/// Callers kept of a hot thread's first allocation.
+pub const SITE_FRAMES: usize = 24;
 /// Hottest detectors that a stream shows.
 pub const HOTTEST_MAX: usize = 5;
 /// Error numbers that harvest counts, 0 unused.
@@ -75,6 +77,10 @@ blocks! {
         detectors: AtomicU64,
         /// Observables of an answer.
         observables: AtomicU64,
+        /// Bytes of the silos' arenas: touched.
+        arenas_touched_bytes: AtomicU64,
+        /// Of these: locked in memory.
+        arenas_locked_bytes: AtomicU64,
         /// Notes in use.
         notes_count: AtomicU64,
         /// Version of the program.
@@ -138,6 +144,20 @@ blocks! {
         name: Text<2>,
         /// Why it does not run the profile's policy; empty: it does.
         refusal: Text<16>,
+        /// 0: the allocator does not count here; else calls in Live + 1.
+        allocations: AtomicU64,
+        /// Calls in Live that the thread's own reserve served.
+        allocations_lent: AtomicU64,
+        /// Callers of the first call in Live, innermost first: addresses of this process.
+        allocation_callers: [AtomicU64; SITE_FRAMES],
+        /// The same in words (control).
+        allocation_site: Text<32>,
+        /// Bytes of the thread's arena: touched.
+        arena_touched_bytes: AtomicU64,
+        /// Of these: locked in memory.
+        arena_locked_bytes: AtomicU64,
+        /// Frames that began on a core other than the planned one.
+        frames_elsewhere: AtomicU64,
         /// Roles.
         roles: [RoleBlock; ROLES_MAX],
         /// Gaps between frame starts.

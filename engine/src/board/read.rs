@@ -6,9 +6,9 @@
 use super::histogram::HistogramBlock;
 use super::layout::{ERRORS_MAX, NOTES_MAX, ROLES_MAX, Stage};
 use super::snapshot::{
-    Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, RingView, RoleView,
-    SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StreamView, ThreadState, ThreadView, WorkerState,
-    WorkerView,
+    Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, MemoryView, RingView,
+    RoleView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StreamView, ThreadState, ThreadView,
+    WorkerState, WorkerView,
 };
 use super::{Board, SlotStamps, get};
 use crate::clock::Clock;
@@ -80,6 +80,8 @@ impl Reader<'_> {
             spin_requested: spin.policy,
             spin_epoch_requested: spin.epoch,
             board_path: self.board.path().map(|path| path.display().to_string()),
+            silo_memory_bytes: get(&header.arenas_touched_bytes),
+            silo_memory_locked_bytes: get(&header.arenas_locked_bytes),
             notes: header.notes[..notes].iter().map(super::Text::read).collect(),
         }
     }
@@ -118,6 +120,14 @@ impl Reader<'_> {
                 0 => None,
                 line => Some(format!("{}:{line}", block.panic_file.read())),
             },
+            memory: MemoryView {
+                allocations: get(&block.allocations).checked_sub(1),
+                lent: get(&block.allocations_lent),
+                first_site: Some(block.allocation_site.read()).filter(|site| !site.is_empty()),
+                touched_bytes: get(&block.arena_touched_bytes),
+                locked_bytes: get(&block.arena_locked_bytes),
+            },
+            frames_elsewhere: get(&block.frames_elsewhere),
         }
     }
 

@@ -66,6 +66,10 @@ pub struct EngineView {
     pub spin_epoch_requested: u64,
     /// Where the board lives; `None`: private memory, nobody else can attach.
     pub board_path: Option<String>,
+    /// Bytes of the silos' memory (rings, slots, jobs), touched before Live.
+    pub silo_memory_bytes: u64,
+    /// Of these, locked in memory.
+    pub silo_memory_locked_bytes: u64,
     /// Things said once at start (folded plan, no permission to pin, no `/dev/shm`).
     pub notes: Vec<String>,
 }
@@ -113,6 +117,25 @@ pub struct ThreadView {
     pub state: ThreadState,
     /// Where the last of its roles that died panicked ("file:line").
     pub panic_site: Option<String>,
+    /// Memory it was given, and what it asked for beyond.
+    pub memory: MemoryView,
+    /// Frames that began on another core than the planned one.
+    pub frames_elsewhere: u64,
+}
+
+/// Memory of one hot thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MemoryView {
+    /// Calls of the allocator in Live; `None`: not visible, the program's allocator does not count.
+    pub allocations: Option<u64>,
+    /// Calls in Live that the thread's own reserve served.
+    pub lent: u64,
+    /// Who made the first of the calls.
+    pub first_site: Option<String>,
+    /// Bytes of its arena, touched before Live.
+    pub touched_bytes: u64,
+    /// Of these, locked in memory.
+    pub locked_bytes: u64,
 }
 
 /// One duty of a thread.

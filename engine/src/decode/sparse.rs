@@ -7,7 +7,8 @@
 //!
 //! The scratch grows to the largest shot seen and then stays. What remains is the library's `shatter`, which copies a
 //! blossom's cycle into short-lived vectors each time a blossom comes apart: about 1 allocation in 370 shots at d = 5 and
-//! 1 in 17 at d = 9 (surface code, p = 0.005), none where no blossom shatters. It cannot be avoided from outside.
+//! 1 in 17 at d = 9 (surface code, p = 0.005), none where no blossom shatters. It cannot be avoided from outside, so the
+//! library is lent the thread's own reserve: see [`memory::lend`].
 //!
 //! # Why one graph per 64 observables
 //!
@@ -22,6 +23,7 @@ use stabilizer_qec::sparse::{Scratch, SparseGraph};
 use super::{DecodeError, Decoded, Matcher};
 use crate::code::graph::Graph;
 use crate::code::ones;
+use crate::hot::memory;
 
 /// The matcher's name.
 pub(super) const NAME: &str = "sparse-blossom";
@@ -91,7 +93,7 @@ impl Matcher for SparseMatcher {
         let mut weight = 0.0;
         if !self.defects.is_empty() {
             for (word, (graph, scratch)) in model.graphs.iter().zip(&mut self.scratch).enumerate() {
-                match graph.decode(scratch, &self.defects) {
+                match memory::lend(|| graph.decode(scratch, &self.defects)) {
                     Ok(found) => {
                         weight = found.weight;
                         if let Some(flipped) = observables.get_mut(word) {

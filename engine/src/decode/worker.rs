@@ -1,6 +1,6 @@
 //! The decode role: takes ready jobs, matches, answers.
 //!
-//! Owns one matcher with its scratch, and a CPU predecoder for jobs that did not pass the device. Any number of these
+//! Owns one matcher with its scratch (the rest of a decode's memory is the frame's), and a CPU predecoder for jobs that did not pass the device. Any number of these
 //! roles take from one ready queue. Bounds: jobs until the frame's time is spent, at least one. A panic inside a decode
 //! is caught per task: the shot is answered with an error and the matcher made anew.
 
@@ -8,7 +8,7 @@ use super::{Matcher, MatcherModel};
 use crate::board::{self, DecodeBlock};
 use crate::dispatch::Pipe;
 use crate::fault::{FaultCode, Injector};
-use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work};
+use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work, memory};
 use crate::predecode::Predecoder;
 use crate::profile::RoleKind;
 use crate::units::Ticks;
@@ -41,12 +41,16 @@ pub struct DecoderParts {
 pub struct Decoder {
     parts: DecoderParts,
     matcher: Box<dyn Matcher>,
-    raw: Vec<u64>,
-    syndrome: Vec<u64>,
     observables: Vec<u64>,
-    flips: Vec<u64>,
     /// A decode that is done and not yet answered: the rehearsal puts answers off.
     in_hand: Option<Decoded>,
+}
+
+/// What one decode works on, in the frame's arena.
+struct Rough<'a> {
+    raw: &'a mut [u64],
+    syndrome: &'a mut [u64],
+    flips: &'a mut [u64],
 }
 
 struct Decoded {
@@ -61,20 +65,12 @@ impl Decoder {
     #[must_use]
     pub fn new(parts: DecoderParts) -> Decoder {
         let geometry = parts.pipe.table.geometry();
-        let (detectors, observables) = (geometry.detector_words as usize, geometry.observable_words as usize);
-        Decoder {
-            matcher: parts.matching.matcher(),
-            parts,
-            raw: vec![0; detectors],
-            syndrome: vec![0; detectors],
-            observables: vec![0; observables],
-            flips: vec![0; observables],
-            in_hand: None,
-        }
+        let observables = vec![0; geometry.observable_words as usize];
+        Decoder { matcher: parts.matching.matcher(), parts, observables, in_hand: None }
     }
 
     /// Decodes `job` into `self.observables`, unless its shot has been answered.
-    fn decode(&mut self, job: Job, frame: &Frame<'_>) -> Decoded {
+    fn decode(&mut self, job: Job, rough: &mut Rough<'_>, frame: &Frame<'_>) -> Decoded {
         let pipe = &self.parts.pipe;
         let origin = pipe.jobs.origin(&job);
         let decoding = frame.ticks();
@@ -88,27 +84,30 @@ impl Decoder {
             return Decoded { job, origin, decoding, result: Err(ErrorCode::ShotDeadline) };
         }
         let panics = frame.phase != Phase::Warmup && self.parts.injector.decode_panics();
-        let matched = catch_unwind(AssertUnwindSafe(|| self.attempt(&job, &origin, panics)));
-        let result = matched.unwrap_or_else(|_| {
-            self.matcher = self.parts.matching.matcher();
+        let matched = catch_unwind(AssertUnwindSafe(|| self.attempt(&job, &origin, rough, panics)));
+        let result = matched.unwrap_or_else(|payload| {
+            memory::excused(|| {
+                drop(payload);
+                memory::lend(|| self.matcher = self.parts.matching.matcher());
+            });
             Err(ErrorCode::DecoderPanic)
         });
         Decoded { job, origin, decoding, result }
     }
 
-    fn attempt(&mut self, job: &Job, origin: &Origin, panics: bool) -> Result<(), ErrorCode> {
+    fn attempt(&mut self, job: &Job, origin: &Origin, rough: &mut Rough<'_>, panics: bool) -> Result<(), ErrorCode> {
         assert!(!panics, "injected");
         let jobs = &self.parts.pipe.jobs;
         if origin.raw {
-            read_words(jobs.detectors(job), &mut self.raw);
-            let predecoded = self.parts.predecoder.predecode(&self.raw, &mut self.syndrome, &mut self.flips);
+            read_words(jobs.detectors(job), rough.raw);
+            let predecoded = self.parts.predecoder.predecode(rough.raw, rough.syndrome, rough.flips);
             board::add(&self.block().predecoded_events, u64::from(predecoded.resolved));
         } else {
-            read_words(jobs.detectors(job), &mut self.syndrome);
-            read_words(jobs.observables(job), &mut self.flips);
+            read_words(jobs.detectors(job), rough.syndrome);
+            read_words(jobs.observables(job), rough.flips);
         }
-        self.matcher.decode(&self.syndrome, &mut self.observables).map_err(|_| ErrorCode::Unmatchable)?;
-        for (observable, flip) in self.observables.iter_mut().zip(&self.flips) {
+        self.matcher.decode(rough.syndrome, &mut self.observables).map_err(|_| ErrorCode::Unmatchable)?;
+        for (observable, flip) in self.observables.iter_mut().zip(&*rough.flips) {
             *observable ^= flip;
         }
         Ok(())
@@ -143,6 +142,16 @@ impl Decoder {
         answered
     }
 
+    fn rough<'a>(&self, frame: &Frame<'a>) -> Option<Rough<'a>> {
+        let geometry = self.parts.pipe.table.geometry();
+        let (detectors, observables) = (geometry.detector_words as usize, geometry.observable_words as usize);
+        Some(Rough {
+            raw: frame.words(detectors)?,
+            syndrome: frame.words(detectors)?,
+            flips: frame.words(observables)?,
+        })
+    }
+
     fn block(&self) -> &DecodeBlock {
         self.parts.pipe.board.decode(self.parts.pipe.silo, self.parts.index)
     }
@@ -163,9 +172,11 @@ impl Role for Decoder {
             self.answer(decoded, frame);
             items += 1;
         }
+        // No room in the frame's arena: other roles of this thread have used it. The jobs wait for the next frame.
+        let Some(mut rough) = self.rough(frame) else { return Work(items) };
         while items < BUDGET_ITEMS {
             let Some(number) = self.parts.pipe.ready.pop() else { break };
-            let decoded = self.decode(Job::from_number(number), frame);
+            let decoded = self.decode(Job::from_number(number), &mut rough, frame);
             items += 1;
             if frame.split_here() {
                 self.in_hand = Some(decoded);

@@ -9,14 +9,17 @@ use super::steer::Steering;
 use super::{Config, Engine, Input, Requests, StartError, cores, header};
 use crate::board::{self, Board, Place, Shape};
 use crate::clock::Clock;
+use crate::code::Model;
 use crate::code::sampler::Sampler;
+use crate::code::shots::ShotSet;
 use crate::feed::Share;
 use crate::feed::source::Source;
 use crate::feed::stage::{StageFill, stage};
-use crate::host::HostFacts;
+use crate::host::{HostFacts, pin};
+use crate::hot::memory::{Arena, OnCall};
 use crate::hot::{self, RoleSpec, Settings, Shared, ThreadReport};
 use crate::plan::Plan;
-use crate::profile::{Predecoder, Profile};
+use crate::profile::{HotAllocations, Predecoder, Profile};
 use crate::silo::{self, Answers, Common, Decoding, Silo};
 use pinwheel_edge::slot::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX};
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinWord};
@@ -48,7 +51,11 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     header::write(&board, &clock, &config, &common);
     let steering = Steering::new(config.profile_name.clone(), config.profile.clone(), &plan, &clock);
     header::write_threads(&board, &plan, &steering);
-    let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase: Arc::new(PhaseWord::new()) };
+    let on_call = match config.profile.hot_allocations {
+        HotAllocations::Count => OnCall::Count,
+        HotAllocations::Abort => OnCall::Abort,
+    };
+    let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase: Arc::new(PhaseWord::new()), on_call };
     let mut threads = Threads::new();
     let built = spawn_threads(&mut threads, &plan, &mut silos, &steering, &shared)
         .and_then(|reports| Ok((wait_built(&reports, threads.len())?, reports)));
@@ -66,12 +73,13 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
     let end = End { count: config.count, duration: config.duration };
     let (profile, settings_too) = (config.profile, Arc::clone(&settings));
-    let control = Control { shared, profile, silos, threads, reports, settings: settings_too, end, claims };
+    let named = vec![false; threads.len()];
+    let control = Control { shared, profile, silos, threads, reports, settings: settings_too, end, claims, named };
     let control = control.spawn(Arc::clone(&requests), (stop, sink, input_error), plan.cold_cores.clone());
     Ok(Engine { board, clock, settings, steering, plan, requests, control: Some(control) })
 }
 
-fn check_width(model: &crate::code::Model) -> Result<(), StartError> {
+fn check_width(model: &Model) -> Result<(), StartError> {
     if model.detector_words() > DETECTOR_WORDS_MAX {
         let (found, limit) = (model.detectors, DETECTOR_WORDS_MAX as u32 * 64);
         return Err(StartError::Width { what: "detectors", found, limit });
@@ -103,29 +111,71 @@ fn make_board(profile: &Profile, plan: &Plan, notes: &mut Vec<String>) -> Result
     }
 }
 
+/// Where a silo's shots come from: what its wiring needs of the input.
+#[derive(Clone, Copy)]
+enum Origin<'a> {
+    Sampler { model: &'a Arc<Model>, seed: u64 },
+    Replay { shots: &'a Arc<ShotSet>, observables: &'a Option<Arc<ShotSet>> },
+    Stream { model: &'a Arc<Model> },
+}
+
 fn wire_silos(config: &Config, plan: &Plan, answers: Answers, common: &Common) -> (Vec<Silo>, Vec<StageFill>) {
-    let (silos, streams) = (config.profile.silos, config.profile.input.streams);
-    let mut fills: Vec<StageFill> = Vec::new();
-    let wired = (0..silos)
-        .map(|silo| {
-            let source = match &config.input {
-                Input::Sampler { model, seed, .. } => {
-                    Source::Sampler(Box::new(Sampler::new(model, seed.wrapping_add(u64::from(silo)))))
-                }
-                Input::Replay { shots, observables, .. } => {
-                    Source::Replay { shots: Arc::clone(shots), observables: observables.clone() }
-                }
-                Input::Stream { model, .. } => {
-                    let (fill, end) = stage(model.detector_words());
-                    fills.push(fill);
-                    Source::Stage(end)
-                }
-            };
-            let share = Share::of(silo as usize, silos, streams, config.count);
-            silo::wire(&config.profile, share, plan.decoders(silo), source, answers, common)
-        })
-        .collect();
+    let origin = match &config.input {
+        Input::Sampler { model, seed, .. } => Origin::Sampler { model, seed: *seed },
+        Input::Replay { shots, observables, .. } => Origin::Replay { shots, observables },
+        Input::Stream { model, .. } => Origin::Stream { model },
+    };
+    let (profile, header) = (&config.profile, common.board.header());
+    let (mut wired, mut fills) = (Vec::new(), Vec::new());
+    for silo in 0..profile.silos {
+        let mut arena = Arena::new();
+        let share = Share::of(silo as usize, profile.silos, profile.input.streams, config.count);
+        let (mut made, fill) = on_cores_of(silo, plan, || {
+            arena.within(|| {
+                let (source, fill) = origin.source(silo);
+                (silo::wire(profile, share, plan.decoders(silo), source, answers, common), fill)
+            })
+        });
+        let usage = arena.usage();
+        board::add(&header.arenas_touched_bytes, usage.touched_bytes as u64);
+        board::add(&header.arenas_locked_bytes, usage.locked_bytes as u64);
+        made.arena = arena;
+        wired.push(made);
+        fills.extend(fill);
+    }
     (wired, fills)
+}
+
+/// Runs `body` where silo `silo` will run, so that the pages it touches first lie on that node. Where the silo has no
+/// core of its own, or may not be confined to it, they lie wherever the scheduler has the thread.
+fn on_cores_of<R: Send>(silo: u32, plan: &Plan, body: impl FnOnce() -> R + Send) -> R {
+    let cores: Vec<u32> =
+        plan.threads.iter().filter(|thread| thread.silo == silo).filter_map(|thread| thread.core).collect();
+    std::thread::scope(|scope| {
+        let wiring = scope.spawn(|| {
+            let _ = pin::confine_current_thread(&cores);
+            body()
+        });
+        wiring.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+impl Origin<'_> {
+    /// The hot end of a silo's source, and the cold one of a stream's.
+    fn source(self, silo: u32) -> (Source, Option<StageFill>) {
+        match self {
+            Origin::Sampler { model, seed } => {
+                (Source::Sampler(Box::new(Sampler::new(model, seed.wrapping_add(u64::from(silo))))), None)
+            }
+            Origin::Replay { shots, observables } => {
+                (Source::Replay { shots: Arc::clone(shots), observables: observables.clone() }, None)
+            }
+            Origin::Stream { model } => {
+                let (fill, end) = stage(model.detector_words());
+                (Source::Stage(end), Some(fill))
+            }
+        }
+    }
 }
 
 type Threads = Vec<JoinHandle<()>>;

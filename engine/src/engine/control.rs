@@ -8,7 +8,7 @@ use super::cold::{self, Stop};
 use super::{EndedBy, Outcome, Requests, header};
 use crate::board::{self, Board};
 use crate::host::claims::Claims;
-use crate::hot::{Settings, Shared, ThreadReport, WARM_STREAM, Warming};
+use crate::hot::{self, Settings, Shared, ThreadReport, WARM_STREAM, Warming};
 use crate::profile::{Profile, Rate};
 use crate::silo::Silo;
 use crate::units::{Nanos, Ticks};
@@ -52,6 +52,8 @@ pub(super) struct Control {
     pub(super) end: End,
     /// The hot cores, ours until the threads have left them.
     pub(super) claims: Option<Claims>,
+    /// By thread: whether its first allocation's place has been named.
+    pub(super) named: Vec<bool>,
 }
 
 impl Control {
@@ -67,6 +69,7 @@ impl Control {
             let ended = self.warm_up(&requests);
             let live_from = self.now();
             let ended_by = ended.unwrap_or_else(|| {
+                self.silos.iter_mut().for_each(|silo| silo.arena.seal());
                 self.enter(Phase::Live);
                 self.live(&requests, live_from)
             });
@@ -109,6 +112,14 @@ impl Control {
         let (now, rate) = (self.now(), self.shared.clock.rate());
         for silo in &mut self.silos {
             silo.recovery.step(now, rate);
+        }
+        self.name_allocations();
+    }
+
+    /// Names who first called the allocator on a hot thread.
+    fn name_allocations(&mut self) {
+        for (thread, named) in self.named.iter_mut().enumerate() {
+            *named = *named || hot::name_first_allocation(self.shared.board.thread(thread));
         }
     }
 

@@ -4,6 +4,7 @@ use super::BUDGET_NANOS;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::units::{Nanos, Ticks};
+use bumpalo::Bump;
 use pinwheel_edge::spin::Phase;
 use std::sync::Arc;
 
@@ -20,6 +21,29 @@ pub struct Init<'a> {
     pub board: &'a Arc<Board>,
 }
 
+/// Bytes of a thread's frame arena: a frame's budget of items with a scratch of the widest shot each, twice over.
+pub const SCRATCH_BYTES: usize = 512 << 10;
+
+/// A hot thread's frame arena: empty again at each frame's start, never growing.
+#[derive(Debug)]
+pub struct Scratch(Bump);
+
+impl Scratch {
+    /// An empty one, from the calling thread's arena if it is lent one.
+    #[must_use]
+    pub fn new() -> Scratch {
+        let bump = Bump::with_capacity(SCRATCH_BYTES);
+        bump.set_allocation_limit(Some(bump.allocated_bytes()));
+        Scratch(bump)
+    }
+}
+
+impl Default for Scratch {
+    fn default() -> Scratch {
+        Scratch::new()
+    }
+}
+
 /// One pass over a thread's roles.
 pub struct Frame<'a> {
     /// When the frame began.
@@ -28,21 +52,28 @@ pub struct Frame<'a> {
     pub phase: Phase,
     clock: &'a Clock,
     stop_after: Ticks,
+    scratch: &'a Bump,
     split: Option<&'a mut dyn FnMut() -> bool>,
 }
 
 impl<'a> Frame<'a> {
-    /// A frame that begins at `now`.
+    /// A frame that begins at `now`, with a scratch that is empty again.
     #[must_use]
-    pub fn new(clock: &'a Clock, now: Ticks, phase: Phase) -> Frame<'a> {
+    pub fn new(clock: &'a Clock, now: Ticks, phase: Phase, scratch: &'a mut Scratch) -> Frame<'a> {
         let stop_after = now.plus(clock.rate().ticks(Nanos(BUDGET_NANOS)));
-        Frame { now, phase, clock, stop_after, split: None }
+        scratch.0.reset();
+        Frame { now, phase, clock, stop_after, scratch: &scratch.0, split: None }
     }
 
     /// A frame of the rehearsal, which may split a role's call where it asks.
     #[must_use]
-    pub fn rehearsed(clock: &'a Clock, phase: Phase, split: &'a mut dyn FnMut() -> bool) -> Frame<'a> {
-        let mut frame = Frame::new(clock, clock.ticks(), phase);
+    pub fn rehearsed(
+        clock: &'a Clock,
+        phase: Phase,
+        scratch: &'a mut Scratch,
+        split: &'a mut dyn FnMut() -> bool,
+    ) -> Frame<'a> {
+        let mut frame = Frame::new(clock, clock.ticks(), phase, scratch);
         frame.split = Some(split);
         frame
     }
@@ -58,6 +89,13 @@ impl<'a> Frame<'a> {
     #[must_use]
     pub fn clock(&self) -> &'a Clock {
         self.clock
+    }
+
+    /// `count` words, zero, until the frame ends; `None` if the frame's arena has no room for them.
+    #[inline]
+    #[must_use]
+    pub fn words(&self, count: usize) -> Option<&'a mut [u64]> {
+        self.scratch.try_alloc_slice_fill_copy(count, 0).ok()
     }
 
     /// Whether a role that has come to `at` should leave the rest to the next frame.

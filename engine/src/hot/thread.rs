@@ -4,11 +4,14 @@
 //! contract; between Init and Warmup it waits for the phase in short sleeps, which is the only waiting outside policy.
 
 use super::idle::{Idle, Waited};
-use super::{Frame, Init, Role, RoleError, RoleSpec, panics};
+use super::memory::{self, OnCall};
+use super::own::Own;
+use super::{Frame, Init, Role, RoleError, RoleSpec, Scratch, panics};
 use crate::board::{self, Board, ThreadBlock};
 use crate::clock::Clock;
 use crate::fault::FaultCode;
 use crate::host::pin;
+use crate::units::Ticks;
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinWord};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -28,6 +31,8 @@ pub struct Shared {
     pub board: Arc<Board>,
     /// The engine's phase.
     pub phase: Arc<PhaseWord>,
+    /// What a call of the allocator means in Live.
+    pub on_call: OnCall,
 }
 
 /// A thread has built (Init) or warmed (Warmup) all its roles, or could not.
@@ -49,6 +54,9 @@ struct Hot {
     shared: Shared,
     spin: Arc<SpinWord>,
     roles: Vec<Option<Box<dyn Role>>>,
+    scratch: Scratch,
+    /// Last, so that the roles' memory is theirs until they are dropped.
+    own: Own,
 }
 
 /// Starts hot thread `index` with `specs` on `core`, or confined to `elsewhere` if it has none.
@@ -68,8 +76,10 @@ pub fn spawn(
     #[expect(clippy::disallowed_methods, reason = "this module starts the hot threads")]
     builder.spawn(move || {
         panics::mark_hot();
+        let core = placing.0;
         let unpinned = place(&shared, index, placing);
-        let built = build(&shared, specs);
+        let own = Own::of_current_thread(core.filter(|_| unpinned.is_none()), shared.on_call);
+        let (built, scratch) = memory::lend(|| (build(&shared, specs), Scratch::new()));
         let (result, roles) = match built {
             Ok(roles) => (Ok(()), roles),
             Err(error) => (Err(error), Vec::new()),
@@ -77,7 +87,7 @@ pub fn spawn(
         let failed = result.is_err();
         let _ = reports.send(ThreadReport { thread: index, phase: Phase::Init, unpinned, result });
         if !failed {
-            Hot { index, shared, spin, roles }.live(&reports);
+            Hot { index, shared, spin, roles, scratch, own }.live(&reports);
         }
     })
 }
@@ -133,7 +143,9 @@ impl Hot {
         while self.shared.phase.current() < Phase::Warmup {
             pause();
         }
-        let result = self.warm_up();
+        let result = memory::lend(|| self.warm_up());
+        self.own.reserve();
+        self.own.publish_memory(self.block());
         let failed = result.is_err();
         let _ = reports.send(ThreadReport { thread: self.index, phase: Phase::Warmup, unpinned: None, result });
         if !failed {
@@ -147,7 +159,7 @@ impl Hot {
         let clock = &self.shared.clock;
         for role in self.roles.iter_mut().flatten() {
             let kind = role.kind();
-            let mut frame = Frame::new(clock, clock.ticks(), Phase::Warmup);
+            let mut frame = Frame::new(clock, clock.ticks(), Phase::Warmup, &mut self.scratch);
             catch_unwind(AssertUnwindSafe(|| role.warm_up(&mut frame)))
                 .unwrap_or_else(|_| Err(RoleError { role: kind, silo: 0, reason: panicked() }))?;
         }
@@ -165,6 +177,7 @@ impl Hot {
         let mut last_items = 0;
         loop {
             let phase = shared.phase.current();
+            self.own.begin(phase, &shared.board, self.index, clock);
             if phase == Phase::Shutdown {
                 return;
             }
@@ -175,7 +188,12 @@ impl Hot {
                 board::add(&block.busy_ticks, gap.0);
             }
             last = now;
-            let items = self.frame(block, Frame::new(clock, now, phase));
+            let items = if phase == Phase::Warmup {
+                memory::lend(|| self.frame(block, now, phase))
+            } else {
+                self.frame(block, now, phase)
+            };
+            self.own.end(&shared.board, self.index, clock);
             last_items = items;
             board::set(&block.heartbeat, now.0);
             board::add(&block.frames, 1);
@@ -194,7 +212,8 @@ impl Hot {
     }
 
     /// One pass over the roles; returns the items handled.
-    fn frame(&mut self, block: &ThreadBlock, mut frame: Frame<'_>) -> u32 {
+    fn frame(&mut self, block: &ThreadBlock, now: Ticks, phase: Phase) -> u32 {
+        let mut frame = Frame::new(&self.shared.clock, now, phase, &mut self.scratch);
         let mut items = 0;
         for (index, entry) in self.roles.iter_mut().enumerate() {
             let Some(role) = entry else { continue };
@@ -206,7 +225,10 @@ impl Hot {
                         board::add(&block.roles[index].items, u64::from(work.0));
                     }
                 }
-                Err(_) => died(&self.shared, block, self.index, index, entry),
+                Err(payload) => memory::excused(|| {
+                    drop(payload);
+                    died(&self.shared, block, self.index, index, entry);
+                }),
             }
         }
         board::set(&block.stage, 0);

@@ -39,6 +39,8 @@ pub struct Profile {
     pub input: Input,
     /// Faults injected on purpose; all zero in ordinary use.
     pub faults: Faults,
+    /// What a hot thread's call of the allocator in Live means.
+    pub hot_allocations: HotAllocations,
     /// What the engine does when its terminal goes away.
     pub on_hangup: OnHangup,
 }
@@ -289,6 +291,15 @@ pub struct RolePanic {
     pub role: RoleKind,
     /// After how many items in Live.
     pub after_items: u64,
+}
+
+/// What a hot thread's call of the allocator in Live means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HotAllocations {
+    /// It is counted, and the first one's place is shown.
+    Count,
+    /// It ends the process with the place named: for finding them, not for a run that matters.
+    Abort,
 }
 
 /// What the engine does when its terminal goes away.

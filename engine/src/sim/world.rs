@@ -14,7 +14,7 @@ use crate::decode::MatcherModel;
 use crate::dispatch::Answer;
 use crate::feed::Share;
 use crate::feed::source::Source;
-use crate::hot::{Frame, Init, Role, Settings};
+use crate::hot::{Frame, Init, Role, Scratch, Settings};
 use crate::profile::{Faults, FreeWorker, Latency, Predecoder, Profile, Rate};
 use crate::silo::{self, Answers, Common, Decoding, Silo};
 use pinwheel_edge::ring::spsc::Consumer;
@@ -88,6 +88,7 @@ pub(super) struct World<'a> {
     jobs: u64,
     decoders: u64,
     steps: u64,
+    scratch: Scratch,
 }
 
 impl<'a> World<'a> {
@@ -129,6 +130,7 @@ impl<'a> World<'a> {
             silo,
             decoders: u64::from(decoders),
             steps: 0,
+            scratch: Scratch::new(),
         })
     }
 
@@ -179,7 +181,7 @@ impl<'a> World<'a> {
         }
         let random = &mut self.random;
         let mut split = || random.next_u64().is_multiple_of(4);
-        let mut frame = Frame::rehearsed(&self.clock, phase, &mut split);
+        let mut frame = Frame::rehearsed(&self.clock, phase, &mut self.scratch, &mut split);
         let _ = self.roles[pick].work(&mut frame);
     }
 

@@ -10,7 +10,7 @@ use pinwheel_engine::dispatch::Answer;
 use pinwheel_engine::fault::FaultCode;
 use pinwheel_engine::feed::Share;
 use pinwheel_engine::feed::source::Source;
-use pinwheel_engine::hot::{Frame, Init, Settings};
+use pinwheel_engine::hot::{Frame, Init, Scratch, Settings};
 use pinwheel_engine::profile::Predecoder;
 use pinwheel_engine::silo::{Answers, Common, Decoding, wire};
 use std::sync::Arc;
@@ -32,11 +32,11 @@ fn play(share: Share) -> (Snapshot, Vec<Answer>) {
     let mut silo = wire(&profile, share, 1, source, Answers::PassedOn, &common);
     let mut init = Init { clock: &clock, board: &board };
     let mut roles: Vec<_> = silo.specs.drain(..).map(|spec| (spec.build)(&mut init).unwrap()).collect();
-    let mut taken = Vec::new();
+    let (mut taken, mut scratch) = (Vec::new(), Scratch::new());
     for _ in 0..10_000 {
         for role in &mut roles {
             nanos.fetch_add(100, Ordering::Relaxed);
-            let _ = role.work(&mut Frame::new(&clock, clock.ticks(), Phase::Live));
+            let _ = role.work(&mut Frame::new(&clock, clock.ticks(), Phase::Live, &mut scratch));
         }
         taken.extend(silo.answers.as_mut().unwrap().pop());
     }

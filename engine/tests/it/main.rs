@@ -12,13 +12,21 @@
     reason = "harness"
 )]
 
+use pinwheel_engine::hot::memory::Allocator;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+mod affinity;
 mod boards;
 mod by_hand;
 mod counters;
 mod endings;
 mod faults;
 mod golden;
+mod hot_thread;
 mod inputs;
+mod memory;
 mod modules;
 mod panics;
 mod rehearsal;

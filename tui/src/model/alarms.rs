@@ -34,6 +34,10 @@ pub enum Rule {
     Duplicated,
     /// Shots are being answered with errors.
     AnswersErrored,
+    /// A hot thread called the allocator in Live.
+    HotAllocation,
+    /// A hot thread ran on a core that it is not pinned to.
+    AffinityLost,
 }
 
 /// How bad it is.
@@ -196,6 +200,20 @@ fn thread_conditions(i: u32, thread: &ThreadView, limit_ns: u64, found: &mut Vec
             thread.panic_site.as_deref().unwrap_or("an unknown place")
         );
         found.push(condition(Rule::RoleDied, (i, r), Severity::Critical, Some(1), text));
+    }
+    if let Some(calls) = thread.memory.allocations.filter(|calls| *calls > 0) {
+        let site = thread.memory.first_site.as_deref().unwrap_or("a place being looked up");
+        let text = format!("{}: {calls} calls of the allocator in Live, the first from {site}", thread.name);
+        found.push(condition(Rule::HotAllocation, (i, 0), Severity::Warning, Some(calls), text));
+    }
+    if thread.frames_elsewhere > 0 {
+        let (name, core) =
+            (&thread.name, thread.core.map_or_else(|| "its core".to_owned(), |core| format!("core {core}")));
+        let text = format!(
+            "{name}: {} frames elsewhere than on {core}; something changes affinities (a control group, taskset)",
+            thread.frames_elsewhere
+        );
+        found.push(condition(Rule::AffinityLost, (i, 0), Severity::Warning, Some(thread.frames_elsewhere), text));
     }
     // A thread that has not run a frame yet has no heartbeat that could be old.
     let beats = thread.state == pinwheel_engine::board::snapshot::ThreadState::Running && thread.frames > 0;

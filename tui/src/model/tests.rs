@@ -29,6 +29,8 @@ fn every_rule_fires_in_trouble_and_none_without() {
         Rule::InputHealth,
         Rule::Duplicated,
         Rule::AnswersErrored,
+        Rule::HotAllocation,
+        Rule::AffinityLost,
     ];
     assert_eq!(rules, BTreeSet::from(all));
     assert!(conditions(&snapshot(9, Trouble::None), None).is_empty());

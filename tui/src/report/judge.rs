@@ -4,7 +4,7 @@
 //! alarm here holds at the end.
 
 use super::{Context, sum};
-use pinwheel_engine::board::snapshot::{Counters, DeviceState, HealthVerdict, Snapshot, StreamView};
+use pinwheel_engine::board::snapshot::{Counters, DeviceState, HealthVerdict, Snapshot, StreamView, ThreadView};
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::fault::FaultCode;
 use serde::Serialize;
@@ -40,6 +40,8 @@ pub fn alarms(outcome: &Outcome, context: &Context) -> Vec<Alarm> {
         found.push(alarm("fault", true, "the engine could not go on and drained".to_owned()));
     }
     found.extend(died(snapshot));
+    found.extend(snapshot.threads.iter().filter_map(allocating));
+    found.extend(snapshot.threads.iter().filter_map(moved));
     let broken = snapshot.faults.iter().any(|fault| fault.code == FaultCode::InputBroken.number());
     if let Some(said) = &outcome.input_error {
         found.push(alarm("input_broken", true, said.clone()));
@@ -75,6 +77,19 @@ fn died(snapshot: &Snapshot) -> impl Iterator<Item = Alarm> + '_ {
             Some(alarm("role_died", true, what))
         })
     })
+}
+
+fn allocating(thread: &ThreadView) -> Option<Alarm> {
+    let calls = thread.memory.allocations.filter(|calls| *calls > 0)?;
+    let site = thread.memory.first_site.as_deref().unwrap_or("an unknown place");
+    let what = format!("{} called the allocator {calls} times in Live, first from {site}", thread.name);
+    Some(alarm("hot_allocation", false, what))
+}
+
+fn moved(thread: &ThreadView) -> Option<Alarm> {
+    let core = thread.core.filter(|_| thread.frames_elsewhere > 0)?;
+    let what = format!("{} ran {} frames elsewhere than on core {core}", thread.name, thread.frames_elsewhere);
+    Some(alarm("affinity_lost", false, what))
 }
 
 fn health(stream: &StreamView) -> Option<Alarm> {

@@ -3,8 +3,8 @@ use super::{Context, Report, progress_line};
 use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, RoleView, SiloView,
-    Snapshot, StageView, StreamView, ThreadState, ThreadView,
+    Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, MemoryView, RoleView,
+    SiloView, Snapshot, StageView, StreamView, ThreadState, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::fault::FaultCode;
@@ -31,6 +31,8 @@ fn engine() -> EngineView {
         spin_requested: SpinPolicy::Lab,
         spin_epoch_requested: 1,
         board_path: None,
+        silo_memory_bytes: 4 << 20,
+        silo_memory_locked_bytes: 4 << 20,
         notes: vec!["folded onto one hot thread".to_owned()],
     }
 }
@@ -58,6 +60,8 @@ fn thread() -> ThreadView {
         frame_gap: Histogram::of(&[100, 200, 300]),
         state: ThreadState::Finished,
         panic_site: None,
+        memory: MemoryView::default(),
+        frames_elsewhere: 0,
     }
 }
 

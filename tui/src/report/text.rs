@@ -216,6 +216,16 @@ impl Report {
             let max = duration_text(gap.max_ns());
             writeln!(f, "  {:<15} {core:>10}   {gaps}, {max}   {}", thread.name, thread.roles.join(" "))?;
         }
+        match self.threads.iter().map(|thread| thread.allocations).sum::<Option<u64>>() {
+            Some(calls) => {
+                let lent: u64 = self.threads.iter().map(|thread| thread.allocations_lent).sum();
+                writeln!(
+                    f,
+                    "  allocator calls of hot threads in Live: {calls} (and {lent} served from their own reserve)"
+                )?;
+            }
+            None => writeln!(f, "  allocator calls of hot threads: not visible")?,
+        }
         Ok(())
     }
 

@@ -5,9 +5,9 @@
 use super::{Offer, Source, offers_of};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, RingView, RoleView,
-    SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StreamView, ThreadState, ThreadView, WorkerState,
-    WorkerView,
+    Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, MemoryView, RingView,
+    RoleView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StreamView, ThreadState, ThreadView,
+    WorkerState, WorkerView,
 };
 use pinwheel_engine::board::{Phase, SpinPolicy};
 use pinwheel_engine::profile::{self, Profile, RoleKind};
@@ -70,6 +70,8 @@ fn engine() -> EngineView {
         spin_requested: SpinPolicy::Lab,
         spin_epoch_requested: 1,
         board_path: Some("/dev/shm/pinwheel-4711".to_owned()),
+        silo_memory_bytes: 4 << 20,
+        silo_memory_locked_bytes: 4 << 20,
         notes: vec!["no permission to pin: threads float".to_owned()],
     }
 }
@@ -98,6 +100,8 @@ fn thread(name: &str, tenths: u64, kinds: &[RoleKind], busy_ns_per_tenth: u64) -
         frame_gap: gaps(tenths),
         state: ThreadState::Running,
         panic_site: None,
+        memory: MemoryView::default(),
+        frames_elsewhere: 0,
     }
 }
 
@@ -111,6 +115,7 @@ fn ring_thread(tenths: u64, trouble: Trouble) -> ThreadView {
     if trouble == Trouble::All {
         ring.heartbeat_age_ns = 31_000_000;
         ring.policy_refusal = Some("core 1 is shared with another thread".to_owned());
+        ring.frames_elsewhere = 3;
     }
     ring
 }
@@ -123,6 +128,8 @@ fn work_thread(tenths: u64, trouble: Trouble) -> ThreadView {
     if trouble == Trouble::All {
         work.roles[0].died_frame = Some(77);
         work.panic_site = Some("decode/matcher.rs:41".to_owned());
+        work.memory.allocations = Some(12);
+        work.memory.first_site = Some("shatter (matcher.rs:271)".to_owned());
     }
     work
 }

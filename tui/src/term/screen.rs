@@ -18,6 +18,7 @@ use crate::view;
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::{cursor, queue, style, terminal};
+use pinwheel_engine::engine::set_before_abort;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
@@ -144,7 +145,7 @@ impl Drop for Taken {
 }
 
 impl Keys {
-    /// Gives the terminal back if it is still taken. Relaxed: only the console thread gives it back.
+    /// Gives the terminal back if it is still taken. Relaxed: one word, and whoever swaps it first gives it back.
     fn give_back(&self) -> Heard {
         if !self.up.swap(false, Ordering::Relaxed) {
             return Heard::Yes;
@@ -159,9 +160,14 @@ impl Keys {
     }
 }
 
-/// Chains a hook that restores the terminal when the console thread panics.
+/// Chains a hook that restores the terminal when the console thread panics, or when a hot thread ends the process
+/// because the profile says so.
 fn hook(keys: Arc<Keys>, scribbled: Arc<AtomicBool>) {
     let console = thread::current().id();
+    let at_abort = Arc::clone(&keys);
+    set_before_abort(move || {
+        at_abort.give_back();
+    });
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         if thread::current().id() == console {

@@ -15,7 +15,7 @@ use pinwheel_engine::profile::RoleKind;
 /// Columns of the fields before the strip.
 const STRIP_AT: u16 = 32;
 /// Rows of the detail pane.
-const DETAIL_ROWS: u16 = 8;
+const DETAIL_ROWS: u16 = 9;
 
 /// The view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
@@ -194,17 +194,34 @@ fn detail(engine: &EngineView, thread: &ThreadView, derived: &ThreadDerived, pen
             rate(derived.items_per_s),
             count(thread.yields)
         ),
+        memory(thread),
         thread.policy_refusal.clone().unwrap_or_default(),
     ];
     for (y, line) in (1..).zip(lines) {
-        pen.put(1, y, &line, if y == 6 { Tone::Warn } else { Tone::Plain });
+        pen.put(1, y, &line, if y == 7 { Tone::Warn } else { Tone::Plain });
     }
     died(thread, pen);
 }
 
+fn memory(thread: &ThreadView) -> String {
+    let memory = &thread.memory;
+    let calls = match memory.allocations {
+        None => "allocator calls not visible".to_owned(),
+        Some(0) => "no allocator call in Live".to_owned(),
+        Some(calls) => format!("{} allocator calls in Live", count(calls)),
+    };
+    format!(
+        "memory {} KiB touched, {} locked; {calls}, {} lent to libraries; off its core in {} frames",
+        memory.touched_bytes >> 10,
+        memory.locked_bytes >> 10,
+        count(memory.lent),
+        count(thread.frames_elsewhere)
+    )
+}
+
 fn died(thread: &ThreadView, pen: &mut Pen<'_>) {
     let dead = thread.roles.iter().filter_map(|role| role.died_frame.map(|frame| (role, frame)));
-    for (y, (role, frame)) in (6..).zip(dead) {
+    for (y, (role, frame)) in (7..).zip(dead) {
         let text = format!("✖ {} {} of silo {} died in frame {frame}", role.kind, role.index, role.silo);
         pen.put(1, y, &text, Tone::Bad);
     }

@@ -1,0 +1,91 @@
+//! The address range that all arenas share, so that one comparison tells their blocks from the system's.
+//!
+//! Owns the reservation, made once and never given back, and the places in it. Taking and returning a place is cold
+//! (a lock, system calls); asking whether an address lies inside is two loads. Bounded by [`ARENAS_MAX`] places of
+//! [`ARENA_BYTES_MAX`] bytes of address space; memory is used only where an arena has grown.
+
+use super::arena::Chunk;
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
+use std::ptr::null_mut;
+#[expect(clippy::disallowed_types, reason = "places change hands on cold paths only")]
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// Most arenas of a process at one time.
+pub const ARENAS_MAX: usize = 256;
+/// Most bytes of one arena.
+pub const ARENA_BYTES_MAX: usize = 64 << 20;
+
+/// First address; 0: not reserved. Relaxed, as are the owners: whoever asks about a block of the region was handed that
+/// block, and therefore everything that was stored before the block was made.
+static BASE: AtomicUsize = AtomicUsize::new(0);
+/// Who owns each place.
+static OWNERS: [AtomicPtr<Chunk>; ARENAS_MAX] = [const { AtomicPtr::new(null_mut()) }; ARENAS_MAX];
+#[expect(clippy::disallowed_types, reason = "places change hands on cold paths only")]
+static PLACES: Mutex<Places> = Mutex::new(Places { base: None, taken: [false; ARENAS_MAX] });
+
+struct Places {
+    /// `Some(0)`: the system refused.
+    base: Option<usize>,
+    taken: [bool; ARENAS_MAX],
+}
+
+/// A place of the region, readable and writable, without pages yet.
+#[derive(Debug)]
+pub(super) struct Place {
+    number: usize,
+    pub(super) address: usize,
+}
+
+/// Takes a place; `None` where the system gives no address space, or all are taken.
+pub(super) fn take() -> Option<Place> {
+    let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+    let base = *places.base.get_or_insert_with(reserve);
+    let number = places.taken.iter().position(|taken| !taken).filter(|_| base != 0)?;
+    let address = base + number * ARENA_BYTES_MAX;
+    // SAFETY: the range is a free place of our own reservation: nobody has a reference into it.
+    unsafe { mprotect(address as *mut _, ARENA_BYTES_MAX, MprotectFlags::READ | MprotectFlags::WRITE) }.ok()?;
+    places.taken[number] = true;
+    Some(Place { number, address })
+}
+
+fn reserve() -> usize {
+    let bytes = ARENAS_MAX * ARENA_BYTES_MAX;
+    // SAFETY: a fresh mapping at an address of the system's choice replaces nothing.
+    let mapped =
+        unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE) };
+    let base = mapped.map_or(0, |address| address as usize);
+    BASE.store(base, Ordering::Relaxed);
+    base
+}
+
+impl Place {
+    /// Names the chunk that answers for blocks of this place.
+    pub(super) fn belongs_to(&self, chunk: *const Chunk) {
+        OWNERS[self.number].store(chunk.cast_mut(), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Place {
+    /// Gives pages, locks and advice back at once, by a mapping in their stead.
+    fn drop(&mut self) {
+        let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+        // SAFETY: the place is ours and its last block is gone: a chunk drops it when its count has reached zero.
+        let replaced = unsafe { mmap_anonymous(self.address as *mut _, ARENA_BYTES_MAX, ProtFlags::empty(), flags) };
+        // A place that could not be emptied is not used again.
+        places.taken[self.number] = replaced.is_err();
+    }
+}
+
+/// The chunk that answers for `address`, if that lies in the region.
+#[inline]
+pub(super) fn owner_of(address: usize) -> Option<*const Chunk> {
+    let base = BASE.load(Ordering::Relaxed);
+    let offset = address.wrapping_sub(base);
+    if base == 0 || offset >= ARENAS_MAX * ARENA_BYTES_MAX {
+        return None;
+    }
+    Some(OWNERS[offset / ARENA_BYTES_MAX].load(Ordering::Relaxed).cast_const())
+}

@@ -1,0 +1,50 @@
+//! A pinned thread stays where it was pinned, judged by itself in every frame.
+
+use crate::hot_thread::HotThread;
+use crate::rig::look_again;
+use pinwheel_engine::host::pin::allowed_cores;
+use pinwheel_engine::hot::memory::OnCall;
+
+/// Counts frames on each core in turn, or says why it cannot.
+fn frames_elsewhere(frames: u64) -> Option<u64> {
+    let cores = allowed_cores().ok()?;
+    let core = *cores.last()?;
+    let hot = HotThread::start(Some(core), OnCall::Count, |_| 1);
+    loop {
+        let view = hot.view();
+        if view.frames >= frames {
+            return Some(view.frames_elsewhere);
+        }
+        look_again();
+    }
+}
+
+#[test]
+fn a_pinned_thread_is_on_its_core_in_each_of_a_million_frames() {
+    assert!(frames_elsewhere(1_000_000).is_none_or(|found| found == 0));
+}
+
+#[test]
+#[ignore = "10^8 frames: some 10 s of a core"]
+fn a_pinned_thread_is_on_its_core_in_each_of_a_hundred_million_frames() {
+    assert!(frames_elsewhere(100_000_000).is_none_or(|found| found == 0));
+}
+
+#[test]
+fn a_thread_that_is_moved_notices_in_its_next_frames() {
+    let Ok(cores) = allowed_cores() else { return };
+    let (Some(&first), Some(&last)) = (cores.first(), cores.last()) else { return };
+    if first == last {
+        return;
+    }
+    let hot = HotThread::start(Some(first), OnCall::Count, |_| 1);
+    let tid = rustix::thread::Pid::from_raw(hot.view().tid as i32).unwrap();
+    let mut elsewhere = rustix::thread::CpuSet::new();
+    elsewhere.set(last as usize);
+    rustix::thread::sched_setaffinity(Some(tid), &elsewhere).unwrap();
+    while hot.view().frames_elsewhere == 0 {
+        look_again();
+    }
+    let faults = hot.snapshot().faults;
+    assert!(faults.iter().any(|fault| fault.code == 41 && fault.detail == u64::from(last)), "{faults:?}");
+}
