@@ -5,11 +5,9 @@
 //! loop neither waits nor looks at its policy; *idle* ones let it pause as the policy `Prod` says, and so does the peer.
 
 use super::measure::{CLOCK, CORES, Placement, Suite, median, ns_per};
-use super::threads::HotThreads;
-use pinwheel_edge::spin::{Phase, PhaseWord, SpinPolicy};
-use pinwheel_engine::board::{Board, Place, Shape};
-use pinwheel_engine::hot::memory::OnCall;
-use pinwheel_engine::hot::{Frame, Init, Role, RoleError, RoleSpec, Scratch, Shared, Work};
+use super::threads::{HotThreads, shared};
+use pinwheel_edge::spin::{Phase, SpinPolicy};
+use pinwheel_engine::hot::{Frame, Init, Role, RoleError, RoleSpec, Scratch, Work};
 use pinwheel_engine::profile::RoleKind;
 use pinwheel_engine::units::Ticks;
 use std::sync::Arc;
@@ -86,14 +84,7 @@ pub fn register(suite: &mut Suite) {
 
 /// Frames of a hot thread with `count` empty roles, nanoseconds each.
 fn hot(count: usize, items: u32) -> f64 {
-    let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
-    let board = Arc::new(Board::create(shape, Place::Private).unwrap());
-    let shared = Shared {
-        clock: CLOCK.clone(),
-        board: Arc::clone(&board),
-        phase: Arc::new(PhaseWord::new()),
-        on_call: OnCall::Count,
-    };
+    let shared = shared(1);
     let found = Arc::new(std::sync::OnceLock::new());
     let specs = (0..count)
         .map(|index| {

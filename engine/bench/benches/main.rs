@@ -8,7 +8,9 @@
 mod channels;
 mod contenders;
 mod frame;
+mod hops;
 mod input;
+mod jitter;
 mod measure;
 mod overhead;
 mod path;
@@ -25,10 +27,12 @@ use measure::{Effort, Suite};
 type Register = fn(&mut Suite);
 
 /// Areas by the name that starts their figures.
-const AREAS: [(&str, Register); 8] = [
+const AREAS: [(&str, Register); 10] = [
     ("dispatch", path::register),
     ("overhead", overhead::register),
     ("frame", frame::register),
+    ("hops", hops::register),
+    ("jitter", jitter::register),
     ("queue", queues::register),
     ("ring", rings::register),
     ("histogram", queues::register_histogram),

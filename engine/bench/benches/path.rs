@@ -10,11 +10,10 @@ use super::channels;
 use super::input::{Input, parity};
 use super::measure::{CLOCK, CORES, Effort, Placement, Suite, median};
 use super::roles::{ROLES, check, null_silo};
-use super::threads::HotThreads;
-use pinwheel_edge::spin::{Phase, PhaseWord, SpinPolicy};
+use super::threads::{HotThreads, shared_on};
+use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board;
-use pinwheel_engine::hot::memory::OnCall;
-use pinwheel_engine::hot::{Frame, Scratch, Shared};
+use pinwheel_engine::hot::{Frame, Scratch};
 use pinwheel_engine::units::Ticks;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -92,12 +91,7 @@ fn one_core(input: &Input, workers: u32) -> Vec<f64> {
 /// Runs all shots through two hot threads of the engine; nanoseconds per shot.
 fn two_threads(input: &Input) -> f64 {
     let mut silo = null_silo(input, 64);
-    let shared = Shared {
-        clock: CLOCK.clone(),
-        board: Arc::clone(&silo.board),
-        phase: Arc::new(PhaseWord::new()),
-        on_call: OnCall::Count,
-    };
+    let shared = shared_on(Arc::clone(&silo.board));
     let decode = silo.specs.remove(DECODE);
     let threads = [(CORES.there, vec![decode]), (CORES.here, silo.specs)];
     let running = HotThreads::start(&shared, SpinPolicy::Prod, threads);

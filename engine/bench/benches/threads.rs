@@ -1,12 +1,53 @@
 //! Hot threads of the engine, started for a measurement and joined after it.
 
-use pinwheel_edge::spin::{Phase, SpinBudgets, SpinPolicy, SpinWord};
-use pinwheel_engine::hot::{RoleSpec, Shared, spawn};
+use super::measure::CLOCK;
+use pinwheel_edge::spin::{Phase, PhaseWord, SpinBudgets, SpinPolicy, SpinWord};
+use pinwheel_engine::board::{Board, Place, Shape};
+use pinwheel_engine::hot::memory::OnCall;
+use pinwheel_engine::hot::{Frame, Init, Role, RoleError, RoleSpec, Shared, Work, spawn};
+use pinwheel_engine::profile::RoleKind;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 const BUDGETS: SpinBudgets = SpinBudgets { lab_spin_ticks: 100_000, shared_spin_ticks: 0, shared_sleep_ns: 1 };
+
+/// What `threads` hot threads share, on a private board.
+pub fn shared(threads: u32) -> Shared {
+    let shape = Shape { threads, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
+    shared_on(Arc::new(Board::create(shape, Place::Private).unwrap()))
+}
+
+/// The same on a board that is there already.
+pub fn shared_on(board: Arc<Board>) -> Shared {
+    Shared { clock: CLOCK.clone(), board, phase: Arc::new(PhaseWord::new()), on_call: OnCall::Count }
+}
+
+/// A role that calls `body` in each frame.
+pub fn each(body: impl FnMut(&mut Frame<'_>) -> u32 + Send + 'static) -> RoleSpec {
+    let build = Box::new(move |_: &mut Init<'_>| Ok(Box::new(Each(body)) as Box<dyn Role>));
+    RoleSpec { kind: RoleKind::Feed, silo: 0, index: 0, build }
+}
+
+struct Each<F>(F);
+
+impl<F: FnMut(&mut Frame<'_>) -> u32> Role for Each<F> {
+    fn kind(&self) -> RoleKind {
+        RoleKind::Feed
+    }
+
+    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
+        Ok(())
+    }
+
+    fn work(&mut self, frame: &mut Frame<'_>) -> Work {
+        Work((self.0)(frame))
+    }
+
+    fn is_drained(&self) -> bool {
+        true
+    }
+}
 
 /// Running threads, warmed.
 pub struct HotThreads(Vec<JoinHandle<()>>);

@@ -125,6 +125,16 @@ impl Histogram {
         self.max_ns
     }
 
+    /// How many values lie in buckets wholly above `limit_ns`, and about what they add up to, nanoseconds: each counts as
+    /// its bucket's top.
+    #[must_use]
+    pub fn above(&self, limit_ns: u64) -> (u64, u64) {
+        let above = self.counts.iter().enumerate().skip(bucket_of(limit_ns) + 1);
+        above.fold((0, 0), |(count, sum_ns), (bucket, n)| {
+            (count + n, sum_ns.saturating_add(n.saturating_mul(bucket_top_ns(bucket).min(self.max_ns))))
+        })
+    }
+
     /// What was recorded since `earlier`, a snapshot of the same histogram. The maximum is the top of the highest
     /// bucket that grew.
     #[must_use]
