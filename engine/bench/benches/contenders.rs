@@ -125,15 +125,23 @@ macro_rules! contender {
 macro_rules! batches {
     ($name:ident, |$w:ident, $items:ident| $push:expr, |$r:ident, $take:ident| $pop:expr) => {
         impl<T: Item> Batches<T> for $name {
-            #[inline(always)]
-            fn push_batch($w: &mut Self::Tx, $items: &[T]) -> usize {
-                $push
-            }
+            batches!(@ends T, |$w, $items| $push, |$r, $take| $pop);
+        }
+    };
+    ($name:ident, $item:ty, |$w:ident, $items:ident| $push:expr, |$r:ident, $take:ident| $pop:expr) => {
+        impl Batches<$item> for $name {
+            batches!(@ends $item, |$w, $items| $push, |$r, $take| $pop);
+        }
+    };
+    (@ends $item:ty, |$w:ident, $items:ident| $push:expr, |$r:ident, $take:ident| $pop:expr) => {
+        #[inline(always)]
+        fn push_batch($w: &mut Self::Tx, $items: &[$item]) -> usize {
+            $push
+        }
 
-            #[inline(always)]
-            fn pop_batch($r: &mut Self::Rx, $take: &mut impl FnMut(&T)) -> usize {
-                $pop
-            }
+        #[inline(always)]
+        fn pop_batch($r: &mut Self::Rx, $take: &mut impl FnMut(&$item)) -> usize {
+            $pop
         }
     };
 }
@@ -157,7 +165,7 @@ batches!(Mpsc, |tx, items| tx.push_slice(items), |rx, take| rx.drain(BATCH, |ite
 /// Ours: a sequence word in each slot's line.
 pub struct Line;
 
-impl Contender<Aligned> for Line {
+impl Contender<Content> for Line {
     type Tx = line::Producer<Content>;
     type Rx = line::Consumer<Content>;
 
@@ -166,27 +174,17 @@ impl Contender<Aligned> for Line {
     }
 
     #[inline(always)]
-    fn push(tx: &mut Self::Tx, item: Aligned) -> bool {
-        tx.push(item.0).is_ok()
+    fn push(tx: &mut Self::Tx, item: Content) -> bool {
+        tx.push(item).is_ok()
     }
 
     #[inline(always)]
-    fn pop(rx: &mut Self::Rx, take: &mut impl FnMut(&Aligned)) -> usize {
-        one(rx.pop().map(Aligned), take)
+    fn pop(rx: &mut Self::Rx, take: &mut impl FnMut(&Content)) -> usize {
+        one(rx.pop(), take)
     }
 }
 
-impl Batches<Aligned> for Line {
-    #[inline(always)]
-    fn push_batch(tx: &mut Self::Tx, items: &[Aligned]) -> usize {
-        items.iter().take_while(|item| tx.push(item.0).is_ok()).count()
-    }
-
-    #[inline(always)]
-    fn pop_batch(rx: &mut Self::Rx, take: &mut impl FnMut(&Aligned)) -> usize {
-        rx.drain(BATCH, |content| take(&Aligned(content)))
-    }
-}
+batches!(Line, Content, |tx, items| tx.push_slice(items), |rx, take| rx.drain(BATCH, |item| take(&item)));
 
 impl Contender<u64> for Line {
     type Tx = line::Producer<u64>;

@@ -5,8 +5,8 @@
 //! two producers: there are two cores, so two producers share one, or fill a ring at once that nobody reads yet.
 
 use super::contenders::{
-    Aligned, BATCH, Batches, Channel, Contender, DisruptorMulti, DisruptorSingle, Item, Line, Many, Mpsc, Queue,
-    Ringbuf, Rtrb, Spsc,
+    Aligned, BATCH, Batches, Channel, Contender, Content, DisruptorMulti, DisruptorSingle, Item, Line, Many, Mpsc,
+    Queue, Ringbuf, Rtrb, Spsc,
 };
 use super::measure::{CLOCK, CORES, Placement, Reading, Suite, median, ns_per, pin_to, ping_pong};
 use std::sync::{Arc, Barrier};
@@ -62,7 +62,7 @@ fn spsc(group: &mut impl FnMut(&str, &[Candidate])) {
     group(
         "ring/line_64B",
         &[
-            ("line", single::<Aligned, Line>),
+            ("line", single::<Content, Line>),
             ("spsc", single::<Aligned, Spsc>),
             ("rtrb", single::<Aligned, Rtrb>),
             ("ringbuf", single::<Aligned, Ringbuf>),
@@ -72,7 +72,7 @@ fn spsc(group: &mut impl FnMut(&str, &[Candidate])) {
     group(
         "ring/line_64B_batch64",
         &[
-            ("line", batch::<Aligned, Line>),
+            ("line", batch::<Content, Line>),
             ("spsc", batch::<Aligned, Spsc>),
             ("rtrb", batch::<Aligned, Rtrb>),
             ("ringbuf", batch::<Aligned, Ringbuf>),
@@ -94,7 +94,7 @@ fn round_trips(group: &mut impl FnMut(&str, &[Candidate])) {
     group(
         "ring/round_trip_64B",
         &[
-            ("line", round_trip::<Aligned, Line>),
+            ("line", round_trip::<Content, Line>),
             ("two-lines", |_| ping_pong()),
             ("spsc", round_trip::<Aligned, Spsc>),
             ("rtrb", round_trip::<Aligned, Rtrb>),

@@ -6,15 +6,18 @@
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
-//! | L1 | [`Producer::push`] sequence | [`Consumer::pop`] sequence | the item |
+//! | L1 | [`Producer::push`], [`Producer::push_slice`] sequence | [`Consumer::pop`] sequence | the item |
 //! | L2 | [`Consumer::pop`] head | [`Producer::push`] head | that the slots before it were read |
 //! | L3 | [`Producer`]'s drop, abandoned | [`Consumer::is_abandoned`] | the last sequence word |
 //!
 //! # Why
 //! A separate tail would be a second line that crosses for each item; here the consumer polls the line that brings the
 //! item. The head crosses rarely: it is published after each quarter of the ring, and when the consumer finds the ring
-//! empty. So a full ring may go on looking full until its consumer has read a quarter of it. For streams read in batches
-//! [`spsc`](super::spsc) is faster between far cores: here the reader must look at each slot before it knows of the next.
+//! empty. So a full ring may go on looking full until its consumer has read a quarter of it.
+//!
+//! A batch is written last item first. Its reader waits at the first one's line and touches no other until all are
+//! written; written in order, each line would be taken away by the reader in the middle of the batch. For streams between
+//! far cores [`spsc`](super::spsc) may still be faster: here the reader must look at each slot before it knows of the next.
 
 use super::{BATCH, Full};
 use crate::sync::{AtomicU64, Ordering, Padded, UnsafeCell, edge};
@@ -89,8 +92,14 @@ impl<T: Copy + Send> Producer<T> {
     /// Free slots, at least; re-reads the consumer's cursor only if none is known.
     #[inline]
     pub fn room(&mut self) -> u64 {
+        self.room_for(1)
+    }
+
+    /// Free slots, at least; re-reads the consumer's cursor only if fewer than `wanted` are known.
+    #[inline]
+    fn room_for(&mut self, wanted: u64) -> u64 {
         let capacity = self.ring.slots.len() as u64;
-        if self.tail - self.head_seen == capacity {
+        if capacity - (self.tail - self.head_seen) < wanted {
             // ORDERING: acquire side of L2: the consumer has read what we are about to overwrite. Relaxed would let
             // our write race with its read. Model: loom_line::push_never_overwrites_an_unread_slot.
             self.head_seen = self.ring.head.0.load(edge("L2.acquire", Ordering::Acquire));
@@ -107,21 +116,32 @@ impl<T: Copy + Send> Producer<T> {
         if self.room() == 0 {
             return Err(Full(item));
         }
-        let slot = self.ring.slot(self.tail);
-        // SAFETY: position `tail` is not the consumer's until L1, and `&mut self` on a non-`Clone` end is the only
-        // writer.
-        slot.item.with_mut(|item_at| unsafe { (*item_at).write(item) });
+        self.fill(self.tail, item);
         self.tail += 1;
+        Ok(())
+    }
+
+    /// Writes `item` at `position`, for which there is room, and says so.
+    #[inline(always)]
+    fn fill(&mut self, position: u64, item: T) {
+        let slot = self.ring.slot(position);
+        // SAFETY: the position is not the consumer's until L1, and `&mut self` on a non-`Clone` end is the only writer.
+        slot.item.with_mut(|item_at| unsafe { (*item_at).write(item) });
         // ORDERING: release side of L1, publishing the item. Relaxed could show the turn before the bytes; SeqCst adds
         // nothing: one writer, one location. Model: loom_line::pop_never_sees_an_unwritten_slot.
-        slot.sequence.store(self.tail, edge("L1.release", Ordering::Release));
-        Ok(())
+        slot.sequence.store(position + 1, edge("L1.release", Ordering::Release));
     }
 
     /// Appends the first items of `items`, as many as there is room for and at most [`BATCH`]. Returns how many.
     #[inline]
     pub fn push_slice(&mut self, items: &[T]) -> usize {
-        items.iter().take(BATCH).take_while(|item| self.push(**item).is_ok()).count()
+        let wanted = items.len().min(BATCH);
+        let count = wanted.min(self.room_for(wanted as u64) as usize);
+        for (index, item) in items[..count].iter().enumerate().rev() {
+            self.fill(self.tail + index as u64, *item);
+        }
+        self.tail += count as u64;
+        count
     }
 
     /// Items ever pushed.

@@ -22,6 +22,24 @@ fn pop_never_sees_an_unwritten_slot() {
     });
 }
 
+/// A batch is written from its end, and read from its beginning. Red without L1.release, L1.acquire.
+#[test]
+fn a_batch_comes_in_order_and_whole() {
+    loom::model(|| {
+        let (mut tx, mut rx) = line::channel::<[u64; 2]>(4);
+        let producer = thread::spawn(move || {
+            assert_eq!(tx.push_slice(&[[1, 1], [2, 2]]), 2);
+            assert_eq!(tx.push_slice(&[[3, 3]]), 1);
+        });
+        let early = [rx.pop(), rx.pop()];
+        assert!(early[0].is_none() || early[1].is_some(), "who sees the first sees them all");
+        producer.join().unwrap();
+        let mut all: Vec<_> = early.into_iter().flatten().collect();
+        rx.drain(8, |item| all.push(item));
+        assert_eq!(all, [[1, 1], [2, 2], [3, 3]]);
+    });
+}
+
 /// A slot is rewritten only after it was read, and a full ring gives the item back. Red without L2.release, L2.acquire.
 #[test]
 fn push_never_overwrites_an_unread_slot() {
