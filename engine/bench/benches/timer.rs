@@ -45,6 +45,11 @@ pub fn register(suite: &mut Suite) {
         let delays = Arc::clone(&delays);
         move || expire_peer(&delays)
     });
+    let peer_cancellable =
+        suite.case("cancellable wheel", &["insert", "expire", "both"], (Placement::OneCore, REPETITIONS), {
+            let delays = Arc::clone(&delays);
+            move || expire_cancellable_peer(&delays)
+        });
     let ours_cancel = suite.case("timer wheel, cancel", &["pair"], (Placement::OneCore, REPETITIONS), {
         let delays = Arc::clone(&delays);
         move || cancel_ours(&delays)
@@ -59,6 +64,8 @@ pub fn register(suite: &mut Suite) {
     });
     let name = "hierarchical_hash_wheel_timer";
     suite.figure("timer_insert_expire_1m", "ns", ours.part(2), Some((name, peer.part(2))));
+    let cancellable = Some(("hierarchical_hash_wheel_timer-cancellable", peer_cancellable.part(2)));
+    suite.figure("timer_insert_expire_1m", "ns", ours.part(2), cancellable);
     suite.figure("timer_insert_cancel_1m", "ns", ours_cancel, Some((name, peer_cancel)));
     suite.figure("timer_idle_poll", "ns", idle, None);
 }
@@ -94,6 +101,26 @@ fn expire_peer(delays: &[u32]) -> Vec<f64> {
     let from = CLOCK.ticks();
     for (i, delay) in delays.iter().enumerate() {
         wheel.insert_with_delay(i as u32, Duration::from_millis(u64::from(*delay))).unwrap();
+    }
+    let insert = ns_per(from, count);
+    let from = CLOCK.ticks();
+    let mut found = 0;
+    for _ in 0..DELAY_SLOTS_MAX {
+        found += black_box(wheel.tick()).len() as u64;
+    }
+    let expire = ns_per(from, count);
+    assert_eq!(found, count, "each once");
+    vec![insert, expire, insert + expire]
+}
+
+/// The peer's wheel whose timers can be cancelled, as ours can.
+fn expire_cancellable_peer(delays: &[u32]) -> Vec<f64> {
+    let mut wheel: cancellable::QuadWheelWithOverflow<IdOnlyTimerEntry<u32>> =
+        cancellable::QuadWheelWithOverflow::new();
+    let count = delays.len() as u64;
+    let from = CLOCK.ticks();
+    for (i, delay) in delays.iter().enumerate() {
+        wheel.insert(IdOnlyTimerEntry::new(i as u32, Duration::from_millis(u64::from(*delay)))).unwrap();
     }
     let insert = ns_per(from, count);
     let from = CLOCK.ticks();
