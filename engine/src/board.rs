@@ -8,18 +8,20 @@
 //! # Why plain words and no sequence numbers
 //! Every word has one writer and is meaningful on its own; what spans several words (a slot's life, a quantile) is
 //! derived by the reader, who is told the age. A record under a sequence would be unreadable exactly when its writer is
-//! stuck. The exception to "one writer" are the fault rows: any role may count a fault, rarely, with an atomic add.
+//! stuck. The exception to "one writer" are the fault rows: any role may count a fault, rarely, with an atomic add. The one
+//! record under a number is the clock's pair, see [`ClockBlock::publish`]: its writer is cold, and half of it is wrong.
 
 pub mod histogram;
 pub mod layout;
+mod pair;
 mod read;
 mod region;
 pub mod snapshot;
 mod text;
 
 pub use layout::{
-    DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, HarvestBlock, HeaderBlock, LatencyBlock, PollBlock,
-    RoleBlock, Shape, SlotStamps, Stage, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
+    ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, HarvestBlock, HeaderBlock, LatencyBlock,
+    PollBlock, RoleBlock, Shape, SlotStamps, Stage, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
 };
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
 pub use region::{BoardError, Place, directory};
@@ -182,6 +184,12 @@ impl Board {
     #[must_use]
     pub fn stream_harvest(&self, stream: usize) -> &StreamHarvestBlock {
         &self.region.section(self.layout.stream_harvests, self.layout.shape.streams as usize)[stream]
+    }
+
+    /// The clock's block.
+    #[must_use]
+    pub fn clock(&self) -> &ClockBlock {
+        &self.region.section::<ClockBlock>(self.layout.clock, 1)[0]
     }
 
     fn faults(&self, silo: usize) -> &[FaultRow] {

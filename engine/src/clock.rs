@@ -161,6 +161,12 @@ impl Clock {
     }
 }
 
+/// UTC in whole seconds since 1970, for naming things before an engine and its clock are there.
+#[must_use]
+pub fn utc_now_s() -> i64 {
+    clock_gettime(ClockId::Realtime).tv_sec
+}
+
 fn system_now() -> System {
     System { monotonic: system_nanos(ClockId::Monotonic), utc: system_nanos(ClockId::Realtime) }
 }

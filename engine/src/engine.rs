@@ -15,6 +15,7 @@ mod control;
 mod cores;
 mod header;
 mod steer;
+mod wall;
 
 use crate::board::Board;
 use crate::board::snapshot::Snapshot;

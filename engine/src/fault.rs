@@ -32,11 +32,15 @@ pub enum FaultCode {
     HotAllocation,
     /// A hot thread ran a frame on a core that it is not pinned to. Detail: that core.
     AffinityLost,
+    /// UTC was set, or took a leap second in. Detail: by how much, ns.
+    UtcStepped,
+    /// The counter jumped against monotonic time. Detail: by how much, ns.
+    CounterStepped,
 }
 
 impl FaultCode {
     /// All codes.
-    pub const ALL: [FaultCode; 20] = [
+    pub const ALL: [FaultCode; 22] = [
         FaultCode::Answered(ErrorCode::LaunchFailed),
         FaultCode::Answered(ErrorCode::LaunchUnknown),
         FaultCode::Answered(ErrorCode::BadAddress),
@@ -57,6 +61,8 @@ impl FaultCode {
         FaultCode::PinFailed,
         FaultCode::HotAllocation,
         FaultCode::AffinityLost,
+        FaultCode::UtcStepped,
+        FaultCode::CounterStepped,
     ];
 
     /// Number, as logs and JSON carry it.
@@ -74,6 +80,8 @@ impl FaultCode {
             FaultCode::PinFailed => 39,
             FaultCode::HotAllocation => 40,
             FaultCode::AffinityLost => 41,
+            FaultCode::UtcStepped => 42,
+            FaultCode::CounterStepped => 43,
         }
     }
 
@@ -110,6 +118,8 @@ impl FaultCode {
             FaultCode::PinFailed => "thread could not be pinned, core",
             FaultCode::HotAllocation => "hot thread called the allocator, thread",
             FaultCode::AffinityLost => "hot thread ran on another core, core",
+            FaultCode::UtcStepped => "UTC was set, by ns",
+            FaultCode::CounterStepped => "counter jumped against monotonic time, by ns",
         }
     }
 }

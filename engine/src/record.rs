@@ -19,5 +19,5 @@ mod run_dir;
 mod sink;
 
 pub use output::OutputError;
-pub use run_dir::{RUNS_OF_ONE_NAME_MAX, RunDir, RunDirError, utc_now_s};
+pub use run_dir::{RUNS_OF_ONE_NAME_MAX, RunDir, RunDirError};
 pub use sink::{AnswerRecord, AnswerSink, OBSERVABLE_WORDS_MAX, REORDER_SLACK, SinkConfig};

@@ -12,7 +12,7 @@ pub use text::{grouped, progress_line};
 
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    Counters, ErrorCount, InputHealthView, SiloView, Snapshot, StreamView, ThreadView,
+    ClockView, Counters, ErrorCount, InputHealthView, SiloView, Snapshot, StreamView, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use serde::{Serialize, Serializer};
@@ -84,6 +84,7 @@ pub struct Report {
     pub alarms: Vec<Alarm>,
     /// Stream and sequence of shots without an answer.
     pub unanswered: Vec<(u32, u64)>,
+    pub clock: ClockReport,
     pub notes: Vec<String>,
     pub host: serde_json::Value,
     pub run_dir: Option<String>,
@@ -118,6 +119,20 @@ pub struct StreamReport {
     pub p99: Option<u64>,
     pub logical_error_rate: Option<f64>,
     pub input_health: InputHealthView,
+}
+
+/// What told the time.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClockReport {
+    pub source: String,
+    /// Why it is not the counter, if so.
+    pub degraded: Option<String>,
+    /// Times it was compared with the system's clocks.
+    pub pairs: u64,
+    pub utc_steps: u64,
+    pub counter_steps: u64,
+    /// Of the last comparison: how long it took, so how exactly UTC is known.
+    pub width_ns: Option<u64>,
 }
 
 impl Report {
@@ -170,6 +185,7 @@ impl Report {
             streams: streams.iter().map(stream).collect(),
             alarms,
             unanswered: outcome.unanswered.clone(),
+            clock: clock(&outcome.snapshot.clock),
             notes,
             host: context.host.clone(),
             run_dir: context.run_dir.clone(),
@@ -235,6 +251,17 @@ fn thread(view: &ThreadView) -> ThreadReport {
         allocations: view.memory.allocations,
         allocations_lent: view.memory.lent,
         frames_elsewhere: view.frames_elsewhere,
+    }
+}
+
+fn clock(view: &ClockView) -> ClockReport {
+    ClockReport {
+        source: view.source.clone(),
+        degraded: view.degraded.clone(),
+        pairs: view.pairs,
+        utc_steps: view.utc_steps,
+        counter_steps: view.counter_steps,
+        width_ns: view.pair.map(|pair| pair.width_ns),
     }
 }
 

@@ -355,6 +355,32 @@ blocks! {
         /// Frame of its panic + 1; 0: alive.
         died: AtomicU64,
     }
+    /// What the engine's clock is, and the newest pair on which it met the system's. Written by the control side;
+    /// the pair through [`ClockBlock::publish`].
+    ClockBlock {
+        /// Number of the pair being written.
+        pairs_begun: AtomicU64,
+        /// Pairs taken.
+        pairs: AtomicU64,
+        /// Of the newest pair: tick.
+        ticks: AtomicU64,
+        /// Of the newest pair: the system's monotonic clock, ns.
+        monotonic_ns: AtomicU64,
+        /// Of the newest pair: UTC, ns since 1970.
+        utc_ns: AtomicU64,
+        /// Of the newest pair: from the counter's reading before to the one after.
+        width_ticks: AtomicU64,
+        /// Steps of UTC, of the counter.
+        steps: [AtomicU64; 2],
+        /// Size of the last step of each, ns, as a signed number.
+        step_ns: [AtomicU64; 2],
+        /// Tick of the pair that showed it.
+        step_ticks: [AtomicU64; 2],
+        /// What the ticks are.
+        source: Text<16>,
+        /// Why they are not the counter's; empty: they are.
+        degraded: Text<32>,
+    }
 }
 
 /// Stages between scheduled arrival and harvest, in path order.
@@ -434,6 +460,7 @@ pub(super) struct Layout {
     pub(super) stream_feeds: usize,
     pub(super) stream_harvests: usize,
     pub(super) faults: usize,
+    pub(super) clock: usize,
     pub(super) bytes: usize,
 }
 
@@ -460,6 +487,7 @@ impl Layout {
             stream_feeds: place(size_of::<StreamFeedBlock>(), shape.streams as usize),
             stream_harvests: place(size_of::<StreamHarvestBlock>(), shape.streams as usize),
             faults: place(size_of::<FaultRow>(), silos * FaultCode::ALL.len()),
+            clock: place(size_of::<ClockBlock>(), 1),
             bytes: end.next_multiple_of(4096),
         }
     }

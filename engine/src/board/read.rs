@@ -6,9 +6,9 @@
 use super::histogram::HistogramBlock;
 use super::layout::{ERRORS_MAX, NOTES_MAX, ROLES_MAX, Stage};
 use super::snapshot::{
-    Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, MemoryView, RingView,
-    RoleView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StreamView, ThreadState, ThreadView,
-    WorkerState, WorkerView,
+    ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, MemoryView,
+    PairView, RingView, RoleView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StepView, StreamView,
+    ThreadState, ThreadView, WorkerState, WorkerView,
 };
 use super::{Board, SlotStamps, get};
 use crate::clock::Clock;
@@ -31,6 +31,7 @@ impl Board {
             silos: (0..self.shape().silos as usize).map(|silo| reader.silo(silo)).collect(),
             streams: (0..self.shape().streams as usize).map(|stream| reader.stream(stream)).collect(),
             faults: reader.faults(),
+            clock: reader.clock(),
         }
     }
 }
@@ -308,6 +309,30 @@ impl Reader<'_> {
                 fraction_expected: f64::from_bits(get(&feed.expected_bits)),
                 hottest: hottest.collect(),
             },
+        }
+    }
+
+    fn clock(&self) -> ClockView {
+        let block = self.board.clock();
+        let degraded = block.degraded.read();
+        let last = |kind: usize| {
+            let (by_ns, at_ns) = (get(&block.step_ns[kind]).cast_signed(), self.at_ns(get(&block.step_ticks[kind])));
+            (get(&block.steps[kind]) > 0).then_some(StepView { by_ns, at_ns })
+        };
+        ClockView {
+            source: block.source.read(),
+            degraded: (!degraded.is_empty()).then_some(degraded),
+            pairs: get(&block.pairs),
+            pair: block.pair().map(|pair| PairView {
+                at_ns: self.clock.since_start(pair.ticks).0,
+                monotonic_ns: pair.monotonic.0,
+                utc_ns: pair.utc.0,
+                width_ns: self.span_ns(pair.width.0),
+            }),
+            utc_steps: get(&block.steps[0]),
+            utc_step_last: last(0),
+            counter_steps: get(&block.steps[1]),
+            counter_step_last: last(1),
         }
     }
 

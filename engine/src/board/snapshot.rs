@@ -23,6 +23,8 @@ pub struct Snapshot {
     pub streams: Vec<StreamView>,
     /// Distinct faults, in order of first occurrence.
     pub faults: Vec<FaultView>,
+    /// What tells the time, and how it agrees with the system's clocks.
+    pub clock: ClockView,
 }
 
 /// What runs, and on what.
@@ -431,6 +433,49 @@ pub struct FaultView {
     pub last_ns: u64,
     /// A number that goes with the last one (worker, slot, role …; its meaning is in the name).
     pub detail: u64,
+}
+
+/// What tells the time, and how it agrees with the system's clocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ClockView {
+    /// What the ticks are.
+    pub source: String,
+    /// Why they are not the counter's, if so.
+    pub degraded: Option<String>,
+    /// Pairs of (ticks, monotonic, UTC) taken.
+    pub pairs: u64,
+    /// The newest of them; `None` before the first.
+    pub pair: Option<PairView>,
+    /// Times that UTC was set or took a leap second in.
+    pub utc_steps: u64,
+    /// The last of them.
+    pub utc_step_last: Option<StepView>,
+    /// Times that the counter jumped against monotonic time.
+    pub counter_steps: u64,
+    /// The last of them.
+    pub counter_step_last: Option<StepView>,
+}
+
+/// The same moment on three clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PairView {
+    /// By the ticks, nanoseconds since start.
+    pub at_ns: u64,
+    /// The system's monotonic clock.
+    pub monotonic_ns: u64,
+    /// Since 1970.
+    pub utc_ns: u64,
+    /// The moment is known to half of this.
+    pub width_ns: u64,
+}
+
+/// A clock that did not go on as before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct StepView {
+    /// Forwards if positive.
+    pub by_ns: i64,
+    /// When it was seen, nanoseconds since start.
+    pub at_ns: u64,
 }
 
 impl HealthVerdict {

@@ -6,6 +6,7 @@
 use super::cold::{self, Reader};
 use super::control::{Control, End};
 use super::steer::Steering;
+use super::wall::Wall;
 use super::{Config, Engine, Input, Requests, StartError, cores, header};
 use crate::board::{self, Board, Place, Shape};
 use crate::clock::Clock;
@@ -49,6 +50,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let answers = if config.sink.is_some() { Answers::PassedOn } else { Answers::Counted };
     let (mut silos, fills) = wire_silos(&config, &plan, answers, &common);
     header::write(&board, &clock, &config, &common);
+    let wall = Wall::new(&clock, &board);
     let steering = Steering::new(config.profile_name.clone(), config.profile.clone(), &plan, &clock);
     header::write_threads(&board, &plan, &steering);
     let on_call = match config.profile.hot_allocations {
@@ -74,7 +76,8 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let end = End { count: config.count, duration: config.duration };
     let (profile, settings_too) = (config.profile, Arc::clone(&settings));
     let named = vec![false; threads.len()];
-    let control = Control { shared, profile, silos, threads, reports, settings: settings_too, end, claims, named };
+    let control =
+        Control { shared, profile, silos, threads, reports, settings: settings_too, end, wall, claims, named };
     let control = control.spawn(Arc::clone(&requests), (stop, sink, input_error), plan.cold_cores.clone());
     Ok(Engine { board, clock, settings, steering, plan, requests, control: Some(control) })
 }

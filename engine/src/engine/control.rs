@@ -1,10 +1,11 @@
 //! The control thread: moves the engine through its phases and ends it.
 //!
-//! Owns the hot threads' handles, the silos' cold parts and the decision to end. Runs on a cold thread, ticking every
+//! Owns the hot threads' handles, the silos' cold parts, the wall clock and the decision to end. Runs on a cold thread, ticking every
 //! [`TICK`]. Bounds: each phase has a limit, see the constants; a drain has the profile's grace. A thread that does not
 //! leave is left behind and said so.
 
 use super::cold::{self, Stop};
+use super::wall::Wall;
 use super::{EndedBy, Outcome, Requests, header};
 use crate::board::{self, Board};
 use crate::host::claims::Claims;
@@ -50,6 +51,7 @@ pub(super) struct Control {
     pub(super) reports: Receiver<ThreadReport>,
     pub(super) settings: Arc<Settings>,
     pub(super) end: End,
+    pub(super) wall: Wall,
     /// The hot cores, ours until the threads have left them.
     pub(super) claims: Option<Claims>,
     /// By thread: whether its first allocation's place has been named.
@@ -114,6 +116,7 @@ impl Control {
             silo.recovery.step(now, rate);
         }
         self.name_allocations();
+        self.wall.step(now, &self.shared.clock, &self.shared.board);
     }
 
     /// Names who first called the allocator on a hot thread.

@@ -34,12 +34,6 @@ pub enum RunDirError {
     },
 }
 
-/// Seconds since 1970, for naming a run.
-#[must_use]
-pub fn utc_now_s() -> i64 {
-    jiff::Timestamp::now().as_second()
-}
-
 /// An open run directory.
 #[derive(Debug)]
 pub struct RunDir {

@@ -33,4 +33,5 @@ mod rehearsal;
 #[expect(unsafe_code, reason = "sets the variable that moves boards, behind the lock")]
 mod rig;
 mod rings;
+mod time;
 mod widths;

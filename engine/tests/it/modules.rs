@@ -92,6 +92,46 @@ fn a_module_imports_only_modules_declared_before_it() {
     }
 }
 
+/// What reads a clock. Waiting with a limit is none of it.
+const CLOCK_READS: [&str; 9] = [
+    "Instant::now",
+    "SystemTime",
+    "clock_gettime",
+    "gettimeofday",
+    "Timestamp::now",
+    "Zoned::now",
+    ".elapsed()",
+    "_rdtsc",
+    "cntvct_el0",
+];
+/// Files outside `clock` that may: (file, what).
+const CLOCK_READERS: [(&str, &str); 0] = [];
+
+/// The code of `text` before its tests, without comments.
+fn code_of(text: &str) -> String {
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    code.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn nothing_but_the_clock_reads_a_clock() {
+    let mut clocks = 0;
+    for folder in [engine(), engine().join("../edge/src")] {
+        for (module, path) in sources(&folder).into_iter().filter(|(_, path)| !path.ends_with("tests.rs")) {
+            let code = code_of(&std::fs::read_to_string(&path).unwrap());
+            let file = path.strip_prefix(&folder).unwrap().display().to_string();
+            for read in CLOCK_READS.into_iter().filter(|read| code.contains(read)) {
+                if module == "clock" {
+                    clocks += 1;
+                } else {
+                    assert!(CLOCK_READERS.contains(&(file.as_str(), read)), "{file} reads a clock: {read}");
+                }
+            }
+        }
+    }
+    assert!(clocks >= 3, "the clock itself is found: {clocks}");
+}
+
 #[test]
 fn the_console_imports_of_the_engine_only_what_it_may() {
     let console = engine().join("../../tui/src");

@@ -3,8 +3,8 @@ use super::{Context, Report, progress_line};
 use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, MemoryView, RoleView,
-    SiloView, Snapshot, StageView, StreamView, ThreadState, ThreadView,
+    ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, MemoryView,
+    RoleView, SiloView, Snapshot, StageView, StreamView, ThreadState, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::fault::FaultCode;
@@ -121,6 +121,7 @@ pub fn sound() -> Outcome {
             silos: vec![silo(0), silo(1)],
             streams: vec![stream(0)],
             faults: Vec::new(),
+            clock: ClockView { source: "invariant counter".to_owned(), pairs: 21, ..ClockView::default() },
         },
         ended_by: EndedBy::Count,
         elapsed_live_ns: 2_000_000_000,
@@ -156,6 +157,7 @@ fn a_report_has_every_key_that_scripts_rely_on() {
     has(&report["stages"]["decode"], "p50 p99 max count");
     has(&report["threads"][0], "name roles core hot frames frame_gap_ns allocations");
     has(&report["threads"][0]["frame_gap_ns"], "p50 p99 p999 max");
+    has(&report["clock"], "source degraded pairs utc_steps counter_steps width_ns");
     has(&report["streams"][0], "id answered late errors p99 logical_error_rate input_health");
 }
 
@@ -280,4 +282,19 @@ fn progress_tells_the_last_second_only() {
     }
     let line = progress_line(&earlier, &now);
     assert!(line.contains("1,000 answered") && line.contains("200/s") && line.contains("in flight      0"), "{line}");
+}
+
+#[test]
+fn the_clock_is_told_only_when_it_is_degraded_or_stepped() {
+    let mut outcome = sound();
+    let plain = Report::new(&outcome, &Context::default());
+    assert!(!plain.to_string().contains("Time is told") && !plain.to_string().contains("UTC"));
+    let json = serde_json::to_value(&plain.clock).unwrap();
+    assert_eq!(json["width_ns"], serde_json::Value::Null, "not measured");
+    let clock = &mut outcome.snapshot.clock;
+    (clock.utc_steps, clock.counter_steps, clock.degraded) = (2, 1, Some("found clocksource \"hpet\"".to_owned()));
+    let told = Report::new(&outcome, &Context::default()).to_string();
+    for words in ["clocksource \"hpet\"", "UTC was set 2 time(s)", "The counter jumped 1 time(s)"] {
+        assert!(told.contains(words), "{words} in\n{told}");
+    }
 }

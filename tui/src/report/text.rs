@@ -66,6 +66,7 @@ impl Display for Report {
         self.accuracy(f)?;
         self.input(f)?;
         self.machine(f)?;
+        self.clock(f)?;
         self.tail(f)
     }
 }
@@ -225,6 +226,27 @@ impl Report {
                 )?;
             }
             None => writeln!(f, "  allocator calls of hot threads: not visible")?,
+        }
+        Ok(())
+    }
+
+    /// Only what is wrong with it.
+    fn clock(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(why) = &self.clock.degraded {
+            writeln!(f, "  Time is told by the {}: {why}", self.clock.source)?;
+        }
+        let (utc, counter) = (self.clock.utc_steps, self.clock.counter_steps);
+        if utc > 0 {
+            writeln!(
+                f,
+                "  UTC was set {utc} time(s) meanwhile: times of day in the logs jump there, durations do not"
+            )?;
+        }
+        if counter > 0 {
+            writeln!(
+                f,
+                "  The counter jumped {counter} time(s) against monotonic time: latencies across a jump are wrong"
+            )?;
         }
         Ok(())
     }

@@ -5,9 +5,9 @@
 use super::{Offer, Source, offers_of};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, MemoryView, RingView,
-    RoleView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StreamView, ThreadState, ThreadView,
-    WorkerState, WorkerView,
+    ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, MemoryView,
+    RingView, RoleView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StreamView, ThreadState,
+    ThreadView, WorkerState, WorkerView,
 };
 use pinwheel_engine::board::{Phase, SpinPolicy};
 use pinwheel_engine::profile::{self, Profile, RoleKind};
@@ -46,6 +46,7 @@ pub fn snapshot(tenths: u64, trouble: Trouble) -> Snapshot {
         silos: vec![silo(tenths, trouble)],
         streams: vec![stream(tenths, trouble)],
         faults,
+        clock: ClockView { source: "invariant counter".to_owned(), pairs: tenths, ..ClockView::default() },
     }
 }
 

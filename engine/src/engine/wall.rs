@@ -1,0 +1,111 @@
+//! The engine's one wall clock: takes the pairs, flags the steps, publishes both.
+//!
+//! Owns the [`WallClock`] of the engine. Run by the control thread's tick. Bounds: one pair every [`CORRELATE_EVERY`],
+//! five sandwich readings each. Never waits, never corrects what ran: ticks stay what they are, and who renders them as
+//! UTC does it by the pairs on the board.
+
+use crate::board::{self, Board};
+use crate::clock::{CORRELATE_EVERY, Clock, Correlation, Step, WallClock};
+use crate::fault::FaultCode;
+use crate::units::Ticks;
+
+/// The wall clock and when its next pair is due.
+pub(super) struct Wall {
+    utc: WallClock,
+    every: Ticks,
+    due: Ticks,
+}
+
+impl Wall {
+    /// Takes and publishes the first pair.
+    pub(super) fn new(clock: &Clock, board: &Board) -> Wall {
+        let (first, every) = (Correlation::take(clock), clock.rate().ticks(CORRELATE_EVERY));
+        board.clock().source.write(clock.source_name());
+        board.clock().degraded.write(&clock.degraded().map(ToString::to_string).unwrap_or_default());
+        board.clock().publish(&first);
+        Wall { utc: WallClock::new(first, clock.rate()), every, due: first.ticks.plus(every) }
+    }
+
+    /// Takes a pair if one is due at `now`.
+    pub(super) fn step(&mut self, now: Ticks, clock: &Clock, board: &Board) {
+        if now >= self.due {
+            self.due = now.plus(self.every);
+            self.note(Correlation::take(clock), board);
+        }
+    }
+
+    fn note(&mut self, pair: Correlation, board: &Board) {
+        let block = board.clock();
+        let step = self.utc.note(pair);
+        block.publish(&pair);
+        let (kind, by_ns, code) = match step {
+            None => return,
+            Some(Step::Utc { by_ns }) => (0, by_ns, FaultCode::UtcStepped),
+            Some(Step::Counter { by_ns }) => (1, by_ns, FaultCode::CounterStepped),
+        };
+        board::set(&block.step_ns[kind], by_ns.cast_unsigned());
+        board::set(&block.step_ticks[kind], pair.ticks.0);
+        board::add(&block.steps[kind], 1);
+        // Faults are counted by silo; a clock belongs to all of them, so the first has it.
+        board.fault(0, code, pair.ticks, by_ns.unsigned_abs());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::Wall;
+    use crate::board::snapshot::StepView;
+    use crate::board::{Board, Place, Shape};
+    use crate::clock::{CORRELATE_EVERY, Clock, Correlation};
+    use crate::fault::FaultCode;
+    use crate::units::{Nanos, Ticks};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    fn world() -> (Arc<AtomicU64>, Clock, Board) {
+        let nanos = Arc::new(AtomicU64::new(1_000));
+        let clock = Clock::virtual_time(Arc::clone(&nanos));
+        let shape = Shape { threads: 1, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 };
+        (nanos, clock, Board::create(shape, Place::Private).unwrap())
+    }
+
+    #[test]
+    fn a_pair_is_taken_every_tenth_of_a_second_and_shown() {
+        let (nanos, clock, board) = world();
+        let mut wall = Wall::new(&clock, &board);
+        for _ in 0..1_000 {
+            nanos.fetch_add(1_000_000, Ordering::Relaxed);
+            wall.step(clock.ticks(), &clock, &board);
+        }
+        let shown = board.snapshot(&clock).clock;
+        assert_eq!((shown.pairs, shown.utc_steps, shown.counter_steps), (11, 0, 0));
+        assert_eq!((shown.source.as_str(), shown.degraded), ("virtual", None));
+        assert_eq!(shown.pair.unwrap().utc_ns, 1_000 + 1_000_000_000);
+    }
+
+    #[test]
+    fn a_step_is_counted_as_a_fault_with_its_size_and_its_moment() {
+        let (_, clock, board) = world();
+        let mut wall = Wall::new(&clock, &board);
+        let every = CORRELATE_EVERY.0;
+        let pair = |at: u64, utc: u64, ticks: u64| Correlation {
+            ticks: Ticks(1_000 + ticks),
+            monotonic: Nanos(1_000 + at),
+            utc: Nanos(1_000 + utc),
+            width: Ticks(10),
+        };
+        wall.note(pair(every, every, every), &board);
+        wall.note(pair(2 * every, every / 2, 2 * every), &board);
+        wall.note(pair(3 * every, every / 2 + every, 9 * every), &board);
+        let snapshot = board.snapshot(&clock);
+        let shown = snapshot.clock;
+        let back = StepView { by_ns: -3 * every as i64 / 2, at_ns: 2 * every };
+        let ahead = StepView { by_ns: 6 * every as i64, at_ns: 9 * every };
+        assert_eq!((shown.utc_steps, shown.utc_step_last), (1, Some(back)));
+        assert_eq!((shown.counter_steps, shown.counter_step_last), (1, Some(ahead)));
+        let faults: Vec<_> = snapshot.faults.iter().map(|fault| (fault.code, fault.detail)).collect();
+        let codes = [FaultCode::UtcStepped, FaultCode::CounterStepped].map(FaultCode::number);
+        assert_eq!(faults, [(codes[0], 3 * every / 2), (codes[1], 6 * every)]);
+    }
+}
