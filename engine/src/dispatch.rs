@@ -5,6 +5,7 @@
 //! answers, checks that each sequence number is answered once, and measures. Bounds: 64 items a frame each; the ready
 //! queue holds every job there is, so handing on never fails.
 
+mod deadlines;
 mod dispatcher;
 mod frozen;
 mod harvester;

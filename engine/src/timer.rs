@@ -30,11 +30,13 @@
 //! *A horizon instead of an overflow list.* Nothing here waits an hour. A list of the rest would need a scan that a
 //! poll cannot bound.
 //!
-//! *Poll judges its deadlines without a wheel.* It visits each busy worker in every frame anyway, for the ready flag, so
-//! a launch deadline costs it one comparison. Shots expire in the order in which they were submitted, all after the
-//! same span, so only the oldest needs a look; a wheel would add an arm and a cancel to every shot. Both spans change
-//! live and both leave out the time in which the machine stood still, so an expiry would only be a cause to compare
-//! again, and to arm again.
+//! *Poll keeps few timers and cancels none.* Deadlines change live and leave out the time in which the machine stood
+//! still, so an expiry is a cause to look, not a verdict. Given that, one timer for each busy worker and one for the oldest
+//! open shot suffice, armed again for what is left: no shot costs an arm or a cancel, and a frame in which nothing is
+//! due costs one comparison, see `dispatch::deadlines`.
+//!
+//! *The stand-in device has no wheel.* It looks at each worker's doorbell in every frame anyway, and beside that a due
+//! time is one comparison more.
 
 mod lists;
 mod occupancy;

@@ -84,6 +84,8 @@ pub struct Report {
     pub alarms: Vec<Alarm>,
     /// Stream and sequence of shots without an answer.
     pub unanswered: Vec<(u32, u64)>,
+    /// From the deadline of a timer to the frame that found it expired.
+    pub timer_lateness_ns: Histogram,
     pub clock: ClockReport,
     pub notes: Vec<String>,
     pub host: serde_json::Value,
@@ -185,6 +187,7 @@ impl Report {
             streams: streams.iter().map(stream).collect(),
             alarms,
             unanswered: outcome.unanswered.clone(),
+            timer_lateness_ns: merged(silos.iter().map(|silo| &silo.timer_lateness)),
             clock: clock(&outcome.snapshot.clock),
             notes,
             host: context.host.clone(),

@@ -230,6 +230,8 @@ blocks! {
         worker_since: [AtomicU64; WORKERS_MAX],
         /// Slot of the launch.
         worker_slots: [AtomicU64; WORKERS_MAX],
+        /// From the deadline of a timer to the frame that found it expired.
+        timer_lateness: HistogramBlock,
     }
     /// One decode worker.
     DecodeBlock {

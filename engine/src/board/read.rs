@@ -154,6 +154,7 @@ impl Reader<'_> {
             stages: Stage::ALL.into_iter().zip(&latency.stages).map(time).collect(),
             latency: latency.total.snapshot(),
             latency_from_submit: latency.from_submit.snapshot(),
+            timer_lateness: poll.timer_lateness.snapshot(),
         }
     }
 

@@ -191,6 +191,8 @@ pub struct SiloView {
     pub latency: Histogram,
     /// From submission to harvest.
     pub latency_from_submit: Histogram,
+    /// From the deadline of a timer to the frame that found it expired.
+    pub timer_lateness: Histogram,
 }
 
 /// Whether the device takes launches.

@@ -40,13 +40,14 @@ impl Frozen {
 
     /// Whether something that began at `since` has lasted longer than `limit` by `now`, gaps since then not counted.
     pub(super) fn is_overdue(&self, since: Ticks, now: Ticks, limit: Ticks) -> bool {
-        let age = now.since(since);
-        if age <= limit {
-            return false;
-        }
+        now.since(since) > limit && now > self.due(since, limit)
+    }
+
+    /// When something that began at `since` has lasted for `limit`, gaps since then not counted.
+    pub(super) fn due(&self, since: Ticks, limit: Ticks) -> Ticks {
         let frozen = self.gaps.iter().filter(|(from, gap)| from.plus(*gap) > since && gap.0 > 0);
         let frozen = frozen.map(|(from, gap)| from.plus(*gap).since(since.max(*from)).0).sum::<u64>();
-        age.since(Ticks(frozen)) > limit
+        since.plus(limit).plus(Ticks(frozen))
     }
 }
 

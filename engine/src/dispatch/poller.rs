@@ -1,14 +1,16 @@
 //! Poll: claims completions, hands jobs on, judges deadlines.
 //!
-//! Owns the poller's end of the workers and the cursor of the oldest open ticket. Bounds: at most 64 workers, 64
-//! expired tickets and one look at each slot a frame; the ready queue has room for every job, which is the room that a claim needs.
+//! Owns the poller's end of the workers and the cursor of the oldest open ticket. Bounds: at most 64 workers and 64
+//! tickets a frame; the ready queue has room for every job, which is the room that a claim needs.
 //!
-//! The launch deadline is judged after the ready flag was looked at, so that a completion beats its deadline. The shot
-//! deadline follows tickets in ring order: they open in that order and with growing submission times, so the first one
-//! that is open and in time ends the search.
+//! A timer says which launch, or that the oldest ticket, has to be judged: see [`super::deadlines`]. The launch deadline
+//! is judged after the ready flag was looked at, so that a completion beats its deadline. The shot deadline follows
+//! tickets in ring order: they open in that order and with growing submission times, so the first one that is open and
+//! in time ends the search, and its deadline is the next cause to look. The ticket of a shot under way is the very word that a
+//! decoder is about to claim: it is not looked at without a cause.
 
 use super::Pipe;
-use super::frozen::Frozen;
+use super::deadlines::Deadlines;
 use crate::board::{self, PollBlock};
 use crate::fault::FaultCode;
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work};
@@ -23,22 +25,17 @@ use pinwheel_edge::spin::Phase;
 
 /// How often the workers' words are copied to the board.
 const PUBLISH_EVERY: Nanos = Nanos(200_000);
-/// How often the shot deadline is judged, outside Drain: the oldest open ticket is the very word that a decoder is about
-/// to claim, and a look in each frame would take its line away each time.
-const JUDGE_EVERY: Nanos = Nanos(20_000);
 
 /// The role.
 pub struct Poller {
     pipe: Pipe,
     workers: PollWorkers,
     free_worker: FreeWorker,
-    frozen: Frozen,
+    deadlines: Deadlines,
     /// Oldest position whose ticket may be open.
     oldest: u64,
     publish_every: Ticks,
     published: Ticks,
-    judge_every: Ticks,
-    judged: Ticks,
 }
 
 impl Poller {
@@ -50,12 +47,10 @@ impl Poller {
             pipe,
             workers,
             free_worker,
-            frozen: Frozen::new(rate),
+            deadlines: Deadlines::new(rate),
             oldest: 0,
             publish_every: rate.ticks(PUBLISH_EVERY),
             published: Ticks(0),
-            judge_every: rate.ticks(JUDGE_EVERY),
-            judged: Ticks(0),
         }
     }
 
@@ -91,9 +86,11 @@ impl Poller {
         self.pipe.board.fault(self.pipe.silo, FaultCode::LateCompletion, now, w as u64);
     }
 
-    fn judge_launch(&mut self, w: usize, now: Ticks, limit: Ticks, frame: &Frame<'_>) {
+    /// Quarantines worker `w` if its launch is overdue, and has it watched if it is not.
+    fn judge_launch(&mut self, w: usize, frame: &Frame<'_>) {
+        let now = frame.now;
         let Some((generation, started)) = self.workers.running(w) else { return };
-        if !self.frozen.is_overdue(started, now, limit) {
+        if !self.deadlines.launch_is_overdue(w, started, now) {
             return;
         }
         if let Some(ticket) = self.workers.quarantine(w, generation) {
@@ -103,33 +100,34 @@ impl Poller {
         }
     }
 
-    /// Looks at each slot's ticket at most once, so that closed ones never hold the search up.
+    /// Goes on from the oldest ticket that may be open, answers what is overdue, and has the next one watched. A search
+    /// that its bound ended goes on in the next frame, and counts as an item so that there is one soon.
     fn judge_shots(&mut self, frame: &Frame<'_>) -> u32 {
-        if frame.phase != Phase::Drain && frame.now.since(self.judged) < self.judge_every {
-            return 0;
-        }
-        self.judged = frame.now;
-        let limit = frame.clock().rate().ticks(Nanos(self.pipe.settings.shot_deadline_ns()));
+        self.oldest = self.pipe.table.first_open_after(self.oldest);
         let mut expired = 0;
-        for _ in 0..self.pipe.table.geometry().slots {
-            if expired == BUDGET_ITEMS {
-                break;
-            }
+        for _ in 0..BUDGET_ITEMS {
             let ticket = self.pipe.table.ticket_at(self.oldest);
             match self.pipe.table.is_open(ticket) {
-                TicketView::NotYet => break,
-                TicketView::Closed => {}
-                TicketView::Open { submitted } => {
-                    if !self.frozen.is_overdue(submitted, frame.now, limit) {
-                        break;
-                    }
-                    self.fail(ticket, ErrorCode::ShotDeadline, frame);
-                    expired += 1;
+                TicketView::NotYet => {
+                    self.deadlines.watch_shots(None, frame.now);
+                    return expired;
                 }
+                TicketView::Closed => {}
+                TicketView::Open { submitted } => match self.deadlines.shot_is_overdue(submitted, frame.now) {
+                    Ok(()) => {
+                        self.fail(ticket, ErrorCode::ShotDeadline, frame);
+                        expired += 1;
+                    }
+                    Err(due) => {
+                        self.deadlines.watch_shots(Some(due), frame.now);
+                        return expired;
+                    }
+                },
             }
             self.oldest += 1;
         }
-        expired
+        self.deadlines.watch_shots(Some(frame.now), frame.now);
+        expired.max(1)
     }
 
     fn fail(&self, ticket: Ticket, code: ErrorCode, frame: &Frame<'_>) {
@@ -173,21 +171,24 @@ impl Role for Poller {
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
-        self.frozen.note(frame.now);
-        let limit = frame.clock().rate().ticks(Nanos(self.pipe.settings.launch_deadline_ns()));
-        let mut items = 0;
-        let mut busy = self.workers.busy_mask();
-        while busy != 0 {
-            let w = busy.trailing_zeros() as usize;
-            busy &= busy - 1;
+        let lateness = &self.pipe.board.poll(self.pipe.silo).timer_lateness;
+        let due = self.deadlines.begin(frame.now, &self.pipe.settings, lateness);
+        let (mut items, mut waiting) = (0, 0);
+        for w in bits(self.workers.busy_mask()) {
             if self.workers.claim_ready(w) {
                 self.complete(w, frame);
                 items += 1;
             } else {
-                self.judge_launch(w, frame.now, limit, frame);
+                waiting |= 1 << w;
             }
         }
-        items += self.judge_shots(frame);
+        // Those whose timer expired, and those that have none.
+        for w in bits(self.deadlines.unwatched(waiting)) {
+            self.judge_launch(w, frame);
+        }
+        if due.shots || frame.phase == Phase::Drain {
+            items += self.judge_shots(frame);
+        }
         self.publish(frame.now);
         Work(items)
     }
@@ -195,4 +196,13 @@ impl Role for Poller {
     fn is_drained(&self) -> bool {
         matches!(self.pipe.table.is_open(self.pipe.table.ticket_at(self.oldest)), TicketView::NotYet)
     }
+}
+
+/// The places of the bits of `mask`.
+fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let w = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
+        mask &= mask - 1;
+        Some(w)
+    })
 }

@@ -88,6 +88,7 @@ fn silo(id: u32) -> SiloView {
         stages: ["feed", "decode"].map(|name| StageView { name, time: Histogram::of(&[1_000; 500]) }).into(),
         latency: Histogram::of(&[50_000; 500]),
         latency_from_submit: Histogram::of(&[40_000; 500]),
+        timer_lateness: Histogram::of(&[700; 20]),
     }
 }
 
@@ -157,6 +158,7 @@ fn a_report_has_every_key_that_scripts_rely_on() {
     has(&report["stages"]["decode"], "p50 p99 max count");
     has(&report["threads"][0], "name roles core hot frames frame_gap_ns allocations");
     has(&report["threads"][0]["frame_gap_ns"], "p50 p99 p999 max");
+    has(&report["timer_lateness_ns"], "p50 p99 max count");
     has(&report["clock"], "source degraded pairs utc_steps counter_steps width_ns");
     has(&report["streams"][0], "id answered late errors p99 logical_error_rate input_health");
 }

@@ -188,6 +188,7 @@ fn silo(tenths: u64, trouble: Trouble) -> SiloView {
         .to_vec(),
         latency: times(tenths, 37_000),
         latency_from_submit: times(tenths, 35_000),
+        timer_lateness: times(tenths, 700),
     }
 }
 

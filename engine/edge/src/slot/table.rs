@@ -141,6 +141,18 @@ impl SlotTable {
         self.payload.all().get(first..first.checked_add(self.geometry.detector_words as usize)?)
     }
 
+    /// The first position at or after `position` whose ticket may be open: what the slot of `position` has gone through
+    /// since then tells how far dispatch has come, and all but the last lap is answered.
+    #[must_use]
+    pub fn first_open_after(&self, position: u64) -> u64 {
+        // Relaxed: the word only grows, and nothing is read that it publishes; an older value skips less.
+        let held = self.tickets[self.index(position)].load(Ordering::Relaxed) >> 1;
+        match held.saturating_sub(self.generation(position)) {
+            0 => position,
+            laps => position + (laps - 1) * self.rx.len() as u64 + 1,
+        }
+    }
+
     /// Whether `ticket` can still be answered; and when its shot was submitted.
     #[must_use]
     pub fn is_open(&self, ticket: Ticket) -> TicketView {

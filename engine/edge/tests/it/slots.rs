@@ -137,6 +137,29 @@ fn a_slot_is_vacant_only_after_it_was_harvested() {
 }
 
 #[test]
+fn a_search_that_fell_laps_behind_skips_what_is_answered_and_nothing_else() {
+    let (mut feed, mut dispatch, mut harvest, table) = ends(4);
+    assert_eq!(table.first_open_after(0), 0);
+    for position in 0..23 {
+        submit(&mut feed, position).unwrap();
+        let ticket = dispatch_one(&mut dispatch).unwrap();
+        for from in 0..=position {
+            let first = table.first_open_after(from);
+            // The tickets of the last lap may be open, whichever of them is.
+            assert!(first >= from && first <= from.max(position.saturating_sub(3)), "{from} at {position}: {first}");
+            assert!(
+                position - first < 8,
+                "at most a lap and what the slot has not gone through: {first} at {position}"
+            );
+        }
+        table.claim(ticket).unwrap().answer(&[], AnswerTimes::default());
+        harvest.begin();
+        let answered = harvest.next_answered().unwrap();
+        harvest.take(&answered);
+    }
+}
+
+#[test]
 fn a_ticket_is_of_one_generation() {
     let (mut feed, mut dispatch, mut harvest, table) = ends(2);
     for lap in 1..=5 {
