@@ -21,7 +21,7 @@ mod text;
 
 pub use layout::{
     ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, HarvestBlock, HeaderBlock, LatencyBlock,
-    PollBlock, RoleBlock, Shape, SlotStamps, Stage, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
+    LogBlock, PollBlock, RoleBlock, Shape, SlotStamps, Stage, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
 };
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
 pub use region::{BoardError, Place, directory};
@@ -190,6 +190,12 @@ impl Board {
     #[must_use]
     pub fn clock(&self) -> &ClockBlock {
         &self.region.section::<ClockBlock>(self.layout.clock, 1)[0]
+    }
+
+    /// The log's block.
+    #[must_use]
+    pub fn log(&self) -> &LogBlock {
+        &self.region.section::<LogBlock>(self.layout.log, 1)[0]
     }
 
     fn faults(&self, silo: usize) -> &[FaultRow] {

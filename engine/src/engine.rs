@@ -14,6 +14,7 @@ mod cold;
 mod control;
 mod cores;
 mod header;
+mod logger;
 mod steer;
 mod wall;
 
@@ -27,7 +28,7 @@ use crate::host::HostError;
 use crate::hot::{RoleError, Settings};
 use crate::plan::{Plan, PlanError};
 use crate::profile::Profile;
-use crate::record::AnswerSink;
+use crate::record::{AnswerSink, EventSink};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -52,6 +53,8 @@ pub struct Config {
     pub duration: Option<Duration>,
     /// Where answers go besides the board.
     pub sink: Option<AnswerSink>,
+    /// Where events are written down, if anywhere.
+    pub events: Option<EventSink>,
     /// Things to say once.
     pub notes: Vec<String>,
 }
@@ -132,6 +135,8 @@ pub struct Outcome {
     pub unanswered: Vec<(u32, u64)>,
     /// How the answer sink ended, if there was one.
     pub sink: Option<Result<(), String>>,
+    /// How the file of events ended, if there was one. It is never a cause to end the run.
+    pub events: Option<Result<(), String>>,
     /// Why the input broke off, if it did.
     pub input_error: Option<String>,
 }

@@ -1,7 +1,11 @@
-//! Fault codes, and the points at which faults are injected.
+//! Fault codes, event codes, and the points at which faults are injected.
 //!
 //! Owns the numbers and words of every fault that the engine counts, and the seeded draws by which a profile provokes
 //! them. Roles count by code; cold code renders. Bounds: [`FaultCode::ALL`]. Never formats, never allocates.
+
+mod event;
+
+pub use event::EventCode;
 
 use pinwheel_edge::slot::word::ErrorCode;
 use rand_core::{Rng, SeedableRng};

@@ -15,6 +15,7 @@ pub mod idle;
 #[expect(unsafe_code, reason = "the counting allocator and its arenas")]
 pub mod memory;
 mod own;
+mod log;
 mod panics;
 mod settings;
 mod thread;

@@ -1,7 +1,7 @@
 //! What a run leaves on disk: its directory, its predictions, its answers.
 //!
 //! Owns the files and nothing else. Runs on cold threads only: the command line makes and seals the run directory, the
-//! engine's cold side feeds the [`AnswerSink`]. Bounded by [`RUNS_OF_ONE_NAME_MAX`] tries for a directory's name and by
+//! engine's cold side feeds the [`AnswerSink`] and the [`EventSink`]. Bounded by [`RUNS_OF_ONE_NAME_MAX`] tries for a directory's name and by
 //! the sink's reorder window. Never blocks a hot thread (records arrive through a ring), never fails a run because a
 //! disk is full: the first trouble is kept as one sentence and the run goes on.
 //!
@@ -13,11 +13,13 @@
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
+mod events;
 mod output;
 mod reorder;
 mod run_dir;
 mod sink;
 
+pub use events::{EVENTS_BYTES_MAX, Event, EventSink};
 pub use output::OutputError;
 pub use run_dir::{RUNS_OF_ONE_NAME_MAX, RunDir, RunDirError};
 pub use sink::{AnswerRecord, AnswerSink, OBSERVABLE_WORDS_MAX, REORDER_SLACK, SinkConfig};

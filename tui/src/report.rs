@@ -12,7 +12,7 @@ pub use text::{grouped, progress_line};
 
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, Counters, ErrorCount, InputHealthView, SiloView, Snapshot, StreamView, ThreadView,
+    ClockView, Counters, ErrorCount, InputHealthView, LogView, SiloView, Snapshot, StreamView, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use serde::{Serialize, Serializer};
@@ -87,6 +87,8 @@ pub struct Report {
     /// From the deadline of a timer to the frame that found it expired.
     pub timer_lateness_ns: Histogram,
     pub clock: ClockReport,
+    /// Events of the hot threads.
+    pub log: LogView,
     pub notes: Vec<String>,
     pub host: serde_json::Value,
     pub run_dir: Option<String>,
@@ -146,6 +148,7 @@ impl Report {
         let elapsed_s = outcome.elapsed_live_ns as f64 / 1e9;
         let mut notes = engine.notes.clone();
         notes.extend(context.notes.iter().filter(|note| !engine.notes.contains(note)).cloned());
+        notes.extend(outcome.events.iter().filter_map(|ended| ended.clone().err()));
         Report {
             version: engine.version.clone(),
             exit_status: judge::exit_status(&outcome.ended_by, &alarms),
@@ -189,6 +192,7 @@ impl Report {
             unanswered: outcome.unanswered.clone(),
             timer_lateness_ns: merged(silos.iter().map(|silo| &silo.timer_lateness)),
             clock: clock(&outcome.snapshot.clock),
+            log: outcome.snapshot.log,
             notes,
             host: context.host.clone(),
             run_dir: context.run_dir.clone(),

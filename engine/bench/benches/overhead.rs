@@ -91,6 +91,7 @@ fn engine(input: &Input, span: Duration) -> Vec<f64> {
         count: None,
         duration: None,
         sink: None,
+        events: None,
         notes: Vec::new(),
     };
     let engine = Engine::start(config).expect("the engine starts");

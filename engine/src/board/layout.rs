@@ -162,6 +162,8 @@ blocks! {
         roles: [RoleBlock; ROLES_MAX],
         /// Gaps between frame starts.
         frame_gap: HistogramBlock,
+        /// Events that found no room in the log.
+        events_dropped: AtomicU64,
     }
     /// Feed of one silo.
     FeedBlock {
@@ -383,6 +385,13 @@ blocks! {
         /// Why they are not the counter's; empty: they are.
         degraded: Text<32>,
     }
+    /// The log of events. Written by the logger.
+    LogBlock {
+        /// Events written down.
+        written: AtomicU64,
+        /// Events taken and not written down: the file is full, or cannot be written.
+        unkept: AtomicU64,
+    }
 }
 
 /// Stages between scheduled arrival and harvest, in path order.
@@ -463,6 +472,7 @@ pub(super) struct Layout {
     pub(super) stream_harvests: usize,
     pub(super) faults: usize,
     pub(super) clock: usize,
+    pub(super) log: usize,
     pub(super) bytes: usize,
 }
 
@@ -490,6 +500,7 @@ impl Layout {
             stream_harvests: place(size_of::<StreamHarvestBlock>(), shape.streams as usize),
             faults: place(size_of::<FaultRow>(), silos * FaultCode::ALL.len()),
             clock: place(size_of::<ClockBlock>(), 1),
+            log: place(size_of::<LogBlock>(), 1),
             bytes: end.next_multiple_of(4096),
         }
     }

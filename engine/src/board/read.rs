@@ -6,9 +6,9 @@
 use super::histogram::HistogramBlock;
 use super::layout::{ERRORS_MAX, NOTES_MAX, ROLES_MAX, Stage};
 use super::snapshot::{
-    ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, MemoryView,
-    PairView, RingView, RoleView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StepView, StreamView,
-    ThreadState, ThreadView, WorkerState, WorkerView,
+    ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, LogView,
+    MemoryView, PairView, RingView, RoleView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StepView,
+    StreamView, ThreadState, ThreadView, WorkerState, WorkerView,
 };
 use super::{Board, SlotStamps, get};
 use crate::clock::Clock;
@@ -32,6 +32,7 @@ impl Board {
             streams: (0..self.shape().streams as usize).map(|stream| reader.stream(stream)).collect(),
             faults: reader.faults(),
             clock: reader.clock(),
+            log: reader.log(),
         }
     }
 }
@@ -129,6 +130,7 @@ impl Reader<'_> {
                 locked_bytes: get(&block.arena_locked_bytes),
             },
             frames_elsewhere: get(&block.frames_elsewhere),
+            events_dropped: get(&block.events_dropped),
         }
     }
 
@@ -335,6 +337,13 @@ impl Reader<'_> {
             counter_steps: get(&block.steps[1]),
             counter_step_last: last(1),
         }
+    }
+
+    fn log(&self) -> LogView {
+        let block = self.board.log();
+        let threads = 0..self.board.shape().threads as usize;
+        let dropped = threads.map(|thread| get(&self.board.thread(thread).events_dropped)).sum();
+        LogView { written: get(&block.written), dropped, unkept: get(&block.unkept) }
     }
 
     fn faults(&self) -> Vec<FaultView> {

@@ -25,6 +25,8 @@ pub struct Snapshot {
     pub faults: Vec<FaultView>,
     /// What tells the time, and how it agrees with the system's clocks.
     pub clock: ClockView,
+    /// What became of the events.
+    pub log: LogView,
 }
 
 /// What runs, and on what.
@@ -123,6 +125,8 @@ pub struct ThreadView {
     pub memory: MemoryView,
     /// Frames that began on another core than the planned one.
     pub frames_elsewhere: u64,
+    /// Events of it that found no room in the log.
+    pub events_dropped: u64,
 }
 
 /// Memory of one hot thread.
@@ -456,6 +460,17 @@ pub struct ClockView {
     pub counter_steps: u64,
     /// The last of them.
     pub counter_step_last: Option<StepView>,
+}
+
+/// What became of the events of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LogView {
+    /// Written down.
+    pub written: u64,
+    /// Found no room in their thread's lane.
+    pub dropped: u64,
+    /// Taken and not written down: the file is full, or cannot be written.
+    pub unkept: u64,
 }
 
 /// The same moment on three clocks.

@@ -11,7 +11,7 @@ use super::Pipe;
 use super::frozen::Frozen;
 use crate::board::{self, DispatchBlock};
 use crate::device::{Launch, Launched};
-use crate::fault::FaultCode;
+use crate::fault::{EventCode, FaultCode};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, WARM_STREAM, Work};
 use crate::profile::RoleKind;
 use crate::units::{Nanos, TickRate, Ticks};
@@ -63,7 +63,7 @@ impl<L: Launch> Dispatcher<L> {
             Health::Online => self.send_to_device(arrived, frame),
             Health::Lost | Health::Resetting | Health::Reset => self.send_to_cpu(arrived, frame),
             Health::Recovered => {
-                self.recover(frame.now);
+                self.recover(frame);
                 self.send_to_device(arrived, frame)
             }
         }
@@ -89,7 +89,7 @@ impl<L: Launch> Dispatcher<L> {
         let Some(worker) = self.workers.take_idle() else {
             board::add(&self.block().worker_waits, 1);
             if self.workers.all_quarantined() {
-                self.declare_lost(frame.now);
+                self.declare_lost(frame);
             }
             return Step::Wait;
         };
@@ -128,6 +128,8 @@ impl<L: Launch> Dispatcher<L> {
         if self.workers.quarantine(worker, generation) {
             board::add(&self.block().quarantined, 1);
             self.pipe.board.fault(self.pipe.silo, FaultCode::WorkerQuarantined, frame.now, worker as u64);
+            let numbers = [self.pipe.silo as u64, worker as u64, u64::from(ticket.slot), code as u64];
+            frame.log(EventCode::WorkerQuarantined, numbers);
             self.fail(ticket, code, frame);
         }
     }
@@ -153,17 +155,19 @@ impl<L: Launch> Dispatcher<L> {
         Step::Moved
     }
 
-    fn declare_lost(&self, now: Ticks) {
+    fn declare_lost(&self, frame: &Frame<'_>) {
         self.pipe.health.advance(Health::Online);
         board::add(&self.block().device_losses, 1);
-        self.pipe.board.fault(self.pipe.silo, FaultCode::DeviceLost, now, self.launches);
+        self.pipe.board.fault(self.pipe.silo, FaultCode::DeviceLost, frame.now, self.launches);
+        frame.log(EventCode::DeviceLost, [self.pipe.silo as u64, self.launches]);
     }
 
-    fn recover(&mut self, now: Ticks) {
+    fn recover(&mut self, frame: &Frame<'_>) {
         let jobs = &self.pipe.jobs;
         self.workers.recover(|job: Job| jobs.give(job));
         self.pipe.health.advance(Health::Recovered);
-        self.pipe.board.fault(self.pipe.silo, FaultCode::DeviceRecovered, now, self.launches);
+        self.pipe.board.fault(self.pipe.silo, FaultCode::DeviceRecovered, frame.now, self.launches);
+        frame.log(EventCode::DeviceRecovered, [self.pipe.silo as u64, self.launches]);
     }
 
     fn stamp(&self, arrived: &Arrived, now: Ticks, worker: Option<usize>) {

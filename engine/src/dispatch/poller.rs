@@ -12,7 +12,7 @@
 use super::Pipe;
 use super::deadlines::Deadlines;
 use crate::board::{self, PollBlock};
-use crate::fault::FaultCode;
+use crate::fault::{EventCode, FaultCode};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work};
 use crate::profile::{FreeWorker, RoleKind};
 use crate::units::{Nanos, TickRate, Ticks};
@@ -75,15 +75,16 @@ impl Poller {
             }
             Settled::Late { job } => {
                 self.pipe.jobs.give(job);
-                self.note_late(w, now);
+                self.note_late(w, frame);
             }
-            Settled::Stale => self.note_late(w, now),
+            Settled::Stale => self.note_late(w, frame),
         }
     }
 
-    fn note_late(&self, w: usize, now: Ticks) {
+    fn note_late(&self, w: usize, frame: &Frame<'_>) {
         board::add(&self.block().late_completions, 1);
-        self.pipe.board.fault(self.pipe.silo, FaultCode::LateCompletion, now, w as u64);
+        self.pipe.board.fault(self.pipe.silo, FaultCode::LateCompletion, frame.now, w as u64);
+        frame.log(EventCode::LateCompletion, [self.pipe.silo as u64, w as u64]);
     }
 
     /// Quarantines worker `w` if its launch is overdue, and has it watched if it is not.
@@ -96,6 +97,9 @@ impl Poller {
         if let Some(ticket) = self.workers.quarantine(w, generation) {
             board::add(&self.block().quarantined, 1);
             self.pipe.board.fault(self.pipe.silo, FaultCode::WorkerQuarantined, now, w as u64);
+            let age_ns = frame.clock().rate().nanos(now.since(started)).0;
+            let numbers = [self.pipe.silo as u64, w as u64, u64::from(ticket.slot), age_ns];
+            frame.log(EventCode::LaunchDeadline, numbers);
             self.fail(ticket, ErrorCode::LaunchDeadline, frame);
         }
     }

@@ -4,7 +4,8 @@
 //! a failure on the way stops the threads that run already. Bounds: [`BUILD_LIMIT`] for all roles to be built.
 
 use super::cold::{self, Reader};
-use super::control::{Control, End};
+use super::control::{ColdSide, Control, End};
+use super::logger::{LANE, Logger};
 use super::steer::Steering;
 use super::wall::Wall;
 use super::{Config, Engine, Input, Requests, StartError, cores, header};
@@ -21,7 +22,10 @@ use crate::hot::memory::{Arena, OnCall};
 use crate::hot::{self, RoleSpec, Settings, Shared, ThreadReport};
 use crate::plan::Plan;
 use crate::profile::{HotAllocations, Predecoder, Profile};
+use crate::record::EventSink;
 use crate::silo::{self, Answers, Common, Decoding, Silo};
+use pinwheel_edge::ring::log::{self, Writer};
+use pinwheel_edge::ring::mpsc::PRODUCERS_MAX;
 use pinwheel_edge::slot::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX};
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinWord};
 use std::sync::Arc;
@@ -58,8 +62,9 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         HotAllocations::Abort => OnCall::Abort,
     };
     let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase: Arc::new(PhaseWord::new()), on_call };
+    let (logs, logger) = wire_log(config.events.take(), &plan, &shared, &mut notes);
     let mut threads = Threads::new();
-    let built = spawn_threads(&mut threads, &plan, &mut silos, &steering, &shared)
+    let built = spawn_threads(&mut threads, &plan, &mut silos, &steering, logs, &shared)
         .and_then(|reports| Ok((wait_built(&reports, threads.len())?, reports)));
     let (unpinned, reports) = built.inspect_err(|_| dismiss(threads.as_slice(), &shared))?;
     notes.extend(unpinned);
@@ -71,14 +76,16 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         let taps = silos.iter_mut().filter_map(|silo| silo.answers.take()).collect();
         cold::spawn_sink(sink, taps, config.profile.input.streams, stop.clone())
     });
+    let events = logger.map(|logger| logger.spawn(stop.clone()));
     let reader = Reader::new(config.input, fills, config.profile.input.streams);
     let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
+    let cold_side = ColdSide { stop, sink, events, input_error };
     let end = End { count: config.count, duration: config.duration };
     let (profile, settings_too) = (config.profile, Arc::clone(&settings));
     let named = vec![false; threads.len()];
     let control =
         Control { shared, profile, silos, threads, reports, settings: settings_too, end, wall, claims, named };
-    let control = control.spawn(Arc::clone(&requests), (stop, sink, input_error), plan.cold_cores.clone());
+    let control = control.spawn(Arc::clone(&requests), cold_side, plan.cold_cores.clone());
     Ok(Engine { board, clock, settings, steering, plan, requests, control: Some(control) })
 }
 
@@ -183,6 +190,28 @@ impl Origin<'_> {
 
 type Threads = Vec<JoinHandle<()>>;
 
+/// A lane of the log for each thread, and who reads them; nothing where nobody wants events.
+fn wire_log(
+    events: Option<EventSink>,
+    plan: &Plan,
+    shared: &Shared,
+    notes: &mut Vec<String>,
+) -> (Vec<Writer>, Option<Logger>) {
+    let Some(sink) = events else { return (Vec::new(), None) };
+    let threads = plan.threads.len();
+    let lanes = threads.clamp(1, PRODUCERS_MAX);
+    if threads > lanes {
+        notes.push(format!(
+            "found {threads} threads, expected at most {lanes} for the log: those beyond write no events"
+        ));
+    }
+    let (first, reader) = log::channel(lanes, LANE, 0);
+    let others: Vec<Writer> = (1..lanes).filter_map(|thread| first.try_clone(thread as u16)).collect();
+    let names = plan.threads.iter().map(|planned| planned.name.clone()).collect();
+    let logger = Logger::new(reader, sink, names, Arc::clone(&shared.board), shared.clock.clone());
+    (std::iter::once(first).chain(others).collect(), Some(logger))
+}
+
 /// Sends the threads of a start that failed away and waits for them: the board is gone only when the last has let go of
 /// it. One that hangs in building is not waited for longer than [`DISMISS_LIMIT`].
 fn dismiss(threads: &[JoinHandle<()>], shared: &Shared) {
@@ -199,10 +228,12 @@ fn spawn_threads(
     plan: &Plan,
     silos: &mut [Silo],
     steering: &Steering,
+    logs: Vec<Writer>,
     shared: &Shared,
 ) -> Result<Receiver<ThreadReport>, StartError> {
     let mut specs: Vec<RoleSpec> = silos.iter_mut().flat_map(|silo| std::mem::take(&mut silo.specs)).collect();
     let (sender, reports) = channel();
+    let mut logs = logs.into_iter();
     for (index, planned) in plan.threads.iter().enumerate() {
         let mine = planned
             .roles
@@ -214,7 +245,7 @@ fn spawn_threads(
             .collect();
         let placing = (planned.core, plan.cold_cores.clone());
         let spin: Arc<SpinWord> = steering.word(index);
-        match hot::spawn(index, &planned.name, placing, mine, spin, shared.clone(), sender.clone()) {
+        match hot::spawn(index, &planned.name, placing, mine, (spin, logs.next()), shared.clone(), sender.clone()) {
             Ok(thread) => threads.push(thread),
             Err(source) => {
                 let (name, threads) = (planned.name.clone(), plan.threads.len());

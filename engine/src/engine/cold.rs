@@ -30,7 +30,7 @@ impl Stop {
         self.0.store(1, Ordering::Relaxed);
     }
 
-    fn is_stopped(&self) -> bool {
+    pub(super) fn is_stopped(&self) -> bool {
         self.0.load(Ordering::Relaxed) != 0
     }
 }

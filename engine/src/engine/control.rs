@@ -40,7 +40,12 @@ pub(super) struct End {
 }
 
 /// Cold threads and what they report.
-pub(super) type ColdSide = (Stop, Option<Receiver<Result<(), String>>>, Option<Receiver<Option<String>>>);
+pub(super) struct ColdSide {
+    pub(super) stop: Stop,
+    pub(super) sink: Option<Receiver<Result<(), String>>>,
+    pub(super) events: Option<Receiver<Result<(), String>>>,
+    pub(super) input_error: Option<Receiver<Option<String>>>,
+}
 
 /// Everything the control thread owns.
 pub(super) struct Control {
@@ -62,7 +67,7 @@ impl Control {
     pub(super) fn spawn(
         mut self,
         requests: Arc<Requests>,
-        (stop, sink, input_error): ColdSide,
+        cold_side: ColdSide,
         cold_cores: Vec<u32>,
     ) -> JoinHandle<Outcome> {
         cold::spawn("control", move || {
@@ -79,15 +84,16 @@ impl Control {
             let unanswered = self.drain();
             self.enter(Phase::Shutdown);
             self.leave();
-            stop.stop();
-            let sink = sink.map(|sink| finish_sink(&sink));
-            let input_error = input_error.and_then(|reader| finish_input(&reader, ended_by));
+            cold_side.stop.stop();
+            let sink = cold_side.sink.map(|sink| finish_sink(&sink));
+            let events = cold_side.events.map(|events| finish_events(&events));
+            let input_error = cold_side.input_error.and_then(|reader| finish_input(&reader, ended_by));
             let ended_by = match (ended_by, &input_error) {
                 (EndedBy::Input, Some(_)) => EndedBy::Fault,
                 (by, _) => by,
             };
             let snapshot = self.shared.board.snapshot(&self.shared.clock);
-            Outcome { snapshot, ended_by, elapsed_live_ns, unanswered, sink, input_error }
+            Outcome { snapshot, ended_by, elapsed_live_ns, unanswered, sink, events, input_error }
         })
     }
 
@@ -288,6 +294,13 @@ impl Control {
 fn finish_input(reader: &Receiver<Option<String>>, ended_by: EndedBy) -> Option<String> {
     let limit = if ended_by == EndedBy::Input { LEAVE_LIMIT.0 } else { 0 };
     reader.recv_timeout(Duration::from_nanos(limit)).ok().flatten()
+}
+
+fn finish_events(events: &Receiver<Result<(), String>>) -> Result<(), String> {
+    events.recv_timeout(Duration::from_nanos(LEAVE_LIMIT.0)).unwrap_or_else(|_| {
+        let limit_s = LEAVE_LIMIT.0 / 1_000_000_000;
+        Err(format!("events: found some unwritten {limit_s} s after the end, expected the disk to take them; see what holds it up"))
+    })
 }
 
 fn finish_sink(sink: &Receiver<Result<(), String>>) -> Result<(), String> {

@@ -1,8 +1,10 @@
 //! What a role is given: once at Init, and in each frame.
 
 use super::BUDGET_NANOS;
+use super::log::ThreadLog;
 use crate::board::Board;
 use crate::clock::Clock;
+use crate::fault::EventCode;
 use crate::units::{Nanos, Ticks};
 use bumpalo::Bump;
 use pinwheel_edge::spin::Phase;
@@ -54,6 +56,7 @@ pub struct Frame<'a> {
     stop_after: Ticks,
     scratch: &'a Bump,
     split: Option<&'a mut dyn FnMut() -> bool>,
+    log: Option<&'a ThreadLog>,
 }
 
 impl<'a> Frame<'a> {
@@ -62,7 +65,7 @@ impl<'a> Frame<'a> {
     pub fn new(clock: &'a Clock, now: Ticks, phase: Phase, scratch: &'a mut Scratch) -> Frame<'a> {
         let stop_after = now.plus(clock.rate().ticks(Nanos(BUDGET_NANOS)));
         scratch.0.reset();
-        Frame { now, phase, clock, stop_after, scratch: &scratch.0, split: None }
+        Frame { now, phase, clock, stop_after, scratch: &scratch.0, split: None, log: None }
     }
 
     /// A frame of the rehearsal, which may split a role's call where it asks.
@@ -76,6 +79,20 @@ impl<'a> Frame<'a> {
         let mut frame = Frame::new(clock, clock.ticks(), phase, scratch);
         frame.split = Some(split);
         frame
+    }
+
+    /// The frame of a thread whose events go into `log`.
+    pub(super) fn logged(mut self, log: Option<&'a ThreadLog>) -> Frame<'a> {
+        self.log = log;
+        self
+    }
+
+    /// Writes an event into the thread's log, if it has one. For what changes a state, never for a shot that goes its way.
+    #[inline]
+    pub fn log<const N: usize>(&self, event: EventCode, numbers: [u64; N]) {
+        if let Some(log) = self.log {
+            log.write(self.ticks(), event, numbers);
+        }
     }
 
     /// A fresh reading, for stage edges only.

@@ -4,14 +4,16 @@
 //! contract; between Init and Warmup it waits for the phase in short sleeps, which is the only waiting outside policy.
 
 use super::idle::{Idle, Waited};
+use super::log::ThreadLog;
 use super::memory::{self, OnCall};
 use super::own::Own;
 use super::{Frame, Init, Role, RoleError, RoleSpec, Scratch, panics};
 use crate::board::{self, Board, ThreadBlock};
 use crate::clock::Clock;
-use crate::fault::FaultCode;
+use crate::fault::{EventCode, FaultCode};
 use crate::host::pin;
 use crate::units::Ticks;
+use pinwheel_edge::ring::log::Writer;
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinWord};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -53,13 +55,14 @@ struct Hot {
     index: usize,
     shared: Shared,
     spin: Arc<SpinWord>,
+    log: Option<ThreadLog>,
     roles: Vec<Option<Box<dyn Role>>>,
     scratch: Scratch,
     /// Last, so that the roles' memory is theirs until they are dropped.
     own: Own,
 }
 
-/// Starts hot thread `index` with `specs` on `core`, or confined to `elsewhere` if it has none.
+/// Starts hot thread `index` with `specs` on `core`, or confined to `elsewhere` if it has none. Its events go into `log`.
 ///
 /// # Errors
 /// If the system refuses another thread.
@@ -68,7 +71,7 @@ pub fn spawn(
     name: &str,
     placing: (Option<u32>, Vec<u32>),
     specs: Vec<RoleSpec>,
-    spin: Arc<SpinWord>,
+    (spin, log): (Arc<SpinWord>, Option<Writer>),
     shared: Shared,
     reports: Sender<ThreadReport>,
 ) -> std::io::Result<JoinHandle<()>> {
@@ -87,7 +90,8 @@ pub fn spawn(
         let failed = result.is_err();
         let _ = reports.send(ThreadReport { thread: index, phase: Phase::Init, unpinned, result });
         if !failed {
-            Hot { index, shared, spin, roles, scratch, own }.live(&reports);
+            let log = log.map(|writer| ThreadLog::new(writer, Arc::clone(&shared.board), index));
+            Hot { index, shared, spin, log, roles, scratch, own }.live(&reports);
         }
     })
 }
@@ -172,12 +176,23 @@ impl Hot {
         let block = shared.board.thread(self.index);
         let (clock, rate) = (&shared.clock, shared.clock.rate());
         let mut idle = Idle::new(&self.spin, rate);
-        board::set(&block.policy_acknowledged, idle.order().pack());
+        // As published last; each change is an event.
+        let (mut entered, mut acknowledged) = (None, None);
         let mut last = clock.ticks();
         let mut last_items = 0;
         loop {
             let phase = shared.phase.current();
             self.own.begin(phase, &shared.board, self.index, clock);
+            if entered != Some(phase) {
+                entered = Some(phase);
+                self.note(EventCode::PhaseEntered, phase as u64);
+            }
+            let order = idle.order().pack();
+            if acknowledged != Some(order) {
+                acknowledged = Some(order);
+                board::set(&block.policy_acknowledged, order);
+                self.note(EventCode::PolicyAcknowledged, order);
+            }
             if phase == Phase::Shutdown {
                 return;
             }
@@ -204,16 +219,25 @@ impl Hot {
             } else if idle.idle(now, &self.spin) == Waited::Yielded {
                 board::add(&block.yields, 1);
             }
-            board::set(&block.policy_acknowledged, idle.order().pack());
             if phase == Phase::Drain && self.roles.iter().flatten().all(|role| role.is_drained()) {
-                board::set(&block.phase_done, Phase::Drain as u64 + 1);
+                let done = Phase::Drain as u64 + 1;
+                if board::get(&block.phase_done) != done {
+                    board::set(&block.phase_done, done);
+                    self.note(EventCode::DrainFinished, board::get(&block.frames));
+                }
             }
+        }
+    }
+
+    fn note(&self, event: EventCode, number: u64) {
+        if let Some(log) = &self.log {
+            log.write(self.shared.clock.ticks(), event, [number]);
         }
     }
 
     /// One pass over the roles; returns the items handled.
     fn frame(&mut self, block: &ThreadBlock, now: Ticks, phase: Phase) -> u32 {
-        let mut frame = Frame::new(&self.shared.clock, now, phase, &mut self.scratch);
+        let mut frame = Frame::new(&self.shared.clock, now, phase, &mut self.scratch).logged(self.log.as_ref());
         let mut items = 0;
         for (index, entry) in self.roles.iter_mut().enumerate() {
             let Some(role) = entry else { continue };
@@ -227,7 +251,7 @@ impl Hot {
                 }
                 Err(payload) => memory::excused(|| {
                     drop(payload);
-                    died(&self.shared, block, self.index, index, entry);
+                    died(&self.shared, block, self.index, (index, entry), &frame);
                 }),
             }
         }
@@ -238,13 +262,22 @@ impl Hot {
 
 /// A role panicked: it is published as died and never called again. Its remains are leaked, because dropping what a
 /// panic left half-done could panic again.
-fn died(shared: &Shared, block: &ThreadBlock, thread: usize, index: usize, role: &mut Option<Box<dyn Role>>) {
-    board::set(&block.roles[index].died, board::get(&block.frames) + 1);
+fn died(
+    shared: &Shared,
+    block: &ThreadBlock,
+    thread: usize,
+    (index, role): (usize, &mut Option<Box<dyn Role>>),
+    frame: &Frame<'_>,
+) {
+    let number = board::get(&block.frames);
+    board::set(&block.roles[index].died, number + 1);
     panics::last_site(|file, line| {
         block.panic_file.write(file);
         board::set(&block.panic_line, u64::from(line));
     });
-    let silo = (board::get(&block.roles[index].identity) >> 8 & 0xffff_ffff) as usize;
+    let identity = board::get(&block.roles[index].identity);
+    let (kind, silo) = (identity & 0xff, (identity >> 8 & 0xffff_ffff) as usize);
+    frame.log(EventCode::RoleDied, [kind, silo as u64, number, board::get(&block.panic_line)]);
     shared.board.fault(silo, FaultCode::RoleDied, shared.clock.ticks(), thread as u64);
     std::mem::forget(role.take());
 }

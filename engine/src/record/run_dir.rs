@@ -1,8 +1,9 @@
-//! The directory of one run: `<logs>/<UTC time>-<profile>/` with `profile.ron`, `report.json` and `faults.json`.
+//! The directory of one run: `<logs>/<UTC time>-<profile>/` with `profile.ron`, `report.json`, `faults.json` and `events.jsonl`.
 //!
 //! Made by the command line before the engine starts, sealed by it after the engine has ended. Bounded by
 //! [`RUNS_OF_ONE_NAME_MAX`] names. Never takes another run's directory: it is created exclusively.
 
+use super::events::EventSink;
 use crate::profile::Profile;
 use std::fs;
 use std::io::{self, Write};
@@ -71,6 +72,12 @@ impl RunDir {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The file of the run's events, `events.jsonl`. It says its own trouble.
+    #[must_use]
+    pub fn events(&self) -> EventSink {
+        EventSink::create(&self.path.join("events.jsonl"))
     }
 
     /// Writes the profile as it is run, with what the command line laid over it, so that it can be run again.

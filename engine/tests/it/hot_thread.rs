@@ -54,7 +54,8 @@ impl HotThread {
         let budgets = SpinBudgets { lab_spin_ticks: 0, shared_spin_ticks: 0, shared_sleep_ns: 100_000 };
         let spin = Arc::new(SpinWord::new(SpinPolicy::Shared, budgets));
         let (sender, reports) = channel();
-        let thread = spawn(0, "hot-test", (core, Vec::new()), vec![spec], spin, shared.clone(), sender).unwrap();
+        let thread =
+            spawn(0, "hot-test", (core, Vec::new()), vec![spec], (spin, None), shared.clone(), sender).unwrap();
         let built = reports.recv().unwrap();
         assert!(built.result.is_ok() && built.unpinned.is_none(), "{built:?}");
         shared.phase.advance(Phase::Warmup);

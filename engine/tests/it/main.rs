@@ -22,6 +22,7 @@ mod boards;
 mod by_hand;
 mod counters;
 mod endings;
+mod events;
 mod faults;
 mod golden;
 mod hot_thread;

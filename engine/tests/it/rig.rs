@@ -89,6 +89,7 @@ pub(crate) fn config(profile: &Profile, input: Input, count: Option<u64>) -> Con
         count,
         duration: None,
         sink: None,
+        events: None,
         notes: Vec::new(),
     }
 }

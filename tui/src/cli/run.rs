@@ -101,7 +101,7 @@ impl Run {
         let host = HostFacts::read()?;
         let mut run_dir = RunDir::create(logs, &request.profile_name, utc_now_s())?;
         run_dir.write_profile(&request.profile);
-        match Engine::start(config(&request, loaded, sink)) {
+        match Engine::start(Config { events: Some(run_dir.events()), ..config(&request, loaded, sink) }) {
             Ok(engine) => Ok(Run { request, host, run_dir, engine }),
             Err(refused) => {
                 run_dir.abandon();
@@ -187,6 +187,7 @@ fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>) -> Con
         count: request.count,
         duration: request.duration,
         sink,
+        events: None,
         notes: request.notes.clone(),
     }
 }

@@ -3,8 +3,8 @@ use super::{Context, Report, progress_line};
 use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, MemoryView,
-    RoleView, SiloView, Snapshot, StageView, StreamView, ThreadState, ThreadView,
+    ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, LogView,
+    MemoryView, RoleView, SiloView, Snapshot, StageView, StreamView, ThreadState, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::fault::FaultCode;
@@ -62,6 +62,7 @@ fn thread() -> ThreadView {
         panic_site: None,
         memory: MemoryView::default(),
         frames_elsewhere: 0,
+        events_dropped: 0,
     }
 }
 
@@ -123,11 +124,13 @@ pub fn sound() -> Outcome {
             streams: vec![stream(0)],
             faults: Vec::new(),
             clock: ClockView { source: "invariant counter".to_owned(), pairs: 21, ..ClockView::default() },
+            log: LogView { written: 9, dropped: 1, unkept: 0 },
         },
         ended_by: EndedBy::Count,
         elapsed_live_ns: 2_000_000_000,
         unanswered: Vec::new(),
         sink: None,
+        events: None,
         input_error: None,
     }
 }
@@ -159,6 +162,7 @@ fn a_report_has_every_key_that_scripts_rely_on() {
     has(&report["threads"][0], "name roles core hot frames frame_gap_ns allocations");
     has(&report["threads"][0]["frame_gap_ns"], "p50 p99 p999 max");
     has(&report["timer_lateness_ns"], "p50 p99 max count");
+    assert_eq!(report["log"], serde_json::json!({ "written": 9, "dropped": 1, "unkept": 0 }));
     has(&report["clock"], "source degraded pairs utc_steps counter_steps width_ns");
     has(&report["streams"][0], "id answered late errors p99 logical_error_rate input_health");
 }

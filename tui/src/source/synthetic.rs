@@ -5,9 +5,9 @@
 use super::{Offer, Source, offers_of};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, MemoryView,
-    RingView, RoleView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StreamView, ThreadState,
-    ThreadView, WorkerState, WorkerView,
+    ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, LogView,
+    MemoryView, RingView, RoleView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StreamView,
+    ThreadState, ThreadView, WorkerState, WorkerView,
 };
 use pinwheel_engine::board::{Phase, SpinPolicy};
 use pinwheel_engine::profile::{self, Profile, RoleKind};
@@ -47,6 +47,7 @@ pub fn snapshot(tenths: u64, trouble: Trouble) -> Snapshot {
         streams: vec![stream(tenths, trouble)],
         faults,
         clock: ClockView { source: "invariant counter".to_owned(), pairs: tenths, ..ClockView::default() },
+        log: LogView::default(),
     }
 }
 
@@ -103,6 +104,7 @@ fn thread(name: &str, tenths: u64, kinds: &[RoleKind], busy_ns_per_tenth: u64) -
         panic_site: None,
         memory: MemoryView::default(),
         frames_elsewhere: 0,
+        events_dropped: 0,
     }
 }
 

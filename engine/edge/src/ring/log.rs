@@ -82,6 +82,12 @@ impl Writer {
             count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         }
     }
+
+    /// Records of this writer dropped so far.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped[self.lane.lane()].0.load(Ordering::Relaxed)
+    }
 }
 
 impl Reader {

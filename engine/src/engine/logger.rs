@@ -1,0 +1,222 @@
+//! The logger: takes the hot threads' records out of their ring and writes them down.
+//!
+//! Owns the ring's reading end, the file, and a wall clock that follows the pairs on the board. Runs on a cold thread of
+//! its own, so that a disk that hangs holds up nobody. Bounds: [`LOOK_MAX`] records a look, [`HELD_MAX`] held back. Never
+//! ends a run: what cannot be written is counted, and said once at the end.
+//!
+//! # Why records are held for one look
+//! Each lane is in order, the lanes are not. A record that was stamped before the last look is in its lane by this one, so
+//! what is older than the last look can be written in the order of its ticks.
+
+use super::cold::{self, Stop};
+use crate::board::{self, Board};
+use crate::clock::{Clock, Correlation, Step, WallClock};
+use crate::fault::EventCode;
+use crate::record::{Event, EventSink};
+use crate::units::Ticks;
+use pinwheel_edge::ring::log::{Reader, Record};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// Records taken in one look.
+const LOOK_MAX: usize = 64;
+/// Records held back, beyond which the oldest are written whatever their age.
+const HELD_MAX: usize = 256;
+/// Between two looks when there is nothing to take.
+const NOTHING: Duration = Duration::from_millis(2);
+/// Room of one thread's lane: what a device lost with all its workers brings, some times over, before the next look.
+pub(super) const LANE: usize = 1024;
+
+/// The logger of one engine.
+pub(super) struct Logger {
+    reader: Reader,
+    sink: EventSink,
+    /// Of the hot threads, by number.
+    names: Vec<String>,
+    board: Arc<Board>,
+    clock: Clock,
+    pair: Correlation,
+    utc: WallClock,
+    held: Vec<Record>,
+    looked: Ticks,
+}
+
+impl Logger {
+    /// Of threads called `names`; the first pair is on the board.
+    pub(super) fn new(reader: Reader, sink: EventSink, names: Vec<String>, board: Arc<Board>, clock: Clock) -> Logger {
+        let pair = board.clock().pair().unwrap_or_else(|| Correlation::take(&clock));
+        let utc = WallClock::new(pair, clock.rate());
+        Logger { reader, sink, names, board, clock, pair, utc, held: Vec::new(), looked: Ticks(0) }
+    }
+
+    /// Starts its thread. How the file ended comes through the receiver.
+    pub(super) fn spawn(mut self, stop: Stop) -> Receiver<Result<(), String>> {
+        let (sender, receiver) = channel();
+        cold::spawn("events", move || {
+            loop {
+                // The flag first: whatever was written before it was raised is then taken below.
+                let stopped = stop.is_stopped();
+                let taken = self.look();
+                if taken < LOOK_MAX {
+                    self.sink.flush();
+                    if stopped {
+                        break;
+                    }
+                    cold::sleep(NOTHING);
+                }
+            }
+            self.write_down(|_| true);
+            let _ = sender.send(self.sink.finish());
+        });
+        receiver
+    }
+
+    /// Takes what is there, writes what is older than the last look; returns how many it took.
+    fn look(&mut self) -> usize {
+        let now = self.clock.ticks();
+        self.follow();
+        let held = &mut self.held;
+        let taken = self.reader.drain(LOOK_MAX, |record| held.push(record));
+        self.held.sort_by_key(|record| record.ticks);
+        let (looked, surplus) = (self.looked, self.held.len().saturating_sub(HELD_MAX));
+        let until = surplus.checked_sub(1).map_or(looked, |last| looked.max(self.held[last].ticks));
+        self.write_down(|record| record.ticks <= until);
+        self.looked = now;
+        taken
+    }
+
+    /// Writes the held records down from the oldest on, for as long as `ripe`.
+    fn write_down(&mut self, ripe: impl Fn(&Record) -> bool) {
+        let count = self.held.iter().take_while(|record| ripe(record)).count();
+        let mut held = std::mem::take(&mut self.held);
+        for record in held.drain(..count) {
+            self.keep(&record);
+        }
+        self.held = held;
+    }
+
+    fn keep(&mut self, record: &Record) {
+        let Some(code) = EventCode::from_number(record.code) else { return };
+        let thread = self.names.get(usize::from(record.thread)).map_or("?", String::as_str);
+        let (utc, ticks) = (self.utc.utc(record.ticks), record.ticks);
+        let kept = self.sink.accept(&Event { utc, ticks, thread, code, numbers: record.numbers() });
+        self.count(kept);
+    }
+
+    fn count(&self, kept: bool) {
+        let block = self.board.log();
+        board::add(if kept { &block.written } else { &block.unkept }, 1);
+    }
+
+    /// Takes the newest pair in; a step is an event too.
+    fn follow(&mut self) {
+        let Some(pair) = self.board.clock().pair().filter(|pair| *pair != self.pair) else { return };
+        self.pair = pair;
+        let (code, by_ns) = match self.utc.note(pair) {
+            None => return,
+            Some(Step::Utc { by_ns }) => (EventCode::UtcStepped, by_ns),
+            Some(Step::Counter { by_ns }) => (EventCode::CounterStepped, by_ns),
+        };
+        let numbers = [by_ns.unsigned_abs(), u64::from(by_ns < 0)];
+        let kept =
+            self.sink.accept(&Event { utc: pair.utc, ticks: pair.ticks, thread: "control", code, numbers: &numbers });
+        self.count(kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{HELD_MAX, LOOK_MAX, Logger};
+    use crate::board::{Board, Place, Shape};
+    use crate::clock::{Clock, Correlation};
+    use crate::fault::EventCode;
+    use crate::record::EventSink;
+    use crate::units::{Nanos, Ticks};
+    use pinwheel_edge::ring::log::{self, Writer};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// A logger of two threads under virtual time.
+    struct Bench {
+        nanos: Arc<AtomicU64>,
+        board: Arc<Board>,
+        logger: Logger,
+        folder: tempfile::TempDir,
+    }
+
+    fn bench(lane: usize) -> (Bench, Writer, Writer) {
+        let nanos = Arc::new(AtomicU64::new(1_000));
+        let clock = Clock::virtual_time(Arc::clone(&nanos));
+        let shape = Shape { threads: 2, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 };
+        let board = Arc::new(Board::create(shape, Place::Private).unwrap());
+        board.clock().publish(&Correlation::take(&clock));
+        let (one, reader) = log::channel(2, lane, 0);
+        let other = one.try_clone(1).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let sink = EventSink::create(&folder.path().join("events.jsonl"));
+        let names = ["one", "other"].map(str::to_string).to_vec();
+        let logger = Logger::new(reader, sink, names, Arc::clone(&board), clock);
+        (Bench { nanos, board, logger, folder }, one, other)
+    }
+
+    impl Bench {
+        fn look(&mut self) -> usize {
+            self.nanos.fetch_add(1_000, Ordering::Relaxed);
+            self.logger.look()
+        }
+
+        /// Ticks, thread and event of what is in the file.
+        fn written(&mut self) -> Vec<(u64, String, String)> {
+            self.logger.sink.flush();
+            let text = std::fs::read_to_string(self.folder.path().join("events.jsonl")).unwrap();
+            let line = |line: &str| {
+                let line: serde_json::Value = serde_json::from_str(line).unwrap();
+                let word = |key: &str| line[key].as_str().unwrap().to_string();
+                (line["ticks"].as_u64().unwrap(), word("thread"), word("event"))
+            };
+            text.lines().map(line).collect()
+        }
+    }
+
+    #[test]
+    fn events_of_several_threads_are_written_in_the_order_of_their_ticks() {
+        let (mut bench, mut one, mut other) = bench(8);
+        for ticks in [1_300, 1_500] {
+            one.write(Ticks(ticks), EventCode::PhaseEntered as u16, [1]);
+        }
+        assert_eq!(bench.look(), 2);
+        assert_eq!(bench.written(), [], "the other thread may have stamped one before and not yet put it in");
+        for ticks in [1_200, 1_400] {
+            other.write(Ticks(ticks), EventCode::PhaseEntered as u16, [1]);
+        }
+        assert_eq!(bench.look(), 2);
+        let written: Vec<_> = bench.written().into_iter().map(|(ticks, thread, _)| (ticks, thread)).collect();
+        let expected = [(1_200, "other"), (1_300, "one"), (1_400, "other"), (1_500, "one")];
+        assert_eq!(written, expected.map(|(ticks, thread)| (ticks, thread.to_string())));
+    }
+
+    #[test]
+    fn a_step_of_utc_is_an_event_among_the_others() {
+        let (mut bench, _one, _other) = bench(8);
+        let pair = Correlation { ticks: Ticks(3_000), monotonic: Nanos(3_000), utc: Nanos(5_003_000), width: Ticks(1) };
+        bench.board.clock().publish(&pair);
+        bench.look();
+        bench.look();
+        assert_eq!(bench.written(), [(3_000, "control".to_string(), "utc_stepped".to_string())]);
+        assert_eq!(bench.board.snapshot(&bench.logger.clock).log.written, 1);
+    }
+
+    #[test]
+    fn what_is_held_back_is_bounded_whatever_its_ticks_say() {
+        let (mut bench, mut one, _other) = bench(1_024);
+        (0..600).for_each(|number| one.write(Ticks(u64::MAX - 1_000 + number), EventCode::DeviceLost as u16, [number]));
+        while bench.look() == LOOK_MAX {
+            assert!(bench.logger.held.len() <= HELD_MAX);
+        }
+        assert_eq!(bench.written().len(), 600 - HELD_MAX);
+        bench.logger.write_down(|_| true);
+        assert_eq!(bench.written().len(), 600);
+    }
+}

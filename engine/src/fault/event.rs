@@ -1,0 +1,90 @@
+//! Events: what a hot thread writes into the log when something changes.
+//!
+//! Owns the numbers and names; `record` renders the texts. Bounds: [`EventCode::ALL`], at most four numbers each. Events
+//! are state changes and faults, never shots: a log that grew with the rate would be a second telemetry path.
+
+/// What happened, and which numbers go with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u16)]
+pub enum EventCode {
+    /// A thread entered a phase. Phase code.
+    PhaseEntered = 1,
+    /// A thread acknowledged a spin policy. Packed order.
+    PolicyAcknowledged = 2,
+    /// Dispatch gave a worker up. Silo, worker, slot, error number.
+    WorkerQuarantined = 3,
+    /// Poll gave a worker up at its deadline. Silo, worker, slot, time since its launch in ns.
+    LaunchDeadline = 4,
+    /// A completion came after the answer. Silo, worker.
+    LateCompletion = 5,
+    /// Every worker is quarantined. Silo, launches so far.
+    DeviceLost = 6,
+    /// The device came back. Silo, launches so far.
+    DeviceRecovered = 7,
+    /// A role panicked. Role code, silo, frame, line.
+    RoleDied = 8,
+    /// A thread has nothing left to do in Drain. Frames so far.
+    DrainFinished = 9,
+    /// UTC was set. By how much in ns; 1 if backwards.
+    UtcStepped = 10,
+    /// The counter jumped. By how much in ns; 1 if backwards.
+    CounterStepped = 11,
+    /// The file is full. Its limit in bytes.
+    LogFull = 12,
+}
+
+impl EventCode {
+    /// All codes.
+    pub const ALL: [EventCode; 12] = [
+        EventCode::PhaseEntered,
+        EventCode::PolicyAcknowledged,
+        EventCode::WorkerQuarantined,
+        EventCode::LaunchDeadline,
+        EventCode::LateCompletion,
+        EventCode::DeviceLost,
+        EventCode::DeviceRecovered,
+        EventCode::RoleDied,
+        EventCode::DrainFinished,
+        EventCode::UtcStepped,
+        EventCode::CounterStepped,
+        EventCode::LogFull,
+    ];
+
+    /// Inverse of the number.
+    #[must_use]
+    pub fn from_number(number: u16) -> Option<EventCode> {
+        EventCode::ALL.into_iter().find(|code| *code as u16 == number)
+    }
+
+    /// Name, stable for scripts.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            EventCode::PhaseEntered => "phase_entered",
+            EventCode::PolicyAcknowledged => "policy_acknowledged",
+            EventCode::WorkerQuarantined => "worker_quarantined",
+            EventCode::LaunchDeadline => "launch_deadline",
+            EventCode::LateCompletion => "late_completion",
+            EventCode::DeviceLost => "device_lost",
+            EventCode::DeviceRecovered => "device_recovered",
+            EventCode::RoleDied => "role_died",
+            EventCode::DrainFinished => "drain_finished",
+            EventCode::UtcStepped => "utc_stepped",
+            EventCode::CounterStepped => "counter_stepped",
+            EventCode::LogFull => "log_full",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::EventCode;
+
+    #[test]
+    fn numbers_lead_back_to_their_codes_and_others_to_none() {
+        for code in EventCode::ALL {
+            assert_eq!(EventCode::from_number(code as u16), Some(code));
+        }
+        assert_eq!(EventCode::from_number(0), None);
+    }
+}
