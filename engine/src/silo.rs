@@ -7,6 +7,7 @@
 //! reuse of their slot, so with fewer a slow device could starve a sound one.
 
 use crate::board::Board;
+use crate::board::layout::ANSWER_READERS_MAX;
 use crate::code::Model;
 use crate::code::graph::GraphError;
 use crate::decode::MatcherModel;
@@ -23,7 +24,7 @@ use crate::predecode::{self, Local, Passthrough};
 use crate::profile::{Device, Faults, Predecoder, Profile, RoleKind, RolePanic};
 use crate::units::{Nanos, TickRate};
 use pinwheel_edge::queue::fifo::Fifo;
-use pinwheel_edge::ring::spsc::{self, Consumer};
+use pinwheel_edge::ring::broadcast::{self, Reader};
 use pinwheel_edge::slot::health::HealthWord;
 use pinwheel_edge::slot::jobs::JobBank;
 use pinwheel_edge::slot::table::{Geometry, table};
@@ -92,8 +93,8 @@ pub struct Silo {
     pub specs: Vec<RoleSpec>,
     /// Brings its device back, on a cold thread.
     pub recovery: Recovery,
-    /// Its answers, if somebody wants them.
-    pub answers: Option<Consumer<Answer>>,
+    /// Its answers: an end for each who wants them, each of which sees them all.
+    pub answers: Vec<Reader<Answer>>,
     /// The memory of all of these, if they were wired in an arena.
     pub arena: Arena,
 }
@@ -103,14 +104,20 @@ pub struct Silo {
 pub enum Answers {
     /// Counted only.
     Counted,
-    /// Also passed on through a ring.
-    PassedOn,
+    /// Also passed on through a ring, whose slowest reader holds the silo up.
+    PassedOn {
+        /// Who wants them: at most [`ANSWER_READERS_MAX`].
+        readers: usize,
+    },
 }
 
 /// Room in the answer ring, beyond one per slot.
 const ANSWERS_SLACK: usize = 1024;
 
 /// Wires one silo.
+///
+/// # Panics
+/// If more than [`ANSWER_READERS_MAX`] want its answers.
 #[must_use]
 pub fn wire(profile: &Profile, share: Share, decoders: u32, source: Source, answers: Answers, common: &Common) -> Silo {
     let model = &common.decoding.model;
@@ -133,11 +140,12 @@ pub fn wire(profile: &Profile, share: Share, decoders: u32, source: Source, answ
         settings: Arc::clone(&common.settings),
         board: Arc::clone(&common.board),
     };
-    let (sink, consumer) = match answers {
-        Answers::Counted => (None, None),
-        Answers::PassedOn => {
-            let (sink, consumer) = spsc::channel(profile.slots as usize + ANSWERS_SLACK);
-            (Some(sink), Some(consumer))
+    let (sink, readers) = match answers {
+        Answers::Counted => (None, Vec::new()),
+        Answers::PassedOn { readers } => {
+            assert!(readers <= ANSWER_READERS_MAX, "{readers} readers of answers, not 1..={ANSWER_READERS_MAX}");
+            let (sink, readers) = broadcast::channel(profile.slots as usize + ANSWERS_SLACK, readers);
+            (Some(sink), readers)
         }
     };
     let (silo, rate) = (share.silo, common.rate);
@@ -161,7 +169,7 @@ pub fn wire(profile: &Profile, share: Share, decoders: u32, source: Source, answ
     }
     let wait = Nanos::from_millis(u64::from(profile.faults.recover_after_ms));
     let recovery = Recovery::new(Arc::clone(&pipe.health), wait);
-    Silo { pipe, workers, specs, recovery, answers: consumer, arena: Arena::none() }
+    Silo { pipe, workers, specs, recovery, answers: readers, arena: Arena::none() }
 }
 
 /// Draws of one silo's roles, each of its own.

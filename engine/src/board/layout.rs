@@ -25,6 +25,8 @@ pub const NOTES_MAX: usize = 8;
 pub const SITE_FRAMES: usize = 24;
 /// Hottest detectors that a stream shows.
 pub const HOTTEST_MAX: usize = 5;
+/// Most readers of a silo's answers.
+pub const ANSWER_READERS_MAX: usize = 4;
 /// Error numbers that harvest counts, 0 unused.
 pub const ERRORS_MAX: usize = 16;
 
@@ -270,10 +272,12 @@ blocks! {
         sink_waits: AtomicU64,
         /// Capacity of the answer ring; 0: no sink.
         sink_capacity: AtomicU64,
-        /// Depth of the answer ring.
-        sink_depth: AtomicU64,
         /// Error words by number.
         errors: [AtomicU64; ERRORS_MAX],
+        /// Readers of the answer ring.
+        sink_readers: AtomicU64,
+        /// Answers that each of them has not read yet; all ones: it has left.
+        sink_lags: [AtomicU64; ANSWER_READERS_MAX],
     }
     /// Latency histograms of one silo.
     LatencyBlock {

@@ -4,7 +4,7 @@
 //! word is meaningful on its own. Bounds: the shape. Never trusts a count it reads further than the shape allows.
 
 use super::histogram::HistogramBlock;
-use super::layout::{ERRORS_MAX, NOTES_MAX, ROLES_MAX, Stage};
+use super::layout::{ANSWER_READERS_MAX, ERRORS_MAX, NOTES_MAX, ROLES_MAX, Stage};
 use super::snapshot::{
     ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, LogView,
     MemoryView, PairView, RingView, RoleView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StepView,
@@ -218,6 +218,7 @@ impl Reader<'_> {
             depth: depth.min(capacity),
             pushed,
             refusals,
+            lags: Vec::new(),
         };
         let completed = slots.iter().filter(|slot| slot.state == SlotState::Completed).count() as u64;
         let mut rings = vec![
@@ -226,8 +227,13 @@ impl Reader<'_> {
             ring("tx", capacity, completed, get(&harvest.position) + completed, 0),
         ];
         if get(&harvest.sink_capacity) > 0 {
-            let (capacity, depth) = (get(&harvest.sink_capacity), get(&harvest.sink_depth));
-            rings.push(ring("answers", capacity, depth, get(&harvest.position), get(&harvest.sink_waits)));
+            let readers = (get(&harvest.sink_readers) as usize).min(ANSWER_READERS_MAX);
+            let lag = |word: &AtomicU64| Some(get(word)).filter(|lag| *lag != u64::MAX);
+            let lags: Vec<Option<u64>> = harvest.sink_lags[..readers].iter().map(lag).collect();
+            // As full as its slowest reader leaves it.
+            let depth = lags.iter().flatten().copied().max().unwrap_or(0);
+            let (capacity, refusals) = (get(&harvest.sink_capacity), get(&harvest.sink_waits));
+            rings.push(RingView { lags, ..ring("answers", capacity, depth, get(&harvest.position), refusals) });
         }
         rings
     }

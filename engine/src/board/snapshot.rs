@@ -283,6 +283,8 @@ pub struct RingView {
     pub pushed: u64,
     /// Times it was full.
     pub refusals: u64,
+    /// Of a ring with several readers: how many entries each has not read yet; `None` once it has left.
+    pub lags: Vec<Option<u64>>,
 }
 
 /// One device worker.

@@ -10,7 +10,7 @@ use crate::fault::FaultCode;
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, WARM_STREAM, Work};
 use crate::profile::RoleKind;
 use crate::units::Ticks;
-use pinwheel_edge::ring::spsc::Producer;
+use pinwheel_edge::ring::broadcast::Writer;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_edge::slot::table::{Answered, HarvestEnd};
 use pinwheel_edge::slot::word::ErrorCode;
@@ -38,14 +38,16 @@ pub struct HarvesterParts {
     /// Its end of the slots.
     pub end: HarvestEnd,
     /// Where answers go, if anybody wants them.
-    pub sink: Option<Producer<Answer>>,
+    pub sink: Option<Writer<Answer>>,
 }
 
 /// The role.
 pub struct Harvester {
     pipe: Pipe,
     end: HarvestEnd,
-    sink: Option<Producer<Answer>>,
+    sink: Option<Writer<Answer>>,
+    /// A reader had something to read when the lags were last published.
+    lagging: bool,
     ledger: Ledger,
     taken: u64,
 }
@@ -57,9 +59,11 @@ impl Harvester {
         let HarvesterParts { pipe, end, sink } = parts;
         let ledger = Ledger::new(pipe.streams as usize, pipe.table.geometry().slots);
         if let Some(sink) = &sink {
-            board::set(&pipe.board.harvest(pipe.silo).sink_capacity, sink.capacity());
+            let block = pipe.board.harvest(pipe.silo);
+            board::set(&block.sink_capacity, sink.capacity());
+            board::set(&block.sink_readers, sink.readers() as u64);
         }
-        Harvester { pipe, end, sink, ledger, taken: 0 }
+        Harvester { pipe, end, sink, lagging: false, ledger, taken: 0 }
     }
 
     fn account(&mut self, answered: &Answered, now: Ticks, frame: &Frame<'_>) {
@@ -155,15 +159,27 @@ impl Harvester {
         if answered.error.is_none() {
             read_words(self.end.observables(answered), &mut answer.observables);
         }
-        assert!(sink.push(answer).is_ok(), "room was checked before the answer was taken");
+        assert!(sink.try_write(answer).is_ok(), "room was checked before the answer was taken");
     }
 
     fn has_room(&mut self) -> bool {
-        let room = self.sink.as_mut().is_none_or(|sink| sink.room() > 0);
+        let room = self.sink.as_mut().is_none_or(Writer::has_room);
         if !room {
             board::add(&self.block().sink_waits, 1);
         }
         room
+    }
+
+    /// How far behind each reader is, for as long as one is.
+    fn publish_lags(&mut self) {
+        let Some(sink) = &self.sink else { return };
+        let words = &self.pipe.board.harvest(self.pipe.silo).sink_lags;
+        self.lagging = false;
+        for (reader, word) in words.iter().enumerate().take(sink.readers()) {
+            let lag = sink.lag(reader);
+            self.lagging |= lag.is_some_and(|lag| lag > 0);
+            board::set(word, lag.unwrap_or(u64::MAX));
+        }
     }
 
     fn block(&self) -> &HarvestBlock {
@@ -203,9 +219,9 @@ impl Role for Harvester {
         }
         if items > 0 {
             board::set(&self.block().position, self.taken);
-            if let Some(sink) = &self.sink {
-                board::set(&self.block().sink_depth, sink.depth());
-            }
+        }
+        if items > 0 || self.lagging {
+            self.publish_lags();
         }
         Work(items)
     }

@@ -51,7 +51,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let board = Arc::new(make_board(&config.profile, &plan, &mut notes)?);
     let settings = Arc::new(Settings::new(&config.profile.limits));
     let common = Common { board: Arc::clone(&board), settings: Arc::clone(&settings), rate: clock.rate(), decoding };
-    let answers = if config.sink.is_some() { Answers::PassedOn } else { Answers::Counted };
+    let answers = if config.sink.is_some() { Answers::PassedOn { readers: 1 } } else { Answers::Counted };
     let (mut silos, fills) = wire_silos(&config, &plan, answers, &common);
     header::write(&board, &clock, &config, &common);
     let wall = Wall::new(&clock, &board);
@@ -73,7 +73,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let requests = Arc::new(Requests::default());
     let stop = cold::Stop::new();
     let sink = config.sink.map(|sink| {
-        let taps = silos.iter_mut().filter_map(|silo| silo.answers.take()).collect();
+        let taps = silos.iter_mut().flat_map(|silo| silo.answers.drain(..)).collect();
         cold::spawn_sink(sink, taps, config.profile.input.streams, stop.clone())
     });
     let events = logger.map(|logger| logger.spawn(stop.clone()));

@@ -8,7 +8,7 @@ use super::{Input, ReadShot};
 use crate::dispatch::Answer;
 use crate::feed::stage::{Ending, StageFill};
 use crate::record::{AnswerRecord, AnswerSink};
-use pinwheel_edge::ring::spsc::Consumer;
+use pinwheel_edge::ring::{BATCH, broadcast};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -53,7 +53,7 @@ pub(super) fn spawn<T: Send + 'static>(
 /// The sink's thread: takes answers from every silo's ring. Its result comes through the receiver.
 pub(super) fn spawn_sink(
     mut sink: AnswerSink,
-    mut taps: Vec<Consumer<Answer>>,
+    mut taps: Vec<broadcast::Reader<Answer>>,
     streams: u32,
     stop: Stop,
 ) -> Receiver<Result<(), String>> {
@@ -62,12 +62,9 @@ pub(super) fn spawn_sink(
         loop {
             // The flag first: whatever was pushed before it was raised is then taken below.
             let stopped = stop.is_stopped();
-            let mut taken = 0u64;
+            let mut taken = 0;
             for tap in &mut taps {
-                while let Some(answer) = tap.pop() {
-                    sink.accept(&record(&answer, streams));
-                    taken += 1;
-                }
+                taken += tap.drain(BATCH, |answer| sink.accept(&record(&answer, streams)));
             }
             if taken == 0 {
                 if stopped {

@@ -17,7 +17,7 @@ use crate::feed::source::Source;
 use crate::hot::{Frame, Init, Role, Scratch, Settings};
 use crate::profile::{Faults, FreeWorker, Latency, Predecoder, Profile, Rate};
 use crate::silo::{self, Answers, Common, Decoding, Silo};
-use pinwheel_edge::ring::spsc::Consumer;
+use pinwheel_edge::ring::broadcast::Reader;
 use pinwheel_edge::spin::Phase;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -82,7 +82,7 @@ pub(super) struct World<'a> {
     board: Arc<Board>,
     silo: Silo,
     roles: Vec<Box<dyn Role>>,
-    answers: Consumer<Answer>,
+    answers: Reader<Answer>,
     expected: &'a [Vec<u64>],
     answered: Vec<u32>,
     jobs: u64,
@@ -112,10 +112,10 @@ impl<'a> World<'a> {
         let common = Common { board: Arc::clone(&board), settings, rate, decoding };
         let source = Source::Replay { shots: Arc::clone(&script.shots), observables: None };
         let share = Share::of(0, 1, STREAMS, Some(SHOTS));
-        let mut silo = silo::wire(&profile, share, decoders, source, Answers::PassedOn, &common);
+        let mut silo = silo::wire(&profile, share, decoders, source, Answers::PassedOn { readers: 1 }, &common);
         let mut init = Init { clock: &clock, board: &board };
         let built: Result<Vec<_>, _> = silo.specs.drain(..).map(|spec| (spec.build)(&mut init)).collect();
-        let answers = silo.answers.take().expect("answers were asked for");
+        let answers = silo.answers.pop().expect("answers were asked for");
         Ok(World {
             seed,
             random,
@@ -186,7 +186,7 @@ impl<'a> World<'a> {
     }
 
     fn take_answers(&mut self) -> Option<String> {
-        while let Some(answer) = self.answers.pop() {
+        while let Some(answer) = self.answers.read() {
             let index = answer.sequence * u64::from(STREAMS) + u64::from(answer.stream);
             let times = self.answered.get_mut(index as usize)?;
             *times += 1;

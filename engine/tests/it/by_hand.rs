@@ -10,37 +10,94 @@ use pinwheel_engine::dispatch::Answer;
 use pinwheel_engine::fault::FaultCode;
 use pinwheel_engine::feed::Share;
 use pinwheel_engine::feed::source::Source;
-use pinwheel_engine::hot::{Frame, Init, Scratch, Settings};
+use pinwheel_engine::hot::{Frame, Init, Role, Scratch, Settings};
 use pinwheel_engine::profile::Predecoder;
-use pinwheel_engine::silo::{Answers, Common, Decoding, wire};
+use pinwheel_engine::silo::{Answers, Common, Decoding, Silo, wire};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// A silo of `share` with `readers` of its answers, and its roles.
+struct Hand {
+    nanos: Arc<AtomicU64>,
+    clock: Clock,
+    board: Arc<Board>,
+    silo: Silo,
+    roles: Vec<Box<dyn Role>>,
+    scratch: Scratch,
+}
+
+impl Hand {
+    fn new(share: Share, readers: usize) -> Hand {
+        let profile = crate::rig::profile();
+        let model = Arc::new(bundled_named("surface_d3").unwrap());
+        let nanos = Arc::new(AtomicU64::new(1_000_000));
+        let clock = Clock::virtual_time(Arc::clone(&nanos));
+        let (slots, workers) = (profile.slots, profile.workers);
+        let shape = Shape { threads: 1, silos: 1, slots, workers, decoders: 1, streams: 8 };
+        let board = Arc::new(Board::create(shape, Place::Private).unwrap());
+        let settings = Arc::new(Settings::new(&profile.limits));
+        let decoding = Decoding::new(Arc::clone(&model), Predecoder::None).unwrap();
+        let common = Common { board: Arc::clone(&board), settings, rate: clock.rate(), decoding };
+        let source = Source::Sampler(Box::new(Sampler::new(&model, 3)));
+        let mut silo = wire(&profile, share, 1, source, Answers::PassedOn { readers }, &common);
+        let mut init = Init { clock: &clock, board: &board };
+        let roles = silo.specs.drain(..).map(|spec| (spec.build)(&mut init).unwrap()).collect();
+        Hand { nanos, clock, board, silo, roles, scratch: Scratch::new() }
+    }
+
+    /// Calls each role once.
+    fn round(&mut self) {
+        for role in &mut self.roles {
+            self.nanos.fetch_add(100, Ordering::Relaxed);
+            let _ = role.work(&mut Frame::new(&self.clock, self.clock.ticks(), Phase::Live, &mut self.scratch));
+        }
+    }
+
+    fn shown(&self) -> Snapshot {
+        self.board.snapshot(&self.clock)
+    }
+}
+
 /// Plays `share` through a silo to its end.
 fn play(share: Share) -> (Snapshot, Vec<Answer>) {
-    let profile = crate::rig::profile();
-    let model = Arc::new(bundled_named("surface_d3").unwrap());
-    let nanos = Arc::new(AtomicU64::new(1_000_000));
-    let clock = Clock::virtual_time(Arc::clone(&nanos));
-    let (slots, workers) = (profile.slots, profile.workers);
-    let shape = Shape { threads: 1, silos: 1, slots, workers, decoders: 1, streams: 8 };
-    let board = Arc::new(Board::create(shape, Place::Private).unwrap());
-    let settings = Arc::new(Settings::new(&profile.limits));
-    let decoding = Decoding::new(Arc::clone(&model), Predecoder::None).unwrap();
-    let common = Common { board: Arc::clone(&board), settings, rate: clock.rate(), decoding };
-    let source = Source::Sampler(Box::new(Sampler::new(&model, 3)));
-    let mut silo = wire(&profile, share, 1, source, Answers::PassedOn, &common);
-    let mut init = Init { clock: &clock, board: &board };
-    let mut roles: Vec<_> = silo.specs.drain(..).map(|spec| (spec.build)(&mut init).unwrap()).collect();
-    let (mut taken, mut scratch) = (Vec::new(), Scratch::new());
+    let mut hand = Hand::new(share, 1);
+    let mut taken = Vec::new();
     for _ in 0..10_000 {
-        for role in &mut roles {
-            nanos.fetch_add(100, Ordering::Relaxed);
-            let _ = role.work(&mut Frame::new(&clock, clock.ticks(), Phase::Live, &mut scratch));
-        }
-        taken.extend(silo.answers.as_mut().unwrap().pop());
+        hand.round();
+        taken.extend(hand.silo.answers[0].read());
     }
-    (board.snapshot(&clock), taken)
+    (hand.shown(), taken)
+}
+
+#[test]
+fn each_reader_of_answers_sees_them_all_and_the_slowest_holds_the_silo_up_until_it_leaves() {
+    let mut hand = Hand::new(Share { silo: 0, streams: 1, own: vec![0], count: None }, 2);
+    let (slow, mut quick) = (hand.silo.answers.pop().unwrap(), hand.silo.answers.pop().unwrap());
+    let (slow_number, mut seen) = (slow.number(), Vec::new());
+    let answers = |hand: &Hand| {
+        let shown = hand.shown();
+        let ring = shown.silos[0].rings.iter().find(|ring| ring.name == "answers").unwrap().clone();
+        (shown.silos[0].counters.answered, ring)
+    };
+    while answers(&hand).1.refusals == 0 {
+        hand.round();
+        while let Some(answer) = quick.read() {
+            seen.push(answer.sequence);
+        }
+    }
+    hand.round();
+    let (answered, ring) = answers(&hand);
+    assert_eq!((answered, ring.depth), (ring.capacity, ring.capacity), "held up by a full ring");
+    assert_eq!((ring.lags[slow_number], ring.lags[1 - slow_number]), (Some(ring.capacity), Some(0)));
+    let mut slow = slow;
+    for expected in &seen {
+        assert_eq!(slow.read().unwrap().sequence, *expected);
+    }
+    drop(slow);
+    (0..20).for_each(|_| hand.round());
+    let (now, ring) = answers(&hand);
+    assert!(now > answered, "it goes on: {now}");
+    assert_eq!((ring.lags[slow_number], ring.lags[1 - slow_number]), (None, Some(ring.depth)));
 }
 
 #[test]

@@ -168,6 +168,7 @@ fn silo(tenths: u64, trouble: Trouble) -> SiloView {
         errors,
         rings: [("rx", 1_024, 3), ("ready", 8, 1), ("tx", 1_024, 2), ("answers", 1_024, 0)]
             .map(|(name, capacity, depth)| RingView {
+                lags: if name == "answers" { vec![Some(depth)] } else { Vec::new() },
                 name: name.to_owned(),
                 capacity,
                 depth,

@@ -81,6 +81,12 @@ impl<T: Copy + Send> Writer<T> {
         capacity - (self.tail - self.slowest_seen)
     }
 
+    /// Whether the next [`Writer::try_write`] succeeds: for who must not take what it could not pass on.
+    #[inline]
+    pub fn has_room(&mut self) -> bool {
+        self.room_for(1) > 0
+    }
+
     /// Appends `item` for every reader.
     ///
     /// # Errors
@@ -137,6 +143,12 @@ impl<T: Copy + Send> Writer<T> {
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.ring.slots.capacity()
+    }
+
+    /// Readers there were at the start.
+    #[must_use]
+    pub fn readers(&self) -> usize {
+        self.ring.cursors.len()
     }
 
     /// Items that reader number `reader` has not read yet, as it last published; `None` after it left.
