@@ -38,6 +38,10 @@ pub enum Rule {
     HotAllocation,
     /// A hot thread ran on a core that it is not pinned to.
     AffinityLost,
+    /// A clock was set, jumped, or is not the one it should be.
+    Clock,
+    /// Events were lost.
+    Log,
 }
 
 /// How bad it is.
@@ -178,6 +182,7 @@ pub fn conditions(now: &Snapshot, before: Option<&Snapshot>) -> Vec<Condition> {
     for (i, thread) in (0..).zip(&now.threads) {
         thread_conditions(i, thread, now.engine.heartbeat_limit_ns, &mut found);
     }
+    engine_conditions(now, before, &mut found);
     for silo in &now.silos {
         let earlier = before.and_then(|before| before.silos.iter().find(|s| s.id == silo.id));
         silo_conditions(silo, earlier, &mut found);
@@ -186,6 +191,43 @@ pub fn conditions(now: &Snapshot, before: Option<&Snapshot>) -> Vec<Condition> {
         found.extend(stream_condition(stream));
     }
     found
+}
+
+fn engine_conditions(now: &Snapshot, before: Option<&Snapshot>, found: &mut Vec<Condition>) {
+    let clock = &now.clock;
+    if let Some(why) = &clock.degraded {
+        found.push(condition(
+            Rule::Clock,
+            (0, 0),
+            Severity::Warning,
+            None,
+            format!("time is read from {}: {why}", clock.source),
+        ));
+    }
+    let steps = |snapshot: &Snapshot| (snapshot.clock.utc_steps, snapshot.clock.counter_steps);
+    let (utc, counter) = before.map_or((0, 0), steps);
+    if clock.utc_steps > utc {
+        let text = format!(
+            "UTC was set while running ({} times): latencies are not touched, written times are",
+            clock.utc_steps
+        );
+        found.push(condition(Rule::Clock, (1, 0), Severity::Warning, Some(clock.utc_steps), text));
+    }
+    if clock.counter_steps > counter {
+        let text = format!(
+            "the tick counter jumped ({} times): a suspend or another host; times around it are wrong",
+            clock.counter_steps
+        );
+        found.push(condition(Rule::Clock, (2, 0), Severity::Critical, Some(clock.counter_steps), text));
+    }
+    let lost = now.log.dropped + now.log.unkept;
+    if lost > 0 {
+        let text = format!(
+            "{lost} events are not in the log: {} found no room, {} could not be written",
+            now.log.dropped, now.log.unkept
+        );
+        found.push(condition(Rule::Log, (0, 0), Severity::Warning, Some(lost), text));
+    }
 }
 
 fn thread_conditions(i: u32, thread: &ThreadView, limit_ns: u64, found: &mut Vec<Condition>) {

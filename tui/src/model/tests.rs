@@ -31,6 +31,8 @@ fn every_rule_fires_in_trouble_and_none_without() {
         Rule::AnswersErrored,
         Rule::HotAllocation,
         Rule::AffinityLost,
+        Rule::Clock,
+        Rule::Log,
     ];
     assert_eq!(rules, BTreeSet::from(all));
     assert!(conditions(&snapshot(9, Trouble::None), None).is_empty());

@@ -24,6 +24,11 @@ pub enum Trouble {
     All,
 }
 
+fn clock(tenths: u64, trouble: Trouble) -> ClockView {
+    let utc_steps = if trouble == Trouble::All { tenths } else { 0 };
+    ClockView { source: "invariant counter".to_owned(), pairs: tenths, utc_steps, ..ClockView::default() }
+}
+
 /// A picture after `tenths` tenths of a second.
 pub fn snapshot(tenths: u64, trouble: Trouble) -> Snapshot {
     let at_ns = tenths * 100_000_000;
@@ -46,8 +51,8 @@ pub fn snapshot(tenths: u64, trouble: Trouble) -> Snapshot {
         silos: vec![silo(tenths, trouble)],
         streams: vec![stream(tenths, trouble)],
         faults,
-        clock: ClockView { source: "invariant counter".to_owned(), pairs: tenths, ..ClockView::default() },
-        log: LogView::default(),
+        clock: clock(tenths, trouble),
+        log: LogView { dropped: if trouble == Trouble::All { 4 } else { 0 }, ..LogView::default() },
     }
 }
 

@@ -5,9 +5,10 @@ use crate::model::derived::SiloDerived;
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::update::slots_per_row;
-use crate::widgets::format::time;
+use crate::widgets::format::{count, time};
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::snapshot::{SiloView, SlotState, SlotTimes, SlotView, Snapshot};
+use std::fmt::Write;
 
 /// Columns of the row's first slot number.
 const LABEL: u16 = 7;
@@ -29,7 +30,11 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let height = pen.height();
     let life_rows = if height >= LIFE_DOWN + 1 + map_rows.min(16) { LIFE_DOWN } else { LIFE_ACROSS };
     let map_end = height.saturating_sub(life_rows).min(map_rows.saturating_add(1));
+    // The slots come first: the rings get a row that nothing else needs.
+    let ring_rows = u16::from(map_end + life_rows < height);
     map(model, &picture.snapshot, silo, derived, &mut pen.rows(0, map_end));
+    rings(silo, &mut pen.rows(map_end, map_end + ring_rows));
+    let map_end = map_end + ring_rows;
     let mut life_pen = pen.rows(map_end, map_end + life_rows);
     match silo.slots.get(model.cursor.slot) {
         Some(slot) => life(model.cursor.slot, slot, &picture.snapshot, &mut life_pen),
@@ -63,6 +68,28 @@ fn map(model: &Model, snapshot: &Snapshot, silo: &SiloView, derived: &SiloDerive
                 if i == model.cursor.slot { Tone::Badge } else { slotmap::slot_tone(slot, snapshot.engine.late_ns) };
             pen.dot(x, y, letter(slot.state), tone);
         }
+    }
+}
+
+/// How full each ring is, how often it was full, and how far its readers are behind.
+fn rings(silo: &SiloView, pen: &mut Pen<'_>) {
+    if pen.height() == 0 {
+        return;
+    }
+    let mut x = pen.put(1, 0, "rings", Tone::Dim) + 2;
+    for ring in &silo.rings {
+        let mut text = format!("{} {}/{}", ring.name, ring.depth, ring.capacity);
+        if ring.refusals > 0 {
+            let _ = write!(text, " full {}x", count(ring.refusals));
+        }
+        for lag in &ring.lags {
+            let _ = match lag {
+                Some(lag) => write!(text, " lag {lag}"),
+                None => write!(text, " reader gone"),
+            };
+        }
+        let tone = if ring.depth * 10 >= ring.capacity * 9 { Tone::Warn } else { Tone::Plain };
+        x = pen.put(x, 0, &text, tone) + 3;
     }
 }
 
