@@ -99,7 +99,7 @@ pub fn spawn(
 /// Pins or confines the calling thread. Returns why it could not be pinned.
 fn place(shared: &Shared, index: usize, (core, elsewhere): (Option<u32>, Vec<u32>)) -> Option<String> {
     let block = shared.board.thread(index);
-    board::set(&block.tid, rustix::thread::gettid().as_raw_nonzero().get() as u64);
+    board::set(&block.tid, u64::from(pin::thread_id()));
     match core {
         Some(core) => match pin::pin_current_thread(core) {
             Ok(()) => {
