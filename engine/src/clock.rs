@@ -7,6 +7,7 @@
 
 mod correlation;
 mod counter;
+mod system;
 mod wall;
 
 pub use correlation::{CORRELATE_EVERY, Correlation, READS};
@@ -14,7 +15,6 @@ pub use counter::CounterError;
 pub use wall::{PAIRS, Step, WallClock};
 
 use crate::units::{Nanos, TickRate, Ticks};
-use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -97,7 +97,7 @@ impl Clock {
     pub fn ticks(&self) -> Ticks {
         match &self.source {
             Source::Counter => Ticks(counter::read()),
-            Source::Monotonic(_) => Ticks(system_nanos(ClockId::Monotonic).0),
+            Source::Monotonic(_) => Ticks(system::monotonic().0),
             Source::Virtual(nanos) => Ticks(nanos.load(Ordering::Relaxed)),
         }
     }
@@ -164,18 +164,11 @@ impl Clock {
 /// UTC in whole seconds since 1970, for naming things before an engine and its clock are there.
 #[must_use]
 pub fn utc_now_s() -> i64 {
-    clock_gettime(ClockId::Realtime).tv_sec
+    i64::try_from(system::utc().0 / 1_000_000_000).unwrap_or(i64::MAX)
 }
 
 fn system_now() -> System {
-    System { monotonic: system_nanos(ClockId::Monotonic), utc: system_nanos(ClockId::Realtime) }
-}
-
-fn system_nanos(id: ClockId) -> Nanos {
-    let time = clock_gettime(id);
-    // Both count from a zero in the past: a negative reading is a machine whose date lies before 1970.
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Nanos(seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0)))
+    System { monotonic: system::monotonic(), utc: system::utc() }
 }
 
 /// Compares the counter with the monotonic clock.
@@ -183,7 +176,7 @@ fn counter_rate() -> Result<TickRate, CounterError> {
     let take = || correlation::narrowest(|| Ticks(counter::read()), system_now);
     let from = take();
     let until = Nanos(from.monotonic.0 + CALIBRATION.as_nanos() as u64);
-    while system_nanos(ClockId::Monotonic) < until {
+    while system::monotonic() < until {
         std::hint::spin_loop();
     }
     let to = take();

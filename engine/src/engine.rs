@@ -13,14 +13,18 @@ mod assemble;
 mod cold;
 mod control;
 mod cores;
+mod courtesy;
+mod environment;
 mod header;
 mod logger;
+mod neighbours;
+mod orders;
 mod steer;
 mod wall;
 
 use crate::board::Board;
 use crate::board::snapshot::Snapshot;
-use crate::clock::Clock;
+use crate::clock::{Clock, CounterError};
 use crate::code::Model;
 use crate::code::graph::GraphError;
 use crate::code::shots::ShotSet;
@@ -35,6 +39,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub use crate::hot::memory::{Allocator, set_before_abort};
+pub use cores::foresee;
+pub use environment::{Found, Keep};
 pub use steer::ApplyError;
 
 /// What an engine is started with.
@@ -55,6 +61,8 @@ pub struct Config {
     pub sink: Option<AnswerSink>,
     /// Where events are written down, if anywhere.
     pub events: Option<EventSink>,
+    /// Where the environment report is kept; `None`: none is made, unless the profile is strict.
+    pub environment: Option<Keep>,
     /// Things to say once.
     pub notes: Vec<String>,
 }
@@ -139,6 +147,8 @@ pub struct Outcome {
     pub events: Option<Result<(), String>>,
     /// Why the input broke off, if it did.
     pub input_error: Option<String>,
+    /// What the environment report said, if one was made.
+    pub environment: Option<Found>,
 }
 
 /// Why an engine does not start.
@@ -162,6 +172,17 @@ pub enum StartError {
         found: u32,
         /// Most that fit.
         limit: u32,
+    },
+    /// The profile wants the counter as its clock, and it cannot be.
+    #[error("environment Strict: {0}")]
+    Counter(#[from] CounterError),
+    /// The profile wants a machine that is set up for hot threads, and it is not.
+    #[error(
+        "environment Strict: found {failed}, expected no failed row; set it right, or say environment: Advise in the profile"
+    )]
+    Environment {
+        /// The rows that failed, each with what was found and its remedy.
+        failed: String,
     },
     /// A role could not be built or warmed.
     #[error(transparent)]

@@ -15,8 +15,11 @@
 pub mod check;
 pub mod claims;
 mod machine;
+pub mod neighbours;
 pub mod pin;
 pub mod pins;
+#[cfg_attr(target_os = "linux", expect(unsafe_code, reason = "the scheduler's system calls"))]
+pub mod priority;
 mod recorded;
 #[expect(unsafe_code, reason = "reads the word that the kernel keeps of a thread's core")]
 pub mod sense;

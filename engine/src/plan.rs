@@ -24,7 +24,7 @@ pub use crate::profile::RoleKind;
 pub use explicit::PlanError;
 
 use crate::host::HostFacts;
-use crate::profile::{Profile, SpinPolicy, Threads};
+use crate::profile::{Priority, Profile, SpinPolicy, Threads};
 
 /// Which threads run which roles on which cores.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +37,10 @@ pub struct Plan {
     pub unused_cores: Vec<u32>,
     /// What the operator should know of this plan, a sentence each.
     pub notes: Vec<String>,
+    /// The spin policy that the threads run, but for those that refuse it.
+    pub spin: SpinPolicy,
+    /// The priority that the threads run at, but for those that refuse it.
+    pub priority: Priority,
 }
 
 /// One hot thread of a plan.
@@ -87,6 +91,25 @@ impl PlannedThread {
             SpinPolicy::Prod => None,
         }
     }
+
+    /// Why this thread may not run at `priority` under `spin`; `None` if it may. A refused thread keeps `Normal`.
+    #[must_use]
+    pub fn refuses_priority(&self, priority: Priority, spin: SpinPolicy) -> Option<&'static str> {
+        match priority {
+            Priority::Normal | Priority::Nice(_) => None,
+            Priority::Fifo(_) if self.core.is_none() => Some("it is not pinned, and would take a core from others"),
+            Priority::Fifo(_) if self.contested => Some("another process has claimed its core"),
+            Priority::Fifo(_) if !self.exclusive => Some("it shares its core, where nothing else would ever run"),
+            Priority::Fifo(_) if spin == SpinPolicy::Shared => Some("spin Shared makes way for others"),
+            Priority::Fifo(_) => None,
+        }
+    }
+
+    /// The policy that it runs where `spin` is asked for.
+    #[must_use]
+    pub fn spin(&self, spin: SpinPolicy) -> SpinPolicy {
+        if self.refuses(spin).is_some() { SpinPolicy::Lab } else { spin }
+    }
 }
 
 impl Plan {
@@ -107,6 +130,19 @@ impl Plan {
         let mut cores: Vec<u32> = exclusive(&self.threads).collect();
         cores.sort_unstable();
         cores
+    }
+
+    /// What the threads refuse of the profile's spin policy and priority, a sentence for each thread and thing.
+    #[must_use]
+    pub fn refusals(&self) -> Vec<String> {
+        let of = |thread: &PlannedThread| {
+            let spin =
+                thread.refuses(self.spin).map(|why| format!("{} refuses spin Prod and runs Lab: {why}", thread.name));
+            let priority = thread.refuses_priority(self.priority, thread.spin(self.spin));
+            let asked = self.priority;
+            [spin, priority.map(|why| format!("{} refuses priority {asked} and runs normal: {why}", thread.name))]
+        };
+        self.threads.iter().flat_map(of).flatten().collect()
     }
 
     /// The cores of all hot threads, ascending.
@@ -145,7 +181,7 @@ impl Plan {
     /// Cold work takes the first of these that is not empty: cores without a hot thread, other than siblings of
     /// exclusive ones; cores of threads that share anyway; the core of the last
     /// exclusive thread.
-    fn settle(mut threads: Vec<PlannedThread>, host: &HostFacts, notes: Vec<String>) -> Self {
+    fn settle(mut threads: Vec<PlannedThread>, profile: &Profile, host: &HostFacts, notes: Vec<String>) -> Self {
         let hot: Vec<u32> = threads.iter().filter_map(|thread| thread.core).collect();
         for thread in &mut threads {
             let facts = thread.core.and_then(|core| host.core(core));
@@ -166,7 +202,8 @@ impl Plan {
             cold_cores.retain(|core| !hot.contains(core));
         }
         let unused_cores = unused(&threads, host).into_iter().collect();
-        Self { threads, cold_cores, unused_cores, notes }
+        let (spin, priority) = (profile.spin, profile.priority);
+        Self { threads, cold_cores, unused_cores, notes, spin, priority }
     }
 }
 

@@ -24,8 +24,8 @@ pub use diff::{Applies, Change, applies, diff};
 pub use finding::{Finding, ProfileError};
 pub use load::{DEFAULT_NAME, ENTRIES_MAX, FILE_BYTES_MAX, Origin, ProfileEntry, list, text};
 pub use schema::{
-    Decoders, Device, Faults, FreeWorker, HotAllocations, Input, Latency, Limits, OnHangup, Predecoder, Profile, Rate,
-    RoleKind, RolePanic, Source, SpinBudgets, SpinPolicy, ThreadSpec, Threads,
+    Courtesy, Decoders, Device, Environment, Faults, FreeWorker, HotAllocations, Input, Latency, Limits, OnHangup,
+    Predecoder, Priority, Profile, Rate, RoleKind, RolePanic, Source, SpinBudgets, SpinPolicy, ThreadSpec, Threads,
 };
 
 #[cfg(test)]

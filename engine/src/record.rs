@@ -21,5 +21,5 @@ mod sink;
 
 pub use events::{EVENTS_BYTES_MAX, Event, EventSink};
 pub use output::OutputError;
-pub use run_dir::{RUNS_OF_ONE_NAME_MAX, RunDir, RunDirError};
+pub use run_dir::{RUNS_OF_ONE_NAME_MAX, RunDir, RunDirError, keep};
 pub use sink::{AnswerRecord, AnswerSink, OBSERVABLE_WORDS_MAX, REORDER_SLACK, SinkConfig};

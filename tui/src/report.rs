@@ -12,9 +12,10 @@ pub use text::{grouped, progress_line};
 
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, Counters, ErrorCount, InputHealthView, LogView, SiloView, Snapshot, StreamView, ThreadView,
+    ClockView, Counters, ErrorCount, InputHealthView, LogView, PriorityView, RivalView, SiloView, Snapshot, StreamView,
+    ThreadView,
 };
-use pinwheel_engine::engine::{EndedBy, Outcome};
+use pinwheel_engine::engine::{EndedBy, Found, Outcome};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -91,6 +92,8 @@ pub struct Report {
     pub log: LogView,
     pub notes: Vec<String>,
     pub host: serde_json::Value,
+    /// What the environment report of this run said; `null` if none was made.
+    pub environment: Option<Found>,
     pub run_dir: Option<String>,
 }
 
@@ -104,6 +107,9 @@ pub struct ThreadReport {
     pub hot: bool,
     pub frames: u64,
     pub frame_gap_ns: Histogram,
+    pub priority: PriorityView,
+    /// Who else wanted its core, last and most; `null`: nobody was seen.
+    pub contended_by: Option<RivalView>,
     /// Allocations in Live; `null`: not visible.
     pub allocations: Option<u64>,
     /// Allocations in Live that the thread's own reserve served.
@@ -195,6 +201,7 @@ impl Report {
             log: outcome.snapshot.log,
             notes,
             host: context.host.clone(),
+            environment: outcome.environment.clone(),
             run_dir: context.run_dir.clone(),
         }
     }
@@ -255,6 +262,8 @@ fn thread(view: &ThreadView) -> ThreadReport {
         hot: view.core.is_some(),
         frames: view.frames,
         frame_gap_ns: view.frame_gap.clone(),
+        priority: view.priority.clone(),
+        contended_by: view.contended_by.clone(),
         allocations: view.memory.allocations,
         allocations_lent: view.memory.lent,
         frames_elsewhere: view.frames_elsewhere,

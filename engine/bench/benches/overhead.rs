@@ -92,6 +92,7 @@ fn engine(input: &Input, span: Duration) -> Vec<f64> {
         duration: None,
         sink: None,
         events: None,
+        environment: None,
         notes: Vec::new(),
     };
     let engine = Engine::start(config).expect("the engine starts");

@@ -4,8 +4,8 @@ use super::measure::CLOCK;
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinBudgets, SpinPolicy, SpinWord};
 use pinwheel_engine::board::{Board, Place, Shape};
 use pinwheel_engine::hot::memory::OnCall;
-use pinwheel_engine::hot::{Frame, Init, Role, RoleError, RoleSpec, Shared, Work, spawn};
-use pinwheel_engine::profile::RoleKind;
+use pinwheel_engine::hot::{Frame, Init, Placing, Role, RoleError, RoleSpec, Shared, Work, spawn};
+use pinwheel_engine::profile::{Priority, RoleKind};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
@@ -65,7 +65,7 @@ impl HotThreads {
             .enumerate()
             .map(|(index, (core, specs))| {
                 let spin = Arc::new(SpinWord::new(policy, BUDGETS));
-                let placing = (Some(core), Vec::new());
+                let placing = Placing { core: Some(core), elsewhere: Vec::new(), priority: Priority::Normal };
                 spawn(index, "bench-hot", placing, specs, (spin, None), shared.clone(), sender.clone()).unwrap()
             })
             .collect();

@@ -104,7 +104,8 @@ blocks! {
         /// Things said once.
         notes: [Text<32>; NOTES_MAX],
     }
-    /// One hot thread. Written by it, except `planned…` (Init), `policy_requested`, `refusal` (control).
+    /// One hot thread. Written by it, except where another writer is named and `planned…` (Init), `policy_requested`,
+    /// `refusal` (control).
     ThreadBlock {
         /// Tick of the start of its last frame.
         heartbeat: AtomicU64,
@@ -166,6 +167,28 @@ blocks! {
         frame_gap: HistogramBlock,
         /// Events that found no room in the log.
         events_dropped: AtomicU64,
+        /// Priority asked for, packed (Init).
+        priority_asked: AtomicU64,
+        /// Priority that it was found to have when it was last set, packed; 0: not visible. By whoever set it.
+        priority_found: AtomicU64,
+        /// Why that is not what was asked for; empty: it is, or nothing was asked. By whoever set it.
+        priority_refusal: Text<32>,
+        /// Process of the last thread of others that wanted its core; 0: none was seen (the watch of neighbours).
+        rival_pid: AtomicU64,
+        /// Tick at which it was seen (likewise).
+        rival_seen: AtomicU64,
+        /// Time that it stood ready, ns (likewise).
+        rival_waited_ns: AtomicU64,
+        /// Time that it ran, ns (likewise).
+        rival_ran_ns: AtomicU64,
+        /// Time between the two looks, ns (likewise).
+        rival_span_ns: AtomicU64,
+        /// Looks that found somebody (likewise).
+        rival_looks: AtomicU64,
+        /// Its name (likewise).
+        rival_command: Text<2>,
+        /// Its user (likewise).
+        rival_user: Text<4>,
     }
     /// Feed of one silo.
     FeedBlock {

@@ -7,13 +7,13 @@ use super::histogram::HistogramBlock;
 use super::layout::{ANSWER_READERS_MAX, ERRORS_MAX, NOTES_MAX, ROLES_MAX, Stage};
 use super::snapshot::{
     ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, LogView,
-    MemoryView, PairView, RingView, RoleView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StepView,
-    StreamView, ThreadState, ThreadView, WorkerState, WorkerView,
+    MemoryView, PairView, PriorityView, RingView, RivalView, RoleView, SiloView, SlotState, SlotTimes, SlotView,
+    Snapshot, StageView, StepView, StreamView, ThreadState, ThreadView, WorkerState, WorkerView,
 };
 use super::{Board, SlotStamps, get};
 use crate::clock::Clock;
 use crate::fault::FaultCode;
-use crate::profile::RoleKind;
+use crate::profile::{Priority, RoleKind};
 use crate::units::Ticks;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::spin::{Phase, SpinOrder};
@@ -109,6 +109,8 @@ impl Reader<'_> {
             policy_acknowledged: acknowledged.policy,
             epoch_acknowledged: acknowledged.epoch,
             policy_refusal: (!refusal.is_empty()).then_some(refusal),
+            priority: priority(block),
+            contended_by: self.rival(block),
             heartbeat_age_ns: if state == ThreadState::Running { self.age_ns(&block.heartbeat) } else { 0 },
             frames: get(&block.frames),
             frames_busy: get(&block.frames_busy),
@@ -132,6 +134,20 @@ impl Reader<'_> {
             frames_elsewhere: get(&block.frames_elsewhere),
             events_dropped: get(&block.events_dropped),
         }
+    }
+
+    fn rival(&self, block: &super::ThreadBlock) -> Option<RivalView> {
+        let pid = get(&block.rival_pid);
+        (pid != 0).then(|| RivalView {
+            pid: pid as u32,
+            user: block.rival_user.read(),
+            command: block.rival_command.read(),
+            waited_ns: get(&block.rival_waited_ns),
+            ran_ns: get(&block.rival_ran_ns),
+            span_ns: get(&block.rival_span_ns),
+            age_ns: self.age_ns(&block.rival_seen),
+            looks: get(&block.rival_looks),
+        })
     }
 
     fn silo(&self, silo: usize) -> SiloView {
@@ -371,6 +387,16 @@ impl Reader<'_> {
         }
         faults.sort_by_key(|fault| fault.first_ns);
         faults
+    }
+}
+
+fn priority(block: &super::ThreadBlock) -> PriorityView {
+    let named = |word: &AtomicU64| Priority::unpack(get(word)).map(|priority| priority.to_string());
+    let refusal = block.priority_refusal.read();
+    PriorityView {
+        asked: named(&block.priority_asked).unwrap_or_default(),
+        found: named(&block.priority_found),
+        why_not: (!refusal.is_empty()).then_some(refusal),
     }
 }
 

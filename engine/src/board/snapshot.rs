@@ -101,6 +101,10 @@ pub struct ThreadView {
     pub epoch_acknowledged: u64,
     /// Why it does not run the profile's policy, if so.
     pub policy_refusal: Option<String>,
+    /// Its scheduling priority.
+    pub priority: PriorityView,
+    /// Who else wanted its core, last and most; `None`: nobody was seen.
+    pub contended_by: Option<RivalView>,
     /// Age of the last heartbeat.
     pub heartbeat_age_ns: u64,
     /// Frames since start.
@@ -142,6 +146,38 @@ pub struct MemoryView {
     pub touched_bytes: u64,
     /// Of these, locked in memory.
     pub locked_bytes: u64,
+}
+
+/// A thread's scheduling priority.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PriorityView {
+    /// By the profile, as in "normal", "nice -5", "fifo 10".
+    pub asked: String,
+    /// As the system shows it since it was last set; `None`: not visible.
+    pub found: Option<String>,
+    /// Why it is not what was asked for, if so.
+    pub why_not: Option<String>,
+}
+
+/// A thread of another process that wanted a hot thread's core.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RivalView {
+    /// Its process.
+    pub pid: u32,
+    /// Its user; empty: not visible.
+    pub user: String,
+    /// Its name.
+    pub command: String,
+    /// Time that it stood ready between two looks.
+    pub waited_ns: u64,
+    /// Time that it ran between them.
+    pub ran_ns: u64,
+    /// Time between them.
+    pub span_ns: u64,
+    /// Since the second of them.
+    pub age_ns: u64,
+    /// Looks so far that found anybody.
+    pub looks: u64,
 }
 
 /// One duty of a thread.

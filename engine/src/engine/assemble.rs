@@ -6,11 +6,12 @@
 use super::cold::{self, Reader};
 use super::control::{ColdSide, Control, End};
 use super::logger::{LANE, Logger};
+use super::neighbours::Watch;
+use super::orders::{Orders, SharedOrders};
 use super::steer::Steering;
 use super::wall::Wall;
-use super::{Config, Engine, Input, Requests, StartError, cores, header};
+use super::{Config, Engine, Input, Requests, StartError, cores, environment, header};
 use crate::board::{self, Board, Place, Shape};
-use crate::clock::Clock;
 use crate::code::Model;
 use crate::code::sampler::Sampler;
 use crate::code::shots::ShotSet;
@@ -19,7 +20,7 @@ use crate::feed::source::Source;
 use crate::feed::stage::{StageFill, stage};
 use crate::host::{HostFacts, pin};
 use crate::hot::memory::{Arena, OnCall};
-use crate::hot::{self, RoleSpec, Settings, Shared, ThreadReport};
+use crate::hot::{self, Placing, RoleSpec, Settings, Shared, ThreadReport};
 use crate::plan::Plan;
 use crate::profile::{HotAllocations, Predecoder, Profile};
 use crate::record::EventSink;
@@ -28,6 +29,7 @@ use pinwheel_edge::ring::log::{self, Writer};
 use pinwheel_edge::ring::mpsc::PRODUCERS_MAX;
 use pinwheel_edge::slot::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX};
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinWord};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
@@ -42,11 +44,13 @@ const DISMISS_LOOK: Duration = Duration::from_millis(1);
 pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     hot::install_hook();
     let host = HostFacts::read()?;
-    let cores::Placed { plan, claims, notes } = cores::place(&mut config.profile, host, &board::directory())?;
+    let clock = environment::clock(config.profile.environment, Path::new("/"))?;
+    let placed = cores::place(&mut config.profile, host.clone(), &board::directory())?;
     let model = Arc::clone(config.input.model());
     check_width(&model)?;
     let decoding = Decoding::new(model, config.profile.predecoder)?;
-    let clock = Clock::machine();
+    let report = environment::look(&mut config, &host, &placed, &clock)?;
+    let cores::Placed { plan, claims, notes } = placed;
     let mut notes: Vec<String> = config.notes.iter().cloned().chain(notes).collect();
     let board = Arc::new(make_board(&config.profile, &plan, &mut notes)?);
     let settings = Arc::new(Settings::new(&config.profile.limits));
@@ -55,8 +59,9 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let (mut silos, fills) = wire_silos(&config, &plan, answers, &common);
     header::write(&board, &clock, &config, &common);
     let wall = Wall::new(&clock, &board);
-    let steering = Steering::new(config.profile_name.clone(), config.profile.clone(), &plan, &clock);
-    header::write_threads(&board, &plan, &steering);
+    let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
+    header::write_threads(&board, &plan, &orders.lock());
+    let steering = Steering::new(config.profile.clone(), orders.clone());
     let on_call = match config.profile.hot_allocations {
         HotAllocations::Count => OnCall::Count,
         HotAllocations::Abort => OnCall::Abort,
@@ -64,7 +69,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase: Arc::new(PhaseWord::new()), on_call };
     let (logs, logger) = wire_log(config.events.take(), &plan, &shared, &mut notes);
     let mut threads = Threads::new();
-    let built = spawn_threads(&mut threads, &plan, &mut silos, &steering, logs, &shared)
+    let built = spawn_threads(&mut threads, &plan, &mut silos, &orders.lock(), logs, &shared)
         .and_then(|reports| Ok((wait_built(&reports, threads.len())?, reports)));
     let (unpinned, reports) = built.inspect_err(|_| dismiss(threads.as_slice(), &shared))?;
     notes.extend(unpinned);
@@ -79,13 +84,16 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let events = logger.map(|logger| logger.spawn(stop.clone()));
     let reader = Reader::new(config.input, fills, config.profile.input.streams);
     let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
-    let cold_side = ColdSide { stop, sink, events, input_error };
+    let environment = report.map(|report| environment::spawn(report, &shared, plan.cold_cores.clone()));
+    let (cores, cold_cores) = (plan.threads.iter().map(|planned| planned.core).collect(), plan.cold_cores.clone());
+    let watch = Watch { board: Arc::clone(&board), clock: clock.clone(), orders, cores, cold_cores };
+    let cold = ColdSide { stop, sink, events, input_error, environment, neighbours: watch.spawn() };
     let end = End { count: config.count, duration: config.duration };
     let (profile, settings_too) = (config.profile, Arc::clone(&settings));
     let named = vec![false; threads.len()];
     let control =
         Control { shared, profile, silos, threads, reports, settings: settings_too, end, wall, claims, named };
-    let control = control.spawn(Arc::clone(&requests), cold_side, plan.cold_cores.clone());
+    let control = control.spawn(Arc::clone(&requests), cold, plan.cold_cores.clone());
     Ok(Engine { board, clock, settings, steering, plan, requests, control: Some(control) })
 }
 
@@ -227,7 +235,7 @@ fn spawn_threads(
     threads: &mut Threads,
     plan: &Plan,
     silos: &mut [Silo],
-    steering: &Steering,
+    orders: &Orders,
     logs: Vec<Writer>,
     shared: &Shared,
 ) -> Result<Receiver<ThreadReport>, StartError> {
@@ -243,8 +251,9 @@ fn spawn_threads(
                 specs.iter().position(is_it).map(|at| specs.swap_remove(at))
             })
             .collect();
-        let placing = (planned.core, plan.cold_cores.clone());
-        let spin: Arc<SpinWord> = steering.word(index);
+        let (core, elsewhere) = (planned.core, plan.cold_cores.clone());
+        let placing = Placing { core, elsewhere, priority: orders.priority(index) };
+        let spin: Arc<SpinWord> = orders.word(index);
         match hot::spawn(index, &planned.name, placing, mine, (spin, logs.next()), shared.clone(), sender.clone()) {
             Ok(thread) => threads.push(thread),
             Err(source) => {
@@ -270,6 +279,8 @@ fn wait_built(reports: &Receiver<ThreadReport>, threads: usize) -> Result<Vec<St
         };
         report.result?;
         notes.extend(report.unpinned);
+        // The same for every thread: said once.
+        notes.extend(report.unprivileged.filter(|said| !notes.contains(said)));
     }
     Ok(notes)
 }

@@ -5,8 +5,9 @@
 //! leave is left behind and said so.
 
 use super::cold::{self, Stop};
+use super::neighbours::Watching;
 use super::wall::Wall;
-use super::{EndedBy, Outcome, Requests, header};
+use super::{EndedBy, Found, Outcome, Requests, header};
 use crate::board::{self, Board};
 use crate::host::claims::Claims;
 use crate::hot::{self, Settings, Shared, ThreadReport, WARM_STREAM, Warming};
@@ -45,6 +46,8 @@ pub(super) struct ColdSide {
     pub(super) sink: Option<Receiver<Result<(), String>>>,
     pub(super) events: Option<Receiver<Result<(), String>>>,
     pub(super) input_error: Option<Receiver<Option<String>>>,
+    pub(super) environment: Option<Receiver<Found>>,
+    pub(super) neighbours: Option<Watching>,
 }
 
 /// Everything the control thread owns.
@@ -67,7 +70,7 @@ impl Control {
     pub(super) fn spawn(
         mut self,
         requests: Arc<Requests>,
-        cold_side: ColdSide,
+        cold: ColdSide,
         cold_cores: Vec<u32>,
     ) -> JoinHandle<Outcome> {
         cold::spawn("control", move || {
@@ -84,16 +87,21 @@ impl Control {
             let unanswered = self.drain();
             self.enter(Phase::Shutdown);
             self.leave();
-            cold_side.stop.stop();
-            let sink = cold_side.sink.map(|sink| finish_sink(&sink));
-            let events = cold_side.events.map(|events| finish_events(&events));
-            let input_error = cold_side.input_error.and_then(|reader| finish_input(&reader, ended_by));
+            cold.stop.stop();
+            if let Some(neighbours) = cold.neighbours {
+                neighbours.end();
+            }
+            let sink = cold.sink.map(|sink| finish_sink(&sink));
+            let events = cold.events.map(|events| finish_events(&events));
+            let input_error = cold.input_error.and_then(|reader| finish_input(&reader, ended_by));
+            let limit = Duration::from_nanos(LEAVE_LIMIT.0);
+            let environment = cold.environment.and_then(|report| report.recv_timeout(limit).ok());
             let ended_by = match (ended_by, &input_error) {
                 (EndedBy::Input, Some(_)) => EndedBy::Fault,
                 (by, _) => by,
             };
             let snapshot = self.shared.board.snapshot(&self.shared.clock);
-            Outcome { snapshot, ended_by, elapsed_live_ns, unanswered, sink, events, input_error }
+            Outcome { snapshot, ended_by, elapsed_live_ns, unanswered, sink, events, input_error, environment }
         })
     }
 

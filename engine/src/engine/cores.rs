@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use crate::host::claims::{ClaimError, Claims, told};
+use crate::host::claims::{ClaimError, Claims, Conflict, claimed, told};
 use crate::host::{CORES_MAX, HostFacts};
 use crate::plan::{Plan, PlanError};
 use crate::profile::{Profile, SpinPolicy, Threads};
@@ -31,7 +31,7 @@ pub(super) fn place(profile: &mut Profile, host: HostFacts, directory: &Path) ->
 fn auto(profile: &mut Profile, host: HostFacts, directory: &Path) -> Result<Placed, PlanError> {
     let known = !host.cores.is_empty();
     let (mut free, mut notes) = host.without_taken(directory);
-    let (plan, claims) = loop {
+    let (mut plan, claims) = loop {
         let plan = Plan::make(profile, &free)?;
         match Claims::take(directory, &free.with_siblings(&plan.claims())) {
             Ok(claims) => break (plan, Some(claims)),
@@ -46,12 +46,58 @@ fn auto(profile: &mut Profile, host: HostFacts, directory: &Path) -> Result<Plac
             }
         }
     };
-    if known && plan.hot_cores().is_empty() && profile.spin != SpinPolicy::Shared {
-        profile.spin = SpinPolicy::Shared;
-        notes.push("others have all cores: running unpinned, with spin Shared".to_owned());
+    if known {
+        notes.extend(gentle(profile, &mut plan));
     }
     notes.extend(plan.notes.iter().cloned());
     Ok(Placed { plan, claims, notes })
+}
+
+/// Where no core is left for a hot thread, the engine runs where cold work runs, and makes way for it.
+fn gentle(profile: &mut Profile, plan: &mut Plan) -> Option<String> {
+    let was = std::mem::replace(&mut profile.spin, SpinPolicy::Shared);
+    if !plan.hot_cores().is_empty() || was == SpinPolicy::Shared {
+        profile.spin = was;
+        return None;
+    }
+    plan.spin = SpinPolicy::Shared;
+    Some("others have all cores: running unpinned, with spin Shared".to_owned())
+}
+
+/// The plan that a start would make on `host` now, with its notes; claims nothing.
+///
+/// # Errors
+/// When the profile lists its threads and they cannot be had.
+pub fn foresee(profile: &Profile, host: HostFacts, directory: &Path) -> Result<Plan, PlanError> {
+    let mut profile = profile.clone();
+    let mut plan = match profile.threads {
+        Threads::Auto => {
+            let known = !host.cores.is_empty();
+            let (free, mut notes) = host.without_taken(directory);
+            let mut plan = Plan::make(&profile, &free)?;
+            if known {
+                notes.extend(gentle(&mut profile, &mut plan));
+            }
+            plan.notes.extend(notes);
+            plan
+        }
+        Threads::Explicit(_) => {
+            let mut plan = Plan::make(&profile, &host)?;
+            let wanted = host.with_siblings(&plan.claims());
+            for conflict in claimed(directory).into_iter().filter(|conflict| wanted.contains(&conflict.core)) {
+                plan.contest(conflict.core, &host);
+                plan.notes.push(contested(&conflict));
+            }
+            plan
+        }
+    };
+    let refusals = plan.refusals();
+    plan.notes.extend(refusals);
+    Ok(plan)
+}
+
+fn contested(conflict: &Conflict) -> String {
+    format!("{conflict}: its thread shares it, and refuses spin Prod")
 }
 
 fn listed(profile: &Profile, host: &HostFacts, directory: &Path) -> Result<Placed, PlanError> {
@@ -66,7 +112,7 @@ fn listed(profile: &Profile, host: &HostFacts, directory: &Path) -> Result<Place
             }
             Err(ClaimError::Conflict(conflict)) => {
                 plan.contest(conflict.core, host);
-                notes.push(format!("{conflict}: its thread shares it, and refuses spin Prod"));
+                notes.push(contested(&conflict));
             }
             Err(error @ ClaimError::Unavailable { .. }) => {
                 notes.push(error.to_string());
@@ -81,10 +127,10 @@ fn listed(profile: &Profile, host: &HostFacts, directory: &Path) -> Result<Place
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Placed, place};
+    use super::{Placed, foresee, place};
     use crate::host::claims::{Claims, claimed};
     use crate::host::{CoreFacts, HostFacts};
-    use crate::profile::{Profile, RoleKind, SpinPolicy, ThreadSpec, Threads};
+    use crate::profile::{Priority, Profile, RoleKind, SpinPolicy, ThreadSpec, Threads};
     use std::path::Path;
 
     /// Cores far above those of the machine that runs this, so that no pinned thread of another program is on them.
@@ -154,6 +200,32 @@ mod tests {
             placed.plan.threads.iter().map(|thread| thread.refuses(SpinPolicy::Prod).is_some()).collect();
         assert_eq!((refused, placed.claims.unwrap().cores()), (vec![true, false], vec![904, 905]));
         assert!(placed.notes[0].starts_with("found core 903 claimed by process "), "{:?}", placed.notes);
+    }
+
+    #[test]
+    fn what_is_foreseen_is_what_a_start_does_and_claims_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = |name: &str, roles: &[RoleKind], core| ThreadSpec {
+            name: name.to_owned(),
+            roles: roles.to_vec(),
+            silo: 0,
+            core: Some(core),
+        };
+        let listed = vec![spec("ring", &RoleKind::RING, 902), spec("work", &[RoleKind::Decode], 900)];
+        for taken in [&[][..], &[902, 903], &[900, 901, 902, 903]] {
+            let _others = Claims::take(folder.path(), taken).unwrap();
+            for threads in [Threads::Auto, Threads::Explicit(listed.clone())] {
+                let profile = Profile { threads, priority: Priority::Fifo(5), ..profile() };
+                let told = foresee(&profile, host(900..904), folder.path()).unwrap();
+                assert_eq!(claimed(folder.path()).len(), taken.len());
+                let mut started = profile.clone();
+                let placed = placed(&mut started, 900..904, folder.path());
+                assert_eq!((&told.threads, told.spin), (&placed.plan.threads, started.spin), "{taken:?}");
+                assert!(placed.plan.refusals().iter().all(|said| told.notes.contains(said)), "{:?}", told.notes);
+                let unpinned = told.notes.iter().any(|note| note.contains("running unpinned, with spin Shared"));
+                assert_eq!(unpinned, told.hot_cores().is_empty(), "{:?}", told.notes);
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the board says of a run: written at Init, and by the control side when something in it changes.
 
 use super::assemble::predecoder_name;
-use super::steer::Steering;
+use super::orders::Orders;
 use super::{Config, Input};
 use crate::board::layout::{NOTES_MAX, ROLES_MAX};
 use crate::board::{self, Board};
@@ -51,7 +51,24 @@ pub(super) fn write_notes(board: &Board, notes: &[String]) {
     board::set(&header.notes_count, notes.len().min(NOTES_MAX) as u64);
 }
 
-pub(super) fn write_threads(board: &Board, plan: &Plan, steering: &Steering) {
+/// A note of a cold thread that comes while the engine runs, and is written anew when there is news.
+#[derive(Debug, Default)]
+pub(super) struct Note {
+    place: Option<usize>,
+}
+
+impl Note {
+    /// Writes it behind the notes of the start; where there is no room, over the last of them.
+    pub(super) fn write(&mut self, board: &Board, text: &str) {
+        let header = board.header();
+        let count = board::get(&header.notes_count) as usize;
+        let place = *self.place.get_or_insert(count.min(NOTES_MAX - 1));
+        header.notes[place].write(text);
+        board::set(&header.notes_count, count.max(place + 1) as u64);
+    }
+}
+
+pub(super) fn write_threads(board: &Board, plan: &Plan, orders: &Orders) {
     for (index, planned) in plan.threads.iter().enumerate() {
         let block = board.thread(index);
         block.name.write(&planned.name);
@@ -63,7 +80,8 @@ pub(super) fn write_threads(board: &Board, plan: &Plan, steering: &Steering) {
             board::set(&place.identity, identity);
         }
     }
-    steering.publish(board);
+    orders.publish(board);
+    orders.publish_priorities(board);
 }
 
 fn device_name(device: &Device) -> String {

@@ -17,6 +17,7 @@ mod interrupts;
 mod limits;
 mod observe;
 mod power;
+mod private;
 pub mod probe;
 pub mod report;
 pub mod sign;

@@ -16,13 +16,17 @@
 //! by the new; so the files stay, and after each lock the file is compared with what its name leads to now.
 //!
 //! # What is not seen
+//! Systems other than Unix have no such locks: there every claim is *unavailable*, and said so once.
 //! Engines in containers with a `/dev/shm` of their own claim cores of the same machine elsewhere: *not visible* here.
 
 mod holder;
+#[cfg(unix)]
+mod lock;
+#[cfg(not(unix))]
+#[path = "claims/no_lock.rs"]
 mod lock;
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 pub use holder::Holder;
@@ -35,7 +39,7 @@ pub const TRIES_MAX: usize = 8;
 /// Cores held by this process; dropping it releases them.
 #[derive(Debug)]
 pub struct Claims {
-    held: Vec<(u32, OwnedFd)>,
+    held: Vec<(u32, lock::LockFile)>,
 }
 
 /// Why cores could not be claimed.

@@ -69,6 +69,12 @@ pub fn confine_current_thread(cores: &[u32]) -> Result<(), PinError> {
     imp::confine_current_thread(cores)
 }
 
+/// The system's number of the calling thread; 0 where it has none that other programs show.
+#[must_use]
+pub fn thread_id() -> u32 {
+    imp::thread_id()
+}
+
 /// The cores that this process's main thread may use, ascending.
 ///
 /// # Errors
@@ -110,6 +116,10 @@ mod imp {
         verify(cores)
     }
 
+    pub(super) fn thread_id() -> u32 {
+        rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()
+    }
+
     fn verify(cores: &[u32]) -> Result<(), PinError> {
         let mut expected = cores.to_vec();
         expected.sort_unstable();
@@ -141,6 +151,10 @@ mod imp {
 
     pub(super) fn confine_current_thread(_cores: &[u32]) -> Result<(), PinError> {
         Err(PinError::Unsupported)
+    }
+
+    pub(super) fn thread_id() -> u32 {
+        0
     }
 
     pub(super) fn allowed_cores() -> Result<Vec<u32>, HostError> {

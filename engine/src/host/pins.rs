@@ -76,7 +76,7 @@ fn is_kernel(dir: &Path) -> bool {
     status_field(&status, "PPid") == Some("2") || status_field(&status, "Kthread") == Some("1")
 }
 
-fn numbers(dir: &Path) -> Vec<u32> {
+pub(super) fn numbers(dir: &Path) -> Vec<u32> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok);
     let mut numbers: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     numbers.sort_unstable();

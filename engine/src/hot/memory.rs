@@ -27,6 +27,7 @@
 
 mod arena;
 mod guard;
+mod pages;
 mod region;
 mod site;
 

@@ -11,7 +11,8 @@ use super::{Frame, Init, Role, RoleError, RoleSpec, Scratch, panics};
 use crate::board::{self, Board, ThreadBlock};
 use crate::clock::Clock;
 use crate::fault::{EventCode, FaultCode};
-use crate::host::pin;
+use crate::host::{pin, priority};
+use crate::profile::Priority;
 use crate::units::Ticks;
 use pinwheel_edge::ring::log::Writer;
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinWord};
@@ -46,8 +47,21 @@ pub struct ThreadReport {
     pub phase: Phase,
     /// Whether pinning failed, in words; the thread runs on unpinned.
     pub unpinned: Option<String>,
+    /// Whether its priority was refused by the system, in words; the thread runs at the process's.
+    pub unprivileged: Option<String>,
     /// Outcome.
     pub result: Result<(), RoleError>,
+}
+
+/// Where a thread runs, and before whom.
+#[derive(Clone, Debug)]
+pub struct Placing {
+    /// The core it is pinned to.
+    pub core: Option<u32>,
+    /// The cores it is confined to if it has none.
+    pub elsewhere: Vec<u32>,
+    /// Its priority, after the plan's refusals.
+    pub priority: Priority,
 }
 
 /// One thread's share of the plan.
@@ -62,14 +76,14 @@ struct Hot {
     own: Own,
 }
 
-/// Starts hot thread `index` with `specs` on `core`, or confined to `elsewhere` if it has none. Its events go into `log`.
+/// Starts hot thread `index` with `specs`, placed as `placing` says. Its events go into `log`.
 ///
 /// # Errors
 /// If the system refuses another thread.
 pub fn spawn(
     index: usize,
     name: &str,
-    placing: (Option<u32>, Vec<u32>),
+    placing: Placing,
     specs: Vec<RoleSpec>,
     (spin, log): (Arc<SpinWord>, Option<Writer>),
     shared: Shared,
@@ -79,16 +93,16 @@ pub fn spawn(
     #[expect(clippy::disallowed_methods, reason = "this module starts the hot threads")]
     builder.spawn(move || {
         panics::mark_hot();
-        let core = placing.0;
-        let unpinned = place(&shared, index, placing);
-        let own = Own::of_current_thread(core.filter(|_| unpinned.is_none()), shared.on_call);
+        let unpinned = place(&shared, index, &placing);
+        let unprivileged = prioritize(&shared, index, &placing, unpinned.as_ref());
+        let own = Own::of_current_thread(placing.core.filter(|_| unpinned.is_none()), shared.on_call);
         let (built, scratch) = memory::lend(|| (build(&shared, specs), Scratch::new()));
         let (result, roles) = match built {
             Ok(roles) => (Ok(()), roles),
             Err(error) => (Err(error), Vec::new()),
         };
         let failed = result.is_err();
-        let _ = reports.send(ThreadReport { thread: index, phase: Phase::Init, unpinned, result });
+        let _ = reports.send(ThreadReport { thread: index, phase: Phase::Init, unpinned, unprivileged, result });
         if !failed {
             let log = log.map(|writer| ThreadLog::new(writer, Arc::clone(&shared.board), index));
             Hot { index, shared, spin, log, roles, scratch, own }.live(&reports);
@@ -97,10 +111,10 @@ pub fn spawn(
 }
 
 /// Pins or confines the calling thread. Returns why it could not be pinned.
-fn place(shared: &Shared, index: usize, (core, elsewhere): (Option<u32>, Vec<u32>)) -> Option<String> {
+fn place(shared: &Shared, index: usize, placing: &Placing) -> Option<String> {
     let block = shared.board.thread(index);
-    board::set(&block.tid, rustix::thread::gettid().as_raw_nonzero().get() as u64);
-    match core {
+    board::set(&block.tid, u64::from(pin::thread_id()));
+    match placing.core {
         Some(core) => match pin::pin_current_thread(core) {
             Ok(()) => {
                 board::set(&block.pinned, 1);
@@ -113,10 +127,31 @@ fn place(shared: &Shared, index: usize, (core, elsewhere): (Option<u32>, Vec<u32
         },
         // Being confined is a courtesy to the pinned threads; where it is not permitted the scheduler decides.
         None => {
-            let _ = pin::confine_current_thread(&elsewhere);
+            let _ = pin::confine_current_thread(&placing.elsewhere);
             None
         }
     }
+}
+
+/// Takes the priority and publishes what came of it. Returns why the system refused it.
+fn prioritize(shared: &Shared, index: usize, placing: &Placing, unpinned: Option<&String>) -> Option<String> {
+    let block = shared.board.thread(index);
+    let mut refused = None;
+    match placing.priority {
+        Priority::Normal => {}
+        // The plan gave it a core of its own, and the system did not.
+        Priority::Fifo(_) if unpinned.is_some() => {
+            block.priority_refusal.write("it could not be pinned, and would take a core from others")
+        }
+        asked => {
+            if let Err(error) = priority::set(None, asked) {
+                refused = Some(error.to_string());
+                block.priority_refusal.write(&error.to_string());
+            }
+        }
+    }
+    board::set(&block.priority_found, priority::found(None).map_or(0, Priority::pack));
+    refused
 }
 
 fn build(shared: &Shared, specs: Vec<RoleSpec>) -> Result<Vec<Option<Box<dyn Role>>>, RoleError> {
@@ -151,7 +186,9 @@ impl Hot {
         self.own.reserve();
         self.own.publish_memory(self.block());
         let failed = result.is_err();
-        let _ = reports.send(ThreadReport { thread: self.index, phase: Phase::Warmup, unpinned: None, result });
+        let (unpinned, unprivileged) = (None, None);
+        let report = ThreadReport { thread: self.index, phase: Phase::Warmup, unpinned, unprivileged, result };
+        let _ = reports.send(report);
         if !failed {
             board::set(&self.block().state, 1);
             self.frames();

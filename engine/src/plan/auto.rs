@@ -93,7 +93,7 @@ impl Plan {
         if let Some(cores) = host.cpu_quota.cores().filter(|&cores| cores < threads.len() as f64) {
             notes.push(format!("the CPU quota is worth {cores:.1} cores, fewer than the hot threads: expect stalls"));
         }
-        Self::settle(threads, host, notes)
+        Self::settle(threads, profile, host, notes)
     }
 }
 

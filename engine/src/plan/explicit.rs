@@ -119,7 +119,7 @@ impl Plan {
         for spec in specs.iter().filter(|spec| spec.core.is_none()) {
             notes.push(format!("{} is not pinned", spec.name));
         }
-        Ok(Self::settle(threads, host, notes))
+        Ok(Self::settle(threads, profile, host, notes))
     }
 }
 

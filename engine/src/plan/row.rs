@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde::{Serialize, Serializer};
 
 use crate::plan::{Plan, PlanError, PlannedThread};
-use crate::profile::SpinPolicy;
+use crate::profile::{Priority, SpinPolicy};
 
 #[derive(Serialize)]
 struct Row<'a> {
@@ -15,6 +15,8 @@ struct Row<'a> {
     cold_cores: &'a [u32],
     unused_cores: &'a [u32],
     notes: &'a [String],
+    spin: Option<SpinPolicy>,
+    priority: Option<String>,
     refused: Option<String>,
 }
 
@@ -29,10 +31,16 @@ struct ThreadRow<'a> {
     hot: bool,
     exclusive: bool,
     refuses_prod: Option<&'static str>,
+    spin: SpinPolicy,
+    priority: String,
+    refuses_priority: Option<&'static str>,
 }
 
-impl<'a> From<&'a PlannedThread> for ThreadRow<'a> {
-    fn from(thread: &'a PlannedThread) -> Self {
+impl<'a> ThreadRow<'a> {
+    fn new(thread: &'a PlannedThread, plan: &Plan) -> Self {
+        let spin = thread.spin(plan.spin);
+        let refuses_priority = thread.refuses_priority(plan.priority, spin);
+        let priority = if refuses_priority.is_some() { Priority::Normal } else { plan.priority };
         Self {
             name: &thread.name,
             silo: thread.silo,
@@ -43,21 +51,26 @@ impl<'a> From<&'a PlannedThread> for ThreadRow<'a> {
             hot: thread.hot(),
             exclusive: thread.exclusive,
             refuses_prod: thread.refuses(SpinPolicy::Prod),
+            spin,
+            priority: priority.to_string(),
+            refuses_priority,
         }
     }
 }
 
 impl Serialize for Plan {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { threads, cold_cores, unused_cores, notes } = self;
-        let threads = threads.iter().map(ThreadRow::from).collect();
-        Row { threads, cold_cores, unused_cores, notes, refused: None }.serialize(serializer)
+        let Self { threads, cold_cores, unused_cores, notes, spin, priority } = self;
+        let threads = threads.iter().map(|thread| ThreadRow::new(thread, self)).collect();
+        let (spin, priority) = (Some(*spin), Some(priority.to_string()));
+        Row { threads, cold_cores, unused_cores, notes, spin, priority, refused: None }.serialize(serializer)
     }
 }
 
 impl Serialize for PlanError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let refused = Some(self.to_string());
-        Row { threads: Vec::new(), cold_cores: &[], unused_cores: &[], notes: &[], refused }.serialize(serializer)
+        let (threads, spin, priority) = (Vec::new(), None, None);
+        Row { threads, cold_cores: &[], unused_cores: &[], notes: &[], spin, priority, refused }.serialize(serializer)
     }
 }

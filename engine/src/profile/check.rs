@@ -6,7 +6,9 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use super::schema::{Decoders, Device, Faults, Input, Latency, Limits, Profile, Rate, Source, ThreadSpec, Threads};
+use super::schema::{
+    Courtesy, Decoders, Device, Faults, Input, Latency, Limits, Priority, Profile, Rate, Source, ThreadSpec, Threads,
+};
 
 /// A field whose value is well formed but out of its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +51,11 @@ impl Profile {
         check.limits(&self.limits);
         check.input(&self.input);
         check.faults(&self.faults);
+        check.priority(self.priority);
+        if let Some(Courtesy { wait_ms, quiet_s }) = self.courtesy {
+            check.whole("courtesy.wait_ms", wait_ms, 1..=1000, "a share of each second, in ms");
+            check.whole("courtesy.quiet_s", quiet_s, 1..=3600, "a time in s, at most an hour");
+        }
         check.errors
     }
 }
@@ -210,6 +217,18 @@ impl Check {
         self.whole("input.streams", input.streams, 1..=1024, "a stream is one logical qubit");
         if let Rate::Hz(hz) = input.rate {
             self.positive("input.rate", hz, 1e9, "say Max for as fast as it goes");
+        }
+    }
+
+    fn priority(&mut self, priority: Priority) {
+        match priority {
+            Priority::Normal => {}
+            Priority::Nice(nice) if (-20..=19).contains(&nice) && nice != 0 => {}
+            Priority::Nice(nice) => self.refuse("priority", nice, "-20..=-1 or 1..=19", "say Normal for 0"),
+            Priority::Fifo(level) => {
+                let remedy = "the kernel's own threads need the priorities above; any of these is before all others";
+                self.whole("priority", level, 1..=50, remedy);
+            }
         }
     }
 

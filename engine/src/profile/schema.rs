@@ -41,6 +41,12 @@ pub struct Profile {
     pub faults: Faults,
     /// What a hot thread's call of the allocator in Live means.
     pub hot_allocations: HotAllocations,
+    /// What a start does on a machine that is not set up for hot threads.
+    pub environment: Environment,
+    /// The scheduling priority of hot threads.
+    pub priority: Priority,
+    /// When the engine makes way for other users' threads on its hot cores; `None`: never.
+    pub courtesy: Option<Courtesy>,
     /// What the engine does when its terminal goes away.
     pub on_hangup: OnHangup,
 }
@@ -300,6 +306,74 @@ pub enum HotAllocations {
     Count,
     /// It ends the process with the place named: for finding them, not for a run that matters.
     Abort,
+}
+
+/// What a start does on a machine that is not set up for hot threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Environment {
+    /// Reports what is not as it should be, and starts.
+    Advise,
+    /// Refuses the start if a row of the environment check fails, or if the processor's counter cannot be the clock.
+    Strict,
+}
+
+/// The scheduling priority of hot threads. One that is not permitted is told, and the run goes on without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Priority {
+    /// As the process has it.
+    Normal,
+    /// A nice value, -20..=19: below 0 before other programs, above it behind them.
+    Nice(i32),
+    /// Real time, 1..=50, for threads on cores of their own: nothing else runs there while they spin. Never under
+    /// `Shared`.
+    Fifo(u32),
+}
+
+impl Priority {
+    /// One word, never 0.
+    #[must_use]
+    pub const fn pack(self) -> u64 {
+        let (kind, level) = match self {
+            Self::Normal => (1, 0),
+            Self::Nice(nice) => (2, nice.cast_unsigned()),
+            Self::Fifo(level) => (3, level),
+        };
+        (level as u64) << 8 | kind
+    }
+
+    /// Inverse of [`Priority::pack`]; `None` for a word that it does not write.
+    #[must_use]
+    pub const fn unpack(word: u64) -> Option<Self> {
+        #[expect(clippy::cast_possible_truncation, reason = "the level has the 32 bits above the kind")]
+        let level = (word >> 8) as u32;
+        match word & 0xff {
+            1 => Some(Self::Normal),
+            2 => Some(Self::Nice(level.cast_signed())),
+            3 => Some(Self::Fifo(level)),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Priority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Normal => f.write_str("normal"),
+            Self::Nice(nice) => write!(f, "nice {nice}"),
+            Self::Fifo(level) => write!(f, "fifo {level}"),
+        }
+    }
+}
+
+/// When the engine makes way: it then runs `Lab` where it ran `Prod`, at no higher priority than others, says for whom,
+/// and goes back when nobody waits any more; at most one change a minute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Courtesy {
+    /// Another user's thread may wait so long for a hot core in each second, ms, 1..=1000.
+    pub wait_ms: u32,
+    /// Without anybody waiting longer for so long, it goes back, s, 1..=3600.
+    pub quiet_s: u32,
 }
 
 /// What the engine does when its terminal goes away.

@@ -6,7 +6,10 @@ use std::path::Path;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
-use super::{Device, FILE_BYTES_MAX, Finding, Latency, Origin, Profile, ProfileError, Rate, SpinPolicy, list, text};
+use super::{
+    Applies, Device, FILE_BYTES_MAX, Finding, Latency, Origin, Priority, Profile, ProfileError, Rate, SpinPolicy,
+    applies, list, text,
+};
 
 const NAMES: [&str; 4] = ["prod", "lab", "shared", "drill"];
 
@@ -121,6 +124,36 @@ fn sixty_five_workers_are_refused_with_the_reason() {
     assert_eq!(found[0].expected, "1..=64");
     assert!(found[0].remedy.contains("64-bit idle mask"));
     assert!(Profile::parse(&lab().replacen("workers: 8", "workers: 64", 1), "lab.ron").is_ok());
+}
+
+#[test]
+fn priorities_are_held_to_what_a_machine_survives() {
+    for (priority, expected) in [
+        ("Fifo(0)", "1..=50"),
+        ("Fifo(51)", "1..=50"),
+        ("Nice(0)", "-20..=-1 or 1..=19"),
+        ("Nice(20)", "-20..=-1 or 1..=19"),
+        ("Nice(-21)", "-20..=-1 or 1..=19"),
+    ] {
+        let found = findings_with("priority: Normal", &format!("priority: {priority}"));
+        assert_eq!(found[0].expected, expected, "{priority}");
+        assert_eq!(found[0].line, place_of("priority: Normal").0);
+    }
+    for priority in [Priority::Fifo(50), Priority::Nice(-20), Priority::Nice(19), Priority::Normal] {
+        let profile = Profile { priority, ..Profile::load("lab", None).unwrap().0 };
+        assert_eq!(profile.validate(), []);
+        assert_eq!(Priority::unpack(priority.pack()), Some(priority));
+    }
+    assert_eq!(Priority::unpack(0), None);
+}
+
+#[test]
+fn a_courtesy_is_a_share_of_a_second_and_applies_live() {
+    let found = findings_with("wait_ms: 100", "wait_ms: 1001");
+    assert_eq!((found[0].expected.as_str(), found[0].line), ("1..=1000", place_of("wait_ms: 100").0));
+    assert_eq!(findings_with("quiet_s: 30", "quiet_s: 0")[0].expected, "1..=3600");
+    assert_eq!((applies("courtesy"), applies("courtesy.wait_ms")), (Applies::Live, Applies::Live));
+    assert_eq!((applies("priority"), applies("environment")), (Applies::Restart, Applies::Restart));
 }
 
 #[test]

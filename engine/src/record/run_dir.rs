@@ -35,6 +35,19 @@ pub enum RunDirError {
     },
 }
 
+/// Writes one file of the run directory `dir` whole or not at all, for a cold thread that does not hold its [`RunDir`].
+///
+/// # Errors
+/// One sentence.
+pub fn keep(dir: &Path, name: &str, content: &[u8]) -> Result<(), String> {
+    write_whole(dir, name, content).map_err(|error| {
+        format!(
+            "run directory: found {} not writable ({error}), expected room for {name}; the run went on without it",
+            dir.display()
+        )
+    })
+}
+
 /// An open run directory.
 #[derive(Debug)]
 pub struct RunDir {
@@ -93,11 +106,7 @@ impl RunDir {
 
     /// Writes one file whole or not at all. The first trouble is kept for [`RunDir::trouble`]; the run goes on.
     pub fn write(&mut self, name: &str, content: &[u8]) {
-        if let Err(error) = write_whole(&self.path, name, content) {
-            let said = format!(
-                "run directory: found {} not writable ({error}), expected room for {name}; the run went on without it",
-                self.path.display()
-            );
+        if let Err(said) = keep(&self.path, name, content) {
             self.trouble.get_or_insert(said);
         }
     }

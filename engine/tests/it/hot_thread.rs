@@ -5,8 +5,8 @@ use pinwheel_engine::board::snapshot::{Snapshot, ThreadView};
 use pinwheel_engine::board::{Board, Place, Shape};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::hot::memory::OnCall;
-use pinwheel_engine::hot::{Frame, Role, RoleError, RoleSpec, Shared, Work, spawn};
-use pinwheel_engine::profile::RoleKind;
+use pinwheel_engine::hot::{Frame, Placing, Role, RoleError, RoleSpec, Shared, Work, spawn};
+use pinwheel_engine::profile::{Priority, RoleKind};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
@@ -54,8 +54,8 @@ impl HotThread {
         let budgets = SpinBudgets { lab_spin_ticks: 0, shared_spin_ticks: 0, shared_sleep_ns: 100_000 };
         let spin = Arc::new(SpinWord::new(SpinPolicy::Shared, budgets));
         let (sender, reports) = channel();
-        let thread =
-            spawn(0, "hot-test", (core, Vec::new()), vec![spec], (spin, None), shared.clone(), sender).unwrap();
+        let placing = Placing { core, elsewhere: Vec::new(), priority: Priority::Normal };
+        let thread = spawn(0, "hot-test", placing, vec![spec], (spin, None), shared.clone(), sender).unwrap();
         let built = reports.recv().unwrap();
         assert!(built.result.is_ok() && built.unpinned.is_none(), "{built:?}");
         shared.phase.advance(Phase::Warmup);

@@ -29,7 +29,9 @@ mod hot_thread;
 mod inputs;
 mod memory;
 mod modules;
+mod neighbours;
 mod panics;
+mod priorities;
 mod rehearsal;
 #[expect(unsafe_code, reason = "sets the variable that moves boards, behind the lock")]
 mod rig;

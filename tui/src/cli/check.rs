@@ -88,11 +88,11 @@ fn claim(host: &HostFacts, directory: &Path, hot: &[u32]) -> (Vec<Claims>, Vec<L
 }
 
 fn host_key(around: &Surroundings) -> Option<HostKey> {
-    let Some(state) = places::state(around) else {
+    let Some(path) = places::host_key(around) else {
         say::people("pinwheel: check: not signed: found neither $XDG_STATE_HOME nor $HOME, expected one; set one");
         return None;
     };
-    match HostKey::load_or_make(&state.join("host.key")) {
+    match HostKey::load_or_make(&path) {
         Ok(key) => Some(key),
         Err(error) => {
             say::people(&format!("pinwheel: check: not signed: {error}"));
@@ -112,12 +112,18 @@ struct Verified {
 
 fn verify(file: &Path, args: &CheckArgs, around: &Surroundings, out: &mut dyn io::Write) -> Result<u8, Refusal> {
     let about = format!("--verify {}", file.display());
-    let refused =
-        |found: String| Refusal::unusable(&about, found, "a report kept with check --json", "name another file");
+    let refused = |found: String| {
+        Refusal::unusable(
+            &about,
+            found,
+            "a report kept with check --json, or the environment.json of a run",
+            "name another file",
+        )
+    };
     let text = std::fs::read_to_string(file).map_err(|error| refused(error.to_string()))?;
     let report: Report = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
     let outcome = report.verify();
-    let own = places::state(around).map(|state| state.join("host.key")).filter(|path| path.exists());
+    let own = places::host_key(around).filter(|path| path.exists());
     let own = own.and_then(|path| HostKey::load_or_make(&path).ok()).map(|key| key.public());
     let this_host = own.is_some() && own == report.key;
     Ok(tell_verified(report, outcome, this_host, args, out))

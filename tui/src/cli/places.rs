@@ -69,6 +69,11 @@ pub fn logs(named: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Refu
     })
 }
 
+/// The file of this host's key; `None` if the environment names no place for it.
+pub fn host_key(around: &Surroundings) -> Option<PathBuf> {
+    state(around).map(|state| state.join("host.key"))
+}
+
 /// Where this user's things are kept that are no run's; `None` if the environment names no place.
 pub fn state(around: &Surroundings) -> Option<PathBuf> {
     // The XDG base directory specification: a relative path is to be ignored.

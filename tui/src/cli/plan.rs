@@ -8,6 +8,7 @@ use super::refusal::Refusal;
 use super::{UNUSABLE, say, written};
 use clap::Args as ClapArgs;
 use pinwheel_engine::board;
+use pinwheel_engine::engine::foresee;
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::plan::{Plan, PlanError};
 use pinwheel_engine::profile::{DEFAULT_NAME, Profile};
@@ -47,19 +48,18 @@ pub fn plan(args: &PlanArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let dir = places::profiles(args.profiles.as_deref(), around)?;
     let name = args.profile.as_deref().unwrap_or(DEFAULT_NAME);
     let (profile, _) = Profile::load(name, dir.as_deref())?;
-    let mut notes = Vec::new();
     let host = match (&args.topology, &args.cores) {
         (Some(dir), cores) => restricted(HostFacts::read_recorded(dir)?, cores.as_ref())?,
         (None, Some(cores)) => restricted(HostFacts::read()?, Some(cores))?,
-        // A run would leave to others what they have.
+        // What a run would do, here and now: it leaves to others what they have.
         (None, None) => {
-            let (host, taken) = HostFacts::read()?.without_taken(&board::directory());
-            notes = taken;
-            host
+            let made = foresee(&profile, HostFacts::read()?, &board::directory());
+            return Ok(tell(&made, args.json, &mut io::stdout().lock()));
         }
     };
     let made = Plan::make(&profile, &host).map(|mut plan| {
-        plan.notes.extend(notes);
+        let refusals = plan.refusals();
+        plan.notes.extend(refusals);
         plan
     });
     Ok(tell(&made, args.json, &mut io::stdout().lock()))
@@ -98,6 +98,7 @@ fn text(plan: &Plan) -> String {
     if !plan.unused_cores.is_empty() {
         let _ = writeln!(text, "{:<15}  cores {} (siblings of hot cores)", "left unused", names_of(&plan.unused_cores));
     }
+    let _ = writeln!(text, "{:<15}  {:?}, priority {}", "spin", plan.spin, plan.priority);
     for note in &plan.notes {
         let _ = writeln!(text, "{note}");
     }
@@ -115,7 +116,7 @@ mod tests {
     use super::tell;
     use pinwheel_engine::host::HostFacts;
     use pinwheel_engine::plan::Plan;
-    use pinwheel_engine::profile::{Profile, RoleKind, ThreadSpec, Threads};
+    use pinwheel_engine::profile::{Priority, Profile, RoleKind, ThreadSpec, Threads};
     use std::path::Path;
 
     fn told(threads: Option<Vec<ThreadSpec>>, json: bool) -> (u8, String) {
@@ -137,6 +138,25 @@ mod tests {
         let plan: serde_json::Value = serde_json::from_str(&told(None, true).1).unwrap();
         for key in ["threads", "cold_cores", "unused_cores", "refused"] {
             assert!(plan.get(key).is_some(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_plan_says_who_refuses_what_the_profile_asks_and_why() {
+        let (mut profile, _) = Profile::load("prod", None).unwrap();
+        profile.priority = Priority::Fifo(10);
+        let host = HostFacts::read_at(Path::new("/no/such"), &[0, 1]);
+        let plan = pinwheel_engine::engine::foresee(&profile, host, Path::new("/proc/pinwheel"));
+        let mut out = Vec::new();
+        tell(&plan, false, &mut out);
+        let text = String::from_utf8(out).unwrap();
+        let cold = plan.unwrap().threads.into_iter().find(|thread| !thread.exclusive).unwrap();
+        for part in [
+            format!("{} refuses spin Prod and runs Lab: ", cold.name),
+            format!("{} refuses priority fifo 10 and runs normal: ", cold.name),
+            "Prod, priority fifo 10".to_owned(),
+        ] {
+            assert!(text.contains(&part), "{part}: {text}");
         }
     }
 

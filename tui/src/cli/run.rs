@@ -20,7 +20,7 @@ use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::clock::utc_now_s;
 use pinwheel_engine::engine::ApplyError;
-use pinwheel_engine::engine::{Config, EndedBy, Engine, Outcome};
+use pinwheel_engine::engine::{Config, EndedBy, Engine, Keep, Outcome};
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::hot::install_hook;
 use pinwheel_engine::profile::{DEFAULT_NAME, Profile};
@@ -39,19 +39,20 @@ const LOOKS_PER_LINE: u32 = 50;
 pub fn run(args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let (request, logs) = settle(args, around)?;
     if request.face == Face::Console {
-        return run_console(request, &logs, places::profiles(args.profiles.as_deref(), around)?);
+        return run_console(request, &logs, args, around);
     }
     let signals = Signals::install(request.profile.on_hangup).map_err(|error| Refusal::signals(&error))?;
-    let run = Run::begin(request, &logs)?;
+    let run = Run::begin(request, &logs, around)?;
     let signal = watch(&run.engine, &|| signals.received(), &mut |line| say::people(line), &mut pause);
     Ok(run.end(signal, None, Audience::Listens))
 }
 
 /// A run under a live console. A terminal that goes away leaves the engine running without one (`on_hangup: Detach`).
-fn run_console(request: RunRequest, logs: &Path, profiles: Option<PathBuf>) -> Result<u8, Refusal> {
+fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
+    let profiles = places::profiles(args.profiles.as_deref(), around)?;
     // The engine's hook first: the console's chains to it.
     install_hook();
-    let mut run = Run::begin(request, logs)?;
+    let mut run = Run::begin(request, logs, around)?;
     let theme = Theme::from_variables(|name| std::env::var(name).ok());
     let on_hangup = run.request.profile.on_hangup;
     let shown = match term::run(&mut Live::new(&mut run.engine, profiles), term::Options { theme, on_hangup }) {
@@ -94,14 +95,15 @@ struct Run {
 
 impl Run {
     /// Loads, opens, and starts; makes nothing before all that can be refused without it has been looked at.
-    fn begin(request: RunRequest, logs: &Path) -> Result<Run, Refusal> {
+    fn begin(request: RunRequest, logs: &Path, around: &Surroundings) -> Result<Run, Refusal> {
         let loaded = input::load(&request)?;
         let sink = open_sink(&request, loaded.observables)?;
         // Read before any thread is pinned.
         let host = HostFacts::read()?;
         let mut run_dir = RunDir::create(logs, &request.profile_name, utc_now_s())?;
         run_dir.write_profile(&request.profile);
-        match Engine::start(Config { events: Some(run_dir.events()), ..config(&request, loaded, sink) }) {
+        let keep = Keep { directory: run_dir.path().to_owned(), key: places::host_key(around) };
+        match Engine::start(Config { events: Some(run_dir.events()), ..config(&request, loaded, sink, keep) }) {
             Ok(engine) => Ok(Run { request, host, run_dir, engine }),
             Err(refused) => {
                 run_dir.abandon();
@@ -147,6 +149,9 @@ impl Run {
         if let Some(said) = run_dir.trouble() {
             say::people(&format!("pinwheel: {said}"));
         }
+        if let Some(said) = outcome.environment.as_ref().and_then(|found| found.trouble.as_deref()) {
+            say::people(&format!("pinwheel: {said}"));
+        }
         tell(&request, &report)
     }
 }
@@ -178,7 +183,7 @@ fn error_name(code: u16) -> &'static str {
     ErrorCode::from_number(code).map_or("unknown", ErrorCode::name)
 }
 
-fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>) -> Config {
+fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>, keep: Keep) -> Config {
     Config {
         profile_name: request.profile_name.clone(),
         profile: request.profile.clone(),
@@ -188,6 +193,7 @@ fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>) -> Con
         duration: request.duration,
         sink,
         events: None,
+        environment: Some(keep),
         notes: request.notes.clone(),
     }
 }

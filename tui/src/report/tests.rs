@@ -4,9 +4,9 @@ use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
     ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, LogView,
-    MemoryView, RoleView, SiloView, Snapshot, StageView, StreamView, ThreadState, ThreadView,
+    MemoryView, PriorityView, RoleView, SiloView, Snapshot, StageView, StreamView, ThreadState, ThreadView,
 };
-use pinwheel_engine::engine::{EndedBy, Outcome};
+use pinwheel_engine::engine::{EndedBy, Found, Outcome};
 use pinwheel_engine::fault::FaultCode;
 use pinwheel_engine::profile::RoleKind;
 
@@ -37,6 +37,12 @@ fn engine() -> EngineView {
     }
 }
 
+fn environment() -> Found {
+    let rows = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+    let (fail, warn) = (rows(["isolcpus", "nohz_full"]), rows(["swap", "smt"]));
+    Found { fail, warn, file: Some("logs/x/environment.json".to_owned()), trouble: None }
+}
+
 fn thread() -> ThreadView {
     let role = RoleView { kind: RoleKind::Decode, silo: 0, index: 1, items: 1_000, died_frame: None };
     ThreadView {
@@ -50,6 +56,8 @@ fn thread() -> ThreadView {
         policy_acknowledged: SpinPolicy::Lab,
         epoch_acknowledged: 1,
         policy_refusal: None,
+        priority: PriorityView::default(),
+        contended_by: None,
         heartbeat_age_ns: 10,
         frames: 5_000,
         frames_busy: 1_000,
@@ -132,6 +140,7 @@ pub fn sound() -> Outcome {
         sink: None,
         events: None,
         input_error: None,
+        environment: Some(environment()),
     }
 }
 
@@ -303,4 +312,22 @@ fn the_clock_is_told_only_when_it_is_degraded_or_stepped() {
     for words in ["clocksource \"hpet\"", "UTC was set 2 time(s)", "The counter jumped 1 time(s)"] {
         assert!(told.contains(words), "{words} in\n{told}");
     }
+}
+
+#[test]
+fn the_environment_is_told_with_the_names_of_what_is_wrong_and_where_the_rest_is() {
+    let report = Report::new(&sound(), &Context::default());
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["environment"]["fail"], serde_json::json!(["isolcpus", "nohz_full"]));
+    assert_eq!(json["environment"]["file"], "logs/x/environment.json");
+    let text = report.to_string();
+    for part in
+        ["rows that fail                 2   isolcpus nohz_full", "swap smt", "--verify logs/x/environment.json"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let mut none = sound();
+    none.environment = None;
+    let report = Report::new(&none, &Context::default());
+    assert!(!report.to_string().contains("Machine") && serde_json::to_value(&report).unwrap()["environment"].is_null());
 }

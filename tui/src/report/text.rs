@@ -227,7 +227,20 @@ impl Report {
             }
             None => writeln!(f, "  allocator calls of hot threads: not visible")?,
         }
-        Ok(())
+        self.environment(f)
+    }
+
+    fn environment(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Some(found) = &self.environment else { return Ok(()) };
+        writeln!(f, "\nMachine")?;
+        for (what, rows) in [("rows that fail", &found.fail), ("rows that warn", &found.warn)] {
+            let names = if rows.is_empty() { "none".to_owned() } else { rows.join(" ") };
+            line(f, what, rows.len(), names)?;
+        }
+        match &found.file {
+            Some(file) => writeln!(f, "  each row with its remedy: pinwheel check --verify {file}"),
+            None => Ok(()),
+        }
     }
 
     /// Only what is wrong with it.

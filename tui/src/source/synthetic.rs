@@ -6,8 +6,8 @@ use super::{Offer, Source, offers_of};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
     ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, LogView,
-    MemoryView, RingView, RoleView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StreamView,
-    ThreadState, ThreadView, WorkerState, WorkerView,
+    MemoryView, PriorityView, RingView, RivalView, RoleView, SiloView, SlotState, SlotTimes, SlotView, Snapshot,
+    StageView, StreamView, ThreadState, ThreadView, WorkerState, WorkerView,
 };
 use pinwheel_engine::board::{Phase, SpinPolicy};
 use pinwheel_engine::profile::{self, Profile, RoleKind};
@@ -97,6 +97,8 @@ fn thread(name: &str, tenths: u64, kinds: &[RoleKind], busy_ns_per_tenth: u64) -
         policy_acknowledged: SpinPolicy::Lab,
         epoch_acknowledged: 1,
         policy_refusal: None,
+        priority: PriorityView { asked: "normal".to_owned(), found: Some("normal".to_owned()), why_not: None },
+        contended_by: None,
         heartbeat_age_ns: 20_000 + tenths % 7 * 900,
         frames: tenths * 90_000,
         frames_busy: tenths * 1_900,
@@ -124,6 +126,16 @@ fn ring_thread(tenths: u64, trouble: Trouble) -> ThreadView {
         ring.heartbeat_age_ns = 31_000_000;
         ring.policy_refusal = Some("core 1 is shared with another thread".to_owned());
         ring.frames_elsewhere = 3;
+        ring.contended_by = Some(RivalView {
+            pid: 1_312,
+            user: "ada".to_owned(),
+            command: "make".to_owned(),
+            waited_ns: 312_000_000,
+            ran_ns: 81_000_000,
+            span_ns: 1_000_000_000,
+            age_ns: 400_000_000,
+            looks: 3,
+        });
     }
     ring
 }

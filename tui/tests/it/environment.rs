@@ -1,5 +1,6 @@
 //! `cores`, `check` and `plan` on this machine and on a recorded one.
 
+use crate::world::{World, engine, has_keys, lab_with};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -93,4 +94,62 @@ fn a_plan_for_a_recorded_machine_uses_its_cores_and_only_those_named() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), said.trim_end().lines().count()), (Some(2), 1), "{words}: {said}");
     }
+}
+
+/// The only run directory of a world.
+fn run_dir(world: &World) -> std::path::PathBuf {
+    let mut runs = std::fs::read_dir(world.path("state/pinwheel")).unwrap().map(|entry| entry.unwrap().path());
+    runs.find(|path| path.is_dir()).unwrap()
+}
+
+#[test]
+fn every_run_keeps_a_signed_report_of_the_machine_and_says_what_is_wrong() {
+    let _one = engine();
+    let world = World::new();
+    let report = world.run("run --json --count 500 --rate 5000").exits(0).json();
+    has_keys(&report["environment"], "fail warn file");
+    let kept = run_dir(&world).join("environment.json");
+    assert_eq!(report["environment"]["file"], kept.to_str().unwrap());
+    let verified = world.run(&format!("check --json --verify {}", kept.display())).exits(0).json();
+    assert_eq!((&verified["verified"], &verified["this_host"]), (&Value::Bool(true), &Value::Bool(true)));
+    let rows = verified["rows"].as_array().unwrap();
+    for (verdict, key) in [("fail", "fail"), ("warn", "warn")] {
+        let named: Vec<&Value> = rows.iter().filter(|row| row["verdict"] == verdict).map(|row| &row["id"]).collect();
+        assert_eq!(report["environment"][key].as_array().unwrap().iter().collect::<Vec<_>>(), named);
+    }
+    let interrupts = rows.iter().find(|row| row["id"] == "interrupts").unwrap();
+    let countable = std::fs::read_to_string("/proc/interrupts").is_ok_and(|text| text.contains("CPU"));
+    assert_eq!(interrupts["verdict"] != "not_visible", countable, "{interrupts}");
+    for row in rows.iter().filter(|row| row["id"].as_str().unwrap().starts_with("gap_probe")) {
+        let found = row["found"].as_str().unwrap();
+        assert!(found.starts_with("watched for ") || row["verdict"] == "not_visible", "{row}");
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_kept_is_told_once_and_the_run_goes_on() {
+    let _one = engine();
+    let world = World::new();
+    world.put("state/pinwheel/host.key", "no key");
+    let ran = world.run("run --json --count 200 --rate max --logs l").exits(0);
+    assert_eq!(ran.err.matches("environment report not signed").count(), 1, "{}", ran.err);
+    assert!(ran.json()["environment"]["file"].is_string());
+}
+
+#[test]
+fn a_strict_profile_starts_only_where_no_row_fails_and_leaves_nothing_behind_where_one_does() {
+    let _one = engine();
+    let world = World::new();
+    world.put("profiles/strict.ron", lab_with(&[("environment: Advise", "environment: Strict")]));
+    let before = world.files();
+    let ran = world.run("run --json --count 200 --rate max --logs l --profiles profiles --profile strict");
+    if ran.status == Some(0) {
+        // A machine that is set up for it. An interrupt during warm-up is reported, and refuses nothing.
+        let fail = ran.json()["environment"]["fail"].as_array().unwrap().clone();
+        assert!(fail.iter().all(|row| row == "interrupts"), "{fail:?}");
+        return;
+    }
+    let said = ran.exits(2).err;
+    assert!(said.starts_with("pinwheel: environment Strict: found ") && said.trim_end().lines().count() == 1, "{said}");
+    assert_eq!(world.files(), before, "left something behind");
 }

@@ -78,7 +78,9 @@ impl World {
 
     /// The only run directory's report.
     pub fn report(&self, logs: &str) -> Value {
-        let runs: Vec<_> = fs::read_dir(self.path(logs)).unwrap().map(|entry| entry.unwrap().path()).collect();
+        // The host's key lies beside them.
+        let entries = fs::read_dir(self.path(logs)).unwrap().map(|entry| entry.unwrap().path());
+        let runs: Vec<_> = entries.filter(|path| path.is_dir()).collect();
         assert_eq!(runs.len(), 1, "{runs:?}");
         serde_json::from_slice(&fs::read(runs[0].join("report.json")).unwrap()).unwrap()
     }

@@ -53,20 +53,27 @@ fn canonical(rows: &[Row]) -> Vec<u8> {
 #[must_use]
 pub fn take(host: &HostFacts, hot: &[u32], left: &[Left], span: Duration, clock: &Clock) -> Vec<Row> {
     let root = Path::new("/");
-    let mut seen = Observations::read(root, host, hot);
+    let (before, from) = (Interrupts::read(root), clock.ticks());
+    let mut seen = observe(host, hot, left, span, clock);
+    let window_ns = clock.rate().nanos(clock.ticks().since(from)).0;
+    let after = Interrupts::read(root);
+    // Interrupts on cores that somebody else drives are theirs.
+    let any_watched = seen.hot.iter().any(|core| left.iter().all(|(other, _)| other != core));
+    seen.interrupts = before.zip(after).filter(|_| any_watched).map(|(before, after)| (before, after, window_ns));
+    judge(&seen)
+}
+
+/// What [`take`] judges, but for the interrupts: those are counted over a window of the caller's.
+#[must_use]
+pub fn observe(host: &HostFacts, hot: &[u32], left: &[Left], span: Duration, clock: &Clock) -> Observations {
+    let mut seen = Observations::read(Path::new("/"), host, hot);
     let at = i64::try_from(clock.started_utc().as_secs()).ok().and_then(|s| jiff::Timestamp::from_second(s).ok());
     seen.machine = seen.machine.zip(at).map(|(machine, at)| format!("{machine}, {at}"));
     let watched: Vec<u32> =
         seen.hot.iter().copied().filter(|core| left.iter().all(|(other, _)| other != core)).collect();
-    let (before, from) = (Interrupts::read(root), clock.ticks());
     seen.gaps = probe::run(&watched, span, clock);
-    let window_ns = clock.rate().nanos(clock.ticks().since(from)).0;
-    let after = Interrupts::read(root);
     seen.gaps.extend(left.iter().map(|(core, why)| (*core, Err(why.clone()))));
-    // Interrupts on cores that somebody else drives are theirs.
-    seen.interrupts =
-        before.zip(after).filter(|_| !watched.is_empty()).map(|(before, after)| (before, after, window_ns));
-    judge(&seen)
+    seen
 }
 
 #[cfg(test)]

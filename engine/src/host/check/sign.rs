@@ -8,16 +8,13 @@
 //! of the links under the final name succeeds. Nobody ever reads half a key.
 
 use std::fmt::Write as _;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::private;
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
-use rustix::rand::{GetRandomFlags, getrandom};
 
-/// Bits of the mode that let others at the key.
-const OTHERS: u32 = 0o077;
 /// Longest key file read, bytes.
 const FILE_BYTES_MAX: u64 = 256;
 
@@ -112,11 +109,8 @@ pub fn verify(text: &[u8], signature: &str, key: &str) -> Result<(), SignatureEr
 
 fn load(path: &Path) -> Result<HostKey, KeyError> {
     let failed = |source: io::Error| KeyError::Io { step: "reading", path: path.to_owned(), source };
-    let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
-    let file = OpenOptions::new().read(true).custom_flags(flags as i32).open(path).map_err(failed)?;
-    let facts = file.metadata().map_err(failed)?;
-    let (mode, owner) = (facts.mode() & 0o7777, facts.uid());
-    if mode & OTHERS != 0 || owner != rustix::process::geteuid().as_raw() {
+    let file = private::open(path).map_err(failed)?;
+    if let Some((mode, owner)) = private::exposed(&file).map_err(failed)? {
         return Err(KeyError::Exposed { path: path.to_owned(), mode, owner });
     }
     let mut text = String::new();
@@ -128,18 +122,13 @@ fn load(path: &Path) -> Result<HostKey, KeyError> {
 fn make(path: &Path) -> Result<(), KeyError> {
     let failed = |step| move |source: io::Error| KeyError::Io { step, path: path.to_owned(), source };
     if let Some(dir) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed("making its directory"))?;
+        private::directory(dir).map_err(failed("making its directory"))?;
     }
-    let mut secret = [0_u8; 32];
-    let drawn = getrandom(&mut secret, GetRandomFlags::empty()).map_err(|error| failed("drawing it")(error.into()))?;
-    if drawn != secret.len() {
-        return Err(failed("drawing it")(io::ErrorKind::UnexpectedEof.into()));
-    }
+    let secret = private::secret().map_err(failed("drawing it"))?;
     let aside = path.with_extension(format!("key.{}", std::process::id()));
     // What an earlier process of the same number left half-made.
     let _ = fs::remove_file(&aside);
-    let mut file =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside).map_err(failed("making it"))?;
+    let mut file = private::create(&aside).map_err(failed("making it"))?;
     let written = writeln!(file, "{}", hex(&secret)).and_then(|()| file.sync_all());
     let linked = written.and_then(|()| fs::hard_link(&aside, path));
     let _ = fs::remove_file(&aside);

@@ -1,19 +1,19 @@
-//! Who holds a lock: from the kernel's list of locks, the holder's process entry and its board.
+//! Who holds a lock, as far as can be seen.
 //!
 //! Cold; reads only. Bounded by the files' limits and by the boards of one directory. What cannot be seen is `None`.
 
+#[cfg(unix)]
+mod seen;
+
 use std::fmt;
-use std::io::Read;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{self, Mode, OFlags};
 use serde::Serialize;
-use zerocopy::FromBytes;
 
-use crate::board::layout::{self, MAGIC};
-use crate::board::{self, HeaderBlock};
-use crate::host::{machine, read_text};
+use super::lock::LockFile;
+
+#[cfg(unix)]
+pub(super) use seen::Locks;
 
 /// A process that holds a claim, as far as can be seen from here.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -30,14 +30,8 @@ pub struct Holder {
 
 impl Holder {
     /// The holder of the lock on `file`, with `proc` and `etc` under `root` and boards in `boards`.
-    pub(super) fn of(root: &Path, boards: &Path, file: &OwnedFd) -> Holder {
-        let Some(pid) = Locks::read(root).and_then(|locks| locks.holder_of(file)) else { return Holder::default() };
-        let header = board_of(boards, pid);
-        let profile = header.as_ref().map(|header| header.profile.read()).filter(|name| !name.is_empty());
-        let started = header.as_ref().and_then(|header| i64::try_from(board::get(&header.started_utc_s)).ok());
-        let since = started.filter(|&at| at > 0).or_else(|| process_start(root, pid));
-        let user = machine::user_of(root, &pid.to_string());
-        Holder { pid: Some(pid), user, profile, since: since.and_then(utc) }
+    pub(super) fn of(root: &Path, boards: &Path, file: &LockFile) -> Holder {
+        seen::holder(root, boards, file)
     }
 }
 
@@ -56,62 +50,12 @@ impl fmt::Display for Holder {
     }
 }
 
-/// The kernel's list of file locks.
-pub(super) struct Locks(String);
+/// Where nothing can be locked, nobody holds a lock.
+#[cfg(not(unix))]
+mod seen {
+    use super::{Holder, LockFile, Path};
 
-impl Locks {
-    pub(super) fn read(root: &Path) -> Option<Locks> {
-        read_text(&root.join("proc/locks")).map(Locks)
+    pub(super) fn holder(_root: &Path, _boards: &Path, file: &LockFile) -> Holder {
+        match *file {}
     }
-
-    /// The process that holds a `flock` on `file`; lines of those who wait for it begin their words with an arrow.
-    pub(super) fn holder_of(&self, file: &OwnedFd) -> Option<u32> {
-        let stat = fs::fstat(file).ok()?;
-        let (major, minor) = (fs::major(stat.st_dev), fs::minor(stat.st_dev));
-        let wanted = format!("{major:02x}:{minor:02x}:{}", stat.st_ino);
-        self.0.lines().find_map(|line| {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            match words[..] {
-                [_, "FLOCK", _, _, pid, place, ..] if place == wanted => pid.parse().ok().filter(|&pid| pid > 0),
-                _ => None,
-            }
-        })
-    }
-}
-
-/// The header of the board that `pid` writes, if it has one of our layout.
-fn board_of(boards: &Path, pid: u32) -> Option<HeaderBlock> {
-    let prefix = format!("board-{pid}");
-    let entries = std::fs::read_dir(boards).ok()?.filter_map(Result::ok);
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names
-        .filter(|name| name.strip_prefix(&prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
-        .collect();
-    names.sort_unstable();
-    names.iter().find_map(|name| header(&boards.join(name)).filter(|header| board::get(&header.pid) == u64::from(pid)))
-}
-
-fn header(path: &Path) -> Option<HeaderBlock> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = fs::open(path, flags, Mode::empty()).ok()?;
-    let mut bytes = vec![0; size_of::<HeaderBlock>()];
-    std::fs::File::from(file).read_exact(&mut bytes).ok()?;
-    let header = HeaderBlock::read_from_bytes(&bytes).ok()?;
-    let known = board::get(&header.magic) == MAGIC && board::get(&header.layout_hash) == layout::hash();
-    known.then_some(header)
-}
-
-/// When a process was started, seconds since 1970.
-fn process_start(root: &Path, pid: u32) -> Option<i64> {
-    let stat = read_text(&root.join(format!("proc/{pid}/stat")))?;
-    // The name in brackets may hold anything; the fields after it are numbers, the start the 20th of them.
-    let ticks: u64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
-    let boot = read_text(&root.join("proc/stat"))?;
-    let boot: i64 = boot.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
-    let since_boot_s = ticks / rustix::param::clock_ticks_per_second().max(1);
-    boot.checked_add(i64::try_from(since_boot_s).ok()?)
-}
-
-fn utc(seconds: i64) -> Option<String> {
-    jiff::Timestamp::from_second(seconds).ok().map(|at| at.to_string())
 }

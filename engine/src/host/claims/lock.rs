@@ -14,6 +14,9 @@ use rustix::io::Errno;
 use super::{ClaimError, TRIES_MAX};
 use crate::host::CORES_MAX;
 
+/// A lock file, open.
+pub(super) type LockFile = OwnedFd;
+
 /// Between two attempts at a lock.
 const PAUSE: Duration = Duration::from_millis(1);
 const READ_ALL: Mode = Mode::from_raw_mode(0o444);

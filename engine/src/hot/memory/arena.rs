@@ -6,8 +6,7 @@
 //! grows once sealed.
 
 use super::region::{self, ARENA_BYTES_MAX, Place};
-use super::{guard, lend};
-use rustix::mm::{Advice, madvise, mlock};
+use super::{guard, lend, pages};
 use std::alloc::Layout;
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -116,18 +115,17 @@ impl Chunk {
         let from = self.touched.get();
         let step = if end > HUGE { HUGE } else { STEP };
         let to = end.next_multiple_of(step).min(ARENA_BYTES_MAX);
-        let start = (self.place.address + from) as *mut u8;
+        let start = self.place.address + from;
         if step == HUGE {
-            // Advice: a system without huge pages goes on with small ones.
             // SAFETY: the range lies in our place.
-            let _ = unsafe { madvise(start.cast(), to - from, Advice::LinuxHugepage) };
+            unsafe { pages::prefer_huge(start, to - from) };
         }
         for page in (from..to).step_by(PAGE) {
             // SAFETY: in our place, mapped readable and writable, beyond everything handed out so far.
             unsafe { ((self.place.address + page) as *mut u8).write_volatile(0) };
         }
-        // SAFETY: the range lies in our place; locking changes no contents.
-        if !self.lock_refused.get() && unsafe { mlock(start.cast(), to - from) }.is_ok() {
+        // SAFETY: the range lies in our place, which is open.
+        if !self.lock_refused.get() && unsafe { pages::lock(start, to - from) } {
             self.locked.set(self.locked.get() + (to - from));
         } else {
             self.lock_refused.set(true);

@@ -5,7 +5,7 @@
 //! [`ARENA_BYTES_MAX`] bytes of address space; memory is used only where an arena has grown.
 
 use super::arena::Chunk;
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
+use super::pages;
 use std::ptr::null_mut;
 #[expect(clippy::disallowed_types, reason = "places change hands on cold paths only")]
 use std::sync::Mutex;
@@ -45,17 +45,15 @@ pub(super) fn take() -> Option<Place> {
     let number = places.taken.iter().position(|taken| !taken).filter(|_| base != 0)?;
     let address = base + number * ARENA_BYTES_MAX;
     // SAFETY: the range is a free place of our own reservation: nobody has a reference into it.
-    unsafe { mprotect(address as *mut _, ARENA_BYTES_MAX, MprotectFlags::READ | MprotectFlags::WRITE) }.ok()?;
+    if !unsafe { pages::open(address, ARENA_BYTES_MAX) } {
+        return None;
+    }
     places.taken[number] = true;
     Some(Place { number, address })
 }
 
 fn reserve() -> usize {
-    let bytes = ARENAS_MAX * ARENA_BYTES_MAX;
-    // SAFETY: a fresh mapping at an address of the system's choice replaces nothing.
-    let mapped =
-        unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE) };
-    let base = mapped.map_or(0, |address| address as usize);
+    let base = pages::reserve(ARENAS_MAX * ARENA_BYTES_MAX);
     BASE.store(base, Ordering::Relaxed);
     base
 }
@@ -71,11 +69,10 @@ impl Drop for Place {
     /// Gives pages, locks and advice back at once, by a mapping in their stead.
     fn drop(&mut self) {
         let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
         // SAFETY: the place is ours and its last block is gone: a chunk drops it when its count has reached zero.
-        let replaced = unsafe { mmap_anonymous(self.address as *mut _, ARENA_BYTES_MAX, ProtFlags::empty(), flags) };
+        let is_empty = unsafe { pages::empty(self.address, ARENA_BYTES_MAX) };
         // A place that could not be emptied is not used again.
-        places.taken[self.number] = replaced.is_err();
+        places.taken[self.number] = !is_empty;
     }
 }
 

@@ -160,10 +160,11 @@ fn detail(engine: &EngineView, thread: &ThreadView, derived: &ThreadDerived, pen
         None => "no core of its own".to_owned(),
     };
     let pinned = if thread.pinned { "pinned and verified" } else { "not pinned" };
+    let priority = thread.priority.found.as_deref().unwrap_or("not visible");
     let stage = thread.stage.map_or("between roles", |stage| stage.name());
     let gap = derived.gap;
     let lines = [
-        format!("{core}, {pinned}; now {stage}"),
+        format!("{core}, {pinned}; priority {priority}; now {stage}"),
         format!(
             "policy {} asked, {} run; epoch {} of {}",
             thread.policy_requested.name(),
@@ -195,10 +196,11 @@ fn detail(engine: &EngineView, thread: &ThreadView, derived: &ThreadDerived, pen
             count(thread.yields)
         ),
         memory(thread),
-        thread.policy_refusal.clone().unwrap_or_default(),
+        refusals(thread),
+        rival(thread),
     ];
     for (y, line) in (1..).zip(lines) {
-        pen.put(1, y, &line, if y == 7 { Tone::Warn } else { Tone::Plain });
+        pen.put(1, y, &line, if y >= 7 { Tone::Warn } else { Tone::Plain });
     }
     died(thread, pen);
 }
@@ -216,6 +218,29 @@ fn memory(thread: &ThreadView) -> String {
         memory.locked_bytes >> 10,
         count(memory.lent),
         count(thread.frames_elsewhere)
+    )
+}
+
+/// Why it does not run as the profile says.
+fn refusals(thread: &ThreadView) -> String {
+    let priority = thread.priority.why_not.as_ref();
+    let priority = priority.map(|why| format!("no priority {}: {why}", thread.priority.asked));
+    let both: Vec<String> = thread.policy_refusal.iter().cloned().chain(priority).collect();
+    both.join("; ")
+}
+
+/// Who else wanted its core.
+fn rival(thread: &ThreadView) -> String {
+    let Some(rival) = &thread.contended_by else { return String::new() };
+    let user = if rival.user.is_empty() { "user not visible" } else { &rival.user };
+    format!(
+        "wanted by {} ({}, {user}): waited {}, ran {} of {}; {} ago",
+        rival.command,
+        rival.pid,
+        time(rival.waited_ns),
+        time(rival.ran_ns),
+        time(rival.span_ns),
+        time(rival.age_ns)
     )
 }
 

@@ -1,0 +1,126 @@
+//! Memory that the kernel maps: shared through a file of a memory file system, or private.
+//!
+//! Owns the mapping, and the lock on the file. Bounds: the size given, [`DEAD_BOARDS_MAX`] boards of ended processes.
+
+use super::BoardError;
+use rustix::fs::{self, AtFlags, FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{self, MapFlags, ProtFlags};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+
+/// Most dead boards that are left for a post-mortem; the oldest beyond are removed.
+pub(super) const DEAD_BOARDS_MAX: usize = 4;
+/// All pages there from the start, where the system does that.
+#[cfg(target_os = "linux")]
+const POPULATE: MapFlags = MapFlags::POPULATE;
+#[cfg(not(target_os = "linux"))]
+const POPULATE: MapFlags = MapFlags::empty();
+
+/// A mapping and what keeps it.
+pub(super) struct Memory {
+    base: NonNull<u8>,
+    bytes: usize,
+    shared: Option<(PathBuf, OwnedFd)>,
+}
+
+impl Memory {
+    pub(super) fn private(bytes: usize) -> Result<Memory, BoardError> {
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice aliases nothing.
+        let base =
+            unsafe { mm::mmap_anonymous(std::ptr::null_mut(), bytes, prot, MapFlags::PRIVATE | POPULATE) }.map_err(
+                |error| BoardError { step: "mapping", path: PathBuf::from("private memory"), source: error.into() },
+            )?;
+        Ok(Memory { base: non_null(base), bytes, shared: None })
+    }
+
+    pub(super) fn shared(bytes: usize, directory: &Path) -> Result<Memory, BoardError> {
+        let failed = |step, error: Errno| BoardError { step, path: directory.to_path_buf(), source: error.into() };
+        let folder = open_directory(directory).map_err(|source| failed("opening directory", source))?;
+        remove_old_dead_boards(directory, &folder);
+        let name = format!("board-{}", std::process::id());
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+        let (name, file) = (0..64)
+            .find_map(|attempt| {
+                let name = if attempt == 0 { name.clone() } else { format!("{name}.{attempt}") };
+                match fs::openat(&folder, &name, flags, mode) {
+                    Err(Errno::EXIST) => None,
+                    other => Some(other.map(|file| (name, file))),
+                }
+            })
+            .unwrap_or(Err(Errno::EXIST))
+            .map_err(|source| failed("creating a board in", source))?;
+        let undo = |step, source| {
+            let _ = fs::unlinkat(&folder, &name, AtFlags::empty());
+            failed(step, source)
+        };
+        fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|e| undo("locking a board in", e))?;
+        // A full memory file system must be an error here, not a fault signal at a later store.
+        fs::fallocate(&file, FallocateFlags::empty(), 0, bytes as u64).map_err(|e| undo("reserving memory in", e))?;
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh mapping of a file that only this process writes, at an address of the kernel's choice; the
+        // file is never shrunk while it is mapped.
+        let base = unsafe { mm::mmap(std::ptr::null_mut(), bytes, prot, MapFlags::SHARED | POPULATE, &file, 0) }
+            .map_err(|e| undo("mapping a board in", e))?;
+        Ok(Memory { base: non_null(base), bytes, shared: Some((directory.join(&name), file)) })
+    }
+
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.shared.as_ref().map(|(path, _)| path.as_path())
+    }
+
+    pub(super) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+}
+
+fn non_null(base: *mut std::ffi::c_void) -> NonNull<u8> {
+    NonNull::new(base.cast()).expect("a successful mmap is never at address zero")
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some((path, _)) = &self.shared {
+            let _ = std::fs::remove_file(path);
+        }
+        // SAFETY: base and length are those of the mapping; no reference outlives `self`, by their lifetimes.
+        let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Opens the directory of boards, making it (for all users, sticky) if it is missing.
+fn open_directory(directory: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+    match fs::open(directory, flags, Mode::empty()) {
+        Err(Errno::NOENT) => {
+            fs::mkdir(directory, Mode::RWXU)?;
+            let folder = fs::open(directory, flags, Mode::empty())?;
+            fs::fchmod(&folder, Mode::RWXU | Mode::RWXG | Mode::RWXO | Mode::SVTX)?;
+            Ok(folder)
+        }
+        other => other,
+    }
+}
+
+/// Keeps the newest dead boards for a post-mortem and removes the rest. What cannot be read or removed is left alone.
+fn remove_old_dead_boards(directory: &Path, folder: &OwnedFd) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    let mut dead: Vec<_> = entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("board-"))
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.file_name())))
+        .filter(|(_, name)| {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            fs::openat(folder, name.as_os_str(), flags, Mode::empty())
+                .is_ok_and(|file| fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
+        })
+        .collect();
+    dead.sort();
+    let surplus = dead.len().saturating_sub(DEAD_BOARDS_MAX);
+    for (_, name) in dead.into_iter().take(surplus) {
+        let _ = fs::unlinkat(folder, name.as_os_str(), AtFlags::empty());
+    }
+}
