@@ -5,9 +5,13 @@
 //! starting on a 128-byte boundary. [`hash`] covers every field's name and offset, so that two builds either agree on
 //! all of them or refuse each other.
 
+mod places;
+
+pub(super) use places::Layout;
+pub use places::Shape;
+
 use super::histogram::{BUCKETS, HistogramBlock};
 use super::text::Text;
-use crate::fault::FaultCode;
 use pinwheel_edge::slot::WORKERS_MAX;
 use std::mem::offset_of;
 use std::sync::atomic::AtomicU64;
@@ -453,82 +457,6 @@ impl Stage {
             Stage::Queue => "queue",
             Stage::Decode => "decode",
             Stage::Harvest => "harvest",
-        }
-    }
-}
-
-/// How many of each block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Hot threads.
-    pub threads: u32,
-    /// Silos.
-    pub silos: u32,
-    /// Slots of each silo.
-    pub slots: u32,
-    /// Workers of each silo.
-    pub workers: u32,
-    /// Decode workers of each silo.
-    pub decoders: u32,
-    /// Streams.
-    pub streams: u32,
-}
-
-impl Shape {
-    /// As words of the header.
-    #[must_use]
-    pub fn words(self) -> [u64; 6] {
-        [self.threads, self.silos, self.slots, self.workers, self.decoders, self.streams].map(u64::from)
-    }
-}
-
-/// Byte offsets of each array.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
-    pub(super) shape: Shape,
-    pub(super) threads: usize,
-    pub(super) feeds: usize,
-    pub(super) dispatches: usize,
-    pub(super) devices: usize,
-    pub(super) polls: usize,
-    pub(super) decodes: usize,
-    pub(super) harvests: usize,
-    pub(super) latencies: usize,
-    pub(super) slots: usize,
-    pub(super) stream_feeds: usize,
-    pub(super) stream_harvests: usize,
-    pub(super) faults: usize,
-    pub(super) clock: usize,
-    pub(super) log: usize,
-    pub(super) bytes: usize,
-}
-
-impl Layout {
-    pub(super) fn of(shape: Shape) -> Layout {
-        let mut end = size_of::<HeaderBlock>();
-        let mut place = |size: usize, count: usize| {
-            let at = end;
-            end += size * count;
-            at
-        };
-        let silos = shape.silos as usize;
-        Layout {
-            shape,
-            threads: place(size_of::<ThreadBlock>(), shape.threads as usize),
-            feeds: place(size_of::<FeedBlock>(), silos),
-            dispatches: place(size_of::<DispatchBlock>(), silos),
-            devices: place(size_of::<DeviceBlock>(), silos),
-            polls: place(size_of::<PollBlock>(), silos),
-            decodes: place(size_of::<DecodeBlock>(), silos * shape.decoders as usize),
-            harvests: place(size_of::<HarvestBlock>(), silos),
-            latencies: place(size_of::<LatencyBlock>(), silos),
-            slots: place(size_of::<SlotStamps>(), silos * shape.slots as usize),
-            stream_feeds: place(size_of::<StreamFeedBlock>(), shape.streams as usize),
-            stream_harvests: place(size_of::<StreamHarvestBlock>(), shape.streams as usize),
-            faults: place(size_of::<FaultRow>(), silos * FaultCode::ALL.len()),
-            clock: place(size_of::<ClockBlock>(), 1),
-            log: place(size_of::<LogBlock>(), 1),
-            bytes: end.next_multiple_of(4096),
         }
     }
 }

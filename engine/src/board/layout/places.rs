@@ -1,0 +1,85 @@
+//! Where each array of blocks lies: a header, then one array per kind, each from a 128-byte boundary on.
+//!
+//! Pure arithmetic over a [`Shape`]; made once by the creator of a region and once by each reader of one.
+
+use super::{
+    ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, HarvestBlock, HeaderBlock, LatencyBlock,
+    LogBlock, PollBlock, SlotStamps, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
+};
+use crate::fault::FaultCode;
+
+/// How many of each block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Hot threads.
+    pub threads: u32,
+    /// Silos.
+    pub silos: u32,
+    /// Slots of each silo.
+    pub slots: u32,
+    /// Workers of each silo.
+    pub workers: u32,
+    /// Decode workers of each silo.
+    pub decoders: u32,
+    /// Streams.
+    pub streams: u32,
+}
+
+impl Shape {
+    /// As words of the header.
+    #[must_use]
+    pub fn words(self) -> [u64; 6] {
+        [self.threads, self.silos, self.slots, self.workers, self.decoders, self.streams].map(u64::from)
+    }
+}
+
+/// Byte offsets of each array.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::board) struct Layout {
+    pub(in crate::board) shape: Shape,
+    pub(in crate::board) threads: usize,
+    pub(in crate::board) feeds: usize,
+    pub(in crate::board) dispatches: usize,
+    pub(in crate::board) devices: usize,
+    pub(in crate::board) polls: usize,
+    pub(in crate::board) decodes: usize,
+    pub(in crate::board) harvests: usize,
+    pub(in crate::board) latencies: usize,
+    pub(in crate::board) slots: usize,
+    pub(in crate::board) stream_feeds: usize,
+    pub(in crate::board) stream_harvests: usize,
+    pub(in crate::board) faults: usize,
+    pub(in crate::board) clock: usize,
+    pub(in crate::board) log: usize,
+    pub(in crate::board) bytes: usize,
+}
+
+impl Layout {
+    pub(in crate::board) fn of(shape: Shape) -> Layout {
+        let mut end = size_of::<HeaderBlock>();
+        let mut place = |size: usize, count: usize| {
+            let at = end;
+            end += size * count;
+            at
+        };
+        let silos = shape.silos as usize;
+        Layout {
+            shape,
+            threads: place(size_of::<ThreadBlock>(), shape.threads as usize),
+            feeds: place(size_of::<FeedBlock>(), silos),
+            dispatches: place(size_of::<DispatchBlock>(), silos),
+            devices: place(size_of::<DeviceBlock>(), silos),
+            polls: place(size_of::<PollBlock>(), silos),
+            decodes: place(size_of::<DecodeBlock>(), silos * shape.decoders as usize),
+            harvests: place(size_of::<HarvestBlock>(), silos),
+            latencies: place(size_of::<LatencyBlock>(), silos),
+            slots: place(size_of::<SlotStamps>(), silos * shape.slots as usize),
+            stream_feeds: place(size_of::<StreamFeedBlock>(), shape.streams as usize),
+            stream_harvests: place(size_of::<StreamHarvestBlock>(), shape.streams as usize),
+            faults: place(size_of::<FaultRow>(), silos * FaultCode::ALL.len()),
+            clock: place(size_of::<ClockBlock>(), 1),
+            log: place(size_of::<LogBlock>(), 1),
+            bytes: end.next_multiple_of(4096),
+        }
+    }
+}
