@@ -20,7 +20,7 @@ mod panics;
 mod settings;
 mod thread;
 
-pub use doomed::Doomed;
+pub use doomed::{Deed, Doomed};
 pub use frame::{Frame, Init, SCRATCH_BYTES, Scratch, Work};
 pub use own::name_first_allocation;
 pub use panics::{install_hook, kept};

@@ -25,7 +25,7 @@ pub use finding::{Finding, ProfileError};
 pub use load::{DEFAULT_NAME, ENTRIES_MAX, FILE_BYTES_MAX, Origin, ProfileEntry, list, text};
 pub use schema::{
     Courtesy, Decoders, Device, Environment, Faults, FreeWorker, HotAllocations, Input, Latency, Limits, OnHangup,
-    Predecoder, Priority, Profile, Rate, RoleKind, RolePanic, Source, SpinBudgets, SpinPolicy, ThreadSpec, Threads,
+    Predecoder, Priority, Profile, Rate, RoleFault, RoleKind, Source, SpinBudgets, SpinPolicy, ThreadSpec, Threads,
 };
 
 #[cfg(test)]

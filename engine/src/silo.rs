@@ -19,9 +19,9 @@ use crate::fault::{Injections, Injector};
 use crate::feed::source::Source;
 use crate::feed::{Feed, Share};
 use crate::hot::memory::Arena;
-use crate::hot::{Doomed, Init, Role, RoleError, RoleSpec, Settings};
+use crate::hot::{Deed, Doomed, Init, Role, RoleError, RoleSpec, Settings};
 use crate::predecode::{self, Local, Passthrough};
-use crate::profile::{Device, Faults, Predecoder, Profile, RoleKind, RolePanic};
+use crate::profile::{Device, Faults, Predecoder, Profile, RoleFault, RoleKind};
 use crate::units::{Nanos, TickRate};
 use pinwheel_edge::queue::fifo::Fifo;
 use pinwheel_edge::ring::broadcast::{self, Reader};
@@ -164,8 +164,10 @@ pub fn wire(profile: &Profile, share: Share, decoders: u32, source: Source, answ
         spec(RoleKind::Harvest, silo, 0, move |_| Ok(Box::new(harvester))),
     ];
     specs.extend((0..decoders).map(|index| decoder(index, &pipe, &workers, &draws, common)));
-    if let Some(panic) = profile.faults.role_panic.filter(|_| silo == 0) {
-        specs = specs.into_iter().map(|spec| doom(spec, panic)).collect();
+    for (fault, deed) in [(profile.faults.role_panic, Deed::Panic), (profile.faults.role_allocation, Deed::Allocate)] {
+        if let Some(fault) = fault.filter(|_| silo == 0) {
+            specs = specs.into_iter().map(|spec| doom(spec, fault, deed)).collect();
+        }
     }
     let wait = Nanos::from_millis(u64::from(profile.faults.recover_after_ms));
     let recovery = Recovery::new(Arc::clone(&pipe.health), wait);
@@ -233,13 +235,13 @@ fn spec(
 }
 
 /// Puts a doomed role in the place of the one that the profile names.
-fn doom(spec: RoleSpec, panic: RolePanic) -> RoleSpec {
-    if spec.kind != panic.role || spec.index != 0 {
+fn doom(spec: RoleSpec, fault: RoleFault, deed: Deed) -> RoleSpec {
+    if spec.kind != fault.role || spec.index != 0 {
         return spec;
     }
     let build = spec.build;
     let doomed = move |init: &mut Init<'_>| -> Result<Box<dyn Role>, RoleError> {
-        Ok(Box::new(Doomed::new(build(init)?, panic.after_items)))
+        Ok(Box::new(Doomed::new(build(init)?, fault.after_items, deed)))
     };
     RoleSpec { build: Box::new(doomed), ..spec }
 }

@@ -286,13 +286,15 @@ pub struct Faults {
     /// Probability per shot that its payload address is bad, 0..=1.
     pub bad_address: f64,
     /// A role of silo 0 that panics, to see the engine end in order; `None`: none does.
-    pub role_panic: Option<RolePanic>,
+    pub role_panic: Option<RoleFault>,
+    /// A role of silo 0 that calls the allocator once, to see the guard find it; `None`: none does.
+    pub role_allocation: Option<RoleFault>,
 }
 
-/// A role that panics on purpose.
+/// A role that does on purpose what no role may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RolePanic {
+pub struct RoleFault {
     /// Which role; of several decode workers, the first.
     pub role: RoleKind,
     /// After how many items in Live.

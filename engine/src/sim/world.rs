@@ -238,6 +238,7 @@ fn draw_profile(random: &mut Xoshiro256PlusPlus, seed: u64, predecoder: Predecod
         decoder_panic: uniform(0.02),
         bad_address: uniform(0.02),
         role_panic: None,
+        role_allocation: None,
     };
     profile.device = crate::profile::Device::Sim { latency: Latency::Uniform { min_us: 0.0, max_us: 40.0 } };
     profile.free_worker = if uniform(1.0) < 0.5 { FreeWorker::AfterCopy } else { FreeWorker::AfterDecode };

@@ -2,7 +2,7 @@
 
 use crate::faults::drill;
 use crate::rig::{alone, assert_nothing_lost, config, profile, run, sampler};
-use pinwheel_engine::profile::{FreeWorker, RoleKind, RolePanic, SpinPolicy};
+use pinwheel_engine::profile::{FreeWorker, RoleFault, RoleKind, SpinPolicy};
 use pinwheel_engine::record::EventSink;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,7 +78,7 @@ fn a_role_that_dies_is_an_event_with_its_place() {
     let alone = alone();
     let path = alone.file("events.jsonl");
     let mut profile = profile();
-    profile.faults.role_panic = Some(RolePanic { role: RoleKind::Decode, after_items: 500 });
+    profile.faults.role_panic = Some(RoleFault { role: RoleKind::Decode, after_items: 500 });
     let mut config = config(&profile, sampler(), None);
     config.events = Some(EventSink::create(&path));
     run(config);

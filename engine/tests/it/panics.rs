@@ -5,7 +5,7 @@ use crate::rig::{alone, config, end, errors, profile, sampler, total};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::engine::{EndedBy, Engine, Outcome};
 use pinwheel_engine::fault::FaultCode;
-use pinwheel_engine::profile::{Device, Latency, RoleKind, RolePanic};
+use pinwheel_engine::profile::{Device, Latency, RoleFault, RoleKind};
 use std::time::Instant;
 
 /// Runs until `role` has handled 500 items and panics.
@@ -14,7 +14,7 @@ fn run_without(role: RoleKind) -> Outcome {
     let mut profile = profile();
     profile.limits.launch_deadline_us = 100_000;
     profile.device = Device::Sim { latency: Latency::Fixed { us: 100.0 } };
-    profile.faults.role_panic = Some(RolePanic { role, after_items: 500 });
+    profile.faults.role_panic = Some(RoleFault { role, after_items: 500 });
     let from = Instant::now();
     let outcome = end(Engine::start(config(&profile, sampler(), None)).unwrap());
     assert!(from.elapsed() < 2 * GRACE_AND_LEAVING, "{:?}", from.elapsed());

@@ -233,3 +233,18 @@ fn an_input_that_breaks_off_says_where_and_why_and_what_came_before_is_answered(
     let told = alarms.iter().find(|alarm| alarm["alarm"] == "input_broken").unwrap().to_string();
     assert!(told.contains("line 3") && told.contains("expected"), "{told}");
 }
+
+#[test]
+fn an_allocation_on_a_hot_thread_is_counted_and_its_place_told() {
+    let _one = engine();
+    let world = World::new();
+    let profile = lab_with(&[("role_allocation: None", "role_allocation: Some((role: Poll, after_items: 200))")]);
+    world.put("profiles/doomed.ron", profile);
+    let ran = world.run("run --json --profiles profiles --profile doomed --rate 2000 --count 4000").exits(0);
+    let report = ran.json();
+    let calls: Vec<u64> =
+        report["threads"].as_array().unwrap().iter().map(|t| t["allocations"].as_u64().unwrap()).collect();
+    assert_eq!(calls.iter().sum::<u64>(), 2, "one call for the block, one to free it: {calls:?}");
+    let alarms = report["alarms"].to_string();
+    assert!(alarms.contains("hot_allocation") && alarms.contains("doomed.rs:"), "{alarms}");
+}

@@ -97,3 +97,21 @@ fn a_role_that_panics_leaves_a_usable_terminal_and_its_place() {
     let said = terminal.raw();
     assert!(said.contains("role_died") && said.contains("panicked"), "{}", terminal.text());
 }
+
+#[test]
+fn in_strict_an_allocation_ends_the_process_but_gives_the_terminal_back_and_names_the_place() {
+    let _one = engine();
+    let world = World::new();
+    let doomed = lab_with(&[
+        ("role_allocation: None", "role_allocation: Some((role: Poll, after_items: 2000))"),
+        ("hot_allocations: Count", "hot_allocations: Abort"),
+        ("spin: Lab", "spin: Shared"),
+    ]);
+    world.put("profiles/doomed.ron", doomed);
+    let words = "run --rate 2000 --logs logs --profiles profiles --profile doomed";
+    let mut terminal = Terminal::start(&world, words, (120, 40), &[]);
+    assert_ne!(terminal.end(), 0);
+    terminal.is_restored();
+    let said = terminal.raw();
+    assert!(said.contains("found an allocator call of 4 bytes on hot thread") && said.contains("doomed.rs:"), "{said}");
+}
