@@ -4,7 +4,8 @@ use crate::{Seeded, panics};
 use pinwheel_edge::ring::{BATCH, Full, broadcast, emergency, line, log, mpsc, spsc};
 use pinwheel_edge::units::Ticks;
 
-const ITEMS: u64 = 300_000;
+/// Items of the tests that cross threads; few where Miri runs them, a hundred times slower.
+const ITEMS: u64 = if cfg!(miri) { 600 } else { 300_000 };
 
 /// Retries until `attempt` succeeds; lets others run, because the cores are shared.
 fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {

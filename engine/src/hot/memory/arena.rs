@@ -21,7 +21,7 @@ const CLASSES: usize = (CLASS_BYTES_MAX / BLOCK_MIN).ilog2() as usize + 1;
 /// What a growing arena takes at least.
 const STEP: usize = 64 << 10;
 /// A huge page; arenas that stay below one are not worth one.
-const HUGE: usize = 2 << 20;
+pub(super) const HUGE: usize = 2 << 20;
 const PAGE: usize = 4096;
 
 /// What an arena holds.

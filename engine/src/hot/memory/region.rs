@@ -4,7 +4,7 @@
 //! (a lock, system calls); asking whether an address lies inside is two loads. Bounded by [`ARENAS_MAX`] places of
 //! [`ARENA_BYTES_MAX`] bytes of address space; memory is used only where an arena has grown.
 
-use super::arena::Chunk;
+use super::arena::{Chunk, HUGE};
 use super::pages;
 use std::ptr::null_mut;
 #[expect(clippy::disallowed_types, reason = "places change hands on cold paths only")]
@@ -53,7 +53,8 @@ pub(super) fn take() -> Option<Place> {
 }
 
 fn reserve() -> usize {
-    let base = pages::reserve(ARENAS_MAX * ARENA_BYTES_MAX);
+    // Huge pages begin at their own multiples.
+    let base = pages::reserve(ARENAS_MAX * ARENA_BYTES_MAX + HUGE).next_multiple_of(HUGE);
     BASE.store(base, Ordering::Relaxed);
     base
 }
