@@ -39,6 +39,13 @@ impl Countdown {
         left.fetch_sub(1, edge("C1.release", Ordering::AcqRel)) == 1
     }
 
+    /// So many of the things that `task` waits for are done; says whether they were the last.
+    #[inline]
+    pub fn release_many(&self, task: usize, count: u32) -> bool {
+        // ORDERING: as in `release`, both sides of C1. Model: loom_fanout::the_last_of_a_round_sees_all_work.
+        self.left[task].fetch_sub(count, edge("C1.many", Ordering::AcqRel)) == count
+    }
+
     /// Arms `task` for the next round; for whoever was told that it was the last.
     #[inline(always)]
     pub fn arm(&self, task: usize, count: u32) {

@@ -184,10 +184,10 @@ impl Thief {
             return Steal::Empty;
         }
         let id = self.shared.at(top).load(Ordering::Relaxed);
-        // ORDERING: release side of D3: the cell was read before the owner sees room. A failed exchange publishes
-        // nothing. Model: loom_deque::room_comes_with_what_the_thief_did_before.
-        let release = edge("D3.release", Ordering::Release);
-        match self.shared.top.0.compare_exchange(top, top + 1, release, Ordering::Relaxed) {
+        // ORDERING: release side of D3: the cell was read before the owner sees room. What came before the fence above
+        // is published by it; only the reading of the cell needs this release, and no model can show that, for loom
+        // never lets a load see a store that is yet to come. A failed exchange publishes nothing.
+        match self.shared.top.0.compare_exchange(top, top + 1, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => Steal::Success(id),
             Err(_) => Steal::Retry,
         }

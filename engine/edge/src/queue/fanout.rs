@@ -190,6 +190,15 @@ impl Fanout {
         pending.fetch_sub(1, edge("T3.release", Ordering::AcqRel)) == 1
     }
 
+    /// Submitter: so many predecessors had ended before they could be linked; says whether the task is the caller's.
+    #[inline(always)]
+    pub fn release_refused(&self, task: u32, count: u32) -> bool {
+        let pending = &self.record(task).pending;
+        // ORDERING: as in `release`, both sides of T3. What the refused predecessors did was acquired by T2.
+        // Model: loom_fanout::a_refused_predecessor_and_a_linked_one_release_once.
+        pending.fetch_sub(count, edge("T3.refused", Ordering::AcqRel)) == count
+    }
+
     /// Submitter: whether the task at this position has ended, so that the position may be given out again.
     #[inline(always)]
     #[must_use]

@@ -46,7 +46,7 @@ fn the_last_id_goes_to_one() {
     });
 }
 
-/// Whoever finds room sees what the thief did before it made that room. Red without D3.release, D3.acquire.
+/// Whoever finds room sees what the thief did before it made that room. Red without D3.acquire.
 #[test]
 fn room_comes_with_what_the_thief_did_before() {
     loom::model(|| {

@@ -124,3 +124,58 @@ fn the_last_release_sees_all_work() {
         assert!(mine != other.join().unwrap());
     });
 }
+
+/// Counts that are handed in together: the last of a round sees what all did. Red without C1.many.
+#[test]
+fn the_last_of_a_round_sees_all_work() {
+    loom::model(|| {
+        let countdown = Arc::new(Countdown::new(&[5]));
+        let work = Arc::new(DataWords::new(1, 2));
+        let end = |index: usize, count: u32, countdown: &Countdown, work: &DataWords| {
+            work.all()[index].store(1);
+            let is_last = countdown.release_many(0, count);
+            if is_last {
+                assert_eq!(work.all()[0].load() + work.all()[1].load(), 2);
+            }
+            is_last
+        };
+        let other = {
+            let (countdown, work) = (Arc::clone(&countdown), Arc::clone(&work));
+            thread::spawn(move || end(0, 3, &countdown, &work))
+        };
+        let mine = end(1, 2, &countdown, &work);
+        assert!(mine != other.join().unwrap());
+    });
+}
+
+/// One predecessor ended before it could be linked, another one ends meanwhile: the task starts once, and sees what both
+/// did. Red without T3.refused.
+#[test]
+fn a_refused_predecessor_and_a_linked_one_release_once() {
+    loom::model(|| {
+        let fanout = Arc::new(Fanout::new(3, 0));
+        let work = Arc::new(DataWords::new(1, 2));
+        (0..2).for_each(|task| fanout.open(task, 1, 1, &[0; 4]));
+        let runner = {
+            let (fanout, work) = (Arc::clone(&fanout), Arc::clone(&work));
+            thread::spawn(move || {
+                let mut is_mine = false;
+                for task in 0..2 {
+                    work.all()[task as usize].store(1);
+                    for successor in fanout.seal(task) {
+                        is_mine |= fanout.release(successor.task);
+                    }
+                }
+                is_mine
+            })
+        };
+        fanout.open(2, 1, 2, &[0; 4]);
+        let linked = [0, 1].map(|index| fanout.link(index, 2, Place::Inline(index), true));
+        let refused = linked.iter().filter(|linked| !**linked).count() as u32;
+        let is_mine = refused == 2 || (refused > 0 && fanout.release_refused(2, refused));
+        if is_mine {
+            assert_eq!(work.all()[0].load() + work.all()[1].load(), 2);
+        }
+        assert!(is_mine != runner.join().unwrap());
+    });
+}
