@@ -10,6 +10,7 @@
 //! | `shared`, `worker`, `complete` | the running side |
 //! | `replay` | a graph that runs again without being submitted |
 //! | `verdict`, `trace` | what it says about itself |
+//! | [`described`], [`bundled`], [`perform`] | graphs as text, and what running one costs |
 //!
 //! Owns nothing but what [`Workload::compile`] makes: a [`Submitter`] with worker 0 in it, the other [`Worker`]s, each
 //! for a thread of its own, and a [`Completer`] for whoever hears of launches. None of them waits unless its name says so
@@ -30,11 +31,14 @@
 //! assert_eq!((summary.retired, summary.edges, summary.failed), (2, 1, 0));
 //! ```
 
+pub mod bundled;
 mod complete;
 mod config;
+pub mod described;
 mod exact;
 mod found;
 mod overlap;
+pub mod perform;
 mod promise;
 mod record;
 mod region;

@@ -20,6 +20,17 @@ const SWEEP: usize = 2;
 /// Granules swept by a submission that finds no room.
 const SWEEP_FOR_ROOM: usize = 4_096;
 
+/// Accesses that are found in one pass, if each lies within a granule.
+const SIMPLE: usize = 4;
+
+/// Why nothing was inferred.
+pub(super) enum Refused<'a> {
+    /// The region leaves its tensor.
+    Outside(&'a Access),
+    /// Too few pieces are free.
+    Full,
+}
+
 /// Bytes of a granule that one task touched.
 #[derive(Clone, Copy, Debug, Default)]
 struct Span {
@@ -109,9 +120,94 @@ impl Overlap {
         self.pieces.len() as u32 - self.free_count
     }
 
-    /// Whether the pieces that these accesses might need are free: two in each granule at most.
+    /// Most pieces that a task could ever get.
+    pub(super) fn pieces(&self) -> u32 {
+        self.pieces.len() as u32
+    }
+
+    /// Finds what task `live.now` depends on by its accesses, and enters them. Reads come first: a task does not wait
+    /// for itself.
+    ///
+    /// # Errors
+    /// A region outside its tensor, or too few pieces; then nothing has changed.
     #[inline(always)]
-    pub(super) fn has_room(&mut self, accesses: &[Access], live: &Live) -> bool {
+    pub(super) fn infer<'a>(
+        &mut self,
+        accesses: &'a [Access],
+        live: &Live,
+        found: &mut Found,
+    ) -> Result<(), Refused<'a>> {
+        let mut places = [(0, Span::NONE); SIMPLE];
+        if accesses.len() > SIMPLE || self.free_count < 2 * SIMPLE as u32 {
+            return self.infer_any(accesses, live, found);
+        }
+        for (place, access) in places.iter_mut().zip(accesses) {
+            match self.simple(access, live.now) {
+                Some(simple) => *place = simple,
+                None => return self.infer_any(accesses, live, found),
+            }
+        }
+        let mut writes = 0;
+        for ((granule, span), access) in places.iter().zip(accesses) {
+            match access.mode {
+                Mode::In => self.read(*granule, *span, live, found),
+                Mode::InOut | Mode::Out => writes += 1,
+            }
+        }
+        if writes == 1 {
+            let mut written = places.iter().zip(accesses).filter(|(_, access)| access.mode != Mode::In);
+            if let Some(((granule, span), access)) = written.next() {
+                self.write(*granule, *span, access.mode == Mode::InOut, live, found);
+            }
+        } else if writes > 1 {
+            for mode in [Mode::InOut, Mode::Out] {
+                for ((granule, span), _) in places.iter().zip(accesses).filter(|(_, access)| access.mode == mode) {
+                    self.write(*granule, *span, mode == Mode::InOut, live, found);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where an access lies, if that is within one granule.
+    #[inline(always)]
+    fn simple(&self, access: &Access, now: u32) -> Option<(usize, Span)> {
+        let placed = self.tensors.get(access.region.tensor as usize)?;
+        if !placed.holds(&access.region) {
+            return None;
+        }
+        let element = u64::from(placed.shape.element_bytes);
+        let first = u64::from(access.region.row) * placed.pitch_bytes + u64::from(access.region.column) * element;
+        let bytes = u64::from(access.region.columns) * element;
+        let offset = first & ((1 << placed.granule_shift) - 1);
+        if access.region.rows != 1 || offset + bytes > 1 << placed.granule_shift {
+            return None;
+        }
+        let granule = placed.first_granule as usize + (first >> placed.granule_shift) as usize;
+        Some((granule, Span { task: now, first: offset as u16, end: (offset + bytes) as u16 }))
+    }
+
+    #[inline(never)]
+    fn infer_any<'a>(&mut self, accesses: &'a [Access], live: &Live, found: &mut Found) -> Result<(), Refused<'a>> {
+        let holds = |access: &&Access| {
+            !self.tensors.get(access.region.tensor as usize).is_some_and(|placed| placed.holds(&access.region))
+        };
+        if let Some(outside) = accesses.iter().find(holds) {
+            return Err(Refused::Outside(outside));
+        }
+        if !self.has_room(accesses, live) {
+            return Err(Refused::Full);
+        }
+        for mode in [Mode::In, Mode::InOut, Mode::Out] {
+            for access in accesses.iter().filter(|access| access.mode == mode) {
+                self.touch(access, live, found);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the pieces that these accesses might need are free: two in each granule at most.
+    fn has_room(&mut self, accesses: &[Access], live: &Live) -> bool {
         let needed = |access: &Access| {
             let placed = &self.tensors[access.region.tensor as usize];
             let row_bytes = u64::from(access.region.columns) * u64::from(placed.shape.element_bytes);
@@ -125,31 +221,6 @@ impl Overlap {
         needed <= u64::from(self.free_count)
     }
 
-    /// Most pieces that a task could ever get.
-    pub(super) fn pieces(&self) -> u32 {
-        self.pieces.len() as u32
-    }
-
-    /// Whether the accesses lie in their tensors; the first that does not.
-    #[inline(always)]
-    pub(super) fn outside<'a>(&self, accesses: &'a [Access]) -> Option<&'a Access> {
-        accesses.iter().find(|access| {
-            !self.tensors.get(access.region.tensor as usize).is_some_and(|placed| placed.holds(&access.region))
-        })
-    }
-
-    /// Finds what task `live.now` depends on by its accesses, and enters them. Reads come first: a task does not wait
-    /// for itself.
-    #[inline(always)]
-    pub(super) fn infer(&mut self, accesses: &[Access], live: &Live, found: &mut Found) {
-        for mode in [Mode::In, Mode::InOut, Mode::Out] {
-            for access in accesses.iter().filter(|access| access.mode == mode) {
-                self.touch(access, live, found);
-            }
-        }
-    }
-
-    #[inline(always)]
     fn touch(&mut self, access: &Access, live: &Live, found: &mut Found) {
         let placed = self.tensors[access.region.tensor as usize];
         let (shift, size) = (placed.granule_shift, 1u64 << placed.granule_shift);

@@ -12,7 +12,7 @@
 use super::config::{Overflow, Pool, Ready, Start};
 use super::exact::Exact;
 use super::found::{Found, Live};
-use super::overlap::Overlap;
+use super::overlap::{Overlap, Refused};
 use super::region::Access;
 use super::replay::Recorder;
 use super::shared::{Failure, Shared};
@@ -270,17 +270,15 @@ impl<B: Body> Submitter<B> {
         };
         match &mut self.rules {
             Rules::Explicit => {}
-            Rules::Overlap(map) => {
-                if let Some(access) = map.outside(accesses) {
-                    return Err(SubmitError::Outside { access: *access });
-                }
-                if !map.has_room(accesses, &self.live) {
+            Rules::Overlap(map) => match map.infer(accesses, &self.live, &mut self.found) {
+                Ok(()) => {}
+                Err(Refused::Outside(access)) => return Err(SubmitError::Outside { access: *access }),
+                Err(Refused::Full) => {
                     let error = full(map.in_use(), map.pieces());
                     self.retire();
                     return Err(error);
                 }
-                map.infer(accesses, &self.live, &mut self.found);
-            }
+            },
             Rules::Exact(map) => {
                 if !map.has_room(accesses) {
                     let error = full(map.in_use(), map.entries());
