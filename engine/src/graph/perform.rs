@@ -178,6 +178,8 @@ impl Prepared {
 }
 
 type Moment = (Ticks, Ticks, Ticks);
+/// The submitter, and the workers that need threads.
+type Threads = (Submitter<Bodies>, Vec<Worker<Bodies>>);
 
 fn submit_all(
     graph: &mut Submitter<Bodies>,
@@ -199,7 +201,7 @@ fn submit_all(
 
 /// Starts the other workers, hands the submitter to `drive`, and gives back all workers' counts and events.
 fn with_workers<R>(
-    (mut graph, workers): (Submitter<Bodies>, Vec<Worker<Bodies>>),
+    (mut graph, workers): Threads,
     drive: impl FnOnce(&mut Submitter<Bodies>) -> R,
 ) -> (R, Submitter<Bodies>, Vec<Worker<Bodies>>) {
     let is_over = AtomicBool::new(false);
@@ -235,13 +237,13 @@ fn compile(
     config: &Config,
     clock: &Clock,
     keeps_spans: bool,
-) -> Result<(Submitter<Bodies>, Vec<Worker<Bodies>>, Prepared), PerformError> {
+) -> Result<(Threads, Prepared), PerformError> {
     let mut workload = Workload::new(config.clone());
     let tensors: Vec<Tensor> =
         described.tensors.iter().map(|shape| workload.tensor(*shape)).collect::<Result<_, _>>()?;
     let prepared = Prepared::new(described, &tensors);
     let (graph, workers, _) = workload.compile(Bodies::new(described, clock, keeps_spans), clock.clone())?;
-    Ok((graph, workers, prepared))
+    Ok(((graph, workers), prepared))
 }
 
 /// Runs `described` as `config` says; the report, and the times of its tasks where `config` asks for a trace.
@@ -256,8 +258,8 @@ pub fn perform(described: &Described, config: &Config, clock: &Clock) -> Result<
         Some(truth) => Some(violations(described, config, clock, truth)?),
         None => None,
     };
-    let (graph, workers, prepared) = compile(described, config, clock, false)?;
-    let (times, graph, workers) = with_workers((graph, workers), |graph| {
+    let (threads, prepared) = compile(described, config, clock, false)?;
+    let (times, graph, workers) = with_workers(threads, |graph| {
         let from = clock.ticks();
         submit_all(graph, described, &prepared, named)?;
         let submitted = clock.ticks();
@@ -310,8 +312,8 @@ fn replayed(
     }
     let needed = described.tasks.iter().map(|row| 4 * row.accesses().count() as u32 + 8).sum::<u32>();
     let config = Config { trace: Trace::Off, map_entries: config.map_entries.max(needed), ..config.clone() };
-    let (graph, workers, prepared) = compile(described, &config, clock, false)?;
-    let (span, _, _) = with_workers((graph, workers), |graph| {
+    let (threads, prepared) = compile(described, &config, clock, false)?;
+    let (span, _, _) = with_workers(threads, |graph| {
         graph.record()?;
         submit_all(graph, described, &prepared, named)?;
         let recording = graph.end_recording()?;
@@ -337,9 +339,9 @@ fn violations(
     clock: &Clock,
     truth: &[Vec<u32>],
 ) -> Result<u64, PerformError> {
-    let (graph, workers, prepared) = compile(described, config, clock, true)?;
+    let (threads, prepared) = compile(described, config, clock, true)?;
     let named = (config.deps == Deps::Explicit).then_some(truth);
-    let (done, graph, _) = with_workers((graph, workers), |graph| {
+    let (done, graph, _) = with_workers(threads, |graph| {
         submit_all(graph, described, &prepared, named)?;
         graph.wait().map(drop).map_err(|error| PerformError::Submit { task: 0, error })
     });

@@ -32,7 +32,7 @@ pub fn write_trace<'a>(
     out: &mut dyn Write,
     clock: &Clock,
     events: impl Iterator<Item = &'a Event>,
-    kernel: impl Fn(u16) -> &'a str,
+    kernel: impl Fn(u16) -> &'static str,
 ) -> io::Result<()> {
     write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
     for (index, event) in events.enumerate() {
