@@ -168,18 +168,21 @@ fn steal<D: Deque>(windows: u64) -> f64 {
 /// Nanoseconds per owner's operation in bursts of 64 over a backlog, while a thief steals.
 fn busy<D: Deque>(windows: u64) -> f64 {
     let (mut owner, mut thief) = D::make();
-    let is_over = Arc::new(AtomicBool::new(false));
-    let over = Arc::clone(&is_over);
+    let flags = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
+    let seen = Arc::clone(&flags);
     let stealing = std::thread::spawn(move || {
         pin_to(CORES.there);
-        let mut stolen = 0u64;
-        while !over.load(Ordering::Relaxed) {
-            stolen += u64::from(D::steal(&mut thief).is_some());
+        seen[0].store(true, Ordering::Relaxed);
+        while !seen[1].load(Ordering::Relaxed) {
+            black_box(D::steal(&mut thief));
         }
-        stolen
     });
+    while !flags[0].load(Ordering::Relaxed) {
+        std::hint::spin_loop();
+    }
     let mut readings = Vec::new();
     for _ in 0..windows {
+        (0..1_000).for_each(|item| owner.push(item));
         let from = CLOCK.ticks();
         for _ in 0..WINDOW / 128 {
             (0..64).for_each(|item| owner.push(item));
@@ -188,8 +191,9 @@ fn busy<D: Deque>(windows: u64) -> f64 {
             }
         }
         readings.push(ns_per(from, WINDOW));
+        while owner.pop().is_some() {}
     }
-    is_over.store(true, Ordering::Relaxed);
-    assert!(stealing.join().unwrap() > 0, "the thief got something");
+    flags[1].store(true, Ordering::Relaxed);
+    stealing.join().unwrap();
     median(&readings)
 }

@@ -7,7 +7,9 @@
 //! # Why
 //! What a worker releases it keeps on a list of its own, newest first, where taking costs no ordering at all; whenever it
 //! is about to run a task while thieves would find its deque empty, it first moves the older half there. So a chain stays
-//! on one core and costs no steal, while a worker with surplus never hides it behind a long body.
+//! on one core and costs no steal, while a worker with surplus never hides it behind a long body. A task that is shorter
+//! than the transfer of its cache lines is not worth stealing: a thief that got only such ones leaves its victims alone
+//! for a while, and without a pause as soon as tasks are longer or many.
 
 use super::config::{Pool, Ready, Trace};
 use super::shared::{COUNTS, Count, Failure, RECORDED, ROOTS, Shared};
@@ -31,6 +33,25 @@ const FOREIGN_EVERY: u32 = 61;
 /// Ended tasks of a round that a worker counts for itself before it says so.
 const ROUND_COUNT: u32 = 256;
 
+/// A steal of fewer tasks than this has to be worth its transfer.
+const STEAL_WORTH: u64 = 16;
+/// A stolen task that ran for less was not.
+const WORTH_NS: u64 = 1_000;
+/// After stolen tasks that were not worth it a thief leaves its victims alone for so long, then twice as long, …
+const PATIENCE_NS_MAX: u64 = 32_000;
+/// … but never for more sweeps, in case time stands still.
+const SWEEPS_LEFT_OUT_MAX: u32 = 1_024;
+
+/// What a thief learns from its last steal.
+#[derive(Default)]
+struct Thrift {
+    /// When it stole, what it had run until then, and how much it got.
+    last: Option<(Ticks, u64, u64)>,
+    patience: Ticks,
+    not_before: Ticks,
+    left_out: u32,
+}
+
 /// A task whose body runs, kept outside of the call that a panic ends.
 struct Running {
     item: u64,
@@ -51,6 +72,9 @@ pub struct Worker<B> {
     ended: Vec<(u64, u32)>,
     ended_first: Ticks,
     deadline: Ticks,
+    thrift: Thrift,
+    worth: Ticks,
+    patience_max: Ticks,
     round: u64,
     round_ended: u32,
     counts: [u64; COUNTS],
@@ -74,6 +98,9 @@ impl<B: Body> Worker<B> {
             ended: Vec::with_capacity(config.batch.threshold as usize),
             ended_first: Ticks(0),
             deadline,
+            thrift: Thrift::default(),
+            worth: shared.clock.rate().ticks(crate::units::Nanos(WORTH_NS)),
+            patience_max: shared.clock.rate().ticks(crate::units::Nanos(PATIENCE_NS_MAX)),
             round: 0,
             round_ended: 0,
             counts: [0; COUNTS],
@@ -175,7 +202,7 @@ impl<B: Body> Worker<B> {
 
     fn steal(&mut self) -> Option<u64> {
         let count = self.shared.thieves.len();
-        if count == 1 {
+        if count == 1 || !self.may_steal() {
             return None;
         }
         self.seed ^= self.seed << 13;
@@ -197,6 +224,25 @@ impl<B: Body> Worker<B> {
         others.into_iter().find_map(|other| self.shared.inboxes[other].pop())
     }
 
+    /// Judges the last steal, and whether it is time for the next.
+    fn may_steal(&mut self) -> bool {
+        let ran = self.counts[Count::Ran as usize];
+        let thrift = &mut self.thrift;
+        if thrift.last.is_none() && thrift.patience == Ticks(0) {
+            return true;
+        }
+        let now = self.shared.clock.ticks();
+        if let Some((then, ran_then, got)) = thrift.last.take() {
+            let is_worth = got >= STEAL_WORTH || now.since(then).0 >= (ran - ran_then) * self.worth.0;
+            let doubled = (thrift.patience.0 * 2).clamp(self.worth.0, self.patience_max.0);
+            thrift.patience = Ticks(if is_worth { 0 } else { doubled });
+            thrift.not_before = now.plus(thrift.patience);
+            thrift.left_out = 0;
+        }
+        thrift.left_out += 1;
+        now >= thrift.not_before || thrift.left_out > SWEEPS_LEFT_OUT_MAX
+    }
+
     fn steal_from(&mut self, victim: usize) -> Option<u64> {
         let shared = &self.shared;
         let thief = &shared.thieves[victim];
@@ -207,6 +253,7 @@ impl<B: Body> Worker<B> {
                 Steal::Success(item) => {
                     shared.fanout.prefetch(item as u32 & shared.fanout_mask());
                     let more = (thief.depth() / 2).min(STEAL - 1);
+                    self.thrift.last = Some((shared.clock.ticks(), self.counts[Count::Ran as usize], more + 1));
                     self.counts[Count::Stolen as usize] += 1;
                     for _ in 0..more {
                         let Steal::Success(item) = thief.steal() else { break };
