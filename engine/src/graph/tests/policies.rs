@@ -102,7 +102,13 @@ fn placement_by_stream_sends_a_task_to_its_streams_worker() {
         graph.submit(&Task { stream: number % 2, ..task(number.into()) }, &[], &[]).unwrap();
     }
     graph.flush();
-    assert_eq!(workers[0].work(64), 20, "its own ten, then the idle submitter's");
+    // Time stands still, so the thief spares its victim after tasks that took none; but not for ever.
+    let turns = (0..).map(|_| workers[0].work(64)).scan(0, |ran, more| {
+        *ran += more;
+        Some(*ran)
+    });
+    let turns = turns.take_while(|ran| *ran < 20).count();
+    assert!((1..5_000).contains(&turns), "{turns} turns for its own ten and the idle submitter's");
     assert!(graph.poll_done());
 }
 
