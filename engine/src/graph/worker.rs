@@ -4,6 +4,8 @@
 //! none, and never waits. Bounds: its own tasks are at most those under way, a batch its threshold, a trace its events.
 //! Never allocates after construction, never reads time unless a batch or a trace needs it.
 //!
+//! Longer than 500 lines, because finding, running and resolving are one loop over one owner's fields.
+//!
 //! # Why
 //! What a worker releases it keeps on a list of its own, newest first, where taking costs no ordering at all; whenever it
 //! is about to run a task while thieves would find its deque empty, it first moves the older half there. So a chain stays
