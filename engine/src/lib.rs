@@ -20,6 +20,7 @@ pub mod predecode;
 pub mod device;
 pub mod feed;
 pub mod dispatch;
+pub mod graph;
 pub mod decode;
 pub mod silo;
 pub mod sim;

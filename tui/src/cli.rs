@@ -7,6 +7,7 @@
 mod args;
 mod check;
 mod cores;
+mod graph;
 mod input;
 mod places;
 mod plan;
@@ -55,6 +56,7 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Plan(args)) => plan::plan(&args, &around),
         Some(Command::Cores(args)) => cores::cores(&args),
         Some(Command::Check(args)) => check::check(&args, &around),
+        Some(Command::Graph(args)) => graph::graph(&args),
     }
 }
 

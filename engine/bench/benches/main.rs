@@ -7,7 +7,9 @@
 
 mod channels;
 mod contenders;
+mod deques;
 mod frame;
+mod graphs;
 mod hops;
 mod input;
 mod jitter;
@@ -27,7 +29,7 @@ use measure::{Effort, Suite};
 type Register = fn(&mut Suite);
 
 /// Areas by the name that starts their figures.
-const AREAS: [(&str, Register); 10] = [
+const AREAS: [(&str, Register); 12] = [
     ("dispatch", path::register),
     ("overhead", overhead::register),
     ("frame", frame::register),
@@ -38,6 +40,8 @@ const AREAS: [(&str, Register); 10] = [
     ("histogram", queues::register_histogram),
     ("predecode", predecode::register),
     ("timer", timer::register),
+    ("deque", deques::register),
+    ("graph", graphs::register),
 ];
 
 fn main() {

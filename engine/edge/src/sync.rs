@@ -27,6 +27,14 @@ pub fn edge(name: &'static str, ordering: Ordering) -> Ordering {
     if weak.as_deref() == Some(name) { Ordering::Relaxed } else { ordering }
 }
 
+/// The sequentially consistent fence named `name`: always there, except that a loom run may take one away by name.
+#[inline(always)]
+pub fn fence_edge(name: &'static str) {
+    if edge(name, Ordering::SeqCst) != Ordering::Relaxed {
+        fence(Ordering::SeqCst);
+    }
+}
+
 /// Loom's atomics, each with a second word that every access bumps first.
 ///
 /// # Why

@@ -13,10 +13,18 @@
 
 #[path = "loom/broadcast.rs"]
 mod loom_broadcast;
+#[path = "loom/deque.rs"]
+mod loom_deque;
 #[path = "loom/emergency.rs"]
 mod loom_emergency;
+#[path = "loom/fanout.rs"]
+mod loom_fanout;
 #[path = "loom/fifo.rs"]
 mod loom_fifo;
+#[path = "loom/gate.rs"]
+mod loom_gate;
+#[path = "loom/handshake.rs"]
+mod loom_handshake;
 #[path = "loom/health.rs"]
 mod loom_health;
 #[path = "loom/line.rs"]
@@ -33,5 +41,7 @@ mod loom_slot;
 mod loom_spin;
 #[path = "loom/spsc.rs"]
 mod loom_spsc;
+#[path = "loom/window.rs"]
+mod loom_window;
 #[path = "loom/worker.rs"]
 mod loom_worker;

@@ -34,6 +34,8 @@ pub enum Command {
     Cores(super::cores::CoresArgs),
     /// Compare this machine with what hot threads need, and sign the result
     Check(super::check::CheckArgs),
+    /// Run a task graph, described in a file or bundled, and show what it cost
+    Graph(Box<super::graph::GraphArgs>),
 }
 
 #[derive(Debug, Clone, Default, ClapArgs)]

@@ -1,0 +1,134 @@
+//! The bundled graphs: those that runtimes are compared on, and two with real bodies.
+//!
+//! Pure. In the first five every task writes a granule of its own and reads those of its predecessors, half of them in
+//! part only, so that inference has to find overlaps and not names.
+
+use super::described::{Described, Kernel, Row, Tile};
+use super::region::Shape;
+
+/// Names of the bundled graphs.
+pub const NAMES: [&str; 7] = ["chain", "independent", "tree", "wavefront", "random", "matmul", "attention"];
+
+/// Bytes that a task of the first five writes.
+const OWN: u32 = 64;
+/// Elements along a tile's side of the two with real bodies.
+const SIDE: u32 = 16;
+
+/// The bundled graph `name` of about `tasks` tasks, if there is one.
+#[must_use]
+pub fn bundled(name: &str, tasks: u32) -> Option<Described> {
+    let tasks = tasks.clamp(1, 1 << 20);
+    let root = |power: u32| (f64::from(tasks).powf(1.0 / f64::from(power)).round() as u32).max(1);
+    Some(match name {
+        "matmul" => matmul(root(3)),
+        "attention" => attention(root(2)),
+        _ => of_predecessors(name, &predecessors(name, tasks)?),
+    })
+}
+
+/// Predecessors of each task of the first five graphs: at most two.
+#[must_use]
+pub fn predecessors(name: &str, tasks: u32) -> Option<Vec<Vec<u32>>> {
+    let side = f64::from(tasks).sqrt().round() as u32;
+    Some(match name {
+        "chain" => (0..tasks).map(|task| task.checked_sub(1).into_iter().collect()).collect(),
+        "independent" => vec![Vec::new(); tasks as usize],
+        "tree" => (0..tasks).map(|task| task.checked_sub(1).map(|before| before / 2).into_iter().collect()).collect(),
+        "wavefront" => (0..side * side)
+            .map(|task| {
+                let left = (!task.is_multiple_of(side)).then(|| task - 1);
+                left.into_iter().chain(task.checked_sub(side)).collect()
+            })
+            .collect(),
+        "random" => random(tasks),
+        _ => return None,
+    })
+}
+
+/// Up to two predecessors among the last thousand.
+fn random(tasks: u32) -> Vec<Vec<u32>> {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut next = move |bound: u32| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        ((state >> 32) as u32) % bound
+    };
+    (0..tasks)
+        .map(|task| {
+            let count = if task == 0 { 0 } else { next(3) };
+            let mut before: Vec<u32> = (0..count).map(|_| task - 1 - next(task.min(1_000))).collect();
+            before.dedup();
+            before
+        })
+        .collect()
+}
+
+fn of_predecessors(name: &str, predecessors: &[Vec<u32>]) -> Described {
+    let row = |(task, before): (usize, &Vec<u32>)| {
+        let read = |before: &u32| match before % 2 {
+            0 => Tile(0, 0, before * OWN + OWN / 4, 1, OWN / 2),
+            _ => Tile(0, 0, before * OWN, 1, OWN),
+        };
+        let reads = before.iter().map(read).collect();
+        Row { reads, writes: vec![Tile(0, 0, task as u32 * OWN, 1, OWN)], ..Row::default() }
+    };
+    let columns = predecessors.len() as u32 * OWN;
+    let tensors = vec![Shape { rows: 1, columns, element_bytes: 1, granule_bytes: OWN }];
+    Described { name: name.to_owned(), tensors, tasks: predecessors.iter().enumerate().map(row).collect() }
+}
+
+/// A square of tiles, each a block of whole rows, so that a tile is one run of bytes.
+fn tiles(count: u32) -> Shape {
+    Shape { rows: count * SIDE, columns: SIDE, element_bytes: 4, granule_bytes: SIDE * SIDE * 4 }
+}
+
+fn tile(tensor: u32, index: u32) -> Tile {
+    Tile(tensor, index * SIDE, 0, SIDE, SIDE)
+}
+
+/// C += A B, of `side` by `side` tiles.
+fn matmul(side: u32) -> Described {
+    let mut tasks = Vec::new();
+    for (i, j, k) in (0..side * side * side).map(|at| (at / side / side, at / side % side, at % side)) {
+        let reads = vec![tile(0, i * side + k), tile(1, k * side + j)];
+        let updates = vec![tile(2, i * side + j)];
+        tasks.push(Row { kernel: Kernel::MultiplyAdd, reads, updates, stream: j, ..Row::default() });
+    }
+    Described { name: "matmul".to_owned(), tensors: vec![tiles(side * side); 3], tasks }
+}
+
+/// For each block of queries: scores against each block of keys, a copy where the softmax would be, then the sum over
+/// the blocks of values.
+fn attention(blocks: u32) -> Described {
+    // Queries, keys, values, scores, weights, outputs.
+    let tensors = [blocks, blocks, blocks, blocks * blocks, blocks * blocks, blocks].map(tiles).to_vec();
+    let mut tasks = Vec::new();
+    for (query, key) in (0..blocks * blocks).map(|at| (at / blocks, at % blocks)) {
+        let at = query * blocks + key;
+        let task =
+            |kernel, reads, updates, writes| Row { kernel, reads, updates, writes, stream: query, ..Row::default() };
+        let (scores, weights) = (tile(3, at), tile(4, at));
+        tasks.push(task(Kernel::MultiplyAdd, vec![tile(0, query), tile(1, key)], vec![scores], vec![]));
+        tasks.push(task(Kernel::Copy, vec![scores], vec![], vec![weights]));
+        tasks.push(task(Kernel::MultiplyAdd, vec![weights, tile(2, key)], vec![tile(5, query)], vec![]));
+    }
+    Described { name: "attention".to_owned(), tensors, tasks }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NAMES, bundled};
+
+    #[test]
+    fn every_bundled_graph_is_sound_and_of_about_the_size_asked_for() {
+        for name in NAMES {
+            for tasks in [1, 100, 1_000] {
+                let graph = bundled(name, tasks).unwrap_or_else(|| panic!("{name} is bundled"));
+                assert_eq!(graph.check(), Ok(()), "{name}");
+                assert!(graph.tasks.len() <= 4 * tasks as usize && graph.tasks.len() >= tasks as usize / 2, "{name}");
+            }
+        }
+        assert_eq!(bundled("nonsense", 10), None);
+    }
+}

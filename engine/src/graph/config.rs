@@ -1,0 +1,298 @@
+//! What a graph is asked to be: policies and limits.
+//!
+//! Pure values, checked once by [`Config::check`]; read by whoever compiles a graph. Every limit that bounds a loop, a
+//! queue or a wait of the runtime stands here.
+
+use pinwheel_edge::queue::fanout::{SPILL_MAX, TASKS_MAX};
+
+/// How dependencies are found (seed 002 §2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deps {
+    /// A task depends on the last writer of exactly the region that it reads; nothing else is seen.
+    InferTensorMapExact,
+    /// A task depends on whoever last wrote, and where it writes on whoever last read, any of its bytes.
+    InferBytesOverlap,
+    /// Only what a task names.
+    Explicit,
+}
+
+/// In which order ready tasks are taken (seed 002 §2.3, §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// One queue for each pool, strictly in the order in which tasks became ready.
+    Fifo,
+    /// One such queue for each stream.
+    FifoPerStream,
+    /// Each worker its own tasks, newest first; an idle one steals the oldest of another.
+    WorkSteal,
+    /// By the seed's tables (§6, §8): see [`Config::ready_policy`].
+    Auto,
+}
+
+/// What happens to a submission beyond the window (seed 002 §2.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overflow {
+    /// It waits: a submitter that works helps, another one comes back.
+    Stall,
+    /// It is refused, for good.
+    Abort,
+    /// It is admitted and counted, up to [`Config::slab_tasks`].
+    Benchmark,
+}
+
+/// When the first task may run (seed 002 §7.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// When all are submitted, or the window is full.
+    AfterOrchestration,
+    /// At once.
+    Immediate,
+    /// When so many are submitted, or the submission ends, or the window is full.
+    Threshold(u32),
+}
+
+/// How many tasks may be between dispatch and completion (seed 002 §2.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Issue {
+    /// Any number.
+    Open,
+    /// So many in all.
+    Global(u32),
+    /// So many of each stream.
+    PerStream(u32),
+    /// So many in each pool.
+    PerPool(u32),
+}
+
+/// When a worker resolves what waits for the tasks that it has run (seed 002 §2.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// As soon as so many have ended; 1 is at once.
+    pub threshold: u32,
+    /// Or, before another task begins, when the first of them ended so long ago.
+    pub deadline_ns: u64,
+}
+
+/// Which worker a ready task goes to under [`Ready::WorkSteal`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Whoever made it ready.
+    Releaser,
+    /// The worker of its stream, for what that one's caches hold (seed 002 §3.3); any other one that is idle.
+    ByStream,
+}
+
+/// Whose times are kept.
+#[derive(Clone, Copy)]
+pub enum Trace {
+    /// Nobody's.
+    Off,
+    /// Those of tasks that the filter takes, by kernel and stream, up to [`Config::trace_events`] of each worker.
+    Cycles(fn(kernel: u16, stream: u32) -> bool),
+}
+
+/// What a worker is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Pool {
+    /// Processor cores.
+    Cpu = 0,
+    /// Launches on a device.
+    Device = 1,
+    /// A device's vector units.
+    Vector = 2,
+    /// A device's matrix units.
+    Cube = 3,
+}
+
+/// Pools that there are.
+pub const POOLS: usize = 4;
+
+impl Pool {
+    /// The pool of that number, modulo their count.
+    #[must_use]
+    pub fn of(number: u8) -> Pool {
+        [Pool::Cpu, Pool::Device, Pool::Vector, Pool::Cube][number as usize % POOLS]
+    }
+}
+
+/// What a graph is asked to be.
+#[derive(Clone)]
+pub struct Config {
+    /// Dependencies.
+    pub deps: Deps,
+    /// Order.
+    pub ready: Ready,
+    /// Placement.
+    pub placement: Placement,
+    /// Start.
+    pub start: Start,
+    /// What happens beyond the window.
+    pub overflow: Overflow,
+    /// Tasks submitted and not retired.
+    pub window_tasks: u32,
+    /// Tasks admitted by [`Overflow::Benchmark`].
+    pub slab_tasks: u32,
+    /// Permits.
+    pub issue: Issue,
+    /// Batches of completions.
+    pub batch: Batch,
+    /// Times.
+    pub trace: Trace,
+    /// The pool of each worker; the first one is the submitter's. Their count is the workers'.
+    pub workers: Vec<Pool>,
+    /// Streams told apart by queues and gates; a task's stream counts modulo this.
+    pub streams: u32,
+    /// Entries of the exact map; pieces of the overlap map beyond one writer and two readers in a granule.
+    pub map_entries: u32,
+    /// Granules of all tensors together.
+    pub granules: u32,
+    /// Tasks in each queue of ready ones.
+    pub ready_tasks: u32,
+    /// Dependencies under way beyond four of a task.
+    pub spill_links: u32,
+    /// Failed tasks that are remembered after they retired; one more cancels the graph.
+    pub failures: u32,
+    /// Promises under way.
+    pub promises: u32,
+    /// Recordings, and the tasks of one.
+    pub recordings: u32,
+    /// Tasks of a recording.
+    pub recorded_tasks: u32,
+    /// Events kept of each worker.
+    pub trace_events: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            deps: Deps::InferBytesOverlap,
+            ready: Ready::Auto,
+            placement: Placement::Releaser,
+            start: Start::Immediate,
+            overflow: Overflow::Stall,
+            window_tasks: 8_192,
+            slab_tasks: 65_536,
+            issue: Issue::Open,
+            batch: Batch { threshold: 1, deadline_ns: 2_000 },
+            trace: Trace::Off,
+            workers: vec![Pool::Cpu],
+            streams: 64,
+            map_entries: 16_384,
+            granules: 1 << 22,
+            ready_tasks: 262_144,
+            spill_links: 65_536,
+            failures: 1_024,
+            promises: 1_024,
+            recordings: 4,
+            recorded_tasks: 1 << 20,
+            trace_events: 65_536,
+        }
+    }
+}
+
+/// Largest window.
+pub const WINDOW_TASKS_MAX: u32 = 524_288;
+
+/// What a graph cannot be.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A number outside its range.
+    #[error("{field}: found {found}, expected {least}..={most}; set it within")]
+    Outside {
+        /// The field of [`Config`].
+        field: &'static str,
+        /// What it is.
+        found: u64,
+        /// Least.
+        least: u64,
+        /// Most.
+        most: u64,
+    },
+}
+
+impl Config {
+    /// Whether every number is within its range.
+    ///
+    /// # Errors
+    /// The first one that is not.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let permits = match self.issue {
+            Issue::Open => 1,
+            Issue::Global(permits) | Issue::PerStream(permits) | Issue::PerPool(permits) => permits,
+        };
+        let rows = [
+            ("window_tasks", self.window_tasks, 1, WINDOW_TASKS_MAX),
+            ("slab_tasks", self.slab_tasks, 1, TASKS_MAX),
+            ("issue", permits, 1, TASKS_MAX),
+            ("batch.threshold", self.batch.threshold, 1, 4_096),
+            ("workers", self.workers.len() as u32, 1, 256),
+            ("streams", self.streams, 1, 4_096),
+            ("map_entries", self.map_entries, 16, 1 << 24),
+            ("granules", self.granules, 1, 1 << 24),
+            ("ready_tasks", self.ready_tasks, 2, 1 << 24),
+            ("spill_links", self.spill_links, 0, SPILL_MAX),
+            ("failures", self.failures, 1, 1 << 20),
+            ("promises", self.promises, 0, 1 << 20),
+            ("recordings", self.recordings, 0, 256),
+            ("recorded_tasks", self.recorded_tasks, 1, 1 << 24),
+            ("trace_events", self.trace_events, 1, 1 << 24),
+        ];
+        let outside = rows.into_iter().find(|(_, found, least, most)| !(least..=most).contains(&found));
+        outside.map_or(Ok(()), |(field, found, least, most)| {
+            let (found, least, most) = (found.into(), least.into(), most.into());
+            Err(ConfigError::Outside { field, found, least, most })
+        })
+    }
+
+    /// The order, with [`Ready::Auto`] settled by the seed's tables: tasks of a device in order, of several streams in
+    /// order of each; stealing from four workers up, below that one queue.
+    #[must_use]
+    pub fn ready_policy(&self) -> Ready {
+        let is_device = self.workers.iter().all(|pool| *pool != Pool::Cpu);
+        match self.ready {
+            Ready::Auto if is_device && self.streams > 1 => Ready::FifoPerStream,
+            Ready::Auto if is_device || self.workers.len() < 4 => Ready::Fifo,
+            Ready::Auto => Ready::WorkSteal,
+            other => other,
+        }
+    }
+
+    /// Spilled links: a power of two, and one for each record at least, so that no submission waits for ever.
+    #[must_use]
+    pub fn spilled(&self) -> u32 {
+        self.spill_links.max(self.records()).next_power_of_two()
+    }
+
+    /// Task records: a power of two that holds the window.
+    #[must_use]
+    pub fn records(&self) -> u32 {
+        let tasks = match self.overflow {
+            Overflow::Benchmark => self.slab_tasks.max(self.window_tasks),
+            Overflow::Stall | Overflow::Abort => self.window_tasks,
+        };
+        tasks.next_power_of_two().max(4)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Config, ConfigError, Pool, Ready};
+
+    #[test]
+    fn a_number_outside_its_range_is_named() {
+        let config = Config { window_tasks: 0, ..Config::default() };
+        let expected = ConfigError::Outside { field: "window_tasks", found: 0, least: 1, most: 524_288 };
+        assert_eq!(config.check(), Err(expected));
+        assert_eq!(Config::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn auto_follows_the_seeds_tables() {
+        let of = |workers: Vec<Pool>, streams| Config { workers, streams, ..Config::default() }.ready_policy();
+        assert_eq!(of(vec![Pool::Cpu; 2], 8), Ready::Fifo);
+        assert_eq!(of(vec![Pool::Cpu; 4], 1), Ready::WorkSteal);
+        assert_eq!(of(vec![Pool::Device; 1], 1), Ready::Fifo);
+        assert_eq!(of(vec![Pool::Vector; 2], 4), Ready::FifoPerStream);
+    }
+}

@@ -1,0 +1,221 @@
+//! Graphs as text: tensors, tasks with regions, real bodies.
+//!
+//! Pure: RON in, [`Described`] out, checked so far that running it can only fail by its own dependencies. Bounds:
+//! [`TASKS_MAX`] tasks. The bundled graphs are made by `bundled`.
+
+use super::config::Pool;
+use super::region::{Mode, Shape};
+use serde::Deserialize;
+
+/// Tasks of a described graph, at most.
+pub const TASKS_MAX: usize = 1 << 20;
+
+/// What a task does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Kernel {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// Keeps its core busy for so many nanoseconds.
+    Spin(u32),
+    /// Copies the elements of its first read into its first write, as many as both have.
+    Copy,
+    /// Adds the product of its first two reads to its first write: tiles of 4-byte floats.
+    MultiplyAdd,
+}
+
+impl Kernel {
+    /// Its number and its name.
+    #[must_use]
+    pub fn number(self) -> u16 {
+        match self {
+            Kernel::Empty => 0,
+            Kernel::Spin(_) => 1,
+            Kernel::Copy => 2,
+            Kernel::MultiplyAdd => 3,
+        }
+    }
+
+    /// The name of a number.
+    #[must_use]
+    pub fn name(number: u16) -> &'static str {
+        ["empty", "spin", "copy", "multiply_add"][number as usize % 4]
+    }
+}
+
+/// A region by its tensor's place in the list: row, column, rows, columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct Tile(pub u32, pub u32, pub u32, pub u32, pub u32);
+
+/// A task of the text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Row {
+    /// What it does.
+    pub kernel: Kernel,
+    /// What it reads.
+    pub reads: Vec<Tile>,
+    /// What it writes.
+    pub writes: Vec<Tile>,
+    /// What it reads and writes.
+    pub updates: Vec<Tile>,
+    /// Tasks before it that it waits for besides, by their place in the list.
+    pub after: Vec<u32>,
+    /// Its stream.
+    pub stream: u32,
+    /// Whether it needs a worker of the device's pool.
+    pub on_device: bool,
+}
+
+impl Row {
+    /// Its accesses: reads, updates, writes.
+    pub fn accesses(&self) -> impl Iterator<Item = (Tile, Mode)> + '_ {
+        let with = |mode: Mode| move |tile: &Tile| (*tile, mode);
+        let reads = self.reads.iter().map(with(Mode::In));
+        reads.chain(self.updates.iter().map(with(Mode::InOut))).chain(self.writes.iter().map(with(Mode::Out)))
+    }
+
+    /// Its pool.
+    #[must_use]
+    pub fn pool(&self) -> Pool {
+        if self.on_device { Pool::Device } else { Pool::Cpu }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename = "Graph", deny_unknown_fields)]
+struct Text {
+    name: String,
+    /// Rows, columns, bytes of an element, bytes of a granule.
+    tensors: Vec<(u32, u32, u32, u32)>,
+    tasks: Vec<Row>,
+}
+
+/// A graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// Its name.
+    pub name: String,
+    /// Its tensors.
+    pub tensors: Vec<Shape>,
+    /// Its tasks in the order of submission.
+    pub tasks: Vec<Row>,
+}
+
+/// Why a text is no graph.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DescribedError {
+    /// It is not the RON that it should be.
+    #[error("line {line}, column {column}: {what}; see the README for a graph's fields")]
+    Text {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What the parser says.
+        what: String,
+    },
+    /// Too few tasks or too many.
+    #[error("tasks: found {found}, expected 1..={TASKS_MAX}; change the list")]
+    Tasks {
+        /// How many.
+        found: usize,
+    },
+    /// A task that names what is not there.
+    #[error("task {task}: found {found}, expected {expected}; change it")]
+    Task {
+        /// Its place in the list.
+        task: usize,
+        /// What it names.
+        found: String,
+        /// What it may name.
+        expected: String,
+    },
+}
+
+impl Described {
+    /// Reads a graph.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn parse(text: &str) -> Result<Described, DescribedError> {
+        let text: Text = ron::from_str(text).map_err(|error| {
+            let (line, column) = (error.span.start.line, error.span.start.col);
+            DescribedError::Text { line, column, what: error.code.to_string() }
+        })?;
+        let shape = |(rows, columns, element_bytes, granule_bytes): (u32, u32, u32, u32)| Shape {
+            rows,
+            columns,
+            element_bytes,
+            granule_bytes,
+        };
+        let tensors = text.tensors.into_iter().map(shape).collect();
+        let described = Described { name: text.name, tensors, tasks: text.tasks };
+        described.check()?;
+        Ok(described)
+    }
+
+    /// Whether every task names tensors that there are, tasks before it, and what its kernel needs.
+    pub(super) fn check(&self) -> Result<(), DescribedError> {
+        if self.tasks.is_empty() || self.tasks.len() > TASKS_MAX {
+            return Err(DescribedError::Tasks { found: self.tasks.len() });
+        }
+        for (task, row) in self.tasks.iter().enumerate() {
+            let wrong = |found: String, expected: String| Err(DescribedError::Task { task, found, expected });
+            if let Some((tile, _)) = row.accesses().find(|(tile, _)| tile.0 as usize >= self.tensors.len()) {
+                return wrong(format!("tensor {}", tile.0), format!("one of the {} listed", self.tensors.len()));
+            }
+            if let Some(after) = row.after.iter().find(|after| **after as usize >= task) {
+                return wrong(format!("after task {after}"), "a task before it in the list".to_owned());
+            }
+            self.check_kernel(task, row)?;
+        }
+        Ok(())
+    }
+
+    fn check_kernel(&self, task: usize, row: &Row) -> Result<(), DescribedError> {
+        let wrong =
+            |found: String, expected: &str| Err(DescribedError::Task { task, found, expected: expected.to_owned() });
+        let written = row.updates.first().or(row.writes.first());
+        let is_floats = row.accesses().all(|(tile, _)| self.tensors[tile.0 as usize].element_bytes == 4);
+        match row.kernel {
+            Kernel::Empty | Kernel::Spin(_) => Ok(()),
+            Kernel::Copy | Kernel::MultiplyAdd if !is_floats => {
+                wrong("elements of another size".to_owned(), "elements of 4 bytes for a body that computes")
+            }
+            Kernel::Copy if row.reads.is_empty() || written.is_none() => {
+                wrong("a copy without a read or a write".to_owned(), "one of each")
+            }
+            Kernel::Copy => Ok(()),
+            Kernel::MultiplyAdd => match (&row.reads[..], row.updates.first()) {
+                ([a, b, ..], Some(c)) if a.4 == b.3 && a.3 == c.3 && b.4 == c.4 => Ok(()),
+                (reads, update) => wrong(
+                    format!("multiply-add of {reads:?} into {update:?}"),
+                    "two reads of m by k and k by n, and an update of m by n",
+                ),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Described, DescribedError, Kernel};
+
+    #[test]
+    fn a_graph_is_read_and_what_is_wrong_with_one_is_said() {
+        let text = r#"Graph(name: "two", tensors: [(4, 4, 4, 64)], tasks: [
+            (kernel: Spin(100), writes: [(0, 0, 0, 2, 2)]),
+            (kernel: Copy, reads: [(0, 0, 0, 2, 2)], writes: [(0, 2, 2, 2, 2)], after: [0], stream: 3),
+        ])"#;
+        let graph = Described::parse(text).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((graph.tasks.len(), graph.tasks[0].kernel, graph.tasks[1].stream), (2, Kernel::Spin(100), 3));
+        let said = |text: &str| Described::parse(text).map_err(|error| error.to_string()).expect_err("it is wrong");
+        assert!(said(&text.replace("(0, 2, 2, 2, 2)", "(7, 2, 2, 2, 2)")).contains("task 1: found tensor 7"));
+        assert!(said(&text.replace("[0]", "[1]")).contains("after task 1, expected a task before it"));
+        assert!(said(&text.replace("Copy", "MultiplyAdd")).contains("an update of m by n"));
+        assert!(said("Graph(name: 3)").contains("line 1"));
+        let empty = Described::parse(r#"Graph(name: "none", tensors: [], tasks: [])"#);
+        assert_eq!(empty, Err(DescribedError::Tasks { found: 0 }));
+    }
+}

@@ -1,0 +1,403 @@
+//! Who last wrote and who last read each byte: dependencies by overlap.
+//!
+//! Owns a granule's worth of one cache-line half for each piece of the registered tensors: its last writer, its last two
+//! readers, and a chain of further pieces. Only the submitter touches it. Bounds: the granules, and
+//! [`Config::map_entries`](super::Config::map_entries) pieces; a submission that might need more is refused before it
+//! has changed anything. What belongs to retired tasks is dropped when met, and by a sweep that visits every granule
+//! long before a task's number could come round again.
+//!
+//! # Why
+//! Writers of a granule are disjoint: a write cuts what it overlaps, so that a reader depends on exactly those whose
+//! bytes it reads. Readers are not cut: a later writer that still sees a reader which another write has already waited
+//! for gains an edge that changes no order. A region aligned to its granule stays in one place and costs one line.
+
+use super::found::{Found, Live};
+use super::region::{Access, Mode, Placed};
+
+const NIL: u32 = u32::MAX;
+/// Granules swept for each 64 submissions: all of 2²⁴ within 2²⁹ tasks.
+const SWEEP: usize = 2;
+/// Granules swept by a submission that finds no room.
+const SWEEP_FOR_ROOM: usize = 4_096;
+
+/// Accesses that are found in one pass, if each lies within a granule.
+const SIMPLE: usize = 4;
+
+/// Why nothing was inferred.
+pub(super) enum Refused<'a> {
+    /// The region leaves its tensor.
+    Outside(&'a Access),
+    /// Too few pieces are free.
+    Full,
+}
+
+/// Bytes of a granule that one task touched.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    task: u32,
+    first: u16,
+    end: u16,
+}
+
+impl Span {
+    const NONE: Span = Span { task: 0, first: 0, end: 0 };
+
+    #[inline(always)]
+    fn is_none(self) -> bool {
+        self.first == self.end
+    }
+
+    #[inline(always)]
+    fn meets(self, other: Span) -> bool {
+        self.first < other.end && other.first < self.end
+    }
+
+    #[inline(always)]
+    fn is_within(self, other: Span) -> bool {
+        self.first >= other.first && self.end <= other.end
+    }
+
+    /// What is left of it before and after `cut`.
+    fn rests(self, cut: Span) -> [Span; 2] {
+        let before = Span { end: cut.first.min(self.end).max(self.first), ..self };
+        let after = Span { first: cut.end.max(self.first).min(self.end), ..self };
+        [before, after]
+    }
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+struct Granule {
+    writer: Span,
+    readers: [Span; 2],
+    more: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Writer,
+    Reader,
+}
+
+#[derive(Clone, Copy)]
+struct Piece {
+    span: Span,
+    role: Role,
+    next: u32,
+}
+
+/// The map.
+pub(super) struct Overlap {
+    tensors: Box<[Placed]>,
+    granules: Box<[Granule]>,
+    pieces: Box<[Piece]>,
+    free: u32,
+    free_count: u32,
+    swept: usize,
+}
+
+impl Overlap {
+    /// An empty map of `tensors`, which together have so many granules.
+    pub(super) fn new(tensors: Box<[Placed]>, granules: usize, pieces: u32) -> Overlap {
+        let granule = Granule { writer: Span::NONE, readers: [Span::NONE; 2], more: NIL };
+        let piece = |index| Piece {
+            span: Span::NONE,
+            role: Role::Reader,
+            next: if index + 1 < pieces { index + 1 } else { NIL },
+        };
+        Overlap {
+            tensors,
+            granules: vec![granule; granules].into_boxed_slice(),
+            pieces: (0..pieces).map(piece).collect(),
+            free: 0,
+            free_count: pieces,
+            swept: 0,
+        }
+    }
+
+    /// Pieces in use.
+    pub(super) fn in_use(&self) -> u32 {
+        self.pieces.len() as u32 - self.free_count
+    }
+
+    /// Most pieces that a task could ever get.
+    pub(super) fn pieces(&self) -> u32 {
+        self.pieces.len() as u32
+    }
+
+    /// Finds what task `live.now` depends on by its accesses, and enters them. Reads come first: a task does not wait
+    /// for itself.
+    ///
+    /// # Errors
+    /// A region outside its tensor, or too few pieces; then nothing has changed.
+    #[inline(always)]
+    pub(super) fn infer<'a>(
+        &mut self,
+        accesses: &'a [Access],
+        live: &Live,
+        found: &mut Found,
+    ) -> Result<(), Refused<'a>> {
+        let mut places = [(0, Span::NONE); SIMPLE];
+        if accesses.len() > SIMPLE || self.free_count < 2 * SIMPLE as u32 {
+            return self.infer_any(accesses, live, found);
+        }
+        for (place, access) in places.iter_mut().zip(accesses) {
+            match self.simple(access, live.now) {
+                Some(simple) => *place = simple,
+                None => return self.infer_any(accesses, live, found),
+            }
+        }
+        let mut writes = 0;
+        for ((granule, span), access) in places.iter().zip(accesses) {
+            match access.mode {
+                Mode::In => self.read(*granule, *span, live, found),
+                Mode::InOut | Mode::Out => writes += 1,
+            }
+        }
+        if writes == 1 {
+            let mut written = places.iter().zip(accesses).filter(|(_, access)| access.mode != Mode::In);
+            if let Some(((granule, span), access)) = written.next() {
+                self.write(*granule, *span, access.mode == Mode::InOut, live, found);
+            }
+        } else if writes > 1 {
+            for mode in [Mode::InOut, Mode::Out] {
+                for ((granule, span), _) in places.iter().zip(accesses).filter(|(_, access)| access.mode == mode) {
+                    self.write(*granule, *span, mode == Mode::InOut, live, found);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where an access lies, if that is within one granule.
+    #[inline(always)]
+    fn simple(&self, access: &Access, now: u32) -> Option<(usize, Span)> {
+        let placed = self.tensors.get(access.region.tensor as usize)?;
+        if !placed.holds(&access.region) {
+            return None;
+        }
+        let element = u64::from(placed.shape.element_bytes);
+        let first = u64::from(access.region.row) * placed.pitch_bytes + u64::from(access.region.column) * element;
+        let bytes = u64::from(access.region.columns) * element;
+        let offset = first & ((1 << placed.granule_shift) - 1);
+        if access.region.rows != 1 || offset + bytes > 1 << placed.granule_shift {
+            return None;
+        }
+        let granule = placed.first_granule as usize + (first >> placed.granule_shift) as usize;
+        Some((granule, Span { task: now, first: offset as u16, end: (offset + bytes) as u16 }))
+    }
+
+    #[inline(never)]
+    fn infer_any<'a>(&mut self, accesses: &'a [Access], live: &Live, found: &mut Found) -> Result<(), Refused<'a>> {
+        let holds = |access: &&Access| {
+            !self.tensors.get(access.region.tensor as usize).is_some_and(|placed| placed.holds(&access.region))
+        };
+        if let Some(outside) = accesses.iter().find(holds) {
+            return Err(Refused::Outside(outside));
+        }
+        if !self.has_room(accesses, live) {
+            return Err(Refused::Full);
+        }
+        for mode in [Mode::In, Mode::InOut, Mode::Out] {
+            for access in accesses.iter().filter(|access| access.mode == mode) {
+                self.touch(access, live, found);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the pieces that these accesses might need are free: two in each granule at most.
+    fn has_room(&mut self, accesses: &[Access], live: &Live) -> bool {
+        let needed = |access: &Access| {
+            let placed = &self.tensors[access.region.tensor as usize];
+            let row_bytes = u64::from(access.region.columns) * u64::from(placed.shape.element_bytes);
+            2 * u64::from(access.region.rows) * ((row_bytes >> placed.granule_shift) + 2)
+        };
+        let needed: u64 = accesses.iter().map(needed).sum();
+        if needed <= u64::from(self.free_count) {
+            return true;
+        }
+        self.sweep(SWEEP_FOR_ROOM, live);
+        needed <= u64::from(self.free_count)
+    }
+
+    fn touch(&mut self, access: &Access, live: &Live, found: &mut Found) {
+        let placed = self.tensors[access.region.tensor as usize];
+        let (shift, size) = (placed.granule_shift, 1u64 << placed.granule_shift);
+        for (first, end) in placed.runs(&access.region) {
+            let mut at = first;
+            while at < end {
+                let (granule, offset) = (at >> shift, at & (size - 1));
+                let stop = (offset + end - at).min(size);
+                let span = Span { task: live.now, first: offset as u16, end: stop as u16 };
+                let granule = placed.first_granule as usize + granule as usize;
+                match access.mode {
+                    Mode::In => self.read(granule, span, live, found),
+                    Mode::InOut => self.write(granule, span, true, live, found),
+                    Mode::Out => self.write(granule, span, false, live, found),
+                }
+                at += stop - offset;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn read(&mut self, granule: usize, span: Span, live: &Live, found: &mut Found) {
+        let place = &mut self.granules[granule];
+        if place.writer.meets(span) {
+            found.meet(live, place.writer.task, true);
+        }
+        let more = place.more;
+        let free = place.readers.iter().position(|reader| {
+            reader.is_none() || !live.holds(reader.task) || (reader.task == span.task && reader.is_within(span))
+        });
+        if let Some(free) = free {
+            place.readers[free] = span;
+        }
+        if more != NIL {
+            self.meet_writers(more, span, live, found);
+        }
+        if free.is_none() {
+            self.push(granule, span, Role::Reader);
+        }
+    }
+
+    fn meet_writers(&self, mut at: u32, span: Span, live: &Live, found: &mut Found) {
+        while at != NIL {
+            let piece = &self.pieces[at as usize];
+            if piece.role == Role::Writer && piece.span.meets(span) {
+                found.meet(live, piece.span.task, true);
+            }
+            at = piece.next;
+        }
+    }
+
+    #[inline(always)]
+    fn write(&mut self, granule: usize, span: Span, reads: bool, live: &Live, found: &mut Found) {
+        let place = &mut self.granules[granule];
+        for reader in &mut place.readers {
+            if reader.meets(span) {
+                found.meet(live, reader.task, false);
+                if reader.is_within(span) {
+                    *reader = Span::NONE;
+                }
+            }
+        }
+        let before = place.writer;
+        if before.meets(span) {
+            found.meet(live, before.task, reads);
+        }
+        place.writer = span;
+        let is_gone = before.is_within(span) || !matters(before, live);
+        if place.more == NIL && is_gone {
+            return;
+        }
+        self.cut(granule, span, reads, live, found);
+        if !is_gone {
+            self.push_rests(granule, before, span);
+        }
+    }
+
+    /// Takes `cut` out of the chain of a granule, and what no longer matters with it.
+    #[cold]
+    #[inline(never)]
+    fn cut(&mut self, granule: usize, cut: Span, reads: bool, live: &Live, found: &mut Found) {
+        let mut at = std::mem::replace(&mut self.granules[granule].more, NIL);
+        while at != NIL {
+            let Piece { span, role, next } = self.pieces[at as usize];
+            if span.meets(cut) {
+                found.meet(live, span.task, reads && role == Role::Writer);
+            }
+            let keeps = match role {
+                Role::Reader => live.holds(span.task) && !span.is_within(cut),
+                Role::Writer => matters(span, live) && !span.is_within(cut),
+            };
+            self.give_back(at);
+            if keeps && role == Role::Writer && span.meets(cut) {
+                self.push_rests(granule, span, cut);
+            } else if keeps {
+                self.push(granule, span, role);
+            }
+            at = next;
+        }
+    }
+
+    fn push_rests(&mut self, granule: usize, span: Span, cut: Span) {
+        if !span.meets(cut) {
+            self.push(granule, span, Role::Writer);
+            return;
+        }
+        for rest in span.rests(cut) {
+            if !rest.is_none() {
+                self.push(granule, rest, Role::Writer);
+            }
+        }
+    }
+
+    fn push(&mut self, granule: usize, span: Span, role: Role) {
+        let at = self.free;
+        assert!(at != NIL, "room for the pieces was checked before");
+        let next = self.granules[granule].more;
+        let piece = &mut self.pieces[at as usize];
+        self.free = piece.next;
+        self.free_count -= 1;
+        *piece = Piece { span, role, next };
+        self.granules[granule].more = at;
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self, at: u32) {
+        self.pieces[at as usize].next = self.free;
+        self.free = at;
+        self.free_count += 1;
+    }
+
+    /// Drops what retired tasks left behind; called once for 64 submissions.
+    pub(super) fn sweep_some(&mut self, live: &Live) {
+        self.sweep(SWEEP, live);
+    }
+
+    fn sweep(&mut self, count: usize, live: &Live) {
+        for _ in 0..count.min(self.granules.len()) {
+            self.swept = if self.swept + 1 < self.granules.len() { self.swept + 1 } else { 0 };
+            let place = &mut self.granules[self.swept];
+            if !matters(place.writer, live) {
+                place.writer = Span::NONE;
+            }
+            for reader in &mut place.readers {
+                if !live.holds(reader.task) {
+                    *reader = Span::NONE;
+                }
+            }
+            let mut at = std::mem::replace(&mut place.more, NIL);
+            while at != NIL {
+                let Piece { span, role, next } = self.pieces[at as usize];
+                self.give_back(at);
+                if live.holds(span.task) || (role == Role::Writer && matters(span, live)) {
+                    self.push(self.swept, span, role);
+                }
+                at = next;
+            }
+        }
+    }
+}
+
+/// Whether a writer is under way or failed.
+#[inline(always)]
+fn matters(writer: Span, live: &Live) -> bool {
+    !writer.is_none() && (live.holds(writer.task) || live.outcome(writer.task) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Span;
+
+    #[test]
+    fn a_cut_leaves_what_it_does_not_cover() {
+        let span = |first, end| Span { task: 1, first, end };
+        let rests = |a: Span, b: Span| a.rests(b).map(|rest| (rest.first, rest.end, rest.is_none()));
+        assert_eq!(rests(span(0, 10), span(4, 6)), [(0, 4, false), (6, 10, false)]);
+        assert_eq!(rests(span(4, 10), span(2, 6)), [(4, 4, true), (6, 10, false)]);
+        assert_eq!(rests(span(2, 6), span(4, 10)), [(2, 4, false), (6, 6, true)]);
+    }
+}

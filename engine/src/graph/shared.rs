@@ -1,0 +1,249 @@
+//! What submitter and workers share: records, window, queues, gates, counters.
+//!
+//! Built once when a graph is compiled. Bounds: the configuration. All orderings are inside the words of `queue`; the
+//! atomics here are flags and counters that publish nothing.
+
+use super::config::{Config, Issue, Overflow, POOLS, Placement, Pool, Ready};
+use super::replay::Recording;
+use super::task::{Reason, Task, TaskId};
+use crate::clock::Clock;
+use pinwheel_edge::queue::deque::Thief;
+use pinwheel_edge::queue::fanout::Fanout;
+use pinwheel_edge::queue::fifo::Fifo;
+use pinwheel_edge::queue::gate::Gate;
+use pinwheel_edge::queue::window::Window;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Marks an item of a recording: the recording's number in bits 32 to 47, the task's below.
+pub(super) const RECORDED: u64 = 1 << 63;
+/// With it: the right to hand out the recording's first tasks.
+pub(super) const ROOTS: u64 = 1 << 62;
+
+/// What a worker counts. Each is written by its worker alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Count {
+    /// Tasks taken up and not set aside.
+    Ran,
+    /// Of these, tasks that failed.
+    Failed,
+    /// Of these, tasks that were skipped: poisoned or cancelled.
+    Skipped,
+    /// Tasks stolen.
+    Stolen,
+    /// Sweeps that found nothing to steal.
+    StealsEmpty,
+    /// Steals that another thief won.
+    StealsLost,
+    /// Tasks offered to thieves.
+    Offered,
+    /// Tasks set aside for want of a permit.
+    GateWaits,
+    /// Batches resolved because they were full.
+    FlushesFull,
+    /// Because the first of them was late.
+    FlushesLate,
+    /// Because there was nothing else to do.
+    FlushesIdle,
+    /// Because the worker's turn ended.
+    FlushesReturn,
+    /// Events that found no room.
+    EventsDropped,
+}
+
+/// Counters of a worker.
+pub const COUNTS: usize = 13;
+
+#[derive(Default)]
+#[repr(align(128))]
+pub(super) struct Counters(pub(super) [AtomicU64; COUNTS]);
+
+/// What failed, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The task.
+    pub task: TaskId,
+    /// The reason.
+    pub reason: Reason,
+}
+
+pub(super) struct Shared<B> {
+    pub(super) body: B,
+    pub(super) clock: Clock,
+    pub(super) config: Config,
+    pub(super) ready: Ready,
+    pub(super) fanout: Fanout,
+    pub(super) window: Window,
+    pub(super) thieves: Box<[Thief]>,
+    /// Of each worker: tasks that others send it.
+    pub(super) inboxes: Box<[Fifo<u64>]>,
+    /// Of each pool with workers, for each of `lanes`.
+    queues: [Box<[Fifo<u64>]>; POOLS],
+    pub(super) gates: Box<[Gate]>,
+    /// Of each gate: tasks set aside.
+    pub(super) parked: Box<[Fifo<u64>]>,
+    pub(super) recordings: Box<[OnceLock<Recording>]>,
+    pub(super) failures: Fifo<Failure>,
+    /// Not 0 once cancelled. A flag that is seen a little later skips a few tasks fewer.
+    pub(super) cancelled: AtomicU32,
+    pub(super) counters: Box<[Counters]>,
+    pub(super) number_bits: u32,
+    /// All tasks go to whoever released them.
+    is_plain: bool,
+    workers_of_pool: [Box<[u32]>; POOLS],
+}
+
+impl<B> Shared<B> {
+    pub(super) fn new(config: Config, body: B, clock: Clock, thieves: Box<[Thief]>) -> Shared<B> {
+        let records = config.records();
+        let ready = config.ready_policy();
+        let lanes = if ready == Ready::FifoPerStream { config.streams } else { 1 };
+        let depth = if ready == Ready::Fifo { config.ready_tasks.max(records) } else { records };
+        let workers_of_pool: [Box<[u32]>; POOLS] = std::array::from_fn(|pool| {
+            let is_its = |(index, of): (usize, &Pool)| (*of as usize == pool).then_some(index as u32);
+            config.workers.iter().enumerate().filter_map(is_its).collect()
+        });
+        let queues = std::array::from_fn(|pool| {
+            let lanes = if workers_of_pool[pool].is_empty() { 0 } else { lanes };
+            (0..lanes).map(|_| Fifo::new(depth as usize)).collect()
+        });
+        let (gates, permits) = match config.issue {
+            Issue::Open => (0, 1),
+            Issue::Global(permits) => (1, permits),
+            Issue::PerStream(permits) => (config.streams, permits),
+            Issue::PerPool(permits) => (POOLS as u32, permits),
+        };
+        let window = match config.overflow {
+            Overflow::Benchmark => records,
+            Overflow::Stall | Overflow::Abort => config.window_tasks,
+        };
+        let fifos = |count: u32| (0..count).map(|_| Fifo::new(records as usize)).collect();
+        Shared {
+            fanout: Fanout::new(records, config.spilled()),
+            window: Window::new(window.into(), 1),
+            inboxes: fifos(config.workers.len() as u32),
+            queues,
+            gates: (0..gates).map(|_| Gate::new(permits.into())).collect(),
+            parked: fifos(gates),
+            recordings: (0..config.recordings).map(|_| OnceLock::new()).collect(),
+            failures: Fifo::new(config.failures as usize),
+            cancelled: AtomicU32::new(0),
+            counters: config.workers.iter().map(|_| Counters::default()).collect(),
+            number_bits: records.trailing_zeros(),
+            is_plain: ready == Ready::WorkSteal
+                && config.placement == Placement::Releaser
+                && config.workers.iter().all(|pool| *pool == config.workers[0]),
+            workers_of_pool,
+            body,
+            clock,
+            ready,
+            thieves,
+            config,
+        }
+    }
+
+    /// The record of a task.
+    #[inline(always)]
+    pub(super) fn slot(&self, task: u64) -> u32 {
+        task as u32 & ((1 << self.number_bits) - 1)
+    }
+
+    /// Bits of an item that are its record.
+    #[inline(always)]
+    pub(super) fn fanout_mask(&self) -> u32 {
+        (1 << self.number_bits) - 1
+    }
+
+    /// Which of its record's tasks it is.
+    #[inline(always)]
+    pub(super) fn generation(&self, task: u64) -> u32 {
+        (task >> self.number_bits) as u32
+    }
+
+    /// The task that has this record.
+    #[inline(always)]
+    pub(super) fn id(&self, slot: u32) -> TaskId {
+        TaskId(u64::from(self.fanout.generation(slot)) << self.number_bits | u64::from(slot))
+    }
+
+    /// Whether a pool has workers.
+    pub(super) fn serves(&self, pool: Pool) -> bool {
+        !self.workers_of_pool[pool as usize].is_empty()
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed) != 0
+    }
+
+    /// The queues of a pool.
+    pub(super) fn queues(&self, pool: Pool) -> &[Fifo<u64>] {
+        &self.queues[pool as usize]
+    }
+
+    /// The gate that a task passes, if any.
+    #[inline(always)]
+    pub(super) fn gate_of(&self, task: &Task) -> Option<usize> {
+        match self.config.issue {
+            Issue::Open => None,
+            Issue::Global(_) => Some(0),
+            Issue::PerStream(_) => Some((task.stream % self.config.streams) as usize),
+            Issue::PerPool(_) => Some(task.pool as usize),
+        }
+    }
+
+    /// What an item is to do.
+    #[inline]
+    pub(super) fn task_of(&self, item: u64) -> Task {
+        match self.recorded(item) {
+            Some((recording, index)) => recording.task(index),
+            None => Task::of_words(self.fanout.payload(item as u32)),
+        }
+    }
+
+    /// The recording of an item, and the task's index in it.
+    #[inline(always)]
+    pub(super) fn recorded(&self, item: u64) -> Option<(&Recording, usize)> {
+        if item & RECORDED == 0 {
+            return None;
+        }
+        let recording = self.recordings[(item >> 32) as usize & 0xFFFF].get();
+        recording.map(|recording| (recording, item as u32 as usize))
+    }
+
+    /// Sends a ready item where it belongs; false if that is the worker who released it.
+    #[inline(always)]
+    pub(super) fn route(&self, item: u64, worker: Option<u32>) -> bool {
+        if self.is_plain && worker.is_some() {
+            return false;
+        }
+        self.route_by_task(item, worker)
+    }
+
+    #[inline(never)]
+    fn route_by_task(&self, item: u64, worker: Option<u32>) -> bool {
+        let task = self.task_of(item);
+        let queues = self.queues(task.pool);
+        if self.ready != Ready::WorkSteal {
+            return self.send(&queues[task.stream as usize % queues.len()], item, worker);
+        }
+        let its_workers = &self.workers_of_pool[task.pool as usize];
+        let target = match self.config.placement {
+            Placement::ByStream => Some(its_workers[task.stream as usize % its_workers.len()]),
+            Placement::Releaser => worker.filter(|worker| its_workers.contains(worker)),
+        };
+        match target {
+            Some(target) if Some(target) == worker => false,
+            Some(target) => self.send(&self.inboxes[target as usize], item, worker),
+            None => self.send(&queues[0], item, worker),
+        }
+    }
+
+    /// Every queue holds all tasks under way, so only a recording wider than that can find one full: a worker then
+    /// keeps the item.
+    fn send(&self, queue: &Fifo<u64>, item: u64, worker: Option<u32>) -> bool {
+        let is_sent = queue.push(item).is_ok();
+        assert!(is_sent || worker.is_some(), "a queue of ready tasks was full although it holds all tasks under way");
+        is_sent
+    }
+}

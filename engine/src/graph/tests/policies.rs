@@ -1,0 +1,145 @@
+//! Pools, gates, streams, placement, traces.
+
+use super::super::{Config, Count, Issue, Placement, Pool, Ready, Start, SubmitError, Task, Trace, write_trace};
+use super::super::{Ended, Shape, Work, Workload};
+use super::{Log, clock, compile, drive, of_workload, small, task};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+#[test]
+fn a_task_runs_only_on_a_worker_of_its_pool() {
+    for ready in [Ready::WorkSteal, Ready::Fifo] {
+        let workers = vec![Pool::Cpu, Pool::Device, Pool::Device];
+        let body = |work: &Work| {
+            let is_device = work.task.pool == Pool::Device;
+            if is_device == (work.worker > 0) { Ended::Done } else { Ended::Failed(1) }
+        };
+        let compiled = compile(Config { workers, ..small(1, ready) }, body);
+        let summary = drive(compiled, |graph| {
+            let mut last = Vec::new();
+            for number in 0..200 {
+                let pool = if number % 3 == 0 { Pool::Device } else { Pool::Cpu };
+                last = vec![graph.submit(&Task { pool, ..task(number) }, &[], &last).unwrap()];
+            }
+            let nobodys = graph.submit(&Task { pool: Pool::Cube, ..task(0) }, &[], &[]);
+            assert_eq!(nobodys, Err(SubmitError::NoWorker { pool: Pool::Cube }));
+            graph.finish()
+        });
+        assert_eq!((summary.retired, summary.failed), (200, 0), "{ready:?}");
+    }
+}
+
+fn most_at_once(issue: Issue, key: fn(&Work) -> usize) -> u32 {
+    let inside: Arc<[AtomicU32; 4]> = Arc::default();
+    let most = Arc::new(AtomicU32::new(0));
+    let (noted, found) = (Arc::clone(&inside), Arc::clone(&most));
+    let body = move |work: &Work| {
+        let inside = &noted[key(work)];
+        found.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        std::thread::yield_now();
+        inside.fetch_sub(1, Ordering::SeqCst);
+        Ended::Done
+    };
+    let compiled = compile(Config { issue, ..small(3, Ready::WorkSteal) }, body);
+    let summary = drive(compiled, |graph| {
+        for number in 0..600u32 {
+            graph.submit(&Task { stream: number % 3, ..task(number.into()) }, &[], &[]).unwrap();
+        }
+        graph.finish()
+    });
+    assert_eq!(summary.retired, 600);
+    most.load(Ordering::SeqCst)
+}
+
+#[test]
+fn a_gate_lets_no_more_in_than_it_has_permits() {
+    assert!(most_at_once(Issue::Global(2), |_| 0) <= 2);
+    assert_eq!(most_at_once(Issue::PerStream(1), |work| work.task.stream as usize), 1);
+    assert_eq!(most_at_once(Issue::PerPool(1), |_| 0), 1);
+}
+
+#[test]
+fn a_launch_holds_its_permit_until_it_is_complete() {
+    let config = Config { issue: Issue::Global(1), ..small(1, Ready::Fifo) };
+    let (mut graph, _, mut completer) = compile(config, |_: &Work| Ended::Launched);
+    let ids = [0, 1].map(|number| graph.submit(&task(number), &[], &[]).unwrap());
+    while graph.work(8) > 0 {}
+    assert_eq!(graph.worker().counted(Count::Ran), 1);
+    completer.complete(ids[0], None).unwrap();
+    while graph.work(8) > 0 {}
+    assert_eq!(graph.worker().counted(Count::Ran), 2, "the second had its permit after the first gave it back");
+    completer.complete(ids[1], None).unwrap();
+    assert_eq!(graph.finish().retired, 2);
+}
+
+#[test]
+fn a_permit_comes_back_when_a_body_panics() {
+    let config = Config { issue: Issue::Global(1), ..small(1, Ready::WorkSteal) };
+    let (mut graph, _, _) = compile(config, |_: &Work| std::panic::resume_unwind(Box::new(())));
+    for number in 0..3 {
+        graph.submit(&task(number), &[], &[]).unwrap();
+    }
+    assert_eq!(graph.finish().failed, 3);
+}
+
+#[test]
+fn each_stream_keeps_its_order() {
+    let log = Log::new(300);
+    let config = Config { start: Start::AfterOrchestration, window_tasks: 512, ..small(1, Ready::FifoPerStream) };
+    let (mut graph, _, _) = compile(config, log.body());
+    for number in 0..300u32 {
+        graph.submit(&Task { stream: number % 4, ..task(number.into()) }, &[], &[]).unwrap();
+    }
+    assert_eq!(graph.finish().retired, 300);
+    assert!((4..300).all(|number| log.is_before(number - 4, number)));
+}
+
+#[test]
+fn placement_by_stream_sends_a_task_to_its_streams_worker() {
+    let config = Config { placement: Placement::ByStream, ..small(2, Ready::WorkSteal) };
+    let (mut graph, mut workers, _) = compile(config, |_: &Work| Ended::Done);
+    for number in 0..20u32 {
+        graph.submit(&Task { stream: number % 2, ..task(number.into()) }, &[], &[]).unwrap();
+    }
+    graph.flush();
+    // Time stands still, so the thief spares its victim after tasks that took none; but not for ever.
+    let turns = (0..).map(|_| workers[0].work(64)).scan(0, |ran, more| {
+        *ran += more;
+        Some(*ran)
+    });
+    let turns = turns.take_while(|ran| *ran < 20).count();
+    assert!((1..5_000).contains(&turns), "{turns} turns for its own ten and the idle submitter's");
+    assert!(graph.poll_done());
+}
+
+#[test]
+fn times_are_kept_of_the_tasks_asked_for_and_written_as_a_trace() {
+    let config = Config { trace: Trace::Cycles(|kernel, _| kernel == 1), trace_events: 2, ..small(1, Ready::Fifo) };
+    let (mut graph, _, _) = compile(config, |_: &Work| Ended::Done);
+    for number in 0..6 {
+        graph.submit(&Task { kernel: (number % 2) as u16, ..task(number) }, &[], &[]).unwrap();
+    }
+    graph.finish();
+    let events = graph.worker().events();
+    assert_eq!(events.iter().map(|event| event.task.0).collect::<Vec<_>>(), [2, 4]);
+    assert_eq!(graph.worker().counted(Count::EventsDropped), 1);
+    let mut out = Vec::new();
+    write_trace(&mut out, &clock(), events.iter(), |_| "copy").unwrap();
+    let trace: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(trace["traceEvents"][1]["args"]["task"], 4);
+    assert_eq!(trace["traceEvents"][0]["ph"], "X");
+}
+
+#[test]
+fn a_region_outside_its_tensor_is_refused_and_leaves_nothing_behind() {
+    let mut workload = Workload::new(Config { deps: super::Deps::InferBytesOverlap, ..small(1, Ready::Fifo) });
+    let tensor = workload.tensor(Shape { rows: 2, columns: 4, element_bytes: 4, granule_bytes: 16 }).unwrap();
+    let (mut graph, _, _) = of_workload(workload, clock(), |_: &Work| Ended::Done);
+    for region in [tensor.tile(1, 0, 2, 1), tensor.tile(0, 4, 1, 1), tensor.tile(0, 0, 0, 1)] {
+        let access = region.write();
+        let refused = graph.submit(&task(0), &[tensor.whole().write(), access], &[]);
+        assert_eq!(refused, Err(SubmitError::Outside { access }));
+    }
+    graph.submit(&task(0), &[tensor.whole().read()], &[]).unwrap();
+    assert_eq!(graph.finish().edges, 0);
+}

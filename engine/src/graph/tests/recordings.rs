@@ -1,0 +1,142 @@
+//! A recorded graph runs again in the same order, submitting nothing.
+
+use super::super::{Config, Count, Deps, Ended, Ready, RecordError, Shape, Status, Task, TaskId, Work, Workload};
+use super::{Seeded, clock, compile, drive, of_workload, small, task};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Every cell adds its neighbours' values of this round: a wrong order gives a wrong sum.
+fn wavefront(ready: Ready, deps: Deps, rounds: u64) {
+    const SIDE: u32 = 12;
+    let cells: Arc<Vec<AtomicU64>> = Arc::new((0..SIDE * SIDE).map(|_| AtomicU64::new(0)).collect());
+    let shared = Arc::clone(&cells);
+    let body = move |work: &Work| {
+        let at = work.task.args[0] as u32;
+        let value = |at: u32| shared[at as usize].load(Ordering::Relaxed);
+        let left = if at.is_multiple_of(SIDE) { 1 } else { value(at - 1) };
+        let up = if at < SIDE { 1 } else { value(at - SIDE) };
+        shared[at as usize].store((left + up) % 1_000_003, Ordering::Relaxed);
+        Ended::Done
+    };
+    let mut workload = Workload::new(Config { deps, window_tasks: 16, ..small(2, ready) });
+    let tensor = workload.tensor(Shape { rows: SIDE, columns: SIDE, element_bytes: 16, granule_bytes: 16 }).unwrap();
+    let compiled = of_workload(workload, clock(), body);
+    let expected = {
+        let mut cells = vec![0u64; (SIDE * SIDE) as usize];
+        for at in 0..(SIDE * SIDE) as usize {
+            let left = if at.is_multiple_of(SIDE as usize) { 1 } else { cells[at - 1] };
+            let up = if at < SIDE as usize { 1 } else { cells[at - SIDE as usize] };
+            cells[at] = (left + up) % 1_000_003;
+        }
+        cells
+    };
+    let check = || {
+        let found: Vec<u64> = cells.iter().map(|cell| cell.swap(0, Ordering::Relaxed)).collect();
+        assert_eq!(found, expected, "{ready:?} {deps:?}");
+    };
+    drive(compiled, |graph| {
+        graph.record().unwrap();
+        for at in 0..SIDE * SIDE {
+            let cell = |row: u32, column: u32| tensor.tile(row, column, 1, 1);
+            let (row, column) = (at / SIDE, at % SIDE);
+            let mut accesses = vec![cell(row, column).write()];
+            accesses.extend((row > 0).then(|| cell(row - 1, column).read()));
+            accesses.extend((column > 0).then(|| cell(row, column - 1).read()));
+            graph.submit(&Task::new(0, [at.into(), 0, 0]), &accesses, &[]).unwrap();
+        }
+        let recording = graph.end_recording().unwrap();
+        graph.wait().unwrap();
+        check();
+        assert_eq!(graph.recorded(recording), Some((SIDE * SIDE, 2 * SIDE * (SIDE - 1))), "all edges, retired or not");
+        let submitted = graph.next;
+        for round in 0..rounds {
+            graph.replay(recording).unwrap();
+            assert_eq!(graph.next, submitted + round + 1, "one number for the round");
+            graph.wait().unwrap();
+            check();
+        }
+        assert_eq!(graph.finish().failed, 0);
+    });
+}
+
+#[test]
+fn a_recorded_graph_runs_again_in_the_same_order() {
+    for ready in [Ready::WorkSteal, Ready::Fifo, Ready::FifoPerStream] {
+        for deps in [Deps::InferBytesOverlap, Deps::InferTensorMapExact] {
+            wavefront(ready, deps, 50);
+        }
+    }
+}
+
+#[test]
+fn independent_tasks_beyond_any_queue_are_handed_out_in_pieces() {
+    let count = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&count);
+    let body = move |_: &Work| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        Ended::Done
+    };
+    drive(compile(small(2, Ready::WorkSteal), body), |graph| {
+        graph.record().unwrap();
+        for number in 0..5_000 {
+            graph.submit(&task(number), &[], &[]).unwrap();
+        }
+        let recording = graph.end_recording().unwrap();
+        graph.wait().unwrap();
+        graph.replay(recording).unwrap();
+        graph.wait().unwrap();
+    });
+    assert_eq!(count.load(Ordering::Relaxed), 10_000);
+}
+
+#[test]
+fn a_failure_in_a_round_fails_the_round_and_not_the_next() {
+    let fails = Arc::new(AtomicU64::new(u64::MAX));
+    let failing = Arc::clone(&fails);
+    let body = move |work: &Work| {
+        if work.task.args[0] == failing.load(Ordering::Relaxed) { Ended::Failed(5) } else { Ended::Done }
+    };
+    let (mut graph, _, _) = compile(small(1, Ready::WorkSteal), body);
+    let mut seeded = Seeded(9);
+    graph.record().unwrap();
+    let mut ids: Vec<TaskId> = Vec::new();
+    for number in 0..10 {
+        let after: Vec<_> = ids.iter().filter(|_| seeded.below(2) == 0).copied().collect();
+        ids.push(graph.submit(&task(number), &[], &after).unwrap());
+    }
+    let recording = graph.end_recording().unwrap();
+    for victim in 0..10 {
+        graph.wait().unwrap();
+        fails.store(victim, Ordering::Relaxed);
+        let round = graph.replay(recording).unwrap();
+        graph.wait().unwrap();
+        assert_eq!(graph.status(round), Status::Failed, "victim {victim}");
+        fails.store(u64::MAX, Ordering::Relaxed);
+        let ran = graph.worker().counted(Count::Ran);
+        let round = graph.replay(recording).unwrap();
+        graph.wait().unwrap();
+        assert_eq!((graph.status(round), graph.worker().counted(Count::Ran) - ran), (Status::Done, 10));
+    }
+    assert_eq!(graph.failures().len(), 10);
+}
+
+#[test]
+fn recordings_are_refused_out_of_turn() {
+    let config = Config { recordings: 1, recorded_tasks: 2, ..small(1, Ready::WorkSteal) };
+    let (mut graph, _, _) = compile(config, |_: &Work| Ended::Done);
+    assert_eq!(graph.end_recording(), Err(RecordError::OutOfTurn));
+    graph.record().unwrap();
+    assert_eq!(graph.record(), Err(RecordError::OutOfTurn));
+    for number in 0..3 {
+        graph.submit(&task(number), &[], &[]).unwrap();
+    }
+    let refused = RecordError::TooLarge { tasks: 3, limit: 2, knob: "recorded_tasks" };
+    assert_eq!(graph.end_recording(), Err(refused));
+    assert_eq!(graph.record(), Err(RecordError::Busy));
+    graph.wait().unwrap();
+    graph.record().unwrap();
+    graph.submit(&task(0), &[], &[]).unwrap();
+    graph.end_recording().unwrap();
+    graph.wait().unwrap();
+    assert_eq!(graph.record(), Err(RecordError::TooMany { limit: 1 }));
+}

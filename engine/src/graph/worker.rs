@@ -1,0 +1,567 @@
+//! A worker: takes ready tasks, runs their bodies, resolves what waited for them.
+//!
+//! Owned by one thread, whichever its driver chooses; [`Worker::work`] returns after so many tasks or when it finds
+//! none, and never waits. Bounds: its own tasks are at most those under way, a batch its threshold, a trace its events.
+//! Never allocates after construction, never reads time unless a batch or a trace needs it.
+//!
+//! Longer than 500 lines, because finding, running and resolving are one loop over one owner's fields.
+//!
+//! # Why
+//! What a worker releases it keeps on a list of its own, newest first, where taking costs no ordering at all; whenever it
+//! is about to run a task while thieves would find its deque empty, it first moves the older half there. So a chain stays
+//! on one core and costs no steal, while a worker with surplus never hides it behind a long body. A task that is shorter
+//! than the transfer of its cache lines is not worth stealing: a thief that got only such ones leaves its victims alone
+//! for a while, and without a pause as soon as tasks are longer or many.
+
+use super::config::{Pool, Ready, Trace};
+use super::shared::{COUNTS, Count, Failure, RECORDED, ROOTS, Shared};
+use super::task::{Body, CANCELLED, Ended, FAILED, Reason, Task, TaskId, Work, outcome_of};
+use super::trace::Event;
+use crate::units::Ticks;
+use pinwheel_edge::queue::deque::{Owner, Steal};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Tasks offered to thieves at once.
+const OFFER: usize = 64;
+/// Tasks stolen at once.
+const STEAL: u64 = 32;
+/// Attempts at one victim before the next.
+const ATTEMPTS: u32 = 4;
+/// Tasks of its own that a worker takes before it looks for foreign ones.
+const FOREIGN_EVERY: u32 = 61;
+/// Ended tasks of a round that a worker counts for itself before it says so.
+const ROUND_COUNT: u32 = 256;
+
+/// A steal of fewer tasks than this has to be worth its transfer.
+const STEAL_WORTH: u64 = 16;
+/// A stolen task that ran for less was not.
+const WORTH_NS: u64 = 1_000;
+/// After stolen tasks that were not worth it a thief leaves its victims alone for so long, then twice as long, …
+const PATIENCE_NS_MAX: u64 = 32_000;
+/// … but never for more sweeps, in case time stands still.
+const SWEEPS_LEFT_OUT_MAX: u32 = 1_024;
+
+/// What a thief learns from its last steal.
+#[derive(Default)]
+struct Thrift {
+    /// When it stole, what it had run until then, and how much it got.
+    last: Option<(Ticks, u64, u64)>,
+    patience: Ticks,
+    not_before: Ticks,
+    left_out: u32,
+}
+
+/// A task whose body runs, kept outside of the call that a panic ends.
+struct Running {
+    item: u64,
+    gate: Option<usize>,
+}
+
+/// The worker.
+pub struct Worker<B> {
+    pub(super) shared: Arc<Shared<B>>,
+    index: u32,
+    pool: Pool,
+    pub(super) local: VecDeque<u64>,
+    deque: Owner,
+    seed: u64,
+    turn: u32,
+    lane: usize,
+    running: Option<Running>,
+    ended: Vec<(u64, u32)>,
+    ended_first: Ticks,
+    deadline: Ticks,
+    thrift: Thrift,
+    worth: Ticks,
+    patience_max: Ticks,
+    round: u64,
+    round_ended: u32,
+    counts: [u64; COUNTS],
+    events: Vec<Event>,
+}
+
+impl<B: Body> Worker<B> {
+    pub(super) fn new(shared: Arc<Shared<B>>, index: u32, deque: Owner) -> Worker<B> {
+        let config = &shared.config;
+        let events = if matches!(config.trace, Trace::Off) { 0 } else { config.trace_events as usize };
+        let deadline = shared.clock.rate().ticks(crate::units::Nanos(config.batch.deadline_ns));
+        Worker {
+            index,
+            pool: config.workers[index as usize],
+            local: VecDeque::with_capacity(config.records().max(config.ready_tasks) as usize),
+            deque,
+            seed: 0x9E37_79B9_7F4A_7C15 ^ u64::from(index + 1) << 17,
+            turn: 0,
+            lane: index as usize,
+            running: None,
+            ended: Vec::with_capacity(config.batch.threshold as usize),
+            ended_first: Ticks(0),
+            deadline,
+            thrift: Thrift::default(),
+            worth: shared.clock.rate().ticks(crate::units::Nanos(WORTH_NS)),
+            patience_max: shared.clock.rate().ticks(crate::units::Nanos(PATIENCE_NS_MAX)),
+            round: 0,
+            round_ended: 0,
+            counts: [0; COUNTS],
+            events: Vec::with_capacity(events),
+            shared,
+        }
+    }
+
+    /// Takes up at most `tasks_max` tasks; says how many. Fewer means that there were no more.
+    pub fn work(&mut self, tasks_max: u32) -> u32 {
+        let mut left = tasks_max;
+        while catch_unwind(AssertUnwindSafe(|| self.work_on(&mut left))).is_err() {
+            self.end_panicked();
+        }
+        if !self.ended.is_empty() {
+            self.flush(Count::FlushesReturn);
+        }
+        self.settle_round();
+        self.publish();
+        tasks_max - left
+    }
+
+    fn work_on(&mut self, left: &mut u32) {
+        while *left > 0 {
+            if let Some(item) = self.find() {
+                *left -= 1;
+                self.run(item);
+            } else if self.ended.is_empty() {
+                return;
+            } else {
+                self.flush(Count::FlushesIdle);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn count(&mut self, what: Count) {
+        self.counts[what as usize] += 1;
+    }
+
+    /// The next item: own, sent, foreign, set aside, stolen.
+    #[inline(always)]
+    fn find(&mut self) -> Option<u64> {
+        if self.shared.ready == Ready::WorkSteal {
+            self.turn += 1;
+            if self.turn < FOREIGN_EVERY
+                && let Some(item) = self.local.pop_back()
+            {
+                self.offer();
+                return Some(item);
+            }
+        }
+        self.find_further()
+    }
+
+    #[inline(never)]
+    fn find_further(&mut self) -> Option<u64> {
+        if self.shared.ready != Ready::WorkSteal {
+            return self.find_in_order().or_else(|| self.find_parked());
+        }
+        if self.turn >= FOREIGN_EVERY {
+            self.turn = 0;
+            if let Some(item) = self.find_foreign() {
+                return Some(item);
+            }
+        }
+        let own = self.local.pop_back().or_else(|| self.deque.pop());
+        if own.is_some() {
+            self.offer();
+            return own;
+        }
+        self.find_foreign().or_else(|| self.find_parked()).or_else(|| self.steal())
+    }
+
+    fn find_foreign(&mut self) -> Option<u64> {
+        let shared = &self.shared;
+        shared.inboxes[self.index as usize].pop().or_else(|| shared.queues(self.pool)[0].pop())
+    }
+
+    /// Strictly in the order of a lane; lanes in turn.
+    fn find_in_order(&mut self) -> Option<u64> {
+        let queues = self.shared.queues(self.pool);
+        for _ in 0..queues.len() {
+            self.lane = if self.lane + 1 < queues.len() { self.lane + 1 } else { 0 };
+            if let Some(item) = queues[self.lane].pop() {
+                return Some(item);
+            }
+        }
+        self.local.pop_front()
+    }
+
+    /// A task that was set aside and whose gate has a permit again.
+    fn find_parked(&mut self) -> Option<u64> {
+        let shared = &self.shared;
+        let open = shared.gates.iter().zip(&shared.parked);
+        open.filter(|(gate, parked)| parked.depth() > 0 && gate.in_use() < gate.permits())
+            .find_map(|(_, parked)| parked.pop())
+    }
+
+    fn steal(&mut self) -> Option<u64> {
+        let count = self.shared.thieves.len();
+        if count == 1 || !self.may_steal() {
+            return None;
+        }
+        self.seed ^= self.seed << 13;
+        self.seed ^= self.seed >> 7;
+        self.seed ^= self.seed << 17;
+        let start = (self.seed >> 33) as usize % count;
+        for offset in 0..count {
+            let victim = (start + offset) % count;
+            if victim == self.index as usize || self.shared.config.workers[victim] != self.pool {
+                continue;
+            }
+            if let Some(item) = self.steal_from(victim) {
+                return Some(item);
+            }
+        }
+        self.count(Count::StealsEmpty);
+        let me = self.index as usize;
+        let others = (0..count).filter(|other| *other != me && self.shared.config.workers[*other] == self.pool);
+        others.into_iter().find_map(|other| self.shared.inboxes[other].pop())
+    }
+
+    /// Judges the last steal, and whether it is time for the next.
+    fn may_steal(&mut self) -> bool {
+        let ran = self.counts[Count::Ran as usize];
+        let thrift = &mut self.thrift;
+        if thrift.last.is_none() && thrift.patience == Ticks(0) {
+            return true;
+        }
+        let now = self.shared.clock.ticks();
+        if let Some((then, ran_then, got)) = thrift.last.take() {
+            let is_worth = got >= STEAL_WORTH || now.since(then).0 >= (ran - ran_then) * self.worth.0;
+            let doubled = (thrift.patience.0 * 2).clamp(self.worth.0, self.patience_max.0);
+            thrift.patience = Ticks(if is_worth { 0 } else { doubled });
+            thrift.not_before = now.plus(thrift.patience);
+            thrift.left_out = 0;
+        }
+        thrift.left_out += 1;
+        now >= thrift.not_before || thrift.left_out > SWEEPS_LEFT_OUT_MAX
+    }
+
+    fn steal_from(&mut self, victim: usize) -> Option<u64> {
+        let shared = &self.shared;
+        let thief = &shared.thieves[victim];
+        for _ in 0..ATTEMPTS {
+            match thief.steal() {
+                Steal::Empty => return None,
+                Steal::Retry => self.counts[Count::StealsLost as usize] += 1,
+                Steal::Success(item) => {
+                    shared.fanout.prefetch(item as u32 & shared.fanout_mask());
+                    let more = (thief.depth() / 2).min(STEAL - 1);
+                    self.thrift.last = Some((shared.clock.ticks(), self.counts[Count::Ran as usize], more + 1));
+                    self.counts[Count::Stolen as usize] += 1;
+                    for _ in 0..more {
+                        let Steal::Success(item) = thief.steal() else { break };
+                        shared.fanout.prefetch(item as u32 & shared.fanout_mask());
+                        self.local.push_back(item);
+                        self.counts[Count::Stolen as usize] += 1;
+                    }
+                    return Some(item);
+                }
+            }
+        }
+        None
+    }
+
+    /// Moves the older half of the own tasks to where thieves find them, unless there are some.
+    #[inline(always)]
+    pub(super) fn offer(&mut self) {
+        if !self.local.is_empty() && self.deque.depth() == 0 {
+            self.offer_half();
+        }
+    }
+
+    /// Moves all own tasks there: for an owner that does not run them itself for now.
+    pub(super) fn offer_all(&mut self) {
+        while !self.local.is_empty() && self.offer_some(self.local.len().min(OFFER)) {}
+    }
+
+    #[inline(never)]
+    fn offer_half(&mut self) {
+        self.offer_some(self.local.len().div_ceil(2).min(OFFER));
+    }
+
+    /// Says whether all of them found room.
+    fn offer_some(&mut self, count: usize) -> bool {
+        if self.shared.thieves.len() == 1 {
+            return false;
+        }
+        let mut batch = [0; OFFER];
+        for (place, item) in batch.iter_mut().zip(self.local.drain(..count)) {
+            *place = item;
+        }
+        let offered = self.deque.push_slice(&batch[..count]);
+        for item in batch[offered..count].iter().rev() {
+            self.local.push_front(*item);
+        }
+        self.counts[Count::Offered as usize] += offered as u64;
+        offered == count
+    }
+
+    #[inline(always)]
+    fn run(&mut self, item: u64) {
+        if !self.ended.is_empty() && self.shared.clock.ticks().since(self.ended_first) >= self.deadline {
+            self.flush(Count::FlushesLate);
+        }
+        if item & RECORDED != 0 {
+            self.run_recorded(item);
+            return;
+        }
+        let slot = item as u32;
+        let outcome = self.shared.fanout.outcome(slot);
+        if outcome != 0 || self.shared.is_cancelled() {
+            self.skip(item, outcome);
+            return;
+        }
+        let task = Task::of_words(self.shared.fanout.payload(slot));
+        let id = self.shared.id(slot);
+        if let Some(outcome) = self.perform(item, id, task) {
+            self.end(item, outcome);
+        }
+    }
+
+    fn skip(&mut self, item: u64, outcome: u32) {
+        self.count(Count::Ran);
+        self.count(Count::Skipped);
+        self.end(item, if outcome == 0 { CANCELLED } else { outcome });
+    }
+
+    /// Runs a body under its permit; says how it ended, unless it was set aside or goes on elsewhere.
+    #[inline(always)]
+    fn perform(&mut self, item: u64, id: TaskId, task: Task) -> Option<u32> {
+        let gate = self.shared.gate_of(&task);
+        if let Some(gate) = gate {
+            let Some(permit) = self.shared.gates[gate].enter() else {
+                let is_parked = self.shared.parked[gate].push(item).is_ok();
+                assert!(is_parked, "a gate's queue holds all tasks under way");
+                self.counts[Count::GateWaits as usize] += 1;
+                return None;
+            };
+            permit.keep();
+        }
+        self.running = Some(Running { item, gate });
+        self.counts[Count::Ran as usize] += 1;
+        let work = Work { id, task, worker: self.index };
+        let ended = match self.shared.config.trace {
+            Trace::Cycles(wanted) if wanted(task.kernel, task.stream) => self.timed(&work),
+            _ => self.shared.body.run(&work),
+        };
+        self.running = None;
+        if ended == Ended::Launched {
+            return None;
+        }
+        if let Some(gate) = gate {
+            self.shared.gates[gate].leave();
+        }
+        match ended {
+            Ended::Failed(code) => Some(self.failed(item, Reason::Failed(code))),
+            Ended::Done | Ended::Launched => Some(0),
+        }
+    }
+
+    #[inline(never)]
+    fn timed(&mut self, work: &Work) -> Ended {
+        let start = self.shared.clock.ticks();
+        let ended = self.shared.body.run(work);
+        let end = self.shared.clock.ticks();
+        if self.events.len() < self.events.capacity() {
+            let Task { kernel, stream, .. } = work.task;
+            self.events.push(Event { task: work.id, kernel, stream, worker: self.index, start, end });
+        } else {
+            self.count(Count::EventsDropped);
+        }
+        ended
+    }
+
+    /// Notes a failure; says its outcome.
+    #[cold]
+    fn failed(&mut self, item: u64, reason: Reason) -> u32 {
+        self.count(Count::Failed);
+        let task = match self.shared.recorded(item) {
+            // Of a recording the round fails, and within it the task's index tells who.
+            Some((_, index)) => TaskId(index as u64),
+            None => self.shared.id(item as u32),
+        };
+        // More failures than are kept are counted all the same.
+        let _ = self.shared.failures.push(Failure { task, reason });
+        outcome_of(task.0)
+    }
+
+    #[cold]
+    fn end_panicked(&mut self) {
+        let Some(Running { item, gate }) = self.running.take() else {
+            panic!("a worker panicked outside of every body");
+        };
+        if let Some(gate) = gate {
+            self.shared.gates[gate].leave();
+        }
+        let outcome = self.failed(item, Reason::Panicked);
+        if item & RECORDED == 0 {
+            self.end(item, outcome);
+        } else {
+            self.end_recorded(item, outcome);
+        }
+    }
+
+    #[inline(always)]
+    fn end(&mut self, item: u64, outcome: u32) {
+        if self.shared.config.batch.threshold == 1 {
+            self.resolve(item as u32, outcome);
+            return;
+        }
+        if self.ended.is_empty() {
+            self.ended_first = self.shared.clock.ticks();
+        }
+        self.ended.push((item, outcome));
+        if self.ended.len() as u32 == self.shared.config.batch.threshold {
+            self.flush(Count::FlushesFull);
+        }
+    }
+
+    fn flush(&mut self, reason: Count) {
+        self.count(reason);
+        for at in 0..self.ended.len() {
+            let (item, outcome) = self.ended[at];
+            self.resolve(item as u32, outcome);
+        }
+        self.ended.clear();
+    }
+
+    /// Ends a task: seals its list and releases those in it.
+    #[inline(always)]
+    fn resolve(&mut self, slot: u32, outcome: u32) {
+        let Worker { shared, local, index, .. } = self;
+        resolve(shared, slot, outcome, |item| {
+            if !shared.route(item, Some(*index)) {
+                local.push_back(item);
+            }
+        });
+    }
+
+    #[inline(always)]
+    fn run_recorded(&mut self, item: u64) {
+        if item & ROOTS != 0 {
+            self.hand_out(item);
+            return;
+        }
+        let shared = Arc::as_ref(&self.shared);
+        let Some((recording, index)) = shared.recorded(item) else { return };
+        let outcome = recording.take_up(index);
+        let task = recording.task(index);
+        if outcome != 0 || shared.is_cancelled() {
+            self.count(Count::Skipped);
+            self.end_recorded(item, if outcome == 0 { CANCELLED } else { outcome });
+        } else if let Some(outcome) = self.perform(item, TaskId(index as u64), task) {
+            self.end_recorded(item, outcome);
+        }
+    }
+
+    #[inline(always)]
+    fn end_recorded(&mut self, item: u64, outcome: u32) {
+        if self.round != item & !0xFFFF_FFFF {
+            self.settle_round();
+            self.round = item & !0xFFFF_FFFF;
+        }
+        let Worker { shared, local, index, .. } = self;
+        let Some((recording, task)) = shared.recorded(item) else { return };
+        if outcome != 0 {
+            let round = recording.round();
+            shared.fanout.spoil(shared.slot(round), if outcome & FAILED == 0 { outcome } else { outcome_of(round) });
+        }
+        let base = item & !0xFFFF_FFFF;
+        recording.resolve(task, outcome, |successor| {
+            let item = base | u64::from(successor);
+            if !shared.route(item, Some(*index)) {
+                local.push_back(item);
+            }
+        });
+        self.round_ended += 1;
+        if self.round_ended == ROUND_COUNT {
+            self.settle_round();
+        }
+    }
+
+    /// Hands out some roots of a recording, and the right to hand out the rest.
+    fn hand_out(&mut self, item: u64) {
+        let shared = Arc::clone(&self.shared);
+        let Some((recording, _)) = shared.recorded(item) else { return };
+        let (roots, has_more) = recording.hand_out();
+        if has_more {
+            self.pass_on(item);
+        }
+        for root in roots.iter().rev() {
+            let item = item & !ROOTS & !0xFFFF_FFFF | u64::from(*root);
+            if !shared.route(item, Some(self.index)) {
+                self.local.push_back(item);
+            }
+        }
+    }
+
+    fn pass_on(&mut self, item: u64) {
+        if self.shared.ready == Ready::WorkSteal && self.shared.queues(self.pool)[0].push(item).is_ok() {
+            return;
+        }
+        self.local.push_front(item);
+    }
+
+    /// Says how many tasks of a round this worker has ended; the last one ends the round.
+    fn settle_round(&mut self) {
+        let ended = std::mem::take(&mut self.round_ended);
+        if ended == 0 {
+            return;
+        }
+        let Some((recording, _)) = self.shared.recorded(self.round) else { return };
+        if recording.count_down(ended) {
+            let slot = self.shared.slot(recording.round());
+            let outcome = self.shared.fanout.outcome(slot);
+            self.resolve(slot, outcome);
+        }
+    }
+
+    fn publish(&self) {
+        for (shown, count) in self.shared.counters[self.index as usize].0.iter().zip(&self.counts) {
+            shown.store(*count, Ordering::Relaxed);
+        }
+    }
+
+    /// Which worker it is.
+    #[must_use]
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// What it counted.
+    #[must_use]
+    pub fn counted(&self, what: Count) -> u64 {
+        self.counts[what as usize]
+    }
+
+    /// Times of the tasks it ran, oldest first.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+}
+
+/// Ends the task of a record; calls `ready` for each task that waited for nothing else.
+#[inline(always)]
+pub(super) fn resolve<B>(shared: &Shared<B>, slot: u32, outcome: u32, mut ready: impl FnMut(u64)) {
+    if outcome != 0 {
+        shared.fanout.spoil(slot, outcome);
+    }
+    for successor in shared.fanout.seal(slot) {
+        if outcome != 0 && (successor.is_data || outcome == CANCELLED) {
+            shared.fanout.spoil(successor.task, outcome);
+        }
+        if shared.fanout.release(successor.task) {
+            ready(u64::from(successor.task));
+        }
+    }
+}
