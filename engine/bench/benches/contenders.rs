@@ -80,8 +80,8 @@ pub trait Contender<T>: 'static {
 
 /// One that has batches.
 pub trait Batches<T>: Contender<T> {
-    /// How many of `items` there was room for.
-    fn push_batch(tx: &mut Self::Tx, items: &[T]) -> usize;
+    /// Puts in `of(0)`, `of(1)` … up to `count` of them, as cheaply as it can; how many there was room for.
+    fn push_batch(tx: &mut Self::Tx, count: usize, of: impl Fn(usize) -> T) -> usize;
     /// Hands over up to [`BATCH`] items.
     fn pop_batch(rx: &mut Self::Rx, take: &mut impl FnMut(&T)) -> usize;
 }
@@ -123,19 +123,19 @@ macro_rules! contender {
 }
 
 macro_rules! batches {
-    ($name:ident, |$w:ident, $items:ident| $push:expr, |$r:ident, $take:ident| $pop:expr) => {
+    ($name:ident, |$w:ident, $count:ident, $of:ident| $push:expr, |$r:ident, $take:ident| $pop:expr) => {
         impl<T: Item> Batches<T> for $name {
-            batches!(@ends T, |$w, $items| $push, |$r, $take| $pop);
+            batches!(@ends T, |$w, $count, $of| $push, |$r, $take| $pop);
         }
     };
-    ($name:ident, $item:ty, |$w:ident, $items:ident| $push:expr, |$r:ident, $take:ident| $pop:expr) => {
+    ($name:ident, $item:ty, |$w:ident, $count:ident, $of:ident| $push:expr, |$r:ident, $take:ident| $pop:expr) => {
         impl Batches<$item> for $name {
-            batches!(@ends $item, |$w, $items| $push, |$r, $take| $pop);
+            batches!(@ends $item, |$w, $count, $of| $push, |$r, $take| $pop);
         }
     };
-    (@ends $item:ty, |$w:ident, $items:ident| $push:expr, |$r:ident, $take:ident| $pop:expr) => {
+    (@ends $item:ty, |$w:ident, $count:ident, $of:ident| $push:expr, |$r:ident, $take:ident| $pop:expr) => {
         #[inline(always)]
-        fn push_batch($w: &mut Self::Tx, $items: &[$item]) -> usize {
+        fn push_batch($w: &mut Self::Tx, $count: usize, $of: impl Fn(usize) -> $item) -> usize {
             $push
         }
 
@@ -152,7 +152,7 @@ contender!(
     |tx, item| tx.push(item).is_ok(),
     |rx, take| one(rx.pop(), take)
 );
-batches!(Spsc, |tx, items| tx.push_slice(items), |rx, take| rx.drain(BATCH, |item| take(&item)));
+batches!(Spsc, |tx, count, of| tx.push_each(count, of), |rx, take| rx.drain(BATCH, |item| take(&item)));
 
 contender!(
     /// Ours: a lane for each of two producers.
@@ -160,7 +160,6 @@ contender!(
     |tx, item| tx.push(item).is_ok(),
     |rx, take| one(rx.pop(), take)
 );
-batches!(Mpsc, |tx, items| tx.push_slice(items), |rx, take| rx.drain(BATCH, |item| take(&item)));
 
 /// Ours: a sequence word in each slot's line.
 pub struct Line;
@@ -184,7 +183,7 @@ impl Contender<Content> for Line {
     }
 }
 
-batches!(Line, Content, |tx, items| tx.push_slice(items), |rx, take| rx.drain(BATCH, |item| take(&item)));
+batches!(Line, Content, |tx, count, of| tx.push_each(count, of), |rx, take| rx.drain(BATCH, |item| take(&item)));
 
 impl Contender<u64> for Line {
     type Tx = line::Producer<u64>;
@@ -211,10 +210,17 @@ contender!(
     |tx, item| tx.push(item).is_ok(),
     |rx, take| one(rx.pop().ok(), take)
 );
-batches!(Rtrb, |tx, items| tx.push_partial_slice(items).0.len(), |rx, take| {
-    let count = rx.slots().min(BATCH);
-    rx.read_chunk(count).map_or(0, |chunk| chunk.into_iter().inspect(take).count())
-});
+batches!(
+    Rtrb,
+    |tx, count, of| {
+        let room = tx.slots().min(count);
+        tx.write_chunk_uninit(room).map_or(0, |chunk| chunk.fill_from_iter((0..room).map(of)))
+    },
+    |rx, take| {
+        let count = rx.slots().min(BATCH);
+        rx.read_chunk(count).map_or(0, |chunk| chunk.into_iter().inspect(take).count())
+    }
+);
 
 contender!(
     /// `ringbuf`.
@@ -222,7 +228,7 @@ contender!(
     |tx, item| tx.try_push(item).is_ok(),
     |rx, take| one(rx.try_pop(), take)
 );
-batches!(Ringbuf, |tx, items| tx.push_slice(items), |rx, take| {
+batches!(Ringbuf, |tx, count, of| tx.push_iter((0..count).map(of)), |rx, take| {
     let mut items = [T::default(); BATCH];
     let count = rx.pop_slice(&mut items);
     items[..count].iter().for_each(take);
@@ -250,11 +256,11 @@ contender!(
 );
 batches!(
     DisruptorSingle,
-    |tx, items| {
-        let filled = tx.try_batch_publish(items.len(), |events| {
-            events.zip(items).for_each(|(event, item)| *event = *item);
+    |tx, count, of| {
+        let filled = tx.try_batch_publish(count, |events| {
+            events.zip(0..).for_each(|(event, index)| *event = of(index));
         });
-        if filled.is_ok() { items.len() } else { 0 }
+        if filled.is_ok() { count } else { 0 }
     },
     |rx, take| polled!(rx, take, rx.take(BATCH as u64))
 );

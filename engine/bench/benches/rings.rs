@@ -141,8 +141,7 @@ fn single<T: Item, C: Contender<T>>(windows: u64) -> f64 {
 /// The same, 64 at a time.
 fn batch<T: Item, C: Batches<T>>(windows: u64) -> f64 {
     let push = |tx: &mut C::Tx, sent: u64, items: u64| {
-        let batch: [T; BATCH] = std::array::from_fn(|i| T::of(sent + i as u64));
-        C::push_batch(tx, &batch[..BATCH.min((items - sent) as usize)])
+        C::push_batch(tx, BATCH.min((items - sent) as usize), |index| T::of(sent + index as u64))
     };
     stream::<T, C>(4 * windows, push, |rx, taken| C::pop_batch(rx, &mut |item| in_order(item, taken)))
 }

@@ -6,7 +6,7 @@
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
-//! | L1 | [`Producer::push`], [`Producer::push_slice`] sequence | [`Consumer::pop`] sequence | the item |
+//! | L1 | [`Producer::push`], [`Producer::push_each`] sequence | [`Consumer::pop`] sequence | the item |
 //! | L2 | [`Consumer::pop`] head | [`Producer::push`] head | that the slots before it were read |
 //! | L3 | [`Producer`]'s drop, abandoned | [`Consumer::is_abandoned`] | the last sequence word |
 //!
@@ -135,11 +135,22 @@ impl<T: Copy + Send> Producer<T> {
     /// Appends the first items of `items`, as many as there is room for and at most [`BATCH`]. Returns how many.
     #[inline]
     pub fn push_slice(&mut self, items: &[T]) -> usize {
-        let wanted = items.len().min(BATCH);
+        self.push_each(items.len(), |index| items[index])
+    }
+
+    /// Appends `item(0)`, `item(1)` … up to `count` of them, as many as there is room for and at most [`BATCH`], each made
+    /// where it will lie, the last one first; none is appended if `item` panics. Returns how many.
+    #[inline]
+    pub fn push_each(&mut self, count: usize, mut item: impl FnMut(usize) -> T) -> usize {
+        let wanted = count.min(BATCH);
         let count = wanted.min(self.room_for(wanted as u64) as usize);
-        for (index, item) in items[..count].iter().enumerate().rev() {
-            self.fill(self.tail + index as u64, *item);
+        let mut written = Written { producer: self, from: count, to: count };
+        for index in (0..count).rev() {
+            let position = written.producer.tail + index as u64;
+            written.producer.fill(position, item(index));
+            written.from = index;
         }
+        std::mem::forget(written);
         self.tail += count as u64;
         count
     }
@@ -160,6 +171,23 @@ impl<T: Copy + Send> Producer<T> {
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.ring.slots.len() as u64
+    }
+}
+
+/// The end of a batch that is written from its end on. If the rest of it never comes, what was written is taken back: no
+/// reader has come so far, because none passes the first slot of the batch, and none will find it.
+struct Written<'a, T> {
+    producer: &'a mut Producer<T>,
+    from: usize,
+    to: usize,
+}
+
+impl<T> Drop for Written<'_, T> {
+    fn drop(&mut self) {
+        for index in self.from..self.to {
+            // Relaxed: the reader sees it with the slot before, whose sequence word L1 publishes later.
+            self.producer.ring.slot(self.producer.tail + index as u64).sequence.store(0, Ordering::Relaxed);
+        }
     }
 }
 

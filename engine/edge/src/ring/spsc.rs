@@ -107,6 +107,22 @@ impl<T: Copy + Send> Producer<T> {
         count
     }
 
+    /// Appends `item(0)`, `item(1)` … up to `count` of them, as many as there is room for and at most [`BATCH`], each made
+    /// where it will lie; all become visible at once, and none if `item` panics. Returns how many.
+    #[inline]
+    pub fn push_each(&mut self, count: usize, mut item: impl FnMut(usize) -> T) -> usize {
+        let wanted = count.min(BATCH);
+        let count = wanted.min(self.room_for(wanted as u64) as usize);
+        if count > 0 {
+            for index in 0..count {
+                // SAFETY: as in `push`, for `count` positions: there is room for them.
+                unsafe { self.ring.slots.write(self.tail + index as u64, item(index)) };
+            }
+            self.publish(count as u64);
+        }
+        count
+    }
+
     #[inline(always)]
     fn publish(&mut self, count: u64) {
         self.tail += count;

@@ -296,3 +296,20 @@ fn every_reader_sees_every_item_in_order() {
         }
     });
 }
+
+#[test]
+fn a_batch_whose_making_panics_leaves_nothing_behind() {
+    let (mut spsc_tx, mut spsc_rx) = spsc::channel::<u64>(8);
+    let (mut line_tx, mut line_rx) = line::channel::<u64>(8);
+    let bomb = |index: usize| if index == 1 { panic!("on purpose") } else { index as u64 };
+    assert!(panics(|| spsc_tx.push_each(4, bomb)));
+    assert!(panics(|| line_tx.push_each(4, bomb)));
+    assert_eq!((spsc_rx.pop(), line_rx.pop()), (None, None));
+    // Of the line ring's batch the last two were written: none of them is found behind what comes now.
+    assert_eq!((spsc_tx.push_each(1, |_| 70), line_tx.push_each(1, |_| 70)), (1, 1));
+    assert_eq!([spsc_rx.pop(), spsc_rx.pop()], [Some(70), None]);
+    assert_eq!([line_rx.pop(), line_rx.pop()], [Some(70), None]);
+    assert_eq!((spsc_tx.push_each(9, |i| i as u64), line_tx.push_each(9, |i| i as u64)), (8, 8));
+    assert_eq!((0..8).map(|_| spsc_rx.pop()).collect::<Vec<_>>(), (0..8).map(Some).collect::<Vec<_>>());
+    assert_eq!((0..8).map(|_| line_rx.pop()).collect::<Vec<_>>(), (0..8).map(Some).collect::<Vec<_>>());
+}
