@@ -16,19 +16,64 @@ pub mod dem;
 pub(crate) mod golden;
 pub mod graph;
 pub mod health;
+pub mod long;
+pub mod rounds;
 pub mod sampler;
 pub mod shots;
 
 pub use dem::{Component, DemError, Mechanism, Model};
 pub use health::{HealthReport, InputHealth, Verdict};
+pub use long::LongError;
+pub use rounds::{NoTime, Rounds};
 pub use sampler::Sampler;
 pub use shots::{Format, Layout, ShotError, ShotReader, ShotSet, ShotWriter};
 
-/// The models a user runs without a file, by name: the text of each, as Stim's circuit generator makes it.
-const BUNDLED: [(&str, &str); 2] = [
-    ("surface_d5", include_str!("code/data/surf_z_d5_r5_p0.005.dem")),
-    ("surface_d3", include_str!("code/data/surf_z_d3_r3_p0.005.dem")),
+/// A model that a user runs without a file.
+struct Bundled {
+    name: &'static str,
+    /// Its text, as Stim's circuit generator makes it.
+    text: &'static str,
+    /// The text that longer ones are made from: that of the fewest rounds with a bulk to repeat.
+    bulk: &'static str,
+}
+
+const BUNDLED: [Bundled; 2] = [
+    Bundled {
+        name: "surface_d5",
+        text: include_str!("code/data/surf_z_d5_r5_p0.005.dem"),
+        bulk: include_str!("code/data/surf_z_d5_r5_p0.005.dem"),
+    },
+    Bundled {
+        name: "surface_d3",
+        text: include_str!("code/data/surf_z_d3_r3_p0.005.dem"),
+        bulk: include_str!("code/data/long/surf_z_d3_r5_p0.005.dem"),
+    },
 ];
+
+/// Why a name is no bundled model's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// Nothing bundled begins like that.
+    #[error("found model {0:?}, expected surface_d5 or surface_d3, or one of them with its rounds: surface_d5@r50")]
+    Unknown(String),
+    /// What follows the `@` is no number of rounds.
+    #[error("found {found:?} after the @ of {name}, expected its rounds; write it like {name}@r50")]
+    Rounds {
+        /// The bundled model.
+        name: &'static str,
+        /// What follows the `@`.
+        found: String,
+    },
+    /// It is not made for so many rounds.
+    #[error("{name}: {error}")]
+    Long {
+        /// The bundled model.
+        name: &'static str,
+        /// Why.
+        error: LongError,
+    },
+}
 
 /// 64-bit words that hold `bits` bits.
 #[must_use]
@@ -71,7 +116,7 @@ pub fn ones(shot: &[u64]) -> impl Iterator<Item = u32> + '_ {
 
 /// Names that [`bundled_named`] knows; the first is the default.
 pub fn bundled_names() -> impl Iterator<Item = &'static str> {
-    BUNDLED.iter().map(|&(name, _)| name)
+    BUNDLED.iter().map(|bundled| bundled.name)
 }
 
 /// The default model: a distance-5 rotated surface code, 5 rounds, all four noise knobs 0.005.
@@ -81,19 +126,32 @@ pub fn bundled_names() -> impl Iterator<Item = &'static str> {
 /// Never in a build whose tests passed: the text is part of the program.
 #[must_use]
 pub fn bundled() -> Model {
-    let (name, _) = BUNDLED[0];
-    bundled_named(name).expect("the first bundled model exists")
+    bundled_named(BUNDLED[0].name).expect("the first bundled model exists")
 }
 
-/// A bundled model by name, or `None` for a name that [`bundled_names`] does not list.
+/// A bundled model by name. `NAME@rR` is the model of R rounds of measurement: its own text where it has as many, else
+/// made longer by [`long::lengthened`].
+///
+/// # Errors
+///
+/// A name that [`bundled_names`] does not list, or rounds that the model is not made for.
 ///
 /// # Panics
 ///
 /// Never in a build whose tests passed: the text is part of the program.
-#[must_use]
-pub fn bundled_named(name: &str) -> Option<Model> {
-    let (_, text) = BUNDLED.iter().find(|(known, _)| *known == name)?;
-    Some(Model::parse(text.as_bytes()).expect("a bundled model parses"))
+pub fn bundled_named(name: &str) -> Result<Model, NameError> {
+    let (base, rounds) = name.split_once('@').map_or((name, None), |(base, rounds)| (base, Some(rounds)));
+    let known =
+        BUNDLED.iter().find(|bundled| bundled.name == base).ok_or_else(|| NameError::Unknown(name.to_owned()))?;
+    let parsed = |text: &str| Model::parse(text.as_bytes()).expect("a bundled model parses");
+    let Some(rounds) = rounds else { return Ok(parsed(known.text)) };
+    let digits = rounds.strip_prefix('r').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    let refuse = || NameError::Rounds { name: known.name, found: rounds.to_owned() };
+    let rounds: u32 = digits.and_then(|digits| digits.parse().ok()).ok_or_else(refuse)?;
+    let own = parsed(known.text);
+    long::lengthened(&own, rounds)
+        .or_else(|_| long::lengthened(&parsed(known.bulk), rounds))
+        .map_err(|error| NameError::Long { name: known.name, error })
 }
 
 #[cfg(test)]
@@ -109,7 +167,26 @@ mod tests {
             assert!(!names[..index].contains(name));
         }
         assert_eq!(bundled().detectors, 120);
-        assert_eq!(bundled_named("no-such-model").map(|model| model.detectors), None);
+    }
+
+    #[test]
+    fn longer_models_have_names() {
+        let detectors = |name| bundled_named(name).map(|model| model.detectors);
+        assert_eq!([detectors("surface_d5@r5"), detectors("surface_d5@r50")], [Ok(120), Ok(1200)]);
+        assert_eq!([detectors("surface_d3@r3"), detectors("surface_d3@r15")], [Ok(24), Ok(120)]);
+        for (name, part) in [
+            ("no-such-model", "surface_d5@r50"),
+            ("surface_d7@r50", "surface_d7@r50"),
+            ("surface_d5@50", "like surface_d5@r50"),
+            ("surface_d5@r", "like surface_d5@r50"),
+            ("surface_d5@r+9", "like surface_d5@r50"),
+            ("surface_d5@r4", "found 4 rounds, expected 5..=1000"),
+            ("surface_d3@r4", "found 4 rounds, expected 5..=1000"),
+            ("surface_d5@r1001", "found 1001 rounds, expected 5..=1000"),
+        ] {
+            let said = bundled_named(name).unwrap_err().to_string();
+            assert!(said.contains(part) && said.contains("expected"), "{name}: {said}");
+        }
     }
 
     #[test]

@@ -211,7 +211,7 @@ impl Check {
     fn input(&mut self, input: &Input) {
         let Source::Sampler { model, .. } = &input.source;
         if model.trim().is_empty() {
-            let remedy = "say \"surface_d5\" for the bundled model";
+            let remedy = "say \"surface_d5\" for the bundled model, \"surface_d5@r50\" for 50 rounds of it";
             self.refuse("input.source.model", format!("{model:?}"), "a model's name or path", remedy);
         }
         self.whole("input.streams", input.streams, 1..=1024, "a stream is one logical qubit");

@@ -240,7 +240,8 @@ pub struct Input {
 pub enum Source {
     /// Shots drawn from a detector error model.
     Sampler {
-        /// The name of a bundled model or the path of a `.dem` file.
+        /// The name of a bundled model (`surface_d5`, `surface_d3`), also with its rounds of measurement (`surface_d5@r50`),
+        /// or the path of a `.dem` file.
         model: String,
         /// The seed of the draws.
         seed: u64,

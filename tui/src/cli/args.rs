@@ -43,7 +43,7 @@ pub struct RunArgs {
     /// Profile: a name in the profiles directory or built in, or a path that ends in .ron [default: lab]
     #[arg(long, value_name = "P")]
     pub profile: Option<String>,
-    /// Detector error model (Stim's .dem)
+    /// Detector error model: Stim's .dem, or a bundled one by name: surface_d5, surface_d3, surface_d5@r50 (50 rounds)
     #[arg(long, value_name = "F")]
     pub dem: Option<PathBuf>,
     /// Shots to decode, detection events only; - reads standard input and drains at its end

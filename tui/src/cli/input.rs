@@ -5,7 +5,7 @@
 
 use super::refusal::Refusal;
 use super::request::{ModelSource, RunRequest, ShotSource};
-use pinwheel_engine::code::{Format, Layout, Model, ShotReader, ShotSet, bundled_named, bundled_names};
+use pinwheel_engine::code::{Format, Layout, Model, NameError, ShotReader, ShotSet, bundled_named, bundled_names};
 use pinwheel_engine::engine::Input;
 use pinwheel_engine::record::OBSERVABLE_WORDS_MAX;
 use std::fs::File;
@@ -43,20 +43,21 @@ pub fn load(request: &RunRequest) -> Result<Loaded, Refusal> {
 fn load_model(source: &ModelSource) -> Result<(Model, String), Refusal> {
     let (about, path) = match source {
         ModelSource::Option(path) => (format!("--dem {}", path.display()), path.as_path()),
-        ModelSource::Profile(name) => {
-            // Profiles may spell the names with either stroke.
-            if let Some(model) = bundled_named(name) {
-                return Ok((model, name.clone()));
-            }
-            (format!("model {name} of the profile"), Path::new(name))
-        }
+        ModelSource::Profile(name) => (format!("model {name} of the profile"), Path::new(name)),
     };
+    // A file that is named like a bundled model is meant where a file is asked for.
+    let is_file = matches!(source, ModelSource::Option(_)) && path.exists();
+    if let Some(name) = path.to_str().filter(|_| !is_file) {
+        match bundled_named(name) {
+            Ok(model) => return Ok((model, name.to_owned())),
+            Err(NameError::Unknown(_)) => {}
+            Err(error) => return Err(Refusal::Content { about, said: error.to_string() }),
+        }
+    }
     let text = read_model(path).map_err(|error| {
         let bundled: Vec<&str> = bundled_names().collect();
-        let expected = match source {
-            ModelSource::Option(_) => "a readable detector error model".to_owned(),
-            ModelSource::Profile(_) => format!("a .dem file or one of {}", bundled.join(", ")),
-        };
+        let names = format!("{}, or one of these with its rounds: {}@r50", bundled.join(", "), bundled[0]);
+        let expected = format!("a readable detector error model, one of {names}");
         Refusal::unusable(&about, error.to_string(), expected, "check the path and its permissions")
     })?;
     let model =
@@ -126,14 +127,14 @@ fn file_name(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::load;
+    use super::{Loaded, load};
     use crate::cli::args::RunArgs;
-    use crate::cli::request::RunRequest;
+    use crate::cli::request::{ModelSource, RunRequest};
     use pinwheel_engine::code::Format;
     use pinwheel_engine::engine::Input;
     use pinwheel_engine::profile::{Profile, Source};
     use std::fs;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
 
     const MODEL: &str = "error(0.1) D0 D1 L0\nerror(0.1) D1 D9\n";
 
@@ -205,15 +206,37 @@ mod tests {
     }
 
     #[test]
+    fn dem_takes_a_bundled_name_or_a_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut settled = request(dir.path(), None, None, MODEL);
+        let detectors = |settled: &RunRequest| load(settled).unwrap().input.model().detectors;
+        settled.model = ModelSource::Option("surface_d3@r30".into());
+        assert_eq!(detectors(&settled), 240);
+        let file = dir.path().join("surface_d3");
+        fs::write(&file, MODEL).unwrap();
+        settled.model = ModelSource::Option(file);
+        assert_eq!(detectors(&settled), 10);
+    }
+
+    #[test]
     fn the_profiles_own_model_is_found_or_named() {
         let (mut profile, _) = Profile::load("lab", None).unwrap();
         let settle = |profile: &Profile| {
             RunRequest::settle(&RunArgs::default(), "lab".to_owned(), profile.clone(), false).unwrap()
         };
         assert!(matches!(load(&settle(&profile)).unwrap().input, Input::Sampler { .. }));
-        let Source::Sampler { model, .. } = &mut profile.input.source;
-        *model = PathBuf::from("no-such").display().to_string();
-        let Err(refusal) = load(&settle(&profile)) else { panic!("taken") };
-        assert!(refusal.to_string().contains("surface_d5"), "{refusal}");
+        let mut with = |name: &str| {
+            let Source::Sampler { model, .. } = &mut profile.input.source;
+            *model = name.to_owned();
+            load(&settle(&profile)).map_err(|refusal| refusal.to_string())
+        };
+        let Ok(Loaded { input: Input::Sampler { model, name, .. }, .. }) = with("surface_d3@r30") else {
+            panic!("refused")
+        };
+        assert_eq!((model.detectors, name.as_str()), (240, "surface_d3@r30"));
+        for (name, part) in [("no-such", "surface_d5@r50"), ("surface_d5@r4", "found 4 rounds, expected 5..=1000")] {
+            let Err(said) = with(name) else { panic!("taken") };
+            assert!(said.contains(part) && !said.contains('\n'), "{said}");
+        }
     }
 }
