@@ -9,12 +9,15 @@
 //! The library behind it is young. Everything of it stays inside `sparse`; what the engine knows is this file.
 
 mod sparse;
+pub mod window;
 pub mod worker;
 
 use std::sync::Arc;
 
 use crate::code::Model;
 use crate::code::graph::{Graph, GraphError};
+use crate::profile::WindowRounds;
+use window::{WindowError, WindowMatcher, WindowModel};
 
 /// What a decode found, beside the observables it wrote.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,33 +60,64 @@ pub trait Matcher {
     fn name(&self) -> &'static str;
 }
 
+/// Why a model cannot be made ready.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadyError {
+    /// It is not a matching problem.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// It cannot be decoded by the windows asked for.
+    #[error(transparent)]
+    Window(#[from] WindowError),
+}
+
 /// A model made ready for matching; what every worker builds its matcher from.
 #[derive(Clone)]
-pub struct MatcherModel {
-    sparse: Arc<sparse::SparseModel>,
+pub struct MatcherModel(Ready);
+
+#[derive(Clone)]
+enum Ready {
+    Whole(Arc<sparse::SparseModel>),
+    Windows(Arc<WindowModel>),
 }
 
 impl MatcherModel {
-    /// Makes `model` ready.
+    /// Makes `model` ready for whole shots.
     ///
     /// # Errors
     ///
     /// If it is not a matching problem; see [`GraphError`].
     pub fn new(model: &Model) -> Result<Self, GraphError> {
         let graph = Graph::new(model)?;
-        Ok(Self { sparse: Arc::new(sparse::SparseModel::new(&graph)) })
+        Ok(Self(Ready::Whole(Arc::new(sparse::SparseModel::new(&graph)))))
+    }
+
+    /// Makes `model` ready for decoding by windows; see [`window`].
+    ///
+    /// # Errors
+    ///
+    /// If it is not a matching problem, has no rounds, or windows of that size do not fit it.
+    pub fn windowed(model: &Model, size: WindowRounds) -> Result<Self, ReadyError> {
+        Ok(Self(Ready::Windows(Arc::new(WindowModel::new(model, size)?))))
     }
 
     /// A matcher of its own for the calling thread.
     #[must_use]
     pub fn matcher(&self) -> Box<dyn Matcher> {
-        Box::new(sparse::SparseMatcher::new(Arc::clone(&self.sparse)))
+        match &self.0 {
+            Ready::Whole(model) => Box::new(sparse::SparseMatcher::new(Arc::clone(model))),
+            Ready::Windows(model) => Box::new(WindowMatcher::new(Arc::clone(model))),
+        }
     }
 
     /// The matcher's name, as reports show it.
     #[must_use]
     pub const fn name(&self) -> &'static str {
-        sparse::NAME
+        match &self.0 {
+            Ready::Whole(_) => sparse::NAME,
+            Ready::Windows(_) => window::NAME,
+        }
     }
 }
 

@@ -26,8 +26,8 @@ use crate::board::Board;
 use crate::board::snapshot::Snapshot;
 use crate::clock::{Clock, CounterError};
 use crate::code::Model;
-use crate::code::graph::GraphError;
 use crate::code::shots::ShotSet;
+use crate::decode::ReadyError;
 use crate::host::HostError;
 use crate::hot::{RoleError, Settings};
 use crate::plan::{Plan, PlanError};
@@ -162,7 +162,7 @@ pub enum StartError {
     Plan(#[from] PlanError),
     /// The model cannot be decoded.
     #[error(transparent)]
-    Model(#[from] GraphError),
+    Model(#[from] ReadyError),
     /// The model is wider than a slot.
     #[error("found a model with {found} {what}, expected at most {limit}; split the experiment")]
     Width {

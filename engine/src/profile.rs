@@ -19,13 +19,16 @@ mod load;
 mod locate;
 mod schema;
 
-pub use check::{DECODERS_MAX, RangeError, SILOS_MAX, THREAD_NAME_BYTES_MAX, THREADS_MAX, WORKERS_MAX};
+pub use check::{
+    DECODERS_MAX, RangeError, SILOS_MAX, THREAD_NAME_BYTES_MAX, THREADS_MAX, WINDOW_ROUNDS_MAX, WORKERS_MAX,
+};
 pub use diff::{Applies, Change, applies, diff};
 pub use finding::{Finding, ProfileError};
 pub use load::{DEFAULT_NAME, ENTRIES_MAX, FILE_BYTES_MAX, Origin, ProfileEntry, list, text};
 pub use schema::{
     Courtesy, Decoders, Device, Environment, Faults, FreeWorker, HotAllocations, Input, Latency, Limits, OnHangup,
     Predecoder, Priority, Profile, Rate, RoleFault, RoleKind, Source, SpinBudgets, SpinPolicy, ThreadSpec, Threads,
+    WindowRounds,
 };
 
 #[cfg(test)]

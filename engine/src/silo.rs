@@ -9,9 +9,8 @@
 use crate::board::Board;
 use crate::board::layout::ANSWER_READERS_MAX;
 use crate::code::Model;
-use crate::code::graph::GraphError;
-use crate::decode::MatcherModel;
 use crate::decode::worker::{Decoder, DecoderParts};
+use crate::decode::{MatcherModel, ReadyError};
 use crate::device::Recovery;
 use crate::device::sim::{Graph, SimDevice, SimLauncher, SimShared, SimTimes};
 use crate::dispatch::{Answer, Dispatcher, Harvester, HarvesterParts, Pipe, Poller};
@@ -21,7 +20,7 @@ use crate::feed::{Feed, Share};
 use crate::hot::memory::Arena;
 use crate::hot::{Deed, Doomed, Init, Role, RoleError, RoleSpec, Settings};
 use crate::predecode::{self, Local, Passthrough};
-use crate::profile::{Device, Faults, Predecoder, Profile, RoleFault, RoleKind};
+use crate::profile::{Device, Faults, Predecoder, Profile, RoleFault, RoleKind, WindowRounds};
 use crate::units::{Nanos, TickRate};
 use pinwheel_edge::queue::fifo::Fifo;
 use pinwheel_edge::ring::broadcast::{self, Reader};
@@ -41,12 +40,19 @@ pub struct Decoding {
 }
 
 impl Decoding {
-    /// Makes `model` ready for matching and for `predecoder`.
+    /// Makes `model` ready for matching, as a whole or by windows, and for `predecoder`.
     ///
     /// # Errors
-    /// If the model is not a matching problem.
-    pub fn new(model: Arc<Model>, predecoder: Predecoder) -> Result<Decoding, GraphError> {
-        let matching = MatcherModel::new(&model)?;
+    /// If the model is not a matching problem, or cannot be decoded by these windows.
+    pub fn new(
+        model: Arc<Model>,
+        predecoder: Predecoder,
+        window: Option<WindowRounds>,
+    ) -> Result<Decoding, ReadyError> {
+        let matching = match window {
+            None => MatcherModel::new(&model)?,
+            Some(size) => MatcherModel::windowed(&model, size)?,
+        };
         let local = match predecoder {
             Predecoder::None => None,
             Predecoder::Local => Some(Local::new(&model)?),

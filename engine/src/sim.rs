@@ -11,7 +11,7 @@
 mod checks;
 mod world;
 
-use crate::code::graph::GraphError;
+use crate::decode::ReadyError;
 use crate::hot::kept;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ pub struct Violation {
 pub enum RehearsalError {
     /// The bundled model cannot be decoded.
     #[error(transparent)]
-    Model(#[from] GraphError),
+    Model(#[from] ReadyError),
     /// No memory for a board.
     #[error(transparent)]
     Board(#[from] crate::board::BoardError),

@@ -14,6 +14,12 @@
 //!
 //! The library carries 64 observables along an edge. The matching does not depend on them, so the same search over a
 //! graph with the next 64 finds the same matching and yields their bits. Models of up to 64 observables search once.
+//!
+//! # Edges
+//!
+//! Windows commit edges, not observables. The library traces one shortest path for each matched pair and gives the edges
+//! by number, for one more search per pair; of several shortest paths it takes one. Observables of a whole matching do
+//! not pass through the trace, so the two may differ between paths of equal weight.
 
 use std::sync::Arc;
 
@@ -79,37 +85,83 @@ impl SparseMatcher {
     }
 }
 
-impl Matcher for SparseMatcher {
-    fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError> {
-        let model = &*self.model;
-        assert_eq!(syndrome.len(), model.detector_words, "a syndrome is as wide as the model");
-        assert_eq!(observables.len(), model.observable_words, "observables are as wide as the model");
-        for ((word, given), always) in self.syndrome.iter_mut().zip(syndrome).zip(&model.always_detectors) {
-            *word = given ^ always;
-        }
-        self.defects.clear();
-        self.defects.extend(ones(&self.syndrome));
-        observables.copy_from_slice(&model.always_observables);
+impl SparseMatcher {
+    /// The weight of the matching of `defects`, whose observables are added to `observables`.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`]; `observables` is then of no use.
+    pub(super) fn matched(
+        &mut self,
+        defects: impl Iterator<Item = u32>,
+        observables: &mut [u64],
+    ) -> Result<f64, DecodeError> {
+        self.take(defects);
         let mut weight = 0.0;
         if !self.defects.is_empty() {
-            for (word, (graph, scratch)) in model.graphs.iter().zip(&mut self.scratch).enumerate() {
-                match memory::lend(|| graph.decode(scratch, &self.defects)) {
-                    Ok(found) => {
-                        weight = found.weight;
-                        if let Some(flipped) = observables.get_mut(word) {
-                            *flipped ^= found.observables;
-                        }
-                    }
-                    Err(error) => {
-                        observables.fill(0);
-                        return Err(match error {
-                            LibraryError::Unmatchable => DecodeError::Unmatchable,
-                            LibraryError::MatcherDeclined | LibraryError::TooManyDefects(_) => DecodeError::Declined,
-                        });
-                    }
+            for (word, (graph, scratch)) in self.model.graphs.iter().zip(&mut self.scratch).enumerate() {
+                let found = memory::lend(|| graph.decode(scratch, &self.defects)).map_err(reason)?;
+                weight = found.weight;
+                if let Some(flipped) = observables.get_mut(word) {
+                    *flipped ^= found.observables;
                 }
             }
         }
+        Ok(weight)
+    }
+
+    /// Writes the edges of the matching of `defects` to `edges`, as their places in [`Graph::edges`].
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`]; `edges` is then empty.
+    pub(super) fn edges(
+        &mut self,
+        defects: impl Iterator<Item = u32>,
+        edges: &mut Vec<u32>,
+    ) -> Result<(), DecodeError> {
+        self.take(defects);
+        edges.clear();
+        if self.defects.is_empty() {
+            return Ok(());
+        }
+        memory::lend(|| {
+            let found = self.model.graphs[0].decode_edge_ids(&mut self.scratch[0], &self.defects).map_err(reason)?;
+            edges.extend_from_slice(&found);
+            Ok(())
+        })
+    }
+
+    /// The library wants them ascending.
+    fn take(&mut self, defects: impl Iterator<Item = u32>) {
+        self.defects.clear();
+        self.defects.extend(defects);
+        if !self.defects.is_sorted() {
+            self.defects.sort_unstable();
+        }
+    }
+}
+
+const fn reason(error: LibraryError) -> DecodeError {
+    match error {
+        LibraryError::Unmatchable => DecodeError::Unmatchable,
+        LibraryError::MatcherDeclined | LibraryError::TooManyDefects(_) => DecodeError::Declined,
+    }
+}
+
+impl Matcher for SparseMatcher {
+    fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError> {
+        let model = Arc::clone(&self.model);
+        assert_eq!(syndrome.len(), model.detector_words, "a syndrome is as wide as the model");
+        assert_eq!(observables.len(), model.observable_words, "observables are as wide as the model");
+        let mut flipped = std::mem::take(&mut self.syndrome);
+        for ((word, given), always) in flipped.iter_mut().zip(syndrome).zip(&model.always_detectors) {
+            *word = given ^ always;
+        }
+        observables.copy_from_slice(&model.always_observables);
+        let matched = self.matched(ones(&flipped), observables);
+        self.syndrome = flipped;
+        let weight = matched.inspect_err(|_| observables.fill(0))?;
         Ok(Decoded { weight: weight + model.always_weight })
     }
 

@@ -48,7 +48,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let placed = cores::place(&mut config.profile, host.clone(), &board::directory())?;
     let model = Arc::clone(config.input.model());
     check_width(&model)?;
-    let decoding = Decoding::new(model, config.profile.predecoder)?;
+    let decoding = Decoding::new(model, config.profile.predecoder, config.profile.window)?;
     let report = environment::look(&mut config, &host, &placed, &clock)?;
     let cores::Placed { plan, claims, notes } = placed;
     let mut notes: Vec<String> = config.notes.iter().cloned().chain(notes).collect();

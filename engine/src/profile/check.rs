@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 
 use super::schema::{
     Courtesy, Decoders, Device, Faults, Input, Latency, Limits, Priority, Profile, Rate, Source, ThreadSpec, Threads,
+    WindowRounds,
 };
 
 /// A field whose value is well formed but out of its range.
@@ -32,6 +33,8 @@ pub const WORKERS_MAX: u32 = 64;
 pub const DECODERS_MAX: u32 = 64;
 /// Most threads of an explicit plan.
 pub const THREADS_MAX: usize = 1024;
+/// Most commit or buffer rounds of a window.
+pub const WINDOW_ROUNDS_MAX: u32 = 10_000;
 /// Longest thread name, bytes: what the system keeps of it.
 pub const THREAD_NAME_BYTES_MAX: usize = 15;
 
@@ -56,6 +59,7 @@ impl Profile {
             check.whole("courtesy.wait_ms", wait_ms, 1..=1000, "a share of each second, in ms");
             check.whole("courtesy.quiet_s", quiet_s, 1..=3600, "a time in s, at most an hour");
         }
+        check.window(self.window);
         check.errors
     }
 }
@@ -255,6 +259,14 @@ impl Check {
             self.refuse("faults.lose_device_every", 0, "1 or more launches", "say None for never");
         }
         self.whole("faults.recover_after_ms", faults.recover_after_ms, 0..=60_000, "a time in ms, at most one minute");
+    }
+
+    /// What the model allows is seen when it is there.
+    fn window(&mut self, window: Option<WindowRounds>) {
+        let Some(WindowRounds { commit_rounds, buffer_rounds }) = window else { return };
+        let remedy = "rounds of detectors, best as many as the code's distance; say None to decode whole shots";
+        self.whole("window.commit_rounds", commit_rounds, 1..=u64::from(WINDOW_ROUNDS_MAX), remedy);
+        self.whole("window.buffer_rounds", buffer_rounds, 1..=u64::from(WINDOW_ROUNDS_MAX), remedy);
     }
 }
 

@@ -115,7 +115,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{Applies, Change, LIVE, diff};
-    use crate::profile::{Decoders, Device, Latency, OnHangup, Profile, Rate, SpinPolicy};
+    use crate::profile::{Decoders, Device, Latency, OnHangup, Profile, Rate, SpinPolicy, WindowRounds};
 
     fn embedded(name: &str) -> Profile {
         Profile::load(name, None).unwrap().0
@@ -146,6 +146,7 @@ mod tests {
         to.limits.late_us = 7;
         to.input.rate = Rate::Hz(5.0);
         to.on_hangup = OnHangup::Drain;
+        to.window = Some(WindowRounds { commit_rounds: 5, buffer_rounds: 7 });
         to.max_cores = None;
         to.decoders = Decoders::Count(3);
         to.device = Device::Sim { latency: Latency::LogNormal { median_us: 120.0, sigma: 0.5 } };
@@ -164,6 +165,7 @@ mod tests {
             change("max_cores", "4", "None", Applies::Restart),
             change("on_hangup", "Detach", "Drain", Applies::Live),
             change("spin", "Lab", "Prod", Applies::Live),
+            change("window", "None", "(buffer_rounds: 7, commit_rounds: 5)", Applies::Restart),
         ];
         assert_eq!(found, expected);
     }

@@ -47,8 +47,21 @@ pub struct Profile {
     pub priority: Priority,
     /// When the engine makes way for other users' threads on its hot cores; `None`: never.
     pub courtesy: Option<Courtesy>,
+    /// How long experiments are decoded: `None`: each shot as a whole; else by sliding windows.
+    pub window: Option<WindowRounds>,
     /// What the engine does when its terminal goes away.
     pub on_hangup: OnHangup,
+}
+
+/// The size of a sliding window, in rounds of detectors: a memory experiment of R rounds of measurement has R + 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WindowRounds {
+    /// Rounds whose corrections are committed, 1 or more, at most the model's.
+    pub commit_rounds: u32,
+    /// Rounds after them that are looked at, 1 or more, at most the model's: as accurate as whole shots from the code's
+    /// distance on.
+    pub buffer_rounds: u32,
 }
 
 /// How a hot thread waits when it has no work.

@@ -8,7 +8,7 @@ use proptest::test_runner::Config;
 
 use super::{
     Applies, Device, FILE_BYTES_MAX, Finding, Latency, Origin, Priority, Profile, ProfileError, Rate, SpinPolicy,
-    applies, list, text,
+    WindowRounds, applies, list, text,
 };
 
 const NAMES: [&str; 4] = ["prod", "lab", "shared", "drill"];
@@ -154,6 +154,19 @@ fn a_courtesy_is_a_share_of_a_second_and_applies_live() {
     assert_eq!(findings_with("quiet_s: 30", "quiet_s: 0")[0].expected, "1..=3600");
     assert_eq!((applies("courtesy"), applies("courtesy.wait_ms")), (Applies::Live, Applies::Live));
     assert_eq!((applies("priority"), applies("environment")), (Applies::Restart, Applies::Restart));
+}
+
+#[test]
+fn a_window_is_two_numbers_of_rounds_above_0() {
+    let with = |window: &str| lab().replacen("window: None,", &format!("window: {window},"), 1);
+    let size = |commit_rounds, buffer_rounds| Some(WindowRounds { commit_rounds, buffer_rounds });
+    let taken = Profile::parse(&with("Some((commit_rounds: 5, buffer_rounds: 7))"), "lab.ron").unwrap();
+    assert_eq!(taken.window, size(5, 7));
+    let found = findings_with("window: None,", "window: Some((commit_rounds: 5, buffer_rounds: 0)),");
+    assert_eq!((found[0].line, found[0].found.as_str()), (place_of("window: None").0, "0 in window.buffer_rounds"));
+    assert_eq!(found[0].expected, "1..=10000");
+    let found = findings_with("window: None,", "window: Some((commit_rounds: 5)),");
+    assert_eq!(found[0].found, "no field `buffer_rounds`");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::code::sampler::Sampler;
 use crate::code::shots::{Format, Layout, ShotSet, ShotWriter};
 use crate::code::{Model, bundled_named};
-use crate::decode::MatcherModel;
+use crate::decode::{MatcherModel, ReadyError};
 use crate::dispatch::Answer;
 use crate::feed::Share;
 use crate::feed::source::Source;
@@ -37,7 +37,7 @@ impl Script {
         let model = Arc::new(bundled_named("surface_d3").expect("it is bundled"));
         let shots = Arc::new(draw_shots(&model));
         let decoding = |predecoder| -> Result<_, RehearsalError> {
-            let decoding = Decoding::new(Arc::clone(&model), predecoder)?;
+            let decoding = Decoding::new(Arc::clone(&model), predecoder, None)?;
             let answers = answers(&model, &decoding, &shots)?;
             Ok((predecoder, decoding, answers))
         };
@@ -59,7 +59,7 @@ fn draw_shots(model: &Model) -> ShotSet {
 }
 
 fn answers(model: &Model, decoding: &Decoding, shots: &ShotSet) -> Result<Vec<Vec<u64>>, RehearsalError> {
-    let mut matcher = MatcherModel::new(model)?.matcher();
+    let mut matcher = MatcherModel::new(model).map_err(ReadyError::from)?.matcher();
     let mut predecoder = decoding.predecoder();
     let mut residual = vec![0; model.detector_words()];
     let (mut found, mut flips) = (vec![0; model.observable_words()], vec![0; model.observable_words()]);

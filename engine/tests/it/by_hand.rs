@@ -36,7 +36,7 @@ impl Hand {
         let shape = Shape { threads: 1, silos: 1, slots, workers, decoders: 1, streams: 8 };
         let board = Arc::new(Board::create(shape, Place::Private).unwrap());
         let settings = Arc::new(Settings::new(&profile.limits));
-        let decoding = Decoding::new(Arc::clone(&model), Predecoder::None).unwrap();
+        let decoding = Decoding::new(Arc::clone(&model), Predecoder::None, None).unwrap();
         let common = Common { board: Arc::clone(&board), settings, rate: clock.rate(), decoding };
         let source = Source::Sampler(Box::new(Sampler::new(&model, 3)));
         let mut silo = wire(&profile, share, 1, source, Answers::PassedOn { readers }, &common);

@@ -38,3 +38,4 @@ mod rig;
 mod rings;
 mod time;
 mod widths;
+mod windows;

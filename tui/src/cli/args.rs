@@ -5,7 +5,7 @@
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use pinwheel_engine::code::Format;
-use pinwheel_engine::profile::Rate;
+use pinwheel_engine::profile::{Rate, WindowRounds};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -73,6 +73,10 @@ pub struct RunArgs {
     /// Answers later than this after their scheduled arrival count as late: 20us, 2ms
     #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
     pub deadline: Option<Duration>,
+    /// Decode long experiments by sliding windows of so many rounds to commit and to look ahead (best the code's distance
+    /// each): 5,5; or whole: each shot as a whole
+    #[arg(long, value_name = "C,B|whole", value_parser = window, allow_hyphen_values = true)]
+    pub window: Option<Windows>,
     /// Write predicted observables here, one record per shot in input order
     #[arg(long, value_name = "F")]
     pub predictions: Option<PathBuf>,
@@ -94,6 +98,13 @@ pub struct RunArgs {
     /// No console, even on a terminal
     #[arg(long)]
     pub headless: bool,
+}
+
+/// What `--window` asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Windows {
+    Whole,
+    Sliding(WindowRounds),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -184,6 +195,19 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     }
 }
 
+/// `C,B`, or `whole`. Their range is the profile's matter.
+pub fn window(text: &str) -> Result<Windows, String> {
+    if text == "whole" {
+        return Ok(Windows::Whole);
+    }
+    let rounds = text.split_once(',').and_then(|(commit, buffer)| Some((commit.parse().ok()?, buffer.parse().ok()?)));
+    let (commit_rounds, buffer_rounds) = rounds.ok_or_else(|| {
+        "expected commit rounds and buffer rounds, whole numbers of 1 or more, or whole; write it like --window 5,5"
+            .to_owned()
+    })?;
+    Ok(Windows::Sliding(WindowRounds { commit_rounds, buffer_rounds }))
+}
+
 fn count(text: &str) -> Result<u64, String> {
     match text.replace('_', "").parse() {
         Ok(0) | Err(_) => Err("expected a whole number of shots, 1 or more; leave --count out for no limit".to_owned()),
@@ -206,9 +230,9 @@ pub fn seeds(text: &str) -> Result<Range<u64>, String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Args, Command, duration, rate, seeds};
+    use super::{Args, Command, Windows, duration, rate, seeds, window};
     use clap::{CommandFactory, Parser};
-    use pinwheel_engine::profile::Rate;
+    use pinwheel_engine::profile::{Rate, WindowRounds};
     use std::time::Duration;
 
     #[test]
@@ -262,6 +286,15 @@ mod tests {
     }
 
     #[test]
+    fn windows_are_two_numbers_of_rounds_or_whole() {
+        assert_eq!(window("5,7"), Ok(Windows::Sliding(WindowRounds { commit_rounds: 5, buffer_rounds: 7 })));
+        assert_eq!(window("whole"), Ok(Windows::Whole));
+        for text in ["", "5", "5,", ",5", "5,-1", "5,5,5", "5, 5", "none", "4294967296,1"] {
+            assert!(window(text).unwrap_err().contains("--window 5,5"), "{text}");
+        }
+    }
+
+    #[test]
     fn seeds_are_a_range_that_holds_some() {
         assert_eq!(seeds("0..1000"), Ok(0..1000));
         for text in ["5", "5..5", "6..5", "..5", "5..", "-1..3", "a..b"] {
@@ -272,7 +305,7 @@ mod tests {
     #[test]
     fn every_option_of_run_is_understood() {
         let words = "pinwheel run --profile p --dem d --shots - --observables o --format 01 --rate max --count 1_000 --duration 1m \
-                     --silos 2 --streams 8 --deadline 20us --predictions F --answers - --profiles a --logs b --label x --json --headless";
+                     --silos 2 --streams 8 --deadline 20us --window 5,5 --predictions F --answers - --profiles a --logs b --label x --json --headless";
         let Some(Command::Run(run)) = Args::try_parse_from(words.split_whitespace()).unwrap().command else {
             panic!("no run")
         };

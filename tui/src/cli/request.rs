@@ -3,7 +3,7 @@
 //! Pure: options, profile and surroundings in, a [`RunRequest`] or one sentence out. Bounded by the options. Opens
 //! nothing: files are met in `input`, places in `places`.
 
-use super::args::RunArgs;
+use super::args::{RunArgs, Windows};
 use super::refusal::Refusal;
 use pinwheel_engine::code::Format;
 use pinwheel_engine::profile::{Profile, Source};
@@ -183,6 +183,12 @@ fn lay_over(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
     if let Some(deadline) = args.deadline {
         profile.limits.late_us = whole_us(deadline)?;
     }
+    if let Some(windows) = args.window {
+        profile.window = match windows {
+            Windows::Whole => None,
+            Windows::Sliding(rounds) => Some(rounds),
+        };
+    }
     if let Some(dem) = &args.dem {
         let Source::Sampler { model, .. } = &mut profile.input.source;
         *model = dem.display().to_string();
@@ -205,6 +211,7 @@ fn in_range(args: &RunArgs, name: &str, profile: &Profile) -> Result<(), Refusal
         "silos" if args.silos.is_some() => "--silos".to_owned(),
         "input.streams" if args.streams.is_some() => "--streams".to_owned(),
         "limits.late_us" if args.deadline.is_some() => "--deadline".to_owned(),
+        "window.commit_rounds" | "window.buffer_rounds" if args.window.is_some() => "--window".to_owned(),
         "input.rate" if args.rate.is_some() => "--rate".to_owned(),
         field => format!("profile {name} with these options, {field}"),
     };
@@ -214,10 +221,10 @@ fn in_range(args: &RunArgs, name: &str, profile: &Profile) -> Result<(), Refusal
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Face, ModelSource, RunArgs, RunRequest, ShotSource};
+    use super::{Face, ModelSource, RunArgs, RunRequest, ShotSource, Windows};
     use crate::cli::args::{Args, Command};
     use clap::Parser;
-    use pinwheel_engine::profile::{Profile, Rate};
+    use pinwheel_engine::profile::{Profile, Rate, WindowRounds};
     use std::path::PathBuf;
     use std::time::Duration;
 
@@ -237,12 +244,18 @@ mod tests {
     #[test]
     fn options_are_laid_over_the_profile() {
         let plain = settle("", true).unwrap();
-        let laid = settle("--rate 5e4 --silos 2 --streams 8 --deadline 20us --dem a.dem", true).unwrap();
+        let laid = settle("--rate 5e4 --silos 2 --streams 8 --deadline 20us --dem a.dem --window 5,7", true).unwrap();
         assert_eq!(laid.profile.input.rate, Rate::Hz(50_000.0));
         assert_eq!((laid.profile.silos, laid.profile.input.streams, laid.profile.limits.late_us), (2, 8, 20));
         assert_eq!(laid.model, ModelSource::Option(PathBuf::from("a.dem")));
         assert_eq!((plain.profile.silos, plain.profile.input.rate), (1, Rate::Auto));
         assert!(matches!(plain.model, ModelSource::Profile(_)));
+        let window = WindowRounds { commit_rounds: 5, buffer_rounds: 7 };
+        assert_eq!((plain.profile.window, laid.profile.window), (None, Some(window)));
+        let (mut profile, _) = Profile::load("lab", None).unwrap();
+        profile.window = Some(window);
+        let args = RunArgs { window: Some(Windows::Whole), ..RunArgs::default() };
+        assert_eq!(RunRequest::settle(&args, "lab".to_owned(), profile, true).unwrap().profile.window, None);
     }
 
     #[test]
@@ -280,6 +293,8 @@ mod tests {
             ("--silos 0", "--silos: found 0"),
             ("--streams 4096", "--streams: found 4096"),
             ("--deadline 100ns", "--deadline: found 100ns"),
+            ("--window 0,5", "--window: found 0, expected 1..=10000"),
+            ("--window 5,10001", "--window: found 10001, expected 1..=10000"),
             ("--deadline 61s", "--deadline: found"),
             ("--predictions -", "--answers -"),
             ("--predictions f --answers f", "name two files"),

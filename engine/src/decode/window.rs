@@ -1,0 +1,187 @@
+//! Long experiments by sliding windows: a few rounds are matched at a time, and only what is old enough is committed.
+//!
+//! Owns [`WindowModel`], built once by cold code and shared; [`WindowWorker`], one per thread, which decodes one window at
+//! a call; and [`WindowMatcher`], which decodes a whole shot window by window. Bounded by the model: a window's work is
+//! that of its own rounds, however long the experiment is. Never looks at a round after the window's last one.
+//!
+//! # The rule (Dennis et al., quant-ph/0110143; Skoric et al., arXiv:2209.08552)
+//!
+//! ```text
+//!   rounds   0 ───────────────────────────────────────────────▶
+//!   window 0 [ commit | buffer )─ edges into the future end at a boundary, each at one of its own
+//!   window 1          [ commit | buffer )─
+//!   last                       [ all committed ]
+//! ```
+//!
+//! A window's graph has the detectors of its rounds and the edges that have none in the past: those belong to earlier
+//! commits. Of its matching, the edges that touch a commit round are committed: observables and weight are added up, both
+//! ends are flipped in the *carry*, the shot with what is explained so far taken away. So the commit rounds of the carry
+//! become silent, an end in the buffer or beyond is flipped for the next window, and no edge is committed twice. After
+//! the last window nothing fired is left unexplained.
+//!
+//! The carry's rounds begin words (see [`Rounds`](crate::code::Rounds)): a window reads and writes
+//! [`WindowModel::words`] and nothing else, which is what may be declared as a task's region.
+//!
+//! # Why the last window commits observables, not edges
+//!
+//! It commits everything, so nobody asks which edges they are. Without the trace it is quicker, and it is the one that
+//! an answer waits for. A shot of one window is so decoded exactly as a whole shot is, ties included.
+//!
+//! # Why windows share graphs
+//!
+//! In the bulk of a long experiment all windows are alike, bit for bit. Kept once, with one scratch, they stay in the
+//! cache, and a worker's memory does not grow with the experiment: 4 graphs at any length.
+//!
+//! # What a window cannot do
+//!
+//! A detector whose only way to the boundary or to its partner leads through the past is unmatchable. Surface codes have
+//! none.
+
+mod cut;
+mod matcher;
+mod plan;
+
+pub use matcher::{WindowMatcher, WindowWorker};
+pub use plan::{Window, WindowPlan};
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::ReadyError;
+use super::sparse::SparseModel;
+use crate::code::graph::Graph;
+use crate::code::{Model, NoTime, Rounds};
+use crate::profile::WindowRounds;
+use cut::{Cut, Cutter};
+
+/// The matcher's name.
+pub(super) const NAME: &str = "sparse-blossom in windows";
+
+/// Why a model cannot be decoded by windows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WindowError {
+    /// It does not say when its detectors are.
+    #[error(transparent)]
+    NoTime(#[from] NoTime),
+    /// One of the two sizes is 0 or larger than the model.
+    #[error(
+        "found windows of {found} {what} rounds, expected 1..={rounds}, the model's rounds of detectors; give both sizes \
+         in this range, best a buffer of the code's distance"
+    )]
+    Size {
+        /// `commit` or `buffer`.
+        what: &'static str,
+        /// The size asked for.
+        found: u32,
+        /// The model's rounds.
+        rounds: u32,
+    },
+}
+
+/// Windows of one form: their graph, ready for matching, and what committing an edge of it means.
+struct Form {
+    cut: Cut,
+    matching: Arc<SparseModel>,
+}
+
+/// Where one window is, and its form.
+struct Place {
+    form: usize,
+    words: Range<usize>,
+    own_words: Range<usize>,
+}
+
+/// A model made ready for decoding by windows.
+pub struct WindowModel {
+    plan: WindowPlan,
+    rounds: Rounds,
+    forms: Vec<Form>,
+    places: Vec<Place>,
+    detector_words: usize,
+    observable_words: usize,
+    always_detectors: Vec<u64>,
+    always_observables: Vec<u64>,
+    always_weight: f64,
+}
+
+impl WindowModel {
+    /// Cuts `model` into windows.
+    ///
+    /// # Errors
+    ///
+    /// If it is not a matching problem, has no rounds, or windows of that size do not fit it.
+    pub fn new(model: &Model, size: WindowRounds) -> Result<Self, ReadyError> {
+        let graph = Graph::new(model)?;
+        let rounds = Rounds::new(model).map_err(WindowError::from)?;
+        let plan = WindowPlan::new(rounds.count(), size)?;
+        let cutter = Cutter::new(&graph, &rounds);
+        let (mut forms, mut places) = (Vec::<Form>::new(), Vec::new());
+        for index in 0..plan.count() {
+            let window = plan.window(index);
+            let (cut, touched) = cutter.cut(&window);
+            let own_words = rounds.words(window.rounds.clone());
+            let words = rounds.words(window.rounds.start..touched.max(window.rounds.end));
+            let known = forms.iter().position(|form| form.cut == cut);
+            let form = known.unwrap_or_else(|| {
+                let matching = Arc::new(SparseModel::new(&cut.graph));
+                forms.push(Form { cut, matching });
+                forms.len() - 1
+            });
+            places.push(Place { form, words, own_words });
+        }
+        Ok(Self {
+            plan,
+            forms,
+            places,
+            detector_words: graph.detector_words,
+            observable_words: graph.observable_words,
+            always_detectors: graph.always_detectors,
+            always_observables: graph.always_observables,
+            always_weight: graph.always_weight,
+            rounds,
+        })
+    }
+
+    /// Where the windows are.
+    #[must_use]
+    pub const fn plan(&self) -> &WindowPlan {
+        &self.plan
+    }
+
+    /// 64-bit words of a carry.
+    #[must_use]
+    pub fn carry_words(&self) -> usize {
+        self.rounds.words(0..self.rounds.count()).end
+    }
+
+    /// The words of the carry that window `index` reads and writes.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such window.
+    #[must_use]
+    pub fn words(&self, index: u32) -> Range<usize> {
+        self.places[index as usize].words.clone()
+    }
+
+    /// Detectors and edges of the graph of window `index`: what its work is bounded by.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such window.
+    #[must_use]
+    pub fn size(&self, index: u32) -> (usize, usize) {
+        let graph = &self.forms[self.places[index as usize].form].cut.graph;
+        (graph.detectors as usize, graph.edges.len())
+    }
+
+    /// Graphs that all windows share.
+    #[must_use]
+    pub fn graphs(&self) -> usize {
+        self.forms.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

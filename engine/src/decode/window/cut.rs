@@ -1,0 +1,122 @@
+//! One window's part of a graph.
+//!
+//! Cold code cuts every window once; equal cuts become one form. Bounded by the window. Numbers in a cut are relative to
+//! its window, so that windows that look alike are equal.
+
+use super::Window;
+use crate::code::Rounds;
+use crate::code::graph::{Edge, Graph};
+use crate::code::words;
+
+/// In [`Cut::detector_at`]: no detector stands there.
+const NOBODY: u32 = u32::MAX;
+
+/// What committing an edge does.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Commit {
+    /// Bits that it flips in the carry, from the window's first word on; they may lie past the window's own words.
+    pub(super) flips: Vec<u32>,
+    /// Packed observables.
+    pub(super) observables: Vec<u64>,
+    /// Its weight.
+    pub(super) weight: f64,
+}
+
+/// A window's graph, and the way back from it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Cut {
+    /// The window's detectors, numbered as in the model but from 0, and its edges. Those into the future have one end.
+    pub(super) graph: Graph,
+    /// The graph's detector at each bit of the window's words.
+    detector_at: Vec<u32>,
+    /// For each edge of the graph; `None`: it is not committed.
+    pub(super) commits: Vec<Option<Commit>>,
+    /// Whether the window commits everything.
+    pub(super) is_last: bool,
+}
+
+impl Cut {
+    /// The graph's detector at a bit of the window's words.
+    pub(super) fn detector_at(&self, bit: u32) -> u32 {
+        let detector = self.detector_at[bit as usize];
+        debug_assert_ne!(detector, NOBODY, "only detectors fire");
+        detector
+    }
+}
+
+/// Cuts windows out of one graph.
+pub(super) struct Cutter<'a> {
+    graph: &'a Graph,
+    rounds: &'a Rounds,
+    /// The edges by the round of their earliest end.
+    begun: Vec<Vec<u32>>,
+}
+
+impl<'a> Cutter<'a> {
+    pub(super) fn new(graph: &'a Graph, rounds: &'a Rounds) -> Self {
+        let mut begun = vec![Vec::new(); rounds.count() as usize];
+        for (index, edge) in (0..).zip(&graph.edges) {
+            let earliest = ends(edge).map(|end| rounds.of(end)).min();
+            begun[earliest.unwrap_or(0) as usize].push(index);
+        }
+        Self { graph, rounds, begun }
+    }
+
+    /// The window's cut, and the end of the rounds that its commits may flip.
+    pub(super) fn cut(&self, window: &Window) -> (Cut, u32) {
+        let mut detectors: Vec<u32> =
+            window.rounds.clone().flat_map(|round| self.rounds.members(round)).copied().collect();
+        detectors.sort_unstable();
+        let own_words = self.rounds.words(window.rounds.clone());
+        let first_bit = bits(own_words.start);
+        let mut detector_at = vec![NOBODY; own_words.len() * 64];
+        for (local, &detector) in (0..).zip(&detectors) {
+            detector_at[(self.rounds.position(detector) - first_bit) as usize] = local;
+        }
+        let mut indices: Vec<u32> = window.rounds.clone().flat_map(|r| &self.begun[r as usize]).copied().collect();
+        indices.sort_unstable();
+        let (mut edges, mut commits, mut touched) = (Vec::new(), Vec::new(), window.rounds.start);
+        for index in indices {
+            let edge = &self.graph.edges[index as usize];
+            edges.push(local_edge(edge, &detectors));
+            let is_committed = ends(edge).any(|end| window.commits.contains(&self.rounds.of(end)));
+            commits.push(is_committed.then(|| {
+                touched = ends(edge).map(|end| self.rounds.of(end) + 1).fold(touched, u32::max);
+                let flips = ends(edge).map(|end| self.rounds.position(end) - first_bit).collect();
+                Commit { flips, observables: edge.observables.clone(), weight: edge.weight }
+            }));
+        }
+        let graph = self.graph_of(&detectors, edges);
+        (Cut { graph, detector_at, commits, is_last: window.is_last() }, touched)
+    }
+
+    /// What is taken as used beforehand is so once for the whole shot, not in each window.
+    fn graph_of(&self, detectors: &[u32], edges: Vec<Edge>) -> Graph {
+        let detectors = u32::try_from(detectors.len()).unwrap_or(u32::MAX);
+        Graph {
+            detectors,
+            detector_words: words(detectors),
+            observable_words: self.graph.observable_words,
+            edges,
+            always_detectors: vec![0; words(detectors)],
+            always_observables: vec![0; self.graph.observable_words],
+            always_weight: 0.0,
+        }
+    }
+}
+
+fn ends(edge: &Edge) -> impl Iterator<Item = u32> {
+    std::iter::once(edge.a).chain(edge.b)
+}
+
+/// `edge` between the window's own numbers: an end outside of it is the boundary.
+fn local_edge(edge: &Edge, detectors: &[u32]) -> Edge {
+    let local = |end: u32| detectors.binary_search(&end).ok().and_then(|index| u32::try_from(index).ok());
+    let mut inside = ends(edge).filter_map(local);
+    let a = inside.next().unwrap_or(NOBODY);
+    Edge { a, b: inside.next(), weight: edge.weight, observables: edge.observables.clone() }
+}
+
+fn bits(words: usize) -> u32 {
+    u32::try_from(words * 64).unwrap_or(u32::MAX)
+}

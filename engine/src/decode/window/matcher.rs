@@ -1,0 +1,121 @@
+//! The windows of one thread: its scratch for each form of window, and a whole shot by its windows.
+//!
+//! Called by one decode worker. Allocates when made; then never, but for what the library is lent (see
+//! [`sparse`](super::super::sparse)). A call's work is bounded by its window's graph.
+
+use std::sync::Arc;
+
+use super::super::sparse::SparseMatcher;
+use super::super::{DecodeError, Decoded, Matcher};
+use super::{NAME, WindowModel};
+use crate::code::{flip, ones};
+
+/// Decodes one window at a call, of any shot: the shot's state is its carry and its observables.
+pub struct WindowWorker {
+    model: Arc<WindowModel>,
+    /// One for each form of window.
+    matchers: Vec<SparseMatcher>,
+    /// Edges of the last matching.
+    pub(super) edges: Vec<u32>,
+}
+
+impl WindowWorker {
+    /// A worker for the calling thread.
+    #[must_use]
+    pub fn new(model: Arc<WindowModel>) -> Self {
+        let matchers = model.forms.iter().map(|form| SparseMatcher::new(Arc::clone(&form.matching))).collect();
+        let edges_max = model.forms.iter().map(|form| form.cut.graph.edges.len()).max().unwrap_or(0);
+        Self { matchers, edges: Vec::with_capacity(edges_max), model }
+    }
+
+    /// Begins a shot: writes its carry and its observables, and returns the weight so far.
+    ///
+    /// # Panics
+    ///
+    /// If a slice is not as long as the model's words.
+    pub fn begin(&self, syndrome: &[u64], carry: &mut [u64], observables: &mut [u64]) -> f64 {
+        let model = &*self.model;
+        assert_eq!(syndrome.len(), model.detector_words, "a syndrome is as wide as the model");
+        assert_eq!(observables.len(), model.observable_words, "observables are as wide as the model");
+        assert_eq!(carry.len(), model.carry_words(), "a carry is as wide as the model's rounds");
+        carry.fill(0);
+        for detector in ones(syndrome).chain(ones(&model.always_detectors)) {
+            flip(carry, model.rounds.position(detector));
+        }
+        observables.copy_from_slice(&model.always_observables);
+        model.always_weight
+    }
+
+    /// Decodes window `index` of the shot in `carry`, whose windows before it are done, and commits: returns the weight.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`]; carry and observables are then of no use.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such window, or a slice is not as long as in [`Self::begin`].
+    pub fn window(&mut self, index: u32, carry: &mut [u64], observables: &mut [u64]) -> Result<f64, DecodeError> {
+        let model = Arc::clone(&self.model);
+        let place = &model.places[index as usize];
+        let cut = &model.forms[place.form].cut;
+        if !cut.is_last {
+            return self.commit(index, carry, observables);
+        }
+        let carried = &mut carry[place.own_words.clone()];
+        let defects = ones(carried).map(|bit| cut.detector_at(bit));
+        let weight = self.matchers[place.form].matched(defects, observables)?;
+        carried.fill(0);
+        Ok(weight)
+    }
+
+    /// Matches, and commits edge by edge.
+    pub(super) fn commit(
+        &mut self,
+        index: u32,
+        carry: &mut [u64],
+        observables: &mut [u64],
+    ) -> Result<f64, DecodeError> {
+        let place = &self.model.places[index as usize];
+        let cut = &self.model.forms[place.form].cut;
+        let defects = ones(&carry[place.own_words.clone()]).map(|bit| cut.detector_at(bit));
+        self.matchers[place.form].edges(defects, &mut self.edges)?;
+        let carried = &mut carry[place.words.clone()];
+        let mut weight = 0.0;
+        for commit in self.edges.iter().filter_map(|&edge| cut.commits[edge as usize].as_ref()) {
+            commit.flips.iter().for_each(|&bit| flip(carried, bit));
+            observables.iter_mut().zip(&commit.observables).for_each(|(word, by)| *word ^= by);
+            weight += commit.weight;
+        }
+        Ok(weight)
+    }
+}
+
+/// Decodes a whole shot by its windows, one after the other.
+pub struct WindowMatcher {
+    worker: WindowWorker,
+    carry: Vec<u64>,
+}
+
+impl WindowMatcher {
+    /// A matcher for the calling thread.
+    #[must_use]
+    pub fn new(model: Arc<WindowModel>) -> Self {
+        Self { carry: vec![0; model.carry_words()], worker: WindowWorker::new(model) }
+    }
+}
+
+impl Matcher for WindowMatcher {
+    fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError> {
+        let Self { worker, carry } = self;
+        let mut weight = worker.begin(syndrome, carry, observables);
+        for index in 0..worker.model.plan.count() {
+            weight += worker.window(index, carry, observables).inspect_err(|_| observables.fill(0))?;
+        }
+        Ok(Decoded { weight })
+    }
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+}

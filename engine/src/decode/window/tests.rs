@@ -1,0 +1,293 @@
+#![allow(clippy::unwrap_used, reason = "harness")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::{Just, Strategy, prop, proptest};
+
+use super::*;
+use crate::code::graph::Edge;
+use crate::code::{Sampler, bundled_named, flip, golden, words};
+use crate::decode::{DecodeError, Matcher, MatcherModel};
+
+const fn size(commit_rounds: u32, buffer_rounds: u32) -> WindowRounds {
+    WindowRounds { commit_rounds, buffer_rounds }
+}
+
+fn windowed(model: &Model, commit: u32, buffer: u32) -> WindowMatcher {
+    WindowMatcher::new(Arc::new(WindowModel::new(model, size(commit, buffer)).unwrap()))
+}
+
+fn whole(model: &Model) -> Box<dyn Matcher> {
+    MatcherModel::new(model).unwrap().matcher()
+}
+
+/// Logical errors of whole-shot decoding and of each kind of window, on the same shots; and shots that only the one, or
+/// only the other got wrong.
+struct Campaign {
+    shots: u32,
+    whole: u32,
+    windowed: u32,
+    only_whole: u32,
+    only_windowed: u32,
+}
+
+fn campaign(name: &str, sizes: &[(u32, u32)], shots: u32, seed: u64) -> Vec<Campaign> {
+    let model = bundled_named(name).unwrap();
+    let mut sampler = Sampler::new(&model, seed);
+    let mut exact = whole(&model);
+    let mut matchers: Vec<WindowMatcher> = sizes.iter().map(|&(c, b)| windowed(&model, c, b)).collect();
+    let mut found: Vec<Campaign> = Vec::new();
+    found.resize_with(sizes.len(), || Campaign { shots, whole: 0, windowed: 0, only_whole: 0, only_windowed: 0 });
+    let (mut syndrome, mut truth) = (vec![0; model.detector_words()], vec![0; model.observable_words()]);
+    let mut answer = truth.clone();
+    for _ in 0..shots {
+        sampler.draw(&mut syndrome, &mut truth);
+        exact.decode(&syndrome, &mut answer).unwrap();
+        let whole = answer != truth;
+        for (matcher, found) in matchers.iter_mut().zip(&mut found) {
+            matcher.decode(&syndrome, &mut answer).unwrap();
+            let windowed = answer != truth;
+            found.whole += u32::from(whole);
+            found.windowed += u32::from(windowed);
+            found.only_whole += u32::from(whole && !windowed);
+            found.only_windowed += u32::from(windowed && !whole);
+        }
+    }
+    found
+}
+
+impl Campaign {
+    /// Standard deviations that the windows' errors lie above whole shots'. The shots are the same, so that only those
+    /// on which the two differ are chance: of `n` such, the difference has a deviation of `√n`.
+    fn sigmas(&self) -> f64 {
+        let (above, below) = (f64::from(self.only_windowed), f64::from(self.only_whole));
+        (above - below) / (above + below).max(1.0).sqrt()
+    }
+
+    fn told(&self, what: &str) -> String {
+        format!(
+            "{what}: {} shots, {} logical errors by windows ({} alone), {} as a whole ({} alone), {:+.1} sigma",
+            self.shots,
+            self.windowed,
+            self.only_windowed,
+            self.whole,
+            self.only_whole,
+            self.sigmas()
+        )
+    }
+}
+
+/// With the distance for a buffer the difference is noise, with one round it is not.
+fn a_buffer_of_the_distance_is_enough(name: &str, distance: u32, shots: u32) {
+    let sizes = [(distance, distance), (distance, 1)];
+    let [enough, short] = &campaign(name, &sizes, shots, 3)[..] else { panic!("two sizes") };
+    assert!(enough.sigmas().abs() <= 4.0, "{}", enough.told(name));
+    assert!(short.sigmas() > 4.0, "{}", short.told(name));
+    assert!(enough.whole > 100, "too few to tell: {}", enough.told(name));
+}
+
+#[test]
+fn at_distance_3_windows_with_a_buffer_of_3_err_as_often_as_whole_shots() {
+    a_buffer_of_the_distance_is_enough("surface_d3@r30", 3, 16_000);
+}
+
+#[test]
+fn at_distance_5_windows_with_a_buffer_of_5_err_as_often_as_whole_shots() {
+    a_buffer_of_the_distance_is_enough("surface_d5@r50", 5, 3_000);
+}
+
+/// Hundreds of thousands of rounds. Here the noise is that of the two counts as if their shots were different ones: so
+/// many shots resolve the half per cent that a buffer of the distance costs.
+#[test]
+#[ignore = "minutes"]
+fn a_long_campaign_of_windows_errs_as_often_as_whole_shots() {
+    for (name, distance, shots) in [
+        ("surface_d3@r30", 3, 400_000),
+        ("surface_d3@r300", 3, 20_000),
+        ("surface_d5@r50", 5, 60_000),
+        ("surface_d5@r500", 5, 3_000),
+    ] {
+        let found = &campaign(name, &[(distance, distance)], shots, 7)[0];
+        let told = found.told(name);
+        let (windowed, whole) = (f64::from(found.windowed), f64::from(found.whole));
+        assert!((windowed - whole).abs() <= 4.0 * (windowed + whole).sqrt(), "{told}");
+        // The figures are what the campaign is for.
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{told}\n").as_bytes());
+    }
+}
+
+#[test]
+fn one_window_over_a_whole_shot_answers_as_whole_shot_decoding_does() {
+    for set in golden::all() {
+        let rounds = Rounds::new(&set.model).unwrap().count();
+        let mut exact = whole(&set.model);
+        let sizes = [(rounds, rounds), (rounds, 1), (rounds - 1, 1), (1, rounds)];
+        let mut matchers = sizes.map(|(commit, buffer)| windowed(&set.model, commit, buffer));
+        let (mut expected, mut found) = (vec![0; set.model.observable_words()], vec![0; set.model.observable_words()]);
+        for shot in set.detections.iter() {
+            let whole = exact.decode(shot, &mut expected).unwrap();
+            for matcher in &mut matchers {
+                let one = matcher.decode(shot, &mut found).unwrap();
+                assert_eq!((&found, one.weight.to_bits()), (&expected, whole.weight.to_bits()), "{}", set.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_windows_work_does_not_depend_on_the_length_of_the_experiment() {
+    for (name, distance) in [("surface_d3", 3), ("surface_d5", 5)] {
+        let model = |rounds: u32| {
+            let model = bundled_named(&format!("{name}@r{rounds}")).unwrap();
+            WindowModel::new(&model, size(distance, distance)).unwrap()
+        };
+        let (short, long) = (model(5 * distance), model(100 * distance));
+        assert_eq!((short.plan().count(), long.plan().count()), (5, 100), "{name}");
+        // The first, those of the bulk, the last but one (its edges reach the last round), the last.
+        assert_eq!((short.graphs(), long.graphs()), (4, 4), "{name}");
+        let last = |model: &WindowModel| model.size(model.plan().count() - 1);
+        assert_eq!((short.size(1), last(&short)), (long.size(50), last(&long)), "{name}");
+        let seen = |model: &WindowModel, index| model.words(index).len();
+        assert!((0..100).all(|index| seen(&long, index) <= seen(&short, 1)), "{name}");
+    }
+}
+
+#[test]
+fn a_window_sees_and_changes_its_own_words_only() {
+    let model = bundled_named("surface_d5@r40").unwrap();
+    let ready = Arc::new(WindowModel::new(&model, size(2, 3)).unwrap());
+    let mut worker = WindowWorker::new(Arc::clone(&ready));
+    let mut sampler = Sampler::new(&model, 5);
+    let (mut syndrome, mut truth) = (vec![0; model.detector_words()], vec![0; 1]);
+    let mut exact = WindowMatcher::new(Arc::clone(&ready));
+    for _ in 0..50 {
+        sampler.draw(&mut syndrome, &mut truth);
+        let (mut shot, mut found, mut expected) = (vec![0; ready.carry_words()], [0], [0]);
+        let mut weight = worker.begin(&syndrome, &mut shot, &mut found);
+        // The rounds arrive one by one: what a window may not see is not there yet.
+        let (mut carry, mut arrived) = (vec![0; shot.len()], 0);
+        for index in 0..ready.plan().count() {
+            let own = ready.rounds.words(ready.plan().window(index).rounds);
+            (arrived..own.end).for_each(|word| carry[word] ^= shot[word]);
+            arrived = own.end;
+            let before = carry.clone();
+            weight += worker.window(index, &mut carry, &mut found).unwrap();
+            let touched = ready.words(index);
+            assert!(own.start == touched.start && own.end <= touched.end);
+            assert!((0..carry.len()).all(|word| touched.contains(&word) || carry[word] == before[word]));
+            let committed = ready.rounds.words(ready.plan().window(index).commits);
+            assert!(carry[committed].iter().all(|word| *word == 0));
+        }
+        let decoded = exact.decode(&syndrome, &mut expected).unwrap();
+        assert_eq!((found, weight.to_bits()), (expected, decoded.weight.to_bits()));
+    }
+}
+
+#[test]
+fn models_that_windows_cannot_decode_are_refused_with_a_reason() {
+    let refused = |text: &str, commit, buffer| {
+        let model = Model::parse(text.as_bytes()).unwrap();
+        MatcherModel::windowed(&model, size(commit, buffer)).err().unwrap().to_string()
+    };
+    let timed = "error(0.1) D0 D1\ndetector(0) D0\ndetector(1) D1\n";
+    assert!(refused("error(0.1) D0", 1, 1).contains("D0 without a time"));
+    assert!(refused(timed, 3, 1).contains("found windows of 3 commit rounds, expected 1..=2"));
+    assert!(refused(timed, 1, 0).contains("found windows of 0 buffer rounds, expected 1..=2"));
+    assert!(refused("error(0.1) D0 D1 D2\ndetector(0) D0 D1 D2\n", 1, 1).contains("decompose"));
+}
+
+#[test]
+fn a_matcher_goes_on_after_a_window_that_cannot_be_matched() {
+    // D2 has no way out but through D0, two rounds before.
+    let text = "error(0.2) D0 L0\nerror(0.1) D0 D2\nerror(0.1) D1\ndetector(0) D0\ndetector(1) D1\ndetector(2) D2\n";
+    let mut matcher = windowed(&Model::parse(text.as_bytes()).unwrap(), 1, 1);
+    let mut found = [7];
+    assert_eq!(matcher.decode(&[0b100], &mut found), Err(DecodeError::Unmatchable));
+    assert_eq!(found, [0]);
+    assert_eq!(matcher.decode(&[0b011], &mut found).map(|_| found), Ok([1]));
+}
+
+/// Detectors of the models below.
+const DETECTORS: u32 = 12;
+
+/// Models with edges across any number of rounds; each detector has a way out of its own, so that any shot is explained.
+fn timed_models() -> impl Strategy<Value = String> {
+    let times = prop::collection::vec(0u32..5, DETECTORS as usize);
+    let edges = prop::collection::vec((0..DETECTORS, 0..DETECTORS, 1u32..100, 0u32..100), 0..30);
+    let exits = prop::collection::vec((1u32..100, 0u32..100), DETECTORS as usize);
+    (times, edges, exits).prop_map(|(times, edges, exits)| {
+        let edges = edges.into_iter().filter(|(a, b, ..)| a != b);
+        let edges = edges.map(|(a, b, percent, l)| format!("error({}) D{a} D{b} L{l}\n", f64::from(percent) / 100.0));
+        let exits = (0..).zip(exits);
+        let exits = exits.map(|(d, (percent, l))| format!("error({}) D{d} L{l}\n", f64::from(percent) / 100.0));
+        let times = (0..).zip(times).map(|(d, time)| format!("detector(1, {time}) D{d}\n"));
+        edges.chain(exits).chain(times).chain(["logical_observable L99\n".to_owned()]).collect()
+    })
+}
+
+/// Commits every window of a shot edge by edge, the last one too, and holds the correction against model and shot.
+fn explains_each_detection_once(model: &Model, sizes: WindowRounds, syndrome: &[u64]) {
+    let graph = Graph::new(model).unwrap();
+    let edges: BTreeMap<(u32, Option<u32>), &Edge> = graph.edges.iter().map(|edge| ((edge.a, edge.b), edge)).collect();
+    let ready = Arc::new(WindowModel::new(model, sizes).unwrap());
+    let detector_at: BTreeMap<u32, u32> = (0..model.detectors).map(|d| (ready.rounds.position(d), d)).collect();
+    let mut worker = WindowWorker::new(Arc::clone(&ready));
+    let (mut carry, mut observables) = (vec![0; ready.carry_words()], vec![0; model.observable_words()]);
+    let mut weight = worker.begin(syndrome, &mut carry, &mut observables);
+    let mut committed = BTreeSet::new();
+    for index in 0..ready.plan().count() {
+        weight += worker.commit(index, &mut carry, &mut observables).unwrap();
+        let place = &ready.places[index as usize];
+        let first = u32::try_from(place.words.start * 64).unwrap();
+        for commit in
+            worker.edges.iter().filter_map(|edge| ready.forms[place.form].cut.commits[*edge as usize].as_ref())
+        {
+            let mut ends: Vec<u32> = commit.flips.iter().map(|bit| detector_at[&(bit + first)]).collect();
+            ends.sort_unstable();
+            assert!(committed.insert((ends[0], ends.get(1).copied())), "{ends:?} twice");
+        }
+    }
+    assert!(carry.iter().all(|word| *word == 0), "something is left unexplained");
+    let (mut explained, mut flipped, mut sum) =
+        (graph.always_detectors.clone(), graph.always_observables.clone(), graph.always_weight);
+    for ends in &committed {
+        let edge = edges[ends];
+        flip(&mut explained, edge.a);
+        edge.b.into_iter().for_each(|b| flip(&mut explained, b));
+        flipped.iter_mut().zip(&edge.observables).for_each(|(word, by)| *word ^= by);
+        sum += edge.weight;
+    }
+    assert_eq!((explained, &flipped), (syndrome.to_vec(), &observables));
+    assert!((weight - sum).abs() < 1e-9 * sum.abs().max(1.0), "{weight}, {sum}");
+    // The answer takes the last window's observables from the matching: as good an explanation.
+    let decoded = WindowMatcher::new(ready).decode(syndrome, &mut observables).unwrap();
+    assert!((decoded.weight - weight).abs() < 1e-3, "{} {weight}", decoded.weight);
+}
+
+proptest! {
+    #[test]
+    fn every_detection_is_explained_exactly_once(
+        (text, commit, buffer, shots) in timed_models().prop_flat_map(|text| {
+            let rounds = Rounds::new(&Model::parse(text.as_bytes()).unwrap()).unwrap().count();
+            (Just(text), 1..=rounds, 1..=rounds, prop::collection::vec(0u64..1 << DETECTORS, 20))
+        })
+    ) {
+        let model = Model::parse(text.as_bytes()).unwrap();
+        for shot in shots {
+            explains_each_detection_once(&model, size(commit, buffer), &[shot]);
+        }
+    }
+
+    #[test]
+    fn every_detection_of_a_surface_code_is_explained_exactly_once(
+        commit in 1u32..=13, buffer in 1u32..=13, seed: u64
+    ) {
+        let model = bundled_named("surface_d3@r12").unwrap();
+        let mut sampler = Sampler::new(&model, seed);
+        let (mut syndrome, mut truth) = (vec![0; words(model.detectors)], [0]);
+        for _ in 0..5 {
+            sampler.draw(&mut syndrome, &mut truth);
+            explains_each_detection_once(&model, size(commit, buffer), &syndrome);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Long experiments through the engine, decoded by sliding windows.
+
+use crate::rig::{alone, assert_nothing_lost, config, profile, run, sink, total};
+use pinwheel_engine::code::{Format, Layout, Sampler, ShotSet, ShotWriter, bundled_named};
+use pinwheel_engine::decode::MatcherModel;
+use pinwheel_engine::engine::{Engine, Input};
+use pinwheel_engine::profile::{HotAllocations, Predecoder, WindowRounds};
+use std::sync::Arc;
+
+const SIZE: WindowRounds = WindowRounds { commit_rounds: 5, buffer_rounds: 5 };
+const SHOTS: usize = 2_000;
+
+#[test]
+fn predictions_of_a_long_experiment_are_those_of_its_windows() {
+    let alone = alone();
+    let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
+    let layout = Layout::detectors(model.detectors);
+    let mut writer = ShotWriter::new(Vec::new(), Format::B8, layout);
+    let mut matcher = MatcherModel::windowed(&model, SIZE).unwrap().matcher();
+    let mut sampler = Sampler::new(&model, 3);
+    let (mut shot, mut truth, mut found) = (vec![0; model.detector_words()], [0], [0]);
+    let (mut expected, mut wrong) = (Vec::new(), 0);
+    for _ in 0..SHOTS {
+        sampler.draw(&mut shot, &mut truth);
+        writer.write_shot(&shot).unwrap();
+        matcher.decode(&shot, &mut found).unwrap();
+        wrong += usize::from(found != truth);
+        expected.push(found[0]);
+    }
+    assert!((1..SHOTS / 10).contains(&wrong), "{wrong} logical errors");
+    let shots = Arc::new(ShotSet::read(&writer.finish().unwrap()[..], Format::B8, layout).unwrap());
+    let mut profile = profile();
+    profile.window = Some(SIZE);
+    let path = alone.file("predictions.b8");
+    let input = Input::Replay { model: Arc::clone(&model), name: "long".into(), shots, observables: None };
+    let mut config = config(&profile, input, None);
+    config.sink = Some(sink(&profile, model.observables, Some(&path), None));
+    let outcome = run(config);
+    assert_nothing_lost(&outcome);
+    assert_eq!(outcome.snapshot.engine.decoder, "sparse-blossom in windows");
+    let layout = Layout::observables(model.observables);
+    let predicted = ShotSet::read(&std::fs::read(&path).unwrap()[..], Format::B8, layout).unwrap();
+    assert!(predicted.iter().map(|word| word[0]).eq(expected.iter().copied()));
+}
+
+#[test]
+fn windows_call_no_allocator_on_any_hot_thread() {
+    let _alone = alone();
+    for predecoder in [Predecoder::None, Predecoder::Local] {
+        let mut profile = profile();
+        (profile.predecoder, profile.window) = (predecoder, Some(SIZE));
+        profile.hot_allocations = HotAllocations::Count;
+        let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
+        let outcome = run(config(&profile, Input::Sampler { model, name: "long".into(), seed: 5 }, Some(10_000)));
+        assert_nothing_lost(&outcome);
+        for thread in &outcome.snapshot.threads {
+            let memory = &thread.memory;
+            assert_eq!(memory.allocations, Some(0), "{}: {:?}", thread.name, memory.first_site);
+        }
+        let errors = total(&outcome.snapshot, |counters| counters.logical_errors);
+        assert!((1..1_000).contains(&errors), "{errors} logical errors");
+    }
+}
+
+#[test]
+fn windows_that_do_not_fit_the_model_are_refused_before_anything_starts() {
+    let alone = alone();
+    let model = Arc::new(bundled_named("surface_d3").unwrap());
+    let mut profile = profile();
+    profile.window = Some(SIZE);
+    let input = Input::Sampler { model, name: "short".into(), seed: 5 };
+    let said = Engine::start(config(&profile, input, Some(10))).err().unwrap().to_string();
+    assert!(said.contains("found windows of 5 commit rounds, expected 1..=4"), "{said}");
+    assert!(!alone.boards().exists() || std::fs::read_dir(alone.boards()).unwrap().next().is_none());
+}
