@@ -22,6 +22,7 @@ mod rings;
 mod roles;
 mod threads;
 mod timer;
+mod window;
 
 use measure::{Effort, Suite};
 
@@ -29,7 +30,7 @@ use measure::{Effort, Suite};
 type Register = fn(&mut Suite);
 
 /// Areas by the name that starts their figures.
-const AREAS: [(&str, Register); 12] = [
+const AREAS: [(&str, Register); 13] = [
     ("dispatch", path::register),
     ("overhead", overhead::register),
     ("frame", frame::register),
@@ -42,6 +43,7 @@ const AREAS: [(&str, Register); 12] = [
     ("timer", timer::register),
     ("deque", deques::register),
     ("graph", graphs::register),
+    ("window", window::register),
 ];
 
 fn main() {

@@ -10,8 +10,13 @@ fn made(text: &str) -> Model {
     Model::parse(text.as_bytes()).unwrap()
 }
 
+/// What a mechanism does: detectors and observables of its parts.
+type Effect<'a> = Vec<(&'a [u32], &'a [u32])>;
+/// An edge: its ends, its weight, its observables.
+type Linked = (u32, Option<u32>, f64, Vec<u64>);
+
 /// Mechanisms by what they do, with their probabilities.
-fn mechanisms(model: &Model) -> BTreeMap<Vec<(&[u32], &[u32])>, f64> {
+fn mechanisms(model: &Model) -> BTreeMap<Effect<'_>, f64> {
     let all: BTreeMap<_, _> = model.errors.iter().map(|error| (key(&error.components), error.probability)).collect();
     assert_eq!(all.len(), model.errors.len());
     all
@@ -43,7 +48,7 @@ fn as_many_rounds_as_the_model_has_give_it_back() {
 }
 
 /// The edges of each round but for the time: ends relative to the round's first detector, weight, observables.
-fn by_round(model: &Model) -> Vec<Vec<(u32, Option<u32>, f64, Vec<u64>)>> {
+fn by_round(model: &Model) -> Vec<Vec<Linked>> {
     let (rounds, graph) = (Rounds::new(model).unwrap(), Graph::new(model).unwrap());
     let mut all = vec![Vec::new(); rounds.count() as usize];
     for edge in graph.edges {

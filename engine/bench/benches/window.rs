@@ -1,0 +1,83 @@
+//! Long experiments by sliding windows against whole shots: how long after the last round the answer is there.
+//!
+//! A window is as large as the code's distance, and so is its buffer. By windows only the last one is left when the last
+//! round has come; a whole shot begins then. Each is shown at 5 d and at 100 d rounds of measurement.
+
+use super::measure::{CLOCK, Placement, Reading, Suite, median, ns_per};
+use pinwheel_engine::code::{Model, Sampler, bundled_named};
+use pinwheel_engine::decode::MatcherModel;
+use pinwheel_engine::decode::window::{WindowModel, WindowWorker};
+use pinwheel_engine::profile::WindowRounds;
+use std::sync::Arc;
+
+/// Rounds of a repetition, over all of its shots.
+const ROUNDS: u64 = 100_000;
+const REPETITIONS: (Placement, usize) = (Placement::OneCore, 5);
+
+/// Registers the area `window`.
+pub fn register(suite: &mut Suite) {
+    for (code, distance) in [("d3", 3), ("d5", 5)] {
+        let [short, long] = [5, 100].map(|times| lengths(suite, code, distance, times * distance));
+        suite.figure(format!("window/{code}-last-100d"), "ns", long, Some(("5d", short)));
+    }
+}
+
+/// One length of experiment: its last window against a whole shot. Returns the reading of the last window.
+fn lengths(suite: &mut Suite, code: &str, distance: u32, rounds: u32) -> Reading {
+    let model = Arc::new(bundled_named(&format!("surface_{code}@r{rounds}")).unwrap());
+    let shots = (suite.effort.scale(ROUNDS) / u64::from(rounds)).max(20);
+    let name = format!("{code}-r{rounds}");
+    let size = WindowRounds { commit_rounds: distance, buffer_rounds: distance };
+    let ready = Arc::new(WindowModel::new(&model, size).unwrap());
+    let drawn = Arc::clone(&model);
+    let windows =
+        suite.case(format!("windows {name}"), &["last", "middle"], REPETITIONS, move || windows(&drawn, &ready, shots));
+    let whole = suite.case(format!("whole shots {name}"), &["shot"], REPETITIONS, move || vec![whole(&model, shots)]);
+    suite.figure(format!("window/{name}"), "ns", windows, Some(("whole-shot", whole)));
+    suite.figure(format!("window/{name}-middle"), "ns", windows.part(1), None);
+    windows
+}
+
+/// Median time of the last window, and of those between the first and the last.
+fn windows(model: &Model, ready: &Arc<WindowModel>, shots: u64) -> Vec<f64> {
+    let mut worker = WindowWorker::new(Arc::clone(ready));
+    let mut carry = vec![0; ready.carry_words()];
+    let (mut last, mut middle) = (Vec::new(), Vec::new());
+    each(model, shots, |shot, observables| {
+        worker.begin(shot, &mut carry, observables);
+        let end = ready.plan().count() - 1;
+        for index in 0..=end {
+            let from = CLOCK.ticks();
+            worker.window(index, &mut carry, observables).expect("shots of the model can be matched");
+            let spent = ns_per(from, 1);
+            match index {
+                0 => {}
+                _ if index == end => last.push(spent),
+                _ => middle.push(spent),
+            }
+        }
+    });
+    vec![median(&last), median(&middle)]
+}
+
+/// Median time of a shot as a whole.
+fn whole(model: &Model, shots: u64) -> f64 {
+    let mut matcher = MatcherModel::new(model).unwrap().matcher();
+    let mut spent = Vec::new();
+    each(model, shots, |shot, observables| {
+        let from = CLOCK.ticks();
+        matcher.decode(shot, observables).expect("shots of the model can be matched");
+        spent.push(ns_per(from, 1));
+    });
+    median(&spent)
+}
+
+/// Draws shots, the same ones for each caller, and hands out each with room for its observables.
+fn each(model: &Model, shots: u64, mut run: impl FnMut(&[u64], &mut [u64])) {
+    let mut sampler = Sampler::new(model, 11);
+    let (mut shot, mut observables) = (vec![0; model.detector_words()], vec![0; model.observable_words()]);
+    for _ in 0..shots {
+        sampler.draw(&mut shot, &mut observables);
+        run(&shot, &mut observables);
+    }
+}
