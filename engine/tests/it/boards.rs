@@ -15,7 +15,7 @@ use std::time::Instant;
 const HELPER: &str = "PINWHEEL_TEST_HELPER";
 
 /// The boards in `place`; claims of cores lie beside them, for ever.
-fn boards(place: &Path) -> Vec<PathBuf> {
+pub(crate) fn boards(place: &Path) -> Vec<PathBuf> {
     let is_board = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("board-"));
     let paths = |entries: std::fs::ReadDir| entries.map(|entry| entry.unwrap().path()).filter(is_board).collect();
     std::fs::read_dir(place).map(paths).unwrap_or_default()

@@ -17,6 +17,8 @@ pub struct WindowWorker {
     matchers: Vec<SparseMatcher>,
     /// Edges of the last matching.
     pub(super) edges: Vec<u32>,
+    /// Observables that nobody wants.
+    rough: Vec<u64>,
 }
 
 impl WindowWorker {
@@ -25,7 +27,7 @@ impl WindowWorker {
     pub fn new(model: Arc<WindowModel>) -> Self {
         let matchers = model.forms.iter().map(|form| SparseMatcher::new(Arc::clone(&form.matching))).collect();
         let edges_max = model.forms.iter().map(|form| form.cut.graph.edges.len()).max().unwrap_or(0);
-        Self { matchers, edges: Vec::with_capacity(edges_max), model }
+        Self { matchers, edges: Vec::with_capacity(edges_max), rough: vec![0; model.observable_words], model }
     }
 
     /// Begins a shot: writes its carry and its observables, and returns the weight so far.
@@ -67,6 +69,27 @@ impl WindowWorker {
         let weight = self.matchers[place.form].matched(defects, observables)?;
         carried.fill(0);
         Ok(weight)
+    }
+
+    /// Decodes what the window before has seen of window `index`, and keeps nothing: for who waits for its last rounds.
+    ///
+    /// # Why
+    ///
+    /// The last window is of a form of its own, whose memory nobody has touched since the shot before. Behind a long
+    /// experiment that is a millisecond ago, and an answer would wait for the caches.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such window, or the carry is not as long as in [`Self::begin`].
+    pub fn rehearse(&mut self, index: u32, carry: &[u64]) {
+        let model = Arc::clone(&self.model);
+        let place = &model.places[index as usize];
+        let seen = index.checked_sub(1).map_or(0, |before| model.places[before as usize].own_words.end);
+        let seen = place.own_words.start..seen.max(place.own_words.start);
+        let cut = &model.forms[place.form].cut;
+        let defects = ones(&carry[seen]).map(|bit| cut.detector_at(bit));
+        // Rounds that are still to come may be what explains these: then there is no matching, and none is needed.
+        let _ = self.matchers[place.form].matched(defects, &mut self.rough);
     }
 
     /// Matches, and commits edge by edge.
