@@ -32,6 +32,12 @@
 //! In the bulk of a long experiment all windows are alike, bit for bit. Kept once, with one scratch, they stay in the
 //! cache, and a worker's memory does not grow with the experiment: 4 graphs at any length.
 //!
+//! # What it costs
+//!
+//! Surface codes, p = 0.005, commit and buffer as the distance, on the same shots: 0.14 % more logical errors than whole
+//! shots at d = 3, 0.2 % (not resolved) at d = 5. A buffer of one round: 4 % and 22 % more. The trace makes a window that
+//! commits edges dearer than one that commits all.
+//!
 //! # What a window cannot do
 //!
 //! A detector whose only way to the boundary or to its partner leads through the past is unmatchable. Surface codes have

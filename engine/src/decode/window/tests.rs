@@ -96,8 +96,9 @@ fn at_distance_5_windows_with_a_buffer_of_5_err_as_often_as_whole_shots() {
     a_buffer_of_the_distance_is_enough("surface_d5@r50", 5, 3_000);
 }
 
-/// Hundreds of thousands of rounds. Here the noise is that of the two counts as if their shots were different ones: so
-/// many shots resolve the half per cent that a buffer of the distance costs.
+/// Millions of rounds. Here the noise is that of the two counts as if their shots were different ones: on the same shots
+/// the smallest code's 400,000 resolve what the buffer costs it (55,280 against 55,202, 5 deviations of the shots that
+/// differ). The others do not: 8,080 against 8,063 of 60,000 at d = 5, R = 50; 1,436 against 1,438 of 3,000 at R = 500.
 #[test]
 #[ignore = "minutes"]
 fn a_long_campaign_of_windows_errs_as_often_as_whole_shots() {
