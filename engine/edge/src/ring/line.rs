@@ -90,13 +90,13 @@ pub fn channel<T: Copy + Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
 
 impl<T: Copy + Send> Producer<T> {
     /// Free slots, at least; re-reads the consumer's cursor only if none is known.
-    #[inline]
+    #[inline(always)]
     pub fn room(&mut self) -> u64 {
         self.room_for(1)
     }
 
     /// Free slots, at least; re-reads the consumer's cursor only if fewer than `wanted` are known.
-    #[inline]
+    #[inline(always)]
     fn room_for(&mut self, wanted: u64) -> u64 {
         let capacity = self.ring.slots.len() as u64;
         if capacity - (self.tail - self.head_seen) < wanted {
@@ -111,7 +111,7 @@ impl<T: Copy + Send> Producer<T> {
     ///
     /// # Errors
     /// [`Full`] with the item if there is no room.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, item: T) -> Result<(), Full<T>> {
         if self.room() == 0 {
             return Err(Full(item));
@@ -201,7 +201,7 @@ impl<T> Drop for Producer<T> {
 
 impl<T: Copy + Send> Consumer<T> {
     /// Takes the oldest item.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self) -> Option<T> {
         let slot = self.ring.slot(self.head);
         // ORDERING: acquire side of L1, see `push`.

@@ -60,13 +60,13 @@ pub fn channel<T: Copy + Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
 
 impl<T: Copy + Send> Producer<T> {
     /// Free slots, at least; re-reads the consumer's cursor only if none is known.
-    #[inline]
+    #[inline(always)]
     pub fn room(&mut self) -> u64 {
         self.room_for(1)
     }
 
     /// Free slots, at least; re-reads the consumer's cursor only if fewer than `wanted` are known.
-    #[inline]
+    #[inline(always)]
     fn room_for(&mut self, wanted: u64) -> u64 {
         let capacity = self.ring.slots.capacity();
         if capacity - (self.tail - self.head_seen) < wanted {
@@ -81,7 +81,7 @@ impl<T: Copy + Send> Producer<T> {
     ///
     /// # Errors
     /// [`Full`] with the item if there is no room.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, item: T) -> Result<(), Full<T>> {
         if self.room() == 0 {
             return Err(Full(item));
@@ -161,7 +161,7 @@ impl<T> Drop for Producer<T> {
 
 impl<T: Copy + Send> Consumer<T> {
     /// Items in the ring, at least; re-reads the producer's cursor only if fewer than `wanted` are known.
-    #[inline]
+    #[inline(always)]
     fn known(&mut self, wanted: u64) -> u64 {
         if self.tail_seen - self.head < wanted {
             // ORDERING: acquire side of R1, see `publish`.
@@ -178,7 +178,7 @@ impl<T: Copy + Send> Consumer<T> {
     }
 
     /// Takes the oldest item.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self) -> Option<T> {
         if self.known(1) == 0 {
             return None;
