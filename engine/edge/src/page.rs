@@ -29,7 +29,7 @@ mod word;
 
 pub use decide::{WriteRefused, begin_write, commit, decide, release};
 pub use request::{Authority, Hint, How, Limits, Request, Response, Signals, WriteBuffer};
-pub use transfer::{Due, Grant, Receipt, acknowledged, bereaved, cancel, due, install, reclaimed};
+pub use transfer::{Due, Grant, Receipt, acknowledged, bereaved, cancel, due, install, learned, reclaimed};
 pub use word::{Epoch, LEASE_US_MAX, LIVE_US_MAX, Moment, SILOS_MAX, Silo, State, Word};
 
 use crate::sync::{AtomicU64, Ordering, edge};
@@ -64,13 +64,24 @@ impl PageTable {
     #[must_use]
     pub fn new(me: Silo, pages: u32, limits: Limits, owner: impl Fn(u32) -> Silo) -> PageTable {
         assert!(pages <= PAGES_MAX, "a table holds {PAGES_MAX} pages at most, not {pages}");
-        let longest_us = [limits.hot_us, limits.lease_us_max, limits.lock_us_max, limits.ack_us, limits.resend_us];
-        assert!(longest_us.iter().all(|us| *us <= LEASE_US_MAX), "a deadline lies {LEASE_US_MAX} us ahead at most");
         let word = |owner| match owner {
             owner if owner == me => Word::owned(me, Epoch::default()),
             owner => Word::elsewhere(owner, Epoch::default()),
         };
-        PageTable { me, limits, words: (0..pages).map(|page| Line(AtomicU64::new(word(owner(page)).bits()))).collect() }
+        PageTable::restored(me, limits, (0..pages).map(|page| word(owner(page))))
+    }
+
+    /// The table of silo `me`, with the words that a table of this silo held before.
+    ///
+    /// # Panics
+    /// As [`PageTable::new`].
+    #[must_use]
+    pub fn restored(me: Silo, limits: Limits, words: impl IntoIterator<Item = Word>) -> PageTable {
+        let longest_us = [limits.hot_us, limits.lease_us_max, limits.lock_us_max, limits.ack_us, limits.resend_us];
+        assert!(longest_us.iter().all(|us| *us <= LEASE_US_MAX), "a deadline lies {LEASE_US_MAX} us ahead at most");
+        let words: Box<[Line]> = words.into_iter().map(|word| Line(AtomicU64::new(word.bits()))).collect();
+        assert!(words.len() <= PAGES_MAX as usize, "a table holds {PAGES_MAX} pages at most, not {}", words.len());
+        PageTable { me, limits, words }
     }
 
     /// Whose table it is.
@@ -164,15 +175,19 @@ impl PageTable {
         while self.step(page, won, |word| ((), next(word))).is_err() {}
     }
 
-    /// A GRANT has arrived, and its bytes are in place if [`PageTable::word`] says that it can be installed.
+    /// A GRANT has arrived. `put` puts its bytes in place, and is called only if nobody else can touch them.
     ///
     /// # Errors
     /// If every race was lost; the granter will ask again.
-    pub fn install(&self, page: u32, grant: &Grant, now: Moment) -> Result<Receipt, Contended> {
-        // ORDERING: release side of O2, publishing the bytes that the caller wrote. Relaxed could let a writer begin on
-        // the bytes before. Model: loom_page::installed_bytes_are_read_by_the_next_writer.
-        let won = edge("O2.release", Ordering::Release);
-        self.step(page, won, |word| install(word, self.me, grant, &self.limits, now))
+    pub fn install(&self, page: u32, grant: &Grant, now: Moment, put: impl FnOnce()) -> Result<Receipt, Contended> {
+        let step = |word| install(word, self.me, grant, &self.limits, now);
+        // The one thread that installs is the one that could change this verdict: writers are refused meanwhile.
+        if step(self.word(page)).0 == Receipt::Installed {
+            put();
+        }
+        // ORDERING: release side of O2, publishing the bytes put in place. Relaxed could let a writer begin on the bytes
+        // before. Model: loom_page::installed_bytes_are_read_by_the_next_writer.
+        self.step(page, edge("O2.release", Ordering::Release), step)
     }
 
     /// A CANCEL of `epoch` has arrived from `from`.
@@ -203,6 +218,14 @@ impl PageTable {
             Failed::Cancelled { from, epoch } => changed(word, reclaimed(word, self.me, from, epoch)),
             Failed::Dead { receiver, last } => changed(word, bereaved(word, self.me, receiver, last)),
         })
+    }
+
+    /// Another silo says that `owner` has `page` in `epoch`.
+    ///
+    /// # Errors
+    /// If every race was lost; the next refusal says it again.
+    pub fn learn(&self, page: u32, owner: Silo, epoch: Epoch) -> Result<(), Contended> {
+        self.step(page, Ordering::Relaxed, |word| ((), learned(word, owner, epoch)))
     }
 
     /// Gives a lease of this silo back.

@@ -26,7 +26,6 @@ use crate::page::word::{Moment, State, Word};
 
 /// Decides `request` on a page whose word is `word`.
 #[inline]
-#[must_use]
 pub fn decide(word: Word, request: &Request, signals: Signals, limits: &Limits, now: Moment) -> (Response, Word) {
     let word = word.settled(now);
     match word.state() {

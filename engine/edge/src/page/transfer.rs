@@ -113,6 +113,14 @@ pub fn bereaved(word: Word, me: Silo, receiver: Silo, last: Word) -> Option<Word
     Some(if is_past(last, epoch) { Word::elsewhere(receiver, epoch) } else { Word::owned(me, epoch) })
 }
 
+/// Another silo says that `owner` has the page in `epoch`. Older news, and news to a silo that is concerned itself, change
+/// nothing. Newer news may replace a fence: whatever was fenced is past.
+#[must_use]
+pub fn learned(word: Word, owner: Silo, epoch: Epoch) -> Word {
+    let is_news = word.state() == State::NotOwner && epoch > word.epoch();
+    if is_news { Word::elsewhere(owner, epoch) } else { word }
+}
+
 /// What a look at a page's deadline found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]

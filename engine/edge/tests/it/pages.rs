@@ -234,8 +234,8 @@ fn a_page_goes_there_and_back_and_its_old_owner_writes_no_more() {
     assert_eq!(granted, Response::Granted { epoch, how: How::Moves }, "drained pages do not heat");
     assert_eq!(here.begin_write(1).unwrap_err(), WriteRefused::Transferring);
     let grant = Grant { epoch, hint: Hint::Lock, ttl_us: 30 };
-    assert_eq!(there.install(1, &grant, NOW), Ok(Receipt::Installed));
-    assert_eq!(there.install(1, &grant, NOW), Ok(Receipt::Again));
+    assert_eq!(there.install(1, &grant, NOW, || ()), Ok(Receipt::Installed));
+    assert_eq!(there.install(1, &grant, NOW, || ()), Ok(Receipt::Again));
     assert_eq!(there.word(1).deadline().left_us(NOW), 30);
     assert_eq!(here.acknowledged(1, THIRD, epoch), Ok(false));
     assert_eq!(here.acknowledged(1, ASKS, epoch), Ok(true));
@@ -282,8 +282,8 @@ fn a_fenced_grant_is_refused_for_ever_and_the_next_one_is_not() {
     let grant = |epoch| Grant { epoch: Epoch::new(epoch), hint: Hint::Default, ttl_us: 0 };
     assert_eq!(table.cancel(0, ME, Epoch::new(1)), Ok(Receipt::Fenced));
     assert_eq!(table.cancel(0, ME, Epoch::new(1)), Ok(Receipt::Fenced));
-    assert_eq!(table.install(0, &grant(1), NOW), Ok(Receipt::Dropped));
-    assert_eq!(table.install(0, &grant(2), NOW), Ok(Receipt::Installed));
+    assert_eq!(table.install(0, &grant(1), NOW, || ()), Ok(Receipt::Dropped));
+    assert_eq!(table.install(0, &grant(2), NOW, || ()), Ok(Receipt::Installed));
     assert_eq!(table.cancel(0, ME, Epoch::new(2)), Ok(Receipt::Again));
     assert_eq!(due(table.word(0), &LIMITS, NOW).0, Due::Nothing);
 }

@@ -79,9 +79,8 @@ fn installed_bytes_are_read_by_the_next_writer() {
         let arbiter = {
             let page = Arc::clone(&page);
             thread::spawn(move || {
-                page.1.store(7);
                 let grant = Grant { epoch: Epoch::new(1), hint: Hint::Default, ttl_us: 0 };
-                assert_eq!(page.0.install(0, &grant, NOW), Ok(Receipt::Installed));
+                assert_eq!(page.0.install(0, &grant, NOW, || page.1.store(7)), Ok(Receipt::Installed));
             })
         };
         if let Ok(writing) = page.0.begin_write(0) {
