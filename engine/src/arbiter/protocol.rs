@@ -1,6 +1,6 @@
 //! Messages between two silos about one page, and what each does at the silo that it reaches.
 //!
-//! Runs on the arbiter's thread, and in the model that visits every order of them (`tests/it/ownership.rs`). Owns no
+//! Runs on the arbiter's thread, and in the model that visits every order of them (`tests/ownership.rs`). Owns no
 //! state: that is the page's word. Bounds: each message causes one reply at most. Never resends by itself: a look at the
 //! deadline does ([`look`]).
 //!
