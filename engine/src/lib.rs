@@ -18,6 +18,7 @@ pub mod hot;
 pub mod code;
 pub mod predecode;
 pub mod device;
+pub mod arbiter;
 pub mod feed;
 pub mod dispatch;
 pub mod graph;

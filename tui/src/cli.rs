@@ -4,6 +4,7 @@
 //! environment (one sentence on standard error), 128 + signal after a signal with a clean drain. Bounded by one command.
 //! Never exits by itself: every path returns, so that what was opened is closed.
 
+mod arbiter;
 mod args;
 mod check;
 mod cores;
@@ -55,6 +56,7 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Profiles(args)) => profiles::profiles(&args, &around),
         Some(Command::Plan(args)) => plan::plan(&args, &around),
         Some(Command::Cores(args)) => cores::cores(&args),
+        Some(Command::Arbiter(args)) => arbiter::arbiter(&args),
         Some(Command::Check(args)) => check::check(&args, &around),
         Some(Command::Graph(args)) => graph::graph(&args),
     }

@@ -5,6 +5,7 @@
 //! Bounds: each area has a number of repetitions; nothing is written anywhere.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "harness")]
 
+mod arbiter;
 mod channels;
 mod contenders;
 mod deques;
@@ -30,7 +31,8 @@ use measure::{Effort, Suite};
 type Register = fn(&mut Suite);
 
 /// Areas by the name that starts their figures.
-const AREAS: [(&str, Register); 13] = [
+const AREAS: [(&str, Register); 14] = [
+    ("arbiter", arbiter::register),
     ("dispatch", path::register),
     ("overhead", overhead::register),
     ("frame", frame::register),

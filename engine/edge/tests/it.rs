@@ -4,6 +4,8 @@
 
 #[path = "it/names.rs"]
 mod names;
+#[path = "it/pages.rs"]
+mod pages;
 #[path = "it/rings.rs"]
 mod rings;
 #[path = "it/slots.rs"]

@@ -32,6 +32,8 @@ pub enum Command {
     Plan(super::plan::PlanArgs),
     /// Show who uses which core: engines, other programs' pinned threads, load
     Cores(super::cores::CoresArgs),
+    /// Load the ownership arbiter alone: silos that all want the same pages
+    Arbiter(super::arbiter::ArbiterArgs),
     /// Compare this machine with what hot threads need, and sign the result
     Check(super::check::CheckArgs),
     /// Run a task graph, described in a file or bundled, and show what it cost

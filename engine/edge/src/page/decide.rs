@@ -1,0 +1,150 @@
+//! The decision: word and request in, response and next word out. Pure; every arrow that is not a transfer's.
+//!
+//! Runs wherever [`super::PageTable`] calls it, and in the models. Bounds: no loop. Source: seed 001 §4.2, in its order:
+//! lease, heat, uncommitted work, then one step to TRANSFERRING.
+//!
+//! ```text
+//!            commit                    request granted                 ACK
+//!   IDLE ───────────▶ LOCAL_HOT   IDLE ───────────────▶ TRANSFERRING ─────▶ NOT_OWNER ── GRANT ──▶ IDLE or LEASED
+//!    ▲ ◀── heat ends ──┘           ▲                         │ no ACK in time    ▲
+//!    └──── lease ends, release ──── LEASED                   ▼                   │ ACK
+//!    └◀──── CANCEL_ACK, receiver dead before it installed ─ IN_DOUBT ────────────┘
+//! ```
+//!
+//! # Why
+//!
+//! *A drain instead of a counted renewal.* A word has no room to count how often heat was renewed, and a count would
+//! also cap a page that nobody else wants. Heat is renewed until a request has been refused [`Limits::refusals_max`]
+//! times, or is a MIGRATE; that refusal leaves the drain in the word, and from then on neither heat nor a local lease
+//! begins until the page has moved. The requester meets at most the heat or the lease that runs already.
+//!
+//! *A request names the epoch it was made for.* Otherwise a duplicate that comes late moves the page back to a silo that
+//! has long given it up.
+
+use crate::page::request::{Authority, Hint, How, Limits, Request, Response, Signals, WriteBuffer};
+use crate::page::word::{Moment, State, Word};
+
+/// Decides `request` on a page whose word is `word`.
+#[inline]
+pub fn decide(word: Word, request: &Request, signals: Signals, limits: &Limits, now: Moment) -> (Response, Word) {
+    let word = word.settled(now);
+    match word.state() {
+        State::Idle | State::LocalHot | State::Leased if request.from == word.owner() => {
+            own(word, request, limits, now)
+        }
+        State::Idle | State::LocalHot | State::Leased => other(word, request, signals, limits, now),
+        State::Transferring if is_repeat(word, request) => {
+            (Response::Granted { epoch: word.epoch(), how: How::Again }, word)
+        }
+        State::Transferring => (Response::TryLater, word),
+        State::NotOwner => (Response::NotOwner { owner: word.owner(), epoch: word.epoch() }, word),
+        State::InDoubt => (Response::InDoubt, word),
+    }
+}
+
+fn is_repeat(word: Word, request: &Request) -> bool {
+    request.from == word.owner() && request.epoch.next() == word.epoch()
+}
+
+/// A request for what the silo has.
+fn own(word: Word, request: &Request, limits: &Limits, now: Moment) -> (Response, Word) {
+    let here = Response::Granted { epoch: word.epoch(), how: How::Here };
+    let lease_us = limits.lease_us(request.hint, request.ttl_us);
+    if word.state() == State::Leased {
+        (Response::LeaseYours { left_us: word.deadline().left_us(now) }, word)
+    } else if lease_us == 0 {
+        (here, word)
+    } else if word.is_busy() || word.is_draining() {
+        (Response::TryLater, word)
+    } else {
+        (here, word.with_state(State::Leased).with_hint(request.hint).with_deadline(now.plus(lease_us)))
+    }
+}
+
+/// A request for what the silo would have to give up.
+#[inline]
+fn other(word: Word, request: &Request, signals: Signals, limits: &Limits, now: Moment) -> (Response, Word) {
+    if request.epoch != word.epoch() {
+        return (Response::Stale { epoch: word.epoch() }, word);
+    }
+    if word.epoch() >= limits.epoch_last {
+        return (Response::EpochsSpent, word);
+    }
+    let is_forced = request.authority == Authority::Operator;
+    let is_leased = word.state() == State::Leased;
+    let refusal = if is_leased && !is_forced {
+        Some(Response::LeaseActive { left_us: word.deadline().left_us(now) })
+    } else if word.state() == State::LocalHot && !is_forced && request.hint != Hint::Migrate {
+        Some(if request.hint == Hint::Lock { Response::TryAgainSoon } else { Response::Busy })
+    } else if word.is_busy() || signals.write_buffer == WriteBuffer::Pending {
+        Some(Response::TryLater)
+    } else {
+        None
+    };
+    match refusal {
+        Some(refusal) if is_forced || request.hint == Hint::Migrate || request.refusals >= limits.refusals_max => {
+            (refusal, word.with_hint(Hint::Migrate))
+        }
+        Some(refusal) => (refusal, word),
+        None => {
+            let how = if is_leased { How::Forced } else { How::Moves };
+            let next = Word::elsewhere(request.from, word.epoch().next())
+                .with_state(State::Transferring)
+                .exchanging()
+                .with_hint(request.hint)
+                .with_deadline(now.plus(limits.ack_us));
+            (Response::Granted { epoch: next.epoch(), how }, next)
+        }
+    }
+}
+
+/// A write was not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteRefused {
+    /// The page is another silo's.
+    NotOwner,
+    /// It is on its way to another silo.
+    Transferring,
+    /// It may or may not be another silo's.
+    InDoubt,
+    /// Another write is in progress.
+    Busy,
+    /// Other transitions won each of this call's attempts.
+    Contended,
+}
+
+/// The word with a write begun.
+///
+/// # Errors
+/// If the silo may not write the page, or writes it already.
+#[inline]
+pub fn begin_write(word: Word) -> Result<Word, WriteRefused> {
+    match word.state() {
+        State::NotOwner => Err(WriteRefused::NotOwner),
+        State::Transferring => Err(WriteRefused::Transferring),
+        State::InDoubt => Err(WriteRefused::InDoubt),
+        State::Idle | State::LocalHot | State::Leased if word.is_busy() => Err(WriteRefused::Busy),
+        State::Idle | State::LocalHot | State::Leased => Ok(word.busy()),
+    }
+}
+
+/// The word after a commit: hot, unless a lease dominates or the page drains.
+#[inline]
+#[must_use]
+pub fn commit(word: Word, limits: &Limits, now: Moment) -> Word {
+    let word = word.settled(now).quiet();
+    if word.state() == State::Leased || word.is_draining() {
+        word
+    } else {
+        word.with_state(State::LocalHot).with_deadline(now.plus(limits.hot_us))
+    }
+}
+
+/// The word after a lease was given back; the same if there is none.
+#[must_use]
+pub const fn release(word: Word) -> Word {
+    match word.state() {
+        State::Leased => word.cooled(),
+        _ => word,
+    }
+}

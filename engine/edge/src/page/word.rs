@@ -1,0 +1,344 @@
+//! The page word: one silo's whole knowledge of who may write a page, in 64 bits.
+//!
+//! Owns the layout and nothing else: words are values here. Bounds: 64 silos, 2²⁷ changes of owner, deadlines up to
+//! [`LIVE_US_MAX`] ahead.
+//!
+//! ```text
+//!   63        40 39              13 12     7   6   5  4      3     2   0
+//!  | deadline µs |      epoch      | owner | busy | hint | exch | state |
+//!       24              27             6      1      2      1      3
+//! ```
+//!
+//! | state | owner | epoch | hint | deadline |
+//! |---|---|---|---|---|
+//! | IDLE, LOCAL_HOT | this silo | of its ownership | MIGRATE: draining | LOCAL_HOT: end of the heat |
+//! | LEASED | this silo | of its ownership | kind of lease; MIGRATE: draining | end of the lease |
+//! | TRANSFERRING, IN_DOUBT | the receiver | of the grant | asked for | end of waiting; next CANCEL |
+//! | NOT_OWNER | who has it, as far as known | newest known | DEFAULT | 0 |
+//!
+//! The exchanging mark stands while a grant is out. In NOT_OWNER it means that the grant of this epoch was cancelled
+//! here: it is refused for ever.
+//!
+//! # Why
+//!
+//! *Deadlines wrap, epochs do not.* A deadline is compared within its 16.7 s: it is live while it lies at most
+//! [`LIVE_US_MAX`] ahead, so one that has passed stays so for 12.5 s, and every page is swept within half a wrap. A
+//! silo that has not seen a page for half the epochs could take a wrapped grant for an old one and acknowledge what it
+//! never installed. Nothing sweeps that, so a page whose epochs are spent stays where it is.
+
+use crate::page::request::Hint;
+
+/// Where a page is in its life at one silo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum State {
+    /// Owned, free to go.
+    Idle,
+    /// Owned, written a moment ago.
+    LocalHot,
+    /// Owned under a lease.
+    Leased,
+    /// Granted to another silo, whose acknowledgement is awaited.
+    Transferring,
+    /// Another silo's.
+    NotOwner,
+    /// Granted, and not acknowledged in time: nobody may write here until the receiver has answered or is dead.
+    InDoubt,
+}
+
+impl State {
+    /// All states, in the order of their codes.
+    pub const ALL: [State; 6] =
+        [State::Idle, State::LocalHot, State::Leased, State::Transferring, State::NotOwner, State::InDoubt];
+
+    /// Codes 6 and 7 are never written; they read as the state in which nothing may happen.
+    const fn of(code: u64) -> State {
+        match code {
+            0 => State::Idle,
+            1 => State::LocalHot,
+            2 => State::Leased,
+            3 => State::Transferring,
+            4 => State::NotOwner,
+            _ => State::InDoubt,
+        }
+    }
+
+    /// Whether the silo owns the page and may write it.
+    #[must_use]
+    pub const fn is_writable(self) -> bool {
+        matches!(self, State::Idle | State::LocalHot | State::Leased)
+    }
+
+    /// Whether a grant is out.
+    #[must_use]
+    pub const fn is_exchanging(self) -> bool {
+        matches!(self, State::Transferring | State::InDoubt)
+    }
+}
+
+/// Number of a silo: 0 to [`SILOS_MAX`] − 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Silo(u8);
+
+/// Most silos that a word can name.
+pub const SILOS_MAX: u8 = 64;
+
+impl Silo {
+    /// Silo `number`.
+    ///
+    /// # Panics
+    /// If `number` is [`SILOS_MAX`] or more.
+    #[must_use]
+    pub const fn new(number: u8) -> Silo {
+        assert!(number < SILOS_MAX, "a page word names 64 silos");
+        Silo(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+}
+
+/// How often a page has changed its owner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Epoch(u32);
+
+impl Epoch {
+    /// The last one: a page that has it never moves again.
+    pub const MAX: Epoch = Epoch(EPOCH_MASK as u32);
+
+    /// Epoch `number`.
+    ///
+    /// # Panics
+    /// If `number` lies beyond [`Epoch::MAX`].
+    #[must_use]
+    pub const fn new(number: u32) -> Epoch {
+        assert!(number <= Epoch::MAX.0, "a page word counts 2^27 epochs");
+        Epoch(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The next one; the last one stays.
+    #[must_use]
+    pub const fn next(self) -> Epoch {
+        if self.0 == Epoch::MAX.0 { self } else { Epoch(self.0 + 1) }
+    }
+}
+
+/// A moment in microseconds, modulo 2²⁴.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Moment(u32);
+
+/// Furthest ahead that a deadline counts as one to come: the longest lease, and what two threads' clocks differ by.
+pub const LIVE_US_MAX: u32 = 1 << 22;
+/// Longest lease.
+pub const LEASE_US_MAX: u32 = 4_000_000;
+const _: () = assert!(LEASE_US_MAX < LIVE_US_MAX && LIVE_US_MAX < 1 << 23);
+
+impl Moment {
+    /// `us` microseconds after any fixed origin.
+    #[must_use]
+    pub const fn from_micros(us: u64) -> Moment {
+        Moment((us & DEADLINE_MASK) as u32)
+    }
+
+    /// The moment `us` later.
+    #[must_use]
+    pub const fn plus(self, us: u32) -> Moment {
+        Moment(self.0.wrapping_add(us) & DEADLINE_MASK as u32)
+    }
+
+    /// Microseconds from `now` to this deadline; 0 if it has passed.
+    #[must_use]
+    pub const fn left_us(self, now: Moment) -> u32 {
+        let ahead = self.0.wrapping_sub(now.0) & DEADLINE_MASK as u32;
+        if ahead <= LIVE_US_MAX { ahead } else { 0 }
+    }
+
+    /// Whether this deadline has passed.
+    #[must_use]
+    pub const fn has_passed(self, now: Moment) -> bool {
+        self.left_us(now) == 0
+    }
+}
+
+const STATE_MASK: u64 = 7;
+const EXCHANGING: u64 = 1 << 3;
+const HINT_AT: u32 = 4;
+const HINT_MASK: u64 = 3;
+const BUSY: u64 = 1 << 6;
+const OWNER_AT: u32 = 7;
+const OWNER_MASK: u64 = 0x3f;
+const EPOCH_AT: u32 = 13;
+const EPOCH_MASK: u64 = (1 << 27) - 1;
+const DEADLINE_AT: u32 = 40;
+const DEADLINE_MASK: u64 = (1 << 24) - 1;
+const _: () = assert!(
+    STATE_MASK | EXCHANGING | HINT_MASK << HINT_AT | BUSY | OWNER_MASK << OWNER_AT | EPOCH_MASK << EPOCH_AT
+        == (1 << DEADLINE_AT) - 1
+        && DEADLINE_AT + 24 == u64::BITS
+);
+
+/// A page word.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Word(u64);
+
+impl Word {
+    /// IDLE, owned by `silo`.
+    #[must_use]
+    pub const fn owned(silo: Silo, epoch: Epoch) -> Word {
+        Word(0).with_state(State::Idle).with_owner(silo).with_epoch(epoch)
+    }
+
+    /// NOT_OWNER, `owner` being known to have it.
+    #[must_use]
+    pub const fn elsewhere(owner: Silo, epoch: Epoch) -> Word {
+        Word(0).with_state(State::NotOwner).with_owner(owner).with_epoch(epoch)
+    }
+
+    /// From its bits.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Word {
+        Word(bits)
+    }
+
+    /// Its bits.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// State, as stored: see [`Word::settled`].
+    #[must_use]
+    pub const fn state(self) -> State {
+        State::of(self.0 & STATE_MASK)
+    }
+
+    /// The exchanging mark.
+    #[must_use]
+    pub const fn is_exchanging(self) -> bool {
+        self.0 & EXCHANGING != 0
+    }
+
+    /// Whether the grant of this word's epoch was cancelled here.
+    #[must_use]
+    pub const fn is_fenced(self) -> bool {
+        matches!(self.state(), State::NotOwner) && self.is_exchanging()
+    }
+
+    /// The hint.
+    #[must_use]
+    pub const fn hint(self) -> Hint {
+        Hint::of((self.0 >> HINT_AT) & HINT_MASK)
+    }
+
+    /// Whether somebody waits for the owner to cool: heat is not renewed and no lease begins.
+    #[must_use]
+    pub const fn is_draining(self) -> bool {
+        self.state().is_writable() && matches!(self.hint(), Hint::Migrate)
+    }
+
+    /// Whether a write is in progress.
+    #[must_use]
+    pub const fn is_busy(self) -> bool {
+        self.0 & BUSY != 0
+    }
+
+    /// Owner, receiver or last known owner: see the table above.
+    #[must_use]
+    pub const fn owner(self) -> Silo {
+        Silo(((self.0 >> OWNER_AT) & OWNER_MASK) as u8)
+    }
+
+    /// Epoch.
+    #[must_use]
+    pub const fn epoch(self) -> Epoch {
+        Epoch(((self.0 >> EPOCH_AT) & EPOCH_MASK) as u32)
+    }
+
+    /// Deadline.
+    #[must_use]
+    pub const fn deadline(self) -> Moment {
+        Moment((self.0 >> DEADLINE_AT) as u32)
+    }
+
+    /// The word with another state.
+    #[must_use]
+    pub const fn with_state(self, state: State) -> Word {
+        Word(self.0 & !STATE_MASK | state as u64)
+    }
+
+    /// The word with the exchanging mark.
+    #[must_use]
+    pub const fn exchanging(self) -> Word {
+        Word(self.0 | EXCHANGING)
+    }
+
+    /// The word with another hint.
+    #[must_use]
+    pub const fn with_hint(self, hint: Hint) -> Word {
+        Word(self.0 & !(HINT_MASK << HINT_AT) | (hint as u64) << HINT_AT)
+    }
+
+    /// The word with a write in progress.
+    #[must_use]
+    pub const fn busy(self) -> Word {
+        Word(self.0 | BUSY)
+    }
+
+    /// The word without a write in progress.
+    #[must_use]
+    pub const fn quiet(self) -> Word {
+        Word(self.0 & !BUSY)
+    }
+
+    /// The word with another owner.
+    #[must_use]
+    pub const fn with_owner(self, owner: Silo) -> Word {
+        Word(self.0 & !(OWNER_MASK << OWNER_AT) | (owner.0 as u64) << OWNER_AT)
+    }
+
+    /// The word with another epoch.
+    #[must_use]
+    pub const fn with_epoch(self, epoch: Epoch) -> Word {
+        Word(self.0 & !(EPOCH_MASK << EPOCH_AT) | (epoch.0 as u64) << EPOCH_AT)
+    }
+
+    /// The word with another deadline.
+    #[must_use]
+    pub const fn with_deadline(self, deadline: Moment) -> Word {
+        Word(self.0 & !(DEADLINE_MASK << DEADLINE_AT) | (deadline.0 as u64) << DEADLINE_AT)
+    }
+
+    /// The word at `now`: heat and leases that have ended are gone, nothing else has changed.
+    #[inline]
+    #[must_use]
+    pub const fn settled(self, now: Moment) -> Word {
+        match self.state() {
+            State::LocalHot | State::Leased if self.deadline().has_passed(now) => self.cooled(),
+            _ => self,
+        }
+    }
+
+    /// The word without heat or lease; a drain stays.
+    #[must_use]
+    pub const fn cooled(self) -> Word {
+        let hint = if self.is_draining() { Hint::Migrate } else { Hint::Default };
+        self.with_state(State::Idle).with_hint(hint).with_deadline(Moment(0))
+    }
+}
+
+impl core::fmt::Debug for Word {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (state, owner, epoch) = (self.state(), self.owner().0, self.epoch().0);
+        write!(f, "{state:?}(owner {owner}, epoch {epoch}, {:?}", self.hint())?;
+        write!(f, "{}", if self.is_busy() { ", busy" } else { "" })?;
+        write!(f, "{}, deadline {})", if self.is_exchanging() { ", exchanging" } else { "" }, self.deadline().0)
+    }
+}

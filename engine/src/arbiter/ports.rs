@@ -1,0 +1,160 @@
+//! Ports: the requests of one frame, ordered; at most one decision for each page.
+//!
+//! Owned by the silo's arbiter and run on its thread. Each requester is a port with a static priority. Of the requests to
+//! one page in one frame the best is decided and the rest are answered COLLISION at once. Bounds: [`OFFERS_MAX`] requests
+//! a frame; ports as silos; nothing is kept from one frame to the next but each port's age. Source: seed 001 §4.3.
+//!
+//! # Why
+//! *Refused ports age.* A static order alone lets a busy port of high priority keep all others out. Each refusal adds one
+//! to a port's rank until it is granted something, so a port is passed by at most the difference of the priorities, plus
+//! one for each other port.
+
+use crate::arbiter::page::{Moment, PageTable, Request, Response, SILOS_MAX, Signals, Silo};
+
+/// Requests of one frame.
+pub const OFFERS_MAX: usize = 64;
+
+/// A request that found the frame full: offer it again in the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameFull(pub Request);
+
+/// The ports of one silo.
+#[derive(Debug)]
+pub struct Ports {
+    priorities: [u8; SILOS_MAX as usize],
+    ages: [u8; SILOS_MAX as usize],
+    offers: Vec<(u32, Request)>,
+}
+
+impl Ports {
+    /// Ports with static priorities, higher first.
+    #[must_use]
+    pub fn new(priority: impl Fn(Silo) -> u8) -> Ports {
+        let priorities = std::array::from_fn(|number| priority(Silo::new(number as u8)));
+        Ports { priorities, ages: [0; SILOS_MAX as usize], offers: Vec::with_capacity(OFFERS_MAX) }
+    }
+
+    /// How often `port` was refused since it was last granted a page.
+    #[must_use]
+    pub fn age(&self, port: Silo) -> u8 {
+        self.ages[port.number() as usize]
+    }
+
+    /// Adds a request to this frame's.
+    ///
+    /// # Errors
+    /// If the frame is full.
+    pub fn offer(&mut self, page: u32, request: Request) -> Result<(), FrameFull> {
+        if self.offers.len() == OFFERS_MAX {
+            return Err(FrameFull(request));
+        }
+        self.offers.push((page, request));
+        Ok(())
+    }
+
+    /// Decides the frame's requests and answers all of them: page by page, the best port first.
+    pub fn decide(
+        &mut self,
+        table: &PageTable,
+        signals: impl Fn(u32) -> Signals,
+        now: Moment,
+        mut answer: impl FnMut(u32, &Request, Response),
+    ) {
+        let (priorities, ages) = (&self.priorities, &self.ages);
+        let rank = |port: Silo| u16::from(priorities[port.number() as usize]) + u16::from(ages[port.number() as usize]);
+        self.offers.sort_unstable_by_key(|(page, request)| {
+            (*page, u16::MAX - rank(request.from), request.from, u8::MAX - request.refusals)
+        });
+        let mut decided = None;
+        for (page, request) in self.offers.drain(..) {
+            let age = &mut self.ages[request.from.number() as usize];
+            let response = if decided == Some(page) {
+                Response::Collision
+            } else {
+                decided = Some(page);
+                table.decide(page, &Request { refusals: request.refusals.max(*age), ..request }, signals(page), now)
+            };
+            *age = if response.is_granted() { 0 } else { age.saturating_add(1) };
+            answer(page, &request, response);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{FrameFull, OFFERS_MAX, Ports};
+    use crate::arbiter::page::{
+        Authority, Epoch, Failed, Hint, Limits, Moment, PageTable, Request, Response, Signals, Silo, Word, WriteBuffer,
+    };
+
+    const NOW: Moment = Moment::from_micros(50);
+    const DRAINED: Signals = Signals { write_buffer: WriteBuffer::Drained };
+
+    fn request(from: u8, epoch: Epoch) -> Request {
+        let (from, hint, authority) = (Silo::new(from), Hint::Default, Authority::Port);
+        Request { from, epoch, hint, ttl_us: 0, refusals: 0, authority }
+    }
+
+    fn table() -> PageTable {
+        PageTable::new(Silo::new(0), 2, Limits::SEED, |_| Silo::new(0))
+    }
+
+    #[test]
+    fn the_best_port_is_decided_and_the_rest_collide_page_by_page() {
+        let (table, mut ports) = (table(), Ports::new(Silo::number));
+        for (page, port) in [(0, 1), (1, 2), (0, 3), (0, 2)] {
+            ports.offer(page, request(port, Epoch::default())).unwrap();
+        }
+        let mut answers = Vec::new();
+        ports.decide(
+            &table,
+            |_| DRAINED,
+            NOW,
+            |page, request, response| {
+                answers.push((page, request.from.number(), response.is_granted(), response == Response::Collision));
+            },
+        );
+        assert_eq!(answers, [(0, 3, true, false), (0, 2, false, true), (0, 1, false, true), (1, 2, true, false)]);
+        assert_eq!((ports.age(Silo::new(1)), ports.age(Silo::new(3))), (1, 0));
+    }
+
+    #[test]
+    fn a_port_of_low_priority_is_passed_by_a_bounded_number_of_times() {
+        let (table, mut ports) = (table(), Ports::new(|port| if port.number() == 1 { 9 } else { 0 }));
+        for frame in 1.. {
+            let epoch = table.word(0).epoch();
+            for port in [1, 2] {
+                ports.offer(0, request(port, epoch)).unwrap();
+            }
+            let mut winner = None;
+            ports.decide(
+                &table,
+                |_| DRAINED,
+                NOW,
+                |_, request, response| {
+                    if response.is_granted() {
+                        winner = Some(request.from);
+                    }
+                },
+            );
+            let receiver = winner.unwrap();
+            if receiver == Silo::new(2) {
+                break;
+            }
+            assert!(frame <= 9 + 1, "passed by {frame} times");
+            let last = Word::elsewhere(Silo::new(0), Epoch::default());
+            assert_eq!(table.reclaim(0, Failed::Dead { receiver, last }), Ok(true));
+        }
+    }
+
+    #[test]
+    fn a_full_frame_gives_the_request_back() {
+        let mut ports = Ports::new(|_| 0);
+        let request = request(1, Epoch::default());
+        for page in 0..OFFERS_MAX as u32 {
+            ports.offer(page, request).unwrap();
+        }
+        assert_eq!(ports.offer(0, request), Err(FrameFull(request)));
+    }
+}

@@ -1,0 +1,139 @@
+//! What a refused requester does next: typed advice, and a back-off that is bounded and never sleeps.
+//!
+//! Owned by whoever asks; runs on its thread. Bounds: [`BackOff::TRIES_MAX`] tries, [`BackOff::WAIT_US_MAX`] between two.
+//! Says when, never waits. Source: seed 001 §5.
+
+use crate::arbiter::page::{Epoch, Moment, Response, Silo};
+
+/// What to do about a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Advice {
+    /// Nothing: the page is the requester's, or on its way.
+    Done,
+    /// Ask again, at the earliest after so long.
+    Again {
+        /// Microseconds that the refusal itself asks for.
+        after_us: u32,
+    },
+    /// Ask again, later by the back-off.
+    Later,
+    /// Ask that silo, at once.
+    Elsewhere {
+        /// Who has the page, as far as known.
+        owner: Silo,
+        /// Newest epoch known.
+        epoch: Epoch,
+    },
+    /// Ask the same silo at once, with this epoch.
+    Refresh {
+        /// The owner's.
+        epoch: Epoch,
+    },
+    /// Do not ask again.
+    Never,
+}
+
+/// The advice that goes with `response`.
+pub const fn advice(response: Response) -> Advice {
+    match response {
+        Response::Granted { .. } | Response::LeaseYours { .. } => Advice::Done,
+        Response::LeaseActive { left_us } => Advice::Again { after_us: left_us },
+        Response::TryAgainSoon => Advice::Again { after_us: 0 },
+        Response::Busy | Response::TryLater | Response::Collision | Response::InDoubt => Advice::Later,
+        Response::NotOwner { owner, epoch } => Advice::Elsewhere { owner, epoch },
+        Response::Stale { epoch } => Advice::Refresh { epoch },
+        Response::EpochsSpent => Advice::Never,
+    }
+}
+
+/// When one request is made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackOff {
+    tries: u8,
+    random: u32,
+}
+
+/// The next step of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Next {
+    /// Nothing more to do.
+    Done,
+    /// Make it again when this moment has passed: look once a frame.
+    At(Moment),
+    /// Tell who waits for the page: it was refused as often as a request is made, or for good.
+    GiveUp,
+}
+
+impl BackOff {
+    /// Times that a request is made.
+    pub const TRIES_MAX: u8 = 64;
+    /// Longest wait that the back-off itself asks for.
+    pub const WAIT_US_MAX: u32 = 256;
+
+    /// For a new request. Requesters with different seeds do not meet again and again.
+    #[must_use]
+    pub const fn new(seed: u32) -> BackOff {
+        BackOff { tries: 0, random: seed.wrapping_mul(0x9E37_79B9) | 1 }
+    }
+
+    /// How often the request was refused: what it says of its age.
+    #[must_use]
+    pub const fn refusals(&self) -> u8 {
+        self.tries
+    }
+
+    /// After a response.
+    pub const fn next(&mut self, response: Response, now: Moment) -> Next {
+        let after_us = match advice(response) {
+            Advice::Done => return Next::Done,
+            Advice::Never => return Next::GiveUp,
+            Advice::Again { after_us } => after_us,
+            Advice::Elsewhere { .. } | Advice::Refresh { .. } => 0,
+            Advice::Later => self.later_us(),
+        };
+        self.tries += 1;
+        if self.tries >= BackOff::TRIES_MAX { Next::GiveUp } else { Next::At(now.plus(after_us)) }
+    }
+
+    /// Between half and all of a wait that doubles with each refusal.
+    const fn later_us(&mut self) -> u32 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 17;
+        self.random ^= self.random << 5;
+        let most_us = if self.tries < 8 { 2 << self.tries } else { BackOff::WAIT_US_MAX };
+        let most_us = if most_us < BackOff::WAIT_US_MAX { most_us } else { BackOff::WAIT_US_MAX };
+        most_us / 2 + self.random % (most_us / 2 + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BackOff, Next};
+    use crate::arbiter::page::{Epoch, How, Moment, Response};
+
+    const NOW: Moment = Moment::from_micros(50);
+
+    #[test]
+    fn a_request_is_made_a_bounded_number_of_times_with_bounded_waits() {
+        let mut back_off = BackOff::new(3);
+        let mut made = 1;
+        while let Next::At(when) = back_off.next(Response::Busy, NOW) {
+            assert!((1..=BackOff::WAIT_US_MAX).contains(&when.left_us(NOW)), "{when:?}");
+            made += 1;
+        }
+        assert_eq!(made, BackOff::TRIES_MAX);
+    }
+
+    #[test]
+    fn a_lease_is_waited_for_and_a_lock_asks_again_at_once() {
+        let mut back_off = BackOff::new(1);
+        assert_eq!(back_off.next(Response::LeaseActive { left_us: 77 }, NOW), Next::At(NOW.plus(77)));
+        assert_eq!(back_off.next(Response::TryAgainSoon, NOW), Next::At(NOW));
+        assert_eq!(back_off.refusals(), 2);
+        assert_eq!(back_off.next(Response::EpochsSpent, NOW), Next::GiveUp);
+        let granted = Response::Granted { epoch: Epoch::default(), how: How::Moves };
+        assert_eq!(back_off.next(granted, NOW), Next::Done);
+    }
+}
