@@ -113,8 +113,6 @@ pub enum SubmitError {
 /// What became of the tasks submitted so far, as far as they are retired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Numbers given out.
-    pub submitted: u64,
     /// Tasks retired.
     pub retired: u64,
     /// Of these, failed.

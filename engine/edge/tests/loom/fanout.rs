@@ -149,7 +149,7 @@ fn the_last_of_a_round_sees_all_work() {
 }
 
 /// One predecessor ended before it could be linked, another one ends meanwhile: the task starts once, and sees what both
-/// did. Red without T3.refused.
+/// did. Red without T1.seal, T2.refused, T2.seen, T3.release, T3.refused.
 #[test]
 fn a_refused_predecessor_and_a_linked_one_release_once() {
     loom::model(|| {
