@@ -19,7 +19,7 @@
 //! become silent, an end in the buffer or beyond is flipped for the next window, and no edge is committed twice. After
 //! the last window nothing fired is left unexplained.
 //!
-//! The carry's rounds begin words (see [`Rounds`](crate::code::Rounds)): a window reads and writes
+//! The carry's rounds begin words (see [`Rounds`]): a window reads and writes
 //! [`WindowModel::words`] and nothing else, which is what may be declared as a task's region.
 //!
 //! # Why the last window commits observables, not edges
