@@ -269,6 +269,7 @@ impl Role for SimDevice {
     }
 
     fn is_drained(&self) -> bool {
-        self.pending.iter().all(Option::is_none)
+        // What a lost device had begun never ends; it learns of a reset only if somebody launches on it again.
+        self.shared.lost.load(Ordering::Relaxed) != 0 || self.pending.iter().all(Option::is_none)
     }
 }

@@ -157,7 +157,14 @@ impl<'a> World<'a> {
     fn run(&mut self, phase: Phase, done: impl Fn(&World<'_>) -> bool) -> Option<String> {
         while !done(self) {
             if self.steps == STEPS_MAX {
-                return Some(format!("not through {phase:?} after {STEPS_MAX} steps: wedged"));
+                let left: Vec<_> =
+                    self.roles.iter().filter(|role| !role.is_drained()).map(|role| role.kind().name()).collect();
+                let (fed, harvested) =
+                    (board::get(&self.board.feed(0).position), board::get(&self.board.harvest(0).position));
+                let left = left.join(" ");
+                return Some(format!(
+                    "not through {phase:?} after {STEPS_MAX} steps: wedged with {fed} written and {harvested} harvested; not drained: {left}"
+                ));
             }
             self.step(phase);
             let broken = checks::broken(&self.silo, &self.board, self.jobs, self.decoders);
