@@ -8,9 +8,11 @@
 //! # Why plain words and no sequence numbers
 //! Every word has one writer and is meaningful on its own; what spans several words (a slot's life, a quantile) is
 //! derived by the reader, who is told the age. A record under a sequence would be unreadable exactly when its writer is
-//! stuck. The exception to "one writer" are the fault rows: any role may count a fault, rarely, with an atomic add. The one
-//! record under a number is the clock's pair, see [`ClockBlock::publish`]: its writer is cold, and half of it is wrong.
+//! stuck. The exception to "one writer" are the fault rows: any role may count a fault, rarely, with an atomic add. The
+//! records under a number are the clock's pair and the alarms, see [`ClockBlock::publish`] and [`AlarmRow::publish`]: their
+//! writers are cold, and half of one is wrong.
 
+pub mod alarms;
 pub mod histogram;
 pub mod layout;
 mod pair;
@@ -20,8 +22,9 @@ pub mod snapshot;
 mod text;
 
 pub use layout::{
-    ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, HarvestBlock, HeaderBlock, LatencyBlock,
-    LogBlock, PollBlock, RoleBlock, Shape, SlotStamps, Stage, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
+    AlarmRow, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, HarvestBlock, HeaderBlock,
+    LatencyBlock, LogBlock, PollBlock, RoleBlock, Shape, SlotStamps, Stage, StreamFeedBlock, StreamHarvestBlock,
+    ThreadBlock,
 };
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
 pub use region::{BoardError, Place, directory};
@@ -196,6 +199,12 @@ impl Board {
     #[must_use]
     pub fn log(&self) -> &LogBlock {
         &self.region.section::<LogBlock>(self.layout.log, 1)[0]
+    }
+
+    /// The alarm log's rows; see [`AlarmRow::read`].
+    #[must_use]
+    pub fn alarms(&self) -> &[AlarmRow] {
+        self.region.section(self.layout.alarms, alarms::ALARMS_MAX)
     }
 
     fn faults(&self, silo: usize) -> &[FaultRow] {

@@ -12,6 +12,7 @@
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
+mod alarms;
 mod check;
 mod diff;
 mod finding;
@@ -19,6 +20,7 @@ mod load;
 mod locate;
 mod schema;
 
+pub use alarms::{AlarmAction, AlarmRule, Diagnostics, OnAlarm, RuleId, Severity, rule};
 pub use check::{
     DECODERS_MAX, RangeError, SILOS_MAX, THREAD_NAME_BYTES_MAX, THREADS_MAX, WINDOW_ROUNDS_MAX, WORKERS_MAX,
 };

@@ -423,6 +423,27 @@ blocks! {
         /// Events taken and not written down: the file is full, or cannot be written.
         unkept: AtomicU64,
     }
+    /// One alarm. Written by the watchdog, through [`AlarmRow::publish`].
+    AlarmRow {
+        /// Number of the version being written.
+        begun: AtomicU64,
+        /// Versions written; 0: no alarm.
+        versions: AtomicU64,
+        /// The record's numbers, in the order of its fields.
+        words: [AtomicU64; 14],
+        /// The verdict's cause in a word.
+        cause: Text<4>,
+        /// What is wrong and why.
+        sentence: Text<48>,
+        /// What the verdict rests on, lines.
+        evidence: Text<192>,
+        /// Stack of the stalled thread, lines.
+        stack: Text<128>,
+        /// The line to blame.
+        culprit: Text<16>,
+        /// What to do.
+        runbook: Text<24>,
+    }
 }
 
 /// Stages between scheduled arrival and harvest, in path order.

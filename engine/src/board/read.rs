@@ -3,12 +3,13 @@
 //! Owns the derivation of states, ages and depths. Runs on the reader's thread; Relaxed loads throughout, because every
 //! word is meaningful on its own. Bounds: the shape. Never trusts a count it reads further than the shape allows.
 
+use super::alarms::{AlarmRecord, Site};
 use super::histogram::HistogramBlock;
 use super::layout::{ANSWER_READERS_MAX, ERRORS_MAX, NOTES_MAX, ROLES_MAX, Stage};
 use super::snapshot::{
-    ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, LogView,
-    MemoryView, PairView, PriorityView, RingView, RivalView, RoleView, SiloView, SlotState, SlotTimes, SlotView,
-    Snapshot, StageView, StepView, StreamView, ThreadState, ThreadView, WorkerState, WorkerView,
+    AlarmView, ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView,
+    LogView, MemoryView, PairView, PriorityView, RingView, RivalView, RoleView, SiloView, SlotState, SlotTimes,
+    SlotView, Snapshot, StageView, StepView, StreamView, ThreadState, ThreadView, WorkerState, WorkerView,
 };
 use super::{Board, SlotStamps, get};
 use crate::clock::Clock;
@@ -33,6 +34,7 @@ impl Board {
             faults: reader.faults(),
             clock: reader.clock(),
             log: reader.log(),
+            alarms: reader.alarms(),
         }
     }
 }
@@ -366,6 +368,49 @@ impl Reader<'_> {
         let threads = 0..self.board.shape().threads as usize;
         let dropped = threads.map(|thread| get(&self.board.thread(thread).events_dropped)).sum();
         LogView { written: get(&block.written), dropped, unkept: get(&block.unkept) }
+    }
+
+    fn alarms(&self) -> Vec<AlarmView> {
+        let records = self.board.alarms().iter().filter_map(super::AlarmRow::read);
+        let mut alarms: Vec<AlarmView> = records.map(|record| self.alarm(record)).collect();
+        alarms.sort_by_key(AlarmView::rank);
+        alarms
+    }
+
+    fn alarm(&self, record: AlarmRecord) -> AlarmView {
+        let at = |ticks: Ticks| Some(self.clock.since_start(ticks).0.max(1)).filter(|_| ticks.0 != 0);
+        let end = at(record.ended).unwrap_or_else(|| self.clock.since_start(self.now).0);
+        let thread = match record.site {
+            Site::Thread(thread) if (thread as usize) < self.board.shape().threads as usize => {
+                Some(self.board.thread(thread as usize).name.read())
+            }
+            _ => None,
+        };
+        let onset_ns = at(record.onset).unwrap_or(0);
+        AlarmView {
+            number: record.number,
+            rule: record.rule.name(),
+            site: record.site,
+            thread,
+            severity: record.severity,
+            state: record.state,
+            first_ns: at(record.first).unwrap_or(0),
+            onset_ns,
+            last_ns: at(record.last).unwrap_or(0),
+            ended_ns: at(record.ended),
+            duration_ns: end.saturating_sub(onset_ns),
+            judged_after_ns: at(record.judged).map(|judged| judged.saturating_sub(onset_ns)),
+            count: record.count,
+            acknowledged_ns: at(record.acknowledged),
+            snoozed_until_ns: at(record.snoozed_until),
+            confidence: record.confidence,
+            cause: record.cause,
+            sentence: record.sentence,
+            evidence: record.evidence.lines().map(str::to_owned).collect(),
+            stack: record.stack.lines().map(str::to_owned).collect(),
+            culprit: Some(record.culprit).filter(|culprit| !culprit.is_empty()),
+            runbook: record.runbook,
+        }
     }
 
     fn faults(&self) -> Vec<FaultView> {

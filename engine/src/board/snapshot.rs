@@ -3,8 +3,10 @@
 //! Owns plain data only: a snapshot is a copy taken from the board's words at one moment by one reader. All times are
 //! nanoseconds; ages are measured at the moment of the reading, so they never look fresher than they are.
 
+mod alarms;
 mod threads;
 
+pub use alarms::AlarmView;
 pub use threads::{MemoryView, PriorityView, RivalView, RoleView, ThreadState, ThreadView};
 
 use super::histogram::Histogram;
@@ -30,6 +32,8 @@ pub struct Snapshot {
     pub clock: ClockView,
     /// What became of the events.
     pub log: LogView,
+    /// The alarms of this run: active ones first, then the worst, then the newest.
+    pub alarms: Vec<AlarmView>,
 }
 
 /// What runs, and on what.

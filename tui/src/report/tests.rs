@@ -133,6 +133,7 @@ pub fn sound() -> Outcome {
             faults: Vec::new(),
             clock: ClockView { source: "invariant counter".to_owned(), pairs: 21, ..ClockView::default() },
             log: LogView { written: 9, dropped: 1, unkept: 0 },
+            alarms: Vec::new(),
         },
         ended_by: EndedBy::Count,
         elapsed_live_ns: 2_000_000_000,

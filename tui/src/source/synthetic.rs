@@ -53,6 +53,7 @@ pub fn snapshot(tenths: u64, trouble: Trouble) -> Snapshot {
         faults,
         clock: clock(tenths, trouble),
         log: LogView { dropped: if trouble == Trouble::All { 4 } else { 0 }, ..LogView::default() },
+        alarms: Vec::new(),
     }
 }
 

@@ -3,9 +3,10 @@
 //! Pure arithmetic over a [`Shape`]; made once by the creator of a region and once by each reader of one.
 
 use super::{
-    ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, HarvestBlock, HeaderBlock, LatencyBlock,
-    LogBlock, PollBlock, SlotStamps, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
+    AlarmRow, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, HarvestBlock, HeaderBlock,
+    LatencyBlock, LogBlock, PollBlock, SlotStamps, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
 };
+use crate::board::alarms::ALARMS_MAX;
 use crate::fault::FaultCode;
 
 /// How many of each block.
@@ -51,6 +52,7 @@ pub(in crate::board) struct Layout {
     pub(in crate::board) faults: usize,
     pub(in crate::board) clock: usize,
     pub(in crate::board) log: usize,
+    pub(in crate::board) alarms: usize,
     pub(in crate::board) bytes: usize,
 }
 
@@ -79,6 +81,7 @@ impl Layout {
             faults: place(size_of::<FaultRow>(), silos * FaultCode::ALL.len()),
             clock: place(size_of::<ClockBlock>(), 1),
             log: place(size_of::<LogBlock>(), 1),
+            alarms: place(size_of::<AlarmRow>(), ALARMS_MAX),
             bytes: end.next_multiple_of(4096),
         }
     }
