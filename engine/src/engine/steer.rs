@@ -55,6 +55,8 @@ impl Steering {
         self.profile.spin_budgets.clone_from(&next.spin_budgets);
         self.profile.limits.clone_from(&next.limits);
         self.profile.on_hangup = next.on_hangup;
+        self.profile.alarms.clone_from(&next.alarms);
+        self.profile.on_alarm.clone_from(&next.on_alarm);
         self.profile.courtesy.clone_from(&next.courtesy);
         self.profile.input.rate = next.input.rate;
         settings.set_limits(&self.profile.limits);

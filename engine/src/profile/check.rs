@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
+use super::alarms::{AlarmAction, OnAlarm};
 use super::schema::{
     Courtesy, Decoders, Device, Faults, Input, Latency, Limits, Priority, Profile, Rate, Source, ThreadSpec, Threads,
     WindowRounds,
@@ -38,6 +39,9 @@ pub const WINDOW_ROUNDS_MAX: u32 = 10_000;
 /// Longest thread name, bytes: what the system keeps of it.
 pub const THREAD_NAME_BYTES_MAX: usize = 15;
 
+/// Longest runbook of a rule, characters.
+pub const RUNBOOK_MAX: usize = 160;
+
 const MICROSECONDS_MAX: u64 = 60_000_000;
 const LATENCY_US_MAX: f64 = 1e6;
 
@@ -60,6 +64,7 @@ impl Profile {
             check.whole("courtesy.quiet_s", quiet_s, 1..=3600, "a time in s, at most an hour");
         }
         check.window(self.window);
+        check.alarms(self);
         check.errors
     }
 }
@@ -267,6 +272,53 @@ impl Check {
         let remedy = "rounds of detectors, best as many as the code's distance; say None to decode whole shots";
         self.whole("window.commit_rounds", commit_rounds, 1..=u64::from(WINDOW_ROUNDS_MAX), remedy);
         self.whole("window.buffer_rounds", buffer_rounds, 1..=u64::from(WINDOW_ROUNDS_MAX), remedy);
+    }
+}
+
+impl Check {
+    fn alarms(&mut self, profile: &Profile) {
+        let mut named = BTreeSet::new();
+        for (index, rule) in profile.alarms.iter().enumerate() {
+            let field = |part: &str| format!("alarms[{index}].{part}");
+            if !named.insert(rule.id) {
+                let found = format!("{:?} a second time", rule.id);
+                self.refuse(&field("id"), found, "each rule at most once", "keep one of the two");
+            }
+            let remedy = format!("it counts {}", rule.id.unit());
+            self.real(&field("limit"), rule.limit, 0.0..=1e9, &remedy);
+            self.real(
+                &field("hysteresis"),
+                rule.hysteresis,
+                0.0..=1.0,
+                "a share of the limit, at which the alarm ends",
+            );
+            let length = rule.runbook.chars().count();
+            if length > RUNBOOK_MAX || rule.runbook.chars().any(char::is_control) {
+                let expected = format!("at most {RUNBOOK_MAX} printable characters");
+                self.refuse(
+                    &field("runbook"),
+                    format!("{length} characters"),
+                    expected,
+                    "one line: what to do at night",
+                );
+            }
+            if let AlarmAction::SwitchProfile(name) = &rule.action
+                && name.trim().is_empty()
+            {
+                self.refuse(
+                    &field("action"),
+                    "a profile without a name",
+                    "a profile's name",
+                    "say SwitchProfile(\"shared\")",
+                );
+            }
+        }
+        if let OnAlarm::Exec(path) = &profile.on_alarm
+            && !path.starts_with('/')
+        {
+            let remedy = "name the program with its whole path: the engine has no shell";
+            self.refuse("on_alarm", format!("{path:?}"), "a path from the root", remedy);
+        }
     }
 }
 

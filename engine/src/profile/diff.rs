@@ -36,7 +36,8 @@ pub struct Change {
 /// # Why these
 ///
 /// They are read through one atomic word, at a frame's edge, or by cold threads at each look. All others size memory, build roles or start threads.
-const LIVE: [&str; 7] = ["summary", "spin", "spin_budgets", "limits", "input.rate", "courtesy", "on_hangup"];
+const LIVE: [&str; 9] =
+    ["summary", "spin", "spin_budgets", "limits", "input.rate", "courtesy", "alarms", "on_alarm", "on_hangup"];
 
 /// Every field in which `to` differs from `from`, ordered by path.
 #[must_use]

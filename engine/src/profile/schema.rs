@@ -3,6 +3,7 @@
 //! Plain data, read by any cold thread; the ranges written here are enforced in `check`. Bounded: no field grows with
 //! use. Never gives a default: see "Why every field is required" in the parent.
 
+use super::alarms::{AlarmRule, Diagnostics, OnAlarm};
 use serde::{Deserialize, Serialize};
 
 /// One profile: spin policy, thread plan, sizes, limits, input and faults.
@@ -49,6 +50,12 @@ pub struct Profile {
     pub courtesy: Option<Courtesy>,
     /// How long experiments are decoded: `None`: each shot as a whole; else by sliding windows.
     pub window: Option<WindowRounds>,
+    /// Whether the engine watches itself.
+    pub diagnostics: Diagnostics,
+    /// Alarm rules other than the bundled ones, each identity at most once.
+    pub alarms: Vec<AlarmRule>,
+    /// What an alarm also does, once, at its onset.
+    pub on_alarm: OnAlarm,
     /// What the engine does when its terminal goes away.
     pub on_hangup: OnHangup,
 }

@@ -7,8 +7,8 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
 use super::{
-    Applies, Device, FILE_BYTES_MAX, Finding, Latency, Origin, Priority, Profile, ProfileError, Rate, SpinPolicy,
-    WindowRounds, applies, list, text,
+    AlarmAction, Applies, Device, FILE_BYTES_MAX, Finding, Latency, Origin, Priority, Profile, ProfileError, Rate,
+    RuleId, Severity, SpinPolicy, WindowRounds, applies, list, text,
 };
 
 const NAMES: [&str; 4] = ["prod", "lab", "shared", "drill"];
@@ -310,4 +310,23 @@ proptest! {
         let error = Profile::parse(&text, "deep.ron").unwrap_err();
         assert!(points_inside(&text, &error), "{error}");
     }
+}
+
+#[test]
+fn alarm_rules_are_read_checked_and_refused_with_their_field() {
+    let rule = "(id: Heartbeat, severity: Critical, limit: 2.5, hysteresis: 0.5, action: SwitchProfile(\"shared\"), runbook: \"look\")";
+    let with = |rules: &str| Profile::parse(&lab().replacen("alarms: []", &format!("alarms: [{rules}]"), 1), "lab.ron");
+    let read = with(rule).unwrap();
+    assert_eq!((read.alarms[0].id, read.alarms[0].severity), (RuleId::Heartbeat, Severity::Critical));
+    assert_eq!(read.alarms[0].action, AlarmAction::SwitchProfile("shared".to_owned()));
+    let refused = |rules: &str| with(rules).unwrap_err().findings()[0].found.clone();
+    assert!(refused(&format!("{rule}, {rule}")).contains("a second time"));
+    assert!(refused(&rule.replace("2.5", "-1.0")).contains("-1"));
+    assert!(refused(&rule.replace("hysteresis: 0.5", "hysteresis: 1.5")).contains("1.5"));
+    assert!(refused(&rule.replace("look", &"l".repeat(161))).contains("161"));
+    assert!(refused(&rule.replace("shared", " ")).contains("without a name"));
+    let found = findings_with("on_alarm: None", "on_alarm: Exec(\"page.sh\")");
+    assert!(found[0].found.contains("page.sh") && found[0].remedy.contains("whole path"), "{found:?}");
+    assert_eq!(applies("alarms"), Applies::Live);
+    assert_eq!(applies("diagnostics"), Applies::Restart);
 }
