@@ -30,6 +30,15 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
+// The board shows a worker's counts by these numbers.
+const _: () = {
+    assert!(Count::Ran as usize == 0 && Count::Stolen as usize == 3 && Count::StealsEmpty as usize == 4);
+    assert!(Count::StealsLost as usize == 5 && Count::GateWaits as usize == 7 && Count::FlushesFull as usize == 8);
+    assert!(
+        Count::FlushesLate as usize == 9 && Count::FlushesIdle as usize == 10 && Count::FlushesReturn as usize == 11
+    );
+};
+
 /// What a decode worker is made of.
 pub struct DecoderParts {
     /// The silo's shared parts.
@@ -97,12 +106,16 @@ impl Decoder {
         }
     }
 
-    fn publish(&self) {
+    fn publish(&mut self, frame: &Frame<'_>) {
+        let released = self.worker.take_release_ticks();
         let block = self.bench.block();
         for (word, what) in block.counts.iter().zip(Count::ALL) {
             board::set(word, self.worker.counted(what));
         }
         board::set(&block.deque_depth, self.worker.depth());
+        if let Some(ticks) = released {
+            block.release.record(frame.clock().rate().nanos(ticks).0);
+        }
     }
 }
 
@@ -306,7 +319,7 @@ impl Role for Decoder {
         items += self.worker.work_by(BUDGET_ITEMS - items, |work| bench.run(work, &mut rough, frame));
         self.judge();
         if items > 0 {
-            self.publish();
+            self.publish(frame);
         }
         Work(items)
     }

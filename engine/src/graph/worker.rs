@@ -37,6 +37,9 @@ const FOREIGN_EVERY: u32 = 61;
 /// Ended tasks of a round that a worker counts for itself before it says so.
 const ROUND_COUNT: u32 = 256;
 
+/// Releases of which one is timed.
+const TIMED_EVERY: u32 = 256;
+
 /// A steal of fewer tasks than this has to be worth its transfer.
 const STEAL_WORTH: u64 = 16;
 /// A stolen task that ran for less was not.
@@ -74,6 +77,9 @@ pub struct Worker<B> {
     lane: usize,
     running: Option<Running>,
     ends_turn: bool,
+    releases: u32,
+    /// What the last release that was timed took, until somebody asks.
+    timed: Option<Ticks>,
     ended: Vec<(u64, u32)>,
     ended_first: Ticks,
     deadline: Ticks,
@@ -101,6 +107,8 @@ impl<B: Body> Worker<B> {
             lane: index as usize,
             running: None,
             ends_turn: false,
+            releases: 0,
+            timed: None,
             ended: Vec::with_capacity(config.batch.threshold as usize),
             ended_first: Ticks(0),
             deadline,
@@ -463,6 +471,19 @@ impl<B: Body> Worker<B> {
     /// Ends a task: seals its list and releases those in it.
     #[inline(always)]
     fn resolve(&mut self, slot: u32, outcome: u32) {
+        self.releases += 1;
+        if self.releases < TIMED_EVERY {
+            self.release(slot, outcome);
+            return;
+        }
+        self.releases = 0;
+        let began = self.shared.clock.ticks();
+        self.release(slot, outcome);
+        self.timed = Some(self.shared.clock.ticks().since(began));
+    }
+
+    #[inline(always)]
+    fn release(&mut self, slot: u32, outcome: u32) {
         let Worker { shared, local, index, .. } = self;
         resolve(shared, slot, outcome, |item| {
             if !shared.route(item, Some(*index)) {
@@ -587,6 +608,11 @@ impl<B: Body> Worker<B> {
     #[must_use]
     pub fn depth(&self) -> u64 {
         self.local.len() as u64 + self.deque.depth()
+    }
+
+    /// What releasing those that waited for a task took, if one was timed since this was asked last.
+    pub fn take_release_ticks(&mut self) -> Option<Ticks> {
+        self.timed.take()
     }
 
     /// Which worker it is.
