@@ -34,7 +34,6 @@ impl StreamStates {
     }
 
     /// The right to commit one sequence number of `stream`, for the task whose turn it is.
-    #[must_use]
     pub fn begin_write(&self, stream: u32) -> StateWrite<'_> {
         StateWrite { record: self.words.record(stream as usize) }
     }

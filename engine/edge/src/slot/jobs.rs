@@ -136,7 +136,6 @@ impl JobBank {
     }
 
     /// As [`JobBank::set_decoded`] left it.
-    #[must_use]
     pub fn decoded(&self, job: &Job) -> (Result<(), ErrorCode>, Ticks) {
         let meta = self.meta.record(job.0 as usize);
         let code = ErrorCode::from_number(meta[8].load() as u16);

@@ -44,39 +44,40 @@ fn oldest(graph: &GraphView, pen: &mut Pen<'_>) {
         return;
     };
     let on = match (oldest.waits_on, oldest.worker) {
-        (WaitsOn::Predecessors(tasks), _) => format!("waits on {tasks} tasks before it"),
-        (WaitsOn::Permit(permits), _) => format!("waits on a permit: {permits} are in use (graph.issue)"),
-        (WaitsOn::Worker, Some(worker)) => format!("runs on decoder {worker}"),
-        (WaitsOn::Worker, None) => "waits on a decoder to take it up".to_owned(),
+        (WaitsOn::Predecessors(tasks), _) => format!("{tasks} tasks before it"),
+        (WaitsOn::Permit(permits), _) => format!("a permit: {permits} are in use; raise graph.issue for more"),
+        (WaitsOn::Worker, Some(worker)) => format!("its own end: it runs on decoder {worker}"),
+        (WaitsOn::Worker, None) => "a decoder to take it up".to_owned(),
     };
-    let text =
-        format!("{}: task {}, {} of stream {}, {on}", time(oldest.age_ns), oldest.id, oldest.kernel, oldest.stream);
+    let text = format!("{}: task {}, {} of stream {}", time(oldest.age_ns), oldest.id, oldest.kernel, oldest.stream);
     pen.put(VALUE, 1, &text, Tone::Plain);
+    pen.put(1, 2, "waits on", Tone::Dim);
+    pen.put(VALUE, 2, &on, Tone::Accent);
 }
 
 fn held(graph: &GraphView, pen: &mut Pen<'_>) {
-    pen.put(1, 2, "held up", Tone::Dim);
+    pen.put(1, 3, "held up", Tone::Dim);
     match &graph.held {
         None => {
-            pen.put(VALUE, 2, "no stream waits for its turn", Tone::Good);
+            pen.put(VALUE, 3, "no stream waits for its turn", Tone::Good);
         }
         Some(held) => {
             let text = format!(
-                "{}: stream {} waits on its shot {}; {} shots of all streams came before their turn",
+                "{}: stream {} waits on its shot {}; {} came before their turn",
                 time(held.age_ns),
                 held.stream,
                 held.sequence,
                 graph.waiting
             );
-            pen.put(VALUE, 2, &text, Tone::Plain);
+            pen.put(VALUE, 3, &text, Tone::Plain);
         }
     }
 }
 
 fn fill(graph: &GraphView, derived: &SiloDerived, pen: &mut Pen<'_>) {
     let tone = depth_tone(graph.window_used, graph.window_tasks);
-    pen.put(1, 3, "window", Tone::Dim);
-    let x = pen.put(VALUE, 3, &gauge(graph.window_used, graph.window_tasks, GAUGE), tone) + 1;
+    pen.put(1, 4, "window", Tone::Dim);
+    let x = pen.put(VALUE, 4, &gauge(graph.window_used, graph.window_tasks, GAUGE), tone) + 1;
     let text = format!(
         "{} of {} tasks, stalled {} times; ran {}, {}",
         count(graph.window_used),
@@ -85,14 +86,14 @@ fn fill(graph: &GraphView, derived: &SiloDerived, pen: &mut Pen<'_>) {
         count(graph.ran),
         rate(derived.tasks_per_s),
     );
-    pen.put(x, 3, &text, Tone::Plain);
+    pen.put(x, 4, &text, Tone::Plain);
     for ready in graph.ready.iter().take(1) {
         let tone = depth_tone(ready.depth, ready.capacity);
-        pen.put(1, 4, "ready", Tone::Dim);
-        let x = pen.put(VALUE, 4, &gauge(ready.depth, ready.capacity, GAUGE), tone) + 1;
-        pen.put(x, 4, &format!("{} of {} in {}", count(ready.depth), count(ready.capacity), ready.pool), Tone::Plain);
+        pen.put(1, 5, "ready", Tone::Dim);
+        let x = pen.put(VALUE, 5, &gauge(ready.depth, ready.capacity, GAUGE), tone) + 1;
+        pen.put(x, 5, &format!("{} of {} in {}", count(ready.depth), count(ready.capacity), ready.pool), Tone::Plain);
     }
-    pen.put(1, 5, "gate", Tone::Dim);
+    pen.put(1, 6, "gate", Tone::Dim);
     let gate = match graph.permits {
         0 => "open: tasks need no permit".to_owned(),
         permits => format!(
@@ -102,9 +103,9 @@ fn fill(graph: &GraphView, derived: &SiloDerived, pen: &mut Pen<'_>) {
             count(graph.gate_waits)
         ),
     };
-    pen.put(VALUE, 5, &gate, Tone::Plain);
+    pen.put(VALUE, 6, &gate, Tone::Plain);
     let flushes = &graph.flushes;
-    pen.put(1, 6, "batches", Tone::Dim);
+    pen.put(1, 7, "batches", Tone::Dim);
     let text = format!(
         "full {}, late {}, idle {}, turn's end {}",
         count(flushes.full),
@@ -112,13 +113,13 @@ fn fill(graph: &GraphView, derived: &SiloDerived, pen: &mut Pen<'_>) {
         count(flushes.idle),
         count(flushes.turn)
     );
-    pen.put(VALUE, 6, &text, Tone::Plain);
-    pen.put(1, 7, "commits", Tone::Dim);
-    let x = pen.put(VALUE, 7, &format!("{} in order, of these", count(graph.committed)), Tone::Plain) + 1;
+    pen.put(VALUE, 7, &text, Tone::Plain);
+    pen.put(1, 8, "commits", Tone::Dim);
+    let x = pen.put(VALUE, 8, &format!("{} in order, of these", count(graph.committed)), Tone::Plain) + 1;
     let tone = if graph.tombstones == 0 { Tone::Plain } else { Tone::Warn };
-    let x = pen.put(x, 7, &format!("{} tombstones", count(graph.tombstones)), tone);
+    let x = pen.put(x, 8, &format!("{} tombstones", count(graph.tombstones)), tone);
     let tone = if graph.refused == 0 { Tone::Plain } else { Tone::Bad };
-    pen.put(x, 7, &format!("; {} shots refused", count(graph.refused)), tone);
+    pen.put(x, 8, &format!("; {} shots refused", count(graph.refused)), tone);
 }
 
 fn costs(graph: &GraphView, pen: &mut Pen<'_>) {
