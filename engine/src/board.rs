@@ -22,9 +22,9 @@ pub mod snapshot;
 mod text;
 
 pub use layout::{
-    AlarmRow, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, HarvestBlock, HeaderBlock,
-    LatencyBlock, LogBlock, PollBlock, RoleBlock, Shape, SlotStamps, Stage, StreamFeedBlock, StreamHarvestBlock,
-    ThreadBlock,
+    AlarmRow, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock, HarvestBlock,
+    HeaderBlock, LatencyBlock, LogBlock, PollBlock, RoleBlock, Shape, SlotStamps, Stage, StreamFeedBlock,
+    StreamHarvestBlock, ThreadBlock,
 };
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
 pub use region::{BoardError, Place, directory};
@@ -162,6 +162,12 @@ impl Board {
     pub fn decode(&self, silo: usize, index: usize) -> &DecodeBlock {
         let decoders = self.layout.shape.decoders as usize;
         &self.region.section(self.layout.decodes, self.silos() * decoders)[silo * decoders + index]
+    }
+
+    /// The graph's block of silo `silo`.
+    #[must_use]
+    pub fn graph(&self, silo: usize) -> &GraphBlock {
+        &self.region.section(self.layout.graphs, self.silos())[silo]
     }
 
     /// Latency histograms of silo `silo`, written by harvest.

@@ -8,7 +8,12 @@
 //!
 //! The library behind it is young. Everything of it stays inside `sparse`; what the engine knows is this file.
 
+mod order;
+pub mod orchestrator;
+pub mod pool;
+mod shown;
 mod sparse;
+pub mod state;
 pub mod window;
 pub mod worker;
 

@@ -11,11 +11,13 @@ mod frozen;
 mod harvester;
 mod ledger;
 mod poller;
+mod tombstones;
 
 pub use dispatcher::Dispatcher;
 pub use harvester::{Answer, Harvester, HarvesterParts};
 pub use ledger::{Ledger, Outcome};
 pub use poller::Poller;
+pub use tombstones::{Tombstone, Tombstones};
 
 use crate::board::{self, Board};
 use crate::fault::FaultCode;
@@ -40,7 +42,7 @@ pub struct Pipe {
     pub table: Arc<SlotTable>,
     /// Job buffers.
     pub jobs: Arc<JobBank>,
-    /// Jobs whose device output is there, in order of completion.
+    /// Jobs whose device output is there, in order of completion: the graph role's.
     pub ready: Arc<Fifo<u32>>,
     /// The device's health.
     pub health: Arc<HealthWord>,
@@ -51,16 +53,37 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// Answers `ticket` with an error word at `answered`, counted and stamped; `false` if it was closed already.
-    pub(crate) fn fail(&self, ticket: Ticket, code: ErrorCode, answered: Ticks) -> bool {
+    /// Answers `ticket` with an error word at `answered`, counted, stamped and told; `false` if it was closed already.
+    ///
+    /// # Panics
+    /// If nothing more can be told: ask [`Tombstones::has_room`] first.
+    pub(crate) fn fail(&self, ticket: Ticket, code: ErrorCode, answered: Ticks, tombstones: &mut Tombstones) -> bool {
         let Some(claim) = self.table.claim(ticket) else { return false };
-        self.board.fault(self.silo, FaultCode::Answered(code), answered, u64::from(ticket.slot));
-        board::set(&self.board.slots(self.silo)[ticket.slot as usize].answered, answered.0);
+        let (stream, sequence) = claim.shot();
+        self.note(ticket, code, answered);
+        let times = AnswerTimes { answered, ..AnswerTimes::default() };
+        if stream < self.streams {
+            claim.fail_after(code, times, || tombstones.tell(Tombstone { stream, sequence }));
+        } else {
+            claim.fail(code, times);
+        }
+        true
+    }
+
+    /// Answers `ticket` likewise and tells nobody: for the graph role itself, and for cold code after the last commit.
+    pub(crate) fn close(&self, ticket: Ticket, code: ErrorCode, answered: Ticks) -> bool {
+        let Some(claim) = self.table.claim(ticket) else { return false };
+        self.note(ticket, code, answered);
         claim.fail(code, AnswerTimes { answered, ..AnswerTimes::default() });
         true
     }
 
-    /// Hands a job to the decoders.
+    fn note(&self, ticket: Ticket, code: ErrorCode, answered: Ticks) {
+        self.board.fault(self.silo, FaultCode::Answered(code), answered, u64::from(ticket.slot));
+        board::set(&self.board.slots(self.silo)[ticket.slot as usize].answered, answered.0);
+    }
+
+    /// Hands a job to the graph.
     ///
     /// # Panics
     /// If the queue is full: it has a place for every job, so one was handed on twice.

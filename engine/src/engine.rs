@@ -187,6 +187,9 @@ pub enum StartError {
     /// A role could not be built or warmed.
     #[error(transparent)]
     Role(#[from] RoleError),
+    /// The graph that decode workers run cannot be had.
+    #[error("graph: {0}")]
+    Graph(#[from] crate::graph::CompileError),
     /// No memory even for a private board.
     #[error(transparent)]
     Board(#[from] crate::board::BoardError),

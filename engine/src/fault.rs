@@ -44,7 +44,7 @@ pub enum FaultCode {
 
 impl FaultCode {
     /// All codes.
-    pub const ALL: [FaultCode; 22] = [
+    pub const ALL: [FaultCode; 23] = [
         FaultCode::Answered(ErrorCode::LaunchFailed),
         FaultCode::Answered(ErrorCode::LaunchUnknown),
         FaultCode::Answered(ErrorCode::BadAddress),
@@ -55,6 +55,7 @@ impl FaultCode {
         FaultCode::Answered(ErrorCode::DecoderPanic),
         FaultCode::Answered(ErrorCode::Drained),
         FaultCode::Answered(ErrorCode::Unmatchable),
+        FaultCode::Answered(ErrorCode::WindowFull),
         FaultCode::LateCompletion,
         FaultCode::WorkerQuarantined,
         FaultCode::DeviceLost,
@@ -112,6 +113,7 @@ impl FaultCode {
             FaultCode::Answered(ErrorCode::DecoderPanic) => "decoder panicked, slot",
             FaultCode::Answered(ErrorCode::Drained) => "unanswered when the engine stopped, slot",
             FaultCode::Answered(ErrorCode::Unmatchable) => "syndrome without a matching, slot",
+            FaultCode::Answered(ErrorCode::WindowFull) => "no room in the graph's window, slot",
             FaultCode::LateCompletion => "completion after the answer, worker",
             FaultCode::WorkerQuarantined => "worker quarantined, worker",
             FaultCode::DeviceLost => "device lost, launches",

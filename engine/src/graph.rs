@@ -9,7 +9,7 @@
 //! | `submit`, `promise`, `retire`, `record` | the submitting side, one owner |
 //! | `shared`, `worker`, `complete` | the running side |
 //! | `replay` | a graph that runs again without being submitted |
-//! | `verdict`, `trace` | what it says about itself |
+//! | `verdict`, `observe`, `trace` | what it says about itself |
 //! | [`described`], [`bundled`], [`perform`] | graphs as text, and what running one costs |
 //!
 //! Owns nothing but what [`Workload::compile`] makes: a [`Submitter`] with worker 0 in it, the other [`Worker`]s, each
@@ -37,6 +37,7 @@ mod config;
 pub mod described;
 mod exact;
 mod found;
+mod observe;
 mod overlap;
 pub mod perform;
 mod promise;
@@ -58,12 +59,13 @@ pub use complete::{CompleteError, Completer};
 pub use config::{
     Batch, Config, ConfigError, Deps, Issue, Overflow, POOLS, Placement, Pool, Ready, Start, Trace, WINDOW_TASKS_MAX,
 };
+pub use observe::Observed;
 pub use record::RecordError;
 pub use region::{Access, GRANULE_BYTES_MAX, Mode, Region, Shape, Tensor};
 pub use replay::RecordingId;
 pub use shared::{COUNTS, Count, Failure};
 pub use submit::{SubmitError, Submitter, Summary};
-pub use task::{Body, Ended, Reason, Status, Task, TaskId, Work};
+pub use task::{Body, Brought, Ended, Reason, Status, Task, TaskId, Work};
 pub use trace::{Event, write_trace};
 pub use verdict::{Holdup, Verdict};
 pub use worker::Worker;
@@ -76,6 +78,7 @@ use region::Placed;
 use shared::Shared;
 use std::sync::Arc;
 use submit::Rules;
+use task::{ByBody, ByCaller, Runner};
 
 /// A graph that is being described.
 pub struct Workload {

@@ -22,15 +22,16 @@ mod schema;
 
 pub use alarms::{AlarmAction, AlarmRule, Diagnostics, OnAlarm, RuleId, Severity, rule};
 pub use check::{
-    DECODERS_MAX, RangeError, SILOS_MAX, THREAD_NAME_BYTES_MAX, THREADS_MAX, WINDOW_ROUNDS_MAX, WORKERS_MAX,
+    DECODERS_AUTO_MAX, DECODERS_MAX, RangeError, SILOS_MAX, THREAD_NAME_BYTES_MAX, THREADS_MAX, WINDOW_ROUNDS_MAX,
+    WINDOW_TASKS_MAX, WORKERS_MAX,
 };
 pub use diff::{Applies, Change, applies, diff};
 pub use finding::{Finding, ProfileError};
 pub use load::{DEFAULT_NAME, ENTRIES_MAX, FILE_BYTES_MAX, Origin, ProfileEntry, list, text};
 pub use schema::{
-    Courtesy, Decoders, Device, Environment, Faults, FreeWorker, HotAllocations, Input, Latency, Limits, OnHangup,
-    Predecoder, Priority, Profile, Rate, RoleFault, RoleKind, Source, SpinBudgets, SpinPolicy, ThreadSpec, Threads,
-    WindowRounds,
+    Courtesy, Decoders, Device, Environment, Faults, FreeWorker, Graph, HotAllocations, Input, IssueGate, Latency,
+    Limits, OnHangup, Placement, Predecoder, Priority, Profile, Rate, ReadyPolicy, RoleFault, RoleKind, Source,
+    SpinBudgets, SpinPolicy, StartPolicy, ThreadSpec, Threads, WindowOverflow, WindowRounds,
 };
 
 #[cfg(test)]

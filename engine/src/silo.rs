@@ -6,22 +6,27 @@
 //! Job buffers: slots + workers + decoders. A quarantined launch and an expired decode each keep theirs beyond the
 //! reuse of their slot, so with fewer a slow device could starve a sound one.
 
-use crate::board::Board;
 use crate::board::layout::ANSWER_READERS_MAX;
+use crate::board::{self, Board};
+use crate::clock::Clock;
 use crate::code::Model;
+use crate::decode::orchestrator::{Orchestrator, OrchestratorParts};
+use crate::decode::pool::Pool;
+use crate::decode::state::StreamStates;
 use crate::decode::worker::{Decoder, DecoderParts};
 use crate::decode::{MatcherModel, ReadyError};
 use crate::device::Recovery;
 use crate::device::sim::{Graph, SimDevice, SimLauncher, SimShared, SimTimes};
-use crate::dispatch::{Answer, Dispatcher, Harvester, HarvesterParts, Pipe, Poller};
+use crate::dispatch::{Answer, Dispatcher, Harvester, HarvesterParts, Pipe, Poller, Tombstones};
 use crate::fault::{Injections, Injector};
 use crate::feed::source::Source;
 use crate::feed::{Feed, Share};
+use crate::graph::{Brought, CompileError, Config, Worker};
 use crate::hot::memory::Arena;
 use crate::hot::{Deed, Doomed, Init, Role, RoleError, RoleSpec, Settings};
 use crate::predecode::{self, Local, Passthrough};
 use crate::profile::{Device, Faults, Predecoder, Profile, RoleFault, RoleKind, WindowRounds};
-use crate::units::{Nanos, TickRate};
+use crate::units::Nanos;
 use pinwheel_edge::queue::fifo::Fifo;
 use pinwheel_edge::ring::broadcast::{self, Reader};
 use pinwheel_edge::slot::health::HealthWord;
@@ -83,8 +88,8 @@ pub struct Common {
     pub board: Arc<Board>,
     /// Live limits and rate.
     pub settings: Arc<Settings>,
-    /// The clock's rate.
-    pub rate: TickRate,
+    /// The engine's clock.
+    pub clock: Clock,
     /// The model made ready.
     pub decoding: Decoding,
 }
@@ -95,6 +100,8 @@ pub struct Silo {
     pub pipe: Pipe,
     /// Its device workers' words.
     pub workers: Arc<WorkerBank>,
+    /// What is known of each of its streams.
+    pub states: Arc<StreamStates>,
     /// Its roles, to be built on their threads.
     pub specs: Vec<RoleSpec>,
     /// Brings its device back, on a cold thread.
@@ -122,10 +129,19 @@ const ANSWERS_SLACK: usize = 1024;
 
 /// Wires one silo.
 ///
+/// # Errors
+/// If its graph cannot be had.
+///
 /// # Panics
 /// If more than [`ANSWER_READERS_MAX`] want its answers.
-#[must_use]
-pub fn wire(profile: &Profile, share: Share, decoders: u32, source: Source, answers: Answers, common: &Common) -> Silo {
+pub fn wire(
+    profile: &Profile,
+    share: Share,
+    decoders: u32,
+    source: Source,
+    answers: Answers,
+    common: &Common,
+) -> Result<Silo, CompileError> {
     let model = &common.decoding.model;
     let geometry = Geometry {
         slots: profile.slots,
@@ -154,22 +170,38 @@ pub fn wire(profile: &Profile, share: Share, decoders: u32, source: Source, answ
             (Some(sink), readers)
         }
     };
-    let (silo, rate) = (share.silo, common.rate);
+    let (silo, streams, rate) = (share.silo, share.streams, common.clock.rate());
     let draws = Draws { faults: &profile.faults, silo };
     let (launcher, device) = stand_in(profile, &pipe, &workers, device_workers, common);
     let outside = (Arc::clone(&common.settings), Arc::clone(&common.board));
     let feed = Feed::new(share, feed_end, source, model, outside, draws.of(3));
-    let dispatcher = Dispatcher::new(pipe.clone(), dispatch_end, dispatch_workers, launcher, rate);
-    let poller = Poller::new(pipe.clone(), poll_workers, profile.free_worker, rate);
+    let (refused, refused_end) = Tombstones::channel(profile.slots);
+    let (expired, expired_end) = Tombstones::channel(profile.slots);
+    let dispatcher = Dispatcher::new(pipe.clone(), dispatch_end, dispatch_workers, launcher, refused, rate);
+    let poller = Poller::new(pipe.clone(), poll_workers, expired, profile.free_worker, rate);
+    let config = Config { streams, ..Config::from(&profile.graph) };
+    let pool = Pool::new(config, decoders, jobs as u32, streams, &common.clock)?;
+    show(&pool, profile, &pipe);
+    let states = Arc::new(StreamStates::new(streams, geometry.observable_words as usize));
+    let orchestrator = Orchestrator::new(OrchestratorParts {
+        pipe: pipe.clone(),
+        bank: Arc::clone(&workers),
+        submitter: pool.submitter,
+        regions: pool.regions,
+        tombstones: vec![refused_end, expired_end],
+        decoders,
+    });
     let harvester = Harvester::new(HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink });
     let mut specs = vec![
         spec(RoleKind::Feed, silo, 0, move |_| Ok(Box::new(feed))),
         spec(RoleKind::Dispatch, silo, 0, move |_| Ok(Box::new(dispatcher))),
         spec(RoleKind::Device, silo, 0, move |_| Ok(Box::new(device))),
         spec(RoleKind::Poll, silo, 0, move |_| Ok(Box::new(poller))),
+        spec(RoleKind::Graph, silo, 0, move |_| Ok(Box::new(orchestrator))),
         spec(RoleKind::Harvest, silo, 0, move |_| Ok(Box::new(harvester))),
     ];
-    specs.extend((0..decoders).map(|index| decoder(index, &pipe, &workers, &draws, common)));
+    let bench = Bench { pipe: &pipe, bank: &workers, states: &states, draws: &draws, decoding: &common.decoding };
+    specs.extend((0..).zip(pool.workers).map(|(index, worker)| bench.decoder(index, worker)));
     for (fault, deed) in [(profile.faults.role_panic, Deed::Panic), (profile.faults.role_allocation, Deed::Allocate)] {
         if let Some(fault) = fault.filter(|_| silo == 0) {
             specs = specs.into_iter().map(|spec| doom(spec, fault, deed)).collect();
@@ -177,7 +209,15 @@ pub fn wire(profile: &Profile, share: Share, decoders: u32, source: Source, answ
     }
     let wait = Nanos::from_millis(u64::from(profile.faults.recover_after_ms));
     let recovery = Recovery::new(Arc::clone(&pipe.health), wait);
-    Silo { pipe, workers, specs, recovery, answers: readers, arena: Arena::none() }
+    Ok(Silo { pipe, workers, states, specs, recovery, answers: readers, arena: Arena::none() })
+}
+
+/// What of a pool never changes.
+fn show(pool: &Pool, profile: &Profile, pipe: &Pipe) {
+    let block = pipe.board.graph(pipe.silo);
+    board::set(&block.window_tasks, profile.graph.window_tasks.into());
+    board::set(&block.ready_tasks, profile.graph.ready_tasks.into());
+    block.policy.write(pool.policy());
 }
 
 /// Draws of one silo's roles, each of its own.
@@ -214,21 +254,33 @@ fn stand_in(
         (shared, Arc::clone(&pipe.health)),
         device_workers,
         graph(),
-        (Arc::clone(&common.board), common.rate),
+        (Arc::clone(&common.board), common.clock.rate()),
         SimTimes { latency, late_by },
         draws.of(2),
     );
     (launcher, device)
 }
 
-fn decoder(index: u32, pipe: &Pipe, workers: &Arc<WorkerBank>, draws: &Draws<'_>, common: &Common) -> RoleSpec {
-    let (silo, pipe, bank) = (pipe.silo, pipe.clone(), Arc::clone(workers));
-    let (decoding, injector) = (common.decoding.clone(), draws.of(16 + u64::from(index)));
-    spec(RoleKind::Decode, silo, index, move |_| {
-        let predecoder = decoding.predecoder();
-        let (index, matching) = (index as usize, decoding.matching);
-        Ok(Box::new(Decoder::new(DecoderParts { pipe, bank, index, matching, predecoder, injector })))
-    })
+/// What all decoders of a silo are made from.
+struct Bench<'a> {
+    pipe: &'a Pipe,
+    bank: &'a Arc<WorkerBank>,
+    states: &'a Arc<StreamStates>,
+    draws: &'a Draws<'a>,
+    decoding: &'a Decoding,
+}
+
+impl Bench<'_> {
+    fn decoder(&self, index: u32, worker: Worker<Brought>) -> RoleSpec {
+        let (pipe, bank, states) = (self.pipe.clone(), Arc::clone(self.bank), Arc::clone(self.states));
+        let (decoding, injector) = (self.decoding.clone(), self.draws.of(16 + u64::from(index)));
+        spec(RoleKind::Decode, self.pipe.silo, index, move |_| {
+            let predecoder = decoding.predecoder();
+            let (index, matching) = (index as usize, decoding.matching);
+            let parts = DecoderParts { pipe, bank, index, matching, predecoder, injector, states };
+            Ok(Box::new(Decoder::new(parts, worker)))
+        })
+    }
 }
 
 fn spec(

@@ -57,6 +57,9 @@ pub enum RehearsalError {
     /// No memory for a board.
     #[error(transparent)]
     Board(#[from] crate::board::BoardError),
+    /// A graph cannot be had.
+    #[error(transparent)]
+    Graph(#[from] crate::graph::CompileError),
     /// A role could not be built.
     #[error(transparent)]
     Role(#[from] crate::hot::RoleError),

@@ -38,13 +38,16 @@ pub enum View {
     Workers,
     /// Profiles.
     Profiles,
+    /// The graph that decode workers run.
+    Graph,
     /// The key table.
     Help,
 }
 
 impl View {
     /// All, in the order of Tab and of the number keys.
-    pub const ALL: [View; 6] = [View::Overview, View::Threads, View::Slots, View::Workers, View::Profiles, View::Help];
+    pub const ALL: [View; 7] =
+        [View::Overview, View::Threads, View::Slots, View::Workers, View::Profiles, View::Graph, View::Help];
 
     /// The question that the view answers.
     pub fn title(self) -> &'static str {
@@ -54,6 +57,7 @@ impl View {
             View::Slots => "slots: which waits longest, and on whom?",
             View::Workers => "workers: which is busy, and with which slot?",
             View::Profiles => "profiles: what would change, and has it arrived?",
+            View::Graph => "graph: which task waits longest, and on what?",
             View::Help => "help",
         }
     }

@@ -22,7 +22,7 @@ use std::time::Duration;
 /// Shots of one window; the median window is a repetition's reading, so that a preempted one does not count.
 const WINDOW: u64 = 2_048;
 /// Place of the decoder among [`ROLES`].
-const DECODE: usize = 3;
+const DECODE: usize = 4;
 
 /// Registers the area `dispatch`.
 pub fn register(suite: &mut Suite) {

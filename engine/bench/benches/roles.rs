@@ -12,13 +12,19 @@ use pinwheel_edge::slot::table::{AnswerTimes, Geometry, SlotTable, table};
 use pinwheel_edge::slot::workers::{Mail, WorkerBank, bank};
 use pinwheel_edge::sync::read_words;
 use pinwheel_engine::board::{self, Board, Place, Shape};
+use pinwheel_engine::decode::orchestrator::{Orchestrator, OrchestratorParts};
+use pinwheel_engine::decode::pool::{Kernel, Pool};
+use pinwheel_engine::decode::state::StreamStates;
 use pinwheel_engine::device::{Launch, Launched};
-use pinwheel_engine::dispatch::{Dispatcher, Harvester, HarvesterParts, Pipe, Poller};
+use pinwheel_engine::dispatch::{Dispatcher, Harvester, HarvesterParts, Pipe, Poller, Tombstones};
 use pinwheel_engine::fault::{Injections, Injector};
 use pinwheel_engine::feed::source::Source;
 use pinwheel_engine::feed::{Feed, Share};
+use pinwheel_engine::graph::{Brought, Config, Ended, Work as GraphTask, Worker};
 use pinwheel_engine::hot::{BUDGET_ITEMS, Frame, Init, Role, RoleError, RoleSpec, Settings, Work};
 use pinwheel_engine::profile::{FreeWorker, Profile, RoleKind};
+use pinwheel_engine::units::Ticks;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// As in the default profile.
@@ -44,10 +50,38 @@ impl Launch for NullDevice {
     }
 }
 
-/// Answers with the parity of the syndrome.
+/// Answers with the parity of the syndrome: a worker of the pool's graph with bodies that cost next to nothing.
 struct NullDecoder {
+    bench: NullBench,
+    worker: Worker<Brought>,
+}
+
+struct NullBench {
     pipe: Pipe,
+    states: Arc<StreamStates>,
     syndrome: Vec<u64>,
+}
+
+impl NullBench {
+    fn run(&mut self, work: &GraphTask, now: Ticks) {
+        let jobs = &self.pipe.jobs;
+        let job = Job::from_number(work.task.args[0] as u32);
+        match Kernel::of(&work.task) {
+            Kernel::Whole | Kernel::Commit => {
+                let origin = jobs.origin(&job);
+                let (stream, sequence) = jobs.shot(&job);
+                read_words(jobs.detectors(&job), &mut self.syndrome);
+                let claim = self.pipe.table.claim(origin.ticket).expect("nobody else answers");
+                let times = AnswerTimes { completed: origin.completed, decoding: now, answered: now };
+                let answer = [parity_of(&self.syndrome)];
+                let state = self.states.begin_write(stream);
+                claim.answer_after(&answer, times, || state.commit(sequence, &answer));
+                jobs.give(job);
+            }
+            Kernel::Decode => {}
+            Kernel::Bury | Kernel::Stray => unreachable!("every shot comes once, without an error"),
+        }
+    }
 }
 
 impl Role for NullDecoder {
@@ -60,24 +94,15 @@ impl Role for NullDecoder {
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
-        let mut items = 0;
-        while items < BUDGET_ITEMS {
-            let Some(number) = self.pipe.ready.pop() else { break };
-            let job = Job::from_number(number);
-            let origin = self.pipe.jobs.origin(&job);
-            read_words(self.pipe.jobs.detectors(&job), &mut self.syndrome);
-            let now = frame.ticks();
-            let claim = self.pipe.table.claim(origin.ticket).expect("nobody else answers");
-            let times = AnswerTimes { completed: origin.completed, decoding: now, answered: now };
-            claim.answer(&[parity_of(&self.syndrome)], times);
-            self.pipe.jobs.give(job);
-            items += 1;
-        }
-        Work(items)
+        let bench = &mut self.bench;
+        Work(self.worker.work_by(BUDGET_ITEMS, |work| {
+            bench.run(work, frame.ticks());
+            ControlFlow::Continue(Ended::Done)
+        }))
     }
 
     fn is_drained(&self) -> bool {
-        self.pipe.ready.depth() == 0
+        self.worker.is_idle()
     }
 }
 
@@ -85,7 +110,7 @@ impl Role for NullDecoder {
 pub struct NullSilo {
     /// Its board.
     pub board: Arc<Board>,
-    /// Its roles in path order: feed, dispatch, poll, decode, harvest.
+    /// Its roles in path order: feed, dispatch, poll, graph, decode, harvest.
     pub specs: Vec<RoleSpec>,
 }
 
@@ -102,7 +127,7 @@ fn spec(kind: RoleKind, role: impl Role + Send + 'static) -> RoleSpec {
 }
 
 /// The roles of [`NullSilo`], in its order.
-pub const ROLES: [&str; 5] = ["feed", "dispatch", "poll", "decode", "harvest"];
+pub const ROLES: [&str; 6] = ["feed", "dispatch", "poll", "graph", "decode", "harvest"];
 
 /// Wires a silo of `workers` workers over `input`'s shots, as fast as slots come free.
 pub fn null_silo(input: &Input, workers: u32) -> NullSilo {
@@ -138,12 +163,29 @@ pub fn null_silo(input: &Input, workers: u32) -> NullSilo {
     let injector = Injector::new(Injections::default(), 0, 0);
     let outside = (settings, Arc::clone(&board));
     let feed = Feed::new(Share::of(0, 1, STREAMS, None), feed_end, source, &input.model, outside, injector);
+    let (refused, refused_end) = Tombstones::channel(SLOTS);
+    let (expired, expired_end) = Tombstones::channel(SLOTS);
+    let graph = Profile::load("lab", None).unwrap().0.graph;
+    let config = Config { streams: STREAMS, ..Config::from(&graph) };
+    let mut pool = Pool::new(config, 1, count as u32, STREAMS, &CLOCK).unwrap();
+    let orchestrator = Orchestrator::new(OrchestratorParts {
+        pipe: pipe.clone(),
+        bank: Arc::clone(&words),
+        submitter: pool.submitter,
+        regions: pool.regions,
+        tombstones: vec![refused_end, expired_end],
+        decoders: 1,
+    });
+    let states = Arc::new(StreamStates::new(STREAMS, observables));
+    let bench = NullBench { pipe: pipe.clone(), states, syndrome: vec![0; detectors] };
+    let decoder = NullDecoder { bench, worker: pool.workers.remove(0) };
     let device = NullDevice { table, jobs, bank: words };
     let specs = vec![
         spec(RoleKind::Feed, feed),
-        spec(RoleKind::Dispatch, Dispatcher::new(pipe.clone(), dispatch_end, dispatch_workers, device, rate)),
-        spec(RoleKind::Poll, Poller::new(pipe.clone(), poll_workers, FreeWorker::AfterCopy, rate)),
-        spec(RoleKind::Decode, NullDecoder { pipe: pipe.clone(), syndrome: vec![0; detectors] }),
+        spec(RoleKind::Dispatch, Dispatcher::new(pipe.clone(), dispatch_end, dispatch_workers, device, refused, rate)),
+        spec(RoleKind::Poll, Poller::new(pipe.clone(), poll_workers, expired, FreeWorker::AfterCopy, rate)),
+        spec(RoleKind::Graph, orchestrator),
+        spec(RoleKind::Decode, decoder),
         spec(RoleKind::Harvest, Harvester::new(HarvesterParts { pipe, end: harvest_end, sink: None })),
     ];
     NullSilo { board, specs }

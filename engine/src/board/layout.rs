@@ -31,6 +31,8 @@ pub const SITE_FRAMES: usize = 24;
 pub const HOTTEST_MAX: usize = 5;
 /// Most readers of a silo's answers.
 pub const ANSWER_READERS_MAX: usize = 4;
+/// Counters of a pool's worker.
+pub const COUNTS_MAX: usize = 16;
 /// Error numbers that harvest counts, 0 unused.
 pub const ERRORS_MAX: usize = 16;
 
@@ -276,6 +278,75 @@ blocks! {
         predecoded_events: AtomicU64,
         /// Ticks spent decoding.
         busy_ticks: AtomicU64,
+        /// Sequence numbers committed.
+        committed: AtomicU64,
+        /// Of these: tombstones, for they were answered with an error.
+        tombstones: AtomicU64,
+        /// What the pool's worker counted, by number of [`crate::graph::Count`].
+        counts: [AtomicU64; COUNTS_MAX],
+        /// Tasks that are its own, as of its last turn.
+        deque_depth: AtomicU64,
+        /// The task whose body it runs; 0: none.
+        task: AtomicU64,
+        /// When it began.
+        task_since: AtomicU64,
+        /// Kernel and stream of it: kernel | stream << 32.
+        task_what: AtomicU64,
+        /// From submission to begin, of one task in many.
+        wake: HistogramBlock,
+        /// What releasing those that waited cost, of one task in many.
+        release: HistogramBlock,
+    }
+    /// The graph of one silo's decode pool. Written by the graph role.
+    GraphBlock {
+        /// Jobs taken up.
+        jobs: AtomicU64,
+        /// Of these: given back at once, for their shots had been answered.
+        claims_lost: AtomicU64,
+        /// Of the jobs: refused for want of room in the window (`Abort`).
+        refused: AtomicU64,
+        /// Sequence numbers that were answered with an error elsewhere, in their turn.
+        told: AtomicU64,
+        /// Tasks submitted.
+        submitted: AtomicU64,
+        /// Tasks retired.
+        retired: AtomicU64,
+        /// Tasks submitted and not retired.
+        window_used: AtomicU64,
+        /// Most of them.
+        window_tasks: AtomicU64,
+        /// Submissions that found no room at once.
+        stalls: AtomicU64,
+        /// Tasks in the queues of each pool.
+        ready: [AtomicU64; 4],
+        /// Most in each.
+        ready_tasks: AtomicU64,
+        /// Permits in use, and how many there are; 0: no gate.
+        permits_used: AtomicU64,
+        /// Permits.
+        permits: AtomicU64,
+        /// Tasks set aside for want of a permit.
+        parked: AtomicU64,
+        /// The oldest task under way; 0: none.
+        oldest: AtomicU64,
+        /// When it was first seen to be the oldest.
+        oldest_since: AtomicU64,
+        /// Kernel and stream of it: kernel | stream << 32.
+        oldest_what: AtomicU64,
+        /// What holds it up: 0 a worker, 1 predecessors, 2 a permit; and how many, << 8.
+        oldest_holdup: AtomicU64,
+        /// Sequence numbers that came before their turn, of all streams.
+        waiting: AtomicU64,
+        /// Of the stream that has waited longest for its turn: its number + 1; 0: none waits.
+        held_stream: AtomicU64,
+        /// The sequence number that it waits for.
+        held_sequence: AtomicU64,
+        /// Since when.
+        held_since: AtomicU64,
+        /// What a submission cost, one in many.
+        submit: HistogramBlock,
+        /// The order in which ready tasks are taken.
+        policy: Text<4>,
     }
     /// Harvest of one silo.
     HarvestBlock {

@@ -3,6 +3,8 @@
 //! Owns the derivation of states, ages and depths. Runs on the reader's thread; Relaxed loads throughout, because every
 //! word is meaningful on its own. Bounds: the shape. Never trusts a count it reads further than the shape allows.
 
+mod graph;
+
 use super::alarms::{AlarmRecord, Site};
 use super::histogram::HistogramBlock;
 use super::layout::{ANSWER_READERS_MAX, ERRORS_MAX, NOTES_MAX, ROLES_MAX, Stage};
@@ -175,6 +177,7 @@ impl Reader<'_> {
             latency: latency.total.snapshot(),
             latency_from_submit: latency.from_submit.snapshot(),
             timer_lateness: poll.timer_lateness.snapshot(),
+            graph: self.graph(silo),
         }
     }
 
@@ -183,6 +186,7 @@ impl Reader<'_> {
         let (device, poll, harvest) = (self.board.device(silo), self.board.poll(silo), self.board.harvest(silo));
         let decoders = || (0..self.board.shape().decoders as usize).map(|index| self.board.decode(silo, index));
         let decode_claims_lost: u64 = decoders().map(|block| get(&block.claims_lost)).sum();
+        let graph_claims_lost = get(&self.board.graph(silo).claims_lost);
         Counters {
             scheduled: get(&feed.scheduled),
             submitted: get(&feed.submitted),
@@ -196,7 +200,7 @@ impl Reader<'_> {
             duplicated: get(&harvest.duplicated),
             out_of_order: get(&harvest.out_of_order),
             late_completions: get(&poll.late_completions),
-            claims_lost: get(&dispatch.claims_lost) + get(&poll.claims_lost) + decode_claims_lost,
+            claims_lost: get(&dispatch.claims_lost) + get(&poll.claims_lost) + graph_claims_lost + decode_claims_lost,
             quarantined: get(&dispatch.quarantined) + get(&poll.quarantined),
             device_losses: get(&dispatch.device_losses),
             cpu_fallbacks: get(&dispatch.cpu_fallbacks),

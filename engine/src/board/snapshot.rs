@@ -4,9 +4,11 @@
 //! nanoseconds; ages are measured at the moment of the reading, so they never look fresher than they are.
 
 mod alarms;
+mod graph;
 mod threads;
 
 pub use alarms::AlarmView;
+pub use graph::{FlushesView, GraphView, GraphWorkerView, HeldView, OldestView, ReadyView, RunningView, WaitsOn};
 pub use threads::{MemoryView, PriorityView, RivalView, RoleView, ThreadState, ThreadView};
 
 use super::histogram::Histogram;
@@ -112,6 +114,8 @@ pub struct SiloView {
     pub latency_from_submit: Histogram,
     /// From the deadline of a timer to the frame that found it expired.
     pub timer_lateness: Histogram,
+    /// The graph that decode workers run.
+    pub graph: GraphView,
 }
 
 /// Whether the device takes launches.

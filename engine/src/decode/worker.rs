@@ -1,13 +1,21 @@
-//! The decode role: takes ready jobs, matches, answers.
+//! The decode role: a worker of the pool's graph. Matches, commits, answers.
 //!
-//! Owns one matcher with its scratch (the rest of a decode's memory is the frame's), and a CPU predecoder for jobs that did not pass the device. Any number of these
-//! roles take from one ready queue. Bounds: jobs until the frame's time is spent, at least one. A panic inside a decode
-//! is caught per task: the shot is answered with an error and the matcher made anew.
+//! Owns one matcher with its scratch (the rest of a decode's memory is the frame's), a CPU predecoder for jobs that did not
+//! pass the device, and a worker of the graph, whose bodies it brings along. Any number of these roles run one graph.
+//! Bounds: tasks until the frame's time is spent, at least one. A panic inside a decode is caught per task: the shot is
+//! answered with an error and the matcher made anew. A panic outside of one breaks a promise, and ends the role.
+//!
+//! # Why bodies are brought along
+//! A matcher is one thread's. A body that all workers share would have to find its worker's matcher by number, and
+//! nothing but care would keep two threads from the same one; the role that has matcher and worker lends both for a turn.
 
+use super::pool::Kernel;
+use super::state::StreamStates;
 use super::{Matcher, MatcherModel};
 use crate::board::{self, DecodeBlock};
 use crate::dispatch::Pipe;
 use crate::fault::{FaultCode, Injector};
+use crate::graph::{Brought, Count, Ended, TaskId, Work as GraphTask, Worker};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work, memory};
 use crate::predecode::Predecoder;
 use crate::profile::RoleKind;
@@ -17,9 +25,19 @@ use pinwheel_edge::slot::table::{AnswerTimes, TicketView};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::slot::workers::WorkerBank;
 use pinwheel_edge::spin::Phase;
-use pinwheel_edge::sync::read_words;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use pinwheel_edge::sync::{read_words, write_words};
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+
+// The board shows a worker's counts by these numbers.
+const _: () = {
+    assert!(Count::Ran as usize == 0 && Count::Stolen as usize == 3 && Count::StealsEmpty as usize == 4);
+    assert!(Count::StealsLost as usize == 5 && Count::GateWaits as usize == 7 && Count::FlushesFull as usize == 8);
+    assert!(
+        Count::FlushesLate as usize == 9 && Count::FlushesIdle as usize == 10 && Count::FlushesReturn as usize == 11
+    );
+};
 
 /// What a decode worker is made of.
 pub struct DecoderParts {
@@ -35,15 +53,30 @@ pub struct DecoderParts {
     pub predecoder: Box<dyn Predecoder>,
     /// Draws of injected panics.
     pub injector: Injector,
+    /// What is known of each stream.
+    pub states: Arc<StreamStates>,
 }
 
 /// The role.
 pub struct Decoder {
+    bench: Bench,
+    worker: Worker<Brought>,
+    failed: u64,
+}
+
+/// What bodies work with.
+struct Bench {
     parts: DecoderParts,
     matcher: Box<dyn Matcher>,
     observables: Vec<u64>,
-    /// A decode that is done and not yet answered: the rehearsal puts answers off.
-    in_hand: Option<Decoded>,
+    /// A decode that is done and not yet committed: the rehearsal puts commits off.
+    in_hand: Option<(TaskId, Job, Kernel)>,
+}
+
+/// The end of a decode: of which task, and when it began.
+struct Turn {
+    kernel: Kernel,
+    began: Ticks,
 }
 
 /// What one decode works on, in the frame's arena.
@@ -53,46 +86,116 @@ struct Rough<'a> {
     flips: &'a mut [u64],
 }
 
-struct Decoded {
-    job: Job,
-    origin: Origin,
-    decoding: Ticks,
-    result: Result<(), ErrorCode>,
-}
-
 impl Decoder {
     /// The role, on its thread.
     #[must_use]
-    pub fn new(parts: DecoderParts) -> Decoder {
+    pub fn new(parts: DecoderParts, worker: Worker<Brought>) -> Decoder {
         let geometry = parts.pipe.table.geometry();
         let observables = vec![0; geometry.observable_words as usize];
-        Decoder { matcher: parts.matching.matcher(), parts, observables, in_hand: None }
+        let bench = Bench { matcher: parts.matching.matcher(), parts, observables, in_hand: None };
+        Decoder { bench, worker, failed: 0 }
+    }
+
+    /// Ends the role if one of its bodies failed: none does, unless a promise of the path is broken.
+    fn judge(&mut self) {
+        let failed = self.worker.counted(Count::Failed);
+        if failed != self.failed {
+            self.failed = failed;
+            // With the place of the first panic, which the graph has caught.
+            resume_unwind(Box::new(()));
+        }
+    }
+
+    fn publish(&mut self, frame: &Frame<'_>) {
+        let released = self.worker.take_release_ticks();
+        let block = self.bench.block();
+        for (word, what) in block.counts.iter().zip(Count::ALL) {
+            board::set(word, self.worker.counted(what));
+        }
+        board::set(&block.deque_depth, self.worker.depth());
+        if let Some(ticks) = released {
+            block.release.record(frame.clock().rate().nanos(ticks).0);
+        }
+    }
+}
+
+impl Bench {
+    /// The body of a task.
+    fn run(&mut self, work: &GraphTask, rough: &mut Rough<'_>, frame: &mut Frame<'_>) -> ControlFlow<Ended, Ended> {
+        let task = &work.task;
+        let began = frame.ticks();
+        self.begin(work, began, frame);
+        let ended = match Kernel::of(task) {
+            kernel @ (Kernel::Whole | Kernel::Stray) => {
+                let job = Job::from_number(task.args[0] as u32);
+                let origin = self.parts.pipe.jobs.origin(&job);
+                let result = self.decode(&job, &origin, rough, began, frame.phase);
+                if frame.split_here() {
+                    self.keep(&job, result, began);
+                    self.in_hand = Some((work.id, job, kernel));
+                    return ControlFlow::Break(Ended::Launched);
+                }
+                self.answer(job, &origin, result, Turn { kernel, began }, frame)
+            }
+            Kernel::Decode => {
+                let job = Job::from_number(task.args[0] as u32);
+                let origin = self.parts.pipe.jobs.origin(&job);
+                let result = self.decode(&job, &origin, rough, began, frame.phase);
+                self.keep(&job, result, began);
+                self.release(&origin);
+                frame.ticks()
+            }
+            Kernel::Commit => self.commit(Job::from_number(task.args[0] as u32), Kernel::Commit, frame),
+            Kernel::Bury => {
+                self.parts.states.begin_write(task.stream).bury(task.args[0]);
+                board::add(&self.block().committed, 1);
+                board::add(&self.block().tombstones, 1);
+                frame.ticks()
+            }
+        };
+        board::add(&self.block().busy_ticks, ended.since(began).0);
+        board::set(&self.block().task, 0);
+        if frame.is_spent(ended) { ControlFlow::Break(Ended::Done) } else { ControlFlow::Continue(Ended::Done) }
+    }
+
+    /// Shows what begins, and how long it took to begin.
+    fn begin(&self, work: &GraphTask, began: Ticks, frame: &Frame<'_>) {
+        let (block, task) = (self.block(), &work.task);
+        board::set(&block.task_what, u64::from(task.kernel) | u64::from(task.stream) << 32);
+        board::set(&block.task_since, began.0);
+        board::set(&block.task, work.id.0);
+        if task.args[1] != 0 {
+            block.wake.record(frame.clock().rate().nanos(began.since(Ticks(task.args[1]))).0);
+        }
     }
 
     /// Decodes `job` into `self.observables`, unless its shot has been answered.
-    fn decode(&mut self, job: Job, rough: &mut Rough<'_>, frame: &Frame<'_>) -> Decoded {
+    fn decode(
+        &mut self,
+        job: &Job,
+        origin: &Origin,
+        rough: &mut Rough<'_>,
+        began: Ticks,
+        phase: Phase,
+    ) -> Result<(), ErrorCode> {
         let pipe = &self.parts.pipe;
-        let origin = pipe.jobs.origin(&job);
-        let decoding = frame.ticks();
-        board::set(&pipe.board.slots(pipe.silo)[origin.ticket.slot as usize].decoding, decoding.0);
+        board::set(&pipe.board.slots(pipe.silo)[origin.ticket.slot as usize].decoding, began.0);
         // Warm-up shots are nobody's: they are gone before Live.
-        if frame.phase != Phase::Warmup {
+        if phase != Phase::Warmup {
             board::add(&self.block().decoding, 1);
         }
         if pipe.table.is_open(origin.ticket) == TicketView::Closed {
             // Expired on the way: nobody would take the answer. The claim below fails and is counted.
-            return Decoded { job, origin, decoding, result: Err(ErrorCode::ShotDeadline) };
+            return Err(ErrorCode::ShotDeadline);
         }
-        let panics = frame.phase != Phase::Warmup && self.parts.injector.decode_panics();
-        let matched = catch_unwind(AssertUnwindSafe(|| self.attempt(&job, &origin, rough, panics)));
-        let result = matched.unwrap_or_else(|payload| {
+        let panics = phase != Phase::Warmup && self.parts.injector.decode_panics();
+        catch_unwind(AssertUnwindSafe(|| self.attempt(job, origin, rough, panics))).unwrap_or_else(|payload| {
             memory::excused(|| {
                 drop(payload);
                 memory::lend(|| self.matcher = self.parts.matching.matcher());
             });
             Err(ErrorCode::DecoderPanic)
-        });
-        Decoded { job, origin, decoding, result }
+        })
     }
 
     fn attempt(&mut self, job: &Job, origin: &Origin, rough: &mut Rough<'_>, panics: bool) -> Result<(), ErrorCode> {
@@ -113,33 +216,69 @@ impl Decoder {
         Ok(())
     }
 
-    /// Claims the ticket and answers; gives back what the job holds either way.
-    fn answer(&self, decoded: Decoded, frame: &Frame<'_>) -> Ticks {
-        let Decoded { job, origin, decoding, result } = decoded;
+    /// Leaves what a decode came to with its job, for a commit on whichever worker.
+    fn keep(&self, job: &Job, result: Result<(), ErrorCode>, began: Ticks) {
+        let jobs = &self.parts.pipe.jobs;
+        write_words(jobs.observables(job), &self.observables);
+        jobs.set_decoded(job, result, began);
+    }
+
+    /// Commits and answers what was left with `job`.
+    fn commit(&mut self, job: Job, kernel: Kernel, frame: &Frame<'_>) -> Ticks {
+        let jobs = &self.parts.pipe.jobs;
+        let (origin, (result, began)) = (jobs.origin(&job), jobs.decoded(&job));
+        read_words(jobs.observables(&job), &mut self.observables);
+        self.answer(job, &origin, result, Turn { kernel, began }, frame)
+    }
+
+    /// Claims the ticket, commits and answers; gives back what the job holds either way.
+    fn answer(&self, job: Job, origin: &Origin, result: Result<(), ErrorCode>, turn: Turn, frame: &Frame<'_>) -> Ticks {
         let pipe = &self.parts.pipe;
+        let shot = (turn.kernel != Kernel::Stray).then(|| pipe.jobs.shot(&job));
         let answered = frame.ticks();
         match pipe.table.claim(origin.ticket) {
             Some(claim) => {
-                let times = AnswerTimes { completed: origin.completed, decoding, answered };
+                let times = AnswerTimes { completed: origin.completed, decoding: turn.began, answered };
                 board::set(&pipe.board.slots(pipe.silo)[origin.ticket.slot as usize].answered, answered.0);
                 match result {
-                    Ok(()) => claim.answer(&self.observables, times),
+                    Ok(()) => claim.answer_after(&self.observables, times, || self.settle(shot, result)),
                     Err(code) => {
                         let slot = u64::from(origin.ticket.slot);
                         pipe.board.fault(pipe.silo, FaultCode::Answered(code), answered, slot);
-                        claim.fail(code, times);
+                        claim.fail_after(code, times, || self.settle(shot, result));
                     }
                 }
                 board::add(&self.block().answered, 1);
             }
-            None => board::add(&self.block().claims_lost, 1),
+            None => {
+                self.settle(shot, Err(ErrorCode::ShotDeadline));
+                board::add(&self.block().claims_lost, 1);
+            }
         }
         pipe.jobs.give(job);
+        self.release(origin);
+        answered
+    }
+
+    /// Commits the shot's sequence number to its stream: its observables, or that it has none.
+    fn settle(&self, shot: Option<(u32, u64)>, result: Result<(), ErrorCode>) {
+        let Some((stream, sequence)) = shot else { return };
+        let state = self.parts.states.begin_write(stream);
+        board::add(&self.block().committed, 1);
+        match result {
+            Ok(()) => state.commit(sequence, &self.observables),
+            Err(_) => {
+                board::add(&self.block().tombstones, 1);
+                state.bury(sequence);
+            }
+        }
+    }
+
+    /// Frees the device worker that is kept until the decode (`AfterDecode`); a second time is none.
+    fn release(&self, origin: &Origin) {
         if let Some((worker, generation)) = origin.worker {
             self.parts.bank.release(usize::from(worker), generation);
         }
-        board::add(&self.block().busy_ticks, answered.since(decoding).0);
-        answered
     }
 
     fn rough<'a>(&self, frame: &Frame<'a>) -> Option<Rough<'a>> {
@@ -168,28 +307,24 @@ impl Role for Decoder {
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
         let mut items = 0;
-        if let Some(decoded) = self.in_hand.take() {
-            self.answer(decoded, frame);
+        if let Some((task, job, kernel)) = self.bench.in_hand.take() {
+            self.bench.commit(job, kernel, frame);
+            let ended = self.worker.end_launched(task);
+            assert!(ended.is_ok(), "nobody else ends a task of this worker: {ended:?}");
             items += 1;
         }
-        // No room in the frame's arena: other roles of this thread have used it. The jobs wait for the next frame.
-        let Some(mut rough) = self.rough(frame) else { return Work(items) };
-        while items < BUDGET_ITEMS {
-            let Some(number) = self.parts.pipe.ready.pop() else { break };
-            let decoded = self.decode(Job::from_number(number), &mut rough, frame);
-            items += 1;
-            if frame.split_here() {
-                self.in_hand = Some(decoded);
-                break;
-            }
-            if frame.is_spent(self.answer(decoded, frame)) {
-                break;
-            }
+        // No room in the frame's arena: other roles of this thread have used it. The tasks wait for the next frame.
+        let Some(mut rough) = self.bench.rough(frame) else { return Work(items) };
+        let bench = &mut self.bench;
+        items += self.worker.work_by(BUDGET_ITEMS - items, |work| bench.run(work, &mut rough, frame));
+        self.judge();
+        if items > 0 {
+            self.publish(frame);
         }
         Work(items)
     }
 
     fn is_drained(&self) -> bool {
-        self.in_hand.is_none() && self.parts.pipe.ready.depth() == 0
+        self.bench.in_hand.is_none() && self.worker.is_idle()
     }
 }

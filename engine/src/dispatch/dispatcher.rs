@@ -7,8 +7,8 @@
 //! When every worker is quarantined it declares the device lost and hands shots to the CPU predecoder until the device
 //! is back.
 
-use super::Pipe;
 use super::frozen::Frozen;
+use super::{Pipe, Tombstones};
 use crate::board::{self, DispatchBlock};
 use crate::device::{Launch, Launched};
 use crate::fault::{EventCode, FaultCode};
@@ -29,6 +29,7 @@ pub struct Dispatcher<L> {
     end: DispatchEnd,
     workers: DispatchWorkers,
     launcher: L,
+    tombstones: Tombstones,
     frozen: Frozen,
     launches: u64,
 }
@@ -44,11 +45,22 @@ enum Step {
 impl<L: Launch> Dispatcher<L> {
     /// The role with its ends.
     #[must_use]
-    pub fn new(pipe: Pipe, end: DispatchEnd, workers: DispatchWorkers, launcher: L, rate: TickRate) -> Dispatcher<L> {
-        Dispatcher { pipe, end, workers, launcher, frozen: Frozen::new(rate), launches: 0 }
+    pub fn new(
+        pipe: Pipe,
+        end: DispatchEnd,
+        workers: DispatchWorkers,
+        launcher: L,
+        tombstones: Tombstones,
+        rate: TickRate,
+    ) -> Dispatcher<L> {
+        Dispatcher { pipe, end, workers, launcher, tombstones, frozen: Frozen::new(rate), launches: 0 }
     }
 
     fn step(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
+        // Any shot may have to be answered here.
+        if !self.tombstones.has_room() {
+            return Step::Wait;
+        }
         if self.pipe.table.payload_at(arrived.address).is_none() {
             return self.refuse(arrived, frame, ErrorCode::BadAddress);
         }
@@ -79,8 +91,8 @@ impl<L: Launch> Dispatcher<L> {
         Step::Moved
     }
 
-    fn fail(&self, ticket: Ticket, code: ErrorCode, frame: &Frame<'_>) {
-        if !self.pipe.fail(ticket, code, frame.ticks()) {
+    fn fail(&mut self, ticket: Ticket, code: ErrorCode, frame: &Frame<'_>) {
+        if !self.pipe.fail(ticket, code, frame.ticks(), &mut self.tombstones) {
             board::add(&self.block().claims_lost, 1);
         }
     }
@@ -100,6 +112,7 @@ impl<L: Launch> Dispatcher<L> {
         let now = frame.ticks();
         let ticket = self.end.hold(arrived, now);
         self.stamp(arrived, now, Some(worker));
+        self.pipe.jobs.set_shot(&job, arrived.stream, arrived.sequence);
         let number = job.number();
         let generation = self.workers.start(worker, arrived.address, job, ticket, now);
         let mail = Mail { generation, address: arrived.address, job: number };
@@ -148,6 +161,7 @@ impl<L: Launch> Dispatcher<L> {
         self.pipe.jobs.observables(&job).iter().for_each(|word| word.store(0));
         let ticket = self.end.hold(arrived, now);
         self.stamp(arrived, now, None);
+        self.pipe.jobs.set_shot(&job, arrived.stream, arrived.sequence);
         self.pipe.jobs.set_origin(&job, &Origin { ticket, completed: now, worker: None, raw: true });
         board::add(&self.block().cpu_fallbacks, 1);
         self.pipe.hand_on(job);

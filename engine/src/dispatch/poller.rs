@@ -9,8 +9,8 @@
 //! in time ends the search, and its deadline is the next cause to look. The ticket of a shot under way is the very word that a
 //! decoder is about to claim: it is not looked at without a cause.
 
-use super::Pipe;
 use super::deadlines::Deadlines;
+use super::{Pipe, Tombstones};
 use crate::board::{self, PollBlock};
 use crate::fault::{EventCode, FaultCode};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work};
@@ -30,6 +30,7 @@ const PUBLISH_EVERY: Nanos = Nanos(200_000);
 pub struct Poller {
     pipe: Pipe,
     workers: PollWorkers,
+    tombstones: Tombstones,
     free_worker: FreeWorker,
     deadlines: Deadlines,
     /// Oldest position whose ticket may be open.
@@ -41,11 +42,18 @@ pub struct Poller {
 impl Poller {
     /// The role with its end.
     #[must_use]
-    pub fn new(pipe: Pipe, workers: PollWorkers, free_worker: FreeWorker, rate: TickRate) -> Poller {
+    pub fn new(
+        pipe: Pipe,
+        workers: PollWorkers,
+        tombstones: Tombstones,
+        free_worker: FreeWorker,
+        rate: TickRate,
+    ) -> Poller {
         board::set(&pipe.board.poll(pipe.silo).ready_capacity, pipe.ready.capacity());
         Poller {
             pipe,
             workers,
+            tombstones,
             free_worker,
             deadlines: Deadlines::new(rate),
             oldest: 0,
@@ -91,7 +99,8 @@ impl Poller {
     fn judge_launch(&mut self, w: usize, frame: &Frame<'_>) {
         let now = frame.now;
         let Some((generation, started)) = self.workers.running(w) else { return };
-        if !self.deadlines.launch_is_overdue(w, started, now) {
+        // Without room to tell of it, it is judged in the next frame: nobody watches it until then.
+        if !self.deadlines.launch_is_overdue(w, started, now) || !self.tombstones.has_room() {
             return;
         }
         if let Some(ticket) = self.workers.quarantine(w, generation) {
@@ -118,6 +127,7 @@ impl Poller {
                 }
                 TicketView::Closed => {}
                 TicketView::Open { submitted } => match self.deadlines.shot_is_overdue(submitted, frame.now) {
+                    Ok(()) if !self.tombstones.has_room() => break,
                     Ok(()) => {
                         self.fail(ticket, ErrorCode::ShotDeadline, frame);
                         expired += 1;
@@ -134,8 +144,8 @@ impl Poller {
         expired.max(1)
     }
 
-    fn fail(&self, ticket: Ticket, code: ErrorCode, frame: &Frame<'_>) {
-        if !self.pipe.fail(ticket, code, frame.ticks()) {
+    fn fail(&mut self, ticket: Ticket, code: ErrorCode, frame: &Frame<'_>) {
+        if !self.pipe.fail(ticket, code, frame.ticks(), &mut self.tombstones) {
             board::add(&self.block().claims_lost, 1);
         }
     }

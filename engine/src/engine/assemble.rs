@@ -54,9 +54,9 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let mut notes: Vec<String> = config.notes.iter().cloned().chain(notes).collect();
     let board = Arc::new(make_board(&config.profile, &plan, &mut notes)?);
     let settings = Arc::new(Settings::new(&config.profile.limits));
-    let common = Common { board: Arc::clone(&board), settings: Arc::clone(&settings), rate: clock.rate(), decoding };
+    let common = Common { board: Arc::clone(&board), settings: Arc::clone(&settings), clock: clock.clone(), decoding };
     let answers = if config.sink.is_some() { Answers::PassedOn { readers: 1 } } else { Answers::Counted };
-    let (mut silos, fills) = wire_silos(&config, &plan, answers, &common);
+    let (mut silos, fills) = wire_silos(&config, &plan, answers, &common)?;
     header::write(&board, &clock, &config, &common);
     let wall = Wall::new(&clock, &board);
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
@@ -137,7 +137,12 @@ enum Origin<'a> {
     Stream { model: &'a Arc<Model> },
 }
 
-fn wire_silos(config: &Config, plan: &Plan, answers: Answers, common: &Common) -> (Vec<Silo>, Vec<StageFill>) {
+fn wire_silos(
+    config: &Config,
+    plan: &Plan,
+    answers: Answers,
+    common: &Common,
+) -> Result<(Vec<Silo>, Vec<StageFill>), StartError> {
     let origin = match &config.input {
         Input::Sampler { model, seed, .. } => Origin::Sampler { model, seed: *seed },
         Input::Replay { shots, observables, .. } => Origin::Replay { shots, observables },
@@ -148,12 +153,13 @@ fn wire_silos(config: &Config, plan: &Plan, answers: Answers, common: &Common) -
     for silo in 0..profile.silos {
         let mut arena = Arena::new();
         let share = Share::of(silo as usize, profile.silos, profile.input.streams, config.count);
-        let (mut made, fill) = on_cores_of(silo, plan, || {
+        let (made, fill) = on_cores_of(silo, plan, || {
             arena.within(|| {
                 let (source, fill) = origin.source(silo);
                 (silo::wire(profile, share, plan.decoders(silo), source, answers, common), fill)
             })
         });
+        let mut made = made?;
         let usage = arena.usage();
         board::add(&header.arenas_touched_bytes, usage.touched_bytes as u64);
         board::add(&header.arenas_locked_bytes, usage.locked_bytes as u64);
@@ -161,7 +167,7 @@ fn wire_silos(config: &Config, plan: &Plan, answers: Answers, common: &Common) -
         wired.push(made);
         fills.extend(fill);
     }
-    (wired, fills)
+    Ok((wired, fills))
 }
 
 /// Runs `body` where silo `silo` will run, so that the pages it touches first lie on that node. Where the silo has no

@@ -239,7 +239,7 @@ impl Control {
             let slots = u64::from(pipe.table.geometry().slots);
             for position in dispatched.saturating_sub(slots)..=dispatched {
                 // A ticket that is closed, or was never opened, refuses the claim: nothing is left to do for it.
-                let _ = pipe.fail(pipe.table.ticket_at(position), ErrorCode::Drained, self.now());
+                let _ = pipe.close(pipe.table.ticket_at(position), ErrorCode::Drained, self.now());
             }
         }
     }

@@ -30,6 +30,20 @@ pub struct Completer<B> {
     pub(super) shared: Arc<Shared<B>>,
 }
 
+impl<B> Shared<B> {
+    /// The record and the gate of a task that was launched.
+    pub(super) fn launched(&self, task: TaskId) -> Result<(u32, Option<usize>), CompleteError> {
+        let slot = self.slot(task.0);
+        if self.fanout.generation(slot) != self.generation(task.0) || self.fanout.is_sealed(slot) {
+            return Err(CompleteError::Stale { task });
+        }
+        if self.fanout.pending(slot) > 1 {
+            return Err(CompleteError::NotLaunched { task });
+        }
+        Ok((slot, self.gate_of(&Task::of_words(self.fanout.payload(slot)))))
+    }
+}
+
 impl<B: Body> Completer<B> {
     /// Ends a task whose body said that it was launched; `failed` carries the device's code.
     ///
@@ -37,19 +51,12 @@ impl<B: Body> Completer<B> {
     /// If it is not under way.
     pub fn complete(&mut self, task: TaskId, failed: Option<u32>) -> Result<(), CompleteError> {
         let shared = &*self.shared;
-        let slot = shared.slot(task.0);
-        if shared.fanout.generation(slot) != shared.generation(task.0) || shared.fanout.is_sealed(slot) {
-            return Err(CompleteError::Stale { task });
-        }
-        if shared.fanout.pending(slot) > 1 {
-            return Err(CompleteError::NotLaunched { task });
-        }
+        let (slot, gate) = shared.launched(task)?;
         let outcome = failed.map_or(0, |code| {
             // More failures than are kept are remembered by their outcome all the same.
             let _ = shared.failures.push(Failure { task, reason: Reason::Failed(code) });
             outcome_of(task.0)
         });
-        let gate = shared.gate_of(&Task::of_words(shared.fanout.payload(slot)));
         resolve(shared, slot, outcome, |item| {
             let is_sent = shared.route(item, None);
             debug_assert!(is_sent, "whoever is no worker keeps nothing");

@@ -3,6 +3,7 @@
 //! Pure values, checked once by [`Config::check`]; read by whoever compiles a graph. Every limit that bounds a loop, a
 //! queue or a wait of the runtime stands here.
 
+use crate::profile::{self, IssueGate, ReadyPolicy, StartPolicy, WindowOverflow};
 use pinwheel_edge::queue::fanout::{SPILL_MAX, TASKS_MAX};
 
 /// How dependencies are found (seed 002 §2.2).
@@ -192,7 +193,47 @@ impl Default for Config {
 }
 
 /// Largest window.
-pub const WINDOW_TASKS_MAX: u32 = 524_288;
+pub const WINDOW_TASKS_MAX: u32 = profile::WINDOW_TASKS_MAX;
+
+impl From<&profile::Graph> for Config {
+    /// What a profile asks of the graph that decode workers run; workers, streams and tensors are its owner's to set.
+    fn from(graph: &profile::Graph) -> Config {
+        Config {
+            ready: match graph.ready {
+                ReadyPolicy::Auto => Ready::Auto,
+                ReadyPolicy::Fifo => Ready::Fifo,
+                ReadyPolicy::FifoPerStream => Ready::FifoPerStream,
+                ReadyPolicy::WorkSteal => Ready::WorkSteal,
+            },
+            placement: match graph.placement {
+                profile::Placement::Releaser => Placement::Releaser,
+                profile::Placement::ByStream => Placement::ByStream,
+            },
+            start: match graph.start {
+                StartPolicy::AfterOrchestration => Start::AfterOrchestration,
+                StartPolicy::Immediate => Start::Immediate,
+                StartPolicy::Threshold(tasks) => Start::Threshold(tasks),
+            },
+            overflow: match graph.overflow {
+                WindowOverflow::Stall => Overflow::Stall,
+                WindowOverflow::Abort => Overflow::Abort,
+                WindowOverflow::Benchmark => Overflow::Benchmark,
+            },
+            issue: match graph.issue {
+                IssueGate::Open => Issue::Open,
+                IssueGate::Global(permits) => Issue::Global(permits),
+                IssueGate::PerStream(permits) => Issue::PerStream(permits),
+                IssueGate::PerPool(permits) => Issue::PerPool(permits),
+            },
+            window_tasks: graph.window_tasks,
+            slab_tasks: graph.slab_tasks,
+            batch: Batch { threshold: graph.batch_tasks, deadline_ns: u64::from(graph.batch_deadline_us) * 1_000 },
+            map_entries: graph.map_entries,
+            ready_tasks: graph.ready_tasks,
+            ..Config::default()
+        }
+    }
+}
 
 /// What a graph cannot be.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

@@ -52,6 +52,25 @@ pub enum Count {
     EventsDropped,
 }
 
+impl Count {
+    /// Every count, by number.
+    pub const ALL: [Count; COUNTS] = [
+        Count::Ran,
+        Count::Failed,
+        Count::Skipped,
+        Count::Stolen,
+        Count::StealsEmpty,
+        Count::StealsLost,
+        Count::Offered,
+        Count::GateWaits,
+        Count::FlushesFull,
+        Count::FlushesLate,
+        Count::FlushesIdle,
+        Count::FlushesReturn,
+        Count::EventsDropped,
+    ];
+}
+
 /// Counters of a worker.
 pub const COUNTS: usize = 13;
 
@@ -179,6 +198,11 @@ impl<B> Shared<B> {
     /// The queues of a pool.
     pub(super) fn queues(&self, pool: Pool) -> &[Fifo<u64>] {
         &self.queues[pool as usize]
+    }
+
+    /// The queues of the pool with this number.
+    pub(super) fn queues_at(&self, pool: usize) -> &[Fifo<u64>] {
+        &self.queues[pool]
     }
 
     /// The gate that a task passes, if any.

@@ -9,7 +9,7 @@
 //! running task may be sealing at this moment does. A task's number says its record (the low bits) and which of that
 //! record's tasks it is; a record is free when the window has passed the task before.
 
-use super::config::{Overflow, Pool, Ready, Start};
+use super::config::{Overflow, Pool, Start};
 use super::exact::Exact;
 use super::found::{Found, Live};
 use super::overlap::{Overlap, Refused};
@@ -245,6 +245,17 @@ impl<B: Body> Submitter<B> {
         Ok(self.enter(task.words()))
     }
 
+    /// Whether a task may be submitted now, as far as the window goes.
+    pub fn has_room(&mut self) -> bool {
+        self.next < self.reserved || self.reserve().is_ok()
+    }
+
+    /// Whether a task that was submitted has not ended.
+    #[must_use]
+    pub fn is_under_way(&self, task: TaskId) -> bool {
+        task.0 >= self.retired && !self.shared.fanout.is_sealed(self.shared.slot(task.0))
+    }
+
     /// Fills `found` for the task that gets the next number.
     #[inline(always)]
     fn find(&mut self, task: &Task, accesses: &[Access], after: &[TaskId]) -> Result<(), SubmitError> {
@@ -326,10 +337,13 @@ impl<B: Body> Submitter<B> {
             // Still held up by those that were refused, so nobody runs it yet.
             self.shared.fanout.spoil(slot, self.found.spoilt);
         }
-        if refused == count || (refused > 0 && self.shared.fanout.release_refused(slot, refused)) {
+        if refused == count {
+            self.shared.fanout.waits_for_none(slot);
+            self.ready(slot);
+        } else if refused > 0 && self.shared.fanout.release_refused(slot, refused) {
             self.ready(slot);
         }
-        if task.is_multiple_of(OFFER_EVERY) {
+        if task.is_multiple_of(OFFER_EVERY) || !self.is_started {
             self.offer(task);
         }
         TaskId(task)
@@ -400,12 +414,11 @@ impl<B: Body> Submitter<B> {
             return;
         }
         self.is_started = true;
-        if self.shared.ready != Ready::WorkSteal {
-            for _ in 0..self.worker.local.len() {
-                let Some(item) = self.worker.local.pop_front() else { break };
-                if !self.shared.route(item, Some(0)) {
-                    self.worker.local.push_back(item);
-                }
+        // What worker 0 does not keep for itself goes where others find it: it may be of another pool.
+        for _ in 0..self.worker.local.len() {
+            let Some(item) = self.worker.local.pop_front() else { break };
+            if !self.shared.route(item, Some(0)) {
+                self.worker.local.push_back(item);
             }
         }
         self.worker.offer();

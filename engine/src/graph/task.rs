@@ -4,6 +4,7 @@
 
 use super::config::Pool;
 use pinwheel_edge::queue::fanout::PAYLOAD;
+use std::ops::ControlFlow;
 
 /// A task's number: which record it has, and which of that record's tasks it is. Never given out twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,6 +82,42 @@ impl<F: Fn(&Work) -> Ended + Send + Sync> Body for F {
     #[inline(always)]
     fn run(&self, work: &Work) -> Ended {
         self(work)
+    }
+}
+
+/// The body of a graph whose workers bring their own along; see [`Worker::work_by`](super::Worker::work_by).
+#[derive(Clone, Copy, Debug)]
+pub struct Brought;
+
+impl Body for Brought {
+    fn run(&self, work: &Work) -> Ended {
+        unreachable!("task {}: whoever takes it up brings its body", work.id)
+    }
+}
+
+/// Who runs bodies.
+pub(super) trait Runner<B> {
+    /// Does `work`; `Break` ends the worker's turn.
+    fn run(&mut self, body: &B, work: &Work) -> ControlFlow<Ended, Ended>;
+}
+
+/// The graph's own body does.
+pub(super) struct ByBody;
+
+impl<B: Body> Runner<B> for ByBody {
+    #[inline(always)]
+    fn run(&mut self, body: &B, work: &Work) -> ControlFlow<Ended, Ended> {
+        ControlFlow::Continue(body.run(work))
+    }
+}
+
+/// The caller of the turn does.
+pub(super) struct ByCaller<F>(pub(super) F);
+
+impl<B, F: FnMut(&Work) -> ControlFlow<Ended, Ended>> Runner<B> for ByCaller<F> {
+    #[inline(always)]
+    fn run(&mut self, _body: &B, work: &Work) -> ControlFlow<Ended, Ended> {
+        self.0(work)
     }
 }
 

@@ -91,6 +91,15 @@ impl<B: Body> Submitter<B> {
         if for_ns < limit {
             return None;
         }
+        let (task, what, state) = self.oldest()?;
+        Some(Verdict::NoProgress { task, what, state, for_ns })
+    }
+
+    /// The oldest task under way, as of the last retirement, and what holds it up.
+    pub(super) fn oldest(&self) -> Option<(TaskId, Task, Holdup)> {
+        if self.retired == self.next {
+            return None;
+        }
         let slot = self.shared.slot(self.retired);
         let what = Task::of_words(self.shared.fanout.payload(slot));
         let gate = self.shared.gate_of(&what).map(|gate| &self.shared.gates[gate]);
@@ -99,6 +108,6 @@ impl<B: Body> Submitter<B> {
             (_, Some(gate)) if gate.in_use() == gate.permits() => Holdup::Gate { in_use: gate.in_use() },
             _ => Holdup::Worker,
         };
-        Some(Verdict::NoProgress { task: TaskId(self.retired), what, state, for_ns })
+        Some((TaskId(self.retired), what, state))
     }
 }

@@ -17,9 +17,11 @@ use super::config::{Pool, Ready, Trace};
 use super::shared::{COUNTS, Count, Failure, RECORDED, ROOTS, Shared};
 use super::task::{Body, CANCELLED, Ended, FAILED, Reason, Task, TaskId, Work, outcome_of};
 use super::trace::Event;
+use super::{ByBody, ByCaller, CompleteError, Runner};
 use crate::units::Ticks;
 use pinwheel_edge::queue::deque::{Owner, Steal};
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,6 +36,9 @@ const ATTEMPTS: u32 = 4;
 const FOREIGN_EVERY: u32 = 61;
 /// Ended tasks of a round that a worker counts for itself before it says so.
 const ROUND_COUNT: u32 = 256;
+
+/// Releases of which one is timed.
+const TIMED_EVERY: u32 = 256;
 
 /// A steal of fewer tasks than this has to be worth its transfer.
 const STEAL_WORTH: u64 = 16;
@@ -71,6 +76,10 @@ pub struct Worker<B> {
     turn: u32,
     lane: usize,
     running: Option<Running>,
+    ends_turn: bool,
+    releases: u32,
+    /// What the last release that was timed took, until somebody asks.
+    timed: Option<Ticks>,
     ended: Vec<(u64, u32)>,
     ended_first: Ticks,
     deadline: Ticks,
@@ -97,6 +106,9 @@ impl<B: Body> Worker<B> {
             turn: 0,
             lane: index as usize,
             running: None,
+            ends_turn: false,
+            releases: 0,
+            timed: None,
             ended: Vec::with_capacity(config.batch.threshold as usize),
             ended_first: Ticks(0),
             deadline,
@@ -113,8 +125,23 @@ impl<B: Body> Worker<B> {
 
     /// Takes up at most `tasks_max` tasks; says how many. Fewer means that there were no more.
     pub fn work(&mut self, tasks_max: u32) -> u32 {
+        self.work_through(tasks_max, &mut ByBody)
+    }
+
+    /// As [`Worker::work`], with bodies that the caller brings along, and with them whatever is the caller's alone. A
+    /// `Break` ends the turn after its task; what this worker then still has of its own, others may take.
+    pub fn work_by(&mut self, tasks_max: u32, body: impl FnMut(&Work) -> ControlFlow<Ended, Ended>) -> u32 {
+        let taken = self.work_through(tasks_max, &mut ByCaller(body));
+        if !self.local.is_empty() {
+            self.offer_all();
+        }
+        taken
+    }
+
+    fn work_through<R: Runner<B>>(&mut self, tasks_max: u32, runner: &mut R) -> u32 {
         let mut left = tasks_max;
-        while catch_unwind(AssertUnwindSafe(|| self.work_on(&mut left))).is_err() {
+        self.ends_turn = false;
+        while catch_unwind(AssertUnwindSafe(|| self.work_on(&mut left, runner))).is_err() {
             self.end_panicked();
         }
         if !self.ended.is_empty() {
@@ -125,11 +152,11 @@ impl<B: Body> Worker<B> {
         tasks_max - left
     }
 
-    fn work_on(&mut self, left: &mut u32) {
-        while *left > 0 {
+    fn work_on<R: Runner<B>>(&mut self, left: &mut u32, runner: &mut R) {
+        while *left > 0 && !self.ends_turn {
             if let Some(item) = self.find() {
                 *left -= 1;
-                self.run(item);
+                self.run(item, runner);
             } else if self.ended.is_empty() {
                 return;
             } else {
@@ -306,12 +333,12 @@ impl<B: Body> Worker<B> {
     }
 
     #[inline(always)]
-    fn run(&mut self, item: u64) {
+    fn run<R: Runner<B>>(&mut self, item: u64, runner: &mut R) {
         if !self.ended.is_empty() && self.shared.clock.ticks().since(self.ended_first) >= self.deadline {
             self.flush(Count::FlushesLate);
         }
         if item & RECORDED != 0 {
-            self.run_recorded(item);
+            self.run_recorded(item, runner);
             return;
         }
         let slot = item as u32;
@@ -322,7 +349,7 @@ impl<B: Body> Worker<B> {
         }
         let task = Task::of_words(self.shared.fanout.payload(slot));
         let id = self.shared.id(slot);
-        if let Some(outcome) = self.perform(item, id, task) {
+        if let Some(outcome) = self.perform(item, id, task, runner) {
             self.end(item, outcome);
         }
     }
@@ -335,7 +362,7 @@ impl<B: Body> Worker<B> {
 
     /// Runs a body under its permit; says how it ended, unless it was set aside or goes on elsewhere.
     #[inline(always)]
-    fn perform(&mut self, item: u64, id: TaskId, task: Task) -> Option<u32> {
+    fn perform<R: Runner<B>>(&mut self, item: u64, id: TaskId, task: Task, runner: &mut R) -> Option<u32> {
         let gate = self.shared.gate_of(&task);
         if let Some(gate) = gate {
             let Some(permit) = self.shared.gates[gate].enter() else {
@@ -350,10 +377,17 @@ impl<B: Body> Worker<B> {
         self.counts[Count::Ran as usize] += 1;
         let work = Work { id, task, worker: self.index };
         let ended = match self.shared.config.trace {
-            Trace::Cycles(wanted) if wanted(task.kernel, task.stream) => self.timed(&work),
-            _ => self.shared.body.run(&work),
+            Trace::Cycles(wanted) if wanted(task.kernel, task.stream) => self.timed(&work, runner),
+            _ => runner.run(&self.shared.body, &work),
         };
         self.running = None;
+        let ended = match ended {
+            ControlFlow::Continue(ended) => ended,
+            ControlFlow::Break(ended) => {
+                self.ends_turn = true;
+                ended
+            }
+        };
         if ended == Ended::Launched {
             return None;
         }
@@ -367,9 +401,9 @@ impl<B: Body> Worker<B> {
     }
 
     #[inline(never)]
-    fn timed(&mut self, work: &Work) -> Ended {
+    fn timed<R: Runner<B>>(&mut self, work: &Work, runner: &mut R) -> ControlFlow<Ended, Ended> {
         let start = self.shared.clock.ticks();
-        let ended = self.shared.body.run(work);
+        let ended = runner.run(&self.shared.body, work);
         let end = self.shared.clock.ticks();
         if self.events.len() < self.events.capacity() {
             let Task { kernel, stream, .. } = work.task;
@@ -437,6 +471,19 @@ impl<B: Body> Worker<B> {
     /// Ends a task: seals its list and releases those in it.
     #[inline(always)]
     fn resolve(&mut self, slot: u32, outcome: u32) {
+        self.releases += 1;
+        if self.releases < TIMED_EVERY {
+            self.release(slot, outcome);
+            return;
+        }
+        self.releases = 0;
+        let began = self.shared.clock.ticks();
+        self.release(slot, outcome);
+        self.timed = Some(self.shared.clock.ticks().since(began));
+    }
+
+    #[inline(always)]
+    fn release(&mut self, slot: u32, outcome: u32) {
         let Worker { shared, local, index, .. } = self;
         resolve(shared, slot, outcome, |item| {
             if !shared.route(item, Some(*index)) {
@@ -446,7 +493,7 @@ impl<B: Body> Worker<B> {
     }
 
     #[inline(always)]
-    fn run_recorded(&mut self, item: u64) {
+    fn run_recorded<R: Runner<B>>(&mut self, item: u64, runner: &mut R) {
         if item & ROOTS != 0 {
             self.hand_out(item);
             return;
@@ -458,7 +505,7 @@ impl<B: Body> Worker<B> {
         if outcome != 0 || shared.is_cancelled() {
             self.count(Count::Skipped);
             self.end_recorded(item, if outcome == 0 { CANCELLED } else { outcome });
-        } else if let Some(outcome) = self.perform(item, TaskId(index as u64), task) {
+        } else if let Some(outcome) = self.perform(item, TaskId(index as u64), task, runner) {
             self.end_recorded(item, outcome);
         }
     }
@@ -529,6 +576,43 @@ impl<B: Body> Worker<B> {
         for (shown, count) in self.shared.counters[self.index as usize].0.iter().zip(&self.counts) {
             shown.store(*count, Ordering::Relaxed);
         }
+    }
+
+    /// Ends a task whose body said `Launched` in an earlier turn of this worker.
+    ///
+    /// # Errors
+    /// If it is not under way.
+    pub fn end_launched(&mut self, task: TaskId) -> Result<(), CompleteError> {
+        let (slot, gate) = self.shared.launched(task)?;
+        self.resolve(slot, 0);
+        if let Some(gate) = gate {
+            self.shared.gates[gate].leave();
+        }
+        Ok(())
+    }
+
+    /// Whether it finds nothing to do: none of its own, none sent to it, none in the queues of its pool.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let shared = &self.shared;
+        let (own, inbox) = (self.deque.depth(), shared.inboxes[self.index as usize].depth());
+        let waits = |queue: &pinwheel_edge::queue::fifo::Fifo<u64>| queue.depth() > 0;
+        self.local.is_empty()
+            && own == 0
+            && inbox == 0
+            && !shared.queues(self.pool).iter().any(waits)
+            && !shared.parked.iter().any(waits)
+    }
+
+    /// Tasks that are its own: kept for itself, and offered to thieves.
+    #[must_use]
+    pub fn depth(&self) -> u64 {
+        self.local.len() as u64 + self.deque.depth()
+    }
+
+    /// What releasing those that waited for a task took, if one was timed since this was asked last.
+    pub fn take_release_ticks(&mut self) -> Option<Ticks> {
+        self.timed.take()
     }
 
     /// Which worker it is.

@@ -40,21 +40,22 @@ use crate::plan::nodes::{self, Group};
 use crate::plan::{Plan, PlannedRole, PlannedThread, RoleKind};
 use crate::profile::{Decoders, Profile};
 
-use RoleKind::{Device, Dispatch, Feed, Harvest, Poll};
+use RoleKind::{Device, Dispatch, Feed, Graph, Harvest, Poll};
 
 /// Most decode workers that `Decoders::Auto` gives a silo.
-pub(super) const AUTO_DECODERS_MAX: usize = 8;
+pub(super) const AUTO_DECODERS_MAX: usize = crate::profile::DECODERS_AUTO_MAX as usize;
 /// From this many cores up, cores 0 and 1 are left to the system.
 const SYSTEM_CORES_FROM: usize = 6;
 
 /// How the ring roles are divided among 1, 2, .. 5 threads. Feed and harvest, the slot's two ends, stay together
-/// longest: they touch the same words of it.
+/// longest: they touch the same words of it. Graph stays with poll: what it takes up is what that one has just claimed,
+/// and a task costs it a tenth of a microsecond.
 pub(super) const RING_SPLITS: [&[&[RoleKind]]; 5] = [
-    &[&[Feed, Dispatch, Device, Poll, Harvest]],
-    &[&[Feed, Harvest], &[Dispatch, Device, Poll]],
-    &[&[Feed, Harvest], &[Dispatch, Poll], &[Device]],
-    &[&[Feed, Harvest], &[Dispatch], &[Device], &[Poll]],
-    &[&[Feed], &[Dispatch], &[Device], &[Poll], &[Harvest]],
+    &[&[Feed, Dispatch, Device, Poll, Graph, Harvest]],
+    &[&[Feed, Harvest], &[Dispatch, Device, Poll, Graph]],
+    &[&[Feed, Harvest], &[Dispatch, Poll, Graph], &[Device]],
+    &[&[Feed, Harvest], &[Dispatch], &[Device], &[Poll, Graph]],
+    &[&[Feed], &[Dispatch], &[Device], &[Poll, Graph], &[Harvest]],
 ];
 
 /// A core that a hot thread may have.

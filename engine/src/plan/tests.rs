@@ -131,31 +131,31 @@ fn plans_of_all_machines_are_sound() {
 #[test]
 fn one_core_runs_everything_and_shares_it() {
     let plan = Plan::auto(&profile(1), &plain([0]));
-    assert_eq!(lines(&plan), ["hot-0 0: feed0 dispatch0 device0 poll0 decode0 harvest0"]);
+    assert_eq!(lines(&plan), ["hot-0 0: feed0 dispatch0 device0 poll0 graph0 decode0 harvest0"]);
     assert_eq!(plan.cold_cores, [0]);
 }
 
 #[test]
 fn two_cores_give_the_ring_the_higher_and_decode_shares_the_lower() {
     let plan = Plan::auto(&profile(1), &plain([0, 1]));
-    assert_eq!(lines(&plan), ["hot-0 1!: feed0 dispatch0 device0 poll0 harvest0", "decode-0 0: decode0"]);
+    assert_eq!(lines(&plan), ["hot-0 1!: feed0 dispatch0 device0 poll0 graph0 harvest0", "decode-0 0: decode0"]);
     assert_eq!(plan.cold_cores, [0]);
     let plan = Plan::auto(&profile(2), &plain([0, 1]));
-    let ring = "hot-0 1!: feed0 dispatch0 device0 poll0 harvest0 feed1 dispatch1 device1 poll1 harvest1";
+    let ring = "hot-0 1!: feed0 dispatch0 device0 poll0 graph0 harvest0 feed1 dispatch1 device1 poll1 graph1 harvest1";
     assert_eq!(lines(&plan), [ring, "decode-0 0: decode0 decode1"]);
 }
 
 #[test]
 fn three_cores_give_decode_its_own() {
     let plan = Plan::auto(&profile(1), &plain(0..3));
-    assert_eq!(lines(&plan), ["hot-0 1!: feed0 dispatch0 device0 poll0 harvest0", "decode-0 2!: decode0"]);
+    assert_eq!(lines(&plan), ["hot-0 1!: feed0 dispatch0 device0 poll0 graph0 harvest0", "decode-0 2!: decode0"]);
     assert_eq!(plan.cold_cores, [0]);
 }
 
 #[test]
 fn four_cores_have_two_decoders() {
     let plan = Plan::auto(&profile(1), &plain(0..4));
-    let ring = "hot-0 1!: feed0 dispatch0 device0 poll0 harvest0";
+    let ring = "hot-0 1!: feed0 dispatch0 device0 poll0 graph0 harvest0";
     assert_eq!(lines(&plan), [ring, "decode-0 2!: decode0", "decode-1 3!: decode0"]);
     assert_eq!(plan.cold_cores, [0]);
 }
@@ -163,7 +163,7 @@ fn four_cores_have_two_decoders() {
 #[test]
 fn five_cores_split_the_ring_in_two() {
     let plan = Plan::auto(&profile(1), &plain(0..5));
-    let ring = ["hot-0 1!: feed0 harvest0", "hot-1 2!: dispatch0 device0 poll0"];
+    let ring = ["hot-0 1!: feed0 harvest0", "hot-1 2!: dispatch0 device0 poll0 graph0"];
     assert_eq!(lines(&plan), [ring[0], ring[1], "decode-0 3!: decode0", "decode-1 4!: decode0"]);
 }
 
@@ -171,7 +171,7 @@ fn five_cores_split_the_ring_in_two() {
 fn eight_cores_leave_two_to_the_system() {
     let expected = [
         "hot-0 2!: feed0 harvest0",
-        "hot-1 3!: dispatch0 poll0",
+        "hot-1 3!: dispatch0 poll0 graph0",
         "device-0 4!: device0",
         "decode-0 5!: decode0",
         "decode-1 6!: decode0",
@@ -187,10 +187,10 @@ fn eight_cores_leave_two_to_the_system() {
 }
 
 #[test]
-fn twelve_cores_give_every_role_its_own() {
+fn twelve_cores_give_every_role_its_own_but_graph_stays_with_poll() {
     let plan = Plan::auto(&profile(1), &plain(0..12));
     let names: Vec<&str> = plan.threads.iter().map(|thread| thread.name.as_str()).collect();
-    let ring = ["feed-0", "dispatch-0", "device-0", "poll-0", "harvest-0"];
+    let ring = ["feed-0", "dispatch-0", "device-0", "hot-0", "harvest-0"];
     assert_eq!(names, [&ring[..], &["decode-0", "decode-1", "decode-2", "decode-3", "decode-4"]].concat());
 }
 
@@ -198,9 +198,9 @@ fn twelve_cores_give_every_role_its_own() {
 fn four_silos_on_eight_cores_take_turns() {
     let plan = Plan::auto(&profile(4), &plain(0..8));
     let expected = [
-        "hot-0 2!: feed0 dispatch0 device0 poll0 harvest0 feed3 dispatch3 device3 poll3 harvest3",
-        "hot-1 3!: feed1 dispatch1 device1 poll1 harvest1",
-        "hot-2 4!: feed2 dispatch2 device2 poll2 harvest2",
+        "hot-0 2!: feed0 dispatch0 device0 poll0 graph0 harvest0 feed3 dispatch3 device3 poll3 graph3 harvest3",
+        "hot-1 3!: feed1 dispatch1 device1 poll1 graph1 harvest1",
+        "hot-2 4!: feed2 dispatch2 device2 poll2 graph2 harvest2",
         "decode-0 5!: decode0 decode3",
         "decode-1 6!: decode1",
         "decode-2 7!: decode2",
@@ -211,7 +211,7 @@ fn four_silos_on_eight_cores_take_turns() {
 #[test]
 fn two_siblings_are_one_core_with_room_for_cold_work() {
     let plan = Plan::auto(&profile(1), &smt(1));
-    assert_eq!(lines(&plan), ["hot-0 0: feed0 dispatch0 device0 poll0 decode0 harvest0"]);
+    assert_eq!(lines(&plan), ["hot-0 0: feed0 dispatch0 device0 poll0 graph0 decode0 harvest0"]);
     assert_eq!((plan.cold_cores, plan.unused_cores), (vec![1], vec![]));
 }
 
@@ -243,7 +243,7 @@ fn a_quota_below_the_hot_threads_is_noted() {
 #[test]
 fn without_known_cores_nothing_is_pinned() {
     let plan = Plan::auto(&profile(1), &plain([]));
-    assert_eq!(lines(&plan), ["hot-0 -: feed0 dispatch0 device0 poll0 decode0 harvest0"]);
+    assert_eq!(lines(&plan), ["hot-0 -: feed0 dispatch0 device0 poll0 graph0 decode0 harvest0"]);
     assert!(!plan.threads[0].hot());
     assert!(plan.threads[0].refuses(SpinPolicy::Prod).is_some());
 }
@@ -265,7 +265,7 @@ fn refusal(specs: Vec<ThreadSpec>) -> PlanError {
 fn an_explicit_plan_is_taken_as_it_is() {
     let profile = Profile { threads: Threads::Explicit(two_threads()), ..profile(1) };
     let plan = Plan::make(&profile, &plain(0..4)).unwrap();
-    assert_eq!(lines(&plan), ["ring 1!: feed0 dispatch0 device0 poll0 harvest0", "work 2!: decode0 decode0"]);
+    assert_eq!(lines(&plan), ["ring 1!: feed0 dispatch0 device0 poll0 graph0 harvest0", "work 2!: decode0 decode0"]);
     assert_eq!(plan.threads[1].roles[1], PlannedRole { kind: Decode, silo: 0, index: 1 });
     assert_eq!(plan.cold_cores, [0, 3]);
 }
@@ -356,7 +356,7 @@ fn a_plan_serializes_as_the_contract_says() {
     let plan = serde_json::to_value(Plan::auto(&profile(1), &plain([0, 1]))).unwrap();
     let ring = &plan["threads"][0];
     assert_eq!(ring["name"], "hot-0");
-    assert_eq!(ring["roles"], serde_json::json!(["feed", "dispatch", "device", "poll", "harvest"]));
+    assert_eq!(ring["roles"], serde_json::json!(["feed", "dispatch", "device", "poll", "graph", "harvest"]));
     assert_eq!((&ring["core"], &ring["node"], &ring["hot"]), (&1.into(), &0.into(), &true.into()));
     assert_eq!(plan["cold_cores"], serde_json::json!([0]));
     assert_eq!(plan["refused"], serde_json::Value::Null);

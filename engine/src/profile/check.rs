@@ -8,8 +8,8 @@ use std::ops::RangeInclusive;
 
 use super::alarms::{AlarmAction, OnAlarm};
 use super::schema::{
-    Courtesy, Decoders, Device, Faults, Input, Latency, Limits, Priority, Profile, Rate, Source, ThreadSpec, Threads,
-    WindowRounds,
+    Courtesy, Decoders, Device, Faults, Input, IssueGate, Latency, Limits, Priority, Profile, Rate, Source,
+    StartPolicy, ThreadSpec, Threads, WindowRounds,
 };
 
 /// A field whose value is well formed but out of its range.
@@ -36,6 +36,10 @@ pub const DECODERS_MAX: u32 = 64;
 pub const THREADS_MAX: usize = 1024;
 /// Most commit or buffer rounds of a window.
 pub const WINDOW_ROUNDS_MAX: u32 = 10_000;
+/// Largest window of the task graph.
+pub const WINDOW_TASKS_MAX: u32 = 524_288;
+/// Most decode workers that `Decoders::Auto` gives a silo.
+pub const DECODERS_AUTO_MAX: u32 = 8;
 /// Longest thread name, bytes: what the system keeps of it.
 pub const THREAD_NAME_BYTES_MAX: usize = 15;
 
@@ -65,6 +69,7 @@ impl Profile {
         }
         check.window(self.window);
         check.alarms(self);
+        check.graph(self);
         check.errors
     }
 }
@@ -264,6 +269,44 @@ impl Check {
             self.refuse("faults.lose_device_every", 0, "1 or more launches", "say None for never");
         }
         self.whole("faults.recover_after_ms", faults.recover_after_ms, 0..=60_000, "a time in ms, at most one minute");
+    }
+
+    fn graph(&mut self, profile: &Profile) {
+        let graph = &profile.graph;
+        let decoders = match profile.decoders {
+            Decoders::Auto => DECODERS_AUTO_MAX,
+            Decoders::Count(count) => count,
+        };
+        // Each job buffer may be a task's, and none may find the queue full.
+        let jobs = u64::from(profile.slots) + u64::from(profile.workers) + u64::from(decoders);
+        for (field, found, most) in [
+            ("graph.window_tasks", graph.window_tasks, u64::from(WINDOW_TASKS_MAX)),
+            ("graph.ready_tasks", graph.ready_tasks, 1 << 24),
+        ] {
+            if !(jobs..=most).contains(&found.into()) {
+                let expected = format!("slots + workers + decoders, {jobs}, to {most}");
+                self.refuse(field, found, expected, "raise it, or lower slots: every shot may be a task at once");
+            }
+        }
+        let some = "8192, 16384 and 1 are the usual ones";
+        self.whole("graph.slab_tasks", graph.slab_tasks, 1..=1 << 20, some);
+        self.whole("graph.batch_tasks", graph.batch_tasks, 1..=4_096, "1 resolves each completion at once");
+        self.whole("graph.batch_deadline_us", graph.batch_deadline_us, 0..=1_000, "a time in µs, far below a decode's");
+        self.whole("graph.map_entries", graph.map_entries, 16..=1 << 24, some);
+        if let IssueGate::Global(permits) | IssueGate::PerStream(permits) | IssueGate::PerPool(permits) = graph.issue {
+            self.whole("graph.issue", permits, 1..=1 << 20, "say Open for no limit");
+        }
+        match graph.start {
+            StartPolicy::Immediate => {}
+            StartPolicy::Threshold(tasks) => {
+                let remedy = "no more shots than there are slots can wait for the first task";
+                self.whole("graph.start", tasks, 1..=u64::from(profile.slots), remedy);
+            }
+            StartPolicy::AfterOrchestration => {
+                let remedy = "a stream of shots has no end that a start could wait for";
+                self.refuse("graph.start", "AfterOrchestration", "Immediate or Threshold", remedy);
+            }
+        }
     }
 
     /// What the model allows is seen when it is there.

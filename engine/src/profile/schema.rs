@@ -56,8 +56,95 @@ pub struct Profile {
     pub alarms: Vec<AlarmRule>,
     /// What an alarm also does, once, at its onset.
     pub on_alarm: OnAlarm,
+    /// The task graph that decode workers run.
+    pub graph: Graph,
     /// What the engine does when its terminal goes away.
     pub on_hangup: OnHangup,
+}
+
+/// The task graph that decode workers run: policies and limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Graph {
+    /// In which order ready tasks are taken.
+    pub ready: ReadyPolicy,
+    /// Which worker a task goes to that others made ready, under `WorkSteal`.
+    pub placement: Placement,
+    /// When the first task may run.
+    pub start: StartPolicy,
+    /// What happens to a submission beyond the window.
+    pub overflow: WindowOverflow,
+    /// Tasks submitted and not retired, at least slots + workers + decoders, at most 524288.
+    pub window_tasks: u32,
+    /// Tasks that `Benchmark` admits, 1..=1048576.
+    pub slab_tasks: u32,
+    /// Tasks between dispatch and completion.
+    pub issue: IssueGate,
+    /// Completions that a worker resolves at once, 1..=4096.
+    pub batch_tasks: u32,
+    /// Or, before another task begins, when the first of them is so old, µs, 0..=1000.
+    pub batch_deadline_us: u32,
+    /// Pieces of regions that the map of dependencies keeps beyond its own, 16..=16777216.
+    pub map_entries: u32,
+    /// Tasks in a queue of ready ones, at least slots + workers + decoders, at most 16777216.
+    pub ready_tasks: u32,
+}
+
+/// In which order ready tasks are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReadyPolicy {
+    /// `Fifo` with fewer than four decode workers, else `WorkSteal`.
+    Auto,
+    /// One queue, in the order in which tasks became ready.
+    Fifo,
+    /// One such queue for each stream, in turn.
+    FifoPerStream,
+    /// Each worker its own, newest first; an idle one steals the oldest of another.
+    WorkSteal,
+}
+
+/// Which worker a task goes to under `WorkSteal`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Placement {
+    /// Whoever made it ready.
+    Releaser,
+    /// The worker of its stream.
+    ByStream,
+}
+
+/// When the first task may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StartPolicy {
+    /// When all are submitted: refused, for a stream of shots has no end to wait for.
+    AfterOrchestration,
+    /// At once.
+    Immediate,
+    /// When so many have been submitted, 1..=slots.
+    Threshold(u32),
+}
+
+/// What happens to a submission beyond the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WindowOverflow {
+    /// It waits, and what hands it on with it.
+    Stall,
+    /// Its shot is answered with an error.
+    Abort,
+    /// It is admitted and counted, up to `slab_tasks`.
+    Benchmark,
+}
+
+/// Tasks between dispatch and completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IssueGate {
+    /// Any number.
+    Open,
+    /// So many in all, 1..=1048576.
+    Global(u32),
+    /// So many of each stream, 1..=1048576.
+    PerStream(u32),
+    /// So many in each pool, 1..=1048576.
+    PerPool(u32),
 }
 
 /// The size of a sliding window, in rounds of detectors: a memory experiment of R rounds of measurement has R + 1.
@@ -126,9 +213,11 @@ pub enum RoleKind {
     Dispatch,
     /// Runs the device side of the `sim` device.
     Device,
-    /// Claims ready flags and hands jobs to decoding.
+    /// Claims ready flags and hands jobs to the graph.
     Poll,
-    /// Decodes jobs and answers them.
+    /// Makes tasks of jobs, commits of a stream in its order, and runs none.
+    Graph,
+    /// Runs tasks: decodes jobs, commits and answers them.
     Decode,
     /// Takes answers out of the tx ring.
     Harvest,
@@ -136,10 +225,11 @@ pub enum RoleKind {
 
 impl RoleKind {
     /// Every role, in the order in which a shot meets them.
-    pub const ALL: [Self; 6] = [Self::Feed, Self::Dispatch, Self::Device, Self::Poll, Self::Decode, Self::Harvest];
+    pub const ALL: [Self; 7] =
+        [Self::Feed, Self::Dispatch, Self::Device, Self::Poll, Self::Graph, Self::Decode, Self::Harvest];
 
     /// The roles that a silo has exactly once, in the order in which a frame runs them when folded.
-    pub const RING: [Self; 5] = [Self::Feed, Self::Dispatch, Self::Device, Self::Poll, Self::Harvest];
+    pub const RING: [Self; 6] = [Self::Feed, Self::Dispatch, Self::Device, Self::Poll, Self::Graph, Self::Harvest];
 
     /// The lower-case name used in thread names, on the board and in JSON.
     #[must_use]
@@ -149,6 +239,7 @@ impl RoleKind {
             Self::Dispatch => "dispatch",
             Self::Device => "device",
             Self::Poll => "poll",
+            Self::Graph => "graph",
             Self::Decode => "decode",
             Self::Harvest => "harvest",
         }

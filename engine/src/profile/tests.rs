@@ -170,6 +170,23 @@ fn a_window_is_two_numbers_of_rounds_above_0() {
 }
 
 #[test]
+fn a_graph_without_room_for_every_shot_is_refused() {
+    // 1,024 slots, 8 workers and, by Auto, up to 8 decoders.
+    for field in ["window_tasks: 8192", "ready_tasks: 16384"] {
+        let small = format!("{}: 1039", field.split(':').next().unwrap());
+        let found = findings_with(field, &small);
+        assert_eq!(found[0].line, place_of(field).0);
+        assert!(found[0].expected.starts_with("slots + workers + decoders, 1040, to "), "{}", found[0].expected);
+    }
+    let found = findings_with("start: Immediate", "start: AfterOrchestration");
+    assert_eq!((found[0].line, found[0].expected.as_str()), (place_of("start: Immediate").0, "Immediate or Threshold"));
+    assert_eq!(findings_with("start: Immediate", "start: Threshold(1025)")[0].expected, "1..=1024");
+    assert_eq!(findings_with("issue: Open", "issue: Global(0)")[0].expected, "1..=1048576");
+    assert_eq!(findings_with("batch_tasks: 1", "batch_tasks: 0")[0].expected, "1..=4096");
+    assert_eq!(applies("graph.ready"), Applies::Restart);
+}
+
+#[test]
 fn all_range_errors_are_reported_each_at_its_field() {
     let text = lab().replacen("slots: 1024", "slots: 1000", 1).replacen("sigma: 0.4", "sigma: 9.0", 1);
     let text = text.replacen("streams: 4", "streams: 0", 1);

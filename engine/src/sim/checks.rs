@@ -6,7 +6,7 @@ use pinwheel_edge::slot::workers::State;
 
 /// The first promise that is broken now, in words.
 pub(super) fn broken(silo: &Silo, board: &Board, jobs: u64, decoders: u64) -> Option<String> {
-    slots(silo, board).or_else(|| workers_and_jobs(silo, jobs, decoders))
+    slots(silo, board).or_else(|| workers_and_jobs(silo, board, jobs, decoders))
 }
 
 fn slots(silo: &Silo, board: &Board) -> Option<String> {
@@ -29,9 +29,9 @@ fn slots(silo: &Silo, board: &Board) -> Option<String> {
     None
 }
 
-fn workers_and_jobs(silo: &Silo, jobs: u64, decoders: u64) -> Option<String> {
+fn workers_and_jobs(silo: &Silo, board: &Board, jobs: u64, decoders: u64) -> Option<String> {
     let (bank, pipe) = (&silo.workers, &silo.pipe);
-    let mut held = pipe.jobs.free() + pipe.ready.depth();
+    let mut held = pipe.jobs.free() + pipe.ready.depth() + in_graph(silo, board, decoders);
     for w in 0..bank.len() {
         let (_, state) = bank.state(w);
         let is_idle = bank.idle_mask() & 1 << w != 0;
@@ -40,9 +40,21 @@ fn workers_and_jobs(silo: &Silo, jobs: u64, decoders: u64) -> Option<String> {
         }
         held += u64::from(matches!(state, State::Running | State::Quarantined));
     }
-    // What is in no queue and on no worker is in a decoder's hands.
-    if held > jobs || jobs - held > decoders {
-        return Some(format!("{held} of {jobs} job buffers accounted for, {decoders} decoders can hold the rest"));
-    }
-    None
+    (held != jobs).then(|| format!("{held} of {jobs} job buffers accounted for"))
+}
+
+/// Jobs that the graph has taken up and not given back.
+pub(super) fn in_graph(silo: &Silo, board: &Board, decoders: u64) -> u64 {
+    let graph = board.graph(silo.pipe.silo);
+    let given = |index| {
+        let block = board.decode(silo.pipe.silo, index as usize);
+        board::get(&block.answered) + board::get(&block.claims_lost)
+    };
+    let given: u64 = (0..decoders).map(given).sum();
+    board::get(&graph.jobs) - board::get(&graph.claims_lost) - board::get(&graph.refused) - given
+}
+
+/// Sequence numbers that were committed, of all streams.
+pub(super) fn committed(board: &Board, decoders: u64) -> u64 {
+    (0..decoders).map(|index| board::get(&board.decode(0, index as usize).committed)).sum()
 }

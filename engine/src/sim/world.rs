@@ -15,7 +15,10 @@ use crate::dispatch::Answer;
 use crate::feed::Share;
 use crate::feed::source::Source;
 use crate::hot::{Frame, Init, Role, Scratch, Settings};
-use crate::profile::{Faults, FreeWorker, Latency, Predecoder, Profile, Rate};
+use crate::profile::{
+    Faults, FreeWorker, IssueGate, Latency, Placement, Predecoder, Profile, Rate, ReadyPolicy, StartPolicy,
+    WindowOverflow,
+};
 use crate::silo::{self, Answers, Common, Decoding, Silo};
 use pinwheel_edge::ring::broadcast::Reader;
 use pinwheel_edge::spin::Phase;
@@ -85,6 +88,9 @@ pub(super) struct World<'a> {
     answers: Reader<Answer>,
     expected: &'a [Vec<u64>],
     answered: Vec<u32>,
+    /// Of each stream: answers with an error, and the parity of all others.
+    errors: [u64; STREAMS as usize],
+    frames: [Vec<u64>; STREAMS as usize],
     jobs: u64,
     decoders: u64,
     steps: u64,
@@ -95,8 +101,9 @@ impl<'a> World<'a> {
     pub(super) fn new(script: &'a Script, seed: u64) -> Result<World<'a>, RehearsalError> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let (predecoder, decoding, expected) = &script.decodings[(random.next_u64() % 2) as usize];
-        let profile = draw_profile(&mut random, seed, *predecoder);
+        let mut profile = draw_profile(&mut random, seed, *predecoder);
         let decoders = 1 + (random.next_u64() % 3) as u32;
+        draw_graph(&mut random, &mut profile, decoders);
         // After zero: a stamp of zero means "not yet".
         let nanos = Arc::new(AtomicU64::new(1_000_000));
         let clock = Clock::virtual_time(Arc::clone(&nanos));
@@ -108,11 +115,11 @@ impl<'a> World<'a> {
             0 => None,
             _ => Some(50_000.0),
         });
-        let (decoding, rate) = (decoding.clone(), clock.rate());
-        let common = Common { board: Arc::clone(&board), settings, rate, decoding };
+        let (decoding, clock_of) = (decoding.clone(), clock.clone());
+        let common = Common { board: Arc::clone(&board), settings, clock: clock_of, decoding };
         let source = Source::Replay { shots: Arc::clone(&script.shots), observables: None };
         let share = Share::of(0, 1, STREAMS, Some(SHOTS));
-        let mut silo = silo::wire(&profile, share, decoders, source, Answers::PassedOn { readers: 1 }, &common);
+        let mut silo = silo::wire(&profile, share, decoders, source, Answers::PassedOn { readers: 1 }, &common)?;
         let mut init = Init { clock: &clock, board: &board };
         let built: Result<Vec<_>, _> = silo.specs.drain(..).map(|spec| (spec.build)(&mut init)).collect();
         let answers = silo.answers.pop().expect("answers were asked for");
@@ -126,6 +133,8 @@ impl<'a> World<'a> {
             answers,
             expected,
             answered: vec![0; SHOTS as usize],
+            errors: [0; STREAMS as usize],
+            frames: std::array::from_fn(|_| vec![0; silo.pipe.table.geometry().observable_words as usize]),
             jobs: silo.pipe.jobs.free(),
             silo,
             decoders: u64::from(decoders),
@@ -146,11 +155,29 @@ impl<'a> World<'a> {
             let (index, times) = self.answered.iter().enumerate().find(|(_, times)| **times != 1)?;
             Some(format!("shot {index} was answered {times} times"))
         });
+        let what = what.or_else(|| (0..STREAMS).find_map(|stream| self.misjudged(stream)));
         what.map(|what| Violation { seed: self.seed, step: self.steps, what })
+    }
+
+    /// What is wrong with the state of `stream`, after its last shot.
+    fn misjudged(&self, stream: u32) -> Option<String> {
+        let state = self.silo.states.read(stream);
+        let own = |index: &u64| index % u64::from(STREAMS) == u64::from(stream);
+        let shots = (0..SHOTS).filter(own).count() as u64;
+        let errors = self.errors[stream as usize];
+        if (state.committed, state.tombstones, &state.frame) == (shots, errors, &self.frames[stream as usize]) {
+            return None;
+        }
+        let frame = &self.frames[stream as usize];
+        Some(format!(
+            "stream {stream}: found {state:?}, expected {shots} committed, {errors} tombstones, frame {frame:?}"
+        ))
     }
 
     fn is_drained(&self) -> bool {
         board::get(&self.board.feed(0).position) == board::get(&self.board.harvest(0).position)
+            && checks::in_graph(&self.silo, &self.board, self.decoders) == 0
+            && checks::committed(&self.board, self.decoders) == SHOTS
             && self.roles.iter().all(|role| role.is_drained())
     }
 
@@ -198,8 +225,13 @@ impl<'a> World<'a> {
             let times = self.answered.get_mut(index as usize)?;
             *times += 1;
             let expected = &self.expected[index as usize];
-            if answer.error.is_none() && answer.observables[..expected.len()] != expected[..] {
-                return Some(format!("the answer of shot {index} is not the decode of that shot"));
+            let stream = answer.stream as usize;
+            match answer.error {
+                Some(_) => self.errors[stream] += 1,
+                None if answer.observables[..expected.len()] != expected[..] => {
+                    return Some(format!("the answer of shot {index} is not the decode of that shot"));
+                }
+                None => self.frames[stream].iter_mut().zip(expected).for_each(|(parity, word)| *parity ^= word),
             }
         }
         None
@@ -221,6 +253,27 @@ impl<'a> World<'a> {
         let errors = silo.errors.iter().map(|error| (error.name.clone(), error.count));
         errors.chain(named.into_iter().map(|(name, count)| (name.to_string(), count))).collect()
     }
+}
+
+/// A graph of any policy, in half of the seeds with as little room as a profile may give it.
+fn draw_graph(random: &mut Xoshiro256PlusPlus, profile: &mut Profile, decoders: u32) {
+    let mut pick = |count: u64| random.next_u64() % count;
+    let graph = &mut profile.graph;
+    let least = profile.slots + profile.workers + decoders;
+    graph.ready =
+        [ReadyPolicy::Auto, ReadyPolicy::Fifo, ReadyPolicy::FifoPerStream, ReadyPolicy::WorkSteal][pick(4) as usize];
+    graph.placement = if pick(2) == 0 { Placement::Releaser } else { Placement::ByStream };
+    graph.start = if pick(2) == 0 { StartPolicy::Immediate } else { StartPolicy::Threshold(1 + pick(8) as u32) };
+    graph.overflow = if pick(4) == 0 { WindowOverflow::Abort } else { WindowOverflow::Stall };
+    graph.window_tasks = if pick(2) == 0 { least } else { 8_192 };
+    graph.ready_tasks = least;
+    graph.issue = match pick(4) {
+        0 => IssueGate::Global(1 + pick(3) as u32),
+        1 => IssueGate::PerStream(1 + pick(2) as u32),
+        2 => IssueGate::PerPool(1 + pick(3) as u32),
+        _ => IssueGate::Open,
+    };
+    graph.batch_tasks = 1 + pick(4) as u32;
 }
 
 fn recovered(snapshot: &crate::board::snapshot::Snapshot) -> u64 {

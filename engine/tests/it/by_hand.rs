@@ -37,9 +37,9 @@ impl Hand {
         let board = Arc::new(Board::create(shape, Place::Private).unwrap());
         let settings = Arc::new(Settings::new(&profile.limits));
         let decoding = Decoding::new(Arc::clone(&model), Predecoder::None, None).unwrap();
-        let common = Common { board: Arc::clone(&board), settings, rate: clock.rate(), decoding };
+        let common = Common { board: Arc::clone(&board), settings, clock: clock.clone(), decoding };
         let source = Source::Sampler(Box::new(Sampler::new(&model, 3)));
-        let mut silo = wire(&profile, share, 1, source, Answers::PassedOn { readers }, &common);
+        let mut silo = wire(&profile, share, 1, source, Answers::PassedOn { readers }, &common).unwrap();
         let mut init = Init { clock: &clock, board: &board };
         let roles = silo.specs.drain(..).map(|spec| (spec.build)(&mut init).unwrap()).collect();
         Hand { nanos, clock, board, silo, roles, scratch: Scratch::new() }

@@ -28,6 +28,7 @@ struct SiloMark {
     counters: Counters,
     latency: Histogram,
     stages: Vec<Histogram>,
+    tasks: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -91,6 +92,8 @@ pub struct SiloDerived {
     pub oldest: Option<(usize, u64)>,
     /// Workers free, running, claimed, quarantined.
     pub workers: [usize; 4],
+    /// Tasks run per second.
+    pub tasks_per_s: Option<f64>,
 }
 
 /// One thread.
@@ -153,6 +156,7 @@ fn mark(snapshot: &Snapshot) -> Mark {
         counters: silo.counters,
         latency: silo.latency.clone(),
         stages: silo.stages.iter().map(|stage| stage.time.clone()).collect(),
+        tasks: silo.graph.ran,
     };
     let threads = snapshot.threads.iter().map(|thread| ThreadMark {
         frames: thread.frames,
@@ -225,6 +229,7 @@ fn derive_silo(silo: &SiloView, mark: Option<&SiloMark>, at_ns: u64, seconds: f6
         slots,
         oldest,
         workers,
+        tasks_per_s: mark.map(|mark| silo.graph.ran.saturating_sub(mark.tasks) as f64 / seconds),
     }
 }
 

@@ -3,8 +3,8 @@ use super::{Context, Report, progress_line};
 use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, LogView,
-    MemoryView, PriorityView, RoleView, SiloView, Snapshot, StageView, StreamView, ThreadState, ThreadView,
+    ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, GraphView, HealthVerdict, InputHealthView,
+    LogView, MemoryView, PriorityView, RoleView, SiloView, Snapshot, StageView, StreamView, ThreadState, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Found, Outcome};
 use pinwheel_engine::fault::FaultCode;
@@ -98,6 +98,7 @@ fn silo(id: u32) -> SiloView {
         latency: Histogram::of(&[50_000; 500]),
         latency_from_submit: Histogram::of(&[40_000; 500]),
         timer_lateness: Histogram::of(&[700; 20]),
+        graph: GraphView::default(),
     }
 }
 

@@ -5,9 +5,10 @@
 use super::{Offer, Source, offers_of};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView, LogView,
-    MemoryView, PriorityView, RingView, RivalView, RoleView, SiloView, SlotState, SlotTimes, SlotView, Snapshot,
-    StageView, StreamView, ThreadState, ThreadView, WorkerState, WorkerView,
+    ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, FlushesView, GraphView, GraphWorkerView,
+    HealthVerdict, HeldView, InputHealthView, LogView, MemoryView, OldestView, PriorityView, ReadyView, RingView,
+    RivalView, RoleView, RunningView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StreamView,
+    ThreadState, ThreadView, WaitsOn, WorkerState, WorkerView,
 };
 use pinwheel_engine::board::{Phase, SpinPolicy};
 use pinwheel_engine::profile::{self, Profile, RoleKind};
@@ -210,6 +211,52 @@ fn silo(tenths: u64, trouble: Trouble) -> SiloView {
         latency: times(tenths, 37_000),
         latency_from_submit: times(tenths, 35_000),
         timer_lateness: times(tenths, 700),
+        graph: graph(tenths, trouble),
+    }
+}
+
+fn graph(tenths: u64, trouble: Trouble) -> GraphView {
+    let (shots, bad) = (tenths * SHOTS, trouble == Trouble::All);
+    let worker = |task: Option<RunningView>| GraphWorkerView {
+        ran: shots / 2,
+        stolen: shots / 50,
+        steals_failed: shots / 20,
+        depth: 2,
+        task,
+    };
+    let running = RunningView { id: shots + 9, kernel: "decode", stream: 2, age_ns: 14_000 };
+    let waits_on = if bad { WaitsOn::Permit(2) } else { WaitsOn::Worker };
+    GraphView {
+        policy: "work stealing".to_owned(),
+        submitted: shots + 4,
+        ran: shots + 2,
+        retired: shots,
+        window_used: 4,
+        window_tasks: 8_192,
+        window_stalls: if bad { 12 } else { 0 },
+        ready: vec![ReadyView { pool: "cpu", depth: 3, capacity: 16_384 }],
+        permits_used: if bad { 2 } else { 0 },
+        permits: if bad { 2 } else { 0 },
+        parked: u64::from(bad),
+        gate_waits: if bad { 31 } else { 0 },
+        flushes: FlushesView { full: 0, late: 0, idle: shots / 9, turn: shots / 7 },
+        committed: shots,
+        tombstones: if bad { tenths } else { 0 },
+        refused: u64::from(bad),
+        workers: vec![worker(Some(running)), worker(None)],
+        submit: times(tenths, 90),
+        wake: times(tenths, 800),
+        release: times(tenths, 60),
+        oldest: Some(OldestView {
+            id: shots + 1,
+            kernel: "decode+commit",
+            stream: 1,
+            age_ns: 41_000,
+            waits_on,
+            worker: None,
+        }),
+        held: bad.then_some(HeldView { stream: 3, sequence: 991, age_ns: 420_000 }),
+        waiting: if bad { 5 } else { 0 },
     }
 }
 

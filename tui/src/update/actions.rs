@@ -252,6 +252,7 @@ fn move_cursor(model: &mut Model, step: Step) {
         View::Slots => moved(&mut cursor.slot, step, there.slots, per_row),
         View::Workers => moved(&mut cursor.worker, step, there.workers, 1),
         View::Profiles => moved(&mut cursor.profile, step, there.profiles, 1),
+        View::Graph => {}
         View::Help => moved(&mut cursor.help, step, help_rows, 1),
     }
 }

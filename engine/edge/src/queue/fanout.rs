@@ -199,6 +199,13 @@ impl Fanout {
         pending.fetch_sub(count, edge("T3.refused", Ordering::AcqRel)) == count
     }
 
+    /// Submitter: all predecessors had ended before any could be linked, so that nobody will release the task.
+    #[inline(always)]
+    pub fn waits_for_none(&self, task: u32) {
+        // Relaxed: nobody has found the record yet; whatever hands it on publishes this too.
+        self.record(task).pending.store(0, Ordering::Relaxed);
+    }
+
     /// Submitter: whether the task at this position has ended, so that the position may be given out again.
     #[inline(always)]
     #[must_use]

@@ -7,11 +7,12 @@
 //! marks of held buffers are relaxed, because each is changed by atomic swaps alone.
 
 use super::Ticket;
+use super::word::ErrorCode;
 use crate::queue::fifo::Fifo;
 use crate::sync::{AtomicU64, DataWord, DataWords, Ordering};
 use crate::units::Ticks;
 
-const META_WORDS: usize = 6;
+const META_WORDS: usize = 10;
 
 /// The right to one buffer. Not `Clone`: it is in one place at a time.
 #[derive(Debug, PartialEq, Eq)]
@@ -111,6 +112,34 @@ impl JobBank {
         meta[3].store(origin.worker.map_or(0, |(worker, _)| u64::from(worker) + 1));
         meta[4].store(origin.worker.map_or(0, |(_, generation)| generation));
         meta[5].store(u64::from(origin.raw));
+    }
+
+    /// Whose shot it is; written by dispatch, which alone still knows it without the slot, before the launch.
+    pub fn set_shot(&self, job: &Job, stream: u32, sequence: u64) {
+        let meta = self.meta.record(job.0 as usize);
+        meta[6].store(u64::from(stream));
+        meta[7].store(sequence);
+    }
+
+    /// Stream and sequence number of the job's shot.
+    #[must_use]
+    pub fn shot(&self, job: &Job) -> (u32, u64) {
+        let meta = self.meta.record(job.0 as usize);
+        (meta[6].load() as u32, meta[7].load())
+    }
+
+    /// What a decode came to, and when it began; its observables are the job's. For whoever commits it later.
+    pub fn set_decoded(&self, job: &Job, result: Result<(), ErrorCode>, began: Ticks) {
+        let meta = self.meta.record(job.0 as usize);
+        meta[8].store(result.err().map_or(0, |code| code as u64));
+        meta[9].store(began.0);
+    }
+
+    /// As [`JobBank::set_decoded`] left it.
+    pub fn decoded(&self, job: &Job) -> (Result<(), ErrorCode>, Ticks) {
+        let meta = self.meta.record(job.0 as usize);
+        let code = ErrorCode::from_number(meta[8].load() as u16);
+        (code.map_or(Ok(()), Err), Ticks(meta[9].load()))
     }
 
     /// The job's origin.

@@ -221,25 +221,44 @@ pub struct Claim<'a> {
 }
 
 impl Claim<'_> {
+    /// Stream and sequence number of the shot: the slot's header is the claimer's until the answer.
+    #[must_use]
+    pub fn shot(&self) -> (u32, u64) {
+        let header = self.table.headers.record(self.ticket.slot as usize);
+        (header[0].load() as u32, header[1].load())
+    }
+
     /// Answers with observable bits (missing words are zero).
-    pub fn answer(mut self, observables: &[u64], times: AnswerTimes) {
-        self.finish(word::ready(self.ticket.generation), observables, times);
+    pub fn answer(self, observables: &[u64], times: AnswerTimes) {
+        self.answer_after(observables, times, || ());
+    }
+
+    /// As [`Claim::answer`], with `commit` between the result block and the answer word: who sees the answer sees what
+    /// it did. If it panics, the shot is answered as by a drop.
+    pub fn answer_after(mut self, observables: &[u64], times: AnswerTimes, commit: impl FnOnce()) {
+        self.finish(word::ready(self.ticket.generation), observables, times, commit);
     }
 
     /// Answers with an error word; the observables read as zero.
-    pub fn fail(mut self, code: ErrorCode, times: AnswerTimes) {
-        self.finish(word::error(code), &[], times);
+    pub fn fail(self, code: ErrorCode, times: AnswerTimes) {
+        self.fail_after(code, times, || ());
     }
 
-    fn finish(&mut self, answer: u64, observables: &[u64], times: AnswerTimes) {
-        // First, because what follows cannot panic; only a model's race check can, and must not be answered again.
-        self.answered = true;
+    /// As [`Claim::fail`], with `note` before the answer word, as in [`Claim::answer_after`].
+    pub fn fail_after(mut self, code: ErrorCode, times: AnswerTimes, note: impl FnOnce()) {
+        self.finish(word::error(code), &[], times, note);
+    }
+
+    fn finish(&mut self, answer: u64, observables: &[u64], times: AnswerTimes, commit: impl FnOnce()) {
         let slot = self.ticket.slot as usize;
         let result = self.table.results.record(slot);
         write_words(result, &[times.completed.0, times.decoding.0, times.answered.0]);
         for (index, word) in result[RESULT_WORDS..].iter().enumerate() {
             word.store(observables.get(index).copied().unwrap_or(0));
         }
+        commit();
+        // Here, because what follows cannot panic; what did before is answered by the drop.
+        self.answered = true;
         // ORDERING: release side of S5, publishing the result block. Relaxed could show the answer before its
         // observables. Model: loom_slot::harvest_reads_a_whole_answer.
         self.table.tx[slot].store(answer, edge("S5.release", Ordering::Release));
@@ -249,7 +268,7 @@ impl Claim<'_> {
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
         if !self.answered {
-            self.finish(word::error(ErrorCode::DecoderPanic), &[], AnswerTimes::default());
+            self.finish(word::error(ErrorCode::DecoderPanic), &[], AnswerTimes::default(), || ());
         }
     }
 }

@@ -37,11 +37,13 @@ pub enum ErrorCode {
     Drained = 9,
     /// No matching explains the syndrome (a detector fired that the model cannot explain).
     Unmatchable = 10,
+    /// The graph's window was full and the profile wants no shot to wait for it.
+    WindowFull = 11,
 }
 
 impl ErrorCode {
     /// All codes, ascending.
-    pub const ALL: [ErrorCode; 10] = [
+    pub const ALL: [ErrorCode; 11] = [
         ErrorCode::LaunchFailed,
         ErrorCode::LaunchUnknown,
         ErrorCode::BadAddress,
@@ -52,6 +54,7 @@ impl ErrorCode {
         ErrorCode::DecoderPanic,
         ErrorCode::Drained,
         ErrorCode::Unmatchable,
+        ErrorCode::WindowFull,
     ];
 
     /// Name as answer files and reports spell it.
@@ -68,6 +71,7 @@ impl ErrorCode {
             ErrorCode::DecoderPanic => "decoder_panic",
             ErrorCode::Drained => "drained",
             ErrorCode::Unmatchable => "unmatchable",
+            ErrorCode::WindowFull => "window_full",
         }
     }
 

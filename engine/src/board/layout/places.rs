@@ -3,8 +3,8 @@
 //! Pure arithmetic over a [`Shape`]; made once by the creator of a region and once by each reader of one.
 
 use super::{
-    AlarmRow, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, HarvestBlock, HeaderBlock,
-    LatencyBlock, LogBlock, PollBlock, SlotStamps, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
+    AlarmRow, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock, HarvestBlock,
+    HeaderBlock, LatencyBlock, LogBlock, PollBlock, SlotStamps, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
 };
 use crate::board::alarms::ALARMS_MAX;
 use crate::fault::FaultCode;
@@ -53,6 +53,7 @@ pub(in crate::board) struct Layout {
     pub(in crate::board) clock: usize,
     pub(in crate::board) log: usize,
     pub(in crate::board) alarms: usize,
+    pub(in crate::board) graphs: usize,
     pub(in crate::board) bytes: usize,
 }
 
@@ -82,6 +83,7 @@ impl Layout {
             clock: place(size_of::<ClockBlock>(), 1),
             log: place(size_of::<LogBlock>(), 1),
             alarms: place(size_of::<AlarmRow>(), ALARMS_MAX),
+            graphs: place(size_of::<GraphBlock>(), silos),
             bytes: end.next_multiple_of(4096),
         }
     }

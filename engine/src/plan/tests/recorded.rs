@@ -75,7 +75,7 @@ fn three_silos_of_a_server_divide_its_nodes_not_themselves() {
 #[test]
 fn a_container_keeps_to_its_cpuset() {
     let plan = Plan::auto(&profile(1), &recorded("container4"));
-    let ring = "hot-0 9!: feed0 dispatch0 device0 poll0 harvest0";
+    let ring = "hot-0 9!: feed0 dispatch0 device0 poll0 graph0 harvest0";
     assert_eq!(lines(&plan), [ring, "decode-0 10!: decode0", "decode-1 11!: decode0"]);
     assert!(plan.notes.iter().any(|note| note.contains("worth 2.0 cores")), "{:?}", plan.notes);
 }

@@ -147,6 +147,7 @@ fn short(kind: RoleKind) -> &'static str {
         RoleKind::Dispatch => "disp",
         RoleKind::Device => "dev",
         RoleKind::Poll => "poll",
+        RoleKind::Graph => "grph",
         RoleKind::Decode => "dec",
         RoleKind::Harvest => "harv",
     }

@@ -1,0 +1,304 @@
+//! The graph role: makes tasks of jobs, commits of each stream in its order, and runs none of them.
+//!
+//! Owns the pool's submitter, the order of the streams, and the reading ends of what dispatch and poll answered with an
+//! error. Bounds: 64 jobs a frame; all that was answered elsewhere, at most what its rings hold; the graph's window. With
+//! no room in that it takes nothing in and comes back, so that its rings hold up those who write them. Never runs a body:
+//! a long decode never holds up a submission.
+//!
+//! ```text
+//!  ready ring ──job──▶ in its turn, nothing of the stream under way ──▶ Whole
+//!                      else ──▶ Decode, and in its turn ──▶ Commit
+//!                      no turn to wait for ──▶ Stray
+//!  error rings ─(stream, sequence)─▶ in its turn ──▶ Bury
+//! ```
+//!
+//! # Why it takes in what was answered elsewhere before the job that it has in hand
+//! A slot is reused only after its answer, and who answers with an error says so first. A job in hand is therefore at
+//! most the slots ahead of whatever is not known, once all that was said before it is known.
+
+use super::order::{Held, Order};
+use super::pool::{Kernel, Regions};
+use super::shown::Shown;
+use crate::board::{self, GraphBlock};
+use crate::dispatch::{Pipe, Tombstone};
+use crate::graph::{Access, Brought, SubmitError, Submitter, Task, TaskId};
+use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work};
+use crate::profile::RoleKind;
+use pinwheel_edge::ring::spsc::Consumer;
+use pinwheel_edge::slot::jobs::Job;
+use pinwheel_edge::slot::table::TicketView;
+use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_edge::slot::workers::WorkerBank;
+use pinwheel_edge::spin::Phase;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Tasks of which one is timed, from submission to begin.
+const TIMED_EVERY: u64 = 16;
+
+/// Why a task was not submitted.
+enum NoRoom {
+    /// There may be room later.
+    Now,
+    /// The profile wants it refused. What has been answered already waits all the same.
+    ForIt,
+}
+
+/// What the role is made of.
+pub struct OrchestratorParts {
+    /// The silo's shared parts.
+    pub pipe: Pipe,
+    /// The device's workers, to release for a job that nobody decodes (`AfterDecode`).
+    pub bank: Arc<WorkerBank>,
+    /// The pool's submitter.
+    pub submitter: Submitter<Brought>,
+    /// What tasks declare.
+    pub regions: Regions,
+    /// What others answered with an error.
+    pub tombstones: Vec<Consumer<Tombstone>>,
+    /// Decode workers.
+    pub decoders: u32,
+}
+
+/// The role.
+pub struct Orchestrator {
+    parts: OrchestratorParts,
+    order: Order,
+    /// Of each stream: the last task that has its state.
+    last: Box<[TaskId]>,
+    /// A job that has found no room.
+    in_hand: Option<Job>,
+    /// Streams whose turn has come and found no room, each once.
+    stuck: VecDeque<u32>,
+    is_stuck: Box<[bool]>,
+    submitted: u64,
+    shown: Shown,
+}
+
+impl Orchestrator {
+    /// The role with its ends.
+    #[must_use]
+    pub fn new(parts: OrchestratorParts) -> Orchestrator {
+        let streams = parts.pipe.streams;
+        Orchestrator {
+            order: Order::new(streams, parts.pipe.table.geometry().slots),
+            last: vec![TaskId(0); streams as usize].into(),
+            in_hand: None,
+            stuck: VecDeque::with_capacity(streams as usize),
+            is_stuck: vec![false; streams as usize].into(),
+            submitted: 0,
+            shown: Shown::new(streams),
+            parts,
+        }
+    }
+
+    fn pop(&self) -> Option<Job> {
+        let number = self.parts.pipe.ready.pop()?;
+        board::add(&self.block().jobs, 1);
+        Some(Job::from_number(number))
+    }
+
+    /// Takes up a job; gives it back if there was no room for its task.
+    fn take_up(&mut self, job: Job, frame: &Frame<'_>) -> Option<Job> {
+        let (stream, sequence) = self.parts.pipe.jobs.shot(&job);
+        let number = job.number();
+        let on_job = self.parts.regions.job(number);
+        if !self.has_turn(stream, sequence) {
+            let ticket = self.parts.pipe.jobs.origin(&job).ticket;
+            if self.parts.pipe.table.is_open(ticket) == TicketView::Closed {
+                self.drop_job(job);
+                return None;
+            }
+            return self.submit(Kernel::Stray, stream, number.into(), &[on_job], frame).is_err().then_some(job);
+        }
+        let is_next = sequence == self.order.next(stream);
+        // One worker decodes one shot after the other anyway.
+        let is_alone = || self.parts.decoders == 1 || !self.parts.submitter.is_under_way(self.last[stream as usize]);
+        if is_next && is_alone() {
+            let accesses = [on_job, self.parts.regions.state(stream)];
+            match self.submit(Kernel::Whole, stream, number.into(), &accesses, frame) {
+                Ok(task) => {
+                    self.last[stream as usize] = task;
+                    self.order.pass(stream);
+                }
+                Err(NoRoom::Now) => return Some(job),
+                Err(NoRoom::ForIt) => self.refuse(job, frame),
+            }
+        } else {
+            match self.submit(Kernel::Decode, stream, number.into(), &[on_job], frame) {
+                Ok(_) => self.order.keep(stream, sequence, Held::Job(number)),
+                Err(NoRoom::Now) => return Some(job),
+                Err(NoRoom::ForIt) => self.refuse(job, frame),
+            }
+            if !is_next {
+                self.shown.holds(stream, frame.now);
+            }
+        }
+        self.advance(stream, frame);
+        None
+    }
+
+    /// Answers a shot that the window has no room for (`Abort`): its stream goes on without it.
+    fn refuse(&mut self, job: Job, frame: &Frame<'_>) {
+        let (stream, sequence) = self.parts.pipe.jobs.shot(&job);
+        let ticket = self.parts.pipe.jobs.origin(&job).ticket;
+        self.order.keep(stream, sequence, Held::Tombstone);
+        if self.parts.pipe.close(ticket, ErrorCode::WindowFull, frame.ticks()) {
+            board::add(&self.block().refused, 1);
+            self.give_back(job);
+        } else {
+            self.drop_job(job);
+        }
+    }
+
+    fn give_back(&self, job: Job) {
+        let origin = self.parts.pipe.jobs.origin(&job);
+        self.parts.pipe.jobs.give(job);
+        if let Some((worker, generation)) = origin.worker {
+            self.parts.bank.release(usize::from(worker), generation);
+        }
+    }
+
+    /// Whether a sequence number is one that its stream waits for. Others are those of shots that only warm the path,
+    /// and what a client sends twice, or out of all order: nobody's turn, and no commit.
+    fn has_turn(&self, stream: u32, sequence: u64) -> bool {
+        let slots = u64::from(self.parts.pipe.table.geometry().slots);
+        stream < self.parts.pipe.streams
+            && !self.order.is_known(stream, sequence)
+            && sequence < self.order.next(stream).saturating_add(slots)
+    }
+
+    /// A job whose shot was answered before it came here.
+    fn drop_job(&self, job: Job) {
+        self.give_back(job);
+        board::add(&self.block().claims_lost, 1);
+    }
+
+    /// Takes in what was answered elsewhere.
+    fn take_in(&mut self, frame: &Frame<'_>) -> u32 {
+        let mut items = 0;
+        for ring in 0..self.parts.tombstones.len() {
+            while self.stuck.is_empty()
+                && let Some(Tombstone { stream, sequence }) = self.parts.tombstones[ring].pop()
+            {
+                items += 1;
+                if self.has_turn(stream, sequence) {
+                    board::add(&self.block().told, 1);
+                    self.order.keep(stream, sequence, Held::Tombstone);
+                    if sequence != self.order.next(stream) {
+                        self.shown.holds(stream, frame.now);
+                    }
+                    self.advance(stream, frame);
+                }
+            }
+        }
+        items
+    }
+
+    /// Submits the commits of a stream whose turn has come. Without room for one the stream is stuck.
+    fn advance(&mut self, stream: u32, frame: &Frame<'_>) {
+        while let Some(held) = self.order.peek(stream) {
+            let state = self.parts.regions.state(stream);
+            let task = match held {
+                Held::Job(number) => {
+                    let accesses = [self.parts.regions.job(number), state];
+                    self.submit(Kernel::Commit, stream, number.into(), &accesses, frame)
+                }
+                Held::Tombstone => self.submit(Kernel::Bury, stream, self.order.next(stream), &[state], frame),
+            };
+            let Ok(task) = task else {
+                if !std::mem::replace(&mut self.is_stuck[stream as usize], true) {
+                    self.stuck.push_back(stream);
+                }
+                return;
+            };
+            self.last[stream as usize] = task;
+            self.order.pass(stream);
+            self.shown.passes(stream, frame.now);
+        }
+    }
+
+    /// Goes on with the streams that are stuck; whether none is any more.
+    fn unstick(&mut self, frame: &Frame<'_>) -> bool {
+        for _ in 0..self.stuck.len() {
+            let Some(stream) = self.stuck.pop_front() else { break };
+            self.is_stuck[stream as usize] = false;
+            self.advance(stream, frame);
+        }
+        self.stuck.is_empty()
+    }
+
+    /// Submits a task, if there is room.
+    fn submit(
+        &mut self,
+        kernel: Kernel,
+        stream: u32,
+        about: u64,
+        of: &[Access],
+        frame: &Frame<'_>,
+    ) -> Result<TaskId, NoRoom> {
+        let is_timed = self.submitted.is_multiple_of(TIMED_EVERY);
+        let begun = if is_timed { frame.ticks().0 } else { 0 };
+        let task: Task = kernel.task(stream, about, begun);
+        match self.parts.submitter.try_submit(&task, of, &[]) {
+            Ok(id) => {
+                self.submitted += 1;
+                if is_timed {
+                    let spent = frame.ticks().0.saturating_sub(begun);
+                    self.block().submit.record(frame.clock().rate().nanos(crate::units::Ticks(spent)).0);
+                }
+                Ok(id)
+            }
+            Err(SubmitError::Full { .. }) => Err(NoRoom::Now),
+            Err(SubmitError::Overflow { .. }) => Err(NoRoom::ForIt),
+            Err(error) => panic!("the pool's own tasks are in order: {error}"),
+        }
+    }
+
+    fn block(&self) -> &GraphBlock {
+        self.parts.pipe.board.graph(self.parts.pipe.silo)
+    }
+}
+
+impl Role for Orchestrator {
+    fn kind(&self) -> RoleKind {
+        RoleKind::Graph
+    }
+
+    fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
+        Ok(())
+    }
+
+    fn work(&mut self, frame: &mut Frame<'_>) -> Work {
+        let mut items = 0;
+        if frame.phase == Phase::Drain {
+            // Nothing comes any more that a start could wait for.
+            self.parts.submitter.start();
+        }
+        let is_free = self.stuck.is_empty() || self.unstick(frame);
+        while is_free && items < BUDGET_ITEMS {
+            let job = self.in_hand.take().or_else(|| self.pop());
+            items += self.take_in(frame);
+            let Some(job) = job else { break };
+            self.in_hand = if self.stuck.is_empty() { self.take_up(job, frame) } else { Some(job) };
+            if self.in_hand.is_some() {
+                break;
+            }
+            items += 1;
+        }
+        if items > 0 {
+            self.parts.submitter.flush();
+            board::set(&self.block().submitted, self.submitted);
+        }
+        let Orchestrator { parts, order, shown, .. } = self;
+        shown.publish(parts.pipe.board.graph(parts.pipe.silo), &mut parts.submitter, order, frame);
+        Work(items)
+    }
+
+    fn is_drained(&self) -> bool {
+        self.in_hand.is_none()
+            && self.stuck.is_empty()
+            && self.parts.pipe.ready.depth() == 0
+            && self.parts.tombstones.iter().all(|ring| ring.depth() == 0)
+    }
+}

@@ -1,0 +1,168 @@
+//! Graph: which task waits longest, and on what? Then how full it is, what it costs, and what each worker has.
+
+use super::rows_of;
+use crate::model::derived::SiloDerived;
+use crate::model::{Model, Picture, View};
+use crate::theme::Tone;
+use crate::widgets::format::{count, rate, time};
+use crate::widgets::pen::Pen;
+use crate::widgets::strip::{depth_tone, gauge};
+use pinwheel_engine::board::histogram::Histogram;
+use pinwheel_engine::board::snapshot::{GraphView, GraphWorkerView, WaitsOn};
+
+/// Column of the values.
+const VALUE: u16 = 11;
+/// Cells of a gauge.
+const GAUGE: usize = 8;
+/// First row of the costs.
+const COSTS: u16 = 9;
+/// First row of the workers.
+const WORKERS: u16 = 14;
+
+/// Draws the view.
+pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
+    let x = pen.rule(0, View::Graph.title());
+    let index = model.cursor.silo;
+    let (Some(silo), Some(derived)) = (picture.snapshot.silos.get(index), picture.derived.silos.get(index)) else {
+        pen.put(1, 1, "No silo yet: the engine is in its first phase. Tasks appear with the first shots.", Tone::Warn);
+        return;
+    };
+    let graph = &silo.graph;
+    let right = pen.width().saturating_sub(1);
+    pen.put_right(x, right, 0, &format!(" silo {}, {} ", silo.id, graph.policy), Tone::Accent);
+    oldest(graph, pen);
+    held(graph, pen);
+    fill(graph, derived, pen);
+    costs(graph, pen);
+    workers(graph, pen);
+}
+
+fn oldest(graph: &GraphView, pen: &mut Pen<'_>) {
+    pen.put(1, 1, "oldest", Tone::Dim);
+    let Some(oldest) = &graph.oldest else {
+        pen.put(VALUE, 1, "no task is under way", Tone::Good);
+        return;
+    };
+    let on = match (oldest.waits_on, oldest.worker) {
+        (WaitsOn::Predecessors(tasks), _) => format!("{tasks} tasks before it"),
+        (WaitsOn::Permit(permits), _) => format!("a permit: {permits} are in use; raise graph.issue for more"),
+        (WaitsOn::Worker, Some(worker)) => format!("its own end: it runs on decoder {worker}"),
+        (WaitsOn::Worker, None) => "a decoder to take it up".to_owned(),
+    };
+    let text = format!("{}: task {}, {} of stream {}", time(oldest.age_ns), oldest.id, oldest.kernel, oldest.stream);
+    pen.put(VALUE, 1, &text, Tone::Plain);
+    pen.put(1, 2, "waits on", Tone::Dim);
+    pen.put(VALUE, 2, &on, Tone::Accent);
+}
+
+fn held(graph: &GraphView, pen: &mut Pen<'_>) {
+    pen.put(1, 3, "held up", Tone::Dim);
+    match &graph.held {
+        None => {
+            pen.put(VALUE, 3, "no stream waits for its turn", Tone::Good);
+        }
+        Some(held) => {
+            let text = format!(
+                "{}: stream {} waits on its shot {}; {} came before their turn",
+                time(held.age_ns),
+                held.stream,
+                held.sequence,
+                graph.waiting
+            );
+            pen.put(VALUE, 3, &text, Tone::Plain);
+        }
+    }
+}
+
+fn fill(graph: &GraphView, derived: &SiloDerived, pen: &mut Pen<'_>) {
+    let tone = depth_tone(graph.window_used, graph.window_tasks);
+    pen.put(1, 4, "window", Tone::Dim);
+    let x = pen.put(VALUE, 4, &gauge(graph.window_used, graph.window_tasks, GAUGE), tone) + 1;
+    let text = format!(
+        "{} of {} tasks, stalled {} times; ran {}, {}",
+        count(graph.window_used),
+        count(graph.window_tasks),
+        count(graph.window_stalls),
+        count(graph.ran),
+        rate(derived.tasks_per_s),
+    );
+    pen.put(x, 4, &text, Tone::Plain);
+    for ready in graph.ready.iter().take(1) {
+        let tone = depth_tone(ready.depth, ready.capacity);
+        pen.put(1, 5, "ready", Tone::Dim);
+        let x = pen.put(VALUE, 5, &gauge(ready.depth, ready.capacity, GAUGE), tone) + 1;
+        pen.put(x, 5, &format!("{} of {} in {}", count(ready.depth), count(ready.capacity), ready.pool), Tone::Plain);
+    }
+    pen.put(1, 6, "gate", Tone::Dim);
+    let gate = match graph.permits {
+        0 => "open: tasks need no permit".to_owned(),
+        permits => format!(
+            "{} of {permits} permits in use, {} tasks set aside now, {} ever",
+            graph.permits_used,
+            count(graph.parked),
+            count(graph.gate_waits)
+        ),
+    };
+    pen.put(VALUE, 6, &gate, Tone::Plain);
+    let flushes = &graph.flushes;
+    pen.put(1, 7, "batches", Tone::Dim);
+    let text = format!(
+        "full {}, late {}, idle {}, turn's end {}",
+        count(flushes.full),
+        count(flushes.late),
+        count(flushes.idle),
+        count(flushes.turn)
+    );
+    pen.put(VALUE, 7, &text, Tone::Plain);
+    pen.put(1, 8, "commits", Tone::Dim);
+    let x = pen.put(VALUE, 8, &format!("{} in order, of these", count(graph.committed)), Tone::Plain) + 1;
+    let tone = if graph.tombstones == 0 { Tone::Plain } else { Tone::Warn };
+    let x = pen.put(x, 8, &format!("{} tombstones", count(graph.tombstones)), tone);
+    let tone = if graph.refused == 0 { Tone::Plain } else { Tone::Bad };
+    pen.put(x, 8, &format!("; {} shots refused", count(graph.refused)), tone);
+}
+
+fn costs(graph: &GraphView, pen: &mut Pen<'_>) {
+    pen.rule(COSTS, "what a task costs (one in many is timed)");
+    for (x, heading) in [(VALUE, "p50"), (VALUE + 9, "p99"), (VALUE + 18, "max"), (VALUE + 27, "timed")] {
+        pen.put(x, COSTS + 1, heading, Tone::Dim);
+    }
+    let rows: [(&str, &Histogram); 3] = [("submit", &graph.submit), ("wake", &graph.wake), ("release", &graph.release)];
+    for (y, (name, times)) in (COSTS + 2..).zip(rows) {
+        pen.put(1, y, name, Tone::Dim);
+        if times.count() == 0 {
+            pen.put(VALUE, y, "–", Tone::Dim);
+            continue;
+        }
+        pen.put(VALUE, y, &time(times.quantile_ns(0.5)), Tone::Plain);
+        pen.put(VALUE + 9, y, &time(times.quantile_ns(0.99)), Tone::Plain);
+        pen.put(VALUE + 18, y, &time(times.max_ns()), Tone::Plain);
+        pen.put(VALUE + 27, y, &count(times.count()), Tone::Plain);
+    }
+}
+
+fn workers(graph: &GraphView, pen: &mut Pen<'_>) {
+    pen.rule(WORKERS, "decoders");
+    for (x, heading) in [(1, "id"), (5, "own"), (11, "run"), (20, "stolen"), (28, "in vain"), (38, "runs now")] {
+        pen.put(x, WORKERS + 1, heading, Tone::Dim);
+    }
+    let visible = rows_of(pen, WORKERS + 2);
+    for (y, (i, worker)) in (WORKERS + 2..).zip(graph.workers.iter().enumerate()).take(visible) {
+        row(i, worker, pen, y);
+    }
+}
+
+fn row(i: usize, worker: &GraphWorkerView, pen: &mut Pen<'_>, y: u16) {
+    pen.put(1, y, &format!("{i:>2}"), Tone::Plain);
+    pen.put(5, y, &count(worker.depth), Tone::Plain);
+    pen.put(11, y, &count(worker.ran), Tone::Plain);
+    pen.put(20, y, &count(worker.stolen), Tone::Plain);
+    pen.put(28, y, &count(worker.steals_failed), Tone::Plain);
+    match &worker.task {
+        None => pen.put(38, y, "–", Tone::Dim),
+        Some(task) => {
+            let text = format!("{} of stream {}, task {}, {}", task.kernel, task.stream, task.id, time(task.age_ns));
+            pen.put(38, y, &text, Tone::Accent)
+        }
+    };
+}
