@@ -20,10 +20,12 @@ pub mod snapshot;
 mod text;
 
 pub use layout::{
-    ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, HarvestBlock, HeaderBlock, LatencyBlock,
-    LogBlock, PollBlock, RoleBlock, Shape, SlotStamps, Stage, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
+    ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, HarvestBlock, HeaderBlock,
+    LatencyBlock, LogBlock, PollBlock, RoleBlock, Shape, SlotStamps, Stage, StreamFeedBlock, StreamHarvestBlock,
+    ThreadBlock,
 };
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
+pub(crate) use read::arbiter::{lease_row, open_row};
 pub use region::{BoardError, Place, directory};
 pub use text::Text;
 
@@ -196,6 +198,12 @@ impl Board {
     #[must_use]
     pub fn log(&self) -> &LogBlock {
         &self.region.section::<LogBlock>(self.layout.log, 1)[0]
+    }
+
+    /// The arbiter's block of silo `silo`.
+    #[must_use]
+    pub fn arbiter(&self, silo: usize) -> &ArbiterBlock {
+        &self.region.section(self.layout.arbiters, self.silos())[silo]
     }
 
     fn faults(&self, silo: usize) -> &[FaultRow] {

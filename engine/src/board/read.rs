@@ -3,6 +3,8 @@
 //! Owns the derivation of states, ages and depths. Runs on the reader's thread; Relaxed loads throughout, because every
 //! word is meaningful on its own. Bounds: the shape. Never trusts a count it reads further than the shape allows.
 
+pub(super) mod arbiter;
+
 use super::histogram::HistogramBlock;
 use super::layout::{ANSWER_READERS_MAX, ERRORS_MAX, NOTES_MAX, ROLES_MAX, Stage};
 use super::snapshot::{
@@ -173,6 +175,7 @@ impl Reader<'_> {
             latency: latency.total.snapshot(),
             latency_from_submit: latency.from_submit.snapshot(),
             timer_lateness: poll.timer_lateness.snapshot(),
+            arbiter: self.arbiter(silo),
         }
     }
 

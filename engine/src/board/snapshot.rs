@@ -3,8 +3,10 @@
 //! Owns plain data only: a snapshot is a copy taken from the board's words at one moment by one reader. All times are
 //! nanoseconds; ages are measured at the moment of the reading, so they never look fresher than they are.
 
+mod arbiter;
 mod threads;
 
+pub use arbiter::{ArbiterView, HintName, LeaseView, PageCause, PortView, TransferView, TransitionView};
 pub use threads::{MemoryView, PriorityView, RivalView, RoleView, ThreadState, ThreadView};
 
 use super::histogram::Histogram;
@@ -108,6 +110,8 @@ pub struct SiloView {
     pub latency_from_submit: Histogram,
     /// From the deadline of a timer to the frame that found it expired.
     pub timer_lateness: Histogram,
+    /// Who may write which page; `None`: no arbiter runs here.
+    pub arbiter: Option<ArbiterView>,
 }
 
 /// Whether the device takes launches.

@@ -50,6 +50,19 @@ impl State {
     pub const ALL: [State; 6] =
         [State::Idle, State::LocalHot, State::Leased, State::Transferring, State::NotOwner, State::InDoubt];
 
+    /// The seed's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            State::Idle => "IDLE",
+            State::LocalHot => "LOCAL_HOT",
+            State::Leased => "LEASED",
+            State::Transferring => "TRANSFERRING",
+            State::NotOwner => "NOT_OWNER",
+            State::InDoubt => "IN_DOUBT",
+        }
+    }
+
     /// Codes 6 and 7 are never written; they read as the state in which nothing may happen.
     const fn of(code: u64) -> State {
         match code {

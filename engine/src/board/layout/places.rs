@@ -3,8 +3,8 @@
 //! Pure arithmetic over a [`Shape`]; made once by the creator of a region and once by each reader of one.
 
 use super::{
-    ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, HarvestBlock, HeaderBlock, LatencyBlock,
-    LogBlock, PollBlock, SlotStamps, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
+    ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, HarvestBlock, HeaderBlock,
+    LatencyBlock, LogBlock, PollBlock, SlotStamps, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
 };
 use crate::fault::FaultCode;
 
@@ -51,6 +51,7 @@ pub(in crate::board) struct Layout {
     pub(in crate::board) faults: usize,
     pub(in crate::board) clock: usize,
     pub(in crate::board) log: usize,
+    pub(in crate::board) arbiters: usize,
     pub(in crate::board) bytes: usize,
 }
 
@@ -79,6 +80,7 @@ impl Layout {
             faults: place(size_of::<FaultRow>(), silos * FaultCode::ALL.len()),
             clock: place(size_of::<ClockBlock>(), 1),
             log: place(size_of::<LogBlock>(), 1),
+            arbiters: place(size_of::<ArbiterBlock>(), silos),
             bytes: end.next_multiple_of(4096),
         }
     }
