@@ -127,7 +127,7 @@ const NO: Footer = Footer::Absent;
 
 /// The table, in the order of footer and help.
 pub const TABLE: &[Binding] = &[
-    bind(Scope::Views, &[Key::Char('?')], Action::Show(6), Footer::Word("help"), "this page"),
+    bind(Scope::Views, &[Key::Char('?')], Action::Show(7), Footer::Word("help"), "this page"),
     bind(Scope::Views, &[Key::Tab], Action::NextView, Footer::Word("view"), "next view"),
     bind(Scope::Views, &[Key::BackTab], Action::PreviousView, NO, "previous view"),
     bind(Scope::Views, &[Key::Char('1')], Action::Show(1), NO, "overview: is every shot answered, and how fast?"),
@@ -135,7 +135,8 @@ pub const TABLE: &[Binding] = &[
     bind(Scope::Views, &[Key::Char('3')], Action::Show(3), NO, "slots: which slot waits longest, and on whom?"),
     bind(Scope::Views, &[Key::Char('4')], Action::Show(4), NO, "workers: which worker is busy, with which slot?"),
     bind(Scope::Views, &[Key::Char('5')], Action::Show(5), NO, "profiles: what would change, and has it arrived?"),
-    bind(Scope::Views, &[Key::Char('6')], Action::Show(6), NO, "help"),
+    bind(Scope::Views, &[Key::Char('6')], Action::Show(6), NO, "arbiter: who may write which page, and who waits?"),
+    bind(Scope::Views, &[Key::Char('7')], Action::Show(7), NO, "help"),
     bind(
         Scope::Views,
         &[Key::Char('p')],

@@ -38,13 +38,16 @@ pub enum View {
     Workers,
     /// Profiles.
     Profiles,
+    /// The arbiter.
+    Arbiter,
     /// The key table.
     Help,
 }
 
 impl View {
     /// All, in the order of Tab and of the number keys.
-    pub const ALL: [View; 6] = [View::Overview, View::Threads, View::Slots, View::Workers, View::Profiles, View::Help];
+    pub const ALL: [View; 7] =
+        [View::Overview, View::Threads, View::Slots, View::Workers, View::Profiles, View::Arbiter, View::Help];
 
     /// The question that the view answers.
     pub fn title(self) -> &'static str {
@@ -54,6 +57,7 @@ impl View {
             View::Slots => "slots: which waits longest, and on whom?",
             View::Workers => "workers: which is busy, and with which slot?",
             View::Profiles => "profiles: what would change, and has it arrived?",
+            View::Arbiter => "arbiter: who may write which page, and who waits?",
             View::Help => "help",
         }
     }
@@ -94,6 +98,8 @@ pub struct Cursor {
     pub worker: usize,
     /// Profile.
     pub profile: usize,
+    /// First row of the arbiter's lists shown.
+    pub arbiter: usize,
     /// First row of help shown.
     pub help: usize,
     /// First silo shown in the overview.

@@ -149,10 +149,7 @@ impl Keeper {
             heirs: std::array::from_fn(|silo| Silo::new(silo as u8)),
             estates: Vec::new(),
             counts: Counts::NONE,
-            times: Times {
-                decisions_ns: Vec::with_capacity(1 << 12),
-                transfers_ns: Vec::with_capacity(1 << 10),
-            },
+            times: Times { decisions_ns: Vec::with_capacity(1 << 12), transfers_ns: Vec::with_capacity(1 << 10) },
             rounds: [round; 2],
             watched: None,
             last_moved: None,

@@ -61,7 +61,7 @@ struct Truth {
 struct Shared {
     load: Load,
     clock: Clock,
-    board: Board,
+    board: Arc<Board>,
     truth: Vec<Truth>,
     is_over: AtomicBool,
     quiet: Vec<AtomicBool>,
@@ -85,7 +85,7 @@ pub fn start(load: Load, clock: Clock, place: Place) -> Result<Running, BoardErr
     assert!((2..=SILOS_MAX).contains(&load.silos) && load.pages > 0, "a load needs two silos and a page");
     let silos = u32::from(load.silos);
     let shape = Shape { threads: silos, silos, slots: 0, workers: 0, decoders: 0, streams: 0 };
-    let board = Board::create(shape, place)?;
+    let board = Arc::new(Board::create(shape, place)?);
     describe(&board, load, &clock);
     let truth = (0..load.pages).map(|_| Truth::default()).collect();
     let quiet = (0..load.silos).map(|_| AtomicBool::new(false)).collect();
@@ -115,6 +115,12 @@ impl Running {
     #[must_use]
     pub fn board(&self) -> &Board {
         &self.shared.board
+    }
+
+    /// Its board, to be read after its end.
+    #[must_use]
+    pub fn board_handle(&self) -> Arc<Board> {
+        Arc::clone(&self.shared.board)
     }
 
     /// The clock that its board goes by.

@@ -28,6 +28,7 @@ struct SiloMark {
     counters: Counters,
     latency: Histogram,
     stages: Vec<Histogram>,
+    decisions: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -91,6 +92,8 @@ pub struct SiloDerived {
     pub oldest: Option<(usize, u64)>,
     /// Workers free, running, claimed, quarantined.
     pub workers: [usize; 4],
+    /// Decisions of its arbiter per second, by response; empty before the second snapshot, or if there is no arbiter.
+    pub decisions_per_s: Vec<f64>,
 }
 
 /// One thread.
@@ -153,6 +156,7 @@ fn mark(snapshot: &Snapshot) -> Mark {
         counters: silo.counters,
         latency: silo.latency.clone(),
         stages: silo.stages.iter().map(|stage| stage.time.clone()).collect(),
+        decisions: decisions(silo),
     };
     let threads = snapshot.threads.iter().map(|thread| ThreadMark {
         frames: thread.frames,
@@ -225,7 +229,15 @@ fn derive_silo(silo: &SiloView, mark: Option<&SiloMark>, at_ns: u64, seconds: f6
         slots,
         oldest,
         workers,
+        decisions_per_s: mark.map_or_else(Vec::new, |mark| {
+            let per_s = |(now, before): (u64, &u64)| now.saturating_sub(*before) as f64 / seconds;
+            decisions(silo).into_iter().zip(&mark.decisions).map(per_s).collect()
+        }),
     }
+}
+
+fn decisions(silo: &SiloView) -> Vec<u64> {
+    silo.arbiter.iter().flat_map(|arbiter| &arbiter.decisions).map(|(_, times)| *times).collect()
 }
 
 fn dispatch_cost(before: &Counters, now: &Counters) -> Option<f64> {

@@ -98,6 +98,7 @@ fn silo(id: u32) -> SiloView {
         latency: Histogram::of(&[50_000; 500]),
         latency_from_submit: Histogram::of(&[40_000; 500]),
         timer_lateness: Histogram::of(&[700; 20]),
+        arbiter: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The views' parts, one file each: `draw(model, …, pen)` draws in the pen's area and nowhere else.
 
 pub mod alarms;
+pub mod arbiter;
 pub mod header;
 pub mod help;
 pub mod latency;

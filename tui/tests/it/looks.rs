@@ -35,9 +35,15 @@ fn a_locale_without_unicode_gets_ascii_in_every_view() {
     let world = World::new();
     let mut terminal = Terminal::start(&world, RUN, (80, 24), &[("LANG", "C")]);
     terminal.see_live();
-    for (key, word) in
-        [("2", "threads"), ("3", "slots"), ("4", "workers"), ("5", "prod"), ("6", "everywhere"), ("1", "harvest")]
-    {
+    for (key, word) in [
+        ("2", "threads"),
+        ("3", "slots"),
+        ("4", "workers"),
+        ("5", "prod"),
+        ("6", "nobody asks for a page"),
+        ("7", "everywhere"),
+        ("1", "harvest"),
+    ] {
         terminal.press(key);
         terminal.see_words(&[word]);
         let text = terminal.text();
