@@ -117,8 +117,8 @@ impl Deadlines {
     }
 
     /// Pages to visit now, in turn.
-    pub fn to_visit(&mut self, now: Ticks) -> u32 {
-        self.sweep.to_visit(now)
+    pub fn visits_due(&mut self, now: Ticks) -> u32 {
+        self.sweep.visits_due(now)
     }
 
     /// The next page in turn, and whether it ends a round.
@@ -157,7 +157,7 @@ impl Sweep {
         Sweep { pages, round, last: base.start, credit: 0, next: 0, states: [0; State::ALL.len()] }
     }
 
-    fn to_visit(&mut self, now: Ticks) -> u32 {
+    fn visits_due(&mut self, now: Ticks) -> u32 {
         let round = u128::from(self.round.0.max(1));
         self.credit += u128::from(now.since(self.last).0) * u128::from(self.pages);
         self.last = self.last.max(now);
@@ -214,7 +214,7 @@ mod tests {
             for page in &pages[..expired] {
                 let _ = look(table, *page, BASE.moment(now));
             }
-            for _ in 0..deadlines.to_visit(now) {
+            for _ in 0..deadlines.visits_due(now) {
                 let page = deadlines.visit(|page| table.word(page)).page;
                 let _ = look(table, page, BASE.moment(now));
             }
@@ -243,7 +243,7 @@ mod tests {
             let table = PageTable::new(ME, 1, Limits::SEED, |_| ME);
             let (mut visits, mut rounds) = (0_u64, 0);
             for us in (0..u64::from(SWEEP_US) * 2 + 2_000).step_by(500) {
-                for _ in 0..deadlines.to_visit(at_us(us)) {
+                for _ in 0..deadlines.visits_due(at_us(us)) {
                     visits += 1;
                     rounds += u32::from(deadlines.visit(|_| table.word(0)).round.is_some());
                 }

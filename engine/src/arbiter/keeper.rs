@@ -375,7 +375,7 @@ impl Keeper {
         for page in &pages[..expired] {
             self.look_at(ground, *page, now);
         }
-        for _ in 0..self.deadlines.to_visit(now) {
+        for _ in 0..self.deadlines.visits_due(now) {
             let table = &self.table;
             let visit = self.deadlines.visit(|page| table.word(page));
             if !matches!(visit.word.state(), State::Idle | State::NotOwner) {

@@ -30,7 +30,6 @@ use crate::page::word::{Moment, State, Word};
 
 /// Decides `request` on a page whose word is `word`.
 #[inline]
-#[must_use]
 pub fn decide(word: Word, request: &Request, signals: Signals, limits: &Limits, now: Moment) -> (Response, Word) {
     match at_rest(word, request, signals, limits, now) {
         Some(next) => (Response::Granted { epoch: next.epoch(), how: How::Moves }, next),
@@ -47,7 +46,6 @@ pub(super) fn at_rest(word: Word, request: &Request, signals: Signals, limits: &
 }
 
 /// The whole flow.
-#[must_use]
 pub fn at_length(word: Word, request: &Request, signals: Signals, limits: &Limits, now: Moment) -> (Response, Word) {
     let word = word.settled(now);
     match word.state() {

@@ -65,9 +65,9 @@ fn head(silo: u32, arbiter: &ArbiterView, pen: &mut Pen<'_>) {
     // What must be seen stands where no width cuts it off.
     let (doubt, rest): (Vec<_>, Vec<_>) = arbiter.states.iter().partition(|(name, _)| *name == "IN_DOUBT");
     for (name, pages) in doubt.into_iter().chain(rest) {
-        let tone = if *name == "IN_DOUBT" && *pages > 0 { Tone::Bad } else { Tone::Plain };
+        let tone = if name == "IN_DOUBT" && pages > 0 { Tone::Bad } else { Tone::Plain };
         let name = if pen.width() < ROOMY { short(name) } else { name };
-        x = pen.put(x + 2, 1, &format!("{name} {}", count(*pages)), tone);
+        x = pen.put(x + 2, 1, &format!("{name} {}", count(pages)), tone);
     }
     let mut x = 1;
     for (name, times, tone) in [
