@@ -22,11 +22,12 @@ pub mod snapshot;
 mod text;
 
 pub use layout::{
-    AlarmRow, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock, HarvestBlock,
-    HeaderBlock, LatencyBlock, LogBlock, PollBlock, RoleBlock, Shape, SlotStamps, Stage, StreamFeedBlock,
+    AlarmRow, ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock,
+    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PollBlock, RoleBlock, Shape, SlotStamps, Stage, StreamFeedBlock,
     StreamHarvestBlock, ThreadBlock,
 };
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
+pub(crate) use read::arbiter::{lease_row, open_row};
 pub use region::{BoardError, Place, directory};
 pub use text::Text;
 
@@ -211,6 +212,12 @@ impl Board {
     #[must_use]
     pub fn alarms(&self) -> &[AlarmRow] {
         self.region.section(self.layout.alarms, alarms::ALARMS_MAX)
+    }
+
+    /// The arbiter's block of silo `silo`.
+    #[must_use]
+    pub fn arbiter(&self, silo: usize) -> &ArbiterBlock {
+        &self.region.section(self.layout.arbiters, self.silos())[silo]
     }
 
     fn faults(&self, silo: usize) -> &[FaultRow] {

@@ -3,6 +3,7 @@
 //! Owns every binding; pure data and lookups, on the console thread. A test compares what the three show. Nothing else in
 //! the console matches on a key.
 
+use crate::model::View;
 use crate::msg::Key;
 
 /// What a key means.
@@ -12,8 +13,8 @@ pub enum Action {
     NextView,
     /// Previous view.
     PreviousView,
-    /// The view of that number, from 1.
-    Show(u8),
+    /// That view.
+    Show(View),
     /// Move the cursor.
     Move(Step),
     /// Another silo.
@@ -127,16 +128,59 @@ const NO: Footer = Footer::Absent;
 
 /// The table, in the order of footer and help.
 pub const TABLE: &[Binding] = &[
-    bind(Scope::Views, &[Key::Char('?')], Action::Show(7), Footer::Word("help"), "this page"),
+    bind(Scope::Views, &[Key::Char('?')], Action::Show(View::Help), Footer::Word("help"), "this page"),
     bind(Scope::Views, &[Key::Tab], Action::NextView, Footer::Word("view"), "next view"),
     bind(Scope::Views, &[Key::BackTab], Action::PreviousView, NO, "previous view"),
-    bind(Scope::Views, &[Key::Char('1')], Action::Show(1), NO, "overview: is every shot answered, and how fast?"),
-    bind(Scope::Views, &[Key::Char('2')], Action::Show(2), NO, "threads: which thread is late, and under what policy?"),
-    bind(Scope::Views, &[Key::Char('3')], Action::Show(3), NO, "slots: which slot waits longest, and on whom?"),
-    bind(Scope::Views, &[Key::Char('4')], Action::Show(4), NO, "workers: which worker is busy, with which slot?"),
-    bind(Scope::Views, &[Key::Char('5')], Action::Show(5), NO, "profiles: what would change, and has it arrived?"),
-    bind(Scope::Views, &[Key::Char('6')], Action::Show(6), NO, "graph: which task waits longest, and on what?"),
-    bind(Scope::Views, &[Key::Char('7')], Action::Show(7), NO, "help"),
+    bind(
+        Scope::Views,
+        &[Key::Char('1')],
+        Action::Show(View::Overview),
+        NO,
+        "overview: is every shot answered, and how fast?",
+    ),
+    bind(
+        Scope::Views,
+        &[Key::Char('2')],
+        Action::Show(View::Threads),
+        NO,
+        "threads: which thread is late, and under what policy?",
+    ),
+    bind(
+        Scope::Views,
+        &[Key::Char('3')],
+        Action::Show(View::Slots),
+        NO,
+        "slots: which slot waits longest, and on whom?",
+    ),
+    bind(
+        Scope::Views,
+        &[Key::Char('4')],
+        Action::Show(View::Workers),
+        NO,
+        "workers: which worker is busy, with which slot?",
+    ),
+    bind(
+        Scope::Views,
+        &[Key::Char('5')],
+        Action::Show(View::Profiles),
+        NO,
+        "profiles: what would change, and has it arrived?",
+    ),
+    bind(
+        Scope::Views,
+        &[Key::Char('6')],
+        Action::Show(View::Graph),
+        NO,
+        "graph: which task waits longest, and on what?",
+    ),
+    bind(
+        Scope::Views,
+        &[Key::Char('7')],
+        Action::Show(View::Arbiter),
+        NO,
+        "arbiter: who may write which page, and who waits?",
+    ),
+    bind(Scope::Views, &[Key::Char('0')], Action::Show(View::Help), NO, "help"),
     bind(
         Scope::Views,
         &[Key::Char('p')],

@@ -40,14 +40,24 @@ pub enum View {
     Profiles,
     /// The graph that decode workers run.
     Graph,
+    /// The arbiter.
+    Arbiter,
     /// The key table.
     Help,
 }
 
 impl View {
     /// All, in the order of Tab and of the number keys.
-    pub const ALL: [View; 7] =
-        [View::Overview, View::Threads, View::Slots, View::Workers, View::Profiles, View::Graph, View::Help];
+    pub const ALL: [View; 8] = [
+        View::Overview,
+        View::Threads,
+        View::Slots,
+        View::Workers,
+        View::Profiles,
+        View::Graph,
+        View::Arbiter,
+        View::Help,
+    ];
 
     /// The question that the view answers.
     pub fn title(self) -> &'static str {
@@ -58,6 +68,7 @@ impl View {
             View::Workers => "workers: which is busy, and with which slot?",
             View::Profiles => "profiles: what would change, and has it arrived?",
             View::Graph => "graph: which task waits longest, and on what?",
+            View::Arbiter => "arbiter: who may write which page, and who waits?",
             View::Help => "help",
         }
     }
@@ -98,6 +109,8 @@ pub struct Cursor {
     pub worker: usize,
     /// Profile.
     pub profile: usize,
+    /// First row of the arbiter's lists shown.
+    pub arbiter: usize,
     /// First row of help shown.
     pub help: usize,
     /// First silo shown in the overview.

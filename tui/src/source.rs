@@ -4,6 +4,7 @@
 //! file I/O (profiles) but must not wait for the engine. `live` is the engine in this process.
 
 pub mod live;
+pub mod load;
 #[cfg(test)]
 pub mod synthetic;
 

@@ -13,7 +13,7 @@ mod signals;
 mod writer;
 
 use crate::effect::{ConsoleEnd, Effect};
-use crate::model::Model;
+use crate::model::{Model, View};
 use crate::msg::{ConsoleCost, Finished, Msg};
 use crate::source::Source;
 use crate::theme::Theme;
@@ -48,6 +48,8 @@ pub struct Options {
     pub theme: Theme,
     /// What to do when the terminal goes away.
     pub on_hangup: OnHangup,
+    /// What to show first.
+    pub view: View,
 }
 
 /// How the console went.
@@ -88,7 +90,7 @@ pub fn run(source: &mut dyn Source, options: Options) -> Result<Outcome, TermErr
     let size = screen.size()?;
     let mut console = Console {
         source,
-        model: Model::new(options.theme, size, options.on_hangup),
+        model: Model { view: options.view, ..Model::new(options.theme, size, options.on_hangup) },
         clock,
         screen,
         signals,

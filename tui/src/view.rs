@@ -6,6 +6,8 @@
 mod overlays;
 mod panels;
 
+pub use panels::arbiter::rows as arbiter_rows;
+
 use crate::keymap;
 use crate::model::{Leaving, Model, NoticeKind, Overlay, View};
 use crate::theme::Tone;
@@ -63,6 +65,7 @@ fn body(model: &Model, pen: &mut Pen<'_>) {
         (Some(picture), View::Slots) => panels::slots::draw(model, picture, pen),
         (Some(picture), View::Workers) => panels::workers::draw(model, picture, pen),
         (Some(picture), View::Graph) => panels::graph::draw(model, picture, pen),
+        (Some(picture), View::Arbiter) => panels::arbiter::draw(model, picture, pen),
     }
 }
 

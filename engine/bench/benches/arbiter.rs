@@ -2,7 +2,8 @@
 //!
 //! One decision is one attempt to take a page or to give it back. Ours is the whole of it: [`PageTable::decide`] with
 //! hints, leases, heat, epochs, then the receiver's refusal back to its owner. The peers keep a state, an owner, an epoch
-//! and a deadline: behind a lock around a map, or packed in one word with a CAS. *Alone*: one thread. *Contended*: one
+//! and a deadline: behind a lock around a map, or packed in one word with a CAS. *Decision*: 1,024 pages at rest, one after another.
+//! *There and back*: the same page taken and given back at once. *Alone*: one thread. *Contended*: one
 //! thread measured while another does the same, on one page (the line itself crosses) or on 1,024.
 #![allow(clippy::disallowed_types, reason = "peers lock")]
 
@@ -170,8 +171,10 @@ impl Pick {
 }
 
 const WINDOW: u64 = 2_000;
+const AT_REST: u32 = 1_024;
 
-/// Nanoseconds per decision on one thread, the median window's.
+/// Nanoseconds per decision on one thread that takes a page and gives it back at once, the median window's: each
+/// exchange waits for the one before it on the same line.
 fn alone<P: Pages>(pages: u32, windows: u64) -> f64 {
     let (held, mut pick) = (P::new(pages), Pick(77));
     let window = || {
@@ -184,6 +187,23 @@ fn alone<P: Pages>(pages: u32, windows: u64) -> f64 {
         ns_per(from, WINDOW)
     };
     median(&std::iter::repeat_with(window).take(windows as usize).collect::<Vec<_>>())
+}
+
+/// Nanoseconds per decision of pages at rest, one after another: each is taken, and given back when nobody measures.
+fn decisions<P: Pages>(windows: u64) -> f64 {
+    let held = P::new(AT_REST);
+    let mut window = || {
+        let from = CLOCK.ticks();
+        for page in 0..AT_REST {
+            black_box(held.take(page, 1));
+        }
+        let ns = ns_per(from, u64::from(AT_REST));
+        for page in 0..AT_REST {
+            assert!(held.give(page, 1));
+        }
+        ns
+    };
+    median(&std::iter::repeat_with(&mut window).take(windows as usize).collect::<Vec<_>>())
 }
 
 /// Latencies of single decisions, the clock's reading included: p50, p99, p99.9.
@@ -219,27 +239,41 @@ fn latencies<P: Pages>(pages: u32, samples: u64, is_contended: bool) -> Vec<f64>
     [0.5, 0.99, 0.999].map(|q| found[((found.len() - 1) as f64 * q) as usize]).to_vec()
 }
 
-/// Its name, alone, latencies.
-type Candidate = (&'static str, fn(u32, u64) -> f64, fn(u32, u64, bool) -> Vec<f64>);
+/// Its name, at rest, there and back, latencies.
+type Candidate = (&'static str, fn(u64) -> f64, fn(u32, u64) -> f64, fn(u32, u64, bool) -> Vec<f64>);
 
-const OURS: Candidate = ("ours", alone::<Ours>, latencies::<Ours>);
+const OURS: Candidate = ("ours", decisions::<Ours>, alone::<Ours>, latencies::<Ours>);
 const PEERS: [Candidate; 4] = [
-    ("packed-cas", alone::<Packed>, latencies::<Packed>),
-    ("std-mutex-hashmap", alone::<StdMutex>, latencies::<StdMutex>),
-    ("parking_lot-hashmap", alone::<ParkingLot>, latencies::<ParkingLot>),
-    ("dashmap", alone::<Dash>, latencies::<Dash>),
+    ("packed-cas", decisions::<Packed>, alone::<Packed>, latencies::<Packed>),
+    ("std-mutex-hashmap", decisions::<StdMutex>, alone::<StdMutex>, latencies::<StdMutex>),
+    ("parking_lot-hashmap", decisions::<ParkingLot>, alone::<ParkingLot>, latencies::<ParkingLot>),
+    ("dashmap", decisions::<Dash>, alone::<Dash>, latencies::<Dash>),
 ];
 const PARTS: [&str; 3] = ["p50", "p99", "p999"];
 
+fn at_rest(suite: &mut Suite) {
+    let windows = suite.effort.scale(400);
+    let case = |suite: &mut Suite, (name, decisions, ..): Candidate| {
+        let run = move || vec![decisions(windows)];
+        suite.case(format!("decision {name}"), &["ns"], (Placement::OneCore, 11), run)
+    };
+    let ours = case(suite, OURS);
+    for peer in PEERS {
+        let theirs = case(suite, peer);
+        suite.figure("arbiter/decision", "ns", ours, Some((peer.0, theirs)));
+    }
+}
+
 /// Adds the cases.
 pub fn register(suite: &mut Suite) {
+    at_rest(suite);
     for pages in [1, 1_024] {
-        let case = |suite: &mut Suite, (name, alone, latencies): Candidate| {
+        let case = |suite: &mut Suite, (name, _, alone, latencies): Candidate| {
             let effort: Effort = suite.effort;
             let (windows, samples) = (effort.scale(200), effort.scale(50_000));
             let one = (Placement::OneCore, 7);
             let apart =
-                suite.case(format!("decision {pages} {name}"), &["ns"], one, move || vec![alone(pages, windows)]);
+                suite.case(format!("there and back {pages} {name}"), &["ns"], one, move || vec![alone(pages, windows)]);
             let quiet =
                 suite.case(format!("latency {pages} {name}"), &PARTS, one, move || latencies(pages, samples, false));
             let contended =
@@ -251,7 +285,7 @@ pub fn register(suite: &mut Suite) {
         let ours = case(suite, OURS);
         for peer in PEERS {
             let theirs = case(suite, peer);
-            suite.figure(format!("arbiter/decision-{pages}"), "ns", ours.0, Some((peer.0, theirs.0)));
+            suite.figure(format!("arbiter/there-and-back-{pages}"), "ns", ours.0, Some((peer.0, theirs.0)));
             for (part, name) in PARTS.iter().enumerate() {
                 let figure = |what: &str| format!("arbiter/{what}-{pages}-{name}");
                 suite.figure(figure("alone"), "ns", ours.1.part(part), Some((peer.0, theirs.1.part(part))));

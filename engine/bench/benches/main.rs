@@ -23,6 +23,7 @@ mod rings;
 mod roles;
 mod threads;
 mod timer;
+mod transfers;
 mod window;
 
 use measure::{Effort, Suite};
@@ -31,8 +32,9 @@ use measure::{Effort, Suite};
 type Register = fn(&mut Suite);
 
 /// Areas by the name that starts their figures.
-const AREAS: [(&str, Register); 14] = [
+const AREAS: [(&str, Register); 15] = [
     ("arbiter", arbiter::register),
+    ("transfer", transfers::register),
     ("dispatch", path::register),
     ("overhead", overhead::register),
     ("frame", frame::register),

@@ -10,6 +10,8 @@
 //! | O1 | end of a write | [`PageTable::decide`] | the committed bytes, to the thread that sends them |
 //! | O2 | [`PageTable::install`] | [`PageTable::begin_write`] | the received bytes |
 //! | O3 | [`PageTable::reclaim`] | [`PageTable::begin_write`], as O2 | that the bytes sent have been read |
+//! | O4 | [`PageTable::inherit`] | [`PageTable::begin_write`], as O2 | a dead silo's bytes |
+//! | O5 | [`Routes::flip`] | [`Routes::route`] | see `route` |
 //!
 //! A worker also sees what the worker before it wrote: O1's release, O2's acquire. Every transition is a
 //! read-modify-write, so those in between continue the release sequence and need no ordering of their own.
@@ -23,12 +25,17 @@
 //! carry nothing that the word does not say. Each table is one silo's knowledge, and may be old.
 
 mod decide;
+mod estate;
 mod request;
+mod route;
 mod transfer;
 mod word;
 
-pub use decide::{WriteRefused, begin_write, commit, decide, release};
+use decide::at_rest;
+pub use decide::{WriteRefused, at_length, begin_write, commit, decide, release};
+pub use estate::{Bequest, inherited};
 pub use request::{Authority, Hint, How, Limits, Request, Response, Signals, WriteBuffer};
+pub use route::{Role, Route, Routes};
 pub use transfer::{Due, Grant, Receipt, acknowledged, bereaved, cancel, due, install, learned, reclaimed};
 pub use word::{Epoch, LEASE_US_MAX, LIVE_US_MAX, Moment, SILOS_MAX, Silo, State, Word};
 
@@ -120,22 +127,19 @@ impl PageTable {
 
     /// Applies `step` to the word of `page` in one CAS, or not at all if it leaves the word as it is.
     #[inline(always)]
-    fn step<R>(&self, page: u32, won: Ordering, step: impl Fn(Word) -> (R, Word)) -> Result<R, Contended> {
+    fn step<R>(&self, page: u32, won: Ordering, step: impl Fn(Word) -> (R, Word) + Copy) -> Result<R, Contended> {
         let word = &self.words[page as usize].0;
         // ORDERING: Relaxed here and on a lost race: a step only computes from the word; what it may touch depends on
         // the exchange that succeeds, which carries `won`.
-        let mut seen = word.load(Ordering::Relaxed);
-        for _ in 0..RACES_MAX {
-            let (result, next) = step(Word::from_bits(seen));
-            if next.bits() == seen {
-                return Ok(result);
-            }
-            match word.compare_exchange_weak(seen, next.bits(), won, Ordering::Relaxed) {
-                Ok(_) => return Ok(result),
-                Err(other) => seen = other,
-            }
+        let seen = word.load(Ordering::Relaxed);
+        let (result, next) = step(Word::from_bits(seen));
+        if next.bits() == seen {
+            return Ok(result);
         }
-        Err(Contended)
+        match word.compare_exchange(seen, next.bits(), won, Ordering::Relaxed) {
+            Ok(_) => Ok(result),
+            Err(other) => after_a_lost_race(word, other, won, step),
+        }
     }
 
     /// Decides `request` on `page`. After `Granted` with [`How::Moves`] or [`How::Forced`] the caller alone may read the
@@ -145,7 +149,22 @@ impl PageTable {
         // ORDERING: acquire side of O1: the sender copies what writers committed. Relaxed could copy a page half
         // written; Release adds nothing, the decision writes no bytes. Model: loom_page::a_commit_is_sent_or_refused.
         let won = edge("O1.acquire", Ordering::Acquire);
-        self.step(page, won, |word| decide(word, request, signals, &self.limits, now)).unwrap_or(Response::Collision)
+        let word = &self.words[page as usize].0;
+        let seen = Word::from_bits(word.load(Ordering::Relaxed));
+        if let Some(next) = at_rest(seen, request, signals, &self.limits, now)
+            && word.compare_exchange(seen.bits(), next.bits(), won, Ordering::Relaxed).is_ok()
+        {
+            return Response::Granted { epoch: next.epoch(), how: How::Moves };
+        }
+        // A copy, so that the request of a page at rest never has to lie in memory: its stores would stand before the
+        // exchange, which waits for them.
+        self.decide_at_length(page, *request, signals, now, won)
+    }
+
+    #[inline(never)]
+    fn decide_at_length(&self, page: u32, request: Request, signals: Signals, now: Moment, won: Ordering) -> Response {
+        let limits = &self.limits;
+        self.step(page, won, |word| decide(word, &request, signals, limits, now)).unwrap_or(Response::Collision)
     }
 
     /// Begins a write of `page`: until it is committed or dropped, no transfer starts.
@@ -210,14 +229,42 @@ impl PageTable {
     ///
     /// # Errors
     /// If every race was lost; a CANCEL will bring the answer again, and death stays.
+    #[inline]
     pub fn reclaim(&self, page: u32, why: Failed) -> Result<bool, Contended> {
         // ORDERING: release side of O3: the sender has read the bytes that writers may now change. Relaxed lets a write
         // overtake the reading. Model: loom_page::a_reclaimed_page_is_written_after_it_was_sent.
         let won = edge("O3.release", Ordering::Release);
-        self.step(page, won, |word| match why {
-            Failed::Cancelled { from, epoch } => changed(word, reclaimed(word, self.me, from, epoch)),
-            Failed::Dead { receiver, last } => changed(word, bereaved(word, self.me, receiver, last)),
-        })
+        let me = self.me;
+        match why {
+            Failed::Cancelled { from, epoch } => {
+                self.step(page, won, move |word| changed(word, reclaimed(word, me, from, epoch)))
+            }
+            Failed::Dead { receiver, last } => {
+                self.step(page, won, move |word| changed(word, bereaved(word, me, receiver, last)))
+            }
+        }
+    }
+
+    /// Silo `dead` is fenced with `last` as its own word of `page`, and this silo is its one heir. `put` puts the dead
+    /// silo's bytes in place, and is called only if nobody else can touch them here.
+    ///
+    /// # Errors
+    /// If every race was lost; the next look finds the same.
+    pub fn inherit(
+        &self,
+        page: u32,
+        (dead, last): (Silo, Word),
+        now: Moment,
+        put: impl FnOnce(),
+    ) -> Result<Bequest, Contended> {
+        let step = |word| inherited(word, self.me, dead, last, &self.limits, now);
+        // As in `install`: the one thread that inherits is the one that could change this verdict.
+        if step(self.word(page)).0.has_bytes() {
+            put();
+        }
+        // ORDERING: release side of O4, publishing the bytes put in place. Relaxed could let a writer begin on the bytes
+        // before. Model: loom_page::inherited_bytes_are_read_by_the_next_writer.
+        self.step(page, edge("O4.release", Ordering::Release), step)
     }
 
     /// Another silo says that `owner` has `page` in `epoch`.
@@ -264,6 +311,29 @@ pub enum Failed {
     },
 }
 
+/// The attempts after the first, apart from it: whoever meets nobody should not carry them.
+#[cold]
+#[inline(never)]
+fn after_a_lost_race<R>(
+    word: &AtomicU64,
+    mut seen: u64,
+    won: Ordering,
+    step: impl Fn(Word) -> (R, Word),
+) -> Result<R, Contended> {
+    for _ in 1..RACES_MAX {
+        let (result, next) = step(Word::from_bits(seen));
+        if next.bits() == seen {
+            return Ok(result);
+        }
+        match word.compare_exchange(seen, next.bits(), won, Ordering::Relaxed) {
+            Ok(_) => return Ok(result),
+            Err(other) => seen = other,
+        }
+    }
+    Err(Contended)
+}
+
+#[inline(always)]
 fn changed(word: Word, next: Option<Word>) -> (bool, Word) {
     (next.is_some(), next.unwrap_or(word))
 }

@@ -1,36 +1,39 @@
-//! A contention load on the arbiter alone: each thread is a silo, all want the same pages, nothing else is there.
+//! A contention load on the arbiter alone: each thread is a silo with an arbiter, all want the same pages, nothing else is there.
 //!
-//! What happens: a silo picks a page at random; what it owns it writes (or leases, one time in eight); what it does not
-//! own it asks for (7 of 16 DEFAULT, 4 LOCK, 3 LEASE of [`LEASE_US`], 2 MIGRATE), and asks again by the advice of each
-//! refusal, [`TRIES_MAX`] times at most. Messages travel by bounded rings; one that finds its ring full is lost, as on any
-//! channel. Runs on scoped cold threads, until its time is over and no transfer is open. Bounds: [`OPEN_MAX`] transfers
-//! open at each silo, [`SAMPLES_MAX`] latencies kept, [`GRACE`] to settle.
+//! What happens: a silo picks a page at random; what it owns it writes (or locks and gives back, one time in eight); what it
+//! does not own it asks for (7 of 16 DEFAULT, 4 LOCK, 3 LEASE of [`LEASE_US`], 2 MIGRATE), and asks again by the advice of each
+//! refusal, as often as [`BackOff`](super::retry::BackOff) says. Messages travel by bounded rings; one that finds its ring full is lost, as on any
+//! channel. Runs on cold threads of its own, until its time is over and no transfer is open; shows itself on a board.
+//! Bounds: [`SAMPLES_MAX`] latencies kept, [`GRACE`] to settle, a look at the board each [`PUBLISH_EVERY`].
 //!
 //! # Why
 //! Beside the pages stand two facts that the protocol never sees: who is writing, and what was written last. A second
 //! writer, a lost value, and a page that nobody or two own at the end are violations.
 
 mod member;
+mod outcome;
 
-use crate::arbiter::page::{Limits, PageTable, SILOS_MAX, Silo};
-use crate::board::histogram::Histogram;
+use crate::arbiter::deadlines::Timebase;
+use crate::arbiter::keeper::Keeper;
+use crate::arbiter::page::{Limits, PageTable, Routes, SILOS_MAX, Silo};
+use crate::board::{self, Board, BoardError, Phase, Place, Shape};
 use crate::clock::Clock;
 use crate::units::Nanos;
-use member::{Envelope, Member, Tally};
+use member::{Envelope, Floor, Member, Tally};
+pub use outcome::Found;
 use pinwheel_edge::ring::spsc::{Consumer, Producer, channel};
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread::JoinHandle;
 
 /// Lease asked for.
 pub const LEASE_US: u32 = 20;
-/// Times that one request is made.
-pub const TRIES_MAX: u8 = 64;
-/// Transfers open at one silo.
-pub const OPEN_MAX: usize = 64;
 /// Latencies kept of each kind and thread; later ones are counted and not kept.
 pub const SAMPLES_MAX: usize = 1 << 20;
 /// How long transfers may stay open after the end.
 pub const GRACE: Nanos = Nanos(2_000_000_000);
+/// From one look of the board to the next.
+pub const PUBLISH_EVERY: Nanos = Nanos(1_000_000);
 const RING_SLOTS: usize = 256;
 
 /// What to run.
@@ -42,29 +45,8 @@ pub struct Load {
     pub silos: u8,
     /// For how long.
     pub duration: Nanos,
-}
-
-/// What came of it.
-#[derive(Debug)]
-pub struct Found {
-    /// Decisions taken.
-    pub decisions: u64,
-    /// Time of one decision, the clock's own reading included.
-    pub decision_ns: Histogram,
-    /// Decisions by response.
-    pub responses: BTreeMap<&'static str, u64>,
-    /// Pages that arrived somewhere.
-    pub transfers: u64,
-    /// From the request that was granted to the page's arrival, at the requester.
-    pub transfer_ns: Histogram,
-    /// Writes committed.
-    pub commits: u64,
-    /// Transfers that were not acknowledged in time.
-    pub in_doubt: u64,
-    /// Messages that met a full ring.
-    pub messages_lost: u64,
-    /// Broken promises, one sentence each; the first of each silo and the state at the end.
-    pub violations: Vec<String>,
+    /// Page whose history the board shows; `None`: the one in doubt, or the last that moved.
+    pub watched: Option<u32>,
 }
 
 /// What is true of a page, whatever the protocol says. Relaxed: values that one writer at a time leaves to the next, who
@@ -75,34 +57,123 @@ struct Truth {
     last: AtomicU64,
 }
 
-struct Shared<'a> {
+/// What all silos of a load know.
+struct Shared {
     load: Load,
-    clock: &'a Clock,
-    truth: &'a [Truth],
-    is_over: &'a AtomicBool,
-    quiet: &'a [AtomicBool],
+    clock: Clock,
+    board: Arc<Board>,
+    truth: Vec<Truth>,
+    is_over: AtomicBool,
+    quiet: Vec<AtomicBool>,
 }
 
-/// Runs `load`.
+/// A load under way. Dropping it leaves its threads to their duration.
+pub struct Running {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<Member>>,
+}
+
+/// Starts `load`, with its board in `place`.
+///
+/// # Errors
+/// If the board cannot be made there.
 ///
 /// # Panics
 /// If pages or silos are outside their bounds: the command line checks them.
-#[must_use]
-pub fn run(load: Load, clock: &Clock) -> Found {
+#[expect(clippy::disallowed_methods, reason = "a load's silos are threads of no engine")]
+pub fn start(load: Load, clock: Clock, place: Place) -> Result<Running, BoardError> {
     assert!((2..=SILOS_MAX).contains(&load.silos) && load.pages > 0, "a load needs two silos and a page");
-    let truth: Vec<Truth> = (0..load.pages).map(|_| Truth::default()).collect();
+    let silos = u32::from(load.silos);
+    let shape = Shape { threads: silos, silos, slots: 0, workers: 0, decoders: 0, streams: 0 };
+    let board = Arc::new(Board::create(shape, place)?);
+    describe(&board, load, &clock);
+    let truth = (0..load.pages).map(|_| Truth::default()).collect();
+    let quiet = (0..load.silos).map(|_| AtomicBool::new(false)).collect();
     let is_over = AtomicBool::new(false);
-    let quiet: Vec<AtomicBool> = (0..load.silos).map(|_| AtomicBool::new(false)).collect();
-    let shared = Shared { load, clock, truth: &truth, is_over: &is_over, quiet: &quiet };
+    let shared = Arc::new(Shared { load, clock, board, truth, is_over, quiet });
     let members = members(&shared);
-    let members: Vec<Member<'_>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = members.into_iter().map(|member| scope.spawn(move || member.live())).collect();
-        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
-    });
-    sum_up(&members, &truth, load)
+    shared.board.publish();
+    let threads = members.into_iter().map(|member| std::thread::spawn(move || member.live())).collect();
+    Ok(Running { shared, threads })
 }
 
-fn members<'a>(shared: &Shared<'a>) -> Vec<Member<'a>> {
+/// Runs `load` to its end.
+///
+/// # Panics
+/// As [`start`].
+#[must_use]
+pub fn run(load: Load, clock: &Clock) -> Found {
+    match start(load, clock.clone(), Place::Private) {
+        Ok(running) => running.finish(),
+        // Private memory is had like any other: there is no load without it.
+        Err(refused) => panic!("{refused}"),
+    }
+}
+
+impl Running {
+    /// Its board.
+    #[must_use]
+    pub fn board(&self) -> &Board {
+        &self.shared.board
+    }
+
+    /// Its board, to be read after its end.
+    #[must_use]
+    pub fn board_handle(&self) -> Arc<Board> {
+        Arc::clone(&self.shared.board)
+    }
+
+    /// The clock that its board goes by.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
+    /// Asks the silos to end before their time.
+    pub fn request_end(&self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        board::set(&self.shared.board.header().phase, Phase::Drain as u64);
+    }
+
+    /// Whether all silos have ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Waits for the end.
+    #[must_use]
+    pub fn finish(self) -> Found {
+        let members: Vec<Member> = self.threads.into_iter().filter_map(|thread| thread.join().ok()).collect();
+        outcome::sum_up(&members, &self.shared)
+    }
+}
+
+/// What the header says of a load.
+fn describe(board: &Board, load: Load, clock: &Clock) {
+    let header = board.header();
+    board::set(&header.started_utc_s, clock.started_utc().as_secs());
+    board::set(&header.start_ticks, clock.start().0);
+    board::set(&header.nanos_per_tick_q32, clock.rate().nanos_per_tick_q32());
+    board::set(&header.phase, Phase::Live as u64);
+    // No answer can be late, and a silo of a load may stand still: its threads are nobody's hot ones.
+    board::set(&header.late_ns, u64::MAX);
+    board::set(&header.heartbeat_limit_ns, u64::MAX);
+    header.version.write(env!("CARGO_PKG_VERSION"));
+    header.profile.write("none");
+    header.input.write(&format!("arbiter load: {} silos, {} pages", load.silos, load.pages));
+    header.device.write("none");
+    header.decoder.write("none");
+    header.predecoder.write("none");
+    for silo in 0..load.silos {
+        let block = board.thread(usize::from(silo));
+        block.name.write(&format!("arbiter-{silo}"));
+        board::set(&block.heartbeat, clock.ticks().0);
+        board::set(&block.state, 1);
+    }
+}
+
+fn members(shared: &Arc<Shared>) -> Vec<Member> {
     let silos = shared.load.silos;
     let mut outs: Vec<Vec<Option<Producer<Envelope>>>> =
         (0..silos).map(|_| (0..silos).map(|_| None).collect()).collect();
@@ -114,79 +185,77 @@ fn members<'a>(shared: &Shared<'a>) -> Vec<Member<'a>> {
             ins[to].push(consumer);
         }
     }
-    let member = |(at, (outs, ins)): (usize, (_, _))| {
-        let me = Silo::new(at as u8);
-        let owner = |page: u32| Silo::new((page % u32::from(silos)) as u8);
-        Member {
-            shared: Shared { ..*shared },
-            table: PageTable::new(me, shared.load.pages, Limits::SEED, owner),
-            values: vec![0; shared.load.pages as usize],
-            outs,
-            ins,
-            open: Vec::with_capacity(OPEN_MAX),
-            asked: None,
-            random: 0x9E37_79B9_7F4A_7C15 ^ (at as u64 + 1) << 32,
-            tally: Tally::new(),
-        }
-    };
+    let member = |(at, (outs, ins)): (usize, (_, _))| member(shared, at, outs, ins);
     outs.into_iter().zip(ins).enumerate().map(member).collect()
 }
 
-fn sum_up(members: &[Member<'_>], truth: &[Truth], load: Load) -> Found {
-    let all =
-        |of: fn(&Tally) -> &[u64]| members.iter().flat_map(|member| of(&member.tally)).copied().collect::<Vec<_>>();
-    let sum = |of: fn(&Tally) -> u64| members.iter().map(|member| of(&member.tally)).sum();
-    let mut responses = BTreeMap::new();
-    for (name, count) in members.iter().flat_map(|member| &member.tally.responses) {
-        *responses.entry(*name).or_insert(0) += count;
-    }
-    let mut violations: Vec<String> = members.iter().filter_map(|member| member.tally.violation.clone()).collect();
-    if members.len() < usize::from(load.silos) {
-        violations.push(format!(
-            "{} of {} silos ended by a panic",
-            usize::from(load.silos) - members.len(),
-            load.silos
-        ));
-    }
-    violations.extend((0..load.pages).filter_map(|page| at_the_end(members, truth, page)).take(16));
-    Found {
-        decisions: sum(|tally| tally.decisions),
-        decision_ns: Histogram::of(&all(|tally| &tally.decision_ns)),
-        responses,
-        transfers: sum(|tally| tally.transfers),
-        transfer_ns: Histogram::of(&all(|tally| &tally.transfer_ns)),
-        commits: sum(|tally| tally.commits),
-        in_doubt: sum(|tally| tally.in_doubt),
-        messages_lost: sum(|tally| tally.lost),
-        violations,
-    }
-}
-
-/// What is wrong with `page` when all has settled.
-fn at_the_end(members: &[Member<'_>], truth: &[Truth], page: u32) -> Option<String> {
-    let owners: Vec<&Member<'_>> =
-        members.iter().filter(|member| member.table.word(page).state().is_writable()).collect();
-    let last = truth[page as usize].last.load(Ordering::Relaxed);
-    match owners[..] {
-        [owner] if owner.values[page as usize] == last => None,
-        [owner] => Some(format!("page {page} ends with value {}, the last is {last}", owner.values[page as usize])),
-        _ => Some(format!("page {page} ends with {} owners, expected 1", owners.len())),
+fn member(
+    shared: &Arc<Shared>,
+    at: usize,
+    outs: Vec<Option<Producer<Envelope>>>,
+    ins: Vec<Consumer<Envelope>>,
+) -> Member {
+    let (me, load) = (Silo::new(at as u8), shared.load);
+    let owner = |page: u32| Silo::new((page % u32::from(load.silos)) as u8);
+    let table = Arc::new(PageTable::new(me, load.pages, Limits::SEED, owner));
+    let routes = Arc::new(Routes::new(load.pages, owner));
+    let base = Timebase { rate: shared.clock.rate(), start: shared.clock.start() };
+    let mut keeper = Keeper::new(table, routes, base, |_| 0);
+    keeper.watch(load.watched);
+    Member {
+        keeper,
+        floor: Floor {
+            me,
+            clock: shared.clock.clone(),
+            values: vec![0; load.pages as usize],
+            incoming: 0,
+            outs,
+            lost: 0,
+        },
+        shared: Arc::clone(shared),
+        ins,
+        asked: None,
+        random: 0x9E37_79B9_7F4A_7C15 ^ (at as u64 + 1) << 32,
+        tally: Tally::new(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Load, run};
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Load, run, start};
+    use crate::board::Place;
     use crate::clock::Clock;
     use crate::units::Nanos;
 
     #[test]
     fn three_silos_that_want_the_same_pages_break_no_promise() {
-        let load = Load { pages: 3, silos: 3, duration: Nanos::from_millis(200) };
+        let load = Load { pages: 3, silos: 3, duration: Nanos::from_millis(200), watched: None };
         let found = run(load, &Clock::machine());
         assert!(found.violations.is_empty(), "{:?}", found.violations);
         assert!(found.transfers > 0 && found.commits > found.transfers, "{found:?}");
         assert_eq!(found.responses.values().sum::<u64>(), found.decisions);
         assert!(found.responses.contains_key("granted"), "{:?}", found.responses);
+    }
+
+    #[test]
+    fn the_board_of_a_load_says_what_the_load_has_found() {
+        let load = Load { pages: 5, silos: 2, duration: Nanos::from_millis(250), watched: Some(4) };
+        let running = start(load, Clock::machine(), Place::Private).unwrap();
+        while !running.is_finished() {
+            std::thread::yield_now();
+        }
+        let snapshot = running.board().snapshot(running.clock());
+        let found = running.finish();
+        let views: Vec<_> = snapshot.silos.iter().map(|silo| silo.arbiter.clone().unwrap()).collect();
+        let decisions: u64 = views.iter().flat_map(|view| &view.decisions).map(|(_, times)| times).sum();
+        assert_eq!(decisions, found.decisions);
+        assert_eq!(views.iter().map(|view| view.arrived).sum::<u64>(), found.transfers);
+        assert_eq!(views.iter().map(|view| view.doubted).sum::<u64>(), found.in_doubt);
+        for view in &views {
+            assert_eq!((view.pages, view.history_page), (5, Some(4)));
+            assert_eq!(view.states.iter().map(|(_, pages)| pages).sum::<u64>(), 5, "{view:?}");
+            assert!(!view.history.is_empty() && view.transfer.count() > 0, "{view:?}");
+        }
     }
 }

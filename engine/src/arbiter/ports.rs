@@ -9,7 +9,7 @@
 //! to a port's rank until it is granted something, so a port is passed by at most the difference of the priorities, plus
 //! one for each other port.
 
-use crate::arbiter::page::{Moment, PageTable, Request, Response, SILOS_MAX, Signals, Silo};
+use crate::arbiter::page::{Request, Response, SILOS_MAX, Silo};
 
 /// Requests of one frame.
 pub const OFFERS_MAX: usize = 64;
@@ -52,12 +52,16 @@ impl Ports {
         Ok(())
     }
 
-    /// Decides the frame's requests and answers all of them: page by page, the best port first.
+    /// Requests of this frame so far.
+    #[must_use]
+    pub fn offers(&self) -> usize {
+        self.offers.len()
+    }
+
+    /// Answers the frame's requests, page by page, the best port first: `decide` is asked of that one, the rest collide.
     pub fn decide(
         &mut self,
-        table: &PageTable,
-        signals: impl Fn(u32) -> Signals,
-        now: Moment,
+        mut decide: impl FnMut(u32, &Request) -> Response,
         mut answer: impl FnMut(u32, &Request, Response),
     ) {
         let (priorities, ages) = (&self.priorities, &self.ages);
@@ -72,7 +76,7 @@ impl Ports {
                 Response::Collision
             } else {
                 decided = Some(page);
-                table.decide(page, &Request { refusals: request.refusals.max(*age), ..request }, signals(page), now)
+                decide(page, &Request { refusals: request.refusals.max(*age), ..request })
             };
             *age = if response.is_granted() { 0 } else { age.saturating_add(1) };
             answer(page, &request, response);
@@ -108,9 +112,7 @@ mod tests {
         }
         let mut answers = Vec::new();
         ports.decide(
-            &table,
-            |_| DRAINED,
-            NOW,
+            |page, request| table.decide(page, request, DRAINED, NOW),
             |page, request, response| {
                 answers.push((page, request.from.number(), response.is_granted(), response == Response::Collision));
             },
@@ -119,33 +121,36 @@ mod tests {
         assert_eq!((ports.age(Silo::new(1)), ports.age(Silo::new(3))), (1, 0));
     }
 
-    #[test]
-    fn a_port_of_low_priority_is_passed_by_a_bounded_number_of_times() {
+    /// Frames until port 2 is granted the page that port 1, of priority 9, asks for in each frame too; at most `most`.
+    fn frames_until_the_low_port_wins(most: u32, between: impl Fn(&mut Ports)) -> Option<u32> {
         let (table, mut ports) = (table(), Ports::new(|port| if port.number() == 1 { 9 } else { 0 }));
-        for frame in 1.. {
+        (1..=most).find(|_| {
             let epoch = table.word(0).epoch();
             for port in [1, 2] {
                 ports.offer(0, request(port, epoch)).unwrap();
             }
             let mut winner = None;
             ports.decide(
-                &table,
-                |_| DRAINED,
-                NOW,
-                |_, request, response| {
-                    if response.is_granted() {
-                        winner = Some(request.from);
-                    }
-                },
+                |page, request| table.decide(page, request, DRAINED, NOW),
+                |_, request, response| winner = winner.or(response.is_granted().then_some(request.from)),
             );
+            between(&mut ports);
             let receiver = winner.unwrap();
-            if receiver == Silo::new(2) {
-                break;
-            }
-            assert!(frame <= 9 + 1, "passed by {frame} times");
             let last = Word::elsewhere(Silo::new(0), Epoch::default());
             assert_eq!(table.reclaim(0, Failed::Dead { receiver, last }), Ok(true));
-        }
+            receiver == Silo::new(2)
+        })
+    }
+
+    #[test]
+    fn a_port_of_low_priority_is_passed_by_a_bounded_number_of_times() {
+        assert!(frames_until_the_low_port_wins(9 + 2, |_| ()).is_some());
+    }
+
+    /// The seed's rule (§4.3), without aging: refuted.
+    #[test]
+    fn static_priorities_alone_keep_a_port_out_for_ever() {
+        assert_eq!(frames_until_the_low_port_wins(10_000, |ports| ports.ages.fill(0)), None);
     }
 
     #[test]

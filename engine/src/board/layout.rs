@@ -12,6 +12,7 @@ pub use places::Shape;
 
 use super::histogram::{BUCKETS, HistogramBlock};
 use super::text::Text;
+use pinwheel_edge::page::{Response, SILOS_MAX, State};
 use pinwheel_edge::slot::WORKERS_MAX;
 use std::mem::offset_of;
 use std::sync::atomic::AtomicU64;
@@ -33,6 +34,12 @@ pub const HOTTEST_MAX: usize = 5;
 pub const ANSWER_READERS_MAX: usize = 4;
 /// Counters of a pool's worker.
 pub const COUNTS_MAX: usize = 16;
+/// Transfers, leases and transitions that an arbiter shows.
+pub const ARBITER_ROWS: usize = 16;
+/// States of a page.
+pub const PAGE_STATES: usize = State::ALL.len();
+/// Responses of an arbiter.
+pub const RESPONSES: usize = Response::NAMES.len();
 /// Error numbers that harvest counts, 0 unused.
 pub const ERRORS_MAX: usize = 16;
 
@@ -514,6 +521,66 @@ blocks! {
         culprit: Text<16>,
         /// What to do.
         runbook: Text<24>,
+    }
+
+    /// Arbiter of one silo. Written by it.
+    ArbiterBlock {
+        /// Pages; 0: no arbiter runs here.
+        pages: AtomicU64,
+        /// Tick of the round that counted `states` and found `leases`.
+        counted_ticks: AtomicU64,
+        /// Pages by state, in the order of `State::ALL`.
+        states: [AtomicU64; PAGE_STATES],
+        /// Decisions by response, in the order of `Response::NAMES`.
+        decisions: [AtomicU64; RESPONSES],
+        /// Of those granted: moves that broke a lease at the operator's word.
+        forced: AtomicU64,
+        /// Pages that left.
+        left: AtomicU64,
+        /// Pages that arrived.
+        arrived: AtomicU64,
+        /// Grants that were cancelled: the page stayed.
+        kept: AtomicU64,
+        /// Grants that came to be in doubt.
+        doubted: AtomicU64,
+        /// CANCELs sent.
+        cancels: AtomicU64,
+        /// Pages inherited from fenced silos.
+        inherited: AtomicU64,
+        /// Of these: with a write in progress.
+        torn: AtomicU64,
+        /// Requests that met a full frame, and went unanswered.
+        unheard: AtomicU64,
+        /// Grants to each port.
+        port_wins: [AtomicU64; SILOS_MAX as usize],
+        /// Refusals to each port.
+        port_refusals: [AtomicU64; SILOS_MAX as usize],
+        /// Refusals of each port since its last grant.
+        port_ages: [AtomicU64; SILOS_MAX as usize],
+        /// Grants that are out.
+        open_count: AtomicU64,
+        /// The first of them: page | receiver << 20 | epoch << 26 | in doubt << 53 | 1 << 54; 0: none.
+        open: [AtomicU64; ARBITER_ROWS],
+        /// Tick of each grant.
+        open_since: [AtomicU64; ARBITER_ROWS],
+        /// CANCELs sent for each.
+        open_cancels: [AtomicU64; ARBITER_ROWS],
+        /// Leases that the last round found: page | hint << 20 | 1 << 54; 0: none.
+        leases: [AtomicU64; ARBITER_ROWS],
+        /// Tick at which each ends.
+        lease_ends: [AtomicU64; ARBITER_ROWS],
+        /// Page whose history follows + 1; 0: none.
+        history_page: AtomicU64,
+        /// Ticks of its transitions, oldest first; 0: no more.
+        history_at: [AtomicU64; ARBITER_ROWS],
+        /// Their causes.
+        history_causes: [AtomicU64; ARBITER_ROWS],
+        /// The words after them.
+        history_words: [AtomicU64; ARBITER_ROWS],
+        /// Time of one decision.
+        decision: HistogramBlock,
+        /// From grant to acknowledgement.
+        transfer: HistogramBlock,
     }
 }
 

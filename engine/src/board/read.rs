@@ -3,6 +3,7 @@
 //! Owns the derivation of states, ages and depths. Runs on the reader's thread; Relaxed loads throughout, because every
 //! word is meaningful on its own. Bounds: the shape. Never trusts a count it reads further than the shape allows.
 
+pub(super) mod arbiter;
 mod graph;
 
 use super::alarms::{AlarmRecord, Site};
@@ -178,6 +179,7 @@ impl Reader<'_> {
             latency_from_submit: latency.from_submit.snapshot(),
             timer_lateness: poll.timer_lateness.snapshot(),
             graph: self.graph(silo),
+            arbiter: self.arbiter(silo),
         }
     }
 

@@ -4,10 +4,12 @@
 //! nanoseconds; ages are measured at the moment of the reading, so they never look fresher than they are.
 
 mod alarms;
+mod arbiter;
 mod graph;
 mod threads;
 
 pub use alarms::AlarmView;
+pub use arbiter::{ArbiterView, HintName, LeaseView, PageCause, PortView, TransferView, TransitionView};
 pub use graph::{FlushesView, GraphView, GraphWorkerView, HeldView, OldestView, ReadyView, RunningView, WaitsOn};
 pub use threads::{MemoryView, PriorityView, RivalView, RoleView, ThreadState, ThreadView};
 
@@ -116,6 +118,8 @@ pub struct SiloView {
     pub timer_lateness: Histogram,
     /// The graph that decode workers run.
     pub graph: GraphView,
+    /// Who may write which page; `None`: no arbiter runs here.
+    pub arbiter: Option<ArbiterView>,
 }
 
 /// Whether the device takes launches.

@@ -307,7 +307,8 @@ fn died(
     frame: &Frame<'_>,
 ) {
     let number = board::get(&block.frames);
-    board::set(&block.roles[index].died, number + 1);
+    // Last of what the role did: whoever takes over what it had reads this first.
+    board::set_last(&block.roles[index].died, number + 1);
     panics::last_site(|file, line| {
         block.panic_file.write(file);
         board::set(&block.panic_line, u64::from(line));

@@ -36,6 +36,18 @@ pub enum Rule {
     WriteErasesLease,
     /// §4.1: heat is renewed as long as there are writes.
     EndlessHeat,
+    /// §6: a receiver that has not answered in time is dead.
+    LateIsDead,
+    /// §2: one word for all silos: who asks takes it there, and no message carries the page.
+    SharedWord,
+    /// §7: LOCK is granted and holds nothing.
+    LockHoldsNothing,
+    /// §5: LEASE_ACTIVE is one answer, to the holder and to everybody else.
+    LeaseActiveIsYours,
+    /// §6, of owners: who has been silent for long is dead, and its heir takes its pages.
+    SilentIsDead,
+    /// Of owners: the dead silo's grants are forgotten with it.
+    GrantsDieToo,
 }
 
 /// What may happen.
@@ -57,6 +69,8 @@ pub struct World {
     pub has_crash: bool,
     /// Whether silo 2 asks in the operator's name.
     pub has_operator: bool,
+    /// Who inherits from silo 1 when it has crashed.
+    pub heir: Option<u8>,
 }
 
 impl World {
@@ -81,6 +95,7 @@ impl World {
             is_lossy: true,
             has_crash: false,
             has_operator: false,
+            heir: None,
         }
     }
 }
@@ -104,6 +119,8 @@ pub struct Node {
     /// How often its request was refused.
     pub refusals: u8,
     pub is_dead: bool,
+    /// Fenced, with its heir appointed: what it has counts no more.
+    pub is_buried: bool,
     /// A decision that was checked and is not marked yet, see [`Rule::CheckThenMark`].
     pub checked: Option<(Word, Request)>,
 }
@@ -132,6 +149,7 @@ pub enum Step {
     Mark(u8),
     Crash(u8),
     Bereave(u8, u8),
+    Inherit(u8),
 }
 
 fn silo(node: usize) -> Silo {
@@ -153,10 +171,26 @@ impl World {
 
     fn ask(&self, pages: &mut Pages, node: usize, hint: Hint) -> Option<()> {
         let Node { word, refusals, .. } = pages.nodes[node];
+        if self.rule == Rule::SharedWord {
+            let owner = word.owner().number() as usize;
+            let theirs = pages.nodes[owner].word;
+            if theirs.state() != State::Idle || theirs.is_busy() {
+                return None;
+            }
+            pages.nodes[owner].word = Word::elsewhere(silo(node), theirs.epoch().next());
+            pages.nodes[node].word = Word::owned(silo(node), theirs.epoch().next());
+            return Some(());
+        }
         let authority = if self.has_operator && node == 2 { Authority::Operator } else { Authority::Port };
         let request = Request { from: silo(node), epoch: word.epoch(), hint, ttl_us: 2, refusals, authority };
         let message = Message::Request(request);
-        self.send(pages, Sent { from: node as u8, to: word.owner().number(), message, value: 0 })
+        let to = self.address(pages, word.owner().number());
+        (to != node as u8).then(|| self.send(pages, Sent { from: node as u8, to, message, value: 0 }))?
+    }
+
+    /// Who answers for a silo: itself, or the heir of a buried one.
+    fn address(&self, pages: &Pages, to: u8) -> u8 {
+        self.heir.filter(|_| pages.nodes[to as usize].is_buried).unwrap_or(to)
     }
 
     /// A message reaches its silo.
@@ -184,6 +218,9 @@ impl World {
                 let is_age = !matches!(response, Response::NotOwner { .. } | Response::Stale { .. });
                 let refusals = &mut pages.nodes[to].refusals;
                 *refusals = (*refusals + u8::from(is_age)).min(self.limits.refusals_max);
+                if let (Rule::LeaseActiveIsYours, Response::LeaseActive { left_us }) = (self.rule, response) {
+                    pages.nodes[to].promised_us = left_us;
+                }
             }
             _ => {}
         }
@@ -209,6 +246,10 @@ impl World {
 
     fn received(&self, sent: &Sent) -> Message {
         match (self.rule, sent.message) {
+            (Rule::LockHoldsNothing, Message::Grant(mut grant)) if grant.hint == Hint::Lock => {
+                grant.hint = Hint::Default;
+                Message::Grant(grant)
+            }
             (Rule::LeaseAtOldOwner, Message::Grant(mut grant)) => {
                 grant.hint = Hint::Default;
                 Message::Grant(grant)
@@ -272,6 +313,11 @@ impl World {
         let table = self.table(node, word);
         let sent = look(&table, 0, NOW);
         self.settle(pages, node, table.word(0));
+        if self.rule == Rule::LateIsDead && sent.is_some() && before.state() == State::InDoubt {
+            // As `Failed::Dead` of a receiver that nobody has fenced: its word as it was last seen.
+            self.settle(pages, node, Word::owned(silo(node), word.epoch()));
+            return Some(());
+        }
         match sent {
             Some((to, message)) => self.send(pages, Sent { from: node as u8, to: to.number(), message, value: 0 }),
             None => Some(()),
@@ -296,6 +342,25 @@ impl World {
         let failed = Failed::Dead { receiver: silo(dead), last: pages.nodes[dead].word };
         table.reclaim(0, failed).ok()?.then_some(())?;
         self.settle(pages, node, table.word(0));
+        Some(())
+    }
+
+    /// The heir takes over what silo 1 has left.
+    fn inherit(&self, pages: &mut Pages, heir: usize) -> Option<()> {
+        let last = pages.nodes[1].word;
+        let table = self.table(heir, pages.nodes[heir].word);
+        let value = Cell::new(pages.nodes[heir].value);
+        if self.rule == Rule::GrantsDieToo && last.awaits() {
+            let word = Word::owned(silo(heir), last.epoch().next());
+            (pages.nodes[heir].word, pages.nodes[heir].value) = (word, pages.nodes[1].value);
+        } else {
+            let _ = table.inherit(0, (silo(1), last), NOW, || value.set(pages.nodes[1].value)).ok()?;
+            self.settle(pages, heir, table.word(0));
+            pages.nodes[heir].value = value.get();
+        }
+        // A silo that was only silent goes on with what it has.
+        pages.nodes[1].is_buried = self.rule != Rule::SilentIsDead;
+        pages.nodes[1].promised_us = 0;
         Some(())
     }
 
@@ -333,18 +398,23 @@ impl World {
     }
 
     pub fn one_owner(&self, pages: &Pages) -> bool {
-        pages.nodes.iter().filter(|node| node.word.state().is_writable()).count() <= 1
+        living(pages).filter(|node| node.word.state().is_writable()).count() <= 1
     }
 
     /// Somebody has the page with its last value, or is about to learn who has.
     pub fn is_kept(&self, pages: &Pages) -> bool {
         let holds = |node: &Node| node.word.state().is_writable() || node.word.state().is_exchanging();
-        let owner = pages.nodes.iter().find(|node| node.word.state().is_writable());
+        let owner = living(pages).find(|node| node.word.state().is_writable());
         match owner {
             Some(owner) => owner.value == pages.last,
-            None => pages.nodes.iter().any(|node| holds(node) && node.value == pages.last),
+            None => living(pages).any(|node| holds(node) && node.value == pages.last),
         }
     }
+}
+
+/// The silos whose words still count.
+fn living(pages: &Pages) -> impl Iterator<Item = &Node> {
+    pages.nodes.iter().filter(|node| !node.is_buried)
 }
 
 impl Model for World {
@@ -355,7 +425,7 @@ impl Model for World {
         let node = |at: usize| {
             let table = PageTable::new(silo(at), 1, self.limits, |_| silo(0));
             let word = table.word(0);
-            Node { word, value: 0, promised_us: 0, refusals: 0, is_dead: false, checked: None }
+            Node { word, value: 0, promised_us: 0, refusals: 0, is_dead: false, is_buried: false, checked: None }
         };
         vec![Pages { nodes: [node(0), node(1), node(2)], net: Vec::new(), last: 0, broken: None }]
     }
@@ -377,6 +447,10 @@ impl Model for World {
         }
         if self.has_crash && !pages.nodes[1].is_dead {
             steps.push(Step::Crash(1));
+        }
+        let is_fenced = pages.nodes[1].is_dead || self.rule == Rule::SilentIsDead;
+        if let Some(heir) = self.heir.filter(|_| is_fenced && !pages.nodes[1].is_buried) {
+            steps.push(Step::Inherit(heir));
         }
     }
 
@@ -416,6 +490,7 @@ impl Model for World {
             Step::Mark(node) => self.mark(&mut pages, node as usize)?,
             Step::Crash(node) => pages.nodes[node as usize].is_dead = true,
             Step::Bereave(node, dead) => self.bereave(&mut pages, node as usize, dead as usize)?,
+            Step::Inherit(heir) => self.inherit(&mut pages, heir as usize)?,
         }
         Some(pages)
     }

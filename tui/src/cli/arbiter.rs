@@ -1,20 +1,37 @@
 //! `pinwheel arbiter`: a contention load on the ownership arbiter alone, and what came of it.
 //!
-//! Runs on the main thread until the load is over. Exit status 1 if a promise was broken.
+//! Runs on the main thread until the load is over; on a terminal the console shows the load meanwhile. Exit status 1 if a
+//! promise was broken.
 
 use super::args::duration;
 use super::refusal::Refusal;
+use super::signals::Signals;
 use super::{say, written};
+use crate::effect::ConsoleEnd;
+use crate::model::View;
 use crate::report::grouped;
+use crate::term::{self, Heard};
+use crate::theme::Theme;
 use clap::Args as ClapArgs;
-use pinwheel_engine::arbiter::load::{Found, Load, run};
+use pinwheel_engine::arbiter::load::{Found, Load, Running, start};
 use pinwheel_engine::arbiter::page::{PAGES_MAX, SILOS_MAX};
+use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::board::{self, Place};
 use pinwheel_engine::clock::Clock;
+use pinwheel_engine::profile::OnHangup;
 use pinwheel_engine::units::Nanos;
 use serde_json::{Value, json};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::fmt::Write;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::time::Duration;
+
+/// Without a terminal, unless said otherwise.
+const DURATION: Duration = Duration::from_secs(2);
+/// Between two looks at the load.
+const LOOK: Duration = Duration::from_millis(10);
+/// Under the console, unless said otherwise: until the operator quits.
+const DURATION_SHOWN: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Debug, ClapArgs)]
 pub struct ArbiterArgs {
@@ -24,23 +41,116 @@ pub struct ArbiterArgs {
     /// Silos, a thread each
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=SILOS_MAX as i64), allow_negative_numbers = true)]
     pub threads: u8,
-    /// For how long: 10s, 500ms
-    #[arg(long, value_name = "D", default_value = "2s", value_parser = duration, allow_hyphen_values = true)]
-    pub duration: Duration,
+    /// For how long: 10s, 500ms [default: 2s; under the console until you quit]
+    #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
+    pub duration: Option<Duration>,
+    /// Page whose history is shown [default: the one in doubt, or the last that moved]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub page: Option<u32>,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
+    /// No console, even on a terminal
+    #[arg(long)]
+    pub headless: bool,
 }
 
 pub fn arbiter(args: &ArbiterArgs) -> Result<u8, Refusal> {
-    let duration = Nanos(u64::try_from(args.duration.as_nanos()).unwrap_or(u64::MAX));
-    let found = run(Load { pages: args.pages, silos: args.threads, duration }, &Clock::machine());
+    let has_console = !args.json && !args.headless && io::stdin().is_terminal() && io::stdout().is_terminal();
+    let usual = if has_console { DURATION_SHOWN } else { DURATION };
+    let duration = Nanos(u64::try_from(args.duration.unwrap_or(usual).as_nanos()).unwrap_or(u64::MAX));
+    if let Some(page) = args.page.filter(|page| *page >= args.pages) {
+        let expected = format!("a page below {}, the load's number of pages", args.pages);
+        return Err(Refusal::unusable(
+            format!("--page {page}"),
+            "no such page",
+            expected,
+            "name one, or raise --pages",
+        ));
+    }
+    let load = Load { pages: args.pages, silos: args.threads, duration, watched: args.page };
+    let (ended, running) = if has_console { watch_console(load)? } else { watch(load)? };
+    let (found, last) = end(running);
+    let status = match ended {
+        Ended::Alone => u8::from(!found.violations.is_empty()),
+        Ended::BySignal(signal) => 128 + signal as u8,
+        Ended::Unheard => return Ok(u8::from(!found.violations.is_empty())),
+    };
     let out = &mut io::stdout().lock();
-    let told = if args.json { say::json(out, &as_json(&found)) } else { say::text(out, &text(args, &found)) };
-    Ok(written(told, u8::from(!found.violations.is_empty())))
+    let told = if args.json { say::json(out, &as_json(&found, &last)) } else { say::text(out, &text(args, &found)) };
+    Ok(written(told, status))
 }
 
-fn as_json(found: &Found) -> Value {
+/// How a load came to its end.
+enum Ended {
+    /// By its time, or by the operator's word.
+    Alone,
+    /// The system asked for it.
+    BySignal(i32),
+    /// The terminal is gone: there is nobody to tell.
+    Unheard,
+}
+
+/// The load without a console: until it is over, or a signal ends it.
+fn watch(load: Load) -> Result<(Ended, Running), Refusal> {
+    let signals = Signals::install(OnHangup::Drain).map_err(|error| Refusal::signals(&error))?;
+    let running = begin(load)?;
+    let mut ended = Ended::Alone;
+    while !running.is_finished() {
+        if let (Ended::Alone, Some(signal)) = (&ended, signals.received()) {
+            running.request_end();
+            ended = Ended::BySignal(signal);
+        }
+        pause();
+    }
+    Ok((ended, running))
+}
+
+/// The load under a live console.
+fn watch_console(load: Load) -> Result<(Ended, Running), Refusal> {
+    let running = begin(load)?;
+    let theme = Theme::from_variables(|name| std::env::var(name).ok());
+    let options = term::Options { theme, on_hangup: OnHangup::Drain, view: View::Arbiter };
+    let shown = term::run(&mut &running, options);
+    running.request_end();
+    let shown = shown?;
+    let ended = match shown.end {
+        _ if shown.heard != Heard::Yes => Ended::Unheard,
+        ConsoleEnd::HungUp => Ended::Unheard,
+        ConsoleEnd::Terminated => Ended::BySignal(SIGTERM),
+        ConsoleEnd::Interrupted => Ended::BySignal(SIGINT),
+        ConsoleEnd::Finished | ConsoleEnd::Forced | ConsoleEnd::Killed => Ended::Alone,
+    };
+    Ok((ended, running))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a cold wait for the load's end")]
+fn pause() {
+    std::thread::sleep(LOOK);
+}
+
+/// Starts the load with a board that others can find, or with one of its own where there is no shared memory.
+fn begin(load: Load) -> Result<Running, Refusal> {
+    let clock = Clock::machine();
+    match start(load, clock.clone(), Place::Shared(board::directory())) {
+        Ok(running) => Ok(running),
+        Err(refused) => {
+            say::people(&format!("pinwheel: {refused}"));
+            Ok(start(load, clock, Place::Private)?)
+        }
+    }
+}
+
+/// What came of the load, and the board's last picture.
+fn end(running: Running) -> (Found, Snapshot) {
+    let board = running.board_handle();
+    let clock = running.clock().clone();
+    let found = running.finish();
+    (found, board.snapshot(&clock))
+}
+
+fn as_json(found: &Found, last: &Snapshot) -> Value {
+    let silos: Vec<Value> = last.silos.iter().map(|silo| json!({ "id": silo.id, "arbiter": silo.arbiter })).collect();
     json!({
         "decisions": found.decisions,
         "decision_ns": found.decision_ns,
@@ -52,6 +162,7 @@ fn as_json(found: &Found) -> Value {
         "messages_lost": found.messages_lost,
         "violations": found.violations.len(),
         "violations_found": found.violations,
+        "silos": silos,
     })
 }
 
@@ -85,22 +196,28 @@ fn text(args: &ArbiterArgs, found: &Found) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ArbiterArgs, as_json, text};
-    use pinwheel_engine::arbiter::load::{Load, run};
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{ArbiterArgs, as_json, end, text};
+    use pinwheel_engine::arbiter::load::{Load, start};
+    use pinwheel_engine::board::Place;
     use pinwheel_engine::clock::Clock;
     use pinwheel_engine::units::Nanos;
-    use std::time::Duration;
 
     #[test]
     fn the_report_has_what_the_contract_names_and_every_violation() {
-        let mut found = run(Load { pages: 2, silos: 2, duration: Nanos::from_millis(20) }, &Clock::machine());
+        let load = Load { pages: 2, silos: 2, duration: Nanos::from_millis(20), watched: None };
+        let (mut found, last) = end(start(load, Clock::machine(), Place::Private).unwrap());
         found.violations.push("page 1 ends with 2 owners, expected 1".to_owned());
-        let json = as_json(&found);
+        let json = as_json(&found, &last);
         for field in ["decisions", "decision_ns", "responses", "transfers", "transfer_ns", "violations"] {
             assert!(!json[field].is_null(), "{field}");
         }
         assert!(json["decision_ns"]["p999"].is_u64() && json["violations"].as_u64() >= Some(1));
-        let args = ArbiterArgs { pages: 2, threads: 2, duration: Duration::from_millis(20), json: false };
+        let arbiter = &json["silos"][1]["arbiter"];
+        for field in ["states", "decisions", "ports", "transfers", "leases", "history", "decision", "transfer"] {
+            assert!(!arbiter[field].is_null(), "{field}");
+        }
+        let args = ArbiterArgs { pages: 2, threads: 2, duration: None, page: None, json: false, headless: true };
         assert!(text(&args, &found).contains("broken: page 1 ends with 2 owners"));
     }
 }

@@ -48,6 +48,9 @@ pub enum Refusal {
     /// The engine.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// A load's board.
+    #[error(transparent)]
+    Board(#[from] pinwheel_engine::board::BoardError),
     /// The rehearsal cannot be held.
     #[error(transparent)]
     Rehearsal(#[from] pinwheel_engine::sim::RehearsalError),

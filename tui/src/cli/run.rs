@@ -12,6 +12,7 @@ use super::request::{Face, RunRequest};
 use super::signals::Signals;
 use super::{say, written};
 use crate::effect::ConsoleEnd;
+use crate::model::View;
 use crate::report::{Context, Report, progress_line, sum};
 use crate::source::live::{Handle, Live};
 use crate::term::{self, Heard};
@@ -55,7 +56,8 @@ fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, around: &Surrou
     let mut run = Run::begin(request, logs, around)?;
     let theme = Theme::from_variables(|name| std::env::var(name).ok());
     let on_hangup = run.request.profile.on_hangup;
-    let shown = match term::run(&mut Live::new(&mut run.engine, profiles), term::Options { theme, on_hangup }) {
+    let options = term::Options { theme, on_hangup, view: View::Overview };
+    let shown = match term::run(&mut Live::new(&mut run.engine, profiles), options) {
         Ok(shown) => shown,
         Err(refused) => {
             run.abandon();

@@ -29,6 +29,7 @@ struct SiloMark {
     latency: Histogram,
     stages: Vec<Histogram>,
     tasks: u64,
+    decisions: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -94,6 +95,8 @@ pub struct SiloDerived {
     pub workers: [usize; 4],
     /// Tasks run per second.
     pub tasks_per_s: Option<f64>,
+    /// Decisions of its arbiter per second, by response; empty before the second snapshot, or if there is no arbiter.
+    pub decisions_per_s: Vec<f64>,
 }
 
 /// One thread.
@@ -157,6 +160,7 @@ fn mark(snapshot: &Snapshot) -> Mark {
         latency: silo.latency.clone(),
         stages: silo.stages.iter().map(|stage| stage.time.clone()).collect(),
         tasks: silo.graph.ran,
+        decisions: decisions(silo),
     };
     let threads = snapshot.threads.iter().map(|thread| ThreadMark {
         frames: thread.frames,
@@ -230,7 +234,15 @@ fn derive_silo(silo: &SiloView, mark: Option<&SiloMark>, at_ns: u64, seconds: f6
         oldest,
         workers,
         tasks_per_s: mark.map(|mark| silo.graph.ran.saturating_sub(mark.tasks) as f64 / seconds),
+        decisions_per_s: mark.map_or_else(Vec::new, |mark| {
+            let per_s = |(now, before): (u64, &u64)| now.saturating_sub(*before) as f64 / seconds;
+            decisions(silo).into_iter().zip(&mark.decisions).map(per_s).collect()
+        }),
     }
+}
+
+fn decisions(silo: &SiloView) -> Vec<u64> {
+    silo.arbiter.iter().flat_map(|arbiter| &arbiter.decisions).map(|(_, times)| *times).collect()
 }
 
 fn dispatch_cost(before: &Counters, now: &Counters) -> Option<f64> {

@@ -29,10 +29,7 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
     match action {
         Action::NextView => show(model, offset(model.view, 1)),
         Action::PreviousView => show(model, offset(model.view, View::ALL.len() - 1)),
-        Action::Show(number) => match View::ALL.get(usize::from(number).wrapping_sub(1)) {
-            Some(view) => show(model, *view),
-            None => Vec::new(),
-        },
+        Action::Show(view) => show(model, view),
         Action::Move(step) => {
             move_cursor(model, step);
             Vec::new()
@@ -212,6 +209,7 @@ struct Lengths {
     slots: usize,
     workers: usize,
     profiles: usize,
+    arbiter: usize,
 }
 
 fn lengths(model: &Model) -> Lengths {
@@ -223,6 +221,7 @@ fn lengths(model: &Model) -> Lengths {
         slots: silo.map_or(0, |s| s.slots.len()),
         workers: silo.map_or(0, |s| s.workers.len()),
         profiles: model.offers.as_ref().map_or(0, Vec::len),
+        arbiter: silo.and_then(|s| s.arbiter.as_ref()).map_or(0, crate::view::arbiter_rows),
     }
 }
 
@@ -235,6 +234,7 @@ pub(super) fn clamp(model: &mut Model) {
     model.cursor.thread = model.cursor.thread.min(last(there.threads));
     model.cursor.slot = model.cursor.slot.min(last(there.slots));
     model.cursor.worker = model.cursor.worker.min(last(there.workers));
+    model.cursor.arbiter = model.cursor.arbiter.min(last(there.arbiter));
     model.cursor.overview = model.cursor.overview.min(last(there.silos));
     model.cursor.profile = model.cursor.profile.min(last(there.profiles));
 }
@@ -253,6 +253,7 @@ fn move_cursor(model: &mut Model, step: Step) {
         View::Workers => moved(&mut cursor.worker, step, there.workers, 1),
         View::Profiles => moved(&mut cursor.profile, step, there.profiles, 1),
         View::Graph => {}
+        View::Arbiter => moved(&mut cursor.arbiter, step, there.arbiter, 1),
         View::Help => moved(&mut cursor.help, step, help_rows, 1),
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod alarms;
 pub mod graph;
+pub mod arbiter;
 pub mod header;
 pub mod help;
 pub mod latency;

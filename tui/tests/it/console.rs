@@ -28,6 +28,7 @@ fn it_starts_counters_move_every_view_opens_and_quitting_drains_first() {
         ("3", &["longest wait", "scheduled", "harvested"]),
         ("4", &["workers", "launches"]),
         ("5", &["lab", "prod", "shared", "drill"]),
+        ("7", &["who may write which page", "No arbiter runs in silo 0"]),
         ("?", &["everywhere", "at a question"]),
         ("1", &["now ", "dispatch", "harvest"]),
         ("\t", &["threads: which is late"]),
@@ -50,6 +51,24 @@ fn it_starts_counters_move_every_view_opens_and_quitting_drains_first() {
     let report = world.report("logs");
     assert_eq!((report["ended_by"].as_str(), report["lost"].as_u64()), (Some("drained"), Some(0)));
     assert!(report["console_cost"]["draws"].as_u64().unwrap() > 5);
+}
+
+#[test]
+fn a_load_of_the_arbiter_shows_who_has_which_page_until_one_quits() {
+    let _one = engine();
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, "arbiter --pages 64 --page 5", (120, 40), &[]);
+    terminal.see_words(&["silo 0: 64 pages", "granted", "page 5: before, why", "acknowledged"]);
+    terminal.press("s");
+    terminal.see_words(&["silo 1: 64 pages"]);
+    terminal.press("p");
+    terminal.press("\x1b");
+    terminal.press("q");
+    terminal.see_words(&["drain and quit?"]);
+    terminal.press("y");
+    assert_eq!(terminal.end(), 0, "{}", terminal.text());
+    terminal.is_restored();
+    assert!(terminal.text().contains("0 promises broken"), "{}", terminal.text());
 }
 
 #[test]

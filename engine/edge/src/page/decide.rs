@@ -18,6 +18,10 @@
 //! times, or is a MIGRATE; that refusal leaves the drain in the word, and from then on neither heat nor a local lease
 //! begins until the page has moved. The requester meets at most the heat or the lease that runs already.
 //!
+//! *The quiet page first.* An owned page without heat, lease or write has nothing but a drain in its lowest seven bits,
+//! and is what most requests meet: a few comparisons decide it. The rest of the flow stands apart, and a test holds the two
+//! to the same answers.
+//!
 //! *A request names the epoch it was made for.* Otherwise a duplicate that comes late moves the page back to a silo that
 //! has long given it up.
 
@@ -27,6 +31,22 @@ use crate::page::word::{Moment, State, Word};
 /// Decides `request` on a page whose word is `word`.
 #[inline]
 pub fn decide(word: Word, request: &Request, signals: Signals, limits: &Limits, now: Moment) -> (Response, Word) {
+    match at_rest(word, request, signals, limits, now) {
+        Some(next) => (Response::Granted { epoch: next.epoch(), how: How::Moves }, next),
+        None => at_length(word, request, signals, limits, now),
+    }
+}
+
+/// The word with the page granted, if nothing keeps it: what [`at_length`] decides of a page at rest.
+#[inline(always)]
+pub(super) fn at_rest(word: Word, request: &Request, signals: Signals, limits: &Limits, now: Moment) -> Option<Word> {
+    let is_free = word.is_at_rest() && request.epoch == word.epoch() && request.from != word.owner();
+    let may_move = word.epoch() < limits.epoch_last && signals.write_buffer == WriteBuffer::Drained;
+    (is_free && may_move).then(|| word.granted(request.from, request.hint, now.plus(limits.ack_us)))
+}
+
+/// The whole flow.
+pub fn at_length(word: Word, request: &Request, signals: Signals, limits: &Limits, now: Moment) -> (Response, Word) {
     let word = word.settled(now);
     match word.state() {
         State::Idle | State::LocalHot | State::Leased if request.from == word.owner() => {
@@ -88,11 +108,7 @@ fn other(word: Word, request: &Request, signals: Signals, limits: &Limits, now: 
         Some(refusal) => (refusal, word),
         None => {
             let how = if is_leased { How::Forced } else { How::Moves };
-            let next = Word::elsewhere(request.from, word.epoch().next())
-                .with_state(State::Transferring)
-                .exchanging()
-                .with_hint(request.hint)
-                .with_deadline(now.plus(limits.ack_us));
+            let next = word.granted(request.from, request.hint, now.plus(limits.ack_us));
             (Response::Granted { epoch: next.epoch(), how }, next)
         }
     }

@@ -185,6 +185,39 @@ pub enum Response {
 }
 
 impl Response {
+    /// Names in reports, in the order of [`Response::number`].
+    pub const NAMES: [&str; 11] = [
+        "granted",
+        "lease_yours",
+        "lease_active",
+        "busy",
+        "try_again_soon",
+        "try_later",
+        "collision",
+        "not_owner",
+        "stale",
+        "in_doubt",
+        "epochs_spent",
+    ];
+
+    /// Which of [`Response::NAMES`] it is.
+    #[must_use]
+    pub const fn number(self) -> usize {
+        match self {
+            Response::Granted { .. } => 0,
+            Response::LeaseYours { .. } => 1,
+            Response::LeaseActive { .. } => 2,
+            Response::Busy => 3,
+            Response::TryAgainSoon => 4,
+            Response::TryLater => 5,
+            Response::Collision => 6,
+            Response::NotOwner { .. } => 7,
+            Response::Stale { .. } => 8,
+            Response::InDoubt => 9,
+            Response::EpochsSpent => 10,
+        }
+    }
+
     /// Whether the requester owns the page, or will.
     #[must_use]
     pub const fn is_granted(self) -> bool {

@@ -43,7 +43,7 @@ pub enum Receipt {
 }
 
 /// A silo that waits for the end of an older transfer, and hears of `epoch`, knows that it has ended.
-const fn caught_up(word: Word, epoch: Epoch) -> Word {
+pub(super) const fn caught_up(word: Word, epoch: Epoch) -> Word {
     if word.state().is_exchanging() && epoch.number() > word.epoch().number() {
         Word::elsewhere(word.owner(), word.epoch())
     } else {
@@ -52,9 +52,10 @@ const fn caught_up(word: Word, epoch: Epoch) -> Word {
 }
 
 /// Whether `epoch` is over at this silo, installed or of no concern to its granter.
+#[inline(always)]
 const fn is_past(word: Word, epoch: Epoch) -> bool {
     let newest = word.epoch().number();
-    epoch.number() < newest || epoch.number() == newest && word.state().is_writable()
+    epoch.number() < newest || epoch.number() == newest && word.is_writable()
 }
 
 /// A GRANT arrives at silo `me`.
@@ -90,7 +91,7 @@ pub fn cancel(word: Word, from: Silo, epoch: Epoch) -> (Receipt, Word) {
 /// An ACK of `epoch` arrives from silo `from`: the page is there. `None` if nothing waits for it.
 #[must_use]
 pub fn acknowledged(word: Word, from: Silo, epoch: Epoch) -> Option<Word> {
-    let is_awaited = word.state().is_exchanging() && word.owner() == from && word.epoch() == epoch;
+    let is_awaited = word.awaits() && word.owner() == from && word.epoch() == epoch;
     is_awaited.then(|| Word::elsewhere(from, epoch))
 }
 
@@ -104,9 +105,10 @@ pub fn reclaimed(word: Word, me: Silo, from: Silo, epoch: Epoch) -> Option<Word>
 
 /// The receiver is dead and its thread is joined, so that `last`, its own word of this page, is its last: the page is
 /// with silo `me` again if the receiver never installed it. `None` if nothing waits for that receiver.
+#[inline]
 #[must_use]
 pub fn bereaved(word: Word, me: Silo, receiver: Silo, last: Word) -> Option<Word> {
-    if !word.state().is_exchanging() || word.owner() != receiver {
+    if !word.awaits() || word.owner() != receiver {
         return None;
     }
     let epoch = word.epoch();

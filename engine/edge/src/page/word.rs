@@ -50,6 +50,19 @@ impl State {
     pub const ALL: [State; 6] =
         [State::Idle, State::LocalHot, State::Leased, State::Transferring, State::NotOwner, State::InDoubt];
 
+    /// The seed's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            State::Idle => "IDLE",
+            State::LocalHot => "LOCAL_HOT",
+            State::Leased => "LEASED",
+            State::Transferring => "TRANSFERRING",
+            State::NotOwner => "NOT_OWNER",
+            State::InDoubt => "IN_DOUBT",
+        }
+    }
+
     /// Codes 6 and 7 are never written; they read as the state in which nothing may happen.
     const fn of(code: u64) -> State {
         match code {
@@ -250,6 +263,27 @@ impl Word {
         self.0 & BUSY != 0
     }
 
+    /// Whether the silo owns the page and may write it.
+    #[inline]
+    #[must_use]
+    pub const fn is_writable(self) -> bool {
+        self.0 & STATE_MASK <= State::Leased as u64
+    }
+
+    /// Whether a grant is out and its end is awaited.
+    #[inline]
+    #[must_use]
+    pub const fn awaits(self) -> bool {
+        self.0 & EXCHANGING != 0 && self.0 & STATE_MASK != State::NotOwner as u64
+    }
+
+    /// Whether the silo owns the page, free to go: no heat, no lease, no write in progress. A drain may stand.
+    #[inline]
+    #[must_use]
+    pub const fn is_at_rest(self) -> bool {
+        self.0 & (STATE_MASK | EXCHANGING | BUSY) == State::Idle as u64
+    }
+
     /// Owner, receiver or last known owner: see the table above.
     #[must_use]
     pub const fn owner(self) -> Silo {
@@ -314,6 +348,16 @@ impl Word {
     #[must_use]
     pub const fn with_deadline(self, deadline: Moment) -> Word {
         Word(self.0 & !(DEADLINE_MASK << DEADLINE_AT) | (deadline.0 as u64) << DEADLINE_AT)
+    }
+
+    /// TRANSFERRING to `to` in the next epoch. The last epoch has no next one.
+    #[inline(always)]
+    #[must_use]
+    pub const fn granted(self, to: Silo, hint: Hint, deadline: Moment) -> Word {
+        let fixed = Word(EXCHANGING).with_state(State::Transferring).with_hint(hint);
+        let fixed = fixed.with_owner(to).with_deadline(deadline);
+        // The epoch in its place: shifting it out and in again would stand between the load and the exchange.
+        Word(((self.0 & EPOCH_MASK << EPOCH_AT) + (1 << EPOCH_AT)) & EPOCH_MASK << EPOCH_AT | fixed.0)
     }
 
     /// The word at `now`: heat and leases that have ended are gone, nothing else has changed.

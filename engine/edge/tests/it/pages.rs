@@ -1,8 +1,9 @@
 //! The page word and its decision: every state with every request, signal and deadline.
 
 use pinwheel_edge::page::{
-    Authority, Due, Epoch, Failed, Grant, Hint, How, LEASE_US_MAX, LIVE_US_MAX, Limits, Moment, PageTable, Receipt,
-    Request, Response, Signals, Silo, State, Word, WriteBuffer, WriteRefused, begin_write, commit, decide, due,
+    Authority, Bequest, Due, Epoch, Failed, Grant, Hint, How, LEASE_US_MAX, LIVE_US_MAX, Limits, Moment, PageTable,
+    Receipt, Request, Response, Role, Routes, Signals, Silo, State, Word, WriteBuffer, WriteRefused, at_length,
+    begin_write, commit, decide, due, inherited,
 };
 
 const ME: Silo = Silo::new(0);
@@ -73,6 +74,11 @@ fn requests() -> Vec<Request> {
 /// What must hold of one decision, said again from the seed and the design, not from the code.
 fn judge(word: Word, request: &Request, signals: Signals) {
     let (response, next) = decide(word, request, signals, &LIMITS, NOW);
+    assert_eq!(
+        (response, next),
+        at_length(word, request, signals, &LIMITS, NOW),
+        "the short way: {word:?} {request:?}"
+    );
     let left_us = word.deadline().left_us(NOW);
     let is_owned = word.state().is_writable();
     let is_leased = word.state() == State::Leased && left_us > 0;
@@ -286,4 +292,57 @@ fn a_fenced_grant_is_refused_for_ever_and_the_next_one_is_not() {
     assert_eq!(table.install(0, &grant(2), NOW, || ()), Ok(Receipt::Installed));
     assert_eq!(table.cancel(0, ME, Epoch::new(2)), Ok(Receipt::Again));
     assert_eq!(due(table.word(0), &LIMITS, NOW).0, Due::Nothing);
+}
+
+#[test]
+fn an_heir_gets_what_the_dead_owned_or_had_granted_and_nothing_else() {
+    let heir = |epoch| Word::elsewhere(ASKS, Epoch::new(epoch));
+    let granted = |to, epoch| Word::elsewhere(to, Epoch::new(epoch)).with_state(State::Transferring).exchanging();
+    let owned = |epoch| Word::owned(ASKS, Epoch::new(epoch));
+    let mine = |epoch| Word::owned(ME, Epoch::new(epoch));
+    let whole = Bequest::Owned { is_torn: false };
+    let doubt = Bequest::Doubt { receiver: THIRD, epoch: Epoch::new(5) };
+    for (word, last, expected, owns) in [
+        (heir(3), owned(5), whole, true),
+        (heir(5), owned(5).with_state(State::Leased).with_deadline(NOW.plus(900)), whole, true),
+        (heir(3), owned(5).busy(), Bequest::Owned { is_torn: true }, true),
+        // Granted to the heir, whose GRANT is lost or still on its way.
+        (heir(4), granted(ME, 5), whole, true),
+        (heir(5).exchanging(), granted(ME, 5), whole, true),
+        // Granted to somebody else, who may have it.
+        (heir(4), granted(THIRD, 5), doubt, false),
+        (heir(4), granted(THIRD, 5).with_state(State::InDoubt), doubt, false),
+        (Word::elsewhere(THIRD, Epoch::new(5)), granted(THIRD, 5), Bequest::Nothing, false),
+        // Not the dead silo's.
+        (heir(3), Word::elsewhere(THIRD, Epoch::new(5)), Bequest::Nothing, false),
+        (mine(6), granted(ME, 5), Bequest::Nothing, true),
+        (Word::elsewhere(THIRD, Epoch::new(7)), granted(THIRD, 5), Bequest::Nothing, false),
+        // The heir had granted the page to the dead, who had not installed it, had it, had passed it on.
+        (granted(ASKS, 5), heir(4), Bequest::Returned, true),
+        (granted(ASKS, 5), owned(5), whole, true),
+        (granted(ASKS, 5), granted(THIRD, 6), Bequest::Doubt { receiver: THIRD, epoch: Epoch::new(6) }, false),
+        // And to somebody else, who had passed it on to the dead.
+        (granted(THIRD, 5), owned(6), whole, true),
+        (granted(THIRD, 7), owned(6), Bequest::Nothing, false),
+    ] {
+        let (bequest, next) = inherited(word, ME, ASKS, last, &LIMITS, NOW);
+        assert_eq!((bequest, next.is_writable()), (expected, owns), "{word:?} {last:?} -> {next:?}");
+        if next.is_writable() && bequest != Bequest::Returned && bequest != Bequest::Nothing {
+            assert!(next.epoch() > last.epoch(), "what the dead has sent must be old: {next:?}");
+        }
+        let twice = inherited(next, ME, ASKS, last, &LIMITS, NOW);
+        assert_eq!(twice, (Bequest::Nothing, next), "inherited twice: {word:?} {last:?}");
+    }
+}
+
+#[test]
+fn a_route_turns_round_once_for_each_epoch() {
+    let routes = Routes::new(2, |_| ME);
+    assert!(routes.flip(1, ASKS, Epoch::new(1)) && !routes.flip(1, THIRD, Epoch::new(1)));
+    let route = routes.route(1);
+    assert_eq!([ME, ASKS, THIRD].map(|silo| route.role(silo)), [Role::Former, Role::Owner, Role::Other]);
+    assert!(routes.flip(1, THIRD, Epoch::MAX));
+    let route = routes.route(1);
+    assert_eq!((route.to, route.from, route.epoch), (THIRD, ASKS, Epoch::MAX));
+    assert_eq!((routes.route(0).to, routes.route(0).role(ME)), (ME, Role::Owner));
 }

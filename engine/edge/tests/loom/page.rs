@@ -2,8 +2,8 @@
 
 use loom::thread;
 use pinwheel_edge::page::{
-    Authority, Due, Epoch, Failed, Grant, Hint, How, Limits, Moment, PageTable, Receipt, Request, Response, Signals,
-    Silo, State, WriteBuffer,
+    Authority, Bequest, Due, Epoch, Failed, Grant, Hint, How, Limits, Moment, PageTable, Receipt, Request, Response,
+    Role, Routes, Signals, Silo, State, Word, WriteBuffer,
 };
 use pinwheel_edge::sync::DataWord;
 use std::sync::Arc;
@@ -126,5 +126,56 @@ fn one_of_two_requests_is_granted() {
         assert!(granted[0] != granted[1], "{granted:?}");
         let word = page.0.word(0);
         assert_eq!(word.owner(), if granted[0] { THERE } else { Silo::new(2) });
+    });
+}
+
+/// An heir puts a dead silo's bytes in place and takes the page over; a worker that may write it reads them. Red without
+/// O4.release, O2.acquire.
+#[test]
+fn inherited_bytes_are_read_by_the_next_writer() {
+    loom::model(|| {
+        let page = page(THERE);
+        let heir = {
+            let page = Arc::clone(&page);
+            thread::spawn(move || {
+                let last = Word::owned(THERE, Epoch::new(3));
+                let got = page.0.inherit(0, (THERE, last), NOW, || page.1.store(7));
+                assert_eq!(got, Ok(Bequest::Owned { is_torn: false }));
+            })
+        };
+        if let Ok(writing) = page.0.begin_write(0) {
+            assert_eq!(page.1.load(), 7);
+            drop(writing);
+        }
+        heir.join().unwrap();
+    });
+}
+
+/// The arbiter hands on what was staged and flips the route twice; whoever routes sees one route or another, never parts
+/// of both, and by a flipped one what was staged before it. Red without O5.release, O5.acquire.
+#[test]
+fn a_flipped_route_shows_what_was_staged_before() {
+    loom::model(|| {
+        let routes = Arc::new((Routes::new(1, |_| HERE), DataWord::new(0)));
+        let arbiter = {
+            let routes = Arc::clone(&routes);
+            thread::spawn(move || {
+                routes.1.store(7);
+                assert!(routes.0.flip(0, THERE, Epoch::new(1)));
+                assert!(routes.0.flip(0, Silo::new(2), Epoch::new(2)));
+                assert!(!routes.0.flip(0, THERE, Epoch::new(1)), "old news turn nothing back");
+            })
+        };
+        let route = routes.0.route(0);
+        let seen = (route.epoch.number(), route.role(HERE), route.role(THERE));
+        assert!(
+            [(0, Role::Owner, Role::Other), (1, Role::Former, Role::Owner), (2, Role::Other, Role::Former)]
+                .contains(&seen),
+            "{seen:?}"
+        );
+        if route.epoch > Epoch::default() {
+            assert_eq!(routes.1.load(), 7);
+        }
+        arbiter.join().unwrap();
     });
 }

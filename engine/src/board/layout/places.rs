@@ -3,8 +3,9 @@
 //! Pure arithmetic over a [`Shape`]; made once by the creator of a region and once by each reader of one.
 
 use super::{
-    AlarmRow, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock, HarvestBlock,
-    HeaderBlock, LatencyBlock, LogBlock, PollBlock, SlotStamps, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
+    AlarmRow, ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock,
+    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PollBlock, SlotStamps, StreamFeedBlock, StreamHarvestBlock,
+    ThreadBlock,
 };
 use crate::board::alarms::ALARMS_MAX;
 use crate::fault::FaultCode;
@@ -54,6 +55,7 @@ pub(in crate::board) struct Layout {
     pub(in crate::board) log: usize,
     pub(in crate::board) alarms: usize,
     pub(in crate::board) graphs: usize,
+    pub(in crate::board) arbiters: usize,
     pub(in crate::board) bytes: usize,
 }
 
@@ -84,6 +86,7 @@ impl Layout {
             log: place(size_of::<LogBlock>(), 1),
             alarms: place(size_of::<AlarmRow>(), ALARMS_MAX),
             graphs: place(size_of::<GraphBlock>(), silos),
+            arbiters: place(size_of::<ArbiterBlock>(), silos),
             bytes: end.next_multiple_of(4096),
         }
     }

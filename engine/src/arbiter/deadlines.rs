@@ -1,0 +1,295 @@
+//! Deadlines of one silo's pages: transfers and leases on the timer wheel, everything else by a sweep.
+//!
+//! Owned by the silo's arbiter and run on its thread. Says which pages to look at; the look itself is
+//! [`super::protocol::look`]. Bounds: [`TRANSFER_TIMERS`] and [`LEASE_TIMERS`] timers, [`EXPIRIES_MAX`] expiries and
+//! [`VISITS_MAX`] visited pages in each poll. Never allocates after construction.
+//!
+//! # Why
+//!
+//! *Three ways for one deadline.* A decision settles the word that it meets, so a late timer costs nobody anything that he
+//! asks for. The wheel is there for what nobody asks about: a transfer whose ACK is lost, a lease that is over. The sweep is
+//! there because a deadline is 24 bits: one that has passed looks like one to come when three quarters of 16.7 s are over.
+//! Each page is visited within [`SWEEP_US`], half of what would suffice, and heat, which each commit renews, is left to it.
+//!
+//! *A lease timer is not cancelled.* It is a cause to look, not a verdict: of a lease given back early it finds nothing. A
+//! lease that finds no timer free ends by the next decision or by the sweep.
+//!
+//! *After a stand-still.* A machine that stood still for longer than a sweep may show a page hot or leased that is not, for 4.2 s at most: it
+//! refuses what it could grant, and grants nothing that it should refuse.
+
+use crate::arbiter::page::{Moment, State, Word};
+use crate::timer::{Handle, Wheel};
+use crate::units::{Nanos, Slots, TickRate, Ticks};
+
+/// Timers for transfers.
+pub const TRANSFER_TIMERS: u32 = 64;
+/// Timers for leases.
+pub const LEASE_TIMERS: u32 = 1_024;
+/// Pages that one poll of the wheel names.
+pub const EXPIRIES_MAX: usize = crate::timer::EXPIRIES_MAX as usize;
+/// Longest time between two visits of one page: a quarter of a deadline's range.
+pub const SWEEP_US: u32 = 1 << 22;
+/// A page is visited at most once in so long: a visit costs its writer a line.
+pub const VISIT_US: u32 = 4;
+/// Shortest round: what the console shows is no fresher.
+pub const ROUND_US_MIN: u32 = 100_000;
+/// Visits of one poll.
+pub const VISITS_MAX: u32 = 256;
+
+const LEASE: u64 = 1 << 32;
+
+/// What turns ticks into the moments of one silo's words.
+#[derive(Clone, Copy, Debug)]
+pub struct Timebase {
+    /// Ticks per nanosecond.
+    pub rate: TickRate,
+    /// The moment 0.
+    pub start: Ticks,
+}
+
+impl Timebase {
+    /// The moment at `at`.
+    #[inline]
+    #[must_use]
+    pub fn moment(&self, at: Ticks) -> Moment {
+        Moment::from_micros(self.rate.nanos(at.since(self.start)).0 / 1_000)
+    }
+
+    fn after_us(&self, now: Ticks, us: u32) -> Ticks {
+        now.plus(self.rate.ticks(Nanos::from_micros(u64::from(us))))
+    }
+}
+
+/// The wheel and the sweep of one silo.
+#[derive(Debug)]
+pub struct Deadlines {
+    base: Timebase,
+    wheel: Wheel,
+    lease_timers: u32,
+    sweep: Sweep,
+}
+
+impl Deadlines {
+    /// Deadlines of `pages` pages.
+    #[must_use]
+    pub fn new(base: Timebase, pages: u32) -> Deadlines {
+        let wheel = Wheel::new(base.rate, base.start, Slots(TRANSFER_TIMERS + LEASE_TIMERS));
+        Deadlines { base, wheel, lease_timers: 0, sweep: Sweep::new(base, pages) }
+    }
+
+    /// Arms the wheel for a transfer of `page` that is due in `left_us`.
+    #[must_use]
+    pub fn arm_transfer(&mut self, page: u32, left_us: u32, now: Ticks) -> Option<Handle> {
+        self.wheel.arm(self.base.after_us(now, left_us), u64::from(page)).ok()
+    }
+
+    /// Arms the wheel for the end of a lease, if there is a timer for it.
+    pub fn arm_lease(&mut self, page: u32, left_us: u32, now: Ticks) {
+        if self.lease_timers < LEASE_TIMERS
+            && self.wheel.arm(self.base.after_us(now, left_us), LEASE | u64::from(page)).is_ok()
+        {
+            self.lease_timers += 1;
+        }
+    }
+
+    /// The transfer is over.
+    pub fn disarm(&mut self, handle: Handle) {
+        self.wheel.cancel(handle);
+    }
+
+    /// Timers armed.
+    #[must_use]
+    pub fn armed(&self) -> usize {
+        self.wheel.len()
+    }
+
+    /// Pages whose timer has expired; the number of them. More may be due: they come with the next poll.
+    pub fn expired(&mut self, now: Ticks, pages: &mut [u32; EXPIRIES_MAX]) -> usize {
+        let (mut found, mut leases) = (0, 0);
+        let polled = self.wheel.poll(now, |expired| {
+            leases += u32::from(expired.payload & LEASE != 0);
+            pages[found] = expired.payload as u32;
+            found += 1;
+        });
+        self.lease_timers -= leases;
+        debug_assert_eq!(polled.expired as usize, found);
+        found
+    }
+
+    /// Pages to visit now, in turn.
+    pub fn visits_due(&mut self, now: Ticks) -> u32 {
+        self.sweep.visits_due(now)
+    }
+
+    /// The next page in turn, and whether it ends a round.
+    pub fn visit(&mut self, word: impl FnOnce(u32) -> Word) -> Visit {
+        self.sweep.visit(word)
+    }
+}
+
+/// One visit of the sweep.
+#[derive(Clone, Copy, Debug)]
+pub struct Visit {
+    /// The page.
+    pub page: u32,
+    /// Its word.
+    pub word: Word,
+    /// Pages by state, in the order of [`State::ALL`], if this visit ends a round.
+    pub round: Option<[u32; State::ALL.len()]>,
+}
+
+/// Visits every page in turn, each within the round's time.
+#[derive(Debug)]
+struct Sweep {
+    pages: u32,
+    round: Ticks,
+    last: Ticks,
+    /// Ticks, times pages, that no visit has been made for yet.
+    credit: u128,
+    next: u32,
+    states: [u32; State::ALL.len()],
+}
+
+impl Sweep {
+    fn new(base: Timebase, pages: u32) -> Sweep {
+        let round_us = pages.saturating_mul(VISIT_US).clamp(ROUND_US_MIN, SWEEP_US);
+        let round = base.rate.ticks(Nanos::from_micros(u64::from(round_us)));
+        Sweep { pages, round, last: base.start, credit: 0, next: 0, states: [0; State::ALL.len()] }
+    }
+
+    fn visits_due(&mut self, now: Ticks) -> u32 {
+        let round = u128::from(self.round.0.max(1));
+        self.credit += u128::from(now.since(self.last).0) * u128::from(self.pages);
+        self.last = self.last.max(now);
+        let visits = (self.credit / round).min(u128::from(VISITS_MAX));
+        self.credit -= visits * round;
+        // What a stand-still has left undone is done once, not as often as it was missed.
+        self.credit = self.credit.min(u128::from(self.pages) * round);
+        visits as u32
+    }
+
+    fn visit(&mut self, word: impl FnOnce(u32) -> Word) -> Visit {
+        let page = self.next;
+        let word = word(page);
+        self.states[word.state() as usize] += 1;
+        self.next += 1;
+        let is_round = self.next == self.pages;
+        let round = is_round.then(|| std::mem::take(&mut self.states));
+        self.next = if is_round { 0 } else { self.next };
+        Visit { page, word, round }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Deadlines, EXPIRIES_MAX, LEASE_TIMERS, SWEEP_US, Timebase};
+    use crate::arbiter::page::{Authority, Epoch, Hint, Limits, Moment, PageTable, Request, Response, Signals};
+    use crate::arbiter::page::{LEASE_US_MAX, Silo, State, WriteBuffer};
+    use crate::arbiter::protocol::look;
+    use crate::units::{Nanos, TickRate, Ticks};
+
+    const BASE: Timebase = Timebase { rate: TickRate::NANOS, start: Ticks(0) };
+    const ME: Silo = Silo::new(0);
+
+    fn at_us(us: u64) -> Ticks {
+        Ticks(Nanos::from_micros(us).0)
+    }
+
+    fn request(from: Silo, hint: Hint) -> Request {
+        let (epoch, authority) = (Epoch::default(), Authority::Port);
+        Request { from, epoch, hint, ttl_us: LEASE_US_MAX, refusals: 0, authority }
+    }
+
+    fn ask(table: &PageTable, request: &Request, now: Moment) -> Response {
+        table.decide(0, request, Signals { write_buffer: WriteBuffer::Drained }, now)
+    }
+
+    /// Polls every millisecond from `from_us` to `to_us`.
+    fn run(deadlines: &mut Deadlines, table: &PageTable, (from_us, to_us): (u64, u64)) {
+        let mut pages = [0; EXPIRIES_MAX];
+        for us in (from_us..to_us).step_by(1_000) {
+            let now = at_us(us);
+            let expired = deadlines.expired(now, &mut pages);
+            for page in &pages[..expired] {
+                let _ = look(table, *page, BASE.moment(now));
+            }
+            for _ in 0..deadlines.visits_due(now) {
+                let page = deadlines.visit(|page| table.word(page)).page;
+                let _ = look(table, page, BASE.moment(now));
+            }
+        }
+    }
+
+    #[test]
+    fn heat_that_nobody_asks_about_is_gone_when_its_deadline_would_come_round_again() {
+        for started_us in [0_u64, (1 << 24) - 2, (1 << 24) - 1_000_000, 3 << 24] {
+            let table = PageTable::new(ME, 8, Limits::SEED, |_| ME);
+            table.begin_write(5).unwrap().commit(BASE.moment(at_us(started_us)));
+            let deadline = table.word(5).deadline();
+            // Where the wrap would show it as one to come: this is what the sweep is for.
+            let comes_round_us = started_us + (1 << 24) - u64::from(LEASE_US_MAX);
+            assert!(!deadline.has_passed(BASE.moment(at_us(comes_round_us))), "{started_us}");
+            let mut deadlines = Deadlines::new(Timebase { start: at_us(0), ..BASE }, 8);
+            run(&mut deadlines, &table, (started_us, comes_round_us));
+            assert_eq!(table.word(5).state(), State::Idle, "{started_us}");
+        }
+    }
+
+    #[test]
+    fn every_page_is_visited_within_half_a_wrap_however_many_there_are() {
+        for pages in [1, 7, 100_000, 1 << 20] {
+            let mut deadlines = Deadlines::new(BASE, pages);
+            let table = PageTable::new(ME, 1, Limits::SEED, |_| ME);
+            let (mut visits, mut rounds) = (0_u64, 0);
+            for us in (0..u64::from(SWEEP_US) * 2 + 2_000).step_by(500) {
+                for _ in 0..deadlines.visits_due(at_us(us)) {
+                    visits += 1;
+                    rounds += u32::from(deadlines.visit(|_| table.word(0)).round.is_some());
+                }
+            }
+            assert!(rounds >= 2, "{pages} pages: {visits} visits in two sweeps");
+            assert!(pages < 1 << 20 || visits < 3 << 20, "{visits} visits");
+        }
+        const { assert!(SWEEP_US <= 1 << 23) };
+    }
+
+    #[test]
+    fn a_lease_ends_at_its_time_by_the_wheel_and_before_it_by_a_decision() {
+        let started_us = (1 << 24) - 2_000_000;
+        let table = PageTable::new(ME, 1, Limits::SEED, |_| ME);
+        let mut deadlines = Deadlines::new(BASE, 1);
+        assert_eq!(deadlines.expired(at_us(started_us), &mut [0; EXPIRIES_MAX]), 0);
+        let now = BASE.moment(at_us(started_us));
+        assert!(ask(&table, &request(ME, Hint::Lease), now).is_granted());
+        deadlines.arm_lease(0, table.word(0).deadline().left_us(now), at_us(started_us));
+        let ends_us = started_us + u64::from(LEASE_US_MAX);
+        let mut pages = [7; EXPIRIES_MAX];
+        assert_eq!(
+            deadlines.expired(at_us(ends_us - 2), &mut pages),
+            0,
+            "the lease ends after the wrap, and not before"
+        );
+        assert_eq!(table.word(0).state(), State::Leased);
+        let before = BASE.moment(at_us(ends_us - 1));
+        assert_eq!(ask(&table, &request(Silo::new(1), Hint::Default), before), Response::LeaseActive { left_us: 1 });
+        assert_eq!((deadlines.expired(at_us(ends_us + 2), &mut pages), pages[0], deadlines.armed()), (1, 0, 0));
+        let after = BASE.moment(at_us(ends_us));
+        assert!(ask(&table, &request(Silo::new(1), Hint::Default), after).is_granted(), "lazily, without the wheel");
+    }
+
+    #[test]
+    fn leases_beyond_the_timers_leave_room_for_transfers() {
+        let mut deadlines = Deadlines::new(BASE, 1);
+        for _ in 0..LEASE_TIMERS + 10 {
+            deadlines.arm_lease(0, 50, at_us(0));
+        }
+        assert_eq!(deadlines.armed(), LEASE_TIMERS as usize);
+        let transfer = deadlines.arm_transfer(0, 10, at_us(0)).unwrap();
+        deadlines.disarm(transfer);
+        let mut pages = [0; EXPIRIES_MAX];
+        while deadlines.expired(at_us(60), &mut pages) > 0 {}
+        deadlines.arm_lease(0, 50, at_us(60));
+        assert_eq!(deadlines.armed(), 1);
+    }
+}

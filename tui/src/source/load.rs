@@ -1,0 +1,32 @@
+//! A load of the arbiter in this process as a [`Source`].
+//!
+//! Owns nothing: borrows the load while the console shows it; called from the console thread only. A load has no profile,
+//! so there is none to offer or to apply.
+
+use super::{Offer, Source};
+use pinwheel_engine::arbiter::load::Running;
+use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::profile::Profile;
+
+impl Source for &Running {
+    fn snapshot(&mut self) -> Option<Snapshot> {
+        Some(self.board().snapshot(self.clock()))
+    }
+
+    fn apply(&mut self, _: &str, _: &Profile) -> Result<(), String> {
+        Err("found a load of the arbiter, expected an engine: a load has no profile; pinwheel run starts one"
+            .to_owned())
+    }
+
+    fn drain(&mut self) {
+        self.request_end();
+    }
+
+    fn is_finished(&self) -> bool {
+        Running::is_finished(self)
+    }
+
+    fn offers(&self) -> Vec<Offer> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,224 @@
+//! Arbiter: who may write which page, and who waits? Left what was decided and for whom, right what is under way: grants, leases, one
+//! page's history.
+
+use super::rows_of;
+use crate::model::{Model, Picture, View};
+use crate::theme::Tone;
+use crate::widgets::format::{count, rate, time};
+use crate::widgets::pen::Pen;
+use pinwheel_engine::board::histogram::Histogram;
+use pinwheel_engine::board::snapshot::{ArbiterView, HintName, TransferView};
+
+/// Columns of the left part, and where the right one begins.
+const LEFT: u16 = 34;
+/// Rows above the two parts.
+const HEAD: u16 = 4;
+/// From so many columns on states have their whole names.
+const ROOMY: u16 = 100;
+/// A port that has been refused so often in a row is marked.
+const AGE_MARKED: u64 = 4;
+
+/// A line of the right part.
+type Line = (String, Tone);
+
+/// Draws the view.
+pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
+    pen.rule(0, View::Arbiter.title());
+    let index = model.cursor.silo;
+    let Some(silo) = picture.snapshot.silos.get(index) else {
+        pen.put(1, 1, "No silo yet: the engine is in its first phase. Pages appear with their arbiter.", Tone::Warn);
+        return;
+    };
+    let Some(arbiter) = &silo.arbiter else {
+        nobody(silo.id, pen);
+        return;
+    };
+    head(silo.id, arbiter, pen);
+    let rates = picture.derived.silos.get(index).map_or(&[][..], |silo| &silo.decisions_per_s);
+    let (width, height) = (pen.width(), pen.height());
+    left(arbiter, rates, &mut pen.part(0, HEAD, LEFT, height.saturating_sub(HEAD)));
+    let mut right = pen.part(LEFT, HEAD, width.saturating_sub(LEFT), height.saturating_sub(HEAD));
+    let lines = lines(arbiter, usize::from(right.width()).saturating_sub(1));
+    let first = model.cursor.arbiter.min(lines.len().saturating_sub(rows_of(&right, 0)));
+    for (y, (text, tone)) in (0..).zip(lines.iter().skip(first)).take(rows_of(&right, 0)) {
+        right.put(0, y, text, *tone);
+    }
+}
+
+fn nobody(silo: u32, pen: &mut Pen<'_>) {
+    pen.put(
+        1,
+        1,
+        &format!("No arbiter runs in silo {silo}: each stream stays with its silo, nobody asks for a page."),
+        Tone::Plain,
+    );
+    pen.put(
+        1,
+        2,
+        "pinwheel arbiter runs one by itself, under silos that all want the same pages, and shows it here.",
+        Tone::Dim,
+    );
+}
+
+fn head(silo: u32, arbiter: &ArbiterView, pen: &mut Pen<'_>) {
+    let mut x = pen.put(1, 1, &format!("silo {silo}: {} pages", count(arbiter.pages)), Tone::Plain);
+    // What must be seen stands where no width cuts it off.
+    let (doubt, rest): (Vec<_>, Vec<_>) = arbiter.states.iter().partition(|(name, _)| *name == "IN_DOUBT");
+    for (name, pages) in doubt.into_iter().chain(rest) {
+        let tone = if name == "IN_DOUBT" && pages > 0 { Tone::Bad } else { Tone::Plain };
+        let name = if pen.width() < ROOMY { short(name) } else { name };
+        x = pen.put(x + 2, 1, &format!("{name} {}", count(pages)), tone);
+    }
+    let mut x = 1;
+    for (name, times, tone) in [
+        ("left", arbiter.left, Tone::Plain),
+        ("arrived", arbiter.arrived, Tone::Plain),
+        ("kept", arbiter.kept, Tone::Plain),
+        ("doubted", arbiter.doubted, Tone::Warn),
+        ("forced", arbiter.forced, Tone::Warn),
+        ("inherited", arbiter.inherited, Tone::Warn),
+        ("torn", arbiter.torn, Tone::Bad),
+        ("unheard", arbiter.unheard, Tone::Warn),
+    ] {
+        if times > 0 || tone == Tone::Plain {
+            x = pen.put(x, 2, &format!("{name} {}", count(times)), tone) + 1;
+        }
+    }
+    let (decision, transfer) = (quantiles(&arbiter.decision), quantiles(&arbiter.transfer));
+    let counted = time(arbiter.counted_age_ns);
+    let text = format!("p50/99/99.9: decision {decision}, grant to ACK {transfer}; counted {counted} ago");
+    pen.put(1, 3, &text, Tone::Dim);
+}
+
+/// A state's name where there is little room.
+fn short(name: &'static str) -> &'static str {
+    match name {
+        "LOCAL_HOT" => "HOT",
+        "TRANSFERRING" => "MOVING",
+        "NOT_OWNER" => "AWAY",
+        name => name,
+    }
+}
+
+fn quantiles(times: &Histogram) -> String {
+    match times.count() {
+        0 => "–".to_owned(),
+        _ => [0.5, 0.99, 0.999].map(|q| time(times.quantile_ns(q))).join("/"),
+    }
+}
+
+/// Decisions by response, then ports.
+fn left(arbiter: &ArbiterView, rates: &[f64], pen: &mut Pen<'_>) {
+    pen.put(1, 0, "answer", Tone::Dim);
+    pen.put_right(16, 24, 0, "times", Tone::Dim);
+    pen.put_right(25, 33, 0, "per s", Tone::Dim);
+    let mut y = 1;
+    for (i, (name, times)) in arbiter.decisions.iter().enumerate() {
+        let tone = if *times == 0 { Tone::Dim } else { Tone::Plain };
+        pen.put(1, y, name, tone);
+        pen.put_right(16, 24, y, &count(*times), tone);
+        let per_s = rate(rates.get(i).copied());
+        pen.put_right(25, 33, y, per_s.trim_end_matches("/s"), tone);
+        y += 1;
+    }
+    for (x, heading) in [(1, "port"), (12, "wins"), (20, "refused"), (30, "age")] {
+        pen.put(x, y, heading, Tone::Dim);
+    }
+    for port in &arbiter.ports {
+        y += 1;
+        let tone = if port.age >= AGE_MARKED { Tone::Warn } else { Tone::Plain };
+        pen.put(1, y, &format!("silo {}", port.silo), tone);
+        pen.put_right(8, 16, y, &count(port.wins), tone);
+        pen.put_right(18, 27, y, &count(port.refusals), tone);
+        pen.put_right(28, 33, y, &count(port.age), tone);
+    }
+}
+
+/// Rows of the right part at least: what the cursor moves in.
+pub fn rows(arbiter: &ArbiterView) -> usize {
+    lines(arbiter, 44).len()
+}
+
+fn lines(arbiter: &ArbiterView, width: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let heading = format!("grants out {}: page, receiver, epoch, age", arbiter.transfers_open);
+    lines.push((heading, Tone::Dim));
+    // What is in doubt first.
+    let (doubted, open): (Vec<_>, Vec<_>) = arbiter.transfers.iter().partition(|transfer| transfer.remedy.is_some());
+    for transfer in doubted.into_iter().chain(open) {
+        grant(transfer, width, &mut lines);
+    }
+    lines.push((format!("leases here {}: page, for, left", arbiter.leases.len()), Tone::Dim));
+    for lease in &arbiter.leases {
+        let hint = if lease.hint == HintName::Lock { "LOCK" } else { "LEASE" };
+        let left = if lease.left_ns == 0 { "over, nobody asks".to_owned() } else { time(lease.left_ns) };
+        lines.push((format!("{:>7}  {hint:<6} {left}", lease.page), Tone::Plain));
+    }
+    let Some(page) = arbiter.history_page else {
+        lines.push(("no page has moved yet".to_owned(), Tone::Dim));
+        return lines;
+    };
+    lines.push((format!("page {page}: before, why, state, owner, epoch"), Tone::Dim));
+    let newest_ns = arbiter.history.last().map_or(0, |seen| seen.at_ns);
+    for seen in arbiter.history.iter().rev() {
+        let before = time(newest_ns.saturating_sub(seen.at_ns));
+        let tone = if seen.state == "IN_DOUBT" { Tone::Bad } else { Tone::Plain };
+        let (why, state) = (seen.cause.words(), seen.state);
+        lines.push((format!("{before:>6} {why:<16} {state:<12} {:>2} {}", seen.owner, seen.epoch), tone));
+    }
+    lines
+}
+
+fn grant(transfer: &TransferView, width: usize, lines: &mut Vec<Line>) {
+    let TransferView { page, receiver, epoch, age_ns, remedy, .. } = transfer;
+    let row = format!("{page:>7}  silo {receiver:<2} {epoch:>6}  {}", time(*age_ns));
+    let Some(remedy) = remedy else {
+        lines.push((row, Tone::Plain));
+        return;
+    };
+    lines.push((format!("{row}  ✖ IN_DOUBT"), Tone::Bad));
+    lines.extend(wrapped(remedy, width).into_iter().map(|line| (line, Tone::Bad)));
+}
+
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last().map_or(0, |line| line.chars().count());
+        if last > 0 && last + 1 + word.chars().count() > width.max(20) {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{lines, rows, wrapped};
+    use crate::source::synthetic::{Trouble, arbiter};
+    use crate::theme::Tone;
+
+    #[test]
+    fn a_page_in_doubt_stands_first_in_red_and_says_what_to_do() {
+        let view = arbiter(20, Trouble::All);
+        let shown = lines(&view, 44);
+        assert!(shown[1].0.contains("IN_DOUBT") && shown[1].1 == Tone::Bad, "{:?}", shown[1]);
+        let remedy: String =
+            shown.iter().filter(|(_, tone)| *tone == Tone::Bad).map(|(text, _)| text.as_str()).collect();
+        assert!(remedy.contains("join its"), "{remedy}");
+        assert!(rows(&view) >= 1 + 2 + 1 + 2 + 1 + 16);
+    }
+
+    #[test]
+    fn a_sentence_is_wrapped_between_words_and_loses_none() {
+        let text = "page 7: granted to silo 1 in epoch 47, no ACK for 12 us";
+        let found = wrapped(text, 24);
+        assert!(found.len() > 2 && found.iter().all(|line| line.len() <= 24), "{found:?}");
+        assert_eq!(found.join(" "), text);
+    }
+}
