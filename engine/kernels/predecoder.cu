@@ -127,34 +127,39 @@ KERNEL pinwheel_output(struct Silo silo, u32 first)
 
 // The following are for `pinwheel gpu-check` alone.
 
+// A lane of the litmus: words, and the word of the protocol that publishes them.
+struct Lane {
+    u64 *words;
+    u64 *flag;
+};
 #define LITMUS_WORDS 16
 
-// Hands `rounds` numbers from `from` on over to the host: words first, then the flag. A block for each lane; a lane is
-// 16 words and, 128 bytes on, its flag. The host that sees a flag must see no older words.
-KERNEL pinwheel_litmus_out(u64 *lanes, u64 from, u64 rounds)
+// Hands `rounds` numbers from `from` on over to the host, as pinwheel_output does (S4): all threads write words, the
+// barrier, one thread stores ready. A block for each lane. The host that claims a number must see no older word.
+KERNEL pinwheel_litmus_out(struct Lane *lanes, u64 from, u64 rounds)
 {
-    u64 *lane = lanes + (u64)blockIdx.x * 2 * LITMUS_WORDS;
+    struct Lane lane = lanes[blockIdx.x];
     for (u64 round = from; round < from + rounds; round++) {
-        for (u32 i = threadIdx.x; i < LITMUS_WORDS; i += blockDim.x) lane[i] = round;
+        for (u32 i = threadIdx.x; i < LITMUS_WORDS; i += blockDim.x) lane.words[i] = round;
         block_barrier();
-        if (threadIdx.x == 0) store_release(lane + LITMUS_WORDS, round);
+        if (threadIdx.x == 0) store_release(lane.flag, round << 2 | READY);
         block_barrier();
     }
 }
 
-// Takes what the host hands over in the same lanes, `looks` times, and counts in `broken` each word that is older than
-// the flag before it.
-KERNEL pinwheel_litmus_in(u64 *lanes, u64 looks, u64 *taken, u64 *broken)
+// Takes what the host hands over, as pinwheel_input does (S3), for `looks` looks; counts numbers taken and, in `broken`,
+// words that are older than the number.
+KERNEL pinwheel_litmus_in(struct Lane *lanes, u64 looks, u64 *taken, u64 *broken)
 {
-    u64 *lane = lanes + (u64)blockIdx.x * 2 * LITMUS_WORDS;
+    struct Lane lane = lanes[blockIdx.x];
     if (threadIdx.x != 0) return;
     u64 last = 0, changes = 0, wrong = 0;
     for (u64 look = 0; look < looks; look++) {
-        u64 round = load_acquire(lane + LITMUS_WORDS);
+        u64 round = load_acquire(lane.flag);
         if (round == last) continue;
         last = round;
         changes++;
-        for (u32 i = 0; i < LITMUS_WORDS; i++) wrong += load_relaxed(lane + i) < round;
+        for (u32 i = 0; i < LITMUS_WORDS; i++) wrong += load_relaxed(lane.words + i) < round;
     }
     taken[blockIdx.x] += changes;
     broken[blockIdx.x] += wrong;

@@ -238,6 +238,8 @@ blocks! {
         completed: AtomicU64,
         /// Detection events that the predecoder removed.
         predecoded_events: AtomicU64,
+        /// 1 if it is a GPU (Init).
+        is_gpu: AtomicU64,
         /// Launch calls, of a device that is no thread (dispatch).
         launches: AtomicU64,
         /// Of these: answered with an error (dispatch).

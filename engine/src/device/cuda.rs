@@ -14,6 +14,7 @@
 //!
 //! Read: [`driver`] (entry points), [`facts`], [`context`], `mapped`, `layout`, [`rig`], [`launcher`], [`keeper`].
 
+pub mod check;
 mod context;
 mod driver;
 mod facts;
@@ -23,6 +24,7 @@ mod layout;
 mod mapped;
 mod nvml;
 mod rig;
+mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -32,3 +34,4 @@ pub use facts::{DeviceFacts, Found, compiler_is_present, device_of, probe};
 pub use keeper::{Introduce, Keeper, Lent, keep};
 pub use launcher::CudaLauncher;
 pub use rig::{Reports, Rig, Works};
+pub use rows::rows;

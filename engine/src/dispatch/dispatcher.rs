@@ -34,6 +34,8 @@ pub struct Dispatcher<L> {
     launches: u64,
     /// By worker: the generation and the ticket of its last launch, for launches that fail after their call.
     last: Box<[(u64, Ticket)]>,
+    /// Of these: still to be answered, when there is room.
+    failed: Option<Failed>,
 }
 
 /// What one attempt to move a shot came to.
@@ -57,7 +59,7 @@ impl<L: Launch> Dispatcher<L> {
     ) -> Dispatcher<L> {
         let none = (0, Ticket { slot: 0, generation: 0 });
         let last = vec![none; workers.bank().len()].into();
-        Dispatcher { pipe, end, workers, launcher, tombstones, frozen: Frozen::new(rate), launches: 0, last }
+        Dispatcher { pipe, end, workers, launcher, tombstones, frozen: Frozen::new(rate), launches: 0, last, failed: None }
     }
 
     fn step(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
@@ -154,11 +156,17 @@ impl<L: Launch> Dispatcher<L> {
 
     /// Launches what was put off, and answers what could not be launched.
     fn flush(&mut self, frame: &Frame<'_>) {
-        while let Some(Failed { workers, how }) = self.launcher.flush(frame) {
+        while let Some(Failed { mut workers, how }) = self.failed.take().or_else(|| self.launcher.flush(frame)) {
             let code = if how == Launched::Lost { ErrorCode::DeviceLost } else { ErrorCode::LaunchUnknown };
-            for worker in (0..self.last.len()).filter(|worker| workers >> worker & 1 == 1) {
+            while workers != 0 {
+                if !self.tombstones.has_room() {
+                    self.failed = Some(Failed { workers, how });
+                    return;
+                }
+                let worker = workers.trailing_zeros() as usize;
                 let (generation, ticket) = self.last[worker];
                 self.give_up(worker, generation, ticket, code, frame);
+                workers &= workers - 1;
             }
         }
     }

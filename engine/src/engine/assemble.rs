@@ -5,12 +5,12 @@
 
 use super::cold::{self, Reader};
 use super::control::{ColdSide, Control, End};
+use super::devices::Devices;
 use super::logger::{LANE, Logger};
 use super::neighbours::Watch;
 use super::orders::{Orders, SharedOrders};
 use super::steer::Steering;
 use super::wall::Wall;
-use super::devices::Devices;
 use super::{Config, Engine, Input, Requests, StartError, cores, devices, environment, header};
 use crate::board::{self, Board, Place, Shape};
 use crate::code::Model;

@@ -3,6 +3,7 @@
 //! Runs once, at Init; the closure runs on the dispatcher's own thread. Owns nothing.
 
 use super::{Common, Gpu, spec};
+use crate::board;
 use crate::device::Recovery;
 use crate::device::cuda::{CudaLauncher, Reports, Rig, Works, keep};
 use crate::dispatch::{Dispatcher, Pipe, Tombstones};
@@ -33,12 +34,12 @@ pub(super) fn specs(
         reports: Arc::new(Reports::new(bank.len())),
         batch_shots,
     };
+    board::set(&common.board.device(pipe.silo).is_gpu, 1);
     let (silo, rate, board) = (pipe.silo, common.clock.rate(), Arc::clone(&common.board));
     let (keeper, lent, introduce) = keep(silo, &context.facts, works.clone(), Arc::clone(&board), cold_cores);
     let pipe = pipe.clone();
     let dispatch = spec(RoleKind::Dispatch, silo, 0, move |_| {
-        let refused =
-            |reason: String| RoleError { role: RoleKind::Dispatch, silo: silo as u32, reason };
+        let refused = |reason: String| RoleError { role: RoleKind::Dispatch, silo: silo as u32, reason };
         let rig = Rig::capture(context, works).map_err(|error| refused(error.to_string()))?;
         introduce.rig(&rig);
         let launcher = CudaLauncher::new(rig, lent, (silo, board, rate));

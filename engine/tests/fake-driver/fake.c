@@ -124,8 +124,8 @@ static void run_block(Context *context, Step *step)
     case 0: pinwheel_input(a[0].silo, a[1].half); break;
     case 1: pinwheel_predecode(a[0].silo, a[1].half); break;
     case 2: pinwheel_output(a[0].silo, a[1].half); break;
-    case 3: pinwheel_litmus_out((u64 *)a[0].word, a[1].word, a[2].word); break;
-    case 4: pinwheel_litmus_in((u64 *)a[0].word, a[1].word, (u64 *)a[2].word, (u64 *)a[3].word); break;
+    case 3: pinwheel_litmus_out((struct Lane *)a[0].word, a[1].word, a[2].word); break;
+    case 4: pinwheel_litmus_in((struct Lane *)a[0].word, a[1].word, (u64 *)a[2].word, (u64 *)a[3].word); break;
     case 5: pinwheel_stall((u64 *)a[0].word, a[1].word); break;
     case 6:
         if (is_known(context, a[0].word)) pinwheel_poke((u64 *)a[0].word, a[1].word);
@@ -250,6 +250,7 @@ int cuMemGetInfo_v2(size_t *unused, size_t *total) { IN_CONTEXT("cuMemGetInfo_v2
 int cuMemAlloc_v2(Address *address, size_t bytes)
 {
     IN_CONTEXT("cuMemAlloc_v2");
+    if (bytes > (size_t)1 << 34) return OUT_OF_MEMORY;
     Memory *memory = malloc(sizeof *memory);
     void *at = aligned_alloc(256, (bytes + 255) & ~(size_t)255);
     memset(at, 0xa5, bytes);
@@ -362,7 +363,7 @@ int cuGraphLaunch(Executable *executable, Stream *stream)
     int delay_ms = 0, code = refused("cuGraphLaunch", &delay_ms);
     if (code) return code;
     if (current->poison) return current->poison;
-    if (!is_ours(stream) || executable->context != current) return INVALID_HANDLE;
+    if (!executable || !is_ours(stream) || executable->context != current) return INVALID_HANDLE;
     Job *job = calloc(1, sizeof *job);
     job->graph = executable->graph;
     job->delay_ms = delay_ms;

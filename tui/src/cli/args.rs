@@ -38,6 +38,8 @@ pub enum Command {
     Check(super::check::CheckArgs),
     /// Run a task graph, described in a file or bundled, and show what it cost
     Graph(Box<super::graph::GraphArgs>),
+    /// Check and measure the GPU path on this machine, each step of it; some minutes
+    GpuCheck(super::gpu_check::GpuCheckArgs),
 }
 
 #[derive(Debug, Clone, Default, ClapArgs)]
@@ -224,7 +226,8 @@ pub fn window(text: &str) -> Result<Windows, String> {
 
 /// `auto`, `sim`, `cuda` or `cuda:N`. Whether there is such a device is seen at the start.
 pub fn device(text: &str) -> Result<DeviceChoice, String> {
-    let refuse = || "expected auto, sim, cuda or cuda:N with the number of a GPU; write it like --device cuda:0".to_owned();
+    let refuse =
+        || "expected auto, sim, cuda or cuda:N with the number of a GPU; write it like --device cuda:0".to_owned();
     match text {
         "auto" => Ok(DeviceChoice::Auto),
         "sim" => Ok(DeviceChoice::Sim),

@@ -99,6 +99,7 @@ fn silo(id: u32) -> SiloView {
         latency_from_submit: Histogram::of(&[40_000; 500]),
         timer_lateness: Histogram::of(&[700; 20]),
         graph: GraphView::default(),
+        gpu: None,
     }
 }
 

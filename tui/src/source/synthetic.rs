@@ -212,6 +212,7 @@ fn silo(tenths: u64, trouble: Trouble) -> SiloView {
         latency_from_submit: times(tenths, 35_000),
         timer_lateness: times(tenths, 700),
         graph: graph(tenths, trouble),
+        gpu: None,
     }
 }
 

@@ -436,6 +436,12 @@ impl PollWorkers {
         claimed
     }
 
+    /// Generation of the completion last claimed on worker `w`.
+    #[must_use]
+    pub fn claimed(&self, w: usize) -> u64 {
+        self.claimed[w]
+    }
+
     /// Judges a claimed completion. Tags are read after the worker is won.
     pub fn settle(&mut self, w: usize) -> Settled {
         let generation = self.claimed[w];

@@ -82,10 +82,8 @@ impl Context {
         let facts = usable(driver, index)?;
         let mut handle: CUcontext = null_mut();
         // SAFETY: a place for the handle; no parameters.
-        let code =
-            unsafe { (driver.context_create)(&raw mut handle, null_mut(), BLOCKING_SYNC, index.cast_signed()) };
-        let refused =
-            |failure| OpenError::Refused { index, device: facts.name.clone(), doing: "opening it", failure };
+        let code = unsafe { (driver.context_create)(&raw mut handle, null_mut(), BLOCKING_SYNC, index.cast_signed()) };
+        let refused = |failure| OpenError::Refused { index, device: facts.name.clone(), doing: "opening it", failure };
         done("cuCtxCreate", code).map_err(refused)?;
         let context = Context { driver, handle, facts: facts.clone() };
         context.unbind();
@@ -111,12 +109,7 @@ impl Context {
 
     /// Adds the device and what was being done to a failure.
     pub(super) fn refused(&self, doing: &'static str) -> impl Fn(Failure) -> OpenError + '_ {
-        move |failure| OpenError::Refused {
-            index: self.facts.index,
-            device: self.facts.name.clone(),
-            doing,
-            failure,
-        }
+        move |failure| OpenError::Refused { index: self.facts.index, device: self.facts.name.clone(), doing, failure }
     }
 
     /// Loads the kernels. The context is bound.
@@ -147,6 +140,21 @@ impl Context {
             done("cuMemcpyHtoD", code)?;
         }
         Ok(address)
+    }
+
+    /// Copies device memory to `items`.
+    pub(super) fn download(&self, address: u64, items: &mut [u64]) -> Result<(), Failure> {
+        // SAFETY: `items` has room, and every allocation that is asked for is as long as what is read of it.
+        let code = unsafe { (self.driver.memory_download)(items.as_mut_ptr().cast(), address, size_of_val(items)) };
+        done("cuMemcpyDtoH", code)
+    }
+
+    /// Free memory of the device. The context is bound.
+    pub(super) fn free_bytes(&self) -> Result<u64, Failure> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: places for the numbers.
+        done("cuMemGetInfo", unsafe { (self.driver.memory_info)(&raw mut free, &raw mut total) })?;
+        Ok(free as u64)
     }
 
     /// Waits until the device has done everything that this context asked of it.

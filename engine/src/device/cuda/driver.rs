@@ -60,7 +60,6 @@ driver! {
     host_unregister = "cuMemHostUnregister" (*mut c_void);
     host_address = "cuMemHostGetDevicePointer_v2" (*mut CUdeviceptr, *mut c_void, c_uint);
     stream_create = "cuStreamCreate" (*mut CUstream, c_uint);
-    stream_synchronize = "cuStreamSynchronize" (CUstream);
     stream_query = "cuStreamQuery" (CUstream);
     capture_begin = "cuStreamBeginCapture_v2" (CUstream, c_int);
     capture_end = "cuStreamEndCapture" (CUstream, *mut CUgraph);
@@ -98,10 +97,14 @@ impl Symbols for Opened {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Absent {
     /// No driver library.
-    #[error("found no CUDA driver library (libcuda.so.1), expected one; install the NVIDIA driver 580 or later, or use --device sim")]
+    #[error(
+        "found no CUDA driver library (libcuda.so.1), expected one; install the NVIDIA driver 580 or later, or use --device sim"
+    )]
     Library,
     /// A library that lacks what every supported driver has.
-    #[error("found a CUDA driver library without {0}, expected driver 580 or later; update the NVIDIA driver, or use --device sim")]
+    #[error(
+        "found a CUDA driver library without {0}, expected driver 580 or later; update the NVIDIA driver, or use --device sim"
+    )]
     Symbol(&'static str),
     /// A driver from before the kernels' format.
     #[error("found a driver for CUDA {}.{}, expected 13.0 or later; update the NVIDIA driver to 580 or later, or use --device sim", .found / 1000, .found % 1000 / 10)]
@@ -110,7 +113,9 @@ pub enum Absent {
         found: i32,
     },
     /// The driver works, and sees no device.
-    #[error("found a CUDA driver and no device, expected one; see nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device sim")]
+    #[error(
+        "found a CUDA driver and no device, expected one; see nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device sim"
+    )]
     NoDevice,
     /// A device by a number that there is not.
     #[error("found {count} device(s), expected one with number {index}; name one below {count}, or use --device auto")]
@@ -121,7 +126,9 @@ pub enum Absent {
         count: u32,
     },
     /// A device that the kernels are not compiled for.
-    #[error("found device {index} ({name}) of compute capability {major}.{minor}, expected 7.5 or later; use another device, or --device sim")]
+    #[error(
+        "found device {index} ({name}) of compute capability {major}.{minor}, expected 7.5 or later; use another device, or --device sim"
+    )]
     Architecture {
         /// Its number.
         index: u32,

@@ -137,7 +137,13 @@ impl Introduce {
 /// Starts the keeper of silo `silo` on the device that `facts` are of; it runs on `cores`.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "a cold thread that talks to the driver, and may be held by it")]
-pub fn keep(silo: usize, facts: &DeviceFacts, works: Works, board: Arc<Board>, cores: Vec<u32>) -> (Keeper, Lent, Introduce) {
+pub fn keep(
+    silo: usize,
+    facts: &DeviceFacts,
+    works: Works,
+    board: Arc<Board>,
+    cores: Vec<u32>,
+) -> (Keeper, Lent, Introduce) {
     let (back, took_back) = spsc::channel(2);
     let (fresh, renewed_rigs) = spsc::channel(2);
     let (introduce, first) = channel();

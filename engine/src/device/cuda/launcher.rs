@@ -28,7 +28,7 @@ const STICKY: [i32; 24] = [
 ];
 
 /// What a code of `cuGraphLaunch` means.
-fn meaning(code: i32) -> Launched {
+pub(super) fn meaning(code: i32) -> Launched {
     match code {
         0 => Launched::Started,
         code if NOT_STARTED.contains(&code) => Launched::NotStarted,

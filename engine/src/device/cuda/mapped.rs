@@ -96,9 +96,8 @@ unsafe fn register_piece(context: &Context, host: Span) -> Result<u64, Failure> 
 /// `spans` rounded to pages, those that touch made one, ascending.
 fn merged(spans: &[Span]) -> Vec<Span> {
     let filled = spans.iter().filter(|span| span.bytes > 0);
-    let mut pages: Vec<(u64, u64)> = filled
-        .map(|span| (span.address / PAGE * PAGE, (span.address + span.bytes).next_multiple_of(PAGE)))
-        .collect();
+    let mut pages: Vec<(u64, u64)> =
+        filled.map(|span| (span.address / PAGE * PAGE, (span.address + span.bytes).next_multiple_of(PAGE))).collect();
     pages.sort_unstable();
     let mut merged: Vec<(u64, u64)> = Vec::new();
     for (from, to) in pages {

@@ -24,8 +24,8 @@ use cudarc::driver::sys::{CUcontext, CUevent, CUfunction, CUgraph, CUgraphExec, 
 use pinwheel_edge::slot::jobs::JobBank;
 use pinwheel_edge::slot::table::SlotTable;
 use pinwheel_edge::slot::workers::WorkerBank;
-use pinwheel_edge::sync::{DataWords, Span};
-use std::ffi::CStr;
+use pinwheel_edge::sync::{DataWord, DataWords, Span};
+use std::ffi::{CStr, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -91,6 +91,11 @@ impl Reports {
         Span::of(self.0.record(worker))
     }
 
+    /// A word that nobody's graph touches.
+    pub(super) fn gate(&self) -> &DataWord {
+        &self.0.record(0)[REPORT_WORDS / 2]
+    }
+
     fn clear(&self) {
         self.0.all().iter().for_each(|word| word.store(0));
     }
@@ -121,6 +126,7 @@ pub struct Rig {
     mapped: Mapped,
     works: Works,
     groups: Vec<Group>,
+    steps: Option<Steps>,
     /// Around one launch now and then.
     events: [CUevent; 2],
     device_bytes: u64,
@@ -153,7 +159,8 @@ impl Rig {
         // SAFETY: the rig keeps `works`, all of it atomics, until it has released the registration.
         let mapped = unsafe { Mapped::register(&context, &works.spans()) }?;
         let context = ManuallyDrop::new(context);
-        let mut rig = Rig { context, mapped, works, groups: Vec::new(), events: [null_mut(); 2], device_bytes: 0 };
+        let mut rig =
+            Rig { context, mapped, works, groups: Vec::new(), steps: None, events: [null_mut(); 2], device_bytes: 0 };
         rig.works.reports.clear();
         let silo = rig.silo()?;
         let kernels = rig.context.load().map_err(rig.context.refused("loading the kernels"))?;
@@ -224,9 +231,11 @@ impl Rig {
         for first in (0..workers).step_by(batch as usize) {
             let blocks = batch.min(workers - first);
             let stream = stream(self.context.driver)?;
-            let graph = capture(self.context.driver, stream, || steps.launch(self.context.driver, stream, first, blocks))?;
+            let graph =
+                capture(self.context.driver, stream, || steps.launch(self.context.driver, stream, first, blocks))?;
             self.groups.push(Group { stream, graph });
         }
+        self.steps = Some(steps);
         for event in &mut self.events {
             // SAFETY: a place for the handle; flags 0: with times.
             done("cuEventCreate", unsafe { (self.context.driver.event_create)(event, 0) })?;
@@ -275,6 +284,46 @@ impl Rig {
         // SAFETY: as above.
         let _ = unsafe { (driver.event_record)(self.events[1], stream) };
         code
+    }
+
+    /// Launches the kernels of group `group` one by one, without its graph: for comparison only.
+    pub(super) fn launch_kernels(&self, group: usize) -> Result<(), Failure> {
+        let (workers, batch) = (self.works.bank.len() as u32, self.works.batch_shots);
+        let first = group as u32 * batch;
+        match &self.steps {
+            Some(steps) => {
+                steps.launch(self.context.driver, self.groups[group].stream, first, batch.min(workers - first))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The time between the two events of [`Rig::launch_timed`], which have come to pass.
+    pub(super) fn elapsed_ns(&self) -> Result<u64, Failure> {
+        let mut ms = 0f32;
+        // SAFETY: a place for the number; events of this context.
+        let code = unsafe { (self.context.driver.event_elapsed)(&raw mut ms, self.events[0], self.events[1]) };
+        done("cuEventElapsedTime", code).map(|()| (f64::from(ms) * 1e6) as u64)
+    }
+
+    /// Whether nothing is left in group `group`'s stream: for comparison only, never on the engine's path.
+    pub(super) fn is_stream_idle(&self, group: usize) -> Result<bool, Failure> {
+        // SAFETY: the stream is alive, its context bound.
+        match unsafe { (self.context.driver.stream_query)(self.groups[group].stream) } {
+            NOT_READY => Ok(false),
+            code => done("cuStreamQuery", code).map(|()| true),
+        }
+    }
+
+    /// The device's address of a word that kernels of the check wait for, see [`Reports::gate`].
+    pub(super) fn gate(&self) -> Result<u64, OpenError> {
+        let gate = Span::of(std::slice::from_ref(self.works.reports.gate()));
+        self.mapped.device(&self.context, gate.address, gate.bytes)
+    }
+
+    /// The device's address of what the engine has at `span`.
+    pub(super) fn device_address(&self, span: Span) -> Result<u64, OpenError> {
+        self.mapped.device(&self.context, span.address, span.bytes)
     }
 
     /// The device.
@@ -383,15 +432,31 @@ impl Steps {
         let (mut silo, mut first) = (self.silo, first);
         for (kernel, threads) in self.kernels.into_iter().zip(self.threads) {
             let mut arguments = [(&raw mut silo).cast(), (&raw mut first).cast()];
-            // SAFETY: the arguments are those of the kernels in predecoder.cu, copied by the call.
-            let code = unsafe {
-                let arguments = arguments.as_mut_ptr();
-                (driver.kernel_launch)(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, null_mut())
-            };
-            done("cuLaunchKernel", code)?;
+            // SAFETY: the arguments are those of the three kernels in predecoder.cu.
+            unsafe { launch(driver, kernel, (blocks, threads), stream, &mut arguments) }?;
         }
         Ok(())
     }
+}
+
+/// Puts `kernel` into `stream`: so many blocks of so many threads.
+///
+/// # Safety
+/// `arguments` point to values of the kernel's own types, which the call copies, and addresses among them are the
+/// device's.
+pub(super) unsafe fn launch(
+    driver: &Driver,
+    kernel: CUfunction,
+    (blocks, threads): (u32, u32),
+    stream: CUstream,
+    arguments: &mut [*mut c_void],
+) -> Result<(), Failure> {
+    // SAFETY: the caller's promise; all handles are alive.
+    let code = unsafe {
+        let arguments = arguments.as_mut_ptr();
+        (driver.kernel_launch)(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, null_mut())
+    };
+    done("cuLaunchKernel", code)
 }
 
 pub(super) fn stream(driver: &Driver) -> Result<CUstream, Failure> {
