@@ -159,6 +159,9 @@ impl GpuCheck {
 /// What a step comes to: what was seen, well or ill.
 type Seen = Result<String, String>;
 
+/// One of them.
+type Run = fn(&mut Bench<'_>) -> Seen;
+
 /// What all steps use.
 struct Bench<'a> {
     config: &'a CheckConfig,
@@ -196,6 +199,28 @@ impl Bench<'_> {
     }
 }
 
+/// The steps in their order.
+const STEPS: [(&str, Run); 18] = [
+    ("open", measure::open),
+    ("bit_exact", measure::bit_exact),
+    ("launches", measure::launches),
+    ("rx_to_ready", measure::rx_to_ready),
+    ("graph_time", measure::graph_time),
+    ("batch_1", |bench| measure::batch(bench, 1)),
+    ("batch_4", |bench| measure::batch(bench, 4)),
+    ("batch_16", |bench| measure::batch(bench, 16)),
+    ("compare", compare::compare),
+    ("litmus_out", litmus::out),
+    ("litmus_in", litmus::inward),
+    ("fault_refused", faults::refused),
+    ("fault_late", faults::late),
+    ("fault_hung", faults::hung),
+    ("fault_sticky", faults::sticky),
+    ("fault_no_memory", faults::no_memory),
+    ("fault_two_at_once", faults::two_at_once),
+    ("teardown", faults::teardown),
+];
+
 /// Runs every step; each is told to `say` when it ends.
 ///
 /// # Errors
@@ -208,27 +233,7 @@ pub fn check(config: &CheckConfig, clock: &Clock, mut say: impl FnMut(&Step)) ->
     // A device that cannot be opened at all is no finding, but no device.
     drop(bench.open()?);
     bench.found.device = devices.into_iter().find(|device| device.index == config.index);
-    let steps: [(&str, fn(&mut Bench<'_>) -> Seen); 18] = [
-        ("open", measure::open),
-        ("bit_exact", measure::bit_exact),
-        ("launches", measure::launches),
-        ("rx_to_ready", measure::rx_to_ready),
-        ("graph_time", measure::graph_time),
-        ("batch_1", |bench| measure::batch(bench, 1)),
-        ("batch_4", |bench| measure::batch(bench, 4)),
-        ("batch_16", |bench| measure::batch(bench, 16)),
-        ("compare", compare::compare),
-        ("litmus_out", litmus::out),
-        ("litmus_in", litmus::inward),
-        ("fault_refused", faults::refused),
-        ("fault_late", faults::late),
-        ("fault_hung", faults::hung),
-        ("fault_sticky", faults::sticky),
-        ("fault_no_memory", faults::no_memory),
-        ("fault_two_at_once", faults::two_at_once),
-        ("teardown", faults::teardown),
-    ];
-    for (name, run) in steps {
+    for (name, run) in STEPS {
         let (ok, detail) = match run(&mut bench) {
             Ok(detail) => (true, detail),
             Err(detail) => (false, detail),

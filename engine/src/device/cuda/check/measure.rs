@@ -201,7 +201,7 @@ fn spin(bench: &Bench<'_>, line: &mut Line, w: usize) -> Result<Ticks, String> {
     while !line.claim(w) {
         std::hint::spin_loop();
         looks += 1;
-        if looks % 4096 == 0 && bench.is_over(from) {
+        if looks.is_multiple_of(4096) && bench.is_over(from) {
             return Err(format!("worker {w} did not complete"));
         }
     }
