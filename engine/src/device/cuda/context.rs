@@ -7,6 +7,7 @@
 use super::driver::{Absent, Driver, Failure, done, driver};
 use super::facts::{DeviceFacts, usable};
 use cudarc::driver::sys::{CUcontext, CUfunction, CUmodule};
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 
@@ -61,6 +62,11 @@ fn remedy(code: i32) -> &'static str {
     }
 }
 
+thread_local! {
+    /// The context that this thread bound last. One whose context is gone binds its next one before it launches.
+    static BOUND: Cell<CUcontext> = const { Cell::new(null_mut()) };
+}
+
 /// A context.
 pub struct Context {
     pub(super) driver: &'static Driver,
@@ -93,11 +99,21 @@ impl Context {
     /// Makes it the calling thread's.
     pub(super) fn bind(&self) -> Result<(), Failure> {
         // SAFETY: the handle is alive.
-        done("cuCtxSetCurrent", unsafe { (self.driver.context_set)(self.handle) })
+        let bound = done("cuCtxSetCurrent", unsafe { (self.driver.context_set)(self.handle) });
+        BOUND.set(if bound.is_ok() { self.handle } else { null_mut() });
+        bound
+    }
+
+    /// As [`Context::bind`], without a call if it is the one that this thread bound last: two silos whose dispatchers are
+    /// folded onto one thread launch in turn.
+    #[inline]
+    pub(super) fn ensure_bound(&self) -> Result<(), Failure> {
+        if BOUND.get() == self.handle { Ok(()) } else { self.bind() }
     }
 
     /// Leaves the calling thread without a context.
     pub(super) fn unbind(&self) {
+        BOUND.set(null_mut());
         // SAFETY: null means none. A failure leaves the context current, which is harmless.
         let _ = unsafe { (self.driver.context_set)(null_mut()) };
     }

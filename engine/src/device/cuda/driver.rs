@@ -159,14 +159,20 @@ pub(super) fn done(call: &'static str, code: c_int) -> Result<(), Failure> {
     if code == 0 { Ok(()) } else { Err(Failure { call, code }) }
 }
 
+type ErrorName = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
+
 /// The driver's name for a code.
 #[must_use]
 pub(super) fn name(code: i32) -> String {
     let mut text: *const c_char = std::ptr::null();
-    let known = driver().is_ok_and(|driver| {
-        // SAFETY: `text` is a place for a pointer; the driver's answer is a constant string of its own.
-        unsafe { (driver.error_name)(code, &raw mut text) == 0 }
-    });
+    let error_name: Option<ErrorName> = match driver() {
+        Ok(driver) => Some(driver.error_name),
+        // The library is open, and one of its first calls failed.
+        Err(Absent::Failed(_)) => Opened.symbol("cuGetErrorName").ok(),
+        Err(_) => None,
+    };
+    // SAFETY: `text` is a place for a pointer; the driver's answer is a constant string of its own.
+    let known = error_name.is_some_and(|error_name| unsafe { error_name(code, &raw mut text) == 0 });
     if !known || text.is_null() {
         return "an error without a name".to_owned();
     }

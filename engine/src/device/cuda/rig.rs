@@ -249,6 +249,7 @@ impl Rig {
     /// What the device refused.
     pub fn upload(&self) -> Result<(), OpenError> {
         let uploaded = || {
+            self.context.bind()?;
             for group in &self.groups {
                 // SAFETY: both handles are alive; the context is bound.
                 let code = unsafe { (self.context.driver.graph_upload)(group.graph, group.stream) };
@@ -267,9 +268,12 @@ impl Rig {
         self.context.bind()
     }
 
-    /// Launches group `group`; the driver's code, 0 for success. Its context is bound.
+    /// Launches group `group`; the driver's code, 0 for success.
     #[inline]
     pub fn launch(&self, group: usize) -> i32 {
+        if let Err(failure) = self.context.ensure_bound() {
+            return failure.code;
+        }
         let Group { stream, graph } = self.groups[group];
         // SAFETY: both handles are alive, and used by this thread only.
         unsafe { (self.context.driver.graph_launch)(graph, stream) }
@@ -277,6 +281,9 @@ impl Rig {
 
     /// As [`Rig::launch`], between two events.
     pub fn launch_timed(&self, group: usize) -> i32 {
+        if let Err(failure) = self.context.ensure_bound() {
+            return failure.code;
+        }
         let (driver, stream) = (self.context.driver, self.groups[group].stream);
         // SAFETY: all handles are alive. An event that is not recorded is found out by whoever reads it.
         let _ = unsafe { (driver.event_record)(self.events[0], stream) };
@@ -398,6 +405,7 @@ impl Drop for Rig {
     fn drop(&mut self) {
         if self.settle() {
             self.mapped.release(&self.context);
+            self.context.unbind();
             // SAFETY: nothing touches the context after this.
             unsafe { ManuallyDrop::drop(&mut self.context) };
         } else {

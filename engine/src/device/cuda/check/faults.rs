@@ -174,9 +174,7 @@ pub(super) fn two_at_once(bench: &mut Bench<'_>) -> Seen {
     let drawn = draw(&bench.config.small.0, 24);
     let from = bench.clock.ticks();
     for shot in drawn.iter().cycle().take(SHOTS as usize) {
-        one.rig.bind().map_err(told)?;
         let w = one.send(shot).map_err(told)?.ok_or("no worker is free")?;
-        other.rig.bind().map_err(told)?;
         let v = other.send(shot).map_err(told)?.ok_or("no worker is free")?;
         one.wait(w)?;
         other.wait(v)?;
@@ -185,7 +183,6 @@ pub(super) fn two_at_once(bench: &mut Bench<'_>) -> Seen {
         }
     }
     let us = bench.ns(from, bench.clock.ticks()) as f64 / 1e3 / SHOTS as f64;
-    one.rig.bind().map_err(told)?;
     Ok(format!("{SHOTS} shots in each of two contexts, {us:.1} µs a pair: they take turns on the device"))
 }
 
