@@ -9,9 +9,9 @@ use super::alarms::{AlarmRecord, Site};
 use super::histogram::HistogramBlock;
 use super::layout::{ANSWER_READERS_MAX, ERRORS_MAX, NOTES_MAX, ROLES_MAX, Stage};
 use super::snapshot::{
-    AlarmView, ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, GpuView, HealthVerdict, InputHealthView,
-    LogView, MemoryView, PairView, PriorityView, RingView, RivalView, RoleView, SiloView, SlotState, SlotTimes,
-    SlotView, Snapshot, StageView, StepView, StreamView, ThreadState, ThreadView, WorkerState, WorkerView,
+    AlarmView, ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, GpuView, HealthVerdict,
+    InputHealthView, LogView, MemoryView, PairView, PriorityView, RingView, RivalView, RoleView, SiloView, SlotState,
+    SlotTimes, SlotView, Snapshot, StageView, StepView, StreamView, ThreadState, ThreadView, WorkerState, WorkerView,
 };
 use super::{Board, SlotStamps, get};
 use crate::clock::Clock;

@@ -59,7 +59,17 @@ impl<L: Launch> Dispatcher<L> {
     ) -> Dispatcher<L> {
         let none = (0, Ticket { slot: 0, generation: 0 });
         let last = vec![none; workers.bank().len()].into();
-        Dispatcher { pipe, end, workers, launcher, tombstones, frozen: Frozen::new(rate), launches: 0, last, failed: None }
+        Dispatcher {
+            pipe,
+            end,
+            workers,
+            launcher,
+            tombstones,
+            frozen: Frozen::new(rate),
+            launches: 0,
+            last,
+            failed: None,
+        }
     }
 
     fn step(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
