@@ -14,6 +14,7 @@ mod cold;
 mod control;
 mod cores;
 mod courtesy;
+mod devices;
 mod environment;
 mod header;
 mod logger;
@@ -28,6 +29,7 @@ use crate::clock::{Clock, CounterError};
 use crate::code::Model;
 use crate::code::shots::ShotSet;
 use crate::decode::ReadyError;
+use crate::device::cuda::OpenError;
 use crate::host::HostError;
 use crate::hot::{RoleError, Settings};
 use crate::plan::{Plan, PlanError};
@@ -160,6 +162,9 @@ pub enum StartError {
     /// The plan cannot be had on this machine.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// The device cannot be had.
+    #[error(transparent)]
+    Device(#[from] OpenError),
     /// The model cannot be decoded.
     #[error(transparent)]
     Model(#[from] ReadyError),

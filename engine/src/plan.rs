@@ -182,6 +182,8 @@ impl Plan {
     /// exclusive ones; cores of threads that share anyway; the core of the last
     /// exclusive thread.
     fn settle(mut threads: Vec<PlannedThread>, profile: &Profile, host: &HostFacts, notes: Vec<String>) -> Self {
+        threads.iter_mut().for_each(|thread| thread.roles.retain(|role| profile.device.has_role(role.kind)));
+        threads.retain(|thread| !thread.roles.is_empty());
         let hot: Vec<u32> = threads.iter().filter_map(|thread| thread.core).collect();
         for thread in &mut threads {
             let facts = thread.core.and_then(|core| host.core(core));

@@ -8,8 +8,10 @@
 
 mod local;
 mod paths;
+mod tables;
 
 pub use local::Local;
+pub use tables::{BOUNDARY, Tables};
 
 /// What a predecoder did with one shot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

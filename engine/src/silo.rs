@@ -6,6 +6,8 @@
 //! Job buffers: slots + workers + decoders. A quarantined launch and an expired decode each keep theirs beyond the
 //! reuse of their slot, so with fewer a slow device could starve a sound one.
 
+mod cuda;
+
 use crate::board::layout::ANSWER_READERS_MAX;
 use crate::board::{self, Board};
 use crate::clock::Clock;
@@ -16,6 +18,7 @@ use crate::decode::state::StreamStates;
 use crate::decode::worker::{Decoder, DecoderParts};
 use crate::decode::{MatcherModel, ReadyError};
 use crate::device::Recovery;
+use crate::device::cuda::Context;
 use crate::device::sim::{Graph, SimDevice, SimLauncher, SimShared, SimTimes};
 use crate::dispatch::{Answer, Dispatcher, Harvester, HarvesterParts, Pipe, Poller, Tombstones};
 use crate::fault::{Injections, Injector};
@@ -24,15 +27,15 @@ use crate::feed::{Feed, Share};
 use crate::graph::{Brought, CompileError, Config, Worker};
 use crate::hot::memory::Arena;
 use crate::hot::{Deed, Doomed, Init, Role, RoleError, RoleSpec, Settings};
-use crate::predecode::{self, Local, Passthrough};
-use crate::profile::{Device, Faults, Predecoder, Profile, RoleFault, RoleKind, WindowRounds};
+use crate::predecode::{self, Local, Passthrough, Tables};
+use crate::profile::{Device, Faults, Latency, Predecoder, Profile, RoleFault, RoleKind, WindowRounds};
 use crate::units::Nanos;
 use pinwheel_edge::queue::fifo::Fifo;
 use pinwheel_edge::ring::broadcast::{self, Reader};
 use pinwheel_edge::slot::health::HealthWord;
 use pinwheel_edge::slot::jobs::JobBank;
-use pinwheel_edge::slot::table::{Geometry, table};
-use pinwheel_edge::slot::workers::{DeviceWorkers, WorkerBank, bank};
+use pinwheel_edge::slot::table::{DispatchEnd, Geometry, table};
+use pinwheel_edge::slot::workers::{DeviceWorkers, DispatchWorkers, WorkerBank, bank};
 use std::sync::Arc;
 
 /// A model made ready for every role that needs it.
@@ -72,6 +75,12 @@ impl Decoding {
             Some(local) => Box::new(local.clone()),
             None => Box::new(Passthrough),
         }
+    }
+
+    /// The predecoder's tables, for a device that has its own program for the same rule.
+    #[must_use]
+    pub fn tables(&self) -> Tables {
+        self.local.as_ref().map_or_else(Tables::empty, |local| local.tables(self.model.observable_words().max(1)))
     }
 
     /// The matcher's name.
@@ -127,7 +136,15 @@ pub enum Answers {
 /// Room in the answer ring, beyond one per slot.
 const ANSWERS_SLACK: usize = 1024;
 
-/// Wires one silo.
+/// A GPU for one silo.
+pub struct Gpu {
+    /// Opened on a cold thread.
+    pub context: Context,
+    /// Where its keeper runs.
+    pub cold_cores: Vec<u32>,
+}
+
+/// Wires one silo, on the stand-in or on `gpu`.
 ///
 /// # Errors
 /// If its graph cannot be had.
@@ -140,6 +157,7 @@ pub fn wire(
     decoders: u32,
     source: Source,
     answers: Answers,
+    gpu: Option<Gpu>,
     common: &Common,
 ) -> Result<Silo, CompileError> {
     let model = &common.decoding.model;
@@ -172,12 +190,17 @@ pub fn wire(
     };
     let (silo, streams, rate) = (share.silo, share.streams, common.clock.rate());
     let draws = Draws { faults: &profile.faults, silo };
-    let (launcher, device) = stand_in(profile, &pipe, &workers, device_workers, common);
-    let outside = (Arc::clone(&common.settings), Arc::clone(&common.board));
-    let feed = Feed::new(share, feed_end, source, model, outside, draws.of(3));
+    let wait = Nanos::from_millis(u64::from(profile.faults.recover_after_ms));
+    let recovery = Recovery::new(Arc::clone(&pipe.health), wait);
     let (refused, refused_end) = Tombstones::channel(profile.slots);
     let (expired, expired_end) = Tombstones::channel(profile.slots);
-    let dispatcher = Dispatcher::new(pipe.clone(), dispatch_end, dispatch_workers, launcher, refused, rate);
+    let (dispatch_ends, parts) = ((dispatch_end, dispatch_workers, refused), (&pipe, &workers));
+    let (device_specs, recovery) = match gpu {
+        Some(gpu) => cuda::specs(profile, parts, gpu, dispatch_ends, recovery, common),
+        None => (stand_in(profile, parts, device_workers, dispatch_ends, common), recovery),
+    };
+    let outside = (Arc::clone(&common.settings), Arc::clone(&common.board));
+    let feed = Feed::new(share, feed_end, source, model, outside, draws.of(3));
     let poller = Poller::new(pipe.clone(), poll_workers, expired, profile.free_worker, rate);
     let config = Config { streams, ..Config::from(&profile.graph) };
     let pool = Pool::new(config, decoders, jobs as u32, streams, &common.clock)?;
@@ -194,12 +217,12 @@ pub fn wire(
     let harvester = Harvester::new(HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink });
     let mut specs = vec![
         spec(RoleKind::Feed, silo, 0, move |_| Ok(Box::new(feed))),
-        spec(RoleKind::Dispatch, silo, 0, move |_| Ok(Box::new(dispatcher))),
-        spec(RoleKind::Device, silo, 0, move |_| Ok(Box::new(device))),
         spec(RoleKind::Poll, silo, 0, move |_| Ok(Box::new(poller))),
         spec(RoleKind::Graph, silo, 0, move |_| Ok(Box::new(orchestrator))),
         spec(RoleKind::Harvest, silo, 0, move |_| Ok(Box::new(harvester))),
     ];
+    // In the order of the path: the rehearsal draws by it.
+    specs.splice(1..1, device_specs);
     let bench = Bench { pipe: &pipe, bank: &workers, states: &states, draws: &draws, decoding: &common.decoding };
     specs.extend((0..).zip(pool.workers).map(|(index, worker)| bench.decoder(index, worker)));
     for (fault, deed) in [(profile.faults.role_panic, Deed::Panic), (profile.faults.role_allocation, Deed::Allocate)] {
@@ -207,8 +230,6 @@ pub fn wire(
             specs = specs.into_iter().map(|spec| doom(spec, fault, deed)).collect();
         }
     }
-    let wait = Nanos::from_millis(u64::from(profile.faults.recover_after_ms));
-    let recovery = Recovery::new(Arc::clone(&pipe.health), wait);
     Ok(Silo { pipe, workers, states, specs, recovery, answers: readers, arena: Arena::none() })
 }
 
@@ -232,20 +253,23 @@ impl Draws<'_> {
     }
 }
 
-/// The CPU stand-in: dispatch's launcher, and the role that plays the device.
+/// The CPU stand-in: dispatch with its launcher, and the role that plays the device.
 fn stand_in(
     profile: &Profile,
-    pipe: &Pipe,
-    workers: &Arc<WorkerBank>,
+    (pipe, workers): (&Pipe, &Arc<WorkerBank>),
     device_workers: DeviceWorkers,
+    (end, dispatch_workers, refused): (DispatchEnd, DispatchWorkers, Tombstones),
     common: &Common,
-) -> (SimLauncher, SimDevice) {
+) -> Vec<RoleSpec> {
     let draws = Draws { faults: &profile.faults, silo: pipe.silo };
     let graph = || {
         let predecoder = common.decoding.predecoder();
         Graph::new(Arc::clone(&pipe.table), Arc::clone(&pipe.jobs), Arc::clone(workers), predecoder)
     };
-    let Device::Sim { latency } = profile.device;
+    let latency = match profile.device {
+        Device::Sim { latency } => latency,
+        Device::Auto | Device::Cuda { .. } => Latency::None,
+    };
     let late_by = Nanos::from_micros(u64::from(profile.faults.late_by_us));
     let shared = Arc::new(SimShared::new(profile.workers as usize));
     let launcher = SimLauncher::new(Arc::clone(&shared), draws.of(1), graph());
@@ -258,7 +282,11 @@ fn stand_in(
         SimTimes { latency, late_by },
         draws.of(2),
     );
-    (launcher, device)
+    let dispatcher = Dispatcher::new(pipe.clone(), end, dispatch_workers, launcher, refused, common.clock.rate());
+    vec![
+        spec(RoleKind::Dispatch, pipe.silo, 0, move |_| Ok(Box::new(dispatcher))),
+        spec(RoleKind::Device, pipe.silo, 0, move |_| Ok(Box::new(device))),
+    ]
 }
 
 /// What all decoders of a silo are made from.

@@ -8,6 +8,7 @@ mod arbiter;
 mod args;
 mod check;
 mod cores;
+mod gpu_check;
 mod graph;
 mod input;
 mod places;
@@ -59,6 +60,7 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Arbiter(args)) => arbiter::arbiter(&args),
         Some(Command::Check(args)) => check::check(&args, &around),
         Some(Command::Graph(args)) => graph::graph(&args),
+        Some(Command::GpuCheck(args)) => gpu_check::gpu_check(&args),
     }
 }
 

@@ -12,8 +12,8 @@ pub use text::{grouped, progress_line};
 
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, Counters, ErrorCount, InputHealthView, LogView, PriorityView, RivalView, SiloView, Snapshot, StreamView,
-    ThreadView,
+    ClockView, Counters, ErrorCount, GpuView, InputHealthView, LogView, PriorityView, RivalView, SiloView, Snapshot,
+    StreamView, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Found, Outcome};
 use serde::{Serialize, Serializer};
@@ -87,6 +87,8 @@ pub struct Report {
     pub unanswered: Vec<(u32, u64)>,
     /// From the deadline of a timer to the frame that found it expired.
     pub timer_lateness_ns: Histogram,
+    /// One for each silo on a GPU.
+    pub gpus: Vec<GpuReport>,
     pub clock: ClockReport,
     /// Events of the hot threads.
     pub log: LogView,
@@ -129,6 +131,15 @@ pub struct StreamReport {
     pub p99: Option<u64>,
     pub logical_error_rate: Option<f64>,
     pub input_health: InputHealthView,
+}
+
+/// A silo's GPU.
+#[derive(Clone, Debug, Serialize)]
+pub struct GpuReport {
+    pub silo: u32,
+    #[serde(flatten)]
+    pub gpu: GpuView,
+    pub launches_per_s: Option<f64>,
 }
 
 /// What told the time.
@@ -197,6 +208,7 @@ impl Report {
             alarms,
             unanswered: outcome.unanswered.clone(),
             timer_lateness_ns: merged(silos.iter().map(|silo| &silo.timer_lateness)),
+            gpus: gpus(silos, elapsed_s),
             clock: clock(&outcome.snapshot.clock),
             log: outcome.snapshot.log,
             notes,
@@ -205,6 +217,15 @@ impl Report {
             run_dir: context.run_dir.clone(),
         }
     }
+}
+
+fn gpus(silos: &[SiloView], elapsed_s: f64) -> Vec<GpuReport> {
+    let of = |silo: &SiloView| {
+        let gpu = silo.gpu.clone()?;
+        let launches_per_s = (elapsed_s > 0.0).then(|| gpu.launches as f64 / elapsed_s);
+        Some(GpuReport { silo: silo.id, gpu, launches_per_s })
+    };
+    silos.iter().filter_map(of).collect()
 }
 
 /// Those counters that a report shows, of all silos together; the others stay zero.

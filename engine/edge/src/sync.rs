@@ -226,10 +226,33 @@ impl DataWords {
         &self.words
     }
 
+    /// Where all words lie, for a device that is to see them.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        Span::of(&self.words)
+    }
+
     /// Words of one record.
     #[must_use]
     pub fn stride_words(&self) -> usize {
         self.stride_words
+    }
+}
+
+/// A piece of memory, for a device that is to see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Address of its first byte.
+    pub address: u64,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+impl Span {
+    /// Where `items` lie.
+    #[must_use]
+    pub fn of<T>(items: &[T]) -> Span {
+        Span { address: items.as_ptr().addr() as u64, bytes: size_of_val(items) as u64 }
     }
 }
 

@@ -239,12 +239,36 @@ blocks! {
         /// 0 online, 1 lost, 2 recovering.
         device_state: AtomicU64,
     }
-    /// The device role of one silo.
+    /// The device of one silo: its role, or who launches it and who keeps it.
     DeviceBlock {
         /// Completions.
         completed: AtomicU64,
         /// Detection events that the predecoder removed.
         predecoded_events: AtomicU64,
+        /// 1 if it is a GPU (Init).
+        is_gpu: AtomicU64,
+        /// Launch calls, of a device that is no thread (dispatch).
+        launches: AtomicU64,
+        /// Of these: answered with an error (dispatch).
+        launch_errors: AtomicU64,
+        /// The driver's code for the last error; 0: none (dispatch).
+        error_code: AtomicU64,
+        /// What a launch call took (dispatch).
+        launch: HistogramBlock,
+        /// From a graph's start to its end by the device's events, sampled (the device's keeper).
+        graph: HistogramBlock,
+        /// Contexts made anew after a loss (likewise).
+        renewals: AtomicU64,
+        /// Attempts at that which failed (likewise).
+        renewals_failed: AtomicU64,
+        /// Free memory of the device, bytes (likewise).
+        memory_free_bytes: AtomicU64,
+        /// All memory of the device, bytes; 0: not visible (likewise).
+        memory_total_bytes: AtomicU64,
+        /// Clock of the multiprocessors, MHz; 0: not visible (likewise).
+        clock_sm_mhz: AtomicU64,
+        /// Clock of the memory, MHz; 0: not visible (likewise).
+        clock_memory_mhz: AtomicU64,
     }
     /// Poll of one silo.
     PollBlock {

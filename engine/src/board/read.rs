@@ -10,9 +10,9 @@ use super::alarms::{AlarmRecord, Site};
 use super::histogram::HistogramBlock;
 use super::layout::{ANSWER_READERS_MAX, ERRORS_MAX, NOTES_MAX, ROLES_MAX, Stage};
 use super::snapshot::{
-    AlarmView, ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, HealthVerdict, InputHealthView,
-    LogView, MemoryView, PairView, PriorityView, RingView, RivalView, RoleView, SiloView, SlotState, SlotTimes,
-    SlotView, Snapshot, StageView, StepView, StreamView, ThreadState, ThreadView, WorkerState, WorkerView,
+    AlarmView, ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, GpuView, HealthVerdict,
+    InputHealthView, LogView, MemoryView, PairView, PriorityView, RingView, RivalView, RoleView, SiloView, SlotState,
+    SlotTimes, SlotView, Snapshot, StageView, StepView, StreamView, ThreadState, ThreadView, WorkerState, WorkerView,
 };
 use super::{Board, SlotStamps, get};
 use crate::clock::Clock;
@@ -180,7 +180,26 @@ impl Reader<'_> {
             timer_lateness: poll.timer_lateness.snapshot(),
             graph: self.graph(silo),
             arbiter: self.arbiter(silo),
+            gpu: self.gpu(silo),
         }
+    }
+
+    fn gpu(&self, silo: usize) -> Option<GpuView> {
+        let block = self.board.device(silo);
+        let visible = |word| Some(get(word)).filter(|value| *value != 0);
+        (get(&block.is_gpu) != 0).then(|| GpuView {
+            launches: get(&block.launches),
+            launch_errors: get(&block.launch_errors),
+            error_code: get(&block.error_code),
+            launch_ns: block.launch.snapshot(),
+            graph_ns: block.graph.snapshot(),
+            renewals: get(&block.renewals),
+            renewals_failed: get(&block.renewals_failed),
+            memory_free_bytes: visible(&block.memory_total_bytes).map(|_| get(&block.memory_free_bytes)),
+            memory_total_bytes: visible(&block.memory_total_bytes),
+            clock_sm_mhz: visible(&block.clock_sm_mhz),
+            clock_memory_mhz: visible(&block.clock_memory_mhz),
+        })
     }
 
     fn counters(&self, silo: usize) -> Counters {

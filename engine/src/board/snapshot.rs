@@ -120,6 +120,35 @@ pub struct SiloView {
     pub graph: GraphView,
     /// Who may write which page; `None`: no arbiter runs here.
     pub arbiter: Option<ArbiterView>,
+    /// Its GPU; `None` for the stand-in.
+    pub gpu: Option<GpuView>,
+}
+
+/// A silo's GPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GpuView {
+    /// Launch calls in Live.
+    pub launches: u64,
+    /// Of all launch calls: answered with an error.
+    pub launch_errors: u64,
+    /// The driver's code for the last error; 0: none.
+    pub error_code: u64,
+    /// What a launch call took.
+    pub launch_ns: Histogram,
+    /// From a graph's start to its end by the device's events, sampled ten times a second.
+    pub graph_ns: Histogram,
+    /// Contexts made anew after a loss.
+    pub renewals: u64,
+    /// Attempts at that which failed.
+    pub renewals_failed: u64,
+    /// Free memory of the device; `None`: not visible yet.
+    pub memory_free_bytes: Option<u64>,
+    /// All memory of the device; `None`: not visible yet.
+    pub memory_total_bytes: Option<u64>,
+    /// Clock of the multiprocessors; `None`: not visible.
+    pub clock_sm_mhz: Option<u64>,
+    /// Clock of the memory; `None`: not visible.
+    pub clock_memory_mhz: Option<u64>,
 }
 
 /// Whether the device takes launches.

@@ -10,7 +10,7 @@
 use super::frozen::Frozen;
 use super::{Pipe, Tombstones};
 use crate::board::{self, DispatchBlock};
-use crate::device::{Launch, Launched};
+use crate::device::{Failed, Launch, Launched};
 use crate::fault::{EventCode, FaultCode};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, WARM_STREAM, Work};
 use crate::profile::RoleKind;
@@ -32,6 +32,10 @@ pub struct Dispatcher<L> {
     tombstones: Tombstones,
     frozen: Frozen,
     launches: u64,
+    /// By worker: the generation and the ticket of its last launch, for launches that fail after their call.
+    last: Box<[(u64, Ticket)]>,
+    /// Of these: still to be answered, when there is room.
+    failed: Option<Failed>,
 }
 
 /// What one attempt to move a shot came to.
@@ -53,7 +57,19 @@ impl<L: Launch> Dispatcher<L> {
         tombstones: Tombstones,
         rate: TickRate,
     ) -> Dispatcher<L> {
-        Dispatcher { pipe, end, workers, launcher, tombstones, frozen: Frozen::new(rate), launches: 0 }
+        let none = (0, Ticket { slot: 0, generation: 0 });
+        let last = vec![none; workers.bank().len()].into();
+        Dispatcher {
+            pipe,
+            end,
+            workers,
+            launcher,
+            tombstones,
+            frozen: Frozen::new(rate),
+            launches: 0,
+            last,
+            failed: None,
+        }
     }
 
     fn step(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
@@ -116,6 +132,7 @@ impl<L: Launch> Dispatcher<L> {
         let number = job.number();
         let generation = self.workers.start(worker, arrived.address, job, ticket, now);
         let mail = Mail { generation, address: arrived.address, job: number };
+        self.last[worker] = (generation, ticket);
         match self.launcher.launch(worker, mail, frame) {
             Launched::Started => {
                 self.launches += 1;
@@ -147,6 +164,23 @@ impl<L: Launch> Dispatcher<L> {
         }
     }
 
+    /// Launches what was put off, and answers what could not be launched.
+    fn flush(&mut self, frame: &Frame<'_>) {
+        while let Some(Failed { mut workers, how }) = self.failed.take().or_else(|| self.launcher.flush(frame)) {
+            let code = if how == Launched::Lost { ErrorCode::DeviceLost } else { ErrorCode::LaunchUnknown };
+            while workers != 0 {
+                if !self.tombstones.has_room() {
+                    self.failed = Some(Failed { workers, how });
+                    return;
+                }
+                let worker = workers.trailing_zeros() as usize;
+                let (generation, ticket) = self.last[worker];
+                self.give_up(worker, generation, ticket, code, frame);
+                workers &= workers - 1;
+            }
+        }
+    }
+
     /// The CPU path: the raw syndrome becomes a job that the decoder predecodes itself.
     fn send_to_cpu(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
         let Some(job) = self.pipe.jobs.take() else { return Step::Wait };
@@ -169,7 +203,8 @@ impl<L: Launch> Dispatcher<L> {
         Step::Moved
     }
 
-    fn declare_lost(&self, frame: &Frame<'_>) {
+    fn declare_lost(&mut self, frame: &Frame<'_>) {
+        self.launcher.let_go();
         self.pipe.health.advance(Health::Online);
         board::add(&self.block().device_losses, 1);
         self.pipe.board.fault(self.pipe.silo, FaultCode::DeviceLost, frame.now, self.launches);
@@ -179,6 +214,7 @@ impl<L: Launch> Dispatcher<L> {
     fn recover(&mut self, frame: &Frame<'_>) {
         let jobs = &self.pipe.jobs;
         self.workers.recover(|job: Job| jobs.give(job));
+        self.launcher.take_up();
         self.pipe.health.advance(Health::Recovered);
         self.pipe.board.fault(self.pipe.silo, FaultCode::DeviceRecovered, frame.now, self.launches);
         frame.log(EventCode::DeviceRecovered, [self.pipe.silo as u64, self.launches]);
@@ -221,7 +257,8 @@ impl<L: Launch> Role for Dispatcher<L> {
     }
 
     fn warm_up(&mut self, _frame: &mut Frame<'_>) -> Result<(), RoleError> {
-        Ok(())
+        let (role, silo) = (RoleKind::Dispatch, self.pipe.silo as u32);
+        self.launcher.warm_up().map_err(|reason| RoleError { role, silo, reason })
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
@@ -235,6 +272,7 @@ impl<L: Launch> Role for Dispatcher<L> {
                 Step::Wait => break,
             }
         }
+        self.flush(frame);
         self.publish(frame, moved, began);
         Work(moved)
     }

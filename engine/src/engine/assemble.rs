@@ -5,16 +5,18 @@
 
 use super::cold::{self, Reader};
 use super::control::{ColdSide, Control, End};
+use super::devices::Devices;
 use super::logger::{LANE, Logger};
 use super::neighbours::Watch;
 use super::orders::{Orders, SharedOrders};
 use super::steer::Steering;
 use super::wall::Wall;
-use super::{Config, Engine, Input, Requests, StartError, cores, environment, header};
+use super::{Config, Engine, Input, Requests, StartError, cores, devices, environment, header};
 use crate::board::{self, Board, Place, Shape};
 use crate::code::Model;
 use crate::code::sampler::Sampler;
 use crate::code::shots::ShotSet;
+use crate::device::cuda::Context;
 use crate::feed::Share;
 use crate::feed::source::Source;
 use crate::feed::stage::{StageFill, stage};
@@ -24,7 +26,7 @@ use crate::hot::{self, Placing, RoleSpec, Settings, Shared, ThreadReport};
 use crate::plan::Plan;
 use crate::profile::{HotAllocations, Predecoder, Profile};
 use crate::record::EventSink;
-use crate::silo::{self, Answers, Common, Decoding, Silo};
+use crate::silo::{self, Answers, Common, Decoding, Gpu, Silo};
 use pinwheel_edge::ring::log::{self, Writer};
 use pinwheel_edge::ring::mpsc::PRODUCERS_MAX;
 use pinwheel_edge::slot::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX};
@@ -45,19 +47,24 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     hot::install_hook();
     let host = HostFacts::read()?;
     let clock = environment::clock(config.profile.environment, Path::new("/"))?;
-    let placed = cores::place(&mut config.profile, host.clone(), &board::directory())?;
+    let settled = devices::settle(&mut config.profile)?;
+    let (placed, devices) = devices::place(settled, &mut config.profile, &host)?;
     let model = Arc::clone(config.input.model());
     check_width(&model)?;
     let decoding = Decoding::new(model, config.profile.predecoder, config.profile.window)?;
     let report = environment::look(&mut config, &host, &placed, &clock)?;
     let cores::Placed { plan, claims, notes } = placed;
-    let mut notes: Vec<String> = config.notes.iter().cloned().chain(notes).collect();
+    let Devices { contexts, name: device_name, notes: device_notes } = devices;
+    let mut notes: Vec<String> = config.notes.iter().cloned().chain(device_notes).chain(notes).collect();
     let board = Arc::new(make_board(&config.profile, &plan, &mut notes)?);
     let settings = Arc::new(Settings::new(&config.profile.limits));
     let common = Common { board: Arc::clone(&board), settings: Arc::clone(&settings), clock: clock.clone(), decoding };
     let answers = if config.sink.is_some() { Answers::PassedOn { readers: 1 } } else { Answers::Counted };
-    let (mut silos, fills) = wire_silos(&config, &plan, answers, &common)?;
+    let (mut silos, fills) = wire_silos(&config, &plan, answers, contexts, &common)?;
     header::write(&board, &clock, &config, &common);
+    if !device_name.is_empty() {
+        header::write_device(&board, &device_name);
+    }
     let wall = Wall::new(&clock, &board);
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
     header::write_threads(&board, &plan, &orders.lock());
@@ -141,8 +148,10 @@ fn wire_silos(
     config: &Config,
     plan: &Plan,
     answers: Answers,
+    contexts: Vec<Context>,
     common: &Common,
 ) -> Result<(Vec<Silo>, Vec<StageFill>), StartError> {
+    let mut contexts = contexts.into_iter();
     let origin = match &config.input {
         Input::Sampler { model, seed, .. } => Origin::Sampler { model, seed: *seed },
         Input::Replay { shots, observables, .. } => Origin::Replay { shots, observables },
@@ -153,10 +162,11 @@ fn wire_silos(
     for silo in 0..profile.silos {
         let mut arena = Arena::new();
         let share = Share::of(silo as usize, profile.silos, profile.input.streams, config.count);
+        let device = contexts.next().map(|context| Gpu { context, cold_cores: plan.cold_cores.clone() });
         let (made, fill) = on_cores_of(silo, plan, || {
             arena.within(|| {
                 let (source, fill) = origin.source(silo);
-                (silo::wire(profile, share, plan.decoders(silo), source, answers, common), fill)
+                (silo::wire(profile, share, plan.decoders(silo), source, answers, device, common), fill)
             })
         });
         let mut made = made?;

@@ -160,8 +160,12 @@ impl Control {
         let limit = Duration::from_nanos(WARM_LIMIT.0);
         for _ in 0..self.threads.len() {
             match self.reports.recv_timeout(limit) {
-                Ok(report) if report.result.is_ok() => {}
-                _ => return Some(EndedBy::Fault),
+                Ok(ThreadReport { result: Ok(()), .. }) => {}
+                Ok(ThreadReport { result: Err(error), .. }) => {
+                    header::Note::default().write(self.board(), &error.to_string());
+                    return Some(EndedBy::Fault);
+                }
+                Err(_) => return Some(EndedBy::Fault),
             }
         }
         self.settings.set_warming(Warming::On);

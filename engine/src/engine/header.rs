@@ -31,6 +31,11 @@ pub(super) fn write(board: &Board, clock: &Clock, config: &Config, common: &Comm
     write_limits(board, &config.profile.limits);
 }
 
+/// Which devices the silos have, in words.
+pub(super) fn write_device(board: &Board, name: &str) {
+    board.header().device.write(name);
+}
+
 pub(super) fn write_limits(board: &Board, limits: &Limits) {
     let header = board.header();
     board::set(&header.late_ns, u64::from(limits.late_us) * 1_000);
@@ -85,11 +90,14 @@ pub(super) fn write_threads(board: &Board, plan: &Plan, orders: &Orders) {
 }
 
 fn device_name(device: &Device) -> String {
-    let Device::Sim { latency } = device;
-    match latency {
-        Latency::None => "sim, no latency".to_string(),
-        Latency::Fixed { us } => format!("sim, {us} µs"),
-        Latency::Uniform { min_us, max_us } => format!("sim, {min_us} to {max_us} µs"),
-        Latency::LogNormal { median_us, sigma } => format!("sim, lognormal {median_us} µs, sigma {sigma}"),
+    match device {
+        // What it became is written over this, see `devices`.
+        Device::Auto | Device::Cuda { .. } => "cuda".to_string(),
+        Device::Sim { latency: Latency::None } => "sim, no latency".to_string(),
+        Device::Sim { latency: Latency::Fixed { us } } => format!("sim, {us} µs"),
+        Device::Sim { latency: Latency::Uniform { min_us, max_us } } => format!("sim, {min_us} to {max_us} µs"),
+        Device::Sim { latency: Latency::LogNormal { median_us, sigma } } => {
+            format!("sim, lognormal {median_us} µs, sigma {sigma}")
+        }
     }
 }

@@ -145,6 +145,7 @@ fn listed(cores: &[u32]) -> String {
 
 /// A share of at least two seats for each of these silos.
 fn divided(profile: &Profile, seats: &[Seat], silos: Range<u32>) -> Vec<Draft> {
+    let splits = ring_splits(profile);
     let mut threads: Vec<Draft> = Vec::new();
     let mut rest = seats;
     for silo in silos.clone() {
@@ -152,9 +153,9 @@ fn divided(profile: &Profile, seats: &[Seat], silos: Range<u32>) -> Vec<Draft> {
         let (share, others) = rest.split_at(length);
         rest = others;
         let count = decoders(profile, share.len());
-        let decode_seats = count.min(share.len() - (share.len() / 2).min(RING_SPLITS.len()));
-        let ring_seats = (share.len() - decode_seats).min(RING_SPLITS.len());
-        for (kinds, seat) in RING_SPLITS[ring_seats - 1].iter().zip(share) {
+        let decode_seats = count.min(share.len() - (share.len() / 2).min(splits.len()));
+        let ring_seats = (share.len() - decode_seats).min(splits.len());
+        for (kinds, seat) in splits[ring_seats - 1].iter().zip(share) {
             threads.push(Draft::new(*seat, ring_roles(kinds, silo)));
         }
         let first = threads.len();
@@ -170,7 +171,7 @@ fn folded(profile: &Profile, seats: &[Seat], silos: Range<u32>) -> Vec<Draft> {
     let mut threads: Vec<Draft> = seats.iter().map(|seat| Draft::new(*seat, Vec::new())).collect();
     for (turn, silo) in silos.enumerate() {
         let count = decoders(profile, 1);
-        threads[turn % ring_seats].roles.extend(ring_roles(&RoleKind::RING, silo));
+        threads[turn % ring_seats].roles.extend(ring_roles(&ring_splits(profile)[0][0], silo));
         let decode = if seats.len() == 1 { 0 } else { ring_seats };
         deal_decoders(&mut threads[decode..], silo, count, turn * count);
     }
@@ -186,6 +187,19 @@ fn decoders(profile: &Profile, seats: usize) -> usize {
         Decoders::Count(count) => count.max(1) as usize,
         Decoders::Auto => (seats - (seats / 2).min(RING_SPLITS.len())).clamp(1, AUTO_DECODERS_MAX),
     }
+}
+
+/// [`RING_SPLITS`] of the roles that the profile's device leaves to threads: by the number of threads, from 1 on.
+fn ring_splits(profile: &Profile) -> Vec<Vec<Vec<RoleKind>>> {
+    let of_threads = |kinds: &&[RoleKind]| -> Vec<RoleKind> {
+        kinds.iter().copied().filter(|&kind| profile.device.has_role(kind)).collect()
+    };
+    let split = |split: &&[&[RoleKind]]| -> Vec<Vec<RoleKind>> {
+        split.iter().map(of_threads).filter(|kinds| !kinds.is_empty()).collect()
+    };
+    let mut splits: Vec<_> = RING_SPLITS.iter().map(split).collect();
+    splits.dedup_by_key(|split| split.len());
+    splits
 }
 
 fn ring_roles(kinds: &[RoleKind], silo: u32) -> Vec<PlannedRole> {

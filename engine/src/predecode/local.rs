@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::paths::{Neighbours, Paths, boundary_distances, neighbours};
-use super::{Predecoded, Predecoder};
+use super::{BOUNDARY, Predecoded, Predecoder, Tables};
 use crate::code::graph::{Edge, Graph, GraphError};
 use crate::code::{Model, flip, ones};
 
@@ -91,6 +91,25 @@ impl Local {
             detectors.iter_mut().for_each(|detector| detector.resolutions = Box::default());
         }
         Self { detectors: detectors.into() }
+    }
+
+    /// Its tables, for a device; observables in `observable_words` words.
+    #[must_use]
+    pub fn tables(&self, observable_words: usize) -> Tables {
+        let mut tables = Tables::empty();
+        for detector in &*self.detectors {
+            for &(word, mask) in &detector.near {
+                tables.near_word.push(word);
+                tables.near_mask.push(mask);
+            }
+            for way in &detector.resolutions {
+                tables.way_partner.push(way.partner.unwrap_or(BOUNDARY));
+                let words = (0..observable_words).map(|word| way.observables.get(word).copied().unwrap_or(0));
+                tables.way_flips.extend(words);
+            }
+            tables.end_row();
+        }
+        tables
     }
 
     /// The other fired detectors near `index`: how many, as far as one or several matters, and one of them.

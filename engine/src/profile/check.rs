@@ -30,6 +30,8 @@ pub struct RangeError {
 pub const SILOS_MAX: u32 = 64;
 /// Most device workers of a silo: the bits of its idle mask.
 pub const WORKERS_MAX: u32 = 64;
+/// Highest number of a CUDA device.
+const CUDA_INDEX_MAX: u32 = 63;
 /// Most decode workers of a silo.
 pub const DECODERS_MAX: u32 = 64;
 /// Most threads of an explicit plan.
@@ -44,7 +46,7 @@ pub const DECODERS_AUTO_MAX: u32 = 8;
 pub const THREAD_NAME_BYTES_MAX: usize = 15;
 
 /// Longest runbook of a rule, characters.
-pub(super) const RUNBOOK_MAX: usize = 160;
+const RUNBOOK_MAX: usize = 160;
 
 const MICROSECONDS_MAX: u64 = 60_000_000;
 const LATENCY_US_MAX: f64 = 1e6;
@@ -57,8 +59,11 @@ impl Profile {
         check.head(self);
         check.threads(&self.threads, self.silos);
         check.sizes(self);
-        let Device::Sim { latency } = &self.device;
-        check.latency(latency);
+        match &self.device {
+            Device::Auto => {}
+            Device::Sim { latency } => check.latency(latency),
+            Device::Cuda { index, batch_shots } => check.cuda(*index, *batch_shots),
+        }
         check.limits(&self.limits);
         check.input(&self.input);
         check.faults(&self.faults);
@@ -307,6 +312,14 @@ impl Check {
                 self.refuse("graph.start", "AfterOrchestration", "Immediate or Threshold", remedy);
             }
         }
+    }
+
+    /// Whether there is such a device is seen at the start.
+    fn cuda(&mut self, index: Option<u32>, batch_shots: u32) {
+        let remedy = "a number that nvidia-smi lists, or None";
+        self.whole("device.index", index.unwrap_or(0), 0..=u64::from(CUDA_INDEX_MAX), remedy);
+        let remedy = "shots that one launch serves: 1 for the least latency, 4 or 16 for more shots a second";
+        self.whole("device.batch_shots", batch_shots, 1..=u64::from(WORKERS_MAX), remedy);
     }
 
     /// What the model allows is seen when it is there.

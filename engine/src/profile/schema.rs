@@ -283,11 +283,28 @@ pub enum Predecoder {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Device {
+    /// A CUDA device where there is one, else the stand-in without latency.
+    Auto,
     /// The CPU stand-in: the same three steps as the device's graph, with a latency drawn per launch.
     Sim {
         /// Time from launch to the ready flag.
         latency: Latency,
     },
+    /// NVIDIA devices, through the driver found at run time. The silo then has no role `Device`.
+    Cuda {
+        /// The driver's number of the device for all silos; `None`: one silo each, in turn.
+        index: Option<u32>,
+        /// Most shots that one launch serves, 1..=64: more shots a second, at the latency of the last of them.
+        batch_shots: u32,
+    },
+}
+
+impl Device {
+    /// Whether a silo with this device has a thread's role `kind`.
+    #[must_use]
+    pub const fn has_role(&self, kind: RoleKind) -> bool {
+        !matches!((self, kind), (Self::Cuda { .. }, RoleKind::Device))
+    }
 }
 
 /// A distribution of times, µs; every time in it is at most one second.

@@ -119,7 +119,8 @@ impl<'a> World<'a> {
         let common = Common { board: Arc::clone(&board), settings, clock: clock_of, decoding };
         let source = Source::Replay { shots: Arc::clone(&script.shots), observables: None };
         let share = Share::of(0, 1, STREAMS, Some(SHOTS));
-        let mut silo = silo::wire(&profile, share, decoders, source, Answers::PassedOn { readers: 1 }, &common)?;
+        let answers = Answers::PassedOn { readers: 1 };
+        let mut silo = silo::wire(&profile, share, decoders, source, answers, None, &common)?;
         let mut init = Init { clock: &clock, board: &board };
         let built: Result<Vec<_>, _> = silo.specs.drain(..).map(|spec| (spec.build)(&mut init)).collect();
         let answers = silo.answers.pop().expect("answers were asked for");

@@ -39,7 +39,7 @@ impl Hand {
         let decoding = Decoding::new(Arc::clone(&model), Predecoder::None, None).unwrap();
         let common = Common { board: Arc::clone(&board), settings, clock: clock.clone(), decoding };
         let source = Source::Sampler(Box::new(Sampler::new(&model, 3)));
-        let mut silo = wire(&profile, share, 1, source, Answers::PassedOn { readers }, &common).unwrap();
+        let mut silo = wire(&profile, share, 1, source, Answers::PassedOn { readers }, None, &common).unwrap();
         let mut init = Init { clock: &clock, board: &board };
         let roles = silo.specs.drain(..).map(|spec| (spec.build)(&mut init).unwrap()).collect();
         Hand { nanos, clock, board, silo, roles, scratch: Scratch::new() }

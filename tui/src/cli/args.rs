@@ -38,6 +38,8 @@ pub enum Command {
     Check(super::check::CheckArgs),
     /// Run a task graph, described in a file or bundled, and show what it cost
     Graph(Box<super::graph::GraphArgs>),
+    /// Check and measure the GPU path on this machine, each step of it; some minutes
+    GpuCheck(super::gpu_check::GpuCheckArgs),
 }
 
 #[derive(Debug, Clone, Default, ClapArgs)]
@@ -79,6 +81,10 @@ pub struct RunArgs {
     /// each): 5,5; or whole: each shot as a whole
     #[arg(long, value_name = "C,B|whole", value_parser = window, allow_hyphen_values = true)]
     pub window: Option<Windows>,
+    /// Device for the predecode step: auto (a GPU where there is one), sim (the CPU stand-in), cuda (each silo a GPU of its
+    /// own), or cuda:N (GPU N for all silos)
+    #[arg(long, value_name = "auto|sim|cuda[:N]", value_parser = device)]
+    pub device: Option<DeviceChoice>,
     /// Write predicted observables here, one record per shot in input order
     #[arg(long, value_name = "F")]
     pub predictions: Option<PathBuf>,
@@ -100,6 +106,14 @@ pub struct RunArgs {
     /// No console, even on a terminal
     #[arg(long)]
     pub headless: bool,
+}
+
+/// What `--device` asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceChoice {
+    Auto,
+    Sim,
+    Cuda { index: Option<u32> },
 }
 
 /// What `--window` asks for.
@@ -210,6 +224,22 @@ pub fn window(text: &str) -> Result<Windows, String> {
     Ok(Windows::Sliding(WindowRounds { commit_rounds, buffer_rounds }))
 }
 
+/// `auto`, `sim`, `cuda` or `cuda:N`. Whether there is such a device is seen at the start.
+pub fn device(text: &str) -> Result<DeviceChoice, String> {
+    let refuse =
+        || "expected auto, sim, cuda or cuda:N with the number of a GPU; write it like --device cuda:0".to_owned();
+    match text {
+        "auto" => Ok(DeviceChoice::Auto),
+        "sim" => Ok(DeviceChoice::Sim),
+        "cuda" => Ok(DeviceChoice::Cuda { index: None }),
+        other => {
+            let digits = other.strip_prefix("cuda:").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+            let index = digits.and_then(|digits| digits.parse().ok()).ok_or_else(refuse)?;
+            Ok(DeviceChoice::Cuda { index: Some(index) })
+        }
+    }
+}
+
 fn count(text: &str) -> Result<u64, String> {
     match text.replace('_', "").parse() {
         Ok(0) | Err(_) => Err("expected a whole number of shots, 1 or more; leave --count out for no limit".to_owned()),
@@ -232,7 +262,7 @@ pub fn seeds(text: &str) -> Result<Range<u64>, String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Args, Command, Windows, duration, rate, seeds, window};
+    use super::{Args, Command, DeviceChoice, Windows, device, duration, rate, seeds, window};
     use clap::{CommandFactory, Parser};
     use pinwheel_engine::profile::{Rate, WindowRounds};
     use std::time::Duration;
@@ -297,6 +327,17 @@ mod tests {
     }
 
     #[test]
+    fn devices_are_named_and_numbered() {
+        assert_eq!(device("auto"), Ok(DeviceChoice::Auto));
+        assert_eq!(device("sim"), Ok(DeviceChoice::Sim));
+        assert_eq!(device("cuda"), Ok(DeviceChoice::Cuda { index: None }));
+        assert_eq!(device("cuda:12"), Ok(DeviceChoice::Cuda { index: Some(12) }));
+        for text in ["", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:+1", "CUDA", "cuda:99999999999"] {
+            assert!(device(text).unwrap_err().contains("--device cuda:0"), "{text}");
+        }
+    }
+
+    #[test]
     fn seeds_are_a_range_that_holds_some() {
         assert_eq!(seeds("0..1000"), Ok(0..1000));
         for text in ["5", "5..5", "6..5", "..5", "5..", "-1..3", "a..b"] {
@@ -307,7 +348,7 @@ mod tests {
     #[test]
     fn every_option_of_run_is_understood() {
         let words = "pinwheel run --profile p --dem d --shots - --observables o --format 01 --rate max --count 1_000 --duration 1m \
-                     --silos 2 --streams 8 --deadline 20us --window 5,5 --predictions F --answers - --profiles a --logs b --label x --json --headless";
+                     --silos 2 --streams 8 --deadline 20us --window 5,5 --device cuda:0 --predictions F --answers - --profiles a --logs b --label x --json --headless";
         let Some(Command::Run(run)) = Args::try_parse_from(words.split_whitespace()).unwrap().command else {
             panic!("no run")
         };

@@ -9,6 +9,7 @@ use super::{say, written};
 use clap::Args as ClapArgs;
 use pinwheel_engine::board;
 use pinwheel_engine::clock::Clock;
+use pinwheel_engine::device::cuda;
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::host::check::report::{Left, Report, take};
 use pinwheel_engine::host::check::sign::{HostKey, SignatureError};
@@ -70,7 +71,9 @@ fn look(profile: &Profile) -> Result<Vec<Row>, Refusal> {
     let plan = Plan::make(profile, &free).map_err(|refused| Refusal::Usage(format!("check: {refused}")))?;
     let hot = plan.hot_cores();
     let (_claims, left) = claim(&whole, &directory, &hot);
-    Ok(take(&whole, &hot, &left, probe::SPAN, &clock))
+    let mut rows = take(&whole, &hot, &left, probe::SPAN, &clock);
+    rows.extend(cuda::rows());
+    Ok(rows)
 }
 
 /// Claims what is to be watched; returns what somebody else has.

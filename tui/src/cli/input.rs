@@ -40,6 +40,11 @@ pub fn load(request: &RunRequest) -> Result<Loaded, Refusal> {
     Ok(Loaded { input, observables })
 }
 
+/// A model by `--dem F`: a file, or a bundled one by name; and its name.
+pub fn model_file(path: &Path) -> Result<(Model, String), Refusal> {
+    load_model(&ModelSource::Option(path.to_owned()))
+}
+
 fn load_model(source: &ModelSource) -> Result<(Model, String), Refusal> {
     let (about, path) = match source {
         ModelSource::Option(path) => (format!("--dem {}", path.display()), path.as_path()),

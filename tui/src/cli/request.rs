@@ -3,10 +3,10 @@
 //! Pure: options, profile and surroundings in, a [`RunRequest`] or one sentence out. Bounded by the options. Opens
 //! nothing: files are met in `input`, places in `places`.
 
-use super::args::{RunArgs, Windows};
+use super::args::{DeviceChoice, RunArgs, Windows};
 use super::refusal::Refusal;
 use pinwheel_engine::code::Format;
-use pinwheel_engine::profile::{Profile, Source};
+use pinwheel_engine::profile::{Device, Latency, Profile, Source};
 use pinwheel_engine::record::REORDER_SLACK;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -188,6 +188,20 @@ fn lay_over(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
             Windows::Whole => None,
             Windows::Sliding(rounds) => Some(rounds),
         };
+    }
+    match args.device {
+        None => {}
+        // A profile that says how the stand-in is to behave keeps that; without a GPU it is what runs.
+        Some(DeviceChoice::Sim) if matches!(profile.device, Device::Sim { .. }) => {}
+        Some(DeviceChoice::Sim) => profile.device = Device::Sim { latency: Latency::None },
+        Some(DeviceChoice::Auto) => profile.device = Device::Auto,
+        Some(DeviceChoice::Cuda { index }) => {
+            let batch_shots = match profile.device {
+                Device::Cuda { batch_shots, .. } => batch_shots,
+                Device::Auto | Device::Sim { .. } => 1,
+            };
+            profile.device = Device::Cuda { index, batch_shots };
+        }
     }
     if let Some(dem) = &args.dem {
         let Source::Sampler { model, .. } = &mut profile.input.source;

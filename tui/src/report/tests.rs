@@ -100,6 +100,7 @@ fn silo(id: u32) -> SiloView {
         timer_lateness: Histogram::of(&[700; 20]),
         graph: GraphView::default(),
         arbiter: None,
+        gpu: None,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Pure: writes to the given output only. Bounded by [`STREAMS_SHOWN_MAX`] streams; the JSON has them all.
 
-use super::{Report, merged, sum};
+use super::{GpuReport, Report, merged, sum};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{HealthVerdict, Snapshot};
 use std::fmt::{self, Display, Formatter};
@@ -62,6 +62,7 @@ impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.head(f)?;
         self.shots(f)?;
+        self.gpus(f)?;
         self.latency(f)?;
         self.accuracy(f)?;
         self.input(f)?;
@@ -97,6 +98,45 @@ impl Report {
         )?;
         let sound = if self.exit_status == 1 { "something is wrong, see Alarms" } else { "sound" };
         writeln!(f, "  ended by {} after {} live: {sound}", self.ended_by, duration_text(self.elapsed_live_ns))
+    }
+
+    /// What each silo's GPU did.
+    fn gpus(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for GpuReport { silo, gpu, launches_per_s } in &self.gpus {
+            writeln!(f, "\nGPU of silo {silo}")?;
+            let rate = launches_per_s.map_or_else(String::new, |rate| format!("{}/s", grouped(rate as u64)));
+            line(f, "launches", grouped(gpu.launches), rate)?;
+            for (what, times, meaning) in [
+                ("launch call", &gpu.launch_ns, "what a launch costs the dispatcher"),
+                ("graph", &gpu.graph_ns, "by the device's events, sampled"),
+            ] {
+                if times.count() > 0 {
+                    let (p50, p99) = (duration_text(times.quantile_ns(0.5)), duration_text(times.quantile_ns(0.99)));
+                    line(f, what, p50, format_args!("p50, p99 {p99}; {meaning}"))?;
+                }
+            }
+            if gpu.launch_errors > 0 {
+                let meaning =
+                    format_args!("launch calls that failed, the last with the driver's code {}", gpu.error_code);
+                line(f, "errors", grouped(gpu.launch_errors), meaning)?;
+            }
+            if gpu.renewals + gpu.renewals_failed > 0 {
+                let meaning = format_args!("contexts made anew; {} attempts failed", gpu.renewals_failed);
+                line(f, "renewals", grouped(gpu.renewals), meaning)?;
+            }
+            if let (Some(free), Some(total)) = (gpu.memory_free_bytes, gpu.memory_total_bytes) {
+                line(
+                    f,
+                    "memory free",
+                    format!("{} MiB", grouped(free >> 20)),
+                    format_args!("of {} MiB", grouped(total >> 20)),
+                )?;
+            }
+            if let (Some(sm), Some(memory)) = (gpu.clock_sm_mhz, gpu.clock_memory_mhz) {
+                line(f, "clocks", format!("{sm} MHz"), format_args!("multiprocessors; memory {memory} MHz"))?;
+            }
+        }
+        Ok(())
     }
 
     fn shots(&self, f: &mut Formatter<'_>) -> fmt::Result {

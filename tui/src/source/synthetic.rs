@@ -215,6 +215,7 @@ fn silo(tenths: u64, trouble: Trouble) -> SiloView {
         timer_lateness: times(tenths, 700),
         arbiter: (tenths > 0).then(|| arbiter(tenths, trouble)),
         graph: graph(tenths, trouble),
+        gpu: None,
     }
 }
 

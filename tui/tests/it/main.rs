@@ -10,6 +10,7 @@ mod environment;
 mod refusals;
 mod runs;
 mod golden;
+mod gpu;
 mod console;
 mod signals;
 mod terminal;

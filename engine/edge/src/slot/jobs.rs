@@ -9,7 +9,7 @@
 use super::Ticket;
 use super::word::ErrorCode;
 use crate::queue::fifo::Fifo;
-use crate::sync::{AtomicU64, DataWord, DataWords, Ordering};
+use crate::sync::{AtomicU64, DataWord, DataWords, Ordering, Span};
 use crate::units::Ticks;
 
 const META_WORDS: usize = 10;
@@ -101,6 +101,30 @@ impl JobBank {
     #[must_use]
     pub fn observables(&self, job: &Job) -> &[DataWord] {
         self.observables.record(job.0 as usize)
+    }
+
+    /// Where the residual detectors of all buffers lie, one after the other.
+    #[must_use]
+    pub fn detectors_span(&self) -> Span {
+        self.detectors.span()
+    }
+
+    /// Where the observables of all buffers lie, one after the other.
+    #[must_use]
+    pub fn observables_span(&self) -> Span {
+        self.observables.span()
+    }
+
+    /// How many buffers there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Never: there is at least one.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
     }
 
     /// Writes the job's origin; called by poll (or dispatch on the CPU path) before it enters the ready queue.

@@ -9,7 +9,7 @@
 
 use super::word::{self, ErrorCode};
 use super::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX, SLOTS_MAX, Ticket};
-use crate::sync::{AtomicU64, DataWord, DataWords, Ordering, edge, write_words};
+use crate::sync::{AtomicU64, DataWord, DataWords, Ordering, Span, edge, write_words};
 use crate::units::Ticks;
 use std::sync::Arc;
 
@@ -127,6 +127,12 @@ impl SlotTable {
     #[must_use]
     pub fn payload_address(&self, slot: u32) -> u64 {
         self.payload.record(slot as usize).as_ptr().addr() as u64
+    }
+
+    /// Where all payloads lie.
+    #[must_use]
+    pub fn payload_span(&self) -> Span {
+        self.payload.span()
     }
 
     /// The shot's words at `address`, or `None` if it is misaligned or does not lie wholly inside the payload memory.

@@ -23,7 +23,7 @@
 
 use super::{Ticket, WORKERS_MAX};
 use crate::slot::jobs::Job;
-use crate::sync::{AtomicU64, DataWord, Ordering, edge};
+use crate::sync::{AtomicU64, DataWord, Ordering, Span, edge};
 use crate::units::Ticks;
 use std::sync::Arc;
 
@@ -124,7 +124,44 @@ pub struct Mail {
     pub job: u32,
 }
 
+/// Addresses of what a device reads and writes of one worker: 64-bit words of this process's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceWords {
+    /// Mailbox: payload address.
+    pub address: u64,
+    /// Mailbox: job number.
+    pub job: u64,
+    /// Acquire side of S3: the generation, stored last.
+    pub doorbell: u64,
+    /// Release side of S4, at system scope: `generation << 2 | 1`, stored last.
+    pub ready: u64,
+}
+
 impl WorkerBank {
+    /// Where all workers' words lie.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        Span::of(&self.workers)
+    }
+
+    /// What a device that is no thread needs of worker `w`. Its side of S3 and S4 is its own program's.
+    #[must_use]
+    pub fn device_words(&self, w: usize) -> DeviceWords {
+        let worker = &self.workers[w];
+        DeviceWords {
+            address: std::ptr::from_ref(&worker.address).addr() as u64,
+            job: std::ptr::from_ref(&worker.mailbox_job).addr() as u64,
+            doorbell: std::ptr::from_ref(&worker.doorbell).addr() as u64,
+            ready: std::ptr::from_ref(&worker.ready).addr() as u64,
+        }
+    }
+
+    /// The generation that worker `w`'s doorbell shows: what a device that begins anew has to pass over.
+    #[must_use]
+    pub fn rung(&self, w: usize) -> u64 {
+        self.workers[w].doorbell.load(Ordering::Relaxed)
+    }
+
     /// Number of workers.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -397,6 +434,12 @@ impl PollWorkers {
             self.claimed[w] = generation;
         }
         claimed
+    }
+
+    /// Generation of the completion last claimed on worker `w`.
+    #[must_use]
+    pub fn claimed(&self, w: usize) -> u64 {
+        self.claimed[w]
     }
 
     /// Judges a claimed completion. Tags are read after the worker is won.

@@ -5,7 +5,7 @@ use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::widgets::format::{count, time};
 use crate::widgets::pen::Pen;
-use pinwheel_engine::board::snapshot::{SiloView, WorkerState, WorkerView};
+use pinwheel_engine::board::snapshot::{GpuView, SiloView, WorkerState, WorkerView};
 
 /// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
@@ -31,7 +31,11 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     {
         pen.put(x, 2, heading, Tone::Dim);
     }
-    let visible = rows_of(pen, 3);
+    let visible = rows_of(pen, 3 + u16::from(silo.gpu.is_some()));
+    if let Some(gpu) = &silo.gpu {
+        let tone = if gpu.launch_errors == 0 { Tone::Plain } else { Tone::Warn };
+        pen.put(1, 3 + visible as u16, &gpu_line(gpu), tone);
+    }
     let first = scrolled(model.cursor.worker, visible, silo.workers.len());
     for (y, i) in (3..).zip(first..silo.workers.len()).take(visible) {
         row(silo, i, pen, y);
@@ -39,6 +43,27 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
             pen.highlight(y);
         }
     }
+}
+
+/// The GPU in one line.
+fn gpu_line(gpu: &GpuView) -> String {
+    let (launch, graph) = (&gpu.launch_ns, &gpu.graph_ns);
+    let call = time(launch.quantile_ns(0.5));
+    let mut text =
+        format!("GPU: {} launches, call {call} p50 {} p99", count(gpu.launches), time(launch.quantile_ns(0.99)));
+    if graph.count() > 0 {
+        text += &format!(", graph {}", time(graph.quantile_ns(0.5)));
+    }
+    if let Some(free) = gpu.memory_free_bytes {
+        text += &format!(", {} MiB free", free >> 20);
+    }
+    if let Some(mhz) = gpu.clock_sm_mhz {
+        text += &format!(", {mhz} MHz");
+    }
+    if gpu.launch_errors > 0 {
+        text += &format!("; {} failed, last code {}", count(gpu.launch_errors), gpu.error_code);
+    }
+    text
 }
 
 fn row(silo: &SiloView, i: usize, pen: &mut Pen<'_>, y: u16) {

@@ -1,0 +1,257 @@
+//! `pinwheel gpu-check`: every step of the device path on the machine at hand, checked and measured.
+//!
+//! Owns the list of steps and what they found. Runs on one cold thread that pins itself; contexts are opened from the
+//! other cores. Each step has a context of its own, so that one that fails leaves the next ones whole. Bounds: each
+//! loop of a step ends at its count or at [`Scale::limit`], whichever is first, and says how far it came. Nothing of an
+//! engine runs: the words and edges are the engine's, the roles are played by one loop.
+//!
+//! | step | shows |
+//! |---|---|
+//! | open | context, registered memory, graphs |
+//! | bit_exact | the kernels' result is the CPU predecoder's, bit for bit |
+//! | launches | each launch completes once; what a launch call takes |
+//! | rx_to_ready | from the shot's write to its claim, and the host's own share |
+//! | graph_time | the graph by the device's events |
+//! | batch_N | shots a second with N shots to a launch, and what that costs in latency |
+//! | compare_… | the same work without graphs, and with a loop of stream queries |
+//! | litmus_out, litmus_in | no older word behind a newer ready word or doorbell |
+//! | fault_… | what can be provoked: late, hung, refused, sticky, no memory, two at once, no such device |
+//! | teardown | nothing is left on the device |
+
+mod compare;
+mod faults;
+mod line;
+mod litmus;
+mod measure;
+
+use super::{Context, Found, OpenError, probe};
+use crate::board::histogram::Histogram;
+use crate::clock::Clock;
+use crate::code::Model;
+use crate::host::pin;
+use crate::units::{Nanos, Ticks};
+use serde::Serialize;
+
+/// What to check.
+pub struct CheckConfig {
+    /// The driver's number of the device.
+    pub index: u32,
+    /// The core to run on; `None`: the last one that is allowed.
+    pub core: Option<u32>,
+    /// The model that small shots are of, and its name.
+    pub small: (Model, String),
+    /// The model that large shots are of, and its name.
+    pub large: (Model, String),
+    /// How much.
+    pub scale: Scale,
+}
+
+/// How much of everything.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// Shots compared bit for bit.
+    pub shots: u64,
+    /// Launches counted.
+    pub launches: u64,
+    /// Rounds of one shot at a time.
+    pub rounds: u64,
+    /// How long each batch size is kept busy.
+    pub busy: Nanos,
+    /// Hand-overs of each litmus.
+    pub hand_overs: u64,
+    /// Longest time of one loop.
+    pub limit: Nanos,
+    /// Longest time of everything: after it each loop ends at its first look at the clock.
+    pub total: Nanos,
+}
+
+impl Scale {
+    /// What the issue asks for: some minutes.
+    pub const FULL: Scale = Scale {
+        shots: 100_000,
+        launches: 1_000_000,
+        rounds: 100_000,
+        busy: Nanos(3_000_000_000),
+        hand_overs: 100_000_000,
+        limit: Nanos(60_000_000_000),
+        total: Nanos(420_000_000_000),
+    };
+    /// A first look: seconds.
+    pub const QUICK: Scale = Scale {
+        shots: 2_000,
+        launches: 5_000,
+        rounds: 1_000,
+        busy: Nanos(200_000_000),
+        hand_overs: 20_000,
+        limit: Nanos(5_000_000_000),
+        total: Nanos(60_000_000_000),
+    };
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// Its name.
+    pub name: String,
+    /// Whether it held.
+    pub ok: bool,
+    /// What was seen.
+    pub detail: String,
+}
+
+/// Shots a second with so many to a launch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Batch {
+    /// Shots of one launch.
+    pub shots: u32,
+    /// Shots completed a second, with every worker busy.
+    pub shots_per_s: f64,
+    /// From the shot's write to its claim, with every worker busy, ns.
+    pub rx_to_ready_ns: Histogram,
+}
+
+/// The same work done in another way.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Way {
+    /// Which.
+    pub name: &'static str,
+    /// What the host's call or calls took, ns.
+    pub launch_ns: Histogram,
+    /// From the shot's write to its end being seen, ns.
+    pub rx_to_ready_ns: Histogram,
+}
+
+/// Everything that was found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct GpuCheck {
+    /// The driver's API version.
+    pub driver: String,
+    /// The device.
+    pub device: Option<super::DeviceFacts>,
+    /// The steps, in order.
+    pub steps: Vec<Step>,
+    /// What a launch call takes, ns.
+    pub launch_ns: Histogram,
+    /// From the shot's write to its claim, one shot at a time, ns.
+    pub rx_to_ready_ns: Histogram,
+    /// Of which the host's own work from write to harvest, without waiting, ns.
+    pub host_overhead_ns: Histogram,
+    /// The graph by the device's own clock, from taking the mail to the ready word, ns.
+    pub graph_device_ns: Histogram,
+    /// The graph by events around its launch, ns.
+    pub graph_events_ns: Histogram,
+    /// By shots of a launch.
+    pub batches: Vec<Batch>,
+    /// In other ways, and in ours in the same loop.
+    pub compared: Vec<Way>,
+    /// The faults provoked: those steps again.
+    pub faults: Vec<Step>,
+}
+
+impl GpuCheck {
+    /// Whether every step held.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.steps.iter().all(|step| step.ok)
+    }
+}
+
+/// What a step comes to: what was seen, well or ill.
+type Seen = Result<String, String>;
+
+/// One of them.
+type Run = fn(&mut Bench<'_>) -> Seen;
+
+/// What all steps use.
+struct Bench<'a> {
+    config: &'a CheckConfig,
+    clock: Clock,
+    /// Cores for the driver's threads.
+    others: Vec<u32>,
+    began: Ticks,
+    found: GpuCheck,
+}
+
+impl Bench<'_> {
+    fn ns(&self, from: Ticks, to: Ticks) -> u64 {
+        self.clock.rate().nanos(to.since(from)).0
+    }
+
+    /// Opens a context from the cores that the check does not run on: the driver's threads inherit them.
+    fn open(&self) -> Result<Context, OpenError> {
+        self.open_index(self.config.index)
+    }
+
+    fn open_index(&self, index: u32) -> Result<Context, OpenError> {
+        std::thread::scope(|scope| {
+            let opening = scope.spawn(|| {
+                let _ = pin::confine_current_thread(&self.others);
+                Context::open(index)
+            });
+            opening.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Whether a loop that began at `from` has to end.
+    fn is_over(&self, from: Ticks) -> bool {
+        let (now, scale) = (self.clock.ticks(), &self.config.scale);
+        self.ns(from, now) >= scale.limit.0 || self.ns(self.began, now) >= scale.total.0
+    }
+}
+
+/// The steps in their order.
+const STEPS: [(&str, Run); 18] = [
+    ("open", measure::open),
+    ("bit_exact", measure::bit_exact),
+    ("launches", measure::launches),
+    ("rx_to_ready", measure::rx_to_ready),
+    ("graph_time", measure::graph_time),
+    ("batch_1", |bench| measure::batch(bench, 1)),
+    ("batch_4", |bench| measure::batch(bench, 4)),
+    ("batch_16", |bench| measure::batch(bench, 16)),
+    ("compare", compare::compare),
+    ("litmus_out", litmus::out),
+    ("litmus_in", litmus::inward),
+    ("fault_refused", faults::refused),
+    ("fault_late", faults::late),
+    ("fault_hung", faults::hung),
+    ("fault_sticky", faults::sticky),
+    ("fault_no_memory", faults::no_memory),
+    ("fault_two_at_once", faults::two_at_once),
+    ("teardown", faults::teardown),
+];
+
+/// Runs every step; each is told to `say` when it ends.
+///
+/// # Errors
+/// If there is no device to check.
+pub fn check(config: &CheckConfig, clock: &Clock, mut say: impl FnMut(&Step)) -> Result<GpuCheck, OpenError> {
+    let Found { driver, devices, .. } = probe()?;
+    let others = place(config.core);
+    let found = GpuCheck { driver, ..GpuCheck::default() };
+    let mut bench = Bench { config, clock: clock.clone(), others, began: clock.ticks(), found };
+    // A device that cannot be opened at all is no finding, but no device.
+    drop(bench.open()?);
+    bench.found.device = devices.into_iter().find(|device| device.index == config.index);
+    for (name, run) in STEPS {
+        let (ok, detail) = match run(&mut bench) {
+            Ok(detail) => (true, detail),
+            Err(detail) => (false, detail),
+        };
+        let step = Step { name: name.to_owned(), ok, detail };
+        say(&step);
+        bench.found.steps.push(step);
+    }
+    let faults = bench.found.steps.iter().filter(|step| step.name.starts_with("fault_"));
+    bench.found.faults = faults.cloned().collect();
+    Ok(bench.found)
+}
+
+/// Pins the calling thread; returns the other cores that are allowed. Where that is not permitted it runs as it is.
+fn place(core: Option<u32>) -> Vec<u32> {
+    let allowed = pin::allowed_cores().unwrap_or_default();
+    let Some(core) = core.or_else(|| allowed.last().copied()) else { return allowed };
+    let _ = pin::pin_current_thread(core);
+    let others: Vec<u32> = allowed.iter().copied().filter(|other| *other != core).collect();
+    if others.is_empty() { allowed } else { others }
+}

@@ -1,0 +1,206 @@
+//! A context on one device: where memory, code and streams live.
+//!
+//! Owns the handle; everything made in a context goes with it. Made on cold threads, because the driver starts threads of
+//! its own there and they inherit the core; bound on the dispatcher's thread, which launches. Bounded by the device's
+//! memory. Never waits for work of the device.
+
+use super::driver::{Absent, Driver, Failure, done, driver};
+use super::facts::{DeviceFacts, usable};
+use cudarc::driver::sys::{CUcontext, CUfunction, CUmodule};
+use std::cell::Cell;
+use std::ffi::CStr;
+use std::ptr::null_mut;
+
+/// The kernels: PTX for 7.5 and later, machine code for 9.0, 10.0 and 12.0. Made by `engine/kernels/build`.
+const KERNELS: &[u8] = include_bytes!("../../../kernels/predecoder.fatbin");
+
+/// `CU_CTX_SCHED_BLOCKING_SYNC`: a cold thread that waits gives its core away.
+const BLOCKING_SYNC: u32 = 4;
+
+/// Why a device cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// There is none.
+    #[error(transparent)]
+    Absent(#[from] Absent),
+    /// It refused a step.
+    #[error("device {index} ({device}): found {failure} while {doing}, expected success; {}", remedy(failure.code))]
+    Refused {
+        /// Its number.
+        index: u32,
+        /// Its name.
+        device: String,
+        /// What was asked of it.
+        doing: &'static str,
+        /// What it said.
+        failure: Failure,
+    },
+    /// It sees the engine's memory where that is not.
+    #[error(
+        "device {index}: found no address of its own for {bytes} bytes at {address:#x}, expected one for all registered \
+         memory; please report this"
+    )]
+    Untranslated {
+        /// Its number.
+        index: u32,
+        /// The host's address.
+        address: u64,
+        /// Bytes from there.
+        bytes: u64,
+    },
+}
+
+/// What an operator can do about a code.
+fn remedy(code: i32) -> &'static str {
+    match code {
+        2 => "free its memory (nvidia-smi shows who holds it), or use fewer workers and slots",
+        46 => "another process holds it for itself; end that, or let it be shared: nvidia-smi -c 0",
+        101 | 100 => "see nvidia-smi and CUDA_VISIBLE_DEVICES",
+        209 | 218 | 222 => "the kernels have no code for it; update the driver to 580 or later, or use another device",
+        801 => "its memory cannot be shared with the host here; use another device, or --device sim",
+        _ => "see nvidia-smi and the kernel's log (dmesg), or use --device sim",
+    }
+}
+
+thread_local! {
+    /// The context that this thread bound last. One whose context is gone binds its next one before it launches.
+    static BOUND: Cell<CUcontext> = const { Cell::new(null_mut()) };
+}
+
+/// A context.
+pub struct Context {
+    pub(super) driver: &'static Driver,
+    handle: CUcontext,
+    /// The device.
+    pub facts: DeviceFacts,
+}
+
+// SAFETY: the handle is valid on every thread of the process, and the driver orders calls that use it.
+unsafe impl Send for Context {}
+
+impl Context {
+    /// A context of its own on device `index`. Cold; leaves the calling thread without one.
+    ///
+    /// # Errors
+    /// Why the device cannot be used.
+    pub fn open(index: u32) -> Result<Context, OpenError> {
+        let driver = driver()?;
+        let facts = usable(driver, index)?;
+        let mut handle: CUcontext = null_mut();
+        // SAFETY: a place for the handle; no parameters.
+        let code = unsafe { (driver.context_create)(&raw mut handle, null_mut(), BLOCKING_SYNC, index.cast_signed()) };
+        let refused = |failure| OpenError::Refused { index, device: facts.name.clone(), doing: "opening it", failure };
+        done("cuCtxCreate", code).map_err(refused)?;
+        let context = Context { driver, handle, facts: facts.clone() };
+        context.unbind();
+        Ok(context)
+    }
+
+    /// Makes it the calling thread's.
+    pub(super) fn bind(&self) -> Result<(), Failure> {
+        // SAFETY: the handle is alive.
+        let bound = done("cuCtxSetCurrent", unsafe { (self.driver.context_set)(self.handle) });
+        BOUND.set(if bound.is_ok() { self.handle } else { null_mut() });
+        bound
+    }
+
+    /// As [`Context::bind`], without a call if it is the one that this thread bound last: two silos whose dispatchers are
+    /// folded onto one thread launch in turn.
+    #[inline]
+    pub(super) fn ensure_bound(&self) -> Result<(), Failure> {
+        if BOUND.get() == self.handle { Ok(()) } else { self.bind() }
+    }
+
+    /// Leaves the calling thread without a context.
+    pub(super) fn unbind(&self) {
+        BOUND.set(null_mut());
+        // SAFETY: null means none. A failure leaves the context current, which is harmless.
+        let _ = unsafe { (self.driver.context_set)(null_mut()) };
+    }
+
+    /// The handle, for whoever watches the device: alive as long as the context is.
+    pub(super) fn handle(&self) -> CUcontext {
+        self.handle
+    }
+
+    /// Adds the device and what was being done to a failure.
+    pub(super) fn refused(&self, doing: &'static str) -> impl Fn(Failure) -> OpenError + '_ {
+        move |failure| OpenError::Refused { index: self.facts.index, device: self.facts.name.clone(), doing, failure }
+    }
+
+    /// Loads the kernels. The context is bound.
+    pub(super) fn load(&self) -> Result<Kernels, Failure> {
+        let mut module: CUmodule = null_mut();
+        // SAFETY: the image is a fatbin as `engine/kernels/build` makes it, and outlives the call.
+        done("cuModuleLoadData", unsafe { (self.driver.module_load)(&raw mut module, KERNELS.as_ptr().cast()) })?;
+        Ok(Kernels { driver: self.driver, module })
+    }
+
+    /// `bytes` of device memory, zero. It goes with the context.
+    pub(super) fn zeroed(&self, bytes: u64) -> Result<u64, Failure> {
+        let (mut address, bytes) = (0, bytes.max(8) as usize);
+        // SAFETY: a place for the address.
+        done("cuMemAlloc", unsafe { (self.driver.memory_allocate)(&raw mut address, bytes) })?;
+        // SAFETY: memory of this context and of this length.
+        done("cuMemsetD8", unsafe { (self.driver.memory_fill)(address, 0, bytes) })?;
+        Ok(address)
+    }
+
+    /// A copy of `items` in device memory. It goes with the context.
+    pub(super) fn uploaded<T: Copy>(&self, items: &[T]) -> Result<u64, Failure> {
+        let bytes = size_of_val(items);
+        let address = self.zeroed(bytes as u64)?;
+        if bytes > 0 {
+            // SAFETY: `bytes` bytes lie at both addresses.
+            let code = unsafe { (self.driver.memory_upload)(address, items.as_ptr().cast(), bytes) };
+            done("cuMemcpyHtoD", code)?;
+        }
+        Ok(address)
+    }
+
+    /// Copies device memory to `items`.
+    pub(super) fn download(&self, address: u64, items: &mut [u64]) -> Result<(), Failure> {
+        // SAFETY: `items` has room, and every allocation that is asked for is as long as what is read of it.
+        let code = unsafe { (self.driver.memory_download)(items.as_mut_ptr().cast(), address, size_of_val(items)) };
+        done("cuMemcpyDtoH", code)
+    }
+
+    /// Free memory of the device. The context is bound.
+    pub(super) fn free_bytes(&self) -> Result<u64, Failure> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: places for the numbers.
+        done("cuMemGetInfo", unsafe { (self.driver.memory_info)(&raw mut free, &raw mut total) })?;
+        Ok(free as u64)
+    }
+
+    /// Waits until the device has done everything that this context asked of it.
+    pub(super) fn synchronize(&self) -> Result<(), Failure> {
+        // SAFETY: no arguments; the context is bound.
+        done("cuCtxSynchronize", unsafe { (self.driver.context_synchronize)() })
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: alive until now, and nobody's after this. A context with a sticky error answers with that error, and
+        // is gone all the same.
+        let _ = unsafe { (self.driver.context_destroy)(self.handle) };
+    }
+}
+
+/// The loaded kernels.
+pub(super) struct Kernels {
+    driver: &'static Driver,
+    module: CUmodule,
+}
+
+impl Kernels {
+    /// One of them.
+    pub(super) fn function(&self, name: &CStr) -> Result<CUfunction, Failure> {
+        let mut function: CUfunction = null_mut();
+        // SAFETY: a place for the handle; the name is terminated; the module is alive with its context.
+        let code = unsafe { (self.driver.module_function)(&raw mut function, self.module, name.as_ptr()) };
+        done("cuModuleGetFunction", code)?;
+        Ok(function)
+    }
+}

@@ -1,0 +1,267 @@
+//! The driver's calls, looked up once, and what they answer.
+//!
+//! Owns the table of entry points and [`Failure`]. Cold code fills the table ([`driver`]); calls are made by whoever holds
+//! a context. Bounded by the table. Never panics: a library or an entry point that is missing is an [`Absent`].
+//!
+//! # Why a table of our own over cudarc's library
+//! cudarc's bindings look a symbol up at its first call and panic if it is missing, which may be in the middle of a shot;
+//! and they return an enum, which a newer driver's error code would not be a value of. The library and all types are
+//! cudarc's; each entry point is looked up before anything runs, and codes stay numbers.
+
+use cudarc::driver::sys::{
+    CUcontext, CUctxCreateParams, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUmodule, CUstream,
+};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::sync::OnceLock;
+
+/// The oldest driver that takes the kernels: CUDA 13.0, which is driver 580.
+pub const DRIVER_API_MIN: i32 = 13_000;
+
+macro_rules! driver {
+    ($($name:ident = $symbol:literal ($($argument:ty),*);)*) => {
+        /// The driver's entry points. All of them are there.
+        pub(super) struct Driver {
+            $(pub(super) $name: unsafe extern "C" fn($($argument),*) -> c_int,)*
+        }
+
+        impl Driver {
+            fn load(library: &impl Symbols) -> Result<Driver, Absent> {
+                Ok(Driver { $($name: library.symbol($symbol)?,)* })
+            }
+        }
+
+        /// Every entry point that is asked for.
+        #[cfg(test)]
+        pub(super) const SYMBOLS: &[&str] = &[$($symbol),*];
+    };
+}
+
+driver! {
+    init = "cuInit" (c_uint);
+    version = "cuDriverGetVersion" (*mut c_int);
+    error_name = "cuGetErrorName" (c_int, *mut *const c_char);
+    device_count = "cuDeviceGetCount" (*mut c_int);
+    device_get = "cuDeviceGet" (*mut CUdevice, c_int);
+    device_name = "cuDeviceGetName" (*mut c_char, c_int, CUdevice);
+    device_attribute = "cuDeviceGetAttribute" (*mut c_int, c_int, CUdevice);
+    device_memory = "cuDeviceTotalMem_v2" (*mut usize, CUdevice);
+    context_create = "cuCtxCreate_v4" (*mut CUcontext, *mut CUctxCreateParams, c_uint, CUdevice);
+    context_destroy = "cuCtxDestroy_v2" (CUcontext);
+    context_set = "cuCtxSetCurrent" (CUcontext);
+    context_synchronize = "cuCtxSynchronize" ();
+    module_load = "cuModuleLoadData" (*mut CUmodule, *const c_void);
+    module_function = "cuModuleGetFunction" (*mut CUfunction, CUmodule, *const c_char);
+    memory_info = "cuMemGetInfo_v2" (*mut usize, *mut usize);
+    memory_allocate = "cuMemAlloc_v2" (*mut CUdeviceptr, usize);
+    memory_upload = "cuMemcpyHtoD_v2" (CUdeviceptr, *const c_void, usize);
+    memory_download = "cuMemcpyDtoH_v2" (*mut c_void, CUdeviceptr, usize);
+    memory_fill = "cuMemsetD8_v2" (CUdeviceptr, u8, usize);
+    host_register = "cuMemHostRegister_v2" (*mut c_void, usize, c_uint);
+    host_unregister = "cuMemHostUnregister" (*mut c_void);
+    host_address = "cuMemHostGetDevicePointer_v2" (*mut CUdeviceptr, *mut c_void, c_uint);
+    stream_create = "cuStreamCreate" (*mut CUstream, c_uint);
+    stream_query = "cuStreamQuery" (CUstream);
+    capture_begin = "cuStreamBeginCapture_v2" (CUstream, c_int);
+    capture_end = "cuStreamEndCapture" (CUstream, *mut CUgraph);
+    kernel_launch = "cuLaunchKernel" (
+        CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, CUstream, *mut *mut c_void, *mut *mut c_void
+    );
+    graph_instantiate = "cuGraphInstantiateWithFlags" (*mut CUgraphExec, CUgraph, c_ulonglong);
+    graph_upload = "cuGraphUpload" (CUgraphExec, CUstream);
+    graph_launch = "cuGraphLaunch" (CUgraphExec, CUstream);
+    graph_destroy = "cuGraphDestroy" (CUgraph);
+    event_create = "cuEventCreate" (*mut CUevent, c_uint);
+    event_record = "cuEventRecord" (CUevent, CUstream);
+    event_query = "cuEventQuery" (CUevent);
+    event_elapsed = "cuEventElapsedTime_v2" (*mut f32, CUevent, CUevent);
+}
+
+/// Where entry points come from.
+trait Symbols {
+    fn symbol<F: Copy>(&self, name: &'static str) -> Result<F, Absent>;
+}
+
+/// The library that cudarc has opened.
+struct Opened;
+
+impl Symbols for Opened {
+    fn symbol<F: Copy>(&self, name: &'static str) -> Result<F, Absent> {
+        // SAFETY: `driver` has seen that the library opens, so this does not panic. `F` is the type that the driver's
+        // header gives the symbol, see the table above.
+        let found = unsafe { cudarc::driver::sys::culib().get::<F>(name.as_bytes()) };
+        found.map(|symbol| *symbol).map_err(|_| Absent::Symbol(name))
+    }
+}
+
+/// Why there is no device to be had. One sentence each: found, expected, remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Absent {
+    /// No driver library.
+    #[error(
+        "found no CUDA driver library (libcuda.so.1), expected one; install the NVIDIA driver 580 or later, or use --device sim"
+    )]
+    Library,
+    /// A library that lacks what every supported driver has.
+    #[error(
+        "found a CUDA driver library without {0}, expected driver 580 or later; update the NVIDIA driver, or use --device sim"
+    )]
+    Symbol(&'static str),
+    /// A driver from before the kernels' format.
+    #[error("found a driver for CUDA {}.{}, expected 13.0 or later; update the NVIDIA driver to 580 or later, or use --device sim", .found / 1000, .found % 1000 / 10)]
+    TooOld {
+        /// Its API version, as it reports it.
+        found: i32,
+    },
+    /// The driver works, and sees no device.
+    #[error(
+        "found a CUDA driver and no device, expected one; see nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device sim"
+    )]
+    NoDevice,
+    /// A device by a number that there is not.
+    #[error("found {count} device(s), expected one with number {index}; name one below {count}, or use --device auto")]
+    Number {
+        /// The number asked for.
+        index: u32,
+        /// Devices there are.
+        count: u32,
+    },
+    /// A device that the kernels are not compiled for.
+    #[error(
+        "found device {index} ({name}) of compute capability {major}.{minor}, expected 7.5 or later; use another device, or --device sim"
+    )]
+    Architecture {
+        /// Its number.
+        index: u32,
+        /// Its name.
+        name: String,
+        /// Of its capability.
+        major: u32,
+        /// Of its capability.
+        minor: u32,
+    },
+    /// A call that failed.
+    #[error("found {0}, expected a driver that works; see nvidia-smi and the kernel's log, or use --device sim")]
+    Failed(#[from] Failure),
+}
+
+/// A call that the driver refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} ({code}) from {call}", name(*code))]
+pub struct Failure {
+    /// The call.
+    pub call: &'static str,
+    /// The driver's code.
+    pub code: i32,
+}
+
+/// `Ok` if `code` is the driver's success.
+pub(super) fn done(call: &'static str, code: c_int) -> Result<(), Failure> {
+    if code == 0 { Ok(()) } else { Err(Failure { call, code }) }
+}
+
+type ErrorName = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
+
+/// The driver's name for a code.
+#[must_use]
+pub(super) fn name(code: i32) -> String {
+    let mut text: *const c_char = std::ptr::null();
+    let error_name: Option<ErrorName> = match driver() {
+        Ok(driver) => Some(driver.error_name),
+        // The library is open, and one of its first calls failed.
+        Err(Absent::Failed(_)) => Opened.symbol("cuGetErrorName").ok(),
+        Err(_) => None,
+    };
+    // SAFETY: `text` is a place for a pointer; the driver's answer is a constant string of its own.
+    let known = error_name.is_some_and(|error_name| unsafe { error_name(code, &raw mut text) == 0 });
+    if !known || text.is_null() {
+        return "an error without a name".to_owned();
+    }
+    // SAFETY: not null, and a constant string as above.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// The driver, looked up and initialised once per process. Cold.
+///
+/// # Errors
+/// Why there is none.
+pub(super) fn driver() -> Result<&'static Driver, Absent> {
+    static DRIVER: OnceLock<Result<Driver, Absent>> = OnceLock::new();
+    DRIVER.get_or_init(open).as_ref().map_err(Clone::clone)
+}
+
+fn open() -> Result<Driver, Absent> {
+    // SAFETY: opens the library and runs its initialisers, as any program that is linked with it would.
+    if !unsafe { cudarc::driver::sys::is_culib_present() } {
+        return Err(Absent::Library);
+    }
+    // The version first: an old driver lacks entry points, and is better told by its age.
+    let version: unsafe extern "C" fn(*mut c_int) -> c_int = Opened.symbol("cuDriverGetVersion")?;
+    let mut found = 0;
+    // SAFETY: a place for the number; the call needs no initialisation.
+    done("cuDriverGetVersion", unsafe { version(&raw mut found) })?;
+    if found < DRIVER_API_MIN {
+        return Err(Absent::TooOld { found });
+    }
+    let driver = Driver::load(&Opened)?;
+    // SAFETY: no argument but the flags, which are 0.
+    match unsafe { (driver.init)(0) } {
+        // "No device" is found out again, with its own sentence, by whoever counts them.
+        0 | NO_DEVICE => Ok(driver),
+        code => Err(Failure { call: "cuInit", code }.into()),
+    }
+}
+
+/// `CUDA_ERROR_NO_DEVICE`.
+pub(super) const NO_DEVICE: c_int = 100;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Absent, Driver, Failure, SYMBOLS, Symbols};
+
+    /// A library that has every symbol but one.
+    struct Without(&'static str);
+
+    impl Symbols for Without {
+        fn symbol<F: Copy>(&self, name: &'static str) -> Result<F, Absent> {
+            unsafe extern "C" fn nothing() -> i32 {
+                0
+            }
+            if name == self.0 {
+                return Err(Absent::Symbol(name));
+            }
+            let nothing = nothing as unsafe extern "C" fn() -> i32;
+            assert_eq!(size_of::<F>(), size_of_val(&nothing));
+            // SAFETY: both are pointers to functions; this one is never called.
+            Ok(unsafe { std::mem::transmute_copy(&nothing) })
+        }
+    }
+
+    #[test]
+    fn a_symbol_that_is_missing_is_named() {
+        for symbol in SYMBOLS {
+            let Err(absent) = Driver::load(&Without(symbol)) else { panic!("{symbol} is not looked up") };
+            assert!(absent.to_string().contains(symbol) && absent.to_string().contains("580"), "{absent}");
+        }
+        assert!(Driver::load(&Without("")).is_ok());
+    }
+
+    #[test]
+    fn every_absence_says_what_was_found_and_what_to_do() {
+        let failure = Failure { call: "cuInit", code: 999 };
+        for absent in [
+            Absent::Library,
+            Absent::Symbol("cuInit"),
+            Absent::TooOld { found: 12_080 },
+            Absent::NoDevice,
+            Absent::Number { index: 3, count: 1 },
+            Absent::Architecture { index: 0, name: "old".into(), major: 7, minor: 0 },
+            Absent::Failed(failure),
+        ] {
+            let said = absent.to_string();
+            assert!(said.contains("found") && said.contains("expected") && said.contains(';'), "{said}");
+            assert!(said.contains("--device"), "{said}");
+        }
+        assert!(Absent::TooOld { found: 12_080 }.to_string().contains("12.8"));
+    }
+}

@@ -1,0 +1,323 @@
+//! The cold side of a silo's device: brings it back after a loss, watches it while it works, closes it at the end.
+//!
+//! Owns one thread for each silo, and the rings by which a rig comes and goes. Bounds: one rig on each ring; a renewal
+//! waits [`RETRY_FIRST`] to [`RETRY_MAX`] between attempts and ends with the engine; the engine waits [`END_LIMIT`] for
+//! the thread and then leaves it. Never touches a rig that the dispatcher has.
+//!
+//! ```text
+//!  dispatcher ── give_back ──▶ keeper: nothing runs any more? ─▶ close ─▶ open, capture ── take_renewed ──▶ dispatcher
+//!                                └── no: wait; what still runs may still write, and is never replaced
+//! ```
+//!
+//! # Why a thread of its own
+//! Opening a context takes long and starts threads of the driver's, a device that hangs holds its caller for ever, and
+//! the control thread has deadlines to keep.
+
+use super::context::Context;
+use super::facts::DeviceFacts;
+use super::nvml::Clocks;
+use super::rig::{NOT_READY, Rig, Watched, Works};
+use crate::board::{self, Board, DeviceBlock};
+use crate::device::Renew;
+use crate::host::pin;
+use pinwheel_edge::ring::spsc::{self, Consumer, Producer};
+use pinwheel_edge::spin::Phase;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// Between two looks at a working device.
+const LOOK: Duration = Duration::from_millis(100);
+/// Looks between two readings of memory and clocks.
+const LOOKS_PER_READING: u64 = 10;
+const RETRY_FIRST: Duration = Duration::from_millis(50);
+const RETRY_MAX: Duration = Duration::from_secs(10);
+/// Longest wait for the thread at the end: that of closing a rig, and a little.
+const END_LIMIT: Duration = Duration::from_secs(3);
+
+/// A rig on its way: in one place at a time.
+#[derive(Clone, Copy)]
+struct Carried(NonNull<Rig>);
+
+// SAFETY: a rig may move between threads, and this is the only pointer to it while it is on its way.
+unsafe impl Send for Carried {}
+
+impl Carried {
+    fn load(rig: Box<Rig>) -> Carried {
+        Carried(NonNull::from(Box::leak(rig)))
+    }
+
+    /// Each is unloaded once, by whoever popped it.
+    fn unload(self) -> Box<Rig> {
+        // SAFETY: made by `load` from a box, and popped from a ring that hands each item to one thread once.
+        unsafe { Box::from_raw(self.0.as_ptr()) }
+    }
+}
+
+/// Whether a sample is wanted: 0 no, 1 asked for, 2 taken. Relaxed: the events are the driver's to order.
+#[derive(Debug, Default)]
+struct Sample(AtomicU64);
+
+const ASKED: u64 = 1;
+const TAKEN: u64 = 2;
+
+/// The dispatcher's end.
+pub struct Lent {
+    back: Producer<Carried>,
+    renewed: Consumer<Carried>,
+    sample: Arc<Sample>,
+}
+
+impl Lent {
+    pub(super) fn give_back(&mut self, rig: Box<Rig>) {
+        let carried = Carried::load(rig);
+        // A silo has one rig, so there is room. If there were none the rig would be leaked, and nothing harmed.
+        let _ = self.back.push(carried);
+    }
+
+    pub(super) fn take_renewed(&mut self) -> Option<Box<Rig>> {
+        self.renewed.pop().map(Carried::unload)
+    }
+
+    /// Whether this launch is to be timed.
+    #[inline]
+    pub(super) fn take_sample(&self) -> bool {
+        self.sample.0.load(Ordering::Relaxed) == ASKED
+    }
+
+    pub(super) fn sampled(&self) {
+        self.sample.0.store(TAKEN, Ordering::Relaxed);
+    }
+}
+
+/// A silo's keeper. Dropping it ends its thread.
+pub struct Keeper {
+    orders: Option<Sender<()>>,
+    renewed: Receiver<()>,
+    ended: Receiver<()>,
+}
+
+/// What the thread has.
+struct Keeping {
+    silo: usize,
+    index: u32,
+    works: Works,
+    board: Arc<Board>,
+    back: Consumer<Carried>,
+    fresh: Producer<Carried>,
+    sample: Arc<Sample>,
+    first: Receiver<Watched>,
+    orders: Receiver<()>,
+    watched: Option<Watched>,
+    clocks: Option<Clocks>,
+    removed: Removed,
+}
+
+/// Detection events removed, over all contexts; those of warm-up do not count.
+#[derive(Debug, Default)]
+struct Removed {
+    before: u64,
+    now: u64,
+    warm: u64,
+}
+
+/// Tells the keeper which rig the dispatcher has made at Init.
+pub struct Introduce(Sender<Watched>);
+
+impl Introduce {
+    /// Shows `rig` to the keeper.
+    pub fn rig(self, rig: &Rig) {
+        // A keeper that has ended already watches nothing.
+        let _ = self.0.send(rig.watched());
+    }
+}
+
+/// Starts the keeper of silo `silo` on the device that `facts` are of; it runs on `cores`.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "a cold thread that talks to the driver, and may be held by it")]
+pub fn keep(
+    silo: usize,
+    facts: &DeviceFacts,
+    works: Works,
+    board: Arc<Board>,
+    cores: Vec<u32>,
+) -> (Keeper, Lent, Introduce) {
+    let (back, took_back) = spsc::channel(2);
+    let (fresh, renewed_rigs) = spsc::channel(2);
+    let (introduce, first) = channel();
+    let (orders, ordered) = channel();
+    let (say_renewed, renewed) = channel();
+    let (say_ended, ended) = channel();
+    let sample = Arc::new(Sample::default());
+    let lent = Lent { back, renewed: renewed_rigs, sample: Arc::clone(&sample) };
+    let clocks = Clocks::of(&facts.pci);
+    let keeping = Keeping {
+        silo,
+        index: facts.index,
+        works,
+        board,
+        back: took_back,
+        fresh,
+        sample,
+        first,
+        orders: ordered,
+        watched: None,
+        clocks,
+        removed: Removed::default(),
+    };
+    let named = std::thread::Builder::new().name(format!("cuda-{silo}"));
+    // Without the thread a lost device stays lost, and everything else works.
+    let _ = named.spawn(move || {
+        // As with all cold threads: where it is not permitted the scheduler decides. The driver's threads inherit it.
+        let _ = pin::confine_current_thread(&cores);
+        keeping.run(&say_renewed);
+        let _ = say_ended.send(());
+    });
+    (Keeper { orders: Some(orders), renewed, ended }, lent, Introduce(introduce))
+}
+
+impl Renew for Keeper {
+    fn begin(&mut self) {
+        if let Some(orders) = &self.orders {
+            let _ = orders.send(());
+        }
+    }
+
+    fn is_done(&mut self) -> bool {
+        self.renewed.try_recv().is_ok()
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.orders = None;
+        // One that the driver holds is left behind.
+        let _ = self.ended.recv_timeout(END_LIMIT);
+    }
+}
+
+impl Keeping {
+    fn block(&self) -> &DeviceBlock {
+        self.board.device(self.silo)
+    }
+
+    fn run(mut self, renewed: &Sender<()>) {
+        let mut looks = 0;
+        loop {
+            match self.orders.recv_timeout(LOOK) {
+                Ok(()) => {
+                    self.watched = None;
+                    match self.renew() {
+                        Some(rig) => {
+                            self.watched = Some(rig.watched());
+                            let _ = self.fresh.push(Carried::load(Box::new(rig)));
+                            let _ = renewed.send(());
+                        }
+                        None => return,
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.watch(looks % LOOKS_PER_READING == 0);
+                    looks += 1;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        // The dispatcher's thread has ended: what it had is here, or was never made.
+        self.watched = None;
+        while let Some(rig) = self.back.pop() {
+            drop(rig.unload());
+        }
+    }
+
+    /// Closes the lost rig and makes another; `None` if the engine ends before that works.
+    fn renew(&mut self) -> Option<Rig> {
+        let mut lost = self.back.pop().map(Carried::unload);
+        self.count_removed();
+        (self.removed.before, self.removed.now) = (self.removed.before + self.removed.now, 0);
+        let mut retry = RETRY_FIRST;
+        loop {
+            if let Some(rig) = lost.take() {
+                // What still runs may still write into buffers that a new rig would use.
+                if rig.settle() { drop(rig) } else { lost = Some(rig) }
+            }
+            if lost.is_none() {
+                match Context::open(self.index).and_then(|context| Rig::capture(context, self.works.clone())) {
+                    Ok(rig) => {
+                        rig.context().unbind();
+                        board::add(&self.block().renewals, 1);
+                        return Some(rig);
+                    }
+                    Err(_) => board::add(&self.block().renewals_failed, 1),
+                }
+            }
+            match self.orders.recv_timeout(retry) {
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Ok(()) | Err(RecvTimeoutError::Timeout) => retry = (retry * 2).min(RETRY_MAX),
+            }
+        }
+    }
+
+    /// One look at a working device.
+    fn watch(&mut self, reading: bool) {
+        if let Ok(first) = self.first.try_recv() {
+            self.watched = Some(first);
+        }
+        self.count_removed();
+        let Some(watched) = self.watched else { return };
+        self.read_sample(&watched);
+        if reading {
+            self.read_memory(&watched);
+            if let Some(clocks) = &self.clocks {
+                let (sm, memory) = clocks.read_mhz();
+                board::set(&self.block().clock_sm_mhz, sm);
+                board::set(&self.block().clock_memory_mhz, memory);
+            }
+        }
+    }
+
+    fn count_removed(&mut self) {
+        let workers = 0..self.works.bank.len();
+        self.removed.now = workers.map(|worker| self.works.reports.removed(worker)).sum();
+        let total = self.removed.before + self.removed.now;
+        if board::get(&self.board.header().phase) < Phase::Live as u64 {
+            self.removed.warm = total;
+        }
+        board::set(&self.block().predecoded_events, total.saturating_sub(self.removed.warm));
+    }
+
+    /// Takes the time between the two events, if a launch was timed, and asks for the next one.
+    fn read_sample(&self, watched: &Watched) {
+        if self.sample.0.load(Ordering::Relaxed) == TAKEN {
+            let mut elapsed_ms = 0f32;
+            // SAFETY: a place for the number; events that live until this thread closes their rig. Events of a context
+            // that was lost meanwhile answer with an error.
+            let code = unsafe {
+                (watched.driver.context_set)(watched.context);
+                (watched.driver.event_elapsed)(&raw mut elapsed_ms, watched.events[0], watched.events[1])
+            };
+            if code == NOT_READY {
+                return;
+            }
+            if code == 0 && elapsed_ms >= 0.0 {
+                self.block().graph.record((f64::from(elapsed_ms) * 1e6) as u64);
+            }
+        }
+        self.sample.0.store(ASKED, Ordering::Relaxed);
+    }
+
+    fn read_memory(&self, watched: &Watched) {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: places for the numbers; the context lives until this thread closes its rig.
+        let code = unsafe {
+            (watched.driver.context_set)(watched.context);
+            (watched.driver.memory_info)(&raw mut free, &raw mut total)
+        };
+        if code == 0 {
+            board::set(&self.block().memory_free_bytes, free as u64);
+            board::set(&self.block().memory_total_bytes, total as u64);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Dispatch's side: rings doorbells and launches graphs.
+//!
+//! Runs on the dispatcher's thread, to which the rig's context is bound. One driver call for each launch, and no other on
+//! the hot path but two event records when a sample was asked for. Bounds: one mail for each worker. Never waits, never
+//! asks the device how far it is.
+//!
+//! # What an error of a launch means
+//! A driver reports what went wrong earlier at the next call. So only codes that speak of this very call ("invalid value",
+//! "out of memory") mean that the graph does not run; a sticky code means that the device is lost with everything on it;
+//! any other leaves it open, and the worker is quarantined. With several shots to a launch nothing is certain: a graph
+//! of the group that still runs may have taken the mail.
+
+use super::keeper::Lent;
+use super::rig::Rig;
+use crate::board::{self, Board, DeviceBlock};
+use crate::device::{Failed, Launch, Launched};
+use crate::hot::Frame;
+use crate::units::TickRate;
+use pinwheel_edge::slot::workers::{Mail, WorkerBank};
+use pinwheel_edge::spin::Phase;
+use std::sync::Arc;
+
+/// Codes after which a graph certainly does not run.
+const NOT_STARTED: [i32; 6] = [1, 2, 3, 201, 400, 701];
+/// Codes that every later call of the context answers: its device or its memory is gone for it.
+const STICKY: [i32; 24] = [
+    4, 46, 100, 101, 214, 220, 221, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 802, 805, 806, 807, 911,
+];
+
+/// What a code of `cuGraphLaunch` means.
+pub(super) fn meaning(code: i32) -> Launched {
+    match code {
+        0 => Launched::Started,
+        code if NOT_STARTED.contains(&code) => Launched::NotStarted,
+        code if STICKY.contains(&code) => Launched::Lost,
+        _ => Launched::Unknown,
+    }
+}
+
+/// See the header.
+pub struct CudaLauncher {
+    silo: usize,
+    board: Arc<Board>,
+    bank: Arc<WorkerBank>,
+    batch: usize,
+    rig: Option<Box<Rig>>,
+    lent: Lent,
+    rate: TickRate,
+    /// Workers whose mail is in and whose graph is not launched yet.
+    pending: u64,
+    /// Workers whose graph could not be launched after their own call had ended.
+    failed: Option<Failed>,
+}
+
+impl CudaLauncher {
+    /// Launches `rig`, which was captured on this thread; it goes back through `lent`.
+    #[must_use]
+    pub fn new(rig: Rig, lent: Lent, (silo, board, rate): (usize, Arc<Board>, TickRate)) -> CudaLauncher {
+        let works = rig.works();
+        let (bank, batch) = (Arc::clone(&works.bank), works.batch_shots as usize);
+        CudaLauncher { silo, board, bank, batch, rig: Some(Box::new(rig)), lent, rate, pending: 0, failed: None }
+    }
+
+    fn block(&self) -> &DeviceBlock {
+        self.board.device(self.silo)
+    }
+
+    fn group_mask(&self, group: usize) -> u64 {
+        let width = self.batch.min(self.bank.len() - group * self.batch);
+        u64::MAX >> (u64::BITS as usize - width) << (group * self.batch)
+    }
+
+    /// Launches the graph of `group` for all pending mail of it.
+    fn start(&mut self, group: usize, frame: &Frame<'_>) -> Launched {
+        self.pending &= !self.group_mask(group);
+        let Some(rig) = &self.rig else { return Launched::Lost };
+        let began = frame.ticks();
+        let code = if self.lent.take_sample() {
+            let code = rig.launch_timed(group);
+            self.lent.sampled();
+            code
+        } else {
+            rig.launch(group)
+        };
+        let block = self.block();
+        if frame.phase != Phase::Warmup {
+            block.launch.record(self.rate.nanos(frame.ticks().since(began)).0);
+            board::add(&block.launches, 1);
+        }
+        let launched = meaning(code);
+        if launched != Launched::Started {
+            board::add(&block.launch_errors, 1);
+            board::set(&block.error_code, u64::from(code.unsigned_abs()));
+        }
+        launched
+    }
+}
+
+impl Launch for CudaLauncher {
+    fn launch(&mut self, worker: usize, mail: Mail, frame: &Frame<'_>) -> Launched {
+        if self.rig.is_none() {
+            return Launched::Lost;
+        }
+        self.bank.ring(worker, mail.generation);
+        let group = worker / self.batch;
+        if self.batch == 1 {
+            return self.start(group, frame);
+        }
+        self.pending |= 1 << worker;
+        let mask = self.group_mask(group);
+        if self.pending & mask != mask {
+            return Launched::Started;
+        }
+        match self.start(group, frame) {
+            Launched::Started => Launched::Started,
+            launched => {
+                let how = uncertain(launched);
+                self.failed = Some(Failed { workers: mask & !(1 << worker), how });
+                how
+            }
+        }
+    }
+
+    fn flush(&mut self, frame: &Frame<'_>) -> Option<Failed> {
+        if self.failed.is_some() {
+            return self.failed.take();
+        }
+        while self.pending != 0 {
+            let group = self.pending.trailing_zeros() as usize / self.batch;
+            let workers = self.pending & self.group_mask(group);
+            match self.start(group, frame) {
+                Launched::Started => {}
+                launched => return Some(Failed { workers, how: uncertain(launched) }),
+            }
+        }
+        None
+    }
+
+    fn warm_up(&mut self) -> Result<(), String> {
+        match &self.rig {
+            Some(rig) => rig.upload().map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    fn let_go(&mut self) {
+        self.pending = 0;
+        if let Some(rig) = self.rig.take() {
+            self.lent.give_back(rig);
+        }
+    }
+
+    fn take_up(&mut self) {
+        self.rig = self.lent.take_renewed();
+        // A thread that cannot have the context meets the error at its next launch, and loses the device again.
+        if let Some(rig) = &self.rig
+            && let Err(failure) = rig.bind()
+        {
+            board::set(&self.block().error_code, u64::from(failure.code.unsigned_abs()));
+        }
+    }
+}
+
+/// Of a group's graph: what is not started may have been taken by the one before it.
+fn uncertain(launched: Launched) -> Launched {
+    if launched == Launched::NotStarted { Launched::Unknown } else { launched }
+}
+
+impl Drop for CudaLauncher {
+    /// The rig goes back to the cold side, which waits for what runs.
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NOT_STARTED, STICKY, meaning};
+    use crate::device::Launched;
+
+    #[test]
+    fn a_code_that_nobody_knows_leaves_it_open_whether_the_graph_runs() {
+        assert_eq!(meaning(0), Launched::Started);
+        assert_eq!(meaning(2), Launched::NotStarted);
+        assert_eq!(meaning(719), Launched::Lost);
+        assert_eq!([meaning(999), meaning(4_321), meaning(-1)], [Launched::Unknown; 3]);
+        assert!(NOT_STARTED.iter().all(|code| !STICKY.contains(code)));
+    }
+}

@@ -1,0 +1,496 @@
+//! A device made ready for one silo: context, kernels, tables, and one captured graph for each group of workers.
+//!
+//! Owns everything that lives in the context. Captured on the dispatcher's thread at Init (on a cold thread after a
+//! loss) and launched by the dispatcher alone; closed on a cold thread. Bounds: [`CLOSE_LIMIT`] for the end, after which
+//! all of it is leaked rather than freed under a running graph. Never queries a stream.
+//!
+//! ```text
+//!   seats ─┐                    group 0: stream ── input ─▶ predecode ─▶ output   (a block for each of its workers)
+//!   tables ┼─ frozen into ────▶ group 1: stream ── …
+//!   mapped ┘  each graph
+//! ```
+//!
+//! # Why a graph serves a group
+//! A launch costs the host microseconds however much it starts. With `batch_shots` above 1 a graph takes the mail of
+//! several workers, each with its own mailbox, ready word and job; those without new mail are passed over. Words and
+//! edges are the same for every size.
+
+use super::context::{Context, Kernels, OpenError};
+use super::driver::{Driver, Failure, done};
+use super::layout::{Seat, Silo};
+use super::mapped::Mapped;
+use crate::predecode::Tables;
+use cudarc::driver::sys::{CUcontext, CUevent, CUfunction, CUgraph, CUgraphExec, CUstream};
+use pinwheel_edge::slot::jobs::JobBank;
+use pinwheel_edge::slot::table::SlotTable;
+use pinwheel_edge::slot::workers::WorkerBank;
+use pinwheel_edge::sync::{DataWord, DataWords, Span};
+use std::ffi::{CStr, c_void};
+use std::mem::ManuallyDrop;
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest wait for graphs that still run when a rig is closed.
+pub(super) const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+const CLOSE_LOOK: Duration = Duration::from_millis(1);
+
+/// `CU_STREAM_NON_BLOCKING`.
+const NON_BLOCKING: u32 = 1;
+/// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`.
+const CAPTURE_THREAD_LOCAL: i32 = 1;
+/// `CUDA_ERROR_NOT_READY`.
+pub(super) const NOT_READY: i32 = 600;
+/// Most threads of a block.
+const THREADS_MAX: u32 = 256;
+/// Words of a worker's report: a line of its own.
+const REPORT_WORDS: usize = 16;
+
+/// What a silo's graphs work on: the engine's memory, made before any device and kept longer.
+#[derive(Clone)]
+pub struct Works {
+    /// Payloads.
+    pub table: Arc<SlotTable>,
+    /// Outputs.
+    pub jobs: Arc<JobBank>,
+    /// Mailboxes and ready words.
+    pub bank: Arc<WorkerBank>,
+    /// What the predecoder resolves by.
+    pub tables: Arc<Tables>,
+    /// What graphs report of themselves.
+    pub reports: Arc<Reports>,
+    /// Workers of one graph.
+    pub batch_shots: u32,
+}
+
+/// What each worker's graph says of itself, in memory that the device writes.
+#[derive(Debug)]
+pub struct Reports(DataWords);
+
+impl Reports {
+    /// For `workers` workers.
+    #[must_use]
+    pub fn new(workers: usize) -> Reports {
+        Reports(DataWords::new(workers, REPORT_WORDS))
+    }
+
+    /// From taking the mail to the outputs, last time, by the device's own clock, ns.
+    #[must_use]
+    pub fn graph_ns(&self, worker: usize) -> u64 {
+        self.0.record(worker)[0].load()
+    }
+
+    /// Detection events that worker `worker` removed since its context was made.
+    #[must_use]
+    pub fn removed(&self, worker: usize) -> u64 {
+        self.0.record(worker)[1].load()
+    }
+
+    /// Where worker `worker`'s words lie.
+    pub(super) fn line(&self, worker: usize) -> Span {
+        Span::of(self.0.record(worker))
+    }
+
+    /// A word that nobody's graph touches.
+    pub(super) fn gate(&self) -> &DataWord {
+        &self.0.record(0)[REPORT_WORDS / 2]
+    }
+
+    fn clear(&self) {
+        self.0.all().iter().for_each(|word| word.store(0));
+    }
+}
+
+impl Works {
+    /// How many graphs there are.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        self.bank.len().div_ceil(self.batch_shots as usize)
+    }
+
+    fn spans(&self) -> [Span; 5] {
+        let jobs = &self.jobs;
+        let reports = self.reports.0.span();
+        [self.table.payload_span(), self.bank.span(), jobs.detectors_span(), jobs.observables_span(), reports]
+    }
+}
+
+struct Group {
+    stream: CUstream,
+    graph: CUgraphExec,
+}
+
+/// See the header.
+pub struct Rig {
+    context: ManuallyDrop<Context>,
+    mapped: Mapped,
+    works: Works,
+    groups: Vec<Group>,
+    steps: Option<Steps>,
+    /// Around one launch now and then.
+    events: [CUevent; 2],
+    device_bytes: u64,
+}
+
+// SAFETY: the handles are valid on every thread of the process. A rig is used by one thread at a time, and moves between
+// two by a ring.
+unsafe impl Send for Rig {}
+
+/// What a cold thread needs to watch a rig that another one launches. Valid until the rig is closed, which the watcher
+/// itself does.
+#[derive(Clone, Copy)]
+pub(super) struct Watched {
+    pub(super) driver: &'static Driver,
+    pub(super) context: CUcontext,
+    pub(super) events: [CUevent; 2],
+}
+
+// SAFETY: handles, valid on every thread of the process.
+unsafe impl Send for Watched {}
+
+impl Rig {
+    /// Makes `context` ready for `works` and binds it to the calling thread. Mail that the doorbells show now is passed
+    /// over: it is of the past.
+    ///
+    /// # Errors
+    /// What the device refused; nothing of it is left then.
+    pub fn capture(context: Context, works: Works) -> Result<Rig, OpenError> {
+        context.bind().map_err(context.refused("binding it"))?;
+        // SAFETY: the rig keeps `works`, all of it atomics, until it has released the registration.
+        let mapped = unsafe { Mapped::register(&context, &works.spans()) }?;
+        let context = ManuallyDrop::new(context);
+        let mut rig =
+            Rig { context, mapped, works, groups: Vec::new(), steps: None, events: [null_mut(); 2], device_bytes: 0 };
+        rig.works.reports.clear();
+        let silo = rig.silo()?;
+        let kernels = rig.context.load().map_err(rig.context.refused("loading the kernels"))?;
+        rig.capture_all(&kernels, silo).map_err(rig.context.refused("capturing the graphs"))?;
+        Ok(rig)
+    }
+
+    /// The kernels' argument: every address translated and checked, tables and scratch in device memory.
+    fn silo(&mut self) -> Result<Silo, OpenError> {
+        let Works { table, jobs, bank, tables, .. } = &self.works;
+        let geometry = table.geometry();
+        let (words, flips) = (u64::from(geometry.detector_words), u64::from(geometry.observable_words));
+        let device = |span: Span| self.mapped.device(&self.context, span.address, span.bytes);
+        let payload = table.payload_span();
+        let (payload_device, residuals_out) = (device(payload)?, device(jobs.detectors_span())?);
+        let flips_out = device(jobs.observables_span())?;
+        let seats = (0..bank.len()).map(|w| self.seat(w)).collect::<Result<Vec<_>, _>>()?;
+        let workers = bank.len() as u64;
+        let context = &self.context;
+        let upload = || -> Result<Silo, Failure> {
+            Ok(Silo {
+                payload: payload_device,
+                payload_host: payload.address,
+                payload_words: payload.bytes / 8,
+                residuals_out,
+                flips_out,
+                syndromes: context.zeroed(workers * words * 8)?,
+                residuals: context.zeroed(workers * words * 8)?,
+                flips: context.zeroed(workers * flips * 8)?,
+                seats: context.uploaded(&seats)?,
+                near_from: context.uploaded(&tables.near_from)?,
+                near_word: context.uploaded(&tables.near_word)?,
+                near_mask: context.uploaded(&tables.near_mask)?,
+                way_from: context.uploaded(&tables.way_from)?,
+                way_partner: context.uploaded(&tables.way_partner)?,
+                way_flips: context.uploaded(&tables.way_flips)?,
+                words: geometry.detector_words,
+                observable_words: geometry.observable_words,
+                detectors: tables.detectors(),
+                jobs: jobs.len() as u32,
+            })
+        };
+        let silo = upload().map_err(context.refused("giving it the tables"))?;
+        let rows = (tables.near_from.len() + tables.near_word.len() + tables.way_from.len()) as u64 * 4;
+        let masks = (tables.near_mask.len() + tables.way_flips.len()) as u64 * 8 + tables.way_partner.len() as u64 * 4;
+        self.device_bytes = workers * (2 * words + flips) * 8 + size_of_val(&*seats) as u64 + rows + masks;
+        Ok(silo)
+    }
+
+    fn seat(&self, w: usize) -> Result<Seat, OpenError> {
+        let word = |address: u64| self.mapped.device(&self.context, address, 8);
+        let words = self.works.bank.device_words(w);
+        let report = self.works.reports.line(w);
+        Ok(Seat {
+            address: word(words.address)?,
+            job: word(words.job)?,
+            doorbell: word(words.doorbell)?,
+            ready: word(words.ready)?,
+            report: self.mapped.device(&self.context, report.address, report.bytes)?,
+            seen: self.works.bank.rung(w),
+            ..Seat::default()
+        })
+    }
+
+    fn capture_all(&mut self, kernels: &Kernels, silo: Silo) -> Result<(), Failure> {
+        let steps = Steps::new(kernels, silo)?;
+        let (workers, batch) = (self.works.bank.len() as u32, self.works.batch_shots);
+        for first in (0..workers).step_by(batch as usize) {
+            let blocks = batch.min(workers - first);
+            let stream = stream(self.context.driver)?;
+            let graph =
+                capture(self.context.driver, stream, || steps.launch(self.context.driver, stream, first, blocks))?;
+            self.groups.push(Group { stream, graph });
+        }
+        self.steps = Some(steps);
+        for event in &mut self.events {
+            // SAFETY: a place for the handle; flags 0: with times.
+            done("cuEventCreate", unsafe { (self.context.driver.event_create)(event, 0) })?;
+        }
+        Ok(())
+    }
+
+    /// Puts the graphs where the device starts them from. In Warmup, on the thread that launches.
+    ///
+    /// # Errors
+    /// What the device refused.
+    pub fn upload(&self) -> Result<(), OpenError> {
+        let uploaded = || {
+            self.context.bind()?;
+            for group in &self.groups {
+                // SAFETY: both handles are alive; the context is bound.
+                let code = unsafe { (self.context.driver.graph_upload)(group.graph, group.stream) };
+                done("cuGraphUpload", code)?;
+            }
+            self.context.synchronize()
+        };
+        uploaded().map_err(self.context.refused("uploading the graphs"))
+    }
+
+    /// Binds its context to the calling thread.
+    ///
+    /// # Errors
+    /// What the driver answered.
+    pub fn bind(&self) -> Result<(), Failure> {
+        self.context.bind()
+    }
+
+    /// Launches group `group`; the driver's code, 0 for success.
+    #[inline]
+    pub fn launch(&self, group: usize) -> i32 {
+        if let Err(failure) = self.context.ensure_bound() {
+            return failure.code;
+        }
+        let Group { stream, graph } = self.groups[group];
+        // SAFETY: both handles are alive, and used by this thread only.
+        unsafe { (self.context.driver.graph_launch)(graph, stream) }
+    }
+
+    /// As [`Rig::launch`], between two events.
+    pub fn launch_timed(&self, group: usize) -> i32 {
+        if let Err(failure) = self.context.ensure_bound() {
+            return failure.code;
+        }
+        let (driver, stream) = (self.context.driver, self.groups[group].stream);
+        // SAFETY: all handles are alive. An event that is not recorded is found out by whoever reads it.
+        let _ = unsafe { (driver.event_record)(self.events[0], stream) };
+        let code = self.launch(group);
+        // SAFETY: as above.
+        let _ = unsafe { (driver.event_record)(self.events[1], stream) };
+        code
+    }
+
+    /// Launches the kernels of group `group` one by one, without its graph: for comparison only.
+    pub(super) fn launch_kernels(&self, group: usize) -> Result<(), Failure> {
+        let (workers, batch) = (self.works.bank.len() as u32, self.works.batch_shots);
+        let first = group as u32 * batch;
+        match &self.steps {
+            Some(steps) => {
+                steps.launch(self.context.driver, self.groups[group].stream, first, batch.min(workers - first))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The time between the two events of [`Rig::launch_timed`], which have come to pass.
+    pub(super) fn elapsed_ns(&self) -> Result<u64, Failure> {
+        let mut ms = 0f32;
+        // SAFETY: a place for the number; events of this context.
+        let code = unsafe { (self.context.driver.event_elapsed)(&raw mut ms, self.events[0], self.events[1]) };
+        done("cuEventElapsedTime", code).map(|()| (f64::from(ms) * 1e6) as u64)
+    }
+
+    /// Whether nothing is left in group `group`'s stream: for comparison only, never on the engine's path.
+    pub(super) fn is_stream_idle(&self, group: usize) -> Result<bool, Failure> {
+        // SAFETY: the stream is alive, its context bound.
+        match unsafe { (self.context.driver.stream_query)(self.groups[group].stream) } {
+            NOT_READY => Ok(false),
+            code => done("cuStreamQuery", code).map(|()| true),
+        }
+    }
+
+    /// The device's address of a word that kernels of the check wait for, see [`Reports::gate`].
+    pub(super) fn gate(&self) -> Result<u64, OpenError> {
+        let gate = Span::of(std::slice::from_ref(self.works.reports.gate()));
+        self.mapped.device(&self.context, gate.address, gate.bytes)
+    }
+
+    /// The device's address of what the engine has at `span`.
+    pub(super) fn device_address(&self, span: Span) -> Result<u64, OpenError> {
+        self.mapped.device(&self.context, span.address, span.bytes)
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The stream of group `group`, for measurements.
+    pub(super) fn stream(&self, group: usize) -> CUstream {
+        self.groups[group].stream
+    }
+
+    pub(super) fn works(&self) -> &Works {
+        &self.works
+    }
+
+    /// Bytes of the engine's memory that the device sees, and of the device's own.
+    #[must_use]
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.mapped.bytes(), self.device_bytes)
+    }
+
+    pub(super) fn watched(&self) -> Watched {
+        Watched { driver: self.context.driver, context: self.context.handle(), events: self.events }
+    }
+
+    /// Whether every graph has ended, by an event behind each; a device that answers with an error has nothing running.
+    fn is_idle(&self, behind: &[CUevent]) -> bool {
+        // SAFETY: events of this context, recorded.
+        behind.iter().all(|event| unsafe { (self.context.driver.event_query)(*event) } != NOT_READY)
+    }
+
+    /// Waits, within [`CLOSE_LIMIT`], until nothing of it runs and can write any more; whether that is so.
+    pub(super) fn settle(&self) -> bool {
+        if self.context.bind().is_err() {
+            return true;
+        }
+        let mut behind = Vec::new();
+        for group in &self.groups {
+            let mut event = null_mut();
+            // SAFETY: a place for the handle, a stream that is alive. A context that refuses has a sticky error: nothing
+            // of it runs any more.
+            let code = unsafe {
+                match (self.context.driver.event_create)(&raw mut event, 0) {
+                    0 => (self.context.driver.event_record)(event, group.stream),
+                    code => code,
+                }
+            };
+            if code == 0 {
+                behind.push(event);
+            }
+        }
+        let looks = CLOSE_LIMIT.as_millis() / CLOSE_LOOK.as_millis();
+        (0..looks).any(|_| {
+            self.is_idle(&behind) || {
+                nap();
+                false
+            }
+        })
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a rig is closed on a cold thread")]
+fn nap() {
+    std::thread::sleep(CLOSE_LOOK);
+}
+
+impl Drop for Rig {
+    /// Closes it: waits, gives the engine's memory back, and ends the context with all that is in it. A device that does
+    /// not end keeps both: it may still write.
+    fn drop(&mut self) {
+        if self.settle() {
+            self.mapped.release(&self.context);
+            self.context.unbind();
+            // SAFETY: nothing touches the context after this.
+            unsafe { ManuallyDrop::drop(&mut self.context) };
+        } else {
+            std::mem::forget(self.works.clone());
+        }
+    }
+}
+
+/// The three kernels with their arguments.
+pub(super) struct Steps {
+    kernels: [CUfunction; 3],
+    threads: [u32; 3],
+    silo: Silo,
+}
+
+/// In the order of a graph.
+const NAMES: [&CStr; 3] = [c"pinwheel_input", c"pinwheel_predecode", c"pinwheel_output"];
+
+impl Steps {
+    fn new(kernels: &Kernels, silo: Silo) -> Result<Steps, Failure> {
+        let mut functions = [null_mut(); 3];
+        for (function, name) in functions.iter_mut().zip(NAMES) {
+            *function = kernels.function(name)?;
+        }
+        let threads = |items: u32| items.next_multiple_of(32).clamp(32, THREADS_MAX);
+        let (copy, predecode) = (threads(silo.words), threads(silo.detectors.max(silo.words)));
+        Ok(Steps { kernels: functions, threads: [copy, predecode, copy], silo })
+    }
+
+    /// Puts the three into `stream` for `blocks` workers from `first` on.
+    fn launch(&self, driver: &Driver, stream: CUstream, first: u32, blocks: u32) -> Result<(), Failure> {
+        let (mut silo, mut first) = (self.silo, first);
+        for (kernel, threads) in self.kernels.into_iter().zip(self.threads) {
+            let mut arguments = [(&raw mut silo).cast(), (&raw mut first).cast()];
+            // SAFETY: the arguments are those of the three kernels in predecoder.cu.
+            unsafe { launch(driver, kernel, (blocks, threads), stream, &mut arguments) }?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts `kernel` into `stream`: so many blocks of so many threads.
+///
+/// # Safety
+/// `arguments` point to values of the kernel's own types, which the call copies, and addresses among them are the
+/// device's.
+pub(super) unsafe fn launch(
+    driver: &Driver,
+    kernel: CUfunction,
+    (blocks, threads): (u32, u32),
+    stream: CUstream,
+    arguments: &mut [*mut c_void],
+) -> Result<(), Failure> {
+    // SAFETY: the caller's promise; all handles are alive.
+    let code = unsafe {
+        let arguments = arguments.as_mut_ptr();
+        (driver.kernel_launch)(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, null_mut())
+    };
+    done("cuLaunchKernel", code)
+}
+
+pub(super) fn stream(driver: &Driver) -> Result<CUstream, Failure> {
+    let mut stream = null_mut();
+    // SAFETY: a place for the handle.
+    done("cuStreamCreate", unsafe { (driver.stream_create)(&raw mut stream, NON_BLOCKING) })?;
+    Ok(stream)
+}
+
+/// Captures what `launches` puts into `stream`, and instantiates it with flags 0.
+fn capture(
+    driver: &Driver,
+    stream: CUstream,
+    launches: impl FnOnce() -> Result<(), Failure>,
+) -> Result<CUgraphExec, Failure> {
+    let (mut graph, mut executable): (CUgraph, CUgraphExec) = (null_mut(), null_mut());
+    // SAFETY: the stream is alive.
+    done("cuStreamBeginCapture", unsafe { (driver.capture_begin)(stream, CAPTURE_THREAD_LOCAL) })?;
+    let launched = launches();
+    // The capture ends in any case, or the stream would stay in it.
+    // SAFETY: a place for the handle.
+    let ended = done("cuStreamEndCapture", unsafe { (driver.capture_end)(stream, &raw mut graph) });
+    launched.and(ended)?;
+    // SAFETY: a place for the handle; a graph that was captured.
+    let made = done("cuGraphInstantiate", unsafe { (driver.graph_instantiate)(&raw mut executable, graph, 0) });
+    // SAFETY: the executable keeps what it needs.
+    let _ = unsafe { (driver.graph_destroy)(graph) };
+    made.map(|()| executable)
+}

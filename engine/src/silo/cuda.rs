@@ -1,0 +1,49 @@
+//! A silo on a GPU: dispatch captures and launches its graphs, a keeper watches it, no thread plays the device.
+//!
+//! Runs once, at Init; the closure runs on the dispatcher's own thread. Owns nothing.
+
+use super::{Common, Gpu, spec};
+use crate::board;
+use crate::device::Recovery;
+use crate::device::cuda::{CudaLauncher, Reports, Rig, Works, keep};
+use crate::dispatch::{Dispatcher, Pipe, Tombstones};
+use crate::hot::{RoleError, RoleSpec};
+use crate::profile::{Device, Profile, RoleKind};
+use pinwheel_edge::slot::table::DispatchEnd;
+use pinwheel_edge::slot::workers::{DispatchWorkers, WorkerBank};
+use std::sync::Arc;
+
+/// Dispatch's spec, and the recovery with its keeper.
+pub(super) fn specs(
+    profile: &Profile,
+    (pipe, bank): (&Pipe, &Arc<WorkerBank>),
+    Gpu { context, cold_cores }: Gpu,
+    (end, workers, tombstones): (DispatchEnd, DispatchWorkers, Tombstones),
+    recovery: Recovery,
+    common: &Common,
+) -> (Vec<RoleSpec>, Recovery) {
+    let batch_shots = match profile.device {
+        Device::Cuda { batch_shots, .. } => batch_shots,
+        Device::Auto | Device::Sim { .. } => 1,
+    };
+    let works = Works {
+        table: Arc::clone(&pipe.table),
+        jobs: Arc::clone(&pipe.jobs),
+        bank: Arc::clone(bank),
+        tables: Arc::new(common.decoding.tables()),
+        reports: Arc::new(Reports::new(bank.len())),
+        batch_shots,
+    };
+    board::set(&common.board.device(pipe.silo).is_gpu, 1);
+    let (silo, rate, board) = (pipe.silo, common.clock.rate(), Arc::clone(&common.board));
+    let (keeper, lent, introduce) = keep(silo, &context.facts, works.clone(), Arc::clone(&board), cold_cores);
+    let pipe = pipe.clone();
+    let dispatch = spec(RoleKind::Dispatch, silo, 0, move |_| {
+        let refused = |reason: String| RoleError { role: RoleKind::Dispatch, silo: silo as u32, reason };
+        let rig = Rig::capture(context, works).map_err(|error| refused(error.to_string()))?;
+        introduce.rig(&rig);
+        let launcher = CudaLauncher::new(rig, lent, (silo, board, rate));
+        Ok(Box::new(Dispatcher::new(pipe, end, workers, launcher, tombstones, rate)))
+    });
+    (vec![dispatch], recovery.renewed_by(Box::new(keeper)))
+}

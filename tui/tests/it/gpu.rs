@@ -1,0 +1,225 @@
+//! The unmodified program on a driver of our own: what it answers, what it survives, what it says without one.
+
+use crate::world::{Ran, World, engine, has_keys, lab_with};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+use tempfile::TempDir;
+
+/// Where the driver lies, made once; `flags` for one that is not as it should be.
+fn made(flags: &[&str]) -> TempDir {
+    let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine");
+    let dir = tempfile::tempdir().unwrap();
+    let compiled = Command::new("cc")
+        .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread"])
+        .args(flags)
+        .arg("-I")
+        .arg(engine.join("kernels"))
+        .arg("-o")
+        .arg(dir.path().join("libcuda.so"))
+        .arg(engine.join("tests/fake-driver/fake.c"))
+        .status()
+        .unwrap();
+    assert!(compiled.success(), "the driver of our own compiles");
+    dir
+}
+
+fn driver() -> &'static Path {
+    static DRIVER: OnceLock<TempDir> = OnceLock::new();
+    DRIVER.get_or_init(|| made(&[])).path()
+}
+
+/// Lab for the GPU, with all the time that a busy machine may take, and the predecoder that the kernels have.
+fn world(batch_shots: u32) -> World {
+    let world = World::new();
+    let device = format!("device: Cuda(index: None, batch_shots: {batch_shots})");
+    let text = lab_with(&[
+        ("spin: Lab", "spin: Shared"),
+        ("shot_deadline_us: 1000000,", "shot_deadline_us: 60000000,"),
+        ("predecoder: None", "predecoder: Local"),
+        ("device: Sim(latency: LogNormal(median_us: 120.0, sigma: 0.4))", &device),
+    ]);
+    world.put("gpu/gpu.ron", text);
+    world
+}
+
+/// Runs the program on the driver; `fake` are the driver's variables.
+fn on_driver(world: &World, words: &str, fake: &[(&str, &str)]) -> Ran {
+    let mut command = world.command(words);
+    command.env("LD_LIBRARY_PATH", driver()).envs(fake.iter().copied());
+    Ran::new(words, command.output().unwrap())
+}
+
+fn run(world: &World, more: &str, fake: &[(&str, &str)]) -> Ran {
+    on_driver(world, &format!("run --profiles gpu --profile gpu --json {more}"), fake)
+}
+
+#[track_caller]
+fn answered(report: &Value, shots: u64) {
+    assert_eq!((report["submitted"].as_u64(), report["answered"].as_u64()), (Some(shots), Some(shots)), "{report}");
+    assert_eq!((report["lost"].as_u64(), report["duplicated"].as_u64()), (Some(0), Some(0)), "{report}");
+}
+
+/// Answers with each error code.
+fn errors(report: &Value, code: &str) -> u64 {
+    report["errors"][code].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn a_gpu_predicts_what_the_stand_in_predicts_bit_for_bit() {
+    let _one = engine();
+    for batch_shots in [1, 3] {
+        let world = world(batch_shots);
+        let report = run(&world, "--count 3000 --rate max --predictions gpu.b8", &[]).exits(0).json();
+        answered(&report, 3_000);
+        assert!(report["device"].as_str().unwrap().contains("Pinwheel fake 0; CUDA 13.0"), "{}", report["device"]);
+        let gpu = &report["gpus"][0];
+        has_keys(gpu, "silo launches launch_errors launch_ns graph_ns renewals memory_total_bytes launches_per_s");
+        let launches = gpu["launches"].as_u64().unwrap();
+        assert!(if batch_shots == 1 { launches == 3_000 } else { (1_000..=3_000).contains(&launches) }, "{gpu}");
+        assert!(
+            report["threads"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|thread| { thread["roles"].as_array().unwrap().iter().all(|role| role != "device") })
+        );
+        // Without --device sim's own latency: only what is predicted is compared.
+        run(&world, "--device sim --count 3000 --rate max --predictions sim.b8", &[]).exits(0);
+        let [gpu, sim] = ["gpu.b8", "sim.b8"].map(|name| std::fs::read(world.path(name)).unwrap());
+        assert!(gpu == sim && gpu.iter().any(|byte| *byte != 0));
+    }
+}
+
+#[test]
+fn auto_takes_the_gpu_where_there_is_one_and_says_why_where_there_is_none() {
+    let _one = engine();
+    let world = World::new();
+    let found = on_driver(&world, "run --device auto --json --count 200 --rate max", &[]).exits(0).json();
+    assert!(found["device"].as_str().unwrap().starts_with("cuda:0"), "{}", found["device"]);
+    let none = [("FAKE_DEVICES", "0")];
+    let found = on_driver(&world, "run --device auto --json --count 200 --rate max", &none).exits(0).json();
+    assert!(found["device"].as_str().unwrap().starts_with("sim"), "{}", found["device"]);
+    assert!(found["notes"].to_string().contains("no device, expected one"), "{}", found["notes"]);
+    // A device that is there and cannot be opened.
+    let taken = [("FAKE_RULES", "cuCtxCreate_v4:46:1:0")];
+    let found = on_driver(&world, "run --device auto --json --count 200 --rate max", &taken).exits(0).json();
+    assert!(found["notes"].to_string().contains("another process holds it"), "{}", found["notes"]);
+}
+
+#[test]
+fn a_gpu_that_cannot_be_had_is_refused_in_one_sentence() {
+    for (fake, part) in [
+        (("FAKE_DEVICES", "0"), "no device"),
+        (("FAKE_VERSION", "12080"), "CUDA 12.8, expected 13.0"),
+        (("FAKE_CAPABILITY", "70"), "compute capability 7.0"),
+        (("FAKE_RULES", "cuInit:999:1:0"), "CUDA_ERROR_UNKNOWN"),
+        (("FAKE_RULES", "cuCtxCreate_v4:46:1:0"), "nvidia-smi -c 0"),
+        (("FAKE_RULES", "cuModuleLoadData:209:1:0"), "no code for it"),
+        (("FAKE_RULES", "cuMemAlloc_v2:2:3:0"), "fewer workers"),
+        (("FAKE_RULES", "cuMemHostRegister_v2:801:1:0"), "cannot be shared with the host"),
+        (("FAKE_RULES", "cuStreamEndCapture:900:1:0"), "capturing the graphs"),
+        (("FAKE_RULES", "cuGraphUpload:2:1:0"), "uploading the graphs"),
+    ] {
+        let _one = engine();
+        let ran = on_driver(&World::new(), "run --device cuda --count 10", &[fake]);
+        // A device that fails in Warmup is a fault of a run that has begun.
+        assert!(matches!(ran.status, Some(1 | 2)), "{part}: {:?} {}", ran.status, ran.err);
+        if ran.status == Some(2) {
+            assert!(ran.err.contains(part) && ran.err.trim().lines().count() == 1, "{part}: {}", ran.err);
+        }
+        assert!(!ran.err.contains("panicked"), "{}", ran.err);
+    }
+    let ran = on_driver(&World::new(), "run --device cuda:3 --count 10", &[]).exits(2);
+    assert!(ran.err.contains("found 1 device(s), expected one with number 3"), "{}", ran.err);
+}
+
+#[test]
+fn a_library_that_lacks_a_symbol_is_refused_and_no_panic() {
+    let old = made(&["-DWITHOUT_GRAPH_UPLOAD"]);
+    let world = World::new();
+    let mut command = world.command("run --device cuda --count 10");
+    let ran = Ran::new("run", command.env("LD_LIBRARY_PATH", old.path()).output().unwrap()).exits(2);
+    assert!(ran.err.contains("without cuGraphUpload") && !ran.err.contains("panicked"), "{}", ran.err);
+}
+
+#[test]
+fn each_shot_is_answered_whatever_a_launch_says() {
+    let _one = engine();
+    for (rule, code, most) in [
+        ("cuGraphLaunch:2:2000:5", "1", 5),
+        ("cuGraphLaunch:999:2000:3", "2", 3),
+        ("cuGraphLaunch:300:2000:2:delay", "5", 2),
+    ] {
+        let world = world(1);
+        let report = run(&world, "--count 6000 --rate 6000", &[("FAKE_RULES", rule)]).exits(0).json();
+        answered(&report, 6_000);
+        // A fault in warm-up is nobody's shot.
+        assert!(errors(&report, code) <= most, "{rule}: {}", report["errors"]);
+        assert_eq!(report["errors"].as_object().unwrap().keys().filter(|key| *key != code).count(), 0, "{report}");
+    }
+}
+
+#[test]
+fn a_lost_device_is_made_anew_while_the_cpu_goes_on() {
+    let _one = engine();
+    // In Live: warm-up at this rate launches fewer.
+    for rules in ["cuGraphLaunch:719:3000:1:sticky", "cuGraphLaunch:719:3000:1:sticky,cuCtxCreate_v4:46:2:2"] {
+        let world = world(1);
+        let report = run(&world, "--count 12000 --rate 6000", &[("FAKE_RULES", rules)]).exits(0).json();
+        answered(&report, 12_000);
+        let (lost, gpu) = (errors(&report, "7"), &report["gpus"][0]);
+        assert!(lost <= 8, "at most the shots under way: {}", report["errors"]);
+        assert_eq!((gpu["renewals"].as_u64(), gpu["error_code"].as_u64()), (Some(1), Some(719)), "{gpu}");
+        assert_eq!(gpu["renewals_failed"].as_u64().unwrap(), if rules.contains("Create") { 2 } else { 0 });
+    }
+}
+
+#[test]
+fn every_silo_has_a_device_and_its_own_context() {
+    let _one = engine();
+    let world = world(1);
+    let two = [("FAKE_DEVICES", "2")];
+    let report = run(&world, "--silos 2 --count 3000 --rate max", &two).exits(0).json();
+    answered(&report, 3_000);
+    let device = report["device"].as_str().unwrap();
+    assert!(device.contains("cuda:0") && device.contains("cuda:1"), "{device}");
+    assert!(report["gpus"].as_array().unwrap().iter().all(|gpu| gpu["launches"].as_u64() > Some(0)));
+    let report = run(&world, "--silos 2 --count 1000 --rate max", &[]).exits(0).json();
+    assert!(report["notes"].to_string().contains("share 1 device(s)"), "{}", report["notes"]);
+}
+
+#[test]
+fn check_says_what_there_is() {
+    let world = World::new();
+    let row = |ran: Ran, id: &str| -> Value {
+        let rows = ran.json()["rows"].as_array().unwrap().clone();
+        rows.into_iter().find(|row| row["id"] == id).unwrap()
+    };
+    let device = row(on_driver(&world, "check --json", &[]), "cuda_device");
+    assert_eq!(device["verdict"], "pass", "{device}");
+    assert!(device["found"].as_str().unwrap().contains("Pinwheel fake 0 (9.0, 16 GiB"), "{device}");
+    let old = row(on_driver(&world, "check --json", &[("FAKE_VERSION", "12040")]), "cuda_driver");
+    assert!(old["verdict"] == "warn" && old["fix"].as_str().unwrap().contains("580"), "{old}");
+}
+
+#[test]
+fn gpu_check_holds_on_a_sound_driver_and_fails_on_another() {
+    let _one = engine();
+    let world = World::new();
+    let ran = on_driver(&world, "gpu-check --quick --json", &[]).exits(0);
+    let found = ran.json();
+    has_keys(&found, "driver device steps launch_ns rx_to_ready_ns host_overhead_ns batches compared faults");
+    for step in found["steps"].as_array().unwrap() {
+        assert!(step["ok"] == true && ran.err.contains(step["name"].as_str().unwrap()), "{step}");
+    }
+    assert!(found["faults"].as_array().unwrap().len() >= 6 && found["launch_ns"]["count"].as_u64() > Some(0));
+    let broken = [("FAKE_RULES", "cuGraphLaunch:719:700:1:sticky")];
+    let found = on_driver(&world, "gpu-check --quick --json", &broken).exits(1).json();
+    let failed: Vec<_> = found["steps"].as_array().unwrap().iter().filter(|step| step["ok"] == false).collect();
+    assert_eq!(failed.len(), 1, "one step meets it, the others have contexts of their own: {failed:?}");
+    assert!(failed[0]["detail"].as_str().unwrap().contains("taken as Lost"), "{failed:?}");
+    let none = on_driver(&world, "gpu-check", &[("FAKE_DEVICES", "0")]).exits(2);
+    assert!(none.err.contains("no device, expected one") && none.out.is_empty(), "{}", none.err);
+}
