@@ -23,8 +23,8 @@ mod text;
 
 pub use layout::{
     AlarmRow, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock, HarvestBlock,
-    HeaderBlock, LatencyBlock, LogBlock, PollBlock, RoleBlock, Shape, SlotStamps, Stage, StreamFeedBlock,
-    StreamHarvestBlock, ThreadBlock,
+    HeaderBlock, LatencyBlock, LogBlock, PeerRow, PollBlock, RoleBlock, Shape, SlotStamps, SourceBlock, Stage,
+    StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
 };
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
 pub use region::{BoardError, Place, directory};
@@ -211,6 +211,18 @@ impl Board {
     #[must_use]
     pub fn alarms(&self) -> &[AlarmRow] {
         self.region.section(self.layout.alarms, alarms::ALARMS_MAX)
+    }
+
+    /// The live source's block.
+    #[must_use]
+    pub fn source(&self) -> &SourceBlock {
+        &self.region.section::<SourceBlock>(self.layout.source, 1)[0]
+    }
+
+    /// What the live source knows of stream `stream`.
+    #[must_use]
+    pub fn stream_source(&self, stream: usize) -> &StreamSourceBlock {
+        &self.region.section(self.layout.stream_sources, self.layout.shape.streams as usize)[stream]
     }
 
     fn faults(&self, silo: usize) -> &[FaultRow] {

@@ -10,6 +10,7 @@ mod check;
 mod cores;
 mod graph;
 mod input;
+mod measured;
 mod places;
 mod plan;
 mod profiles;
@@ -17,6 +18,7 @@ mod refusal;
 mod request;
 mod run;
 mod say;
+mod send;
 mod signals;
 mod sim;
 
@@ -58,6 +60,7 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Cores(args)) => cores::cores(&args),
         Some(Command::Arbiter(args)) => arbiter::arbiter(&args),
         Some(Command::Check(args)) => check::check(&args, &around),
+        Some(Command::Send(args)) => send::send(&args),
         Some(Command::Graph(args)) => graph::graph(&args),
     }
 }

@@ -127,7 +127,7 @@ const NO: Footer = Footer::Absent;
 
 /// The table, in the order of footer and help.
 pub const TABLE: &[Binding] = &[
-    bind(Scope::Views, &[Key::Char('?')], Action::Show(7), Footer::Word("help"), "this page"),
+    bind(Scope::Views, &[Key::Char('?')], Action::Show(8), Footer::Word("help"), "this page"),
     bind(Scope::Views, &[Key::Tab], Action::NextView, Footer::Word("view"), "next view"),
     bind(Scope::Views, &[Key::BackTab], Action::PreviousView, NO, "previous view"),
     bind(Scope::Views, &[Key::Char('1')], Action::Show(1), NO, "overview: is every shot answered, and how fast?"),
@@ -136,7 +136,8 @@ pub const TABLE: &[Binding] = &[
     bind(Scope::Views, &[Key::Char('4')], Action::Show(4), NO, "workers: which worker is busy, with which slot?"),
     bind(Scope::Views, &[Key::Char('5')], Action::Show(5), NO, "profiles: what would change, and has it arrived?"),
     bind(Scope::Views, &[Key::Char('6')], Action::Show(6), NO, "graph: which task waits longest, and on what?"),
-    bind(Scope::Views, &[Key::Char('7')], Action::Show(7), NO, "help"),
+    bind(Scope::Views, &[Key::Char('7')], Action::Show(7), NO, "sources: who sends, how fast, and what is missing?"),
+    bind(Scope::Views, &[Key::Char('8')], Action::Show(8), NO, "help"),
     bind(
         Scope::Views,
         &[Key::Char('p')],

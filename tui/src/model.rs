@@ -40,14 +40,24 @@ pub enum View {
     Profiles,
     /// The graph that decode workers run.
     Graph,
+    /// Live sources.
+    Sources,
     /// The key table.
     Help,
 }
 
 impl View {
     /// All, in the order of Tab and of the number keys.
-    pub const ALL: [View; 7] =
-        [View::Overview, View::Threads, View::Slots, View::Workers, View::Profiles, View::Graph, View::Help];
+    pub const ALL: [View; 8] = [
+        View::Overview,
+        View::Threads,
+        View::Slots,
+        View::Workers,
+        View::Profiles,
+        View::Graph,
+        View::Sources,
+        View::Help,
+    ];
 
     /// The question that the view answers.
     pub fn title(self) -> &'static str {
@@ -58,6 +68,7 @@ impl View {
             View::Workers => "workers: which is busy, and with which slot?",
             View::Profiles => "profiles: what would change, and has it arrived?",
             View::Graph => "graph: which task waits longest, and on what?",
+            View::Sources => "sources: who sends, how fast, and what is missing?",
             View::Help => "help",
         }
     }
@@ -100,6 +111,8 @@ pub struct Cursor {
     pub profile: usize,
     /// First row of help shown.
     pub help: usize,
+    /// Stream of the sources view.
+    pub source: usize,
     /// First silo shown in the overview.
     pub overview: usize,
 }

@@ -14,6 +14,7 @@ mod graphs;
 mod hops;
 mod input;
 mod jitter;
+mod live;
 mod measure;
 mod overhead;
 mod path;
@@ -31,13 +32,14 @@ use measure::{Effort, Suite};
 type Register = fn(&mut Suite);
 
 /// Areas by the name that starts their figures.
-const AREAS: [(&str, Register); 14] = [
+const AREAS: [(&str, Register); 15] = [
     ("arbiter", arbiter::register),
     ("dispatch", path::register),
     ("overhead", overhead::register),
     ("frame", frame::register),
     ("hops", hops::register),
     ("jitter", jitter::register),
+    ("live", live::register),
     ("queue", queues::register),
     ("ring", rings::register),
     ("histogram", queues::register_histogram),

@@ -4,6 +4,7 @@
 //! word is meaningful on its own. Bounds: the shape. Never trusts a count it reads further than the shape allows.
 
 mod graph;
+mod sources;
 
 use super::alarms::{AlarmRecord, Site};
 use super::histogram::HistogramBlock;
@@ -37,6 +38,7 @@ impl Board {
             clock: reader.clock(),
             log: reader.log(),
             alarms: reader.alarms(),
+            sources: reader.sources(),
         }
     }
 }

@@ -5,10 +5,12 @@
 
 mod alarms;
 mod graph;
+mod sources;
 mod threads;
 
 pub use alarms::AlarmView;
 pub use graph::{FlushesView, GraphView, GraphWorkerView, HeldView, OldestView, ReadyView, RunningView, WaitsOn};
+pub use sources::{SourceClient, SourceKind, SourcePeer, SourceState, SourceStream, SourceView};
 pub use threads::{MemoryView, PriorityView, RivalView, RoleView, ThreadState, ThreadView};
 
 use super::histogram::Histogram;
@@ -36,6 +38,8 @@ pub struct Snapshot {
     pub log: LogView,
     /// The alarms of this run: active ones first, then the worst, then the newest.
     pub alarms: Vec<AlarmView>,
+    /// Live sources of shots; none where they are drawn or come from a file.
+    pub sources: Vec<SourceView>,
 }
 
 /// What runs, and on what.

@@ -41,7 +41,8 @@ fn a_locale_without_unicode_gets_ascii_in_every_view() {
         ("4", "workers"),
         ("5", "prod"),
         ("6", "decoders"),
-        ("7", "everywhere"),
+        ("7", "--input"),
+        ("8", "everywhere"),
         ("1", "harvest"),
     ] {
         terminal.press(key);

@@ -4,7 +4,8 @@
 
 use super::{
     AlarmRow, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock, HarvestBlock,
-    HeaderBlock, LatencyBlock, LogBlock, PollBlock, SlotStamps, StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
+    HeaderBlock, LatencyBlock, LogBlock, PollBlock, SlotStamps, SourceBlock, StreamFeedBlock, StreamHarvestBlock,
+    StreamSourceBlock, ThreadBlock,
 };
 use crate::board::alarms::ALARMS_MAX;
 use crate::fault::FaultCode;
@@ -54,6 +55,8 @@ pub(in crate::board) struct Layout {
     pub(in crate::board) log: usize,
     pub(in crate::board) alarms: usize,
     pub(in crate::board) graphs: usize,
+    pub(in crate::board) source: usize,
+    pub(in crate::board) stream_sources: usize,
     pub(in crate::board) bytes: usize,
 }
 
@@ -84,6 +87,8 @@ impl Layout {
             log: place(size_of::<LogBlock>(), 1),
             alarms: place(size_of::<AlarmRow>(), ALARMS_MAX),
             graphs: place(size_of::<GraphBlock>(), silos),
+            source: place(size_of::<SourceBlock>(), 1),
+            stream_sources: place(size_of::<StreamSourceBlock>(), shape.streams as usize),
             bytes: end.next_multiple_of(4096),
         }
     }
