@@ -46,7 +46,7 @@ pub const DECODERS_AUTO_MAX: u32 = 8;
 pub const THREAD_NAME_BYTES_MAX: usize = 15;
 
 /// Longest runbook of a rule, characters.
-pub const RUNBOOK_MAX: usize = 160;
+pub(super) const RUNBOOK_MAX: usize = 160;
 
 const MICROSECONDS_MAX: u64 = 60_000_000;
 const LATENCY_US_MAX: f64 = 1e6;
