@@ -11,6 +11,7 @@ mod cores;
 mod gpu_check;
 mod graph;
 mod input;
+mod measured;
 mod places;
 mod plan;
 mod profiles;
@@ -18,6 +19,7 @@ mod refusal;
 mod request;
 mod run;
 mod say;
+mod send;
 mod signals;
 mod sim;
 
@@ -59,6 +61,7 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Cores(args)) => cores::cores(&args),
         Some(Command::Arbiter(args)) => arbiter::arbiter(&args),
         Some(Command::Check(args)) => check::check(&args, &around),
+        Some(Command::Send(args)) => send::send(&args),
         Some(Command::Graph(args)) => graph::graph(&args),
         Some(Command::GpuCheck(args)) => gpu_check::gpu_check(&args),
     }

@@ -5,6 +5,7 @@
 
 pub(super) mod arbiter;
 mod graph;
+mod sources;
 
 use super::alarms::{AlarmRecord, Site};
 use super::histogram::HistogramBlock;
@@ -38,6 +39,7 @@ impl Board {
             clock: reader.clock(),
             log: reader.log(),
             alarms: reader.alarms(),
+            sources: reader.sources(),
         }
     }
 }
