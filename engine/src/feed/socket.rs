@@ -3,6 +3,9 @@
 //! Owns the socket, the senders' rows and both batches. Runs on the first silo's feed's thread. Bounds: two batches of
 //! datagrams and of answers a frame; an answer that a sender does not take within [`PATIENCE`] is dropped and counted.
 //! Never blocks, never allocates once open, never answers a stranger.
+//!
+//! What the system holds for a sender that does not read counts against this one socket: over a path, a deaf sender can use all
+//! of its buffer up, and until it ends the others' answers are dropped too. The engine goes on, and the board says so.
 
 #[expect(unsafe_code, reason = "one system call for many datagrams")]
 mod batch;

@@ -95,7 +95,7 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
         let remedy = format!("start one with: pinwheel run --input {}", args.place);
         Refusal::unusable(args.place.to_string(), error.to_string(), expected, remedy)
     };
-    let mut client = connect(&args.place, session, args.parts).map_err(|error| trouble(&error))?;
+    let mut client = reach(args, session, &clock).map_err(|error| trouble(&error))?;
     let welcome = greet(client.as_mut(), &clock).map_err(|error| trouble(&error))?;
     let about = args.file.display().to_string();
     let shots = read_set(&about, &args.file, args.format.unwrap_or(Format::B8), Layout::detectors(welcome.bits))?;
@@ -116,6 +116,22 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
     let status = u8::from(report.lost + report.errors + report.doubled > 0);
     let out = &mut io::stdout().lock();
     Ok(written(if args.json { say::json(out, &report) } else { say::text(out, &text(&report)) }, status))
+}
+
+/// A socket's path is there once its engine is.
+fn reach(args: &SendArgs, session: u64, clock: &Clock) -> io::Result<Box<dyn Client>> {
+    let from = clock.ticks();
+    loop {
+        let error = match connect(&args.place, session, args.parts) {
+            Ok(client) => return Ok(client),
+            Err(error) => error,
+        };
+        let is_early = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
+        if !is_early || clock.rate().nanos(clock.ticks().since(from)) >= GREETING {
+            return Err(error);
+        }
+        std::thread::yield_now();
+    }
 }
 
 fn greet(client: &mut dyn Client, clock: &Clock) -> io::Result<Welcome> {
