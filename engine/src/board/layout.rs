@@ -327,6 +327,8 @@ blocks! {
         wake: HistogramBlock,
         /// What releasing those that waited cost, of one task in many.
         release: HistogramBlock,
+        /// Time in each window, where shots are decoded by windows.
+        window: HistogramBlock,
     }
     /// The graph of one silo's decode pool. Written by the graph role.
     GraphBlock {
