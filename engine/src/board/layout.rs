@@ -621,7 +621,7 @@ pub enum Stage {
     Device,
     /// Claimed to decode begun.
     Queue,
-    /// Decode begun to answered.
+    /// Decode begun to answered; for its turn in its stream, too, an answer waits here.
     Decode,
     /// Answered to harvested.
     Harvest,
