@@ -229,11 +229,7 @@ pub fn wire(
     let (bank, decoding) = (&workers, &common.decoding);
     let bench = Bench { pipe: &pipe, bank, states: &states, carries, draws: &draws, decoding };
     specs.extend((0..).zip(pool.workers).map(|(index, worker)| bench.decoder(index, worker)));
-    for (fault, deed) in [(profile.faults.role_panic, Deed::Panic), (profile.faults.role_allocation, Deed::Allocate)] {
-        if let Some(fault) = fault.filter(|_| silo == 0) {
-            specs = specs.into_iter().map(|spec| doom(spec, fault, deed)).collect();
-        }
-    }
+    let specs = doomed(specs, profile, silo);
     Ok(Silo { pipe, workers, states, specs, recovery, answers: readers, arena: Arena::none() })
 }
 
@@ -324,6 +320,16 @@ fn spec(
     build: impl FnOnce(&mut Init<'_>) -> Result<Box<dyn Role>, RoleError> + Send + 'static,
 ) -> RoleSpec {
     RoleSpec { kind, silo: silo as u32, index, build: Box::new(build) }
+}
+
+/// With the roles in it that the profile dooms.
+fn doomed(mut specs: Vec<RoleSpec>, profile: &Profile, silo: usize) -> Vec<RoleSpec> {
+    for (fault, deed) in [(profile.faults.role_panic, Deed::Panic), (profile.faults.role_allocation, Deed::Allocate)] {
+        if let Some(fault) = fault.filter(|_| silo == 0) {
+            specs = specs.into_iter().map(|spec| doom(spec, fault, deed)).collect();
+        }
+    }
+    specs
 }
 
 /// Puts a doomed role in the place of the one that the profile names.
