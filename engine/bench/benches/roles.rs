@@ -81,7 +81,7 @@ impl NullBench {
                 jobs.give(job);
             }
             Kernel::Decode => {}
-            Kernel::Bury | Kernel::Stray => unreachable!("every shot comes once, without an error"),
+            Kernel::Bury | Kernel::Stray | Kernel::Window => unreachable!("every shot comes once, without an error"),
         }
     }
 }
@@ -183,7 +183,7 @@ pub fn wired(
     let (expired, expired_end) = Tombstones::channel(SLOTS);
     let graph = Profile::load("lab", None).unwrap().0.graph;
     let config = Config { streams: STREAMS, ..Config::from(&graph) };
-    let mut pool = Pool::new(config, 1, count as u32, STREAMS, &CLOCK).unwrap();
+    let mut pool = Pool::new(config, 1, count as u32, STREAMS, None, &CLOCK).unwrap();
     let orchestrator = Orchestrator::new(OrchestratorParts {
         pipe: pipe.clone(),
         bank: Arc::clone(&words),
@@ -191,6 +191,7 @@ pub fn wired(
         regions: pool.regions,
         tombstones: vec![refused_end, expired_end],
         decoders: 1,
+        carries: None,
     });
     let states = Arc::new(StreamStates::new(STREAMS, observables));
     let bench = NullBench { pipe: pipe.clone(), states, syndrome: vec![0; detectors] };

@@ -329,6 +329,8 @@ blocks! {
         wake: HistogramBlock,
         /// What releasing those that waited cost, of one task in many.
         release: HistogramBlock,
+        /// Time in each window, where shots are decoded by windows.
+        window: HistogramBlock,
     }
     /// The graph of one silo's decode pool. Written by the graph role.
     GraphBlock {
@@ -721,7 +723,7 @@ pub enum Stage {
     Device,
     /// Claimed to decode begun.
     Queue,
-    /// Decode begun to answered.
+    /// Decode begun to answered; for its turn in its stream, too, an answer waits here.
     Decode,
     /// Answered to harvested.
     Harvest,

@@ -307,6 +307,7 @@ fn graph(tenths: u64, trouble: Trouble) -> GraphView {
         submit: times(tenths, 90),
         wake: times(tenths, 800),
         release: times(tenths, 60),
+        window: Histogram::default(),
         oldest: Some(OldestView {
             id: shots + 1,
             kernel: "decode+commit",
