@@ -37,7 +37,8 @@ fn the_golden_set_sent_over_udp_is_predicted_as_from_a_file() {
     let _one = engine();
     // A port that was free a moment ago.
     let at = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    golden_through(&format!("udp:{at}"), "--rate 20000 --parts 3");
+    // With 64 on their way at most no buffer overflows, however busy the machine is: UDP would lose what does.
+    golden_through(&format!("udp:{at}"), "--rate max --parts 3");
 }
 
 #[test]
