@@ -271,6 +271,24 @@ fn an_explicit_plan_is_taken_as_it_is() {
 }
 
 #[test]
+fn a_silo_on_a_gpu_has_no_device_role_and_its_seat_goes_to_others() {
+    let device = crate::profile::Device::Cuda { index: None, batch_shots: 1 };
+    let on_gpu = |cores, profile: Profile| {
+        lines(&Plan::make(&Profile { device: device.clone(), ..profile }, &plain(0..cores)).unwrap())
+    };
+    assert_eq!(on_gpu(2, profile(1))[0], "hot-0 1!: feed0 dispatch0 poll0 graph0 harvest0");
+    let eight = on_gpu(8, profile(1));
+    assert_eq!(eight[..3], ["hot-0 2!: feed0 harvest0", "dispatch-0 3!: dispatch0", "hot-1 4!: poll0 graph0"]);
+    assert_eq!(eight.len(), 6, "{eight:?}");
+    assert!(on_gpu(16, profile(2)).iter().all(|line| !line.contains("device")));
+    let mut specs = two_threads();
+    specs[0].roles.retain(|role| *role != Device);
+    specs.push(spec("alone", &[Device], Some(3)));
+    let listed = Profile { threads: Threads::Explicit(specs), ..profile(1) };
+    assert_eq!(on_gpu(4, listed)[..], ["ring 1!: feed0 dispatch0 poll0 graph0 harvest0", "work 2!: decode0 decode0"]);
+}
+
+#[test]
 fn an_explicit_plan_on_all_cores_shares_its_last_with_cold_work() {
     let profile = Profile { threads: Threads::Explicit(two_threads()), ..profile(1) };
     let plan = Plan::make(&profile, &plain([1, 2])).unwrap();

@@ -216,6 +216,21 @@ fn a_live_source_is_an_address_a_path_or_a_name() {
 }
 
 #[test]
+fn a_gpu_is_auto_or_cuda_with_one_to_sixty_four_shots_a_launch() {
+    let sim = "device: Sim(latency: LogNormal(median_us: 120.0, sigma: 0.4))";
+    let with = |device: &str| lab().replacen(sim, device, 1);
+    assert_eq!(Profile::parse(&with("device: Auto"), "lab.ron").unwrap().device, Device::Auto);
+    let cuda = Profile::parse(&with("device: Cuda(index: Some(1), batch_shots: 16)"), "lab.ron").unwrap().device;
+    assert_eq!(cuda, Device::Cuda { index: Some(1), batch_shots: 16 });
+    for batch_shots in ["0", "65"] {
+        let found = findings_with(sim, &format!("device: Cuda(index: None, batch_shots: {batch_shots})"));
+        assert_eq!((found.len(), found[0].expected.as_str()), (1, "1..=64"));
+    }
+    assert_eq!(findings_with(sim, "device: Cuda(index: Some(64), batch_shots: 1)")[0].expected, "0..=63");
+    assert_eq!(applies("device.batch_shots"), Applies::Restart);
+}
+
+#[test]
 fn all_range_errors_are_reported_each_at_its_field() {
     let text = lab().replacen("slots: 1024", "slots: 1000", 1).replacen("sigma: 0.4", "sigma: 9.0", 1);
     let text = text.replacen("streams: 4", "streams: 0", 1);

@@ -215,10 +215,11 @@ const STEPS: [(&str, Run); 18] = [
     ("fault_refused", faults::refused),
     ("fault_late", faults::late),
     ("fault_hung", faults::hung),
-    ("fault_sticky", faults::sticky),
     ("fault_no_memory", faults::no_memory),
     ("fault_two_at_once", faults::two_at_once),
     ("teardown", faults::teardown),
+    // Last: a driver that does not come back from it would fail what follows.
+    ("fault_sticky", faults::sticky),
 ];
 
 /// Runs every step; each is told to `say` when it ends.

@@ -6,7 +6,7 @@
 
 use super::driver::{Absent, Driver, Failure, done, driver};
 use super::facts::{DeviceFacts, usable};
-use cudarc::driver::sys::{CUcontext, CUfunction, CUmodule};
+use cudarc::driver::sys::{CUcontext, CUdevice, CUfunction, CUmodule};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::ptr::null_mut;
@@ -86,9 +86,14 @@ impl Context {
     pub fn open(index: u32) -> Result<Context, OpenError> {
         let driver = driver()?;
         let facts = usable(driver, index)?;
-        let mut handle: CUcontext = null_mut();
-        // SAFETY: a place for the handle; no parameters.
-        let code = unsafe { (driver.context_create)(&raw mut handle, null_mut(), BLOCKING_SYNC, index.cast_signed()) };
+        let (mut handle, mut device): (CUcontext, CUdevice) = (null_mut(), 0);
+        // SAFETY: places for the handles; no parameters.
+        let code = unsafe {
+            match (driver.device_get)(&raw mut device, index.cast_signed()) {
+                0 => (driver.context_create)(&raw mut handle, null_mut(), BLOCKING_SYNC, device),
+                code => code,
+            }
+        };
         let refused = |failure| OpenError::Refused { index, device: facts.name.clone(), doing: "opening it", failure };
         done("cuCtxCreate", code).map_err(refused)?;
         let context = Context { driver, handle, facts: facts.clone() };

@@ -203,6 +203,7 @@ fn open() -> Result<Driver, Absent> {
         return Err(Absent::TooOld { found });
     }
     let driver = Driver::load(&Opened)?;
+    widen_connections();
     // SAFETY: no argument but the flags, which are 0.
     match unsafe { (driver.init)(0) } {
         // "No device" is found out again, with its own sentence, by whoever counts them.
@@ -210,6 +211,21 @@ fn open() -> Result<Driver, Absent> {
         code => Err(Failure { call: "cuInit", code }.into()),
     }
 }
+
+/// Streams share the device's hardware queues, 8 unless the environment says otherwise, and two in one queue wait for each
+/// other. Asks for 32, the most there are, unless somebody has chosen.
+#[cfg(target_os = "linux")]
+fn widen_connections() {
+    const CONNECTIONS: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
+    let threads = std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+    if threads == 1 && std::env::var_os(CONNECTIONS).is_none() {
+        // SAFETY: this is the process's only thread, so nobody reads the environment meanwhile.
+        unsafe { std::env::set_var(CONNECTIONS, "32") };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn widen_connections() {}
 
 /// `CUDA_ERROR_NO_DEVICE`.
 pub(super) const NO_DEVICE: c_int = 100;

@@ -24,7 +24,7 @@ use std::sync::Arc;
 const NOT_STARTED: [i32; 6] = [1, 2, 3, 201, 400, 701];
 /// Codes that every later call of the context answers: its device or its memory is gone for it.
 const STICKY: [i32; 24] = [
-    4, 46, 100, 101, 214, 220, 221, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 802, 805, 806, 807, 911,
+    4, 46, 100, 101, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 802, 805, 806, 807, 810, 911,
 ];
 
 /// What a code of `cuGraphLaunch` means.

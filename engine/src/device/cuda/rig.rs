@@ -33,6 +33,7 @@ use std::time::Duration;
 
 /// Longest wait for graphs that still run when a rig is closed.
 pub(super) const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+/// The first of the naps between two looks at it.
 const CLOSE_LOOK: Duration = Duration::from_millis(1);
 
 /// `CU_STREAM_NON_BLOCKING`.
@@ -384,19 +385,23 @@ impl Rig {
                 behind.push(event);
             }
         }
-        let looks = CLOSE_LIMIT.as_millis() / CLOSE_LOOK.as_millis();
-        (0..looks).any(|_| {
-            self.is_idle(&behind) || {
-                nap();
-                false
+        // Few naps, each twice as long as the last: on a busy machine every one of them takes longer than it says.
+        let (mut slept, mut next) = (Duration::ZERO, CLOSE_LOOK);
+        while !self.is_idle(&behind) {
+            if slept >= CLOSE_LIMIT {
+                return false;
             }
-        })
+            nap(next);
+            slept += next;
+            next = (2 * next).min(CLOSE_LIMIT.saturating_sub(slept));
+        }
+        true
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a rig is closed on a cold thread")]
-fn nap() {
-    std::thread::sleep(CLOSE_LOOK);
+fn nap(span: Duration) {
+    std::thread::sleep(span);
 }
 
 impl Drop for Rig {

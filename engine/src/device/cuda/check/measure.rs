@@ -47,9 +47,10 @@ pub(super) fn open(bench: &mut Bench<'_>) -> Seen {
     let line = line(bench, &bench.config.small.0, WORKERS, 1)?;
     let ms = bench.ns(began, bench.clock.ticks()) as f64 / 1e6;
     let ((mapped, device), facts) = (line.rig.bytes(), &line.rig.context().facts);
+    let connections = std::env::var("CUDA_DEVICE_MAX_CONNECTIONS").unwrap_or_else(|_| "not set".to_owned());
     let atomics = if facts.host_native_atomics { "has" } else { "has no" };
     Ok(format!(
-        "context and {} graphs in {ms:.1} ms; {mapped} bytes of the engine's memory mapped, {device} bytes on the device; \
+        "context and {} graphs in {ms:.1} ms, CUDA_DEVICE_MAX_CONNECTIONS {connections}; {mapped} bytes of the engine's memory mapped, {device} bytes on the device; \
          {} multiprocessors; it {atomics} native atomics with the host (none are needed)",
         line.works.groups(),
         facts.multiprocessors
