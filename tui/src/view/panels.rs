@@ -14,6 +14,7 @@ pub mod slotmap;
 pub mod slots;
 pub mod streams;
 pub mod threads;
+pub mod timeline;
 pub mod trends;
 pub mod workers;
 
