@@ -88,7 +88,7 @@ fn us(ns: u64) -> f64 {
     ns as f64 / 1e3
 }
 
-fn slice(name: &str, (pid, tid): (u32, u32), from_ns: u64, to_ns: u64, args: &Value) -> Value {
+fn slice(name: &str, (pid, tid): (u32, u64), from_ns: u64, to_ns: u64, args: &Value) -> Value {
     let dur = us(to_ns.saturating_sub(from_ns));
     json!({"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": us(from_ns), "dur": dur, "args": args})
 }
@@ -144,11 +144,11 @@ impl Told {
 }
 
 fn names(snapshot: &Snapshot, trace: &mut Trace<'_>) {
-    let name = |kind: &str, pid: u32, tid: u32, name: &str| json!({"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}});
+    let name = |kind: &str, pid: u32, tid: u64, name: &str| json!({"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}});
     trace.put(&name("process_name", 1, 0, &format!("engine {} ({})", snapshot.engine.pid, snapshot.engine.profile)));
     trace.put(&name("thread_name", 1, 0, "alarms and notes"));
     for (index, thread) in snapshot.threads.iter().enumerate() {
-        trace.put(&name("thread_name", 1, index as u32 + 1, &thread.name));
+        trace.put(&name("thread_name", 1, index as u64 + 1, &thread.name));
     }
     for silo in &snapshot.silos {
         trace.put(&name("process_name", 2 + silo.id, 0, &format!("silo {}: shots by slot", silo.id)));
@@ -182,7 +182,7 @@ fn shot(silo: u32, number: usize, slot: &SlotView, told: &mut Told, trace: &mut 
     while told.shots.len() > TOLD_MAX {
         told.shots.pop_first();
     }
-    let track = (2 + silo, number as u32 + 1);
+    let track = (2 + silo, number as u64 + 1);
     let args = json!({"stream": slot.stream, "sequence": slot.sequence, "slot": number, "worker": slot.worker,
         "scheduled_us": us(times.scheduled_ns)});
     let name = format!("{}#{}", slot.stream, slot.sequence);
@@ -214,7 +214,7 @@ impl Threads {
     fn sample(&mut self, snapshot: &Snapshot, trace: &mut Trace<'_>) {
         let now_ns = snapshot.at_ns;
         for (index, thread) in snapshot.threads.iter().enumerate() {
-            let track = (1, index as u32 + 1);
+            let track = (1, index as u64 + 1);
             let stage = thread.stage.map_or_else(|| "idle".to_owned(), |role| role.name().to_owned());
             // A pause in the samples ends a slice: what was between them is not known.
             let goes_on = |(open, _, seen): &(String, u64, u64)| *open == stage && now_ns - seen < 10 * SILENT_NS;

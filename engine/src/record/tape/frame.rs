@@ -151,7 +151,7 @@ impl FileHead {
         out.extend_from_slice(&self.version.to_le_bytes());
         out.extend_from_slice(&self.hash.to_le_bytes());
         for size in self.shape.words() {
-            out.extend_from_slice(&(size as u32).to_le_bytes());
+            out.extend_from_slice(&size.to_le_bytes()[..4]);
         }
         out.extend_from_slice(&self.rate.nanos_per_tick_q32().to_le_bytes());
         out.extend_from_slice(&self.start.0.to_le_bytes());

@@ -335,7 +335,7 @@ impl Tape {
 
     fn load(&mut self, number: usize) -> Result<(), TapeError> {
         let end = self.segment_end(number);
-        if !self.segment.as_ref().is_some_and(|(have, until, _)| (*have, *until) == (number, end)) {
+        if self.segment.as_ref().is_none_or(|(have, until, _)| (*have, *until) != (number, end)) {
             let bytes = self.segment_bytes(number)?;
             self.segment = Some((number, end, parts_of(&bytes, |_| true)));
         }

@@ -30,7 +30,7 @@ fn live(board: &Board, step: u64) {
     for (word, late) in [(&stamps.scheduled, 0), (&stamps.submitted, 3), (&stamps.dispatched, 9)] {
         set(word, at + late);
     }
-    if step % 3 != 0 {
+    if !step.is_multiple_of(3) {
         set(&stamps.harvested, at + 20);
     }
 }
@@ -44,7 +44,7 @@ fn recording(pictures: u32, key_every: u32) -> (Vec<u8>, Vec<u8>, Vec<(Ticks, Im
     for number in 0..pictures {
         live(&board, u64::from(number) + 1);
         let at = Ticks(2_000 + u64::from(number) * 1_000);
-        let is_key = number % key_every == 0;
+        let is_key = number.is_multiple_of(key_every);
         let raw = if is_key { encoder.key(&board, at) } else { encoder.delta(&board, at) };
         if is_key {
             index.extend_from_slice(&entry(at, bytes.len() as u64));
