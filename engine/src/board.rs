@@ -24,8 +24,8 @@ mod text;
 
 pub use layout::{
     AlarmRow, ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock,
-    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PollBlock, RecorderBlock, RoleBlock, Shape, SlotStamps, Stage,
-    StreamFeedBlock, StreamHarvestBlock, ThreadBlock,
+    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PeerRow, PollBlock, RecorderBlock, RoleBlock, Shape, SlotStamps,
+    SourceBlock, Stage, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
 };
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
 pub(crate) use read::arbiter::{lease_row, open_row};
@@ -225,6 +225,18 @@ impl Board {
     #[must_use]
     pub fn arbiter(&self, silo: usize) -> &ArbiterBlock {
         &self.region.section(self.layout.arbiters, self.silos())[silo]
+    }
+
+    /// The live source's block.
+    #[must_use]
+    pub fn source(&self) -> &SourceBlock {
+        &self.region.section::<SourceBlock>(self.layout.source, 1)[0]
+    }
+
+    /// What the live source knows of stream `stream`.
+    #[must_use]
+    pub fn stream_source(&self, stream: usize) -> &StreamSourceBlock {
+        &self.region.section(self.layout.stream_sources, self.layout.shape.streams as usize)[stream]
     }
 
     fn faults(&self, silo: usize) -> &[FaultRow] {

@@ -8,6 +8,7 @@
 //!
 //! The library behind it is young. Everything of it stays inside `sparse`; what the engine knows is this file.
 
+pub mod carries;
 mod order;
 pub mod orchestrator;
 pub mod pool;
@@ -113,6 +114,15 @@ impl MatcherModel {
         match &self.0 {
             Ready::Whole(model) => Box::new(sparse::SparseMatcher::new(Arc::clone(model))),
             Ready::Windows(model) => Box::new(WindowMatcher::new(Arc::clone(model))),
+        }
+    }
+
+    /// The windows that it decodes by; `None`: whole shots.
+    #[must_use]
+    pub fn windows(&self) -> Option<&Arc<WindowModel>> {
+        match &self.0 {
+            Ready::Whole(_) => None,
+            Ready::Windows(model) => Some(model),
         }
     }
 

@@ -13,8 +13,9 @@ mod ledger;
 mod poller;
 mod tombstones;
 
+pub use crate::feed::Answer;
 pub use dispatcher::Dispatcher;
-pub use harvester::{Answer, Harvester, HarvesterParts};
+pub use harvester::{Harvester, HarvesterParts};
 pub use ledger::{Ledger, Outcome};
 pub use poller::Poller;
 pub use tombstones::{Tombstone, Tombstones};

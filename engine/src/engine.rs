@@ -27,8 +27,8 @@ mod wall;
 use crate::board::Board;
 use crate::board::snapshot::Snapshot;
 use crate::clock::{Clock, CounterError};
-use crate::code::Model;
 use crate::code::shots::ShotSet;
+use crate::code::{Measurements, Model};
 use crate::decode::ReadyError;
 use crate::device::cuda::OpenError;
 use crate::fault::EventCode;
@@ -44,6 +44,7 @@ use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+pub use crate::feed::place::{Network, Place as LivePlace};
 pub use crate::hot::memory::{Allocator, set_before_abort};
 pub use cores::foresee;
 pub use environment::{Found, Keep};
@@ -109,6 +110,15 @@ pub enum Input {
         /// Gives one shot after another.
         reader: ReadShot,
     },
+    /// Other processes send them while the engine runs.
+    Live {
+        /// The model.
+        model: Arc<Model>,
+        /// Where.
+        place: LivePlace,
+        /// From measurements, if they send those.
+        measurements: Option<Arc<Measurements>>,
+    },
 }
 
 impl Input {
@@ -116,7 +126,10 @@ impl Input {
     #[must_use]
     pub fn model(&self) -> &Arc<Model> {
         match self {
-            Input::Sampler { model, .. } | Input::Replay { model, .. } | Input::Stream { model, .. } => model,
+            Input::Sampler { model, .. }
+            | Input::Replay { model, .. }
+            | Input::Stream { model, .. }
+            | Input::Live { model, .. } => model,
         }
     }
 }
@@ -195,6 +208,9 @@ pub enum StartError {
         /// The rows that failed, each with what was found and its remedy.
         failed: String,
     },
+    /// The live source cannot be opened.
+    #[error(transparent)]
+    Source(#[from] crate::feed::place::OpenError),
     /// A role could not be built or warmed.
     #[error(transparent)]
     Role(#[from] RoleError),

@@ -1,12 +1,27 @@
 //! The feed: where shots come from, and when.
 //!
 //! Owns the source, the schedule and the writer's end of the slots of one silo. Runs as a role; each rx ring has exactly
-//! one. Bounds: 64 shots a frame. A shot's latency counts from its scheduled arrival, whether or not a slot was free
+//! one; a live source's [`link`] is part of the first silo's, and all silos' feeds take its shots from their lanes. Bounds: 64 shots a frame. A shot's latency counts from its scheduled arrival, whether or not a slot was free
 //! then. Never blocks: with no free slot it returns, and the schedule goes on.
 
+mod answer;
+pub mod assembly;
+pub mod client;
+mod intake;
+pub mod lane;
+pub mod link;
+mod live;
+pub mod packet;
+pub mod place;
 mod schedule;
+#[cfg(target_os = "linux")]
+pub mod shm;
+#[cfg(target_os = "linux")]
+mod socket;
 pub mod source;
 pub mod stage;
+
+pub use answer::Answer;
 
 use crate::board::snapshot::HealthVerdict;
 use crate::board::{self, Board, FeedBlock};
@@ -17,7 +32,7 @@ use crate::fault::{FaultCode, Injector};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Settings, WARM_STREAM, Work};
 use crate::profile::RoleKind;
 use crate::units::{Nanos, Ticks};
-use pinwheel_edge::slot::table::{FeedEnd, ShotHeader};
+use pinwheel_edge::slot::table::{FeedEnd, ReplyTo, ShotHeader};
 use pinwheel_edge::spin::Phase;
 use schedule::Schedule;
 use source::{Drawn, Source};
@@ -123,7 +138,8 @@ impl Feed {
             let Some(vacant) = self.end.vacant() else { break };
             self.warmer.draw(&mut self.detectors, &mut self.observables);
             let now = frame.ticks();
-            let header = ShotHeader { stream: WARM_STREAM, sequence: 0, scheduled: now, submitted: now };
+            let reply_to = ReplyTo::default();
+            let header = ShotHeader { stream: WARM_STREAM, sequence: 0, scheduled: now, submitted: now, reply_to };
             vacant.submit(&header, &self.detectors, None);
             items += 1;
         }
@@ -170,7 +186,7 @@ impl Feed {
             }
         };
         let submitted = now;
-        let header = ShotHeader { stream, sequence, scheduled, submitted };
+        let header = ShotHeader { stream, sequence, scheduled, submitted, reply_to: ReplyTo { peer: 0, sequence } };
         let truth = truth.then_some(self.observables.as_slice());
         let slot = if self.injector.address_is_bad() {
             vacant.submit_at(BAD_ADDRESS_OFFSET, &header, &self.detectors, truth)
@@ -233,8 +249,10 @@ impl Role for Feed {
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
+        let linked = self.work_link(frame);
         let items = match frame.phase {
             Phase::Warmup if self.settings.is_warming() => self.warm(frame),
+            Phase::Live | Phase::Drain if self.is_live() => self.forward(frame),
             Phase::Live if !self.exhausted => self.live(frame),
             _ => 0,
         };
@@ -245,7 +263,9 @@ impl Role for Feed {
         if frame.phase == Phase::Drain && !self.draining {
             // What was scheduled and not accepted stays outside: the backlog ends here.
             self.draining = true;
-            board::set(&self.block().scheduled, self.submitted);
+            if !self.is_live() {
+                board::set(&self.block().scheduled, self.submitted);
+            }
             // The last word on every stream's input, however short the run was.
             for _ in 0..self.health.len() {
                 self.publish_health(frame.now, Ticks(0));
@@ -256,11 +276,11 @@ impl Role for Feed {
             board::set(&self.block().exhausted, 1);
         }
         self.publish_health(frame.now, frame.clock().rate().ticks(HEALTH_EVERY));
-        Work(items)
+        Work(items + linked)
     }
 
     fn is_drained(&self) -> bool {
-        self.draining
+        self.draining && self.has_forwarded_all()
     }
 }
 

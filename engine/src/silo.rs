@@ -12,6 +12,7 @@ use crate::board::layout::ANSWER_READERS_MAX;
 use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::code::Model;
+use crate::decode::carries::Carries;
 use crate::decode::orchestrator::{Orchestrator, OrchestratorParts};
 use crate::decode::pool::Pool;
 use crate::decode::state::StreamStates;
@@ -203,7 +204,8 @@ pub fn wire(
     let feed = Feed::new(share, feed_end, source, model, outside, draws.of(3));
     let poller = Poller::new(pipe.clone(), poll_workers, expired, profile.free_worker, rate);
     let config = Config { streams, ..Config::from(&profile.graph) };
-    let pool = Pool::new(config, decoders, jobs as u32, streams, &common.clock)?;
+    let carries = Carries::of(&common.decoding.matching, jobs as u32);
+    let pool = Pool::new(config, decoders, jobs as u32, streams, carries.as_deref(), &common.clock)?;
     show(&pool, profile, &pipe);
     let states = Arc::new(StreamStates::new(streams, geometry.observable_words as usize));
     let orchestrator = Orchestrator::new(OrchestratorParts {
@@ -213,6 +215,7 @@ pub fn wire(
         regions: pool.regions,
         tombstones: vec![refused_end, expired_end],
         decoders,
+        carries: carries.clone(),
     });
     let harvester = Harvester::new(HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink });
     let mut specs = vec![
@@ -223,13 +226,10 @@ pub fn wire(
     ];
     // In the order of the path: the rehearsal draws by it.
     specs.splice(1..1, device_specs);
-    let bench = Bench { pipe: &pipe, bank: &workers, states: &states, draws: &draws, decoding: &common.decoding };
+    let (bank, decoding) = (&workers, &common.decoding);
+    let bench = Bench { pipe: &pipe, bank, states: &states, carries, draws: &draws, decoding };
     specs.extend((0..).zip(pool.workers).map(|(index, worker)| bench.decoder(index, worker)));
-    for (fault, deed) in [(profile.faults.role_panic, Deed::Panic), (profile.faults.role_allocation, Deed::Allocate)] {
-        if let Some(fault) = fault.filter(|_| silo == 0) {
-            specs = specs.into_iter().map(|spec| doom(spec, fault, deed)).collect();
-        }
-    }
+    let specs = doomed(specs, profile, silo);
     Ok(Silo { pipe, workers, states, specs, recovery, answers: readers, arena: Arena::none() })
 }
 
@@ -294,6 +294,7 @@ struct Bench<'a> {
     pipe: &'a Pipe,
     bank: &'a Arc<WorkerBank>,
     states: &'a Arc<StreamStates>,
+    carries: Option<Arc<Carries>>,
     draws: &'a Draws<'a>,
     decoding: &'a Decoding,
 }
@@ -301,11 +302,12 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn decoder(&self, index: u32, worker: Worker<Brought>) -> RoleSpec {
         let (pipe, bank, states) = (self.pipe.clone(), Arc::clone(self.bank), Arc::clone(self.states));
+        let carries = self.carries.clone();
         let (decoding, injector) = (self.decoding.clone(), self.draws.of(16 + u64::from(index)));
         spec(RoleKind::Decode, self.pipe.silo, index, move |_| {
             let predecoder = decoding.predecoder();
             let (index, matching) = (index as usize, decoding.matching);
-            let parts = DecoderParts { pipe, bank, index, matching, predecoder, injector, states };
+            let parts = DecoderParts { pipe, bank, index, matching, predecoder, injector, states, carries };
             Ok(Box::new(Decoder::new(parts, worker)))
         })
     }
@@ -318,6 +320,16 @@ fn spec(
     build: impl FnOnce(&mut Init<'_>) -> Result<Box<dyn Role>, RoleError> + Send + 'static,
 ) -> RoleSpec {
     RoleSpec { kind, silo: silo as u32, index, build: Box::new(build) }
+}
+
+/// With the roles in it that the profile dooms.
+fn doomed(mut specs: Vec<RoleSpec>, profile: &Profile, silo: usize) -> Vec<RoleSpec> {
+    for (fault, deed) in [(profile.faults.role_panic, Deed::Panic), (profile.faults.role_allocation, Deed::Allocate)] {
+        if let Some(fault) = fault.filter(|_| silo == 0) {
+            specs = specs.into_iter().map(|spec| doom(spec, fault, deed)).collect();
+        }
+    }
+    specs
 }
 
 /// Puts a doomed role in the place of the one that the profile names.

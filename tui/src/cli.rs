@@ -14,6 +14,7 @@ mod gpu_check;
 mod graph;
 mod input;
 mod metrics;
+mod measured;
 mod places;
 mod plan;
 mod postmortem;
@@ -24,6 +25,7 @@ mod request;
 mod run;
 mod runs;
 mod say;
+mod send;
 mod signals;
 mod sim;
 mod trace;
@@ -71,6 +73,7 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Dump(args)) => dump::dump(&args, &around),
         Some(Command::Compare(args)) => compare::compare(&args, &around),
         Some(Command::Trace(args)) => trace::trace(&args, &around),
+        Some(Command::Send(args)) => send::send(&args),
         Some(Command::Graph(args)) => graph::graph(&args),
         Some(Command::GpuCheck(args)) => gpu_check::gpu_check(&args),
     }

@@ -206,6 +206,13 @@ pub const TABLE: &[Binding] = &[
         NO,
         "arbiter: who may write which page, and who waits?",
     ),
+    bind(
+        Scope::Views,
+        &[Key::Char('8')],
+        Action::Show(View::Sources),
+        NO,
+        "sources: who sends, how fast, and what is missing?",
+    ),
     bind(Scope::Views, &[Key::Char('0')], Action::Show(View::Help), NO, "help"),
     bind(
         Scope::Views,

@@ -43,13 +43,15 @@ pub enum View {
     Graph,
     /// The arbiter.
     Arbiter,
+    /// Live sources.
+    Sources,
     /// The key table.
     Help,
 }
 
 impl View {
     /// All, in the order of Tab and of the number keys.
-    pub const ALL: [View; 8] = [
+    pub const ALL: [View; 9] = [
         View::Overview,
         View::Threads,
         View::Slots,
@@ -57,6 +59,7 @@ impl View {
         View::Profiles,
         View::Graph,
         View::Arbiter,
+        View::Sources,
         View::Help,
     ];
 
@@ -70,6 +73,7 @@ impl View {
             View::Profiles => "profiles: what would change, and has it arrived?",
             View::Graph => "graph: which task waits longest, and on what?",
             View::Arbiter => "arbiter: who may write which page, and who waits?",
+            View::Sources => "sources: who sends, how fast, and what is missing?",
             View::Help => "help",
         }
     }
@@ -114,6 +118,8 @@ pub struct Cursor {
     pub arbiter: usize,
     /// First row of help shown.
     pub help: usize,
+    /// Stream of the sources view.
+    pub source: usize,
     /// First silo shown in the overview.
     pub overview: usize,
 }

@@ -14,7 +14,7 @@ pub use wilson::{byar_95, interval_95};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
     ClockView, Counters, ErrorCount, GpuView, InputHealthView, LogView, PriorityView, RivalView, SiloView, Snapshot,
-    StreamView, ThreadView,
+    SourceView, StreamView, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Found, Outcome};
 use serde::{Serialize, Serializer};
@@ -84,6 +84,8 @@ pub struct Report {
     pub threads: Vec<ThreadReport>,
     pub streams: Vec<StreamReport>,
     pub alarms: Vec<Alarm>,
+    /// Live sources of shots; empty where they were drawn or read.
+    pub sources: Vec<SourceView>,
     /// Stream and sequence of shots without an answer.
     pub unanswered: Vec<(u32, u64)>,
     /// From the deadline of a timer to the frame that found it expired.
@@ -207,6 +209,7 @@ impl Report {
             threads: threads.iter().map(thread).collect(),
             streams: streams.iter().map(stream).collect(),
             alarms,
+            sources: outcome.snapshot.sources.clone(),
             unanswered: outcome.unanswered.clone(),
             timer_lateness_ns: merged(silos.iter().map(|silo| &silo.timer_lateness)),
             gpus: gpus(silos, elapsed_s),

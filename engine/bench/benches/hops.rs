@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// From one message to the next.
-const EVERY: Nanos = Nanos(10_000);
+pub const EVERY: Nanos = Nanos(10_000);
 const MESSAGES: u64 = 40_000;
 const CAPACITY: usize = 64;
 const PARTS: [&str; 3] = ["p50", "p99", "p99.9"];
@@ -33,7 +33,7 @@ pub fn register(suite: &mut Suite) {
 }
 
 /// Two lines and two loops, at the same pace: what the machine takes of two hops, without anything of ours.
-fn bare(messages: u64) -> Vec<f64> {
+pub fn bare(messages: u64) -> Vec<f64> {
     let lines = Arc::new([const { Line(AtomicU64::new(0)) }; 2]);
     let echo = {
         let lines = Arc::clone(&lines);
@@ -65,7 +65,8 @@ fn bare(messages: u64) -> Vec<f64> {
     quantiles(&times)
 }
 
-fn quantiles(times_ns: &[u64]) -> Vec<f64> {
+/// p50, p99 and p99.9.
+pub fn quantiles(times_ns: &[u64]) -> Vec<f64> {
     let times = Histogram::of(times_ns);
     [0.5, 0.99, 0.999].map(|q| times.quantile_ns(q) as f64).to_vec()
 }

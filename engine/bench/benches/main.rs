@@ -14,6 +14,7 @@ mod graphs;
 mod hops;
 mod input;
 mod jitter;
+mod live;
 mod measure;
 mod overhead;
 mod path;
@@ -32,7 +33,7 @@ use measure::{Effort, Suite};
 type Register = fn(&mut Suite);
 
 /// Areas by the name that starts their figures.
-const AREAS: [(&str, Register); 15] = [
+const AREAS: [(&str, Register); 16] = [
     ("arbiter", arbiter::register),
     ("transfer", transfers::register),
     ("dispatch", path::register),
@@ -40,6 +41,7 @@ const AREAS: [(&str, Register); 15] = [
     ("frame", frame::register),
     ("hops", hops::register),
     ("jitter", jitter::register),
+    ("live", live::register),
     ("queue", queues::register),
     ("ring", rings::register),
     ("histogram", queues::register_histogram),

@@ -6,12 +6,14 @@
 use super::input::{Input, parity_of};
 use super::measure::CLOCK;
 use pinwheel_edge::queue::fifo::Fifo;
+use pinwheel_edge::ring::broadcast::Writer;
 use pinwheel_edge::slot::health::HealthWord;
 use pinwheel_edge::slot::jobs::{Job, JobBank};
 use pinwheel_edge::slot::table::{AnswerTimes, Geometry, SlotTable, table};
 use pinwheel_edge::slot::workers::{Mail, WorkerBank, bank};
 use pinwheel_edge::sync::read_words;
 use pinwheel_engine::board::{self, Board, Place, Shape};
+use pinwheel_engine::code::Model;
 use pinwheel_engine::decode::orchestrator::{Orchestrator, OrchestratorParts};
 use pinwheel_engine::decode::pool::{Kernel, Pool};
 use pinwheel_engine::decode::state::StreamStates;
@@ -19,7 +21,7 @@ use pinwheel_engine::device::{Launch, Launched};
 use pinwheel_engine::dispatch::{Dispatcher, Harvester, HarvesterParts, Pipe, Poller, Tombstones};
 use pinwheel_engine::fault::{Injections, Injector};
 use pinwheel_engine::feed::source::Source;
-use pinwheel_engine::feed::{Feed, Share};
+use pinwheel_engine::feed::{Answer, Feed, Share};
 use pinwheel_engine::graph::{Brought, Config, Ended, Work as GraphTask, Worker};
 use pinwheel_engine::hot::{BUDGET_ITEMS, Frame, Init, Role, RoleError, RoleSpec, Settings, Work};
 use pinwheel_engine::profile::{FreeWorker, Profile, RoleKind};
@@ -79,7 +81,7 @@ impl NullBench {
                 jobs.give(job);
             }
             Kernel::Decode => {}
-            Kernel::Bury | Kernel::Stray => unreachable!("every shot comes once, without an error"),
+            Kernel::Bury | Kernel::Stray | Kernel::Window => unreachable!("every shot comes once, without an error"),
         }
     }
 }
@@ -131,12 +133,27 @@ pub const ROLES: [&str; 6] = ["feed", "dispatch", "poll", "graph", "decode", "ha
 
 /// Wires a silo of `workers` workers over `input`'s shots, as fast as slots come free.
 pub fn null_silo(input: &Input, workers: u32) -> NullSilo {
+    let source = Source::Replay { shots: Arc::clone(&input.shots), observables: input.truth.clone() };
+    wired(&input.model, workers, (null_board(workers), source), None)
+}
+
+/// A board for a null silo.
+pub fn null_board(workers: u32) -> Arc<Board> {
     let shape = Shape { threads: 2, silos: 1, slots: SLOTS, workers, decoders: 1, streams: STREAMS };
-    let board = Arc::new(Board::create(shape, Place::Private).unwrap());
+    Arc::new(Board::create(shape, Place::Private).unwrap())
+}
+
+/// Wires a silo over any source; its answers go to `sink` too.
+pub fn wired(
+    model: &Model,
+    workers: u32,
+    (board, source): (Arc<Board>, Source),
+    sink: Option<Writer<Answer>>,
+) -> NullSilo {
     let geometry = Geometry {
         slots: SLOTS,
-        detector_words: input.model.detector_words() as u32,
-        observable_words: input.model.observable_words() as u32,
+        detector_words: model.detector_words() as u32,
+        observable_words: model.observable_words() as u32,
     };
     let (feed_end, dispatch_end, harvest_end, table) = table(geometry);
     let (dispatch_workers, _, poll_workers, words) = bank(workers as usize);
@@ -159,15 +176,14 @@ pub fn null_silo(input: &Input, workers: u32) -> NullSilo {
         board: Arc::clone(&board),
     };
     let rate = CLOCK.rate();
-    let source = Source::Replay { shots: Arc::clone(&input.shots), observables: input.truth.clone() };
     let injector = Injector::new(Injections::default(), 0, 0);
     let outside = (settings, Arc::clone(&board));
-    let feed = Feed::new(Share::of(0, 1, STREAMS, None), feed_end, source, &input.model, outside, injector);
+    let feed = Feed::new(Share::of(0, 1, STREAMS, None), feed_end, source, model, outside, injector);
     let (refused, refused_end) = Tombstones::channel(SLOTS);
     let (expired, expired_end) = Tombstones::channel(SLOTS);
     let graph = Profile::load("lab", None).unwrap().0.graph;
     let config = Config { streams: STREAMS, ..Config::from(&graph) };
-    let mut pool = Pool::new(config, 1, count as u32, STREAMS, &CLOCK).unwrap();
+    let mut pool = Pool::new(config, 1, count as u32, STREAMS, None, &CLOCK).unwrap();
     let orchestrator = Orchestrator::new(OrchestratorParts {
         pipe: pipe.clone(),
         bank: Arc::clone(&words),
@@ -175,6 +191,7 @@ pub fn null_silo(input: &Input, workers: u32) -> NullSilo {
         regions: pool.regions,
         tombstones: vec![refused_end, expired_end],
         decoders: 1,
+        carries: None,
     });
     let states = Arc::new(StreamStates::new(STREAMS, observables));
     let bench = NullBench { pipe: pipe.clone(), states, syndrome: vec![0; detectors] };
@@ -186,7 +203,7 @@ pub fn null_silo(input: &Input, workers: u32) -> NullSilo {
         spec(RoleKind::Poll, Poller::new(pipe.clone(), poll_workers, expired, FreeWorker::AfterCopy, rate)),
         spec(RoleKind::Graph, orchestrator),
         spec(RoleKind::Decode, decoder),
-        spec(RoleKind::Harvest, Harvester::new(HarvesterParts { pipe, end: harvest_end, sink: None })),
+        spec(RoleKind::Harvest, Harvester::new(HarvesterParts { pipe, end: harvest_end, sink })),
     ];
     NullSilo { board, specs }
 }

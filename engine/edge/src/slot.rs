@@ -24,6 +24,7 @@
 //! | S8 | `DispatchEnd::retire` rx | `FeedEnd::vacant` rx | IN_FLIGHT |
 //! | W1 | `DispatchWorkers::start` word | `PollWorkers::running` (W1.view), `quarantine` word | start, tags |
 //! | W2 | `PollWorkers::quarantine` word | `DispatchWorkers::recover`, `abort` (W2.abort) word | tags were read |
+//! | U1 to U5 | see [`outside`] | | the same with a process that is not ours |
 //! | H1 | `HealthWord::advance` | `HealthWord::current` | the mover's last access to workers, mail and jobs |
 //!
 //! # Why IN_FLIGHT comes before the ticket opens
@@ -33,6 +34,7 @@
 
 pub mod health;
 pub mod jobs;
+pub mod outside;
 pub mod table;
 pub mod word;
 pub mod workers;

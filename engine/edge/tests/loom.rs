@@ -33,6 +33,8 @@ mod loom_line;
 mod loom_log;
 #[path = "loom/mpsc.rs"]
 mod loom_mpsc;
+#[path = "loom/outside.rs"]
+mod loom_outside;
 #[path = "loom/page.rs"]
 mod loom_page;
 #[path = "loom/path.rs"]

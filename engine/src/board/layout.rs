@@ -40,6 +40,8 @@ pub const ARBITER_ROWS: usize = 16;
 pub const PAGE_STATES: usize = State::ALL.len();
 /// Responses of an arbiter.
 pub const RESPONSES: usize = Response::NAMES.len();
+/// Senders that a live source shows.
+pub const PEERS_SHOWN: usize = 8;
 /// Error numbers that harvest counts, 0 unused.
 pub const ERRORS_MAX: usize = 16;
 
@@ -327,6 +329,8 @@ blocks! {
         wake: HistogramBlock,
         /// What releasing those that waited cost, of one task in many.
         release: HistogramBlock,
+        /// Time in each window, where shots are decoded by windows.
+        window: HistogramBlock,
     }
     /// The graph of one silo's decode pool. Written by the graph role.
     GraphBlock {
@@ -440,6 +444,7 @@ blocks! {
         /// Harvested.
         harvested: AtomicU64,
     }
+
     /// A stream, as the feed sees it.
     StreamFeedBlock {
         /// Owner silo.
@@ -457,6 +462,7 @@ blocks! {
         /// Their fractions, bits of an f64.
         hottest_bits: [AtomicU64; HOTTEST_MAX],
     }
+
     /// A stream, as harvest sees it.
     StreamHarvestBlock {
         /// Answers.
@@ -627,6 +633,104 @@ blocks! {
         /// From grant to acknowledgement.
         transfer: HistogramBlock,
     }
+
+    /// The live source. Written by the first silo's feed, but for what is set at Init.
+    SourceBlock {
+        /// [`SourceKind`](super::snapshot::SourceKind) code; 0: shots come from a sampler or a file.
+        kind: AtomicU64,
+        /// Where it is (Init).
+        name: Text<16>,
+        /// The engine's epoch at it (Init).
+        epoch: AtomicU64,
+        /// Bits of a shot (Init).
+        width_bits: AtomicU64,
+        /// Bytes of the socket's receive buffer (Init).
+        buffer_bytes: AtomicU64,
+        /// 1 once shots are taken, 2 once none is any more.
+        state: AtomicU64,
+        /// Datagrams or slots looked at.
+        received: AtomicU64,
+        /// Shots taken.
+        accepted: AtomicU64,
+        /// Answers handed to their senders.
+        answered: AtomicU64,
+        /// Answers that their senders did not take.
+        answers_dropped: AtomicU64,
+        /// What was no shot, or none of this width.
+        malformed: AtomicU64,
+        /// From senders that are not allowed, or one too many.
+        foreign: AtomicU64,
+        /// For another epoch of the engine.
+        other_epoch: AtomicU64,
+        /// For streams that there are not.
+        unknown_streams: AtomicU64,
+        /// Datagrams that the system dropped for want of room.
+        kernel_drops: AtomicU64,
+        /// Refusals of the system other than "nothing there".
+        errors: AtomicU64,
+        /// Frames in which a lane was full and nothing was taken.
+        lane_waits: AtomicU64,
+        /// Times that another client took the region.
+        attached: AtomicU64,
+        /// Process of the region's client, as it says; 0: none.
+        client_pid: AtomicU64,
+        /// Tick at which its heartbeat last moved.
+        client_seen: AtomicU64,
+        /// Tick of the last part.
+        received_ticks: AtomicU64,
+        /// Senders known.
+        peers_count: AtomicU64,
+        /// The first of them.
+        peers: [PeerRow; PEERS_SHOWN],
+    }
+
+    /// One sender. Written by the first silo's feed.
+    PeerRow {
+        /// 0: none, 4 and 6: the address's version, 1: a path.
+        family: AtomicU64,
+        /// Of the address.
+        port: AtomicU64,
+        /// The address's bits, high word first.
+        address: [AtomicU64; 2],
+        /// The path.
+        path: Text<12>,
+        /// Tick of its last datagram.
+        seen: AtomicU64,
+        /// Shots taken from it.
+        shots: AtomicU64,
+        /// Answers sent to it.
+        answers: AtomicU64,
+        /// Answers that it did not take.
+        dropped: AtomicU64,
+    }
+
+    /// A stream, as the live source sees it. Written by the first silo's feed.
+    StreamSourceBlock {
+        /// Shots taken.
+        accepted: AtomicU64,
+        /// Answers that came back, whether or not their sender took them.
+        answered: AtomicU64,
+        /// Sequence number last taken, the sender's.
+        accepted_last: AtomicU64,
+        /// Sequence number last answered, the sender's.
+        answered_last: AtomicU64,
+        /// Tick of the last part.
+        received_ticks: AtomicU64,
+        /// Numbers skipped.
+        gaps: AtomicU64,
+        /// Came again.
+        duplicates: AtomicU64,
+        /// Came after a younger one.
+        reordered: AtomicU64,
+        /// Do not fit.
+        malformed: AtomicU64,
+        /// Given up with parts missing.
+        incomplete: AtomicU64,
+        /// Of older sessions, or too far behind.
+        stale: AtomicU64,
+        /// Times another session took over.
+        restarts: AtomicU64,
+    }
 }
 
 /// Stages between scheduled arrival and harvest, in path order.
@@ -640,7 +744,7 @@ pub enum Stage {
     Device,
     /// Claimed to decode begun.
     Queue,
-    /// Decode begun to answered.
+    /// Decode begun to answered; for its turn in its stream, too, an answer waits here.
     Decode,
     /// Answered to harvested.
     Harvest,

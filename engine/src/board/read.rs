@@ -5,6 +5,7 @@
 
 pub(super) mod arbiter;
 mod graph;
+mod sources;
 
 use super::alarms::{AlarmRecord, Site};
 use super::histogram::HistogramBlock;
@@ -40,6 +41,7 @@ impl Board {
             log: reader.log(),
             alarms: reader.alarms(),
             recorder: reader.recorder(),
+            sources: reader.sources(),
         }
     }
 }

@@ -6,11 +6,13 @@
 mod alarms;
 mod arbiter;
 mod graph;
+mod sources;
 mod threads;
 
 pub use alarms::AlarmView;
 pub use arbiter::{ArbiterView, HintName, LeaseView, PageCause, PortView, TransferView, TransitionView};
 pub use graph::{FlushesView, GraphView, GraphWorkerView, HeldView, OldestView, ReadyView, RunningView, WaitsOn};
+pub use sources::{SourceClient, SourceKind, SourcePeer, SourceState, SourceStream, SourceView};
 pub use threads::{MemoryView, PriorityView, RivalView, RoleView, ThreadState, ThreadView};
 
 use super::histogram::Histogram;
@@ -40,6 +42,8 @@ pub struct Snapshot {
     pub alarms: Vec<AlarmView>,
     /// What the flight recorder does.
     pub recorder: RecorderView,
+    /// Live sources of shots; none where they are drawn or come from a file.
+    pub sources: Vec<SourceView>,
 }
 
 /// What runs, and on what.

@@ -8,6 +8,7 @@
 //! ```text
 //!  ready ring ──job──▶ in its turn, nothing of the stream under way ──▶ Whole
 //!                      else ──▶ Decode, and in its turn ──▶ Commit
+//!                      by windows ──▶ Window, Window, …, and in its turn ──▶ Commit
 //!                      no turn to wait for ──▶ Stray
 //!  error rings ─(stream, sequence)─▶ in its turn ──▶ Bury
 //! ```
@@ -16,6 +17,7 @@
 //! A slot is reused only after its answer, and who answers with an error says so first. A job in hand is therefore at
 //! most the slots ahead of whatever is not known, once all that was said before it is known.
 
+use super::carries::Carries;
 use super::order::{Held, Order};
 use super::pool::{Kernel, Regions};
 use super::shown::Shown;
@@ -58,6 +60,8 @@ pub struct OrchestratorParts {
     pub tombstones: Vec<Consumer<Tombstone>>,
     /// Decode workers.
     pub decoders: u32,
+    /// Carries of jobs, where shots are decoded by windows.
+    pub carries: Option<Arc<Carries>>,
 }
 
 /// The role.
@@ -68,6 +72,8 @@ pub struct Orchestrator {
     last: Box<[TaskId]>,
     /// A job that has found no room.
     in_hand: Option<Job>,
+    /// A job of whose windows only the first ones have found room, and the next one.
+    partial: Option<(Job, u32)>,
     /// Streams whose turn has come and found no room, each once.
     stuck: VecDeque<u32>,
     is_stuck: Box<[bool]>,
@@ -84,6 +90,7 @@ impl Orchestrator {
             order: Order::new(streams, parts.pipe.table.geometry().slots),
             last: vec![TaskId(0); streams as usize].into(),
             in_hand: None,
+            partial: None,
             stuck: VecDeque::with_capacity(streams as usize),
             is_stuck: vec![false; streams as usize].into(),
             submitted: 0,
@@ -111,6 +118,9 @@ impl Orchestrator {
             }
             return self.submit(Kernel::Stray, stream, number.into(), &[on_job], frame).is_err().then_some(job);
         }
+        if self.parts.carries.is_some() {
+            return self.by_windows(job, 0, frame);
+        }
         let is_next = sequence == self.order.next(stream);
         // One worker decodes one shot after the other anyway.
         let is_alone = || self.parts.decoders == 1 || !self.parts.submitter.is_under_way(self.last[stream as usize]);
@@ -136,6 +146,47 @@ impl Orchestrator {
         }
         self.advance(stream, frame);
         None
+    }
+
+    /// Submits the windows of a job's shot from `index` on, then its commit in its turn; gives the job back if there was
+    /// no room even for its first window.
+    fn by_windows(&mut self, job: Job, from: u32, frame: &Frame<'_>) -> Option<Job> {
+        let Some(carries) = self.parts.carries.clone() else { return Some(job) };
+        let (stream, sequence) = self.parts.pipe.jobs.shot(&job);
+        let number = job.number();
+        for index in from..carries.windows() {
+            let accesses = [self.parts.regions.carry(number, carries.region(index))];
+            let about = u64::from(number) | u64::from(index) << 32;
+            match (self.submit(Kernel::Window, stream, about, &accesses, frame), index) {
+                (Ok(_), _) => {}
+                (Err(NoRoom::Now), 0) => return Some(job),
+                (Err(NoRoom::ForIt), 0) => {
+                    self.refuse(job, frame);
+                    self.advance(stream, frame);
+                    return None;
+                }
+                // What has begun is not refused any more.
+                (Err(_), _) => {
+                    self.partial = Some((job, index));
+                    return None;
+                }
+            }
+        }
+        self.order.keep(stream, sequence, Held::Job(number));
+        if sequence != self.order.next(stream) {
+            self.shown.holds(stream, frame.now);
+        }
+        self.advance(stream, frame);
+        None
+    }
+
+    /// Goes on with a shot whose windows found no room; whether they all have.
+    fn finish_partial(&mut self, frame: &Frame<'_>) -> bool {
+        if let Some((job, index)) = self.partial.take() {
+            let left = self.by_windows(job, index, frame);
+            debug_assert!(left.is_none(), "its first window is submitted");
+        }
+        self.partial.is_none()
     }
 
     /// Answers a shot that the window has no room for (`Abort`): its stream goes on without it.
@@ -201,8 +252,12 @@ impl Orchestrator {
             let state = self.parts.regions.state(stream);
             let task = match held {
                 Held::Job(number) => {
-                    let accesses = [self.parts.regions.job(number), state];
-                    self.submit(Kernel::Commit, stream, number.into(), &accesses, frame)
+                    // By windows, the commit follows the last one, by what that one wrote.
+                    let decoded = match &self.parts.carries {
+                        None => self.parts.regions.job(number),
+                        Some(carries) => self.parts.regions.carry(number, carries.region(carries.windows() - 1)),
+                    };
+                    self.submit(Kernel::Commit, stream, number.into(), &[decoded, state], frame)
                 }
                 Held::Tombstone => self.submit(Kernel::Bury, stream, self.order.next(stream), &[state], frame),
             };
@@ -276,7 +331,7 @@ impl Role for Orchestrator {
             self.parts.submitter.start();
         }
         let is_free = self.stuck.is_empty() || self.unstick(frame);
-        while is_free && items < BUDGET_ITEMS {
+        while is_free && items < BUDGET_ITEMS && self.finish_partial(frame) {
             let job = self.in_hand.take().or_else(|| self.pop());
             items += self.take_in(frame);
             let Some(job) = job else { break };
@@ -297,6 +352,7 @@ impl Role for Orchestrator {
 
     fn is_drained(&self) -> bool {
         self.in_hand.is_none()
+            && self.partial.is_none()
             && self.stuck.is_empty()
             && self.parts.pipe.ready.depth() == 0
             && self.parts.tombstones.iter().all(|ring| ring.depth() == 0)

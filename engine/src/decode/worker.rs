@@ -9,6 +9,7 @@
 //! A matcher is one thread's. A body that all workers share would have to find its worker's matcher by number, and
 //! nothing but care would keep two threads from the same one; the role that has matcher and worker lends both for a turn.
 
+use super::carries::{Carries, WindowBench};
 use super::pool::Kernel;
 use super::state::StreamStates;
 use super::{Matcher, MatcherModel};
@@ -55,6 +56,8 @@ pub struct DecoderParts {
     pub injector: Injector,
     /// What is known of each stream.
     pub states: Arc<StreamStates>,
+    /// Carries of jobs, where shots are decoded by windows.
+    pub carries: Option<Arc<Carries>>,
 }
 
 /// The role.
@@ -68,6 +71,7 @@ pub struct Decoder {
 struct Bench {
     parts: DecoderParts,
     matcher: Box<dyn Matcher>,
+    windows: Option<WindowBench>,
     observables: Vec<u64>,
     /// A decode that is done and not yet committed: the rehearsal puts commits off.
     in_hand: Option<(TaskId, Job, Kernel)>,
@@ -92,7 +96,8 @@ impl Decoder {
     pub fn new(parts: DecoderParts, worker: Worker<Brought>) -> Decoder {
         let geometry = parts.pipe.table.geometry();
         let observables = vec![0; geometry.observable_words as usize];
-        let bench = Bench { matcher: parts.matching.matcher(), parts, observables, in_hand: None };
+        let windows = parts.carries.clone().map(WindowBench::new);
+        let bench = Bench { matcher: parts.matching.matcher(), windows, parts, observables, in_hand: None };
         Decoder { bench, worker, failed: 0 }
     }
 
@@ -145,6 +150,10 @@ impl Bench {
                 self.release(&origin);
                 frame.ticks()
             }
+            Kernel::Window => {
+                let job = Job::from_number(task.args[0] as u32);
+                self.window(&job, (task.args[0] >> 32) as u32, rough, began, frame)
+            }
             Kernel::Commit => self.commit(Job::from_number(task.args[0] as u32), Kernel::Commit, frame),
             Kernel::Bury => {
                 self.parts.states.begin_write(task.stream).bury(task.args[0]);
@@ -169,6 +178,76 @@ impl Bench {
         }
     }
 
+    /// Decodes one window of the shot of `job`, unless it has been answered or a window before failed.
+    fn window(&mut self, job: &Job, index: u32, rough: &mut Rough<'_>, began: Ticks, frame: &Frame<'_>) -> Ticks {
+        let (table, jobs) = (&self.parts.pipe.table, &self.parts.pipe.jobs);
+        let origin = jobs.origin(job);
+        let (before, begun) = if index == 0 { (Ok(()), began) } else { jobs.decoded(job) };
+        if index == 0 {
+            self.note_decoding(&origin, began, frame.phase);
+        }
+        let is_open = table.is_open(origin.ticket) != TicketView::Closed;
+        let before = if is_open { before } else { Err(ErrorCode::ShotDeadline) };
+        let panics = index == 0 && frame.phase != Phase::Warmup && self.parts.injector.decode_panics();
+        let result = before.and_then(|()| {
+            catch_unwind(AssertUnwindSafe(|| self.attempt_window(job, &origin, index, rough, panics)))
+                .unwrap_or_else(|payload| Err(self.recover(payload)))
+        });
+        if index == 0 || result.is_err() {
+            self.parts.pipe.jobs.set_decoded(job, result, begun);
+        }
+        if self.windows.as_ref().is_some_and(|windows| windows.is_last(index)) {
+            self.release(&origin);
+        }
+        let ended = frame.ticks();
+        self.block().window.record(frame.clock().rate().nanos(ended.since(began)).0);
+        ended
+    }
+
+    fn attempt_window(
+        &mut self,
+        job: &Job,
+        origin: &Origin,
+        index: u32,
+        rough: &mut Rough<'_>,
+        panics: bool,
+    ) -> Result<(), ErrorCode> {
+        assert!(!panics, "injected");
+        if index == 0 {
+            self.take_syndrome(job, origin, rough);
+        } else {
+            read_words(self.parts.pipe.jobs.observables(job), rough.flips);
+        }
+        let Some(windows) = &mut self.windows else { unreachable!("a window is submitted where there are windows") };
+        if index == 0 {
+            windows.begin(rough.syndrome, rough.flips, &mut self.observables);
+        }
+        windows.decode(job, index, rough.flips)?;
+        write_words(self.parts.pipe.jobs.observables(job), rough.flips);
+        Ok(())
+    }
+
+    /// What is left after a decode panicked: the matchers are made anew.
+    fn recover(&mut self, payload: Box<dyn std::any::Any + Send>) -> ErrorCode {
+        memory::excused(|| {
+            drop(payload);
+            memory::lend(|| {
+                self.matcher = self.parts.matching.matcher();
+                self.windows.iter_mut().for_each(WindowBench::renew);
+            });
+        });
+        ErrorCode::DecoderPanic
+    }
+
+    fn note_decoding(&self, origin: &Origin, began: Ticks, phase: Phase) {
+        let pipe = &self.parts.pipe;
+        board::set(&pipe.board.slots(pipe.silo)[origin.ticket.slot as usize].decoding, began.0);
+        // Warm-up shots are nobody's: they are gone before Live.
+        if phase != Phase::Warmup {
+            board::add(&self.block().decoding, 1);
+        }
+    }
+
     /// Decodes `job` into `self.observables`, unless its shot has been answered.
     fn decode(
         &mut self,
@@ -178,28 +257,28 @@ impl Bench {
         began: Ticks,
         phase: Phase,
     ) -> Result<(), ErrorCode> {
-        let pipe = &self.parts.pipe;
-        board::set(&pipe.board.slots(pipe.silo)[origin.ticket.slot as usize].decoding, began.0);
-        // Warm-up shots are nobody's: they are gone before Live.
-        if phase != Phase::Warmup {
-            board::add(&self.block().decoding, 1);
-        }
-        if pipe.table.is_open(origin.ticket) == TicketView::Closed {
+        self.note_decoding(origin, began, phase);
+        if self.parts.pipe.table.is_open(origin.ticket) == TicketView::Closed {
             // Expired on the way: nobody would take the answer. The claim below fails and is counted.
             return Err(ErrorCode::ShotDeadline);
         }
         let panics = phase != Phase::Warmup && self.parts.injector.decode_panics();
-        catch_unwind(AssertUnwindSafe(|| self.attempt(job, origin, rough, panics))).unwrap_or_else(|payload| {
-            memory::excused(|| {
-                drop(payload);
-                memory::lend(|| self.matcher = self.parts.matching.matcher());
-            });
-            Err(ErrorCode::DecoderPanic)
-        })
+        catch_unwind(AssertUnwindSafe(|| self.attempt(job, origin, rough, panics)))
+            .unwrap_or_else(|payload| Err(self.recover(payload)))
     }
 
     fn attempt(&mut self, job: &Job, origin: &Origin, rough: &mut Rough<'_>, panics: bool) -> Result<(), ErrorCode> {
         assert!(!panics, "injected");
+        self.take_syndrome(job, origin, rough);
+        self.matcher.decode(rough.syndrome, &mut self.observables).map_err(|_| ErrorCode::Unmatchable)?;
+        for (observable, flip) in self.observables.iter_mut().zip(&*rough.flips) {
+            *observable ^= flip;
+        }
+        Ok(())
+    }
+
+    /// The syndrome of `job` and what is flipped already, predecoded here if it did not pass the device.
+    fn take_syndrome(&mut self, job: &Job, origin: &Origin, rough: &mut Rough<'_>) {
         let jobs = &self.parts.pipe.jobs;
         if origin.raw {
             read_words(jobs.detectors(job), rough.raw);
@@ -209,11 +288,6 @@ impl Bench {
             read_words(jobs.detectors(job), rough.syndrome);
             read_words(jobs.observables(job), rough.flips);
         }
-        self.matcher.decode(rough.syndrome, &mut self.observables).map_err(|_| ErrorCode::Unmatchable)?;
-        for (observable, flip) in self.observables.iter_mut().zip(&*rough.flips) {
-            *observable ^= flip;
-        }
-        Ok(())
     }
 
     /// Leaves what a decode came to with its job, for a commit on whichever worker.

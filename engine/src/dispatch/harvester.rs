@@ -7,29 +7,14 @@ use super::Pipe;
 use super::ledger::{Ledger, Outcome};
 use crate::board::{self, HarvestBlock, Stage};
 use crate::fault::FaultCode;
+use crate::feed::Answer;
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, WARM_STREAM, Work};
 use crate::profile::RoleKind;
 use crate::units::Ticks;
 use pinwheel_edge::ring::broadcast::Writer;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_edge::slot::table::{Answered, HarvestEnd};
-use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::sync::read_words;
-
-/// One answer on its way to the sink.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// Stream.
-    pub stream: u32,
-    /// Sequence number within the stream.
-    pub sequence: u64,
-    /// The error, if it is one.
-    pub error: Option<ErrorCode>,
-    /// From scheduled arrival to harvest, nanoseconds.
-    pub latency_ns: u64,
-    /// Predicted observables; zero in an error.
-    pub observables: [u64; OBSERVABLE_WORDS_MAX],
-}
 
 /// What a harvester is made of.
 pub struct HarvesterParts {
@@ -152,6 +137,7 @@ impl Harvester {
         let mut answer = Answer {
             stream: answered.header.stream,
             sequence: answered.header.sequence,
+            reply_to: answered.header.reply_to,
             error: answered.error,
             latency_ns,
             observables: [0; OBSERVABLE_WORDS_MAX],

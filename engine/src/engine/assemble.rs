@@ -4,7 +4,7 @@
 //! a failure on the way stops the threads that run already. Bounds: [`BUILD_LIMIT`] for all roles to be built.
 
 use super::blackbox::Blackbox;
-use super::cold::{self, Reader};
+use super::cold::{self, Reader as StreamReader};
 use super::control::{ColdSide, Control, End};
 use super::devices::Devices;
 use super::logger::{LANE, Logger, SAID_MAX, Said};
@@ -14,13 +14,16 @@ use super::steer::Steering;
 use super::wall::Wall;
 use super::{Config, Engine, Input, Requests, StartError, cores, devices, environment, header};
 use crate::board::{self, Board, Place, Shape};
+use crate::clock::Clock;
 use crate::code::Model;
 use crate::code::sampler::Sampler;
 use crate::code::shots::ShotSet;
 use crate::device::cuda::Context;
-use crate::feed::Share;
-use crate::feed::source::Source;
+use crate::feed::lane::LaneOut;
+use crate::feed::link::{Link, LinkParts, Linked};
+use crate::feed::source::{LiveEnd, Source};
 use crate::feed::stage::{StageFill, stage};
+use crate::feed::{Answer, Share};
 use crate::host::{HostFacts, pin};
 use crate::hot::memory::{Arena, OnCall};
 use crate::hot::{self, Placing, RoleSpec, Settings, Shared, ThreadReport};
@@ -28,13 +31,14 @@ use crate::plan::Plan;
 use crate::profile::{Diagnostics, HotAllocations, Predecoder, Profile};
 use crate::record::EventSink;
 use crate::silo::{self, Answers, Common, Decoding, Gpu, Silo};
+use pinwheel_edge::ring::broadcast::Reader;
 use pinwheel_edge::ring::log::{self, Writer};
 use pinwheel_edge::ring::mpsc::PRODUCERS_MAX;
 use pinwheel_edge::slot::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX};
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinWord};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -60,11 +64,20 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let board = Arc::new(make_board(&config.profile, &plan, &mut notes)?);
     let settings = Arc::new(Settings::new(&config.profile.limits));
     let common = Common { board: Arc::clone(&board), settings: Arc::clone(&settings), clock: clock.clone(), decoding };
-    let answers = if config.sink.is_some() { Answers::PassedOn { readers: 1 } } else { Answers::Counted };
-    let (mut silos, fills) = wire_silos(&config, &plan, answers, contexts, &common)?;
+    let mut live = open_live(&config, &common, &clock)?;
+    let readers = usize::from(config.sink.is_some()) + usize::from(live.is_some());
+    let answers = if readers > 0 { Answers::PassedOn { readers } } else { Answers::Counted };
+    let (mut silos, fills) = wire_silos(&config, &plan, answers, contexts, &common, live.as_mut())?;
     header::write(&board, &clock, &config, &common);
     if !device_name.is_empty() {
         header::write_device(&board, &device_name);
+    }
+    if let Some(live) = live {
+        for tap in silos.iter_mut().filter_map(|silo| silo.answers.pop()) {
+            // Its other end is in the first silo's feed, which has not started yet.
+            let _ = live.taps.send(tap);
+        }
+        board.header().input.write(&live.name);
     }
     let wall = Wall::new(&clock, &board);
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
@@ -97,7 +110,8 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         Blackbox { board, clock, run, kept, cold_cores, said: said.clone() }.spawn(stop.clone())
     });
     let (recorder, look_back) = recording.map(|recording| (recording.ended, recording.look_back)).unzip();
-    let reader = Reader::new(config.input, fills, config.profile.input.streams);
+    let is_live = matches!(config.input, Input::Live { .. });
+    let reader = StreamReader::new(config.input, fills, config.profile.input.streams);
     let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
     let environment = report.map(|report| environment::spawn(report, &shared, plan.cold_cores.clone()));
     let (cores, cold_cores) = (plan.threads.iter().map(|planned| planned.core).collect(), plan.cold_cores.clone());
@@ -107,7 +121,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let (profile, settings_too) = (config.profile, Arc::clone(&settings));
     let named = vec![false; threads.len()];
     let control =
-        Control { shared, profile, silos, threads, reports, settings: settings_too, end, wall, claims, named };
+        Control { shared, profile, silos, threads, reports, settings: settings_too, end, wall, claims, is_live, named };
     let control = control.spawn(Arc::clone(&requests), cold, plan.cold_cores.clone());
     Ok(Engine { board, clock, settings, steering, plan, requests, said, look_back, control: Some(control) })
 }
@@ -150,6 +164,33 @@ enum Origin<'a> {
     Sampler { model: &'a Arc<Model>, seed: u64 },
     Replay { shots: &'a Arc<ShotSet>, observables: &'a Option<Arc<ShotSet>> },
     Stream { model: &'a Arc<Model> },
+    Live,
+}
+
+/// The live source, if that is where shots come from.
+fn open_live(config: &Config, common: &Common, clock: &Clock) -> Result<Option<LiveSource>, StartError> {
+    let Input::Live { model, place, measurements } = &config.input else { return Ok(None) };
+    let linked = Link::open(LinkParts {
+        place,
+        model,
+        measurements: measurements.clone(),
+        silos: config.profile.silos,
+        streams: config.profile.input.streams,
+        count: config.count,
+        epoch: clock.started_utc().as_nanos() as u64 | 1,
+        rate: clock.rate(),
+        board: Arc::clone(&common.board),
+    })?;
+    let Linked { link, lanes, taps, name } = linked;
+    Ok(Some(LiveSource { link: Some(Box::new(link)), lanes: lanes.into_iter(), taps, name }))
+}
+
+/// A live source on its way to the feeds.
+struct LiveSource {
+    link: Option<Box<Link>>,
+    lanes: std::vec::IntoIter<LaneOut>,
+    taps: Sender<Reader<Answer>>,
+    name: String,
 }
 
 fn wire_silos(
@@ -158,22 +199,25 @@ fn wire_silos(
     answers: Answers,
     contexts: Vec<Context>,
     common: &Common,
+    mut live: Option<&mut LiveSource>,
 ) -> Result<(Vec<Silo>, Vec<StageFill>), StartError> {
     let mut contexts = contexts.into_iter();
     let origin = match &config.input {
         Input::Sampler { model, seed, .. } => Origin::Sampler { model, seed: *seed },
         Input::Replay { shots, observables, .. } => Origin::Replay { shots, observables },
         Input::Stream { model, .. } => Origin::Stream { model },
+        Input::Live { .. } => Origin::Live,
     };
     let (profile, header) = (&config.profile, common.board.header());
     let (mut wired, mut fills) = (Vec::new(), Vec::new());
     for silo in 0..profile.silos {
         let mut arena = Arena::new();
         let share = Share::of(silo as usize, profile.silos, profile.input.streams, config.count);
+        let end = live.as_mut().and_then(|live| Some(LiveEnd { lane: live.lanes.next()?, link: live.link.take() }));
         let device = contexts.next().map(|context| Gpu { context, cold_cores: plan.cold_cores.clone() });
         let (made, fill) = on_cores_of(silo, plan, || {
             arena.within(|| {
-                let (source, fill) = origin.source(silo);
+                let (source, fill) = origin.source(silo, end);
                 (silo::wire(profile, share, plan.decoders(silo), source, answers, device, common), fill)
             })
         });
@@ -204,8 +248,9 @@ fn on_cores_of<R: Send>(silo: u32, plan: &Plan, body: impl FnOnce() -> R + Send)
 
 impl Origin<'_> {
     /// The hot end of a silo's source, and the cold one of a stream's.
-    fn source(self, silo: u32) -> (Source, Option<StageFill>) {
+    fn source(self, silo: u32, live: Option<LiveEnd>) -> (Source, Option<StageFill>) {
         match self {
+            Origin::Live => (Source::Live(live.expect("a live source has a lane to each silo")), None),
             Origin::Sampler { model, seed } => {
                 (Source::Sampler(Box::new(Sampler::new(model, seed.wrapping_add(u64::from(silo))))), None)
             }

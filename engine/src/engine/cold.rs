@@ -83,7 +83,7 @@ fn record(answer: &Answer, streams: u32) -> AnswerRecord {
     AnswerRecord {
         index: answer.sequence * u64::from(streams) + u64::from(answer.stream),
         stream: answer.stream,
-        sequence: answer.sequence,
+        sequence: answer.reply_to.sequence,
         error: answer.error.map_or(0, |code| code as u16),
         latency_ns: answer.latency_ns,
         observables: answer.observables,
@@ -105,7 +105,7 @@ impl Reader {
             Input::Stream { model, reader, .. } => {
                 Some(Reader { fills, streams, words: model.detector_words(), read: reader })
             }
-            Input::Sampler { .. } | Input::Replay { .. } => None,
+            Input::Sampler { .. } | Input::Replay { .. } | Input::Live { .. } => None,
         }
     }
 

@@ -63,6 +63,8 @@ pub(super) struct Control {
     pub(super) wall: Wall,
     /// The hot cores, ours until the threads have left them.
     pub(super) claims: Option<Claims>,
+    /// Other processes send the shots, at their own rate.
+    pub(super) is_live: bool,
     /// By thread: whether its first allocation's place has been named.
     pub(super) named: Vec<bool>,
 }
@@ -174,6 +176,11 @@ impl Control {
         self.settings.set_warming(Warming::On);
         let asked = |control: &Control| requests.drain().is_some() || control.role_died();
         match self.profile.input.rate {
+            _ if self.is_live => {
+                self.tick_until(WARM, asked);
+                self.settings.set_rate_hz(None);
+                header::write_rate(self.board(), None, "as its senders send");
+            }
             Rate::Auto => {
                 self.tick_until(MEASURE_SETTLE, asked);
                 let (from, before) = (self.now(), self.harvested());

@@ -16,6 +16,7 @@ pub(super) fn write(board: &Board, clock: &Clock, config: &Config, common: &Comm
     let name = match &config.input {
         Input::Sampler { name, .. } => format!("sampler {name}"),
         Input::Replay { name, .. } | Input::Stream { name, .. } => name.clone(),
+        Input::Live { place, .. } => place.to_string(),
     };
     board::set(&header.started_utc_s, clock.started_utc().as_secs());
     board::set(&header.start_ticks, clock.start().0);

@@ -3,6 +3,8 @@
 //! Owns the source's position. Called by the feed on its hot thread; none of them allocates, blocks or reads a file:
 //! files are in memory before Live, and a stream comes through a [`super::stage`] that a cold thread fills.
 
+use super::lane::LaneOut;
+use super::link::Link;
 use super::stage::{StageEnd, Staged};
 use crate::code::sampler::Sampler;
 use crate::code::shots::ShotSet;
@@ -21,6 +23,16 @@ pub enum Source {
     },
     /// From a cold reader.
     Stage(StageEnd),
+    /// From outside, while it happens.
+    Live(LiveEnd),
+}
+
+/// A silo's end of a live source.
+pub struct LiveEnd {
+    /// Its shots.
+    pub lane: LaneOut,
+    /// The link itself, with the first silo.
+    pub link: Option<Box<Link>>,
 }
 
 /// What a draw came to.
@@ -64,6 +76,9 @@ impl Source {
                 Staged::End => Drawn::End,
                 Staged::Broken => Drawn::Broken,
             },
+            // Live shots bring their own stream and number: the feed takes them from the lane.
+            Source::Live(live) if live.lane.has_ended() => Drawn::End,
+            Source::Live(_) => Drawn::NotYet,
         }
     }
 }

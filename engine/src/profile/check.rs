@@ -36,6 +36,8 @@ const CUDA_INDEX_MAX: u32 = 63;
 pub const DECODERS_MAX: u32 = 64;
 /// Most threads of an explicit plan.
 pub const THREADS_MAX: usize = 1024;
+/// Most senders or networks that a source names.
+pub(super) const ALLOW_MAX: usize = 64;
 /// Most commit or buffer rounds of a window.
 pub const WINDOW_ROUNDS_MAX: u32 = 10_000;
 /// Largest window of the task graph.
@@ -231,14 +233,56 @@ impl Check {
     }
 
     fn input(&mut self, input: &Input) {
-        let Source::Sampler { model, .. } = &input.source;
+        let model = input.source.model();
         if model.trim().is_empty() {
             let remedy = "say \"surface_d5\" for the bundled model, \"surface_d5@r50\" for 50 rounds of it";
             self.refuse("input.source.model", format!("{model:?}"), "a model's name or path", remedy);
         }
+        self.source(&input.source);
+        if input.m2d.as_ref().is_some_and(|path| path.trim().is_empty()) {
+            self.refuse("input.m2d", "no path", "a map's path", "say None for shots of detection events");
+        }
         self.whole("input.streams", input.streams, 1..=1024, "a stream is one logical qubit");
         if let Rate::Hz(hz) = input.rate {
             self.positive("input.rate", hz, 1e9, "say Max for as fast as it goes");
+        }
+    }
+
+    /// Whether an address is this machine's is seen when it is opened.
+    fn source(&mut self, source: &Source) {
+        match source {
+            Source::Sampler { .. } => {}
+            Source::Udp { address, allow, .. } => {
+                if address.parse::<std::net::SocketAddr>().is_err() {
+                    let remedy = "write it like 127.0.0.1:7000 or [::1]:7000";
+                    self.refuse("input.source.address", format!("{address:?}"), "an address and a port", remedy);
+                }
+                if allow.len() > ALLOW_MAX {
+                    let (found, expected) = (format!("{} entries", allow.len()), format!("at most {ALLOW_MAX}"));
+                    self.refuse("input.source.allow", found, expected, "name networks, like 10.0.0.0/24");
+                }
+                for entry in allow.iter().filter(|entry| !is_network(entry)) {
+                    let remedy = "write it like 10.0.0.7 or 10.0.0.0/24";
+                    self.refuse("input.source.allow", format!("{entry:?}"), "an address or a network", remedy);
+                }
+            }
+            Source::Unix { path, .. } => {
+                // What a socket's address has room for, with what it is called until it is ready.
+                if !(1..=96).contains(&path.len()) {
+                    let remedy = "a socket's path is short; try one below /run/user or /tmp";
+                    self.refuse("input.source.path", format!("{} bytes", path.len()), "1..=96 bytes", remedy);
+                }
+            }
+            Source::Shm { name, group, .. } => {
+                let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+                if !(1..=32).contains(&name.len()) || !name.chars().all(plain) {
+                    let expected = "1..=32 letters, digits, - and _";
+                    self.refuse("input.source.name", format!("{name:?}"), expected, "name it like fpga0");
+                }
+                if group.as_ref().is_some_and(|group| group.is_empty()) {
+                    self.refuse("input.source.group", "no name", "a group's name", "say None for this user only");
+                }
+            }
         }
     }
 
@@ -379,6 +423,14 @@ impl Check {
             self.refuse("on_alarm", format!("{path:?}"), "a path from the root", remedy);
         }
     }
+}
+
+fn is_network(text: &str) -> bool {
+    let (base, bits) = text.split_once('/').map_or((text, None), |(base, bits)| (base, Some(bits)));
+    base.parse::<std::net::IpAddr>().is_ok_and(|base| {
+        let most = if base.is_ipv4() { 32 } else { 128 };
+        bits.is_none_or(|bits| bits.parse::<u32>().is_ok_and(|bits| bits <= most))
+    })
 }
 
 fn nearest_power(slots: u32) -> String {

@@ -116,7 +116,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{Applies, Change, LIVE, diff};
-    use crate::profile::{Decoders, Device, Latency, OnHangup, Profile, Rate, SpinPolicy, WindowRounds};
+    use crate::profile::{Decoders, Device, Latency, OnHangup, Profile, Rate, Source, SpinPolicy, WindowRounds};
 
     fn embedded(name: &str) -> Profile {
         Profile::load(name, None).unwrap().0
@@ -149,6 +149,8 @@ mod tests {
         to.on_hangup = OnHangup::Drain;
         to.window = Some(WindowRounds { commit_rounds: 5, buffer_rounds: 7 });
         to.max_cores = None;
+        to.input.m2d = Some("map.m2d".to_owned());
+        to.input.source = Source::Unix { path: "/run/shots".to_owned(), model: "surface_d5".to_owned() };
         to.decoders = Decoders::Count(3);
         to.device = Device::Sim { latency: Latency::LogNormal { median_us: 120.0, sigma: 0.5 } };
         let found = diff(&from, &to);
@@ -161,7 +163,14 @@ mod tests {
         let expected = [
             change("decoders", "Auto", "Count(3)", Applies::Restart),
             change("device.latency.sigma", "0.4", "0.5", Applies::Restart),
+            change("input.m2d", "None", "\"map.m2d\"", Applies::Restart),
             change("input.rate", "Auto", "Hz(5.0)", Applies::Live),
+            change(
+                "input.source",
+                "Sampler(model: \"surface_d5\", seed: 1)",
+                "Unix(model: \"surface_d5\", path: \"/run/shots\")",
+                Applies::Restart,
+            ),
             change("limits.late_us", "2000", "7", Applies::Live),
             change("max_cores", "4", "None", Applies::Restart),
             change("on_hangup", "Detach", "Drain", Applies::Live),

@@ -360,8 +360,11 @@ pub struct Input {
     pub source: Source,
     /// Logical qubits, 1..=1024, divided among the silos.
     pub streams: u32,
-    /// Arrivals of all streams together.
+    /// Arrivals of all streams together; a live source's are its senders'.
     pub rate: Rate,
+    /// A map from measurements to detectors and observables, for shots that come as measurements; `None`: they come as
+    /// detection events.
+    pub m2d: Option<String>,
 }
 
 /// Where shots come from, unless the command line names files.
@@ -376,6 +379,60 @@ pub enum Source {
         /// The seed of the draws.
         seed: u64,
     },
+    /// Datagrams over UDP.
+    Udp {
+        /// Where to listen, an address and a port: `127.0.0.1:7000`. Another than a loopback address needs `allow`.
+        address: String,
+        /// Addresses or networks whose datagrams are taken, at most 64; empty: this machine's.
+        allow: Vec<String>,
+        /// The model of the shots, as for the sampler.
+        model: String,
+    },
+    /// Datagrams through a socket in the file system, of this user only.
+    Unix {
+        /// Its path.
+        path: String,
+        /// The model of the shots, as for the sampler.
+        model: String,
+    },
+    /// A region of shared memory that another process writes shots into and reads answers from.
+    Shm {
+        /// Its name, 1..=32 letters, digits, `-` and `_`.
+        name: String,
+        /// The group whose users may map it beside the engine's own; `None`: nobody else.
+        group: Option<String>,
+        /// The model of the shots, as for the sampler.
+        model: String,
+    },
+}
+
+impl Source {
+    /// The model of the shots: a bundled one's name or a path.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        match self {
+            Self::Sampler { model, .. }
+            | Self::Udp { model, .. }
+            | Self::Unix { model, .. }
+            | Self::Shm { model, .. } => model,
+        }
+    }
+
+    /// The same, to be set.
+    pub fn model_mut(&mut self) -> &mut String {
+        match self {
+            Self::Sampler { model, .. }
+            | Self::Udp { model, .. }
+            | Self::Unix { model, .. }
+            | Self::Shm { model, .. } => model,
+        }
+    }
+
+    /// Whether shots come from other processes while the engine runs.
+    #[must_use]
+    pub const fn is_live(&self) -> bool {
+        !matches!(self, Self::Sampler { .. })
+    }
 }
 
 /// Arrivals of all streams together.

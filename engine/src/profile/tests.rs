@@ -187,6 +187,35 @@ fn a_graph_without_room_for_every_shot_is_refused() {
 }
 
 #[test]
+fn a_live_source_is_an_address_a_path_or_a_name() {
+    let sampler = "Sampler(model: \"surface_d5\", seed: 1)";
+    let with = |source: &str| findings_with(sampler, source);
+    for sound in [
+        r#"Udp(address: "127.0.0.1:7000", allow: ["10.0.0.0/8", "::1"], model: "surface_d5")"#,
+        r#"Unix(path: "/run/shots", model: "surface_d5")"#,
+        r#"Shm(name: "fpga-0", group: Some("lab"), model: "surface_d5")"#,
+    ] {
+        let text = lab().replacen(sampler, sound, 1);
+        assert!(Profile::parse(&text, "lab.ron").unwrap().input.source.is_live(), "{sound}");
+    }
+    for (odd, field) in [
+        (r#"Udp(address: "host:7000", allow: [], model: "m")"#, "input.source.address"),
+        (r#"Udp(address: "127.0.0.1:7000", allow: ["10.0.0.0/40"], model: "m")"#, "input.source.allow"),
+        (r#"Unix(path: "", model: "m")"#, "input.source.path"),
+        (r#"Shm(name: "../x", group: None, model: "m")"#, "input.source.name"),
+        (r#"Shm(name: "x", group: Some(""), model: "m")"#, "input.source.group"),
+        (r#"Unix(path: "/run/shots", model: " ")"#, "input.source.model"),
+    ] {
+        let found = with(odd);
+        assert_eq!(found.len(), 1, "{odd}: {found:?}");
+        assert!(format!("{:?}", found[0]).contains(field), "{odd}: {found:?}");
+    }
+    assert_eq!(findings_with("m2d: None", "m2d: Some(\"\")").len(), 1);
+    let mapped = lab().replacen("m2d: None", "m2d: Some(\"map.m2d\")", 1);
+    assert_eq!(Profile::parse(&mapped, "lab.ron").unwrap().input.m2d.as_deref(), Some("map.m2d"));
+}
+
+#[test]
 fn all_range_errors_are_reported_each_at_its_field() {
     let text = lab().replacen("slots: 1024", "slots: 1000", 1).replacen("sigma: 0.4", "sigma: 9.0", 1);
     let text = text.replacen("streams: 4", "streams: 0", 1);

@@ -25,7 +25,7 @@ pub struct AnswerRecord {
     pub index: u64,
     /// Its stream.
     pub stream: u32,
-    /// Its sequence number in the stream.
+    /// Its sequence number in the stream, the sender's if it came from one.
     pub sequence: u64,
     /// Error code; 0 = decoded.
     pub error: u16,

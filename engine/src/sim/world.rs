@@ -17,7 +17,7 @@ use crate::feed::source::Source;
 use crate::hot::{Frame, Init, Role, Scratch, Settings};
 use crate::profile::{
     Faults, FreeWorker, IssueGate, Latency, Placement, Predecoder, Profile, Rate, ReadyPolicy, StartPolicy,
-    WindowOverflow,
+    WindowOverflow, WindowRounds,
 };
 use crate::silo::{self, Answers, Common, Decoding, Silo};
 use pinwheel_edge::ring::broadcast::Reader;
@@ -28,10 +28,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const STREAMS: u32 = 3;
+/// The window of the seeds that decode by windows: three of them for the four rounds of the model.
+const WINDOW: WindowRounds = WindowRounds { commit_rounds: 1, buffer_rounds: 1 };
 
 /// What all seeds share: the model, the shots, and what each shot's answer has to be.
 pub(super) struct Script {
-    decodings: [(Predecoder, Decoding, Vec<Vec<u64>>); 2],
+    decodings: [(Predecoder, Decoding, Vec<Vec<u64>>); 4],
     shots: Arc<ShotSet>,
 }
 
@@ -39,12 +41,19 @@ impl Script {
     pub(super) fn new() -> Result<Script, RehearsalError> {
         let model = Arc::new(bundled_named("surface_d3").expect("it is bundled"));
         let shots = Arc::new(draw_shots(&model));
-        let decoding = |predecoder| -> Result<_, RehearsalError> {
-            let decoding = Decoding::new(Arc::clone(&model), predecoder, None)?;
-            let answers = answers(&model, &decoding, &shots)?;
+        let decoding = |predecoder, window| -> Result<_, RehearsalError> {
+            let decoding = Decoding::new(Arc::clone(&model), predecoder, window)?;
+            let answers = answers(&model, &decoding, window, &shots)?;
             Ok((predecoder, decoding, answers))
         };
-        Ok(Script { decodings: [decoding(Predecoder::None)?, decoding(Predecoder::Local)?], shots })
+        let (none, local) = (Predecoder::None, Predecoder::Local);
+        let decodings = [
+            decoding(none, None)?,
+            decoding(local, None)?,
+            decoding(none, Some(WINDOW))?,
+            decoding(local, Some(WINDOW))?,
+        ];
+        Ok(Script { decodings, shots })
     }
 }
 
@@ -61,8 +70,16 @@ fn draw_shots(model: &Model) -> ShotSet {
     ShotSet::read(bytes.as_slice(), Format::B8, layout).expect("what was written is read back")
 }
 
-fn answers(model: &Model, decoding: &Decoding, shots: &ShotSet) -> Result<Vec<Vec<u64>>, RehearsalError> {
-    let mut matcher = MatcherModel::new(model).map_err(ReadyError::from)?.matcher();
+fn answers(
+    model: &Model,
+    decoding: &Decoding,
+    window: Option<WindowRounds>,
+    shots: &ShotSet,
+) -> Result<Vec<Vec<u64>>, RehearsalError> {
+    let mut matcher = match window {
+        None => MatcherModel::new(model).map_err(ReadyError::from)?.matcher(),
+        Some(size) => MatcherModel::windowed(model, size)?.matcher(),
+    };
     let mut predecoder = decoding.predecoder();
     let mut residual = vec![0; model.detector_words()];
     let (mut found, mut flips) = (vec![0; model.observable_words()], vec![0; model.observable_words()]);
@@ -100,7 +117,7 @@ pub(super) struct World<'a> {
 impl<'a> World<'a> {
     pub(super) fn new(script: &'a Script, seed: u64) -> Result<World<'a>, RehearsalError> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let (predecoder, decoding, expected) = &script.decodings[(random.next_u64() % 2) as usize];
+        let (predecoder, decoding, expected) = &script.decodings[(random.next_u64() % 4) as usize];
         let mut profile = draw_profile(&mut random, seed, *predecoder);
         let decoders = 1 + (random.next_u64() % 3) as u32;
         draw_graph(&mut random, &mut profile, decoders);

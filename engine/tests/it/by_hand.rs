@@ -109,6 +109,8 @@ fn a_number_that_comes_twice_is_answered_twice_and_counted_as_a_duplicate() {
     assert_eq!((counters.duplicated, answers.len()), (200, 400));
     let fault = shown.faults.iter().find(|fault| fault.code == FaultCode::Duplicate.number()).unwrap();
     assert_eq!((fault.count, fault.detail), (200, 199));
+    let graph = &shown.silos[0].graph;
+    assert_eq!((graph.committed, graph.tombstones), (200, 0), "each number is committed once");
 }
 
 #[test]

@@ -27,6 +27,8 @@ mod faults;
 mod golden;
 mod hot_thread;
 mod inputs;
+#[cfg(target_os = "linux")]
+mod live;
 mod memory;
 mod modules;
 mod neighbours;
@@ -36,6 +38,8 @@ mod rehearsal;
 #[expect(unsafe_code, reason = "sets the variable that moves boards, behind the lock")]
 mod rig;
 mod rings;
+#[cfg(target_os = "linux")]
+mod shm_clients;
 mod time;
 mod widths;
 mod windows;

@@ -5,6 +5,7 @@
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use pinwheel_engine::code::Format;
+use pinwheel_engine::engine::LivePlace;
 use pinwheel_engine::profile::{Rate, WindowRounds};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -36,6 +37,8 @@ pub enum Command {
     Arbiter(super::arbiter::ArbiterArgs),
     /// Compare this machine with what hot threads need, and sign the result
     Check(super::check::CheckArgs),
+    /// Send a file of shots to a running engine at its cadence, and measure the answers
+    Send(super::send::SendArgs),
     /// Run a task graph, described in a file or bundled, and show what it cost
     Graph(Box<super::graph::GraphArgs>),
     /// Look at a run's recording, in the same console or as JSON
@@ -63,6 +66,15 @@ pub struct RunArgs {
     /// Shots to decode, detection events only; - reads standard input and drains at its end
     #[arg(long, value_name = "F")]
     pub shots: Option<PathBuf>,
+    /// Take shots from other processes while they happen: udp:ADDRESS:PORT, unix:PATH or shm:NAME
+    #[arg(long, value_name = "udp:A|unix:P|shm:N", conflicts_with_all = ["shots", "observables", "rate"], value_parser = LivePlace::parse)]
+    pub input: Option<LivePlace>,
+    /// Senders whose datagrams are taken, addresses or networks [default: this machine's]
+    #[arg(long, value_name = "NET,NET", value_delimiter = ',', requires = "input")]
+    pub allow: Vec<String>,
+    /// Shots are measurements: the map from them to detectors and observables
+    #[arg(long, value_name = "F")]
+    pub m2d: Option<PathBuf>,
     /// True observables of the shots, to judge the answers by
     #[arg(long, value_name = "F")]
     pub observables: Option<PathBuf>,
@@ -363,6 +375,11 @@ mod tests {
 
     #[test]
     fn every_option_of_run_is_understood() {
+        let live = "pinwheel run --dem d --input udp:127.0.0.1:7000 --allow 10.0.0.0/24,10.1.0.1 --m2d m";
+        let Some(Command::Run(run)) = Args::try_parse_from(live.split_whitespace()).unwrap().command else {
+            panic!("no run")
+        };
+        assert_eq!((run.input.unwrap().to_string().as_str(), run.allow.len()), ("udp:127.0.0.1:7000", 2));
         let words = "pinwheel run --profile p --dem d --shots - --observables o --format 01 --rate max --count 1_000 --duration 1m \
                      --silos 2 --streams 8 --deadline 20us --window 5,5 --device cuda:0 --predictions F --answers - --profiles a --logs b --label x --keep --metrics 0 --json --headless";
         let Some(Command::Run(run)) = Args::try_parse_from(words.split_whitespace()).unwrap().command else {
@@ -375,9 +392,15 @@ mod tests {
 
     #[test]
     fn values_out_of_range_are_refused() {
-        for words in
-            ["pinwheel run --count 0", "pinwheel run --count -1", "pinwheel run --rate -5", "pinwheel run --duration 5"]
-        {
+        for words in [
+            "pinwheel run --input tcp:1",
+            "pinwheel run --input shm:a --rate 5",
+            "pinwheel run --allow 10.0.0.1",
+            "pinwheel run --count 0",
+            "pinwheel run --count -1",
+            "pinwheel run --rate -5",
+            "pinwheel run --duration 5",
+        ] {
             assert!(Args::try_parse_from(words.split_whitespace()).is_err(), "{words}");
         }
         assert!(Args::try_parse_from("pinwheel profiles list --json".split_whitespace()).is_ok());

@@ -3,6 +3,7 @@
 //! Runs before anything is started or made, so that a bad file leaves nothing behind. Bounded by [`DEM_BYTES_MAX`] and
 //! the limits of the engine's `code` module. Standard input is not read here: it is wrapped for the engine.
 
+use super::measured;
 use super::refusal::Refusal;
 use super::request::{ModelSource, RunRequest, ShotSource};
 use pinwheel_engine::code::{Format, Layout, Model, NameError, ShotReader, ShotSet, bundled_named, bundled_names};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 /// Largest model read.
 const DEM_BYTES_MAX: u64 = 1 << 28;
 /// Bytes read from a file of shots at a time.
-const BUFFER_BYTES: usize = 1 << 16;
+pub const BUFFER_BYTES: usize = 1 << 16;
 
 /// A run's input, and the observables of its model.
 pub struct Loaded {
@@ -32,10 +33,18 @@ pub fn load(request: &RunRequest) -> Result<Loaded, Refusal> {
     let (model, model_name) = load_model(&request.model)?;
     let observables = model.observables;
     let model = Arc::new(model);
-    let input = match &request.shots {
-        ShotSource::Sampler { seed } => Input::Sampler { model, name: model_name, seed: *seed },
-        ShotSource::File { shots, observables } => replay(model, shots, observables.as_deref(), request.format)?,
-        ShotSource::Stdin => stdin(model, request.format),
+    let map = request.m2d.as_deref().map(|path| measured::load(path, &model)).transpose()?;
+    let input = match (&request.shots, map) {
+        (ShotSource::Sampler { seed }, _) => Input::Sampler { model, name: model_name, seed: *seed },
+        (ShotSource::File { shots, observables }, None) => {
+            replay(model, shots, observables.as_deref(), request.format)?
+        }
+        (ShotSource::File { shots, observables }, Some(map)) => {
+            measured::replay(model, &map, shots, observables.as_deref(), request.format)?
+        }
+        (ShotSource::Stdin, None) => stdin(model, request.format),
+        (ShotSource::Stdin, Some(map)) => measured::stdin(model, map, request.format),
+        (ShotSource::Live(place), map) => Input::Live { model, place: place.clone(), measurements: map.map(Arc::new) },
     };
     Ok(Loaded { input, observables })
 }
@@ -98,19 +107,20 @@ fn replay(model: Arc<Model>, shots: &Path, observables: Option<&Path>, format: F
     if set.is_empty() {
         return Err(Refusal::unusable(about, "no shots", "at least one", "check that the file is whole"));
     }
-    let truth = match observables {
-        None => None,
-        Some(path) => {
-            let about = format!("--observables {}", path.display());
-            let truth = read_set(&about, path, format, Layout::observables(model.observables))?;
-            truth.check_len(set.len()).map_err(|error| Refusal::Content { about, said: error.to_string() })?;
-            Some(Arc::new(truth))
-        }
-    };
+    let truth = observables.map(|path| read_truth(path, &model, set.len(), format)).transpose()?;
     Ok(Input::Replay { model, name: file_name(shots), shots: Arc::new(set), observables: truth })
 }
 
-fn read_set(about: &str, path: &Path, format: Format, layout: Layout) -> Result<ShotSet, Refusal> {
+/// True observables of so many shots.
+pub fn read_truth(path: &Path, model: &Model, shots: usize, format: Format) -> Result<Arc<ShotSet>, Refusal> {
+    let about = format!("--observables {}", path.display());
+    let truth = read_set(&about, path, format, Layout::observables(model.observables))?;
+    truth.check_len(shots).map_err(|error| Refusal::Content { about, said: error.to_string() })?;
+    Ok(Arc::new(truth))
+}
+
+/// A file of shots.
+pub fn read_set(about: &str, path: &Path, format: Format, layout: Layout) -> Result<ShotSet, Refusal> {
     let file = File::open(path).map_err(|error| {
         Refusal::unusable(about, error.to_string(), "a readable file of shots", "check the path and its permissions")
     })?;
@@ -125,7 +135,7 @@ fn stdin(model: Arc<Model>, format: Format) -> Input {
     Input::Stream { model, name: "standard input".to_owned(), reader: Box::new(read) }
 }
 
-fn file_name(path: &Path) -> String {
+pub fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
@@ -137,7 +147,7 @@ mod tests {
     use crate::cli::request::{ModelSource, RunRequest};
     use pinwheel_engine::code::Format;
     use pinwheel_engine::engine::Input;
-    use pinwheel_engine::profile::{Profile, Source};
+    use pinwheel_engine::profile::Profile;
     use std::fs;
     use std::path::Path;
 
@@ -231,8 +241,7 @@ mod tests {
         };
         assert!(matches!(load(&settle(&profile)).unwrap().input, Input::Sampler { .. }));
         let mut with = |name: &str| {
-            let Source::Sampler { model, .. } = &mut profile.input.source;
-            *model = name.to_owned();
+            *profile.input.source.model_mut() = name.to_owned();
             load(&settle(&profile)).map_err(|refusal| refusal.to_string())
         };
         let Ok(Loaded { input: Input::Sampler { model, name, .. }, .. }) = with("surface_d3@r30") else {

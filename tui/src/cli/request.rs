@@ -6,6 +6,7 @@
 use super::args::{DeviceChoice, RunArgs, Windows};
 use super::refusal::Refusal;
 use pinwheel_engine::code::Format;
+use pinwheel_engine::engine::{LivePlace, Network};
 use pinwheel_engine::profile::{Device, Latency, Profile, Source};
 use pinwheel_engine::record::REORDER_SLACK;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,8 @@ pub enum ShotSource {
     File { shots: PathBuf, observables: Option<PathBuf> },
     /// Standard input.
     Stdin,
+    /// Other processes, while the engine runs.
+    Live(LivePlace),
 }
 
 /// Where the model comes from.
@@ -55,6 +58,8 @@ pub struct RunRequest {
     pub model: ModelSource,
     pub shots: ShotSource,
     pub format: Format,
+    /// From measurements, where shots are those.
+    pub m2d: Option<PathBuf>,
     pub count: Option<u64>,
     pub duration: Option<Duration>,
     pub predictions: Option<PathBuf>,
@@ -83,16 +88,18 @@ impl RunRequest {
             (false, true) => Face::People,
             (false, false) => Face::Console,
         };
-        let Source::Sampler { model, seed } = profile.input.source.clone();
-        let shots = shot_source(args, seed)?;
         lay_over(args, &mut profile)?;
         in_range(args, &profile_name, &profile)?;
+        let model = profile.input.source.model().to_owned();
+        let shots = shot_source(args, &profile.input.source)?;
+        let m2d = profile.input.m2d.as_ref().map(PathBuf::from);
         let mut request = RunRequest {
             profile_name,
             label: args.label.clone().unwrap_or_default(),
             model: args.dem.clone().map_or(ModelSource::Profile(model), ModelSource::Option),
             shots,
             format: args.format.unwrap_or(Format::B8),
+            m2d,
             count: args.count,
             duration: args.duration,
             predictions: args.predictions.clone(),
@@ -105,6 +112,7 @@ impl RunRequest {
         };
         request.end_somewhere();
         request.keep_outputs_apart()?;
+        request.suit_the_source()?;
         Ok(request)
     }
 
@@ -120,6 +128,25 @@ impl RunRequest {
         if endless && self.face != Face::Console {
             self.duration = Some(HEADLESS_DURATION);
             self.notes.push("ends after 10 s: neither --count nor --duration was given".to_owned());
+        }
+    }
+
+    /// What a source cannot give is refused before it is opened.
+    fn suit_the_source(&self) -> Result<(), Refusal> {
+        match (&self.shots, &self.predictions, &self.m2d) {
+            (ShotSource::Live(place), Some(predictions), _) => Err(Refusal::unusable(
+                format!("--predictions {}", predictions.display()),
+                format!("shots from {place}, which have no order over all streams"),
+                "shots of a file, in whose order predictions are written",
+                "use --answers: each line has its stream and the sender's sequence number",
+            )),
+            (ShotSource::Sampler { .. }, _, Some(m2d)) => Err(Refusal::unusable(
+                format!("--m2d {}", m2d.display()),
+                "a sampler, which draws detection events",
+                "shots that are measurements",
+                "give --shots or --input with it",
+            )),
+            _ => Ok(()),
         }
     }
 
@@ -142,10 +169,10 @@ impl RunRequest {
     }
 }
 
-fn shot_source(args: &RunArgs, seed: u64) -> Result<ShotSource, Refusal> {
+fn shot_source(args: &RunArgs, source: &Source) -> Result<ShotSource, Refusal> {
     let Some(shots) = &args.shots else {
         return match &args.observables {
-            None => Ok(ShotSource::Sampler { seed }),
+            None => from_profile(source),
             Some(observables) => Err(needs("--observables", observables, "--shots")),
         };
     };
@@ -163,6 +190,33 @@ fn shot_source(args: &RunArgs, seed: u64) -> Result<ShotSource, Refusal> {
             "shots from a file, of which each has its observables",
             "give the shots as --shots FILE, or leave the observables out",
         )),
+    }
+}
+
+/// Where shots come from that no file names.
+fn from_profile(source: &Source) -> Result<ShotSource, Refusal> {
+    Ok(match source {
+        Source::Sampler { seed, .. } => ShotSource::Sampler { seed: *seed },
+        Source::Unix { path, .. } => ShotSource::Live(LivePlace::Unix(PathBuf::from(path))),
+        Source::Shm { name, group, .. } => {
+            ShotSource::Live(LivePlace::Shm { name: name.clone(), group: group.clone() })
+        }
+        Source::Udp { address, allow, .. } => {
+            let refused = |said| Refusal::Content { about: "input.source".to_owned(), said };
+            let allow: Result<Vec<Network>, String> = allow.iter().map(|entry| Network::parse(entry)).collect();
+            let at =
+                address.parse().map_err(|_| refused(format!("found {address:?}, expected an address and a port")))?;
+            ShotSource::Live(LivePlace::Udp { at, allow: allow.map_err(refused)? })
+        }
+    })
+}
+
+/// The source that `--input` names, with the model that the profile's has.
+fn source(place: &LivePlace, args: &RunArgs, model: String) -> Source {
+    match place {
+        LivePlace::Udp { at, .. } => Source::Udp { address: at.to_string(), allow: args.allow.clone(), model },
+        LivePlace::Unix(path) => Source::Unix { path: path.display().to_string(), model },
+        LivePlace::Shm { name, group } => Source::Shm { name: name.clone(), group: group.clone(), model },
     }
 }
 
@@ -209,9 +263,15 @@ fn lay_over(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
             profile.device = Device::Cuda { index, batch_shots };
         }
     }
+    if let Some(place) = &args.input {
+        let model = profile.input.source.model().to_owned();
+        profile.input.source = source(place, args, model);
+    }
     if let Some(dem) = &args.dem {
-        let Source::Sampler { model, .. } = &mut profile.input.source;
-        *model = dem.display().to_string();
+        *profile.input.source.model_mut() = dem.display().to_string();
+    }
+    if let Some(m2d) = &args.m2d {
+        profile.input.m2d = Some(m2d.display().to_string());
     }
     Ok(())
 }
@@ -232,6 +292,8 @@ fn in_range(args: &RunArgs, name: &str, profile: &Profile) -> Result<(), Refusal
         "input.streams" if args.streams.is_some() => "--streams".to_owned(),
         "limits.late_us" if args.deadline.is_some() => "--deadline".to_owned(),
         "window.commit_rounds" | "window.buffer_rounds" if args.window.is_some() => "--window".to_owned(),
+        "input.source.allow" if !args.allow.is_empty() => "--allow".to_owned(),
+        "input.source.path" if args.input.is_some() => "--input".to_owned(),
         "input.rate" if args.rate.is_some() => "--rate".to_owned(),
         field => format!("profile {name} with these options, {field}"),
     };
@@ -307,9 +369,22 @@ mod tests {
     }
 
     #[test]
+    fn a_live_source_keeps_the_profiles_model_and_has_no_end_of_its_own() {
+        let laid = settle("--input udp:127.0.0.1:7000 --allow 10.0.0.0/8 --m2d map", false).unwrap();
+        assert_eq!((laid.duration, laid.m2d.as_deref()), (None, Some("map".as_ref())));
+        let ShotSource::Live(place) = &laid.shots else { panic!("{:?}", laid.shots) };
+        assert_eq!(place.to_string(), "udp:127.0.0.1:7000");
+        assert_eq!(laid.profile.input.source.model(), "surface_d5");
+        assert!(matches!(settle("--input shm:a --dem d", true).unwrap().shots, ShotSource::Live(_)));
+    }
+
+    #[test]
     fn contradictions_are_one_sentence_each() {
         for (options, part) in [
             ("--dem d --shots - --observables o", "--shots FILE"),
+            ("--input udp:127.0.0.1:0 --predictions f", "use --answers"),
+            ("--input udp:127.0.0.1:0 --allow host", "--allow: found \"host\""),
+            ("--m2d m", "give --shots or --input"),
             ("--silos 0", "--silos: found 0"),
             ("--streams 4096", "--streams: found 4096"),
             ("--deadline 100ns", "--deadline: found 100ns"),

@@ -198,7 +198,7 @@ fn manifest(request: &RunRequest) -> Manifest {
         input: format!("{:?}", request.model),
         seed: match request.shots {
             ShotSource::Sampler { seed } => Some(seed),
-            ShotSource::File { .. } | ShotSource::Stdin => None,
+            ShotSource::File { .. } | ShotSource::Stdin | ShotSource::Live(_) => None,
         },
         command: std::env::args().collect(),
         pid: std::process::id(),

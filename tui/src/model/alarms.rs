@@ -8,7 +8,9 @@
 //! An alarm that comes and goes with every sample says nothing. A condition raises its alarm when it fires, keeps it
 //! while it is merely near, and the alarm ends only when the condition was away for [`HOLD_NS`].
 
-use pinwheel_engine::board::snapshot::{DeviceState, HealthVerdict, SiloView, Snapshot, StreamView, ThreadView};
+use pinwheel_engine::board::snapshot::{
+    DeviceState, HealthVerdict, SiloView, Snapshot, SourceState, SourceView, StreamView, ThreadView,
+};
 
 /// Most alarms kept.
 pub const ALARMS_MAX: usize = 128;
@@ -42,6 +44,8 @@ pub enum Rule {
     Clock,
     /// Events were lost.
     Log,
+    /// A live source is silent, or loses shots.
+    Source,
 }
 
 /// How bad it is.
@@ -190,7 +194,27 @@ pub fn conditions(now: &Snapshot, before: Option<&Snapshot>) -> Vec<Condition> {
     for stream in &now.streams {
         found.extend(stream_condition(stream));
     }
+    for (i, source) in (0..).zip(&now.sources) {
+        let earlier = before.and_then(|before| before.sources.get(i as usize));
+        source_conditions(i, source, earlier, &mut found);
+    }
     found
+}
+
+fn source_conditions(i: u32, source: &SourceView, earlier: Option<&SourceView>, found: &mut Vec<Condition>) {
+    let warning = |place, count, text| condition(Rule::Source, (i, place), Severity::Warning, count, text);
+    if source.state == SourceState::Silent {
+        let text = format!("{} is silent: see its senders in the sources view", source.name);
+        found.push(warning(0, None, text));
+    }
+    let lost = |source: &SourceView| source.kernel_drops + source.answers_dropped;
+    if lost(source) > earlier.map_or(0, lost) {
+        let text = format!(
+            "{}: {} datagrams dropped by the system, {} answers not taken",
+            source.name, source.kernel_drops, source.answers_dropped
+        );
+        found.push(warning(1, Some(lost(source)), text));
+    }
 }
 
 fn engine_conditions(now: &Snapshot, before: Option<&Snapshot>, found: &mut Vec<Condition>) {

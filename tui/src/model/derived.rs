@@ -9,7 +9,7 @@
 //! engine costs kilobytes.
 
 use pinwheel_engine::board::histogram::Histogram;
-use pinwheel_engine::board::snapshot::{Counters, SiloView, SlotState, SlotView, Snapshot, WorkerState};
+use pinwheel_engine::board::snapshot::{Counters, SiloView, SlotState, SlotView, Snapshot, SourceView, WorkerState};
 use std::collections::VecDeque;
 
 /// Most marks kept: a second at 10 Hz.
@@ -21,6 +21,7 @@ struct Mark {
     at_ns: u64,
     silos: Vec<SiloMark>,
     threads: Vec<ThreadMark>,
+    sources: Vec<SourceView>,
 }
 
 #[derive(Clone, Debug)]
@@ -131,6 +132,21 @@ pub struct Derived {
     pub silos: Vec<SiloDerived>,
     /// Per thread.
     pub threads: Vec<ThreadDerived>,
+    /// Per live source; `None` before the second snapshot.
+    pub sources: Vec<Option<SourceRates>>,
+}
+
+/// Rates of one live source, per second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceRates {
+    /// Datagrams or slots looked at.
+    pub received: f64,
+    /// Shots taken.
+    pub accepted: f64,
+    /// Shots taken, by stream.
+    pub streams: Vec<f64>,
+    /// Shots taken, by sender shown.
+    pub peers: Vec<f64>,
 }
 
 impl Marks {
@@ -168,7 +184,8 @@ fn mark(snapshot: &Snapshot) -> Mark {
         busy_ns: thread.busy_ns,
         frame_gap: thread.frame_gap.clone(),
     });
-    Mark { at_ns: snapshot.at_ns, silos: snapshot.silos.iter().map(silo).collect(), threads: threads.collect() }
+    let (silos, threads) = (snapshot.silos.iter().map(silo).collect(), threads.collect());
+    Mark { at_ns: snapshot.at_ns, silos, threads, sources: snapshot.sources.clone() }
 }
 
 fn derive(snapshot: &Snapshot, first: Option<&Mark>, last: Option<&Mark>) -> Derived {
@@ -189,7 +206,28 @@ fn derive(snapshot: &Snapshot, first: Option<&Mark>, last: Option<&Mark>) -> Der
         latency: first.and_then(|mark| window_latency(snapshot, mark)),
         silos,
         threads: derive_threads(snapshot, first, last, seconds),
+        sources: derive_sources(snapshot, first, seconds),
     }
+}
+
+fn derive_sources(snapshot: &Snapshot, first: Option<&Mark>, seconds: f64) -> Vec<Option<SourceRates>> {
+    let per_s = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+    let rates = |(at, source): (usize, &SourceView)| {
+        let before = first.and_then(|mark| mark.sources.get(at))?;
+        let streams = source.streams.iter().zip(&before.streams);
+        // A sender that was not there before has no rate yet.
+        let peers = source.peers.iter().map(|peer| {
+            let earlier = before.peers.iter().find(|earlier| earlier.address == peer.address);
+            earlier.map_or(0.0, |earlier| per_s(peer.shots, earlier.shots))
+        });
+        Some(SourceRates {
+            received: per_s(source.received, before.received),
+            accepted: per_s(source.accepted, before.accepted),
+            streams: streams.map(|(now, before)| per_s(now.accepted, before.accepted)).collect(),
+            peers: peers.collect(),
+        })
+    };
+    snapshot.sources.iter().enumerate().map(rates).collect()
 }
 
 fn window_latency(snapshot: &Snapshot, mark: &Mark) -> Option<Quantiles> {

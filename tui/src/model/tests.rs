@@ -33,6 +33,7 @@ fn every_rule_fires_in_trouble_and_none_without() {
         Rule::AffinityLost,
         Rule::Clock,
         Rule::Log,
+        Rule::Source,
     ];
     assert_eq!(rules, BTreeSet::from(all));
     assert!(conditions(&snapshot(9, Trouble::None), None).is_empty());

@@ -136,6 +136,7 @@ pub fn sound() -> Outcome {
             streams: vec![stream(0)],
             faults: Vec::new(),
             clock: ClockView { source: "invariant counter".to_owned(), pairs: 21, ..ClockView::default() },
+            sources: Vec::new(),
             log: LogView { written: 9, dropped: 1, unkept: 0 },
             alarms: Vec::new(),
             recorder: RecorderView::default(),

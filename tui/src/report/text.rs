@@ -66,6 +66,7 @@ impl Display for Report {
         self.latency(f)?;
         self.accuracy(f)?;
         self.input(f)?;
+        self.sources(f)?;
         self.machine(f)?;
         self.clock(f)?;
         self.tail(f)
@@ -240,6 +241,21 @@ impl Report {
                 _ => format!("{found:.3} % of detectors fire, the model says {expected:.3} %"),
             };
             line(f, &format!("stream {}", stream.id), format!("{:?}", health.verdict), told)?;
+        }
+        Ok(())
+    }
+
+    fn sources(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for source in &self.sources {
+            writeln!(f, "\nSource {}", source.name)?;
+            line(f, "taken", grouped(source.accepted), "shots; each is answered to its sender")?;
+            let dropped = format!("to their senders; {} were not taken in time", grouped(source.answers_dropped));
+            line(f, "answered", grouped(source.answered), dropped)?;
+            let missing: u64 = source.streams.iter().map(|stream| stream.gaps.saturating_sub(stream.reordered)).sum();
+            line(f, "missing", grouped(missing), "sequence numbers that never came")?;
+            line(f, "kernel drops", grouped(source.kernel_drops), "datagrams that found the socket's buffer full")?;
+            let refused = source.malformed + source.foreign + source.other_epoch + source.unknown_streams;
+            line(f, "refused", grouped(refused), "malformed, foreign, of another epoch, or for no stream")?;
         }
         Ok(())
     }

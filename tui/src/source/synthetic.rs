@@ -10,8 +10,8 @@ use pinwheel_engine::board::snapshot::{
     ArbiterView, ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, FlushesView, GraphView,
     GraphWorkerView, HealthVerdict, HeldView, HintName, InputHealthView, LeaseView, LogView, MemoryView, OldestView,
     PageCause, PortView, PriorityView, ReadyView, RecorderView, RingView, RivalView, RoleView, RunningView, SiloView,
-    SlotState, SlotTimes, SlotView, Snapshot, StageView, StreamView, ThreadState, ThreadView, TransferView,
-    TransitionView, WaitsOn, WorkerState, WorkerView,
+    SlotState, SlotTimes, SlotView, Snapshot, SourceKind, SourcePeer, SourceState, SourceStream, SourceView, StageView,
+    StreamView, ThreadState, ThreadView, TransferView, TransitionView, WaitsOn, WorkerState, WorkerView,
 };
 use pinwheel_engine::board::{Phase, SpinPolicy};
 use pinwheel_engine::profile::{self, Profile, RoleKind};
@@ -59,7 +59,63 @@ pub fn snapshot(tenths: u64, trouble: Trouble) -> Snapshot {
         log: LogView { dropped: if trouble == Trouble::All { 4 } else { 0 }, ..LogView::default() },
         alarms: Vec::new(),
         recorder: RecorderView::default(),
+        sources: sources(tenths, trouble),
     }
+}
+
+/// None without trouble; a socket whose one sender has fallen silent with all of it.
+fn sources(tenths: u64, trouble: Trouble) -> Vec<SourceView> {
+    if trouble == Trouble::None {
+        return Vec::new();
+    }
+    let accepted = SHOTS * tenths;
+    let stream = SourceStream {
+        accepted,
+        answered: accepted - 7,
+        lag: 7,
+        accepted_last: accepted + 11,
+        answered_last: accepted + 4,
+        silent_ns: Some(2_300_000_000),
+        gaps: 12,
+        duplicates: 3,
+        reordered: 2,
+        malformed: 1,
+        incomplete: 4,
+        stale: 5,
+        restarts: 1,
+        id: 0,
+    };
+    let peer = SourcePeer {
+        address: "127.0.0.1:41234".to_owned(),
+        silent_ns: 2_300_000_000,
+        shots: accepted,
+        answers: accepted - 9,
+        dropped: 2,
+    };
+    vec![SourceView {
+        kind: SourceKind::Udp,
+        name: "udp:127.0.0.1:7000".to_owned(),
+        state: SourceState::Silent,
+        silent_ns: Some(2_300_000_000),
+        epoch: 0x1234_5678_9abc,
+        width_bits: 120,
+        buffer_bytes: 425_984,
+        received: accepted + 40,
+        accepted,
+        answered: accepted - 9,
+        answers_dropped: 2,
+        malformed: 6,
+        foreign: 8,
+        other_epoch: 3,
+        unknown_streams: 1,
+        kernel_drops: 17,
+        errors: 0,
+        lane_waits: 5,
+        peers_count: 1,
+        peers: vec![peer],
+        client: None,
+        streams: vec![stream],
+    }]
 }
 
 fn engine() -> EngineView {
@@ -253,6 +309,7 @@ fn graph(tenths: u64, trouble: Trouble) -> GraphView {
         submit: times(tenths, 90),
         wake: times(tenths, 800),
         release: times(tenths, 60),
+        window: Histogram::default(),
         oldest: Some(OldestView {
             id: shots + 1,
             kernel: "decode+commit",

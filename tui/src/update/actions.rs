@@ -226,6 +226,7 @@ struct Lengths {
     workers: usize,
     profiles: usize,
     arbiter: usize,
+    source_streams: usize,
 }
 
 fn lengths(model: &Model) -> Lengths {
@@ -238,6 +239,7 @@ fn lengths(model: &Model) -> Lengths {
         workers: silo.map_or(0, |s| s.workers.len()),
         profiles: model.offers.as_ref().map_or(0, Vec::len),
         arbiter: silo.and_then(|s| s.arbiter.as_ref()).map_or(0, crate::view::arbiter_rows),
+        source_streams: snapshot.and_then(|s| s.sources.first()).map_or(0, |source| source.streams.len()),
     }
 }
 
@@ -251,6 +253,7 @@ pub(super) fn clamp(model: &mut Model) {
     model.cursor.slot = model.cursor.slot.min(last(there.slots));
     model.cursor.worker = model.cursor.worker.min(last(there.workers));
     model.cursor.arbiter = model.cursor.arbiter.min(last(there.arbiter));
+    model.cursor.source = model.cursor.source.min(last(there.source_streams));
     model.cursor.overview = model.cursor.overview.min(last(there.silos));
     model.cursor.profile = model.cursor.profile.min(last(there.profiles));
 }
@@ -267,6 +270,7 @@ fn move_cursor(model: &mut Model, step: Step) {
         View::Threads => moved(&mut cursor.thread, step, there.threads, 1),
         View::Slots => moved(&mut cursor.slot, step, there.slots, per_row),
         View::Workers => moved(&mut cursor.worker, step, there.workers, 1),
+        View::Sources => moved(&mut cursor.source, step, there.source_streams, 1),
         View::Profiles => moved(&mut cursor.profile, step, there.profiles, 1),
         View::Graph => {}
         View::Arbiter => moved(&mut cursor.arbiter, step, there.arbiter, 1),

@@ -12,6 +12,7 @@ pub mod profiles;
 pub mod reduced;
 pub mod slotmap;
 pub mod slots;
+pub mod sources;
 pub mod streams;
 pub mod threads;
 pub mod timeline;

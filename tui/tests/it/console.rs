@@ -61,8 +61,6 @@ fn a_load_of_the_arbiter_shows_who_has_which_page_until_one_quits() {
     terminal.see_words(&["silo 0: 64 pages", "granted", "page 5: before, why", "acknowledged"]);
     terminal.press("s");
     terminal.see_words(&["silo 1: 64 pages"]);
-    terminal.press("p");
-    terminal.press("\x1b");
     terminal.press("q");
     terminal.see_words(&["drain and quit?"]);
     terminal.press("y");

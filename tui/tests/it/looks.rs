@@ -42,6 +42,7 @@ fn a_locale_without_unicode_gets_ascii_in_every_view() {
         ("5", "prod"),
         ("6", "decoders"),
         ("7", "nobody asks for a page"),
+        ("8", "--input"),
         ("0", "everywhere"),
         ("1", "harvest"),
     ] {

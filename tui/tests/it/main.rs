@@ -16,3 +16,5 @@ mod console;
 mod signals;
 mod terminal;
 mod looks;
+#[cfg(target_os = "linux")]
+mod live;

@@ -23,9 +23,8 @@ fn world() -> World {
     world.put("profiles/syntax.ron", lab_with(&[("silos: 1,", "silos: 1,,")]));
     let rows: Vec<String> = (0..64)
         .map(|i| match i {
-            0 => {
-                r#"(name: "hot-0", roles: [Feed, Dispatch, Device, Poll, Harvest], silo: 0, core: Some(0))"#.to_owned()
-            }
+            0 => r#"(name: "hot-0", roles: [Feed, Dispatch, Device, Poll, Graph, Harvest], silo: 0, core: Some(0))"#
+                .to_owned(),
             i => format!(r#"(name: "work-{i}", roles: [Decode], silo: 0, core: Some({i}))"#),
         })
         .collect();

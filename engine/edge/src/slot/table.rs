@@ -17,7 +17,9 @@ mod harvest;
 pub use harvest::{Answered, HarvestEnd};
 
 const OPEN: u64 = 1;
-const HEADER_WORDS: usize = 7;
+const HEADER_WORDS: usize = 8;
+/// Where in a header stands who gets the answer, behind what dispatch writes.
+const REPLY_TO: usize = 6;
 const RESULT_WORDS: usize = 3;
 
 /// Sizes of a table.
@@ -42,6 +44,17 @@ pub struct ShotHeader {
     pub scheduled: Ticks,
     /// When it was written into the slot.
     pub submitted: Ticks,
+    /// Whose shot it is: the answer carries it back.
+    pub reply_to: ReplyTo,
+}
+
+/// Where a shot came from, in the words of whoever fed it. Nothing between feed and harvest looks at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplyTo {
+    /// Who gets the answer.
+    pub peer: u64,
+    /// The sequence number that the peer gave it.
+    pub sequence: u64,
 }
 
 /// When the steps between dispatch and answer happened; zero where one did not.
@@ -345,6 +358,7 @@ impl Vacant<'_> {
             u64::from(truth.is_some()),
         ];
         write_words(table.headers.record(slot), &words);
+        write_words(&table.headers.record(slot)[REPLY_TO..], &[header.reply_to.peer, header.reply_to.sequence]);
         // ORDERING: release side of S1, publishing payload and header. Relaxed could hand dispatch the previous
         // shot's bytes. Model: loom_slot::dispatch_sees_the_whole_shot.
         table.rx[slot].store(address, edge("S1.release", Ordering::Release));

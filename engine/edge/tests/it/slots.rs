@@ -3,7 +3,7 @@
 use crate::{Seeded, panics};
 use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::table::{
-    AnswerTimes, DispatchEnd, FeedEnd, Geometry, HarvestEnd, ShotHeader, SlotTable, TicketView, table,
+    AnswerTimes, DispatchEnd, FeedEnd, Geometry, HarvestEnd, ReplyTo, ShotHeader, SlotTable, TicketView, table,
 };
 use pinwheel_edge::slot::word::{self, ErrorCode};
 use pinwheel_edge::units::Ticks;
@@ -16,7 +16,8 @@ fn ends(slots: u32) -> Ends {
 }
 
 fn header(sequence: u64) -> ShotHeader {
-    ShotHeader { stream: 3, sequence, scheduled: Ticks(sequence), submitted: Ticks(sequence + 1) }
+    let reply_to = ReplyTo { peer: !sequence, sequence: sequence + 7 };
+    ShotHeader { stream: 3, sequence, scheduled: Ticks(sequence), submitted: Ticks(sequence + 1), reply_to }
 }
 
 fn submit(feed: &mut FeedEnd, sequence: u64) -> Option<u32> {

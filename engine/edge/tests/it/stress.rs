@@ -5,7 +5,7 @@ use pinwheel_edge::queue::fifo::Fifo;
 use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::jobs::{Job, JobBank, Origin};
 use pinwheel_edge::slot::table::{
-    AnswerTimes, DispatchEnd, FeedEnd, Geometry, HarvestEnd, ShotHeader, SlotTable, table,
+    AnswerTimes, DispatchEnd, FeedEnd, Geometry, HarvestEnd, ReplyTo, ShotHeader, SlotTable, table,
 };
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::slot::workers::{DeviceWorkers, DispatchWorkers, PollWorkers, Settled, State, bank};
@@ -36,7 +36,8 @@ impl Front<'_> {
             return false;
         }
         let Some(vacant) = self.feed.vacant() else { return false };
-        let header = ShotHeader { stream: 0, sequence, scheduled: Ticks(sequence), submitted: Ticks(sequence) };
+        let (scheduled, submitted) = (Ticks(sequence), Ticks(sequence));
+        let header = ShotHeader { stream: 0, sequence, scheduled, submitted, reply_to: ReplyTo::default() };
         vacant.submit(&header, &[sequence], Some(&[sequence]));
         true
     }

@@ -2,7 +2,7 @@
 
 use loom::thread;
 use pinwheel_edge::slot::table::{
-    AnswerTimes, Arrived, DispatchEnd, FeedEnd, Geometry, HarvestEnd, ShotHeader, SlotTable, TicketView, table,
+    AnswerTimes, Arrived, DispatchEnd, FeedEnd, Geometry, HarvestEnd, ReplyTo, ShotHeader, SlotTable, TicketView, table,
 };
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::slot::{Ticket, word};
@@ -17,7 +17,7 @@ pub(crate) fn one_slot() -> (FeedEnd, DispatchEnd, HarvestEnd, Arc<SlotTable>) {
 /// One attempt of the feed; every word of the shot derives from `sequence`.
 pub(crate) fn submit(feed: &mut FeedEnd, sequence: u64) -> bool {
     let (scheduled, submitted) = (Ticks(sequence), Ticks(100 * sequence));
-    let header = ShotHeader { stream: 0, sequence, scheduled, submitted };
+    let header = ShotHeader { stream: 0, sequence, scheduled, submitted, reply_to: ReplyTo::default() };
     feed.vacant().map(|vacant| vacant.submit(&header, &[sequence], Some(&[sequence]))).is_some()
 }
 

@@ -4,8 +4,8 @@
 
 use super::{
     AlarmRow, ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock,
-    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PollBlock, RecorderBlock, SlotStamps, StreamFeedBlock,
-    StreamHarvestBlock, ThreadBlock,
+    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PollBlock, RecorderBlock, SlotStamps, SourceBlock,
+    StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
 };
 use crate::board::alarms::ALARMS_MAX;
 use crate::fault::FaultCode;
@@ -70,6 +70,8 @@ pub(in crate::board) struct Layout {
     pub(in crate::board) recorder: usize,
     pub(in crate::board) graphs: usize,
     pub(in crate::board) arbiters: usize,
+    pub(in crate::board) source: usize,
+    pub(in crate::board) stream_sources: usize,
     pub(in crate::board) bytes: usize,
 }
 
@@ -102,6 +104,8 @@ impl Layout {
             recorder: place(size_of::<RecorderBlock>(), 1),
             graphs: place(size_of::<GraphBlock>(), silos),
             arbiters: place(size_of::<ArbiterBlock>(), silos),
+            source: place(size_of::<SourceBlock>(), 1),
+            stream_sources: place(size_of::<StreamSourceBlock>(), shape.streams as usize),
             bytes: end.next_multiple_of(4096),
         }
     }

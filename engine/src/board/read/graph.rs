@@ -65,6 +65,7 @@ impl Reader<'_> {
             submit: block.submit.snapshot(),
             wake: merged(|block| &block.wake),
             release: merged(|block| &block.release),
+            window: merged(|block| &block.window),
             oldest: self.oldest(silo),
             held: get(&block.held_stream).checked_sub(1).map(|stream| HeldView {
                 stream: stream as u32,

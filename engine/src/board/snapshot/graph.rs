@@ -46,6 +46,8 @@ pub struct GraphView {
     pub wake: Histogram,
     /// What releasing those that waited cost, of one task in many.
     pub release: Histogram,
+    /// Time in each window, where shots are decoded by windows.
+    pub window: Histogram,
     /// The oldest task under way.
     pub oldest: Option<OldestView>,
     /// The stream that has waited longest for its turn.

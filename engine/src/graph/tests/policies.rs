@@ -3,6 +3,7 @@
 use super::super::{Config, Count, Issue, Placement, Pool, Ready, Start, SubmitError, Task, Trace, write_trace};
 use super::super::{Ended, Shape, Work, Workload};
 use super::{Log, clock, compile, drive, of_workload, small, task};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -142,4 +143,65 @@ fn a_region_outside_its_tensor_is_refused_and_leaves_nothing_behind() {
     }
     graph.submit(&task(0), &[tensor.whole().read()], &[]).unwrap();
     assert_eq!(graph.finish().edges, 0);
+}
+
+#[test]
+fn a_launched_task_whose_predecessors_had_all_ended_can_be_completed() {
+    let body = |work: &Work| if work.task.args[0] == 2 { Ended::Launched } else { Ended::Done };
+    let (mut graph, _, mut completer) = compile(small(1, Ready::Fifo), body);
+    let before = [0, 1].map(|number| graph.submit(&task(number), &[], &[]).unwrap());
+    while graph.work(8) > 0 {}
+    let launched = graph.submit(&task(2), &[], &before).unwrap();
+    let after = graph.submit(&task(3), &[], &[launched]).unwrap();
+    while graph.work(8) > 0 {}
+    assert!(graph.is_under_way(launched) && graph.is_under_way(after));
+    assert_eq!(completer.complete(launched, None), Ok(()));
+    while graph.work(8) > 0 {}
+    assert_eq!((graph.finish().retired, graph.is_under_way(after)), (4, false));
+}
+
+#[test]
+fn a_threshold_starts_with_exactly_so_many_tasks_whatever_the_pool_of_worker_0() {
+    for (ready, first) in [(Ready::WorkSteal, Pool::Device), (Ready::Fifo, Pool::Device), (Ready::Fifo, Pool::Cpu)] {
+        let config = Config { start: Start::Threshold(3), workers: vec![first, Pool::Cpu], ..small(1, ready) };
+        let (mut graph, mut workers, _) = compile(config, |_: &Work| Ended::Done);
+        for number in 0..3 {
+            assert_eq!(workers[0].work(8), 0, "{ready:?}: not before the third");
+            graph.try_submit(&task(number), &[], &[]).unwrap();
+        }
+        assert_eq!(workers[0].work(8), 3, "{ready:?} {first:?}");
+        assert!(graph.poll_done());
+    }
+}
+
+#[test]
+fn a_worker_that_ends_its_turn_leaves_what_it_released_to_the_others() {
+    let config = Config { workers: vec![Pool::Device, Pool::Cpu, Pool::Cpu], ..small(1, Ready::WorkSteal) };
+    let (mut graph, mut workers, _) = compile(config, |_: &Work| unreachable!("bodies are brought along"));
+    let root = graph.try_submit(&task(0), &[], &[]).unwrap();
+    for number in 1..5 {
+        graph.try_submit(&task(number), &[], &[root]).unwrap();
+    }
+    assert_eq!(workers[0].work_by(8, |_| ControlFlow::Break(Ended::Done)), 1);
+    assert!(!workers[0].is_idle());
+    // A thief takes half, and then has patience for a while: with time standing still, for some sweeps.
+    let taken: u32 = (0..5_000).map(|_| workers[1].work_by(8, |_| ControlFlow::Continue(Ended::Done))).sum();
+    assert_eq!(taken, 4);
+    assert!(graph.poll_done() && workers[0].is_idle());
+}
+
+#[test]
+fn a_worker_ends_what_it_began_in_an_earlier_turn_once() {
+    let (mut graph, mut workers, _) = compile(
+        Config { workers: vec![Pool::Device, Pool::Cpu], issue: Issue::Global(1), ..small(1, Ready::Fifo) },
+        |_: &Work| unreachable!("bodies are brought along"),
+    );
+    let first = graph.try_submit(&task(0), &[], &[]).unwrap();
+    let second = graph.try_submit(&task(1), &[], &[]).unwrap();
+    workers[0].work_by(8, |_| ControlFlow::Break(Ended::Launched));
+    assert_eq!(workers[0].work_by(8, |_| ControlFlow::Continue(Ended::Done)), 1, "set aside: the permit is taken");
+    assert_eq!(workers[0].end_launched(first), Ok(()));
+    assert!(workers[0].end_launched(first).is_err());
+    assert_eq!(workers[0].work_by(8, |_| ControlFlow::Continue(Ended::Done)), 1);
+    assert!(graph.poll_done() && !graph.is_under_way(second));
 }

@@ -46,18 +46,9 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
 }
 
 fn nobody(silo: u32, pen: &mut Pen<'_>) {
-    pen.put(
-        1,
-        1,
-        &format!("No arbiter runs in silo {silo}: each stream stays with its silo, nobody asks for a page."),
-        Tone::Plain,
-    );
-    pen.put(
-        1,
-        2,
-        "pinwheel arbiter runs one by itself, under silos that all want the same pages, and shows it here.",
-        Tone::Dim,
-    );
+    let why = format!("No arbiter runs in silo {silo}: each stream stays with it, nobody asks for a page.");
+    pen.put(1, 1, &why, Tone::Plain);
+    pen.put(1, 2, "pinwheel arbiter runs one by itself, and shows it here.", Tone::Dim);
 }
 
 fn head(silo: u32, arbiter: &ArbiterView, pen: &mut Pen<'_>) {

@@ -1,0 +1,169 @@
+//! Live sources: from a client's write to its read of the answer, decoder and device null, one shot a time and many.
+//!
+//! The silo runs on one hot thread, the client on the other core. Shared memory stands beside bare round trips of two
+//! lines between the same cores at the same pace, and beside four of the median ones; UDP beside an echo of the same
+//! datagrams by a thread that does nothing else, busy-polled too.
+
+use super::hops::{EVERY, bare, quantiles};
+use super::measure::{CLOCK, CORES, Placement, Suite, pin_to, ping_pong};
+use super::roles::{NullSilo, STREAMS, null_board, wired};
+use super::threads::{HotThreads, shared_on};
+use pinwheel_edge::ring::broadcast;
+use pinwheel_edge::spin::{Phase, SpinPolicy};
+use pinwheel_engine::code::bundled_named;
+use pinwheel_engine::feed::client::connect;
+use pinwheel_engine::feed::link::{Link, LinkParts};
+use pinwheel_engine::feed::packet::{Encoding, Part, Position};
+use pinwheel_engine::feed::place::Place;
+use pinwheel_engine::feed::source::{LiveEnd, Source};
+use pinwheel_engine::units::Ticks;
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const SHOTS: u64 = 20_000;
+/// Shots on their way at once where throughput is measured.
+const WINDOW: u64 = 32;
+const WORKERS: u32 = 8;
+/// A shot of the bundled code of distance 5.
+const SHOT: [u8; 15] = [0; 15];
+const PARTS: [&str; 4] = ["p50", "p99", "p99.9", "ns/shot"];
+
+/// Registers the area `live`.
+pub fn register(suite: &mut Suite) {
+    let shots = suite.effort.scale(SHOTS);
+    let shm = move || through(&Place::parse(&format!("shm:bench-{}", std::process::id())).unwrap(), shots);
+    let shm = suite.case("shared memory", &PARTS, (Placement::CrossCore, 7), shm);
+    let lines = suite.case("bare round trips", &PARTS[..3], (Placement::CrossCore, 7), move || bare(shots));
+    let trips = suite.case("bare round trip", &["x4"], (Placement::CrossCore, 7), || vec![4.0 * ping_pong()]);
+    let udp = move || through(&Place::parse("udp:127.0.0.1:0").unwrap(), shots);
+    let udp = suite.case("udp", &PARTS, (Placement::CrossCore, 7), udp);
+    let echo = suite.case("bare udp echo", &PARTS, (Placement::CrossCore, 7), move || echoed(shots));
+    suite.figure("live/shm_p50", "ns", shm, Some(("4-median-round-trips", trips)));
+    for (part, name) in [(1, "p99"), (2, "p999")] {
+        suite.figure(format!("live/shm_{name}"), "ns", shm.part(part), Some(("bare-round-trip", lines.part(part))));
+    }
+    suite.figure("live/shm_many", "ns/shot", shm.part(3), None);
+    for (part, name) in [(0, "p50"), (1, "p99"), (2, "p999"), (3, "many")] {
+        suite.figure(format!("live/udp_{name}"), "ns", udp.part(part), Some(("bare-echo", echo.part(part))));
+    }
+}
+
+/// A null silo behind a live source; where it really is.
+fn silo(place: &Place) -> (NullSilo, Place) {
+    let model = bundled_named("surface_d5").unwrap();
+    let board = null_board(WORKERS);
+    let parts = LinkParts {
+        place,
+        model: &model,
+        measurements: None,
+        silos: 1,
+        streams: STREAMS,
+        count: None,
+        epoch: 1,
+        rate: CLOCK.rate(),
+        board: Arc::clone(&board),
+    };
+    let mut linked = Link::open(parts).unwrap();
+    let (sink, readers) = broadcast::channel(4096, 1);
+    readers.into_iter().for_each(|reader| linked.taps.send(reader).unwrap());
+    let lane = linked.lanes.pop().unwrap();
+    let source = Source::Live(LiveEnd { lane, link: Some(Box::new(linked.link)) });
+    (wired(&model, WORKERS, (board, source), Some(sink)), Place::parse(&linked.name).unwrap())
+}
+
+fn through(place: &Place, shots: u64) -> Vec<f64> {
+    let (mut silo, place) = silo(place);
+    let shared = shared_on(Arc::clone(&silo.board));
+    let specs = std::mem::take(&mut silo.specs);
+    let running = HotThreads::start(&shared, SpinPolicy::Prod, [(CORES.there, specs)]);
+    shared.phase.advance(Phase::Live);
+    let mut client = connect(&place, 1, 1).unwrap();
+    while client.welcome().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    let found = trips(shots, |number, take| {
+        let Some(number) = number else { return client.receive(&mut |_| *take += 1).map(|_| true).unwrap() };
+        client.send((number % u64::from(STREAMS)) as u32, number / u64::from(STREAMS), &SHOT).unwrap()
+    });
+    shared.phase.advance(Phase::Shutdown);
+    running.join();
+    found
+}
+
+/// One message at a time at a pace, then many: `step` sends message `Some(n)`, or counts what has come back.
+fn trips(shots: u64, mut step: impl FnMut(Option<u64>, &mut u64) -> bool) -> Vec<f64> {
+    let every = CLOCK.rate().ticks(EVERY);
+    let (mut times, mut next, mut back) = (Vec::with_capacity(shots as usize), CLOCK.ticks(), 0);
+    for number in 0..shots {
+        while CLOCK.ticks() < next {
+            std::hint::spin_loop();
+        }
+        let sent = CLOCK.ticks();
+        next = sent.plus(every);
+        while !step(Some(number), &mut back) {}
+        while back == number {
+            step(None, &mut back);
+        }
+        times.push(CLOCK.rate().nanos(CLOCK.ticks().since(sent)).0);
+    }
+    let (from, mut sent): (Ticks, u64) = (CLOCK.ticks(), shots);
+    while back < 2 * shots {
+        if sent < 2 * shots && sent - back < WINDOW && step(Some(sent), &mut back) {
+            sent += 1;
+        }
+        step(None, &mut back);
+    }
+    let mut found = quantiles(&times);
+    found.push(CLOCK.rate().nanos(CLOCK.ticks().since(from)).0 as f64 / shots as f64);
+    found
+}
+
+/// The same datagrams to a thread that sends back as many bytes as an answer has.
+fn echoed(shots: u64) -> Vec<f64> {
+    let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let [here, there] = sockets;
+    here.connect(there.local_addr().unwrap()).unwrap();
+    here.set_nonblocking(true).unwrap();
+    there.set_nonblocking(true).unwrap();
+    let ended = Arc::new(AtomicU64::new(0));
+    let echo = {
+        let ended = Arc::clone(&ended);
+        std::thread::spawn(move || {
+            pin_to(CORES.there);
+            let mut bytes = [0; 256];
+            while ended.load(Ordering::Relaxed) == 0 {
+                if let Ok((_, from)) = there.recv_from(&mut bytes) {
+                    // A header and one byte of observables.
+                    let _ = there.send_to(&bytes[..49], from);
+                }
+            }
+        })
+    };
+    let (mut out, mut bytes) = (Vec::new(), [0; 256]);
+    let part = Part {
+        epoch: 1,
+        session: 1,
+        sequence: 0,
+        stream: 0,
+        round: 0,
+        position: Position::Last,
+        first_bit: 0,
+        bits: 120,
+        encoding: Encoding::Bits,
+        payload: &SHOT,
+    };
+    let found = trips(shots, |number, back| match number {
+        Some(sequence) => {
+            Part { sequence, ..part }.encode(&mut out);
+            here.send(&out).is_ok()
+        }
+        None => {
+            *back += u64::from(here.recv(&mut bytes).is_ok());
+            true
+        }
+    });
+    ended.store(1, Ordering::Relaxed);
+    echo.join().unwrap();
+    found
+}

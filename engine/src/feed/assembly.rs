@@ -1,0 +1,311 @@
+//! From parts to whole shots: per stream, which sequence numbers came, and the shot that is being put together.
+//!
+//! Owns one window of sequence numbers and one open shot per stream. Pure: parts and ticks in, a verdict out, so that every
+//! order of arrival is a test. Called by the link on the feed's thread; never allocates after construction. Bounds:
+//! [`WINDOW`] numbers behind the newest, one open shot a stream, [`ROUNDS_MAX`] parts a shot.
+//!
+//! ```text
+//! session older ─▶ stale     number seen ─▶ duplicate     part overlaps or is too wide ─▶ malformed
+//! part of a new number ─▶ open (the one before, if unfinished: incomplete) ─ all parts ─▶ whole
+//! ```
+//!
+//! # Why one open shot
+//! A sender finishes a shot before it begins the next of that stream; parts of two shots of one stream interleave only
+//! where a network reorders by more than a shot, and there the older one is given up and counted.
+
+use super::packet::{Encoding, Part, Position, ROUNDS_MAX};
+use crate::units::Ticks;
+
+/// Sequence numbers behind the newest whose second coming is known for a duplicate.
+pub const WINDOW: u64 = 256;
+const WINDOW_WORDS: usize = (WINDOW / 64) as usize;
+const ROUND_WORDS: usize = (ROUNDS_MAX / 64) as usize;
+
+/// What became of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It completed its shot: the bits are [`Assembly::bits`].
+    Whole,
+    /// Others are missing.
+    Part,
+    /// Its number, or this part of it, came before.
+    Duplicate,
+    /// Of an older session, or too far behind.
+    Stale,
+    /// It is no part of a shot of this width.
+    Malformed,
+}
+
+/// What was wrong upstream, so far. A number that was skipped and came later is in `gaps` and in `reordered`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Numbers skipped.
+    pub gaps: u64,
+    /// Parts or shots that came again.
+    pub duplicates: u64,
+    /// Shots that came after a younger one.
+    pub reordered: u64,
+    /// Parts that do not fit.
+    pub malformed: u64,
+    /// Shots given up with parts missing.
+    pub incomplete: u64,
+    /// Parts of older sessions, or too far behind.
+    pub stale: u64,
+    /// Times another session took over.
+    pub restarts: u64,
+}
+
+/// The shape of all shots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Width {
+    /// Bits of a shot.
+    pub bits: u32,
+    /// How they are written.
+    pub encoding: Encoding,
+}
+
+#[derive(Clone, Debug)]
+struct Stream {
+    session: u64,
+    /// The lowest number never seen; meaningless before the first.
+    next: u64,
+    /// Bit `n % WINDOW`: number `n` of the window is settled.
+    settled: [u64; WINDOW_WORDS],
+    open: Option<Open>,
+    last: Ticks,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    sequence: u64,
+    rounds: [u64; ROUND_WORDS],
+    parts: u32,
+    last: Option<u32>,
+    bits: u32,
+}
+
+/// All streams.
+pub struct Assembly {
+    width: Width,
+    words: usize,
+    /// A session that differs and is not newer takes over a stream after so long without a part.
+    silence: Ticks,
+    streams: Vec<Stream>,
+    /// Of each stream: its open shot's bits, then which of them came.
+    bits: Vec<u64>,
+    covered: Vec<u64>,
+}
+
+impl Assembly {
+    /// For `streams` streams.
+    #[must_use]
+    pub fn new(streams: u32, width: Width, silence: Ticks) -> Assembly {
+        let words = width.bits.div_ceil(64) as usize;
+        let stream = Stream {
+            session: 0,
+            next: 0,
+            settled: [0; WINDOW_WORDS],
+            open: None,
+            last: Ticks(0),
+            counts: Counts::default(),
+        };
+        let all = words * streams as usize;
+        Assembly {
+            width,
+            words,
+            silence,
+            streams: vec![stream; streams as usize],
+            bits: vec![0; all],
+            covered: vec![0; all],
+        }
+    }
+
+    /// Streams there are.
+    #[must_use]
+    pub fn streams(&self) -> u32 {
+        self.streams.len() as u32
+    }
+
+    /// The shape of all shots.
+    #[must_use]
+    pub fn width(&self) -> Width {
+        self.width
+    }
+
+    /// The bits of the shot that was [`Verdict::Whole`].
+    #[must_use]
+    pub fn bits(&self, stream: u32) -> &[u64] {
+        let from = stream as usize * self.words;
+        &self.bits[from..from + self.words]
+    }
+
+    /// What was wrong with `stream` so far.
+    #[must_use]
+    pub fn counts(&self, stream: u32) -> Counts {
+        self.streams[stream as usize].counts
+    }
+
+    /// Takes a part of a stream that exists.
+    ///
+    /// # Panics
+    /// If the stream does not exist.
+    pub fn accept(&mut self, part: &Part<'_>, now: Ticks) -> Verdict {
+        let verdict = self.judge(part, now);
+        let counts = &mut self.streams[part.stream as usize].counts;
+        match verdict {
+            Verdict::Whole | Verdict::Part => {}
+            Verdict::Duplicate => counts.duplicates += 1,
+            Verdict::Stale => counts.stale += 1,
+            Verdict::Malformed => counts.malformed += 1,
+        }
+        verdict
+    }
+
+    fn judge(&mut self, part: &Part<'_>, now: Ticks) -> Verdict {
+        if part.session == 0 || part.sequence == u64::MAX || !self.fits(part) {
+            return Verdict::Malformed;
+        }
+        let silence = self.silence;
+        let stream = &mut self.streams[part.stream as usize];
+        if !stream.belongs(part, now, silence) {
+            return Verdict::Stale;
+        }
+        stream.last = now;
+        let is_open = stream.open.is_some_and(|open| open.sequence == part.sequence);
+        if !is_open {
+            match stream.place(part.sequence) {
+                Place::New => stream.advance(part.sequence),
+                Place::Missing => stream.counts.reordered += 1,
+                Place::Settled => return Verdict::Duplicate,
+                Place::Behind => return Verdict::Stale,
+            }
+            if stream.open.take().is_some() {
+                stream.counts.incomplete += 1;
+            }
+            stream.settle(part.sequence);
+            self.begin(part);
+        }
+        self.enter(part)
+    }
+
+    fn fits(&self, part: &Part<'_>) -> bool {
+        let end = u64::from(part.first_bit) + u64::from(part.bits);
+        part.encoding == self.width.encoding && end <= u64::from(self.width.bits) && part.round < ROUNDS_MAX
+    }
+
+    fn begin(&mut self, part: &Part<'_>) {
+        let from = part.stream as usize * self.words;
+        self.bits[from..from + self.words].fill(0);
+        self.covered[from..from + self.words].fill(0);
+        let open = Open { sequence: part.sequence, rounds: [0; ROUND_WORDS], parts: 0, last: None, bits: 0 };
+        self.streams[part.stream as usize].open = Some(open);
+    }
+
+    /// Puts the part into the open shot.
+    fn enter(&mut self, part: &Part<'_>) -> Verdict {
+        let from = part.stream as usize * self.words;
+        let bits = &mut self.bits[from..from + self.words];
+        let covered = &mut self.covered[from..from + self.words];
+        let place = &mut self.streams[part.stream as usize].open;
+        let Some(open) = place else { return Verdict::Stale };
+        let (word, bit) = (part.round as usize / 64, 1u64 << (part.round % 64));
+        if open.rounds[word] & bit != 0 {
+            return Verdict::Duplicate;
+        }
+        let mut overlap = 0;
+        part.each_word(|word, _, mask| overlap |= covered[word] & mask);
+        let beyond = open.last.is_some_and(|last| part.round > last || part.position == Position::Last);
+        if overlap != 0 || beyond {
+            *place = None;
+            return Verdict::Malformed;
+        }
+        part.each_word(|word, value, mask| {
+            bits[word] |= value;
+            covered[word] |= mask;
+        });
+        open.rounds[word] |= bit;
+        open.parts += 1;
+        open.bits += part.bits;
+        if part.position == Position::Last {
+            open.last = Some(part.round);
+        }
+        let Some(last) = open.last else { return Verdict::Part };
+        match (open.parts.cmp(&(last + 1)), open.bits == self.width.bits) {
+            (std::cmp::Ordering::Less, _) => Verdict::Part,
+            (std::cmp::Ordering::Equal, true) => {
+                *place = None;
+                Verdict::Whole
+            }
+            // A part above the last one, or bits that nobody sent.
+            _ => {
+                *place = None;
+                Verdict::Malformed
+            }
+        }
+    }
+}
+
+enum Place {
+    New,
+    Missing,
+    Settled,
+    Behind,
+}
+
+impl Stream {
+    /// Whether the part is of the session that has the stream, which a newer one takes over, and any after a silence.
+    fn belongs(&mut self, part: &Part<'_>, now: Ticks, silence: Ticks) -> bool {
+        if part.session == self.session {
+            return true;
+        }
+        if self.session != 0 && part.session < self.session && now.since(self.last) < silence {
+            return false;
+        }
+        self.counts.restarts += u64::from(self.session != 0);
+        self.counts.incomplete += u64::from(self.open.take().is_some());
+        self.session = part.session;
+        // What lies before the first number that is seen is neither missing nor settled.
+        (self.next, self.settled) = (part.sequence, [0; WINDOW_WORDS]);
+        true
+    }
+
+    fn place(&self, sequence: u64) -> Place {
+        if sequence >= self.next {
+            return Place::New;
+        }
+        if self.next - sequence > WINDOW {
+            return Place::Behind;
+        }
+        let (word, bit) = slot(sequence);
+        if self.settled[word] & bit == 0 { Place::Missing } else { Place::Settled }
+    }
+
+    /// Moves the window so that `sequence` is its newest; what is skipped is a gap.
+    fn advance(&mut self, sequence: u64) {
+        let skipped = sequence - self.next;
+        self.counts.gaps = self.counts.gaps.saturating_add(skipped);
+        if skipped >= WINDOW {
+            self.settled = [0; WINDOW_WORDS];
+        } else {
+            for number in self.next..=sequence {
+                let (word, bit) = slot(number);
+                self.settled[word] &= !bit;
+            }
+        }
+        self.next = sequence + 1;
+    }
+
+    fn settle(&mut self, sequence: u64) {
+        let (word, bit) = slot(sequence);
+        self.settled[word] |= bit;
+    }
+}
+
+fn slot(sequence: u64) -> (usize, u64) {
+    let place = sequence % WINDOW;
+    ((place / 64) as usize, 1 << (place % 64))
+}
+
+#[cfg(test)]
+mod tests;

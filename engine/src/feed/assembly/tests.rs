@@ -1,0 +1,121 @@
+use super::{Assembly, Counts, Verdict, WINDOW, Width};
+use crate::feed::packet::{Encoding, Part, Position};
+use crate::units::Ticks;
+use proptest::prelude::proptest;
+
+const WIDTH: u32 = 12;
+
+fn assembly() -> Assembly {
+    Assembly::new(2, Width { bits: WIDTH, encoding: Encoding::Bits }, Ticks(1_000))
+}
+
+fn whole(session: u64, sequence: u64) -> Part<'static> {
+    let position = Position::Last;
+    let (encoding, payload) = (Encoding::Bits, &[0xff, 0x0f][..]);
+    Part { epoch: 0, session, sequence, stream: 1, round: 0, position, first_bit: 0, bits: WIDTH, encoding, payload }
+}
+
+/// Round `round` of three, four bits each.
+fn third(sequence: u64, round: u32) -> Part<'static> {
+    let position = if round == 2 { Position::Last } else { Position::Inner };
+    let payload = [&[0x1][..], &[0x2], &[0x3]][round as usize];
+    Part { round, position, first_bit: round * 4, bits: 4, payload, ..whole(1, sequence) }
+}
+
+#[test]
+fn whole_shots_in_order_are_all_taken() {
+    let mut assembly = assembly();
+    for sequence in 5..2_000 {
+        assert_eq!(assembly.accept(&whole(1, sequence), Ticks(sequence)), Verdict::Whole);
+        assert_eq!(assembly.bits(1), [0xfff]);
+    }
+    assert_eq!(assembly.counts(1), Counts::default());
+}
+
+#[test]
+fn rounds_make_a_shot_in_any_order() {
+    for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
+        let mut assembly = assembly();
+        assert_eq!(assembly.accept(&third(0, order[0]), Ticks(0)), Verdict::Part);
+        assert_eq!(assembly.accept(&third(0, order[1]), Ticks(0)), Verdict::Part);
+        assert_eq!(assembly.accept(&third(0, order[1]), Ticks(0)), Verdict::Duplicate);
+        assert_eq!(assembly.accept(&third(0, order[2]), Ticks(0)), Verdict::Whole);
+        assert_eq!(assembly.bits(1), [0x321]);
+        assert_eq!(assembly.accept(&third(0, 0), Ticks(0)), Verdict::Duplicate, "of a shot that is whole");
+    }
+}
+
+#[test]
+fn a_shot_whose_rounds_are_missing_is_given_up_for_the_next() {
+    let mut assembly = assembly();
+    assert_eq!(assembly.accept(&third(0, 0), Ticks(0)), Verdict::Part);
+    assert_eq!(assembly.accept(&third(1, 0), Ticks(0)), Verdict::Part);
+    assert_eq!(assembly.accept(&third(0, 1), Ticks(0)), Verdict::Duplicate, "it is settled: no answer will come");
+    assert_eq!(assembly.counts(1), Counts { incomplete: 1, duplicates: 1, ..Counts::default() });
+}
+
+#[test]
+fn gaps_duplicates_and_reordering_are_told_apart() {
+    let mut assembly = assembly();
+    let mut take = |sequence| assembly.accept(&whole(1, sequence), Ticks(0));
+    assert_eq!(
+        [take(0), take(3), take(3), take(1)],
+        [Verdict::Whole, Verdict::Whole, Verdict::Duplicate, Verdict::Whole]
+    );
+    assert_eq!(take(3 + WINDOW), Verdict::Whole);
+    assert_eq!(take(3), Verdict::Stale, "too far behind to be known");
+    assert_eq!(take(4), Verdict::Whole, "the oldest number of the window");
+    let expected = Counts { gaps: 2 + WINDOW - 1, duplicates: 1, reordered: 2, stale: 1, ..Counts::default() };
+    assert_eq!(assembly.counts(1), expected);
+}
+
+#[test]
+fn a_newer_session_takes_over_and_an_older_one_only_after_a_silence() {
+    let mut assembly = assembly();
+    assert_eq!(assembly.accept(&whole(5, 100), Ticks(0)), Verdict::Whole);
+    assert_eq!(assembly.accept(&whole(6, 0), Ticks(1)), Verdict::Whole, "a new start counts from anywhere");
+    assert_eq!(assembly.accept(&whole(5, 101), Ticks(2)), Verdict::Stale);
+    assert_eq!(assembly.accept(&whole(6, 0), Ticks(500)), Verdict::Duplicate);
+    assert_eq!(assembly.accept(&whole(5, 102), Ticks(1_500)), Verdict::Whole, "the newer one has gone");
+    let expected = Counts { restarts: 2, stale: 1, duplicates: 1, ..Counts::default() };
+    assert_eq!(assembly.counts(1), expected);
+}
+
+#[test]
+fn what_does_not_fit_is_malformed_and_disturbs_nothing_else() {
+    let mut assembly = assembly();
+    let odd = [
+        Part { first_bit: 1, ..whole(1, 0) },
+        Part { first_bit: u32::MAX, ..whole(1, 0) },
+        Part { bits: 8, payload: &[1], ..whole(1, 0) },
+        Part { encoding: Encoding::Int32, ..whole(1, 0) },
+        Part { round: 1024, ..whole(1, 0) },
+        whole(0, 0),
+        whole(1, u64::MAX),
+        // Above the last, a second last, and over each other.
+        Part { round: 1, ..third(2, 2) },
+    ];
+    let last = odd.len() as u64 - 1;
+    for part in &odd[..odd.len() - 1] {
+        assert_eq!(assembly.accept(part, Ticks(0)), Verdict::Malformed, "{part:?}");
+    }
+    assert_eq!(assembly.accept(&third(2, 2), Ticks(0)), Verdict::Part);
+    assert_eq!(assembly.accept(&odd[odd.len() - 1], Ticks(0)), Verdict::Malformed);
+    assert_eq!(assembly.counts(1).malformed, last + 1);
+    assert_eq!(assembly.accept(&whole(1, 3), Ticks(0)), Verdict::Whole);
+}
+
+proptest! {
+    /// Whatever comes in whatever order: no number of a session is taken twice.
+    #[test]
+    fn no_shot_is_taken_twice(parts in proptest::collection::vec((0u64..600, 0u32..4), 1..400)) {
+        let mut assembly = assembly();
+        let mut taken = std::collections::BTreeSet::new();
+        for (sequence, round) in parts {
+            let part = if round == 3 { whole(1, sequence) } else { third(sequence, round) };
+            if assembly.accept(&part, Ticks(0)) == Verdict::Whole {
+                proptest::prop_assert!(taken.insert(sequence));
+            }
+        }
+    }
+}

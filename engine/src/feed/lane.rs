@@ -1,0 +1,138 @@
+//! A lane: whole shots on their way from a link to the feed of one silo.
+//!
+//! Owns the buffers; handed to and fro by two rings, as in [`super::stage`], whose cold twin this is: both ends are hot.
+//! Bounds: [`LANE_SHOTS`]; a link that finds no room takes nothing from its source. R1 of each ring orders the words.
+
+use crate::units::Ticks;
+use pinwheel_edge::ring::spsc::{self, Consumer, Producer};
+use pinwheel_edge::slot::table::ReplyTo;
+use pinwheel_edge::sync::{DataWords, read_words, write_words};
+use std::sync::Arc;
+
+/// Shots that a lane holds.
+pub const LANE_SHOTS: usize = 1024;
+const HEAD_WORDS: usize = 6;
+
+/// What goes before a shot's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Stream.
+    pub stream: u32,
+    /// The engine's number of it in the stream.
+    pub sequence: u64,
+    /// Who gets the answer.
+    pub reply_to: ReplyTo,
+    /// When its last part came.
+    pub arrived: Ticks,
+    /// Whether the words of true observables are.
+    pub truth_known: bool,
+}
+
+/// The link's end; dropped, it ends the lane.
+pub struct LaneIn {
+    words: Arc<DataWords>,
+    full: Producer<u32>,
+    free: Consumer<u32>,
+}
+
+/// The feed's end.
+pub struct LaneOut {
+    words: Arc<DataWords>,
+    full: Consumer<u32>,
+    free: Producer<u32>,
+    detector_words: usize,
+}
+
+/// A lane for shots of so many words of detectors and observables.
+#[must_use]
+pub fn lane(detector_words: usize, observable_words: usize) -> (LaneIn, LaneOut) {
+    let words = Arc::new(DataWords::new(LANE_SHOTS, HEAD_WORDS + detector_words + observable_words));
+    let (full, full_end) = spsc::channel(LANE_SHOTS);
+    let (mut free_end, free) = spsc::channel(LANE_SHOTS);
+    for number in 0..LANE_SHOTS as u32 {
+        assert!(free_end.push(number).is_ok(), "the free ring holds every buffer");
+    }
+    let out = LaneOut { words: Arc::clone(&words), full: full_end, free: free_end, detector_words };
+    (LaneIn { words, full, free }, out)
+}
+
+impl LaneIn {
+    /// Shots it has room for, as the feed last said.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        self.free.depth()
+    }
+
+    /// Puts a shot in; `false` if there is no room.
+    pub fn put(&mut self, head: &Head, detectors: &[u64], observables: &[u64]) -> bool {
+        let Some(number) = self.free.pop() else { return false };
+        let record = self.words.record(number as usize);
+        let ReplyTo { peer, sequence } = head.reply_to;
+        let truth = u64::from(head.truth_known);
+        write_words(record, &[u64::from(head.stream), head.sequence, peer, sequence, head.arrived.0, truth]);
+        write_words(&record[HEAD_WORDS..], detectors);
+        write_words(&record[HEAD_WORDS + detectors.len()..], observables);
+        assert!(self.full.push(number).is_ok(), "the full ring holds every buffer");
+        true
+    }
+}
+
+impl LaneOut {
+    /// Copies the next shot.
+    pub fn take(&mut self, detectors: &mut [u64], observables: &mut [u64]) -> Option<Head> {
+        let number = self.full.pop()?;
+        let record = self.words.record(number as usize);
+        let mut words = [0; HEAD_WORDS];
+        read_words(record, &mut words);
+        let [stream, sequence, peer, theirs, arrived, truth] = words;
+        read_words(&record[HEAD_WORDS..], detectors);
+        read_words(&record[HEAD_WORDS + self.detector_words..], observables);
+        assert!(self.free.push(number).is_ok(), "the free ring holds every buffer");
+        let reply_to = ReplyTo { peer, sequence: theirs };
+        Some(Head { stream: stream as u32, sequence, reply_to, arrived: Ticks(arrived), truth_known: truth != 0 })
+    }
+
+    /// Shots in it.
+    #[must_use]
+    pub fn depth(&self) -> u64 {
+        self.full.depth()
+    }
+
+    /// Whether the link has ended it and nothing is left.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        // The end first: whatever was put in before it is then seen.
+        self.full.is_abandoned() && self.full.depth() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Head, LANE_SHOTS, lane};
+    use crate::units::Ticks;
+    use pinwheel_edge::slot::table::ReplyTo;
+
+    #[test]
+    fn a_full_lane_refuses_and_an_end_comes_after_the_last_shot() {
+        let (mut link, mut feed) = lane(2, 1);
+        let head = |n: u64| Head {
+            stream: 3,
+            sequence: n,
+            reply_to: ReplyTo { peer: !n, sequence: n + 7 },
+            arrived: Ticks(n + 1),
+            truth_known: n.is_multiple_of(2),
+        };
+        for n in 0..LANE_SHOTS as u64 {
+            assert!(link.put(&head(n), &[n, !n], &[n / 2]));
+        }
+        assert!(link.room() == 0 && !link.put(&head(0), &[0, 0], &[0]));
+        drop(link);
+        let (mut detectors, mut observables) = ([0; 2], [0; 1]);
+        for n in 0..LANE_SHOTS as u64 {
+            assert!(!feed.has_ended());
+            assert_eq!(feed.take(&mut detectors, &mut observables), Some(head(n)));
+            assert_eq!((detectors, observables), ([n, !n], [n / 2]));
+        }
+        assert!(feed.has_ended() && feed.take(&mut detectors, &mut observables).is_none());
+    }
+}

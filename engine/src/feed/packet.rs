@@ -1,0 +1,371 @@
+//! The datagrams of a socket source: shots in, answers out.
+//!
+//! Owns the bytes' meaning and nothing else; pure, allocates nothing but in the sender's own [`Part::encode`]. Called by
+//! the feed's thread for every datagram, and by `pinwheel send`. All numbers are little-endian. Bounds:
+//! [`DATAGRAM_BYTES_MAX`]. A datagram that is not exactly what this page says is refused whole.
+//!
+//! | byte | shot (1), hello (2) | answer (3), welcome (4) |
+//! |---|---|---|
+//! | 0 | `PWL1` | `PWL1` |
+//! | 4 | version, 1 | version, 1 |
+//! | 5 | kind | kind |
+//! | 6 | flags: 1 last part, 2 INT32 words | status, 16 bits: 0 answered, else see [`Status`] |
+//! | 7 | 0 | |
+//! | 8 | the engine's epoch, or 0 for any | the engine's epoch |
+//! | 16 | the sender's session, grows with each start | the same |
+//! | 24 | sequence number of the shot in its stream | the same; welcome: 0 |
+//! | 32 | stream | stream; welcome: streams |
+//! | 36 | round: number of this part in its shot, from 0 | observables |
+//! | 40 | first bit of the part, 32 bits | from arrival to answer, ns, 64 bits; welcome: bits of a shot, then flags as above |
+//! | 44 | bits in the part, 32 bits | |
+//! | 48 | bits, eight to a byte, the lowest first, padded with zeros; or a 32-bit word of 0 or 1 for each | observables, as bits |
+//!
+//! # Why bits say where they belong
+//! Rounds of a code differ in width. With its first bit in each part, parts may overtake each other and the receiver
+//! needs no table of rounds.
+
+pub use crate::code::measure::Encoding;
+use pinwheel_edge::slot::DETECTOR_WORDS_MAX;
+
+/// The first four bytes.
+pub const MAGIC: [u8; 4] = *b"PWL1";
+/// The fifth.
+pub const VERSION: u8 = 1;
+/// Bytes before the bits.
+pub const HEADER_BYTES: usize = 48;
+/// Bytes of bits or words in one datagram, at most: the widest shot.
+pub const PAYLOAD_BYTES_MAX: usize = DETECTOR_WORDS_MAX * 8;
+/// Bytes of a datagram, at most.
+pub const DATAGRAM_BYTES_MAX: usize = HEADER_BYTES + PAYLOAD_BYTES_MAX;
+/// Parts of one shot, at most.
+pub const ROUNDS_MAX: u32 = 1024;
+
+const SHOT: u8 = 1;
+const HELLO: u8 = 2;
+const ANSWER: u8 = 3;
+const WELCOME: u8 = 4;
+const LAST: u8 = 1;
+const INT32: u8 = 2;
+
+/// Whether more parts of the shot may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// Others are numbered above it.
+    Inner,
+    /// It has the highest number.
+    Last,
+}
+
+/// A part of a shot, or all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part<'a> {
+    /// The engine's epoch that it is meant for; 0: any.
+    pub epoch: u64,
+    /// The sender's session.
+    pub session: u64,
+    /// Sequence number in the stream.
+    pub sequence: u64,
+    /// Stream.
+    pub stream: u32,
+    /// Number of the part, from 0.
+    pub round: u32,
+    /// Whether it is the last.
+    pub position: Position,
+    /// First bit.
+    pub first_bit: u32,
+    /// Bits.
+    pub bits: u32,
+    /// How they are written.
+    pub encoding: Encoding,
+    /// The bytes: exactly as many as the bits need.
+    pub payload: &'a [u8],
+}
+
+/// What a sender wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request<'a> {
+    /// A shot answered.
+    Shot(Part<'a>),
+    /// To know who listens.
+    Hello {
+        /// The sender's session.
+        session: u64,
+    },
+}
+
+/// What a datagram is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// Not one of ours.
+    #[error("found no PWL1 header of version 1, expected one; see what else sends to this address")]
+    Header,
+    /// A kind or flag that a sender may not use.
+    #[error("found an unknown kind or flag, expected a shot or a hello; compare the sender's version")]
+    Kind,
+    /// Too short or too long for its bits.
+    #[error("found another length than its bits need, expected 48 bytes and the bits; see the datagram's table")]
+    Length,
+    /// A set bit behind the last, or a word that is neither 0 nor 1.
+    #[error("found a value other than 0 or 1, or a set bit behind the last; send one bit for each, padded with zeros")]
+    Value,
+}
+
+/// How a request was met, in an answer's status; numbers up to 255 are the engine's error codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Status {
+    /// Not a shot: width, part or value.
+    Malformed = 256,
+    /// Its sequence number was taken before.
+    Duplicate = 257,
+    /// Of an older session, or too far behind.
+    Stale = 258,
+    /// Meant for the engine's life before this one.
+    OtherEpoch = 259,
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..at + 4].iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes[at..at + 8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// Bytes of `bits` bits in `encoding`.
+const fn payload_bytes(bits: u32, encoding: Encoding) -> u64 {
+    match encoding {
+        Encoding::Bits => bits.div_ceil(8) as u64,
+        Encoding::Int32 => bits as u64 * 4,
+    }
+}
+
+fn is_ours(datagram: &[u8]) -> bool {
+    datagram.len() >= HEADER_BYTES && datagram[..4] == MAGIC && datagram[4] == VERSION
+}
+
+/// Reads what a sender sent.
+///
+/// # Errors
+/// [`Malformed`] for every byte that is not as the page says.
+pub fn request(datagram: &[u8]) -> Result<Request<'_>, Malformed> {
+    if !is_ours(datagram) {
+        return Err(Malformed::Header);
+    }
+    let session = u64_at(datagram, 16);
+    match (datagram[5], datagram[6], datagram[7]) {
+        (HELLO, 0, 0) if datagram.len() == HEADER_BYTES => Ok(Request::Hello { session }),
+        (HELLO, 0, 0) => Err(Malformed::Length),
+        (SHOT, flags, 0) if flags & !(LAST | INT32) == 0 => part(datagram, flags),
+        _ => Err(Malformed::Kind),
+    }
+}
+
+fn part(datagram: &[u8], flags: u8) -> Result<Request<'_>, Malformed> {
+    let encoding = if flags & INT32 == 0 { Encoding::Bits } else { Encoding::Int32 };
+    let (bits, payload) = (u32_at(datagram, 44), &datagram[HEADER_BYTES..]);
+    if bits == 0 || payload.len() as u64 != payload_bytes(bits, encoding) {
+        return Err(Malformed::Length);
+    }
+    let part = Part {
+        epoch: u64_at(datagram, 8),
+        session: u64_at(datagram, 16),
+        sequence: u64_at(datagram, 24),
+        stream: u32_at(datagram, 32),
+        round: u32_at(datagram, 36),
+        position: if flags & LAST == 0 { Position::Inner } else { Position::Last },
+        first_bit: u32_at(datagram, 40),
+        bits,
+        encoding,
+        payload,
+    };
+    if part.is_binary() { Ok(Request::Shot(part)) } else { Err(Malformed::Value) }
+}
+
+impl Part<'_> {
+    /// Whether every value is 0 or 1, and what pads them 0.
+    pub(super) fn is_binary(&self) -> bool {
+        match self.encoding {
+            Encoding::Bits => {
+                let padding = self.bits % 8;
+                padding == 0 || self.payload.last().is_none_or(|last| last >> padding == 0)
+            }
+            Encoding::Int32 => self.payload.chunks_exact(4).all(|word| word[0] <= 1 && word[1..] == [0; 3]),
+        }
+    }
+
+    /// Hands its bits on as words that begin at its first bit's word: (word, bits, mask).
+    pub(super) fn each_word(&self, mut take: impl FnMut(usize, u64, u64)) {
+        let (mut word, shift) = (self.first_bit as usize / 64, self.first_bit % 64);
+        let mut left = self.bits;
+        for chunk in 0.. {
+            if left == 0 {
+                return;
+            }
+            let count = left.min(64);
+            let value = self.chunk(chunk, count);
+            let mask = u64::MAX >> (64 - count);
+            take(word, value << shift, mask << shift);
+            if shift > 0 && count + shift > 64 {
+                take(word + 1, value >> (64 - shift), mask >> (64 - shift));
+            }
+            (word, left) = (word + 1, left - count);
+        }
+    }
+
+    /// The `count` bits from bit `64 × chunk` of the payload.
+    fn chunk(&self, chunk: usize, count: u32) -> u64 {
+        match self.encoding {
+            Encoding::Bits => {
+                let bytes = &self.payload[chunk * 8..];
+                bytes.iter().take(8).rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+            }
+            Encoding::Int32 => {
+                let words = self.payload[chunk * 256..].chunks_exact(4).take(count as usize);
+                words.rev().fold(0, |bits, word| bits << 1 | u64::from(word[0]))
+            }
+        }
+    }
+
+    /// Its datagram, in place of what is in `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.clear();
+        let last = if self.position == Position::Last { LAST } else { 0 };
+        let int32 = if self.encoding == Encoding::Int32 { INT32 } else { 0 };
+        head(out, SHOT, last | int32, [self.epoch, self.session, self.sequence]);
+        for word in [self.stream, self.round, self.first_bit, self.bits] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        out.extend_from_slice(self.payload);
+    }
+}
+
+fn head(out: &mut Vec<u8>, kind: u8, flags: u8, words: [u64; 3]) {
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&[VERSION, kind, flags, 0]);
+    words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+}
+
+/// A hello's datagram, in place of what is in `out`.
+pub fn encode_hello(session: u64, out: &mut Vec<u8>) {
+    out.clear();
+    head(out, HELLO, 0, [0, session, 0]);
+    out.resize(HEADER_BYTES, 0);
+}
+
+/// What an engine says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply<'a> {
+    /// An answer.
+    Answer(Answered<'a>),
+    /// Who listens.
+    Welcome(Welcome),
+}
+
+/// One answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered<'a> {
+    /// The engine's epoch.
+    pub epoch: u64,
+    /// The sender's session.
+    pub session: u64,
+    /// The shot's sequence number.
+    pub sequence: u64,
+    /// Its stream.
+    pub stream: u32,
+    /// 0: answered; else why not.
+    pub status: u16,
+    /// Observables.
+    pub observables: u32,
+    /// From arrival to answer, nanoseconds.
+    pub latency_ns: u64,
+    /// Observables as bits.
+    pub flips: &'a [u8],
+}
+
+/// Who listens, and for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// The engine's epoch.
+    pub epoch: u64,
+    /// The sender's session.
+    pub session: u64,
+    /// Streams.
+    pub streams: u32,
+    /// Observables of an answer.
+    pub observables: u32,
+    /// Bits of a shot.
+    pub bits: u32,
+    /// How they are to be written.
+    pub encoding: Encoding,
+}
+
+/// Reads what an engine sent; `None` if no engine did.
+#[must_use]
+pub fn reply(datagram: &[u8]) -> Option<Reply<'_>> {
+    if !is_ours(datagram) {
+        return None;
+    }
+    let (epoch, session) = (u64_at(datagram, 8), u64_at(datagram, 16));
+    let (stream, observables) = (u32_at(datagram, 32), u32_at(datagram, 36));
+    match datagram[5] {
+        ANSWER => Some(Reply::Answer(Answered {
+            epoch,
+            session,
+            sequence: u64_at(datagram, 24),
+            stream,
+            status: u16::from(datagram[6]) | u16::from(datagram[7]) << 8,
+            observables,
+            latency_ns: u64_at(datagram, 40),
+            flips: datagram.get(HEADER_BYTES..HEADER_BYTES + observables.div_ceil(8) as usize)?,
+        })),
+        WELCOME => {
+            let encoding = if u32_at(datagram, 44) & u32::from(INT32) == 0 { Encoding::Bits } else { Encoding::Int32 };
+            let bits = u32_at(datagram, 40);
+            Some(Reply::Welcome(Welcome { epoch, session, streams: stream, observables, bits, encoding }))
+        }
+        _ => None,
+    }
+}
+
+/// Writes an answer into `out`; its bytes. `flips`: observables, 64 to a word.
+///
+/// # Panics
+/// If `out` is shorter than a header and the observables.
+pub fn write_answer(out: &mut [u8], answer: &Answered<'_>, flips: &[u64]) -> usize {
+    let [low, high] = answer.status.to_le_bytes();
+    write_head(out, [ANSWER, low, high], [answer.epoch, answer.session, answer.sequence]);
+    out[32..36].copy_from_slice(&answer.stream.to_le_bytes());
+    out[36..40].copy_from_slice(&answer.observables.to_le_bytes());
+    out[40..48].copy_from_slice(&answer.latency_ns.to_le_bytes());
+    let bytes = answer.observables.div_ceil(8) as usize;
+    for (place, byte) in out[HEADER_BYTES..HEADER_BYTES + bytes].iter_mut().enumerate() {
+        *byte = flips.get(place / 8).map_or(0, |word| word.to_le_bytes()[place % 8]);
+    }
+    HEADER_BYTES + bytes
+}
+
+/// Writes a welcome into `out`; its bytes.
+///
+/// # Panics
+/// If `out` is shorter than a header.
+pub fn write_welcome(out: &mut [u8], welcome: &Welcome) -> usize {
+    write_head(out, [WELCOME, 0, 0], [welcome.epoch, welcome.session, 0]);
+    let flags = if welcome.encoding == Encoding::Int32 { u32::from(INT32) } else { 0 };
+    let words = [welcome.streams, welcome.observables, welcome.bits, flags];
+    for (place, word) in words.iter().enumerate() {
+        out[32 + place * 4..36 + place * 4].copy_from_slice(&word.to_le_bytes());
+    }
+    HEADER_BYTES
+}
+
+fn write_head(out: &mut [u8], [kind, low, high]: [u8; 3], words: [u64; 3]) {
+    out[..4].copy_from_slice(&MAGIC);
+    out[4..8].copy_from_slice(&[VERSION, kind, low, high]);
+    for (place, word) in words.iter().enumerate() {
+        out[8 + place * 8..16 + place * 8].copy_from_slice(&word.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+#![allow(clippy::unwrap_used, reason = "harness")]
+
+use super::{
+    Answered, Encoding, Malformed, Part, Position, Reply, Request, Welcome, encode_hello, reply, request, write_answer,
+    write_welcome,
+};
+use proptest::prelude::{any, proptest};
+
+fn a_part(payload: &[u8], bits: u32, encoding: Encoding) -> Part<'_> {
+    let (epoch, session, sequence) = (7, 1 << 60, u64::MAX - 1);
+    Part {
+        epoch,
+        session,
+        sequence,
+        stream: 3,
+        round: 2,
+        position: Position::Last,
+        first_bit: 5,
+        bits,
+        encoding,
+        payload,
+    }
+}
+
+fn encoded(part: &Part<'_>) -> Vec<u8> {
+    let mut out = vec![9; 3];
+    part.encode(&mut out);
+    out
+}
+
+#[test]
+fn a_part_comes_back_as_it_was_sent() {
+    let words = [1, 0, 0, 0, 0, 0, 0, 0];
+    for part in [a_part(&[0xff, 0x01], 9, Encoding::Bits), a_part(&words, 2, Encoding::Int32)] {
+        assert_eq!(request(&encoded(&part)), Ok(Request::Shot(part)));
+    }
+    let mut hello = Vec::new();
+    encode_hello(5, &mut hello);
+    assert_eq!(request(&hello), Ok(Request::Hello { session: 5 }));
+}
+
+#[test]
+fn every_byte_that_is_wrong_is_refused_for_what_it_is() {
+    let good = encoded(&a_part(&[0xff, 0x01], 9, Encoding::Bits));
+    let with = |at: usize, value: u8| {
+        let mut bytes = good.clone();
+        bytes[at] = value;
+        request(&bytes).unwrap_err()
+    };
+    assert_eq!(with(0, b'Q'), Malformed::Header);
+    assert_eq!(with(4, 2), Malformed::Header);
+    assert_eq!(with(5, 3), Malformed::Kind, "answers are the engine's");
+    assert_eq!(with(6, 4), Malformed::Kind);
+    assert_eq!(with(7, 1), Malformed::Kind);
+    assert_eq!(with(44, 0), Malformed::Length);
+    assert_eq!(with(44, 17), Malformed::Length);
+    assert_eq!(with(47, 255), Malformed::Length, "2^32 bits do not overflow");
+    assert_eq!(with(49, 3), Malformed::Value, "a bit behind the last");
+    for cut in 0..good.len() {
+        assert!(request(&good[..cut]).is_err(), "{cut} bytes");
+    }
+    let int32 = encoded(&a_part(&[2, 0, 0, 0], 1, Encoding::Int32));
+    assert_eq!(request(&int32), Err(Malformed::Value));
+}
+
+#[test]
+fn replies_come_back_as_they_were_written() {
+    let (mut out, flips) = ([0; 64], [0x0300_0000_0000_0001, 2]);
+    let answer = Answered {
+        epoch: 1,
+        session: 2,
+        sequence: 3,
+        stream: 4,
+        status: 0x1ff,
+        observables: 66,
+        latency_ns: 5,
+        flips: &[],
+    };
+    let bytes = write_answer(&mut out, &answer, &flips);
+    let expected = [1, 0, 0, 0, 0, 0, 0, 3, 2];
+    assert_eq!(reply(&out[..bytes]), Some(Reply::Answer(Answered { flips: &expected, ..answer })));
+    assert_eq!(reply(&out[..bytes - 1]), None);
+    let welcome = Welcome { epoch: 1, session: 2, streams: 3, observables: 4, bits: 120, encoding: Encoding::Int32 };
+    let bytes = write_welcome(&mut out, &welcome);
+    assert_eq!(reply(&out[..bytes]), Some(Reply::Welcome(welcome)));
+}
+
+proptest! {
+    #[test]
+    fn bits_arrive_where_they_belong(first_bit in 0u32..200, bits in 1u32..300, seed in any::<u64>()) {
+        let bit = |index: u32| seed.rotate_left(index % 64) >> 7 & 1;
+        let mut packed = vec![0; bits.div_ceil(8) as usize];
+        let mut words = Vec::new();
+        for index in 0..bits {
+            packed[index as usize / 8] |= (bit(index) as u8) << (index % 8);
+            words.extend_from_slice(&(bit(index) as u32).to_le_bytes());
+        }
+        for (encoding, payload) in [(Encoding::Bits, &packed), (Encoding::Int32, &words)] {
+            let part = Part { first_bit, ..a_part(payload, bits, encoding) };
+            let (mut found, mut masks) = ([0u64; 9], [0u64; 9]);
+            part.each_word(|word, value, mask| {
+                assert_eq!((value & !mask, masks[word] & mask), (0, 0));
+                found[word] |= value;
+                masks[word] |= mask;
+            });
+            for index in 0..576u32 {
+                let (word, at) = (index as usize / 64, index % 64);
+                let inside = (first_bit..first_bit + bits).contains(&index);
+                let expected = if inside { bit(index - first_bit) } else { 0 };
+                assert_eq!((found[word] >> at & 1, masks[word] >> at & 1), (expected, u64::from(inside)), "{index}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_a_parser_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..200), ours in any::<bool>()) {
+        if ours && bytes.len() >= 8 {
+            bytes[..5].copy_from_slice(b"PWL1\x01");
+        }
+        if let Ok(Request::Shot(part)) = request(&bytes) {
+            part.each_word(|_, _, _| ());
+        }
+        let _ = reply(&bytes);
+    }
+}

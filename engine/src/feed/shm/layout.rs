@@ -1,0 +1,240 @@
+//! Where everything lies in a region of shared memory: offsets in bytes, once.
+//!
+//! Pure. `engine/shm/pinwheel_shm.h` says the same in C, `engine/shm/README.md` in words; a test compares all three.
+
+use super::super::packet::Encoding;
+use pinwheel_edge::slot::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX};
+
+/// "PWSHM001" read as a little-endian word.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"PWSHM001");
+/// Version of everything on this page.
+pub const VERSION: u64 = 1;
+/// Bytes before the rings.
+pub const HEADER_BYTES: usize = 4096;
+
+/// The engine's words that say what the region is. Written before the magic.
+pub mod header {
+    /// The magic word, stored last.
+    pub const MAGIC: usize = 0;
+    /// Version.
+    pub const VERSION: usize = 8;
+    /// Bytes of the region.
+    pub const REGION_BYTES: usize = 16;
+    /// Slots, a power of two.
+    pub const SLOTS: usize = 24;
+    /// Where the rx words are, one for each slot.
+    pub const RX_AT: usize = 32;
+    /// Where the tx words are, one for each slot.
+    pub const TX_AT: usize = 40;
+    /// Where the shots are.
+    pub const SHOTS_AT: usize = 48;
+    /// Bytes from one shot's record to the next.
+    pub const SHOT_STRIDE: usize = 56;
+    /// Where the answers are.
+    pub const ANSWERS_AT: usize = 64;
+    /// Bytes from one answer's record to the next.
+    pub const ANSWER_STRIDE: usize = 72;
+    /// Bits of a shot.
+    pub const BITS: usize = 80;
+    /// 0: eight bits to a byte; 1: a 32-bit word each.
+    pub const ENCODING: usize = 88;
+    /// Streams.
+    pub const STREAMS: usize = 96;
+    /// Observables of an answer.
+    pub const OBSERVABLES: usize = 104;
+}
+
+/// Words that the engine writes while it runs.
+pub mod engine {
+    /// Another number at each start.
+    pub const EPOCH: usize = 128;
+    /// Grows with each of its frames.
+    pub const HEARTBEAT: usize = 136;
+    /// 0 not live yet, 1 live, 2 takes no more.
+    pub const STATE: usize = 144;
+    /// The session that has the ring.
+    pub const GRANTED: usize = 152;
+}
+
+/// Words that the client writes.
+pub mod client {
+    /// Its session, not 0, another one at each start.
+    pub const SESSION: usize = 256;
+    /// Its process.
+    pub const PID: usize = 264;
+    /// Changes while it lives.
+    pub const HEARTBEAT: usize = 272;
+}
+
+/// Live.
+pub const STATE_LIVE: u64 = 1;
+/// Takes no more.
+pub const STATE_CLOSED: u64 = 2;
+/// Words of a shot's record before its bits: sequence, stream, bits, flags (0).
+pub const SHOT_HEAD_WORDS: usize = 4;
+/// Words of an answer's record before its observables: sequence, stream, latency in ns, observables.
+pub const ANSWER_HEAD_WORDS: usize = 4;
+const LINE_BYTES: usize = 128;
+
+/// The answer word of a shot that was refused as `code`.
+#[must_use]
+pub const fn refusal(code: u16) -> u64 {
+    0xDEAD << 48 | code as u64
+}
+
+/// The sizes of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Slots, a power of two.
+    pub slots: u32,
+    /// Bits of a shot.
+    pub bits: u32,
+    /// How they are written.
+    pub encoding: Encoding,
+    /// Streams.
+    pub streams: u32,
+    /// Observables.
+    pub observables: u32,
+}
+
+impl Shape {
+    /// Whether a region may have this shape: what a reader checks before it computes with it.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.slots.is_power_of_two()
+            && self.slots <= 65_536
+            && (1..=DETECTOR_WORDS_MAX as u32 * 64).contains(&self.bits)
+            && self.observables <= OBSERVABLE_WORDS_MAX as u32 * 64
+            && (1..=65_536).contains(&self.streams)
+    }
+
+    /// Words of a shot's record.
+    #[must_use]
+    pub const fn shot_words(&self) -> usize {
+        let bytes = match self.encoding {
+            Encoding::Bits => self.bits.div_ceil(8) as usize,
+            Encoding::Int32 => self.bits as usize * 4,
+        };
+        SHOT_HEAD_WORDS + bytes.div_ceil(8)
+    }
+
+    /// Words of an answer's record.
+    #[must_use]
+    pub const fn answer_words(&self) -> usize {
+        ANSWER_HEAD_WORDS + self.observables.div_ceil(64) as usize
+    }
+
+    /// Bytes from one shot's record to the next.
+    #[must_use]
+    pub const fn shot_stride(&self) -> usize {
+        (self.shot_words() * 8).next_multiple_of(LINE_BYTES)
+    }
+
+    /// Bytes from one answer's record to the next.
+    #[must_use]
+    pub const fn answer_stride(&self) -> usize {
+        (self.answer_words() * 8).next_multiple_of(LINE_BYTES)
+    }
+
+    /// Where the rx words are.
+    #[must_use]
+    pub const fn rx_at(&self) -> usize {
+        HEADER_BYTES
+    }
+
+    /// Where the tx words are.
+    #[must_use]
+    pub const fn tx_at(&self) -> usize {
+        self.rx_at() + (self.slots as usize * 8).next_multiple_of(LINE_BYTES)
+    }
+
+    /// Where the shots are.
+    #[must_use]
+    pub const fn shots_at(&self) -> usize {
+        self.tx_at() + (self.slots as usize * 8).next_multiple_of(LINE_BYTES)
+    }
+
+    /// Where the answers are.
+    #[must_use]
+    pub const fn answers_at(&self) -> usize {
+        self.shots_at() + self.slots as usize * self.shot_stride()
+    }
+
+    /// Bytes in all.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        (self.answers_at() + self.slots as usize * self.answer_stride()).next_multiple_of(4096)
+    }
+
+    /// Where slot `slot`'s own record is, for a client that has no other place for it.
+    #[must_use]
+    pub const fn shot_at(&self, slot: u32) -> usize {
+        self.shots_at() + slot as usize * self.shot_stride()
+    }
+
+    /// Where the answer of slot `slot` is.
+    #[must_use]
+    pub const fn answer_at(&self, slot: u32) -> usize {
+        self.answers_at() + slot as usize * self.answer_stride()
+    }
+
+    /// The place that an rx word names, if a whole record lies there among the shots.
+    #[must_use]
+    pub fn record_at(&self, rx: u64) -> Option<usize> {
+        let at = usize::try_from(rx).ok()?;
+        let end = at.checked_add(self.shot_words() * 8)?;
+        (at.is_multiple_of(8) && at >= self.shots_at() && end <= self.answers_at()).then_some(at)
+    }
+
+    /// The words of the header that say so: (offset, value).
+    #[must_use]
+    pub fn words(&self) -> [(usize, u64); 13] {
+        let encoding = u64::from(self.encoding == Encoding::Int32);
+        [
+            (header::VERSION, VERSION),
+            (header::REGION_BYTES, self.bytes() as u64),
+            (header::SLOTS, u64::from(self.slots)),
+            (header::RX_AT, self.rx_at() as u64),
+            (header::TX_AT, self.tx_at() as u64),
+            (header::SHOTS_AT, self.shots_at() as u64),
+            (header::SHOT_STRIDE, self.shot_stride() as u64),
+            (header::ANSWERS_AT, self.answers_at() as u64),
+            (header::ANSWER_STRIDE, self.answer_stride() as u64),
+            (header::BITS, u64::from(self.bits)),
+            (header::ENCODING, encoding),
+            (header::STREAMS, u64::from(self.streams)),
+            (header::OBSERVABLES, u64::from(self.observables)),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Encoding, Shape};
+
+    #[test]
+    fn an_rx_word_names_a_whole_record_among_the_shots_or_nothing() {
+        let shape = Shape { slots: 8, bits: 120, encoding: Encoding::Bits, streams: 4, observables: 1 };
+        let record = shape.shot_words() * 8;
+        for at in [shape.shots_at(), shape.shots_at() + 8, shape.answers_at() - record, shape.shot_at(7)] {
+            assert_eq!(shape.record_at(at as u64), Some(at));
+        }
+        for at in [0, 1, shape.shots_at() - 8, shape.shots_at() + 4, shape.answers_at() - record + 8, shape.bytes()] {
+            assert_eq!(shape.record_at(at as u64), None, "{at}");
+        }
+        assert!(shape.record_at(u64::MAX).is_none() && shape.record_at(u64::MAX - 7).is_none());
+    }
+
+    #[test]
+    fn records_do_not_overlap_and_the_region_holds_them_all() {
+        for (bits, encoding, observables) in
+            [(1, Encoding::Bits, 0), (120, Encoding::Int32, 65), (65_536, Encoding::Int32, 1_024)]
+        {
+            let shape = Shape { slots: 64, bits, encoding, streams: 1, observables };
+            assert!(shape.is_sound() && shape.bytes().is_multiple_of(4096));
+            assert!(shape.shot_at(1) - shape.shot_at(0) >= shape.shot_words() * 8);
+            assert!(shape.answer_at(63) + shape.answer_words() * 8 <= shape.bytes());
+            assert!(shape.tx_at() - shape.rx_at() >= 64 * 8 && shape.shots_at() - shape.tx_at() >= 64 * 8);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The mapping of a region, for the engine that makes it and for a client that opens it.
+//!
+//! Owns the mapping; the engine's also the file and its lock. Made on cold threads, before anything runs on it. Every word
+//! is an atomic: whatever the other process writes and when, a read finds some value and no more. Bounds: the shape; an
+//! offset outside the mapping panics, so offsets that came from outside are checked by [`Shape`] first.
+
+use super::layout::{MAGIC, Shape, VERSION, engine, header};
+use crate::feed::packet::Encoding;
+use crate::feed::place::OpenError;
+use pinwheel_edge::slot::outside::Outside;
+use pinwheel_edge::sync::DataWord;
+use rustix::fs::{self, FallocateFlags, FlockOperation, Gid, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{self, MapFlags, ProtFlags};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A mapped region.
+#[derive(Debug)]
+pub struct Region {
+    base: NonNull<u8>,
+    bytes: usize,
+    /// Holds the lock: the engine's, or the client's.
+    _file: OwnedFd,
+    /// Removed in the end, where it is ours.
+    path: Option<PathBuf>,
+}
+
+// SAFETY: the mapping is shared memory that is only reached through atomics; nothing in it belongs to one thread.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+fn refused(found: impl Into<String>, expected: &'static str, remedy: &'static str) -> OpenError {
+    OpenError { place: String::new(), found: found.into(), expected, remedy }
+}
+
+/// The file of region `name`.
+#[must_use]
+pub fn path_of(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("input-{name}"))
+}
+
+impl Region {
+    /// Makes region `name` in `directory` for this user, and for `group` if one is named.
+    ///
+    /// # Errors
+    /// If another engine has it, or the system refuses.
+    pub fn create(
+        directory: &Path,
+        name: &str,
+        group: Option<&str>,
+        shape: &Shape,
+        epoch: u64,
+    ) -> Result<Region, OpenError> {
+        let said =
+            |error: Errno| refused(error.to_string(), "room in the shared memory", "see df /dev/shm, or name another");
+        make_directory(directory).map_err(said)?;
+        let path = path_of(directory, name);
+        remove_dead(&path)?;
+        let gid = group.map(group_id).transpose()?;
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(said)?;
+        let made = prepare(&file, gid, shape.bytes()).and_then(|()| map(&file, shape.bytes()));
+        let base = match made {
+            Ok(base) => base,
+            Err(error) => {
+                let _ = std::fs::remove_file(&path);
+                return Err(said(error));
+            }
+        };
+        let region = Region { base, bytes: shape.bytes(), _file: file, path: Some(path) };
+        for (at, value) in shape.words() {
+            region.word(at).store(value, Ordering::Relaxed);
+        }
+        region.word(engine::EPOCH).store(epoch, Ordering::Relaxed);
+        // The magic last. A client opens the file, looks at the magic, and only then at the rest; until it is granted the
+        // ring by U5 it writes nothing but its session, so that no ordering is needed here for anything to be safe.
+        region.word(header::MAGIC).store(MAGIC, Ordering::Relaxed);
+        Ok(region)
+    }
+
+    /// Opens region `name` as its client; `None` until its engine has made it.
+    ///
+    /// # Errors
+    /// If it is not ours, not of this version, or another client has it.
+    pub fn open(directory: &Path, name: &str) -> io::Result<Option<(Region, Shape)>> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = match fs::open(path_of(directory, name), flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            other => other?,
+        };
+        let bytes = usize::try_from(fs::fstat(&file)?.st_size).unwrap_or(0);
+        if bytes < super::layout::HEADER_BYTES {
+            return Ok(None);
+        }
+        if fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "a region that another client has"));
+        }
+        let region = Region { base: map(&file, bytes)?, bytes, _file: file, path: None };
+        if region.word(header::MAGIC).load(Ordering::Relaxed) != MAGIC {
+            return Ok(None);
+        }
+        match region.shape() {
+            Some(shape) => Ok(Some((region, shape))),
+            None => Err(io::Error::new(io::ErrorKind::InvalidData, "a region of another version or shape")),
+        }
+    }
+
+    /// What the header says, if it is sound and all of it agrees.
+    fn shape(&self) -> Option<Shape> {
+        let word = |at: usize| self.word(at).load(Ordering::Relaxed);
+        let number = |at: usize| u32::try_from(word(at)).ok();
+        let encoding = if word(header::ENCODING) == 0 { Encoding::Bits } else { Encoding::Int32 };
+        let shape = Shape {
+            slots: number(header::SLOTS)?,
+            bits: number(header::BITS)?,
+            encoding,
+            streams: number(header::STREAMS)?,
+            observables: number(header::OBSERVABLES)?,
+        };
+        let agrees = |shape: &Shape| shape.words().iter().all(|(at, value)| word(*at) == *value);
+        (word(header::VERSION) == VERSION && shape.is_sound() && agrees(&shape) && shape.bytes() == self.bytes)
+            .then_some(shape)
+    }
+
+    fn words(&self, at: usize, count: usize) -> &[AtomicU64] {
+        let end = count.checked_mul(8).and_then(|bytes| at.checked_add(bytes));
+        assert!(
+            at.is_multiple_of(8) && end.is_some_and(|end| end <= self.bytes),
+            "{count} words at {at} of {}",
+            self.bytes
+        );
+        // SAFETY: in bounds and aligned (the base is a page's). The memory is mapped for as long as `self`, never holds
+        // anything but words, and is only reached as atomics, by us and as far as we can know by the other process.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at).cast::<AtomicU64>(), count) }
+    }
+
+    /// One word.
+    ///
+    /// # Panics
+    /// If it does not lie in the region.
+    #[must_use]
+    pub fn word(&self, at: usize) -> &AtomicU64 {
+        &self.words(at, 1)[0]
+    }
+
+    /// Words of a record.
+    ///
+    /// # Panics
+    /// If they do not lie in the region.
+    #[must_use]
+    pub fn data(&self, at: usize, count: usize) -> &[DataWord] {
+        let words = self.words(at, count);
+        // SAFETY: a `DataWord` is an `AtomicU64` and nothing else (`repr(transparent)`).
+        unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len()) }
+    }
+
+    /// The ring's words.
+    #[must_use]
+    pub fn outside(&self, shape: &Shape) -> Outside<'_> {
+        let slots = shape.slots as usize;
+        Outside {
+            rx: self.words(shape.rx_at(), slots),
+            tx: self.words(shape.tx_at(), slots),
+            granted: self.word(engine::GRANTED),
+        }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            let _ = std::fs::remove_file(path);
+        }
+        // SAFETY: base and length are those of the mapping; no reference outlives `self`, by their lifetimes.
+        let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// The directory that boards are in too: for all users, sticky.
+fn make_directory(directory: &Path) -> Result<(), Errno> {
+    match fs::mkdir(directory, Mode::RWXU) {
+        Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => fs::chmod(directory, Mode::RWXU | Mode::RWXG | Mode::RWXO | Mode::SVTX),
+    }
+}
+
+/// Removes what an engine left that was killed; one that lives holds its lock.
+fn remove_dead(path: &Path) -> Result<(), OpenError> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match fs::open(path, flags, Mode::empty()) {
+        Err(Errno::NOENT) => Ok(()),
+        Err(error) => {
+            Err(refused(error.to_string(), "a region of this user", "name another, or have its owner remove it"))
+        }
+        Ok(file) => {
+            fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+                refused("a region that another engine has", "one of its own", "end that one, or name another")
+            })?;
+            std::fs::remove_file(path)
+                .map_err(|error| refused(error.to_string(), "a region of this user", "remove it by hand"))
+        }
+    }
+}
+
+fn prepare(file: &OwnedFd, gid: Option<Gid>, bytes: usize) -> Result<(), Errno> {
+    fs::flock(file, FlockOperation::NonBlockingLockExclusive)?;
+    let user = Mode::RUSR | Mode::WUSR;
+    if let Some(gid) = gid {
+        fs::fchown(file, None, Some(gid))?;
+        fs::fchmod(file, user | Mode::RGRP | Mode::WGRP)?;
+    } else {
+        fs::fchmod(file, user)?;
+    }
+    // A full memory file system must be an error here, not a fault signal at a later store.
+    fs::fallocate(file, FallocateFlags::empty(), 0, bytes as u64)
+}
+
+fn map(file: &OwnedFd, bytes: usize) -> Result<NonNull<u8>, Errno> {
+    let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
+    // SAFETY: a fresh mapping at an address of the kernel's choice, of a file that is at least so long; it is reached only
+    // through atomics.
+    let base = unsafe { mm::mmap(std::ptr::null_mut(), bytes, prot, flags, file, 0) }?;
+    NonNull::new(base.cast()).ok_or(Errno::NOMEM)
+}
+
+/// The number of a group of this machine.
+fn group_id(name: &str) -> Result<Gid, OpenError> {
+    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let number = groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok()).flatten()
+    });
+    number
+        .map(Gid::from_raw)
+        .ok_or_else(|| refused(format!("no group {name:?}"), "a group in /etc/group", "name one of: getent group"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Region, path_of};
+    use crate::feed::packet::Encoding;
+    use crate::feed::shm::layout::{Shape, header};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::sync::atomic::Ordering;
+
+    const SHAPE: Shape = Shape { slots: 8, bits: 120, encoding: Encoding::Bits, streams: 4, observables: 1 };
+
+    #[test]
+    fn a_region_is_its_users_alone_and_goes_with_its_engine() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = path_of(folder.path(), "a");
+        assert!(Region::open(folder.path(), "a").unwrap().is_none());
+        let region = Region::create(folder.path(), "a", None, &SHAPE, 7).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(Region::open(folder.path(), "a").unwrap().unwrap().1, SHAPE);
+        let again = Region::create(folder.path(), "a", None, &SHAPE, 8).unwrap_err().to_string();
+        assert!(again.contains("another engine"), "{again}");
+        drop(region);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_killed_engine_left_is_replaced_and_what_is_somebodys_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = path_of(folder.path(), "a");
+        std::fs::write(&path, "left").unwrap();
+        drop(Region::create(folder.path(), "a", None, &SHAPE, 7).unwrap());
+        let other = folder.path().join("other");
+        std::fs::write(&other, "mine").unwrap();
+        symlink(&other, &path).unwrap();
+        assert!(Region::create(folder.path(), "a", None, &SHAPE, 7).is_err());
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "mine");
+        let said = Region::create(folder.path(), "b", Some("no-such-group"), &SHAPE, 7).unwrap_err().to_string();
+        assert!(said.contains("no-such-group"), "{said}");
+    }
+
+    #[test]
+    fn a_region_that_disagrees_with_itself_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let region = Region::create(folder.path(), "a", None, &SHAPE, 7).unwrap();
+        for at in [header::VERSION, header::SLOTS, header::SHOTS_AT, header::BITS, header::REGION_BYTES] {
+            let word = region.word(at);
+            let sound = word.load(Ordering::Relaxed);
+            for odd in [0, sound + 8, u64::MAX] {
+                word.store(odd, Ordering::Relaxed);
+                assert!(Region::open(folder.path(), "a").is_err(), "{odd} at {at}");
+            }
+            word.store(sound, Ordering::Relaxed);
+        }
+        assert!(Region::open(folder.path(), "a").unwrap().is_some());
+    }
+}

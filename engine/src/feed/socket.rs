@@ -1,0 +1,356 @@
+//! A source behind a socket: datagrams in, answers back to whoever sent them.
+//!
+//! Owns the socket, the senders' rows and both batches. Runs on the first silo's feed's thread. Bounds: two batches of
+//! datagrams and of answers a frame; an answer that a sender does not take within [`PATIENCE`] is dropped and counted.
+//! Never blocks, never allocates once open, never answers a stranger.
+//!
+//! What the system holds for a sender that does not read counts against this one socket: over a path, a deaf sender can use all
+//! of its buffer up, and until it ends the others' answers are dropped too. The engine goes on, and the board says so.
+
+#[expect(unsafe_code, reason = "one system call for many datagrams")]
+mod batch;
+mod open;
+mod peers;
+
+use super::answer::Answer;
+use super::assembly::{Verdict, Width};
+use super::intake::{Intake, Taken};
+use super::link::{Facts, Wire};
+use super::packet::{self, Answered, Part, Request, Status, Welcome};
+use super::place::{Network, OpenError, Place};
+use crate::board::layout::PEERS_SHOWN;
+use crate::board::{self, Board, PeerRow, SourceBlock};
+use crate::hot::Frame;
+use crate::units::{Nanos, TickRate, Ticks};
+use batch::{Address, BATCH, Batch};
+use open::Listening;
+use peers::Peers;
+use pinwheel_edge::slot::word::ErrorCode;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+/// Bytes asked for as the socket's buffers: some thousand shots.
+const BUFFER_BYTES: i32 = 4 << 20;
+/// Batches that one frame takes.
+const BATCHES: usize = 2;
+/// Longest wait for a sender to take its answer.
+const PATIENCE: Nanos = Nanos(2_000_000);
+
+/// The wire.
+pub(super) struct SocketWire {
+    listening: Listening,
+    allow: Vec<Network>,
+    incoming: Box<Batch>,
+    outgoing: Outgoing,
+    peers: Peers,
+    epoch: u64,
+    streams: u32,
+    observables: u32,
+    width: Width,
+    silence: Ticks,
+    board: Arc<Board>,
+}
+
+/// Answers that wait for the next call.
+struct Outgoing {
+    batch: Box<Batch>,
+    from: usize,
+    to: usize,
+    /// Row of each answer's sender; `None`: no answer, but a word to a sender.
+    rows: [Option<u64>; BATCH],
+    /// Since when the first one is refused.
+    refused_since: Option<Ticks>,
+}
+
+impl SocketWire {
+    pub(super) fn open(place: &Place, facts: &Facts) -> Result<(SocketWire, String), OpenError> {
+        let listening = open::listen(place)?;
+        let allow = match place {
+            Place::Udp { allow, .. } => allow.clone(),
+            Place::Unix(_) | Place::Shm { .. } => Vec::new(),
+        };
+        board::set(&facts.board.source().buffer_bytes, batch::prepare(listening.socket.as_fd(), BUFFER_BYTES));
+        let name = listening.name.clone();
+        let wire = SocketWire {
+            listening,
+            allow,
+            incoming: Box::new(Batch::new()),
+            outgoing: Outgoing {
+                batch: Box::new(Batch::new()),
+                from: 0,
+                to: 0,
+                rows: [None; BATCH],
+                refused_since: None,
+            },
+            peers: Peers::new(),
+            epoch: facts.epoch,
+            streams: facts.streams,
+            observables: facts.observables,
+            width: facts.width,
+            silence: facts.silence,
+            board: Arc::clone(&facts.board),
+        };
+        Ok((wire, name))
+    }
+
+    fn block(&self) -> &SourceBlock {
+        self.board.source()
+    }
+
+    /// Takes the datagram at `place`.
+    fn take(&mut self, place: usize, intake: &mut Intake, now: Ticks) {
+        let block = self.board.source();
+        let (datagram, address) = self.incoming.datagram(place);
+        if let Some(dropped) = self.incoming.dropped(place) {
+            board::set(&block.kernel_drops, u64::from(dropped));
+        }
+        if !is_allowed(&self.allow, address) {
+            board::add(&block.foreign, 1);
+            return;
+        }
+        let Ok(request) = packet::request(datagram) else {
+            board::add(&block.malformed, 1);
+            return;
+        };
+        let silent_since = Ticks(now.0.saturating_sub(self.silence.0));
+        let session = match request {
+            Request::Hello { session } | Request::Shot(Part { session, .. }) => session,
+        };
+        let Some(word) = self.peers.find(address, session, now, silent_since) else {
+            board::add(&block.foreign, 1);
+            return;
+        };
+        let part = match request {
+            Request::Hello { session } => {
+                let (epoch, streams, observables) = (self.epoch, self.streams, self.observables);
+                let Width { bits, encoding } = self.width;
+                let welcome = Welcome { epoch, session, streams, observables, bits, encoding };
+                self.outgoing.word(address, |room| packet::write_welcome(room, &welcome));
+                return;
+            }
+            Request::Shot(part) => part,
+        };
+        if part.epoch != 0 && part.epoch != self.epoch {
+            board::add(&block.other_epoch, 1);
+            self.outgoing.refuse(address, &part, self.epoch, Status::OtherEpoch as u16);
+            return;
+        }
+        match intake.offer(&part, word, now) {
+            Taken::Accepted => self.peers.of_word(word).into_iter().for_each(|peer| peer.shots += 1),
+            Taken::UnknownStream => {
+                self.outgoing.refuse(address, &part, self.epoch, ErrorCode::UnknownStream as u16);
+            }
+            Taken::Other(Verdict::Malformed) => {
+                board::add(&block.malformed, 1);
+                self.outgoing.refuse(address, &part, self.epoch, Status::Malformed as u16);
+            }
+            // Not told: they were answered once, or never will be.
+            Taken::Other(Verdict::Duplicate | Verdict::Stale | Verdict::Part | Verdict::Whole) => {}
+        }
+    }
+
+    fn publish_peers(&mut self) {
+        let block = self.board.source();
+        board::set(&block.peers_count, self.peers.rows().len() as u64);
+        for (row, peer) in block.peers.iter().zip(self.peers.rows()).take(PEERS_SHOWN) {
+            if std::mem::take(&mut peer.is_new) {
+                write_address(row, &peer.address);
+            }
+            board::set(&row.seen, peer.last.0);
+            board::set(&row.shots, peer.shots);
+            board::set(&row.answers, peer.answers);
+            board::set(&row.dropped, peer.dropped);
+        }
+    }
+}
+
+impl Wire for SocketWire {
+    fn receive(&mut self, intake: &mut Intake, frame: &Frame<'_>) -> u32 {
+        let mut items = 0;
+        for _ in 0..BATCHES {
+            let room = intake.room();
+            if room == 0 {
+                board::add(&self.block().lane_waits, u64::from(!intake.is_full()));
+                break;
+            }
+            let taken = match self.incoming.receive(self.listening.socket.as_fd(), room as usize) {
+                Ok(taken) => taken,
+                Err(_) => {
+                    board::add(&self.block().errors, 1);
+                    break;
+                }
+            };
+            let now = frame.ticks();
+            (0..taken).for_each(|place| self.take(place, intake, now));
+            items += taken as u32;
+            if taken < BATCH || frame.is_spent(now) {
+                break;
+            }
+        }
+        if items > 0 {
+            board::add(&self.block().received, u64::from(items));
+            self.publish_peers();
+        }
+        items
+    }
+
+    fn has_room(&self) -> bool {
+        self.outgoing.to < BATCH
+    }
+
+    fn answer(&mut self, answer: &Answer, _now: Ticks) {
+        let Some(peer) = self.peers.of_word(answer.reply_to.peer) else {
+            board::add(&self.board.source().answers_dropped, 1);
+            return;
+        };
+        let answered = Answered {
+            epoch: self.epoch,
+            session: peer.session,
+            sequence: answer.reply_to.sequence,
+            stream: answer.stream,
+            status: answer.error.map_or(0, |code| code as u16),
+            observables: self.observables,
+            latency_ns: answer.latency_ns,
+            flips: &[],
+        };
+        let place = self.outgoing.to;
+        let bytes = packet::write_answer(self.outgoing.batch.room(place), &answered, &answer.observables);
+        self.outgoing.put(bytes, &peer.address, Some(answer.reply_to.peer));
+    }
+
+    fn flush(&mut self, now: Ticks, rate: TickRate) {
+        // Each turn sends or drops at least one, or ends.
+        while self.outgoing.from < self.outgoing.to {
+            let Outgoing { from, to, .. } = self.outgoing;
+            let sent = self.outgoing.batch.send(self.listening.socket.as_fd(), from, to);
+            let gone = sent.as_ref().map_or(0, |sent| *sent);
+            (from..from + gone).for_each(|place| self.settle(place, Settled::Sent));
+            self.outgoing.from += gone;
+            if gone > 0 {
+                self.outgoing.refused_since = None;
+            } else if !self.gives_up(sent.is_err(), now, rate) {
+                return;
+            }
+        }
+        (self.outgoing.from, self.outgoing.to) = (0, 0);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.outgoing.from == self.outgoing.to
+    }
+
+    fn open(&mut self) {}
+
+    fn close(&mut self) {
+        self.publish_peers();
+    }
+}
+
+/// How an answer left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Settled {
+    Sent,
+    Dropped,
+}
+
+impl SocketWire {
+    /// The first answer that waits was not taken: `true` if it never will be and is dropped, `false` if it stays for the
+    /// next frame.
+    fn gives_up(&mut self, is_refused: bool, now: Ticks, rate: TickRate) -> bool {
+        let place = self.outgoing.from;
+        let since = *self.outgoing.refused_since.get_or_insert(now);
+        let row = self.outgoing.rows[place];
+        let is_stuck = row.and_then(|word| self.peers.of_word(word)).is_some_and(|peer| peer.is_stuck);
+        let never = is_refused || is_stuck || rate.nanos(now.since(since)) >= PATIENCE;
+        if never {
+            self.settle(place, Settled::Dropped);
+            self.outgoing.from += 1;
+            self.outgoing.refused_since = None;
+        }
+        never
+    }
+
+    fn settle(&mut self, place: usize, how: Settled) {
+        let Some(word) = self.outgoing.rows[place] else { return };
+        let block = self.board.source();
+        board::add(if how == Settled::Sent { &block.answered } else { &block.answers_dropped }, 1);
+        let Some(peer) = self.peers.of_word(word) else { return };
+        match how {
+            Settled::Sent => (peer.answers, peer.is_stuck) = (peer.answers + 1, false),
+            Settled::Dropped => (peer.dropped, peer.is_stuck) = (peer.dropped + 1, true),
+        }
+    }
+}
+
+impl Outgoing {
+    fn put(&mut self, bytes: usize, to: &Address, row: Option<u64>) {
+        self.batch.address(self.to, bytes, to);
+        self.rows[self.to] = row;
+        self.to += 1;
+    }
+
+    /// A word to a sender; left out where there is no room: it is not an answer, and it asks again.
+    fn word(&mut self, to: &Address, write: impl FnOnce(&mut [u8]) -> usize) {
+        if self.to < BATCH {
+            let bytes = write(self.batch.room(self.to));
+            self.put(bytes, to, None);
+        }
+    }
+
+    fn refuse(&mut self, to: &Address, part: &Part<'_>, epoch: u64, status: u16) {
+        let Part { session, sequence, stream, .. } = *part;
+        let answered = Answered { epoch, session, sequence, stream, status, observables: 0, latency_ns: 0, flips: &[] };
+        self.word(to, |room| packet::write_answer(room, &answered, &[]));
+    }
+}
+
+fn half(bytes: &[u8], at: usize) -> u16 {
+    u16::from(bytes[at]) << 8 | u16::from(bytes[at + 1])
+}
+
+/// The address and port in a socket's address, or `None` for a path.
+fn internet(address: &Address) -> Option<(IpAddr, u16)> {
+    let bytes = address.as_bytes();
+    let family = i32::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
+    match family {
+        libc::AF_INET => {
+            let octets: [u8; 4] = bytes.get(4..8)?.try_into().ok()?;
+            Some((IpAddr::V4(Ipv4Addr::from(octets)), half(bytes, 2)))
+        }
+        libc::AF_INET6 => {
+            let octets: [u8; 16] = bytes.get(8..24)?.try_into().ok()?;
+            Some((IpAddr::V6(Ipv6Addr::from(octets)), half(bytes, 2)))
+        }
+        _ => None,
+    }
+}
+
+/// Paths are guarded by the file system; addresses by the list, or by being this machine's.
+fn is_allowed(allow: &[Network], address: &Address) -> bool {
+    let Some((ip, _)) = internet(address) else { return true };
+    if allow.is_empty() { ip.to_canonical().is_loopback() } else { allow.iter().any(|network| network.contains(ip)) }
+}
+
+/// Numbers, not text: nothing is formatted here.
+fn write_address(row: &PeerRow, address: &Address) {
+    match internet(address) {
+        Some((ip, port)) => {
+            let bits = match ip {
+                IpAddr::V4(ip) => u128::from(ip.to_bits()),
+                IpAddr::V6(ip) => ip.to_bits(),
+            };
+            board::set(&row.address[0], (bits >> 64) as u64);
+            board::set(&row.address[1], bits as u64);
+            board::set(&row.port, u64::from(port));
+            board::set(&row.family, if ip.is_ipv4() { 4 } else { 6 });
+        }
+        None => {
+            let path = address.as_bytes().get(2..).unwrap_or_default();
+            let path = path.strip_prefix(&[0]).unwrap_or(path);
+            let end = path.iter().position(|byte| *byte == 0).unwrap_or(path.len());
+            row.path.write(std::str::from_utf8(&path[..end]).unwrap_or("?"));
+            board::set(&row.family, 1);
+        }
+    }
+}

@@ -1,0 +1,520 @@
+//! Live sources: shots of other threads, through sockets and shared memory.
+
+use crate::rig::{Alone, alone, assert_nothing_lost, config, end, profile, shots, sink, until};
+use pinwheel_edge::slot::outside::ClientEnd;
+use pinwheel_engine::board::snapshot::{SourceState, SourceView};
+use pinwheel_engine::code::{Measurements, Model};
+use pinwheel_engine::decode::MatcherModel;
+use pinwheel_engine::engine::{Engine, Input, LivePlace, Network, Outcome};
+use pinwheel_engine::feed::client::{Client, Received, SocketClient, connect};
+use pinwheel_engine::feed::packet::{Encoding, Part, Position};
+use pinwheel_engine::feed::shm::client::RegionClient;
+use pinwheel_engine::feed::shm::layout;
+use pinwheel_engine::profile::Profile;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Longest wait for an answer that is not coming: then the test has failed.
+const LIMIT: Duration = Duration::from_secs(120);
+
+pub(crate) fn data(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/code/data").join(name)).unwrap()
+}
+
+pub(crate) fn model(name: &str) -> Arc<Model> {
+    Arc::new(Model::parse(&data(&format!("{name}.dem"))).unwrap())
+}
+
+pub(crate) fn start(
+    profile: &Profile,
+    model: &Arc<Model>,
+    place: LivePlace,
+    map: Option<Measurements>,
+) -> (Engine, LivePlace) {
+    let input = Input::Live { model: Arc::clone(model), place, measurements: map.map(Arc::new) };
+    let engine = Engine::start(config(profile, input, None)).unwrap();
+    let shown = until(&engine, "an open source", |snapshot| snapshot.sources[0].state != SourceState::Waiting);
+    // A port of 0 has become one.
+    let place = LivePlace::parse(&shown.sources[0].name).unwrap();
+    (engine, place)
+}
+
+fn udp() -> LivePlace {
+    LivePlace::parse("udp:127.0.0.1:0").unwrap()
+}
+
+fn unix(alone: &Alone) -> LivePlace {
+    LivePlace::Unix(alone.file("shots"))
+}
+
+fn shm() -> LivePlace {
+    LivePlace::parse("shm:test").unwrap()
+}
+
+fn client(place: &LivePlace, session: u64, parts: u32) -> Box<dyn Client> {
+    let mut client = connect(place, session, parts).unwrap();
+    wait("a welcome", || client.welcome().unwrap().is_some());
+    client
+}
+
+fn wait(what: &str, mut done: impl FnMut() -> bool) {
+    let from = Instant::now();
+    while !done() {
+        assert!(from.elapsed() < LIMIT, "{what} never came");
+        std::thread::park_timeout(Duration::from_micros(50));
+    }
+}
+
+pub(crate) fn drained(engine: Engine) -> (Outcome, SourceView) {
+    engine.request_drain();
+    let outcome = end(engine);
+    assert_nothing_lost(&outcome);
+    let source = outcome.snapshot.sources[0].clone();
+    assert_eq!(source.accepted, source.answered + source.answers_dropped, "{source:?}");
+    assert!(source.streams.iter().all(|stream| stream.lag == 0), "{source:?}");
+    for thread in &outcome.snapshot.threads {
+        assert_eq!(thread.memory.allocations, Some(0), "{}: {:?}", thread.name, thread.memory.first_site);
+    }
+    (outcome, source)
+}
+
+/// Sends records with at most `window` of them on their way; the answers by index.
+fn through(client: &mut dyn Client, records: &[&[u8]], streams: u64, window: usize) -> BTreeMap<u64, Received> {
+    let mut answers = BTreeMap::new();
+    let mut sent = 0;
+    wait("the last answer", || {
+        // Whatever the socket or the window allows in one go.
+        while sent < records.len() && sent < answers.len() + window {
+            let index = sent as u64;
+            if !client.send((index % streams) as u32, index / streams, records[sent]).unwrap() {
+                break;
+            }
+            sent += 1;
+        }
+        let mut take = |received: &Received| {
+            let index = received.sequence * streams + u64::from(received.stream);
+            assert!(answers.insert(index, *received).is_none(), "{received:?} came twice");
+        };
+        while client.receive(&mut take).unwrap() > 0 {}
+        answers.len() == records.len()
+    });
+    answers
+}
+
+/// The golden set through a source: what the matcher alone says, shot for shot.
+fn golden(name: &str, place: impl Fn(&Alone) -> LivePlace, parts: u32, silos: u32) {
+    let alone = alone();
+    let model = model(name);
+    let bytes = data(&format!("{name}.dets.b8"));
+    let set = shots(&bytes, model.detectors);
+    let mut matcher = MatcherModel::new(&model).unwrap().matcher();
+    let mut profile = profile();
+    (profile.silos, profile.input.streams) = (silos, 3);
+    let (engine, place) = start(&profile, &model, place(&alone), None);
+    let mut client = client(&place, 1, parts);
+    let records: Vec<&[u8]> = bytes.chunks_exact(model.detectors.div_ceil(8) as usize).collect();
+    let answers = through(client.as_mut(), &records, 3, 32);
+    let mut bare = vec![0; model.observable_words()];
+    for (index, received) in answers {
+        matcher.decode(set.shot(index as usize), &mut bare).unwrap();
+        assert_eq!((received.status, &received.observables[..bare.len()]), (0, &bare[..]), "shot {index}");
+    }
+    let (_, source) = drained(engine);
+    assert_eq!(source.accepted, records.len() as u64);
+    for stream in &source.streams {
+        assert_eq!((stream.gaps, stream.duplicates, stream.malformed, stream.incomplete), (0, 0, 0, 0), "{stream:?}");
+        assert_eq!(stream.accepted_last, (records.len() as u64 - 1 - u64::from(stream.id)) / 3);
+    }
+}
+
+#[test]
+fn a_golden_set_over_udp_is_decoded_as_from_a_file() {
+    golden("surf_z_d3_r3_p0.005", |_| udp(), 1, 1);
+}
+
+#[test]
+fn a_golden_set_in_rounds_over_a_unix_socket_and_two_silos_is_decoded_as_from_a_file() {
+    golden("surf_z_d5_r5_p0.005", unix, 6, 2);
+}
+
+#[test]
+fn a_golden_set_through_shared_memory_and_two_silos_is_decoded_as_from_a_file() {
+    golden("surf_z_d5_r5_p0.005", |_| shm(), 1, 2);
+}
+
+/// Clients that come, send, and vanish with answers on their way; each with a newer session.
+fn restarted(alone: &Alone, place: LivePlace, shots: u64) {
+    let model = model("surf_z_d3_r3_p0.005");
+    let bytes = data("surf_z_d3_r3_p0.005.dets.b8");
+    let records: Vec<&[u8]> = bytes.chunks_exact(3).collect();
+    let (engine, place) = start(&profile(), &model, place, None);
+    let mut sent = 0;
+    for session in 1.. {
+        let mut client = client(&place, session, 1);
+        let mut seen = BTreeMap::new();
+        // Killed in the middle: a prime number of shots, and no wait for the last answers.
+        for index in 0..4_999u64 {
+            wait("room to send", || {
+                client
+                    .receive(&mut |got| assert!(seen.insert((got.stream, got.sequence), got.status).is_none()))
+                    .unwrap();
+                index < seen.len() as u64 + 64
+                    && client.send((index % 4) as u32, index / 4, records[index as usize % records.len()]).unwrap()
+            });
+            sent += 1;
+        }
+        assert!(seen.values().all(|status| *status == 0));
+        if sent >= shots {
+            break;
+        }
+    }
+    // A socket keeps what a killed client sent; a ring that goes to the next client is emptied.
+    let sessions = sent / 4_999;
+    let least = if matches!(place, LivePlace::Shm { .. }) { sent - 64 * sessions } else { sent };
+    until(&engine, "every shot", |snapshot| snapshot.sources[0].accepted >= least);
+    let (outcome, source) = drained(engine);
+    assert!((least..=sent).contains(&source.accepted) && source.kernel_drops == 0, "{sent} sent: {source:?}");
+    assert!(outcome.snapshot.streams.iter().all(|stream| stream.errors == 0));
+    if let Some(client) = source.client {
+        assert_eq!((client.attached, client.pid), (sessions, u64::from(std::process::id())));
+    }
+    let restarts: u64 = source.streams.iter().map(|stream| stream.restarts).sum();
+    assert_eq!(restarts, 4 * (sessions - 1), "each stream sees each new session");
+    assert!(source.answers_dropped <= 64 * sessions, "{source:?}");
+    let _ = alone;
+}
+
+#[test]
+fn shots_of_clients_that_are_killed_and_started_again_are_answered_once_each_over_udp() {
+    restarted(&alone(), udp(), 50_000);
+}
+
+#[test]
+fn shots_of_clients_that_are_killed_and_started_again_are_answered_once_each_over_a_unix_socket() {
+    let alone = alone();
+    restarted(&alone, unix(&alone), 50_000);
+}
+
+#[test]
+fn shots_of_clients_that_are_killed_and_started_again_are_answered_once_each_through_shared_memory() {
+    restarted(&alone(), shm(), 100_000);
+}
+
+#[test]
+#[ignore = "a million shots over each source"]
+fn a_million_shots_of_clients_that_are_killed_are_answered_once_each() {
+    restarted(&alone(), udp(), 1_000_000);
+    restarted(&alone(), shm(), 1_000_000);
+    let alone = alone();
+    restarted(&alone, unix(&alone), 1_000_000);
+}
+
+fn resident_kb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Datagrams that nearly are shots, and some that are: the engine takes what is sound, and goes on.
+fn nonsense(place: LivePlace, seconds: u64) {
+    let model = model("surf_z_d3_r3_p0.005");
+    let (engine, place) = start(&profile(), &model, place, None);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(9);
+    let mut client = SocketClient::connect(&place, 1, 1).unwrap();
+    wait("a welcome", || client.welcome().unwrap().is_some());
+    let (from, mut before, mut sent) = (Instant::now(), 0, 0u64);
+    let mut bytes = Vec::new();
+    while from.elapsed() < Duration::from_secs(seconds) {
+        nonsensical(&mut random, &mut bytes);
+        sent += u64::from(client.send_raw(&bytes).unwrap());
+        client.receive(&mut |_| ()).unwrap();
+        if sent == 20_000 {
+            before = resident_kb();
+        }
+    }
+    // Whoever comes after is served.
+    let mut sound = self::client(&place, u64::MAX - 1, 1);
+    let answers = through(sound.as_mut(), &[&[0u8, 0, 0][..]; 40], 4, 16);
+    assert!(answers.values().all(|received| received.status == 0));
+    let (_, source) = drained(engine);
+    assert!(source.malformed > 1_000 && source.accepted >= 40 && source.errors == 0, "{source:?}");
+    let grown = resident_kb().saturating_sub(before);
+    assert!(sent < 20_000 || grown < 16_384, "{grown} KiB more after {sent} datagrams");
+}
+
+fn nonsensical(random: &mut Xoshiro256PlusPlus, bytes: &mut Vec<u8>) {
+    let payload = [random.next_u64().to_le_bytes(), random.next_u64().to_le_bytes()].concat();
+    let small = |random: &mut Xoshiro256PlusPlus, below: u64| random.next_u64() % below;
+    let part = Part {
+        epoch: 0,
+        session: small(random, 4),
+        sequence: if small(random, 50) == 0 { random.next_u64() } else { small(random, 2_000) },
+        stream: small(random, 6) as u32,
+        round: small(random, 4) as u32,
+        position: if small(random, 2) == 0 { Position::Last } else { Position::Inner },
+        first_bit: small(random, 30) as u32,
+        bits: small(random, 40) as u32,
+        encoding: Encoding::Bits,
+        payload: &payload[..small(random, 17) as usize],
+    };
+    part.encode(bytes);
+    match small(random, 8) {
+        0 => bytes.truncate(small(random, 64) as usize),
+        1 | 2 => {
+            let place = small(random, bytes.len() as u64) as usize;
+            bytes[place] = random.next_u64() as u8;
+        }
+        3 => *bytes = (0..small(random, 300)).map(|_| random.next_u64() as u8).collect(),
+        4 => bytes.resize(9_000, 7),
+        _ => {}
+    }
+    if bytes.is_empty() {
+        bytes.push(0);
+    }
+}
+
+#[test]
+fn nonsense_over_udp_is_counted_and_disturbs_nobody() {
+    let _alone = alone();
+    nonsense(udp(), 2);
+}
+
+#[test]
+fn nonsense_over_a_unix_socket_is_counted_and_disturbs_nobody() {
+    let alone = alone();
+    nonsense(unix(&alone), 2);
+}
+
+/// Every word that a client may write, at random, while it also sends: rings, records, header, heartbeat, session.
+fn scribbled(seconds: u64) {
+    let model = model("surf_z_d3_r3_p0.005");
+    let (engine, place) = start(&profile(), &model, shm(), None);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
+    let (from, mut writes) = (Instant::now(), 0u64);
+    let (mut before, directory) = (0, pinwheel_engine::board::directory());
+    let mut scribbler = RegionClient::new(&directory, "test", 77);
+    wait("a grant", || scribbler.welcome().unwrap().is_some());
+    while from.elapsed() < Duration::from_secs(seconds) {
+        let (region, shape) = scribbler.region().unwrap();
+        let any_word = (random.next_u64() % (shape.bytes() as u64 / 8)) as usize * 8;
+        let value = match random.next_u64() % 6 {
+            0 => random.next_u64(),
+            1 => 0,
+            // Where a record may be, or nearly.
+            2 | 3 => shape.shot_at((random.next_u64() % 1024) as u32) as u64 + random.next_u64() % 2 * 4,
+            _ => random.next_u64() % 130,
+        };
+        let rx = shape.rx_at() + (random.next_u64() % 1024) as usize * 8;
+        // The header's own words stay: a client that comes later has to find the region.
+        let at = match random.next_u64() % 8 {
+            0 => layout::client::HEARTBEAT,
+            1 if writes % 5_000 == 0 => layout::client::SESSION,
+            2..=4 => rx,
+            _ if any_word >= layout::HEADER_BYTES => any_word,
+            _ => rx,
+        };
+        region.word(at).store(value, Ordering::Relaxed);
+        writes += 1;
+        if writes == 100_000 {
+            before = resident_kb();
+        }
+    }
+    drop(scribbler);
+    let mut sound = client(&place, 1 << 60, 1);
+    let answers = through(sound.as_mut(), &[&[0u8, 0, 0][..]; 40], 4, 16);
+    assert!(answers.values().all(|received| received.status == 0));
+    let (_, source) = drained(engine);
+    assert!(source.malformed > 0 && source.accepted >= 40, "{source:?}");
+    let grown = resident_kb().saturating_sub(before);
+    assert!(writes < 100_000 || grown < 16_384, "{grown} KiB more after {writes} words");
+}
+
+#[test]
+fn a_client_that_scribbles_over_the_region_disturbs_nobody() {
+    let _alone = alone();
+    scribbled(2);
+}
+
+#[test]
+fn what_is_wrong_in_the_region_is_told_in_the_slot_and_counted() {
+    let _alone = alone();
+    let (engine, _) = start(&profile(), &model("surf_z_d3_r3_p0.005"), shm(), None);
+    let mut client = RegionClient::new(&pinwheel_engine::board::directory(), "test", 5);
+    wait("a grant", || client.welcome().unwrap().is_some());
+    let (region, shape) = client.region().unwrap();
+    let (outside, mut end) = (region.outside(shape), ClientEnd::default());
+    let at = |slot: u32| shape.shot_at(slot) as u64;
+    // Sequence, stream, bits, flags, shot; where rx says it is; the code that comes back.
+    let cases = [
+        ([0, 0, 24, 0, 0], at(0), None),
+        ([1, 0, 24, 0, 0], 8, Some(3)),
+        ([2, 4, 24, 0, 0], at(2), Some(4)),
+        ([3, 0, 25, 0, 0], at(3), Some(256)),
+        ([4, 0, 24, 1, 0], at(4), Some(256)),
+        ([5, 0, 24, 0, 1 << 24], at(5), Some(256)),
+        ([0, 0, 24, 0, 0], at(6), Some(257)),
+        ([6, 0, 24, 0, 0], u64::MAX, Some(3)),
+        ([7, 0, 24, 0, 0], at(8), None),
+    ];
+    for (slot, (shot, rx, code)) in (0..).zip(cases) {
+        assert!(end.is_vacant(&outside));
+        end.publish(&outside, region.data(shape.shot_at(slot), 5), &shot, rx);
+        let (mut answer, mut word) = ([0; 5], 0);
+        wait("an answer", || {
+            let record = region.data(shape.answer_at(slot), 5);
+            ClientEnd::collect(&outside, slot, record, &mut answer).inspect(|found| word = *found).is_some()
+        });
+        match code {
+            None => assert_eq!((word >> 48, answer[0], answer[3]), (0x0A5E, shot[0], 1), "{shot:?}"),
+            Some(code) => assert_eq!(word, 0xDEAD << 48 | code, "{shot:?}"),
+        }
+    }
+    let (_, source) = drained(engine);
+    assert_eq!((source.accepted, source.malformed, source.unknown_streams), (2, 5, 1));
+    assert_eq!((source.streams[0].duplicates, source.streams[0].gaps), (1, 6));
+}
+
+#[test]
+#[ignore = "ten minutes of nonsense at each source"]
+fn ten_minutes_of_nonsense_disturb_nobody() {
+    let alone = alone();
+    nonsense(udp(), 600);
+    scribbled(600);
+    nonsense(unix(&alone), 600);
+}
+
+#[test]
+fn measurements_become_detection_events_on_their_way_in() {
+    let _alone = alone();
+    let model = Arc::new(Model::parse(b"error(0.1) D0 D2\nerror(0.1) D1 D3 L0\nerror(0.1) D2 D3\n").unwrap());
+    let text = "measurements 5 int32\nD0 0\nD1 1\nD2 0 2\nD3 1 3 !\nL0 4";
+    let map = Measurements::parse(text, 4, 1).unwrap();
+    let (engine, place) = start(&profile(), &model, udp(), Some(map));
+    let mut client = client(&place, 1, 2);
+    let welcome = client.welcome().unwrap().unwrap();
+    assert_eq!((welcome.bits, welcome.encoding), (5, Encoding::Int32));
+    // Noiseless; D1 and D3, which flip the observable, but not as it was measured; the same, as it was measured.
+    let answers = through(client.as_mut(), &[&[0b0_1000][..], &[0b0_1010], &[0b1_1010]], 4, 3);
+    let flips: Vec<u64> = answers.values().map(|received| received.observables[0]).collect();
+    assert_eq!((answers[&0].status, flips), (0, vec![0, 1, 1]));
+    let (outcome, _) = drained(engine);
+    let judged: u64 = outcome.snapshot.streams.iter().map(|stream| stream.shots_with_observables).sum();
+    let wrong: u64 = outcome.snapshot.streams.iter().map(|stream| stream.logical_errors).sum();
+    assert_eq!((judged, wrong), (3, 1));
+}
+
+#[test]
+fn what_is_wrong_with_a_shot_is_told_its_sender_and_counted() {
+    let _alone = alone();
+    let model = model("surf_z_d3_r3_p0.005");
+    let (engine, place) = start(&profile(), &model, udp(), None);
+    let mut client = SocketClient::connect(&place, 7, 1).unwrap();
+    wait("a welcome", || client.welcome().unwrap().is_some());
+    let epoch = client.welcome().unwrap().unwrap().epoch;
+    let shot = Part {
+        epoch: 0,
+        session: 7,
+        sequence: 0,
+        stream: 0,
+        round: 0,
+        position: Position::Last,
+        first_bit: 0,
+        bits: 24,
+        encoding: Encoding::Bits,
+        payload: &[0, 0, 0],
+    };
+    let parts = [
+        (Part { epoch: epoch ^ 1, ..shot }, 259),
+        (Part { stream: 4, ..shot }, 4),
+        (Part { bits: 16, payload: &[0, 0], ..shot }, 256),
+        (Part { sequence: 5, ..shot }, 0),
+    ];
+    let mut bytes = Vec::new();
+    for (part, status) in parts {
+        part.encode(&mut bytes);
+        assert!(client.send_raw(&bytes).unwrap());
+        let mut told = None;
+        wait("an answer", || client.receive(&mut |received| told = Some(received.status)).unwrap() > 0);
+        assert_eq!(told, Some(status), "{part:?}");
+    }
+    let (_, source) = drained(engine);
+    assert_eq!((source.other_epoch, source.unknown_streams, source.malformed, source.accepted), (1, 1, 1, 1));
+    assert_eq!((source.peers.len(), source.peers[0].shots, source.peers[0].answers), (1, 1, 1));
+    assert!(source.peers[0].address.starts_with("127.0.0.1:"), "{source:?}");
+}
+
+#[test]
+fn a_sender_that_takes_no_answers_loses_them_and_the_engine_goes_on() {
+    let alone = alone();
+    let model = model("surf_z_d3_r3_p0.005");
+    let (engine, place) = start(&profile(), &model, unix(&alone), None);
+    let mut deaf = client(&place, 1, 1);
+    let mut sent = 0;
+    // Until the system holds no more for it, however much that is here.
+    while engine.snapshot().sources[0].answers_dropped < 100 {
+        for _ in 0..500 {
+            wait("room", || deaf.send((sent % 2) as u32, sent / 2, &[0, 0, 0]).unwrap());
+            sent += 1;
+        }
+        assert!(sent < 1_000_000, "{:?}", engine.snapshot().sources[0]);
+    }
+    drop(deaf);
+    let mut other = client(&place, 2, 1);
+    for index in 0..200 {
+        let mut found = None;
+        wait("room", || other.send(3, index, &[0, 0, 0]).unwrap());
+        wait("an answer", || other.receive(&mut |received| found = Some(received.sequence)).unwrap() > 0);
+        assert_eq!(found, Some(index));
+    }
+    let (_, source) = drained(engine);
+    assert_eq!(source.accepted, sent + 200);
+    assert_eq!(source.peers.iter().map(|peer| peer.dropped).max(), Some(source.answers_dropped));
+}
+
+#[test]
+fn a_sender_that_is_not_on_the_list_is_counted_and_told_nothing() {
+    let _alone = alone();
+    let model = model("surf_z_d3_r3_p0.005");
+    let allow = vec![Network::parse("10.0.0.0/8").unwrap()];
+    let listed = LivePlace::Udp { at: "127.0.0.1:0".parse().unwrap(), allow };
+    let (engine, place) = start(&profile(), &model, listed, None);
+    let mut stranger = SocketClient::connect(&place, 1, 1).unwrap();
+    wait("a hello counted", || {
+        assert!(stranger.welcome().unwrap().is_none());
+        engine.snapshot().sources[0].foreign > 3
+    });
+    let (_, source) = drained(engine);
+    assert_eq!((source.accepted, source.peers.len()), (0, 0));
+}
+
+#[test]
+fn an_answer_line_has_the_senders_number() {
+    let alone = alone();
+    let model = model("surf_z_d3_r3_p0.005");
+    let (profile, path) = (profile(), alone.file("answers"));
+    let input = Input::Live { model: Arc::clone(&model), place: unix(&alone), measurements: None };
+    let mut config = config(&profile, input, Some(2));
+    config.sink = Some(sink(&profile, model.observables, None, Some(&path)));
+    let engine = Engine::start(config).unwrap();
+    let mut client = client(&unix(&alone), 1, 1);
+    for sequence in [1_000_000, 1_000_007] {
+        wait("room", || client.send(2, sequence, &[0, 0, 0]).unwrap());
+    }
+    // It ends by its count.
+    let outcome = end(engine);
+    assert_nothing_lost(&outcome);
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut numbers: Vec<u64> = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["seq"].as_u64().unwrap())
+        .collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [1_000_000, 1_000_007]);
+    assert_eq!(outcome.snapshot.sources[0].streams[2].gaps, 6);
+    assert!(!alone.file("shots").exists(), "the socket's path is gone with the engine");
+}
