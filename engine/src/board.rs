@@ -14,6 +14,7 @@
 
 pub mod alarms;
 pub mod histogram;
+pub mod image;
 pub mod layout;
 mod pair;
 mod read;
@@ -23,12 +24,12 @@ mod text;
 
 pub use layout::{
     AlarmRow, ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock,
-    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PeerRow, PollBlock, RoleBlock, Shape, SlotStamps, SourceBlock,
-    Stage, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
+    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PeerRow, PollBlock, RecorderBlock, RoleBlock, Shape, SlotStamps,
+    SourceBlock, Stage, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
 };
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
 pub(crate) use read::arbiter::{lease_row, open_row};
-pub use region::{BoardError, Place, directory};
+pub use region::{BoardError, Life, Place, directory};
 pub use text::Text;
 
 use crate::fault::FaultCode;
@@ -212,6 +213,12 @@ impl Board {
     #[must_use]
     pub fn alarms(&self) -> &[AlarmRow] {
         self.region.section(self.layout.alarms, alarms::ALARMS_MAX)
+    }
+
+    /// The flight recorder's block.
+    #[must_use]
+    pub fn recorder(&self) -> &RecorderBlock {
+        &self.region.section::<RecorderBlock>(self.layout.recorder, 1)[0]
     }
 
     /// The arbiter's block of silo `silo`.

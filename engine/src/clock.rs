@@ -84,6 +84,13 @@ impl Clock {
         Clock { source: Source::Virtual(nanos), rate: TickRate::NANOS, start, started_utc: Duration::ZERO }
     }
 
+    /// A clock that stands at `at`, for looking at what another clock of that start and rate had written.
+    #[must_use]
+    pub fn standing(at: Ticks, start: Ticks, rate: TickRate) -> Clock {
+        let source = Source::Virtual(Arc::new(AtomicU64::new(at.0)));
+        Clock { source, rate, start, started_utc: Duration::ZERO }
+    }
+
     fn started(source: Source, rate: TickRate) -> Clock {
         let mut clock = Clock { source, rate, start: Ticks(0), started_utc: Duration::ZERO };
         let now = Correlation::take(&clock);

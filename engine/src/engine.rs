@@ -10,6 +10,7 @@
 //! ```
 
 mod assemble;
+mod blackbox;
 mod cold;
 mod control;
 mod cores;
@@ -30,13 +31,16 @@ use crate::code::shots::ShotSet;
 use crate::code::{Measurements, Model};
 use crate::decode::ReadyError;
 use crate::device::cuda::OpenError;
+use crate::fault::EventCode;
 use crate::host::HostError;
 use crate::hot::{RoleError, Settings};
 use crate::plan::{Plan, PlanError};
 use crate::profile::Profile;
-use crate::record::{AnswerSink, EventSink};
+use crate::record::{AnswerSink, EventSink, LookBack};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -64,6 +68,8 @@ pub struct Config {
     pub sink: Option<AnswerSink>,
     /// Where events are written down, if anywhere.
     pub events: Option<EventSink>,
+    /// The run's directory: the recorder writes there, unless the profile has no diagnostics; `None`: none runs.
+    pub run_dir: Option<PathBuf>,
     /// Where the environment report is kept; `None`: none is made, unless the profile is strict.
     pub environment: Option<Keep>,
     /// Things to say once.
@@ -240,6 +246,25 @@ pub enum StartError {
     },
 }
 
+/// Longest note, characters.
+pub const NOTE_CHARS_MAX: usize = 400;
+
+/// Why a note is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoteError {
+    /// Nobody keeps events.
+    #[error(
+        "found no log of events in this run, expected its events.jsonl; start runs with a directory that can be written"
+    )]
+    NoLog,
+    /// The logger is behind.
+    #[error(
+        "found the log of events {} notes behind, expected it to keep up; try again, and see what holds its disk up",
+        logger::SAID_MAX
+    )]
+    Full,
+}
+
 /// Requests to the control thread. Relaxed: each is a plain word that stands alone.
 #[derive(Debug, Default)]
 struct Requests {
@@ -273,6 +298,8 @@ pub struct Engine {
     steering: steer::Steering,
     plan: Plan,
     requests: Arc<Requests>,
+    said: Option<SyncSender<logger::Said>>,
+    look_back: Option<LookBack>,
     control: Option<JoinHandle<Outcome>>,
 }
 
@@ -289,6 +316,12 @@ impl Engine {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.board.snapshot(&self.clock)
+    }
+
+    /// Looks at the engine from another cold thread. The board lasts until the last viewer is gone.
+    #[must_use]
+    pub fn viewer(&self) -> Viewer {
+        Viewer { board: Arc::clone(&self.board), clock: self.clock.clone() }
     }
 
     /// The profile in force.
@@ -321,6 +354,23 @@ impl Engine {
         self.requests.ask(Requests::SIGNAL | u64::from(number.unsigned_abs()));
     }
 
+    /// What looks back at the last minutes; `None`: no recorder runs.
+    #[must_use]
+    pub fn look_back(&self) -> Option<&LookBack> {
+        self.look_back.as_ref()
+    }
+
+    /// Writes a note of the operator into the log of events, at this moment.
+    ///
+    /// # Errors
+    /// [`NoteError`]: it is not kept.
+    pub fn note(&self, text: &str) -> Result<(), NoteError> {
+        let said = self.said.as_ref().ok_or(NoteError::NoLog)?;
+        let text: String = text.chars().filter(|c| !c.is_control()).take(NOTE_CHARS_MAX).collect();
+        let note = logger::Said { at: self.clock.ticks(), who: "operator", code: EventCode::Note, text };
+        said.try_send(note).map_err(|_| NoteError::Full)
+    }
+
     /// Whether everything has ended; [`Engine::finish`] then returns at once.
     #[must_use]
     pub fn is_finished(&self) -> bool {
@@ -338,6 +388,21 @@ impl Engine {
             Ok(outcome) => outcome,
             Err(panic) => std::panic::resume_unwind(panic),
         }
+    }
+}
+
+/// A look at a running engine's board, and no more.
+#[derive(Clone)]
+pub struct Viewer {
+    board: Arc<Board>,
+    clock: Clock,
+}
+
+impl Viewer {
+    /// The engine as it is now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.board.snapshot(&self.clock)
     }
 }
 

@@ -29,9 +29,9 @@ pub use diff::{Applies, Change, applies, diff};
 pub use finding::{Finding, ProfileError};
 pub use load::{DEFAULT_NAME, ENTRIES_MAX, FILE_BYTES_MAX, Origin, ProfileEntry, list, text};
 pub use schema::{
-    Courtesy, Decoders, Device, Environment, Faults, FreeWorker, Graph, HotAllocations, Input, IssueGate, Latency,
-    Limits, OnHangup, Placement, Predecoder, Priority, Profile, Rate, ReadyPolicy, RoleFault, RoleKind, Source,
-    SpinBudgets, SpinPolicy, StartPolicy, ThreadSpec, Threads, WindowOverflow, WindowRounds,
+    Courtesy, Decoders, Device, Environment, Faults, FreeWorker, Graph, HotAllocations, Input, IssueGate, KeptRuns,
+    Latency, Limits, OnHangup, Placement, Predecoder, Priority, Profile, Rate, ReadyPolicy, RoleFault, RoleKind,
+    Source, SpinBudgets, SpinPolicy, StartPolicy, ThreadSpec, Threads, WindowOverflow, WindowRounds,
 };
 
 #[cfg(test)]

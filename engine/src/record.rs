@@ -14,12 +14,19 @@
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 mod events;
+pub mod hlog;
+pub mod metrics;
 mod output;
+mod recorder;
 mod reorder;
 mod run_dir;
+pub mod runs;
 mod sink;
+pub mod tape;
+pub mod trace;
 
 pub use events::{EVENTS_BYTES_MAX, Event, EventSink};
 pub use output::OutputError;
+pub use recorder::{LookBack, MEMORY_MAX, MEMORY_SPAN, PICTURE, Recorder, SAMPLE};
 pub use run_dir::{RUNS_OF_ONE_NAME_MAX, RunDir, RunDirError, keep};
 pub use sink::{AnswerRecord, AnswerSink, OBSERVABLE_WORDS_MAX, REORDER_SLACK, SinkConfig};

@@ -7,21 +7,28 @@
 mod arbiter;
 mod args;
 mod check;
+mod compare;
 mod cores;
+mod dump;
 mod gpu_check;
 mod graph;
 mod input;
+mod metrics;
 mod measured;
 mod places;
 mod plan;
+mod postmortem;
 mod profiles;
 mod refusal;
+mod replay;
 mod request;
 mod run;
+mod runs;
 mod say;
 mod send;
 mod signals;
 mod sim;
+mod trace;
 
 use args::{Args, Command, RunArgs};
 use clap::Parser;
@@ -61,6 +68,11 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Cores(args)) => cores::cores(&args),
         Some(Command::Arbiter(args)) => arbiter::arbiter(&args),
         Some(Command::Check(args)) => check::check(&args, &around),
+        Some(Command::Replay(args)) => replay::replay(&args, &around),
+        Some(Command::Postmortem(args)) => postmortem::postmortem(&args, &around),
+        Some(Command::Dump(args)) => dump::dump(&args, &around),
+        Some(Command::Compare(args)) => compare::compare(&args, &around),
+        Some(Command::Trace(args)) => trace::trace(&args, &around),
         Some(Command::Send(args)) => send::send(&args),
         Some(Command::Graph(args)) => graph::graph(&args),
         Some(Command::GpuCheck(args)) => gpu_check::gpu_check(&args),

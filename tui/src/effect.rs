@@ -17,6 +17,10 @@ pub enum Effect {
     },
     /// Stop the feed and let accepted shots finish.
     Drain,
+    /// Look at the recorded moment so long after the engine's start, nanoseconds.
+    LookAt(u64),
+    /// Keep a note.
+    Note(String),
     /// Draw the whole screen anew.
     Redraw,
     /// Give the terminal back and return.

@@ -21,6 +21,16 @@ pub enum Action {
     NextSilo,
     /// Freeze, or go on.
     Freeze,
+    /// Look so many milliseconds back (negative) or forward.
+    Scrub(i64),
+    /// To the onset of the alarm before the moment shown.
+    ToOnset,
+    /// To the first moment recorded, or to the last.
+    ToEnd(End),
+    /// Write a note.
+    Note,
+    /// Let a replay run, or stop it.
+    Play,
     /// Open the profile chooser.
     Choose,
     /// Take the profile under the cursor.
@@ -37,6 +47,15 @@ pub enum Action {
     Suspend,
     /// Draw everything anew.
     Redraw,
+}
+
+/// An end of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The first moment.
+    First,
+    /// The last one.
+    Last,
 }
 
 /// A cursor movement.
@@ -67,31 +86,38 @@ pub enum Scope {
     Views,
     /// In the profiles view, before the keys of every view.
     Profiles,
+    /// While the picture is frozen or from a recording, before the keys of every view.
+    Past,
     /// In the profile chooser.
     Chooser,
     /// While a question is open.
     Question,
+    /// While a note is written: what is not bound here is written.
+    Note,
 }
 
 impl Scope {
     /// All of them, in the order in which help shows them.
-    pub const ALL: [Scope; 4] = [Scope::Views, Scope::Profiles, Scope::Chooser, Scope::Question];
+    pub const ALL: [Scope; 6] =
+        [Scope::Views, Scope::Profiles, Scope::Past, Scope::Chooser, Scope::Question, Scope::Note];
 
     /// Help's heading.
     pub fn heading(self) -> &'static str {
         match self {
             Scope::Views => "everywhere",
             Scope::Profiles => "in profiles",
+            Scope::Past => "in the past",
             Scope::Chooser => "in the profile chooser",
             Scope::Question => "at a question",
+            Scope::Note => "in a note",
         }
     }
 
     /// Where to look for a key that this scope does not bind.
     fn outer(self) -> Option<Scope> {
         match self {
-            Scope::Profiles => Some(Scope::Views),
-            Scope::Views | Scope::Chooser | Scope::Question => None,
+            Scope::Profiles | Scope::Past => Some(Scope::Views),
+            Scope::Views | Scope::Chooser | Scope::Question | Scope::Note => None,
         }
     }
 }
@@ -196,6 +222,14 @@ pub const TABLE: &[Binding] = &[
         "choose a profile: one more key picks",
     ),
     bind(Scope::Views, &[Key::Char('f')], Action::Freeze, Footer::Word("freeze"), "freeze the picture, or go on"),
+    bind(Scope::Views, &[Key::Char('[')], Action::Scrub(-100), Footer::Word("back"), "look a tenth of a second back"),
+    bind(Scope::Views, &[Key::Char(']')], Action::Scrub(100), NO, "look a tenth of a second forward"),
+    bind(Scope::Views, &[Key::Char('{')], Action::Scrub(-10_000), NO, "ten seconds back"),
+    bind(Scope::Views, &[Key::Char('}')], Action::Scrub(10_000), NO, "ten seconds forward"),
+    bind(Scope::Views, &[Key::Char('<')], Action::Scrub(-1), NO, "a millisecond back, where there are fast samples"),
+    bind(Scope::Views, &[Key::Char('>')], Action::Scrub(1), NO, "a millisecond forward"),
+    bind(Scope::Views, &[Key::Char('o')], Action::ToOnset, NO, "to the onset of the alarm before"),
+    bind(Scope::Views, &[Key::Char('n')], Action::Note, NO, "write a note, kept with the run"),
     bind(Scope::Views, &[Key::Char('s')], Action::NextSilo, NO, "next silo"),
     bind(Scope::Views, &[Key::Up, Key::Char('k')], Action::Move(Step::Up), NO, "up"),
     bind(Scope::Views, &[Key::Down, Key::Char('j')], Action::Move(Step::Down), NO, "down"),
@@ -215,6 +249,13 @@ pub const TABLE: &[Binding] = &[
         "drain, then quit; again: force",
     ),
     bind(Scope::Profiles, &[Key::Enter], Action::Take, Footer::Word("apply"), "show what would change, and apply"),
+    bind(Scope::Past, &[Key::Left], Action::Scrub(-100), NO, "a tenth of a second back"),
+    bind(Scope::Past, &[Key::Right], Action::Scrub(100), NO, "a tenth of a second forward"),
+    bind(Scope::Past, &[Key::Home], Action::ToEnd(End::First), NO, "to the first moment recorded"),
+    bind(Scope::Past, &[Key::End], Action::ToEnd(End::Last), NO, "to the last moment recorded"),
+    bind(Scope::Past, &[Key::Char(' ')], Action::Play, NO, "let a replay run, or stop it"),
+    bind(Scope::Note, &[Key::Enter], Action::Confirm, Footer::Word("keep"), "keep the note"),
+    bind(Scope::Note, &[Key::Esc, Key::Ctrl('c')], Action::Cancel, Footer::Word("back"), "no note"),
     bind(Scope::Chooser, &DIGITS, Action::TakeNumber(0), Footer::Word("pick"), "pick the profile of that number"),
     bind(Scope::Chooser, &[Key::Enter], Action::Take, Footer::Word("take"), "take the profile under the cursor"),
     bind(Scope::Chooser, &[Key::Up, Key::Char('k')], Action::Move(Step::Up), NO, "up"),

@@ -11,6 +11,7 @@ use crate::effect::ConsoleEnd;
 use crate::keymap::Scope;
 use crate::msg::{ConsoleCost, Finished};
 use crate::source::Offer;
+use crate::source::past::Note;
 use crate::theme::Theme;
 use alarms::AlarmBook;
 use derived::{Derived, Marks};
@@ -134,6 +135,36 @@ pub enum Overlay {
     AskQuit,
     /// "Quit with shots unanswered?"
     AskForce,
+    /// A note being written.
+    Note(String),
+}
+
+/// Longest note, characters.
+pub const NOTE_MAX: usize = 200;
+
+/// What of the past can be looked at, and where in it the console is. Nanoseconds since the engine's start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timeline {
+    /// First moment.
+    pub from_ns: u64,
+    /// Last moment.
+    pub to_ns: u64,
+    /// The moment shown.
+    pub at_ns: u64,
+    /// Notes.
+    pub notes: Vec<Note>,
+}
+
+/// What the console looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// A running engine.
+    Live,
+    /// A recording.
+    Replay {
+        /// When it was last moved on, console clock; `None`: it stands.
+        running_since_ns: Option<u64>,
+    },
 }
 
 /// How far leaving has come.
@@ -198,6 +229,10 @@ pub struct Model {
     pub live: Scene,
     /// The frozen scene, and when it was frozen.
     pub frozen: Option<(Scene, u64)>,
+    /// Where in the past the frozen scene is; `None`: it is the moment of the freeze.
+    pub timeline: Option<Timeline>,
+    /// Live or replay.
+    pub mode: Mode,
     /// Cursors.
     pub cursor: Cursor,
     /// Overlay.
@@ -230,6 +265,8 @@ impl Model {
             view: View::Overview,
             live: Scene::default(),
             frozen: None,
+            timeline: None,
+            mode: Mode::Live,
             cursor: Cursor::default(),
             overlay: None,
             offers: None,
@@ -260,15 +297,24 @@ impl Model {
 
     /// Whether the picture that views draw is the present.
     pub fn is_fresh(&self) -> bool {
-        self.frozen.is_none() && self.age_ns() <= STALE_NS
+        // A replay is all past, and says so in its header: it is drawn as it looked then.
+        self.is_replay() || self.frozen.is_none() && self.age_ns() <= STALE_NS
+    }
+
+    /// Whether this is a recording.
+    pub fn is_replay(&self) -> bool {
+        self.mode != Mode::Live
     }
 
     /// Where keys go.
     pub fn scope(&self) -> Scope {
         match (&self.overlay, self.view) {
             (Some(Overlay::Chooser), _) => Scope::Chooser,
+            (Some(Overlay::Note(_)), _) => Scope::Note,
             (Some(_), _) => Scope::Question,
             (None, View::Profiles) => Scope::Profiles,
+            // Among the slots the arrows move the cursor, frozen or not; [ and ] look back everywhere.
+            (None, view) if self.frozen.is_some() && view != View::Slots => Scope::Past,
             (None, _) => Scope::Views,
         }
     }

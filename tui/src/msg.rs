@@ -3,6 +3,7 @@
 //! Owns the message type and the console's own key type; made by the console's loop only. Never carries a handle.
 
 use crate::source::Offer;
+use crate::source::past::Past;
 use pinwheel_engine::board::snapshot::Snapshot;
 
 /// One thing that happened. Times are nanoseconds of the console's own clock.
@@ -33,6 +34,12 @@ pub enum Msg {
     },
     /// The profiles were listed.
     Offers(Vec<Offer>),
+    /// A recording is looked at, from that moment on, nanoseconds after the engine's start.
+    Replay(u64),
+    /// A moment of the past, or why there is none.
+    Past(Result<Box<Past>, String>),
+    /// A note was kept, or why not.
+    Noted(Result<(), String>),
     /// A profile was applied, or refused in one sentence.
     Applied {
         /// Its name.
@@ -83,6 +90,8 @@ pub enum Key {
     Enter,
     /// Escape.
     Esc,
+    /// Backspace.
+    Backspace,
     /// Arrow.
     Up,
     /// Arrow.
@@ -111,6 +120,7 @@ impl Key {
             Key::BackTab => "shift-tab".to_owned(),
             Key::Enter => "enter".to_owned(),
             Key::Esc => "esc".to_owned(),
+            Key::Backspace => "backspace".to_owned(),
             Key::Up => "↑".to_owned(),
             Key::Down => "↓".to_owned(),
             Key::Left => "←".to_owned(),

@@ -9,6 +9,7 @@ mod wilson;
 
 pub use judge::Alarm;
 pub use text::{grouped, progress_line};
+pub use wilson::{byar_95, interval_95};
 
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{

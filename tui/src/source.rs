@@ -1,13 +1,16 @@
 //! Where the console's picture comes from, and what may be asked of it.
 //!
 //! Owns the [`Source`] trait and the plain data that crosses it; called from the console thread only. A call may do
-//! file I/O (profiles) but must not wait for the engine. `live` is the engine in this process.
+//! file I/O (profiles) but must not wait for the engine. `live` is the engine in this process, `replay` a recording.
 
 pub mod live;
+pub mod past;
+pub mod replay;
 pub mod load;
 #[cfg(test)]
 pub mod synthetic;
 
+use past::Past;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::{self, Change, Profile};
 use std::path::Path;
@@ -25,6 +28,17 @@ pub trait Source {
     fn is_finished(&self) -> bool;
     /// The profiles that could be applied, each compared with the one in force; at most [`OFFERS_MAX`] are shown.
     fn offers(&self) -> Vec<Offer>;
+    /// The recorded moment nearest to `at_ns` after the engine's start. The error is one sentence.
+    fn past(&mut self, at_ns: u64) -> Result<Past, String>;
+    /// Keeps a note of the operator. The error is one sentence.
+    fn note(&mut self, _text: &str) -> Result<(), String> {
+        Err("found a recording, expected a running engine to write a note into; notes are made while it runs"
+            .to_owned())
+    }
+    /// Where a replay begins, nanoseconds after the engine's start; `None`: this is no replay.
+    fn replay_from(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Most profiles that the console lists.

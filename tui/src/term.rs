@@ -142,7 +142,11 @@ struct Console<'a> {
 
 impl Console<'_> {
     fn turns(&mut self) -> io::Result<ConsoleEnd> {
-        if let Some(end) = self.act(vec![Effect::ListOffers])? {
+        let mut begin = vec![Effect::ListOffers];
+        if let Some(at_ns) = self.source.replay_from() {
+            begin.extend(update(&mut self.model, Msg::Replay(at_ns)));
+        }
+        if let Some(end) = self.act(begin)? {
             return Ok(end);
         }
         loop {
@@ -231,6 +235,14 @@ impl Console<'_> {
                     }
                 }
                 Effect::Drain => self.source.drain(),
+                Effect::LookAt(at_ns) => {
+                    let past = self.source.past(at_ns).map(Box::new);
+                    update(&mut self.model, Msg::Past(past));
+                }
+                Effect::Note(text) => {
+                    let result = self.source.note(&text);
+                    update(&mut self.model, Msg::Noted(result));
+                }
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Leave(end) => return Ok(Some(end)),
             }

@@ -5,13 +5,14 @@
 //! and drain at once.
 
 mod actions;
+mod past;
 
 pub use actions::slots_per_row;
 
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap;
 use crate::model::alarms::conditions;
-use crate::model::{Leaving, Model, NOTICE_NS, Notice, NoticeKind, Overlay, Picture};
+use crate::model::{Leaving, Mode, Model, NOTICE_NS, Notice, NoticeKind, Overlay, Picture};
 use crate::msg::{Finished, Msg, Signal};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::OnHangup;
@@ -30,12 +31,29 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
             if let Some(snapshot) = snapshot {
                 observe(model, *snapshot);
             }
-            leave_if_drained(model)
+            let mut effects = leave_if_drained(model);
+            effects.extend(past::run_on(model));
+            effects
         }
         Msg::Key(key) => match keymap::action(model.scope(), key) {
             Some(action) => actions::act(model, action),
-            None => Vec::new(),
+            None => {
+                past::write(model, key);
+                Vec::new()
+            }
         },
+        Msg::Replay(at_ns) => {
+            model.mode = Mode::Replay { running_since_ns: None };
+            vec![Effect::LookAt(at_ns)]
+        }
+        Msg::Past(result) => {
+            past::arrived(model, result);
+            Vec::new()
+        }
+        Msg::Noted(result) => {
+            past::noted(model, result);
+            Vec::new()
+        }
         Msg::Resize { columns, rows } => {
             model.size = (columns, rows);
             Vec::new()

@@ -40,7 +40,11 @@ pub fn draw(model: &Model, area: Rect, buffer: &mut Buffer) {
         panels::reduced::draw(model, &mut pen.rows(0, height - 1));
     } else {
         panels::header::draw(model, &mut pen.rows(0, 2));
-        body(model, &mut pen.rows(2, height - 1));
+        let line = u16::from(model.timeline.is_some());
+        body(model, &mut pen.rows(2, height - 1 - line));
+        if let Some(timeline) = &model.timeline {
+            panels::timeline::draw(model, timeline, &mut pen.rows(height - 2, height - 1).fresh());
+        }
     }
     footer(model, &mut pen.rows(height - 1, height).fresh());
     overlay(model, &mut pen.rows(0, height - 1).fresh());
@@ -103,6 +107,7 @@ fn overlay(model: &Model, pen: &mut Pen<'_>) {
         Some(Overlay::AskApply(offer)) => overlays::ask::apply(model, offer, pen),
         Some(Overlay::AskQuit) => overlays::ask::quit(model, pen),
         Some(Overlay::AskForce) => overlays::ask::force(model, pen),
+        Some(Overlay::Note(text)) => overlays::ask::note(text, pen),
     }
 }
 

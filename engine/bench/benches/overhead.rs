@@ -92,6 +92,7 @@ fn engine(input: &Input, span: Duration) -> Vec<f64> {
         duration: None,
         sink: None,
         events: None,
+        run_dir: None,
         environment: None,
         notes: Vec::new(),
     };

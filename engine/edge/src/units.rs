@@ -71,6 +71,15 @@ impl TickRate {
         }
     }
 
+    /// From the multiplier that a board or a recording holds; `None` for one that no counter has.
+    #[must_use]
+    pub fn from_q32(nanos_per_tick_q32: u64) -> Option<TickRate> {
+        let ticks_per_nano_q32 = u64::try_from((1u128 << 64).checked_div(u128::from(nanos_per_tick_q32))?).ok()?;
+        // 1 MHz..=20 GHz, as `from_hz`.
+        let is_a_counters = (1u64 << 32) / 20..=(1u64 << 32) * 1_000;
+        is_a_counters.contains(&nanos_per_tick_q32).then_some(TickRate { nanos_per_tick_q32, ticks_per_nano_q32 })
+    }
+
     /// Ticks to nanoseconds.
     #[must_use]
     pub const fn nanos(self, ticks: Ticks) -> Nanos {
@@ -93,6 +102,16 @@ impl TickRate {
 #[cfg(test)]
 mod tests {
     use super::{Nanos, TickRate, Ticks};
+
+    #[test]
+    fn a_rate_comes_back_from_its_multiplier_and_nonsense_does_not() {
+        let rate = TickRate::from_hz(2.45e9);
+        let back = TickRate::from_q32(rate.nanos_per_tick_q32()).unwrap_or(TickRate::NANOS);
+        assert_eq!(back.nanos(Ticks(2_450_000_000)), rate.nanos(Ticks(2_450_000_000)));
+        assert!(back.ticks(Nanos(1_000_000_000)).0.abs_diff(2_450_000_000) < 10);
+        assert_eq!(TickRate::from_q32(1 << 32), Some(TickRate::NANOS));
+        assert_eq!([0, 1, u64::MAX].map(TickRate::from_q32), [None; 3]);
+    }
 
     #[test]
     fn ticks_to_nanos_and_back_keep_six_digits() {

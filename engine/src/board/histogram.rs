@@ -135,6 +135,33 @@ impl Histogram {
         })
     }
 
+    /// Sum of all values, nanoseconds.
+    #[must_use]
+    pub fn sum_ns(&self) -> u64 {
+        self.sum_ns
+    }
+
+    /// The buckets that hold something: each one's largest value, nanoseconds, and its count.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(at, count)| (bucket_top_ns(at), *count))
+    }
+
+    /// The largest distance of two distribution functions (Kolmogorov and Smirnov), 0..=1; `None` if one is empty.
+    #[must_use]
+    pub fn distance(&self, other: &Histogram) -> Option<f64> {
+        let (mine, theirs) = (self.count() as f64, other.count() as f64);
+        if mine == 0.0 || theirs == 0.0 {
+            return None;
+        }
+        let (mut one, mut two, mut most) = (0.0, 0.0, 0.0f64);
+        for bucket in 0..self.counts.len().max(other.counts.len()) {
+            one += self.counts.get(bucket).copied().unwrap_or(0) as f64 / mine;
+            two += other.counts.get(bucket).copied().unwrap_or(0) as f64 / theirs;
+            most = most.max((one - two).abs());
+        }
+        Some(most)
+    }
+
     /// What was recorded since `earlier`, a snapshot of the same histogram. The maximum is the top of the highest
     /// bucket that grew.
     #[must_use]
@@ -212,6 +239,15 @@ mod tests {
             assert!(found >= truth && found <= truth + truth / 16 + 1, "{q}: {found}");
         }
         assert_eq!(histogram.quantile_ns(1.0), 10_000);
+    }
+
+    #[test]
+    fn the_distance_of_distributions_is_none_to_itself_and_one_to_what_lies_apart() {
+        let (low, high) = (Histogram::of(&[10, 20, 30]), Histogram::of(&[1_000, 2_000]));
+        assert_eq!(low.distance(&low), Some(0.0));
+        assert!((low.distance(&high).unwrap_or(0.0) - 1.0).abs() < 1e-9);
+        assert_eq!(low.distance(&Histogram::default()), None);
+        assert_eq!(low.buckets().map(|(_, count)| count).sum::<u64>(), 3);
     }
 
     #[test]

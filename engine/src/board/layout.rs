@@ -552,6 +552,27 @@ blocks! {
         /// What to do.
         runbook: Text<24>,
     }
+    /// The flight recorder. Written by it, but for `run_dir` (Init).
+    RecorderBlock {
+        /// 0: none runs; 1: writes to disk; 2: keeps the last minutes in memory only; 3: has ended.
+        state: AtomicU64,
+        /// Pictures of the whole board.
+        frames: AtomicU64,
+        /// Bytes of the recording.
+        bytes: AtomicU64,
+        /// Fast samples taken.
+        samples: AtomicU64,
+        /// Times that fast samples were kept, for an alarm or a request.
+        bursts: AtomicU64,
+        /// Its longest step, ns.
+        step_ns_max: AtomicU64,
+        /// Its steps, ns together.
+        step_ns: AtomicU64,
+        /// Why it does not write to disk; empty: it does.
+        trouble: Text<32>,
+        /// The run's directory; empty: it has none.
+        run_dir: Text<64>,
+    }
 
     /// Arbiter of one silo. Written by it.
     ArbiterBlock {

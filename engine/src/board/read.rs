@@ -12,8 +12,9 @@ use super::histogram::HistogramBlock;
 use super::layout::{ANSWER_READERS_MAX, ERRORS_MAX, NOTES_MAX, ROLES_MAX, Stage};
 use super::snapshot::{
     AlarmView, ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, GpuView, HealthVerdict,
-    InputHealthView, LogView, MemoryView, PairView, PriorityView, RingView, RivalView, RoleView, SiloView, SlotState,
-    SlotTimes, SlotView, Snapshot, StageView, StepView, StreamView, ThreadState, ThreadView, WorkerState, WorkerView,
+    InputHealthView, LogView, MemoryView, PairView, PriorityView, RecorderState, RecorderView, RingView, RivalView,
+    RoleView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, StageView, StepView, StreamView, ThreadState,
+    ThreadView, WorkerState, WorkerView,
 };
 use super::{Board, SlotStamps, get};
 use crate::clock::Clock;
@@ -39,6 +40,7 @@ impl Board {
             clock: reader.clock(),
             log: reader.log(),
             alarms: reader.alarms(),
+            recorder: reader.recorder(),
             sources: reader.sources(),
         }
     }
@@ -437,6 +439,22 @@ impl Reader<'_> {
             stack: record.stack.lines().map(str::to_owned).collect(),
             culprit: Some(record.culprit).filter(|culprit| !culprit.is_empty()),
             runbook: record.runbook,
+        }
+    }
+
+    fn recorder(&self) -> RecorderView {
+        let block = self.board.recorder();
+        let words = |text: String| Some(text).filter(|text| !text.is_empty());
+        RecorderView {
+            state: RecorderState::from_code(get(&block.state)),
+            frames: get(&block.frames),
+            bytes: get(&block.bytes),
+            samples: get(&block.samples),
+            bursts: get(&block.bursts),
+            step_ns_max: get(&block.step_ns_max),
+            step_ns: get(&block.step_ns),
+            trouble: words(block.trouble.read()),
+            run_dir: words(block.run_dir.read()),
         }
     }
 

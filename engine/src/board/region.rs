@@ -46,6 +46,16 @@ pub struct BoardError {
     source: std::io::Error,
 }
 
+/// Whether a board's process lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Life {
+    /// It holds the board's lock.
+    Alive,
+    /// Nobody does.
+    Dead,
+}
+
 /// Memory and its size.
 pub(super) struct Region {
     memory: Memory,
@@ -64,6 +74,16 @@ impl Region {
             Place::Shared(directory) => Memory::shared(bytes, &directory),
         };
         Ok(Region { memory: memory?, bytes })
+    }
+
+    /// The file at `path` as it is, for reading only. The size is the file's.
+    pub(super) fn open(path: &Path) -> Result<(Region, Life), BoardError> {
+        let (memory, bytes, life) = Memory::open(path)?;
+        Ok((Region { memory, bytes }, life))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(super) fn path(&self) -> Option<&Path> {

@@ -40,6 +40,8 @@ pub struct Snapshot {
     pub log: LogView,
     /// The alarms of this run: active ones first, then the worst, then the newest.
     pub alarms: Vec<AlarmView>,
+    /// What the flight recorder does.
+    pub recorder: RecorderView,
     /// Live sources of shots; none where they are drawn or come from a file.
     pub sources: Vec<SourceView>,
 }
@@ -429,6 +431,63 @@ pub struct LogView {
     pub dropped: u64,
     /// Taken and not written down: the file is full, or cannot be written.
     pub unkept: u64,
+}
+
+/// What the flight recorder does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RecorderView {
+    /// Where it writes.
+    pub state: RecorderState,
+    /// Pictures of the whole board.
+    pub frames: u64,
+    /// Bytes of the recording.
+    pub bytes: u64,
+    /// Fast samples taken.
+    pub samples: u64,
+    /// Times that fast samples were kept.
+    pub bursts: u64,
+    /// Its longest step.
+    pub step_ns_max: u64,
+    /// All its steps together.
+    pub step_ns: u64,
+    /// Why it does not write to disk.
+    pub trouble: Option<String>,
+    /// The run's directory.
+    pub run_dir: Option<String>,
+}
+
+/// Where the flight recorder writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RecorderState {
+    /// None runs.
+    #[default]
+    Off,
+    /// To disk.
+    Disk,
+    /// It keeps the last minutes in memory only.
+    Memory,
+    /// It has ended.
+    Ended,
+}
+
+impl RecorderState {
+    /// Number on the board.
+    #[must_use]
+    pub const fn code(self) -> u64 {
+        self as u64
+    }
+
+    /// From the board; an unknown number claims nothing.
+    #[must_use]
+    pub const fn from_code(code: u64) -> RecorderState {
+        match code {
+            1 => RecorderState::Disk,
+            2 => RecorderState::Memory,
+            3 => RecorderState::Ended,
+            _ => RecorderState::Off,
+        }
+    }
 }
 
 /// The same moment on three clocks.

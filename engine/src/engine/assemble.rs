@@ -3,10 +3,11 @@
 //! Runs once, on the caller's thread. Order: what can be refused first (host, plan, model), then memory, then threads;
 //! a failure on the way stops the threads that run already. Bounds: [`BUILD_LIMIT`] for all roles to be built.
 
+use super::blackbox::Blackbox;
 use super::cold::{self, Reader as StreamReader};
 use super::control::{ColdSide, Control, End};
 use super::devices::Devices;
-use super::logger::{LANE, Logger};
+use super::logger::{LANE, Logger, SAID_MAX, Said};
 use super::neighbours::Watch;
 use super::orders::{Orders, SharedOrders};
 use super::steer::Steering;
@@ -27,7 +28,7 @@ use crate::host::{HostFacts, pin};
 use crate::hot::memory::{Arena, OnCall};
 use crate::hot::{self, Placing, RoleSpec, Settings, Shared, ThreadReport};
 use crate::plan::Plan;
-use crate::profile::{HotAllocations, Predecoder, Profile};
+use crate::profile::{Diagnostics, HotAllocations, Predecoder, Profile};
 use crate::record::EventSink;
 use crate::silo::{self, Answers, Common, Decoding, Gpu, Silo};
 use pinwheel_edge::ring::broadcast::Reader;
@@ -37,7 +38,7 @@ use pinwheel_edge::slot::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX};
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinWord};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -101,21 +102,28 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         let taps = silos.iter_mut().flat_map(|silo| silo.answers.drain(..)).collect();
         cold::spawn_sink(sink, taps, config.profile.input.streams, stop.clone())
     });
-    let events = logger.map(|logger| logger.spawn(stop.clone()));
+    let (events, said) = logger.map(|(logger, said)| (logger.spawn(stop.clone()), said)).unzip();
+    let record = config.run_dir.take().filter(|_| config.profile.diagnostics == Diagnostics::On);
+    let recording = record.map(|run| {
+        let (board, clock, cold_cores) = (Arc::clone(&board), clock.clone(), plan.cold_cores.clone());
+        let kept = config.profile.recorder;
+        Blackbox { board, clock, run, kept, cold_cores, said: said.clone() }.spawn(stop.clone())
+    });
+    let (recorder, look_back) = recording.map(|recording| (recording.ended, recording.look_back)).unzip();
     let is_live = matches!(config.input, Input::Live { .. });
     let reader = StreamReader::new(config.input, fills, config.profile.input.streams);
     let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
     let environment = report.map(|report| environment::spawn(report, &shared, plan.cold_cores.clone()));
     let (cores, cold_cores) = (plan.threads.iter().map(|planned| planned.core).collect(), plan.cold_cores.clone());
     let watch = Watch { board: Arc::clone(&board), clock: clock.clone(), orders, cores, cold_cores };
-    let cold = ColdSide { stop, sink, events, input_error, environment, neighbours: watch.spawn() };
+    let cold = ColdSide { stop, sink, events, recorder, input_error, environment, neighbours: watch.spawn() };
     let end = End { count: config.count, duration: config.duration };
     let (profile, settings_too) = (config.profile, Arc::clone(&settings));
     let named = vec![false; threads.len()];
     let control =
         Control { shared, profile, silos, threads, reports, settings: settings_too, end, wall, claims, is_live, named };
     let control = control.spawn(Arc::clone(&requests), cold, plan.cold_cores.clone());
-    Ok(Engine { board, clock, settings, steering, plan, requests, control: Some(control) })
+    Ok(Engine { board, clock, settings, steering, plan, requests, said, look_back, control: Some(control) })
 }
 
 fn check_width(model: &Model) -> Result<(), StartError> {
@@ -265,7 +273,7 @@ fn wire_log(
     plan: &Plan,
     shared: &Shared,
     notes: &mut Vec<String>,
-) -> (Vec<Writer>, Option<Logger>) {
+) -> (Vec<Writer>, Option<(Logger, SyncSender<Said>)>) {
     let Some(sink) = events else { return (Vec::new(), None) };
     let threads = plan.threads.len();
     let lanes = threads.clamp(1, PRODUCERS_MAX);
@@ -277,8 +285,9 @@ fn wire_log(
     let (first, reader) = log::channel(lanes, LANE, 0);
     let others: Vec<Writer> = (1..lanes).filter_map(|thread| first.try_clone(thread as u16)).collect();
     let names = plan.threads.iter().map(|planned| planned.name.clone()).collect();
-    let logger = Logger::new(reader, sink, names, Arc::clone(&shared.board), shared.clock.clone());
-    (std::iter::once(first).chain(others).collect(), Some(logger))
+    let (say, said) = sync_channel(SAID_MAX);
+    let logger = Logger::new((reader, said), sink, names, Arc::clone(&shared.board), shared.clock.clone());
+    (std::iter::once(first).chain(others).collect(), Some((logger, say)))
 }
 
 /// Sends the threads of a start that failed away and waits for them: the board is gone only when the last has let go of

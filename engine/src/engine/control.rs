@@ -45,6 +45,7 @@ pub(super) struct ColdSide {
     pub(super) stop: Stop,
     pub(super) sink: Option<Receiver<Result<(), String>>>,
     pub(super) events: Option<Receiver<Result<(), String>>>,
+    pub(super) recorder: Option<Receiver<()>>,
     pub(super) input_error: Option<Receiver<Option<String>>>,
     pub(super) environment: Option<Receiver<Found>>,
     pub(super) neighbours: Option<Watching>,
@@ -94,6 +95,8 @@ impl Control {
                 neighbours.end();
             }
             let sink = cold.sink.map(|sink| finish_sink(&sink));
+            // A recorder whose disk hangs is left behind; what it has written opens all the same.
+            let _ = cold.recorder.map(|ended| ended.recv_timeout(Duration::from_nanos(LEAVE_LIMIT.0)));
             let events = cold.events.map(|events| finish_events(&events));
             let input_error = cold.input_error.and_then(|reader| finish_input(&reader, ended_by));
             let limit = Duration::from_nanos(LEAVE_LIMIT.0);

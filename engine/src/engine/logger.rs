@@ -28,6 +28,18 @@ const NOTHING: Duration = Duration::from_millis(2);
 /// Room of one thread's lane: what a device lost with all its workers brings, some times over, before the next look.
 pub(super) const LANE: usize = 1024;
 
+/// What a cold thread or the operator has to say.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) at: Ticks,
+    pub(super) who: &'static str,
+    pub(super) code: EventCode,
+    pub(super) text: String,
+}
+
+/// Room for what is said and not yet written down.
+pub(super) const SAID_MAX: usize = 64;
+
 /// The logger of one engine.
 pub(super) struct Logger {
     reader: Reader,
@@ -40,14 +52,21 @@ pub(super) struct Logger {
     utc: WallClock,
     held: Vec<Record>,
     looked: Ticks,
+    said: Receiver<Said>,
 }
 
 impl Logger {
     /// Of threads called `names`; the first pair is on the board.
-    pub(super) fn new(reader: Reader, sink: EventSink, names: Vec<String>, board: Arc<Board>, clock: Clock) -> Logger {
+    pub(super) fn new(
+        (reader, said): (Reader, Receiver<Said>),
+        sink: EventSink,
+        names: Vec<String>,
+        board: Arc<Board>,
+        clock: Clock,
+    ) -> Logger {
         let pair = board.clock().pair().unwrap_or_else(|| Correlation::take(&clock));
         let utc = WallClock::new(pair, clock.rate());
-        Logger { reader, sink, names, board, clock, pair, utc, held: Vec::new(), looked: Ticks(0) }
+        Logger { reader, sink, names, board, clock, pair, utc, held: Vec::new(), looked: Ticks(0), said }
     }
 
     /// Starts its thread. How the file ended comes through the receiver.
@@ -66,6 +85,7 @@ impl Logger {
                     cold::sleep(NOTHING);
                 }
             }
+            self.hear();
             self.write_down(|_| true);
             let _ = sender.send(self.sink.finish());
         });
@@ -76,6 +96,7 @@ impl Logger {
     fn look(&mut self) -> usize {
         let now = self.clock.ticks();
         self.follow();
+        self.hear();
         let held = &mut self.held;
         let taken = self.reader.drain(LOOK_MAX, |record| held.push(record));
         self.held.sort_by_key(|record| record.ticks);
@@ -109,6 +130,15 @@ impl Logger {
         board::add(if kept { &block.written } else { &block.unkept }, 1);
     }
 
+    /// Writes down what was said: already rare, and in the order in which it came.
+    fn hear(&mut self) {
+        for Said { at, who, code, text } in self.said.try_iter().take(SAID_MAX).collect::<Vec<_>>() {
+            let event = Event { utc: self.utc.utc(at), ticks: at, thread: who, code, numbers: &[] };
+            let kept = self.sink.say(&event, text);
+            self.count(kept);
+        }
+    }
+
     /// Takes the newest pair in; a step is an event too.
     fn follow(&mut self) {
         let Some(pair) = self.board.clock().pair().filter(|pair| *pair != self.pair) else { return };
@@ -128,7 +158,7 @@ impl Logger {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{HELD_MAX, LOOK_MAX, Logger};
+    use super::{HELD_MAX, LOOK_MAX, Logger, SAID_MAX, Said};
     use crate::board::{Board, Place, Shape};
     use crate::clock::{Clock, Correlation};
     use crate::fault::EventCode;
@@ -137,6 +167,7 @@ mod tests {
     use pinwheel_edge::ring::log::{self, Writer};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::mpsc::{SyncSender, sync_channel};
 
     /// A logger of two threads under virtual time.
     struct Bench {
@@ -144,6 +175,7 @@ mod tests {
         board: Arc<Board>,
         logger: Logger,
         folder: tempfile::TempDir,
+        say: SyncSender<Said>,
     }
 
     fn bench(lane: usize) -> (Bench, Writer, Writer) {
@@ -157,8 +189,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let sink = EventSink::create(&folder.path().join("events.jsonl"));
         let names = ["one", "other"].map(str::to_string).to_vec();
-        let logger = Logger::new(reader, sink, names, Arc::clone(&board), clock);
-        (Bench { nanos, board, logger, folder }, one, other)
+        let (say, said) = sync_channel(SAID_MAX);
+        let logger = Logger::new((reader, said), sink, names, Arc::clone(&board), clock);
+        (Bench { nanos, board, logger, folder, say }, one, other)
     }
 
     impl Bench {
@@ -218,5 +251,16 @@ mod tests {
         assert_eq!(bench.written().len(), 600 - HELD_MAX);
         bench.logger.write_down(|_| true);
         assert_eq!(bench.written().len(), 600);
+    }
+
+    #[test]
+    fn a_note_is_an_event_in_its_own_words() {
+        let (mut bench, _one, _other) = bench(8);
+        let text = "cooled down \"again\"".to_string();
+        bench.say.send(Said { at: Ticks(1_500), who: "operator", code: EventCode::Note, text }).unwrap();
+        bench.look();
+        assert_eq!(bench.written(), [(1_500, "operator".to_string(), "note".to_string())]);
+        let file = std::fs::read_to_string(bench.folder.path().join("events.jsonl")).unwrap();
+        assert!(file.contains(r#""text":"cooled down \"again\"""#), "{file}");
     }
 }

@@ -31,11 +31,17 @@ pub enum EventCode {
     CounterStepped = 11,
     /// The file is full. Its limit in bytes.
     LogFull = 12,
+    /// The operator wrote a note. Its text is its own.
+    Note = 13,
+    /// The disk refused the recording.
+    RecorderInMemory = 14,
+    /// Earlier runs were removed to keep within the profile's bounds. How many.
+    RunsRemoved = 15,
 }
 
 impl EventCode {
     /// All codes.
-    pub const ALL: [EventCode; 12] = [
+    pub const ALL: [EventCode; 15] = [
         EventCode::PhaseEntered,
         EventCode::PolicyAcknowledged,
         EventCode::WorkerQuarantined,
@@ -48,6 +54,9 @@ impl EventCode {
         EventCode::UtcStepped,
         EventCode::CounterStepped,
         EventCode::LogFull,
+        EventCode::Note,
+        EventCode::RecorderInMemory,
+        EventCode::RunsRemoved,
     ];
 
     /// Inverse of the number.
@@ -72,6 +81,9 @@ impl EventCode {
             EventCode::UtcStepped => "utc_stepped",
             EventCode::CounterStepped => "counter_stepped",
             EventCode::LogFull => "log_full",
+            EventCode::Note => "note",
+            EventCode::RecorderInMemory => "recorder_in_memory",
+            EventCode::RunsRemoved => "runs_removed",
         }
     }
 }

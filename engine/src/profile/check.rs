@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use super::alarms::{AlarmAction, OnAlarm};
 use super::schema::{
-    Courtesy, Decoders, Device, Faults, Input, IssueGate, Latency, Limits, Priority, Profile, Rate, Source,
+    Courtesy, Decoders, Device, Faults, Input, IssueGate, KeptRuns, Latency, Limits, Priority, Profile, Rate, Source,
     StartPolicy, ThreadSpec, Threads, WindowRounds,
 };
 
@@ -75,6 +75,9 @@ impl Profile {
             check.whole("courtesy.quiet_s", quiet_s, 1..=3600, "a time in s, at most an hour");
         }
         check.window(self.window);
+        let KeptRuns { kept_mb, kept_runs } = self.recorder;
+        check.whole("recorder.kept_mb", kept_mb, 10..=1_000_000, "room for at least one run, in megabytes");
+        check.whole("recorder.kept_runs", kept_runs, 1..=10_000, "this run counts too");
         check.alarms(self);
         check.graph(self);
         check.errors

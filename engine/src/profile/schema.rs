@@ -56,6 +56,8 @@ pub struct Profile {
     pub alarms: Vec<AlarmRule>,
     /// What an alarm also does, once, at its onset.
     pub on_alarm: OnAlarm,
+    /// What is kept of earlier runs.
+    pub recorder: KeptRuns,
     /// The task graph that decode workers run.
     pub graph: Graph,
     /// What the engine does when its terminal goes away.
@@ -562,6 +564,17 @@ pub struct Courtesy {
     pub wait_ms: u32,
     /// Without anybody waiting longer for so long, it goes back, s, 1..=3600.
     pub quiet_s: u32,
+}
+
+/// What is kept of earlier runs, in the directory of runs: the oldest go first; those with critical alarms and those made
+/// with `--keep` last; one that still runs never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptRuns {
+    /// Most megabytes (of 10⁶ bytes) of all runs together, 10..=1000000.
+    pub kept_mb: u32,
+    /// Most runs, the one that starts included, 1..=10000.
+    pub kept_runs: u32,
 }
 
 /// What the engine does when its terminal goes away.

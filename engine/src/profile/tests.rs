@@ -391,3 +391,14 @@ fn alarm_rules_are_read_checked_and_refused_with_their_field() {
     assert_eq!(applies("alarms"), Applies::Live);
     assert_eq!(applies("diagnostics"), Applies::Restart);
 }
+
+#[test]
+fn what_is_kept_of_runs_has_its_range() {
+    for kept in ["kept_mb: 9,", "kept_mb: 1000001,"] {
+        assert!(findings_with("kept_mb: 5000,", kept)[0].expected.contains("10..=1000000"));
+    }
+    for runs in ["kept_runs: 0)", "kept_runs: 10001)"] {
+        assert!(findings_with("kept_runs: 20)", runs)[0].found.contains(&runs[11..runs.len() - 1]));
+    }
+    assert_eq!(applies("recorder.kept_runs"), Applies::Restart);
+}

@@ -69,13 +69,19 @@ impl EventSink {
 
     /// Keeps `event`; whether it was kept.
     pub fn accept(&mut self, event: &Event<'_>) -> bool {
+        self.say(event, text(event.code, event.numbers))
+    }
+
+    /// Keeps `event` in words of its own; whether it was kept.
+    pub fn say(&mut self, event: &Event<'_>, said: String) -> bool {
         if self.out.is_none() {
             return false;
         }
-        let line = rendered(event);
+        let line = rendered(event, said);
         if self.bytes + line.len() as u64 + LAST_LINE_BYTES > self.bytes_max {
             let numbers = [self.bytes_max];
-            let last = rendered(&Event { code: EventCode::LogFull, numbers: &numbers, ..*event });
+            let last = Event { code: EventCode::LogFull, numbers: &numbers, ..*event };
+            let last = rendered(&last, text(last.code, last.numbers));
             self.put(&last);
             self.flush();
             self.out = None;
@@ -120,13 +126,13 @@ impl EventSink {
     }
 }
 
-fn rendered(event: &Event<'_>) -> String {
+fn rendered(event: &Event<'_>, text: String) -> String {
     let line = Line {
         utc: utc_text(event.utc),
         ticks: event.ticks.0,
         thread: event.thread,
         event: event.code.name(),
-        text: text(event.code, event.numbers),
+        text,
         numbers: event.numbers,
     };
     // Strings and numbers alone: there is nothing that could not be written.
@@ -168,6 +174,9 @@ fn text(code: EventCode, numbers: &[u64]) -> String {
         EventCode::DrainFinished => format!("nothing left to do after {first} frames"),
         EventCode::UtcStepped => format!("UTC was set {direction} by {first} ns: times of day jump here"),
         EventCode::CounterStepped => format!("the counter jumped {direction} by {first} ns against monotonic time"),
+        EventCode::Note => "a note without words".to_owned(),
+        EventCode::RecorderInMemory => "the recording goes on in memory only".to_owned(),
+        EventCode::RunsRemoved => format!("{first} earlier runs removed, to keep within the profile's recorder bounds"),
         EventCode::LogFull => format!("found {first} bytes of events, expected fewer; later ones are not kept"),
     }
 }

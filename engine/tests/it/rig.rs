@@ -90,6 +90,7 @@ pub(crate) fn config(profile: &Profile, input: Input, count: Option<u64>) -> Con
         duration: None,
         sink: None,
         events: None,
+        run_dir: None,
         environment: None,
         notes: Vec::new(),
     }

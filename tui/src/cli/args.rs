@@ -41,6 +41,16 @@ pub enum Command {
     Send(super::send::SendArgs),
     /// Run a task graph, described in a file or bundled, and show what it cost
     Graph(Box<super::graph::GraphArgs>),
+    /// Look at a run's recording, in the same console or as JSON
+    Replay(super::replay::ReplayArgs),
+    /// Look at the board that a killed process left
+    Postmortem(super::postmortem::PostmortemArgs),
+    /// Bundle all that is known of a running or frozen engine into a directory
+    Dump(super::dump::DumpArgs),
+    /// Compare two runs: rates with intervals, distributions, environment, profile
+    Compare(super::compare::CompareArgs),
+    /// Write a run's recording as a trace that Perfetto opens
+    Trace(super::trace::TraceArgs),
     /// Check and measure the GPU path on this machine, each step of it; some minutes
     GpuCheck(super::gpu_check::GpuCheckArgs),
 }
@@ -112,6 +122,12 @@ pub struct RunArgs {
     /// Your own words for this run, kept in its report
     #[arg(long, value_name = "TEXT")]
     pub label: Option<String>,
+    /// Of all runs, remove this one last
+    #[arg(long)]
+    pub keep: bool,
+    /// Serve the board as OpenMetrics: a port of this machine, or an address with a port
+    #[arg(long, value_name = "ADDR", value_parser = super::metrics::address)]
+    pub metrics: Option<std::net::SocketAddr>,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
@@ -365,12 +381,13 @@ mod tests {
         };
         assert_eq!((run.input.unwrap().to_string().as_str(), run.allow.len()), ("udp:127.0.0.1:7000", 2));
         let words = "pinwheel run --profile p --dem d --shots - --observables o --format 01 --rate max --count 1_000 --duration 1m \
-                     --silos 2 --streams 8 --deadline 20us --window 5,5 --device cuda:0 --predictions F --answers - --profiles a --logs b --label x --json --headless";
+                     --silos 2 --streams 8 --deadline 20us --window 5,5 --device cuda:0 --predictions F --answers - --profiles a --logs b --label x --keep --metrics 0 --json --headless";
         let Some(Command::Run(run)) = Args::try_parse_from(words.split_whitespace()).unwrap().command else {
             panic!("no run")
         };
         assert_eq!((run.count, run.silos, run.streams), (Some(1_000), Some(2), Some(8)));
-        assert!(run.json && run.headless);
+        assert!(run.json && run.headless && run.keep);
+        assert!(run.metrics.is_some_and(|address| address.ip().is_loopback()));
     }
 
     #[test]

@@ -54,6 +54,9 @@ pub enum Refusal {
     /// The rehearsal cannot be held.
     #[error(transparent)]
     Rehearsal(#[from] pinwheel_engine::sim::RehearsalError),
+    /// The recording.
+    #[error(transparent)]
+    Tape(#[from] pinwheel_engine::record::tape::TapeError),
     /// The console cannot be opened.
     #[error(transparent)]
     Terminal(#[from] crate::term::TermError),

@@ -65,6 +65,10 @@ pub struct RunRequest {
     pub predictions: Option<PathBuf>,
     pub answers: Option<PathBuf>,
     pub face: Face,
+    /// Remove it last of all runs.
+    pub keep: bool,
+    /// Where the board is served.
+    pub metrics: Option<std::net::SocketAddr>,
     pub notes: Vec<String>,
 }
 
@@ -101,6 +105,8 @@ impl RunRequest {
             predictions: args.predictions.clone(),
             answers: args.answers.clone(),
             face,
+            keep: args.keep,
+            metrics: args.metrics,
             notes: Vec::new(),
             profile,
         };

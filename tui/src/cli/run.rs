@@ -6,9 +6,10 @@
 
 use super::args::RunArgs;
 use super::input::{self, Loaded};
+use super::metrics::Metrics;
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
-use super::request::{Face, RunRequest};
+use super::request::{Face, RunRequest, ShotSource};
 use super::signals::Signals;
 use super::{say, written};
 use crate::effect::ConsoleEnd;
@@ -24,8 +25,10 @@ use pinwheel_engine::engine::ApplyError;
 use pinwheel_engine::engine::{Config, EndedBy, Engine, Keep, Outcome};
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::hot::install_hook;
-use pinwheel_engine::profile::{DEFAULT_NAME, Profile};
-use pinwheel_engine::record::{AnswerSink, RunDir, SinkConfig};
+use pinwheel_engine::profile::{DEFAULT_NAME, Profile, Severity};
+use pinwheel_engine::record::runs::{Ended, MANIFEST, Manifest};
+use pinwheel_engine::record::tape::Tape;
+use pinwheel_engine::record::{AnswerSink, LookBack, RunDir, SinkConfig, hlog};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -92,6 +95,9 @@ struct Run {
     request: RunRequest,
     host: HostFacts,
     run_dir: RunDir,
+    manifest: Manifest,
+    /// Before the engine, so that it is gone when the engine ends.
+    metrics: Option<Metrics>,
     engine: Engine,
 }
 
@@ -105,17 +111,36 @@ impl Run {
         let mut run_dir = RunDir::create(logs, &request.profile_name, utc_now_s())?;
         run_dir.write_profile(&request.profile);
         let keep = Keep { directory: run_dir.path().to_owned(), key: places::host_key(around) };
-        match Engine::start(Config { events: Some(run_dir.events()), ..config(&request, loaded, sink, keep) }) {
-            Ok(engine) => Ok(Run { request, host, run_dir, engine }),
+        let mut manifest = manifest(&request);
+        // Before the engine: a run that hangs in its start is a run all the same.
+        write_manifest(&mut run_dir, &manifest);
+        let (events, path) = (Some(run_dir.events()), Some(run_dir.path().to_owned()));
+        let started = Engine::start(Config { events, run_dir: path, ..config(&request, loaded, sink, keep) })
+            .map_err(Refusal::from)
+            .and_then(|engine| {
+                let viewer = engine.viewer();
+                let served = request.metrics.map(|address| Metrics::serve(address, move || viewer.snapshot()));
+                Ok((served.transpose()?, engine))
+            });
+        match started {
+            Ok((metrics, engine)) => {
+                manifest.plan = serde_json::to_value(engine.plan()).unwrap_or_default();
+                write_manifest(&mut run_dir, &manifest);
+                if let Some(metrics) = metrics.as_ref().filter(|_| request.face != Face::Console) {
+                    say::people(&format!("pinwheel: metrics at http://{}/metrics", metrics.address()));
+                }
+                Ok(Run { request, host, run_dir, manifest, metrics, engine })
+            }
             Err(refused) => {
                 run_dir.abandon();
-                Err(refused.into())
+                Err(refused)
             }
         }
     }
 
     /// There is no console after all: the engine drains, and nothing is left behind.
     fn abandon(self) {
+        drop(self.metrics);
         drop(self.engine);
         self.run_dir.abandon();
     }
@@ -133,7 +158,8 @@ impl Run {
 
     /// Ends the engine, keeps and tells what came of it; returns the exit status.
     fn end(self, signal: Option<i32>, console_cost: Option<serde_json::Value>, audience: Audience) -> u8 {
-        let Run { request, host, mut run_dir, engine } = self;
+        let Run { request, host, mut run_dir, mut manifest, metrics, engine } = self;
+        drop(metrics);
         let mut outcome = engine.finish();
         name_signal(&mut outcome, signal);
         let context = Context {
@@ -145,6 +171,10 @@ impl Run {
         };
         let report = Report::new(&outcome, &context);
         keep_end(&mut run_dir, &report, &outcome);
+        let critical = outcome.snapshot.alarms.iter().filter(|alarm| alarm.severity == Severity::Critical);
+        let (by, exit_status) = (report.ended_by.clone(), report.exit_status);
+        manifest.ended = Some(Ended { by, exit_status, critical_alarms: critical.count() as u64 });
+        write_manifest(&mut run_dir, &manifest);
         if audience == Audience::Gone {
             return report.exit_status;
         }
@@ -155,6 +185,34 @@ impl Run {
             say::people(&format!("pinwheel: {said}"));
         }
         tell(&request, &report)
+    }
+}
+
+/// What this run is, before anything of it is known but what was asked for.
+fn manifest(request: &RunRequest) -> Manifest {
+    Manifest {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        board_layout: Manifest::layout(),
+        profile: request.profile_name.clone(),
+        label: request.label.clone(),
+        input: format!("{:?}", request.model),
+        seed: match request.shots {
+            ShotSource::Sampler { seed } => Some(seed),
+            ShotSource::File { .. } | ShotSource::Stdin | ShotSource::Live(_) => None,
+        },
+        command: std::env::args().collect(),
+        pid: std::process::id(),
+        started_utc_s: utc_now_s(),
+        keep: request.keep,
+        plan: serde_json::Value::Null,
+        ended: None,
+    }
+}
+
+fn write_manifest(run_dir: &mut RunDir, manifest: &Manifest) {
+    if let Ok(mut text) = serde_json::to_vec_pretty(manifest) {
+        text.push(b'\n');
+        run_dir.write(MANIFEST, &text);
     }
 }
 
@@ -195,6 +253,7 @@ fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>, keep: 
         duration: request.duration,
         sink,
         events: None,
+        run_dir: None,
         environment: Some(keep),
         notes: request.notes.clone(),
     }
@@ -242,6 +301,14 @@ impl Handle for Engine {
 
     fn is_finished(&self) -> bool {
         Engine::is_finished(self)
+    }
+
+    fn look_back(&self) -> Option<&LookBack> {
+        Engine::look_back(self)
+    }
+
+    fn note(&self, text: &str) -> Result<(), String> {
+        Engine::note(self, text).map_err(|error| error.to_string())
     }
 }
 
@@ -298,6 +365,12 @@ fn keep_end(run_dir: &mut RunDir, report: &Report, outcome: &Outcome) {
     }
     if let Ok(bytes) = lines(serde_json::to_vec_pretty(&outcome.snapshot.faults)) {
         run_dir.write("faults.json", &bytes);
+    }
+    // From the recording: a run without one has none, and its report has the quantiles.
+    let mut log = Vec::new();
+    let written = Tape::open(run_dir.path()).ok().map(|mut tape| hlog::write(&mut tape, &mut log));
+    if matches!(written, Some(Ok(()))) {
+        run_dir.write("latency.hlog", &log);
     }
 }
 

@@ -4,7 +4,8 @@ use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
     ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, GraphView, HealthVerdict, InputHealthView,
-    LogView, MemoryView, PriorityView, RoleView, SiloView, Snapshot, StageView, StreamView, ThreadState, ThreadView,
+    LogView, MemoryView, PriorityView, RecorderView, RoleView, SiloView, Snapshot, StageView, StreamView, ThreadState,
+    ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Found, Outcome};
 use pinwheel_engine::fault::FaultCode;
@@ -138,6 +139,7 @@ pub fn sound() -> Outcome {
             sources: Vec::new(),
             log: LogView { written: 9, dropped: 1, unkept: 0 },
             alarms: Vec::new(),
+            recorder: RecorderView::default(),
         },
         ended_by: EndedBy::Count,
         elapsed_live_ns: 2_000_000_000,

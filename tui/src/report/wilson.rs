@@ -1,4 +1,5 @@
-//! Wilson's score interval for a rate (E. B. Wilson, J. Am. Stat. Assoc. 22 (1927) 209).
+//! Wilson's score interval for a rate (E. B. Wilson, J. Am. Stat. Assoc. 22 (1927) 209), and Byar's approximation of the Poisson
+//! interval for a count (N. E. Breslow, N. E. Day, IARC Sci. Publ. 82 (1987) 69).
 //!
 //! Pure. Never leaves 0..=1, and is sound at zero events, where the textbook interval has no width.
 
@@ -19,10 +20,19 @@ pub fn interval_95(events: u64, trials: u64) -> Option<[f64; 2]> {
     Some([((centre - half) / scale).clamp(0.0, 1.0), ((centre + half) / scale).clamp(0.0, 1.0)])
 }
 
+/// The 95 % interval of the expected number where `events` were counted.
+pub fn byar_95(events: u64) -> [f64; 2] {
+    let n = events as f64;
+    let bound = |n: f64, z: f64| {
+        if n == 0.0 { 0.0 } else { n * (1.0 - 1.0 / (9.0 * n) + z / (3.0 * n.sqrt())).max(0.0).powi(3) }
+    };
+    [bound(n, -Z_95), bound(n + 1.0, Z_95)]
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::interval_95;
+    use super::{byar_95, interval_95};
 
     /// Against R's `prop.test(x, n, correct = FALSE)`.
     #[test]
@@ -37,6 +47,18 @@ mod tests {
             assert!(
                 (found_low - low).abs() < 1e-4 && (found_high - high).abs() < 1e-4,
                 "{events}/{trials}: {found_low} {found_high}"
+            );
+        }
+    }
+
+    /// Against R's `poisson.test(n)`, which is exact.
+    #[test]
+    fn counts_have_about_their_exact_interval() {
+        for (events, low, high) in [(0, 0.0, 3.689), (1, 0.025, 5.572), (10, 4.795, 18.390), (100, 81.364, 121.627)] {
+            let [found_low, found_high] = byar_95(events);
+            assert!(
+                (found_low - low).abs() < 0.05 && (found_high - high).abs() < 0.05,
+                "{events}: {found_low} {found_high}"
             );
         }
     }

@@ -3,9 +3,13 @@
 //! Owns the engine's handle while the console runs; called from the console thread only. Never waits for a hot thread:
 //! a snapshot is a copy of the board's words, a switch and a drain are requests.
 
+use super::past::{Note, Past, look};
 use super::{Offer, Source, offers_of};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::Profile;
+use pinwheel_engine::record::LookBack;
+use pinwheel_engine::record::tape::Tape;
+use pinwheel_engine::units::Nanos;
 use std::path::PathBuf;
 
 /// What the console needs of an engine in its own process.
@@ -22,18 +26,25 @@ pub trait Handle {
     fn request_drain(&self);
     /// Whether all hot threads have left.
     fn is_finished(&self) -> bool;
+    /// What looks back at the last minutes; `None`: no recorder runs.
+    fn look_back(&self) -> Option<&LookBack>;
+    /// Keeps a note; the error is one sentence.
+    fn note(&self, text: &str) -> Result<(), String>;
 }
 
 /// A live engine and the directory of its profiles.
 pub struct Live<'a, H> {
     engine: &'a mut H,
     profiles: Option<PathBuf>,
+    /// What was looked at last: the minutes in memory, or the recording on disk.
+    tape: Option<Tape>,
+    notes: Vec<Note>,
 }
 
 impl<'a, H: Handle> Live<'a, H> {
     /// Watches `engine`; profiles are listed from `profiles` and from the binary.
     pub fn new(engine: &'a mut H, profiles: Option<PathBuf>) -> Live<'a, H> {
-        Live { engine, profiles }
+        Live { engine, profiles, tape: None, notes: Vec::new() }
     }
 }
 
@@ -56,5 +67,35 @@ impl<H: Handle> Source for Live<'_, H> {
 
     fn offers(&self) -> Vec<Offer> {
         offers_of(self.profiles.as_deref(), self.engine.profile())
+    }
+
+    fn past(&mut self, at_ns: u64) -> Result<Past, String> {
+        let Some(look_back) = self.engine.look_back().cloned() else {
+            return Err(
+                "found no recorder in this run, expected diagnostics: On; set it in the profile and start again"
+                    .to_owned(),
+            );
+        };
+        let holds = |tape: &Tape| {
+            let span = tape.span().map(|(from, to)| (tape.since_start(from), tape.since_start(to)));
+            span.is_some_and(|(from, to)| (from..=to).contains(&Nanos(at_ns)))
+        };
+        if !self.tape.as_ref().is_some_and(holds) {
+            let recent = look_back.tape().map_err(|error| error.to_string())?;
+            // Beyond the minutes in memory there is the run's own recording, still being written.
+            let is_older = recent.span().is_some_and(|(from, _)| Nanos(at_ns) < recent.since_start(from));
+            let file = look_back.file().filter(|_| is_older).and_then(|path| Tape::open(path).ok());
+            self.tape = Some(file.unwrap_or(recent));
+        }
+        match &mut self.tape {
+            Some(tape) => look(tape, at_ns, &self.notes),
+            None => Err("found no recording, expected one; try again".to_owned()),
+        }
+    }
+
+    fn note(&mut self, text: &str) -> Result<(), String> {
+        self.engine.note(text)?;
+        self.notes.push((self.engine.snapshot().at_ns, text.to_owned()));
+        Ok(())
     }
 }

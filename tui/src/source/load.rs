@@ -3,6 +3,7 @@
 //! Owns nothing: borrows the load while the console shows it; called from the console thread only. A load has no profile,
 //! so there is none to offer or to apply.
 
+use super::past::Past;
 use super::{Offer, Source};
 use pinwheel_engine::arbiter::load::Running;
 use pinwheel_engine::board::snapshot::Snapshot;
@@ -24,6 +25,10 @@ impl Source for &Running {
 
     fn is_finished(&self) -> bool {
         Running::is_finished(self)
+    }
+
+    fn past(&mut self, _at_ns: u64) -> Result<Past, String> {
+        Err("found a load without a recorder, expected a run; look back at pinwheel run".to_owned())
     }
 
     fn offers(&self) -> Vec<Offer> {

@@ -2,14 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
+use super::past::Past;
 use super::{Offer, Source, offers_of};
 use pinwheel_edge::page::Response;
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
     ArbiterView, ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, FlushesView, GraphView,
     GraphWorkerView, HealthVerdict, HeldView, HintName, InputHealthView, LeaseView, LogView, MemoryView, OldestView,
-    PageCause, PortView, PriorityView, ReadyView, RingView, RivalView, RoleView, RunningView, SiloView, SlotState,
-    SlotTimes, SlotView, Snapshot, SourceKind, SourcePeer, SourceState, SourceStream, SourceView, StageView,
+    PageCause, PortView, PriorityView, ReadyView, RecorderView, RingView, RivalView, RoleView, RunningView, SiloView,
+    SlotState, SlotTimes, SlotView, Snapshot, SourceKind, SourcePeer, SourceState, SourceStream, SourceView, StageView,
     StreamView, ThreadState, ThreadView, TransferView, TransitionView, WaitsOn, WorkerState, WorkerView,
 };
 use pinwheel_engine::board::{Phase, SpinPolicy};
@@ -57,6 +58,7 @@ pub fn snapshot(tenths: u64, trouble: Trouble) -> Snapshot {
         clock: clock(tenths, trouble),
         log: LogView { dropped: if trouble == Trouble::All { 4 } else { 0 }, ..LogView::default() },
         alarms: Vec::new(),
+        recorder: RecorderView::default(),
         sources: sources(tenths, trouble),
     }
 }
@@ -475,13 +477,15 @@ pub struct Synthetic {
     pub applied: Vec<String>,
     /// Drains asked for.
     pub drains: u32,
+    /// Notes kept.
+    pub notes: Vec<String>,
 }
 
 impl Synthetic {
     /// An engine that runs profile lab.
     pub fn new() -> Synthetic {
         let lab = Profile::load("lab", None).unwrap().0;
-        Synthetic { tenths: 0, current: ("lab".to_owned(), lab), applied: Vec::new(), drains: 0 }
+        Synthetic { tenths: 0, current: ("lab".to_owned(), lab), applied: Vec::new(), drains: 0, notes: Vec::new() }
     }
 }
 
@@ -521,5 +525,20 @@ impl Source for Synthetic {
 
     fn offers(&self) -> Vec<Offer> {
         offers_of(None, &self.current.1)
+    }
+
+    /// Pictures of every tenth of a second since the start.
+    fn past(&mut self, at_ns: u64) -> Result<Past, String> {
+        const TENTH_NS: u64 = 100_000_000;
+        let start_ns = snapshot(0, Trouble::None).at_ns;
+        let at = (at_ns.saturating_sub(start_ns) / TENTH_NS).clamp(1, self.tenths.max(1));
+        let pictures = (at.saturating_sub(30).max(1)..=at).map(|tenths| snapshot(tenths, Trouble::None)).collect();
+        let (from_ns, to_ns) = (start_ns + TENTH_NS, start_ns + self.tenths * TENTH_NS);
+        Ok(Past { pictures, from_ns, to_ns, notes: vec![(from_ns, "cooled down".to_owned())] })
+    }
+
+    fn note(&mut self, text: &str) -> Result<(), String> {
+        self.notes.push(text.to_owned());
+        Ok(())
     }
 }

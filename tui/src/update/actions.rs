@@ -3,7 +3,7 @@
 //! Pure, on the console thread. The only place that makes [`Effect::Apply`], and the only one that drains or leaves at the
 //! operator's word.
 
-use super::{notice, refuse_suspend};
+use super::{notice, past, refuse_suspend};
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::{Action, Step};
 use crate::model::{Leaving, Model, NoticeKind, Overlay, Switch, View};
@@ -40,6 +40,17 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         }
         Action::Freeze => {
             freeze(model);
+            Vec::new()
+        }
+        Action::Scrub(by_ms) => past::scrub(model, by_ms),
+        Action::ToOnset => past::to_onset(model),
+        Action::ToEnd(end) => past::to_end(model, end),
+        Action::Play => {
+            past::play(model);
+            Vec::new()
+        }
+        Action::Note => {
+            past::begin_note(model);
             Vec::new()
         }
         Action::Choose => choose(model),
@@ -84,6 +95,10 @@ fn to_longest_wait(model: &mut Model) {
 }
 
 fn freeze(model: &mut Model) {
+    if model.is_replay() {
+        return past::play(model);
+    }
+    model.timeline = None;
     model.frozen = match model.frozen.take() {
         Some(_) => None,
         None => Some((model.live.clone(), model.now_ns)),
@@ -192,7 +207,8 @@ fn confirm(model: &mut Model) -> Vec<Effect> {
             Vec::new()
         }
         Some(Overlay::AskForce) => vec![Effect::Leave(ConsoleEnd::Forced)],
-        Some(Overlay::AskApply(_) | Overlay::Chooser) | None => Vec::new(),
+        Some(Overlay::Note(text)) if !text.trim().is_empty() => vec![Effect::Note(text.trim().to_owned())],
+        Some(Overlay::AskApply(_) | Overlay::Chooser | Overlay::Note(_)) | None => Vec::new(),
     }
 }
 

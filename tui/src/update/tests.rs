@@ -63,6 +63,14 @@ impl Bench {
                     self.take(Msg::Applied { name, result });
                 }
                 Effect::Drain => self.source.drain(),
+                Effect::LookAt(at_ns) => {
+                    let past = self.source.past(at_ns).map(Box::new);
+                    self.take(Msg::Past(past));
+                }
+                Effect::Note(text) => {
+                    let result = self.source.note(&text);
+                    self.take(Msg::Noted(result));
+                }
                 Effect::Redraw => {}
                 Effect::Leave(end) => self.left = Some(end),
             }
@@ -208,6 +216,74 @@ fn frozen_keeps_its_picture_while_one_moves_about_and_data_goes_on() {
     assert!(bench.model.is_fresh());
 }
 
+fn at_ns(bench: &Bench) -> u64 {
+    bench.model.picture().unwrap().snapshot.at_ns
+}
+
+#[test]
+fn looking_back_shows_the_moment_with_its_rates_and_f_comes_back_to_now() {
+    let mut bench = Bench::new();
+    (0..100).for_each(|_| bench.data());
+    let now_ns = at_ns(&bench);
+    bench.keys(&[Key::Char('['), Key::Char('['), Key::Left, Key::Left, Key::Right]);
+    assert_eq!(at_ns(&bench), now_ns - 300_000_000);
+    let picture = bench.model.picture().unwrap();
+    assert!(picture.derived.rates.is_some() && picture.derived.latency.is_some());
+    assert_eq!(bench.model.timeline.as_ref().unwrap().at_ns, now_ns - 300_000_000);
+    bench.data();
+    bench.keys(&[Key::Char('{')]);
+    assert_eq!(at_ns(&bench), bench.model.timeline.as_ref().unwrap().from_ns, "no further than the first picture");
+    bench.keys(&[Key::Home, Key::End]);
+    assert_eq!(at_ns(&bench), now_ns + 100_000_000, "the recording grew meanwhile");
+    assert!(!bench.model.is_fresh());
+    bench.keys(&[Key::Char('f')]);
+    assert!(bench.model.is_fresh() && bench.model.timeline.is_none());
+    bench.keys(&[Key::Char(']')]);
+    assert!(bench.model.notice.as_ref().unwrap().text.contains("nothing lies ahead"));
+}
+
+#[test]
+fn a_replay_runs_stops_at_its_end_and_is_left_without_a_question() {
+    let mut bench = Bench::new();
+    (0..50).for_each(|_| bench.data());
+    bench.source.drains = 1;
+    bench.take(Msg::Replay(0));
+    let from_ns = at_ns(&bench);
+    assert!(bench.model.is_replay() && bench.model.is_fresh());
+    bench.keys(&[Key::Char(' ')]);
+    let next = |bench: &mut Bench, snapshot_ns: u64| {
+        bench.now_ns += snapshot_ns;
+        let message = Msg::Snapshot { now_ns: bench.now_ns, snapshot: None, finished: Finished::Yes };
+        bench.take(message);
+    };
+    next(&mut bench, 1_000_000_000);
+    assert_eq!(at_ns(&bench), from_ns + 1_000_000_000);
+    bench.keys(&[Key::Char(' ')]);
+    next(&mut bench, 1_000_000_000);
+    assert_eq!(at_ns(&bench), from_ns + 1_000_000_000, "it stands");
+    bench.keys(&[Key::Char(' ')]);
+    (0..100).for_each(|_| next(&mut bench, 1_000_000_000));
+    let line = bench.model.timeline.clone().unwrap();
+    assert_eq!((line.at_ns, bench.model.mode), (line.to_ns, crate::model::Mode::Replay { running_since_ns: None }));
+    bench.keys(&[Key::Char('n')]);
+    assert!(bench.model.overlay.is_none() && bench.model.notice.is_some());
+    bench.keys(&[Key::Char('q')]);
+    assert_eq!(bench.left, Some(ConsoleEnd::Finished));
+}
+
+#[test]
+fn a_note_is_written_letter_by_letter_and_does_nothing_else() {
+    let mut bench = Bench::new();
+    bench.keys(&[Key::Char('n')]);
+    let mut text: Vec<Key> = "q pump on, y".chars().map(Key::Char).collect();
+    text.extend([Key::Char('x'), Key::Backspace, Key::Enter]);
+    bench.keys(&text);
+    assert_eq!(bench.source.notes, ["q pump on, y"]);
+    assert_eq!((bench.source.drains, &bench.model.overlay), (0, &None));
+    bench.keys(&[Key::Char('n'), Key::Char('a'), Key::Esc, Key::Char('n'), Key::Char(' '), Key::Enter]);
+    assert_eq!(bench.source.notes.len(), 1, "neither what was given up nor blanks");
+}
+
 #[test]
 fn opening_the_slots_goes_to_the_one_that_waits_longest() {
     let mut bench = Bench::new();
@@ -313,7 +389,8 @@ proptest! {
                         let forced = yes && asked == Some(Overlay::AskForce);
                         assert!(forced || finished == Finished::Yes);
                     }
-                    Effect::ListOffers | Effect::Redraw => {}
+                    Effect::Note(_) => assert!(matches!(asked, Some(Overlay::Note(_))) && key == Key::Enter),
+                    Effect::ListOffers | Effect::Redraw | Effect::LookAt(_) => {}
                 }
             }
             if i % 5 == 0 {

@@ -15,6 +15,7 @@ pub mod slots;
 pub mod sources;
 pub mod streams;
 pub mod threads;
+pub mod timeline;
 pub mod trends;
 pub mod workers;
 

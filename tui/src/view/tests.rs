@@ -6,6 +6,7 @@ use super::draw;
 use crate::model::{Model, View};
 use crate::msg::{ConsoleCost, Finished, Key, Msg};
 use crate::source::offers_of;
+use crate::source::past::Past;
 use crate::source::synthetic::{Trouble, snapshot};
 use crate::theme::{Colour, Glyphs, Theme};
 use crate::update::update;
@@ -218,6 +219,28 @@ fn what_is_frozen_or_stale_says_so_and_nothing_in_it_is_green() {
         assert!(text(&buffer).lines().next().unwrap().contains(mark), "{mark}");
         assert!(buffer.content.iter().all(|cell| cell.fg != Color::Green), "{mark}");
     }
+}
+
+/// The past as a time line with notes, live and in a replay, and a note being written.
+#[test]
+fn the_past_looks_as_recorded() {
+    let past = |at: u64| Past {
+        pictures: (at.saturating_sub(20)..=at).map(|tenths| snapshot(tenths, Trouble::None)).collect(),
+        from_ns: snapshot(1, Trouble::None).at_ns,
+        to_ns: snapshot(600, Trouble::None).at_ns,
+        notes: vec![(snapshot(300, Trouble::None).at_ns, "pump on".to_owned())],
+    };
+    let mut live = watched(COLOUR, (80, 24), Trouble::None);
+    update(&mut live, Msg::Past(Ok(Box::new(past(300)))));
+    insta::assert_snapshot!("past_live_80x24", dump(&drawn(&live)));
+    let mut replay = watched(MONO_ASCII, (120, 40), Trouble::None);
+    update(&mut replay, Msg::Replay(0));
+    update(&mut replay, Msg::Past(Ok(Box::new(past(90)))));
+    keys(&mut replay, &[Key::Char('2')]);
+    insta::assert_snapshot!("past_replay_120x40", dump(&drawn(&replay)));
+    let mut note = watched(COLOUR, (80, 24), Trouble::None);
+    keys(&mut note, &[Key::Char('n'), Key::Char('o'), Key::Char('k')]);
+    assert!(text(&drawn(&note)).contains("ok_"));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod commands;
 mod environment;
 mod refusals;
 mod runs;
+mod recordings;
 mod golden;
 mod gpu;
 mod console;

@@ -4,8 +4,8 @@
 
 use super::{
     AlarmRow, ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock,
-    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PollBlock, SlotStamps, SourceBlock, StreamFeedBlock,
-    StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
+    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PollBlock, RecorderBlock, SlotStamps, SourceBlock,
+    StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
 };
 use crate::board::alarms::ALARMS_MAX;
 use crate::fault::FaultCode;
@@ -33,6 +33,19 @@ impl Shape {
     pub fn words(self) -> [u64; 6] {
         [self.threads, self.silos, self.slots, self.workers, self.decoders, self.streams].map(u64::from)
     }
+
+    /// Inverse of [`Shape::words`]; `None` for sizes that no engine has.
+    #[must_use]
+    pub fn from_words(words: [u64; 6]) -> Option<Shape> {
+        // Above what profiles may ask for, and small enough that a layout's size cannot overflow.
+        const MOST: [u64; 6] = [4_096, 64, 65_536, 64, 64, 4_096];
+        let mut sizes = [0; 6];
+        for ((size, word), most) in sizes.iter_mut().zip(words).zip(MOST) {
+            *size = u32::try_from(word).ok().filter(|_| word <= most)?;
+        }
+        let [threads, silos, slots, workers, decoders, streams] = sizes;
+        Some(Shape { threads, silos, slots, workers, decoders, streams })
+    }
 }
 
 /// Byte offsets of each array.
@@ -54,6 +67,7 @@ pub(in crate::board) struct Layout {
     pub(in crate::board) clock: usize,
     pub(in crate::board) log: usize,
     pub(in crate::board) alarms: usize,
+    pub(in crate::board) recorder: usize,
     pub(in crate::board) graphs: usize,
     pub(in crate::board) arbiters: usize,
     pub(in crate::board) source: usize,
@@ -87,6 +101,7 @@ impl Layout {
             clock: place(size_of::<ClockBlock>(), 1),
             log: place(size_of::<LogBlock>(), 1),
             alarms: place(size_of::<AlarmRow>(), ALARMS_MAX),
+            recorder: place(size_of::<RecorderBlock>(), 1),
             graphs: place(size_of::<GraphBlock>(), silos),
             arbiters: place(size_of::<ArbiterBlock>(), silos),
             source: place(size_of::<SourceBlock>(), 1),

@@ -36,6 +36,11 @@ impl Memory {
         Err(BoardError { step: "sharing memory in", path: directory.to_path_buf(), source })
     }
 
+    pub(super) fn open(path: &Path) -> Result<(Memory, usize, super::Life), BoardError> {
+        let source = io::Error::from(io::ErrorKind::Unsupported);
+        Err(BoardError { step: "mapping", path: path.to_path_buf(), source })
+    }
+
     pub(super) fn path(&self) -> Option<&Path> {
         None
     }

@@ -2,7 +2,8 @@
 //!
 //! Owns the mapping, and the lock on the file. Bounds: the size given, [`DEAD_BOARDS_MAX`] boards of ended processes.
 
-use super::BoardError;
+use super::{BoardError, Life};
+use crate::board::HeaderBlock;
 use rustix::fs::{self, AtFlags, FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{self, MapFlags, ProtFlags};
@@ -66,6 +67,25 @@ impl Memory {
         let base = unsafe { mm::mmap(std::ptr::null_mut(), bytes, prot, MapFlags::SHARED | POPULATE, &file, 0) }
             .map_err(|e| undo("mapping a board in", e))?;
         Ok(Memory { base: non_null(base), bytes, shared: Some((directory.join(&name), file)) })
+    }
+
+    /// Another process's board, for reading: a store through it would fault, and nobody makes one.
+    pub(super) fn open(path: &Path) -> Result<(Memory, usize, Life), BoardError> {
+        let failed = |step, error: Errno| BoardError { step, path: path.to_path_buf(), source: error.into() };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = fs::open(path, flags, Mode::empty()).map_err(|error| failed("opening", error))?;
+        let stat = fs::fstat(&file).map_err(|error| failed("measuring", error))?;
+        let bytes = usize::try_from(stat.st_size).ok().filter(|bytes| *bytes >= size_of::<HeaderBlock>());
+        let bytes = bytes.ok_or_else(|| failed("measuring", Errno::NODATA))?;
+        // Shared, so that two readers do not take each other for the owner.
+        let life = match fs::flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Life::Dead,
+            Err(_) => Life::Alive,
+        };
+        // SAFETY: a fresh mapping at an address of the kernel's choice; its file is never shrunk by whoever made it.
+        let base = unsafe { mm::mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, &file, 0) }
+            .map_err(|error| failed("mapping", error))?;
+        Ok((Memory { base: non_null(base), bytes, shared: None }, bytes, life))
     }
 
     pub(super) fn path(&self) -> Option<&Path> {

@@ -39,3 +39,16 @@ pub fn force(model: &Model, pen: &mut Pen<'_>) {
     inside.put(1, 0, &format!("✖ {} shots are not answered yet and would not be.", count(open)), Tone::Bad);
     inside.put(1, 3, "y or enter: quit now    n or esc: let it finish", Tone::Accent);
 }
+
+/// A note being written.
+pub fn note(text: &str, pen: &mut Pen<'_>) {
+    let mut part = middle(pen, 76, 5);
+    let mut inside = part.framed("a note, kept with the run");
+    // The end of a long one: that is where the next letter goes.
+    let room = usize::from(inside.width().saturating_sub(3));
+    let hidden = text.chars().count().saturating_sub(room);
+    let shown: String = text.chars().skip(hidden).collect();
+    let x = inside.put(1, 0, &shown, Tone::Plain);
+    inside.put(x, 0, "_", Tone::Accent);
+    inside.put(1, 2, "enter: keep    esc: no note", Tone::Accent);
+}

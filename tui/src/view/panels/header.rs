@@ -49,7 +49,14 @@ fn tail(engine: &EngineView) -> String {
 /// What makes this picture other than "live and now".
 pub fn badges(model: &Model, pen: &mut Pen<'_>, mut x: u16) -> u16 {
     let mut pen = pen.fresh();
-    if let Some((_, since_ns)) = model.frozen {
+    if let Some(line) = model.timeline.as_ref().filter(|_| model.is_replay()) {
+        let (at_s, to_s) = (line.at_ns as f64 / 1e9, line.to_ns as f64 / 1e9);
+        return pen.put(x, 0, &format!(" REPLAY {at_s:.1} of {to_s:.1} s "), Tone::Badge) + 2;
+    }
+    if let Some(line) = &model.timeline {
+        let back = time(line.to_ns.saturating_sub(line.at_ns));
+        x = pen.put(x, 0, &format!(" PAST -{back} "), Tone::Badge) + 2;
+    } else if let Some((_, since_ns)) = model.frozen {
         let age = time(model.now_ns.saturating_sub(since_ns));
         x = pen.put(x, 0, &format!(" FROZEN {age} "), Tone::Badge) + 2;
     } else if model.age_ns() > STALE_NS && model.finished == Finished::No {

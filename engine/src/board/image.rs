@@ -1,0 +1,239 @@
+//! A board's words as plain numbers: what a recording keeps, and what a reader of another process's board works on.
+//!
+//! Owns a copy, never the region. Made on cold threads. Bounds: the board's size, which the header's shape must explain to the
+//! byte. Never writes to the board that it copies.
+//!
+//! # Why a copy
+//! A dead process's board, a frozen one's and a recorded one are then the same thing: [`Image::board`] makes a private
+//! board of it, and everything that reads boards reads that.
+
+use super::layout::{self, Layout, MAGIC};
+use super::region::Region;
+use super::{Board, BoardError, Life, Place, Shape, get, set};
+use crate::clock::Clock;
+use crate::units::{TickRate, Ticks};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Bytes of a word.
+const WORD: usize = 8;
+
+/// Why a file is no board that this program can read.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// The system refused it.
+    #[error("board {}: {said}", path.display())]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// The system's words.
+        said: String,
+    },
+    /// Its content is another's.
+    #[error("board {}: found {found}, expected {expected}; read it with the version of pinwheel that wrote it", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What is there.
+        found: String,
+        /// What this program reads.
+        expected: String,
+    },
+}
+
+impl Board {
+    /// Every word of the region, in order.
+    #[must_use]
+    pub fn words(&self) -> &[AtomicU64] {
+        self.region.section::<AtomicU64>(0, self.layout.bytes / WORD)
+    }
+
+    /// The place of one of this board's words in [`Board::words`].
+    #[must_use]
+    pub fn place_of(&self, word: &AtomicU64) -> usize {
+        let first: *const AtomicU64 = self.words().as_ptr();
+        (std::ptr::from_ref(word).addr() - first.addr()) / WORD
+    }
+}
+
+/// A board's words at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    shape: Shape,
+    words: Vec<u64>,
+}
+
+impl Image {
+    /// All zero, for a board of `shape`.
+    #[must_use]
+    pub fn blank(shape: Shape) -> Image {
+        Image { shape, words: vec![0; Layout::of(shape).bytes / WORD] }
+    }
+
+    /// A copy of `board`.
+    #[must_use]
+    pub fn of(board: &Board) -> Image {
+        Image { shape: board.shape(), words: board.words().iter().map(get).collect() }
+    }
+
+    /// A copy of the board in a file, and whether its process lives.
+    ///
+    /// # Errors
+    /// [`ImageError`]: it cannot be read, or is no board of this version.
+    pub fn open(path: &Path) -> Result<(Image, Life), ImageError> {
+        let refused = |error: BoardError| ImageError::Refused { path: path.to_owned(), said: error.to_string() };
+        let foreign = |found: String, expected: String| ImageError::Foreign { path: path.to_owned(), found, expected };
+        let (region, life) = Region::open(path).map_err(refused)?;
+        let words = region.section::<AtomicU64>(0, region.bytes() / WORD);
+        let header = &region.section::<super::HeaderBlock>(0, 1)[0];
+        let magic = get(&header.magic);
+        // ORDERING: acquire side of `Board::publish`: with the magic come the words before it. A fence, because an acquire
+        // load from a page that is mapped for reading only is not promised to work.
+        fence(Ordering::Acquire);
+        if magic != MAGIC {
+            return Err(foreign(format!("first word {magic:#x}"), "a board that was completed".to_owned()));
+        }
+        let (version, hash) = (get(&header.layout_version), get(&header.layout_hash));
+        if (version, hash) != (layout::VERSION, layout::hash()) {
+            let expected = format!("layout {} ({:#x})", layout::VERSION, layout::hash());
+            return Err(foreign(format!("layout {version} ({hash:#x})"), expected));
+        }
+        let sizes = header.shape.each_ref().map(get);
+        let shape = Shape::from_words(sizes).filter(|shape| Layout::of(*shape).bytes == region.bytes());
+        let shape = shape.ok_or_else(|| {
+            foreign(format!("{} bytes for sizes {sizes:?}", region.bytes()), "as many as the sizes make".to_owned())
+        })?;
+        Ok((Image { shape, words: words.iter().map(get).collect() }, life))
+    }
+
+    /// Sizes.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The words.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The words, to be changed.
+    #[must_use]
+    pub fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.words
+    }
+
+    /// A private board with these words. Its shape and layout words are this program's, whatever the image says.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn board(&self) -> Result<Board, BoardError> {
+        let board = Board::create(self.shape, Place::Private)?;
+        for (word, value) in board.words().iter().zip(&self.words) {
+            set(word, *value);
+        }
+        for (word, value) in board.header().shape.iter().zip(self.shape.words()) {
+            set(word, value);
+        }
+        Ok(board)
+    }
+
+    /// A clock that stands at `at`, with the start and rate that the image's header names; `None` if it names none.
+    #[must_use]
+    pub fn clock(&self, at: Ticks) -> Option<Clock> {
+        let word = |place: usize| self.words.get(place).copied().unwrap_or(0);
+        let start = std::mem::offset_of!(super::HeaderBlock, start_ticks) / WORD;
+        let rate = std::mem::offset_of!(super::HeaderBlock, nanos_per_tick_q32) / WORD;
+        Some(Clock::standing(at, Ticks(word(start)), TickRate::from_q32(word(rate))?))
+    }
+
+    /// The last moment of which the image has a sign of life: the newest heartbeat, or the newest pair of clocks.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn last_sign(&self) -> Result<Ticks, BoardError> {
+        let board = self.board()?;
+        let heartbeats = (0..self.shape.threads as usize).map(|thread| get(&board.thread(thread).heartbeat));
+        let others = [get(&board.clock().ticks), get(&board.header().start_ticks)];
+        Ok(Ticks(heartbeats.chain(others).max().unwrap_or(0)))
+    }
+}
+
+/// A board file that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoardFile {
+    /// Where.
+    pub path: PathBuf,
+    /// The process that its name says.
+    pub pid: u32,
+}
+
+/// The board files in `directory`, newest first. What cannot be read is not listed.
+#[must_use]
+pub fn files(directory: &Path) -> Vec<BoardFile> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut found: Vec<_> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let number = name.to_str()?.strip_prefix("board-")?;
+            let pid = number.split('.').next()?.parse().ok()?;
+            Some((entry.metadata().ok()?.modified().ok()?, BoardFile { path: entry.path(), pid }))
+        })
+        .collect();
+    found.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.path.cmp(&other.1.path)));
+    found.into_iter().map(|(_, file)| file).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Image, files};
+    use crate::board::{Board, Life, Place, Shape, set};
+    use crate::units::Ticks;
+
+    const SHAPE: Shape = Shape { threads: 2, silos: 1, slots: 8, workers: 2, decoders: 1, streams: 2 };
+
+    #[test]
+    fn a_live_board_is_read_from_its_file_and_comes_back_word_for_word() {
+        let folder = tempfile::tempdir().unwrap();
+        let board = Board::create(SHAPE, Place::Shared(folder.path().into())).unwrap();
+        board.header().profile.write("lab");
+        set(&board.thread(1).heartbeat, 77);
+        set(&board.header().nanos_per_tick_q32, 1 << 32);
+        let path = board.path().unwrap();
+        assert!(Image::open(path).unwrap_err().to_string().contains("completed"));
+        board.publish();
+        let (image, life) = Image::open(path).unwrap();
+        assert_eq!((&image, life), (&Image::of(&board), Life::Alive));
+        assert_eq!(Image::of(&image.board().unwrap()), image);
+        assert_eq!(image.last_sign().unwrap(), Ticks(77));
+        let snapshot = image.board().unwrap().snapshot(&image.clock(Ticks(100)).unwrap());
+        assert_eq!((snapshot.engine.profile.as_str(), snapshot.at_ns), ("lab", 100));
+        assert_eq!(board.place_of(&board.header().pid), 3);
+        assert_eq!(files(folder.path())[0].path, path);
+    }
+
+    #[test]
+    fn what_is_no_board_of_ours_is_refused_in_one_sentence() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("board-7");
+        let mut bytes = vec![0; 8192];
+        let said = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            Image::open(&path).unwrap_err().to_string()
+        };
+        assert!(said(b"short").contains("measuring"));
+        assert!(said(&bytes).contains("first word 0x0"));
+        bytes[..8].copy_from_slice(b"PINWHEEL");
+        assert!(said(&bytes).contains("layout 0 (0x0)"));
+        bytes[8..16].copy_from_slice(&super::layout::VERSION.to_le_bytes());
+        bytes[16..24].copy_from_slice(&super::layout::hash().to_le_bytes());
+        for sizes in [[0u64; 6], [u64::MAX; 6]] {
+            bytes[32..80].copy_from_slice(&sizes.map(u64::to_le_bytes).concat());
+            assert!(said(&bytes).contains("as many as the sizes make"));
+        }
+        assert_eq!(files(folder.path())[0].pid, 7);
+    }
+}

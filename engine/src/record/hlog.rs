@@ -1,0 +1,110 @@
+//! Latency histograms as an HdrHistogram interval log (`.hlog`): what the usual viewers open.
+//!
+//! Cold, from a recording. Bounds: an interval for each key picture, see [`super::tape::KEY_EVERY`]. Values are nanoseconds, the top of
+//! the board's buckets (at most 6.25 % above the true ones), so nothing is lost and nothing gained on the way.
+
+use super::tape::{Tape, TapeError};
+use crate::board::histogram::Histogram;
+use crate::board::snapshot::Snapshot;
+use crate::units::Nanos;
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+use std::io::{self, Write};
+use std::time::{Duration, SystemTime};
+
+/// Longest latency that the log tells apart: an hour.
+const MAX_NS: u64 = 3_600_000_000_000;
+
+/// Why a log could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum HlogError {
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Tape(#[from] TapeError),
+    /// The output refused it.
+    #[error("histograms: found the output closed or full ({0}), expected room to the end; free some")]
+    Output(#[from] io::Error),
+}
+
+/// Writes the intervals of `tape`, each with a histogram for the whole latency, the latency from submission, and each stage.
+///
+/// # Errors
+/// [`HlogError`], one sentence.
+pub fn write(tape: &mut Tape, out: &mut dyn Write) -> Result<(), HlogError> {
+    let mut moments = tape.keys();
+    moments.extend(tape.span().map(|(_, last)| last).filter(|last| moments.last() != Some(last)));
+    let mut serializer = V2DeflateSerializer::new();
+    let mut log = IntervalLogWriterBuilder::new();
+    log.add_comment("[Latency of Pinwheel's shots; values are nanoseconds]").with_max_value_divisor(1e6);
+    let mut out = Unbroken { out, error: None };
+    let mut writer = None;
+    let mut before: Option<(Nanos, Vec<(String, Histogram)>)> = None;
+    let mut log = Some(log);
+    for at in moments {
+        let Some(moment) = tape.at(at)? else { continue };
+        let Some(snapshot) = moment.snapshot().map_err(TapeError::Board)? else { continue };
+        let (now, all) = (tape.since_start(moment.at), histograms(&snapshot));
+        if writer.is_none()
+            && let Some(mut builder) = log.take()
+        {
+            let start = SystemTime::UNIX_EPOCH + Duration::from_secs(snapshot.engine.started_utc_s);
+            builder.with_start_time(start).with_base_time(start);
+            writer = Some(builder.begin_log_with(&mut out, &mut serializer)?);
+        }
+        if let (Some((then, earlier)), Some(writer)) = (&before, &mut writer) {
+            for ((name, later), (_, earlier)) in all.iter().zip(earlier) {
+                let interval = later.since(earlier);
+                if interval.count() == 0 {
+                    continue;
+                }
+                let (start, span) = (Duration::from_nanos(then.0), Duration::from_nanos(now.0 - then.0));
+                let written = writer.write_histogram(&hdr(&interval), start, span, Tag::new(name));
+                written.map_err(|error| io::Error::other(format!("{error:?}")))?;
+            }
+        }
+        before = Some((now, all));
+    }
+    drop(writer);
+    out.error.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// Keeps the output's own error, which the log's writer would hide.
+struct Unbroken<'a> {
+    out: &'a mut dyn Write,
+    error: Option<io::Error>,
+}
+
+impl Write for Unbroken<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes).inspect_err(|error| {
+            self.error.get_or_insert(error.kind().into());
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Of all silos together, by name.
+fn histograms(snapshot: &Snapshot) -> Vec<(String, Histogram)> {
+    let mut all: Vec<(String, Histogram)> = Vec::new();
+    let mut add = |name: &str, histogram: &Histogram| match all.iter_mut().find(|(known, _)| known == name) {
+        Some((_, sum)) => sum.merge(histogram),
+        None => all.push((name.to_owned(), histogram.clone())),
+    };
+    for silo in &snapshot.silos {
+        add("latency", &silo.latency);
+        add("latency_from_submit", &silo.latency_from_submit);
+        silo.stages.iter().for_each(|stage| add(stage.name, &stage.time));
+    }
+    all
+}
+
+fn hdr(interval: &Histogram) -> hdrhistogram::Histogram<u64> {
+    let mut hdr = hdrhistogram::Histogram::new_with_bounds(1, MAX_NS, 2).expect("an hour with two digits");
+    for (top_ns, count) in interval.buckets() {
+        hdr.saturating_record_n(top_ns.max(1), count);
+    }
+    hdr
+}

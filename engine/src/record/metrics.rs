@@ -1,0 +1,149 @@
+//! The board as OpenMetrics text.
+//!
+//! Pure: a snapshot in, text out. Bounds: the snapshot; histograms are told by quantiles, not by their buckets. Names begin with
+//! `pinwheel_`, units are seconds and bytes, as the format wants them.
+
+use crate::board::histogram::Histogram;
+use crate::board::snapshot::{RecorderState, Snapshot, ThreadState};
+use std::fmt::Write;
+
+/// What a scraper is told that it gets.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+const QUANTILES: [(&str, f64); 4] = [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99), ("0.999", 0.999)];
+
+/// One exposition, ended by its `# EOF`.
+#[must_use]
+pub fn text(snapshot: &Snapshot) -> String {
+    let mut page = Page(String::new());
+    let engine = &snapshot.engine;
+    let about = [("version", engine.version.as_str()), ("profile", &engine.profile), ("input", &engine.input)];
+    page.family("pinwheel_engine", "info", "What runs.");
+    page.sample("pinwheel_engine_info", &about, 1.0);
+    page.family("pinwheel_up_seconds", "gauge", "Time since the engine's start.");
+    page.sample("pinwheel_up_seconds", &[], snapshot.at_ns as f64 / 1e9);
+    page.family("pinwheel_phase", "gauge", "Phase: 0 init, 1 warm-up, 2 live, 3 drain, 4 shutdown.");
+    page.sample("pinwheel_phase", &[], engine.phase as u64 as f64);
+    silos(snapshot, &mut page);
+    threads(snapshot, &mut page);
+    streams(snapshot, &mut page);
+    page.family("pinwheel_alarms_active", "gauge", "Alarms that hold, by severity.");
+    for severity in [crate::profile::Severity::Note, crate::profile::Severity::Warn, crate::profile::Severity::Critical]
+    {
+        let active = snapshot.alarms.iter().filter(|alarm| alarm.is_active() && alarm.severity == severity).count();
+        page.sample("pinwheel_alarms_active", &[("severity", severity.name())], active as f64);
+    }
+    page.family("pinwheel_faults", "counter", "Distinct faults, by name.");
+    for fault in &snapshot.faults {
+        let silo = fault.silo.map(|silo| silo.to_string()).unwrap_or_default();
+        page.sample("pinwheel_faults_total", &[("fault", &fault.name), ("silo", &silo)], fault.count as f64);
+    }
+    let recorder = &snapshot.recorder;
+    page.family("pinwheel_recorder_bytes", "gauge", "Bytes of this run's recording.");
+    page.sample("pinwheel_recorder_bytes", &[], recorder.bytes as f64);
+    page.family("pinwheel_recorder_on_disk", "gauge", "1 while the recording goes to disk.");
+    page.sample("pinwheel_recorder_on_disk", &[], f64::from(u8::from(recorder.state == RecorderState::Disk)));
+    page.0.push_str("# EOF\n");
+    page.0
+}
+
+fn silos(snapshot: &Snapshot, page: &mut Page) {
+    type Counter = (&'static str, &'static str, fn(&crate::board::snapshot::Counters) -> u64);
+    let counters: [Counter; 9] = [
+        ("scheduled", "Shots whose time has come.", |c| c.scheduled),
+        ("submitted", "Shots written into slots.", |c| c.submitted),
+        ("answered", "Answers harvested, errors included.", |c| c.answered),
+        ("errored", "Answers with an error word.", |c| c.errored),
+        ("late", "Answers after their deadline.", |c| c.late),
+        ("duplicated", "Answers given a second time.", |c| c.duplicated),
+        ("judged", "Answers judged against a true observable.", |c| c.shots_with_observables),
+        ("logical_errors", "Of the judged: wrong.", |c| c.logical_errors),
+        ("quarantined_workers", "Workers put into quarantine.", |c| c.quarantined),
+    ];
+    for (name, help, value) in counters {
+        page.family(&format!("pinwheel_{name}"), "counter", help);
+        for silo in &snapshot.silos {
+            let id = silo.id.to_string();
+            page.sample(&format!("pinwheel_{name}_total"), &[("silo", &id)], value(&silo.counters) as f64);
+        }
+    }
+    page.family("pinwheel_ring_depth", "gauge", "Entries in a ring.");
+    for silo in &snapshot.silos {
+        let id = silo.id.to_string();
+        for ring in &silo.rings {
+            page.sample("pinwheel_ring_depth", &[("silo", &id), ("ring", &ring.name)], ring.depth as f64);
+        }
+    }
+    page.family("pinwheel_latency_seconds", "summary", "From scheduled arrival to harvest.");
+    for silo in &snapshot.silos {
+        page.summary("pinwheel_latency_seconds", &[("silo", &silo.id.to_string())], &silo.latency);
+    }
+    page.family("pinwheel_stage_seconds", "summary", "Time in each stage.");
+    for silo in &snapshot.silos {
+        let id = silo.id.to_string();
+        for stage in &silo.stages {
+            page.summary("pinwheel_stage_seconds", &[("silo", &id), ("stage", stage.name)], &stage.time);
+        }
+    }
+}
+
+fn threads(snapshot: &Snapshot, page: &mut Page) {
+    page.family("pinwheel_thread_heartbeat_age_seconds", "gauge", "Age of a hot thread's heartbeat.");
+    for thread in snapshot.threads.iter().filter(|thread| thread.state == ThreadState::Running) {
+        let age_s = thread.heartbeat_age_ns as f64 / 1e9;
+        page.sample("pinwheel_thread_heartbeat_age_seconds", &[("thread", &thread.name)], age_s);
+    }
+    page.family("pinwheel_thread_frames", "counter", "Frames of a hot thread.");
+    for thread in &snapshot.threads {
+        page.sample("pinwheel_thread_frames_total", &[("thread", &thread.name)], thread.frames as f64);
+    }
+    page.family("pinwheel_thread_busy_seconds", "counter", "Time in frames with work.");
+    for thread in &snapshot.threads {
+        page.sample("pinwheel_thread_busy_seconds_total", &[("thread", &thread.name)], thread.busy_ns as f64 / 1e9);
+    }
+    page.family("pinwheel_thread_frame_gap_seconds", "summary", "Between the starts of frames.");
+    for thread in &snapshot.threads {
+        page.summary("pinwheel_thread_frame_gap_seconds", &[("thread", &thread.name)], &thread.frame_gap);
+    }
+}
+
+fn streams(snapshot: &Snapshot, page: &mut Page) {
+    page.family("pinwheel_stream_answered", "counter", "Answers of a stream.");
+    for stream in &snapshot.streams {
+        page.sample("pinwheel_stream_answered_total", &[("stream", &stream.id.to_string())], stream.answered as f64);
+    }
+}
+
+struct Page(String);
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _always_fits = writeln!(self.0, "# TYPE {name} {kind}\n# HELP {name} {help}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+        self.0.push_str(name);
+        if !labels.is_empty() {
+            let labels: Vec<String> =
+                labels.iter().map(|(label, value)| format!("{label}=\"{}\"", escaped(value))).collect();
+            let _always_fits = write!(self.0, "{{{}}}", labels.join(","));
+        }
+        let _always_fits = writeln!(self.0, " {value}");
+    }
+
+    fn summary(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
+        // An empty summary has no quantiles: zero would be a claim.
+        if histogram.count() > 0 {
+            for (label, quantile) in QUANTILES {
+                let with = [labels, &[("quantile", label)]].concat();
+                self.sample(name, &with, histogram.quantile_ns(quantile) as f64 / 1e9);
+            }
+        }
+        self.sample(&format!("{name}_sum"), labels, histogram.sum_ns() as f64 / 1e9);
+        self.sample(&format!("{name}_count"), labels, histogram.count() as f64);
+    }
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

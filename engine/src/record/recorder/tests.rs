@@ -1,0 +1,231 @@
+//! The recorder under virtual time: pictures, bursts, disks that refuse.
+#![allow(clippy::unwrap_used, clippy::disallowed_types, reason = "harness")]
+
+use super::store::Store;
+use super::{PICTURE, Recorder, SAMPLE};
+use crate::board::alarms::{AlarmRecord, AlarmState, Confidence, Site};
+use crate::board::snapshot::RecorderState;
+use crate::board::{Board, Place, Shape, add, set};
+use crate::clock::Clock;
+use crate::profile::{RuleId, Severity};
+use crate::record::tape::Tape;
+use crate::units::{Nanos, Ticks};
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+const SHAPE: Shape = Shape { threads: 2, silos: 1, slots: 8, workers: 2, decoders: 1, streams: 2 };
+
+struct Bench {
+    nanos: Arc<AtomicU64>,
+    board: Arc<Board>,
+    recorder: Recorder,
+}
+
+fn world() -> (Arc<AtomicU64>, Clock, Arc<Board>) {
+    let nanos = Arc::new(AtomicU64::new(1_000_000));
+    let clock = Clock::virtual_time(Arc::clone(&nanos));
+    let board = Arc::new(Board::create(SHAPE, Place::Private).unwrap());
+    set(&board.header().nanos_per_tick_q32, 1 << 32);
+    set(&board.header().start_ticks, clock.start().0);
+    (nanos, clock, board)
+}
+
+impl Bench {
+    fn new(run: Option<&std::path::Path>) -> Bench {
+        let (nanos, clock, board) = world();
+        let recorder = Recorder::new(Arc::clone(&board), clock, run);
+        Bench { nanos, board, recorder }
+    }
+
+    fn run(&mut self, millis: u64) {
+        for _ in 0..millis {
+            self.nanos.fetch_add(SAMPLE.0, Ordering::Relaxed);
+            set(&self.board.thread(0).heartbeat, self.nanos.load(Ordering::Relaxed));
+            add(&self.board.thread(0).frames, 1);
+            self.recorder.step();
+        }
+    }
+
+    fn alarm(&self, severity: Severity) {
+        let onset = Ticks(self.nanos.load(Ordering::Relaxed));
+        let text = String::new;
+        self.board.alarms()[0].publish(&AlarmRecord {
+            number: 1,
+            rule: RuleId::Heartbeat,
+            site: Site::Thread(0),
+            severity,
+            state: AlarmState::Active,
+            first: onset,
+            onset,
+            last: onset,
+            ended: Ticks(0),
+            judged: Ticks(0),
+            count: 1,
+            acknowledged: Ticks(0),
+            snoozed_until: Ticks(0),
+            confidence: Confidence::Likely,
+            cause: text(),
+            sentence: "stalled".into(),
+            evidence: text(),
+            stack: text(),
+            culprit: text(),
+            runbook: text(),
+        });
+    }
+}
+
+fn fast_span(tape: &mut Tape) -> (u64, u64, usize) {
+    let mut seen = Vec::new();
+    tape.play_fast(Ticks(0), Ticks(u64::MAX), |moment| seen.push(moment.at.0 / SAMPLE.0)).unwrap();
+    (seen.iter().copied().min().unwrap_or(0), seen.iter().copied().max().unwrap_or(0), seen.len())
+}
+
+#[test]
+fn there_is_a_picture_every_tenth_of_a_second_and_the_shadow_is_what_the_file_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bench = Bench::new(Some(folder.path()));
+    bench.run(12_345);
+    let mut tape = Tape::open(folder.path()).unwrap();
+    let mut ticks = Vec::new();
+    tape.play(Ticks(0), Ticks(u64::MAX), |moment| ticks.push(moment.at.0)).unwrap();
+    assert_eq!(ticks.len(), 124);
+    assert!(ticks.windows(2).all(|pair| pair[1] - pair[0] == PICTURE.0));
+    assert_eq!(&tape.at(Ticks(u64::MAX)).unwrap().unwrap().image, bench.recorder.shadow());
+    let view = bench.board.snapshot(&bench.recorder.clock).recorder;
+    assert_eq!((view.state, view.frames, view.samples, view.trouble), (RecorderState::Disk, 124, 12_345, None));
+    assert_eq!(view.bytes, tape.bytes());
+    let memory = bench.recorder.look_back().tape().unwrap();
+    assert_eq!((memory.span(), memory.bytes()), (tape.span(), tape.bytes()));
+}
+
+#[test]
+fn an_alarm_keeps_the_five_seconds_before_it_and_the_five_after_it() {
+    let mut bench = Bench::new(None);
+    bench.run(20_000);
+    bench.alarm(Severity::Warn);
+    bench.run(20_000);
+    let mut tape = bench.recorder.look_back().tape().unwrap();
+    let (from, to, samples) = fast_span(&mut tape);
+    assert!((20_001 - 7_000..=20_001 - 5_000).contains(&from), "{from}");
+    assert!((20_001 + 4_900..=20_001 + 6_100).contains(&to), "{to}");
+    assert_eq!(samples as u64, to - from + 1, "each millisecond of it");
+    // A moment between two pictures has the fast words of its own millisecond.
+    let moment = tape.at(Ticks(20_033_400_000)).unwrap().unwrap();
+    let snapshot = moment.snapshot().unwrap().unwrap();
+    assert_eq!((moment.at, snapshot.threads[0].heartbeat_age_ns), (Ticks(20_033_000_000), 0));
+    assert_eq!(snapshot.threads[0].frames, 20_032);
+}
+
+#[test]
+fn a_note_keeps_no_fast_samples() {
+    let mut bench = Bench::new(None);
+    bench.run(2_000);
+    bench.alarm(Severity::Note);
+    bench.run(2_000);
+    assert_eq!(fast_span(&mut bench.recorder.look_back().tape().unwrap()).2, 0);
+}
+
+#[test]
+fn memory_holds_the_last_ten_minutes_and_no_more() {
+    let mut bench = Bench::new(None);
+    // A picture a step: the steps between would only take the test's time.
+    for _ in 0..7_000 {
+        bench.nanos.fetch_add(PICTURE.0, Ordering::Relaxed);
+        bench.recorder.step();
+    }
+    let tape = bench.recorder.look_back().tape().unwrap();
+    let (from, to) = tape.span().unwrap();
+    let span_s = (to.0 - from.0) / 1_000_000_000;
+    assert!((600..=620).contains(&span_s), "{span_s}");
+}
+
+/// A disk with so much room.
+struct Disk(Arc<Mutex<usize>>);
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut room = self.0.lock().unwrap();
+        *room = room.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_disk_that_fills_up_is_said_once_and_memory_goes_on() {
+    let (nanos, clock, board) = world();
+    let mut store = Store::in_memory(&board, &clock);
+    let room = Arc::new(Mutex::new(20_000));
+    store.onto("/disk/recording.pwt".into(), Box::new(Disk(Arc::clone(&room))), Box::new(io::sink()));
+    let recorder = Recorder::with(Arc::clone(&board), clock.clone(), store);
+    let mut bench = Bench { nanos, board, recorder };
+    bench.run(60_000);
+    let view = bench.board.snapshot(&clock).recorder;
+    assert_eq!((view.state, view.frames), (RecorderState::Memory, 600));
+    let said = bench.recorder.take_trouble().unwrap();
+    for part in ["/disk/recording.pwt", "expected", "--logs DIR", "memory"] {
+        assert!(said.contains(part) && !said.contains('\n'), "{said}");
+    }
+    assert!(said.starts_with(&view.trouble.unwrap()[..60]));
+    assert_eq!(bench.recorder.take_trouble(), None);
+    let (from, to) = bench.recorder.look_back().tape().unwrap().span().unwrap();
+    assert!(to.0 - from.0 >= Nanos(59_000_000_000).0);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_leaves_a_recorder_in_memory() {
+    let mut bench = Bench::new(Some(std::path::Path::new("/proc/self/no-such-run")));
+    bench.run(500);
+    assert_eq!(bench.board.snapshot(&bench.recorder.clock).recorder.state, RecorderState::Memory);
+    assert!(bench.recorder.finish().unwrap().contains("/proc/self/no-such-run"));
+}
+
+#[test]
+fn a_minute_takes_less_than_two_megabytes_at_lab_sizes() {
+    let shape = Shape { threads: 4, silos: 1, slots: 1024, workers: 8, decoders: 2, streams: 4 };
+    let nanos = Arc::new(AtomicU64::new(1_000_000));
+    let clock = Clock::virtual_time(Arc::clone(&nanos));
+    let board = Arc::new(Board::create(shape, Place::Private).unwrap());
+    let mut recorder = Recorder::new(Arc::clone(&board), clock.clone(), None);
+    let mut random = 1u64;
+    let mut draw = move |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % below
+    };
+    let (mut shot, mut last_picture) = (0u64, 0);
+    while last_picture < 600 {
+        let now = nanos.fetch_add(PICTURE.0, Ordering::Relaxed);
+        for _ in 0..2_000 {
+            let stamps = &board.slots(0)[(shot % 1024) as usize];
+            let mut at = now + shot % 2_000 * 50_000;
+            set(&stamps.sequence, shot / 4);
+            for word in [&stamps.scheduled, &stamps.submitted, &stamps.dispatched, &stamps.completed, &stamps.decoding]
+            {
+                set(word, at);
+                at += draw(20_000);
+            }
+            set(&stamps.answered, at);
+            set(&stamps.harvested, if shot % 2_000 > 1_950 { 0 } else { at + 500 });
+            let latency = board.latency(0);
+            for histogram in [&latency.total, &latency.from_submit].into_iter().chain(&latency.stages) {
+                histogram.record(20_000 + draw(150_000));
+            }
+            board.stream_harvest((shot % 4) as usize).latency.record(20_000 + draw(150_000));
+            shot += 1;
+        }
+        for thread in (0..4).map(|index| board.thread(index)) {
+            set(&thread.heartbeat, now + draw(1_000));
+            add(&thread.frames, 30_000 + draw(9_000));
+            (0..300).for_each(|_| thread.frame_gap.record(200 + draw(9_000)));
+        }
+        recorder.step();
+        last_picture += 1;
+    }
+    let tape = recorder.look_back().tape().unwrap();
+    let mb = tape.bytes() as f64 / 1e6;
+    assert!(mb < 2.0, "{mb:.2} MB");
+}

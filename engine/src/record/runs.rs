@@ -1,0 +1,251 @@
+//! The runs in a directory: what each is, and which of them are kept.
+//!
+//! On cold threads. Bounds: the profile's [`KeptRuns`]. Takes nothing but directories that are named and filled like a run, never the
+//! one that starts, never one that still runs, and follows no link.
+
+use super::tape;
+use crate::profile::KeptRuns;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The file that says what a run is.
+pub const MANIFEST: &str = "manifest.json";
+
+/// What a run is, written at its start and again at its end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of the program.
+    pub version: String,
+    /// Hash of the board's layout: which programs replay its recording.
+    pub board_layout: String,
+    /// Profile it started with; the profile itself lies beside it.
+    pub profile: String,
+    /// The operator's words.
+    pub label: String,
+    /// Where its shots came from.
+    pub input: String,
+    /// Seed of the draws; `None`: the shots were given.
+    pub seed: Option<u64>,
+    /// The words of the command line.
+    pub command: Vec<String>,
+    /// Its process.
+    pub pid: u32,
+    /// When it started, seconds since 1970.
+    pub started_utc_s: i64,
+    /// Whether it was made with `--keep`.
+    pub keep: bool,
+    /// Which threads ran what where.
+    pub plan: serde_json::Value,
+    /// How it ended; `None`: it runs, or was killed.
+    pub ended: Option<Ended>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// By what.
+    pub by: String,
+    /// The program's exit status.
+    pub exit_status: u8,
+    /// Alarms that were critical.
+    pub critical_alarms: u64,
+}
+
+impl Manifest {
+    /// Of the run in `dir`; `None` if it has none that can be read.
+    #[must_use]
+    pub fn read(dir: &Path) -> Option<Manifest> {
+        serde_json::from_slice(&fs::read(dir.join(MANIFEST)).ok()?).ok()
+    }
+
+    /// Hash of this program's layout, as it stands in manifests.
+    #[must_use]
+    pub fn layout() -> String {
+        format!("{:#x}", crate::board::layout::hash())
+    }
+}
+
+/// A run that was found.
+#[derive(Clone, Debug)]
+struct Run {
+    path: PathBuf,
+    bytes: u64,
+    precious: bool,
+}
+
+/// What was removed, and what could not be.
+#[derive(Debug, Default)]
+pub struct Retained {
+    /// Gone.
+    pub removed: Vec<PathBuf>,
+    /// Still there, each with why.
+    pub refused: Vec<(PathBuf, io::Error)>,
+}
+
+/// Removes runs of `logs` until what is left is within `kept`; `this` is the one that starts.
+pub fn retain(logs: &Path, kept: KeptRuns, this: &Path) -> Retained {
+    let mut runs = found(logs, this);
+    let bytes_max = u64::from(kept.kept_mb) * 1_000_000;
+    let mut bytes: u64 = runs.iter().map(|run| run.bytes).sum();
+    // This run is not among them, and counts.
+    let mut count = runs.len() as u64 + 1;
+    // Plain ones first, then the precious; the oldest of each first, by the time that their names begin with.
+    runs.sort_by(|one, other| (one.precious, &one.path).cmp(&(other.precious, &other.path)));
+    let mut retained = Retained::default();
+    for run in runs {
+        if bytes <= bytes_max && count <= u64::from(kept.kept_runs) {
+            break;
+        }
+        if is_running(&run.path) {
+            continue;
+        }
+        match fs::remove_dir_all(&run.path) {
+            Ok(()) => {
+                bytes -= run.bytes;
+                count -= 1;
+                retained.removed.push(run.path);
+            }
+            Err(error) => retained.refused.push((run.path, error)),
+        }
+    }
+    retained
+}
+
+fn found(logs: &Path, this: &Path) -> Vec<Run> {
+    let Ok(entries) = fs::read_dir(logs) else { return Vec::new() };
+    let this_name = this.file_name();
+    entries
+        .flatten()
+        .filter(|entry| Some(entry.file_name().as_os_str()) != this_name)
+        .filter(|entry| is_run_name(&entry.file_name().to_string_lossy()))
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .filter(|path| path.join("profile.ron").is_file())
+        .map(|path| {
+            let manifest = Manifest::read(&path);
+            let precious = manifest
+                .is_some_and(|manifest| manifest.keep || manifest.ended.is_some_and(|ended| ended.critical_alarms > 0));
+            Run { bytes: bytes_of(&path), precious, path }
+        })
+        .collect()
+}
+
+/// `20260131T235959Z-`…
+fn is_run_name(name: &str) -> bool {
+    let shape = b"dddddddd?dddddd?";
+    let bytes = name.as_bytes();
+    bytes.len() > 17
+        && bytes[8] == b'T'
+        && &bytes[15..17] == b"Z-"
+        && bytes.iter().zip(shape).all(|(byte, kind)| *kind != b'd' || byte.is_ascii_digit())
+}
+
+/// Files of a run directory, which has no directories of its own but those that `dump` makes elsewhere.
+fn bytes_of(dir: &Path) -> u64 {
+    let files = fs::read_dir(dir).into_iter().flatten().flatten();
+    files.filter_map(|file| file.metadata().ok()).map(|found| found.len()).sum()
+}
+
+/// Whether the run in `dir` still runs: its recording is locked, or its process is there and has not told its end.
+#[must_use]
+pub fn is_running(dir: &Path) -> bool {
+    if let Ok(file) = File::open(dir.join(tape::FILE)) {
+        return matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    }
+    let unfinished = Manifest::read(dir).filter(|manifest| manifest.ended.is_none());
+    unfinished.is_some_and(|manifest| Path::new("/proc").join(manifest.pid.to_string()).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Ended, KeptRuns, MANIFEST, Manifest, is_run_name, is_running, retain};
+    use crate::record::tape;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    fn run(logs: &Path, second: u32, bytes: usize, manifest: &Manifest) -> PathBuf {
+        let dir = logs.join(format!("202601010000{second:02}Z-lab").replacen("20260101", "20260101T", 1));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("profile.ron"), "()").unwrap();
+        fs::write(dir.join(tape::FILE), vec![0; bytes]).unwrap();
+        fs::write(dir.join(MANIFEST), serde_json::to_vec(manifest).unwrap()).unwrap();
+        dir
+    }
+
+    fn plain() -> Manifest {
+        Manifest { ended: Some(Ended::default()), ..Manifest::default() }
+    }
+
+    fn critical() -> Manifest {
+        Manifest { ended: Some(Ended { critical_alarms: 1, ..Ended::default() }), ..Manifest::default() }
+    }
+
+    fn left(logs: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(logs).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_oldest_go_first_and_critical_and_kept_runs_last() {
+        let logs = tempfile::tempdir().unwrap();
+        run(logs.path(), 1, 10, &critical());
+        run(logs.path(), 2, 10, &Manifest { keep: true, ..plain() });
+        run(logs.path(), 3, 10, &plain());
+        run(logs.path(), 4, 10, &plain());
+        let this = run(logs.path(), 5, 10, &plain());
+        let seconds = |kept_runs| {
+            retain(logs.path(), KeptRuns { kept_mb: 10, kept_runs }, &this);
+            left(logs.path()).iter().map(|name| name[13..15].to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(seconds(9), ["01", "02", "03", "04", "05"]);
+        assert_eq!(seconds(4), ["01", "02", "04", "05"]);
+        assert_eq!(seconds(3), ["01", "02", "05"]);
+        assert_eq!(seconds(2), ["02", "05"]);
+        assert_eq!(seconds(1), ["05"]);
+    }
+
+    #[test]
+    fn bytes_bound_what_is_kept_too() {
+        let logs = tempfile::tempdir().unwrap();
+        for second in 1..=4 {
+            run(logs.path(), second, 4_000_000, &plain());
+        }
+        let retained = retain(logs.path(), KeptRuns { kept_mb: 10, kept_runs: 100 }, Path::new("none"));
+        assert_eq!((retained.removed.len(), left(logs.path()).len()), (2, 2));
+    }
+
+    #[test]
+    fn what_still_runs_and_what_is_no_run_is_left_alone() {
+        let logs = tempfile::tempdir().unwrap();
+        let live = run(logs.path(), 1, 10, &plain());
+        let lock = fs::File::open(live.join(tape::FILE)).unwrap();
+        lock.try_lock().unwrap();
+        assert!(is_running(&live));
+        let unrecorded = run(logs.path(), 2, 10, &Manifest { pid: std::process::id(), ..Manifest::default() });
+        fs::remove_file(unrecorded.join(tape::FILE)).unwrap();
+        fs::create_dir(logs.path().join("20260101T000000Z-other")).unwrap();
+        fs::create_dir(logs.path().join("mine")).unwrap();
+        fs::write(logs.path().join("mine/profile.ron"), "()").unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let target = run(elsewhere.path(), 1, 10, &plain());
+        std::os::unix::fs::symlink(&target, logs.path().join("20260101T000003Z-link")).unwrap();
+        let before = left(logs.path());
+        retain(logs.path(), KeptRuns { kept_mb: 10, kept_runs: 1 }, Path::new("none"));
+        assert_eq!(left(logs.path()), before);
+        drop(lock);
+        assert!(!is_running(&live));
+    }
+
+    #[test]
+    fn only_names_of_runs_are_names_of_runs() {
+        assert!(is_run_name("20260131T235959Z-lab-2"));
+        for name in ["20260131T235959Z-", "20260131T235959-lab", "2026013xT235959Z-lab", "lab", ""] {
+            assert!(!is_run_name(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Fast samples: the words worth a thousand looks a second, around an alarm.
+//!
+//! Owns which words these are, and their packing. Cold. Bounds: the shape; [`Burst`] holds what its owner puts in. A fast
+//! sample lies over a picture: what it does not hold is as in the last picture before it.
+
+use super::{fold, put, take, unfold};
+use crate::board::image::Image;
+use crate::board::{Board, get};
+use crate::units::Ticks;
+use std::sync::atomic::AtomicU64;
+
+/// The words of fast samples, by their places on the board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FastSet(Vec<usize>);
+
+impl FastSet {
+    /// Of `board`: heartbeats, stages and counts of threads, cursors and depths of rings, states of workers.
+    #[must_use]
+    pub fn of(board: &Board) -> FastSet {
+        let shape = board.shape();
+        let mut places = Vec::new();
+        let mut add = |words: &[&AtomicU64]| places.extend(words.iter().map(|word| board.place_of(word)));
+        add(&[&board.header().phase]);
+        for thread in (0..shape.threads as usize).map(|index| board.thread(index)) {
+            add(&[&thread.heartbeat, &thread.frames, &thread.stage, &thread.frames_busy, &thread.items]);
+            add(&[&thread.busy_ticks, &thread.yields, &thread.policy_acknowledged, &thread.state]);
+        }
+        for silo in 0..shape.silos as usize {
+            let (feed, dispatch) = (board.feed(silo), board.dispatch(silo));
+            let (poll, harvest) = (board.poll(silo), board.harvest(silo));
+            add(&[&feed.scheduled, &feed.submitted, &feed.position, &feed.slot_waits]);
+            add(&[&dispatch.dispatched, &dispatch.position, &dispatch.launched, &dispatch.worker_waits]);
+            add(&[&dispatch.device_state, &poll.completed, &poll.ready_depth, &poll.ready_pushed, &poll.idle_mask]);
+            add(&[&harvest.answered, &harvest.position, &harvest.errored, &harvest.late]);
+            for decoder in 0..shape.decoders as usize {
+                let decode = board.decode(silo, decoder);
+                add(&[&decode.decoding, &decode.answered]);
+            }
+        }
+        places.sort_unstable();
+        FastSet(places)
+    }
+
+    /// Number of words.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Lays a sample over a picture.
+    pub(super) fn lay_over(&self, image: &mut Image, sample: &[u64]) {
+        let words = image.words_mut();
+        for (place, value) in self.0.iter().zip(sample) {
+            if let Some(word) = words.get_mut(*place) {
+                *word = *value;
+            }
+        }
+    }
+}
+
+/// Up to a second of samples, being made.
+#[derive(Debug)]
+pub(in crate::record) struct Burst {
+    at: Ticks,
+    last_at: Ticks,
+    last: Vec<u64>,
+    samples: u64,
+    out: Vec<u8>,
+}
+
+impl Burst {
+    /// Begins at `at`.
+    pub(in crate::record) fn begin(at: Ticks, set: &FastSet) -> Burst {
+        Burst { at, last_at: at, last: vec![0; set.len()], samples: 0, out: Vec::new() }
+    }
+
+    /// When it began.
+    pub(in crate::record) fn at(&self) -> Ticks {
+        self.at
+    }
+
+    /// Takes a sample of `board`.
+    pub(in crate::record) fn sample(&mut self, at: Ticks, board: &Board, set: &FastSet) {
+        let words = board.words();
+        put(&mut self.out, at.since(self.last_at).0);
+        self.last_at = self.last_at.max(at);
+        // Places that differ, then a stop: most words of most samples are as they were.
+        let mut next = 0;
+        for (index, (last, place)) in self.last.iter_mut().zip(&set.0).enumerate() {
+            let now = get(&words[*place]);
+            let difference = now.wrapping_sub(*last);
+            if difference != 0 {
+                put(&mut self.out, (index - next) as u64 + 1);
+                put(&mut self.out, fold(difference));
+                (*last, next) = (now, index + 1);
+            }
+        }
+        put(&mut self.out, 0);
+        self.samples += 1;
+    }
+
+    /// Its payload.
+    pub(in crate::record) fn payload(&self) -> Vec<u8> {
+        let mut payload = Vec::with_capacity(self.out.len() + 4);
+        put(&mut payload, self.samples);
+        payload.extend_from_slice(&self.out);
+        payload
+    }
+}
+
+/// Calls `visit` for each sample of a payload with its tick and words; stops where it says so. `None` if the payload is no
+/// burst of this board.
+pub(super) fn samples(
+    set: &FastSet,
+    from: Ticks,
+    mut payload: &[u8],
+    mut visit: impl FnMut(Ticks, &[u64]) -> Next,
+) -> Option<()> {
+    let bytes = &mut payload;
+    let (mut at, mut words) = (from, vec![0u64; set.len()]);
+    for _ in 0..take(bytes)? {
+        at = Ticks(at.0.checked_add(take(bytes)?)?);
+        let mut index = 0usize;
+        loop {
+            match take(bytes)? {
+                0 => break,
+                gap => {
+                    index = index.checked_add(usize::try_from(gap - 1).ok()?)?;
+                    let word = words.get_mut(index)?;
+                    *word = word.wrapping_add(unfold(take(bytes)?));
+                    index += 1;
+                }
+            }
+        }
+        if visit(at, &words) == Next::Stop {
+            break;
+        }
+    }
+    Some(())
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Yes.
+    Go,
+    /// No.
+    Stop,
+}

@@ -1,0 +1,181 @@
+//! One frame: its head, its checksum, its packing.
+//!
+//! Pure. Bounds: [`FRAME_BYTES_MAX`], packed and unpacked. Never believes a length before the checksum has been met.
+
+use crate::board::Shape;
+use crate::board::layout;
+use crate::units::{TickRate, Ticks};
+
+/// Most bytes of a frame's payload, packed or not: the words of the largest board there can be, as differences.
+pub const FRAME_BYTES_MAX: usize = 1 << 28;
+/// Bytes of a frame's head.
+pub(in crate::record) const HEAD_BYTES: usize = 32;
+/// Bytes of a file's head.
+pub(in crate::record) const FILE_HEAD_BYTES: usize = 72;
+/// First bytes of a frame.
+pub(in crate::record) const SYNC: [u8; 4] = *b"PWFR";
+/// First bytes of a file.
+const FILE_SYNC: [u8; 8] = *b"PWTAPE01";
+
+/// What a frame holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A picture against a board of zeros.
+    Key,
+    /// A picture against the one before.
+    Delta,
+    /// Fast samples.
+    Burst,
+}
+
+/// What stands before a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::record) struct Head {
+    pub(in crate::record) number: u32,
+    pub(in crate::record) kind: Kind,
+    pub(in crate::record) at: Ticks,
+}
+
+/// A whole frame, found in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::record) struct Framed {
+    pub(in crate::record) head: Head,
+    raw_bytes: usize,
+    /// Bytes of head and payload.
+    pub(in crate::record) bytes: usize,
+}
+
+/// Why there is no frame here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::record) enum NoFrame {
+    /// The bytes end in the middle of what may be one.
+    Short {
+        /// Bytes that it would take.
+        wanted: usize,
+    },
+    /// There is something else.
+    Damaged,
+}
+
+/// A frame's bytes.
+pub(in crate::record) fn pack(head: Head, raw: &[u8]) -> Vec<u8> {
+    let packed = lz4_flex::block::compress(raw);
+    let mut out = Vec::with_capacity(HEAD_BYTES + packed.len());
+    out.extend_from_slice(&SYNC);
+    out.extend_from_slice(&head.number.to_le_bytes());
+    out.extend_from_slice(&[head.kind as u8 + 1, 0, 0, 0]);
+    out.extend_from_slice(&head.at.0.to_le_bytes());
+    out.extend_from_slice(&length(raw.len()).to_le_bytes());
+    out.extend_from_slice(&length(packed.len()).to_le_bytes());
+    let checksum = checksum(&out, &packed);
+    out.extend_from_slice(&checksum.to_le_bytes());
+    out.extend_from_slice(&packed);
+    out
+}
+
+fn length(bytes: usize) -> u32 {
+    u32::try_from(bytes)
+        .ok()
+        .filter(|_| bytes <= FRAME_BYTES_MAX)
+        .expect("a board's differences are far below the limit")
+}
+
+/// The frame at the start of `bytes`.
+pub(in crate::record) fn find(bytes: &[u8]) -> Result<Framed, NoFrame> {
+    let Some(head) = bytes.get(..HEAD_BYTES) else { return Err(NoFrame::Short { wanted: HEAD_BYTES }) };
+    let (raw_bytes, packed_bytes) = (number(head, 20) as usize, number(head, 24) as usize);
+    let kind = match head[8..12] {
+        [1, 0, 0, 0] => Kind::Key,
+        [2, 0, 0, 0] => Kind::Delta,
+        [3, 0, 0, 0] => Kind::Burst,
+        _ => return Err(NoFrame::Damaged),
+    };
+    if head[..4] != SYNC || raw_bytes > FRAME_BYTES_MAX || packed_bytes > FRAME_BYTES_MAX {
+        return Err(NoFrame::Damaged);
+    }
+    let wanted = HEAD_BYTES + packed_bytes;
+    let Some(payload) = bytes.get(HEAD_BYTES..wanted) else { return Err(NoFrame::Short { wanted }) };
+    if checksum(&head[..28], payload) != number(head, 28) {
+        return Err(NoFrame::Damaged);
+    }
+    let at = Ticks(u64::from_le_bytes(std::array::from_fn(|i| head[12 + i])));
+    Ok(Framed { head: Head { number: number(head, 4), kind, at }, raw_bytes, bytes: wanted })
+}
+
+impl Framed {
+    /// The payload of the frame that was found at the start of `bytes`; `None` if it does not unpack.
+    pub(in crate::record) fn unpack(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        lz4_flex::block::decompress(bytes.get(HEAD_BYTES..self.bytes)?, self.raw_bytes).ok()
+    }
+}
+
+/// The place of the next thing in `bytes` that looks like a frame's start, after the first byte.
+pub(in crate::record) fn next_sync(bytes: &[u8]) -> Option<usize> {
+    bytes.get(1..)?.windows(SYNC.len()).position(|window| window == SYNC).map(|at| at + 1)
+}
+
+fn number(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
+}
+
+fn checksum(head: &[u8], payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(head);
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+/// What a file says of its board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::record) struct FileHead {
+    pub(in crate::record) version: u64,
+    pub(in crate::record) hash: u64,
+    pub(in crate::record) shape: Shape,
+    pub(in crate::record) rate: TickRate,
+    pub(in crate::record) start: Ticks,
+}
+
+impl FileHead {
+    /// Of a board of this program.
+    pub(in crate::record) fn new(shape: Shape, rate: TickRate, start: Ticks) -> FileHead {
+        FileHead { version: layout::VERSION, hash: layout::hash(), shape, rate, start }
+    }
+
+    /// Whether this program reads boards of that layout.
+    pub(in crate::record) fn is_ours(&self) -> bool {
+        (self.version, self.hash) == (layout::VERSION, layout::hash())
+    }
+
+    pub(in crate::record) fn bytes(&self) -> Vec<u8> {
+        let mut out = FILE_SYNC.to_vec();
+        out.extend_from_slice(&self.version.to_le_bytes());
+        out.extend_from_slice(&self.hash.to_le_bytes());
+        for size in self.shape.words() {
+            out.extend_from_slice(&size.to_le_bytes()[..4]);
+        }
+        out.extend_from_slice(&self.rate.nanos_per_tick_q32().to_le_bytes());
+        out.extend_from_slice(&self.start.0.to_le_bytes());
+        let checksum = checksum(&out, &[]);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        debug_assert_eq!(out.len(), FILE_HEAD_BYTES);
+        out
+    }
+
+    /// `None` where there is none, or none that is whole.
+    pub(in crate::record) fn read(bytes: &[u8]) -> Option<FileHead> {
+        let bytes = bytes.get(..FILE_HEAD_BYTES)?;
+        if bytes[..8] != FILE_SYNC || checksum(&bytes[..64], &[]) != number(bytes, 64) {
+            return None;
+        }
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        let sizes = std::array::from_fn(|i| u64::from(number(bytes, 24 + 4 * i)));
+        Some(FileHead {
+            version: word(8),
+            hash: word(16),
+            shape: Shape::from_words(sizes)?,
+            rate: TickRate::from_q32(word(48))?,
+            start: Ticks(word(56)),
+        })
+    }
+}

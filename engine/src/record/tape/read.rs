@@ -1,0 +1,442 @@
+//! Reading a recording: any moment of it, also while it is written.
+//!
+//! Owns an open file or bytes, the places of the key pictures and the last segment read. On any cold thread. Bounds: a segment
+//! (from one key to the next) and its successor in memory at once. Never fails on damage: what is whole is read.
+
+use super::burst::{FastSet, Next, samples};
+use super::frame::{self, FILE_HEAD_BYTES, FileHead, Head, Kind, NoFrame};
+use super::source::Source;
+use super::{FILE, INDEX, delta, slots};
+use crate::board::image::Image;
+use crate::board::snapshot::Snapshot;
+use crate::board::{BoardError, layout};
+use crate::units::{Nanos, TickRate, Ticks};
+use std::path::{Path, PathBuf};
+
+/// Bytes looked at in one step of a search.
+const WINDOW: usize = 1 << 20;
+/// Bytes of an entry of the index: tick, offset, checksum.
+pub(in crate::record) const ENTRY_BYTES: usize = 20;
+
+/// Why a recording cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum TapeError {
+    /// The system refused it.
+    #[error("recording {}: found it not readable ({source}), expected a run's {FILE}; name the directory of a run", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It has no head.
+    #[error("recording {}: found no head of a recording in it, expected at least {FILE_HEAD_BYTES} whole bytes; the run ended before its first picture, or this is another file", path.display())]
+    Headless {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another version's board.
+    #[error("recording {}: found board layout {found:#x}, expected {:#x}; replay it with the version of pinwheel named in its manifest.json", path.display(), layout::hash())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Its layout's hash.
+        found: u64,
+    },
+    /// No memory for a board.
+    #[error(transparent)]
+    Board(#[from] BoardError),
+}
+
+/// A key picture's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    at: Ticks,
+    offset: u64,
+}
+
+/// A recorded moment.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    /// Its tick: when the newest of its words was read.
+    pub at: Ticks,
+    /// The words.
+    pub image: Image,
+}
+
+impl Moment {
+    /// As any reader of the board would have seen it then.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn snapshot(&self) -> Result<Option<Snapshot>, BoardError> {
+        let board = self.image.board()?;
+        Ok(self.image.clock(self.at).map(|clock| board.snapshot(&clock)))
+    }
+}
+
+/// One frame of a segment, unpacked.
+#[derive(Debug)]
+struct Part {
+    head: Head,
+    payload: Vec<u8>,
+}
+
+/// A recording that can be looked at.
+#[derive(Debug)]
+pub struct Tape {
+    path: PathBuf,
+    source: Source,
+    head: FileHead,
+    fast: FastSet,
+    slots_from: usize,
+    keys: Vec<Key>,
+    /// Up to where frames have been found, and the tick of the last picture.
+    end: u64,
+    last: Ticks,
+    /// The parts of the last segment read, by the number of its key and the end it had then.
+    segment: Option<(usize, u64, Vec<Part>)>,
+}
+
+impl Tape {
+    /// Opens the recording in the directory of a run.
+    ///
+    /// # Errors
+    /// [`TapeError`], one sentence.
+    pub fn open(run: &Path) -> Result<Tape, TapeError> {
+        let path = if run.is_dir() { run.join(FILE) } else { run.to_owned() };
+        let source = Source::open(&path).map_err(|source| TapeError::Unreadable { path: path.clone(), source })?;
+        let index = std::fs::read(path.with_file_name(INDEX)).unwrap_or_default();
+        Tape::of(path, source, &index)
+    }
+
+    /// Reads a recording in memory.
+    ///
+    /// # Errors
+    /// As [`Tape::open`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Tape, TapeError> {
+        Tape::of(PathBuf::from("in memory"), Source::Memory(bytes), &[])
+    }
+
+    fn of(path: PathBuf, mut source: Source, index: &[u8]) -> Result<Tape, TapeError> {
+        let bytes =
+            source.read(0, FILE_HEAD_BYTES).map_err(|source| TapeError::Unreadable { path: path.clone(), source })?;
+        let head = FileHead::read(&bytes).ok_or_else(|| TapeError::Headless { path: path.clone() })?;
+        if !head.is_ours() {
+            return Err(TapeError::Foreign { path, found: head.hash });
+        }
+        let board = Image::blank(head.shape).board()?;
+        let (fast, slots_from) = (FastSet::of(&board), slots::range(&board).start);
+        let end = FILE_HEAD_BYTES as u64;
+        let mut tape =
+            Tape { path, source, head, fast, slots_from, keys: Vec::new(), end, last: head.start, segment: None };
+        tape.trust(index);
+        tape.refresh()?;
+        Ok(tape)
+    }
+
+    /// Takes over what the index says, as far as the file bears it out.
+    fn trust(&mut self, index: &[u8]) {
+        let length = self.source.length().unwrap_or(0);
+        for entry in index.chunks_exact(ENTRY_BYTES) {
+            let Some(key) = read_entry(entry) else { break };
+            let in_order = self.keys.last().is_none_or(|last| last.offset < key.offset && last.at <= key.at);
+            if !in_order || key.offset < self.end || key.offset >= length {
+                break;
+            }
+            self.keys.push(key);
+        }
+        // The last one is where the search goes on: if it is a key, the index belongs to this file.
+        let Some(last) = self.keys.pop() else { return };
+        if self.frame_at(last.offset).is_some_and(|head| (head.kind, head.at) == (Kind::Key, last.at)) {
+            self.end = last.offset;
+        } else {
+            self.keys.clear();
+        }
+    }
+
+    fn frame_at(&mut self, offset: u64) -> Option<Head> {
+        let bytes = self.source.read(offset, WINDOW).ok()?;
+        match frame::find(&bytes) {
+            Ok(found) => Some(found.head),
+            Err(NoFrame::Short { wanted }) if wanted > bytes.len() => {
+                frame::find(&self.source.read(offset, wanted).ok()?).ok().map(|found| found.head)
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Takes in what was written since.
+    ///
+    /// # Errors
+    /// If the file can no longer be read.
+    pub fn refresh(&mut self) -> Result<(), TapeError> {
+        let mut search = self.end;
+        let mut want = WINDOW;
+        loop {
+            let bytes = self.read(search, want)?;
+            let mut at = 0;
+            let stuck = loop {
+                match frame::find(&bytes[at..]) {
+                    Ok(found) => {
+                        self.note(found.head, search + at as u64);
+                        at += found.bytes;
+                        self.end = search + at as u64;
+                    }
+                    Err(NoFrame::Short { wanted }) if bytes.len() == want => break Some(wanted),
+                    // Damage, or a length that reaches beyond the file: whatever whole frame comes next goes on.
+                    Err(_) => match frame::next_sync(&bytes[at..]) {
+                        Some(next) => at += next,
+                        None if bytes.len() == want => {
+                            at = (bytes.len() - frame::SYNC.len() + 1).max(at + 1);
+                            break Some(0);
+                        }
+                        None => break None,
+                    },
+                }
+            };
+            let Some(wanted) = stuck else { return Ok(()) };
+            search += at as u64;
+            want = WINDOW.max(wanted);
+        }
+    }
+
+    fn note(&mut self, head: Head, offset: u64) {
+        if head.kind == Kind::Key {
+            self.keys.push(Key { at: head.at, offset });
+        }
+        if head.kind != Kind::Burst {
+            self.last = self.last.max(head.at);
+        }
+    }
+
+    fn read(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, TapeError> {
+        let path = &self.path;
+        self.source.read(offset, length).map_err(|source| TapeError::Unreadable { path: path.clone(), source })
+    }
+
+    /// Ticks per nanosecond of the board.
+    #[must_use]
+    pub fn rate(&self) -> TickRate {
+        self.head.rate
+    }
+
+    /// The board's words that fast samples hold.
+    #[must_use]
+    pub fn fast(&self) -> &FastSet {
+        &self.fast
+    }
+
+    /// The tick at the engine's start.
+    #[must_use]
+    pub fn start(&self) -> Ticks {
+        self.head.start
+    }
+
+    /// Nanoseconds since the engine's start.
+    #[must_use]
+    pub fn since_start(&self, at: Ticks) -> Nanos {
+        self.head.rate.nanos(at.since(self.head.start))
+    }
+
+    /// The tick so long after the engine's start.
+    #[must_use]
+    pub fn tick_at(&self, since_start: Nanos) -> Ticks {
+        self.head.start.plus(self.head.rate.ticks(since_start))
+    }
+
+    /// The first and the last picture; `None` if there is none.
+    #[must_use]
+    pub fn span(&self) -> Option<(Ticks, Ticks)> {
+        Some((self.keys.first()?.at, self.last))
+    }
+
+    /// Writes a recording of the last `span`, from the key picture before it.
+    ///
+    /// # Errors
+    /// If the file can no longer be read.
+    pub fn cut(&mut self, span: Nanos, out: &mut Vec<u8>) -> Result<(), TapeError> {
+        out.extend(self.head.bytes());
+        let from = Ticks(self.last.0.saturating_sub(self.head.rate.ticks(span).0));
+        let first = self.keys.partition_point(|key| key.at <= from).saturating_sub(1);
+        for number in first..self.keys.len() {
+            out.extend(self.segment_bytes(number)?);
+        }
+        Ok(())
+    }
+
+    /// The ticks of the key pictures.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Ticks> {
+        self.keys.iter().map(|key| key.at).collect()
+    }
+
+    /// Bytes of whole frames.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.end
+    }
+
+    /// The newest moment recorded at or before `at`; the first one, if all are later; `None` if there is none.
+    ///
+    /// # Errors
+    /// If the file can no longer be read.
+    pub fn at(&mut self, at: Ticks) -> Result<Option<Moment>, TapeError> {
+        let after = self.keys.partition_point(|key| key.at <= at);
+        let Some(number) = after.checked_sub(1).or((!self.keys.is_empty()).then_some(0)) else { return Ok(None) };
+        let at = at.max(self.keys[number].at);
+        self.load(number)?;
+        let shape = self.head.shape;
+        let mut moment = Moment { at: self.keys[number].at, image: Image::blank(shape) };
+        let mut expected = None;
+        let parts = self.segment.as_ref().map_or(&[][..], |(_, _, parts)| parts);
+        for part in parts.iter().filter(|part| part.head.kind != Kind::Burst) {
+            let follows = expected.is_none_or(|number| number == part.head.number);
+            if part.head.at > at || !follows {
+                break;
+            }
+            // A payload that vouches for itself and still makes no sense comes from another program: it ends here.
+            if delta::apply(&mut moment.image, self.slots_from, part.head.at, &part.payload).is_none() {
+                break;
+            }
+            moment.at = part.head.at;
+            expected = Some(part.head.number.wrapping_add(1));
+        }
+        self.lay_fast_over(number, at, &mut moment)?;
+        Ok(Some(moment))
+    }
+
+    /// A burst is written when it is full or an alarm comes, so it may lie behind the next key.
+    fn lay_fast_over(&mut self, number: usize, until: Ticks, moment: &mut Moment) -> Result<(), TapeError> {
+        let later = parts_of(&self.segment_bytes(number + 1)?, |kind| kind == Kind::Burst);
+        let mut newest: Option<(Ticks, Vec<u64>)> = None;
+        let (from, fast) = (moment.at, &self.fast);
+        let mut look = |parts: &[Part]| {
+            for part in parts.iter().filter(|part| part.head.kind == Kind::Burst && part.head.at <= until) {
+                let _ = samples(fast, part.head.at, &part.payload, |at, words| {
+                    if at > until {
+                        return Next::Stop;
+                    }
+                    if at >= from && newest.as_ref().is_none_or(|(best, _)| *best <= at) {
+                        newest = Some((at, words.to_vec()));
+                    }
+                    Next::Go
+                });
+            }
+        };
+        look(self.segment.as_ref().map_or(&[][..], |(_, _, parts)| parts));
+        look(&later);
+        if let Some((at, words)) = newest {
+            self.fast.lay_over(&mut moment.image, &words);
+            moment.at = at;
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, number: usize) -> Result<(), TapeError> {
+        let end = self.segment_end(number);
+        if self.segment.as_ref().is_none_or(|(have, until, _)| (*have, *until) != (number, end)) {
+            let bytes = self.segment_bytes(number)?;
+            self.segment = Some((number, end, parts_of(&bytes, |_| true)));
+        }
+        Ok(())
+    }
+
+    fn segment_end(&self, number: usize) -> u64 {
+        self.keys.get(number + 1).map_or(self.end, |next| next.offset)
+    }
+
+    fn segment_bytes(&mut self, number: usize) -> Result<Vec<u8>, TapeError> {
+        let Some(key) = self.keys.get(number).copied() else { return Ok(Vec::new()) };
+        let length = usize::try_from(self.segment_end(number) - key.offset).unwrap_or(usize::MAX);
+        self.read(key.offset, length)
+    }
+
+    /// Calls `visit` with every picture from `from` to `to`, in order.
+    ///
+    /// # Errors
+    /// If the file can no longer be read.
+    pub fn play(&mut self, from: Ticks, to: Ticks, mut visit: impl FnMut(&Moment)) -> Result<(), TapeError> {
+        let first = self.keys.partition_point(|key| key.at <= from).saturating_sub(1);
+        for number in first..self.keys.len() {
+            if self.keys[number].at > to {
+                break;
+            }
+            let bytes = self.segment_bytes(number)?;
+            let mut moment = Moment { at: self.keys[number].at, image: Image::blank(self.head.shape) };
+            let mut expected = None;
+            for part in parts_of(&bytes, |kind| kind != Kind::Burst) {
+                if expected.is_some_and(|number| number != part.head.number)
+                    || delta::apply(&mut moment.image, self.slots_from, part.head.at, &part.payload).is_none()
+                {
+                    break;
+                }
+                (moment.at, expected) = (part.head.at, Some(part.head.number.wrapping_add(1)));
+                if (from..=to).contains(&moment.at) {
+                    visit(&moment);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with every fast sample between `from` and `to`, as a picture in which only the fast words are set.
+    ///
+    /// # Errors
+    /// If the file can no longer be read.
+    pub fn play_fast(&mut self, from: Ticks, to: Ticks, mut visit: impl FnMut(&Moment)) -> Result<(), TapeError> {
+        let mut moment = Moment { at: from, image: Image::blank(self.head.shape) };
+        for number in 0..self.keys.len() {
+            let bytes = self.segment_bytes(number)?;
+            for part in parts_of(&bytes, |kind| kind == Kind::Burst) {
+                let _ = samples(&self.fast, part.head.at, &part.payload, |at, words| {
+                    if (from..=to).contains(&at) {
+                        self.fast.lay_over(&mut moment.image, words);
+                        moment.at = at;
+                        visit(&moment);
+                    }
+                    if at > to { Next::Stop } else { Next::Go }
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The whole frames in `bytes` of the kinds that are wanted.
+fn parts_of(bytes: &[u8], wanted: impl Fn(Kind) -> bool) -> Vec<Part> {
+    let (mut at, mut parts) = (0, Vec::new());
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        match frame::find(rest) {
+            Ok(found) => {
+                if wanted(found.head.kind)
+                    && let Some(payload) = found.unpack(rest)
+                {
+                    parts.push(Part { head: found.head, payload });
+                }
+                at += found.bytes;
+            }
+            Err(_) => match frame::next_sync(rest) {
+                Some(next) => at += next,
+                None => break,
+            },
+        }
+    }
+    parts
+}
+
+/// An entry of the index.
+pub(in crate::record) fn entry(at: Ticks, offset: u64) -> [u8; ENTRY_BYTES] {
+    let mut entry = [0; ENTRY_BYTES];
+    entry[..8].copy_from_slice(&at.0.to_le_bytes());
+    entry[8..16].copy_from_slice(&offset.to_le_bytes());
+    let checksum = crc32fast::hash(&entry[..16]);
+    entry[16..].copy_from_slice(&checksum.to_le_bytes());
+    entry
+}
+
+fn read_entry(entry: &[u8]) -> Option<Key> {
+    let word = |at: usize| Some(u64::from_le_bytes(entry.get(at..at + 8)?.try_into().ok()?));
+    let checksum = u32::from_le_bytes(entry.get(16..20)?.try_into().ok()?);
+    (crc32fast::hash(&entry[..16]) == checksum).then_some(Key { at: Ticks(word(0)?), offset: word(8)? })
+}

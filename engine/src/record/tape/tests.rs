@@ -1,0 +1,195 @@
+//! Recordings come back as they were taken, whatever happens to their bytes.
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "harness")]
+
+use super::frame::{FILE_HEAD_BYTES, FileHead};
+use super::{Encoder, Head, Kind, Tape, entry, fold, pack, put, take, unfold};
+use crate::board::image::Image;
+use crate::board::{Board, Place, Shape, add, set};
+use crate::clock::Clock;
+use crate::units::{Nanos, TickRate, Ticks};
+
+const SHAPE: Shape = Shape { threads: 2, silos: 1, slots: 8, workers: 2, decoders: 1, streams: 3 };
+
+fn board() -> Board {
+    let board = Board::create(SHAPE, Place::Private).unwrap();
+    set(&board.header().nanos_per_tick_q32, 1 << 32);
+    set(&board.header().start_ticks, 1_000);
+    board.header().profile.write("lab");
+    board
+}
+
+/// Something happens: thread, histogram, slot, stream.
+fn live(board: &Board, step: u64) {
+    let at = 1_000 + step * 1_000;
+    set(&board.thread(0).heartbeat, at);
+    add(&board.thread(0).frames, 40);
+    board.latency(0).total.record(30_000 + step * 77);
+    board.stream_harvest((step % 3) as usize).latency.record(31_000);
+    let stamps = &board.slots(0)[(step % 8) as usize];
+    set(&stamps.sequence, step);
+    for (word, late) in [(&stamps.scheduled, 0), (&stamps.submitted, 3), (&stamps.dispatched, 9)] {
+        set(word, at + late);
+    }
+    if !step.is_multiple_of(3) {
+        set(&stamps.harvested, at + 20);
+    }
+}
+
+/// A recording of `pictures`, and after each what its reader is to have.
+fn recording(pictures: u32, key_every: u32) -> (Vec<u8>, Vec<u8>, Vec<(Ticks, Image)>) {
+    let board = board();
+    let mut encoder = Encoder::new(&board);
+    let mut bytes = FileHead::new(SHAPE, TickRate::NANOS, Ticks(1_000)).bytes();
+    let (mut index, mut expected) = (Vec::new(), Vec::new());
+    for number in 0..pictures {
+        live(&board, u64::from(number) + 1);
+        let at = Ticks(2_000 + u64::from(number) * 1_000);
+        let is_key = number.is_multiple_of(key_every);
+        let raw = if is_key { encoder.key(&board, at) } else { encoder.delta(&board, at) };
+        if is_key {
+            index.extend_from_slice(&entry(at, bytes.len() as u64));
+        }
+        let kind = if is_key { Kind::Key } else { Kind::Delta };
+        bytes.extend(pack(Head { number, kind, at }, &raw));
+        expected.push((at, encoder.shadow().clone()));
+    }
+    (bytes, index, expected)
+}
+
+#[test]
+fn every_moment_comes_back_word_for_word_and_as_the_same_snapshot() {
+    let (bytes, _, expected) = recording(25, 10);
+    let mut tape = Tape::from_bytes(bytes).unwrap();
+    assert_eq!(tape.span(), Some((expected[0].0, expected[24].0)));
+    for (at, image) in expected.iter().rev() {
+        let moment = tape.at(Ticks(at.0 + 999)).unwrap().unwrap();
+        assert_eq!((moment.at, &moment.image), (*at, image));
+        let clock = Clock::standing(*at, Ticks(1_000), TickRate::NANOS);
+        let then = serde_json::to_value(image.board().unwrap().snapshot(&clock)).unwrap();
+        assert_eq!(serde_json::to_value(moment.snapshot().unwrap().unwrap()).unwrap(), then);
+    }
+    assert_eq!(tape.at(Ticks(0)).unwrap().unwrap().at, expected[0].0, "before the first is the first");
+    let mut played = Vec::new();
+    tape.play(Ticks(5_000), Ticks(15_000), |moment| played.push((moment.at, moment.image.clone()))).unwrap();
+    assert_eq!(played, expected[3..14]);
+}
+
+#[test]
+fn what_the_board_shows_of_threads_stages_and_open_slots_is_what_the_recording_shows() {
+    let board = board();
+    (1..=9).for_each(|step| live(&board, step));
+    let mut encoder = Encoder::new(&board);
+    let at = Ticks(20_000);
+    let mut bytes = FileHead::new(SHAPE, TickRate::NANOS, Ticks(1_000)).bytes();
+    bytes.extend(pack(Head { number: 0, kind: Kind::Key, at }, &encoder.key(&board, at)));
+    let replayed = Tape::from_bytes(bytes).unwrap().at(at).unwrap().unwrap().snapshot().unwrap().unwrap();
+    let direct = board.snapshot(&Clock::standing(at, Ticks(1_000), TickRate::NANOS));
+    let value = |snapshot| serde_json::to_value(snapshot).unwrap();
+    assert_eq!(value(replayed), value(direct), "few enough slots: all of them are in the picture");
+}
+
+#[test]
+fn a_recording_that_is_cut_at_any_byte_opens_and_holds_all_that_was_whole() {
+    let (bytes, index, expected) = recording(12, 5);
+    let folder = tempfile::tempdir().unwrap();
+    let mut whole = 0;
+    for cut in 0..=bytes.len() {
+        let tape = Tape::from_bytes(bytes[..cut].to_vec());
+        if cut < FILE_HEAD_BYTES {
+            assert!(tape.unwrap_err().to_string().contains("before its first picture"));
+            continue;
+        }
+        let mut tape = tape.unwrap();
+        if let Some((_, last)) = tape.span() {
+            let moment = tape.at(Ticks(u64::MAX)).unwrap().unwrap();
+            let place = expected.iter().position(|(at, _)| *at == last).unwrap();
+            assert_eq!((moment.at, &moment.image), (last, &expected[place].1), "cut at {cut}");
+            assert!(place + 1 >= whole && place <= whole, "cut at {cut}: {place} after {whole}");
+            whole = place + 1;
+        }
+        // The same through a file and an index that is whole although the file is not.
+        if cut % 97 == 0 {
+            std::fs::write(folder.path().join(super::FILE), &bytes[..cut]).unwrap();
+            std::fs::write(folder.path().join(super::INDEX), &index).unwrap();
+            assert_eq!(Tape::open(folder.path()).unwrap().span(), tape.span(), "cut at {cut}");
+        }
+    }
+    assert_eq!(whole, expected.len());
+}
+
+#[test]
+fn a_byte_that_turned_costs_what_hangs_on_it_and_no_more() {
+    let (bytes, _, expected) = recording(15, 5);
+    for at in (FILE_HEAD_BYTES..bytes.len()).step_by(7) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x55;
+        let mut tape = Tape::from_bytes(damaged).unwrap();
+        let readable = (0..15).filter(|step| {
+            let wanted = Ticks(2_000 + step * 1_000);
+            let moment = tape.at(wanted).unwrap().unwrap();
+            let place = expected.iter().position(|(at, _)| *at == moment.at).unwrap();
+            assert_eq!(moment.image, expected[place].1, "a moment that is shown is as it was");
+            moment.at == wanted
+        });
+        assert!(readable.count() >= 10, "byte {at}");
+    }
+}
+
+#[test]
+fn the_index_is_made_anew_where_it_is_missing_or_another_files() {
+    let (bytes, index, expected) = recording(30, 5);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(super::FILE), &bytes).unwrap();
+    let mut foreign = index.clone();
+    foreign[..40].reverse();
+    let late: Vec<u8> = entry(Ticks(9), 500).into_iter().chain(entry(Ticks(10), 900)).collect();
+    for index in [&index[..], &[], &index[..33], &foreign, &late] {
+        std::fs::write(folder.path().join(super::INDEX), index).unwrap();
+        let mut tape = Tape::open(folder.path()).unwrap();
+        for (at, image) in &expected {
+            assert_eq!(&tape.at(*at).unwrap().unwrap().image, image);
+        }
+    }
+}
+
+#[test]
+fn a_recording_grows_under_its_reader() {
+    let (bytes, _, expected) = recording(12, 5);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(super::FILE);
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    let mut tape = Tape::open(folder.path()).unwrap();
+    assert!(tape.span().unwrap().1 < expected[11].0);
+    std::fs::write(&path, &bytes).unwrap();
+    tape.refresh().unwrap();
+    assert_eq!(tape.at(expected[11].0).unwrap().unwrap().image, expected[11].1);
+    assert_eq!(tape.since_start(tape.tick_at(Nanos(5_000))), Nanos(5_000));
+}
+
+#[test]
+fn another_layouts_recording_says_whose_it_is() {
+    let mut head = FileHead::new(SHAPE, TickRate::NANOS, Ticks(0));
+    head.hash ^= 1;
+    let said = Tape::from_bytes(head.bytes()).unwrap_err().to_string();
+    assert!(said.contains("expected") && said.contains("manifest.json") && !said.contains('\n'), "{said}");
+}
+
+proptest::proptest! {
+    #[test]
+    fn numbers_come_back_and_bytes_at_random_never_panic(
+        value in proptest::prelude::any::<u64>(),
+        noise in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200),
+    ) {
+        let mut out = Vec::new();
+        put(&mut out, fold(value));
+        proptest::prop_assert_eq!(take(&mut &out[..]).map(unfold), Some(value));
+        let mut image = Image::blank(SHAPE);
+        let _ = super::delta::apply(&mut image, 0, Ticks(0), &noise);
+        let set = super::FastSet::of(&image.board().unwrap());
+        let _ = super::burst::samples(&set, Ticks(0), &noise, |_, _| super::burst::Next::Go);
+        let mut bytes = FileHead::new(SHAPE, TickRate::NANOS, Ticks(0)).bytes();
+        bytes.extend(pack(Head { number: 0, kind: Kind::Key, at: Ticks(5) }, &noise));
+        let mut tape = Tape::from_bytes(bytes).unwrap();
+        proptest::prop_assert!(tape.at(Ticks(9)).unwrap().is_some());
+    }
+}

@@ -1,0 +1,238 @@
+//! A recording as a trace that Perfetto opens: JSON trace events.
+//!
+//! Cold, streamed: one picture in memory at a time, and the shots and alarms told so far. What the recording holds: stages and
+//! silences of threads (between two pictures only where fast samples were kept), the shots of each picture's slots, depths
+//! and rates as counters, alarms, notes. Times are microseconds since the engine's start.
+//!
+//! ```text
+//!   process 1           hot threads: what role ran, when no frame came
+//!   process 2 + silo    one track a slot: a shot, and in it its stages; counters of the silo
+//!   process 1, alarms   one slice an alarm, from onset to end
+//! ```
+
+use super::tape::{Moment, Tape, TapeError};
+use crate::board::snapshot::{SiloView, SlotView, Snapshot};
+use crate::units::Ticks;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+/// A thread without a frame for so long is shown as silent.
+const SILENT_NS: u64 = 5_000_000;
+/// Shots remembered, so that none is told twice: more than two pictures can share.
+const TOLD_MAX: usize = 4_096;
+
+/// Why a trace could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Tape(#[from] TapeError),
+    /// The output refused it.
+    #[error("trace: found the output closed or full ({0}), expected room to the end; name another place with -o")]
+    Output(#[from] io::Error),
+}
+
+/// A note of the run: nanoseconds since the engine's start, and its words.
+pub type Note = (u64, String);
+
+/// Writes the trace of `tape`; returns the number of events.
+///
+/// # Errors
+/// [`TraceError`], one sentence.
+pub fn write(tape: &mut Tape, notes: &[Note], out: &mut dyn Write) -> Result<u64, TraceError> {
+    let mut trace = Trace { out, events: 0, error: None };
+    trace.text("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+    let mut told = Told::default();
+    let all = (Ticks(0), Ticks(u64::MAX));
+    tape.play(all.0, all.1, |moment| picture(moment, &mut told, &mut trace))?;
+    told.alarms(&mut trace);
+    let (start, rate) = (tape.start(), tape.rate());
+    let mut threads = Threads::default();
+    tape.play_fast(all.0, all.1, |moment| {
+        // In a sample only the fast words are set: start and rate are the recording's.
+        let clock = crate::clock::Clock::standing(moment.at, start, rate);
+        if let Ok(board) = moment.image.board() {
+            threads.sample(&board.snapshot(&clock), &mut trace);
+        }
+    })?;
+    for (at_ns, text) in notes {
+        let row = json!({"ph": "i", "s": "g", "name": "note", "cat": "note", "pid": 1, "tid": 0, "ts": us(*at_ns), "args": {"text": text}});
+        trace.put(&row);
+    }
+    trace.text("\n]}\n");
+    trace.error.map_or(Ok(trace.events), |error| Err(error.into()))
+}
+
+struct Trace<'a> {
+    out: &'a mut dyn Write,
+    events: u64,
+    error: Option<io::Error>,
+}
+
+impl Trace<'_> {
+    fn put(&mut self, row: &Value) {
+        let separator = if self.events == 0 { "" } else { ",\n" };
+        self.text(&format!("{separator}{row}"));
+        self.events += 1;
+    }
+
+    fn text(&mut self, text: &str) {
+        if self.error.is_none() {
+            self.error = self.out.write_all(text.as_bytes()).err();
+        }
+    }
+}
+
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+fn slice(name: &str, (pid, tid): (u32, u64), from_ns: u64, to_ns: u64, args: &Value) -> Value {
+    let dur = us(to_ns.saturating_sub(from_ns));
+    json!({"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": us(from_ns), "dur": dur, "args": args})
+}
+
+/// What has been told already.
+#[derive(Default)]
+struct Told {
+    named: bool,
+    shots: BTreeSet<(u64, u32, u32, u64)>,
+    /// By number and onset: the newest state of an alarm.
+    alarms: BTreeMap<(u64, u64), (u64, String, Value)>,
+    answered: BTreeMap<u32, (u64, u64)>,
+    gaps: BTreeMap<usize, crate::board::histogram::Histogram>,
+}
+
+fn picture(moment: &Moment, told: &mut Told, trace: &mut Trace<'_>) {
+    // A picture that no board can be made of has nothing to tell.
+    let Ok(Some(snapshot)) = moment.snapshot() else { return };
+    if !told.named {
+        told.named = true;
+        names(&snapshot, trace);
+    }
+    for silo in &snapshot.silos {
+        counters(silo, snapshot.at_ns, told, trace);
+        for (number, slot) in silo.slots.iter().enumerate() {
+            shot(silo.id, number, slot, told, trace);
+        }
+    }
+    for (index, thread) in snapshot.threads.iter().enumerate() {
+        let longest = told.gaps.get(&index).map_or(0, |before| thread.frame_gap.since(before).max_ns());
+        told.gaps.insert(index, thread.frame_gap.clone());
+        let name = format!("{} longest gap µs", thread.name);
+        trace.put(&counter(&name, 1, snapshot.at_ns, us(longest)));
+    }
+    for alarm in &snapshot.alarms {
+        let args = json!({"rule": alarm.rule, "severity": alarm.severity, "cause": alarm.cause, "confidence": alarm.confidence,
+            "sentence": alarm.sentence, "evidence": alarm.evidence, "stack": alarm.stack, "thread": alarm.thread});
+        let name = format!("{} {}", alarm.rule, alarm.thread.as_deref().unwrap_or(""));
+        let end_ns = alarm.ended_ns.unwrap_or(snapshot.at_ns);
+        told.alarms.insert((alarm.number, alarm.onset_ns), (end_ns, name.trim().to_owned(), args));
+    }
+}
+
+impl Told {
+    fn alarms(&self, trace: &mut Trace<'_>) {
+        for ((number, onset_ns), (end_ns, name, args)) in &self.alarms {
+            let id = format!("alarm-{number}-{onset_ns}");
+            let row = |phase: &str, at_ns: u64| json!({"ph": phase, "cat": "alarm", "id": id, "name": name, "pid": 1, "tid": 0, "ts": us(at_ns), "args": args});
+            trace.put(&row("b", *onset_ns));
+            trace.put(&row("e", (*end_ns).max(*onset_ns)));
+        }
+    }
+}
+
+fn names(snapshot: &Snapshot, trace: &mut Trace<'_>) {
+    let name = |kind: &str, pid: u32, tid: u64, name: &str| json!({"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": {"name": name}});
+    trace.put(&name("process_name", 1, 0, &format!("engine {} ({})", snapshot.engine.pid, snapshot.engine.profile)));
+    trace.put(&name("thread_name", 1, 0, "alarms and notes"));
+    for (index, thread) in snapshot.threads.iter().enumerate() {
+        trace.put(&name("thread_name", 1, index as u64 + 1, &thread.name));
+    }
+    for silo in &snapshot.silos {
+        trace.put(&name("process_name", 2 + silo.id, 0, &format!("silo {}: shots by slot", silo.id)));
+    }
+}
+
+fn counter(name: &str, pid: u32, at_ns: u64, value: f64) -> Value {
+    json!({"ph": "C", "name": name, "pid": pid, "tid": 0, "ts": us(at_ns), "args": {"value": value}})
+}
+
+fn counters(silo: &SiloView, at_ns: u64, told: &mut Told, trace: &mut Trace<'_>) {
+    let counts = &silo.counters;
+    if let Some((then_ns, before)) = told.answered.insert(silo.id, (at_ns, counts.answered)) {
+        let rate = counts.answered.saturating_sub(before) as f64 * 1e9 / at_ns.saturating_sub(then_ns).max(1) as f64;
+        trace.put(&counter("answered/s", 2 + silo.id, at_ns, rate));
+    }
+    let backlog = counts.scheduled.saturating_sub(counts.submitted);
+    trace.put(&counter("backlog", 2 + silo.id, at_ns, backlog as f64));
+    for ring in silo.rings.iter().filter(|ring| ring.name != "tx") {
+        trace.put(&counter(&format!("{} depth", ring.name), 2 + silo.id, at_ns, ring.depth as f64));
+    }
+}
+
+/// A shot that has been harvested, as a slice, with its stages inside.
+fn shot(silo: u32, number: usize, slot: &SlotView, told: &mut Told, trace: &mut Trace<'_>) {
+    let times = &slot.times;
+    let key = (times.submitted_ns, silo, slot.stream, slot.sequence);
+    if times.harvested_ns == 0 || !told.shots.insert(key) {
+        return;
+    }
+    while told.shots.len() > TOLD_MAX {
+        told.shots.pop_first();
+    }
+    let track = (2 + silo, number as u64 + 1);
+    let args = json!({"stream": slot.stream, "sequence": slot.sequence, "slot": number, "worker": slot.worker,
+        "scheduled_us": us(times.scheduled_ns)});
+    let name = format!("{}#{}", slot.stream, slot.sequence);
+    trace.put(&slice(&name, track, times.submitted_ns, times.harvested_ns, &args));
+    let steps = [
+        ("dispatch", times.dispatched_ns),
+        ("device", times.completed_ns),
+        ("queue", times.decoding_ns),
+        ("decode", times.answered_ns),
+        ("harvest", times.harvested_ns),
+    ];
+    let mut from_ns = times.submitted_ns;
+    for (stage, to_ns) in steps.into_iter().filter(|(_, to_ns)| *to_ns != 0) {
+        trace.put(&slice(stage, track, from_ns, to_ns, &json!({})));
+        from_ns = to_ns.max(from_ns);
+    }
+}
+
+/// Threads by their fast samples: what role was seen running, and when no frame came.
+#[derive(Default)]
+struct Threads {
+    /// The open slice of each: role, since when, last seen.
+    open: BTreeMap<usize, (String, u64, u64)>,
+    /// The silence last told of each, by the heartbeat that it began with.
+    silent: BTreeMap<usize, (u64, u64)>,
+}
+
+impl Threads {
+    fn sample(&mut self, snapshot: &Snapshot, trace: &mut Trace<'_>) {
+        let now_ns = snapshot.at_ns;
+        for (index, thread) in snapshot.threads.iter().enumerate() {
+            let track = (1, index as u64 + 1);
+            let stage = thread.stage.map_or_else(|| "idle".to_owned(), |role| role.name().to_owned());
+            // A pause in the samples ends a slice: what was between them is not known.
+            let goes_on = |(open, _, seen): &(String, u64, u64)| *open == stage && now_ns - seen < 10 * SILENT_NS;
+            match self.open.get_mut(&index).filter(|open| goes_on(open)) {
+                Some((_, _, seen)) => *seen = now_ns,
+                None => {
+                    if let Some((name, from_ns, seen_ns)) = self.open.insert(index, (stage, now_ns, now_ns)) {
+                        trace.put(&slice(&name, track, from_ns, seen_ns.max(from_ns), &json!({"seen": "sampled"})));
+                    }
+                }
+            }
+            let beat_ns = now_ns.saturating_sub(thread.heartbeat_age_ns);
+            match self.silent.insert(index, (beat_ns, now_ns)) {
+                Some((before_ns, seen_ns)) if before_ns != beat_ns && seen_ns - before_ns.min(seen_ns) >= SILENT_NS => {
+                    trace.put(&slice("no frame", track, before_ns, seen_ns, &json!({"role": self.open[&index].0})));
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Which run is meant: a directory, a name in the directory of runs, or `last`.
+//!
+//! Bounded by the directory. Never makes anything.
+
+use super::places::{self, Surroundings};
+use super::refusal::Refusal;
+use clap::Args as ClapArgs;
+use pinwheel_engine::record::runs::Manifest;
+use pinwheel_engine::record::tape::Tape;
+use pinwheel_engine::units::{Nanos, Ticks};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A run, on the command line.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct RunName {
+    /// A run: its directory, its name in the directory of runs, or last
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    /// Directory of runs [default: the checkout's logs, else $XDG_STATE_HOME/pinwheel]
+    #[arg(long, value_name = "DIR")]
+    pub logs: Option<PathBuf>,
+}
+
+/// The directory of the run that is meant.
+///
+/// # Errors
+/// If there is none.
+pub fn find(run: &str, logs: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Refusal> {
+    let given = around.working_dir.join(run);
+    if given.is_dir() || given.is_file() {
+        return Ok(given);
+    }
+    let logs = places::logs(logs, around)?;
+    let runs = list(&logs);
+    let found = match run {
+        "last" => runs.last().cloned(),
+        name => runs.iter().find(|path| path.file_name().is_some_and(|found| found.to_string_lossy() == name)).cloned(),
+    };
+    found.ok_or_else(|| {
+        let newest = runs.last().and_then(|path| path.file_name()).map(|name| name.to_string_lossy().into_owned());
+        let remedy = newest.map_or_else(
+            || "make one with pinwheel run, or name a directory with --logs DIR".to_owned(),
+            |newest| format!("the newest there is {newest}"),
+        );
+        let found = format!("none in {}", logs.display());
+        Refusal::unusable(format!("run {run}"), found, "a run's directory, its name, or last", remedy)
+    })
+}
+
+/// The runs in `logs`, oldest first.
+fn list(logs: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(logs).into_iter().flatten().flatten();
+    let mut runs: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|path| path.join("profile.ron").is_file()).collect();
+    runs.sort();
+    runs
+}
+
+/// Opens a run's recording, and says which program made it if it is not this one.
+///
+/// # Errors
+/// One sentence.
+pub fn open(dir: &Path) -> Result<Tape, Refusal> {
+    Tape::open(dir).map_err(|error| {
+        let made_by = Manifest::read(dir).map(|manifest| manifest.version);
+        match made_by {
+            Some(version) if version != env!("CARGO_PKG_VERSION") => {
+                Refusal::Usage(format!("{error} (it was made by version {version})"))
+            }
+            _ => error.into(),
+        }
+    })
+}
+
+/// A moment of a recording, as `--at` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// So long after the engine's start.
+    Since(Nanos),
+    /// So long before the end.
+    Before(Nanos),
+}
+
+/// `12.5s`, `1m`: after the start; `-5s`: before the end; `end`.
+pub fn when(text: &str) -> Result<When, String> {
+    let span = |text: &str| {
+        let found =
+            if text == "0" { Ok(Nanos(0)) } else { super::args::duration(text).map(|d| Nanos(d.as_nanos() as u64)) };
+        found.map_err(|_| format!("found {text}, expected a time after the start like 12.5s or 2m, one before the end like -5s, or end; write it with its unit"))
+    };
+    match text.strip_prefix('-') {
+        _ if text == "end" => Ok(When::Before(Nanos(0))),
+        Some(before) => span(before).map(When::Before),
+        None => span(text).map(When::Since),
+    }
+}
+
+/// The tick that is meant; `None`: the recording holds no picture.
+pub fn tick(tape: &Tape, when: When) -> Option<Ticks> {
+    let (first, last) = tape.span()?;
+    let at = match when {
+        When::Since(since) => tape.tick_at(since),
+        When::Before(before) => Ticks(last.0.saturating_sub(tape.rate().ticks(before).0)),
+    };
+    Some(at.clamp(first, last))
+}
+
+/// The refusal of a recording without a picture.
+pub fn empty(dir: &Path) -> Refusal {
+    let about = format!("recording of {}", dir.display());
+    Refusal::unusable(
+        about,
+        "no whole picture in it",
+        "at least one",
+        "the run ended within its first tenth of a second; see its report.json",
+    )
+}
+
+/// Notes in the run's log of events: nanoseconds since the engine's start, and their words.
+pub fn notes(dir: &Path, tape: &Tape) -> Vec<(u64, String)> {
+    let text = fs::read_to_string(dir.join("events.jsonl")).unwrap_or_default();
+    let lines = text.lines().filter(|line| line.contains("\"event\":\"note\""));
+    lines
+        .filter_map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).ok()?;
+            let at = tape.since_start(Ticks(line.get("ticks")?.as_u64()?));
+            Some((at.0, line.get("text")?.as_str()?.to_owned()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Nanos, When, when};
+
+    #[test]
+    fn moments_are_after_the_start_or_before_the_end() {
+        assert_eq!(when("12.5s"), Ok(When::Since(Nanos(12_500_000_000))));
+        assert_eq!(when("0"), Ok(When::Since(Nanos(0))));
+        assert_eq!(when("-5s"), Ok(When::Before(Nanos(5_000_000_000))));
+        assert_eq!(when("end"), Ok(When::Before(Nanos(0))));
+        for text in ["", "5", "-", "--5s", "noon"] {
+            assert!(when(text).is_err_and(|said| said.contains("expected")), "{text}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Looking at the past: where to, what came of it, and notes.
+//!
+//! Pure, on the console thread. A look asks for one moment; what comes back replaces the frozen scene whole.
+
+use super::{actions, notice};
+use crate::effect::Effect;
+use crate::keymap::End;
+use crate::model::alarms::conditions;
+use crate::model::derived::Marks;
+use crate::model::{Mode, Model, NOTE_MAX, NoticeKind, Overlay, Picture, Scene, Timeline};
+use crate::msg::Key;
+use crate::source::past::Past;
+use std::rc::Rc;
+
+const MS: i64 = 1_000_000;
+
+/// The moment that the views draw, nanoseconds since the engine's start.
+fn here(model: &Model) -> Option<u64> {
+    model.picture().map(|picture| picture.snapshot.at_ns)
+}
+
+/// Looks so many milliseconds further.
+pub(super) fn scrub(model: &mut Model, by_ms: i64) -> Vec<Effect> {
+    stop(model);
+    let Some(here_ns) = here(model) else { return Vec::new() };
+    let asked = here_ns.saturating_add_signed(by_ms.saturating_mul(MS));
+    if model.frozen.is_none() && by_ms > 0 {
+        notice(model, NoticeKind::Refused, "this is now: nothing lies ahead; [ looks back".to_owned());
+        return Vec::new();
+    }
+    vec![Effect::LookAt(clamped(model, asked))]
+}
+
+fn clamped(model: &Model, at_ns: u64) -> u64 {
+    match &model.timeline {
+        // Live, the recording grows: only its beginning is known to bound.
+        Some(line) if model.is_replay() => at_ns.clamp(line.from_ns, line.to_ns.max(line.from_ns)),
+        Some(line) => at_ns.max(line.from_ns.min(at_ns)),
+        None => at_ns,
+    }
+}
+
+/// To the first or the last moment.
+pub(super) fn to_end(model: &mut Model, end: End) -> Vec<Effect> {
+    stop(model);
+    match end {
+        End::First => vec![Effect::LookAt(model.timeline.as_ref().map_or(0, |line| line.from_ns))],
+        End::Last => vec![Effect::LookAt(u64::MAX / 64)],
+    }
+}
+
+/// To the newest onset of an alarm before the moment shown.
+pub(super) fn to_onset(model: &mut Model) -> Vec<Effect> {
+    stop(model);
+    let Some(here_ns) = here(model) else { return Vec::new() };
+    let pictures = [model.picture(), model.live.picture.as_deref()];
+    let onsets = pictures.into_iter().flatten().flat_map(|picture| &picture.snapshot.alarms);
+    let onsets = onsets.flat_map(|alarm| [alarm.first_ns, alarm.onset_ns]);
+    // The sample at an onset lies a little before or after it: what is shown already is no place to go.
+    match onsets.filter(|onset_ns| onset_ns.saturating_add(2 * MS.unsigned_abs()) < here_ns).max() {
+        Some(onset_ns) => vec![Effect::LookAt(onset_ns)],
+        None => {
+            notice(model, NoticeKind::Refused, "no alarm began before this moment".to_owned());
+            Vec::new()
+        }
+    }
+}
+
+/// Lets a replay run, or stops it.
+pub(super) fn play(model: &mut Model) {
+    model.mode = match model.mode {
+        Mode::Replay { running_since_ns: None } => Mode::Replay { running_since_ns: Some(model.now_ns) },
+        Mode::Replay { .. } => Mode::Replay { running_since_ns: None },
+        Mode::Live => {
+            notice(model, NoticeKind::Refused, "the engine is live: f goes back to now".to_owned());
+            Mode::Live
+        }
+    };
+}
+
+fn stop(model: &mut Model) {
+    if let Mode::Replay { running_since_ns } = &mut model.mode {
+        *running_since_ns = None;
+    }
+}
+
+/// A replay that runs goes on by the time that passed.
+pub(super) fn run_on(model: &mut Model) -> Vec<Effect> {
+    let Mode::Replay { running_since_ns: Some(since_ns) } = model.mode else { return Vec::new() };
+    let Some(line) = model.timeline.as_ref() else { return Vec::new() };
+    let next_ns = line.at_ns.saturating_add(model.now_ns.saturating_sub(since_ns));
+    let is_over = next_ns >= line.to_ns;
+    model.mode = Mode::Replay { running_since_ns: (!is_over).then_some(model.now_ns) };
+    vec![Effect::LookAt(next_ns)]
+}
+
+/// A moment came: it is the frozen scene from now on.
+pub(super) fn arrived(model: &mut Model, result: Result<Box<Past>, String>) {
+    let past = match result {
+        Ok(past) => past,
+        Err(said) => return notice(model, NoticeKind::Refused, said),
+    };
+    let Past { pictures, from_ns, to_ns, notes } = *past;
+    let asked_ns = pictures.last().map_or(from_ns, |picture| picture.at_ns);
+    let (mut scene, mut marks) = (Scene::default(), Marks::default());
+    for snapshot in pictures {
+        let before = scene.picture.as_ref().map(|picture| &picture.snapshot);
+        scene.alarms.observe(conditions(&snapshot, before), snapshot.at_ns);
+        let derived = marks.derive(&snapshot);
+        scene.history.push(&derived);
+        scene.picture = Some(Rc::new(Picture { snapshot, derived, received_ns: model.now_ns }));
+    }
+    if scene.picture.is_none() {
+        return notice(model, NoticeKind::Refused, "nothing was recorded there".to_owned());
+    }
+    let since_ns = model.frozen.as_ref().map_or(model.now_ns, |(_, since_ns)| *since_ns);
+    model.timeline = Some(Timeline { from_ns, to_ns, at_ns: asked_ns, notes });
+    model.frozen = Some((scene, since_ns));
+    actions::clamp(model);
+}
+
+/// Opens a note.
+pub(super) fn begin_note(model: &mut Model) {
+    if model.is_replay() {
+        let said = "a recording takes no notes: they are made while the engine runs".to_owned();
+        return notice(model, NoticeKind::Refused, said);
+    }
+    model.overlay = Some(Overlay::Note(String::new()));
+}
+
+/// A key that no table names: a letter of the note.
+pub(super) fn write(model: &mut Model, key: Key) {
+    let Some(Overlay::Note(text)) = &mut model.overlay else { return };
+    match key {
+        Key::Char(letter) if text.chars().count() < NOTE_MAX => text.push(letter),
+        Key::Backspace => {
+            text.pop();
+        }
+        _ => {}
+    }
+}
+
+/// What became of a note.
+pub(super) fn noted(model: &mut Model, result: Result<(), String>) {
+    match result {
+        Ok(()) => notice(model, NoticeKind::Done, "note kept in events.jsonl".to_owned()),
+        Err(said) => notice(model, NoticeKind::Refused, said),
+    }
+}
