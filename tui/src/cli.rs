@@ -9,6 +9,7 @@ mod args;
 mod check;
 mod cores;
 mod gpu_check;
+mod drill;
 mod graph;
 mod input;
 mod measured;
@@ -62,6 +63,7 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Arbiter(args)) => arbiter::arbiter(&args),
         Some(Command::Check(args)) => check::check(&args, &around),
         Some(Command::Send(args)) => send::send(&args),
+        Some(Command::Drill(args)) => drill::drill(&args),
         Some(Command::Graph(args)) => graph::graph(&args),
         Some(Command::GpuCheck(args)) => gpu_check::gpu_check(&args),
     }

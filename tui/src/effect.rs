@@ -17,6 +17,10 @@ pub enum Effect {
     },
     /// Stop the feed and let accepted shots finish.
     Drain,
+    /// Acknowledge the alarm of that number; 0: all that hold.
+    Acknowledge(u64),
+    /// Snooze the alarm of that number.
+    Snooze(u64),
     /// Draw the whole screen anew.
     Redraw,
     /// Give the terminal back and return.

@@ -37,6 +37,12 @@ pub enum Action {
     Suspend,
     /// Draw everything anew.
     Redraw,
+    /// Acknowledge the alarm under the cursor.
+    Acknowledge,
+    /// Acknowledge all that hold.
+    AcknowledgeAll,
+    /// Let the alarm under the cursor not call for a while.
+    Snooze,
 }
 
 /// A cursor movement.
@@ -67,6 +73,8 @@ pub enum Scope {
     Views,
     /// In the profiles view, before the keys of every view.
     Profiles,
+    /// In the alarms view, before the keys of every view.
+    Alarms,
     /// In the profile chooser.
     Chooser,
     /// While a question is open.
@@ -75,13 +83,14 @@ pub enum Scope {
 
 impl Scope {
     /// All of them, in the order in which help shows them.
-    pub const ALL: [Scope; 4] = [Scope::Views, Scope::Profiles, Scope::Chooser, Scope::Question];
+    pub const ALL: [Scope; 5] = [Scope::Views, Scope::Profiles, Scope::Alarms, Scope::Chooser, Scope::Question];
 
     /// Help's heading.
     pub fn heading(self) -> &'static str {
         match self {
             Scope::Views => "everywhere",
             Scope::Profiles => "in profiles",
+            Scope::Alarms => "in alarms",
             Scope::Chooser => "in the profile chooser",
             Scope::Question => "at a question",
         }
@@ -90,7 +99,7 @@ impl Scope {
     /// Where to look for a key that this scope does not bind.
     fn outer(self) -> Option<Scope> {
         match self {
-            Scope::Profiles => Some(Scope::Views),
+            Scope::Profiles | Scope::Alarms => Some(Scope::Views),
             Scope::Views | Scope::Chooser | Scope::Question => None,
         }
     }
@@ -190,6 +199,13 @@ pub const TABLE: &[Binding] = &[
     bind(Scope::Views, &[Key::Char('0')], Action::Show(View::Help), NO, "help"),
     bind(
         Scope::Views,
+        &[Key::Char('9'), Key::Char('!')],
+        Action::Show(View::Alarms),
+        NO,
+        "alarms: what is wrong, since when, and why?",
+    ),
+    bind(
+        Scope::Views,
         &[Key::Char('p')],
         Action::Choose,
         Footer::Word("profile"),
@@ -215,6 +231,9 @@ pub const TABLE: &[Binding] = &[
         "drain, then quit; again: force",
     ),
     bind(Scope::Profiles, &[Key::Enter], Action::Take, Footer::Word("apply"), "show what would change, and apply"),
+    bind(Scope::Alarms, &[Key::Char('a')], Action::Acknowledge, Footer::Word("acknowledge"), "seen: it calls no more"),
+    bind(Scope::Alarms, &[Key::Char('A')], Action::AcknowledgeAll, NO, "all that hold are seen"),
+    bind(Scope::Alarms, &[Key::Char('z')], Action::Snooze, Footer::Word("snooze"), "it does not call for ten minutes"),
     bind(Scope::Chooser, &DIGITS, Action::TakeNumber(0), Footer::Word("pick"), "pick the profile of that number"),
     bind(Scope::Chooser, &[Key::Enter], Action::Take, Footer::Word("take"), "take the profile under the cursor"),
     bind(Scope::Chooser, &[Key::Up, Key::Char('k')], Action::Move(Step::Up), NO, "up"),

@@ -1,7 +1,7 @@
 //! All that the console knows.
 //!
 //! Owns the model and its parts; changed by `update` only, read by `view`. On the console thread. Bounded: one picture and
-//! one frozen one, a minute of samples, [`alarms::ALARMS_MAX`] alarms.
+//! one frozen one, a minute of samples.
 
 pub mod alarms;
 pub mod derived;
@@ -12,7 +12,6 @@ use crate::keymap::Scope;
 use crate::msg::{ConsoleCost, Finished};
 use crate::source::Offer;
 use crate::theme::Theme;
-use alarms::AlarmBook;
 use derived::{Derived, Marks};
 use history::History;
 use pinwheel_engine::board::SpinPolicy;
@@ -46,11 +45,13 @@ pub enum View {
     Sources,
     /// The key table.
     Help,
+    /// Alarms.
+    Alarms,
 }
 
 impl View {
     /// All, in the order of Tab and of the number keys.
-    pub const ALL: [View; 9] = [
+    pub const ALL: [View; 10] = [
         View::Overview,
         View::Threads,
         View::Slots,
@@ -59,6 +60,7 @@ impl View {
         View::Graph,
         View::Arbiter,
         View::Sources,
+        View::Alarms,
         View::Help,
     ];
 
@@ -74,6 +76,7 @@ impl View {
             View::Arbiter => "arbiter: who may write which page, and who waits?",
             View::Sources => "sources: who sends, how fast, and what is missing?",
             View::Help => "help",
+            View::Alarms => "alarms: what is wrong, since when, and why?",
         }
     }
 }
@@ -96,8 +99,6 @@ pub struct Scene {
     pub picture: Option<Rc<Picture>>,
     /// The past up to it.
     pub history: History,
-    /// The alarms up to it.
-    pub alarms: AlarmBook,
 }
 
 /// Where the cursor is in each view; always clamped to what there is when it is used.
@@ -121,6 +122,8 @@ pub struct Cursor {
     pub source: usize,
     /// First silo shown in the overview.
     pub overview: usize,
+    /// Alarm.
+    pub alarm: usize,
 }
 
 /// What is open over the view.
@@ -269,6 +272,7 @@ impl Model {
             (Some(Overlay::Chooser), _) => Scope::Chooser,
             (Some(_), _) => Scope::Question,
             (None, View::Profiles) => Scope::Profiles,
+            (None, View::Alarms) => Scope::Alarms,
             (None, _) => Scope::Views,
         }
     }

@@ -231,6 +231,14 @@ impl Console<'_> {
                     }
                 }
                 Effect::Drain => self.source.drain(),
+                Effect::Acknowledge(number) => {
+                    let result = self.source.acknowledge(number);
+                    update(&mut self.model, Msg::Answered { what: "acknowledged", result });
+                }
+                Effect::Snooze(number) => {
+                    let result = self.source.snooze(number);
+                    update(&mut self.model, Msg::Answered { what: "snoozed for ten minutes", result });
+                }
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Leave(end) => return Ok(Some(end)),
             }

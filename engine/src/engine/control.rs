@@ -7,6 +7,7 @@
 use super::cold::{self, Stop};
 use super::neighbours::Watching;
 use super::wall::Wall;
+use super::watchdog::Running;
 use super::{EndedBy, Found, Outcome, Requests, header};
 use crate::board::{self, Board};
 use crate::host::claims::Claims;
@@ -48,6 +49,7 @@ pub(super) struct ColdSide {
     pub(super) input_error: Option<Receiver<Option<String>>>,
     pub(super) environment: Option<Receiver<Found>>,
     pub(super) neighbours: Option<Watching>,
+    pub(super) watchdog: Option<Running>,
 }
 
 /// Everything the control thread owns.
@@ -92,6 +94,9 @@ impl Control {
             cold.stop.stop();
             if let Some(neighbours) = cold.neighbours {
                 neighbours.end();
+            }
+            if let Some(watchdog) = cold.watchdog {
+                watchdog.end();
             }
             let sink = cold.sink.map(|sink| finish_sink(&sink));
             let events = cold.events.map(|events| finish_events(&events));

@@ -156,13 +156,13 @@ rules! {
     FrameGap = 2, "frame_gap", "times limits.heartbeat_ms", Note, 1.0, 0.5,
         "healed itself; if it comes often, read the verdict and the environment check";
     /// Answers came late.
-    LateAnswers = 3, "late_answers", "% of the answers of 2 s", Warn, 20.0, 0.5,
+    LateAnswers = 3, "late_answers", "% of the answers of 0.5 s", Warn, 20.0, 0.5,
         "look at the stage with the longest p99; lower the rate or add decoders";
     /// The backlog grows.
-    Backlog = 4, "backlog", "% of the scheduled shots of 2 s, three times running", Warn, 10.0, 0.5,
+    Backlog = 4, "backlog", "% of the scheduled shots of 0.5 s, for 2 s", Warn, 10.0, 0.5,
         "more arrives than is decoded: lower the rate, add decoders or cores";
     /// Shots are answered with error words.
-    Errors = 5, "errors", "errored answers in 2 s", Warn, 1.0, 1.0,
+    Errors = 5, "errors", "errored answers in 0.5 s", Warn, 1.0, 1.0,
         "the faults on the board name the code; see what the device and the decoders say";
     /// Device workers are in quarantine.
     Quarantine = 6, "quarantine", "workers", Warn, 1.0, 1.0,
@@ -206,6 +206,9 @@ rules! {
     /// Everything stood still at once.
     Frozen = 19, "frozen", "times limits.heartbeat_ms", Note, 1.0, 1.0,
         "the process, the machine or its host stood still: nothing in here could run";
+    /// A hot core is interrupted.
+    Interrupts = 20, "interrupts", "shoot-downs on a hot core in 1 s", Warn, 5000.0, 0.5,
+        "some thread of this process unmaps memory: find it in the evidence, let it keep its memory";
 }
 
 impl RuleId {

@@ -92,6 +92,7 @@ pub(crate) fn config(profile: &Profile, input: Input, count: Option<u64>) -> Con
         events: None,
         environment: None,
         notes: Vec::new(),
+        provocation: None,
     }
 }
 

@@ -197,6 +197,7 @@ fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>, keep: 
         events: None,
         environment: Some(keep),
         notes: request.notes.clone(),
+        provocation: None,
     }
 }
 
@@ -238,6 +239,14 @@ impl Handle for Engine {
 
     fn request_drain(&self) {
         Engine::request_drain(self);
+    }
+
+    fn acknowledge(&self, number: u64) {
+        Engine::acknowledge(self, number);
+    }
+
+    fn snooze(&self, number: u64, span: Duration) {
+        Engine::snooze(self, number, span);
     }
 
     fn is_finished(&self) -> bool {

@@ -3,10 +3,11 @@
 //! Owns the engine's handle while the console runs; called from the console thread only. Never waits for a hot thread:
 //! a snapshot is a copy of the board's words, a switch and a drain are requests.
 
-use super::{Offer, Source, offers_of};
+use super::{Offer, SNOOZE, Source, offers_of};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::Profile;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What the console needs of an engine in its own process.
 pub trait Handle {
@@ -20,6 +21,10 @@ pub trait Handle {
     fn profile(&self) -> &Profile;
     /// Asks for the drain.
     fn request_drain(&self);
+    /// Acknowledges an alarm; 0: all that hold.
+    fn acknowledge(&self, number: u64);
+    /// Snoozes an alarm.
+    fn snooze(&self, number: u64, span: Duration);
     /// Whether all hot threads have left.
     fn is_finished(&self) -> bool;
 }
@@ -48,6 +53,16 @@ impl<H: Handle> Source for Live<'_, H> {
 
     fn drain(&mut self) {
         self.engine.request_drain();
+    }
+
+    fn acknowledge(&mut self, number: u64) -> Result<(), String> {
+        self.engine.acknowledge(number);
+        Ok(())
+    }
+
+    fn snooze(&mut self, number: u64) -> Result<(), String> {
+        self.engine.snooze(number, SNOOZE);
+        Ok(())
     }
 
     fn is_finished(&self) -> bool {

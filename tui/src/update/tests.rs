@@ -63,6 +63,14 @@ impl Bench {
                     self.take(Msg::Applied { name, result });
                 }
                 Effect::Drain => self.source.drain(),
+                Effect::Acknowledge(number) => {
+                    let result = self.source.acknowledge(number);
+                    self.take(Msg::Answered { what: "acknowledged", result });
+                }
+                Effect::Snooze(number) => {
+                    let result = self.source.snooze(number);
+                    self.take(Msg::Answered { what: "snoozed", result });
+                }
                 Effect::Redraw => {}
                 Effect::Leave(end) => self.left = Some(end),
             }
@@ -313,7 +321,7 @@ proptest! {
                         let forced = yes && asked == Some(Overlay::AskForce);
                         assert!(forced || finished == Finished::Yes);
                     }
-                    Effect::ListOffers | Effect::Redraw => {}
+                    Effect::ListOffers | Effect::Redraw | Effect::Acknowledge(_) | Effect::Snooze(_) => {}
                 }
             }
             if i % 5 == 0 {
