@@ -356,3 +356,6 @@ impl Watchdog {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

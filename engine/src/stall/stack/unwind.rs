@@ -111,11 +111,14 @@ impl Symbols {
         }
         let cache = object::ReadCache::new(file);
         let object = object::File::parse(&cache).ok()?;
-        let segment = object.segments().find(|segment| {
+        // Segments share the pages at their ends: the one that fills most of the mapping is its own.
+        let last = mapping.offset + (mapping.end - mapping.start);
+        let shared = |segment: &object::Segment<'_, '_, _>| {
             let (offset, size) = segment.file_range();
-            (offset..offset + size).contains(&mapping.offset)
-        })?;
-        let at = segment.address() + (mapping.offset - segment.file_range().0);
+            (offset + size).min(last).saturating_sub(offset.max(mapping.offset))
+        };
+        let segment = object.segments().max_by_key(shared).filter(|segment| shared(segment) > 0)?;
+        let at = segment.address().wrapping_add(mapping.offset).wrapping_sub(segment.file_range().0);
         let bias = mapping.start.wrapping_sub(at);
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let section = |name: &str| object.section_by_name(name);

@@ -13,8 +13,10 @@ use crate::units::Ticks;
 use pinwheel_edge::spin::SpinOrder;
 use std::sync::Arc;
 
-/// Looks that make a second, less than all that are kept.
-const SECOND: usize = 5;
+/// Looks that make half a second, less than all that are kept.
+const HALF_SECOND: usize = 5;
+/// Looks that make a rate.
+const RECENT: usize = 2;
 
 impl Watchdog {
     /// Everything seen of a stall of thread `index` that began at `since`, from `before` to `after`.
@@ -98,10 +100,13 @@ impl Watchdog {
                 plain(Cause::Affinity, sentence),
             ));
         }
-        let Some(then) = thread.bases.len().checked_sub(1 + SECOND).map(|at| &thread.bases[at]) else { return found };
+        let Some(then) = thread.bases.len().checked_sub(1 + HALF_SECOND).map(|at| &thread.bases[at]) else {
+            return found;
+        };
         let Some(now) = thread.bases.back() else { return found };
         found.extend(waits(thread, site, then, now));
-        found.extend(self.interrupted(thread, site, then, now));
+        let recently = thread.bases.len().checked_sub(1 + RECENT).map_or(then, |at| &thread.bases[at]);
+        found.extend(self.interrupted(thread, site, recently, now));
         found
     }
 
