@@ -53,7 +53,9 @@ fn a_hang_is_reported_while_it_lasts_and_its_shots_are_answered_all_the_same() {
     let alarm = seen.alarms.iter().find(|alarm| alarm.cause == Cause::Blocked.name()).unwrap();
     assert!(alarm.sentence.contains("nanosleep") && !alarm.evidence.is_empty(), "{alarm:?}");
     assert_eq!(alarm.severity, Severity::Warn, "a role that sleeps is ours");
-    until(&engine, "its end", |now| now.alarms.iter().any(|alarm| alarm.rule == "heartbeat" && alarm.ended_ns.is_some()));
+    until(&engine, "its end", |now| {
+        now.alarms.iter().any(|alarm| alarm.rule == "heartbeat" && alarm.ended_ns.is_some())
+    });
     engine.acknowledge(0);
     engine.request_drain();
     assert_nothing_lost(&end(engine));

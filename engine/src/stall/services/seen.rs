@@ -147,7 +147,8 @@ fn moved(board: &Board, kind: usize, silo: usize, index: usize) -> Option<u64> {
             Some(get(&decode.decoding) + get(&decode.answered))
         }
         RoleKind::Harvest => Some(get(&board.harvest(silo).position)),
-        RoleKind::Decode => None,
+        // Of the graph and of decoders beyond the board no counter of their own is known.
+        RoleKind::Graph | RoleKind::Decode => None,
     }
 }
 

@@ -6,7 +6,7 @@ use crate::board::alarms::{AlarmState, Site};
 use crate::board::snapshot::AlarmView;
 use crate::board::{self, Board, Phase, Place, Shape};
 use crate::clock::Clock;
-use crate::profile::{AlarmAction, AlarmRule, OnAlarm, RuleId, Severity};
+use crate::profile::{AlarmAction, AlarmRule, OnAlarm, RoleKind, RuleId, Severity};
 use crate::stall::Request;
 use crate::units::Ticks;
 use std::sync::Arc;
@@ -45,7 +45,8 @@ fn world(rules: Vec<AlarmRule>) -> World {
         board.thread(index).name.write(["hot-0", "work-0"][index]);
         board::set(&board.thread(index).state, 1);
     }
-    let watched = Watched { board: Arc::clone(&board), clock: clock.clone(), rules, on_alarm: OnAlarm::None, disk: None };
+    let watched =
+        Watched { board: Arc::clone(&board), clock: clock.clone(), rules, on_alarm: OnAlarm::None, disk: None };
     let dog = Watchdog::new(watched);
     World { nanos, board, clock, dog, done: Done::default() }
 }
@@ -130,7 +131,7 @@ fn a_gap_between_ticks_is_noted_by_its_thread_and_explained_afterwards() {
     let mut world = world(Vec::new());
     world.run(300 * MS, [true, true]);
     let start = Ticks(world.clock.ticks().0 - 14 * MS);
-    world.board.thread(1).note_gap(start, Ticks(13 * MS), 5);
+    world.board.thread(1).note_gap(start, Ticks(13 * MS), RoleKind::Decode as u64 + 1);
     world.run(3 * MS, [true, true]);
     let gap = world.alarm(RuleId::FrameGap, Site::Thread(1)).unwrap();
     assert_eq!((gap.severity, gap.state, gap.duration_ns), (Severity::Note, AlarmState::Ended, 13 * MS));
@@ -183,8 +184,7 @@ fn a_role_that_always_reports_work_and_moves_nothing_is_alarmed() {
     let mut world = world(Vec::new());
     let block = world.board.thread(0);
     board::set(&block.roles_count, 1);
-    // Poll of silo 0.
-    board::set(&block.roles[0].identity, 3);
+    board::set(&block.roles[0].identity, RoleKind::Poll as u64);
     for _ in 0..400 {
         let block = world.board.thread(0);
         board::add(&block.frames, 99);
