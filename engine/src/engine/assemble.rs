@@ -85,22 +85,12 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
     header::write_threads(&board, &plan, &orders.lock());
     let steering = Steering::new(config.profile.clone(), orders.clone());
-    let on_call = match config.profile.hot_allocations {
-        HotAllocations::Count => OnCall::Count,
-        HotAllocations::Abort => OnCall::Abort,
-    };
+    let on_call = on_call(config.profile.hot_allocations);
     let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase: Arc::new(PhaseWord::new()), on_call };
     provoke(&mut silos, config.provocation.as_ref());
-    let stop = cold::Stop::new();
-    let requests = Arc::new(Requests::default());
     notes.extend(watchdog::unreadable(&config.profile.alarms));
-    let hands = Hands {
-        requests: Arc::clone(&requests),
-        orders: orders.clone(),
-        settings: Arc::clone(&settings),
-        board: Arc::clone(&board),
-        clock: clock.clone(),
-    };
+    let (stop, requests) = (cold::Stop::new(), Arc::new(Requests::default()));
+    let hands = Hands::new(&requests, &orders, &settings, &shared);
     let watchdog = watchdog::spawn(&config.profile, hands, disk, plan.cold_cores.clone(), stop.clone());
     let (logs, logger) = wire_log(config.events.take(), &plan, &shared, &mut notes);
     let mut threads = Threads::new();
@@ -133,6 +123,13 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         Control { shared, profile, silos, threads, reports, settings: settings_too, end, wall, claims, is_live, named };
     let control = control.spawn(Arc::clone(&requests), cold, plan.cold_cores.clone());
     Ok(Engine { board, clock, settings, steering, plan, requests, watchdog: told, control: Some(control) })
+}
+
+fn on_call(wanted: HotAllocations) -> OnCall {
+    match wanted {
+        HotAllocations::Count => OnCall::Count,
+        HotAllocations::Abort => OnCall::Abort,
+    }
 }
 
 fn check_width(model: &Model) -> Result<(), StartError> {

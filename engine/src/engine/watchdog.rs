@@ -10,7 +10,7 @@ use super::{Requests, header};
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::host::{pin, priority};
-use crate::hot::Settings;
+use crate::hot::{Settings, Shared};
 use crate::profile::{AlarmAction, AlarmRule, Diagnostics, OnAlarm, Priority, Profile};
 use crate::stall::{Deeds, Request, TICK, Watchdog, Watched};
 use std::path::PathBuf;
@@ -55,11 +55,28 @@ impl Running {
 
 /// What an alarm may do to the engine.
 pub(super) struct Hands {
-    pub(super) requests: Arc<Requests>,
-    pub(super) orders: SharedOrders,
-    pub(super) settings: Arc<Settings>,
-    pub(super) board: Arc<Board>,
-    pub(super) clock: Clock,
+    requests: Arc<Requests>,
+    orders: SharedOrders,
+    settings: Arc<Settings>,
+    board: Arc<Board>,
+    clock: Clock,
+}
+
+impl Hands {
+    pub(super) fn new(
+        requests: &Arc<Requests>,
+        orders: &SharedOrders,
+        settings: &Arc<Settings>,
+        shared: &Shared,
+    ) -> Hands {
+        Hands {
+            requests: Arc::clone(requests),
+            orders: orders.clone(),
+            settings: Arc::clone(settings),
+            board: Arc::clone(&shared.board),
+            clock: shared.clock.clone(),
+        }
+    }
 }
 
 impl Deeds for Hands {

@@ -78,3 +78,23 @@ fn wait(mut child: Child) {
 fn rest(span: Duration) {
     std::thread::sleep(span);
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
+    use super::{start, wait};
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    #[test]
+    fn a_program_gets_the_alarm_on_its_standard_input_and_one_that_is_not_there_is_no_harm() {
+        let folder = tempfile::tempdir().unwrap();
+        let (script, heard) = (folder.path().join("page.sh"), folder.path().join("heard"));
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o700).open(&script).unwrap();
+        writeln!(file, "#!/bin/sh\ncat > {}", heard.display()).unwrap();
+        drop(file);
+        assert!(start("/nonexistent/program", b"{}").is_err());
+        wait(start(script.to_str().unwrap(), b"{\"rule\":\"heartbeat\"}").unwrap());
+        assert_eq!(std::fs::read_to_string(&heard).unwrap(), "{\"rule\":\"heartbeat\"}\n");
+    }
+}

@@ -253,7 +253,7 @@ impl Watchdog {
         if !matches!(self.phase, Phase::Live | Phase::Drain) {
             return;
         }
-        let recent = self.recent(now);
+        let recent = self.recent(now).or_else(|| self.waited_lately());
         let mut found = self.services.look(&board, self.at_ns(now), recent.as_ref());
         for index in 0..self.threads.len() {
             found.extend(self.by_account(index));

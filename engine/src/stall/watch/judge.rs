@@ -7,7 +7,7 @@ use crate::board::alarms::{Confidence, Site};
 use crate::board::{self, Phase};
 use crate::profile::{RoleKind, RuleId};
 use crate::stall::observe::Observations;
-use crate::stall::services::{Condition, condition, plain};
+use crate::stall::services::{Condition, Recent, condition, plain};
 use crate::stall::verdict::{Cause, Verdict, joined};
 use crate::units::Ticks;
 use pinwheel_edge::spin::SpinOrder;
@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// Looks that make half a second, less than all that are kept.
 const HALF_SECOND: usize = 5;
+/// Share of half a second of waiting that explains late answers.
+const EXPLAINS_PERCENT: u64 = 10;
 /// Looks that make a rate.
 const RECENT: usize = 2;
 
@@ -108,6 +110,25 @@ impl Watchdog {
         let recently = thread.bases.len().checked_sub(1 + RECENT).map_or(then, |at| &thread.bases[at]);
         found.extend(self.interrupted(thread, site, recently, now));
         found
+    }
+
+    /// Many short waits explain lateness as one long one does: the thread that waited most of the last half second.
+    pub(super) fn waited_lately(&self) -> Option<Recent> {
+        let waited = |(index, thread): (usize, &Thread)| {
+            let then = thread.bases.len().checked_sub(1 + HALF_SECOND).map(|at| &thread.bases[at])?;
+            let mut seen = Observations::default();
+            seen.between(&then.0, &thread.bases.back()?.0);
+            Some((seen.waited_ns? * 100 / seen.span_ns.max(1), index))
+        };
+        let most = self.threads.iter().enumerate().filter_map(waited).max()?;
+        let (share, index) = (most.0 >= EXPLAINS_PERCENT).then_some(most)?;
+        let (thread, block) = (&self.threads[index], self.watched.board.thread(index));
+        let by = match board::get(&block.rival_pid) {
+            0 => "by whom is not visible (CAP_PERFMON would show each switch)".to_owned(),
+            pid => format!("last seen there: {} ({pid})", block.rival_command.read()),
+        };
+        let sentence = format!("{} was descheduled for {share} % of 0.5 s on core {}; {by}", thread.name, thread.core);
+        Some(Recent { cause: Cause::Descheduled, confidence: Confidence::Likely, sentence })
     }
 
     fn interrupted(&self, thread: &Thread, site: Site, then: &Base, now: &Base) -> Option<Condition> {
