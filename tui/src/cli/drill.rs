@@ -168,8 +168,8 @@ mod tests {
         assert_eq!(named(&["all".into()]).unwrap().len(), Drill::ALL.len());
         let refused = named(&["nap".into()]).unwrap_err().to_string();
         assert!(refused.contains("nap") && refused.contains("long-handler"), "{refused}");
-        assert_eq!(text(|out| list(out)).lines().count(), Drill::ALL.len() + 1);
-        assert_eq!(text(|out| rules(out)).lines().count(), 2 * RuleId::ALL.len());
+        assert_eq!(text(list).lines().count(), Drill::ALL.len() + 1);
+        assert_eq!(text(rules).lines().count(), 2 * RuleId::ALL.len());
     }
 
     #[test]

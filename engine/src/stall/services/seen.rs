@@ -203,11 +203,12 @@ pub(super) fn busiest(board: &Board, then: &Seen, now: &Seen) -> Option<Busy> {
 pub(super) fn stage_lines(then: &Seen, now: &Seen) -> Vec<String> {
     let mut lines = Vec::new();
     for (silo, (old, new)) in then.silos.iter().zip(&now.silos).enumerate() {
-        let mean = |((stage, old), new): ((Stage, &(u64, u64)), &(u64, u64))| {
-            let (sum, count) = (new.0.saturating_sub(old.0), new.1.saturating_sub(old.1));
-            format!("{} {:.1} µs", stage.name(), sum as f64 / count.max(1) as f64 / 1e3)
+        let mean = |stage: Stage| {
+            let ((old_sum, old_count), (sum, count)) = (old.stages[stage as usize], new.stages[stage as usize]);
+            let each = sum.saturating_sub(old_sum) as f64 / count.saturating_sub(old_count).max(1) as f64;
+            format!("{} {:.1} µs", stage.name(), each / 1e3)
         };
-        let means: Vec<String> = Stage::ALL.into_iter().zip(&old.stages).zip(&new.stages).map(mean).collect();
+        let means: Vec<String> = Stage::ALL.into_iter().map(mean).collect();
         lines.push(format!("silo {silo}, means: {}", means.join(", ")));
     }
     lines
