@@ -19,8 +19,8 @@ use std::path::PathBuf;
 
 /// Looks that a window holds: 0.5 s.
 const WINDOW: usize = 6;
-/// Looks of the short window: 200 ms.
-const SHORT: usize = 2;
+/// Looks of the short window: 100 ms.
+const SHORT: usize = 1;
 /// Looks between two at the disk: 2 s.
 const DISK_EVERY: u64 = 20;
 /// Free space that a run's directory should have, MiB.

@@ -127,7 +127,9 @@ impl Watchdog {
         let (tid, core) = (self.threads[index].tid, self.threads[index].core);
         let Some(before) = &episode.look else { return Vec::new() };
         let mut others = rivals::others(Some(before), &rivals::looked(core, self.at_ns(now)), tid);
-        if others.is_empty() {
+        // Who ran there and is gone by now is remembered: the later look no longer sees it.
+        let most = |others: &[crate::stall::observe::Other]| others.first().map(|other| other.ran_ns);
+        if most(&others) <= most(&episode.seen.others) {
             others.clone_from(&episode.seen.others);
         }
         others
