@@ -30,7 +30,7 @@ use crate::hot::provoke::{Provocation, Provoked};
 use crate::hot::{self, Init, Placing, Role, RoleError, RoleSpec, Settings, Shared, ThreadReport};
 use crate::plan::Plan;
 use crate::profile::{HotAllocations, Predecoder, Profile};
-use crate::record::EventSink;
+use crate::record::{AnswerSink, EventSink};
 use crate::silo::{self, Answers, Common, Decoding, Gpu, Silo};
 use pinwheel_edge::ring::broadcast::Reader;
 use pinwheel_edge::ring::log::{self, Writer};
@@ -85,13 +85,12 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
     header::write_threads(&board, &plan, &orders.lock());
     let steering = Steering::new(config.profile.clone(), orders.clone());
-    let on_call = on_call(config.profile.hot_allocations);
-    let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase: Arc::new(PhaseWord::new()), on_call };
+    let (phase, on_call) = (Arc::new(PhaseWord::new()), on_call(&config));
+    let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase, on_call };
     provoke(&mut silos, config.provocation.as_ref());
-    notes.extend(watchdog::unreadable(&config.profile.alarms));
     let (stop, requests) = (cold::Stop::new(), Arc::new(Requests::default()));
     let hands = Hands::new(&requests, &orders, &settings, &shared);
-    let watchdog = watchdog::spawn(&config.profile, hands, disk, plan.cold_cores.clone(), stop.clone());
+    let watchdog = watchdog::spawn(&config.profile, hands, (disk, plan.cold_cores.clone()), stop.clone(), &mut notes);
     let (logs, logger) = wire_log(config.events.take(), &plan, &shared, &mut notes);
     let mut threads = Threads::new();
     let built = spawn_threads(&mut threads, &plan, &mut silos, &orders.lock(), logs, &shared)
@@ -103,10 +102,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     notes.extend(unpinned);
     header::write_notes(&board, &notes);
     board.publish();
-    let sink = config.sink.map(|sink| {
-        let taps = silos.iter_mut().flat_map(|silo| silo.answers.drain(..)).collect();
-        cold::spawn_sink(sink, taps, config.profile.input.streams, stop.clone())
-    });
+    let sink = config.sink.take().map(|sink| tap(sink, &mut silos, config.profile.input.streams, &stop));
     let events = logger.map(|logger| logger.spawn(stop.clone()));
     let is_live = matches!(config.input, Input::Live { .. });
     let reader = StreamReader::new(config.input, fills, config.profile.input.streams);
@@ -125,8 +121,14 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     Ok(Engine { board, clock, settings, steering, plan, requests, watchdog: told, control: Some(control) })
 }
 
-fn on_call(wanted: HotAllocations) -> OnCall {
-    match wanted {
+/// The thread of the answers' sink.
+fn tap(sink: AnswerSink, silos: &mut [Silo], streams: u32, stop: &cold::Stop) -> Receiver<Result<(), String>> {
+    let taps = silos.iter_mut().flat_map(|silo| silo.answers.drain(..)).collect();
+    cold::spawn_sink(sink, taps, streams, stop.clone())
+}
+
+fn on_call(config: &Config) -> OnCall {
+    match config.profile.hot_allocations {
         HotAllocations::Count => OnCall::Count,
         HotAllocations::Abort => OnCall::Abort,
     }

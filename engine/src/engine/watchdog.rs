@@ -100,17 +100,19 @@ impl Deeds for Hands {
     }
 }
 
-/// Starts the watchdog that `profile` asks for; `None` if it asks for none.
+/// Starts the watchdog that `profile` asks for; `None` if it asks for none. What its
+/// rules name and cannot be had is noted.
 pub(super) fn spawn(
     profile: &Profile,
     hands: Hands,
-    disk: Option<PathBuf>,
-    cold_cores: Vec<u32>,
+    (disk, cold_cores): (Option<PathBuf>, Vec<u32>),
     stop: Stop,
+    notes: &mut Vec<String>,
 ) -> Option<(Running, Sender<Told>)> {
     if profile.diagnostics == Diagnostics::Off {
         return None;
     }
+    notes.extend(unreadable(&profile.alarms));
     let (sender, told) = channel();
     let (board, clock) = (Arc::clone(&hands.board), hands.clock.clone());
     let (rules, on_alarm) = (profile.alarms.clone(), profile.on_alarm.clone());
@@ -140,7 +142,7 @@ fn run(mut watchdog: Watchdog, mut hands: Hands, told: &Receiver<Told>, stop: &S
 }
 
 /// A sentence for each profile that a rule would switch to and that cannot be read.
-pub(super) fn unreadable(rules: &[AlarmRule]) -> Vec<String> {
+fn unreadable(rules: &[AlarmRule]) -> Vec<String> {
     let said = |rule: &AlarmRule| match &rule.action {
         AlarmAction::SwitchProfile(name) => {
             let error = Profile::load(name, None).err()?;

@@ -209,6 +209,9 @@ rules! {
     /// A hot core is interrupted.
     Interrupts = 20, "interrupts", "shoot-downs a second on a hot core", Warn, 2000.0, 0.5,
         "some thread of this process unmaps memory: find it in the evidence, let it keep its memory";
+    /// A live source is silent, or loses shots.
+    Source = 21, "source", "1 s of silence, or losses in 0.5 s", Warn, 1.0, 1.0,
+        "see its senders in the sources view: who is silent, what is dropped, and by whom";
 }
 
 impl RuleId {

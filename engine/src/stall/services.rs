@@ -8,7 +8,7 @@ mod seen;
 
 use super::verdict::{Cause, Verdict, joined};
 use crate::board::alarms::{Confidence, Site};
-use crate::board::snapshot::HealthVerdict;
+use crate::board::snapshot::{HealthVerdict, SourceKind};
 use crate::board::{self, Board};
 use crate::profile::{RoleKind, RuleId};
 use crate::units::TickRate;
@@ -21,6 +21,10 @@ use std::path::PathBuf;
 const WINDOW: usize = 6;
 /// Looks of the short window: 100 ms.
 const SHORT: usize = 1;
+/// The board's state word of a live source that is open.
+const SOURCE_OPEN: u64 = 1;
+/// Silence after which a live source alarms.
+const SILENT_NS: u64 = 1_000_000_000;
 /// Looks between two at the disk: 2 s.
 const DISK_EVERY: u64 = 20;
 /// Free space that a run's directory should have, MiB.
@@ -65,7 +69,7 @@ impl Services {
 
     /// Everything whose value is not plainly nothing, at `now_ns`.
     pub(super) fn look(&mut self, board: &Board, now_ns: u64, recent: Option<&Recent>) -> Vec<Condition> {
-        self.looks.push_back(Seen::of(board, now_ns));
+        self.looks.push_back(Seen::of(board, now_ns, self.rate));
         if self.looks.len() > WINDOW {
             self.looks.pop_front();
         }
@@ -81,6 +85,7 @@ impl Services {
         }
         engine(board, long, now, &mut found);
         streams(board, &mut found);
+        self.source(board, long, now, &mut found);
         self.grow(&mut found);
         self.disk(&mut found);
         found
@@ -167,6 +172,32 @@ impl Services {
             if (*growing as usize) < 3 * WINDOW {
                 found.retain(|c| !(c.rule == RuleId::Backlog && c.site == site));
             }
+        }
+    }
+
+    /// A live source: silent for a second, or losing what it is sent.
+    fn source(&self, board: &Board, long: &Seen, now: &Seen, found: &mut Vec<Condition>) {
+        let block = board.source();
+        if SourceKind::from_code(board::get(&block.kind)).is_none() {
+            return;
+        }
+        let name = block.name.read();
+        let silent_ns = now.source_at_ns.and_then(|at| now.at_ns.checked_sub(at)).unwrap_or(0);
+        if board::get(&block.state) == SOURCE_OPEN && silent_ns > SILENT_NS {
+            let sentence =
+                format!("{name} is silent for {:.1} s: see its senders in the sources view", silent_ns as f64 / 1e9);
+            let seconds = silent_ns as f64 / 1e9;
+            found.push(condition(RuleId::Source, Site::Engine(0), seconds, None, plain(Cause::Input, sentence)));
+        }
+        if now.source_lost > long.source_lost {
+            let lost = now.source_lost - long.source_lost;
+            let sentence = format!(
+                "{name}: {lost} lost in 0.5 s; in all {} datagrams dropped by the system, {} answers not taken",
+                board::get(&block.kernel_drops),
+                board::get(&block.answers_dropped)
+            );
+            let (site, all) = (Site::Engine(1), Some(now.source_lost));
+            found.push(condition(RuleId::Source, site, lost as f64, all, plain(Cause::Records, sentence)));
         }
     }
 

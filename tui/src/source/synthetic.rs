@@ -7,10 +7,10 @@ use pinwheel_edge::page::Response;
 use pinwheel_engine::board::alarms::{AlarmState, Confidence, Site};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    AlarmView, ArbiterView, ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, FlushesView, GraphView,
-    GraphWorkerView, HealthVerdict, HeldView, HintName, InputHealthView, LeaseView, LogView, MemoryView, OldestView,
-    PageCause, PortView, PriorityView, ReadyView, RingView, RivalView, RoleView, RunningView, SiloView, SlotState,
-    SlotTimes, SlotView, Snapshot, SourceKind, SourcePeer, SourceState, SourceStream, SourceView, StageView,
+    AlarmView, ArbiterView, ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, FlushesView,
+    GraphView, GraphWorkerView, HealthVerdict, HeldView, HintName, InputHealthView, LeaseView, LogView, MemoryView,
+    OldestView, PageCause, PortView, PriorityView, ReadyView, RingView, RivalView, RoleView, RunningView, SiloView,
+    SlotState, SlotTimes, SlotView, Snapshot, SourceKind, SourcePeer, SourceState, SourceStream, SourceView, StageView,
     StreamView, ThreadState, ThreadView, TransferView, TransitionView, WaitsOn, WorkerState, WorkerView,
 };
 use pinwheel_engine::board::{Phase, SpinPolicy};
@@ -115,6 +115,7 @@ fn sources(tenths: u64, trouble: Trouble) -> Vec<SourceView> {
         client: None,
         streams: vec![stream],
     }]
+}
 
 /// One that calls, one that was worse, one that healed.
 fn alarms(at_ns: u64) -> Vec<AlarmView> {

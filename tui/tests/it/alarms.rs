@@ -12,7 +12,7 @@ fn a_role_that_dies_is_in_the_alarms_view_with_its_place_and_what_to_do() {
     world.put("dies.ron", lab_with(&[DIES, ("spin: Lab", "spin: Shared")]));
     let run = "run --profile dies.ron --rate 2000 --logs logs";
     let mut terminal = Terminal::start(&world, run, (160, 50), &[]);
-    terminal.press("8");
+    terminal.press("9");
     terminal.see_words(&["role_died", "critical", "certain", "doomed.rs", "the run drains by itself"]);
 }
 

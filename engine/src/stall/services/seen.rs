@@ -5,6 +5,7 @@
 use crate::board::layout::{ANSWER_READERS_MAX, ERRORS_MAX, ROLES_MAX};
 use crate::board::{self, Board, Stage, get};
 use crate::profile::RoleKind;
+use crate::units::{TickRate, Ticks};
 use std::path::Path;
 
 /// The board's states of a worker word.
@@ -160,11 +161,17 @@ pub(super) struct Seen {
     pub(super) threads: Vec<ThreadSeen>,
     pub(super) clock_steps: [u64; 2],
     pub(super) events_lost: u64,
+    /// When a live source last sent anything, nanoseconds since start.
+    pub(super) source_at_ns: Option<u64>,
+    /// What it lost.
+    pub(super) source_lost: u64,
 }
 
 impl Seen {
-    pub(super) fn of(board: &Board, at_ns: u64) -> Seen {
+    pub(super) fn of(board: &Board, at_ns: u64, rate: TickRate) -> Seen {
         let (shape, clock) = (board.shape(), board.clock());
+        let (source, start) = (board.source(), Ticks(get(&board.header().start_ticks)));
+        let received = get(&source.received_ticks);
         let dropped: u64 = (0..shape.threads as usize).map(|index| get(&board.thread(index).events_dropped)).sum();
         Seen {
             at_ns,
@@ -172,6 +179,8 @@ impl Seen {
             threads: (0..shape.threads as usize).map(|index| ThreadSeen::of(board, index)).collect(),
             clock_steps: [get(&clock.steps[0]), get(&clock.steps[1])],
             events_lost: dropped + get(&board.log().unkept),
+            source_at_ns: (received > 0).then(|| rate.nanos(Ticks(received).since(start)).0),
+            source_lost: get(&source.kernel_drops) + get(&source.answers_dropped),
         }
     }
 }
