@@ -15,7 +15,7 @@ use std::time::Duration;
 fn run(drill: Drill) -> Row {
     let program = Program { path: "/nonexistent".into(), words: Vec::new() };
     let row = drill::run(drill, &program);
-    println!("{row:?}");
+    eprintln!("{row:?}");
     row
 }
 
