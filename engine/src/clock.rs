@@ -120,6 +120,12 @@ impl Clock {
         }
     }
 
+    /// Time that thread `tid` of this process has run, up to now; `None` where the system does not say.
+    #[must_use]
+    pub fn ran(tid: u32) -> Option<Nanos> {
+        system::ran(tid)
+    }
+
     /// Ticks per nanosecond and back.
     #[must_use]
     pub fn rate(&self) -> TickRate {

@@ -23,6 +23,7 @@ mod neighbours;
 mod orders;
 mod steer;
 mod wall;
+mod watchdog;
 
 use crate::board::Board;
 use crate::board::snapshot::Snapshot;
@@ -33,14 +34,17 @@ use crate::decode::ReadyError;
 use crate::device::cuda::OpenError;
 use crate::fault::EventCode;
 use crate::host::HostError;
+use crate::hot::provoke::Provocation;
 use crate::hot::{RoleError, Settings};
 use crate::plan::{Plan, PlanError};
 use crate::profile::Profile;
 use crate::record::{AnswerSink, EventSink, LookBack};
+use crate::stall::Request;
+use crate::units::Nanos;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{Sender, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -74,6 +78,8 @@ pub struct Config {
     pub environment: Option<Keep>,
     /// Things to say once.
     pub notes: Vec<String>,
+    /// Faults on command, for drills; `None`: no role can be provoked.
+    pub provocation: Option<Arc<Provocation>>,
 }
 
 /// Writes the next shot of a stream into the given words; `false` at its end.
@@ -300,6 +306,8 @@ pub struct Engine {
     requests: Arc<Requests>,
     said: Option<SyncSender<logger::Said>>,
     look_back: Option<LookBack>,
+    /// To the watchdog; `None`: diagnostics are off.
+    watchdog: Option<Sender<watchdog::Told>>,
     control: Option<JoinHandle<Outcome>>,
 }
 
@@ -341,7 +349,25 @@ impl Engine {
     /// # Errors
     /// If nothing could be applied: the engine is draining.
     pub fn apply(&mut self, name: &str, next: &Profile) -> Result<(), ApplyError> {
-        self.steering.apply(name, next, &self.board, &self.settings, &self.clock)
+        self.steering.apply(name, next, &self.board, &self.settings, &self.clock)?;
+        self.tell(watchdog::Told::Rules(next.alarms.clone(), next.on_alarm.clone()));
+        Ok(())
+    }
+
+    /// Acknowledges alarm `number`; 0: all that hold. Seen on the board when the watchdog has taken it in.
+    pub fn acknowledge(&self, number: u64) {
+        self.tell(watchdog::Told::Asked(Request::Acknowledge(number)));
+    }
+
+    /// Lets alarm `number` not call for `span`; 0: all that hold.
+    pub fn snooze(&self, number: u64, span: Duration) {
+        let span = self.clock.rate().ticks(Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX >> 1)));
+        self.tell(watchdog::Told::Asked(Request::Snooze(number, span)));
+    }
+
+    fn tell(&self, told: watchdog::Told) {
+        // A watchdog that has left with the engine wants to know nothing.
+        let _ = self.watchdog.as_ref().map(|watchdog| watchdog.send(told));
     }
 
     /// Asks for a drain in the operator's name.

@@ -17,6 +17,7 @@ pub mod memory;
 mod own;
 mod log;
 mod panics;
+pub mod provoke;
 mod settings;
 mod thread;
 

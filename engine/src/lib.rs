@@ -25,5 +25,7 @@ pub mod graph;
 pub mod decode;
 pub mod silo;
 pub mod sim;
+pub mod stall;
 pub mod record;
 pub mod engine;
+pub mod drill;

@@ -11,6 +11,7 @@ mod compare;
 mod cores;
 mod dump;
 mod gpu_check;
+mod drill;
 mod graph;
 mod input;
 mod metrics;
@@ -74,6 +75,7 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Compare(args)) => compare::compare(&args, &around),
         Some(Command::Trace(args)) => trace::trace(&args, &around),
         Some(Command::Send(args)) => send::send(&args),
+        Some(Command::Drill(args)) => drill::drill(&args),
         Some(Command::Graph(args)) => graph::graph(&args),
         Some(Command::GpuCheck(args)) => gpu_check::gpu_check(&args),
     }

@@ -21,6 +21,10 @@ pub enum Effect {
     LookAt(u64),
     /// Keep a note.
     Note(String),
+    /// Acknowledge the alarm of that number; 0: all that hold.
+    Acknowledge(u64),
+    /// Snooze the alarm of that number.
+    Snooze(u64),
     /// Draw the whole screen anew.
     Redraw,
     /// Give the terminal back and return.

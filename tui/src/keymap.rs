@@ -47,6 +47,12 @@ pub enum Action {
     Suspend,
     /// Draw everything anew.
     Redraw,
+    /// Acknowledge the alarm under the cursor.
+    Acknowledge,
+    /// Acknowledge all that hold.
+    AcknowledgeAll,
+    /// Let the alarm under the cursor not call for a while.
+    Snooze,
 }
 
 /// An end of a recording.
@@ -88,6 +94,8 @@ pub enum Scope {
     Profiles,
     /// While the picture is frozen or from a recording, before the keys of every view.
     Past,
+    /// In the alarms view, before the keys of every view.
+    Alarms,
     /// In the profile chooser.
     Chooser,
     /// While a question is open.
@@ -98,8 +106,8 @@ pub enum Scope {
 
 impl Scope {
     /// All of them, in the order in which help shows them.
-    pub const ALL: [Scope; 6] =
-        [Scope::Views, Scope::Profiles, Scope::Past, Scope::Chooser, Scope::Question, Scope::Note];
+    pub const ALL: [Scope; 7] =
+        [Scope::Views, Scope::Profiles, Scope::Alarms, Scope::Past, Scope::Chooser, Scope::Question, Scope::Note];
 
     /// Help's heading.
     pub fn heading(self) -> &'static str {
@@ -107,6 +115,7 @@ impl Scope {
             Scope::Views => "everywhere",
             Scope::Profiles => "in profiles",
             Scope::Past => "in the past",
+            Scope::Alarms => "in alarms",
             Scope::Chooser => "in the profile chooser",
             Scope::Question => "at a question",
             Scope::Note => "in a note",
@@ -116,7 +125,7 @@ impl Scope {
     /// Where to look for a key that this scope does not bind.
     fn outer(self) -> Option<Scope> {
         match self {
-            Scope::Profiles | Scope::Past => Some(Scope::Views),
+            Scope::Profiles | Scope::Past | Scope::Alarms => Some(Scope::Views),
             Scope::Views | Scope::Chooser | Scope::Question | Scope::Note => None,
         }
     }
@@ -216,6 +225,13 @@ pub const TABLE: &[Binding] = &[
     bind(Scope::Views, &[Key::Char('0')], Action::Show(View::Help), NO, "help"),
     bind(
         Scope::Views,
+        &[Key::Char('9'), Key::Char('!')],
+        Action::Show(View::Alarms),
+        NO,
+        "alarms: what is wrong, since when, and why?",
+    ),
+    bind(
+        Scope::Views,
         &[Key::Char('p')],
         Action::Choose,
         Footer::Word("profile"),
@@ -256,6 +272,9 @@ pub const TABLE: &[Binding] = &[
     bind(Scope::Past, &[Key::Char(' ')], Action::Play, NO, "let a replay run, or stop it"),
     bind(Scope::Note, &[Key::Enter], Action::Confirm, Footer::Word("keep"), "keep the note"),
     bind(Scope::Note, &[Key::Esc, Key::Ctrl('c')], Action::Cancel, Footer::Word("back"), "no note"),
+    bind(Scope::Alarms, &[Key::Char('a')], Action::Acknowledge, Footer::Word("acknowledge"), "seen: it calls no more"),
+    bind(Scope::Alarms, &[Key::Char('A')], Action::AcknowledgeAll, NO, "all that hold are seen"),
+    bind(Scope::Alarms, &[Key::Char('z')], Action::Snooze, Footer::Word("snooze"), "it does not call for ten minutes"),
     bind(Scope::Chooser, &DIGITS, Action::TakeNumber(0), Footer::Word("pick"), "pick the profile of that number"),
     bind(Scope::Chooser, &[Key::Enter], Action::Take, Footer::Word("take"), "take the profile under the cursor"),
     bind(Scope::Chooser, &[Key::Up, Key::Char('k')], Action::Move(Step::Up), NO, "up"),

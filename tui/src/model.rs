@@ -1,7 +1,7 @@
 //! All that the console knows.
 //!
 //! Owns the model and its parts; changed by `update` only, read by `view`. On the console thread. Bounded: one picture and
-//! one frozen one, a minute of samples, [`alarms::ALARMS_MAX`] alarms.
+//! one frozen one, a minute of samples.
 
 pub mod alarms;
 pub mod derived;
@@ -13,7 +13,6 @@ use crate::msg::{ConsoleCost, Finished};
 use crate::source::Offer;
 use crate::source::past::Note;
 use crate::theme::Theme;
-use alarms::AlarmBook;
 use derived::{Derived, Marks};
 use history::History;
 use pinwheel_engine::board::SpinPolicy;
@@ -47,11 +46,13 @@ pub enum View {
     Sources,
     /// The key table.
     Help,
+    /// Alarms.
+    Alarms,
 }
 
 impl View {
     /// All, in the order of Tab and of the number keys.
-    pub const ALL: [View; 9] = [
+    pub const ALL: [View; 10] = [
         View::Overview,
         View::Threads,
         View::Slots,
@@ -60,6 +61,7 @@ impl View {
         View::Graph,
         View::Arbiter,
         View::Sources,
+        View::Alarms,
         View::Help,
     ];
 
@@ -75,6 +77,7 @@ impl View {
             View::Arbiter => "arbiter: who may write which page, and who waits?",
             View::Sources => "sources: who sends, how fast, and what is missing?",
             View::Help => "help",
+            View::Alarms => "alarms: what is wrong, since when, and why?",
         }
     }
 }
@@ -97,8 +100,6 @@ pub struct Scene {
     pub picture: Option<Rc<Picture>>,
     /// The past up to it.
     pub history: History,
-    /// The alarms up to it.
-    pub alarms: AlarmBook,
 }
 
 /// Where the cursor is in each view; always clamped to what there is when it is used.
@@ -122,6 +123,8 @@ pub struct Cursor {
     pub source: usize,
     /// First silo shown in the overview.
     pub overview: usize,
+    /// Alarm.
+    pub alarm: usize,
 }
 
 /// What is open over the view.
@@ -315,6 +318,7 @@ impl Model {
             (None, View::Profiles) => Scope::Profiles,
             // Among the slots the arrows move the cursor, frozen or not; [ and ] look back everywhere.
             (None, view) if self.frozen.is_some() && view != View::Slots => Scope::Past,
+            (None, View::Alarms) => Scope::Alarms,
             (None, _) => Scope::Views,
         }
     }

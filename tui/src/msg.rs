@@ -47,6 +47,13 @@ pub enum Msg {
         /// How it went.
         result: Result<(), String>,
     },
+    /// An alarm was answered, or could not be, in one sentence.
+    Answered {
+        /// What was done.
+        what: &'static str,
+        /// How it went.
+        result: Result<(), String>,
+    },
     /// The operating system asked for something.
     Signal(Signal),
     /// What the console itself costs.

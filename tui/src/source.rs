@@ -15,6 +15,7 @@ use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::{self, Change, Profile};
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// An engine seen from the console.
 pub trait Source {
@@ -24,6 +25,14 @@ pub trait Source {
     fn apply(&mut self, name: &str, profile: &Profile) -> Result<(), String>;
     /// Stops the feed and lets every accepted shot finish.
     fn drain(&mut self);
+    /// Acknowledges alarm `number`; 0: all that hold. The error is one sentence: what is only shown cannot be answered.
+    fn acknowledge(&mut self, _number: u64) -> Result<(), String> {
+        Err("what is shown is no running engine of this console".to_owned())
+    }
+    /// Lets alarm `number` not call for [`SNOOZE`].
+    fn snooze(&mut self, _number: u64) -> Result<(), String> {
+        Err("what is shown is no running engine of this console".to_owned())
+    }
     /// Whether all hot threads have left.
     fn is_finished(&self) -> bool;
     /// The profiles that could be applied, each compared with the one in force; at most [`OFFERS_MAX`] are shown.
@@ -40,6 +49,9 @@ pub trait Source {
         None
     }
 }
+
+/// How long a snoozed alarm does not call.
+pub const SNOOZE: Duration = Duration::from_secs(600);
 
 /// Most profiles that the console lists.
 pub const OFFERS_MAX: usize = 64;

@@ -243,6 +243,14 @@ impl Console<'_> {
                     let result = self.source.note(&text);
                     update(&mut self.model, Msg::Noted(result));
                 }
+                Effect::Acknowledge(number) => {
+                    let result = self.source.acknowledge(number);
+                    update(&mut self.model, Msg::Answered { what: "acknowledged", result });
+                }
+                Effect::Snooze(number) => {
+                    let result = self.source.snooze(number);
+                    update(&mut self.model, Msg::Answered { what: "snoozed for ten minutes", result });
+                }
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Leave(end) => return Ok(Some(end)),
             }

@@ -11,7 +11,6 @@ pub use actions::slots_per_row;
 
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap;
-use crate::model::alarms::conditions;
 use crate::model::{Leaving, Mode, Model, NOTICE_NS, Notice, NoticeKind, Overlay, Picture};
 use crate::msg::{Finished, Msg, Signal};
 use pinwheel_engine::board::snapshot::Snapshot;
@@ -64,6 +63,15 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Applied { name, result } => applied(model, &name, result),
+        Msg::Answered { what, result } => {
+            match result {
+                Ok(()) => {
+                    notice(model, NoticeKind::Done, format!("alarm {what}: shown when the watchdog has taken it in"))
+                }
+                Err(why) => notice(model, NoticeKind::Refused, format!("not {what}: {why}")),
+            }
+            Vec::new()
+        }
         Msg::Signal(signal) => signalled(model, signal),
         Msg::Cost(cost) => {
             model.console_cost = cost;
@@ -85,7 +93,6 @@ fn observe(model: &mut Model, snapshot: Snapshot) {
     if before.is_some_and(|before| before.at_ns == snapshot.at_ns) {
         return;
     }
-    model.live.alarms.observe(conditions(&snapshot, before), snapshot.at_ns);
     let derived = model.marks.derive(&snapshot);
     model.live.history.push(&derived);
     model.live.picture = Some(Rc::new(Picture { snapshot, derived, received_ns: model.now_ns }));

@@ -67,6 +67,7 @@ fn body(model: &Model, pen: &mut Pen<'_>) {
         (Some(picture), View::Overview) => panels::overview::draw(model, picture, pen),
         (Some(picture), View::Threads) => panels::threads::draw(model, picture, pen),
         (Some(picture), View::Slots) => panels::slots::draw(model, picture, pen),
+        (Some(picture), View::Alarms) => panels::alarmlist::draw(model, picture, pen),
         (Some(picture), View::Workers) => panels::workers::draw(model, picture, pen),
         (Some(picture), View::Graph) => panels::graph::draw(model, picture, pen),
         (Some(picture), View::Arbiter) => panels::arbiter::draw(model, picture, pen),

@@ -95,6 +95,7 @@ fn engine(input: &Input, span: Duration) -> Vec<f64> {
         run_dir: None,
         environment: None,
         notes: Vec::new(),
+        provocation: None,
     };
     let engine = Engine::start(config).expect("the engine starts");
     while engine.snapshot().engine.phase != Phase::Live {

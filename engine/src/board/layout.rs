@@ -10,6 +10,7 @@ mod places;
 pub(super) use places::Layout;
 pub use places::Shape;
 
+use super::gaps::GAPS_MAX;
 use super::histogram::{BUCKETS, HistogramBlock};
 use super::text::Text;
 use pinwheel_edge::page::{Response, SILOS_MAX, State};
@@ -204,6 +205,27 @@ blocks! {
         rival_command: Text<2>,
         /// Its user (likewise).
         rival_user: Text<4>,
+        /// Gaps longer than this are written down, ticks; 0: none (the watchdog).
+        gap_limit_ticks: AtomicU64,
+        /// An address in its stack: where to look for its end (of this process).
+        stack_anchor: AtomicU64,
+        /// Gaps written down.
+        gaps_count: AtomicU64,
+        /// The last of them; see [`ThreadBlock::note_gap`].
+        gaps: [GapRow; GAPS_MAX],
+    }
+    /// One long gap between two frames of a thread, which writes it.
+    GapRow {
+        /// Number of the gap being written.
+        begun: AtomicU64,
+        /// Number of the gap.
+        number: AtomicU64,
+        /// Tick of the start of the frame that took so long.
+        start: AtomicU64,
+        /// How long, ticks.
+        length: AtomicU64,
+        /// Role code + 1 of the longest part; 0: outside all roles.
+        stage: AtomicU64,
     }
     /// Feed of one silo.
     FeedBlock {
@@ -497,6 +519,8 @@ blocks! {
         items: AtomicU64,
         /// Frame of its panic + 1; 0: alive.
         died: AtomicU64,
+        /// Ticks of its calls that handled items.
+        busy_ticks: AtomicU64,
     }
     /// What the engine's clock is, and the newest pair on which it met the system's. Written by the control side;
     /// the pair through [`ClockBlock::publish`].

@@ -26,6 +26,12 @@ use pinwheel_edge::spin::{Phase, SpinOrder};
 use std::sync::atomic::AtomicU64;
 
 impl Board {
+    /// The alarms alone, by `clock`, which must be the engine's.
+    #[must_use]
+    pub fn alarm_views(&self, clock: &Clock) -> Vec<AlarmView> {
+        Reader { board: self, clock, now: clock.ticks() }.alarms()
+    }
+
     /// The engine as it is now, by `clock`, which must be the engine's.
     #[must_use]
     pub fn snapshot(&self, clock: &Clock) -> Snapshot {

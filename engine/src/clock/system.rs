@@ -14,6 +14,11 @@ pub(super) fn utc() -> Nanos {
     imp::utc()
 }
 
+/// Time that thread `tid` of this process has run; `None` where the system does not say.
+pub(super) fn ran(tid: u32) -> Option<Nanos> {
+    imp::ran(tid)
+}
+
 #[cfg(unix)]
 mod imp {
     use crate::units::Nanos;
@@ -25,6 +30,22 @@ mod imp {
 
     pub(super) fn utc() -> Nanos {
         nanos(ClockId::Realtime)
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn ran(tid: u32) -> Option<Nanos> {
+        // The kernel's number of a thread's own clock: !tid << 3, per thread (4), as the scheduler counts (2).
+        let clock = (!tid).cast_signed() << 3 | 6;
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is a valid place for the answer; a number that is no clock is refused with an error.
+        let failed = unsafe { libc::clock_gettime(clock, &raw mut time) };
+        let (seconds, nanos) = (u64::try_from(time.tv_sec).ok()?, u64::try_from(time.tv_nsec).ok()?);
+        (failed == 0).then_some(Nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos)))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn ran(_: u32) -> Option<Nanos> {
+        None
     }
 
     fn nanos(id: ClockId) -> Nanos {
@@ -50,6 +71,10 @@ mod imp {
 
     pub(super) fn utc() -> Nanos {
         nanos(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
+    }
+
+    pub(super) fn ran(_: u32) -> Option<Nanos> {
+        None
     }
 
     fn nanos(span: Duration) -> Nanos {

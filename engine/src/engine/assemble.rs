@@ -12,6 +12,7 @@ use super::neighbours::Watch;
 use super::orders::{Orders, SharedOrders};
 use super::steer::Steering;
 use super::wall::Wall;
+use super::watchdog::{self, Hands};
 use super::{Config, Engine, Input, Requests, StartError, cores, devices, environment, header};
 use crate::board::{self, Board, Place, Shape};
 use crate::clock::Clock;
@@ -26,10 +27,11 @@ use crate::feed::stage::{StageFill, stage};
 use crate::feed::{Answer, Share};
 use crate::host::{HostFacts, pin};
 use crate::hot::memory::{Arena, OnCall};
-use crate::hot::{self, Placing, RoleSpec, Settings, Shared, ThreadReport};
+use crate::hot::provoke::{Provocation, Provoked};
+use crate::hot::{self, Init, Placing, Role, RoleError, RoleSpec, Settings, Shared, ThreadReport};
 use crate::plan::Plan;
 use crate::profile::{Diagnostics, HotAllocations, Predecoder, Profile};
-use crate::record::EventSink;
+use crate::record::{AnswerSink, EventSink};
 use crate::silo::{self, Answers, Common, Decoding, Gpu, Silo};
 use pinwheel_edge::ring::broadcast::Reader;
 use pinwheel_edge::ring::log::{self, Writer};
@@ -57,6 +59,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let model = Arc::clone(config.input.model());
     check_width(&model)?;
     let decoding = Decoding::new(model, config.profile.predecoder, config.profile.window)?;
+    let disk = config.environment.as_ref().map(|keep| keep.directory.clone());
     let report = environment::look(&mut config, &host, &placed, &clock)?;
     let cores::Placed { plan, claims, notes } = placed;
     let Devices { contexts, name: device_name, notes: device_notes } = devices;
@@ -83,25 +86,24 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
     header::write_threads(&board, &plan, &orders.lock());
     let steering = Steering::new(config.profile.clone(), orders.clone());
-    let on_call = match config.profile.hot_allocations {
-        HotAllocations::Count => OnCall::Count,
-        HotAllocations::Abort => OnCall::Abort,
-    };
-    let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase: Arc::new(PhaseWord::new()), on_call };
+    let (phase, on_call) = (Arc::new(PhaseWord::new()), on_call(&config));
+    let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase, on_call };
+    provoke(&mut silos, config.provocation.as_ref());
+    let (stop, requests) = (cold::Stop::new(), Arc::new(Requests::default()));
+    let hands = Hands::new(&requests, &orders, &settings, &shared);
+    let watchdog = watchdog::spawn(&config.profile, hands, (disk, plan.cold_cores.clone()), stop.clone(), &mut notes);
     let (logs, logger) = wire_log(config.events.take(), &plan, &shared, &mut notes);
     let mut threads = Threads::new();
     let built = spawn_threads(&mut threads, &plan, &mut silos, &orders.lock(), logs, &shared)
         .and_then(|reports| Ok((wait_built(&reports, threads.len())?, reports)));
-    let (unpinned, reports) = built.inspect_err(|_| dismiss(threads.as_slice(), &shared))?;
+    let (unpinned, reports) = built.inspect_err(|_| {
+        stop.stop();
+        dismiss(threads.as_slice(), &shared);
+    })?;
     notes.extend(unpinned);
     header::write_notes(&board, &notes);
     board.publish();
-    let requests = Arc::new(Requests::default());
-    let stop = cold::Stop::new();
-    let sink = config.sink.map(|sink| {
-        let taps = silos.iter_mut().flat_map(|silo| silo.answers.drain(..)).collect();
-        cold::spawn_sink(sink, taps, config.profile.input.streams, stop.clone())
-    });
+    let sink = config.sink.take().map(|sink| tap(sink, &mut silos, config.profile.input.streams, &stop));
     let (events, said) = logger.map(|(logger, said)| (logger.spawn(stop.clone()), said)).unzip();
     let record = config.run_dir.take().filter(|_| config.profile.diagnostics == Diagnostics::On);
     let recording = record.map(|run| {
@@ -116,14 +118,30 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let environment = report.map(|report| environment::spawn(report, &shared, plan.cold_cores.clone()));
     let (cores, cold_cores) = (plan.threads.iter().map(|planned| planned.core).collect(), plan.cold_cores.clone());
     let watch = Watch { board: Arc::clone(&board), clock: clock.clone(), orders, cores, cold_cores };
-    let cold = ColdSide { stop, sink, events, recorder, input_error, environment, neighbours: watch.spawn() };
+    let (watchdog, told) = watchdog.unzip();
+    let neighbours = watch.spawn();
+    let cold = ColdSide { stop, sink, events, recorder, input_error, environment, neighbours, watchdog };
     let end = End { count: config.count, duration: config.duration };
     let (profile, settings_too) = (config.profile, Arc::clone(&settings));
     let named = vec![false; threads.len()];
     let control =
         Control { shared, profile, silos, threads, reports, settings: settings_too, end, wall, claims, is_live, named };
     let control = control.spawn(Arc::clone(&requests), cold, plan.cold_cores.clone());
-    Ok(Engine { board, clock, settings, steering, plan, requests, said, look_back, control: Some(control) })
+    let control = Some(control);
+    Ok(Engine { board, clock, settings, steering, plan, requests, said, look_back, watchdog: told, control })
+}
+
+/// The thread of the answers' sink.
+fn tap(sink: AnswerSink, silos: &mut [Silo], streams: u32, stop: &cold::Stop) -> Receiver<Result<(), String>> {
+    let taps = silos.iter_mut().flat_map(|silo| silo.answers.drain(..)).collect();
+    cold::spawn_sink(sink, taps, streams, stop.clone())
+}
+
+fn on_call(config: &Config) -> OnCall {
+    match config.profile.hot_allocations {
+        HotAllocations::Count => OnCall::Count,
+        HotAllocations::Abort => OnCall::Abort,
+    }
 }
 
 fn check_width(model: &Model) -> Result<(), StartError> {
@@ -263,6 +281,22 @@ impl Origin<'_> {
             }
         }
     }
+}
+
+/// Puts the roles of silo 0 under command, the first of each kind.
+fn provoke(silos: &mut [Silo], provocation: Option<&Arc<Provocation>>) {
+    let (Some(silo), Some(provocation)) = (silos.first_mut(), provocation) else { return };
+    let under_command = |spec: RoleSpec| {
+        if spec.index != 0 {
+            return spec;
+        }
+        let (build, provocation) = (spec.build, Arc::clone(provocation));
+        let provoked = move |init: &mut Init<'_>| -> Result<Box<dyn Role>, RoleError> {
+            Ok(Box::new(Provoked::new(build(init)?, provocation)))
+        };
+        RoleSpec { build: Box::new(provoked), ..spec }
+    };
+    silo.specs = silo.specs.drain(..).map(under_command).collect();
 }
 
 type Threads = Vec<JoinHandle<()>>;

@@ -7,6 +7,7 @@
 use super::cold::{self, Stop};
 use super::neighbours::Watching;
 use super::wall::Wall;
+use super::watchdog::Running;
 use super::{EndedBy, Found, Outcome, Requests, header};
 use crate::board::{self, Board};
 use crate::host::claims::Claims;
@@ -49,6 +50,7 @@ pub(super) struct ColdSide {
     pub(super) input_error: Option<Receiver<Option<String>>>,
     pub(super) environment: Option<Receiver<Found>>,
     pub(super) neighbours: Option<Watching>,
+    pub(super) watchdog: Option<Running>,
 }
 
 /// Everything the control thread owns.
@@ -93,6 +95,9 @@ impl Control {
             cold.stop.stop();
             if let Some(neighbours) = cold.neighbours {
                 neighbours.end();
+            }
+            if let Some(watchdog) = cold.watchdog {
+                watchdog.end();
             }
             let sink = cold.sink.map(|sink| finish_sink(&sink));
             // A recorder whose disk hangs is left behind; what it has written opens all the same.

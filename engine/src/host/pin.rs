@@ -69,6 +69,17 @@ pub fn confine_current_thread(cores: &[u32]) -> Result<(), PinError> {
     imp::confine_current_thread(cores)
 }
 
+/// Binds thread (or single-threaded process) `tid` to a set of cores: for who competes on purpose, and for drills.
+///
+/// # Errors
+/// When the list is empty, and when the system refuses or cannot.
+pub fn confine_thread(tid: u32, cores: &[u32]) -> Result<(), PinError> {
+    if cores.is_empty() {
+        return Err(PinError::NoCores);
+    }
+    imp::confine_thread(tid, cores)
+}
+
 /// The system's number of the calling thread; 0 where it has none that other programs show.
 #[must_use]
 pub fn thread_id() -> u32 {
@@ -116,6 +127,19 @@ mod imp {
         verify(cores)
     }
 
+    pub(super) fn confine_thread(tid: u32, cores: &[u32]) -> Result<(), PinError> {
+        let refused = || PinError::Refused { cores: cores.to_vec() };
+        let mut set = CpuSet::new();
+        for &core in cores {
+            if core >= CORES_MAX {
+                return Err(refused());
+            }
+            set.set(core as usize);
+        }
+        let tid = rustix::process::Pid::from_raw(tid.cast_signed()).ok_or_else(refused)?;
+        sched_setaffinity(Some(tid), &set).map_err(|_| refused())
+    }
+
     pub(super) fn thread_id() -> u32 {
         rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()
     }
@@ -150,6 +174,10 @@ mod imp {
     }
 
     pub(super) fn confine_current_thread(_cores: &[u32]) -> Result<(), PinError> {
+        Err(PinError::Unsupported)
+    }
+
+    pub(super) fn confine_thread(_: u32, _: &[u32]) -> Result<(), PinError> {
         Err(PinError::Unsupported)
     }
 

@@ -8,6 +8,7 @@ use super::log::ThreadLog;
 use super::memory::{self, OnCall};
 use super::own::Own;
 use super::{Frame, Init, Role, RoleError, RoleSpec, Scratch, panics};
+use crate::board::gaps::BETWEEN;
 use crate::board::{self, Board, ThreadBlock};
 use crate::clock::Clock;
 use crate::fault::{EventCode, FaultCode};
@@ -114,6 +115,7 @@ pub fn spawn(
 fn place(shared: &Shared, index: usize, placing: &Placing) -> Option<String> {
     let block = shared.board.thread(index);
     board::set(&block.tid, u64::from(pin::thread_id()));
+    board::set(&block.stack_anchor, std::ptr::from_ref(&block).addr() as u64);
     match placing.core {
         Some(core) => match pin::pin_current_thread(core) {
             Ok(()) => {
@@ -216,6 +218,7 @@ impl Hot {
         // As published last; each change is an event.
         let (mut entered, mut acknowledged) = (None, None);
         let mut last = clock.ticks();
+        let mut longest = Longest::default();
         let mut last_items = 0;
         loop {
             let phase = shared.phase.current();
@@ -239,11 +242,16 @@ impl Hot {
             if last_items > 0 {
                 board::add(&block.busy_ticks, gap.0);
             }
+            let limit = board::get(&block.gap_limit_ticks);
+            if gap.0 > limit && limit > 0 {
+                block.note_gap(last, gap, longest.of(gap));
+            }
             last = now;
+            longest = Longest { until: now, ..Longest::default() };
             let items = if phase == Phase::Warmup {
-                memory::lend(|| self.frame(block, now, phase))
+                memory::lend(|| self.frame(block, now, phase, &mut longest))
             } else {
-                self.frame(block, now, phase)
+                self.frame(block, now, phase, &mut longest)
             };
             self.own.end(&shared.board, self.index, clock);
             last_items = items;
@@ -273,16 +281,19 @@ impl Hot {
     }
 
     /// One pass over the roles; returns the items handled.
-    fn frame(&mut self, block: &ThreadBlock, now: Ticks, phase: Phase) -> u32 {
+    fn frame(&mut self, block: &ThreadBlock, now: Ticks, phase: Phase, longest: &mut Longest) -> u32 {
         let mut frame = Frame::new(&self.shared.clock, now, phase, &mut self.scratch).logged(self.log.as_ref());
         let mut items = 0;
         for (index, entry) in self.roles.iter_mut().enumerate() {
             let Some(role) = entry else { continue };
-            board::set(&block.stage, role.kind() as u64 + 1);
+            let role_stage = role.kind() as u64 + 1;
+            board::set(&block.stage, role_stage);
             match catch_unwind(AssertUnwindSafe(|| role.work(&mut frame))) {
                 Ok(work) => {
                     if work.0 > 0 {
                         items += work.0;
+                        let took = longest.note(self.shared.clock.ticks(), role_stage);
+                        board::add(&block.roles[index].busy_ticks, took.0);
                         board::add(&block.roles[index].items, u64::from(work.0));
                     }
                 }
@@ -294,6 +305,32 @@ impl Hot {
         }
         board::set(&block.stage, 0);
         items
+    }
+}
+
+/// The role that took the longest part of a frame. Read from the clock only behind roles that worked: an idle frame costs
+/// nothing more, and what passed in it counts as waiting.
+#[derive(Clone, Copy, Default)]
+struct Longest {
+    until: Ticks,
+    span: Ticks,
+    stage: u64,
+}
+
+impl Longest {
+    #[inline]
+    fn note(&mut self, now: Ticks, stage: u64) -> Ticks {
+        let span = now.since(self.until);
+        self.until = now;
+        if span > self.span {
+            (self.span, self.stage) = (span, stage);
+        }
+        span
+    }
+
+    /// Whose most of `gap` was.
+    fn of(self, gap: Ticks) -> u64 {
+        if self.span.0 > gap.0 / 2 { self.stage } else { BETWEEN }
     }
 }
 

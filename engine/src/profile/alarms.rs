@@ -156,13 +156,13 @@ rules! {
     FrameGap = 2, "frame_gap", "times limits.heartbeat_ms", Note, 1.0, 0.5,
         "healed itself; if it comes often, read the verdict and the environment check";
     /// Answers came late.
-    LateAnswers = 3, "late_answers", "% of the answers of 2 s", Warn, 20.0, 0.5,
+    LateAnswers = 3, "late_answers", "% of the answers of 0.5 s", Warn, 20.0, 0.5,
         "look at the stage with the longest p99; lower the rate or add decoders";
     /// The backlog grows.
-    Backlog = 4, "backlog", "% of the scheduled shots of 2 s, three times running", Warn, 10.0, 0.5,
+    Backlog = 4, "backlog", "% of the scheduled shots of 0.5 s, for 2 s", Warn, 10.0, 0.5,
         "more arrives than is decoded: lower the rate, add decoders or cores";
     /// Shots are answered with error words.
-    Errors = 5, "errors", "errored answers in 2 s", Warn, 1.0, 1.0,
+    Errors = 5, "errors", "errored answers in 0.5 s", Warn, 1.0, 1.0,
         "the faults on the board name the code; see what the device and the decoders say";
     /// Device workers are in quarantine.
     Quarantine = 6, "quarantine", "workers", Warn, 1.0, 1.0,
@@ -180,7 +180,7 @@ rules! {
     NeverIdle = 10, "never_idle", "s without an idle frame and without an item that moved", Warn, 0.1, 1.0,
         "a role reports work in every frame: the thread never yields; see which role's items grow";
     /// A hot thread stands ready and does not run.
-    Scheduler = 11, "scheduler", "% of 1 s waiting for its core", Note, 20.0, 0.5,
+    Scheduler = 11, "scheduler", "% of 0.5 s waiting for its core", Note, 20.0, 0.5,
         "somebody else runs on its core: see who on the threads view, or plan other cores";
     /// A role panicked.
     RoleDied = 12, "role_died", "roles", Critical, 1.0, 1.0,
@@ -189,7 +189,7 @@ rules! {
     HotAllocation = 13, "hot_allocation", "calls", Warn, 1.0, 1.0,
         "the first caller is in the alarm; hot_allocations: Abort stops at it";
     /// A hot thread ran on a core that is not its own.
-    Affinity = 14, "affinity", "frames elsewhere in 1 s", Warn, 1.0, 1.0,
+    Affinity = 14, "affinity", "frames elsewhere in 0.1 s", Warn, 1.0, 1.0,
         "a control group or taskset moved it: see who changes affinities";
     /// A clock was set, jumped, or is not the one that it should be.
     Clock = 15, "clock", "steps", Warn, 1.0, 1.0,
@@ -206,6 +206,12 @@ rules! {
     /// Everything stood still at once.
     Frozen = 19, "frozen", "times limits.heartbeat_ms", Note, 1.0, 1.0,
         "the process, the machine or its host stood still: nothing in here could run";
+    /// A hot core is interrupted.
+    Interrupts = 20, "interrupts", "shoot-downs a second on a hot core", Warn, 2000.0, 0.5,
+        "some thread of this process unmaps memory: find it in the evidence, let it keep its memory";
+    /// A live source is silent, or loses shots.
+    Source = 21, "source", "1 s of silence, or losses in 0.5 s", Warn, 1.0, 1.0,
+        "see its senders in the sources view: who is silent, what is dropped, and by whom";
 }
 
 impl RuleId {

@@ -40,6 +40,7 @@ mod rig;
 mod rings;
 #[cfg(target_os = "linux")]
 mod shm_clients;
+mod stalls;
 mod time;
 mod widths;
 mod windows;

@@ -93,6 +93,7 @@ pub(crate) fn config(profile: &Profile, input: Input, count: Option<u64>) -> Con
         run_dir: None,
         environment: None,
         notes: Vec::new(),
+        provocation: None,
     }
 }
 

@@ -39,6 +39,8 @@ pub enum Command {
     Check(super::check::CheckArgs),
     /// Send a file of shots to a running engine at its cadence, and measure the answers
     Send(super::send::SendArgs),
+    /// Provoke real faults and see whether the verdicts are right; without names, list them
+    Drill(super::drill::DrillArgs),
     /// Run a task graph, described in a file or bundled, and show what it cost
     Graph(Box<super::graph::GraphArgs>),
     /// Look at a run's recording, in the same console or as JSON

@@ -256,6 +256,7 @@ fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>, keep: 
         run_dir: None,
         environment: Some(keep),
         notes: request.notes.clone(),
+        provocation: None,
     }
 }
 
@@ -297,6 +298,14 @@ impl Handle for Engine {
 
     fn request_drain(&self) {
         Engine::request_drain(self);
+    }
+
+    fn acknowledge(&self, number: u64) {
+        Engine::acknowledge(self, number);
+    }
+
+    fn snooze(&self, number: u64, span: Duration) {
+        Engine::snooze(self, number, span);
     }
 
     fn is_finished(&self) -> bool {

@@ -1,10 +1,12 @@
 //! What is wrong at the end of a run, and the exit status that follows.
 //!
-//! Pure: a final snapshot in, conditions out. Bounded by the snapshot. Never reports a condition that has passed: an
-//! alarm here holds at the end.
+//! Pure: a final snapshot in, conditions out. Bounded by the snapshot. What it judges itself holds at the end; the alarm log
+//! of the board follows, ended ones included.
 
 use super::{Context, sum};
-use pinwheel_engine::board::snapshot::{Counters, DeviceState, HealthVerdict, Snapshot, StreamView, ThreadView};
+use pinwheel_engine::board::snapshot::{
+    AlarmView, Counters, DeviceState, HealthVerdict, Snapshot, StreamView, ThreadView,
+};
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::fault::FaultCode;
 use serde::Serialize;
@@ -18,10 +20,13 @@ pub struct Alarm {
     pub what: String,
     /// Whether it alone makes the run unsound (exit status 1).
     pub unsound: bool,
+    /// What the board's alarm log holds of it, if it comes from there.
+    #[serde(flatten)]
+    pub record: Option<AlarmView>,
 }
 
 fn alarm(alarm: &'static str, unsound: bool, what: String) -> Alarm {
-    Alarm { alarm, what, unsound }
+    Alarm { alarm, what, unsound, record: None }
 }
 
 /// Every condition that holds, gravest first.
@@ -63,7 +68,13 @@ pub fn alarms(outcome: &Outcome, context: &Context) -> Vec<Alarm> {
         ));
     }
     found.extend(snapshot.streams.iter().filter_map(health));
+    found.extend(snapshot.alarms.iter().map(logged));
     found
+}
+
+/// An alarm of the board's log: told whole, also when it has ended. It makes no run unsound by itself: what does is above.
+fn logged(view: &AlarmView) -> Alarm {
+    Alarm { alarm: view.rule, what: view.sentence.clone(), unsound: false, record: Some(view.clone()) }
 }
 
 fn died(snapshot: &Snapshot) -> impl Iterator<Item = Alarm> + '_ {

@@ -2,9 +2,10 @@
 //!
 //! Pure: writes to the given output only. Bounded by [`STREAMS_SHOWN_MAX`] streams; the JSON has them all.
 
-use super::{GpuReport, Report, merged, sum};
+use super::{Alarm, GpuReport, Report, merged, sum};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{HealthVerdict, Snapshot};
+use pinwheel_engine::profile::Severity;
 use std::fmt::{self, Display, Formatter};
 
 /// Streams listed one by one; of more, only those with trouble are told, by their alarms.
@@ -324,8 +325,14 @@ impl Report {
         if !self.alarms.is_empty() || !self.unanswered.is_empty() {
             writeln!(f, "\nAlarms")?;
         }
-        for alarm in &self.alarms {
+        // Notes healed themselves: they are in the JSON and on the console, not among what somebody should read first.
+        let is_note = |alarm: &&Alarm| alarm.record.as_ref().is_some_and(|record| record.severity == Severity::Note);
+        for alarm in self.alarms.iter().filter(|alarm| !is_note(alarm)) {
             writeln!(f, "  {}: {}", alarm.alarm, alarm.what)?;
+        }
+        let notes = self.alarms.iter().filter(is_note).count();
+        if notes > 0 {
+            writeln!(f, "  {notes} kinds of stalls that healed themselves: --json tells their causes")?;
         }
         for (stream, sequence) in self.unanswered.iter().take(UNANSWERED_SHOWN_MAX) {
             writeln!(f, "  unanswered: stream {stream}, sequence {sequence}")?;

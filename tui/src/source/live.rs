@@ -4,13 +4,14 @@
 //! a snapshot is a copy of the board's words, a switch and a drain are requests.
 
 use super::past::{Note, Past, look};
-use super::{Offer, Source, offers_of};
+use super::{Offer, SNOOZE, Source, offers_of};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::Profile;
 use pinwheel_engine::record::LookBack;
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::Nanos;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What the console needs of an engine in its own process.
 pub trait Handle {
@@ -24,6 +25,10 @@ pub trait Handle {
     fn profile(&self) -> &Profile;
     /// Asks for the drain.
     fn request_drain(&self);
+    /// Acknowledges an alarm; 0: all that hold.
+    fn acknowledge(&self, number: u64);
+    /// Snoozes an alarm.
+    fn snooze(&self, number: u64, span: Duration);
     /// Whether all hot threads have left.
     fn is_finished(&self) -> bool;
     /// What looks back at the last minutes; `None`: no recorder runs.
@@ -59,6 +64,16 @@ impl<H: Handle> Source for Live<'_, H> {
 
     fn drain(&mut self) {
         self.engine.request_drain();
+    }
+
+    fn acknowledge(&mut self, number: u64) -> Result<(), String> {
+        self.engine.acknowledge(number);
+        Ok(())
+    }
+
+    fn snooze(&mut self, number: u64) -> Result<(), String> {
+        self.engine.snooze(number, SNOOZE);
+        Ok(())
     }
 
     fn is_finished(&self) -> bool {

@@ -67,6 +67,21 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
             Vec::new()
         }
         Action::Redraw => vec![Effect::Redraw],
+        Action::Acknowledge => about_alarm(model, Effect::Acknowledge),
+        Action::AcknowledgeAll => vec![Effect::Acknowledge(0)],
+        Action::Snooze => about_alarm(model, Effect::Snooze),
+    }
+}
+
+/// Something about the alarm under the cursor.
+fn about_alarm(model: &mut Model, effect: fn(u64) -> Effect) -> Vec<Effect> {
+    let alarm = model.picture().and_then(|picture| picture.snapshot.alarms.get(model.cursor.alarm));
+    match alarm.map(|alarm| alarm.number) {
+        Some(number) => vec![effect(number)],
+        None => {
+            notice(model, NoticeKind::Refused, "there is no alarm".to_owned());
+            Vec::new()
+        }
     }
 }
 
@@ -227,6 +242,7 @@ struct Lengths {
     profiles: usize,
     arbiter: usize,
     source_streams: usize,
+    alarms: usize,
 }
 
 fn lengths(model: &Model) -> Lengths {
@@ -240,6 +256,7 @@ fn lengths(model: &Model) -> Lengths {
         profiles: model.offers.as_ref().map_or(0, Vec::len),
         arbiter: silo.and_then(|s| s.arbiter.as_ref()).map_or(0, crate::view::arbiter_rows),
         source_streams: snapshot.and_then(|s| s.sources.first()).map_or(0, |source| source.streams.len()),
+        alarms: snapshot.map_or(0, |s| s.alarms.len()),
     }
 }
 
@@ -256,6 +273,7 @@ pub(super) fn clamp(model: &mut Model) {
     model.cursor.source = model.cursor.source.min(last(there.source_streams));
     model.cursor.overview = model.cursor.overview.min(last(there.silos));
     model.cursor.profile = model.cursor.profile.min(last(there.profiles));
+    model.cursor.alarm = model.cursor.alarm.min(last(there.alarms));
 }
 
 fn move_cursor(model: &mut Model, step: Step) {
@@ -274,6 +292,7 @@ fn move_cursor(model: &mut Model, step: Step) {
         View::Profiles => moved(&mut cursor.profile, step, there.profiles, 1),
         View::Graph => {}
         View::Arbiter => moved(&mut cursor.arbiter, step, there.arbiter, 1),
+        View::Alarms => moved(&mut cursor.alarm, step, there.alarms, 1),
         View::Help => moved(&mut cursor.help, step, help_rows, 1),
     }
 }

@@ -5,7 +5,6 @@
 use super::{actions, notice};
 use crate::effect::Effect;
 use crate::keymap::End;
-use crate::model::alarms::conditions;
 use crate::model::derived::Marks;
 use crate::model::{Mode, Model, NOTE_MAX, NoticeKind, Overlay, Picture, Scene, Timeline};
 use crate::msg::Key;
@@ -104,8 +103,6 @@ pub(super) fn arrived(model: &mut Model, result: Result<Box<Past>, String>) {
     let asked_ns = pictures.last().map_or(from_ns, |picture| picture.at_ns);
     let (mut scene, mut marks) = (Scene::default(), Marks::default());
     for snapshot in pictures {
-        let before = scene.picture.as_ref().map(|picture| &picture.snapshot);
-        scene.alarms.observe(conditions(&snapshot, before), snapshot.at_ns);
         let derived = marks.derive(&snapshot);
         scene.history.push(&derived);
         scene.picture = Some(Rc::new(Picture { snapshot, derived, received_ns: model.now_ns }));

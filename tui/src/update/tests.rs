@@ -71,6 +71,14 @@ impl Bench {
                     let result = self.source.note(&text);
                     self.take(Msg::Noted(result));
                 }
+                Effect::Acknowledge(number) => {
+                    let result = self.source.acknowledge(number);
+                    self.take(Msg::Answered { what: "acknowledged", result });
+                }
+                Effect::Snooze(number) => {
+                    let result = self.source.snooze(number);
+                    self.take(Msg::Answered { what: "snoozed", result });
+                }
                 Effect::Redraw => {}
                 Effect::Leave(end) => self.left = Some(end),
             }
@@ -390,7 +398,11 @@ proptest! {
                         assert!(forced || finished == Finished::Yes);
                     }
                     Effect::Note(_) => assert!(matches!(asked, Some(Overlay::Note(_))) && key == Key::Enter),
-                    Effect::ListOffers | Effect::Redraw | Effect::LookAt(_) => {}
+                    Effect::ListOffers
+                    | Effect::Redraw
+                    | Effect::LookAt(_)
+                    | Effect::Acknowledge(_)
+                    | Effect::Snooze(_) => {}
                 }
             }
             if i % 5 == 0 {

@@ -1,5 +1,6 @@
 //! The views' parts, one file each: `draw(model, …, pen)` draws in the pen's area and nowhere else.
 
+pub mod alarmlist;
 pub mod alarms;
 pub mod graph;
 pub mod arbiter;

@@ -1,27 +1,41 @@
-//! Alarms and faults, active ones first: onset, glyph, sentence, count.
+//! Alarms and faults in the overview, active ones first: onset, glyph, count, sentence.
 
 use super::header::severity_look;
+use crate::model::alarms::standing;
 use crate::model::{Model, Picture};
 use crate::theme::Tone;
 use crate::widgets::format::{count, time, time_of_day};
 use crate::widgets::pen::Pen;
+use pinwheel_engine::board::snapshot::AlarmView;
+use pinwheel_engine::profile::Severity;
+
+/// Glyph and tone of an alarm: what is over, snoozed or acknowledged does not shout.
+pub fn look(alarm: &AlarmView, at_ns: u64) -> (char, Tone) {
+    let (glyph, tone) = severity_look(alarm.severity);
+    match (alarm.is_active(), alarm.calls(at_ns)) {
+        (false, _) => ('○', Tone::Dim),
+        (true, false) if alarm.severity > Severity::Note => (glyph, Tone::Dim),
+        _ => (glyph, tone),
+    }
+}
 
 /// Draws title and list.
-pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
-    let alarms = model.scene().alarms.alarms();
-    let (active, _) = model.scene().alarms.active();
-    pen.rule(0, &format!("alarms: {active} active, {} ended", alarms.len() - active));
+pub fn draw(_model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
+    let alarms = &picture.snapshot.alarms;
+    let stand = standing(&picture.snapshot);
+    let others = alarms.len() - stand.active;
+    pen.rule(0, &format!("alarms: {} active, {others} ended or noted (9 shows them)", stand.active));
     let engine = &picture.snapshot.engine;
     let mut y = 1;
     for alarm in alarms {
         let onset = time_of_day(engine.started_utc_s + alarm.onset_ns / 1_000_000_000);
-        let (glyph, tone) = if alarm.active { severity_look(alarm.severity) } else { ('○', Tone::Dim) };
+        let (glyph, tone) = look(alarm, picture.snapshot.at_ns);
         let mut x = pen.put(1, y, &onset, Tone::Dim) + 1;
         pen.dot(x, y, glyph, tone);
         x = pen.put(x + 2, y, &format!("{}×", count(alarm.count)), tone) + 1;
-        x = pen.put(x, y, &alarm.text, if alarm.active { tone } else { Tone::Dim });
-        if !alarm.active {
-            let ago = picture.snapshot.at_ns.saturating_sub(alarm.last_ns);
+        x = pen.put(x, y, &alarm.sentence, tone);
+        if let Some(ended) = alarm.ended_ns {
+            let ago = picture.snapshot.at_ns.saturating_sub(ended);
             pen.put(x + 1, y, &format!("(ended {} ago)", time(ago)), Tone::Dim);
         }
         y += 1;

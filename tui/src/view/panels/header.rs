@@ -1,6 +1,6 @@
 //! Two rows: what runs and how old the picture is; how it goes.
 
-use crate::model::alarms::Severity;
+use crate::model::alarms::standing;
 use crate::model::{Leaving, Model, Picture, STALE_NS};
 use crate::msg::Finished;
 use crate::theme::Tone;
@@ -8,6 +8,7 @@ use crate::widgets::format::{clock, count, number, probability, rate, time, time
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::snapshot::EngineView;
+use pinwheel_engine::profile::Severity;
 
 /// Draws both rows.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
@@ -70,15 +71,20 @@ pub fn badges(model: &Model, pen: &mut Pen<'_>, mut x: u16) -> u16 {
     x
 }
 
-/// "2 alarms" with glyph and tone.
+/// "2 alarms" with the worst one's glyph and tone; those that were acknowledged or snoozed are counted apart.
 pub fn alarm_summary(model: &Model) -> (String, Tone) {
-    match model.scene().alarms.active() {
-        (0, _) => ("● no alarm".to_owned(), Tone::Good),
-        (n, severity) => {
-            let (glyph, tone) = severity_look(severity.unwrap_or(Severity::Warning));
-            let plural = if n == 1 { "" } else { "s" };
-            (format!("{glyph} {n} alarm{plural}"), tone)
+    let stand = model.picture().map(|picture| standing(&picture.snapshot)).unwrap_or_default();
+    let plural = |n: usize| if n == 1 { "" } else { "s" };
+    match (stand.calling, stand.worst) {
+        (0, Some(worst)) => {
+            let (n, glyph) = (stand.active, severity_look(worst).0);
+            (format!("{glyph} {n} alarm{} seen", plural(n)), Tone::Dim)
         }
+        (n, Some(worst)) => {
+            let (glyph, tone) = severity_look(worst);
+            (format!("{glyph} {n} alarm{}", plural(n)), tone)
+        }
+        (_, None) => ("● no alarm".to_owned(), Tone::Good),
     }
 }
 
@@ -86,7 +92,8 @@ pub fn alarm_summary(model: &Model) -> (String, Tone) {
 pub fn severity_look(severity: Severity) -> (char, Tone) {
     match severity {
         Severity::Critical => ('✖', Tone::Bad),
-        Severity::Warning => ('▲', Tone::Warn),
+        Severity::Warn => ('▲', Tone::Warn),
+        Severity::Note => ('·', Tone::Plain),
     }
 }
 

@@ -1,0 +1,154 @@
+//! The watchdog's thread: ticks it, hands it what the operator asks, does what its alarms say.
+//!
+//! Owns the channel to it. On a cold thread of its own, from before the first hot thread until Shutdown. Bounds: one tick at a
+//! time; a shutdown waits [`LEAVE_LIMIT`] for it and then leaves it behind. Not started where the profile says
+//! `diagnostics: Off`.
+
+use super::cold::{self, Stop};
+use super::orders::SharedOrders;
+use super::{Requests, header};
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::host::{pin, priority};
+use crate::hot::{Settings, Shared};
+use crate::profile::{AlarmAction, AlarmRule, Diagnostics, OnAlarm, Priority, Profile};
+use crate::stall::{Deeds, Request, TICK, Watchdog, Watched};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Longest wait for it at a shutdown.
+const LEAVE_LIMIT: Duration = Duration::from_millis(500);
+/// Its own priority, where that is permitted.
+const WATCHDOG_NICE: i32 = -10;
+const LEAVE_LOOK: Duration = Duration::from_millis(1);
+/// Shots per second of a feed that was stopped: one in thirty years.
+const STOPPED_HZ: f64 = 1e-9;
+
+/// What the watchdog is told.
+pub(super) enum Told {
+    /// By the operator, about an alarm.
+    Asked(Request),
+    /// Rules and program of the profile that is in force now.
+    Rules(Vec<AlarmRule>, OnAlarm),
+}
+
+/// The running watchdog.
+pub(super) struct Running {
+    thread: JoinHandle<()>,
+}
+
+impl Running {
+    /// Waits a little for it; it has been told to stop.
+    pub(super) fn end(self) {
+        for _ in 0..LEAVE_LIMIT.as_millis() {
+            if self.thread.is_finished() {
+                let _ = self.thread.join();
+                return;
+            }
+            cold::sleep(LEAVE_LOOK);
+        }
+    }
+}
+
+/// What an alarm may do to the engine.
+pub(super) struct Hands {
+    requests: Arc<Requests>,
+    orders: SharedOrders,
+    settings: Arc<Settings>,
+    board: Arc<Board>,
+    clock: Clock,
+}
+
+impl Hands {
+    pub(super) fn new(
+        requests: &Arc<Requests>,
+        orders: &SharedOrders,
+        settings: &Arc<Settings>,
+        shared: &Shared,
+    ) -> Hands {
+        Hands {
+            requests: Arc::clone(requests),
+            orders: orders.clone(),
+            settings: Arc::clone(settings),
+            board: Arc::clone(&shared.board),
+            clock: shared.clock.clone(),
+        }
+    }
+}
+
+impl Deeds for Hands {
+    fn act(&mut self, action: &AlarmAction, why: &str) {
+        match action {
+            AlarmAction::None => {}
+            AlarmAction::Drain => self.requests.ask(Requests::DRAINED),
+            AlarmAction::StopFeed => {
+                self.settings.set_rate_hz(Some(STOPPED_HZ));
+                header::write_rate(&self.board, Some(STOPPED_HZ), &format!("feed stopped by an alarm: {why}"));
+            }
+            // One that cannot be read was refused when the profile was taken over.
+            AlarmAction::SwitchProfile(name) => {
+                if let Ok((profile, _)) = Profile::load(name, None) {
+                    self.settings.set_limits(&profile.limits);
+                    header::write_limits(&self.board, &profile.limits);
+                    self.orders.lock().give(name, &profile, &self.board, &self.clock);
+                }
+            }
+        }
+    }
+}
+
+/// Starts the watchdog that `profile` asks for; `None` if it asks for none. What its
+/// rules name and cannot be had is noted.
+pub(super) fn spawn(
+    profile: &Profile,
+    hands: Hands,
+    (disk, cold_cores): (Option<PathBuf>, Vec<u32>),
+    stop: Stop,
+    notes: &mut Vec<String>,
+) -> Option<(Running, Sender<Told>)> {
+    if profile.diagnostics == Diagnostics::Off {
+        return None;
+    }
+    notes.extend(unreadable(&profile.alarms));
+    let (sender, told) = channel();
+    let (board, clock) = (Arc::clone(&hands.board), hands.clock.clone());
+    let (rules, on_alarm) = (profile.alarms.clone(), profile.on_alarm.clone());
+    let thread = cold::spawn("watchdog", move || {
+        // A courtesy to the hot threads; where it is not permitted the scheduler decides.
+        let _ = pin::confine_current_thread(&cold_cores);
+        // It takes a hundredth of a core; on a busy machine that hundredth is when it is needed.
+        let _ = priority::set(None, Priority::Nice(WATCHDOG_NICE));
+        run(Watchdog::new(Watched { board, clock, rules, on_alarm, disk }), hands, &told, &stop);
+    });
+    Some((Running { thread }, sender))
+}
+
+fn run(mut watchdog: Watchdog, mut hands: Hands, told: &Receiver<Told>, stop: &Stop) {
+    while !stop.is_stopped() {
+        while let Ok(told) = told.try_recv() {
+            match told {
+                Told::Asked(request) => {
+                    watchdog.answer(request);
+                }
+                Told::Rules(rules, on_alarm) => watchdog.steer(rules, on_alarm),
+            }
+        }
+        watchdog.tick(&mut hands);
+        cold::sleep(TICK);
+    }
+}
+
+/// A sentence for each profile that a rule would switch to and that cannot be read.
+fn unreadable(rules: &[AlarmRule]) -> Vec<String> {
+    let said = |rule: &AlarmRule| match &rule.action {
+        AlarmAction::SwitchProfile(name) => {
+            let error = Profile::load(name, None).err()?;
+            Some(format!("alarm {} would switch to profile {name}, which cannot be used: {error}", rule.id))
+        }
+        _ => None,
+    };
+    rules.iter().filter_map(said).collect()
+}

@@ -1,0 +1,234 @@
+//! The account that the kernel keeps of a thread and of its machine, read through descriptors that stay open.
+//!
+//! Owns the descriptors of one process's hot threads. On a cold thread. Bounds: one read a file and look, of at most
+//! [`TEXT_MAX`] bytes. What is not readable is `None` and listed with the way to make it visible; never zero.
+
+use super::observe::Hidden;
+use super::procfs::{self, CoreTimes, Interrupts};
+use crate::clock::Clock;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Most bytes read of one file.
+const TEXT_MAX: usize = 256 << 10;
+
+/// A thread's account at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadAccount {
+    /// When, nanoseconds of the caller's clock.
+    pub at_ns: u64,
+    /// Time it has run.
+    pub ran_ns: Option<u64>,
+    /// Time it has stood ready, up to when it last ran.
+    pub waited_ns: Option<u64>,
+    /// Times it was given a core.
+    pub turns: Option<u64>,
+    /// State letter.
+    pub state: Option<char>,
+    /// Faults from memory.
+    pub minor_faults: Option<u64>,
+    /// Faults from disk.
+    pub major_faults: Option<u64>,
+    /// Core it runs or last ran on.
+    pub core: Option<u32>,
+}
+
+/// The machine's account of one core at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreAccount {
+    /// When.
+    pub at_ns: u64,
+    /// Times by `/proc/stat`.
+    pub times: Option<CoreTimes>,
+    /// The same of all cores together.
+    pub all: Option<CoreTimes>,
+    /// Interrupts.
+    pub interrupts: Option<Interrupts>,
+    /// Times, and nanoseconds, that the control group was held back.
+    pub throttled: Option<(u64, u64)>,
+    /// Times that heat slowed it.
+    pub thermal: Option<u64>,
+}
+
+struct ThreadFiles {
+    tid: u32,
+    stat: Option<File>,
+    schedstat: Option<File>,
+}
+
+/// Whose threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// This process's: their clocks can be read to the nanosecond.
+    Own,
+    /// Another's.
+    Process(u32),
+}
+
+/// Open descriptors of one process's threads and of the machine.
+pub struct Accounts {
+    task: PathBuf,
+    owner: Owner,
+    threads: Vec<ThreadFiles>,
+    stat: Option<File>,
+    interrupts: Option<File>,
+    cpu_stat: Option<File>,
+    text: Vec<u8>,
+}
+
+impl Accounts {
+    /// Opens what there is for `tids` of `owner`.
+    #[must_use]
+    pub fn open(owner: Owner, tids: &[u32]) -> Accounts {
+        let process = match owner {
+            Owner::Own => "self".to_owned(),
+            Owner::Process(pid) => pid.to_string(),
+        };
+        let root = PathBuf::from(format!("/proc/{process}"));
+        let task = root.join("task");
+        let open = |tid: &u32| {
+            let file = |name: &str| File::open(task.join(format!("{tid}/{name}"))).ok();
+            ThreadFiles { tid: *tid, stat: file("stat"), schedstat: file("schedstat") }
+        };
+        let threads = tids.iter().map(open).collect();
+        let cpu_stat = group_file(&root, "cpu.stat").and_then(|path| File::open(path).ok());
+        let (stat, interrupts) = (File::open("/proc/stat").ok(), File::open("/proc/interrupts").ok());
+        Accounts { task, owner, threads, stat, interrupts, cpu_stat, text: Vec::new() }
+    }
+
+    /// The account of thread number `index`, at `at_ns`.
+    pub fn thread(&mut self, index: usize, at_ns: u64) -> ThreadAccount {
+        let Some(files) = self.threads.get(index) else { return ThreadAccount::default() };
+        let stat = read(files.stat.as_ref(), &mut self.text).and_then(procfs::stat);
+        let times = read(files.schedstat.as_ref(), &mut self.text).and_then(procfs::schedstat);
+        // Its own clock counts up to now; the file up to the last time that the scheduler looked.
+        let own = (self.owner == Owner::Own).then(|| Clock::ran(files.tid)).flatten();
+        ThreadAccount {
+            at_ns,
+            ran_ns: own.map(|ran| ran.0).or(times.map(|times| times.0)),
+            waited_ns: times.map(|times| times.1),
+            turns: times.map(|times| times.2),
+            state: stat.map(|stat| stat.state),
+            minor_faults: stat.map(|stat| stat.minor_faults),
+            major_faults: stat.map(|stat| stat.major_faults),
+            core: stat.map(|stat| stat.core),
+        }
+    }
+
+    /// The account of `core`.
+    pub fn core(&mut self, core: u32, at_ns: u64) -> CoreAccount {
+        let times = read(self.stat.as_ref(), &mut self.text)
+            .map(|text| (procfs::core_times(text, Some(core)), procfs::core_times(text, None)));
+        let interrupts = read(self.interrupts.as_ref(), &mut self.text).and_then(|text| procfs::interrupts(text, core));
+        let throttled = read(self.cpu_stat.as_ref(), &mut self.text).and_then(procfs::throttled);
+        let heat = format!("/sys/devices/system/cpu/cpu{core}/thermal_throttle/core_throttle_count");
+        let thermal = std::fs::read_to_string(heat).ok().and_then(|text| text.trim().parse().ok());
+        CoreAccount {
+            at_ns,
+            times: times.and_then(|times| times.0),
+            all: times.and_then(|times| times.1),
+            interrupts,
+            throttled,
+            thermal,
+        }
+    }
+
+    /// What only matters at an alarm: (tracer, allowed cores, the call it is in, where it sleeps in the kernel).
+    #[must_use]
+    pub fn closer(&self, index: usize) -> Closer {
+        let Some(files) = self.threads.get(index) else { return Closer::default() };
+        let text = |name: &str| std::fs::read_to_string(self.task.join(format!("{}/{name}", files.tid))).ok();
+        let (tracer, allowed, _, _) = procfs::status(&text("status").unwrap_or_default());
+        let call = text("syscall");
+        Closer {
+            tracer,
+            allowed,
+            call: call.as_deref().and_then(procfs::syscall),
+            sleeps_in: text("wchan").filter(|place| place != "0" && !place.is_empty()),
+            call_is_hidden: call.is_none(),
+        }
+    }
+
+    /// What cannot be seen here, and what would show it.
+    #[must_use]
+    pub fn hidden(&self) -> Vec<Hidden> {
+        let mut hidden = Vec::new();
+        let mut note = |is_seen: bool, what: &'static str, how: &'static str| {
+            if !is_seen {
+                hidden.push(Hidden { what, how });
+            }
+        };
+        let schedstat = self.threads.iter().all(|files| files.schedstat.is_some());
+        note(
+            schedstat,
+            "time spent ready and not run",
+            "a kernel with CONFIG_SCHED_INFO, or mount /proc without hidepid",
+        );
+        note(self.cpu_stat.is_some(), "CPU quota", "mount the cpu control group (docker: --cgroupns=host)");
+        note(self.interrupts.is_some(), "interrupts by core", "run with /proc/interrupts readable");
+        let frequency = Path::new("/sys/devices/system/cpu/cpu0/cpufreq").exists();
+        note(frequency, "core frequency", "a host that shows /sys/devices/system/cpu/cpu*/cpufreq to its guests");
+        let heat = Path::new("/sys/devices/system/cpu/cpu0/thermal_throttle").exists();
+        note(heat, "thermal throttling", "a host that shows thermal_throttle to its guests");
+        let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
+        let open = paranoid.and_then(|text| text.trim().parse::<i32>().ok()).is_some_and(|level| level <= 0);
+        note(open, "each switch of a core by record", "sysctl kernel.perf_event_paranoid=0, or CAP_PERFMON");
+        hidden
+    }
+}
+
+/// See [`Accounts::closer`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Closer {
+    /// Process that traces it.
+    pub tracer: Option<u32>,
+    /// Cores that it may use.
+    pub allowed: Option<Vec<u32>>,
+    /// Number, stack and instruction pointers of the call it blocks in.
+    pub call: Option<(i64, u64, u64)>,
+    /// The kernel's function it sleeps in.
+    pub sleeps_in: Option<String>,
+    /// The call is not readable here.
+    pub call_is_hidden: bool,
+}
+
+fn read<'t>(file: Option<&File>, text: &'t mut Vec<u8>) -> Option<&'t str> {
+    text.resize(TEXT_MAX, 0);
+    let mut filled = 0;
+    while filled < TEXT_MAX {
+        match read_at(file?, &mut text[filled..], filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(_) => return None,
+        }
+    }
+    std::str::from_utf8(&text[..filled]).ok()
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, into: &mut [u8], at: u64) -> std::io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, into, at)
+}
+
+#[cfg(not(unix))]
+fn read_at(_: &File, _: &mut [u8], _: u64) -> std::io::Result<usize> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+/// The file `name` of the cpu control group of the process below `root`, of either version.
+fn group_file(root: &Path, name: &str) -> Option<PathBuf> {
+    let groups = std::fs::read_to_string(root.join("cgroup")).ok()?;
+    let places = groups.lines().filter_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?.trim_start_matches('/'));
+        let bases: &[&str] = match controllers {
+            "" => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
+            _ if controllers.split(',').any(|controller| controller == "cpu") => {
+                &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]
+            }
+            _ => return None,
+        };
+        bases.iter().map(|base| Path::new(base).join(path).join(name)).find(|path| path.exists())
+    });
+    places.into_iter().next()
+}

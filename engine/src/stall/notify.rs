@@ -1,0 +1,100 @@
+//! `on_alarm`: a program of the operator's that hears of an alarm.
+//!
+//! Owns a cold thread and at most one child. Bounds: one child a second, each killed after [`LIMIT`], [`QUEUE`] alarms
+//! waiting; those beyond are counted as not told. Never holds up the watchdog: it hands over and goes on.
+
+use crate::board::snapshot::AlarmView;
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+/// Longest life of a child.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Between two children.
+const EVERY: Duration = Duration::from_secs(1);
+/// Between two looks at a child.
+const LOOK: Duration = Duration::from_millis(10);
+/// Alarms waiting to be told.
+const QUEUE: usize = 16;
+
+/// Tells a program of alarms.
+pub(super) struct Teller {
+    queue: SyncSender<(String, Vec<u8>)>,
+    untold: u64,
+}
+
+impl Teller {
+    /// Starts its thread; `None` where the system refuses one.
+    #[expect(clippy::disallowed_methods, reason = "cold: a child may take its time")]
+    pub(super) fn start() -> Option<Teller> {
+        let (queue, alarms) = sync_channel(QUEUE);
+        std::thread::Builder::new().name("on-alarm".to_owned()).spawn(move || tell_all(&alarms)).ok()?;
+        Some(Teller { queue, untold: 0 })
+    }
+
+    /// Has `program` told of `alarm`.
+    pub(super) fn tell(&mut self, program: &str, alarm: &AlarmView) {
+        let Ok(json) = serde_json::to_vec(alarm) else { return };
+        if self.queue.try_send((program.to_owned(), json)).is_err() {
+            self.untold += 1;
+        }
+    }
+}
+
+fn tell_all(alarms: &Receiver<(String, Vec<u8>)>) {
+    while let Ok((program, json)) = alarms.recv() {
+        // A program that cannot be started is the operator's to notice: the alarm itself is on the board.
+        if let Ok(child) = start(&program, &json) {
+            wait(child);
+        }
+        rest(EVERY);
+    }
+}
+
+fn start(program: &str, json: &[u8]) -> std::io::Result<Child> {
+    let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // Smaller than a pipe's buffer: a program that never reads does not hold this up.
+        let _ = stdin.write_all(json).and_then(|()| stdin.write_all(b"\n"));
+    }
+    Ok(child)
+}
+
+/// Waits for the child's end, or ends it.
+fn wait(mut child: Child) {
+    let looks = LIMIT.as_millis() / LOOK.as_millis();
+    for _ in 0..looks {
+        match child.try_wait() {
+            Ok(None) => rest(LOOK),
+            Ok(Some(_)) | Err(_) => return,
+        }
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+#[expect(clippy::disallowed_methods, reason = "cold threads wait by sleeping")]
+fn rest(span: Duration) {
+    std::thread::sleep(span);
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
+    use super::{start, wait};
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    #[test]
+    fn a_program_gets_the_alarm_on_its_standard_input_and_one_that_is_not_there_is_no_harm() {
+        let folder = tempfile::tempdir().unwrap();
+        let (script, heard) = (folder.path().join("page.sh"), folder.path().join("heard"));
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o700).open(&script).unwrap();
+        writeln!(file, "#!/bin/sh\ncat > {}", heard.display()).unwrap();
+        drop(file);
+        assert!(start("/nonexistent/program", b"{}").is_err());
+        wait(start(script.to_str().unwrap(), b"{\"rule\":\"heartbeat\"}").unwrap());
+        assert_eq!(std::fs::read_to_string(&heard).unwrap(), "{\"rule\":\"heartbeat\"}\n");
+    }
+}

@@ -1,0 +1,215 @@
+//! What the kernel's files say of a thread and of the machine, parsed.
+//!
+//! Pure: text in, numbers out; a field that is not there is `None`, never zero. On cold threads. Bounded by the texts.
+
+/// Of `/proc/PID/task/TID/stat`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// One letter: R S D T t Z X.
+    pub state: char,
+    /// Faults served from memory.
+    pub minor_faults: u64,
+    /// Faults that waited for a disk.
+    pub major_faults: u64,
+    /// Core that it runs or last ran on.
+    pub core: u32,
+}
+
+/// Fields are numbered from 1 by proc(5); the third is the first after the name, which may hold anything.
+#[must_use]
+pub fn stat(text: &str) -> Option<Stat> {
+    let words: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |field: usize| words.get(field - 3)?.parse::<u64>().ok();
+    Some(Stat {
+        state: words.first()?.chars().next()?,
+        minor_faults: number(10)?,
+        major_faults: number(12)?,
+        core: u32::try_from(number(39)?).ok()?,
+    })
+}
+
+/// Of `schedstat`: time run, time ready and not run, times given a core. The second grows only when it runs again.
+#[must_use]
+pub fn schedstat(text: &str) -> Option<(u64, u64, u64)> {
+    let mut words = text.split_whitespace().map(|word| word.parse().ok());
+    Some((words.next()??, words.next()??, words.next()??))
+}
+
+/// Of `status`: (process that traces it, cores that it may use, times it gave the core away, times it was taken).
+#[must_use]
+pub fn status(text: &str) -> (Option<u32>, Option<Vec<u32>>, Option<u64>, Option<u64>) {
+    let field = |name: &str| text.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim()));
+    let tracer = field("TracerPid").and_then(|pid| pid.parse().ok()).filter(|pid| *pid != 0);
+    let switches = |name| field(name).and_then(|count: &str| count.parse().ok());
+    let allowed = field("Cpus_allowed_list").map(cores);
+    (tracer, allowed, switches("voluntary_ctxt_switches"), switches("nonvoluntary_ctxt_switches"))
+}
+
+/// `0-3,7`.
+fn cores(list: &str) -> Vec<u32> {
+    let range = |part: &str| {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        Some(from.trim().parse().ok()?..=to.trim().parse().ok()?)
+    };
+    list.split(',').filter_map(range).flatten().collect()
+}
+
+/// Of `/proc/PID/task/TID/syscall`: the call's number, and stack and instruction pointers; `None` while it runs.
+#[must_use]
+pub fn syscall(text: &str) -> Option<(i64, u64, u64)> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let hex = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
+    let (sp, pc) = (hex(words.get(words.len().checked_sub(2)?)?)?, hex(words.last()?)?);
+    Some((words.first()?.parse().ok()?, sp, pc))
+}
+
+/// One core's line of `/proc/stat`, in the kernel's units of 1/100 s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreTimes {
+    /// All of them together.
+    pub total: u64,
+    /// In interrupts, hard and soft.
+    pub interrupts: u64,
+    /// Stolen by the hypervisor.
+    pub steal: u64,
+}
+
+/// The line of `core`; the mean of all cores for `None`. Steal has gone backwards on real machines: subtract saturating.
+#[must_use]
+pub fn core_times(text: &str, core: Option<u32>) -> Option<CoreTimes> {
+    let name = core.map_or_else(|| "cpu".to_owned(), |core| format!("cpu{core}"));
+    let line = text.lines().find(|line| line.split_whitespace().next() == Some(&name))?;
+    let numbers: Vec<u64> = line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
+    // user nice system idle iowait irq softirq steal; guest time is in user already.
+    let at = |index: usize| numbers.get(index).copied().unwrap_or(0);
+    // All cores together are given as their mean, so that a second is a second.
+    let is_core = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
+    let cores = if core.is_none() { text.lines().filter(is_core).count().max(1) as u64 } else { 1 };
+    let total = (0..8).map(at).sum::<u64>() / cores;
+    Some(CoreTimes { total, interrupts: (at(5) + at(6)) / cores, steal: at(7) / cores })
+}
+
+/// Interrupts of one core by `/proc/interrupts`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interrupts {
+    /// Shoot-downs of address translations.
+    pub shootdowns: u64,
+    /// The core's own timer.
+    pub timer: u64,
+    /// All others.
+    pub others: u64,
+}
+
+/// Those of `core`.
+#[must_use]
+pub fn interrupts(text: &str, core: u32) -> Option<Interrupts> {
+    let mut lines = text.lines();
+    let column = lines.next()?.split_whitespace().position(|name| name == format!("CPU{core}"))?;
+    let mut found = Interrupts::default();
+    for line in lines {
+        let mut words = line.split_whitespace();
+        let Some(name) = words.next() else { continue };
+        let Some(count) = words.nth(column).and_then(|word| word.parse::<u64>().ok()) else { continue };
+        match name.trim_end_matches(':') {
+            "TLB" => found.shootdowns += count,
+            "LOC" => found.timer += count,
+            _ => found.others += count,
+        }
+    }
+    Some(found)
+}
+
+/// Of a control group's `cpu.stat`: (times held back, nanoseconds held back); both versions of the file.
+#[must_use]
+pub fn throttled(text: &str) -> Option<(u64, u64)> {
+    let field = |name: &str| {
+        let of = |line: &str| line.split_once(' ').filter(|(key, _)| *key == name)?.1.trim().parse::<u64>().ok();
+        text.lines().find_map(of)
+    };
+    Some((field("nr_throttled")?, field("throttled_usec").map(|us| us * 1_000).or(field("throttled_time"))?))
+}
+
+/// Whether a process's state letter says that a signal or a tracer holds it.
+#[must_use]
+pub const fn is_stopped(state: char) -> bool {
+    matches!(state, 'T' | 't')
+}
+
+/// Name of a system call of this machine's kind; its number where it is none of those that block.
+#[must_use]
+pub fn call_name(number: i64) -> String {
+    #[cfg(target_arch = "x86_64")]
+    const NAMES: [(i64, &str); 22] = [
+        (0, "read"),
+        (1, "write"),
+        (7, "poll"),
+        (17, "pread64"),
+        (18, "pwrite64"),
+        (20, "writev"),
+        (23, "select"),
+        (24, "sched_yield"),
+        (35, "nanosleep"),
+        (42, "connect"),
+        (43, "accept"),
+        (44, "sendto"),
+        (45, "recvfrom"),
+        (47, "recvmsg"),
+        (61, "wait4"),
+        (74, "fsync"),
+        (202, "futex"),
+        (230, "clock_nanosleep"),
+        (232, "epoll_wait"),
+        (257, "openat"),
+        (9, "mmap"),
+        (11, "munmap"),
+    ];
+    #[cfg(not(target_arch = "x86_64"))]
+    const NAMES: [(i64, &str); 10] = [
+        (63, "read"),
+        (64, "write"),
+        (22, "epoll_pwait"),
+        (73, "ppoll"),
+        (82, "fsync"),
+        (98, "futex"),
+        (101, "nanosleep"),
+        (115, "clock_nanosleep"),
+        (124, "sched_yield"),
+        (222, "mmap"),
+    ];
+    let known = NAMES.iter().find(|(known, _)| *known == number);
+    known.map_or_else(|| format!("system call {number}"), |(_, name)| (*name).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CoreTimes, Interrupts, Stat, core_times, interrupts, schedstat, stat, status, syscall, throttled};
+
+    #[test]
+    fn a_threads_files_are_read_whatever_its_name_holds() {
+        let line = "7 (a) R (b) S 1 2 3 4 -1 64 500 0 7 0 12 5 1 6 20 0 2 0 99 9 9 1 2 3 4 5 6 7 8 9 10 0 0 0 17 3 0 0";
+        assert_eq!(stat(line), Some(Stat { state: 'S', minor_faults: 500, major_faults: 7, core: 3 }));
+        assert_eq!(stat("7 (a"), None);
+        assert_eq!(schedstat("5 6 7\n"), Some((5, 6, 7)));
+        assert_eq!(schedstat("5 6"), None);
+        let text = "State:\tR\nTracerPid:\t44\nCpus_allowed_list:\t0-2,5\nvoluntary_ctxt_switches:\t8\nnonvoluntary_ctxt_switches:\t9\n";
+        assert_eq!(status(text), (Some(44), Some(vec![0, 1, 2, 5]), Some(8), Some(9)));
+        assert_eq!(status("TracerPid:\t0\n").0, None);
+        assert_eq!(syscall("230 0x1 0x0 0x2 0x3 0x4 0x5 0x7ffd 0x7f1a\n"), Some((230, 0x7ffd, 0x7f1a)));
+        assert_eq!(syscall("running\n"), None);
+    }
+
+    #[test]
+    fn the_machines_files_are_read_by_core() {
+        let text = "cpu 10 0 10 10 0 1 2 5 0 0\ncpu1 4 0 4 4 0 1 1 3 9 9\n";
+        assert_eq!(core_times(text, Some(1)), Some(CoreTimes { total: 17, interrupts: 2, steal: 3 }));
+        assert_eq!(core_times(text, None).map(|all| all.total), Some(38));
+        assert_eq!(core_times(text, Some(0)), None);
+        let text =
+            "           CPU0       CPU1\n 24:  1  0  IO-APIC\nLOC: 100 200 Local\nTLB: 3 40 TLB shootdowns\nERR: 0\n";
+        assert_eq!(interrupts(text, 1), Some(Interrupts { shootdowns: 40, timer: 200, others: 0 }));
+        assert_eq!(interrupts(text, 5), None);
+        assert_eq!(throttled("nr_periods 1\nnr_throttled 2\nthrottled_time 30\n"), Some((2, 30)));
+        assert_eq!(throttled("nr_throttled 2\nthrottled_usec 30\n"), Some((2, 30_000)));
+        assert_eq!(throttled(""), None);
+    }
+}

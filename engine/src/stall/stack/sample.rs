@@ -1,0 +1,227 @@
+//! Sampling by signal: the handler copies registers and stack bytes into one preallocated slot.
+//!
+//! Owns the signal's handler and the slot. [`Sampler`] runs on the watchdog's thread, the handler on the thread that is
+//! sampled, in the middle of whatever it does: it reads atomics, copies, and stores one word. Bounds: one request at a time,
+//! [`STACK_WORDS`]. Never locks, never allocates, never calls the library.
+//!
+//! | edge | release site | acquire site | publishes |
+//! |---|---|---|---|
+//! | K1 | [`Sampler::ask`] `wanted` | handler `wanted` | the bound of the stack |
+//! | K2 | handler `done` | [`Sampler::take`] `done` | the copy |
+//!
+//! # Why SIGURG
+//! It is ignored by default, so that one which comes after the handler is gone does no harm, and hardly anything uses it.
+//!
+//! # Why a claim
+//! The request is withdrawn when the stall ends. A handler that has begun to copy must be waited for, one that has not must
+//! find nothing: both take the word by one exchange.
+
+use super::{STACK_WORDS, Sample};
+use crate::board::{get, get_first, set, set_last};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+const BUSY: u64 = 1 << 63;
+/// Bytes below the stack pointer that a leaf function may use are not needed: unwinding looks upwards only.
+const WORD: u64 = 8;
+
+struct Slot {
+    /// Thread that is to answer; with [`BUSY`] one that does; 0: nobody.
+    wanted: AtomicU64,
+    /// First address above the thread's stack.
+    top: AtomicU64,
+    /// Number of the answers so far.
+    done: AtomicU64,
+    registers: [AtomicU64; 4],
+    count: AtomicU64,
+    words: [AtomicU64; STACK_WORDS],
+}
+
+static SLOT: Slot = Slot {
+    wanted: AtomicU64::new(0),
+    top: AtomicU64::new(0),
+    done: AtomicU64::new(0),
+    registers: [const { AtomicU64::new(0) }; 4],
+    count: AtomicU64::new(0),
+    words: [const { AtomicU64::new(0) }; STACK_WORDS],
+};
+/// The slot has one user at a time in a process.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The right to sample this process's threads.
+#[derive(Debug)]
+pub struct Sampler {
+    seen: u64,
+    asked: Option<u32>,
+}
+
+impl Sampler {
+    /// Installs the handler; `None` if another watchdog of this process samples already, or the system refuses.
+    #[must_use]
+    pub fn install() -> Option<Sampler> {
+        if TAKEN.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        // SAFETY: an all-zero sigaction is a valid one: no flags, an empty mask, no handler.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = copy as extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        // SAFETY: `action` is initialised, and its handler is safe at any point of any thread (see `copy`).
+        let failed = unsafe { libc::sigaction(libc::SIGURG, &raw const action, std::ptr::null_mut()) };
+        if failed != 0 {
+            TAKEN.store(false, Ordering::Relaxed);
+            return None;
+        }
+        set(&SLOT.wanted, 0);
+        Some(Sampler { seen: get(&SLOT.done), asked: None })
+    }
+
+    /// Asks thread `tid`, whose stack ends below `stack_top`, for a sample. `false` if one is under way, or it is gone.
+    pub fn ask(&mut self, tid: u32, stack_top: u64) -> bool {
+        if self.asked.is_some() || get_first(&SLOT.wanted) != 0 {
+            return false;
+        }
+        self.seen = get(&SLOT.done);
+        set(&SLOT.top, stack_top);
+        // ORDERING: release side of K1, see `set_last`: the handler that finds itself wanted sees the bound.
+        set_last(&SLOT.wanted, u64::from(tid));
+        let (pid, tid_c) = (std::process::id().cast_signed(), tid.cast_signed());
+        // SAFETY: a plain system call with three numbers; the signal has a handler.
+        let failed = unsafe { libc::syscall(libc::SYS_tgkill, pid, tid_c, libc::SIGURG) };
+        if failed != 0 {
+            set(&SLOT.wanted, 0);
+            return false;
+        }
+        self.asked = Some(tid);
+        true
+    }
+
+    /// The sample, once.
+    pub fn take(&mut self) -> Option<Sample> {
+        self.asked?;
+        // ORDERING: acquire side of K2, see `get_first`: the copy is whole.
+        if get_first(&SLOT.done) == self.seen {
+            return None;
+        }
+        self.asked = None;
+        let count = (get(&SLOT.count) as usize).min(STACK_WORDS);
+        let [pc, sp, fp, lr] = [0, 1, 2, 3].map(|at: usize| get(&SLOT.registers[at]));
+        Some(Sample { pc, sp, fp, lr, words: SLOT.words[..count].iter().map(get).collect() })
+    }
+
+    /// Takes the request back: what comes now is too late.
+    pub fn withdraw(&mut self) {
+        let Some(tid) = self.asked.take() else { return };
+        // Where this fails it is being copied, or was: that answer belongs to nobody, and the next request is refused
+        // until it is done.
+        let _ = SLOT.wanted.compare_exchange(u64::from(tid), 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.withdraw();
+        TAKEN.store(false, Ordering::Relaxed);
+    }
+}
+
+/// The handler. Runs on the sampled thread at any point of its program.
+extern "C" fn copy(_signal: i32, _info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: a system call without arguments.
+    let own = unsafe { libc::syscall(libc::SYS_gettid) }.cast_unsigned();
+    // ORDERING: acquire side of K1, see `get_first`.
+    if get_first(&SLOT.wanted) != own
+        || SLOT.wanted.compare_exchange(own, own | BUSY, Ordering::Relaxed, Ordering::Relaxed).is_err()
+    {
+        return;
+    }
+    // SAFETY: the kernel hands a handler with SA_SIGINFO its thread's context, valid until the handler returns.
+    let registers = registers(unsafe { &*context.cast::<libc::ucontext_t>() });
+    for (word, value) in SLOT.registers.iter().zip(registers) {
+        set(word, value);
+    }
+    let (sp, top) = (registers[1], get(&SLOT.top));
+    let room = top.saturating_sub(sp) / WORD;
+    let count = if sp.is_multiple_of(WORD) { room.min(STACK_WORDS as u64) } else { 0 };
+    for at in 0..count {
+        let from = std::ptr::with_exposed_provenance::<u64>((sp + at * WORD) as usize);
+        // SAFETY: `from` lies between this thread's stack pointer and the end of the mapping that holds its stack, both
+        // found for this very thread; aligned as checked. Nobody else writes there while the handler runs on it.
+        set(&SLOT.words[at as usize], unsafe { std::ptr::read_volatile(from) });
+    }
+    set(&SLOT.count, count);
+    // ORDERING: release side of K2, see `set_last`: whoever sees the number sees the copy.
+    set_last(&SLOT.done, get(&SLOT.done) + 1);
+    set_last(&SLOT.wanted, 0);
+}
+
+#[cfg(target_arch = "x86_64")]
+fn registers(context: &libc::ucontext_t) -> [u64; 4] {
+    let all = &context.uc_mcontext.gregs;
+    let [pc, sp, fp] = [libc::REG_RIP, libc::REG_RSP, libc::REG_RBP].map(|at| all[at as usize].cast_unsigned());
+    [pc, sp, fp, 0]
+}
+
+#[cfg(target_arch = "aarch64")]
+fn registers(context: &libc::ucontext_t) -> [u64; 4] {
+    let machine = &context.uc_mcontext;
+    [machine.pc, machine.sp, machine.regs[29], machine.regs[30]]
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn registers(_: &libc::ucontext_t) -> [u64; 4] {
+    [0; 4]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
+    use super::Sampler;
+    use crate::host::pin::thread_id;
+    use crate::stall::stack::{Maps, Symbols};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc::channel;
+
+    #[inline(never)]
+    fn spins_in_a_named_place(stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            std::hint::black_box(7u64.wrapping_mul(stop as *const _ as u64));
+        }
+    }
+
+    /// One test for all: the slot is the process's.
+    #[test]
+    fn a_spinning_threads_stack_names_its_line_and_one_that_was_withdrawn_answers_nothing() {
+        let mut sampler = Sampler::install().unwrap();
+        assert!(Sampler::install().is_none(), "one user at a time");
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (sender, ids) = channel();
+            let stop = &stop;
+            scope.spawn(move || {
+                let anchor = 0u64;
+                sender.send((thread_id(), (&raw const anchor).addr() as u64)).unwrap();
+                spins_in_a_named_place(stop);
+            });
+            let (tid, anchor) = ids.recv().unwrap();
+            let top = Maps::own().unwrap().end_of(anchor).unwrap();
+            assert!(!sampler.ask(u32::MAX >> 1, top), "no such thread");
+            assert!(sampler.ask(tid, top) && !sampler.ask(tid, top), "one at a time");
+            let sample = (0..100_000)
+                .find_map(|_| {
+                    std::thread::park_timeout(std::time::Duration::from_micros(100));
+                    sampler.take()
+                })
+                .unwrap();
+            assert!(sampler.take().is_none(), "once");
+            stop.store(true, Ordering::Relaxed);
+            let named = Symbols::own().name(&sample);
+            assert!(named.frames.iter().any(|frame| frame.contains("spins_in_a_named_place")), "{named:?}");
+            assert!(named.frames.len() > 2, "{named:?}");
+            assert!(named.culprit.unwrap().starts_with("sample.rs:"));
+        });
+        assert!(sampler.ask(thread_id(), 0));
+        sampler.take();
+        sampler.withdraw();
+        assert!(sampler.take().is_none());
+    }
+}

@@ -1,0 +1,237 @@
+//! From copied registers and stack words to functions and lines.
+//!
+//! Owns the tables of the programs and libraries of one process, read from their files when first needed. On the namer's
+//! thread, or of a command that looks at another process. Bounds: [`FILE_MAX`] a file, [`FRAMES_MAX`] frames. What has no tables
+//! is shown as an address.
+
+use super::{FRAMES_MAX, Named, Sample};
+use framehop::{CacheNative, ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder, UnwinderNative};
+use gimli::{EndianArcSlice, LittleEndian};
+use object::{Object, ObjectSection, ObjectSegment};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Files larger than this are not read.
+const FILE_MAX: u64 = 2 << 30;
+/// Parts of paths that belong to the language, not to this program.
+const FOREIGN: [&str; 5] = ["/rustc/", "/rustlib/", "/.cargo/registry/", "/std/src/", "/core/src/"];
+
+type Bytes = Arc<[u8]>;
+type Lines = addr2line::Context<EndianArcSlice<LittleEndian>>;
+
+/// One mapping of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mapping {
+    start: u64,
+    end: u64,
+    offset: u64,
+    runs: bool,
+    path: Option<PathBuf>,
+}
+
+/// What is mapped where.
+#[derive(Clone, Debug, Default)]
+pub struct Maps(Vec<Mapping>);
+
+impl Maps {
+    /// Of this process.
+    ///
+    /// # Errors
+    /// If `/proc` does not say.
+    pub fn own() -> std::io::Result<Maps> {
+        Ok(Maps::parse(&std::fs::read_to_string("/proc/self/maps")?))
+    }
+
+    /// Of process `pid`.
+    ///
+    /// # Errors
+    /// If `/proc` does not say, or not to this user.
+    pub fn of(pid: u32) -> std::io::Result<Maps> {
+        Ok(Maps::parse(&std::fs::read_to_string(format!("/proc/{pid}/maps"))?))
+    }
+
+    fn parse(text: &str) -> Maps {
+        let mapping = |line: &str| {
+            let mut words = line.split_whitespace();
+            let (start, end) = words.next()?.split_once('-')?;
+            let (rights, offset) = (words.next()?, words.next()?);
+            let path = words.nth(2).filter(|path| path.starts_with('/')).map(PathBuf::from);
+            let hex = |word| u64::from_str_radix(word, 16).ok();
+            Some(Mapping { start: hex(start)?, end: hex(end)?, offset: hex(offset)?, runs: rights.contains('x'), path })
+        };
+        Maps(text.lines().filter_map(mapping).collect())
+    }
+
+    /// End of the mapping that holds `address`.
+    #[must_use]
+    pub fn end_of(&self, address: u64) -> Option<u64> {
+        self.0.iter().find(|mapping| (mapping.start..mapping.end).contains(&address)).map(|mapping| mapping.end)
+    }
+}
+
+struct Program {
+    name: String,
+    /// From file addresses to those of the process.
+    bias: u64,
+    range: std::ops::Range<u64>,
+    lines: Option<Lines>,
+}
+
+/// The tables of one process.
+pub struct Symbols {
+    programs: Vec<Program>,
+    unwinder: UnwinderNative<Vec<u8>, MayAllocateDuringUnwind>,
+    cache: CacheNative<MayAllocateDuringUnwind>,
+}
+
+impl Symbols {
+    /// Of this process.
+    #[must_use]
+    pub fn own() -> Symbols {
+        Symbols::of(&Maps::own().unwrap_or_default())
+    }
+
+    /// Of the process with these mappings. Files that cannot be read are left out: their frames are addresses.
+    #[must_use]
+    pub fn of(maps: &Maps) -> Symbols {
+        let mut symbols = Symbols { programs: Vec::new(), unwinder: UnwinderNative::new(), cache: CacheNative::new() };
+        for mapping in maps.0.iter().filter(|mapping| mapping.runs) {
+            if let Some(path) = &mapping.path {
+                // A file that is no program has no frames.
+                let _ = symbols.read(path, mapping);
+            }
+        }
+        symbols
+    }
+
+    fn read(&mut self, path: &Path, mapping: &Mapping) -> Option<()> {
+        let file = std::fs::File::open(path).ok()?;
+        if file.metadata().ok()?.len() > FILE_MAX {
+            return None;
+        }
+        let cache = object::ReadCache::new(file);
+        let object = object::File::parse(&cache).ok()?;
+        // Segments share the pages at their ends: the one that fills most of the mapping is its own.
+        let last = mapping.offset + (mapping.end - mapping.start);
+        let shared = |segment: &object::Segment<'_, '_, _>| {
+            let (offset, size) = segment.file_range();
+            (offset + size).min(last).saturating_sub(offset.max(mapping.offset))
+        };
+        let segment = object.segments().max_by_key(shared).filter(|segment| shared(segment) > 0)?;
+        let at = segment.address().wrapping_add(mapping.offset).wrapping_sub(segment.file_range().0);
+        let bias = mapping.start.wrapping_sub(at);
+        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let section = |name: &str| object.section_by_name(name);
+        let data = |name: &str| section(name).and_then(|section| section.data().ok()).map(<[u8]>::to_vec);
+        let place = |name: &str| section(name).map(|section| section.address()..section.address() + section.size());
+        let info = ExplicitModuleSectionInfo {
+            base_svma: 0,
+            text_svma: place(".text"),
+            text: data(".text"),
+            got_svma: place(".got"),
+            eh_frame_svma: place(".eh_frame"),
+            eh_frame: data(".eh_frame"),
+            eh_frame_hdr_svma: place(".eh_frame_hdr"),
+            eh_frame_hdr: data(".eh_frame_hdr"),
+            ..Default::default()
+        };
+        let range = mapping.start..mapping.end;
+        self.unwinder.add_module(Module::new(name.clone(), range.clone(), bias, info));
+        let lines = lines(&object);
+        self.programs.push(Program { name, bias, range, lines });
+        Some(())
+    }
+
+    /// The sample's frames in words.
+    pub fn name(&mut self, sample: &Sample) -> Named {
+        let mut named = Named::default();
+        for (depth, address) in self.addresses(sample).into_iter().enumerate() {
+            // A return address may belong to the line after the call.
+            let place = if depth == 0 { address } else { address.wrapping_sub(1) };
+            self.frame(place, &mut named);
+            if named.frames.len() >= FRAMES_MAX {
+                break;
+            }
+        }
+        named
+    }
+
+    fn addresses(&mut self, sample: &Sample) -> Vec<u64> {
+        let mut read = |address: u64| {
+            let at = address.checked_sub(sample.sp).ok_or(())? / 8;
+            sample.words.get(usize::try_from(at).map_err(|_| ())?).copied().ok_or(())
+        };
+        let registers = registers(sample);
+        let mut frames = self.unwinder.iter_frames(sample.pc, registers, &mut self.cache, &mut read);
+        let mut found = Vec::new();
+        while let Ok(Some(frame)) = frames.next() {
+            found.push(frame.address());
+            if found.len() >= FRAMES_MAX {
+                break;
+            }
+        }
+        found
+    }
+
+    fn frame(&self, address: u64, named: &mut Named) {
+        let Some(program) = self.programs.iter().find(|program| program.range.contains(&address)) else {
+            named.frames.push(format!("{address:#x}"));
+            return;
+        };
+        let inside = address.wrapping_sub(program.bias);
+        let mut count = 0;
+        if let Some(frames) = program.lines.as_ref().and_then(|lines| lines.find_frames(inside).skip_all_loads().ok()) {
+            let mut frames = frames;
+            while let Ok(Some(frame)) = frames.next() {
+                let Some(function) = frame.function else { break };
+                let name = function.demangle().map_or_else(|_| "?".to_owned(), |name| plain(name.as_ref()));
+                let place = frame.location.and_then(|location| Some((location.file?.to_owned(), location.line?)));
+                named.frames.push(match &place {
+                    Some((file, line)) => format!("{name} ({}:{line})", short(file)),
+                    None => name.clone(),
+                });
+                if let Some((file, line)) = place.filter(|(file, _)| !FOREIGN.iter().any(|part| file.contains(part)))
+                    && named.culprit.is_none()
+                {
+                    named.culprit = Some(format!("{}:{line} ({name})", short(&file)));
+                }
+                count += 1;
+            }
+        }
+        if count == 0 {
+            named.frames.push(format!("{} + {inside:#x}", program.name));
+        }
+    }
+}
+
+/// A function without the mark that the compiler ends it with.
+fn plain(name: &str) -> String {
+    match name.rsplit_once("::h") {
+        Some((head, mark)) if mark.len() == 16 && mark.bytes().all(|byte| byte.is_ascii_hexdigit()) => head.to_owned(),
+        _ => name.to_owned(),
+    }
+}
+
+fn short(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
+}
+
+fn lines<'d>(object: &impl Object<'d>) -> Option<Lines> {
+    let load = |id: gimli::SectionId| -> Result<EndianArcSlice<LittleEndian>, gimli::Error> {
+        let data = object.section_by_name(id.name()).and_then(|section| section.data().ok());
+        let bytes: Bytes = Arc::from(data.unwrap_or(&[]));
+        Ok(EndianArcSlice::new(bytes, LittleEndian))
+    };
+    let dwarf = gimli::Dwarf::load(load).ok()?;
+    Lines::from_dwarf(dwarf).ok()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn registers(sample: &Sample) -> framehop::UnwindRegsNative {
+    framehop::UnwindRegsNative::new(sample.pc, sample.sp, sample.fp)
+}
+
+#[cfg(target_arch = "aarch64")]
+fn registers(sample: &Sample) -> framehop::UnwindRegsNative {
+    framehop::UnwindRegsNative::new(sample.lr, sample.sp, sample.fp)
+}

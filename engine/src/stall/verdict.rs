@@ -1,0 +1,366 @@
+//! From observations to a cause, one sentence with numbers, and how sure that is.
+//!
+//! Pure: the same observations give the same verdict, here, in another process, or years later from a recording. Bounded
+//! by its list of causes. Never guesses silently: what only exclusion leaves is *likely* at most, and what nothing explains is
+//! *unexplained* with the evidence beside it.
+//!
+//! # Why this order
+//! What excludes everything else is asked first (died, stopped, frozen), then what a counter proves (quota, affinity,
+//! blocked, steal), then what shares of time say (descheduled, faults), and only then the thread's own doing.
+
+use super::observe::{Asked, Observations};
+use super::procfs;
+use crate::board::alarms::Confidence;
+
+/// Faults from memory for each millisecond run, above which they are what it did.
+const FAULTS_PER_MS: u64 = 100;
+/// Shoot-downs for each millisecond, above which they are what it suffered.
+const SHOOTDOWNS_PER_MS: u64 = 50;
+/// Room of evidence, bytes.
+const EVIDENCE_MAX: usize = 1536;
+
+macro_rules! causes {
+    ($( $(#[$meta:meta])* $cause:ident = $name:literal, )*) => {
+        /// What it was.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Cause { $( $(#[$meta])* $cause, )* }
+
+        impl Cause {
+            /// All of them.
+            pub const ALL: &[Cause] = &[ $( Cause::$cause, )* ];
+
+            /// Stable name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $( Cause::$cause => $name, )* }
+            }
+        }
+    };
+}
+
+causes! {
+    /// A role computed too long.
+    LongHandler = "long handler",
+    /// Others had its core.
+    Descheduled = "descheduled",
+    /// The control group's share was used up.
+    Quota = "CPU quota",
+    /// It slept in a system call.
+    Blocked = "blocked in a system call",
+    /// It touched memory that was not there.
+    PageFaults = "page faults",
+    /// Its core was interrupted.
+    Interrupts = "interrupts",
+    /// The hypervisor gave its core to others.
+    Steal = "hypervisor steal",
+    /// The core was slowed.
+    Heat = "frequency or thermal",
+    /// A signal or a tracer holds it.
+    Stopped = "stopped or debugged",
+    /// Everything stood still.
+    Frozen = "frozen",
+    /// It is not where it was pinned.
+    Affinity = "affinity lost",
+    /// A clock moved.
+    Clock = "clock problem",
+    /// A role panicked.
+    Died = "died",
+    /// The device answers nothing.
+    DeviceHung = "device hung",
+    /// Launches fail.
+    LaunchesFail = "launches fail",
+    /// A worker never came back.
+    WorkerLost = "worker never ends",
+    /// A ring's reader does not read.
+    RingFull = "full ring",
+    /// One stage takes the time.
+    SlowStage = "slow stage",
+    /// More arrives than is decoded.
+    Overload = "overload",
+    /// A role claims work that moves nothing.
+    ClaimsWork = "claims work for ever",
+    /// Shots carry errors.
+    Errors = "answered with errors",
+    /// The input is not the model's.
+    Input = "input off the model",
+    /// A hot thread asked for memory.
+    Allocation = "allocation",
+    /// The disk or the log.
+    Records = "records lost",
+    /// A defect of this program.
+    Defect = "defect",
+    /// Below the kernel.
+    Invisible = "invisible to the kernel",
+    /// Nothing observed explains it.
+    Unexplained = "unexplained",
+}
+
+impl Cause {
+    /// Whether the engine did it: such a stall alarms at once, others only when they last.
+    #[must_use]
+    pub const fn is_ours(self) -> bool {
+        matches!(
+            self,
+            Cause::LongHandler | Cause::Blocked | Cause::PageFaults | Cause::Died | Cause::ClaimsWork | Cause::Affinity
+        )
+    }
+}
+
+/// A cause with its sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What it was.
+    pub cause: Cause,
+    /// One sentence with numbers.
+    pub sentence: String,
+    /// How sure.
+    pub confidence: Confidence,
+    /// What it rests on, one observation a line.
+    pub evidence: String,
+}
+
+/// The verdict on one stall.
+#[must_use]
+pub fn verdict(seen: &Observations) -> Verdict {
+    let rules: [fn(&Observations) -> Option<Found>; 7] =
+        [excluding, moved, held_back, blocked, waiting, running, below];
+    let unexplained = || (Cause::Unexplained, Confidence::Unexplained, "nothing observed explains it".to_owned());
+    let (cause, confidence, why) = rules.iter().find_map(|rule| rule(seen)).unwrap_or_else(unexplained);
+    let place = match (cause, seen.role) {
+        (Cause::Frozen, _) | (_, None) => String::new(),
+        (_, Some(role)) => format!(" in {role}"),
+    };
+    let who = if cause == Cause::Frozen { "everything" } else { &seen.thread };
+    let sentence = format!("{who} stood still {}{place}: {why}", ms(seen.stall_ns));
+    Verdict { cause, sentence, confidence, evidence: joined(&seen.lines()) }
+}
+
+type Found = (Cause, Confidence, String);
+
+/// Whole lines, as many as there is room for.
+#[must_use]
+pub fn joined(lines: &[String]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        if text.len() + line.len() + 1 > EVIDENCE_MAX {
+            break;
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(line);
+    }
+    text
+}
+
+fn ms(ns: u64) -> String {
+    format!("{:.1} ms", ns as f64 / 1e6)
+}
+
+impl Observations {
+    /// Whether `part` is at least `percent` of what was looked at.
+    fn is_share(&self, part: Option<u64>, percent: u64) -> bool {
+        let whole = if self.is_inside { self.span_ns } else { self.stall_ns.min(self.span_ns) };
+        whole > 0 && part.is_some_and(|part| part >= whole / 100 * percent)
+    }
+
+    /// Whether it ran for most of the time looked at, before and after the stall included.
+    fn ran_on(&self, percent: u64) -> bool {
+        self.span_ns > 0 && self.ran_ns.is_some_and(|ran| ran >= self.span_ns / 100 * percent)
+    }
+}
+
+/// What leaves no other cause: death, a tracer, a stop, a frozen process or machine.
+fn excluding(seen: &Observations) -> Option<Found> {
+    if let Some((role, place)) = &seen.died {
+        return Some((
+            Cause::Died,
+            Confidence::Certain,
+            format!("{role} panicked at {place} and is never called again"),
+        ));
+    }
+    let held = seen.state.is_some_and(procfs::is_stopped);
+    match (seen.closer.tracer, held) {
+        (Some(tracer), true) => {
+            return Some((Cause::Stopped, Confidence::Certain, format!("process {tracer} traces it and holds it")));
+        }
+        (None, true) => {
+            let why = "the process is stopped by a signal (SIGSTOP or SIGTSTP); SIGCONT lets it go on";
+            return Some((Cause::Stopped, Confidence::Certain, why.to_owned()));
+        }
+        (Some(tracer), false) if !seen.ran_on(50) && !seen.is_share(seen.waited_ns, 50) => {
+            return Some((Cause::Stopped, Confidence::Likely, format!("process {tracer} traces it")));
+        }
+        _ => {}
+    }
+    if seen.clock_step_ns.unsigned_abs() > seen.stall_ns / 2 && seen.stall_ns > 0 && seen.clock_step_ns != 0 {
+        let why = format!("the counter jumped by {} against monotonic time", ms(seen.clock_step_ns.unsigned_abs()));
+        return Some((Cause::Clock, Confidence::Likely, why));
+    }
+    // Where the group's share was used up, nobody was frozen.
+    if seen.throttled.is_some_and(|(times, _)| times > 0) {
+        return None;
+    }
+    let all_still = seen.still.0 == seen.still.1 && seen.still.1 > 0;
+    if seen.watcher_late_ns < seen.stall_ns / 2 || !all_still || seen.is_share(seen.waited_ns, 50) {
+        return None;
+    }
+    let late = ms(seen.watcher_late_ns);
+    Some(match seen.machine_ns {
+        Some(ns) if ns < seen.watcher_late_ns / 2 => (
+            Cause::Frozen,
+            Confidence::Likely,
+            format!(
+                "the watchdog too, for {late}, and the machine accounts for only {}: the machine or its host stood still",
+                ms(ns)
+            ),
+        ),
+        Some(ns) => (
+            Cause::Frozen,
+            Confidence::Likely,
+            format!(
+                "the whole process, watchdog included ({late}), while the machine ran on ({}): a stop signal, a debugger or a freezer",
+                ms(ns)
+            ),
+        ),
+        None => (Cause::Frozen, Confidence::Likely, format!("the watchdog too, for {late}")),
+    })
+}
+
+/// It is not where it was put.
+fn moved(seen: &Observations) -> Option<Found> {
+    let planned = seen.core?;
+    let allowed = seen.closer.allowed.as_ref();
+    if let Some(allowed) = allowed.filter(|cores| !cores.contains(&planned)) {
+        let cores: Vec<String> = allowed.iter().map(u32::to_string).collect();
+        let why = format!(
+            "it may run on core {} only, its plan says core {planned}: something changed its affinity",
+            cores.join(",")
+        );
+        return Some((Cause::Affinity, Confidence::Certain, why));
+    }
+    None
+}
+
+/// The control group's share, and heat.
+fn held_back(seen: &Observations) -> Option<Found> {
+    if let Some((times, ns)) = seen.throttled.filter(|(times, _)| *times > 0)
+        && !(seen.is_inside && seen.ran_on(60))
+    {
+        let sure = if ns >= seen.stall_ns / 2 { Confidence::Certain } else { Confidence::Likely };
+        let why = format!(
+            "the control group's CPU quota held it back {times} times, {}; raise cpu.max or cpu.cfs_quota_us",
+            ms(ns)
+        );
+        return Some((Cause::Quota, sure, why));
+    }
+    let heat = seen.thermal.filter(|times| *times > 0)?;
+    let why = format!("heat slowed its core {heat} times while it ran");
+    seen.ran_on(50).then_some((Cause::Heat, Confidence::Likely, why))
+}
+
+/// Asleep in the kernel, and not because its policy says so.
+fn blocked(seen: &Observations) -> Option<Found> {
+    let asleep = seen.state.is_some_and(|state| matches!(state, 'S' | 'D'));
+    if !asleep || seen.ran_on(60) && seen.is_inside {
+        return None;
+    }
+    if seen.state == Some('D') && seen.major_faults.is_some_and(|faults| faults > 0) {
+        let faults = seen.major_faults.unwrap_or(0);
+        return Some((Cause::PageFaults, Confidence::Certain, format!("{faults} page faults waited for a disk")));
+    }
+    // Between roles a sleep is the policy's; that it did not end is another matter.
+    seen.role?;
+    let call = seen.closer.call.map(|(number, _, _)| procfs::call_name(number));
+    let kernel = seen.closer.sleeps_in.as_ref().map(|place| format!(" (kernel: {place})")).unwrap_or_default();
+    let line = seen.culprit.as_ref().map(|line| format!(", at {line}")).unwrap_or_default();
+    let sure = if call.is_some() && seen.is_inside { Confidence::Certain } else { Confidence::Likely };
+    let hidden = "a system call that is not visible (CAP_SYS_PTRACE, or kernel.yama.ptrace_scope=0, shows it)";
+    let why = format!("it sleeps in {}{kernel}{line}", call.as_deref().unwrap_or(hidden));
+    Some((Cause::Blocked, sure, why))
+}
+
+/// Ready, and not run.
+fn waiting(seen: &Observations) -> Option<Found> {
+    let stolen =
+        seen.steal_ns.filter(|_| seen.is_share(seen.steal_ns, 50) || seen.steal_ns >= Some(seen.stall_ns.max(1)));
+    if let Some(ns) = stolen.filter(|ns| *ns > 0) {
+        return Some((
+            Cause::Steal,
+            Confidence::Certain,
+            format!("the hypervisor took {} of its core for others", ms(ns)),
+        ));
+    }
+    let waited = seen.waited_ns.filter(|_| seen.is_share(seen.waited_ns, 50))?;
+    let core = seen.found_core.or(seen.core).map_or_else(String::new, |core| format!(" on core {core}"));
+    Some(match seen.others.first() {
+        Some(other) => {
+            let own = if other.is_own { "this process's own " } else { "" };
+            let ran = if other.ran_ns > 0 { format!(", which ran {}", ms(other.ran_ns)) } else { String::new() };
+            let why = format!("descheduled {} by {own}{} ({}){core}{ran}", ms(waited), other.command, other.pid);
+            (Cause::Descheduled, Confidence::Likely, why)
+        }
+        None => {
+            let why = format!(
+                "descheduled {}{core}; by whom is not visible (CAP_PERFMON would show each switch)",
+                ms(waited)
+            );
+            (Cause::Descheduled, Confidence::Likely, why)
+        }
+    })
+}
+
+/// It ran: what was it doing?
+fn running(seen: &Observations) -> Option<Found> {
+    let percent = if seen.is_inside { 60 } else { 80 };
+    if !seen.ran_on(percent) {
+        return None;
+    }
+    let ran_ms = seen.ran_ns.unwrap_or(0) / 1_000_000;
+    if let Some(faults) = seen.minor_faults.filter(|faults| ran_ms > 0 && faults / ran_ms >= FAULTS_PER_MS) {
+        let line = seen.culprit.as_ref().map(|line| format!(", at {line}")).unwrap_or_default();
+        return Some((Cause::PageFaults, Confidence::Certain, format!("{faults} page faults in {ran_ms} ms{line}")));
+    }
+    let shot = seen.shootdowns.filter(|count| *count * 1_000_000 / seen.span_ns.max(1) >= SHOOTDOWNS_PER_MS);
+    if seen.is_share(seen.interrupts_ns, 50) || shot.is_some() {
+        let why = format!(
+            "interrupts on its core: {} of time, {} shoot-downs",
+            ms(seen.interrupts_ns.unwrap_or(0)),
+            seen.shootdowns.unwrap_or(0)
+        );
+        return Some((Cause::Interrupts, Confidence::Likely, why));
+    }
+    if seen.asked == Asked::Unanswered && seen.span_ns > 5_000_000 {
+        let why =
+            "the kernel says that it ran, and it took no signal: its core was taken from below, without steal shown";
+        return Some((Cause::Invisible, Confidence::Likely, why.to_owned()));
+    }
+    let role = match seen.role {
+        Some(role) => role,
+        None => {
+            let why = "the kernel says that it ran, its loop did not turn: taken from below, without steal shown";
+            return Some((Cause::Invisible, Confidence::Likely, why.to_owned()));
+        }
+    };
+    let ran = ms(seen.ran_ns.unwrap_or(0));
+    Some(match &seen.culprit {
+        Some(line) => {
+            (Cause::LongHandler, Confidence::Certain, format!("long handler: {role} computes, at {line} (ran {ran})"))
+        }
+        None => (Cause::LongHandler, Confidence::Likely, format!("long handler: {role} computes (ran {ran})")),
+    })
+}
+
+/// What only the machine's account is left to say.
+fn below(seen: &Observations) -> Option<Found> {
+    let machine = seen.machine_ns?;
+    let is_long = seen.span_ns > 5 * super::observe::JIFFY_NS;
+    (is_long && machine < seen.span_ns / 2).then(|| {
+        let why =
+            format!("the machine accounts for {} of {}: it or its host stood still", ms(machine), ms(seen.span_ns));
+        (Cause::Frozen, Confidence::Likely, why)
+    })
+}
+
+#[cfg(test)]
+mod tests;

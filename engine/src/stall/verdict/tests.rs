@@ -1,0 +1,179 @@
+//! One stall for each cause, and what must not be blamed.
+#![allow(clippy::unwrap_used, reason = "harness")]
+
+use super::{Cause, Verdict, verdict};
+use crate::board::alarms::Confidence;
+use crate::stall::account::{Closer, ThreadAccount};
+use crate::stall::observe::{Asked, Hidden, Observations, Other};
+
+const MS: u64 = 1_000_000;
+
+/// 20 ms in poll, looked at for 10 ms inside.
+fn stall() -> Observations {
+    Observations {
+        thread: "hot-0".into(),
+        role: Some("poll"),
+        core: Some(1),
+        found_core: Some(1),
+        stall_ns: 20 * MS,
+        span_ns: 10 * MS,
+        is_inside: true,
+        ran_ns: Some(0),
+        waited_ns: Some(0),
+        state: Some('R'),
+        minor_faults: Some(0),
+        major_faults: Some(0),
+        steal_ns: Some(0),
+        interrupts_ns: Some(0),
+        shootdowns: Some(0),
+        machine_ns: Some(10 * MS),
+        still: (1, 2),
+        ..Observations::default()
+    }
+}
+
+fn of(seen: &Observations) -> (Cause, Confidence) {
+    let Verdict { cause, confidence, sentence, evidence } = verdict(seen);
+    assert!(sentence.contains("20.0 ms") && !evidence.is_empty(), "{sentence}");
+    (cause, confidence)
+}
+
+#[test]
+fn a_handler_that_computes_is_named_with_its_line_and_without_one_is_only_likely() {
+    let ran = Observations { ran_ns: Some(10 * MS), ..stall() };
+    assert_eq!(of(&ran), (Cause::LongHandler, Confidence::Likely));
+    let line = Observations { culprit: Some("decode.rs:7".into()), asked: Asked::Answered, ..ran };
+    assert_eq!(of(&line), (Cause::LongHandler, Confidence::Certain));
+    assert!(verdict(&line).sentence.contains("poll computes, at decode.rs:7"));
+}
+
+#[test]
+fn a_thread_that_stood_ready_was_descheduled_and_whoever_ran_there_is_named_but_never_for_certain() {
+    let waited = Observations { waited_ns: Some(9 * MS), ..stall() };
+    assert_eq!(of(&waited), (Cause::Descheduled, Confidence::Likely));
+    assert!(verdict(&waited).sentence.contains("CAP_PERFMON"));
+    let other = Other { pid: 8123, command: "cargo".into(), ran_ns: 9 * MS, is_own: false };
+    let named = Observations { others: vec![other], ..waited };
+    assert_eq!(of(&named), (Cause::Descheduled, Confidence::Likely));
+    assert!(verdict(&named).sentence.contains("by cargo (8123) on core 1"));
+}
+
+#[test]
+fn a_quota_that_held_the_group_back_is_certain_when_its_time_explains_the_stall() {
+    let held = Observations { throttled: Some((1, 15 * MS)), ..stall() };
+    assert_eq!(of(&held), (Cause::Quota, Confidence::Certain));
+    assert_eq!(of(&Observations { throttled: Some((1, 0)), ..stall() }), (Cause::Quota, Confidence::Likely));
+    assert_ne!(of(&Observations { throttled: Some((0, 0)), ..stall() }).0, Cause::Quota);
+}
+
+#[test]
+fn a_sleep_inside_a_role_is_blocked_with_its_call_and_one_between_roles_is_not() {
+    let closer = Closer { call: Some((230, 1, 1)), sleeps_in: Some("hrtimer_nanosleep".into()), ..Closer::default() };
+    let asleep = Observations { state: Some('S'), closer, ..stall() };
+    assert_eq!(of(&asleep), (Cause::Blocked, Confidence::Certain));
+    assert!(verdict(&asleep).sentence.contains("hrtimer_nanosleep"));
+    assert_ne!(of(&Observations { role: None, ..asleep.clone() }).0, Cause::Blocked);
+    let hidden = Observations { closer: Closer::default(), ..asleep };
+    assert_eq!(of(&hidden).1, Confidence::Likely);
+    assert!(verdict(&hidden).sentence.contains("CAP_SYS_PTRACE"), "says how to make it visible");
+}
+
+#[test]
+fn many_faults_are_page_faults_and_some_are_not() {
+    let faults = |count| Observations { ran_ns: Some(10 * MS), minor_faults: Some(count), ..stall() };
+    assert_eq!(of(&faults(5_000)), (Cause::PageFaults, Confidence::Certain));
+    assert_eq!(of(&faults(50)).0, Cause::LongHandler);
+    let disk = Observations { state: Some('D'), major_faults: Some(2), ..stall() };
+    assert_eq!(of(&disk), (Cause::PageFaults, Confidence::Certain));
+}
+
+#[test]
+fn interrupts_steal_and_heat_are_what_their_counters_say() {
+    let ran = Observations { ran_ns: Some(10 * MS), ..stall() };
+    assert_eq!(of(&Observations { shootdowns: Some(900), ..ran.clone() }), (Cause::Interrupts, Confidence::Likely));
+    assert_eq!(of(&Observations { interrupts_ns: Some(10 * MS), ..ran.clone() }).0, Cause::Interrupts);
+    assert_eq!(of(&Observations { thermal: Some(3), ..ran }), (Cause::Heat, Confidence::Likely));
+    assert_eq!(of(&Observations { steal_ns: Some(10 * MS), ..stall() }), (Cause::Steal, Confidence::Certain));
+}
+
+#[test]
+fn a_tracer_and_a_stop_signal_are_told_apart() {
+    let held = Observations { state: Some('t'), ..stall() };
+    let traced = Observations { closer: Closer { tracer: Some(99), ..Closer::default() }, ..held.clone() };
+    assert!(verdict(&traced).sentence.contains("process 99 traces"));
+    assert_eq!(of(&traced), (Cause::Stopped, Confidence::Certain));
+    let stopped = Observations { state: Some('T'), ..stall() };
+    assert_eq!(of(&stopped), (Cause::Stopped, Confidence::Certain));
+    assert!(verdict(&stopped).sentence.contains("SIGCONT"));
+}
+
+#[test]
+fn a_frozen_process_is_one_verdict_and_the_machine_tells_it_from_a_frozen_machine() {
+    let frozen = Observations { watcher_late_ns: 20 * MS, still: (2, 2), machine_ns: Some(20 * MS), ..stall() };
+    assert_eq!(of(&frozen).0, Cause::Frozen);
+    assert!(verdict(&frozen).sentence.starts_with("everything") && verdict(&frozen).sentence.contains("whole process"));
+    let machine = Observations { machine_ns: Some(0), ..frozen.clone() };
+    assert!(verdict(&machine).sentence.contains("machine or its host"));
+    let starved = Observations { waited_ns: Some(10 * MS), ..frozen };
+    assert_eq!(of(&starved).0, Cause::Descheduled, "a late watchdog on a busy machine freezes nothing");
+}
+
+#[test]
+fn lost_affinity_death_and_a_clock_that_jumped_are_certain_or_said_to_be_likely() {
+    let closer = Closer { allowed: Some(vec![0]), ..Closer::default() };
+    assert_eq!(of(&Observations { closer, ..stall() }), (Cause::Affinity, Confidence::Certain));
+    let died = Some(("poll 0".to_owned(), "poll.rs:9".to_owned()));
+    assert_eq!(of(&Observations { died, ..stall() }), (Cause::Died, Confidence::Certain));
+    let jumped = Observations { clock_step_ns: -(19 * MS as i64), ..stall() };
+    assert_eq!(of(&jumped), (Cause::Clock, Confidence::Likely));
+}
+
+#[test]
+fn a_core_taken_from_below_without_steal_is_invisible_to_the_kernel_by_exclusion() {
+    let ran = Observations { ran_ns: Some(10 * MS), asked: Asked::Unanswered, ..stall() };
+    assert_eq!(of(&ran), (Cause::Invisible, Confidence::Likely));
+    let between = Observations { asked: Asked::Not, role: None, ..ran.clone() };
+    assert_eq!(of(&between), (Cause::Invisible, Confidence::Likely));
+    assert!(verdict(&ran).sentence.contains("without steal shown"));
+}
+
+#[test]
+fn what_nothing_explains_is_unexplained_with_its_evidence_and_with_what_is_not_visible() {
+    let hidden = vec![Hidden { what: "CPU quota", how: "mount the cpu control group" }];
+    let bare = Observations { state: None, ran_ns: None, waited_ns: None, hidden, ..stall() };
+    assert_eq!(of(&bare), (Cause::Unexplained, Confidence::Unexplained));
+    let evidence = verdict(&bare).evidence;
+    assert!(evidence.contains("ran not visible") && evidence.contains("mount the cpu control group"), "{evidence}");
+}
+
+/// Seastar #1521: steal went negative. CPU-time timers miss descheduling: the account does not.
+#[test]
+fn steal_that_goes_backwards_and_a_wait_that_is_not_yet_counted_are_read_right() {
+    let account = |at_ns, ran, waited| ThreadAccount {
+        at_ns,
+        ran_ns: Some(ran),
+        waited_ns: Some(waited),
+        turns: Some(5),
+        state: Some('R'),
+        ..ThreadAccount::default()
+    };
+    let mut seen = stall();
+    seen.between(&account(0, 100, 7), &account(10 * MS, 100, 7));
+    assert_eq!((seen.ran_ns, seen.waited_ns), (Some(0), Some(10 * MS)), "it stood ready all the time");
+    seen.between(&account(0, 0, 7), &account(10 * MS, 10 * MS, 7));
+    assert_eq!((seen.ran_ns, seen.waited_ns), (Some(10 * MS), Some(0)));
+    use crate::stall::account::CoreAccount;
+    use crate::stall::procfs::CoreTimes;
+    let core =
+        |steal| CoreAccount { times: Some(CoreTimes { total: 9, interrupts: 0, steal }), ..CoreAccount::default() };
+    seen.on_core(&core(9), &core(4));
+    assert_eq!(seen.steal_ns, Some(0));
+}
+
+#[test]
+fn every_cause_has_a_name_of_its_own() {
+    for cause in Cause::ALL {
+        assert_eq!(Cause::ALL.iter().filter(|other| other.name() == cause.name()).count(), 1);
+        assert!(cause.name().len() <= 32, "{}", cause.name());
+    }
+}

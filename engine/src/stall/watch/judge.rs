@@ -1,0 +1,192 @@
+//! What the watchdog knows of a thread at a moment, and what follows from its account alone.
+//!
+//! Run by the watchdog. Reads the board and the accounts; bounded by the threads.
+
+use super::{Base, Thread, Watchdog};
+use crate::board::alarms::{Confidence, Site};
+use crate::board::{self, Phase};
+use crate::profile::{RoleKind, RuleId};
+use crate::stall::observe::Observations;
+use crate::stall::services::{Condition, Recent, condition, plain};
+use crate::stall::verdict::{Cause, Verdict, joined};
+use crate::units::Ticks;
+use pinwheel_edge::spin::SpinOrder;
+use std::sync::Arc;
+
+/// Looks that make half a second, less than all that are kept.
+const HALF_SECOND: usize = 5;
+/// Share of half a second of waiting that explains late answers.
+const EXPLAINS_PERCENT: u64 = 10;
+/// Looks that make a rate.
+const RECENT: usize = 2;
+
+impl Watchdog {
+    /// Everything seen of a stall of thread `index` that began at `since`, from `before` to `after`.
+    pub(super) fn observe(&self, index: usize, before: &Base, after: &Base, since: Ticks, now: Ticks) -> Observations {
+        let board = &self.watched.board;
+        let block = board.thread(index);
+        let thread = &self.threads[index];
+        let stage = board::get(&block.stage).checked_sub(1).and_then(|code| RoleKind::ALL.get(code as usize).copied());
+        let mut seen = Observations {
+            thread: thread.name.clone(),
+            role: stage.map(RoleKind::name),
+            policy: Some(SpinOrder::unpack(board::get(&block.policy_acknowledged)).policy),
+            core: thread.pinned.then_some(thread.core),
+            stall_ns: self.ns(now.since(since)),
+            closer: self.accounts.closer(index),
+            watcher_late_ns: self.late_ns,
+            still: self.still(since, now),
+            hidden: self.accounts.hidden(),
+            ..Observations::default()
+        };
+        if matches!(self.phase, Phase::Init | Phase::Warmup) && board::get(&block.state) == 0 {
+            seen.role = Some(if self.phase == Phase::Init { "building its roles" } else { "warming its roles" });
+        }
+        seen.between(&before.0, &after.0);
+        seen.on_core(&before.1, &after.1);
+        // The kernel counts a period that was held back at its end: what lies before the stall tells of it, too.
+        let early = thread.bases.front().and_then(|base| base.1.throttled).zip(after.1.throttled);
+        seen.throttled = early.map(|(b, a)| (a.0.saturating_sub(b.0), a.1.saturating_sub(b.1)));
+        seen
+    }
+
+    /// Hot threads that stood still all the time from `since` to `now`, of how many that run.
+    pub(super) fn still(&self, since: Ticks, now: Ticks) -> (usize, usize) {
+        let board = &self.watched.board;
+        let running: Vec<usize> =
+            (0..self.threads.len()).filter(|index| board::get(&board.thread(*index).state) == 1).collect();
+        let half = Ticks(now.since(since).0 / 2);
+        let is_still = |index: &&usize| {
+            let block = board.thread(**index);
+            let silent = now.since(Ticks(board::get(&block.heartbeat))) >= half;
+            let gaps = board::get(&block.gaps_count);
+            let recent = (gaps.saturating_sub(2)..=gaps).filter_map(|number| block.gap(number));
+            let over =
+                |gap: &board::gaps::Gap| gap.length >= half && gap.start < now && gap.start.plus(gap.length) > since;
+            silent || recent.into_iter().any(|gap| over(&gap))
+        };
+        (running.iter().filter(is_still).count(), running.len())
+    }
+
+    /// The newest baseline that was taken before `since`; the oldest if none was.
+    pub(super) fn base_before(&self, index: usize, since: Ticks) -> Option<Base> {
+        let at_ns = self.at_ns(since);
+        let bases = &self.threads[index].bases;
+        bases.iter().rev().find(|base| base.0.at_ns <= at_ns).or_else(|| bases.front()).cloned()
+    }
+
+    /// Waiting for its core, being interrupted, being elsewhere.
+    pub(super) fn by_account(&mut self, index: usize) -> Vec<Condition> {
+        let mut found = Vec::new();
+        let board = Arc::clone(&self.watched.board);
+        let thread = &mut self.threads[index];
+        let site = Site::Thread(index as u32);
+        let elsewhere = board::get(&board.thread(index).frames_elsewhere);
+        let moved = elsewhere - thread.elsewhere_seen.min(elsewhere);
+        thread.elsewhere_seen = elsewhere;
+        let thread = &self.threads[index];
+        if moved > 0 && thread.pinned {
+            let allowed = self.accounts.closer(index).allowed.unwrap_or_default();
+            let cores: Vec<String> = allowed.iter().map(u32::to_string).collect();
+            let sentence = format!(
+                "{}: {moved} frames elsewhere than on core {}; it may run on {}: something changed its affinity",
+                thread.name,
+                thread.core,
+                cores.join(",")
+            );
+            found.push(condition(
+                RuleId::Affinity,
+                site,
+                moved as f64,
+                Some(elsewhere),
+                plain(Cause::Affinity, sentence),
+            ));
+        }
+        let Some(then) = thread.bases.len().checked_sub(1 + HALF_SECOND).map(|at| &thread.bases[at]) else {
+            return found;
+        };
+        let Some(now) = thread.bases.back() else { return found };
+        found.extend(waits(thread, site, then, now));
+        let recently = thread.bases.len().checked_sub(1 + RECENT).map_or(then, |at| &thread.bases[at]);
+        found.extend(self.interrupted(thread, site, recently, now));
+        found
+    }
+
+    /// Many short waits explain lateness as one long one does: the thread that waited most of the last half second.
+    pub(super) fn waited_lately(&self) -> Option<Recent> {
+        let waited = |(index, thread): (usize, &Thread)| {
+            let then = thread.bases.len().checked_sub(1 + HALF_SECOND).map(|at| &thread.bases[at])?;
+            let mut seen = Observations::default();
+            seen.between(&then.0, &thread.bases.back()?.0);
+            Some((seen.waited_ns? * 100 / seen.span_ns.max(1), index))
+        };
+        let most = self.threads.iter().enumerate().filter_map(waited).max()?;
+        let (share, index) = (most.0 >= EXPLAINS_PERCENT).then_some(most)?;
+        let (thread, block) = (&self.threads[index], self.watched.board.thread(index));
+        let by = match board::get(&block.rival_pid) {
+            0 => "by whom is not visible (CAP_PERFMON would show each switch)".to_owned(),
+            pid => format!("last seen there: {} ({pid})", block.rival_command.read()),
+        };
+        let sentence = format!("{} was descheduled for {share} % of 0.5 s on core {}; {by}", thread.name, thread.core);
+        Some(Recent { cause: Cause::Descheduled, confidence: Confidence::Likely, sentence })
+    }
+
+    fn interrupted(&self, thread: &Thread, site: Site, then: &Base, now: &Base) -> Option<Condition> {
+        let span_ns = now.1.at_ns.saturating_sub(then.1.at_ns).max(1);
+        let (old, new) = (then.1.interrupts?, now.1.interrupts?);
+        let count = new.shootdowns.saturating_sub(old.shootdowns);
+        let a_second = count as f64 * 1e9 / span_ns as f64;
+        if !thread.pinned || count == 0 {
+            return None;
+        }
+        let sentence = format!(
+            "{}: interrupts on core {}: {a_second:.0} shoot-downs a second: memory is unmapped by a thread of this process",
+            thread.name, thread.core
+        );
+        let verdict = Verdict {
+            cause: Cause::Interrupts,
+            evidence: format!("{count} shoot-downs (row TLB of /proc/interrupts) in {:.0} ms", span_ns as f64 / 1e6),
+            sentence,
+            confidence: Confidence::Certain,
+        };
+        Some(condition(RuleId::Interrupts, site, a_second, None, verdict))
+    }
+}
+
+fn waits(thread: &Thread, site: Site, then: &Base, now: &Base) -> Option<Condition> {
+    let mut seen = Observations { thread: thread.name.clone(), ..Observations::default() };
+    seen.between(&then.0, &now.0);
+    seen.on_core(&then.1, &now.1);
+    seen.stall_ns = seen.waited_ns?;
+    let share = seen.waited_ns? as f64 * 100.0 / seen.span_ns.max(1) as f64;
+    let core = thread.core;
+    let sentence = format!(
+        "{}: descheduled {share:.0} % of the last {:.1} s: it stood ready for core {core} and did not run",
+        thread.name,
+        seen.span_ns as f64 / 1e9
+    );
+    let evidence = joined(&seen.lines());
+    let verdict = Verdict { cause: Cause::Descheduled, sentence, confidence: Confidence::Certain, evidence };
+    (share >= 1.0).then(|| condition(RuleId::Scheduler, site, share, None, verdict))
+}
+
+impl Watchdog {
+    /// The line of a stack that was named after its stall had ended, but taken inside it.
+    pub(super) fn name_culprit(&mut self, place: usize, culprit: Option<String>, now: Ticks) {
+        let Some(line) = culprit else { return };
+        let record = self.book.record(place);
+        let Some(cause) = Cause::ALL.iter().copied().find(|cause| cause.name() == record.cause) else { return };
+        if !matches!(cause, Cause::LongHandler | Cause::PageFaults | Cause::Blocked) || record.sentence.contains(" at ")
+        {
+            return;
+        }
+        let verdict = Verdict {
+            cause,
+            sentence: format!("{}, at {line}", record.sentence),
+            confidence: Confidence::Certain,
+            evidence: record.evidence.clone(),
+        };
+        let board = Arc::clone(&self.watched.board);
+        self.book.explain(place, verdict, now, &board);
+    }
+}

@@ -1,0 +1,198 @@
+//! The watchdog under virtual time: what it raises, when, and whom it does not blame.
+#![allow(clippy::unwrap_used, reason = "harness")]
+
+use super::{Deeds, HOLD_NS, LASTS, Watchdog, Watched};
+use crate::board::alarms::{AlarmState, Site};
+use crate::board::snapshot::AlarmView;
+use crate::board::{self, Board, Phase, Place, Shape};
+use crate::clock::Clock;
+use crate::profile::{AlarmAction, AlarmRule, OnAlarm, RoleKind, RuleId, Severity};
+use crate::stall::Request;
+use crate::units::Ticks;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const MS: u64 = 1_000_000;
+const TICK_NS: u64 = 1_500_000;
+
+#[derive(Default)]
+struct Done(Vec<AlarmAction>);
+
+impl Deeds for Done {
+    fn act(&mut self, action: &AlarmAction, why: &str) {
+        assert!(!why.is_empty());
+        self.0.push(action.clone());
+    }
+}
+
+struct World {
+    nanos: Arc<AtomicU64>,
+    board: Arc<Board>,
+    clock: Clock,
+    dog: Watchdog,
+    done: Done,
+}
+
+/// Two threads that run in Live, limit 10 ms.
+fn world(rules: Vec<AlarmRule>) -> World {
+    let nanos = Arc::new(AtomicU64::new(1_000 * MS));
+    let clock = Clock::virtual_time(Arc::clone(&nanos));
+    let shape = Shape { threads: 2, silos: 1, slots: 8, workers: 2, decoders: 1, streams: 1 };
+    let board = Arc::new(Board::create(shape, Place::Private).unwrap());
+    board::set(&board.header().heartbeat_limit_ns, 10 * MS);
+    board::set(&board.header().phase, Phase::Live as u64);
+    for index in 0..2 {
+        board.thread(index).name.write(["hot-0", "work-0"][index]);
+        board::set(&board.thread(index).state, 1);
+    }
+    let watched =
+        Watched { board: Arc::clone(&board), clock: clock.clone(), rules, on_alarm: OnAlarm::None, disk: None };
+    let dog = Watchdog::new(watched);
+    World { nanos, board, clock, dog, done: Done::default() }
+}
+
+impl World {
+    /// Ticks for `span_ns`; threads for which `beats` says so run on.
+    fn run(&mut self, span_ns: u64, beats: [bool; 2]) {
+        for _ in 0..span_ns.div_ceil(TICK_NS) {
+            let now = self.nanos.fetch_add(TICK_NS, Ordering::Relaxed) + TICK_NS;
+            for (index, beats) in beats.into_iter().enumerate() {
+                let block = self.board.thread(index);
+                if beats {
+                    board::set(&block.heartbeat, now);
+                    board::add(&block.frames, 1);
+                }
+            }
+            self.dog.tick(&mut self.done);
+        }
+    }
+
+    fn alarms(&self) -> Vec<AlarmView> {
+        self.board.alarm_views(&self.clock)
+    }
+
+    fn alarm(&self, rule: RuleId, site: Site) -> Option<AlarmView> {
+        self.alarms().into_iter().find(|alarm| alarm.rule == rule.name() && alarm.site == site)
+    }
+}
+
+#[test]
+fn a_silent_thread_is_raised_while_it_is_silent_and_ends_with_its_duration() {
+    let mut world = world(Vec::new());
+    world.run(300 * MS, [true, true]);
+    assert_eq!(world.alarms(), []);
+    world.run(16 * MS, [false, true]);
+    let raised = world.alarm(RuleId::Heartbeat, Site::Thread(0)).expect("a hang is reported while it lasts");
+    assert_eq!((raised.state, raised.severity, raised.count), (AlarmState::Active, Severity::Note, 1));
+    assert_eq!(raised.thread.as_deref(), Some("hot-0"));
+    world.run(LASTS * 10 * MS, [false, true]);
+    let worse = world.alarm(RuleId::Heartbeat, Site::Thread(0)).unwrap();
+    assert_eq!(worse.severity, Severity::Warn, "five limits long it alarms whoever did it");
+    world.run(3 * MS, [true, true]);
+    let ended = world.alarm(RuleId::Heartbeat, Site::Thread(0)).unwrap();
+    assert_eq!(ended.state, AlarmState::Ended);
+    assert!(ended.duration_ns >= 60 * MS && ended.duration_ns <= 75 * MS, "{}", ended.duration_ns);
+    assert_eq!(world.alarm(RuleId::Heartbeat, Site::Thread(1)), None, "the other is not blamed");
+    world.run(20 * MS, [false, true]);
+    let again = world.alarm(RuleId::Heartbeat, Site::Thread(0)).unwrap();
+    assert_eq!((again.count, again.first_ns, again.number), (2, raised.first_ns, raised.number));
+}
+
+/// Chronicle suppresses what a late monitor would say; so do we.
+#[test]
+fn a_watchdog_that_was_late_itself_blames_no_thread() {
+    let mut world = world(Vec::new());
+    world.run(300 * MS, [true, true]);
+    // Nobody ran for 80 ms, the watchdog neither; one thread runs on at once, the other after 8 ms more.
+    world.nanos.fetch_add(80 * MS, Ordering::Relaxed);
+    world.run(8 * MS, [true, false]);
+    world.run(100 * MS, [true, true]);
+    let blamed: Vec<_> = world.alarms().into_iter().filter(|alarm| alarm.rule == "heartbeat").collect();
+    assert_eq!(blamed, []);
+}
+
+#[test]
+fn a_moment_in_which_everything_stood_still_is_one_note() {
+    let mut world = world(Vec::new());
+    world.run(300 * MS, [true, true]);
+    let from = world.clock.ticks();
+    world.nanos.fetch_add(80 * MS, Ordering::Relaxed);
+    for index in 0..2 {
+        world.board.thread(index).note_gap(from, Ticks(80 * MS), 0);
+    }
+    world.run(20 * MS, [true, true]);
+    let alarms = world.alarms();
+    assert_eq!(alarms.iter().map(|alarm| alarm.rule).collect::<Vec<_>>(), ["frozen"]);
+    assert_eq!((alarms[0].severity, alarms[0].state), (Severity::Note, AlarmState::Ended));
+}
+
+#[test]
+fn a_gap_between_ticks_is_noted_by_its_thread_and_explained_afterwards() {
+    let mut world = world(Vec::new());
+    world.run(300 * MS, [true, true]);
+    let start = Ticks(world.clock.ticks().0 - 14 * MS);
+    world.board.thread(1).note_gap(start, Ticks(13 * MS), RoleKind::Decode as u64 + 1);
+    world.run(3 * MS, [true, true]);
+    let gap = world.alarm(RuleId::FrameGap, Site::Thread(1)).unwrap();
+    assert_eq!((gap.severity, gap.state, gap.duration_ns), (Severity::Note, AlarmState::Ended, 13 * MS));
+    assert!(gap.sentence.contains("in decode"), "{}", gap.sentence);
+}
+
+#[test]
+fn it_watches_in_warm_up_and_in_drain_and_is_silent_in_shutdown() {
+    for phase in [Phase::Warmup, Phase::Drain] {
+        let mut world = world(Vec::new());
+        board::set(&world.board.header().phase, phase as u64);
+        world.run(300 * MS, [true, true]);
+        world.run(30 * MS, [false, true]);
+        assert!(world.alarm(RuleId::Heartbeat, Site::Thread(0)).is_some(), "{phase:?}");
+    }
+    let mut hanging = world(Vec::new());
+    board::set(&hanging.board.header().phase, Phase::Init as u64);
+    board::set(&hanging.board.thread(0).state, 0);
+    hanging.run(4_000 * MS, [false, true]);
+    assert_eq!(hanging.alarms(), [], "building may take a while");
+    hanging.run(2_000 * MS, [false, true]);
+    assert!(hanging.alarm(RuleId::Heartbeat, Site::Thread(0)).is_some());
+    let mut over = world(Vec::new());
+    board::set(&over.board.header().phase, Phase::Shutdown as u64);
+    over.run(200 * MS, [false, false]);
+    assert_eq!(over.alarms(), []);
+}
+
+#[test]
+fn a_condition_alarms_once_acts_once_and_ends_when_it_was_away_for_the_hold() {
+    let drain = AlarmRule { action: AlarmAction::Drain, ..RuleId::Duplicates.bundled() };
+    let mut world = world(vec![drain]);
+    board::set(&world.board.harvest(0).duplicated, 2);
+    world.run(500 * MS, [true, true]);
+    let raised = world.alarm(RuleId::Duplicates, Site::Silo(0, 0)).unwrap();
+    assert_eq!((raised.severity, raised.count, raised.cause.as_str()), (Severity::Critical, 2, "defect"));
+    assert_eq!(world.done.0, [AlarmAction::Drain]);
+    assert_eq!(world.dog.answer(Request::Acknowledge(raised.number)), 1);
+    assert!(!world.alarm(RuleId::Duplicates, Site::Silo(0, 0)).unwrap().calls(0));
+    board::set(&world.board.harvest(0).duplicated, 0);
+    world.run(HOLD_NS / 2, [true, true]);
+    assert_eq!(world.alarm(RuleId::Duplicates, Site::Silo(0, 0)).unwrap().state, AlarmState::Active);
+    world.run(HOLD_NS, [true, true]);
+    assert_eq!(world.alarm(RuleId::Duplicates, Site::Silo(0, 0)).unwrap().state, AlarmState::Ended);
+}
+
+/// Aeron #2092: zero events, zero idle.
+#[test]
+fn a_role_that_always_reports_work_and_moves_nothing_is_alarmed() {
+    let mut world = world(Vec::new());
+    let block = world.board.thread(0);
+    board::set(&block.roles_count, 1);
+    board::set(&block.roles[0].identity, RoleKind::Poll as u64);
+    for _ in 0..400 {
+        let block = world.board.thread(0);
+        board::add(&block.frames, 99);
+        board::add(&block.frames_busy, 100);
+        board::add(&block.roles[0].items, 100);
+        world.run(TICK_NS, [true, true]);
+    }
+    let alarm = world.alarm(RuleId::NeverIdle, Site::Thread(0)).unwrap();
+    assert!(alarm.sentence.contains("poll claimed"), "{}", alarm.sentence);
+    assert_eq!(world.alarm(RuleId::NeverIdle, Site::Thread(1)), None);
+}

@@ -1,0 +1,122 @@
+//! Stalls of a running engine: provoked ones get their verdict, a quiet one blames nobody.
+
+use crate::rig::{alone, assert_nothing_lost, config, end, profile, sampler, total, until};
+use pinwheel_engine::board::Phase;
+use pinwheel_engine::board::alarms::AlarmState;
+use pinwheel_engine::drill::{self, Drill, Program, Row};
+use pinwheel_engine::engine::{Config, Engine};
+use pinwheel_engine::hot::provoke::{Deed, Provocation};
+use pinwheel_engine::profile::{Diagnostics, Profile, Rate, RoleKind, Severity};
+use pinwheel_engine::stall::Cause;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// No drill here starts a child.
+fn run(drill: Drill) -> Row {
+    let program = Program { path: "/nonexistent".into(), words: Vec::new() };
+    let row = drill::run(drill, &program);
+    eprintln!("{row:?}");
+    row
+}
+
+fn assert_right(drill: Drill) {
+    let _alone = alone();
+    let row = run(drill);
+    assert!(row.is_right(), "{row:?}");
+}
+
+fn steady() -> Profile {
+    let mut profile = profile();
+    profile.input.rate = Rate::Hz(500.0);
+    profile
+}
+
+/// Glommio reports only when the task returns: a hang is then never reported.
+#[test]
+fn a_hang_is_reported_while_it_lasts_and_its_shots_are_answered_all_the_same() {
+    let _alone = alone();
+    let provocation = Provocation::new(0);
+    let wanted = Config { provocation: Some(Arc::clone(&provocation)), ..config(&steady(), sampler(), None) };
+    let engine = Engine::start(wanted).unwrap();
+    until(&engine, "shots", |now| now.engine.phase == Phase::Live && total(now, |c| c.answered) > 20);
+    provocation.order(RoleKind::Dispatch, Deed::Sleep, Duration::from_millis(1_500));
+    let name = |now: &pinwheel_engine::board::snapshot::Snapshot| {
+        let runs = now.threads.iter().find(|thread| thread.roles.iter().any(|role| role.kind == RoleKind::Dispatch));
+        runs.unwrap().name.clone()
+    };
+    let seen = until(&engine, "the alarm", |now| {
+        now.alarms.iter().any(|alarm| {
+            let is_it = alarm.rule == "heartbeat" && alarm.thread.as_ref() == Some(&name(now));
+            is_it && alarm.state == AlarmState::Active && alarm.cause == Cause::Blocked.name()
+        })
+    });
+    let alarm = seen.alarms.iter().find(|alarm| alarm.cause == Cause::Blocked.name()).unwrap();
+    assert!(alarm.sentence.contains("nanosleep") && !alarm.evidence.is_empty(), "{alarm:?}");
+    assert_eq!(alarm.severity, Severity::Warn, "a role that sleeps is ours");
+    until(&engine, "its end", |now| {
+        now.alarms.iter().any(|alarm| alarm.rule == "heartbeat" && alarm.ended_ns.is_some())
+    });
+    engine.acknowledge(0);
+    engine.request_drain();
+    assert_nothing_lost(&end(engine));
+}
+
+#[test]
+fn a_quiet_run_blames_nothing_of_its_own() {
+    let _alone = alone();
+    let engine = Engine::start(config(&steady(), sampler(), Some(1_500))).unwrap();
+    let outcome = end(engine);
+    let ours = [Cause::LongHandler, Cause::Blocked, Cause::PageFaults, Cause::ClaimsWork, Cause::Died, Cause::Affinity];
+    let blamed: Vec<_> = outcome.snapshot.alarms.iter().filter(|alarm| alarm.severity > Severity::Note).collect();
+    assert!(blamed.iter().all(|alarm| ours.iter().all(|cause| cause.name() != alarm.cause)), "{blamed:?}");
+    assert_nothing_lost(&outcome);
+}
+
+#[test]
+fn without_diagnostics_nothing_is_judged_and_the_run_ends_in_order() {
+    let _alone = alone();
+    let quiet = Profile { diagnostics: Diagnostics::Off, ..steady() };
+    let provocation = Provocation::new(0);
+    let wanted = Config { provocation: Some(Arc::clone(&provocation)), ..config(&quiet, sampler(), None) };
+    let engine = Engine::start(wanted).unwrap();
+    until(&engine, "shots", |now| now.engine.phase == Phase::Live && total(now, |c| c.answered) > 20);
+    provocation.order(RoleKind::Dispatch, Deed::Sleep, Duration::from_millis(200));
+    let answered = total(&engine.snapshot(), |c| c.answered);
+    until(&engine, "more shots", |now| provocation.is_taken() && total(now, |c| c.answered) > answered + 200);
+    assert_eq!(engine.snapshot().alarms, []);
+    engine.acknowledge(0);
+    engine.request_drain();
+    assert_nothing_lost(&end(engine));
+}
+
+#[test]
+fn a_role_that_claims_work_for_ever_gets_its_verdict() {
+    assert_right(Drill::ClaimsWork);
+}
+
+#[test]
+fn a_role_that_panics_is_in_the_alarm_log_with_its_place() {
+    assert_right(Drill::RolePanic);
+}
+
+#[test]
+fn a_device_that_hangs_gets_its_verdict() {
+    assert_right(Drill::DeviceHang);
+}
+
+/// Unmapping memory in this process interrupts hot cores (TLB shoot-downs): that row is watched.
+#[test]
+fn memory_that_is_unmapped_all_the_time_is_seen_as_interrupts_of_a_hot_core() {
+    let _alone = alone();
+    let row = run(Drill::AllocationStorm);
+    if row.permitted && row.given.is_none() {
+        return eprintln!("skipped: no shoot-downs are counted on this machine: {row:?}");
+    }
+    assert!(row.is_right(), "{row:?}");
+}
+
+#[test]
+fn a_drill_that_is_not_permitted_says_why() {
+    let row = run(Drill::LostAck);
+    assert!(!row.permitted && row.is_right() && row.reason.unwrap().contains("arbiter"));
+}

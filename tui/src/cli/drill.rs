@@ -1,0 +1,196 @@
+//! `pinwheel drill`: provokes real faults and compares the verdicts with what they must be.
+//!
+//! Runs on the caller's thread, one drill after another. Bounds: those of the drills, times `--repeat`. Exit status 1 when a
+//! verdict was wrong or did not come; a drill that is not permitted here says why and is no mismatch.
+
+use super::refusal::Refusal;
+use super::{say, written};
+use clap::Args as ClapArgs;
+use pinwheel_engine::board::alarms::Confidence;
+use pinwheel_engine::drill::{self, Drill, Program, Row};
+use pinwheel_engine::profile::RuleId;
+use std::io::Write;
+
+/// Options of `pinwheel drill`.
+#[derive(Debug, ClapArgs)]
+pub struct DrillArgs {
+    /// Drills by name, separated by commas or spaces, or all; none lists them
+    #[arg(value_name = "LIST", value_delimiter = ',')]
+    pub drills: Vec<String>,
+    /// Run each so many times
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: u32,
+    /// Print JSON, one array with a row for each run
+    #[arg(long)]
+    pub json: bool,
+    /// List the bundled alarm rules, as a profile writes them
+    #[arg(long)]
+    pub rules: bool,
+    /// Be the engine of a drill that stops or starves it
+    #[arg(long, hide = true)]
+    pub victim: bool,
+}
+
+/// Does what the words say.
+pub fn drill(args: &DrillArgs) -> Result<u8, Refusal> {
+    if args.victim {
+        return Ok(drill::be_victim());
+    }
+    let mut out = std::io::stdout().lock();
+    if args.rules {
+        return Ok(written(rules(&mut out), 0));
+    }
+    if args.drills.is_empty() {
+        return Ok(written(list(&mut out), 0));
+    }
+    let drills = named(&args.drills)?;
+    let path = std::env::current_exe().map_err(|error| {
+        let found = format!("no path of this program ({error})");
+        Refusal::unusable("drill", found, "one to start a child from", "mount /proc")
+    })?;
+    let program = Program { path, words: ["drill", "--victim"].map(Into::into).to_vec() };
+    let mut rows = Vec::new();
+    for drill in drills {
+        for turn in 1..=args.repeat {
+            let row = drill::run(drill, &program);
+            say::people(&format!("pinwheel: drill {} {turn}/{}: {}", row.drill, args.repeat, outcome(&row)));
+            let is_permitted = row.permitted;
+            rows.push(row);
+            if !is_permitted {
+                break;
+            }
+        }
+    }
+    let status = u8::from(!rows.iter().all(Row::is_right));
+    let result = if args.json {
+        writeln!(out, "{}", serde_json::to_string(&rows).unwrap_or_default())
+    } else {
+        matrix(&rows, &mut out)
+    };
+    Ok(written(result, status))
+}
+
+fn named(words: &[String]) -> Result<Vec<Drill>, Refusal> {
+    if words.iter().any(|word| word == "all") {
+        return Ok(Drill::ALL.to_vec());
+    }
+    let find = |word: &String| {
+        Drill::from_name(word).ok_or_else(|| {
+            let known: Vec<&str> = Drill::ALL.iter().map(|drill| drill.name()).collect();
+            let expected = format!("all or some of {}", known.join(", "));
+            Refusal::unusable("drill", format!("{word:?}"), expected, "name one of these")
+        })
+    };
+    words.iter().map(find).collect()
+}
+
+fn list(out: &mut impl Write) -> std::io::Result<()> {
+    writeln!(out, "{:<18} {:<26} what it does", "drill", "verdict it must get")?;
+    for drill in Drill::ALL {
+        writeln!(out, "{:<18} {:<26} {}", drill.name(), drill.expected().name(), drill.what())?;
+    }
+    Ok(())
+}
+
+fn rules(out: &mut impl Write) -> std::io::Result<()> {
+    for id in RuleId::ALL {
+        let rule = id.bundled();
+        writeln!(out, "// {id}: counts {}", id.unit())?;
+        let (severity, action) = (rule.severity, &rule.action);
+        let (limit, hysteresis, runbook) = (rule.limit, rule.hysteresis, &rule.runbook);
+        writeln!(
+            out,
+            "(id: {id:?}, severity: {severity:?}, limit: {limit:?}, hysteresis: {hysteresis:?}, action: {action:?}, runbook: {runbook:?}),"
+        )?;
+    }
+    Ok(())
+}
+
+fn outcome(row: &Row) -> String {
+    match (&row.given, &row.reason, &row.sentence) {
+        (Some(given), _, Some(sentence)) => format!("{given} ({sentence})"),
+        (_, Some(reason), _) if row.permitted => format!("no verdict: {reason}"),
+        (_, Some(reason), _) => format!("not permitted here: {reason}"),
+        _ => "no verdict".to_owned(),
+    }
+}
+
+/// One line for each drill: expected, given, how often right, median and worst time.
+fn matrix(rows: &[Row], out: &mut impl Write) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "{:<18} {:<24} {:<24} {:>7} {:>10} {:>9} {:>9}",
+        "drill", "expected", "given", "right", "sure", "median", "worst"
+    )?;
+    let mut names: Vec<&str> = rows.iter().map(|row| row.drill).collect();
+    names.dedup();
+    for name in names {
+        let mine: Vec<&Row> = rows.iter().filter(|row| row.drill == name).collect();
+        let Some(first) = mine.first() else { continue };
+        if !first.permitted {
+            let reason = first.reason.as_deref().unwrap_or("");
+            writeln!(out, "{name:<18} {:<24} not permitted here: {reason}", first.expected)?;
+            continue;
+        }
+        let right = mine.iter().filter(|row| row.is_right()).count();
+        let shown = mine.iter().find(|row| !row.is_right()).unwrap_or(first);
+        let given = shown.given.as_deref().or(shown.reason.as_deref()).unwrap_or("nothing");
+        let mut times: Vec<f64> = mine.iter().filter_map(|row| row.time_to_verdict_ms).collect();
+        times.sort_by(f64::total_cmp);
+        let time = |at: usize| times.get(at).map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0} ms"));
+        let sure = match first.confidence {
+            Some(Confidence::Certain) => "certain",
+            Some(Confidence::Likely) => "likely",
+            _ => "-",
+        };
+        let (median, worst) = (time(times.len() / 2), time(times.len().saturating_sub(1)));
+        let share = format!("{right}/{}", mine.len());
+        writeln!(out, "{name:<18} {:<24} {given:<24} {share:>7} {sure:>10} {median:>9} {worst:>9}", first.expected)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Drill, Row, list, matrix, named, rules};
+    use pinwheel_engine::profile::RuleId;
+
+    fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
+        let mut bytes = Vec::new();
+        write(&mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn drills_are_taken_by_name_and_an_unknown_one_says_which_there_are() {
+        assert_eq!(named(&["sleep".into(), "sigstop".into()]).unwrap(), [Drill::Sleep, Drill::Sigstop]);
+        assert_eq!(named(&["all".into()]).unwrap().len(), Drill::ALL.len());
+        let refused = named(&["nap".into()]).unwrap_err().to_string();
+        assert!(refused.contains("nap") && refused.contains("long-handler"), "{refused}");
+        assert_eq!(text(list).lines().count(), Drill::ALL.len() + 1);
+        assert_eq!(text(rules).lines().count(), 2 * RuleId::ALL.len());
+    }
+
+    #[test]
+    fn the_matrix_counts_what_was_right_and_shows_what_was_not() {
+        let row = |given: Option<&str>, ms| Row {
+            drill: "sleep",
+            permitted: true,
+            reason: None,
+            expected: "blocked in a system call",
+            given: given.map(str::to_owned),
+            confidence: None,
+            time_to_verdict_ms: ms,
+            sentence: None,
+            culprit: None,
+            stack: Vec::new(),
+        };
+        let rows = [row(Some("blocked in a system call"), Some(20.0)), row(Some("descheduled"), Some(40.0))];
+        let shown = text(|out| matrix(&rows, out));
+        assert!(shown.contains("1/2") && shown.contains("descheduled") && shown.contains("40 ms"), "{shown}");
+        let refused = Row { permitted: false, reason: Some("no".into()), ..row(None, None) };
+        assert!(refused.is_right());
+        assert!(text(|out| matrix(&[refused], out)).contains("not permitted here: no"));
+    }
+}
