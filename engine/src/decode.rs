@@ -15,6 +15,7 @@ pub mod pool;
 mod shown;
 mod sparse;
 pub mod state;
+pub mod steward;
 pub mod window;
 pub mod worker;
 

@@ -20,6 +20,7 @@ pub use ledger::{Ledger, Outcome};
 pub use poller::Poller;
 pub use tombstones::{Tombstone, Tombstones};
 
+use crate::arbiter::page::PageTable;
 use crate::board::{self, Board};
 use crate::fault::FaultCode;
 use crate::hot::Settings;
@@ -45,6 +46,8 @@ pub struct Pipe {
     pub jobs: Arc<JobBank>,
     /// Jobs whose device output is there, in order of completion: the graph role's.
     pub ready: Arc<Fifo<u32>>,
+    /// Who may write each stream's state.
+    pub pages: Arc<PageTable>,
     /// The device's health.
     pub health: Arc<HealthWord>,
     /// Live limits.
@@ -54,13 +57,16 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// Answers `ticket` with an error word at `answered`, counted, stamped and told; `false` if it was closed already.
+    /// Answers `ticket` with an error word at `answered`, counted, stamped and told; `false` if it was closed already. A
+    /// deadline that found the stream's state away says so.
     ///
     /// # Panics
     /// If nothing more can be told: ask [`Tombstones::has_room`] first.
     pub(crate) fn fail(&self, ticket: Ticket, code: ErrorCode, answered: Ticks, tombstones: &mut Tombstones) -> bool {
         let Some(claim) = self.table.claim(ticket) else { return false };
         let (stream, sequence) = claim.shot();
+        let is_away = || stream < self.streams && !self.pages.word(stream).is_writable();
+        let code = if code == ErrorCode::ShotDeadline && is_away() { ErrorCode::PageAway } else { code };
         self.note(ticket, code, answered);
         let times = AnswerTimes { answered, ..AnswerTimes::default() };
         if stream < self.streams {

@@ -44,7 +44,7 @@ pub enum FaultCode {
 
 impl FaultCode {
     /// All codes.
-    pub const ALL: [FaultCode; 23] = [
+    pub const ALL: [FaultCode; 24] = [
         FaultCode::Answered(ErrorCode::LaunchFailed),
         FaultCode::Answered(ErrorCode::LaunchUnknown),
         FaultCode::Answered(ErrorCode::BadAddress),
@@ -56,6 +56,7 @@ impl FaultCode {
         FaultCode::Answered(ErrorCode::Drained),
         FaultCode::Answered(ErrorCode::Unmatchable),
         FaultCode::Answered(ErrorCode::WindowFull),
+        FaultCode::Answered(ErrorCode::PageAway),
         FaultCode::LateCompletion,
         FaultCode::WorkerQuarantined,
         FaultCode::DeviceLost,
@@ -114,6 +115,7 @@ impl FaultCode {
             FaultCode::Answered(ErrorCode::Drained) => "unanswered when the engine stopped, slot",
             FaultCode::Answered(ErrorCode::Unmatchable) => "syndrome without a matching, slot",
             FaultCode::Answered(ErrorCode::WindowFull) => "no room in the graph's window, slot",
+            FaultCode::Answered(ErrorCode::PageAway) => "stream's state away at the shot's deadline, slot",
             FaultCode::LateCompletion => "completion after the answer, worker",
             FaultCode::WorkerQuarantined => "worker quarantined, worker",
             FaultCode::DeviceLost => "device lost, launches",

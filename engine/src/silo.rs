@@ -8,6 +8,8 @@
 
 mod cuda;
 
+use crate::arbiter::deadlines::Timebase;
+use crate::arbiter::page::{Limits, PageTable, Silo as Owner};
 use crate::board::layout::ANSWER_READERS_MAX;
 use crate::board::{self, Board};
 use crate::clock::Clock;
@@ -16,6 +18,7 @@ use crate::decode::carries::Carries;
 use crate::decode::orchestrator::{Orchestrator, OrchestratorParts};
 use crate::decode::pool::Pool;
 use crate::decode::state::StreamStates;
+use crate::decode::steward::{Link, Steward};
 use crate::decode::worker::{Decoder, DecoderParts};
 use crate::decode::{MatcherModel, ReadyError};
 use crate::device::Recovery;
@@ -145,7 +148,16 @@ pub struct Gpu {
     pub cold_cores: Vec<u32>,
 }
 
-/// Wires one silo, on the stand-in or on `gpu`.
+/// What a silo has of its own beside its roles.
+#[derive(Default)]
+pub struct Attached {
+    /// Its GPU; `None`: the stand-in.
+    pub gpu: Option<Gpu>,
+    /// To the silos that it exchanges pages with.
+    pub links: Vec<Link>,
+}
+
+/// Wires one silo.
 ///
 /// # Errors
 /// If its graph cannot be had.
@@ -158,7 +170,7 @@ pub fn wire(
     decoders: u32,
     source: Source,
     answers: Answers,
-    gpu: Option<Gpu>,
+    attached: Attached,
     common: &Common,
 ) -> Result<Silo, CompileError> {
     let model = &common.decoding.model;
@@ -177,6 +189,7 @@ pub fn wire(
         table,
         jobs: Arc::new(bank_of_jobs),
         ready: Arc::new(Fifo::new(jobs)),
+        pages: pages(&share, profile.silos),
         health: Arc::new(HealthWord::new()),
         settings: Arc::clone(&common.settings),
         board: Arc::clone(&common.board),
@@ -189,25 +202,25 @@ pub fn wire(
             (Some(sink), readers)
         }
     };
-    let (silo, streams, rate) = (share.silo, share.streams, common.clock.rate());
+    let base = Timebase { rate: common.clock.rate(), start: common.clock.start() };
+    let (silo, streams) = (share.silo, share.streams);
     let draws = Draws { faults: &profile.faults, silo };
-    let wait = Nanos::from_millis(u64::from(profile.faults.recover_after_ms));
-    let recovery = Recovery::new(Arc::clone(&pipe.health), wait);
+    let recovery = recovery(profile, &pipe);
     let (refused, refused_end) = Tombstones::channel(profile.slots);
     let (expired, expired_end) = Tombstones::channel(profile.slots);
     let (dispatch_ends, parts) = ((dispatch_end, dispatch_workers, refused), (&pipe, &workers));
-    let (device_specs, recovery) = match gpu {
+    let (device_specs, recovery) = match attached.gpu {
         Some(gpu) => cuda::specs(profile, parts, gpu, dispatch_ends, recovery, common),
         None => (stand_in(profile, parts, device_workers, dispatch_ends, common), recovery),
     };
     let outside = (Arc::clone(&common.settings), Arc::clone(&common.board));
     let feed = Feed::new(share, feed_end, source, model, outside, draws.of(3));
-    let poller = Poller::new(pipe.clone(), poll_workers, expired, profile.free_worker, rate);
+    let poller = Poller::new(pipe.clone(), poll_workers, expired, profile.free_worker, base.rate);
     let config = Config { streams, ..Config::from(&profile.graph) };
     let carries = Carries::of(&common.decoding.matching, jobs as u32);
     let pool = Pool::new(config, decoders, jobs as u32, streams, carries.as_deref(), &common.clock)?;
     show(&pool, profile, &pipe);
-    let states = Arc::new(StreamStates::new(streams, geometry.observable_words as usize));
+    let states = Arc::new(StreamStates::new(Arc::clone(&pipe.pages), base, geometry.observable_words as usize));
     let orchestrator = Orchestrator::new(OrchestratorParts {
         pipe: pipe.clone(),
         bank: Arc::clone(&workers),
@@ -216,6 +229,7 @@ pub fn wire(
         tombstones: vec![refused_end, expired_end],
         decoders,
         carries: carries.clone(),
+        steward: Steward::new(Arc::clone(&states), base, attached.links),
     });
     let harvester = Harvester::new(HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink });
     let mut specs = vec![
@@ -231,6 +245,18 @@ pub fn wire(
     specs.extend((0..).zip(pool.workers).map(|(index, worker)| bench.decoder(index, worker)));
     let specs = doomed(specs, profile, silo);
     Ok(Silo { pipe, workers, states, specs, recovery, answers: readers, arena: Arena::none() })
+}
+
+fn recovery(profile: &Profile, pipe: &Pipe) -> Recovery {
+    let wait = Nanos::from_millis(u64::from(profile.faults.recover_after_ms));
+    Recovery::new(Arc::clone(&pipe.health), wait)
+}
+
+/// The page words of a silo: a page for each stream of the engine, its own at rest, the others those of their silos.
+fn pages(share: &Share, silos: u32) -> Arc<PageTable> {
+    let me = Owner::new(share.silo as u8);
+    let owner = |stream: u32| if share.own.contains(&stream) { me } else { Owner::new((stream % silos) as u8) };
+    Arc::new(PageTable::new(me, share.streams, Limits::SEED, owner))
 }
 
 /// What of a pool never changes.

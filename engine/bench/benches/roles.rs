@@ -12,11 +12,14 @@ use pinwheel_edge::slot::jobs::{Job, JobBank};
 use pinwheel_edge::slot::table::{AnswerTimes, Geometry, SlotTable, table};
 use pinwheel_edge::slot::workers::{Mail, WorkerBank, bank};
 use pinwheel_edge::sync::read_words;
+use pinwheel_engine::arbiter::deadlines::Timebase;
+use pinwheel_engine::arbiter::page::{Limits, PageTable, Silo};
 use pinwheel_engine::board::{self, Board, Place, Shape};
 use pinwheel_engine::code::Model;
 use pinwheel_engine::decode::orchestrator::{Orchestrator, OrchestratorParts};
 use pinwheel_engine::decode::pool::{Kernel, Pool};
 use pinwheel_engine::decode::state::StreamStates;
+use pinwheel_engine::decode::steward::Steward;
 use pinwheel_engine::device::{Launch, Launched};
 use pinwheel_engine::dispatch::{Dispatcher, Harvester, HarvesterParts, Pipe, Poller, Tombstones};
 use pinwheel_engine::fault::{Injections, Injector};
@@ -52,6 +55,9 @@ impl Launch for NullDevice {
     }
 }
 
+/// The only silo.
+const OWNER: Silo = Silo::new(0);
+
 /// Answers with the parity of the syndrome: a worker of the pool's graph with bodies that cost next to nothing.
 struct NullDecoder {
     bench: NullBench,
@@ -76,8 +82,8 @@ impl NullBench {
                 let claim = self.pipe.table.claim(origin.ticket).expect("nobody else answers");
                 let times = AnswerTimes { completed: origin.completed, decoding: now, answered: now };
                 let answer = [parity_of(&self.syndrome)];
-                let state = self.states.begin_write(stream);
-                claim.answer_after(&answer, times, || state.commit(sequence, &answer));
+                let state = self.states.begin_write(stream).expect("its page is here");
+                claim.answer_after(&answer, times, || state.commit(sequence, &answer, now));
                 jobs.give(job);
             }
             Kernel::Decode => {}
@@ -171,6 +177,7 @@ pub fn wired(
         table: Arc::clone(&table),
         jobs: Arc::clone(&jobs),
         ready: Arc::new(Fifo::new(count)),
+        pages: Arc::new(PageTable::new(OWNER, STREAMS, Limits::SEED, |_| OWNER)),
         health: Arc::new(HealthWord::new()),
         settings: Arc::clone(&settings),
         board: Arc::clone(&board),
@@ -184,6 +191,8 @@ pub fn wired(
     let graph = Profile::load("lab", None).unwrap().0.graph;
     let config = Config { streams: STREAMS, ..Config::from(&graph) };
     let mut pool = Pool::new(config, 1, count as u32, STREAMS, None, &CLOCK).unwrap();
+    let base = Timebase { rate, start: CLOCK.start() };
+    let states = Arc::new(StreamStates::new(Arc::clone(&pipe.pages), base, observables));
     let orchestrator = Orchestrator::new(OrchestratorParts {
         pipe: pipe.clone(),
         bank: Arc::clone(&words),
@@ -192,8 +201,8 @@ pub fn wired(
         tombstones: vec![refused_end, expired_end],
         decoders: 1,
         carries: None,
+        steward: Steward::new(Arc::clone(&states), base, Vec::new()),
     });
-    let states = Arc::new(StreamStates::new(STREAMS, observables));
     let bench = NullBench { pipe: pipe.clone(), states, syndrome: vec![0; detectors] };
     let decoder = NullDecoder { bench, worker: pool.workers.remove(0) };
     let device = NullDevice { table, jobs, bank: words };

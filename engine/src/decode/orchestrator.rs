@@ -13,6 +13,9 @@
 //!  error rings ─(stream, sequence)─▶ in its turn ──▶ Bury
 //! ```
 //!
+//! A turn comes only while the stream's page is here: the role runs the silo's arbiter too ([`Steward`]), and submits no
+//! commit to a page that is away. Such a stream is held, and the others go on.
+//!
 //! # Why it takes in what was answered elsewhere before the job that it has in hand
 //! A slot is reused only after its answer, and who answers with an error says so first. A job in hand is therefore at
 //! most the slots ahead of whatever is not known, once all that was said before it is known.
@@ -21,6 +24,7 @@ use super::carries::Carries;
 use super::order::{Held, Order};
 use super::pool::{Kernel, Regions};
 use super::shown::Shown;
+use super::steward::Steward;
 use crate::board::{self, GraphBlock};
 use crate::dispatch::{Pipe, Tombstone};
 use crate::graph::{Access, Brought, SubmitError, Submitter, Task, TaskId};
@@ -62,6 +66,8 @@ pub struct OrchestratorParts {
     pub decoders: u32,
     /// Carries of jobs, where shots are decoded by windows.
     pub carries: Option<Arc<Carries>>,
+    /// The silo's arbiter.
+    pub steward: Steward,
 }
 
 /// The role.
@@ -77,6 +83,9 @@ pub struct Orchestrator {
     /// Streams whose turn has come and found no room, each once.
     stuck: VecDeque<u32>,
     is_stuck: Box<[bool]>,
+    /// Streams whose turn has come and whose page is away, each once.
+    held: VecDeque<u32>,
+    is_held: Box<[bool]>,
     submitted: u64,
     shown: Shown,
 }
@@ -93,6 +102,8 @@ impl Orchestrator {
             partial: None,
             stuck: VecDeque::with_capacity(streams as usize),
             is_stuck: vec![false; streams as usize].into(),
+            held: VecDeque::with_capacity(streams as usize),
+            is_held: vec![false; streams as usize].into(),
             submitted: 0,
             shown: Shown::new(streams),
             parts,
@@ -124,7 +135,7 @@ impl Orchestrator {
         let is_next = sequence == self.order.next(stream);
         // One worker decodes one shot after the other anyway.
         let is_alone = || self.parts.decoders == 1 || !self.parts.submitter.is_under_way(self.last[stream as usize]);
-        if is_next && is_alone() {
+        if is_next && is_alone() && self.may_commit(stream) {
             let accesses = [on_job, self.parts.regions.state(stream)];
             match self.submit(Kernel::Whole, stream, number.into(), &accesses, frame) {
                 Ok(task) => {
@@ -230,6 +241,7 @@ impl Orchestrator {
         let mut items = 0;
         for ring in 0..self.parts.tombstones.len() {
             while self.stuck.is_empty()
+                && !self.is_crowded()
                 && let Some(Tombstone { stream, sequence }) = self.parts.tombstones[ring].pop()
             {
                 items += 1;
@@ -246,9 +258,17 @@ impl Orchestrator {
         items
     }
 
-    /// Submits the commits of a stream whose turn has come. Without room for one the stream is stuck.
+    /// Submits the commits of a stream whose turn has come. Without room for one the stream is stuck, without its page
+    /// it is held.
     fn advance(&mut self, stream: u32, frame: &Frame<'_>) {
         while let Some(held) = self.order.peek(stream) {
+            if !self.may_commit(stream) {
+                if !std::mem::replace(&mut self.is_held[stream as usize], true) {
+                    self.held.push_back(stream);
+                    self.parts.steward.want(stream, frame.now);
+                }
+                return;
+            }
             let state = self.parts.regions.state(stream);
             let task = match held {
                 Held::Job(number) => {
@@ -281,6 +301,31 @@ impl Orchestrator {
             self.advance(stream, frame);
         }
         self.stuck.is_empty()
+    }
+
+    fn may_commit(&self, stream: u32) -> bool {
+        self.parts.steward.may_commit(stream)
+    }
+
+    /// Whether nothing more is taken in until a stream that is held goes on.
+    fn is_crowded(&self) -> bool {
+        !self.held.is_empty() && self.order.is_crowded()
+    }
+
+    /// Goes on with the streams whose page has come back.
+    fn take_hold(&mut self, frame: &Frame<'_>) {
+        for _ in 0..self.held.len() {
+            let Some(stream) = self.held.pop_front() else { break };
+            self.is_held[stream as usize] = false;
+            self.advance(stream, frame);
+        }
+    }
+
+    /// Runs the arbiter.
+    fn serve(&mut self, frame: &Frame<'_>) -> u32 {
+        let Orchestrator { parts: OrchestratorParts { pipe, submitter, steward, .. }, last, .. } = self;
+        let is_pending = |page: u32| submitter.is_under_way(last[page as usize]);
+        steward.serve(frame, pipe.board.arbiter(pipe.silo), &is_pending)
     }
 
     /// Submits a task, if there is room.
@@ -325,13 +370,16 @@ impl Role for Orchestrator {
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
-        let mut items = 0;
         if frame.phase == Phase::Drain {
             // Nothing comes any more that a start could wait for.
             self.parts.submitter.start();
         }
+        let mut items = self.serve(frame);
+        if !self.held.is_empty() {
+            self.take_hold(frame);
+        }
         let is_free = self.stuck.is_empty() || self.unstick(frame);
-        while is_free && items < BUDGET_ITEMS && self.finish_partial(frame) {
+        while is_free && items < BUDGET_ITEMS && !self.is_crowded() && self.finish_partial(frame) {
             let job = self.in_hand.take().or_else(|| self.pop());
             items += self.take_in(frame);
             let Some(job) = job else { break };
@@ -354,6 +402,7 @@ impl Role for Orchestrator {
         self.in_hand.is_none()
             && self.partial.is_none()
             && self.stuck.is_empty()
+            && self.held.is_empty()
             && self.parts.pipe.ready.depth() == 0
             && self.parts.tombstones.iter().all(|ring| ring.depth() == 0)
     }

@@ -2,7 +2,8 @@
 //!
 //! Owns a table of open addressing with a place for whatever can wait. Kept by the graph role. Bounds: two shots under
 //! way are never further apart than the slots, because slots are reused in ring order, so no more than that many wait;
-//! what is told of a shot answered elsewhere may come on top, a ring's worth. Never allocates after construction.
+//! what is told of a shot answered elsewhere may come on top, a ring's worth. While a stream is held up for want of its page,
+//! nothing more is taken in once twice as many as the slots wait. Never allocates after construction.
 //!
 //! # Why a table
 //! A stream whose oldest shot hangs in the device can have all the other slots behind it, and so can any of a thousand
@@ -36,7 +37,7 @@ pub(super) struct Order {
 impl Order {
     /// For `streams` streams over `slots` slots.
     pub(super) fn new(streams: u32, slots: u32) -> Order {
-        let places = (slots as usize * 4).next_power_of_two();
+        let places = (slots as usize * 8).next_power_of_two();
         Order { next: vec![0; streams as usize].into(), places: vec![None; places].into(), count: 0 }
     }
 
@@ -53,7 +54,7 @@ impl Order {
     /// Keeps what came of a number that is not known yet.
     ///
     /// # Panics
-    /// If it is known, or three times as many as there are slots wait.
+    /// If it is known, or six times as many as there are slots wait.
     pub(super) fn keep(&mut self, stream: u32, sequence: u64, held: Held) {
         assert!(!self.is_known(stream, sequence), "stream {stream}: {sequence} came twice");
         assert!(self.count < self.places.len() / 4 * 3, "no two shots under way are further apart than the slots");
@@ -86,6 +87,11 @@ impl Order {
     /// How many wait.
     pub(super) fn count(&self) -> usize {
         self.count
+    }
+
+    /// Whether twice as many as there are slots wait: what is held up for want of a page must not fill the table.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.count >= self.places.len() / 4
     }
 
     fn home(&self, stream: u32, sequence: u64) -> usize {

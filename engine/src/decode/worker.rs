@@ -3,7 +3,7 @@
 //! Owns one matcher with its scratch (the rest of a decode's memory is the frame's), a CPU predecoder for jobs that did not
 //! pass the device, and a worker of the graph, whose bodies it brings along. Any number of these roles run one graph.
 //! Bounds: tasks until the frame's time is spent, at least one. A panic inside a decode is caught per task: the shot is
-//! answered with an error and the matcher made anew. A panic outside of one breaks a promise, and ends the role.
+//! answered with an error and the matcher made anew. A commit that the stream's page refuses is put off to the next frame, never waited for. A panic outside of one breaks a promise, and ends the role.
 //!
 //! # Why bodies are brought along
 //! A matcher is one thread's. A body that all workers share would have to find its worker's matcher by number, and
@@ -11,7 +11,7 @@
 
 use super::carries::{Carries, WindowBench};
 use super::pool::Kernel;
-use super::state::StreamStates;
+use super::state::{StateWrite, StreamStates};
 use super::{Matcher, MatcherModel};
 use crate::board::{self, DecodeBlock};
 use crate::dispatch::Pipe;
@@ -27,6 +27,7 @@ use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::slot::workers::WorkerBank;
 use pinwheel_edge::spin::Phase;
 use pinwheel_edge::sync::{read_words, write_words};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -73,8 +74,16 @@ struct Bench {
     matcher: Box<dyn Matcher>,
     windows: Option<WindowBench>,
     observables: Vec<u64>,
-    /// A decode that is done and not yet committed: the rehearsal puts commits off.
-    in_hand: Option<(TaskId, Job, Kernel)>,
+    /// Commits put off to the next frame, by the rehearsal or for want of the stream's page: at most one of each stream.
+    in_hand: VecDeque<(TaskId, PutOff)>,
+}
+
+/// What is to be committed yet.
+enum PutOff {
+    /// A decode that is done.
+    Decoded(Job, Kernel),
+    /// A sequence number of a stream that was answered with an error.
+    Buried(u32, u64),
 }
 
 /// The end of a decode: of which task, and when it began.
@@ -97,7 +106,8 @@ impl Decoder {
         let geometry = parts.pipe.table.geometry();
         let observables = vec![0; geometry.observable_words as usize];
         let windows = parts.carries.clone().map(WindowBench::new);
-        let bench = Bench { matcher: parts.matching.matcher(), windows, parts, observables, in_hand: None };
+        let in_hand = VecDeque::with_capacity(parts.pipe.streams as usize + 1);
+        let bench = Bench { matcher: parts.matching.matcher(), windows, parts, observables, in_hand };
         Decoder { bench, worker, failed: 0 }
     }
 
@@ -137,10 +147,15 @@ impl Bench {
                 let result = self.decode(&job, &origin, rough, began, frame.phase);
                 if frame.split_here() {
                     self.keep(&job, result, began);
-                    self.in_hand = Some((work.id, job, kernel));
-                    return ControlFlow::Break(Ended::Launched);
+                    return self.put_off(work, PutOff::Decoded(job, kernel));
                 }
-                self.answer(job, &origin, result, Turn { kernel, began }, frame)
+                match self.answer(job, &origin, result, Turn { kernel, began }, frame) {
+                    Ok(ended) => ended,
+                    Err(job) => {
+                        self.keep(&job, result, began);
+                        return self.put_off(work, PutOff::Decoded(job, kernel));
+                    }
+                }
             }
             Kernel::Decode => {
                 let job = Job::from_number(task.args[0] as u32);
@@ -154,17 +169,28 @@ impl Bench {
                 let job = Job::from_number(task.args[0] as u32);
                 self.window(&job, (task.args[0] >> 32) as u32, rough, began, frame)
             }
-            Kernel::Commit => self.commit(Job::from_number(task.args[0] as u32), Kernel::Commit, frame),
-            Kernel::Bury => {
-                self.parts.states.begin_write(task.stream).bury(task.args[0]);
-                board::add(&self.block().committed, 1);
-                board::add(&self.block().tombstones, 1);
-                frame.ticks()
+            kernel @ (Kernel::Commit | Kernel::Bury) => {
+                let commit = match kernel {
+                    Kernel::Commit => PutOff::Decoded(Job::from_number(task.args[0] as u32), kernel),
+                    _ => PutOff::Buried(task.stream, task.args[0]),
+                };
+                match self.commit(commit, frame) {
+                    Ok(ended) => ended,
+                    Err(refused) => return self.put_off(work, refused),
+                }
             }
         };
         board::add(&self.block().busy_ticks, ended.since(began).0);
         board::set(&self.block().task, 0);
         if frame.is_spent(ended) { ControlFlow::Break(Ended::Done) } else { ControlFlow::Continue(Ended::Done) }
+    }
+
+    /// Leaves a commit to a later frame: its task goes on, this worker does not wait.
+    fn put_off(&mut self, work: &GraphTask, commit: PutOff) -> ControlFlow<Ended, Ended> {
+        assert!(self.in_hand.len() < self.in_hand.capacity(), "commits of a stream follow each other");
+        self.in_hand.push_back((work.id, commit));
+        board::set(&self.block().task, 0);
+        ControlFlow::Break(Ended::Launched)
     }
 
     /// Shows what begins, and how long it took to begin.
@@ -297,53 +323,75 @@ impl Bench {
         jobs.set_decoded(job, result, began);
     }
 
-    /// Commits and answers what was left with `job`.
-    fn commit(&mut self, job: Job, kernel: Kernel, frame: &Frame<'_>) -> Ticks {
+    /// Commits what was left, and answers it if that is to be done; gives it back if the stream's state may not be written now.
+    fn commit(&mut self, commit: PutOff, frame: &Frame<'_>) -> Result<Ticks, PutOff> {
+        let (job, kernel) = match commit {
+            PutOff::Decoded(job, kernel) => (job, kernel),
+            PutOff::Buried(stream, sequence) => {
+                let Ok(write) = self.parts.states.begin_write(stream) else { return Err(commit) };
+                let now = frame.ticks();
+                self.settle(Some((write, sequence)), Err(ErrorCode::ShotDeadline), now);
+                return Ok(now);
+            }
+        };
         let jobs = &self.parts.pipe.jobs;
         let (origin, (result, began)) = (jobs.origin(&job), jobs.decoded(&job));
         read_words(jobs.observables(&job), &mut self.observables);
-        self.answer(job, &origin, result, Turn { kernel, began }, frame)
+        self.answer(job, &origin, result, Turn { kernel, began }, frame).map_err(|job| PutOff::Decoded(job, kernel))
     }
 
-    /// Claims the ticket, commits and answers; gives back what the job holds either way.
-    fn answer(&self, job: Job, origin: &Origin, result: Result<(), ErrorCode>, turn: Turn, frame: &Frame<'_>) -> Ticks {
+    /// Claims the ticket, commits and answers; gives back what the job holds either way, and the job itself with nothing
+    /// done if the stream's state may not be written now.
+    fn answer(
+        &self,
+        job: Job,
+        origin: &Origin,
+        result: Result<(), ErrorCode>,
+        turn: Turn,
+        frame: &Frame<'_>,
+    ) -> Result<Ticks, Job> {
         let pipe = &self.parts.pipe;
-        let shot = (turn.kernel != Kernel::Stray).then(|| pipe.jobs.shot(&job));
+        let write = if turn.kernel == Kernel::Stray {
+            None
+        } else {
+            let (stream, sequence) = pipe.jobs.shot(&job);
+            let Ok(write) = self.parts.states.begin_write(stream) else { return Err(job) };
+            Some((write, sequence))
+        };
         let answered = frame.ticks();
         match pipe.table.claim(origin.ticket) {
             Some(claim) => {
                 let times = AnswerTimes { completed: origin.completed, decoding: turn.began, answered };
                 board::set(&pipe.board.slots(pipe.silo)[origin.ticket.slot as usize].answered, answered.0);
                 match result {
-                    Ok(()) => claim.answer_after(&self.observables, times, || self.settle(shot, result)),
+                    Ok(()) => claim.answer_after(&self.observables, times, || self.settle(write, result, answered)),
                     Err(code) => {
                         let slot = u64::from(origin.ticket.slot);
                         pipe.board.fault(pipe.silo, FaultCode::Answered(code), answered, slot);
-                        claim.fail_after(code, times, || self.settle(shot, result));
+                        claim.fail_after(code, times, || self.settle(write, result, answered));
                     }
                 }
                 board::add(&self.block().answered, 1);
             }
             None => {
-                self.settle(shot, Err(ErrorCode::ShotDeadline));
+                self.settle(write, Err(ErrorCode::ShotDeadline), answered);
                 board::add(&self.block().claims_lost, 1);
             }
         }
         pipe.jobs.give(job);
         self.release(origin);
-        answered
+        Ok(answered)
     }
 
-    /// Commits the shot's sequence number to its stream: its observables, or that it has none.
-    fn settle(&self, shot: Option<(u32, u64)>, result: Result<(), ErrorCode>) {
-        let Some((stream, sequence)) = shot else { return };
-        let state = self.parts.states.begin_write(stream);
+    /// Commits a sequence number to its stream: its observables, or that it has none.
+    fn settle(&self, write: Option<(StateWrite<'_>, u64)>, result: Result<(), ErrorCode>, now: Ticks) {
+        let Some((state, sequence)) = write else { return };
         board::add(&self.block().committed, 1);
         match result {
-            Ok(()) => state.commit(sequence, &self.observables),
+            Ok(()) => state.commit(sequence, &self.observables, now),
             Err(_) => {
                 board::add(&self.block().tombstones, 1);
-                state.bury(sequence);
+                state.bury(sequence, now);
             }
         }
     }
@@ -381,8 +429,12 @@ impl Role for Decoder {
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
         let mut items = 0;
-        if let Some((task, job, kernel)) = self.bench.in_hand.take() {
-            self.bench.commit(job, kernel, frame);
+        for _ in 0..self.bench.in_hand.len() {
+            let Some((task, commit)) = self.bench.in_hand.pop_front() else { break };
+            if let Err(refused) = self.bench.commit(commit, frame) {
+                self.bench.in_hand.push_back((task, refused));
+                continue;
+            }
             let ended = self.worker.end_launched(task);
             assert!(ended.is_ok(), "nobody else ends a task of this worker: {ended:?}");
             items += 1;
@@ -399,6 +451,6 @@ impl Role for Decoder {
     }
 
     fn is_drained(&self) -> bool {
-        self.bench.in_hand.is_none() && self.worker.is_idle()
+        self.bench.in_hand.is_empty() && self.worker.is_idle()
     }
 }

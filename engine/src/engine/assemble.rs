@@ -32,7 +32,7 @@ use crate::hot::{self, Init, Placing, Role, RoleError, RoleSpec, Settings, Share
 use crate::plan::Plan;
 use crate::profile::{Diagnostics, HotAllocations, Predecoder, Profile};
 use crate::record::{AnswerSink, EventSink};
-use crate::silo::{self, Answers, Common, Decoding, Gpu, Silo};
+use crate::silo::{self, Answers, Attached, Common, Decoding, Gpu, Silo};
 use pinwheel_edge::ring::broadcast::Reader;
 use pinwheel_edge::ring::log::{self, Writer};
 use pinwheel_edge::ring::mpsc::PRODUCERS_MAX;
@@ -232,11 +232,12 @@ fn wire_silos(
         let mut arena = Arena::new();
         let share = Share::of(silo as usize, profile.silos, profile.input.streams, config.count);
         let end = live.as_mut().and_then(|live| Some(LiveEnd { lane: live.lanes.next()?, link: live.link.take() }));
-        let device = contexts.next().map(|context| Gpu { context, cold_cores: plan.cold_cores.clone() });
+        let gpu = contexts.next().map(|context| Gpu { context, cold_cores: plan.cold_cores.clone() });
+        let attached = Attached { gpu, ..Attached::default() };
         let (made, fill) = on_cores_of(silo, plan, || {
             arena.within(|| {
                 let (source, fill) = origin.source(silo, end);
-                (silo::wire(profile, share, plan.decoders(silo), source, answers, device, common), fill)
+                (silo::wire(profile, share, plan.decoders(silo), source, answers, attached, common), fill)
             })
         });
         let mut made = made?;

@@ -19,7 +19,7 @@ use crate::profile::{
     Faults, FreeWorker, IssueGate, Latency, Placement, Predecoder, Profile, Rate, ReadyPolicy, StartPolicy,
     WindowOverflow, WindowRounds,
 };
-use crate::silo::{self, Answers, Common, Decoding, Silo};
+use crate::silo::{self, Answers, Attached, Common, Decoding, Silo};
 use pinwheel_edge::ring::broadcast::Reader;
 use pinwheel_edge::spin::Phase;
 use rand_core::{Rng, SeedableRng};
@@ -137,7 +137,7 @@ impl<'a> World<'a> {
         let source = Source::Replay { shots: Arc::clone(&script.shots), observables: None };
         let share = Share::of(0, 1, STREAMS, Some(SHOTS));
         let answers = Answers::PassedOn { readers: 1 };
-        let mut silo = silo::wire(&profile, share, decoders, source, answers, None, &common)?;
+        let mut silo = silo::wire(&profile, share, decoders, source, answers, Attached::default(), &common)?;
         let mut init = Init { clock: &clock, board: &board };
         let built: Result<Vec<_>, _> = silo.specs.drain(..).map(|spec| (spec.build)(&mut init)).collect();
         let answers = silo.answers.pop().expect("answers were asked for");

@@ -12,7 +12,7 @@ use pinwheel_engine::feed::Share;
 use pinwheel_engine::feed::source::Source;
 use pinwheel_engine::hot::{Frame, Init, Role, Scratch, Settings};
 use pinwheel_engine::profile::Predecoder;
-use pinwheel_engine::silo::{Answers, Common, Decoding, Silo, wire};
+use pinwheel_engine::silo::{Answers, Attached, Common, Decoding, Silo, wire};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -39,7 +39,8 @@ impl Hand {
         let decoding = Decoding::new(Arc::clone(&model), Predecoder::None, None).unwrap();
         let common = Common { board: Arc::clone(&board), settings, clock: clock.clone(), decoding };
         let source = Source::Sampler(Box::new(Sampler::new(&model, 3)));
-        let mut silo = wire(&profile, share, 1, source, Answers::PassedOn { readers }, None, &common).unwrap();
+        let mut silo =
+            wire(&profile, share, 1, source, Answers::PassedOn { readers }, Attached::default(), &common).unwrap();
         let mut init = Init { clock: &clock, board: &board };
         let roles = silo.specs.drain(..).map(|spec| (spec.build)(&mut init).unwrap()).collect();
         Hand { nanos, clock, board, silo, roles, scratch: Scratch::new() }

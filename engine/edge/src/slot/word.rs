@@ -39,11 +39,13 @@ pub enum ErrorCode {
     Unmatchable = 10,
     /// The graph's window was full and the profile wants no shot to wait for it.
     WindowFull = 11,
+    /// The stream's state was not this silo's to write by the shot's total deadline.
+    PageAway = 12,
 }
 
 impl ErrorCode {
     /// All codes, ascending.
-    pub const ALL: [ErrorCode; 11] = [
+    pub const ALL: [ErrorCode; 12] = [
         ErrorCode::LaunchFailed,
         ErrorCode::LaunchUnknown,
         ErrorCode::BadAddress,
@@ -55,6 +57,7 @@ impl ErrorCode {
         ErrorCode::Drained,
         ErrorCode::Unmatchable,
         ErrorCode::WindowFull,
+        ErrorCode::PageAway,
     ];
 
     /// Name as answer files and reports spell it.
@@ -72,6 +75,7 @@ impl ErrorCode {
             ErrorCode::Drained => "drained",
             ErrorCode::Unmatchable => "unmatchable",
             ErrorCode::WindowFull => "window_full",
+            ErrorCode::PageAway => "page_away",
         }
     }
 

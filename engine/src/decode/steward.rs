@@ -1,0 +1,230 @@
+//! The silo's arbiter, as the graph role runs it: who may write which stream's state.
+//!
+//! Owns the silo's [`Keeper`] and the rings to other silos. Run by the graph role, once a frame. Bounds: [`LETTERS_MAX`]
+//! letters of each ring in a frame; one request for each page; a look at deadlines each [`LOOK_EVERY`], at the board each
+//! [`PUBLISH_EVERY`]. Never waits: a page that is away is asked for, and its stream's commits are not submitted meanwhile.
+//!
+//! # Why the graph role
+//! Whether a stream has uncommitted work is what the arbiter must know before a page may go, and the graph role alone knows it: it
+//! submits the commits. On its thread the answer is a look at a task number; from any other it would be a word more
+//! for each shot, and old when read. So a page that goes has no commit under way, and none is submitted while it is away.
+
+use super::state::{StateBytes, StreamStates};
+use crate::arbiter::deadlines::Timebase;
+use crate::arbiter::driver::{Asked, Gva, PAGE_BYTES};
+use crate::arbiter::keeper::{Ground, Keeper};
+use crate::arbiter::page::{Hint, Moment, Response, Routes, Signals, Silo, WriteBuffer};
+use crate::arbiter::protocol::{Change, Message};
+use crate::arbiter::retry::{BackOff, Next};
+use crate::board::ArbiterBlock;
+use crate::clock::Clock;
+use crate::hot::Frame;
+use crate::units::{Nanos, Ticks};
+use pinwheel_edge::ring::spsc::{Consumer, Producer, channel};
+use std::sync::Arc;
+
+/// Letters taken of one ring in a frame.
+pub const LETTERS_MAX: usize = 16;
+/// From one look at deadlines to the next.
+pub const LOOK_EVERY: Nanos = Nanos(2_000);
+/// From one look of the board to the next.
+pub const PUBLISH_EVERY: Nanos = Nanos(20_000_000);
+/// Slots of a ring between two silos.
+const LINK_SLOTS: usize = 64;
+/// An answer that takes longer is given up, and the request made again.
+const ANSWER_US_MAX: u32 = 200;
+
+/// A message on its way between two silos.
+#[derive(Clone, Copy, Debug)]
+pub struct Letter {
+    /// Of which page.
+    pub page: u32,
+    /// From whom.
+    pub from: Silo,
+    /// What.
+    pub message: Message,
+    /// PAGE_DATA, beside a GRANT.
+    pub state: StateBytes,
+}
+
+/// One silo's ends of the rings to and from another one.
+pub struct Link {
+    /// The other one.
+    pub to: Silo,
+    /// To it.
+    pub sends: Producer<Letter>,
+    /// From it.
+    pub takes: Consumer<Letter>,
+}
+
+impl Link {
+    /// The links of silos `one` and `other` to each other.
+    #[must_use]
+    pub fn pair(one: Silo, other: Silo) -> (Link, Link) {
+        let ((there, from_one), (back, from_other)) = (channel(LINK_SLOTS), channel(LINK_SLOTS));
+        (Link { to: other, sends: there, takes: from_other }, Link { to: one, sends: back, takes: from_one })
+    }
+}
+
+/// A page that is away and wanted.
+struct Wanted {
+    page: u32,
+    back_off: BackOff,
+    again: Moment,
+}
+
+/// The arbiter and its ways out.
+pub struct Steward {
+    keeper: Keeper,
+    floor: Floor,
+    wanted: Vec<Wanted>,
+    looked: Ticks,
+    published: Ticks,
+}
+
+/// What the keeper works with.
+struct Floor {
+    states: Arc<StreamStates>,
+    links: Vec<Link>,
+    /// The bytes beside the message in hand.
+    incoming: StateBytes,
+}
+
+/// The floor in one frame.
+struct Standing<'a> {
+    floor: &'a mut Floor,
+    clock: &'a Clock,
+    is_pending: &'a dyn Fn(u32) -> bool,
+}
+
+impl Ground for Standing<'_> {
+    fn signals(&self, page: u32) -> Signals {
+        let write_buffer = if (self.is_pending)(page) { WriteBuffer::Pending } else { WriteBuffer::Drained };
+        Signals { write_buffer }
+    }
+
+    fn put(&mut self, page: u32) {
+        self.floor.states.put(page, &self.floor.incoming);
+    }
+
+    fn inherit(&mut self, page: u32, dead: Silo) {
+        // Only who is told of a death inherits, and nobody tells a steward: pages of a silo that died stay in doubt.
+        unreachable!("page {page} of silo {} has no heir here", dead.number());
+    }
+
+    fn send(&mut self, to: Silo, page: u32, message: Message) {
+        let Floor { states, links, .. } = &mut *self.floor;
+        let Some(link) = links.iter_mut().find(|link| link.to == to) else { return };
+        let state = if matches!(message, Message::Grant(_)) { states.bytes(page) } else { StateBytes::default() };
+        // One that finds no room is lost, as on any channel: the protocol asks again.
+        let _ = link.sends.push(Letter { page, from: states.pages().silo(), message, state });
+    }
+
+    fn ticks(&self) -> Ticks {
+        self.clock.ticks()
+    }
+}
+
+impl Steward {
+    /// The arbiter of `states`, with the links to the silos that it exchanges pages with.
+    #[must_use]
+    pub fn new(states: Arc<StreamStates>, base: Timebase, links: Vec<Link>) -> Steward {
+        let pages = Arc::clone(states.pages());
+        let routes = Arc::new(Routes::new(pages.len() as u32, |page| pages.word(page).owner()));
+        let wanted = Vec::with_capacity(pages.len());
+        let keeper = Keeper::new(pages, routes, base, |_| 0);
+        let floor = Floor { states, links, incoming: StateBytes::default() };
+        Steward { keeper, floor, wanted, looked: base.start, published: Ticks(0) }
+    }
+
+    /// Whether a commit to `stream` may be submitted: its page is here, and is not on its way.
+    #[inline]
+    #[must_use]
+    pub fn may_commit(&self, stream: u32) -> bool {
+        self.keeper.table().word(stream).is_writable()
+    }
+
+    /// Asks for the page of `stream` until it is here.
+    pub fn want(&mut self, stream: u32, now: Ticks) {
+        if self.wanted.iter().all(|wanted| wanted.page != stream) {
+            let again = self.keeper.moment(now);
+            self.wanted.push(Wanted { page: stream, back_off: BackOff::new(stream + 1), again });
+        }
+    }
+
+    /// Letters, decisions, deadlines, requests, the board. `is_pending` says whether a commit of a stream is under way.
+    #[inline]
+    pub fn serve(&mut self, frame: &Frame<'_>, block: &ArbiterBlock, is_pending: &dyn Fn(u32) -> bool) -> u32 {
+        let rate = frame.clock().rate();
+        let mut items = 0;
+        if !self.floor.links.is_empty() {
+            items = self.exchange(frame, is_pending);
+        }
+        if frame.now.since(self.looked) >= rate.ticks(LOOK_EVERY) {
+            self.looked = frame.now;
+            let mut ground = Standing { floor: &mut self.floor, clock: frame.clock(), is_pending };
+            self.keeper.look(&mut ground);
+            self.ask(frame, is_pending);
+            if frame.now.since(self.published) >= rate.ticks(PUBLISH_EVERY) {
+                self.published = frame.now;
+                self.keeper.publish(block);
+            }
+        }
+        items
+    }
+
+    fn exchange(&mut self, frame: &Frame<'_>, is_pending: &dyn Fn(u32) -> bool) -> u32 {
+        let mut items = 0;
+        for link in 0..self.floor.links.len() {
+            for _ in 0..LETTERS_MAX {
+                let Some(letter) = self.floor.links[link].takes.pop() else { break };
+                items += 1;
+                self.floor.incoming = letter.state;
+                let mut ground = Standing { floor: &mut self.floor, clock: frame.clock(), is_pending };
+                let change = self.keeper.receive(&mut ground, letter.page, letter.from, &letter.message);
+                if let Change::Refused(response) = change {
+                    self.refused(letter.page, response, frame.ticks());
+                }
+            }
+        }
+        let mut ground = Standing { floor: &mut self.floor, clock: frame.clock(), is_pending };
+        self.keeper.decide(&mut ground);
+        items
+    }
+
+    fn refused(&mut self, page: u32, response: Response, now: Ticks) {
+        let now = self.keeper.moment(now);
+        let Some(wanted) = self.wanted.iter_mut().find(|wanted| wanted.page == page) else { return };
+        wanted.next(response, now);
+    }
+
+    /// Requests whose time has come.
+    fn ask(&mut self, frame: &Frame<'_>, is_pending: &dyn Fn(u32) -> bool) {
+        let pages = Arc::clone(self.floor.states.pages());
+        self.wanted.retain(|wanted| !pages.word(wanted.page).is_writable());
+        let now = self.keeper.moment(frame.now);
+        let Steward { keeper, floor, wanted, .. } = self;
+        for wanted in wanted.iter_mut().filter(|wanted| wanted.again.has_passed(now)) {
+            let mut ground = Standing { floor, clock: frame.clock(), is_pending };
+            let gva = Gva(u64::from(wanted.page) * PAGE_BYTES);
+            match keeper.request_ownership(&mut ground, gva, (Hint::Default, 0), &wanted.back_off) {
+                Ok(Asked::Here(response)) => wanted.next(response, now),
+                Ok(Asked::Send { .. }) => wanted.again = now.plus(ANSWER_US_MAX),
+                Err(error) => unreachable!("a stream has a page: {error}"),
+            }
+        }
+    }
+}
+
+impl Wanted {
+    /// After a refusal. Whoever waits for the page does so until its shots' deadlines, so nobody gives up here.
+    fn next(&mut self, response: Response, now: Moment) {
+        match self.back_off.next(response, now) {
+            Next::At(again) => self.again = again,
+            Next::Done | Next::GiveUp => {
+                self.back_off = BackOff::new(self.page + 1);
+                self.again = now.plus(ANSWER_US_MAX);
+            }
+        }
+    }
+}
