@@ -5,10 +5,12 @@
 //! combinations nobody would write down. Bounds: [`SHOTS`] shots and [`STEPS_MAX`] steps a seed.
 //!
 //! After every step: no shot is in two slots, the slots hold exactly what was submitted and not yet harvested, every job
-//! buffer is in one place, no free worker is running. At the end: every shot was answered once, and every answer that is
+//! buffer is in one place, no free worker is running, no page has two owners, nothing is committed to a page that is away. A
+//! second silo's arbiter takes the pages away and gives them back, by mail that loses, doubles and delays. At the end: no page is lost, every shot was answered once, and every answer that is
 //! no error is the decode of its own shot.
 
 mod checks;
+mod neighbour;
 mod world;
 
 use crate::decode::ReadyError;
@@ -113,7 +115,16 @@ mod tests {
                 found.faults
             );
         }
-        for name in ["late_completion", "device_loss", "device_recovered", "cpu_fallback"] {
+        for name in
+            ["page_away", "page_left", "page_back", "page_kept", "page_in_doubt", "late_completion", "device_loss"]
+        {
+            assert!(
+                found.faults.get(name).is_some_and(|count| *count > 0),
+                "{name} never happened: {:?}",
+                found.faults
+            );
+        }
+        for name in ["device_recovered", "cpu_fallback"] {
             assert!(
                 found.faults.get(name).is_some_and(|count| *count > 0),
                 "{name} never happened: {:?}",

@@ -25,6 +25,7 @@ use super::order::{Held, Order};
 use super::pool::{Kernel, Regions};
 use super::shown::Shown;
 use super::steward::Steward;
+use crate::arbiter::page::Hint;
 use crate::board::{self, GraphBlock};
 use crate::dispatch::{Pipe, Tombstone};
 use crate::graph::{Access, Brought, SubmitError, Submitter, Task, TaskId};
@@ -265,7 +266,7 @@ impl Orchestrator {
             if !self.may_commit(stream) {
                 if !std::mem::replace(&mut self.is_held[stream as usize], true) {
                     self.held.push_back(stream);
-                    self.parts.steward.want(stream, frame.now);
+                    self.parts.steward.want(stream, (Hint::Default, 0), frame.now);
                 }
                 return;
             }

@@ -69,6 +69,7 @@ impl Link {
 /// A page that is away and wanted.
 struct Wanted {
     page: u32,
+    what: (Hint, u32),
     back_off: BackOff,
     again: Moment,
 }
@@ -144,12 +145,17 @@ impl Steward {
         self.keeper.table().word(stream).is_writable()
     }
 
-    /// Asks for the page of `stream` until it is here.
-    pub fn want(&mut self, stream: u32, now: Ticks) {
+    /// Asks for the page of `stream` until it is here, for `what` and so many microseconds.
+    pub fn want(&mut self, stream: u32, what: (Hint, u32), now: Ticks) {
         if self.wanted.iter().all(|wanted| wanted.page != stream) {
             let again = self.keeper.moment(now);
-            self.wanted.push(Wanted { page: stream, back_off: BackOff::new(stream + 1), again });
+            self.wanted.push(Wanted { page: stream, what, back_off: BackOff::new(stream + 1), again });
         }
+    }
+
+    /// Asks for no page any more. What is on its way comes all the same.
+    pub fn give_up(&mut self) {
+        self.wanted.clear();
     }
 
     /// Letters, decisions, deadlines, requests, the board. `is_pending` says whether a commit of a stream is under way.
@@ -207,7 +213,7 @@ impl Steward {
         for wanted in wanted.iter_mut().filter(|wanted| wanted.again.has_passed(now)) {
             let mut ground = Standing { floor, clock: frame.clock(), is_pending };
             let gva = Gva(u64::from(wanted.page) * PAGE_BYTES);
-            match keeper.request_ownership(&mut ground, gva, (Hint::Default, 0), &wanted.back_off) {
+            match keeper.request_ownership(&mut ground, gva, wanted.what, &wanted.back_off) {
                 Ok(Asked::Here(response)) => wanted.next(response, now),
                 Ok(Asked::Send { .. }) => wanted.again = now.plus(ANSWER_US_MAX),
                 Err(error) => unreachable!("a stream has a page: {error}"),

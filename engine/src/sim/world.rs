@@ -4,6 +4,7 @@
 //! jump of a frozen machine. Bounds: see the parent.
 
 use super::checks;
+use super::neighbour::Neighbour;
 use super::{RehearsalError, SHOTS, STEPS_MAX, Violation};
 use crate::board::{self, Board, Place, Shape};
 use crate::clock::Clock;
@@ -112,6 +113,7 @@ pub(super) struct World<'a> {
     decoders: u64,
     steps: u64,
     scratch: Scratch,
+    neighbour: Neighbour,
 }
 
 impl<'a> World<'a> {
@@ -125,7 +127,7 @@ impl<'a> World<'a> {
         let nanos = Arc::new(AtomicU64::new(1_000_000));
         let clock = Clock::virtual_time(Arc::clone(&nanos));
         let (slots, workers) = (profile.slots, profile.workers);
-        let shape = Shape { threads: 1, silos: 1, slots, workers, decoders, streams: STREAMS };
+        let shape = Shape { threads: 1, silos: 2, slots, workers, decoders, streams: STREAMS };
         let board = Arc::new(Board::create(shape, Place::Private)?);
         let settings = Arc::new(Settings::new(&profile.limits));
         settings.set_rate_hz(match random.next_u64() % 2 {
@@ -137,7 +139,11 @@ impl<'a> World<'a> {
         let source = Source::Replay { shots: Arc::clone(&script.shots), observables: None };
         let share = Share::of(0, 1, STREAMS, Some(SHOTS));
         let answers = Answers::PassedOn { readers: 1 };
-        let mut silo = silo::wire(&profile, share, decoders, source, answers, Attached::default(), &common)?;
+        let observable_words = common.decoding.model.observable_words().max(1);
+        let is_greedy = random.next_u64().is_multiple_of(2);
+        let (neighbour, link) = Neighbour::new(&clock, STREAMS, observable_words, is_greedy);
+        let attached = Attached { links: vec![link], ..Attached::default() };
+        let mut silo = silo::wire(&profile, share, decoders, source, answers, attached, &common)?;
         let mut init = Init { clock: &clock, board: &board };
         let built: Result<Vec<_>, _> = silo.specs.drain(..).map(|spec| (spec.build)(&mut init)).collect();
         let answers = silo.answers.pop().expect("answers were asked for");
@@ -158,6 +164,7 @@ impl<'a> World<'a> {
             decoders: u64::from(decoders),
             steps: 0,
             scratch: Scratch::new(),
+            neighbour,
         })
     }
 
@@ -169,6 +176,11 @@ impl<'a> World<'a> {
     pub(super) fn play(&mut self) -> Option<Violation> {
         let what = self.run(Phase::Live, |world| board::get(&world.board.feed(0).exhausted) != 0);
         let what = what.or_else(|| self.run(Phase::Drain, |world| world.is_drained()));
+        let what = what.or_else(|| {
+            self.neighbour.rest();
+            let settled = self.run(Phase::Drain, |world| world.neighbour.is_settled(&world.silo.states));
+            settled.map(|what| format!("a page is lost: {what}"))
+        });
         let what = what.or_else(|| {
             let (index, times) = self.answered.iter().enumerate().find(|(_, times)| **times != 1)?;
             Some(format!("shot {index} was answered {times} times"))
@@ -211,13 +223,30 @@ impl<'a> World<'a> {
                     "not through {phase:?} after {STEPS_MAX} steps: wedged with {fed} written and {harvested} harvested; not drained: {left}"
                 ));
             }
+            let before = self.away();
             self.step(phase);
+            if let Some((stream, committed)) = before.into_iter().find(|(stream, committed)| {
+                self.silo.states.read(*stream).committed != *committed && !self.is_here(*stream)
+            }) {
+                return Some(format!("stream {stream} was committed beyond {committed} while its page was away"));
+            }
             let broken = checks::broken(&self.silo, &self.board, self.jobs, self.decoders);
+            let broken = broken.or_else(|| self.neighbour.broken(&self.silo.states));
             if let Some(what) = broken.or_else(|| self.take_answers()) {
                 return Some(what);
             }
         }
         None
+    }
+
+    fn is_here(&self, stream: u32) -> bool {
+        self.silo.states.pages().word(stream).is_writable()
+    }
+
+    /// Streams whose page is not here, and how far they are committed.
+    fn away(&self) -> Vec<(u32, u64)> {
+        let away = (0..STREAMS).filter(|stream| !self.is_here(*stream));
+        away.map(|stream| (stream, self.silo.states.read(stream).committed)).collect()
     }
 
     fn step(&mut self, phase: Phase) {
@@ -226,9 +255,16 @@ impl<'a> World<'a> {
         // Mostly a few hundred nanoseconds; once in a thousand steps the machine stands still for 20 ms.
         let pass = if draw.is_multiple_of(1_000) { 20_000_000 } else { draw % 2_000 };
         self.nanos.fetch_add(pass, Ordering::Relaxed);
-        let pick = (self.random.next_u64() % (self.roles.len() as u64 + 1)) as usize;
+        self.neighbour.carry(&mut self.random);
+        let pick = (self.random.next_u64() % (self.roles.len() as u64 + 2)) as usize;
         if pick == self.roles.len() {
             self.silo.recovery.step(self.clock.ticks(), self.clock.rate());
+            return;
+        }
+        if pick > self.roles.len() {
+            let mut split = || false;
+            let frame = Frame::rehearsed(&self.clock, phase, &mut self.scratch, &mut split);
+            self.neighbour.step(&frame, self.board.arbiter(1), &mut self.random);
             return;
         }
         let random = &mut self.random;
@@ -268,8 +304,12 @@ impl<'a> World<'a> {
             ("claim_lost", counters.claims_lost),
             ("device_recovered", recovered(&snapshot)),
         ];
+        let pages = silo.arbiter.iter().flat_map(|pages| {
+            let names = ["page_left", "page_back", "page_kept", "page_in_doubt"];
+            names.into_iter().zip([pages.left, pages.arrived, pages.kept, pages.doubted])
+        });
         let errors = silo.errors.iter().map(|error| (error.name.clone(), error.count));
-        errors.chain(named.into_iter().map(|(name, count)| (name.to_string(), count))).collect()
+        errors.chain(named.into_iter().chain(pages).map(|(name, count)| (name.to_string(), count))).collect()
     }
 }
 
