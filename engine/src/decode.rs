@@ -9,6 +9,7 @@
 //! The library behind it is young. Everything of it stays inside `sparse`; what the engine knows is this file.
 
 pub mod carries;
+pub mod joint;
 mod order;
 pub mod orchestrator;
 pub mod pool;

@@ -15,6 +15,7 @@ use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::code::Model;
 use crate::decode::carries::Carries;
+use crate::decode::joint::{JointCells, Joints};
 use crate::decode::orchestrator::{Orchestrator, OrchestratorParts};
 use crate::decode::pool::Pool;
 use crate::decode::state::StreamStates;
@@ -24,7 +25,7 @@ use crate::decode::{MatcherModel, ReadyError};
 use crate::device::Recovery;
 use crate::device::cuda::Context;
 use crate::device::sim::{Graph, SimDevice, SimLauncher, SimShared, SimTimes};
-use crate::dispatch::{Answer, Dispatcher, Harvester, HarvesterParts, Pipe, Poller, Tombstones};
+use crate::dispatch::{Answer, Dispatcher, Harvester, HarvesterParts, JointCheck, Pipe, Poller, Tombstones};
 use crate::fault::{Injections, Injector};
 use crate::feed::source::Source;
 use crate::feed::{Feed, Share};
@@ -35,7 +36,8 @@ use crate::predecode::{self, Local, Passthrough, Tables};
 use crate::profile::{Device, Faults, Latency, Predecoder, Profile, RoleFault, RoleKind, WindowRounds};
 use crate::units::Nanos;
 use pinwheel_edge::queue::fifo::Fifo;
-use pinwheel_edge::ring::broadcast::{self, Reader};
+use pinwheel_edge::ring::broadcast::{self, Reader, Writer};
+use pinwheel_edge::ring::spsc;
 use pinwheel_edge::slot::health::HealthWord;
 use pinwheel_edge::slot::jobs::JobBank;
 use pinwheel_edge::slot::table::{DispatchEnd, Geometry, table};
@@ -194,16 +196,10 @@ pub fn wire(
         settings: Arc::clone(&common.settings),
         board: Arc::clone(&common.board),
     };
-    let (sink, readers) = match answers {
-        Answers::Counted => (None, Vec::new()),
-        Answers::PassedOn { readers } => {
-            assert!(readers <= ANSWER_READERS_MAX, "{readers} readers of answers, not 1..={ANSWER_READERS_MAX}");
-            let (sink, readers) = broadcast::channel(profile.slots as usize + ANSWERS_SLACK, readers);
-            (Some(sink), readers)
-        }
-    };
+    let (sink, readers) = answer_ring(answers, profile.slots);
     let base = Timebase { rate: common.clock.rate(), start: common.clock.start() };
     let (silo, streams) = (share.silo, share.streams);
+    let joint = Joint::of(profile.input.joint_every, &share.own, geometry, streams);
     let draws = Draws { faults: &profile.faults, silo };
     let recovery = recovery(profile, &pipe);
     let (refused, refused_end) = Tombstones::channel(profile.slots);
@@ -230,8 +226,9 @@ pub fn wire(
         decoders,
         carries: carries.clone(),
         steward: Steward::new(Arc::clone(&states), base, attached.links),
+        joints: joint.joints,
     });
-    let harvester = Harvester::new(HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink });
+    let harvester = Harvester::new(HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink, joints: joint.check });
     let mut specs = vec![
         spec(RoleKind::Feed, silo, 0, move |_| Ok(Box::new(feed))),
         spec(RoleKind::Poll, silo, 0, move |_| Ok(Box::new(poller))),
@@ -241,7 +238,7 @@ pub fn wire(
     // In the order of the path: the rehearsal draws by it.
     specs.splice(1..1, device_specs);
     let (bank, decoding) = (&workers, &common.decoding);
-    let bench = Bench { pipe: &pipe, bank, states: &states, carries, draws: &draws, decoding };
+    let bench = Bench { pipe: &pipe, bank, states: &states, carries, joints: joint.cells, draws: &draws, decoding };
     specs.extend((0..).zip(pool.workers).map(|(index, worker)| bench.decoder(index, worker)));
     let specs = doomed(specs, profile, silo);
     Ok(Silo { pipe, workers, states, specs, recovery, answers: readers, arena: Arena::none() })
@@ -257,6 +254,34 @@ fn pages(share: &Share, silos: u32) -> Arc<PageTable> {
     let me = Owner::new(share.silo as u8);
     let owner = |stream: u32| if share.own.contains(&stream) { me } else { Owner::new((stream % silos) as u8) };
     Arc::new(PageTable::new(me, share.streams, Limits::SEED, owner))
+}
+
+/// The ring of answers, with an end for each who wants them.
+fn answer_ring(answers: Answers, slots: u32) -> (Option<Writer<Answer>>, Vec<Reader<Answer>>) {
+    let Answers::PassedOn { readers } = answers else { return (None, Vec::new()) };
+    assert!(readers <= ANSWER_READERS_MAX, "{readers} readers of answers, not 1..={ANSWER_READERS_MAX}");
+    let (sink, readers) = broadcast::channel(slots as usize + ANSWERS_SLACK, readers);
+    (Some(sink), readers)
+}
+
+/// The ends of a silo's joint readouts; nothing where none are wanted.
+#[derive(Default)]
+struct Joint {
+    joints: Option<Joints>,
+    cells: Option<Arc<JointCells>>,
+    check: Option<JointCheck>,
+}
+
+impl Joint {
+    fn of(every: Option<u32>, own: &[u32], geometry: Geometry, streams: u32) -> Joint {
+        let Some(every) = every else { return Joint::default() };
+        let words = geometry.observable_words as usize;
+        let cells = Arc::new(JointCells::new(streams, words));
+        let (tells, takes) = spsc::channel(own.len().max(2));
+        let joints = Joints::new(every, own, streams, Arc::clone(&cells), tells);
+        let check = JointCheck::new((every, geometry.slots), (own, streams), words, takes);
+        Joint { joints: Some(joints), cells: Some(cells), check: Some(check) }
+    }
 }
 
 /// What of a pool never changes.
@@ -321,6 +346,7 @@ struct Bench<'a> {
     bank: &'a Arc<WorkerBank>,
     states: &'a Arc<StreamStates>,
     carries: Option<Arc<Carries>>,
+    joints: Option<Arc<JointCells>>,
     draws: &'a Draws<'a>,
     decoding: &'a Decoding,
 }
@@ -328,12 +354,12 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn decoder(&self, index: u32, worker: Worker<Brought>) -> RoleSpec {
         let (pipe, bank, states) = (self.pipe.clone(), Arc::clone(self.bank), Arc::clone(self.states));
-        let carries = self.carries.clone();
+        let (carries, joints) = (self.carries.clone(), self.joints.clone());
         let (decoding, injector) = (self.decoding.clone(), self.draws.of(16 + u64::from(index)));
         spec(RoleKind::Decode, self.pipe.silo, index, move |_| {
             let predecoder = decoding.predecoder();
             let (index, matching) = (index as usize, decoding.matching);
-            let parts = DecoderParts { pipe, bank, index, matching, predecoder, injector, states, carries };
+            let parts = DecoderParts { pipe, bank, index, matching, predecoder, injector, states, carries, joints };
             Ok(Box::new(Decoder::new(parts, worker)))
         })
     }

@@ -115,9 +115,17 @@ mod tests {
                 found.faults
             );
         }
-        for name in
-            ["page_away", "page_left", "page_back", "page_kept", "page_in_doubt", "late_completion", "device_loss"]
-        {
+        for name in [
+            "page_away",
+            "page_left",
+            "page_back",
+            "page_kept",
+            "page_in_doubt",
+            "joint_read",
+            "joint_refused",
+            "late_completion",
+            "device_loss",
+        ] {
             assert!(
                 found.faults.get(name).is_some_and(|count| *count > 0),
                 "{name} never happened: {:?}",

@@ -35,6 +35,16 @@ pub struct Context {
     pub notes: Vec<String>,
 }
 
+/// Readouts of two streams at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct JointReport {
+    pub read: u64,
+    /// Of these: what the answers of both streams say.
+    pub consistent: u64,
+    /// Given up: a stream did not come so far, or its state was away.
+    pub refused: u64,
+}
+
 /// A run, as scripts and people read it. Times are nanoseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -58,6 +68,8 @@ pub struct Report {
     pub logical_error_rate: Option<f64>,
     pub logical_error_rate_ci95: Option<[f64; 2]>,
     pub shots_with_observables: u64,
+    /// Readouts of two streams at once.
+    pub joint: JointReport,
     pub ended_by: String,
     pub elapsed_live_ns: u64,
     pub throughput_per_s: Option<f64>,
@@ -186,6 +198,11 @@ impl Report {
             logical_error_rate: ratio(counters.logical_errors, counters.shots_with_observables),
             logical_error_rate_ci95: wilson::interval_95(counters.logical_errors, counters.shots_with_observables),
             shots_with_observables: counters.shots_with_observables,
+            joint: JointReport {
+                read: counters.joint_read,
+                consistent: counters.joint_consistent,
+                refused: counters.joint_refused,
+            },
             ended_by: ended_by_name(&outcome.ended_by),
             elapsed_live_ns: outcome.elapsed_live_ns,
             throughput_per_s: (elapsed_s > 0.0).then(|| counters.answered as f64 / elapsed_s),
@@ -248,6 +265,9 @@ pub fn sum(silos: &[SiloView]) -> Counters {
         total.logical_errors += counters.logical_errors;
         total.predecoded_events += counters.predecoded_events;
         total.dispatch_ns += counters.dispatch_ns;
+        total.joint_read += counters.joint_read;
+        total.joint_consistent += counters.joint_consistent;
+        total.joint_refused += counters.joint_refused;
     }
     total
 }

@@ -87,7 +87,9 @@ impl NullBench {
                 jobs.give(job);
             }
             Kernel::Decode => {}
-            Kernel::Bury | Kernel::Stray | Kernel::Window => unreachable!("every shot comes once, without an error"),
+            Kernel::Bury | Kernel::Stray | Kernel::Window | Kernel::Joint => {
+                unreachable!("every shot comes once, without an error")
+            }
         }
     }
 }
@@ -202,6 +204,7 @@ pub fn wired(
         decoders: 1,
         carries: None,
         steward: Steward::new(Arc::clone(&states), base, Vec::new()),
+        joints: None,
     });
     let bench = NullBench { pipe: pipe.clone(), states, syndrome: vec![0; detectors] };
     let decoder = NullDecoder { bench, worker: pool.workers.remove(0) };
@@ -212,7 +215,7 @@ pub fn wired(
         spec(RoleKind::Poll, Poller::new(pipe.clone(), poll_workers, expired, FreeWorker::AfterCopy, rate)),
         spec(RoleKind::Graph, orchestrator),
         spec(RoleKind::Decode, decoder),
-        spec(RoleKind::Harvest, Harvester::new(HarvesterParts { pipe, end: harvest_end, sink })),
+        spec(RoleKind::Harvest, Harvester::new(HarvesterParts { pipe, end: harvest_end, sink, joints: None })),
     ];
     NullSilo { board, specs }
 }

@@ -433,6 +433,12 @@ blocks! {
         sink_readers: AtomicU64,
         /// Answers that each of them has not read yet; all ones: it has left.
         sink_lags: [AtomicU64; ANSWER_READERS_MAX],
+        /// Joint readouts.
+        joint_read: AtomicU64,
+        /// Of these: what the answers of both streams say.
+        joint_consistent: AtomicU64,
+        /// Joint readouts that were given up.
+        joint_refused: AtomicU64,
     }
     /// Latency histograms of one silo.
     LatencyBlock {

@@ -242,6 +242,9 @@ impl Reader<'_> {
             predecoded_events: get(&device.predecoded_events)
                 + decoders().map(|block| get(&block.predecoded_events)).sum::<u64>(),
             dispatch_ns: self.span_ns(get(&dispatch.busy_ticks)),
+            joint_read: get(&harvest.joint_read),
+            joint_consistent: get(&harvest.joint_consistent),
+            joint_refused: get(&harvest.joint_refused),
         }
     }
 

@@ -215,6 +215,12 @@ pub struct Counters {
     pub predecoded_events: u64,
     /// Ticks of work in dispatch per dispatched shot, summed, in nanoseconds.
     pub dispatch_ns: u64,
+    /// Joint readouts of two streams.
+    pub joint_read: u64,
+    /// Of these: what the answers of both streams say.
+    pub joint_consistent: u64,
+    /// Joint readouts that were given up.
+    pub joint_refused: u64,
 }
 
 /// Answers with one error code.

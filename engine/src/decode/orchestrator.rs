@@ -21,6 +21,7 @@
 //! most the slots ahead of whatever is not known, once all that was said before it is known.
 
 use super::carries::Carries;
+use super::joint::{Desk, Joints};
 use super::order::{Held, Order};
 use super::pool::{Kernel, Regions};
 use super::shown::Shown;
@@ -69,6 +70,8 @@ pub struct OrchestratorParts {
     pub carries: Option<Arc<Carries>>,
     /// The silo's arbiter.
     pub steward: Steward,
+    /// Readouts of pairs of its streams, if there are any.
+    pub joints: Option<Joints>,
 }
 
 /// The role.
@@ -84,7 +87,7 @@ pub struct Orchestrator {
     /// Streams whose turn has come and found no room, each once.
     stuck: VecDeque<u32>,
     is_stuck: Box<[bool]>,
-    /// Streams whose turn has come and whose page is away, each once.
+    /// Streams whose turn has come and whose page is away or to be read, each once.
     held: VecDeque<u32>,
     is_held: Box<[bool]>,
     submitted: u64,
@@ -141,7 +144,7 @@ impl Orchestrator {
             match self.submit(Kernel::Whole, stream, number.into(), &accesses, frame) {
                 Ok(task) => {
                     self.last[stream as usize] = task;
-                    self.order.pass(stream);
+                    self.pass(stream, frame);
                 }
                 Err(NoRoom::Now) => return Some(job),
                 Err(NoRoom::ForIt) => self.refuse(job, frame),
@@ -225,10 +228,9 @@ impl Orchestrator {
     /// Whether a sequence number is one that its stream waits for. Others are those of shots that only warm the path,
     /// and what a client sends twice, or out of all order: nobody's turn, and no commit.
     fn has_turn(&self, stream: u32, sequence: u64) -> bool {
-        let slots = u64::from(self.parts.pipe.table.geometry().slots);
         stream < self.parts.pipe.streams
             && !self.order.is_known(stream, sequence)
-            && sequence < self.order.next(stream).saturating_add(slots)
+            && sequence < self.order.next(stream).saturating_add(self.order.reach())
     }
 
     /// A job whose shot was answered before it came here.
@@ -264,9 +266,11 @@ impl Orchestrator {
     fn advance(&mut self, stream: u32, frame: &Frame<'_>) {
         while let Some(held) = self.order.peek(stream) {
             if !self.may_commit(stream) {
+                if !self.parts.steward.may_commit(stream) {
+                    self.parts.steward.want(stream, (Hint::Default, 0), frame.now);
+                }
                 if !std::mem::replace(&mut self.is_held[stream as usize], true) {
                     self.held.push_back(stream);
-                    self.parts.steward.want(stream, (Hint::Default, 0), frame.now);
                 }
                 return;
             }
@@ -289,7 +293,7 @@ impl Orchestrator {
                 return;
             };
             self.last[stream as usize] = task;
-            self.order.pass(stream);
+            self.pass(stream, frame);
             self.shown.passes(stream, frame.now);
         }
     }
@@ -305,7 +309,16 @@ impl Orchestrator {
     }
 
     fn may_commit(&self, stream: u32) -> bool {
-        self.parts.steward.may_commit(stream)
+        let is_read = |joints: &Joints| joints.may_commit(stream, self.order.next(stream));
+        self.parts.steward.may_commit(stream) && self.parts.joints.as_ref().is_none_or(is_read)
+    }
+
+    /// The commit of the stream's next number was submitted.
+    fn pass(&mut self, stream: u32, frame: &Frame<'_>) {
+        self.order.pass(stream);
+        if let Some(joints) = &mut self.parts.joints {
+            joints.passed(stream, self.order.next(stream), frame.now);
+        }
     }
 
     /// Whether nothing more is taken in until a stream that is held goes on.
@@ -324,9 +337,15 @@ impl Orchestrator {
 
     /// Runs the arbiter.
     fn serve(&mut self, frame: &Frame<'_>) -> u32 {
-        let Orchestrator { parts: OrchestratorParts { pipe, submitter, steward, .. }, last, .. } = self;
+        let Orchestrator { parts, last, order, .. } = self;
+        let OrchestratorParts { pipe, submitter, steward, joints, regions, .. } = parts;
         let is_pending = |page: u32| submitter.is_under_way(last[page as usize]);
-        steward.serve(frame, pipe.board.arbiter(pipe.silo), &is_pending)
+        let items = steward.serve(frame, pipe.board.arbiter(pipe.silo), &is_pending);
+        if let Some(joints) = joints.as_mut().filter(|joints| !joints.is_quiet()) {
+            let next = |stream: u32| order.next(stream);
+            joints.look(&mut Desk { steward, submitter, regions, last, next: &next }, frame);
+        }
+        items
     }
 
     /// Submits a task, if there is room.
@@ -404,6 +423,7 @@ impl Role for Orchestrator {
             && self.partial.is_none()
             && self.stuck.is_empty()
             && self.held.is_empty()
+            && self.parts.joints.as_ref().is_none_or(Joints::is_quiet)
             && self.parts.pipe.ready.depth() == 0
             && self.parts.tombstones.iter().all(|ring| ring.depth() == 0)
     }

@@ -89,6 +89,11 @@ impl Order {
         self.count
     }
 
+    /// How far ahead of its stream's turn a number may be: what waits, what is under way, and what its rings hold.
+    pub(super) fn reach(&self) -> u64 {
+        self.places.len() as u64
+    }
+
     /// Whether twice as many as there are slots wait: what is held up for want of a page must not fill the table.
     pub(super) fn is_crowded(&self) -> bool {
         self.count >= self.places.len() / 4

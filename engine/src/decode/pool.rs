@@ -10,6 +10,7 @@
 //! | `Commit` | job, state | commits and answers what was decoded |
 //! | `Bury` | state | commits that a shot was answered with an error elsewhere |
 //! | `Window` | part of the carry | decodes one window of a shot; its commit follows the last |
+//! | `Joint` | two states | reads both at one sequence number |
 //! | `Stray` | job | decodes and answers what has no turn: a warm-up shot, a number that came before |
 //!
 //! # Why two tasks for a shot
@@ -47,12 +48,14 @@ pub enum Kernel {
     Stray = 4,
     /// Decodes a window of a shot.
     Window = 5,
+    /// Reads the states of two streams.
+    Joint = 6,
 }
 
 impl Kernel {
     /// Every kernel, by number.
-    pub const ALL: [Kernel; 6] =
-        [Kernel::Whole, Kernel::Decode, Kernel::Commit, Kernel::Bury, Kernel::Stray, Kernel::Window];
+    pub const ALL: [Kernel; 7] =
+        [Kernel::Whole, Kernel::Decode, Kernel::Commit, Kernel::Bury, Kernel::Stray, Kernel::Window, Kernel::Joint];
 
     /// The kernel of a task.
     ///

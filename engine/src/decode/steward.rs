@@ -13,7 +13,7 @@ use super::state::{StateBytes, StreamStates};
 use crate::arbiter::deadlines::Timebase;
 use crate::arbiter::driver::{Asked, Gva, PAGE_BYTES};
 use crate::arbiter::keeper::{Ground, Keeper};
-use crate::arbiter::page::{Hint, Moment, Response, Routes, Signals, Silo, WriteBuffer};
+use crate::arbiter::page::{Epoch, Hint, Moment, Response, Routes, Signals, Silo, WriteBuffer};
 use crate::arbiter::protocol::{Change, Message};
 use crate::arbiter::retry::{BackOff, Next};
 use crate::board::ArbiterBlock;
@@ -33,6 +33,8 @@ pub const PUBLISH_EVERY: Nanos = Nanos(20_000_000);
 const LINK_SLOTS: usize = 64;
 /// An answer that takes longer is given up, and the request made again.
 const ANSWER_US_MAX: u32 = 200;
+/// Lock asked for; what a readout takes is a tenth of it.
+const LOCK_US: u32 = 100;
 
 /// A message on its way between two silos.
 #[derive(Clone, Copy, Debug)]
@@ -153,6 +155,23 @@ impl Steward {
         }
     }
 
+    /// Locks the page of `stream`: the epoch of the lock. Without it, the page is asked for if it is away.
+    pub fn lock(&mut self, stream: u32, frame: &Frame<'_>, is_pending: &dyn Fn(u32) -> bool) -> Option<Epoch> {
+        if !self.may_commit(stream) {
+            self.want(stream, (Hint::Lock, LOCK_US), frame.now);
+            return None;
+        }
+        let mut ground = Standing { floor: &mut self.floor, clock: frame.clock(), is_pending };
+        let asked = self.keeper.request_ownership(&mut ground, gva(stream), (Hint::Lock, LOCK_US), &BackOff::new(1));
+        let is_locked = matches!(asked, Ok(Asked::Here(response)) if response.is_granted());
+        is_locked.then(|| self.keeper.table().word(stream).epoch())
+    }
+
+    /// Gives a lock back. One that has ended by its time is not held, which is as well.
+    pub fn unlock(&mut self, stream: u32, now: Ticks) {
+        let _ = self.keeper.release_ownership(gva(stream), now);
+    }
+
     /// Asks for no page any more. What is on its way comes all the same.
     pub fn give_up(&mut self) {
         self.wanted.clear();
@@ -212,14 +231,17 @@ impl Steward {
         let Steward { keeper, floor, wanted, .. } = self;
         for wanted in wanted.iter_mut().filter(|wanted| wanted.again.has_passed(now)) {
             let mut ground = Standing { floor, clock: frame.clock(), is_pending };
-            let gva = Gva(u64::from(wanted.page) * PAGE_BYTES);
-            match keeper.request_ownership(&mut ground, gva, wanted.what, &wanted.back_off) {
+            match keeper.request_ownership(&mut ground, gva(wanted.page), wanted.what, &wanted.back_off) {
                 Ok(Asked::Here(response)) => wanted.next(response, now),
                 Ok(Asked::Send { .. }) => wanted.again = now.plus(ANSWER_US_MAX),
                 Err(error) => unreachable!("a stream has a page: {error}"),
             }
         }
     }
+}
+
+fn gva(page: u32) -> Gva {
+    Gva(u64::from(page) * PAGE_BYTES)
 }
 
 impl Wanted {

@@ -10,6 +10,7 @@
 //! nothing but care would keep two threads from the same one; the role that has matcher and worker lends both for a turn.
 
 use super::carries::{Carries, WindowBench};
+use super::joint::JointCells;
 use super::pool::Kernel;
 use super::state::{StateWrite, StreamStates};
 use super::{Matcher, MatcherModel};
@@ -59,6 +60,8 @@ pub struct DecoderParts {
     pub states: Arc<StreamStates>,
     /// Carries of jobs, where shots are decoded by windows.
     pub carries: Option<Arc<Carries>>,
+    /// Where joint readouts are written to, if there are any.
+    pub joints: Option<Arc<JointCells>>,
 }
 
 /// The role.
@@ -168,6 +171,10 @@ impl Bench {
             Kernel::Window => {
                 let job = Job::from_number(task.args[0] as u32);
                 self.window(&job, (task.args[0] >> 32) as u32, rough, began, frame)
+            }
+            Kernel::Joint => {
+                self.parts.joints.iter().for_each(|cells| cells.read(&self.parts.states, task.stream));
+                frame.ticks()
             }
             kernel @ (Kernel::Commit | Kernel::Bury) => {
                 let commit = match kernel {

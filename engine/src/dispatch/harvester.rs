@@ -4,6 +4,7 @@
 //! sink it checks for room before it takes an answer: a reader that stops reading stops the engine, it loses nothing.
 
 use super::Pipe;
+use super::joints::JointCheck;
 use super::ledger::{Ledger, Outcome};
 use crate::board::{self, HarvestBlock, Stage};
 use crate::fault::FaultCode;
@@ -24,6 +25,8 @@ pub struct HarvesterParts {
     pub end: HarvestEnd,
     /// Where answers go, if anybody wants them.
     pub sink: Option<Writer<Answer>>,
+    /// Checks joint readouts, if there are any.
+    pub joints: Option<JointCheck>,
 }
 
 /// The role.
@@ -34,6 +37,7 @@ pub struct Harvester {
     /// A reader had something to read when the lags were last published.
     lagging: bool,
     ledger: Ledger,
+    joints: Option<JointCheck>,
     taken: u64,
 }
 
@@ -41,14 +45,14 @@ impl Harvester {
     /// The role with its end.
     #[must_use]
     pub fn new(parts: HarvesterParts) -> Harvester {
-        let HarvesterParts { pipe, end, sink } = parts;
+        let HarvesterParts { pipe, end, sink, joints } = parts;
         let ledger = Ledger::new(pipe.streams as usize, pipe.table.geometry().slots);
         if let Some(sink) = &sink {
             let block = pipe.board.harvest(pipe.silo);
             board::set(&block.sink_capacity, sink.capacity());
             board::set(&block.sink_readers, sink.readers() as u64);
         }
-        Harvester { pipe, end, sink, lagging: false, ledger, taken: 0 }
+        Harvester { pipe, end, sink, lagging: false, ledger, joints, taken: 0 }
     }
 
     fn account(&mut self, answered: &Answered, now: Ticks, frame: &Frame<'_>) {
@@ -60,13 +64,18 @@ impl Harvester {
             self.count(answered, latency_ns);
             return;
         }
-        match self.ledger.enter(stream, answered.header.sequence) {
+        let outcome = self.ledger.enter(stream, answered.header.sequence);
+        match outcome {
             Outcome::InOrder => {}
             Outcome::OutOfOrder => board::add(&self.block().out_of_order, 1),
             Outcome::Duplicate => {
                 board::add(&self.block().duplicated, 1);
                 self.pipe.board.fault(self.pipe.silo, FaultCode::Duplicate, now, answered.header.sequence);
             }
+        }
+        if let Some(joints) = self.joints.as_mut().filter(|_| outcome != Outcome::Duplicate) {
+            let observables = answered.error.is_none().then(|| self.end.observables(answered));
+            joints.enter(answered.header.stream, answered.header.sequence, observables, self.ledger.next(stream));
         }
         self.count(answered, latency_ns);
         self.judge(answered, latency_ns);
@@ -206,6 +215,9 @@ impl Role for Harvester {
         if items > 0 {
             board::set(&self.block().position, self.taken);
         }
+        if let Some(joints) = &mut self.joints {
+            joints.look(self.pipe.board.harvest(self.pipe.silo));
+        }
         if items > 0 || self.lagging {
             self.publish_lags();
         }
@@ -214,5 +226,6 @@ impl Role for Harvester {
 
     fn is_drained(&self) -> bool {
         board::get(&self.pipe.board.feed(self.pipe.silo).position) == self.taken
+            && self.joints.as_ref().is_none_or(JointCheck::is_quiet)
     }
 }

@@ -242,6 +242,9 @@ impl Check {
         if input.m2d.as_ref().is_some_and(|path| path.trim().is_empty()) {
             self.refuse("input.m2d", "no path", "a map's path", "say None for shots of detection events");
         }
+        if let Some(every) = input.joint_every {
+            self.whole("input.joint_every", every, 10..=1_000_000, "a readout stops two streams for some microseconds");
+        }
         self.whole("input.streams", input.streams, 1..=1024, "a stream is one logical qubit");
         if let Rate::Hz(hz) = input.rate {
             self.positive("input.rate", hz, 1e9, "say Max for as fast as it goes");

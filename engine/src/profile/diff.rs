@@ -150,6 +150,7 @@ mod tests {
         to.window = Some(WindowRounds { commit_rounds: 5, buffer_rounds: 7 });
         to.max_cores = None;
         to.input.m2d = Some("map.m2d".to_owned());
+        to.input.joint_every = Some(100);
         to.input.source = Source::Unix { path: "/run/shots".to_owned(), model: "surface_d5".to_owned() };
         to.decoders = Decoders::Count(3);
         to.device = Device::Sim { latency: Latency::LogNormal { median_us: 120.0, sigma: 0.5 } };
@@ -163,6 +164,7 @@ mod tests {
         let expected = [
             change("decoders", "Auto", "Count(3)", Applies::Restart),
             change("device.latency.sigma", "0.4", "0.5", Applies::Restart),
+            change("input.joint_every", "None", "100", Applies::Restart),
             change("input.m2d", "None", "\"map.m2d\"", Applies::Restart),
             change("input.rate", "Auto", "Hz(5.0)", Applies::Live),
             change(

@@ -365,6 +365,8 @@ pub struct Input {
     /// A map from measurements to detectors and observables, for shots that come as measurements; `None`: they come as
     /// detection events.
     pub m2d: Option<String>,
+    /// Each silo's streams, two and two, are measured together after every so many shots, 10..=1000000; `None`: never.
+    pub joint_every: Option<u32>,
 }
 
 /// Where shots come from, unless the command line names files.

@@ -211,6 +211,9 @@ fn a_live_source_is_an_address_a_path_or_a_name() {
         assert!(format!("{:?}", found[0]).contains(field), "{odd}: {found:?}");
     }
     assert_eq!(findings_with("m2d: None", "m2d: Some(\"\")").len(), 1);
+    assert_eq!(findings_with("joint_every: None", "joint_every: Some(9)").len(), 1);
+    let joint = lab().replacen("joint_every: None", "joint_every: Some(10)", 1);
+    assert_eq!(Profile::parse(&joint, "lab.ron").unwrap().input.joint_every, Some(10));
     let mapped = lab().replacen("m2d: None", "m2d: Some(\"map.m2d\")", 1);
     assert_eq!(Profile::parse(&mapped, "lab.ron").unwrap().input.m2d.as_deref(), Some("map.m2d"));
 }

@@ -182,6 +182,11 @@ impl<'a> World<'a> {
             settled.map(|what| format!("a page is lost: {what}"))
         });
         let what = what.or_else(|| {
+            let harvest = self.board.harvest(0);
+            let (read, consistent) = (board::get(&harvest.joint_read), board::get(&harvest.joint_consistent));
+            (read != consistent).then(|| format!("of {read} joint readouts {consistent} are what both streams say"))
+        });
+        let what = what.or_else(|| {
             let (index, times) = self.answered.iter().enumerate().find(|(_, times)| **times != 1)?;
             Some(format!("shot {index} was answered {times} times"))
         });
@@ -303,6 +308,8 @@ impl<'a> World<'a> {
             ("cpu_fallback", counters.cpu_fallbacks),
             ("claim_lost", counters.claims_lost),
             ("device_recovered", recovered(&snapshot)),
+            ("joint_read", counters.joint_read),
+            ("joint_refused", counters.joint_refused),
         ];
         let pages = silo.arbiter.iter().flat_map(|pages| {
             let names = ["page_left", "page_back", "page_kept", "page_in_doubt"];
@@ -365,6 +372,7 @@ fn draw_profile(random: &mut Xoshiro256PlusPlus, seed: u64, predecoder: Predecod
     profile.workers = 1 + uniform(6.0) as u32;
     profile.input.streams = STREAMS;
     profile.input.rate = Rate::Max;
+    profile.input.joint_every = (uniform(1.0) < 0.7).then(|| 10 + uniform(40.0) as u32);
     profile.limits.launch_deadline_us = 400;
     profile.limits.shot_deadline_us = 500 + uniform(1_500.0) as u32;
     profile

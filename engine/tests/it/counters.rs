@@ -15,7 +15,9 @@ fn still_zero(counters: &Counters) -> Vec<String> {
 #[test]
 fn every_counter_is_moved_by_some_run() {
     let _alone = alone();
-    let engine = Engine::start(config(&drill(FreeWorker::AfterCopy), sampler(), None)).unwrap();
+    let mut profile = drill(FreeWorker::AfterCopy);
+    profile.input.joint_every = Some(10);
+    let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     // `duplicated` counts what must not happen: `by_hand` moves it.
     until(&engine, "every counter", |now| still_zero(&now.silos[0].counters) == ["duplicated"]);
     engine.request_drain();

@@ -27,6 +27,7 @@ mod faults;
 mod golden;
 mod hot_thread;
 mod inputs;
+mod joints;
 #[cfg(target_os = "linux")]
 mod live;
 mod memory;

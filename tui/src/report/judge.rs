@@ -32,7 +32,7 @@ fn alarm(alarm: &'static str, unsound: bool, what: String) -> Alarm {
 /// Every condition that holds, gravest first.
 pub fn alarms(outcome: &Outcome, context: &Context) -> Vec<Alarm> {
     let snapshot = &outcome.snapshot;
-    let Counters { submitted, answered, duplicated, errored, .. } = sum(&snapshot.silos);
+    let Counters { submitted, answered, duplicated, errored, joint_read, joint_consistent, .. } = sum(&snapshot.silos);
     let mut found = Vec::new();
     if submitted != answered {
         let what = format!("{submitted} shots were submitted and {answered} answered");
@@ -40,6 +40,10 @@ pub fn alarms(outcome: &Outcome, context: &Context) -> Vec<Alarm> {
     }
     if duplicated > 0 {
         found.push(alarm("duplicated", true, format!("{duplicated} answers came a second time")));
+    }
+    if joint_consistent != joint_read {
+        let what = format!("of {joint_read} joint readouts {joint_consistent} agree with the answers of both streams");
+        found.push(alarm("joint_inconsistent", true, what));
     }
     if outcome.ended_by == EndedBy::Fault {
         found.push(alarm("fault", true, "the engine could not go on and drained".to_owned()));

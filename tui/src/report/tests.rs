@@ -169,9 +169,10 @@ fn a_report_has_every_key_that_scripts_rely_on() {
     has(
         &report,
         "submitted answered lost duplicated out_of_order errors late deadline_ns logical_errors logical_error_rate
-         logical_error_rate_ci95 shots_with_observables ended_by throughput_per_s latency_ns latency_from_submit_ns
+         logical_error_rate_ci95 shots_with_observables joint ended_by throughput_per_s latency_ns latency_from_submit_ns
          stages console_cost device decoder predecoder profile silos threads streams alarms host run_dir",
     );
+    has(&report["joint"], "read consistent refused");
     has(&report["latency_ns"], "p50 p90 p99 p999 max");
     has(&report["latency_from_submit_ns"], "p50 p90 p99 p999 max");
     has(&report["stages"]["decode"], "p50 p99 max count");
@@ -230,6 +231,7 @@ fn a_lost_shot_exits_with_1_even_after_a_signal() {
 #[test]
 fn unsound_conditions_exit_with_1() {
     assert_eq!(status(|outcome| outcome.snapshot.silos[0].counters.duplicated = 1), (1, vec!["duplicated"]));
+    assert_eq!(status(|outcome| outcome.snapshot.silos[0].counters.joint_read = 1), (1, vec!["joint_inconsistent"]));
     assert_eq!(status(|outcome| outcome.snapshot.threads[0].roles[0].died_frame = Some(9)), (1, vec!["role_died"]));
     assert_eq!(status(|outcome| outcome.ended_by = EndedBy::Fault), (1, vec!["fault"]));
     assert_eq!(status(|outcome| outcome.sink = Some(Err("full".to_owned()))), (1, vec!["output"]));

@@ -2,7 +2,7 @@
 //!
 //! Pure: writes to the given output only. Bounded by [`STREAMS_SHOWN_MAX`] streams; the JSON has them all.
 
-use super::{Alarm, GpuReport, Report, merged, sum};
+use super::{Alarm, GpuReport, JointReport, Report, merged, sum};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{HealthVerdict, Snapshot};
 use pinwheel_engine::profile::Severity;
@@ -66,6 +66,7 @@ impl Display for Report {
         self.gpus(f)?;
         self.latency(f)?;
         self.accuracy(f)?;
+        self.joint(f)?;
         self.input(f)?;
         self.sources(f)?;
         self.machine(f)?;
@@ -225,6 +226,17 @@ impl Report {
             line(f, "predecoded", grouped(self.predecoded_events), "detection events resolved before the decoder")?;
         }
         Ok(())
+    }
+
+    fn joint(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let JointReport { read, consistent, refused } = self.joint;
+        if read + refused == 0 {
+            return Ok(());
+        }
+        writeln!(f, "\nJoint readouts")?;
+        line(f, "read", grouped(read), "two streams at one sequence number, under LOCK")?;
+        line(f, "consistent", grouped(consistent), "equal to what the answers of both streams say: expected all")?;
+        line(f, "refused", grouped(refused), "given up: a stream did not come so far, or its state was away")
     }
 
     fn input(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -157,7 +157,8 @@ impl GraphView {
             2 => "commit",
             3 => "tombstone",
             4 => "stray",
-            _ => "window",
+            5 => "window",
+            _ => "joint readout",
         }
     }
 }

@@ -1,0 +1,251 @@
+//! Joint readouts: two streams that are measured together, read at one sequence number of both.
+//!
+//! Owns where each pair stands and which of its readouts is under way. Kept by the graph role, the cells that a readout is
+//! written to by whichever decode worker runs its task. Pairs are a silo's streams in order, two and two; each is read
+//! after every so many shots. Bounds: one readout of a pair at a time, given up after [`PATIENCE`] if the other stream does not
+//! come so far or a page cannot be locked. Never waits: a stream at its readout is held, and the others go on.
+//!
+//! ```text
+//!  1 both streams have committed the shot ──▶ 2 LOCK on the lower page ──▶ 3 LOCK on the higher one ──▶ 4 a task with both
+//!    states InOut reads them and looks at both epochs again ──▶ 5 both locks back, both streams go on
+//! ```
+//!
+//! # Why it cannot deadlock
+//! Locks are taken in the order of the pages, and a readout that does not get its second lock gives the first one back. A
+//! lock is a lease of a tenth of a millisecond at most, so one that its holder never gives back ends by itself.
+
+use super::pool::{Kernel, Regions};
+use super::state::StreamStates;
+use super::steward::Steward;
+use crate::arbiter::page::Epoch;
+use crate::dispatch::JointResult;
+use crate::graph::{Brought, Submitter, TaskId};
+use crate::hot::Frame;
+use crate::units::{Nanos, Ticks};
+use pinwheel_edge::ring::spsc::Producer;
+use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
+use pinwheel_edge::sync::{DataWord, DataWords, read_words, write_words};
+use std::sync::Arc;
+
+/// How long a readout waits for what it needs.
+pub const PATIENCE: Nanos = Nanos(1_000_000);
+/// Words of a cell before the readout: the higher stream, both epochs, the sequence numbers committed, whether it was read.
+const HEAD_WORDS: usize = 5;
+
+/// Where readouts are written to: a cell for each stream, used by that of the lower one of a pair.
+pub struct JointCells {
+    cells: DataWords,
+    observable_words: usize,
+}
+
+impl JointCells {
+    /// Cells for `streams` streams.
+    #[must_use]
+    pub fn new(streams: u32, observable_words: usize) -> JointCells {
+        JointCells { cells: DataWords::new(streams as usize, HEAD_WORDS + observable_words), observable_words }
+    }
+
+    fn ask(&self, (low, high): (u32, u32), epochs: [Epoch; 2], committed: u64) {
+        let [one, other] = epochs.map(|epoch| u64::from(epoch.number()));
+        write_words(&self.cells.record(low as usize)[..HEAD_WORDS], &[high.into(), one, other, committed, 0]);
+    }
+
+    /// Reads both states for the task of stream `low`: a readout if both are at the sequence number that was asked for, and
+    /// both pages were and are this silo's in the epochs of their locks.
+    pub fn read(&self, states: &StreamStates, low: u32) {
+        let cell = self.cells.record(low as usize);
+        let (high, committed) = (cell[0].load() as u32, cell[3].load());
+        let (one, other) = (states.read(low), states.read(high));
+        let is_here = |page: u32, epoch: &DataWord| {
+            let word = states.pages().word(page);
+            word.is_writable() && u64::from(word.epoch().number()) == epoch.load()
+        };
+        let is_read = one.committed == committed
+            && other.committed == committed
+            && is_here(low, &cell[1])
+            && is_here(high, &cell[2]);
+        for (word, (one, other)) in cell[HEAD_WORDS..].iter().zip(one.frame.iter().zip(&other.frame)) {
+            word.store(one ^ other);
+        }
+        cell[4].store(u64::from(is_read));
+    }
+
+    fn found(&self, low: u32) -> (bool, [u64; OBSERVABLE_WORDS_MAX]) {
+        let cell = self.cells.record(low as usize);
+        let mut observables = [0; OBSERVABLE_WORDS_MAX];
+        read_words(&cell[HEAD_WORDS..], &mut observables[..self.observable_words]);
+        (cell[4].load() != 0, observables)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Pair {
+    streams: [u32; 2],
+    /// Neither stream commits more than so many before the readout at that number is over.
+    until: u64,
+    /// Since when one of them has come so far; `None`: neither has.
+    since: Option<Ticks>,
+    task: Option<TaskId>,
+}
+
+/// What the graph role lends for a look.
+pub struct Desk<'a> {
+    /// The arbiter.
+    pub steward: &'a mut Steward,
+    /// The pool's submitter.
+    pub submitter: &'a mut Submitter<Brought>,
+    /// What tasks declare.
+    pub regions: &'a Regions,
+    /// Of each stream: the last task that has its state.
+    pub last: &'a mut [TaskId],
+    /// Of each stream: the sequence number whose turn it is.
+    pub next: &'a dyn Fn(u32) -> u64,
+}
+
+/// The pairs of a silo.
+pub struct Joints {
+    every: u64,
+    cells: Arc<JointCells>,
+    pairs: Box<[Pair]>,
+    /// Of each stream: its pair.
+    of: Box<[Option<u32>]>,
+    /// Pairs of which a stream has come to its readout, each once.
+    due: Vec<u32>,
+    results: Producer<JointResult>,
+}
+
+impl Joints {
+    /// A readout of each pair of `own` after every `every` shots, told through `results`.
+    #[must_use]
+    pub fn new(
+        every: u32,
+        own: &[u32],
+        streams: u32,
+        cells: Arc<JointCells>,
+        results: Producer<JointResult>,
+    ) -> Joints {
+        let every = u64::from(every);
+        let pair = |streams: &[u32]| Pair { streams: [streams[0], streams[1]], until: every, since: None, task: None };
+        let pairs: Box<[Pair]> = own.chunks_exact(2).map(pair).collect();
+        let mut of = vec![None; streams as usize].into_boxed_slice();
+        for (index, pair) in (0..).zip(&pairs) {
+            pair.streams.iter().for_each(|stream| of[*stream as usize] = Some(index));
+        }
+        let due = Vec::with_capacity(pairs.len());
+        Joints { every, cells, pairs, of, due, results }
+    }
+
+    /// Whether the commit of `sequence` to `stream` need not wait for a readout.
+    #[inline]
+    #[must_use]
+    pub fn may_commit(&self, stream: u32, sequence: u64) -> bool {
+        self.of[stream as usize].is_none_or(|pair| sequence < self.pairs[pair as usize].until)
+    }
+
+    /// A commit to `stream` was submitted, and `next` is the number whose turn comes next.
+    #[inline]
+    pub fn passed(&mut self, stream: u32, next: u64, now: Ticks) {
+        let Some(index) = self.of[stream as usize] else { return };
+        let pair = &mut self.pairs[index as usize];
+        if next == pair.until && pair.since.is_none() {
+            pair.since = Some(now);
+            self.due.push(index);
+        }
+    }
+
+    /// Whether no readout is due or under way.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.due.is_empty()
+    }
+
+    /// Goes on with every readout that is due; those that are over let their streams go on.
+    pub fn look(&mut self, desk: &mut Desk<'_>, frame: &Frame<'_>) {
+        for at in (0..self.due.len()).rev() {
+            let index = self.due[at];
+            if self.look_at(index, desk, frame) {
+                self.due.swap_remove(at);
+                self.reopen(index, desk, frame.now);
+            }
+        }
+    }
+
+    /// The next readout of the pair, which one of its streams may have come to already: a readout is given up without it.
+    fn reopen(&mut self, index: u32, desk: &Desk<'_>, now: Ticks) {
+        let pair = &mut self.pairs[index as usize];
+        pair.until += self.every;
+        let until = pair.until;
+        (pair.since, pair.task) = (None, None);
+        if pair.streams.iter().any(|stream| (desk.next)(*stream) == until) {
+            pair.since = Some(now);
+            self.due.push(index);
+        }
+    }
+
+    /// Whether the readout is over, one way or the other.
+    fn look_at(&mut self, index: u32, desk: &mut Desk<'_>, frame: &Frame<'_>) -> bool {
+        if self.results.room() == 0 {
+            return false;
+        }
+        let pair = self.pairs[index as usize];
+        let [low, high] = pair.streams;
+        if let Some(task) = pair.task {
+            if desk.submitter.is_under_way(task) {
+                return false;
+            }
+            let found = self.cells.found(low);
+            self.unlock(&[high, low], desk, frame);
+            return self.tell(&pair, found);
+        }
+        let waited = frame.now.since(pair.since.unwrap_or(frame.now));
+        if frame.clock().rate().nanos(waited) > PATIENCE {
+            return self.tell(&pair, (false, [0; OBSERVABLE_WORDS_MAX]));
+        }
+        let is_there = |stream: &u32| (desk.next)(*stream) == pair.until;
+        let is_quiet = |stream: &u32| !desk.submitter.is_under_way(desk.last[*stream as usize]);
+        if pair.streams.iter().all(is_there) && pair.streams.iter().all(is_quiet) {
+            self.pairs[index as usize].task = self.begin(&pair, desk, frame);
+        }
+        false
+    }
+
+    /// Locks both pages and submits the readout; all or nothing.
+    fn begin(&self, pair: &Pair, desk: &mut Desk<'_>, frame: &Frame<'_>) -> Option<TaskId> {
+        let [low, high] = pair.streams;
+        let one = desk.lock(low, frame)?;
+        let Some(other) = desk.lock(high, frame) else {
+            self.unlock(&[low], desk, frame);
+            return None;
+        };
+        self.cells.ask((low, high), [one, other], pair.until);
+        let accesses = [desk.regions.state(low), desk.regions.state(high)];
+        match desk.submitter.try_submit(&Kernel::Joint.task(low, high.into(), 0), &accesses, &[]) {
+            Ok(task) => {
+                pair.streams.iter().for_each(|stream| desk.last[*stream as usize] = task);
+                desk.submitter.flush();
+                Some(task)
+            }
+            Err(_) => {
+                self.unlock(&[high, low], desk, frame);
+                None
+            }
+        }
+    }
+
+    fn unlock(&self, pages: &[u32], desk: &mut Desk<'_>, frame: &Frame<'_>) {
+        pages.iter().for_each(|page| desk.steward.unlock(*page, frame.ticks()));
+    }
+
+    fn tell(&mut self, pair: &Pair, (is_read, observables): (bool, [u64; OBSERVABLE_WORDS_MAX])) -> bool {
+        let result = JointResult { streams: pair.streams, committed: pair.until, is_read, observables };
+        self.results.push(result).is_ok()
+    }
+}
+
+impl Desk<'_> {
+    fn lock(&mut self, page: u32, frame: &Frame<'_>) -> Option<Epoch> {
+        let Desk { steward, submitter, last, .. } = self;
+        let is_pending = |page: u32| submitter.is_under_way(last[page as usize]);
+        steward.lock(page, frame, &is_pending)
+    }
+}
