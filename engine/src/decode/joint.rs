@@ -15,7 +15,7 @@
 //! lock is a lease of a tenth of a millisecond at most, so one that its holder never gives back ends by itself.
 
 use super::pool::{Kernel, Regions};
-use super::state::StreamStates;
+use super::state::{HEAD_WORDS as FRAME_AT, StreamStates};
 use super::steward::Steward;
 use crate::arbiter::page::Epoch;
 use crate::dispatch::JointResult;
@@ -55,16 +55,13 @@ impl JointCells {
     pub fn read(&self, states: &StreamStates, low: u32) {
         let cell = self.cells.record(low as usize);
         let (high, committed) = (cell[0].load() as u32, cell[3].load());
-        let (one, other) = (states.read(low), states.read(high));
+        let (one, other) = (states.bytes(low), states.bytes(high));
         let is_here = |page: u32, epoch: &DataWord| {
             let word = states.pages().word(page);
             word.is_writable() && u64::from(word.epoch().number()) == epoch.load()
         };
-        let is_read = one.committed == committed
-            && other.committed == committed
-            && is_here(low, &cell[1])
-            && is_here(high, &cell[2]);
-        for (word, (one, other)) in cell[HEAD_WORDS..].iter().zip(one.frame.iter().zip(&other.frame)) {
+        let is_read = one[0] == committed && other[0] == committed && is_here(low, &cell[1]) && is_here(high, &cell[2]);
+        for (word, (one, other)) in cell[HEAD_WORDS..].iter().zip(one[FRAME_AT..].iter().zip(&other[FRAME_AT..])) {
             word.store(one ^ other);
         }
         cell[4].store(u64::from(is_read));

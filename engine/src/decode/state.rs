@@ -14,7 +14,7 @@ use pinwheel_edge::sync::{DataWord, DataWords};
 use std::sync::Arc;
 
 /// Words of a record before the parities: sequence numbers committed, tombstones among them.
-const HEAD_WORDS: usize = 2;
+pub(super) const HEAD_WORDS: usize = 2;
 
 /// A record on its way from one silo to another: PAGE_DATA.
 pub type StateBytes = [u64; HEAD_WORDS + OBSERVABLE_WORDS_MAX];
