@@ -1,7 +1,7 @@
 //! The silo's arbiter, as the graph role runs it: who may write which stream's state.
 //!
 //! Owns the silo's [`Keeper`] and the rings to other silos. Run by the graph role, once a frame. Bounds: [`LETTERS_MAX`]
-//! letters of each ring in a frame; one request for each page; a look at deadlines each [`LOOK_EVERY`], at the board each
+//! letters of each ring in a frame; one request for each page; a look at deadlines each [`LOOK_EVERY`] (alone: [`LOOK_ALONE_EVERY`]), at the board each
 //! [`PUBLISH_EVERY`]. Never waits: a page that is away is asked for, and its stream's commits are not submitted meanwhile.
 //!
 //! # Why the graph role
@@ -27,6 +27,8 @@ use std::sync::Arc;
 pub const LETTERS_MAX: usize = 16;
 /// From one look at deadlines to the next.
 pub const LOOK_EVERY: Nanos = Nanos(2_000);
+/// The same where there is nobody to exchange pages with, and only leases and heat end.
+pub const LOOK_ALONE_EVERY: Nanos = Nanos(50_000);
 /// From one look of the board to the next.
 pub const PUBLISH_EVERY: Nanos = Nanos(20_000_000);
 /// Slots of a ring between two silos.
@@ -182,10 +184,12 @@ impl Steward {
     pub fn serve(&mut self, frame: &Frame<'_>, block: &ArbiterBlock, is_pending: &dyn Fn(u32) -> bool) -> u32 {
         let rate = frame.clock().rate();
         let mut items = 0;
+        let mut every = LOOK_ALONE_EVERY;
         if !self.floor.links.is_empty() {
             items = self.exchange(frame, is_pending);
+            every = LOOK_EVERY;
         }
-        if frame.now.since(self.looked) >= rate.ticks(LOOK_EVERY) {
+        if frame.now.since(self.looked) >= rate.ticks(every) {
             self.looked = frame.now;
             let mut ground = Standing { floor: &mut self.floor, clock: frame.clock(), is_pending };
             self.keeper.look(&mut ground);
