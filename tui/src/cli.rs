@@ -14,6 +14,7 @@ mod gpu_check;
 mod drill;
 mod graph;
 mod input;
+mod load;
 mod metrics;
 mod measured;
 mod places;

@@ -6,7 +6,6 @@
 pub mod live;
 pub mod past;
 pub mod replay;
-pub mod load;
 #[cfg(test)]
 pub mod synthetic;
 

@@ -67,21 +67,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let board = Arc::new(make_board(&config.profile, &plan, &mut notes)?);
     let settings = Arc::new(Settings::new(&config.profile.limits));
     let common = Common { board: Arc::clone(&board), settings: Arc::clone(&settings), clock: clock.clone(), decoding };
-    let mut live = open_live(&config, &common, &clock)?;
-    let readers = usize::from(config.sink.is_some()) + usize::from(live.is_some());
-    let answers = if readers > 0 { Answers::PassedOn { readers } } else { Answers::Counted };
-    let (mut silos, fills) = wire_silos(&config, &plan, answers, contexts, &common, live.as_mut())?;
-    header::write(&board, &clock, &config, &common);
-    if !device_name.is_empty() {
-        header::write_device(&board, &device_name);
-    }
-    if let Some(live) = live {
-        for tap in silos.iter_mut().filter_map(|silo| silo.answers.pop()) {
-            // Its other end is in the first silo's feed, which has not started yet.
-            let _ = live.taps.send(tap);
-        }
-        board.header().input.write(&live.name);
-    }
+    let (mut silos, fills) = lay_out(&config, &plan, contexts, &device_name, &common)?;
     let wall = Wall::new(&clock, &board);
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
     header::write_threads(&board, &plan, &orders.lock());
@@ -129,6 +115,32 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let control = control.spawn(Arc::clone(&requests), cold, plan.cold_cores.clone());
     let control = Some(control);
     Ok(Engine { board, clock, settings, steering, plan, requests, said, look_back, watchdog: told, control })
+}
+
+/// The silos with their live source, if there is one, and what the board's header says of them.
+fn lay_out(
+    config: &Config,
+    plan: &Plan,
+    contexts: Vec<Context>,
+    device_name: &str,
+    common: &Common,
+) -> Result<(Vec<Silo>, Vec<StageFill>), StartError> {
+    let mut live = open_live(config, common, &common.clock)?;
+    let readers = usize::from(config.sink.is_some()) + usize::from(live.is_some());
+    let answers = if readers > 0 { Answers::PassedOn { readers } } else { Answers::Counted };
+    let (mut silos, fills) = wire_silos(config, plan, answers, contexts, common, live.as_mut())?;
+    header::write(&common.board, &common.clock, config, common);
+    if !device_name.is_empty() {
+        header::write_device(&common.board, device_name);
+    }
+    if let Some(live) = live {
+        for tap in silos.iter_mut().filter_map(|silo| silo.answers.pop()) {
+            // Its other end is in the first silo's feed, which has not started yet.
+            let _ = live.taps.send(tap);
+        }
+        common.board.header().input.write(&live.name);
+    }
+    Ok((silos, fills))
 }
 
 /// The thread of the answers' sink.

@@ -3,6 +3,7 @@
 use crate::rig::{alone, assert_nothing_lost, config, end, profile, sampler, total, until};
 use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::alarms::AlarmState;
+use pinwheel_engine::board::snapshot::AlarmView;
 use pinwheel_engine::drill::{self, Drill, Program, Row};
 use pinwheel_engine::engine::{Config, Engine};
 use pinwheel_engine::hot::provoke::{Deed, Provocation};
@@ -50,7 +51,8 @@ fn a_hang_is_reported_while_it_lasts_and_its_shots_are_answered_all_the_same() {
             is_it && alarm.state == AlarmState::Active && alarm.cause == Cause::Blocked.name()
         })
     });
-    let alarm = seen.alarms.iter().find(|alarm| alarm.cause == Cause::Blocked.name()).unwrap();
+    let is_it = |alarm: &&AlarmView| alarm.rule == "heartbeat" && alarm.cause == Cause::Blocked.name();
+    let alarm = seen.alarms.iter().find(is_it).unwrap();
     assert!(alarm.sentence.contains("nanosleep") && !alarm.evidence.is_empty(), "{alarm:?}");
     assert_eq!(alarm.severity, Severity::Warn, "a role that sleeps is ours");
     until(&engine, "its end", |now| {

@@ -254,7 +254,7 @@ fn every_view_says_why_it_is_empty() {
 
 #[test]
 fn footer_and_help_show_the_table() {
-    let mut model = watched(COLOUR, (120, 60), Trouble::None);
+    let mut model = watched(COLOUR, (120, 100), Trouble::None);
     keys(&mut model, &[Key::Char('?')]);
     let text = text(&drawn(&model));
     for binding in crate::keymap::TABLE {

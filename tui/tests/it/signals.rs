@@ -83,7 +83,7 @@ fn a_role_that_panics_leaves_a_usable_terminal_and_its_place() {
     let words = "run --rate 2000 --logs logs --profiles profiles --profile doomed";
     let mut terminal = Terminal::start(&world, words, (120, 40), &[]);
     terminal.see_words(&["LIVE"]);
-    terminal.see_words(&["poll 0 of silo 0", "died in frame"]);
+    terminal.see_words(&["poll on hot-0 died at", "doomed.rs"]);
     terminal.press("2");
     terminal.see_words(&["threads: which is late"]);
     terminal.press("q");

@@ -3,8 +3,8 @@
 //! Owns nothing: borrows the load while the console shows it; called from the console thread only. A load has no profile,
 //! so there is none to offer or to apply.
 
-use super::past::Past;
-use super::{Offer, Source};
+use crate::source::past::Past;
+use crate::source::{Offer, Source};
 use pinwheel_engine::arbiter::load::Running;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::Profile;
