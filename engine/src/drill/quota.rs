@@ -60,7 +60,7 @@ impl Drop for Group {
 }
 
 /// A pipe at `place` whose reader reads nothing.
-#[cfg(unix)]
+#[cfg(all(unix, not(target_vendor = "apple")))]
 pub(super) fn pipe(place: &Path) -> Result<File> {
     use rustix::fs::{FileType, Mode, OFlags};
     let _ = fs::remove_file(place);
@@ -68,7 +68,7 @@ pub(super) fn pipe(place: &Path) -> Result<File> {
     Ok(File::from(rustix::fs::open(place, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?))
 }
 
-#[cfg(not(unix))]
+#[cfg(not(all(unix, not(target_vendor = "apple"))))]
 pub(super) fn pipe(_: &Path) -> Result<File> {
     Err(std::io::ErrorKind::Unsupported.into())
 }

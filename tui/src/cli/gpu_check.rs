@@ -26,7 +26,7 @@ pub struct GpuCheckArgs {
     /// Core to run on [default: the last one allowed]
     #[arg(long, value_name = "N")]
     pub core: Option<u32>,
-    /// Model of the large shots, whose times are told [default: surface_d5@r50, as wide as distance 13 over 13 rounds]
+    /// Model of the large shots, whose times are told (surface_d5@r50 unless told, as wide as distance 13 over 13 rounds)
     #[arg(long, value_name = "F")]
     pub dem: Option<PathBuf>,
     /// A hundredth of everything: seconds instead of minutes, and figures that say less

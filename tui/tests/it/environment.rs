@@ -151,5 +151,7 @@ fn a_strict_profile_starts_only_where_no_row_fails_and_leaves_nothing_behind_whe
     }
     let said = ran.exits(2).err;
     assert!(said.starts_with("pinwheel: environment Strict: found ") && said.trim_end().lines().count() == 1, "{said}");
-    assert_eq!(world.files(), before, "left something behind");
+    // A core's lock stays where it is once made: what is deleted while another waits for it locks nobody out.
+    let left: Vec<_> = world.files().into_iter().filter(|name| !name.ends_with(".lock")).collect();
+    assert_eq!(left, before, "left something behind");
 }

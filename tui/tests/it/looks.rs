@@ -41,8 +41,9 @@ fn a_locale_without_unicode_gets_ascii_in_every_view() {
         ("4", "workers"),
         ("5", "prod"),
         ("6", "decoders"),
-        ("7", "nobody asks for a page"),
+        ("7", "no page has moved yet"),
         ("8", "--input"),
+        ("9", "alarms"),
         ("0", "everywhere"),
         ("1", "harvest"),
     ] {

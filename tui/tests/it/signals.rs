@@ -103,7 +103,7 @@ fn in_strict_an_allocation_ends_the_process_but_gives_the_terminal_back_and_name
     let _one = engine();
     let world = World::new();
     let doomed = lab_with(&[
-        ("role_allocation: None", "role_allocation: Some((role: Poll, after_items: 2000))"),
+        ("role_allocation: None", "role_allocation: Some((role: Poll, after_items: 500))"),
         ("hot_allocations: Count", "hot_allocations: Abort"),
         ("spin: Lab", "spin: Shared"),
     ]);

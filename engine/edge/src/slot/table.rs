@@ -269,14 +269,17 @@ impl Claim<'_> {
     }
 
     fn finish(&mut self, answer: u64, observables: &[u64], times: AnswerTimes, commit: impl FnOnce()) {
+        // First, because writing cannot panic; only a model's race check can, and must not be answered again.
+        self.answered = true;
         let slot = self.ticket.slot as usize;
         let result = self.table.results.record(slot);
         write_words(result, &[times.completed.0, times.decoding.0, times.answered.0]);
         for (index, word) in result[RESULT_WORDS..].iter().enumerate() {
             word.store(observables.get(index).copied().unwrap_or(0));
         }
+        // If this panics, the drop answers.
+        self.answered = false;
         commit();
-        // Here, because what follows cannot panic; what did before is answered by the drop.
         self.answered = true;
         // ORDERING: release side of S5, publishing the result block. Relaxed could show the answer before its
         // observables. Model: loom_slot::harvest_reads_a_whole_answer.
