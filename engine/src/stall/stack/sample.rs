@@ -182,7 +182,8 @@ mod tests {
     use std::sync::mpsc::channel;
 
     #[inline(never)]
-    fn spins_in_a_named_place(stop: &AtomicBool) {
+    fn spins_in_a_named_place(is_there: &AtomicBool, stop: &AtomicBool) {
+        is_there.store(true, Ordering::Relaxed);
         while !stop.load(Ordering::Relaxed) {
             std::hint::black_box(7u64.wrapping_mul(stop as *const _ as u64));
         }
@@ -193,16 +194,19 @@ mod tests {
     fn a_spinning_threads_stack_names_its_line_and_one_that_was_withdrawn_answers_nothing() {
         let mut sampler = Sampler::install().unwrap();
         assert!(Sampler::install().is_none(), "one user at a time");
-        let stop = AtomicBool::new(false);
+        let (is_there, stop) = (AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let (sender, ids) = channel();
-            let stop = &stop;
+            let (is_there, stop) = (&is_there, &stop);
             scope.spawn(move || {
                 let anchor = 0u64;
                 sender.send((thread_id(), (&raw const anchor).addr() as u64)).unwrap();
-                spins_in_a_named_place(stop);
+                spins_in_a_named_place(is_there, stop);
             });
             let (tid, anchor) = ids.recv().unwrap();
+            while !is_there.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
             let top = Maps::own().unwrap().end_of(anchor).unwrap();
             assert!(!sampler.ask(u32::MAX >> 1, top), "no such thread");
             assert!(sampler.ask(tid, top) && !sampler.ask(tid, top), "one at a time");
