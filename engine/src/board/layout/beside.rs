@@ -1,0 +1,221 @@
+//! Blocks of what stands beside a shot's path: logs, alarms, recorder, arbiter, live sources.
+//!
+//! As in [`super`], whose hash covers these too.
+
+use super::super::histogram::HistogramBlock;
+use super::super::text::Text;
+use super::{ARBITER_ROWS, PAGE_STATES, PEERS_SHOWN, RESPONSES};
+use pinwheel_edge::page::SILOS_MAX;
+use std::mem::offset_of;
+use std::sync::atomic::AtomicU64;
+use zerocopy::FromBytes;
+
+blocks! {
+    /// The log of events. Written by the logger.
+    LogBlock {
+        /// Events written down.
+        written: AtomicU64,
+        /// Events taken and not written down: the file is full, or cannot be written.
+        unkept: AtomicU64,
+    }
+    /// One alarm. Written by the watchdog, through [`AlarmRow::publish`].
+    AlarmRow {
+        /// Number of the version being written.
+        begun: AtomicU64,
+        /// Versions written; 0: no alarm.
+        versions: AtomicU64,
+        /// The record's numbers, in the order of its fields.
+        words: [AtomicU64; 14],
+        /// The verdict's cause in a word.
+        cause: Text<4>,
+        /// What is wrong and why.
+        sentence: Text<48>,
+        /// What the verdict rests on, lines.
+        evidence: Text<192>,
+        /// Stack of the stalled thread, lines.
+        stack: Text<128>,
+        /// The line to blame.
+        culprit: Text<16>,
+        /// What to do.
+        runbook: Text<24>,
+    }
+    /// The flight recorder. Written by it, but for `run_dir` (Init).
+    RecorderBlock {
+        /// 0: none runs; 1: writes to disk; 2: keeps the last minutes in memory only; 3: has ended.
+        state: AtomicU64,
+        /// Pictures of the whole board.
+        frames: AtomicU64,
+        /// Bytes of the recording.
+        bytes: AtomicU64,
+        /// Fast samples taken.
+        samples: AtomicU64,
+        /// Times that fast samples were kept, for an alarm or a request.
+        bursts: AtomicU64,
+        /// Its longest step, ns.
+        step_ns_max: AtomicU64,
+        /// Its steps, ns together.
+        step_ns: AtomicU64,
+        /// Why it does not write to disk; empty: it does.
+        trouble: Text<32>,
+        /// The run's directory; empty: it has none.
+        run_dir: Text<64>,
+    }
+
+    /// Arbiter of one silo. Written by it.
+    ArbiterBlock {
+        /// Pages; 0: no arbiter runs here.
+        pages: AtomicU64,
+        /// Tick of the round that counted `states` and found `leases`.
+        counted_ticks: AtomicU64,
+        /// Pages by state, in the order of `State::ALL`.
+        states: [AtomicU64; PAGE_STATES],
+        /// Decisions by response, in the order of `Response::NAMES`.
+        decisions: [AtomicU64; RESPONSES],
+        /// Of those granted: moves that broke a lease at the operator's word.
+        forced: AtomicU64,
+        /// Pages that left.
+        left: AtomicU64,
+        /// Pages that arrived.
+        arrived: AtomicU64,
+        /// Grants that were cancelled: the page stayed.
+        kept: AtomicU64,
+        /// Grants that came to be in doubt.
+        doubted: AtomicU64,
+        /// CANCELs sent.
+        cancels: AtomicU64,
+        /// Pages inherited from fenced silos.
+        inherited: AtomicU64,
+        /// Of these: with a write in progress.
+        torn: AtomicU64,
+        /// Requests that met a full frame, and went unanswered.
+        unheard: AtomicU64,
+        /// Grants to each port.
+        port_wins: [AtomicU64; SILOS_MAX as usize],
+        /// Refusals to each port.
+        port_refusals: [AtomicU64; SILOS_MAX as usize],
+        /// Refusals of each port since its last grant.
+        port_ages: [AtomicU64; SILOS_MAX as usize],
+        /// Grants that are out.
+        open_count: AtomicU64,
+        /// The first of them: page | receiver << 20 | epoch << 26 | in doubt << 53 | 1 << 54; 0: none.
+        open: [AtomicU64; ARBITER_ROWS],
+        /// Tick of each grant.
+        open_since: [AtomicU64; ARBITER_ROWS],
+        /// CANCELs sent for each.
+        open_cancels: [AtomicU64; ARBITER_ROWS],
+        /// Leases that the last round found: page | hint << 20 | 1 << 54; 0: none.
+        leases: [AtomicU64; ARBITER_ROWS],
+        /// Tick at which each ends.
+        lease_ends: [AtomicU64; ARBITER_ROWS],
+        /// Page whose history follows + 1; 0: none.
+        history_page: AtomicU64,
+        /// Ticks of its transitions, oldest first; 0: no more.
+        history_at: [AtomicU64; ARBITER_ROWS],
+        /// Their causes.
+        history_causes: [AtomicU64; ARBITER_ROWS],
+        /// The words after them.
+        history_words: [AtomicU64; ARBITER_ROWS],
+        /// Time of one decision.
+        decision: HistogramBlock,
+        /// From grant to acknowledgement.
+        transfer: HistogramBlock,
+    }
+
+    /// The live source. Written by the first silo's feed, but for what is set at Init.
+    SourceBlock {
+        /// [`SourceKind`](super::snapshot::SourceKind) code; 0: shots come from a sampler or a file.
+        kind: AtomicU64,
+        /// Where it is (Init).
+        name: Text<16>,
+        /// The engine's epoch at it (Init).
+        epoch: AtomicU64,
+        /// Bits of a shot (Init).
+        width_bits: AtomicU64,
+        /// Bytes of the socket's receive buffer (Init).
+        buffer_bytes: AtomicU64,
+        /// 1 once shots are taken, 2 once none is any more.
+        state: AtomicU64,
+        /// Datagrams or slots looked at.
+        received: AtomicU64,
+        /// Shots taken.
+        accepted: AtomicU64,
+        /// Answers handed to their senders.
+        answered: AtomicU64,
+        /// Answers that their senders did not take.
+        answers_dropped: AtomicU64,
+        /// What was no shot, or none of this width.
+        malformed: AtomicU64,
+        /// From senders that are not allowed, or one too many.
+        foreign: AtomicU64,
+        /// For another epoch of the engine.
+        other_epoch: AtomicU64,
+        /// For streams that there are not.
+        unknown_streams: AtomicU64,
+        /// Datagrams that the system dropped for want of room.
+        kernel_drops: AtomicU64,
+        /// Refusals of the system other than "nothing there".
+        errors: AtomicU64,
+        /// Frames in which a lane was full and nothing was taken.
+        lane_waits: AtomicU64,
+        /// Times that another client took the region.
+        attached: AtomicU64,
+        /// Process of the region's client, as it says; 0: none.
+        client_pid: AtomicU64,
+        /// Tick at which its heartbeat last moved.
+        client_seen: AtomicU64,
+        /// Tick of the last part.
+        received_ticks: AtomicU64,
+        /// Senders known.
+        peers_count: AtomicU64,
+        /// The first of them.
+        peers: [PeerRow; PEERS_SHOWN],
+    }
+
+    /// One sender. Written by the first silo's feed.
+    PeerRow {
+        /// 0: none, 4 and 6: the address's version, 1: a path.
+        family: AtomicU64,
+        /// Of the address.
+        port: AtomicU64,
+        /// The address's bits, high word first.
+        address: [AtomicU64; 2],
+        /// The path.
+        path: Text<12>,
+        /// Tick of its last datagram.
+        seen: AtomicU64,
+        /// Shots taken from it.
+        shots: AtomicU64,
+        /// Answers sent to it.
+        answers: AtomicU64,
+        /// Answers that it did not take.
+        dropped: AtomicU64,
+    }
+
+    /// A stream, as the live source sees it. Written by the first silo's feed.
+    StreamSourceBlock {
+        /// Shots taken.
+        accepted: AtomicU64,
+        /// Answers that came back, whether or not their sender took them.
+        answered: AtomicU64,
+        /// Sequence number last taken, the sender's.
+        accepted_last: AtomicU64,
+        /// Sequence number last answered, the sender's.
+        answered_last: AtomicU64,
+        /// Tick of the last part.
+        received_ticks: AtomicU64,
+        /// Numbers skipped.
+        gaps: AtomicU64,
+        /// Came again.
+        duplicates: AtomicU64,
+        /// Came after a younger one.
+        reordered: AtomicU64,
+        /// Do not fit.
+        malformed: AtomicU64,
+        /// Given up with parts missing.
+        incomplete: AtomicU64,
+        /// Of older sessions, or too far behind.
+        stale: AtomicU64,
+        /// Times another session took over.
+        restarts: AtomicU64,
+    }
+}
