@@ -123,7 +123,7 @@ blocks! {
 
     /// The live source. Written by the first silo's feed, but for what is set at Init.
     SourceBlock {
-        /// [`SourceKind`](super::snapshot::SourceKind) code; 0: shots come from a sampler or a file.
+        /// [`SourceKind`](crate::board::snapshot::SourceKind) code; 0: shots come from a sampler or a file.
         kind: AtomicU64,
         /// Where it is (Init).
         name: Text<16>,
