@@ -168,10 +168,10 @@ pub fn run(drill: Drill, program: &Program) -> Row {
         Drill::PtraceStop => outer::ptrace_stop(program),
         Drill::CpuQuota => outer::cpu_quota(program),
         Drill::LostAck => Err(Trouble::NotPermitted(
-            "no arbiter carries shots in this engine: there is no ACK to lose; pinwheel arbiter shows the protocol"
+            "no page leaves its silo in this engine: there is no ACK to lose; pinwheel arbiter shows the protocol"
                 .into(),
         )),
-        _ => deeds::inside(drill),
+        _ => on_a_thread_of_its_own(|| deeds::inside(drill)),
     };
     match done {
         Ok(given) => Row {
@@ -186,6 +186,13 @@ pub fn run(drill: Drill, program: &Program) -> Row {
         Err(Trouble::NotPermitted(why)) => Row { permitted: false, reason: Some(why), ..row },
         Err(Trouble::Failed(why)) => Row { reason: Some(why), ..row },
     }
+}
+
+/// A drill stays off the hot cores by confining its thread, and what it starts inherits that: on a thread that goes on, the
+/// next drill would find a machine of one core.
+fn on_a_thread_of_its_own(drill: impl FnOnce() -> Result<Given, Trouble> + Send) -> Result<Given, Trouble> {
+    std::thread::scope(|scope| scope.spawn(drill).join())
+        .unwrap_or_else(|_| Err(Trouble::Failed("the drill itself panicked".into())))
 }
 
 /// A verdict that a drill got.
