@@ -44,7 +44,7 @@ pub enum FaultCode {
 
 impl FaultCode {
     /// All codes.
-    pub const ALL: [FaultCode; 24] = [
+    pub const ALL: [FaultCode; 25] = [
         FaultCode::Answered(ErrorCode::LaunchFailed),
         FaultCode::Answered(ErrorCode::LaunchUnknown),
         FaultCode::Answered(ErrorCode::BadAddress),
@@ -57,6 +57,7 @@ impl FaultCode {
         FaultCode::Answered(ErrorCode::Unmatchable),
         FaultCode::Answered(ErrorCode::WindowFull),
         FaultCode::Answered(ErrorCode::PageAway),
+        FaultCode::Answered(ErrorCode::RoundsMissing),
         FaultCode::LateCompletion,
         FaultCode::WorkerQuarantined,
         FaultCode::DeviceLost,
@@ -116,6 +117,7 @@ impl FaultCode {
             FaultCode::Answered(ErrorCode::Unmatchable) => "syndrome without a matching, slot",
             FaultCode::Answered(ErrorCode::WindowFull) => "no room in the graph's window, slot",
             FaultCode::Answered(ErrorCode::PageAway) => "stream's state away at the shot's deadline, slot",
+            FaultCode::Answered(ErrorCode::RoundsMissing) => "source gave up on a shot's rounds, slot",
             FaultCode::LateCompletion => "completion after the answer, worker",
             FaultCode::WorkerQuarantined => "worker quarantined, worker",
             FaultCode::DeviceLost => "device lost, launches",

@@ -11,6 +11,7 @@ mod intake;
 pub mod lane;
 pub mod link;
 mod live;
+mod pace;
 pub mod packet;
 pub mod place;
 mod schedule;
@@ -22,6 +23,8 @@ pub mod source;
 pub mod stage;
 
 pub use answer::Answer;
+pub use live::SLOTS_PER_STREAM;
+pub use pace::Cadence;
 
 use crate::board::snapshot::HealthVerdict;
 use crate::board::{self, Board, FeedBlock};
@@ -32,7 +35,8 @@ use crate::fault::{FaultCode, Injector};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Settings, WARM_STREAM, Work};
 use crate::profile::RoleKind;
 use crate::units::{Nanos, Ticks};
-use pinwheel_edge::slot::table::{FeedEnd, ReplyTo, ShotHeader};
+use pace::Pace;
+use pinwheel_edge::slot::table::{FeedEnd, OpenShot, ReplyTo, ShotHeader};
 use pinwheel_edge::spin::Phase;
 use schedule::Schedule;
 use source::{Drawn, Source};
@@ -80,6 +84,10 @@ pub struct Feed {
     end: FeedEnd,
     source: Source,
     schedule: Schedule,
+    pace: Option<Pace>,
+    /// Of each own stream: the shot that comes piece by piece, and how many words of it are there.
+    open: Vec<Option<OpenShot>>,
+    open_words: Vec<u32>,
     settings: Arc<Settings>,
     board: Arc<Board>,
     injector: Injector,
@@ -117,6 +125,9 @@ impl Feed {
             end,
             source,
             schedule: Schedule::new(fraction),
+            pace: None,
+            open: vec![None; share.own.len()],
+            open_words: vec![0; share.own.len()],
             settings,
             board,
             injector,
@@ -130,6 +141,14 @@ impl Feed {
             observables: vec![0; model.observable_words().max(1)],
             share,
         }
+    }
+
+    /// Lets the shots of a source that has whole ones come round by round.
+    #[must_use]
+    pub fn at(mut self, cadence: Option<Cadence>) -> Feed {
+        let slots = self.end.slots() as usize;
+        self.pace = cadence.map(|cadence| Pace::new(cadence, slots));
+        self
     }
 
     fn warm(&mut self, frame: &Frame<'_>) -> u32 {
@@ -188,7 +207,11 @@ impl Feed {
         let submitted = now;
         let header = ShotHeader { stream, sequence, scheduled, submitted, reply_to: ReplyTo { peer: 0, sequence } };
         let truth = truth.then_some(self.observables.as_slice());
-        let slot = if self.injector.address_is_bad() {
+        let slot = if let Some(pace) = &mut self.pace {
+            let shot = vacant.open(&header, &self.detectors, pace.first_words(), truth);
+            pace.begin(shot, scheduled);
+            shot.slot
+        } else if self.injector.address_is_bad() {
             vacant.submit_at(BAD_ADDRESS_OFFSET, &header, &self.detectors, truth)
         } else {
             vacant.submit(&header, &self.detectors, truth)
@@ -250,6 +273,7 @@ impl Role for Feed {
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
         let linked = self.work_link(frame);
+        let shown = self.pace.as_mut().map_or(0, |pace| pace.show(&mut self.end, frame.now));
         let items = match frame.phase {
             Phase::Warmup if self.settings.is_warming() => self.warm(frame),
             Phase::Live | Phase::Drain if self.is_live() => self.forward(frame),
@@ -276,11 +300,11 @@ impl Role for Feed {
             board::set(&self.block().exhausted, 1);
         }
         self.publish_health(frame.now, frame.clock().rate().ticks(HEALTH_EVERY));
-        Work(items + linked)
+        Work(items + linked + shown)
     }
 
     fn is_drained(&self) -> bool {
-        self.draining && self.has_forwarded_all()
+        self.draining && self.has_forwarded_all() && self.pace.as_ref().is_none_or(Pace::is_idle)
     }
 }
 

@@ -28,7 +28,7 @@ use crate::device::sim::{Graph, SimDevice, SimLauncher, SimShared, SimTimes};
 use crate::dispatch::{Answer, Dispatcher, Harvester, HarvesterParts, JointCheck, Pipe, Poller, Tombstones};
 use crate::fault::{Injections, Injector};
 use crate::feed::source::Source;
-use crate::feed::{Feed, Share};
+use crate::feed::{Cadence, Feed, Share};
 use crate::graph::{Brought, CompileError, Config, Worker};
 use crate::hot::memory::Arena;
 use crate::hot::{Deed, Doomed, Init, Role, RoleError, RoleSpec, Settings};
@@ -87,6 +87,18 @@ impl Decoding {
     #[must_use]
     pub fn tables(&self) -> Tables {
         self.local.as_ref().map_or_else(Tables::empty, |local| local.tables(self.model.observable_words().max(1)))
+    }
+
+    /// Whether a shot is decoded by more windows than one.
+    #[must_use]
+    pub fn has_windows(&self) -> bool {
+        self.matching.windows().is_some_and(|windows| windows.plan().count() > 1)
+    }
+
+    /// Whether something is done to a syndrome before it is matched.
+    #[must_use]
+    pub fn predecodes(&self) -> bool {
+        self.local.is_some()
     }
 
     /// The matcher's name.
@@ -210,10 +222,14 @@ pub fn wire(
         None => (stand_in(profile, parts, device_workers, dispatch_ends, common), recovery),
     };
     let outside = (Arc::clone(&common.settings), Arc::clone(&common.board));
-    let feed = Feed::new(share, feed_end, source, model, outside, draws.of(3));
     let poller = Poller::new(pipe.clone(), poll_workers, expired, profile.free_worker, base.rate);
     let config = Config { streams, ..Config::from(&profile.graph) };
-    let carries = Carries::of(&common.decoding.matching, jobs as u32);
+    let carries = Carries::of(&common.decoding.matching, jobs as u32, profile.input.round_ns.is_some());
+    let cadence = carries.as_ref().zip(profile.input.round_ns).map(|(carries, period)| Cadence {
+        words_after: carries.words_after_rounds(),
+        period: base.rate.ticks(Nanos(u64::from(period))),
+    });
+    let feed = Feed::new(share, feed_end, source, model, outside, draws.of(3)).at(cadence);
     let pool = Pool::new(config, decoders, jobs as u32, streams, carries.as_deref(), &common.clock)?;
     show(&pool, profile, &pipe);
     let states = Arc::new(StreamStates::new(Arc::clone(&pipe.pages), base, geometry.observable_words as usize));

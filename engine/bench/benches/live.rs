@@ -54,6 +54,7 @@ fn silo(place: &Place) -> (NullSilo, Place) {
     let model = bundled_named("surface_d5").unwrap();
     let board = null_board(WORKERS);
     let parts = LinkParts {
+        by_rounds: false,
         place,
         model: &model,
         measurements: None,

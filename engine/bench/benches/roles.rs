@@ -80,7 +80,8 @@ impl NullBench {
                 let (stream, sequence) = jobs.shot(&job);
                 read_words(jobs.detectors(&job), &mut self.syndrome);
                 let claim = self.pipe.table.claim(origin.ticket).expect("nobody else answers");
-                let times = AnswerTimes { completed: origin.completed, decoding: now, answered: now };
+                let times =
+                    AnswerTimes { arrived: Ticks(0), completed: origin.completed, decoding: now, answered: now };
                 let answer = [parity_of(&self.syndrome)];
                 let state = self.states.begin_write(stream).expect("its page is here");
                 claim.answer_after(&answer, times, || state.commit(sequence, &answer, now));

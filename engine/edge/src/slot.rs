@@ -22,6 +22,7 @@
 //! | S6 | `WorkerBank::release` idle | `DispatchWorkers::take_idle` idle | that the worker's words were read |
 //! | S7 | `HarvestEnd::take` tx | `FeedEnd::vacant` tx | that the result was read |
 //! | S8 | `DispatchEnd::retire` rx | `FeedEnd::vacant` rx | IN_FLIGHT |
+//! | S9 | `FeedEnd::extend` arrival word | `SlotTable::arrival` | words of a payload that comes by rounds |
 //! | W1 | `DispatchWorkers::start` word | `PollWorkers::running` (W1.view), `quarantine` word | start, tags |
 //! | W2 | `PollWorkers::quarantine` word | `DispatchWorkers::recover`, `abort` (W2.abort) word | tags were read |
 //! | U1 to U5 | see [`outside`] | | the same with a process that is not ours |

@@ -260,6 +260,8 @@ blocks! {
         claims_lost: AtomicU64,
         /// Shots sent to the CPU predecoder.
         cpu_fallbacks: AtomicU64,
+        /// Shots that came by rounds, and passed the device.
+        by_rounds: AtomicU64,
         /// Device losses.
         device_losses: AtomicU64,
         /// Workers quarantined by an unknown launch.
@@ -400,6 +402,8 @@ blocks! {
         oldest_holdup: AtomicU64,
         /// Sequence numbers that came before their turn, of all streams.
         waiting: AtomicU64,
+        /// Shots under way whose rounds are still coming.
+        arriving: AtomicU64,
         /// Of the stream that has waited longest for its turn: its number + 1; 0: none waits.
         held_stream: AtomicU64,
         /// The sequence number that it waits for.

@@ -235,6 +235,7 @@ impl Reader<'_> {
             quarantined: get(&dispatch.quarantined) + get(&poll.quarantined),
             device_losses: get(&dispatch.device_losses),
             cpu_fallbacks: get(&dispatch.cpu_fallbacks),
+            by_rounds: get(&dispatch.by_rounds),
             worker_waits: get(&dispatch.worker_waits),
             slot_waits: get(&feed.slot_waits),
             shots_with_observables: get(&harvest.judged),

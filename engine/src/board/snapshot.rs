@@ -203,6 +203,8 @@ pub struct Counters {
     pub device_losses: u64,
     /// Shots predecoded on the CPU because the device was lost.
     pub cpu_fallbacks: u64,
+    /// Shots that came by rounds, and passed the device.
+    pub by_rounds: u64,
     /// Dispatch attempts that found every worker busy.
     pub worker_waits: u64,
     /// Feed attempts that found the next slot taken.

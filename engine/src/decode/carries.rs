@@ -5,15 +5,17 @@
 //! so the graph finds that windows which share rounds follow each other, and that those of different shots do not. Each
 //! decode worker has its own [`WindowBench`]. Bounds: the jobs, and the model's rounds. Never allocates after construction.
 //!
-//! # Why the device stays in the path
-//! Whether the rounds come one by one or all at once, predecoding looks at a detector's neighbours, some of which are
-//! rounds away; the device sees the whole shot and takes microseconds. What it leaves is cut into windows here.
+//! # Why the device sees whole shots only
+//! Predecoding looks at a detector's neighbours, some of which are rounds away. A shot that comes whole passes the device,
+//! which sees all of it and takes microseconds; what it leaves is cut into windows here. Of a shot that comes by rounds
+//! the neighbours are still to come, and a launch for each window would take longer than its match: such a shot goes
+//! straight to the graph, and its windows are matched as they are.
 
 use super::MatcherModel;
 use super::window::{WindowModel, WindowWorker};
 use pinwheel_edge::slot::jobs::Job;
 use pinwheel_edge::slot::word::ErrorCode;
-use pinwheel_edge::sync::{DataWords, read_words, write_words};
+use pinwheel_edge::sync::{DataWord, DataWords, read_words, write_words};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,18 +26,31 @@ pub struct Carries {
 }
 
 impl Carries {
-    /// For `jobs` job buffers; `None` if `matching` decodes whole shots, or has a single window.
+    /// For `jobs` job buffers; `None` if `matching` decodes whole shots, or has a single window whose rounds are not waited
+    /// for.
     #[must_use]
-    pub fn of(matching: &MatcherModel, jobs: u32) -> Option<Arc<Carries>> {
+    pub fn of(matching: &MatcherModel, jobs: u32, by_rounds: bool) -> Option<Arc<Carries>> {
         let model = Arc::clone(matching.windows()?);
         let words = DataWords::new(jobs as usize, model.carry_words().max(1));
-        (model.plan().count() > 1).then(|| Arc::new(Carries { model, words }))
+        (model.plan().count() > 1 || by_rounds).then(|| Arc::new(Carries { model, words }))
     }
 
     /// Windows of a shot.
     #[must_use]
     pub fn windows(&self) -> u32 {
         self.model.plan().count()
+    }
+
+    /// Leading words of a shot that comes by rounds which window `index` needs.
+    #[must_use]
+    pub fn needed_words(&self, index: u32) -> u32 {
+        self.model.needed_words(index)
+    }
+
+    /// Leading whole words of a shot that are there after each of its rounds.
+    #[must_use]
+    pub fn words_after_rounds(&self) -> Vec<u32> {
+        self.model.words_after_rounds()
     }
 
     /// Words of a carry.
@@ -86,13 +101,29 @@ impl WindowBench {
         observables.iter_mut().zip(always).for_each(|(word, by)| *word ^= *by);
     }
 
-    /// Decodes window `index` of the shot of `job`, and adds what it commits to `observables`.
-    pub(super) fn decode(&mut self, job: &Job, index: u32, observables: &mut [u64]) -> Result<(), ErrorCode> {
+    /// Begins a shot that comes by rounds, and adds what is always flipped to `observables`.
+    pub(super) fn begin_by_rounds(&mut self, observables: &mut [u64], always: &mut [u64]) {
+        self.worker.begin_by_rounds(&mut self.carry, always);
+        observables.iter_mut().zip(always).for_each(|(word, by)| *word ^= *by);
+    }
+
+    /// Decodes window `index` of the shot of `job`, and adds what it commits to `observables`. `payload`: the shot's own
+    /// words, if it comes by rounds; those that the window needs are there.
+    pub(super) fn decode(
+        &mut self,
+        job: &Job,
+        index: u32,
+        payload: Option<&[DataWord]>,
+        observables: &mut [u64],
+    ) -> Result<(), ErrorCode> {
         let region = self.carries.region(index);
         let (first, end) = (region.start as usize, region.end as usize);
         let record = self.carries.words.record(job.number() as usize);
         if index > 0 {
             read_words(&record[first..end], &mut self.carry[first..end]);
+        }
+        if let Some(payload) = payload {
+            self.worker.take_rounds(index, |word| payload[word as usize].load(), &mut self.carry);
         }
         self.worker.window(index, &mut self.carry, observables).map_err(|_| ErrorCode::Unmatchable)?;
         write_words(&record[first..end], &self.carry[first..end]);

@@ -9,6 +9,7 @@
 //!  ready ring ──job──▶ in its turn, nothing of the stream under way ──▶ Whole
 //!                      else ──▶ Decode, and in its turn ──▶ Commit
 //!                      by windows ──▶ Window, Window, …, and in its turn ──▶ Commit
+//!                      by rounds ──▶ Window as its rounds come ([`rounds`]), …, likewise
 //!                      no turn to wait for ──▶ Stray
 //!  error rings ─(stream, sequence)─▶ in its turn ──▶ Bury
 //! ```
@@ -19,6 +20,8 @@
 //! # Why it takes in what was answered elsewhere before the job that it has in hand
 //! A slot is reused only after its answer, and who answers with an error says so first. A job in hand is therefore at
 //! most the slots ahead of whatever is not known, once all that was said before it is known.
+
+mod rounds;
 
 use super::carries::Carries;
 use super::joint::{Desk, Joints};
@@ -38,6 +41,7 @@ use pinwheel_edge::slot::table::TicketView;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::slot::workers::WorkerBank;
 use pinwheel_edge::spin::Phase;
+use rounds::Arriving;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -90,6 +94,7 @@ pub struct Orchestrator {
     /// Streams whose turn has come and whose page is away or to be read, each once.
     held: VecDeque<u32>,
     is_held: Box<[bool]>,
+    arriving: Arriving,
     submitted: u64,
     shown: Shown,
 }
@@ -104,6 +109,7 @@ impl Orchestrator {
             last: vec![TaskId(0); streams as usize].into(),
             in_hand: None,
             partial: None,
+            arriving: Arriving::new(parts.pipe.jobs.len()),
             stuck: VecDeque::with_capacity(streams as usize),
             is_stuck: vec![false; streams as usize].into(),
             held: VecDeque::with_capacity(streams as usize),
@@ -122,6 +128,9 @@ impl Orchestrator {
 
     /// Takes up a job; gives it back if there was no room for its task.
     fn take_up(&mut self, job: Job, frame: &Frame<'_>) -> Option<Job> {
+        if self.takes_rounds(&job) {
+            return None;
+        }
         let (stream, sequence) = self.parts.pipe.jobs.shot(&job);
         let number = job.number();
         let on_job = self.parts.regions.job(number);
@@ -399,6 +408,9 @@ impl Role for Orchestrator {
             self.take_hold(frame);
         }
         let is_free = self.stuck.is_empty() || self.unstick(frame);
+        if is_free && !self.arriving.is_empty() {
+            items += self.look_at_rounds(frame);
+        }
         while is_free && items < BUDGET_ITEMS && !self.is_crowded() && self.finish_partial(frame) {
             let job = self.in_hand.take().or_else(|| self.pop());
             items += self.take_in(frame);
@@ -412,6 +424,7 @@ impl Role for Orchestrator {
         if items > 0 {
             self.parts.submitter.flush();
             board::set(&self.block().submitted, self.submitted);
+            board::set(&self.block().arriving, self.arriving.count());
         }
         let Orchestrator { parts, order, shown, .. } = self;
         shown.publish(parts.pipe.board.graph(parts.pipe.silo), &mut parts.submitter, order, frame);
@@ -421,6 +434,7 @@ impl Role for Orchestrator {
     fn is_drained(&self) -> bool {
         self.in_hand.is_none()
             && self.partial.is_none()
+            && self.arriving.is_empty()
             && self.stuck.is_empty()
             && self.held.is_empty()
             && self.parts.joints.as_ref().is_none_or(Joints::is_quiet)

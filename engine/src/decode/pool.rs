@@ -223,7 +223,7 @@ mod tests {
     fn windows_of_a_shot_follow_each_other_by_the_overlap_of_their_regions_alone() {
         let model = bundled_named("surface_d3@r12").unwrap();
         let size = WindowRounds { commit_rounds: 2, buffer_rounds: 2 };
-        let carries = Carries::of(&MatcherModel::windowed(&model, size).unwrap(), 4).unwrap();
+        let carries = Carries::of(&MatcherModel::windowed(&model, size).unwrap(), 4, false).unwrap();
         let mut pool = Pool::new(config(), 2, 4, 2, Some(&carries), &Clock::machine()).unwrap();
         let (regions, submitter) = (pool.regions, &mut pool.submitter);
         let windows = carries.windows();
@@ -248,7 +248,7 @@ mod tests {
     fn a_window_never_reaches_into_rounds_that_its_neighbour_does_not_share() {
         let model = bundled_named("surface_d3@r12").unwrap();
         let size = WindowRounds { commit_rounds: 3, buffer_rounds: 1 };
-        let carries = Carries::of(&MatcherModel::windowed(&model, size).unwrap(), 1).unwrap();
+        let carries = Carries::of(&MatcherModel::windowed(&model, size).unwrap(), 1, false).unwrap();
         for index in 1..carries.windows() {
             let (before, here) = (carries.region(index - 1), carries.region(index));
             assert!(before.end > here.start, "neighbours overlap: {before:?} {here:?}");

@@ -50,6 +50,7 @@ mod plan;
 pub use matcher::{WindowMatcher, WindowWorker};
 pub use plan::{Window, WindowPlan};
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -98,6 +99,49 @@ struct Place {
     own_words: Range<usize>,
 }
 
+/// What a window needs of a packed shot that comes by rounds.
+struct Arrival {
+    /// Leading words.
+    words: u32,
+    /// The detectors that no window before it has seen: of which word, which bits.
+    fresh: Vec<(u32, u64)>,
+}
+
+fn arrivals(plan: &WindowPlan, rounds: &Rounds, detector_words: usize) -> Vec<Arrival> {
+    let last_word = |rounds_end: u32| {
+        let members = (0..rounds_end).flat_map(|round| rounds.members(round).last());
+        members.map(|detector| detector / 64 + 1).max().unwrap_or(0)
+    };
+    let mut seen = 0;
+    (0..plan.count())
+        .map(|index| {
+            let window = plan.window(index);
+            let mut fresh = BTreeMap::<u32, u64>::new();
+            for detector in (seen..window.rounds.end).flat_map(|round| rounds.members(round)) {
+                *fresh.entry(detector / 64).or_default() |= 1 << (detector % 64);
+            }
+            seen = window.rounds.end;
+            let words = if window.is_last() { detector_words as u32 } else { last_word(window.rounds.end) };
+            Arrival { words, fresh: fresh.into_iter().collect() }
+        })
+        .collect()
+}
+
+fn words_after_rounds(rounds: &Rounds, detector_words: usize) -> Vec<u32> {
+    let first_of = |round: u32| rounds.members(round).first().copied().unwrap_or(u32::MAX);
+    let mut missing = u32::MAX;
+    let mut after: Vec<u32> = (0..rounds.count())
+        .rev()
+        .map(|round| {
+            let words = if missing == u32::MAX { detector_words as u32 } else { missing / 64 };
+            missing = missing.min(first_of(round));
+            words
+        })
+        .collect();
+    after.reverse();
+    after
+}
+
 /// A model made ready for decoding by windows.
 pub struct WindowModel {
     plan: WindowPlan,
@@ -106,6 +150,8 @@ pub struct WindowModel {
     places: Vec<Place>,
     detector_words: usize,
     observable_words: usize,
+    /// Of each window: what it needs of a packed shot that comes by rounds.
+    arrivals: Vec<Arrival>,
     always_detectors: Vec<u64>,
     always_observables: Vec<u64>,
     always_weight: f64,
@@ -136,8 +182,10 @@ impl WindowModel {
             });
             places.push(Place { form, words, own_words });
         }
+        let arrivals = arrivals(&plan, &rounds, graph.detector_words);
         Ok(Self {
             plan,
+            arrivals,
             forms,
             places,
             detector_words: graph.detector_words,
@@ -169,6 +217,23 @@ impl WindowModel {
     #[must_use]
     pub fn words(&self, index: u32) -> Range<usize> {
         self.places[index as usize].words.clone()
+    }
+
+    /// Leading words of a packed shot that must be there before window `index` is decoded.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such window.
+    #[must_use]
+    pub fn needed_words(&self, index: u32) -> u32 {
+        self.arrivals[index as usize].words
+    }
+
+    /// Leading whole words of a packed shot that are there after each round: what has come of the words after them does
+    /// not count.
+    #[must_use]
+    pub fn words_after_rounds(&self) -> Vec<u32> {
+        words_after_rounds(&self.rounds, self.detector_words)
     }
 
     /// Detectors and edges of the graph of window `index`: what its work is bounded by.

@@ -246,16 +246,19 @@ impl Bench {
         panics: bool,
     ) -> Result<(), ErrorCode> {
         assert!(!panics, "injected");
-        if index == 0 {
-            self.take_syndrome(job, origin, rough);
-        } else {
-            read_words(self.parts.pipe.jobs.observables(job), rough.flips);
+        match (index, origin.by_rounds) {
+            (0, true) => rough.flips.fill(0),
+            (0, false) => self.take_syndrome(job, origin, rough),
+            _ => read_words(self.parts.pipe.jobs.observables(job), rough.flips),
         }
+        let payload = origin.by_rounds.then(|| self.parts.pipe.table.payload(origin.ticket.slot));
         let Some(windows) = &mut self.windows else { unreachable!("a window is submitted where there are windows") };
-        if index == 0 {
-            windows.begin(rough.syndrome, rough.flips, &mut self.observables);
+        match (index, origin.by_rounds) {
+            (0, true) => windows.begin_by_rounds(rough.flips, &mut self.observables),
+            (0, false) => windows.begin(rough.syndrome, rough.flips, &mut self.observables),
+            _ => {}
         }
-        windows.decode(job, index, rough.flips)?;
+        windows.decode(job, index, payload, rough.flips)?;
         write_words(self.parts.pipe.jobs.observables(job), rough.flips);
         Ok(())
     }
@@ -294,6 +297,10 @@ impl Bench {
         if self.parts.pipe.table.is_open(origin.ticket) == TicketView::Closed {
             // Expired on the way: nobody would take the answer. The claim below fails and is counted.
             return Err(ErrorCode::ShotDeadline);
+        }
+        if origin.by_rounds {
+            // Its rounds are read by windows alone; what comes here has lost its turn on the way.
+            return Err(ErrorCode::RoundsMissing);
         }
         let panics = phase != Phase::Warmup && self.parts.injector.decode_panics();
         catch_unwind(AssertUnwindSafe(|| self.attempt(job, origin, rough, panics)))
@@ -368,7 +375,9 @@ impl Bench {
         let answered = frame.ticks();
         match pipe.table.claim(origin.ticket) {
             Some(claim) => {
-                let times = AnswerTimes { completed: origin.completed, decoding: turn.began, answered };
+                let arrived =
+                    if origin.by_rounds { pipe.table.last_round(origin.ticket.slot) } else { Ticks::default() };
+                let times = AnswerTimes { arrived, completed: origin.completed, decoding: turn.began, answered };
                 board::set(&pipe.board.slots(pipe.silo)[origin.ticket.slot as usize].answered, answered.0);
                 match result {
                     Ok(()) => claim.answer_after(&self.observables, times, || self.settle(write, result, answered)),

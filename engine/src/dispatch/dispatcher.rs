@@ -87,6 +87,9 @@ impl<L: Launch> Dispatcher<L> {
         if self.frozen.is_overdue(arrived.submitted, frame.now, limit) {
             return self.refuse(arrived, frame, ErrorCode::ShotDeadline);
         }
+        if arrived.by_rounds {
+            return self.send_by_rounds(arrived, frame);
+        }
         match self.pipe.health.current() {
             Health::Online => self.send_to_device(arrived, frame),
             Health::Lost | Health::Resetting | Health::Reset => self.send_to_cpu(arrived, frame),
@@ -181,6 +184,21 @@ impl<L: Launch> Dispatcher<L> {
         }
     }
 
+    /// A shot that comes by rounds: the graph waits for them, and the device never sees them together.
+    fn send_by_rounds(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
+        let Some(job) = self.pipe.jobs.take() else { return Step::Wait };
+        let now = frame.ticks();
+        let ticket = self.end.hold(arrived, now);
+        self.stamp(arrived, now, None);
+        self.pipe.jobs.set_shot(&job, arrived.stream, arrived.sequence);
+        let origin = Origin { ticket, completed: now, worker: None, raw: true, by_rounds: true };
+        self.pipe.jobs.set_origin(&job, &origin);
+        board::add(&self.block().by_rounds, 1);
+        self.pipe.hand_on(job);
+        self.end.retire();
+        Step::Moved
+    }
+
     /// The CPU path: the raw syndrome becomes a job that the decoder predecodes itself.
     fn send_to_cpu(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
         let Some(job) = self.pipe.jobs.take() else { return Step::Wait };
@@ -196,7 +214,7 @@ impl<L: Launch> Dispatcher<L> {
         let ticket = self.end.hold(arrived, now);
         self.stamp(arrived, now, None);
         self.pipe.jobs.set_shot(&job, arrived.stream, arrived.sequence);
-        self.pipe.jobs.set_origin(&job, &Origin { ticket, completed: now, worker: None, raw: true });
+        self.pipe.jobs.set_origin(&job, &Origin { ticket, completed: now, worker: None, raw: true, by_rounds: false });
         board::add(&self.block().cpu_fallbacks, 1);
         self.pipe.hand_on(job);
         self.end.retire();

@@ -29,6 +29,12 @@ pub struct HarvesterParts {
     pub joints: Option<JointCheck>,
 }
 
+/// When all of the shot was there: latency counts from then. Of one that came by rounds, with the last of them.
+fn whole_at(answered: &Answered) -> Ticks {
+    let Answered { header, times, .. } = answered;
+    if times.arrived == Ticks(0) { header.scheduled } else { times.arrived }
+}
+
 /// The role.
 pub struct Harvester {
     pipe: Pipe,
@@ -57,7 +63,7 @@ impl Harvester {
 
     fn account(&mut self, answered: &Answered, now: Ticks, frame: &Frame<'_>) {
         let rate = frame.clock().rate();
-        let latency_ns = rate.nanos(now.since(answered.header.scheduled)).0;
+        let latency_ns = rate.nanos(now.since(whole_at(answered))).0;
         let stream = answered.header.stream as usize;
         if stream >= self.pipe.streams as usize {
             // Refused by dispatch as unknown: answered, counted in total, belongs to no stream's ledger.
@@ -122,7 +128,8 @@ impl Harvester {
         let rate = frame.clock().rate();
         let latency = self.pipe.board.latency(self.pipe.silo);
         latency.total.record(latency_ns);
-        latency.from_submit.record(rate.nanos(now.since(answered.header.submitted)).0);
+        let whole = whole_at(answered);
+        latency.from_submit.record(rate.nanos(now.since(answered.header.submitted.max(whole))).0);
         if answered.error.is_some() {
             return;
         }
@@ -136,7 +143,9 @@ impl Harvester {
             now,
         ];
         for stage in Stage::ALL {
-            let span = times[stage as usize + 1].since(times[stage as usize]);
+            // Of one that came by rounds: what of the stage came after the last of them.
+            let from = times[stage as usize].max(whole);
+            let span = times[stage as usize + 1].max(whole).since(from);
             latency.stages[stage as usize].record(rate.nanos(span).0);
         }
     }

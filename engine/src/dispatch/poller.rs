@@ -70,7 +70,9 @@ impl Poller {
                     FreeWorker::AfterCopy => None,
                     FreeWorker::AfterDecode => Some((w as u8, generation)),
                 };
-                self.pipe.jobs.set_origin(&job, &Origin { ticket, completed: now, worker, raw: false });
+                self.pipe
+                    .jobs
+                    .set_origin(&job, &Origin { ticket, completed: now, worker, raw: false, by_rounds: false });
                 board::set(&self.pipe.board.slots(self.pipe.silo)[ticket.slot as usize].completed, now.0);
                 self.pipe.hand_on(job);
                 if worker.is_none() {

@@ -24,7 +24,7 @@ use crate::feed::lane::LaneOut;
 use crate::feed::link::{Link, LinkParts, Linked};
 use crate::feed::source::{LiveEnd, Source};
 use crate::feed::stage::{StageFill, stage};
-use crate::feed::{Answer, Share};
+use crate::feed::{Answer, SLOTS_PER_STREAM, Share};
 use crate::host::{HostFacts, pin};
 use crate::hot::memory::{Arena, OnCall};
 use crate::hot::provoke::{Provocation, Provoked};
@@ -200,12 +200,18 @@ enum Origin<'a> {
 /// The live source, if that is where shots come from.
 fn open_live(config: &Config, common: &Common, clock: &Clock) -> Result<Option<LiveSource>, StartError> {
     let Input::Live { model, place, measurements } = &config.input else { return Ok(None) };
+    let Profile { silos, slots, .. } = config.profile;
+    let streams = config.profile.input.streams;
+    // Measurements make detection events of rounds that are further apart than a part.
+    let by_rounds =
+        common.decoding.has_windows() && measurements.is_none() && streams.div_ceil(silos) * SLOTS_PER_STREAM <= slots;
     let linked = Link::open(LinkParts {
+        by_rounds,
         place,
         model,
         measurements: measurements.clone(),
-        silos: config.profile.silos,
-        streams: config.profile.input.streams,
+        silos,
+        streams,
         count: config.count,
         epoch: clock.started_utc().as_nanos() as u64 | 1,
         rate: clock.rate(),

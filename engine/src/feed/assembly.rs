@@ -72,6 +72,8 @@ struct Stream {
     /// Bit `n % WINDOW`: number `n` of the window is settled.
     settled: [u64; WINDOW_WORDS],
     open: Option<Open>,
+    /// An open shot was given up since somebody asked.
+    gave_up: bool,
     last: Ticks,
     counts: Counts,
 }
@@ -83,6 +85,8 @@ struct Open {
     parts: u32,
     last: Option<u32>,
     bits: u32,
+    /// Leading words of which every bit has come.
+    words: u32,
 }
 
 /// All streams.
@@ -107,6 +111,7 @@ impl Assembly {
             next: 0,
             settled: [0; WINDOW_WORDS],
             open: None,
+            gave_up: false,
             last: Ticks(0),
             counts: Counts::default(),
         };
@@ -138,6 +143,17 @@ impl Assembly {
     pub fn bits(&self, stream: u32) -> &[u64] {
         let from = stream as usize * self.words;
         &self.bits[from..from + self.words]
+    }
+
+    /// Leading words of the open shot of `stream` of which every bit has come.
+    #[must_use]
+    pub fn open_words(&self, stream: u32) -> Option<u32> {
+        self.streams[stream as usize].open.map(|open| open.words)
+    }
+
+    /// Whether an open shot of `stream` was given up since this was asked last.
+    pub fn take_gave_up(&mut self, stream: u32) -> bool {
+        std::mem::take(&mut self.streams[stream as usize].gave_up)
     }
 
     /// What was wrong with `stream` so far.
@@ -180,9 +196,7 @@ impl Assembly {
                 Place::Settled => return Verdict::Duplicate,
                 Place::Behind => return Verdict::Stale,
             }
-            if stream.open.take().is_some() {
-                stream.counts.incomplete += 1;
-            }
+            stream.give_up();
             stream.settle(part.sequence);
             self.begin(part);
         }
@@ -198,7 +212,7 @@ impl Assembly {
         let from = part.stream as usize * self.words;
         self.bits[from..from + self.words].fill(0);
         self.covered[from..from + self.words].fill(0);
-        let open = Open { sequence: part.sequence, rounds: [0; ROUND_WORDS], parts: 0, last: None, bits: 0 };
+        let open = Open { sequence: part.sequence, rounds: [0; ROUND_WORDS], parts: 0, last: None, bits: 0, words: 0 };
         self.streams[part.stream as usize].open = Some(open);
     }
 
@@ -207,7 +221,7 @@ impl Assembly {
         let from = part.stream as usize * self.words;
         let bits = &mut self.bits[from..from + self.words];
         let covered = &mut self.covered[from..from + self.words];
-        let place = &mut self.streams[part.stream as usize].open;
+        let Stream { open: place, gave_up, .. } = &mut self.streams[part.stream as usize];
         let Some(open) = place else { return Verdict::Stale };
         let (word, bit) = (part.round as usize / 64, 1u64 << (part.round % 64));
         if open.rounds[word] & bit != 0 {
@@ -217,7 +231,7 @@ impl Assembly {
         part.each_word(|word, _, mask| overlap |= covered[word] & mask);
         let beyond = open.last.is_some_and(|last| part.round > last || part.position == Position::Last);
         if overlap != 0 || beyond {
-            *place = None;
+            (*place, *gave_up) = (None, true);
             return Verdict::Malformed;
         }
         part.each_word(|word, value, mask| {
@@ -227,6 +241,10 @@ impl Assembly {
         open.rounds[word] |= bit;
         open.parts += 1;
         open.bits += part.bits;
+        // Never the last one: that the shot is whole is another thing to say.
+        while (open.words as usize) + 1 < covered.len() && covered[open.words as usize] == u64::MAX {
+            open.words += 1;
+        }
         if part.position == Position::Last {
             open.last = Some(part.round);
         }
@@ -239,7 +257,7 @@ impl Assembly {
             }
             // A part above the last one, or bits that nobody sent.
             _ => {
-                *place = None;
+                (*place, *gave_up) = (None, true);
                 Verdict::Malformed
             }
         }
@@ -263,11 +281,18 @@ impl Stream {
             return false;
         }
         self.counts.restarts += u64::from(self.session != 0);
-        self.counts.incomplete += u64::from(self.open.take().is_some());
+        self.give_up();
         self.session = part.session;
         // What lies before the first number that is seen is neither missing nor settled.
         (self.next, self.settled) = (part.sequence, [0; WINDOW_WORDS]);
         true
+    }
+
+    fn give_up(&mut self) {
+        if self.open.take().is_some() {
+            self.counts.incomplete += 1;
+            self.gave_up = true;
+        }
     }
 
     fn place(&self, sequence: u64) -> Place {

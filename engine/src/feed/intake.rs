@@ -5,7 +5,7 @@
 //! believes a sender: stream, width, session and number are checked before a bit is stored.
 
 use super::assembly::{Assembly, Verdict, Width};
-use super::lane::{Head, LaneIn};
+use super::lane::{Head, LaneIn, Piece};
 use super::packet::Part;
 use crate::board::{self, Board};
 use crate::code::Measurements;
@@ -35,9 +35,19 @@ pub(super) struct Intake {
     next: Vec<u64>,
     detectors: Vec<u64>,
     observables: Vec<u64>,
+    /// Of each stream: the shot that was opened and is not complete; none where shots are passed on whole.
+    opened: Option<Box<[Option<Opened>]>>,
     accepted: u64,
     count: Option<u64>,
     board: Arc<Board>,
+}
+
+/// A shot whose first rounds were passed on.
+#[derive(Clone, Copy)]
+struct Opened {
+    sequence: u64,
+    reply_to: ReplyTo,
+    words: u32,
 }
 
 /// What an intake is made of.
@@ -49,6 +59,8 @@ pub(super) struct IntakeParts {
     pub(super) lanes: Vec<LaneIn>,
     pub(super) detector_words: usize,
     pub(super) observable_words: usize,
+    /// Passes on what has come of a shot before all of it has.
+    pub(super) by_rounds: bool,
     /// Takes so many shots, then no more.
     pub(super) count: Option<u64>,
     pub(super) board: Arc<Board>,
@@ -65,6 +77,7 @@ impl Intake {
             next: vec![0; streams as usize],
             detectors: vec![0; parts.detector_words],
             observables: vec![0; parts.observable_words],
+            opened: parts.by_rounds.then(|| vec![None; streams as usize].into()),
             accepted: 0,
             count: parts.count,
             board: parts.board,
@@ -74,6 +87,8 @@ impl Intake {
     /// Shots that may be offered now, whatever their streams; 0 when closed.
     pub(super) fn room(&self) -> u64 {
         let room = self.lanes.iter().map(LaneIn::room).min().unwrap_or(0);
+        // A part may end one shot and begin another.
+        let room = if self.opened.is_some() { room / 2 } else { room };
         self.count.map_or(room, |count| room.min(count - self.accepted))
     }
 
@@ -109,9 +124,71 @@ impl Intake {
             return Taken::UnknownStream;
         }
         let verdict = self.assembly.accept(part, now);
-        let taken = if verdict == Verdict::Whole { self.pass_on(part, peer, now) } else { Taken::Other(verdict) };
+        let taken = match (&self.opened, verdict) {
+            (Some(_), _) => self.pass_on_rounds(part, verdict, peer, now),
+            (None, Verdict::Whole) => self.pass_on(part, peer, now),
+            (None, _) => Taken::Other(verdict),
+        };
         self.publish(part.stream, now);
         taken
+    }
+
+    /// What has come of a shot, piece by piece.
+    fn pass_on_rounds(&mut self, part: &Part<'_>, verdict: Verdict, peer: u64, now: Ticks) -> Taken {
+        let stream = part.stream as usize;
+        let Some(places) = &mut self.opened else { return Taken::Other(verdict) };
+        if self.assembly.take_gave_up(part.stream)
+            && let Some(opened) = places[stream].take()
+        {
+            self.put(part.stream, &opened, now, Piece::GivenUp);
+        }
+        let open = self.opened.as_ref().and_then(|places| places[stream]);
+        match (verdict, open, self.assembly.open_words(part.stream)) {
+            (Verdict::Whole, None, _) => self.pass_on(part, peer, now),
+            (Verdict::Whole, Some(opened), _) => {
+                self.set_open(stream, None);
+                self.put(part.stream, &opened, now, Piece::Last);
+                Taken::Other(verdict)
+            }
+            (Verdict::Part, None, Some(words)) => {
+                let reply_to = ReplyTo { peer, sequence: part.sequence };
+                let opened = Opened { sequence: self.next[stream], reply_to, words };
+                self.set_open(stream, Some(opened));
+                self.put(part.stream, &opened, now, Piece::Opens(words));
+                self.count(part, opened.sequence);
+                Taken::Accepted
+            }
+            (Verdict::Part, Some(opened), Some(words)) if words > opened.words => {
+                self.set_open(stream, Some(Opened { words, ..opened }));
+                self.put(part.stream, &opened, now, Piece::More(words));
+                Taken::Other(verdict)
+            }
+            _ => Taken::Other(verdict),
+        }
+    }
+
+    fn set_open(&mut self, stream: usize, opened: Option<Opened>) {
+        self.opened.iter_mut().for_each(|places| places[stream] = opened);
+    }
+
+    /// Puts a piece of an open shot into its lane, with all that has come.
+    fn put(&mut self, stream: u32, opened: &Opened, now: Ticks, piece: Piece) {
+        let bits = self.assembly.bits(stream);
+        self.detectors[..bits.len()].copy_from_slice(bits);
+        let Opened { sequence, reply_to, .. } = *opened;
+        let head = Head { stream, sequence, reply_to, arrived: now, truth_known: false, piece };
+        let lane = &mut self.lanes[(stream % self.silos) as usize];
+        assert!(lane.put(&head, &self.detectors, &self.observables), "a source asks for room before it takes anything");
+    }
+
+    /// Counts a shot that will be answered.
+    fn count(&mut self, part: &Part<'_>, sequence: u64) {
+        self.next[part.stream as usize] += 1;
+        self.accepted += 1;
+        let block = self.board.stream_source(part.stream as usize);
+        board::set(&block.accepted, sequence + 1);
+        board::set(&block.accepted_last, part.sequence);
+        board::set(&self.board.source().accepted, self.accepted);
     }
 
     fn pass_on(&mut self, part: &Part<'_>, peer: u64, now: Ticks) -> Taken {
@@ -128,15 +205,10 @@ impl Intake {
         };
         let sequence = self.next[part.stream as usize];
         let reply_to = ReplyTo { peer, sequence: part.sequence };
-        let head = Head { stream: part.stream, sequence, reply_to, arrived: now, truth_known };
+        let head = Head { stream: part.stream, sequence, reply_to, arrived: now, truth_known, piece: Piece::Whole };
         let lane = &mut self.lanes[(part.stream % self.silos) as usize];
         assert!(lane.put(&head, &self.detectors, &self.observables), "a source asks for room before it takes anything");
-        self.next[part.stream as usize] += 1;
-        self.accepted += 1;
-        let block = self.board.stream_source(part.stream as usize);
-        board::set(&block.accepted, sequence + 1);
-        board::set(&block.accepted_last, part.sequence);
-        board::set(&self.board.source().accepted, self.accepted);
+        self.count(part, sequence);
         Taken::Accepted
     }
 

@@ -1,4 +1,4 @@
-//! A lane: whole shots on their way from a link to the feed of one silo.
+//! A lane: shots, whole or piece by piece, on their way from a link to the feed of one silo.
 //!
 //! Owns the buffers; handed to and fro by two rings, as in [`super::stage`], whose cold twin this is: both ends are hot.
 //! Bounds: [`LANE_SHOTS`]; a link that finds no room takes nothing from its source. R1 of each ring orders the words.
@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 /// Shots that a lane holds.
 pub const LANE_SHOTS: usize = 1024;
-const HEAD_WORDS: usize = 6;
+const HEAD_WORDS: usize = 7;
+/// Where in a head it says what it is.
+const PIECE: usize = 6;
 
 /// What goes before a shot's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,46 @@ pub struct Head {
     pub arrived: Ticks,
     /// Whether the words of true observables are.
     pub truth_known: bool,
+    /// What of the shot it is.
+    pub piece: Piece,
+}
+
+/// What of a shot is in a record. The words before those that are new are there again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// All of it.
+    Whole,
+    /// Its first words, so many.
+    Opens(u32),
+    /// As many as this are there now.
+    More(u32),
+    /// The rest.
+    Last,
+    /// Nothing: the rest will never come.
+    GivenUp,
+}
+
+impl Piece {
+    fn word(self) -> u64 {
+        let (kind, words) = match self {
+            Piece::Whole => (0, 0),
+            Piece::Opens(words) => (1, words),
+            Piece::More(words) => (2, words),
+            Piece::Last => (3, 0),
+            Piece::GivenUp => (4, 0),
+        };
+        kind << 32 | u64::from(words)
+    }
+
+    fn of_word(word: u64) -> Piece {
+        match word >> 32 {
+            0 => Piece::Whole,
+            1 => Piece::Opens(word as u32),
+            2 => Piece::More(word as u32),
+            3 => Piece::Last,
+            _ => Piece::GivenUp,
+        }
+    }
 }
 
 /// The link's end; dropped, it ends the lane.
@@ -40,6 +82,8 @@ pub struct LaneOut {
     words: Arc<DataWords>,
     full: Consumer<u32>,
     free: Producer<u32>,
+    /// Taken out of the ring and looked at.
+    next: Option<u32>,
     detector_words: usize,
 }
 
@@ -52,7 +96,7 @@ pub fn lane(detector_words: usize, observable_words: usize) -> (LaneIn, LaneOut)
     for number in 0..LANE_SHOTS as u32 {
         assert!(free_end.push(number).is_ok(), "the free ring holds every buffer");
     }
-    let out = LaneOut { words: Arc::clone(&words), full: full_end, free: free_end, detector_words };
+    let out = LaneOut { words: Arc::clone(&words), full: full_end, free: free_end, next: None, detector_words };
     (LaneIn { words, full, free }, out)
 }
 
@@ -69,7 +113,10 @@ impl LaneIn {
         let record = self.words.record(number as usize);
         let ReplyTo { peer, sequence } = head.reply_to;
         let truth = u64::from(head.truth_known);
-        write_words(record, &[u64::from(head.stream), head.sequence, peer, sequence, head.arrived.0, truth]);
+        write_words(
+            record,
+            &[u64::from(head.stream), head.sequence, peer, sequence, head.arrived.0, truth, head.piece.word()],
+        );
         write_words(&record[HEAD_WORDS..], detectors);
         write_words(&record[HEAD_WORDS + detectors.len()..], observables);
         assert!(self.full.push(number).is_ok(), "the full ring holds every buffer");
@@ -80,35 +127,44 @@ impl LaneIn {
 impl LaneOut {
     /// Copies the next shot.
     pub fn take(&mut self, detectors: &mut [u64], observables: &mut [u64]) -> Option<Head> {
-        let number = self.full.pop()?;
+        let number = self.next.take().or_else(|| self.full.pop())?;
         let record = self.words.record(number as usize);
         let mut words = [0; HEAD_WORDS];
         read_words(record, &mut words);
-        let [stream, sequence, peer, theirs, arrived, truth] = words;
+        let [stream, sequence, peer, theirs, arrived, truth, piece] = words;
         read_words(&record[HEAD_WORDS..], detectors);
         read_words(&record[HEAD_WORDS + self.detector_words..], observables);
         assert!(self.free.push(number).is_ok(), "the free ring holds every buffer");
         let reply_to = ReplyTo { peer, sequence: theirs };
-        Some(Head { stream: stream as u32, sequence, reply_to, arrived: Ticks(arrived), truth_known: truth != 0 })
+        let (arrived, piece) = (Ticks(arrived), Piece::of_word(piece));
+        Some(Head { stream: stream as u32, sequence, reply_to, arrived, truth_known: truth != 0, piece })
+    }
+
+    /// What comes next.
+    #[must_use]
+    pub fn peek(&mut self) -> Option<Piece> {
+        self.next = self.next.or_else(|| self.full.pop());
+        let number = self.next?;
+        Some(Piece::of_word(self.words.record(number as usize)[PIECE].load()))
     }
 
     /// Shots in it.
     #[must_use]
     pub fn depth(&self) -> u64 {
-        self.full.depth()
+        self.full.depth() + u64::from(self.next.is_some())
     }
 
     /// Whether the link has ended it and nothing is left.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         // The end first: whatever was put in before it is then seen.
-        self.full.is_abandoned() && self.full.depth() == 0
+        self.full.is_abandoned() && self.depth() == 0
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Head, LANE_SHOTS, lane};
+    use super::{Head, LANE_SHOTS, Piece, lane};
     use crate::units::Ticks;
     use pinwheel_edge::slot::table::ReplyTo;
 
@@ -121,6 +177,7 @@ mod tests {
             reply_to: ReplyTo { peer: !n, sequence: n + 7 },
             arrived: Ticks(n + 1),
             truth_known: n.is_multiple_of(2),
+            piece: [Piece::Whole, Piece::Opens(7), Piece::More(n as u32), Piece::Last, Piece::GivenUp][n as usize % 5],
         };
         for n in 0..LANE_SHOTS as u64 {
             assert!(link.put(&head(n), &[n, !n], &[n / 2]));

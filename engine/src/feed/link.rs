@@ -96,6 +96,8 @@ pub struct LinkParts<'a> {
     pub silos: u32,
     /// Streams of the whole engine.
     pub streams: u32,
+    /// Whether what has come of a shot is passed on before all of it has.
+    pub by_rounds: bool,
     /// Takes so many shots, then no more.
     pub count: Option<u64>,
     /// The engine's epoch at the source: another one at each start.
@@ -130,6 +132,7 @@ impl Link {
             lanes: ins,
             detector_words,
             observable_words,
+            by_rounds: parts.by_rounds,
             count: parts.count,
             board: Arc::clone(&board),
         };

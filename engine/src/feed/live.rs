@@ -1,12 +1,22 @@
 //! The feed's part in a live source: from the lane into slots, and the link's frame where it is here.
 //!
-//! Runs on the feed's thread. Bounds: 64 shots a frame. A shot of a lane was promised an answer: it goes on in Drain too.
+//! Runs on the feed's thread. Bounds: 64 shots or pieces a frame; one open shot a stream. A shot of a lane was promised an
+//! answer: it goes on in Drain too, and one whose rest will not come any more is given up there.
+//!
+//! # Why pieces never hold each other up
+//! A shot needs a slot, a further piece none, and a lane has one order: a shot that waits for a slot holds up the pieces behind
+//! it. So shots come by pieces only where a silo has [`SLOTS_PER_STREAM`] times as many slots as streams: the slots of shots
+//! that are whole come free by themselves.
 
+use super::lane::{Head, Piece};
 use super::source::Source;
 use super::{BAD_ADDRESS_OFFSET, Feed};
 use crate::board;
 use crate::hot::{BUDGET_ITEMS, Frame};
 use pinwheel_edge::slot::table::ShotHeader;
+
+/// Slots of a silo for each of its streams, at least, where shots come by pieces.
+pub const SLOTS_PER_STREAM: u32 = 2;
 
 impl Feed {
     pub(super) fn is_live(&self) -> bool {
@@ -29,35 +39,82 @@ impl Feed {
         }
         let Source::Live(live) = &self.source else { return items };
         let waiting = live.lane.depth();
-        self.exhausted = live.lane.has_ended();
+        let has_ended = live.lane.has_ended();
+        if has_ended && !self.exhausted {
+            for open in &mut self.open {
+                // One that was answered meanwhile has nobody to tell.
+                let _ = open.take().map(|shot| self.end.abandon(shot));
+            }
+        }
+        self.exhausted = has_ended;
         board::set(&self.block().scheduled, self.submitted + waiting);
         items
     }
 
     fn forward_next(&mut self, frame: &Frame<'_>) -> bool {
         let Source::Live(live) = &mut self.source else { return false };
-        if live.lane.depth() == 0 {
-            return false;
-        }
-        let Some(vacant) = self.end.vacant() else {
+        let begins = match live.lane.peek() {
+            None => return false,
+            Some(piece) => matches!(piece, Piece::Whole | Piece::Opens(_)),
+        };
+        if begins && self.end.vacant().is_none() {
             board::add(&self.board.feed(self.share.silo).slot_waits, 1);
             return false;
-        };
+        }
         let Some(head) = live.lane.take(&mut self.detectors, &mut self.observables) else { return false };
+        if begins {
+            self.begin(&head, frame)
+        } else {
+            self.go_on(&head)
+        }
+        true
+    }
+
+    /// Goes on with an open shot.
+    fn go_on(&mut self, head: &Head) {
+        let Ok(own) = self.share.own.binary_search(&head.stream) else { return };
+        let Some(shot) = self.open[own] else { return };
+        let known = self.open_words[own];
+        // One that was answered meanwhile, and whose slot is another's, has nobody to tell.
+        let _ = match head.piece {
+            Piece::Whole | Piece::Opens(_) => false,
+            Piece::More(words) => {
+                self.open_words[own] = words;
+                self.end.extend(shot, known, &self.detectors[known as usize..words as usize])
+            }
+            Piece::Last => {
+                self.open[own] = None;
+                self.health[own].observe(&self.detectors);
+                self.end.extend(shot, known, &self.detectors[known as usize..]) && self.end.complete(shot, head.arrived)
+            }
+            Piece::GivenUp => {
+                self.open[own] = None;
+                self.end.abandon(shot)
+            }
+        };
+    }
+
+    /// Begins a shot: there is a slot.
+    fn begin(&mut self, head: &Head, frame: &Frame<'_>) {
+        let Some(vacant) = self.end.vacant() else { return };
         let (stream, sequence, reply_to) = (head.stream, head.sequence, head.reply_to);
         let header = ShotHeader { stream, sequence, scheduled: head.arrived, submitted: frame.ticks(), reply_to };
         let truth = head.truth_known.then_some(self.observables.as_slice());
-        let slot = if self.injector.address_is_bad() {
+        let own = self.share.own.binary_search(&stream);
+        let slot = if let (Piece::Opens(words), Ok(own)) = (head.piece, own) {
+            let shot = vacant.open(&header, &self.detectors, words, truth);
+            (self.open[own], self.open_words[own]) = (Some(shot), words);
+            shot.slot
+        } else if self.injector.address_is_bad() {
             vacant.submit_at(BAD_ADDRESS_OFFSET, &header, &self.detectors, truth)
         } else {
             vacant.submit(&header, &self.detectors, truth)
         };
         self.stamp(slot, &header);
-        if let Ok(own) = self.share.own.binary_search(&stream) {
+        if let (Piece::Whole, Ok(own)) = (head.piece, own) {
             self.health[own].observe(&self.detectors);
         }
         self.submitted += 1;
-        true
     }
 
     /// Whether nothing of a live source is left on its way in or back.

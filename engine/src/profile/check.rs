@@ -75,6 +75,15 @@ impl Profile {
             check.whole("courtesy.quiet_s", quiet_s, 1..=3600, "a time in s, at most an hour");
         }
         check.window(self.window);
+        if let (Some(period), None) = (self.input.round_ns, self.window) {
+            let remedy = "say window: Some((commit_rounds: 5, buffer_rounds: 5)), or round_ns: None";
+            check.refuse(
+                "input.round_ns",
+                period,
+                "None while window is None: a whole shot waits for its last round",
+                remedy,
+            );
+        }
         let KeptRuns { kept_mb, kept_runs } = self.recorder;
         check.whole("recorder.kept_mb", kept_mb, 10..=1_000_000, "room for at least one run, in megabytes");
         check.whole("recorder.kept_runs", kept_runs, 1..=10_000, "this run counts too");
@@ -241,6 +250,9 @@ impl Check {
         self.source(&input.source);
         if input.m2d.as_ref().is_some_and(|path| path.trim().is_empty()) {
             self.refuse("input.m2d", "no path", "a map's path", "say None for shots of detection events");
+        }
+        if let Some(period) = input.round_ns {
+            self.whole("input.round_ns", period, 100..=1_000_000_000, "superconducting qubits have about 1000");
         }
         if let Some(every) = input.joint_every {
             self.whole("input.joint_every", every, 10..=1_000_000, "a readout stops two streams for some microseconds");

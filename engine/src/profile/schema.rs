@@ -367,6 +367,9 @@ pub struct Input {
     pub m2d: Option<String>,
     /// Each silo's streams, two and two, are measured together after every so many shots, 10..=1000000; `None`: never.
     pub joint_every: Option<u32>,
+    /// From one round of a shot to the next, ns, 100..=1000000000; needs `window`. `None`: shots come whole. A live source's
+    /// rounds come when its senders send them, and its windows start then.
+    pub round_ns: Option<u32>,
 }
 
 /// Where shots come from, unless the command line names files.

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const STREAMS: u32 = 3;
 /// The window of the seeds that decode by windows: three of them for the four rounds of the model.
-const WINDOW: WindowRounds = WindowRounds { commit_rounds: 1, buffer_rounds: 1 };
+const WINDOW: WindowRounds = WindowRounds { commit_rounds: 2, buffer_rounds: 3 };
 
 /// What all seeds share: the model, the shots, and what each shot's answer has to be.
 pub(super) struct Script {
@@ -40,7 +40,7 @@ pub(super) struct Script {
 
 impl Script {
     pub(super) fn new() -> Result<Script, RehearsalError> {
-        let model = Arc::new(bundled_named("surface_d3").expect("it is bundled"));
+        let model = Arc::new(bundled_named("surface_d3@r12").expect("it is bundled"));
         let shots = Arc::new(draw_shots(&model));
         let decoding = |predecoder, window| -> Result<_, RehearsalError> {
             let decoding = Decoding::new(Arc::clone(&model), predecoder, window)?;
@@ -123,6 +123,7 @@ impl<'a> World<'a> {
         let mut profile = draw_profile(&mut random, seed, *predecoder);
         let decoders = 1 + (random.next_u64() % 3) as u32;
         draw_graph(&mut random, &mut profile, decoders);
+        profile.input.round_ns = draw_rounds(&mut random, decoding);
         // After zero: a stamp of zero means "not yet".
         let nanos = Arc::new(AtomicU64::new(1_000_000));
         let clock = Clock::virtual_time(Arc::clone(&nanos));
@@ -306,6 +307,7 @@ impl<'a> World<'a> {
             ("device_loss", counters.device_losses),
             ("worker_quarantined", counters.quarantined),
             ("cpu_fallback", counters.cpu_fallbacks),
+            ("came_by_rounds", board::get(&self.board.dispatch(0).by_rounds)),
             ("claim_lost", counters.claims_lost),
             ("device_recovered", recovered(&snapshot)),
             ("joint_read", counters.joint_read),
@@ -344,6 +346,14 @@ fn draw_graph(random: &mut Xoshiro256PlusPlus, profile: &mut Profile, decoders: 
 fn recovered(snapshot: &crate::board::snapshot::Snapshot) -> u64 {
     let code = crate::fault::FaultCode::DeviceRecovered.number();
     snapshot.faults.iter().filter(|fault| fault.code == code).map(|fault| fault.count).sum()
+}
+
+/// Where windows are matched as they are, shots come by rounds in half of the seeds; so slowly in some that they expire
+/// on the way.
+fn draw_rounds(random: &mut Xoshiro256PlusPlus, decoding: &Decoding) -> Option<u32> {
+    let period = [200, 2_000, 20_000, 100_000][(random.next_u64() % 4) as usize];
+    let is_drawn = random.next_u64().is_multiple_of(2);
+    (decoding.has_windows() && !decoding.predecodes() && is_drawn).then_some(period)
 }
 
 /// A small silo with every kind of fault, each more or less likely.

@@ -48,7 +48,7 @@ fn udp() -> LivePlace {
     LivePlace::parse("udp:127.0.0.1:0").unwrap()
 }
 
-fn unix(alone: &Alone) -> LivePlace {
+pub(crate) fn unix(alone: &Alone) -> LivePlace {
     LivePlace::Unix(alone.file("shots"))
 }
 
@@ -62,7 +62,7 @@ fn client(place: &LivePlace, session: u64, parts: u32) -> Box<dyn Client> {
     client
 }
 
-fn wait(what: &str, mut done: impl FnMut() -> bool) {
+pub(crate) fn wait(what: &str, mut done: impl FnMut() -> bool) {
     let from = Instant::now();
     while !done() {
         assert!(from.elapsed() < LIMIT, "{what} never came");

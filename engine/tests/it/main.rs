@@ -40,6 +40,7 @@ mod rehearsal;
 mod rig;
 mod rings;
 #[cfg(target_os = "linux")]
+mod rounds;
 mod shm_clients;
 mod stalls;
 mod time;

@@ -1,10 +1,10 @@
 //! Long experiments through the engine, decoded by sliding windows.
 
 use crate::boards::boards;
-use crate::rig::{alone, assert_nothing_lost, config, profile, run, sink, total};
+use crate::rig::{Alone, alone, assert_nothing_lost, config, profile, run, sink, total};
 use pinwheel_engine::code::{Format, Layout, Sampler, ShotSet, ShotWriter, bundled_named};
 use pinwheel_engine::decode::MatcherModel;
-use pinwheel_engine::engine::{Engine, Input};
+use pinwheel_engine::engine::{Engine, Input, Outcome};
 use pinwheel_engine::profile::{HotAllocations, Predecoder, WindowRounds};
 use std::sync::Arc;
 
@@ -14,6 +14,35 @@ const SHOTS: usize = 2_000;
 #[test]
 fn predictions_of_a_long_experiment_are_those_of_its_windows() {
     let alone = alone();
+    predictions(&alone, None);
+}
+
+#[test]
+fn predictions_of_shots_that_come_by_rounds_are_those_of_their_windows() {
+    let alone = alone();
+    let outcome = predictions(&alone, Some(1_000));
+    assert_eq!(total(&outcome.snapshot, |counters| counters.by_rounds), SHOTS as u64);
+    for thread in &outcome.snapshot.threads {
+        assert_eq!(thread.memory.allocations, Some(0), "{}: {:?}", thread.name, thread.memory.first_site);
+    }
+}
+
+#[test]
+fn shots_that_expire_while_their_rounds_come_are_answered_so_and_nothing_is_lost() {
+    let _alone = alone();
+    let mut profile = profile();
+    (profile.window, profile.input.round_ns, profile.slots) = (Some(SIZE), Some(20_000_000), 8);
+    (profile.limits.launch_deadline_us, profile.limits.shot_deadline_us) = (5_000, 5_000);
+    let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
+    let outcome = run(config(&profile, Input::Sampler { model, name: "slow".into(), seed: 5 }, Some(40)));
+    assert_nothing_lost(&outcome);
+    assert_eq!(total(&outcome.snapshot, |counters| counters.errored), 40);
+    let errors = &outcome.snapshot.silos[0].errors;
+    assert!(errors.len() == 1 && errors[0].name == "shot_deadline", "{errors:?}");
+}
+
+/// A long experiment from a file, each round `round_ns` after the one before.
+fn predictions(alone: &Alone, round_ns: Option<u32>) -> Outcome {
     let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
     let layout = Layout::detectors(model.detectors);
     let mut writer = ShotWriter::new(Vec::new(), Format::B8, layout);
@@ -31,7 +60,7 @@ fn predictions_of_a_long_experiment_are_those_of_its_windows() {
     assert!((1..SHOTS / 10).contains(&wrong), "{wrong} logical errors");
     let shots = Arc::new(ShotSet::read(&writer.finish().unwrap()[..], Format::B8, layout).unwrap());
     let mut profile = profile();
-    profile.window = Some(SIZE);
+    (profile.window, profile.input.round_ns) = (Some(SIZE), round_ns);
     let path = alone.file("predictions.b8");
     let input = Input::Replay { model: Arc::clone(&model), name: "long".into(), shots, observables: None };
     let mut config = config(&profile, input, None);
@@ -42,6 +71,7 @@ fn predictions_of_a_long_experiment_are_those_of_its_windows() {
     let layout = Layout::observables(model.observables);
     let predicted = ShotSet::read(&std::fs::read(&path).unwrap()[..], Format::B8, layout).unwrap();
     assert!(predicted.iter().map(|word| word[0]).eq(expected.iter().copied()));
+    outcome
 }
 
 #[test]

@@ -105,6 +105,10 @@ pub struct RunArgs {
     /// each): 5,5; or whole: each shot as a whole
     #[arg(long, value_name = "C,B|whole", value_parser = window, allow_hyphen_values = true)]
     pub window: Option<Windows>,
+    /// Let each shot come round by round, one each DURATION (1us); with --window, windows start as their rounds are there,
+    /// and latency counts from the last one
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub round_period: Option<Duration>,
     /// Device for the predecode step: auto (a GPU where there is one), sim (the CPU stand-in), cuda (each silo a GPU of its
     /// own), or cuda:N (GPU N for all silos)
     #[arg(long, value_name = "auto|sim|cuda[:N]", value_parser = device)]
@@ -383,7 +387,7 @@ mod tests {
         };
         assert_eq!((run.input.unwrap().to_string().as_str(), run.allow.len()), ("udp:127.0.0.1:7000", 2));
         let words = "pinwheel run --profile p --dem d --shots - --observables o --format 01 --rate max --count 1_000 --duration 1m \
-                     --silos 2 --streams 8 --deadline 20us --window 5,5 --device cuda:0 --predictions F --answers - --profiles a --logs b --label x --keep --metrics 0 --json --headless";
+                     --silos 2 --streams 8 --deadline 20us --window 5,5 --round-period 1us --device cuda:0 --predictions F --answers - --profiles a --logs b --label x --keep --metrics 0 --json --headless";
         let Some(Command::Run(run)) = Args::try_parse_from(words.split_whitespace()).unwrap().command else {
             panic!("no run")
         };

@@ -249,6 +249,9 @@ fn lay_over(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
             Windows::Sliding(rounds) => Some(rounds),
         };
     }
+    if let Some(period) = args.round_period {
+        profile.input.round_ns = Some(u32::try_from(period.as_nanos()).unwrap_or(u32::MAX));
+    }
     match args.device {
         None => {}
         // A profile that says how the stand-in is to behave keeps that; without a GPU it is what runs.
@@ -292,6 +295,7 @@ fn in_range(args: &RunArgs, name: &str, profile: &Profile) -> Result<(), Refusal
         "input.streams" if args.streams.is_some() => "--streams".to_owned(),
         "limits.late_us" if args.deadline.is_some() => "--deadline".to_owned(),
         "window.commit_rounds" | "window.buffer_rounds" if args.window.is_some() => "--window".to_owned(),
+        "input.round_ns" if args.round_period.is_some() => "--round-period, in ns,".to_owned(),
         "input.source.allow" if !args.allow.is_empty() => "--allow".to_owned(),
         "input.source.path" if args.input.is_some() => "--input".to_owned(),
         "input.rate" if args.rate.is_some() => "--rate".to_owned(),

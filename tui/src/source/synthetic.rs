@@ -338,6 +338,7 @@ fn graph(tenths: u64, trouble: Trouble) -> GraphView {
     let running = RunningView { id: shots + 9, kernel: "decode", stream: 2, age_ns: 14_000 };
     let waits_on = if bad { WaitsOn::Permit(2) } else { WaitsOn::Worker };
     GraphView {
+        arriving: 0,
         policy: "work stealing".to_owned(),
         submitted: shots + 4,
         ran: shots + 2,

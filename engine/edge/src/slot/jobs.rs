@@ -43,6 +43,8 @@ pub struct Origin {
     pub worker: Option<(u8, u64)>,
     /// The detectors are the raw syndrome: the decoder predecodes first (CPU path).
     pub raw: bool,
+    /// The detectors are not here: they come by rounds, into the slot's payload.
+    pub by_rounds: bool,
 }
 
 /// All job buffers of a silo.
@@ -135,7 +137,7 @@ impl JobBank {
         meta[2].store(origin.completed.0);
         meta[3].store(origin.worker.map_or(0, |(worker, _)| u64::from(worker) + 1));
         meta[4].store(origin.worker.map_or(0, |(_, generation)| generation));
-        meta[5].store(u64::from(origin.raw));
+        meta[5].store(u64::from(origin.raw) | u64::from(origin.by_rounds) << 1);
     }
 
     /// Whose shot it is; written by dispatch, which alone still knows it without the slot, before the launch.
@@ -175,7 +177,8 @@ impl JobBank {
             ticket: Ticket { slot: meta[0].load() as u32, generation: meta[1].load() },
             completed: Ticks(meta[2].load()),
             worker: (worker > 0).then(|| ((worker - 1) as u8, meta[4].load())),
-            raw: meta[5].load() != 0,
+            raw: meta[5].load() & 1 != 0,
+            by_rounds: meta[5].load() & 2 != 0,
         }
     }
 

@@ -14,13 +14,20 @@ use crate::units::Ticks;
 use std::sync::Arc;
 
 mod harvest;
+mod rounds;
 pub use harvest::{Answered, HarvestEnd};
+use rounds::Arriving;
+pub use rounds::{Arrival, OpenShot};
 
 const OPEN: u64 = 1;
 const HEADER_WORDS: usize = 8;
 /// Where in a header stands who gets the answer, behind what dispatch writes.
 const REPLY_TO: usize = 6;
-const RESULT_WORDS: usize = 3;
+const RESULT_WORDS: usize = 4;
+/// In a header's flags: the true observables are known.
+const HAS_TRUTH: u64 = 1;
+/// In a header's flags: the payload comes by and by.
+const BY_ROUNDS: u64 = 2;
 
 /// Sizes of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +67,8 @@ pub struct ReplyTo {
 /// When the steps between dispatch and answer happened; zero where one did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnswerTimes {
+    /// Its last round came, if it came by rounds.
+    pub arrived: Ticks,
     /// Device output claimed.
     pub completed: Ticks,
     /// Decode began.
@@ -78,6 +87,7 @@ pub struct SlotTable {
     /// Submission time of the shot that a ticket is open for; an atomic of its own because the deadline reads it
     /// before it owns the claim.
     opened: Box<[AtomicU64]>,
+    arrivals: Box<[Arriving]>,
     payload: DataWords,
     headers: DataWords,
     truths: DataWords,
@@ -102,6 +112,7 @@ pub fn table(geometry: Geometry) -> (FeedEnd, DispatchEnd, HarvestEnd, Arc<SlotT
         tx: zeros(),
         tickets: zeros(),
         opened: zeros(),
+        arrivals: (0..slots).map(|_| Arriving::new()).collect(),
         payload: DataWords::new(slots, geometry.detector_words as usize),
         headers: DataWords::new(slots, HEADER_WORDS),
         truths: DataWords::new(slots, geometry.observable_words as usize),
@@ -273,7 +284,7 @@ impl Claim<'_> {
         self.answered = true;
         let slot = self.ticket.slot as usize;
         let result = self.table.results.record(slot);
-        write_words(result, &[times.completed.0, times.decoding.0, times.answered.0]);
+        write_words(result, &[times.arrived.0, times.completed.0, times.decoding.0, times.answered.0]);
         for (index, word) in result[RESULT_WORDS..].iter().enumerate() {
             word.store(observables.get(index).copied().unwrap_or(0));
         }
@@ -326,6 +337,12 @@ impl FeedEnd {
         self.position
     }
 
+    /// Slots there are.
+    #[must_use]
+    pub fn slots(&self) -> u32 {
+        self.table.geometry.slots
+    }
+
     /// The slot that comes next.
     #[must_use]
     pub fn next_slot(&self) -> u32 {
@@ -349,6 +366,10 @@ impl Vacant<'_> {
     /// As [`Vacant::submit`], with a payload address of the caller's choice (a source that keeps its payloads
     /// elsewhere, or an injected fault). Dispatch validates it.
     pub fn submit_at(self, address: u64, header: &ShotHeader, payload: &[u64], truth: Option<&[u64]>) -> u32 {
+        self.write(address, header, payload, truth, 0)
+    }
+
+    fn write(self, address: u64, header: &ShotHeader, payload: &[u64], truth: Option<&[u64]>, flags: u64) -> u32 {
         let table = &*self.end.table;
         let slot = table.index(self.end.position);
         write_words(table.payload.record(slot), payload);
@@ -358,7 +379,7 @@ impl Vacant<'_> {
             header.sequence,
             header.scheduled.0,
             header.submitted.0,
-            u64::from(truth.is_some()),
+            flags | if truth.is_some() { HAS_TRUTH } else { 0 },
         ];
         write_words(table.headers.record(slot), &words);
         write_words(&table.headers.record(slot)[REPLY_TO..], &[header.reply_to.peer, header.reply_to.sequence]);
@@ -390,6 +411,8 @@ pub struct Arrived {
     pub sequence: u64,
     /// When it was submitted.
     pub submitted: Ticks,
+    /// Its payload comes by and by: [`SlotTable::arrival`] says how far it is.
+    pub by_rounds: bool,
 }
 
 impl DispatchEnd {
@@ -409,6 +432,7 @@ impl DispatchEnd {
             stream: header[0].load() as u32,
             sequence: header[1].load(),
             submitted: Ticks(header[3].load()),
+            by_rounds: header[4].load() & BY_ROUNDS != 0,
         })
     }
 

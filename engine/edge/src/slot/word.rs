@@ -41,11 +41,13 @@ pub enum ErrorCode {
     WindowFull = 11,
     /// The stream's state was not this silo's to write by the shot's total deadline.
     PageAway = 12,
+    /// It came by rounds, and its source gave up on the rest.
+    RoundsMissing = 13,
 }
 
 impl ErrorCode {
     /// All codes, ascending.
-    pub const ALL: [ErrorCode; 12] = [
+    pub const ALL: [ErrorCode; 13] = [
         ErrorCode::LaunchFailed,
         ErrorCode::LaunchUnknown,
         ErrorCode::BadAddress,
@@ -58,6 +60,7 @@ impl ErrorCode {
         ErrorCode::Unmatchable,
         ErrorCode::WindowFull,
         ErrorCode::PageAway,
+        ErrorCode::RoundsMissing,
     ];
 
     /// Name as answer files and reports spell it.
@@ -76,6 +79,7 @@ impl ErrorCode {
             ErrorCode::Unmatchable => "unmatchable",
             ErrorCode::WindowFull => "window_full",
             ErrorCode::PageAway => "page_away",
+            ErrorCode::RoundsMissing => "rounds_missing",
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::{Seeded, panics};
 use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::table::{
-    AnswerTimes, DispatchEnd, FeedEnd, Geometry, HarvestEnd, ReplyTo, ShotHeader, SlotTable, TicketView, table,
+    AnswerTimes, Arrival, DispatchEnd, FeedEnd, Geometry, HarvestEnd, ReplyTo, ShotHeader, SlotTable, TicketView, table,
 };
 use pinwheel_edge::slot::word::{self, ErrorCode};
 use pinwheel_edge::units::Ticks;
@@ -39,7 +39,7 @@ fn a_shot_comes_back_with_its_header_times_truth_and_observables() {
     let payload: Vec<_> = table.payload_at(arrived.address).unwrap().iter().map(|word| word.load()).collect();
     assert_eq!(payload, [7, !7]);
     let ticket = dispatch_one(&mut dispatch).unwrap();
-    let times = AnswerTimes { completed: Ticks(60), decoding: Ticks(70), answered: Ticks(80) };
+    let times = AnswerTimes { arrived: Ticks(50), completed: Ticks(60), decoding: Ticks(70), answered: Ticks(80) };
     table.claim(ticket).unwrap().answer(&[5], times);
     harvest.begin();
     let answered = harvest.next_answered().unwrap();
@@ -47,6 +47,33 @@ fn a_shot_comes_back_with_its_header_times_truth_and_observables() {
     assert_eq!((answered.dispatched, answered.oldest, answered.has_truth), (Ticks(50), true, true));
     assert_eq!(harvest.observables(&answered).iter().map(|word| word.load()).collect::<Vec<_>>(), [5, 0]);
     assert_eq!(harvest.truth(&answered)[0].load(), 7);
+}
+
+#[test]
+fn a_shot_that_comes_by_rounds_says_what_is_there_until_its_slot_is_anothers() {
+    let (mut feed, mut dispatch, mut harvest, table) = ends(2);
+    let shot = feed.vacant().unwrap().open(&header(1), &[7, 0], 1, Some(&[1]));
+    let arrived = dispatch.arrived().unwrap();
+    assert!(arrived.by_rounds && arrived.slot == shot.slot);
+    let ticket = dispatch_one(&mut dispatch).unwrap();
+    assert_eq!(table.arrival(ticket), Arrival::Words(1));
+    assert!(feed.extend(shot, 1, &[8]) && feed.complete(shot, Ticks(90)));
+    assert_eq!((table.arrival(ticket), table.last_round(shot.slot)), (Arrival::Words(2), Ticks(90)));
+    assert_eq!(table.payload(shot.slot).iter().map(|word| word.load()).collect::<Vec<_>>(), [7, 8]);
+    table.claim(ticket).unwrap().answer(&[], AnswerTimes { arrived: Ticks(90), ..AnswerTimes::default() });
+    harvest.begin();
+    let answered = harvest.next_answered().unwrap();
+    assert!(answered.has_truth && answered.times.arrived == Ticks(90));
+    harvest.take(&answered);
+    // One behind it, then one in its slot: what still comes of it goes nowhere.
+    let given_up = feed.vacant().unwrap().open(&header(2), &[0, 0], 0, None);
+    assert!(feed.abandon(given_up) && feed.extend(shot, 0, &[9]), "its slot is nobody's yet");
+    let second = dispatch_one(&mut dispatch).unwrap();
+    assert_eq!(table.arrival(second), Arrival::Abandoned);
+    let arrived = submit(&mut feed, 3).and_then(|_| dispatch.arrived()).unwrap();
+    assert!(!arrived.by_rounds && arrived.slot == shot.slot);
+    assert!(!feed.extend(shot, 0, &[9]) && !feed.complete(shot, Ticks(99)) && !feed.abandon(shot));
+    assert_eq!(table.payload(shot.slot)[0].load(), 3);
 }
 
 #[test]

@@ -128,7 +128,10 @@ impl Back<'_> {
             match self.poll.settle(w) {
                 Settled::Job { job, ticket, generation } => {
                     let worker = Some((w as u8, generation));
-                    self.jobs.set_origin(&job, &Origin { ticket, completed: Ticks(0), worker, raw: false });
+                    self.jobs.set_origin(
+                        &job,
+                        &Origin { ticket, completed: Ticks(0), worker, raw: false, by_rounds: false },
+                    );
                     self.ready.push(job.number()).unwrap();
                 }
                 Settled::Late { job } => self.jobs.give(job),

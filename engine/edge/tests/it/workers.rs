@@ -153,7 +153,7 @@ fn an_origin_comes_back_as_it_was_set() {
     let jobs = JobBank::new(2, 1, 1);
     let job = jobs.take().unwrap();
     for (worker, raw) in [(None, true), (Some((0, 7)), false), (Some((63, u64::MAX)), false)] {
-        let origin = Origin { ticket: TICKET, completed: Ticks(11), worker, raw };
+        let origin = Origin { ticket: TICKET, completed: Ticks(11), worker, raw, by_rounds: !raw };
         jobs.set_origin(&job, &origin);
         assert_eq!(jobs.origin(&job), origin);
     }

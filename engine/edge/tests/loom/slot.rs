@@ -1,8 +1,9 @@
-//! Models of slots and tickets: S1, S2, S5, S7, S8.
+//! Models of slots and tickets: S1, S2, S5, S7, S8, S9.
 
 use loom::thread;
 use pinwheel_edge::slot::table::{
-    AnswerTimes, Arrived, DispatchEnd, FeedEnd, Geometry, HarvestEnd, ReplyTo, ShotHeader, SlotTable, TicketView, table,
+    AnswerTimes, Arrival, Arrived, DispatchEnd, FeedEnd, Geometry, HarvestEnd, ReplyTo, ShotHeader, SlotTable,
+    TicketView, table,
 };
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::slot::{Ticket, word};
@@ -29,7 +30,7 @@ pub(crate) fn hold(dispatch: &mut DispatchEnd) -> Option<(Arrived, Ticket)> {
 }
 
 pub(crate) fn times(n: u64) -> AnswerTimes {
-    AnswerTimes { completed: Ticks(n), decoding: Ticks(n), answered: Ticks(n) }
+    AnswerTimes { arrived: Ticks(n), completed: Ticks(n), decoding: Ticks(n), answered: Ticks(n) }
 }
 
 /// One attempt of the harvester: sequence and first observable, or the error.
@@ -61,6 +62,37 @@ fn dispatch_sees_the_whole_shot() {
             assert_eq!(table.payload_at(arrived.address).unwrap()[0].load(), 7);
         }
         feeder.join().unwrap();
+    });
+}
+
+/// Whoever sees a word of a shot that comes by rounds counted reads its bits, and with the last one when that came. Red
+/// without S9.release, S9.acquire.
+#[test]
+fn a_word_is_counted_after_its_bits() {
+    loom::model(|| {
+        let geometry = Geometry { slots: 1, detector_words: 2, observable_words: 1 };
+        let (mut feed, mut dispatch, _harvest, table) = table(geometry);
+        let header = ShotHeader {
+            stream: 0,
+            sequence: 1,
+            scheduled: Ticks(1),
+            submitted: Ticks(1),
+            reply_to: ReplyTo::default(),
+        };
+        let shot = feed.vacant().unwrap().open(&header, &[7, 0], 1, None);
+        let (arrived, ticket) = hold(&mut dispatch).unwrap();
+        assert!(arrived.by_rounds);
+        let feeder = thread::spawn(move || {
+            assert!(feed.extend(shot, 1, &[8]) && feed.complete(shot, Ticks(9)));
+        });
+        let Arrival::Words(words) = table.arrival(ticket) else { panic!("it is open") };
+        for word in 0..words as usize {
+            assert_eq!(table.payload(0)[word].load(), 7 + word as u64);
+        }
+        let last_round = table.last_round(0);
+        assert!(words == 2 || last_round == Ticks(0) || last_round == Ticks(9));
+        feeder.join().unwrap();
+        assert_eq!((table.arrival(ticket), table.last_round(0)), (Arrival::Words(2), Ticks(9)));
     });
 }
 

@@ -125,7 +125,8 @@ fn a_decoder_frees_its_worker_after_it_read_its_job() {
             let jobs = Arc::clone(&jobs);
             thread::spawn(move || {
                 let Some(Settled::Job { job, ticket, generation }) = poll_once(&mut poll) else { panic!() };
-                let origin = Origin { ticket, completed: Ticks(1), worker: Some((0, generation)), raw: false };
+                let origin =
+                    Origin { ticket, completed: Ticks(1), worker: Some((0, generation)), raw: false, by_rounds: false };
                 jobs.set_origin(&job, &origin);
                 queue.push(job.number()).unwrap();
             })

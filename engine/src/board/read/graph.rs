@@ -60,6 +60,7 @@ impl Reader<'_> {
             },
             committed: sum(|block| get(&block.committed)),
             tombstones: sum(|block| get(&block.tombstones)),
+            arriving: get(&block.arriving),
             refused: get(&block.refused),
             workers: decoders().map(|block| self.graph_worker(block)).collect(),
             submit: block.submit.snapshot(),

@@ -36,6 +36,8 @@ pub struct GraphView {
     pub committed: u64,
     /// Of these: tombstones, for they were answered with an error.
     pub tombstones: u64,
+    /// Shots under way whose rounds are still coming.
+    pub arriving: u64,
     /// Shots refused for want of room in the window.
     pub refused: u64,
     /// Its workers.

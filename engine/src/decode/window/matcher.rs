@@ -48,6 +48,34 @@ impl WindowWorker {
         model.always_weight
     }
 
+    /// Begins a shot of which nothing is there yet, as [`Self::begin`].
+    ///
+    /// # Panics
+    ///
+    /// If a slice is not as long as the model's words.
+    pub fn begin_by_rounds(&self, carry: &mut [u64], observables: &mut [u64]) -> f64 {
+        let model = &*self.model;
+        assert_eq!(observables.len(), model.observable_words, "observables are as wide as the model");
+        assert_eq!(carry.len(), model.carry_words(), "a carry is as wide as the model's rounds");
+        carry.fill(0);
+        ones(&model.always_detectors).for_each(|detector| flip(carry, model.rounds.position(detector)));
+        observables.copy_from_slice(&model.always_observables);
+        model.always_weight
+    }
+
+    /// Puts the rounds that window `index` is the first to see into the carry; `word` reads a word of the packed shot.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such window, or the carry is too short.
+    pub fn take_rounds(&self, index: u32, word: impl Fn(u32) -> u64, carry: &mut [u64]) {
+        for &(place, bits) in &self.model.arrivals[index as usize].fresh {
+            for bit in ones(&[word(place) & bits]) {
+                flip(carry, self.model.rounds.position(place * 64 + bit));
+            }
+        }
+    }
+
     /// Decodes window `index` of the shot in `carry`, whose windows before it are done, and commits: returns the weight.
     ///
     /// # Errors

@@ -267,6 +267,42 @@ fn explains_each_detection_once(model: &Model, sizes: WindowRounds, syndrome: &[
     assert!((decoded.weight - weight).abs() < 1e-3, "{} {weight}", decoded.weight);
 }
 
+/// What windows take of a shot as its rounds come is the shot, and each has what it needs.
+#[test]
+fn rounds_that_come_one_by_one_make_the_carry_of_the_whole_shot() {
+    for (name, commit, buffer) in [("surface_d3@r12", 2, 3), ("surface_d5@r25", 5, 5), ("surface_d3", 4, 4)] {
+        let model = bundled_named(name).unwrap();
+        let ready = Arc::new(WindowModel::new(&model, size(commit, buffer)).unwrap());
+        let worker = WindowWorker::new(Arc::clone(&ready));
+        let mut sampler = Sampler::new(&model, 9);
+        let (mut syndrome, mut truth) = (vec![0; words(model.detectors)], [0]);
+        sampler.draw(&mut syndrome, &mut truth);
+        let fresh = || (vec![0; ready.carry_words()], vec![0; model.observable_words()]);
+        let ((mut whole, mut flips), (mut carry, mut flipped)) = (fresh(), fresh());
+        worker.begin(&syndrome, &mut whole, &mut flips);
+        worker.begin_by_rounds(&mut carry, &mut flipped);
+        for index in 0..ready.plan().count() {
+            let needed = ready.needed_words(index);
+            let word = |word: u32| {
+                assert!(word < needed, "window {index} reads word {word} of {needed}");
+                syndrome[word as usize]
+            };
+            worker.take_rounds(index, word, &mut carry);
+        }
+        assert_eq!((carry, flipped), (whole, flips), "{name}");
+        let after = ready.words_after_rounds();
+        assert!(after.is_sorted() && after.last() == Some(&(syndrome.len() as u32)), "{after:?}");
+        // A round is there when all of its words are, and the last window waits for all of them.
+        let rounds = Rounds::new(&model).unwrap();
+        for (round, words) in (0..).zip(&after) {
+            let known = *words == syndrome.len() as u32
+                || (0..model.detectors).all(|d| rounds.of(d) <= round || d / 64 >= *words);
+            assert!(known, "round {round}: {words} words");
+        }
+        assert_eq!(ready.needed_words(ready.plan().count() - 1), syndrome.len() as u32);
+    }
+}
+
 proptest! {
     #[test]
     fn every_detection_is_explained_exactly_once(

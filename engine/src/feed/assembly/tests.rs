@@ -46,6 +46,26 @@ fn rounds_make_a_shot_in_any_order() {
 }
 
 #[test]
+fn leading_words_that_are_whole_are_counted_in_whatever_order_they_come() {
+    let mut assembly = Assembly::new(2, Width { bits: 200, encoding: Encoding::Bits }, Ticks(1_000));
+    let part = |round: u32| {
+        let position = if round == 3 { Position::Last } else { Position::Inner };
+        Part { round, position, first_bit: round * 50, bits: 50, payload: &[0xff; 7][..], ..whole(1, 4) }
+    };
+    let mut seen = Vec::new();
+    for round in [1, 0, 2, 3] {
+        let payload = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x03];
+        assembly.accept(&Part { payload: &payload, ..part(round) }, Ticks(0));
+        seen.push(assembly.open_words(1));
+    }
+    assert_eq!(seen, [Some(0), Some(1), Some(2), None]);
+    assert!(!assembly.take_gave_up(1));
+    assembly.accept(&Part { sequence: 5, payload: &[0; 7], ..part(0) }, Ticks(0));
+    assembly.accept(&Part { sequence: 6, payload: &[0; 7], ..part(0) }, Ticks(0));
+    assert!(assembly.take_gave_up(1) && !assembly.take_gave_up(1));
+}
+
+#[test]
 fn a_shot_whose_rounds_are_missing_is_given_up_for_the_next() {
     let mut assembly = assembly();
     assert_eq!(assembly.accept(&third(0, 0), Ticks(0)), Verdict::Part);

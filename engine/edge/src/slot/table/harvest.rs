@@ -3,7 +3,7 @@
 //! Owns the cursor of a pass and the marks of slots that were harvested before older ones. Runs on the harvester's
 //! thread. Bounds: [`LOOKS`] looks at slots in flight in each part of a pass. Never waits. Edges: S5, S7.
 
-use super::{AnswerTimes, REPLY_TO, RESULT_WORDS, ReplyTo, ShotHeader, SlotTable};
+use super::{AnswerTimes, HAS_TRUTH, REPLY_TO, RESULT_WORDS, ReplyTo, ShotHeader, SlotTable};
 use crate::slot::word::{self, ErrorCode};
 use crate::sync::{DataWord, Ordering, edge};
 use crate::units::Ticks;
@@ -104,12 +104,13 @@ impl HarvestEnd {
                 submitted: Ticks(header[3].load()),
                 reply_to: ReplyTo { peer: header[REPLY_TO].load(), sequence: header[REPLY_TO + 1].load() },
             },
-            has_truth: header[4].load() != 0,
+            has_truth: header[4].load() & HAS_TRUTH != 0,
             dispatched: Ticks(header[5].load()),
             times: AnswerTimes {
-                completed: Ticks(result[0].load()),
-                decoding: Ticks(result[1].load()),
-                answered: Ticks(result[2].load()),
+                arrived: Ticks(result[0].load()),
+                completed: Ticks(result[1].load()),
+                decoding: Ticks(result[2].load()),
+                answered: Ticks(result[3].load()),
             },
             oldest: self.cursor == self.tail,
         }

@@ -1,0 +1,67 @@
+//! Shots whose rounds come one by one from another thread.
+
+use crate::live::{drained, start, unix, wait};
+use crate::rig::{alone, profile, until};
+use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::code::{Sampler, bundled_named};
+use pinwheel_engine::decode::MatcherModel;
+use pinwheel_engine::engine::Engine;
+use pinwheel_engine::feed::client::{Client, SocketClient};
+use pinwheel_engine::profile::WindowRounds;
+use std::sync::Arc;
+
+/// Parts of shots, each sent a while after the one before; in between the engine decodes what is there.
+#[test]
+fn windows_of_a_shot_are_decoded_while_its_parts_come_and_one_whose_rest_never_comes_is_answered_so() {
+    let alone = alone();
+    let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
+    let size = WindowRounds { commit_rounds: 5, buffer_rounds: 5 };
+    let mut matcher = MatcherModel::windowed(&model, size).unwrap().matcher();
+    let mut profile = profile();
+    (profile.window, profile.input.streams) = (Some(size), 2);
+    let (engine, place) = start(&profile, &model, unix(&alone), None);
+    let mut client = SocketClient::connect(&place, 1, 25).unwrap();
+    wait("a welcome", || client.welcome().unwrap().is_some());
+    let mut sampler = Sampler::new(&model, 3);
+    let (mut shot, mut truth, mut expected) = (vec![0; model.detector_words()], [0], [0]);
+    for sequence in 0..40u64 {
+        sampler.draw(&mut shot, &mut truth);
+        let bytes: Vec<u8> = shot.iter().flat_map(|word| word.to_le_bytes()).collect();
+        // Of every fourth shot the last part is never sent: the next one begins instead.
+        let is_cut = sequence % 4 == 3;
+        let before = windows_decoded(&engine);
+        let record = &bytes[..model.detectors.div_ceil(8) as usize];
+        // As the socket has room.
+        (0..24).for_each(|round| wait("room", || client.send_part(1, sequence, record, round).unwrap()));
+        until(&engine, "a window before the last part", |snapshot| windows_of(snapshot) >= before + 3);
+        if is_cut {
+            continue;
+        }
+        wait("room", || client.send_part(1, sequence, record, 24).unwrap());
+        matcher.decode(&shot, &mut expected).unwrap();
+        let mut answers = Vec::new();
+        let expected_answers = if sequence > 0 && sequence % 4 == 0 { 2 } else { 1 };
+        wait("the answers", || {
+            client.receive(&mut |received| answers.push(*received)).unwrap();
+            answers.len() == expected_answers
+        });
+        let last = answers.pop().unwrap();
+        assert_eq!((last.sequence, last.status, last.observables[0]), (sequence, 0, expected[0]));
+        if let Some(cut) = answers.pop() {
+            assert_eq!((cut.sequence, cut.status), (sequence - 1, ErrorCode::RoundsMissing as u16));
+        }
+    }
+    // The last one was cut: the end of the source gives it up.
+    let (outcome, source) = drained(engine);
+    assert_eq!((source.accepted, source.streams[1].incomplete), (40, 9));
+    assert_eq!(outcome.snapshot.silos[0].counters.errored, 10);
+}
+
+fn windows_of(snapshot: &Snapshot) -> u64 {
+    snapshot.silos[0].graph.window.count()
+}
+
+fn windows_decoded(engine: &Engine) -> u64 {
+    windows_of(&engine.snapshot())
+}
