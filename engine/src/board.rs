@@ -25,8 +25,9 @@ mod text;
 
 pub use layout::{
     AlarmRow, ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock,
-    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PeerRow, PollBlock, RecorderBlock, RoleBlock, Shape, SlotStamps,
-    SourceBlock, Stage, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
+    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PeerRow, PlacementBlock, PollBlock, RecorderBlock, RoleBlock,
+    Shape, SiloDepthBlock, SlotStamps, SourceBlock, Stage, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock,
+    ThreadBlock,
 };
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
 pub(crate) use read::arbiter::{lease_row, open_row};
@@ -226,6 +227,18 @@ impl Board {
     #[must_use]
     pub fn arbiter(&self, silo: usize) -> &ArbiterBlock {
         &self.region.section(self.layout.arbiters, self.silos())[silo]
+    }
+
+    /// The director's block.
+    #[must_use]
+    pub fn placement(&self) -> &PlacementBlock {
+        &self.region.section::<PlacementBlock>(self.layout.placement, 1)[0]
+    }
+
+    /// What the director knows of silo `silo`.
+    #[must_use]
+    pub fn silo_depth(&self, silo: usize) -> &SiloDepthBlock {
+        &self.region.section(self.layout.silo_depths, self.silos())[silo]
     }
 
     /// The live source's block.

@@ -7,7 +7,6 @@
 
 mod deadlines;
 mod dispatcher;
-mod frozen;
 mod harvester;
 mod joints;
 mod ledger;
@@ -25,6 +24,7 @@ pub use tombstones::{Tombstone, Tombstones};
 use crate::arbiter::page::PageTable;
 use crate::board::{self, Board};
 use crate::fault::FaultCode;
+use crate::feed::Pressure;
 use crate::hot::Settings;
 use crate::units::Ticks;
 use pinwheel_edge::queue::fifo::Fifo;
@@ -50,6 +50,8 @@ pub struct Pipe {
     pub ready: Arc<Fifo<u32>>,
     /// Who may write each stream's state.
     pub pages: Arc<PageTable>,
+    /// Whether shots wait for a slot.
+    pub pressure: Arc<Pressure>,
     /// The device's health.
     pub health: Arc<HealthWord>,
     /// Live limits.

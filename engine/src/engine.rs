@@ -21,6 +21,7 @@ mod header;
 mod logger;
 mod neighbours;
 mod orders;
+mod placing;
 mod steer;
 mod wall;
 mod watchdog;

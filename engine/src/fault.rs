@@ -44,7 +44,7 @@ pub enum FaultCode {
 
 impl FaultCode {
     /// All codes.
-    pub const ALL: [FaultCode; 25] = [
+    pub const ALL: [FaultCode; 28] = [
         FaultCode::Answered(ErrorCode::LaunchFailed),
         FaultCode::Answered(ErrorCode::LaunchUnknown),
         FaultCode::Answered(ErrorCode::BadAddress),
@@ -58,6 +58,9 @@ impl FaultCode {
         FaultCode::Answered(ErrorCode::WindowFull),
         FaultCode::Answered(ErrorCode::PageAway),
         FaultCode::Answered(ErrorCode::RoundsMissing),
+        FaultCode::Answered(ErrorCode::OverflowDeadline),
+        FaultCode::Answered(ErrorCode::DroppedOldest),
+        FaultCode::Answered(ErrorCode::DroppedNew),
         FaultCode::LateCompletion,
         FaultCode::WorkerQuarantined,
         FaultCode::DeviceLost,
@@ -118,6 +121,9 @@ impl FaultCode {
             FaultCode::Answered(ErrorCode::WindowFull) => "no room in the graph's window, slot",
             FaultCode::Answered(ErrorCode::PageAway) => "stream's state away at the shot's deadline, slot",
             FaultCode::Answered(ErrorCode::RoundsMissing) => "source gave up on a shot's rounds, slot",
+            FaultCode::Answered(ErrorCode::OverflowDeadline) => "shot waited too long for a slot, slot",
+            FaultCode::Answered(ErrorCode::DroppedOldest) => "oldest shot dropped for want of a slot, slot",
+            FaultCode::Answered(ErrorCode::DroppedNew) => "newest shot dropped for want of a slot, slot",
             FaultCode::LateCompletion => "completion after the answer, worker",
             FaultCode::WorkerQuarantined => "worker quarantined, worker",
             FaultCode::DeviceLost => "device lost, launches",

@@ -11,6 +11,7 @@ mod intake;
 pub mod lane;
 pub mod link;
 mod live;
+mod overflow;
 mod pace;
 pub mod packet;
 pub mod place;
@@ -24,6 +25,7 @@ pub mod stage;
 
 pub use answer::Answer;
 pub use live::SLOTS_PER_STREAM;
+pub use overflow::Pressure;
 pub use pace::Cadence;
 
 use crate::board::snapshot::HealthVerdict;
@@ -34,9 +36,11 @@ use crate::code::sampler::Sampler;
 use crate::fault::{FaultCode, Injector};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Settings, WARM_STREAM, Work};
 use crate::profile::RoleKind;
-use crate::units::{Nanos, Ticks};
+use crate::units::{Nanos, TickRate, Ticks};
+use overflow::Overflow;
 use pace::Pace;
 use pinwheel_edge::slot::table::{FeedEnd, OpenShot, ReplyTo, ShotHeader};
+use pinwheel_edge::slot::word;
 use pinwheel_edge::spin::Phase;
 use schedule::Schedule;
 use source::{Drawn, Source};
@@ -78,6 +82,18 @@ impl Share {
     }
 }
 
+/// What a feed has of its engine.
+pub struct Outside {
+    /// Live limits and rate.
+    pub settings: Arc<Settings>,
+    /// The board.
+    pub board: Arc<Board>,
+    /// Tells dispatch that shots wait for a slot.
+    pub pressure: Arc<Pressure>,
+    /// Of the engine's clock.
+    pub rate: TickRate,
+}
+
 /// The role.
 pub struct Feed {
     share: Share,
@@ -90,6 +106,8 @@ pub struct Feed {
     open_words: Vec<u32>,
     settings: Arc<Settings>,
     board: Arc<Board>,
+    pressure: Arc<Pressure>,
+    overflow: Overflow,
     injector: Injector,
     warmer: Sampler,
     health: Vec<InputHealth>,
@@ -112,9 +130,10 @@ impl Feed {
         end: FeedEnd,
         source: Source,
         model: &Model,
-        (settings, board): (Arc<Settings>, Arc<Board>),
+        outside: Outside,
         injector: Injector,
     ) -> Feed {
+        let Outside { settings, board, pressure, rate } = outside;
         for stream in &share.own {
             board::set(&board.stream_feed(*stream as usize).silo, share.silo as u64);
         }
@@ -130,6 +149,8 @@ impl Feed {
             open_words: vec![0; share.own.len()],
             settings,
             board,
+            pressure,
+            overflow: Overflow::new(rate),
             injector,
             warmer: Sampler::new(model, 0x5741_524d),
             health_next: 0,
@@ -186,9 +207,13 @@ impl Feed {
             self.exhausted = true;
             return false;
         };
-        let Some(scheduled) = self.schedule.due(self.submitted, now) else { return false };
+        let block = self.board.feed(self.share.silo);
+        let Some(scheduled) = self.schedule.due(self.submitted, now) else {
+            self.overflow.clear(now, block, &self.pressure);
+            return false;
+        };
         let Some(vacant) = self.end.vacant() else {
-            board::add(&self.board.feed(self.share.silo).slot_waits, 1);
+            self.overflow.full(now, block, &self.pressure);
             return false;
         };
         let truth = match self.source.draw(index, &mut self.detectors, &mut self.observables) {
@@ -207,7 +232,11 @@ impl Feed {
         let submitted = now;
         let header = ShotHeader { stream, sequence, scheduled, submitted, reply_to: ReplyTo { peer: 0, sequence } };
         let truth = truth.then_some(self.observables.as_slice());
-        let slot = if let Some(pace) = &mut self.pace {
+        let waiting = self.schedule.arrived(now, self.submitted).saturating_sub(self.submitted);
+        let outcome = self.overflow.judge(scheduled, waiting, now, &self.settings);
+        let slot = if let Some(code) = outcome.and_then(overflow::error_of) {
+            vacant.submit_at(word::error(code), &header, &self.detectors, truth)
+        } else if let Some(pace) = &mut self.pace {
             let shot = vacant.open(&header, &self.detectors, pace.first_words(), truth);
             pace.begin(shot, scheduled);
             shot.slot
@@ -216,6 +245,9 @@ impl Feed {
         } else {
             vacant.submit(&header, &self.detectors, truth)
         };
+        if let Some(outcome) = outcome {
+            overflow::count(outcome, block, self.board.stream_feed(stream as usize));
+        }
         self.stamp(slot, &header);
         let streams = self.share.own.len() as u64;
         self.health[(self.submitted % streams) as usize].observe(&self.detectors);
@@ -272,6 +304,7 @@ impl Role for Feed {
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
+        self.overflow.note(frame.now);
         let linked = self.work_link(frame);
         let shown = self.pace.as_mut().map_or(0, |pace| pace.show(&mut self.end, frame.now));
         let items = match frame.phase {
@@ -283,12 +316,14 @@ impl Role for Feed {
         if items > 0 {
             board::set(&self.block().submitted, self.submitted);
             board::set(&self.block().position, self.end.submitted());
+            board::set(&self.block().overflow_strategy, self.settings.overflow_strategy() as u64);
         }
         if frame.phase == Phase::Drain && !self.draining {
             // What was scheduled and not accepted stays outside: the backlog ends here.
             self.draining = true;
             if !self.is_live() {
                 board::set(&self.block().scheduled, self.submitted);
+                self.overflow.clear(frame.now, self.board.feed(self.share.silo), &self.pressure);
             }
             // The last word on every stream's input, however short the run was.
             for _ in 0..self.health.len() {
@@ -296,6 +331,7 @@ impl Role for Feed {
             }
         }
         if self.exhausted && board::get(&self.block().exhausted) == 0 {
+            self.overflow.clear(frame.now, self.board.feed(self.share.silo), &self.pressure);
             board::set(&self.block().scheduled, self.submitted);
             board::set(&self.block().exhausted, 1);
         }

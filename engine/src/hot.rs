@@ -11,6 +11,7 @@
 
 mod doomed;
 mod frame;
+mod frozen;
 pub mod idle;
 #[expect(unsafe_code, reason = "the counting allocator and its arenas")]
 pub mod memory;
@@ -23,6 +24,7 @@ mod thread;
 
 pub use doomed::{Deed, Doomed};
 pub use frame::{Frame, Init, SCRATCH_BYTES, Scratch, Work};
+pub(crate) use frozen::Frozen;
 pub use own::name_first_allocation;
 pub use panics::{install_hook, kept};
 pub use settings::{Settings, WARM_STREAM, Warming};

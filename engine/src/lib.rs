@@ -23,6 +23,7 @@ pub mod feed;
 pub mod dispatch;
 pub mod graph;
 pub mod decode;
+pub mod placement;
 pub mod silo;
 pub mod sim;
 pub mod stall;

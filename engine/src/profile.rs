@@ -18,6 +18,7 @@ mod diff;
 mod finding;
 mod load;
 mod locate;
+mod placement;
 mod schema;
 
 pub use alarms::{AlarmAction, AlarmRule, Diagnostics, OnAlarm, RuleId, Severity, rule};
@@ -28,6 +29,7 @@ pub use check::{
 pub use diff::{Applies, Change, applies, diff};
 pub use finding::{Finding, ProfileError};
 pub use load::{DEFAULT_NAME, ENTRIES_MAX, FILE_BYTES_MAX, Origin, ProfileEntry, list, text};
+pub use placement::{AllHigh, Overflow, OverflowStrategy, PlaceBy, PlacementRules, TakesPart};
 pub use schema::{
     Courtesy, Decoders, Device, Environment, Faults, FreeWorker, Graph, HotAllocations, Input, IssueGate, KeptRuns,
     Latency, Limits, OnHangup, Placement, Predecoder, Priority, Profile, Rate, ReadyPolicy, RoleFault, RoleKind,

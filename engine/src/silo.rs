@@ -28,7 +28,7 @@ use crate::device::sim::{Graph, SimDevice, SimLauncher, SimShared, SimTimes};
 use crate::dispatch::{Answer, Dispatcher, Harvester, HarvesterParts, JointCheck, Pipe, Poller, Tombstones};
 use crate::fault::{Injections, Injector};
 use crate::feed::source::Source;
-use crate::feed::{Cadence, Feed, Share};
+use crate::feed::{Cadence, Feed, Outside, Share};
 use crate::graph::{Brought, CompileError, Config, Worker};
 use crate::hot::memory::Arena;
 use crate::hot::{Deed, Doomed, Init, Role, RoleError, RoleSpec, Settings};
@@ -204,6 +204,7 @@ pub fn wire(
         jobs: Arc::new(bank_of_jobs),
         ready: Arc::new(Fifo::new(jobs)),
         pages: pages(&share, profile.silos),
+        pressure: Arc::default(),
         health: Arc::new(HealthWord::new()),
         settings: Arc::clone(&common.settings),
         board: Arc::clone(&common.board),
@@ -221,7 +222,6 @@ pub fn wire(
         Some(gpu) => cuda::specs(profile, parts, gpu, dispatch_ends, recovery, common),
         None => (stand_in(profile, parts, device_workers, dispatch_ends, common), recovery),
     };
-    let outside = (Arc::clone(&common.settings), Arc::clone(&common.board));
     let poller = Poller::new(pipe.clone(), poll_workers, expired, profile.free_worker, base.rate);
     let config = Config { streams, ..Config::from(&profile.graph) };
     let carries = Carries::of(&common.decoding.matching, jobs as u32, profile.input.round_ns.is_some());
@@ -229,7 +229,7 @@ pub fn wire(
         words_after: carries.words_after_rounds(),
         period: base.rate.ticks(Nanos(u64::from(period))),
     });
-    let feed = Feed::new(share, feed_end, source, model, outside, draws.of(3)).at(cadence);
+    let feed = Feed::new(share, feed_end, source, model, outside(common, &pipe), draws.of(3)).at(cadence);
     let pool = Pool::new(config, decoders, jobs as u32, streams, carries.as_deref(), &common.clock)?;
     show(&pool, profile, &pipe);
     let states = Arc::new(StreamStates::new(Arc::clone(&pipe.pages), base, geometry.observable_words as usize));
@@ -258,6 +258,11 @@ pub fn wire(
     specs.extend((0..).zip(pool.workers).map(|(index, worker)| bench.decoder(index, worker)));
     let specs = doomed(specs, profile, silo);
     Ok(Silo { pipe, workers, states, specs, recovery, answers: readers, arena: Arena::none() })
+}
+
+fn outside(common: &Common, pipe: &Pipe) -> Outside {
+    let (settings, board) = (Arc::clone(&common.settings), Arc::clone(&common.board));
+    Outside { settings, board, pressure: Arc::clone(&pipe.pressure), rate: common.clock.rate() }
 }
 
 fn recovery(profile: &Profile, pipe: &Pipe) -> Recovery {

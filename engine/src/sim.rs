@@ -125,6 +125,11 @@ mod tests {
             "joint_refused",
             "late_completion",
             "device_loss",
+            "overflow_deadline",
+            "dropped_oldest",
+            "dropped_new",
+            "waited",
+            "sent_to_cpu",
         ] {
             assert!(
                 found.faults.get(name).is_some_and(|count| *count > 0),

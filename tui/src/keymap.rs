@@ -217,6 +217,13 @@ pub const TABLE: &[Binding] = &[
     ),
     bind(
         Scope::Views,
+        &[Key::Char('m')],
+        Action::Show(View::Placement),
+        NO,
+        "placement: which silo is full, and which stream should move?",
+    ),
+    bind(
+        Scope::Views,
         &[Key::Char('8')],
         Action::Show(View::Sources),
         NO,

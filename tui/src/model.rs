@@ -42,6 +42,8 @@ pub enum View {
     Graph,
     /// The arbiter.
     Arbiter,
+    /// How full silos are, and which stream should move.
+    Placement,
     /// Live sources.
     Sources,
     /// The key table.
@@ -52,7 +54,7 @@ pub enum View {
 
 impl View {
     /// All, in the order of Tab and of the number keys.
-    pub const ALL: [View; 10] = [
+    pub const ALL: [View; 11] = [
         View::Overview,
         View::Threads,
         View::Slots,
@@ -60,6 +62,7 @@ impl View {
         View::Profiles,
         View::Graph,
         View::Arbiter,
+        View::Placement,
         View::Sources,
         View::Alarms,
         View::Help,
@@ -75,6 +78,7 @@ impl View {
             View::Profiles => "profiles: what would change, and has it arrived?",
             View::Graph => "graph: which task waits longest, and on what?",
             View::Arbiter => "arbiter: who may write which page, and who waits?",
+            View::Placement => "placement: which silo is full, and which stream should move?",
             View::Sources => "sources: who sends, how fast, and what is missing?",
             View::Help => "help",
             View::Alarms => "alarms: what is wrong, since when, and why?",

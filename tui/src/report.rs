@@ -4,17 +4,19 @@
 //! snapshot. Never shows a number that was not measured: what is not known is `null`, and absent from the text.
 
 mod judge;
+mod overflow;
 mod text;
 mod wilson;
 
 pub use judge::Alarm;
+pub use overflow::OverflowReport;
 pub use text::{grouped, progress_line};
 pub use wilson::{byar_95, interval_95};
 
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, Counters, ErrorCount, GpuView, InputHealthView, LogView, PriorityView, RivalView, SiloView, Snapshot,
-    SourceView, StreamView, ThreadView,
+    ClockView, Counters, ErrorCount, GpuView, InputHealthView, LogView, PlacementView, PriorityView, RivalView,
+    SiloView, Snapshot, SourceView, StreamView, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Found, Outcome};
 use serde::{Serialize, Serializer};
@@ -70,6 +72,10 @@ pub struct Report {
     pub shots_with_observables: u64,
     /// Readouts of two streams at once.
     pub joint: JointReport,
+    /// Shots that found no slot.
+    pub overflow: OverflowReport,
+    /// The director as it stood at the end; `null`: none ran.
+    pub placement: Option<PlacementView>,
     pub ended_by: String,
     pub elapsed_live_ns: u64,
     pub throughput_per_s: Option<f64>,
@@ -145,6 +151,8 @@ pub struct StreamReport {
     /// Of the latency, nanoseconds; `null` before the first answer.
     pub p99: Option<u64>,
     pub logical_error_rate: Option<f64>,
+    /// Shots that found no slot, by outcome.
+    pub overflow: BTreeMap<&'static str, u64>,
     pub input_health: InputHealthView,
 }
 
@@ -203,6 +211,8 @@ impl Report {
                 consistent: counters.joint_consistent,
                 refused: counters.joint_refused,
             },
+            overflow: OverflowReport::of(silos),
+            placement: outcome.snapshot.placement.clone(),
             ended_by: ended_by_name(&outcome.ended_by),
             elapsed_live_ns: outcome.elapsed_live_ns,
             throughput_per_s: (elapsed_s > 0.0).then(|| counters.answered as f64 / elapsed_s),
@@ -334,6 +344,7 @@ fn stream(view: &StreamView) -> StreamReport {
         errors: view.errors,
         p99: (view.latency.count() > 0).then(|| view.latency.quantile_ns(0.99)),
         logical_error_rate: ratio(view.logical_errors, view.shots_with_observables),
+        overflow: overflow::by_name(&view.overflow),
         input_health: view.input_health.clone(),
     }
 }

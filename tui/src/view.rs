@@ -71,6 +71,7 @@ fn body(model: &Model, pen: &mut Pen<'_>) {
         (Some(picture), View::Workers) => panels::workers::draw(model, picture, pen),
         (Some(picture), View::Graph) => panels::graph::draw(model, picture, pen),
         (Some(picture), View::Arbiter) => panels::arbiter::draw(model, picture, pen),
+        (Some(picture), View::Placement) => panels::placement::draw(model, picture, pen),
         (Some(picture), View::Sources) => panels::sources::draw(model, picture, pen),
     }
 }

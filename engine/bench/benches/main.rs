@@ -18,6 +18,7 @@ mod live;
 mod measure;
 mod overhead;
 mod path;
+mod placement;
 mod predecode;
 mod queues;
 mod rings;
@@ -33,7 +34,7 @@ use measure::{Effort, Suite};
 type Register = fn(&mut Suite);
 
 /// Areas by the name that starts their figures.
-const AREAS: [(&str, Register); 16] = [
+const AREAS: [(&str, Register); 17] = [
     ("arbiter", arbiter::register),
     ("transfer", transfers::register),
     ("dispatch", path::register),
@@ -50,6 +51,7 @@ const AREAS: [(&str, Register); 16] = [
     ("deque", deques::register),
     ("graph", graphs::register),
     ("window", window::register),
+    ("placement", placement::register),
 ];
 
 fn main() {

@@ -24,7 +24,7 @@ use pinwheel_engine::device::{Launch, Launched};
 use pinwheel_engine::dispatch::{Dispatcher, Harvester, HarvesterParts, Pipe, Poller, Tombstones};
 use pinwheel_engine::fault::{Injections, Injector};
 use pinwheel_engine::feed::source::Source;
-use pinwheel_engine::feed::{Answer, Feed, Share};
+use pinwheel_engine::feed::{Answer, Feed, Outside, Share};
 use pinwheel_engine::graph::{Brought, Config, Ended, Work as GraphTask, Worker};
 use pinwheel_engine::hot::{BUDGET_ITEMS, Frame, Init, Role, RoleError, RoleSpec, Settings, Work};
 use pinwheel_engine::profile::{FreeWorker, Profile, RoleKind};
@@ -181,13 +181,15 @@ pub fn wired(
         jobs: Arc::clone(&jobs),
         ready: Arc::new(Fifo::new(count)),
         pages: Arc::new(PageTable::new(OWNER, STREAMS, Limits::SEED, |_| OWNER)),
+        pressure: Arc::default(),
         health: Arc::new(HealthWord::new()),
         settings: Arc::clone(&settings),
         board: Arc::clone(&board),
     };
     let rate = CLOCK.rate();
     let injector = Injector::new(Injections::default(), 0, 0);
-    let outside = (settings, Arc::clone(&board));
+    let (outside_board, pressure) = (Arc::clone(&board), Arc::clone(&pipe.pressure));
+    let outside = Outside { settings, board: outside_board, pressure, rate };
     let feed = Feed::new(Share::of(0, 1, STREAMS, None), feed_end, source, model, outside, injector);
     let (refused, refused_end) = Tombstones::channel(SLOTS);
     let (expired, expired_end) = Tombstones::channel(SLOTS);

@@ -46,7 +46,7 @@ pub const RESPONSES: usize = Response::NAMES.len();
 /// Senders that a live source shows.
 pub const PEERS_SHOWN: usize = 8;
 /// Error numbers that harvest counts, 0 unused.
-pub const ERRORS_MAX: usize = 16;
+pub const ERRORS_MAX: usize = 32;
 
 macro_rules! blocks {
     ($( $(#[$meta:meta])* $name:ident { $( $(#[$field_meta:meta])* $field:ident: $ty:ty, )* } )*) => {
@@ -65,8 +65,10 @@ macro_rules! blocks {
 }
 
 mod beside;
+mod placement;
 
 pub use beside::{AlarmRow, ArbiterBlock, LogBlock, PeerRow, RecorderBlock, SourceBlock, StreamSourceBlock};
+pub use placement::{DECISIONS_SHOWN, DecisionRow, OVERFLOW_OUTCOMES, PlacementBlock, QUEUES, Queue, SiloDepthBlock};
 
 blocks! {
     /// What runs, and on what. Written at Init and by the control side.
@@ -245,6 +247,18 @@ blocks! {
         slot_waits: AtomicU64,
         /// 1 when nothing more will be submitted.
         exhausted: AtomicU64,
+        /// Shots that found no slot, by outcome; `SentToCpu` is dispatch's.
+        overflow: [AtomicU64; OVERFLOW_OUTCOMES],
+        /// The strategy in force.
+        overflow_strategy: AtomicU64,
+        /// Since when shots wait for a slot; 0: none waits.
+        overflow_since: AtomicU64,
+        /// Times that they began to.
+        overflow_episodes: AtomicU64,
+        /// The longest of them, ticks.
+        overflow_ticks_max: AtomicU64,
+        /// The longest from the last full ring to the moment when none waited, ticks.
+        overflow_recovery_ticks_max: AtomicU64,
     }
     /// Dispatch of one silo.
     DispatchBlock {
@@ -499,6 +513,8 @@ blocks! {
         hottest: [AtomicU64; HOTTEST_MAX],
         /// Their fractions, bits of an f64.
         hottest_bits: [AtomicU64; HOTTEST_MAX],
+        /// Shots that found no slot, by outcome; `SentToCpu` is dispatch's.
+        overflow: [AtomicU64; OVERFLOW_OUTCOMES],
     }
 
     /// A stream, as harvest sees it.
@@ -611,12 +627,12 @@ pub fn hash() -> u64 {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
     };
-    for (block, field, offset) in FIELDS.iter().chain(beside::FIELDS) {
+    for (block, field, offset) in FIELDS.iter().chain(beside::FIELDS).chain(placement::FIELDS) {
         eat(block.as_bytes());
         eat(field.as_bytes());
         eat(&offset.to_le_bytes());
     }
-    for size in SIZES.iter().chain(beside::SIZES) {
+    for size in SIZES.iter().chain(beside::SIZES).chain(placement::SIZES) {
         eat(&size.to_le_bytes());
     }
     eat(&BUCKETS.to_le_bytes());

@@ -5,6 +5,7 @@
 
 pub(super) mod arbiter;
 mod graph;
+mod placement;
 mod sources;
 
 use super::alarms::{AlarmRecord, Site};
@@ -48,6 +49,7 @@ impl Board {
             alarms: reader.alarms(),
             recorder: reader.recorder(),
             sources: reader.sources(),
+            placement: reader.placement(),
         }
     }
 }
@@ -191,6 +193,7 @@ impl Reader<'_> {
             graph: self.graph(silo),
             arbiter: self.arbiter(silo),
             gpu: self.gpu(silo),
+            overflow: self.overflow(silo),
         }
     }
 
@@ -375,6 +378,7 @@ impl Reader<'_> {
                 fraction_expected: f64::from_bits(get(&feed.expected_bits)),
                 hottest: hottest.collect(),
             },
+            overflow: placement::outcomes(&feed.overflow),
         }
     }
 

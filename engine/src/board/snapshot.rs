@@ -6,12 +6,17 @@
 mod alarms;
 mod arbiter;
 mod graph;
+mod placement;
 mod sources;
 mod threads;
 
 pub use alarms::AlarmView;
 pub use arbiter::{ArbiterView, HintName, LeaseView, PageCause, PortView, TransferView, TransitionView};
 pub use graph::{FlushesView, GraphView, GraphWorkerView, HeldView, OldestView, ReadyView, RunningView, WaitsOn};
+pub use placement::{
+    CandidateView, CrossingView, DecisionView, OutcomeCount, OverflowOutcome, OverflowView, PlacementView, QueueView,
+    SiloDepthView,
+};
 pub use sources::{SourceClient, SourceKind, SourcePeer, SourceState, SourceStream, SourceView};
 pub use threads::{MemoryView, PriorityView, RivalView, RoleView, ThreadState, ThreadView};
 
@@ -44,6 +49,8 @@ pub struct Snapshot {
     pub recorder: RecorderView,
     /// Live sources of shots; none where they are drawn or come from a file.
     pub sources: Vec<SourceView>,
+    /// The director of placement; `None`: none runs.
+    pub placement: Option<PlacementView>,
 }
 
 /// What runs, and on what.
@@ -128,6 +135,8 @@ pub struct SiloView {
     pub arbiter: Option<ArbiterView>,
     /// Its GPU; `None` for the stand-in.
     pub gpu: Option<GpuView>,
+    /// Shots that found no slot.
+    pub overflow: OverflowView,
 }
 
 /// A silo's GPU.
@@ -360,6 +369,8 @@ pub struct StreamView {
     pub latency: Histogram,
     /// What its detection events look like against the model.
     pub input_health: InputHealthView,
+    /// Its shots that found no slot, by outcome; only outcomes that occurred.
+    pub overflow: Vec<OutcomeCount>,
 }
 
 /// Health of one stream's input.

@@ -20,9 +20,8 @@
 //! *Limits that change pull every timer to now.* They apply live, and an operator who shortens one does not wait for the
 //! old one to end.
 
-use super::frozen::Frozen;
 use crate::board::histogram::HistogramBlock;
-use crate::hot::Settings;
+use crate::hot::{Frozen, Settings};
 use crate::timer::{Handle, Wheel};
 use crate::units::{Nanos, Slots, TickRate, Ticks};
 use pinwheel_edge::slot::WORKERS_MAX;

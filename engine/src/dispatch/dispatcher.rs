@@ -7,19 +7,19 @@
 //! When every worker is quarantined it declares the device lost and hands shots to the CPU predecoder until the device
 //! is back.
 
-use super::frozen::Frozen;
 use super::{Pipe, Tombstones};
+use crate::board::snapshot::OverflowOutcome;
 use crate::board::{self, DispatchBlock};
 use crate::device::{Failed, Launch, Launched};
 use crate::fault::{EventCode, FaultCode};
-use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, WARM_STREAM, Work};
-use crate::profile::RoleKind;
+use crate::hot::{BUDGET_ITEMS, Frame, Frozen, Role, RoleError, WARM_STREAM, Work};
+use crate::profile::{OverflowStrategy, RoleKind};
 use crate::units::{Nanos, TickRate, Ticks};
 use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::health::Health;
 use pinwheel_edge::slot::jobs::{Job, Origin};
 use pinwheel_edge::slot::table::{Arrived, DispatchEnd};
-use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_edge::slot::word::{self, ErrorCode};
 use pinwheel_edge::slot::workers::{DispatchWorkers, Mail};
 use pinwheel_edge::spin::Phase;
 
@@ -78,7 +78,9 @@ impl<L: Launch> Dispatcher<L> {
             return Step::Wait;
         }
         if self.pipe.table.payload_at(arrived.address).is_none() {
-            return self.refuse(arrived, frame, ErrorCode::BadAddress);
+            // A shot that the feed refused has the reason there.
+            let code = word::error_in(arrived.address).unwrap_or(ErrorCode::BadAddress);
+            return self.refuse(arrived, frame, code);
         }
         if arrived.stream >= self.pipe.streams && arrived.stream != WARM_STREAM {
             return self.refuse(arrived, frame, ErrorCode::UnknownStream);
@@ -121,8 +123,9 @@ impl<L: Launch> Dispatcher<L> {
             board::add(&self.block().worker_waits, 1);
             if self.workers.all_quarantined() {
                 self.declare_lost(frame);
+                return Step::Wait;
             }
-            return Step::Wait;
+            return self.past_the_device(arrived, frame);
         };
         let Some(job) = self.pipe.jobs.take() else {
             self.workers.untake(worker);
@@ -197,6 +200,21 @@ impl<L: Launch> Dispatcher<L> {
         self.pipe.hand_on(job);
         self.end.retire();
         Step::Moved
+    }
+
+    /// With no worker free: on to the CPU where shots wait for a slot and the profile wants that, else nowhere.
+    fn past_the_device(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
+        let is_wanted = self.pipe.settings.overflow_strategy() == OverflowStrategy::CpuFallback;
+        if !is_wanted || !self.pipe.pressure.is_on() || arrived.stream >= self.pipe.streams {
+            return Step::Wait;
+        }
+        let step = self.send_to_cpu(arrived, frame);
+        if matches!(step, Step::Moved) {
+            let (board, outcome) = (&self.pipe.board, OverflowOutcome::SentToCpu as usize);
+            board::add(&board.feed(self.pipe.silo).overflow[outcome], 1);
+            board::add(&board.stream_feed(arrived.stream as usize).overflow[outcome], 1);
+        }
+        step
     }
 
     /// The CPU path: the raw syndrome becomes a job that the decoder predecodes itself.

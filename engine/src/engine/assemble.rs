@@ -10,6 +10,7 @@ use super::devices::Devices;
 use super::logger::{LANE, Logger, SAID_MAX, Said};
 use super::neighbours::Watch;
 use super::orders::{Orders, SharedOrders};
+use super::placing::{Directing, Mover};
 use super::steer::Steering;
 use super::wall::Wall;
 use super::watchdog::{self, Hands};
@@ -66,6 +67,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let mut notes: Vec<String> = config.notes.iter().cloned().chain(device_notes).chain(notes).collect();
     let board = Arc::new(make_board(&config.profile, &plan, &mut notes)?);
     let settings = Arc::new(Settings::new(&config.profile.limits));
+    settings.set_overflow(&config.profile.placement.overflow);
     let common = Common { board: Arc::clone(&board), settings: Arc::clone(&settings), clock: clock.clone(), decoding };
     let (mut silos, fills) = lay_out(&config, &plan, contexts, &device_name, &common)?;
     let wall = Wall::new(&clock, &board);
@@ -106,7 +108,8 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let watch = Watch { board: Arc::clone(&board), clock: clock.clone(), orders, cores, cold_cores };
     let (watchdog, told) = watchdog.unzip();
     let neighbours = watch.spawn();
-    let cold = ColdSide { stop, sink, events, recorder, input_error, environment, neighbours, watchdog };
+    let placing = directing(&config.profile, &silos, &shared, &plan).spawn();
+    let cold = ColdSide { stop, sink, events, recorder, input_error, environment, neighbours, placing, watchdog };
     let end = End { count: config.count, duration: config.duration };
     let (profile, settings_too) = (config.profile, Arc::clone(&settings));
     let named = vec![false; threads.len()];
@@ -115,6 +118,23 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let control = control.spawn(Arc::clone(&requests), cold, plan.cold_cores.clone());
     let control = Some(control);
     Ok(Engine { board, clock, settings, steering, plan, requests, said, look_back, watchdog: told, control })
+}
+
+/// The director of these silos.
+fn directing(profile: &Profile, silos: &[Silo], shared: &Shared, plan: &Plan) -> Directing {
+    Directing {
+        board: Arc::clone(&shared.board),
+        clock: shared.clock.clone(),
+        profile: profile.clone(),
+        pages: silos.iter().map(|silo| Arc::clone(&silo.pipe.pages)).collect(),
+        mover: mover(),
+        cold_cores: plan.cold_cores.clone(),
+    }
+}
+
+/// Who makes the moves that the director asks for: nobody can yet, and a profile that wants them is refused.
+fn mover() -> Mover {
+    Box::new(|_| Err("found no way between the silos, expected one; each stream stays where it is".to_owned()))
 }
 
 /// The silos with their live source, if there is one, and what the board's header says of them.

@@ -6,6 +6,7 @@
 
 use super::cold::{self, Stop};
 use super::neighbours::Watching;
+use super::placing::Placing;
 use super::wall::Wall;
 use super::watchdog::Running;
 use super::{EndedBy, Found, Outcome, Requests, header};
@@ -50,6 +51,7 @@ pub(super) struct ColdSide {
     pub(super) input_error: Option<Receiver<Option<String>>>,
     pub(super) environment: Option<Receiver<Found>>,
     pub(super) neighbours: Option<Watching>,
+    pub(super) placing: Option<Placing>,
     pub(super) watchdog: Option<Running>,
 }
 
@@ -93,6 +95,9 @@ impl Control {
             self.enter(Phase::Shutdown);
             self.leave();
             cold.stop.stop();
+            if let Some(placing) = cold.placing {
+                placing.end();
+            }
             if let Some(neighbours) = cold.neighbours {
                 neighbours.end();
             }

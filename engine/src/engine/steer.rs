@@ -59,7 +59,9 @@ impl Steering {
         self.profile.on_alarm.clone_from(&next.on_alarm);
         self.profile.courtesy.clone_from(&next.courtesy);
         self.profile.input.rate = next.input.rate;
+        self.profile.placement.overflow = next.placement.overflow;
         settings.set_limits(&self.profile.limits);
+        settings.set_overflow(&self.profile.placement.overflow);
         header::write_limits(board, &self.profile.limits);
         if rate_changes {
             self.apply_rate(board, settings);

@@ -92,6 +92,7 @@ impl Deeds for Hands {
             AlarmAction::SwitchProfile(name) => {
                 if let Ok((profile, _)) = Profile::load(name, None) {
                     self.settings.set_limits(&profile.limits);
+                    self.settings.set_overflow(&profile.placement.overflow);
                     header::write_limits(&self.board, &profile.limits);
                     self.orders.lock().give(name, &profile, &self.board, &self.clock);
                 }

@@ -10,10 +10,12 @@
 
 use super::lane::{Head, Piece};
 use super::source::Source;
-use super::{BAD_ADDRESS_OFFSET, Feed};
+use super::{BAD_ADDRESS_OFFSET, Feed, overflow};
 use crate::board;
 use crate::hot::{BUDGET_ITEMS, Frame};
+use crate::units::Ticks;
 use pinwheel_edge::slot::table::ShotHeader;
+use pinwheel_edge::slot::word;
 
 /// Slots of a silo for each of its streams, at least, where shots come by pieces.
 pub const SLOTS_PER_STREAM: u32 = 2;
@@ -53,17 +55,23 @@ impl Feed {
 
     fn forward_next(&mut self, frame: &Frame<'_>) -> bool {
         let Source::Live(live) = &mut self.source else { return false };
+        let (block, now) = (self.board.feed(self.share.silo), frame.ticks());
         let begins = match live.lane.peek() {
-            None => return false,
+            None => {
+                self.overflow.clear(now, block, &self.pressure);
+                return false;
+            }
             Some(piece) => matches!(piece, Piece::Whole | Piece::Opens(_)),
         };
+        // Where shots come by pieces, these are what waits.
+        let waiting = live.lane.depth();
         if begins && self.end.vacant().is_none() {
-            board::add(&self.board.feed(self.share.silo).slot_waits, 1);
+            self.overflow.full(now, block, &self.pressure);
             return false;
         }
         let Some(head) = live.lane.take(&mut self.detectors, &mut self.observables) else { return false };
         if begins {
-            self.begin(&head, frame)
+            self.begin(&head, waiting, now)
         } else {
             self.go_on(&head)
         }
@@ -95,13 +103,17 @@ impl Feed {
     }
 
     /// Begins a shot: there is a slot.
-    fn begin(&mut self, head: &Head, frame: &Frame<'_>) {
+    fn begin(&mut self, head: &Head, waiting: u64, now: Ticks) {
         let Some(vacant) = self.end.vacant() else { return };
         let (stream, sequence, reply_to) = (head.stream, head.sequence, head.reply_to);
-        let header = ShotHeader { stream, sequence, scheduled: head.arrived, submitted: frame.ticks(), reply_to };
+        let header = ShotHeader { stream, sequence, scheduled: head.arrived, submitted: now, reply_to };
         let truth = head.truth_known.then_some(self.observables.as_slice());
         let own = self.share.own.binary_search(&stream);
-        let slot = if let (Piece::Opens(words), Ok(own)) = (head.piece, own) {
+        let outcome = self.overflow.judge(head.arrived, waiting, now, &self.settings);
+        let slot = if let Some(code) = outcome.and_then(overflow::error_of) {
+            // Its further pieces find no open shot, and have nobody to tell.
+            vacant.submit_at(word::error(code), &header, &self.detectors, truth)
+        } else if let (Piece::Opens(words), Ok(own)) = (head.piece, own) {
             let shot = vacant.open(&header, &self.detectors, words, truth);
             (self.open[own], self.open_words[own]) = (Some(shot), words);
             shot.slot
@@ -110,6 +122,9 @@ impl Feed {
         } else {
             vacant.submit(&header, &self.detectors, truth)
         };
+        if let Some(outcome) = outcome {
+            overflow::count(outcome, self.board.feed(self.share.silo), self.board.stream_feed(stream as usize));
+        }
         self.stamp(slot, &header);
         if let (Piece::Whole, Ok(own)) = (head.piece, own) {
             self.health[own].observe(&self.detectors);

@@ -3,7 +3,8 @@
 //! Owns the live limits and the rate. Written by the control side, read by feed, dispatch, poll and harvest. Each word
 //! stands alone, so no order between them is needed.
 
-use crate::profile::Limits;
+use crate::profile::{Limits, Overflow, OverflowStrategy};
+use crate::units::Nanos;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Stream number of shots that only warm the path: answered like any other, counted nowhere.
@@ -19,10 +20,13 @@ pub struct Settings {
     rate_hz_bits: AtomicU64,
     /// Warm-up shots are wanted.
     warming: AtomicU64,
+    overflow_strategy: AtomicU64,
+    overflow_deadline_ns: AtomicU64,
+    overflow_keep_shots: AtomicU64,
 }
 
 impl Settings {
-    /// From a profile's limits; no rate, not warming.
+    /// From a profile's limits; no rate, not warming, and shots wait for slots without a deadline.
     #[must_use]
     pub fn new(limits: &Limits) -> Settings {
         let settings = Settings {
@@ -31,6 +35,9 @@ impl Settings {
             late_ns: AtomicU64::new(0),
             rate_hz_bits: AtomicU64::new(0),
             warming: AtomicU64::new(0),
+            overflow_strategy: AtomicU64::new(0),
+            overflow_deadline_ns: AtomicU64::new(u64::MAX >> 1),
+            overflow_keep_shots: AtomicU64::new(1),
         };
         settings.set_limits(limits);
         settings
@@ -41,6 +48,33 @@ impl Settings {
         self.launch_deadline_ns.store(u64::from(limits.launch_deadline_us) * 1_000, Ordering::Relaxed);
         self.shot_deadline_ns.store(u64::from(limits.shot_deadline_us) * 1_000, Ordering::Relaxed);
         self.late_ns.store(u64::from(limits.late_us) * 1_000, Ordering::Relaxed);
+    }
+
+    /// Takes over what happens to shots that find no slot.
+    pub fn set_overflow(&self, overflow: &Overflow) {
+        let Overflow { strategy, deadline_ms, keep_shots } = *overflow;
+        self.overflow_deadline_ns.store(u64::from(deadline_ms) * 1_000_000, Ordering::Relaxed);
+        self.overflow_keep_shots.store(keep_shots.into(), Ordering::Relaxed);
+        self.overflow_strategy.store(strategy as u64, Ordering::Relaxed);
+    }
+
+    /// What happens to a shot that finds no slot.
+    #[must_use]
+    pub fn overflow_strategy(&self) -> OverflowStrategy {
+        let number = self.overflow_strategy.load(Ordering::Relaxed);
+        OverflowStrategy::ALL[number as usize % OverflowStrategy::ALL.len()]
+    }
+
+    /// How long it may wait.
+    #[must_use]
+    pub fn overflow_deadline(&self) -> Nanos {
+        Nanos(self.overflow_deadline_ns.load(Ordering::Relaxed))
+    }
+
+    /// How many wait on where the oldest are dropped.
+    #[must_use]
+    pub fn overflow_keep_shots(&self) -> u64 {
+        self.overflow_keep_shots.load(Ordering::Relaxed)
     }
 
     /// From launch to quarantine, nanoseconds.

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use super::alarms::{AlarmAction, OnAlarm};
+use super::placement::TakesPart;
 use super::schema::{
     Courtesy, Decoders, Device, Faults, Input, IssueGate, KeptRuns, Latency, Limits, Priority, Profile, Rate, Source,
     StartPolicy, ThreadSpec, Threads, WindowRounds,
@@ -89,6 +90,7 @@ impl Profile {
         check.whole("recorder.kept_runs", kept_runs, 1..=10_000, "this run counts too");
         check.alarms(self);
         check.graph(self);
+        check.placement(self);
         check.errors
     }
 }
@@ -374,6 +376,54 @@ impl Check {
                 self.refuse("graph.start", "AfterOrchestration", "Immediate or Threshold", remedy);
             }
         }
+    }
+
+    fn placement(&mut self, profile: &Profile) {
+        let rules = &profile.placement;
+        let share = "a share of the places, where 1.0 is full; 0.80, 0.95 and 0.7 are the usual ones";
+        let limits = [
+            ("placement.high_utilization", rules.high_utilization),
+            ("placement.critical_utilization", rules.critical_utilization),
+            ("placement.preferred_max_utilization", rules.preferred_max_utilization),
+        ];
+        limits.into_iter().for_each(|(field, limit)| self.positive(field, limit, 1.0, share));
+        if rules.critical_utilization < rules.high_utilization {
+            let (found, expected) =
+                (rules.critical_utilization, format!("at least high_utilization, {}", rules.high_utilization));
+            self.refuse(
+                "placement.critical_utilization",
+                found,
+                expected,
+                "a queue is critical when it is more than high",
+            );
+        }
+        // Nothing carries a stream from silo to silo in a run yet; see engine::assemble.
+        if rules.streams != TakesPart::Nobody {
+            let found = "streams that take part";
+            self.refuse(
+                "placement.streams",
+                found,
+                "Nobody",
+                "each stream keeps the silo of its number in this version",
+            );
+        }
+        if rules.rebalance {
+            self.refuse("placement.rebalance", true, "false", "no stream moves while the engine runs in this version");
+        }
+        self.whole("placement.refresh_ms", rules.refresh_ms, 10..=60_000, "a time in ms; 1000 is the usual one");
+        if let TakesPart::Only(streams) = &rules.streams {
+            let mut named = BTreeSet::new();
+            for stream in streams {
+                if *stream >= profile.input.streams || !named.insert(stream) {
+                    let expected = format!("each stream below input.streams, {}, once", profile.input.streams);
+                    self.refuse("placement.streams", stream, expected, "say All for every stream");
+                }
+            }
+        }
+        let wait = "a shot that waits longer than this helps nobody: 100 is a usual one";
+        self.whole("placement.overflow.deadline_ms", rules.overflow.deadline_ms, 1..=60_000, wait);
+        let keep = "as many as may wait at the feed; 64 is a usual number";
+        self.whole("placement.overflow.keep_shots", rules.overflow.keep_shots, 1..=65_536, keep);
     }
 
     /// Whether there is such a device is seen at the start.

@@ -36,8 +36,18 @@ pub struct Change {
 /// # Why these
 ///
 /// They are read through one atomic word, at a frame's edge, or by cold threads at each look. All others size memory, build roles or start threads.
-const LIVE: [&str; 9] =
-    ["summary", "spin", "spin_budgets", "limits", "input.rate", "courtesy", "alarms", "on_alarm", "on_hangup"];
+const LIVE: [&str; 10] = [
+    "summary",
+    "spin",
+    "spin_budgets",
+    "limits",
+    "input.rate",
+    "courtesy",
+    "alarms",
+    "on_alarm",
+    "on_hangup",
+    "placement.overflow",
+];
 
 /// Every field in which `to` differs from `from`, ordered by path.
 #[must_use]

@@ -4,6 +4,7 @@
 //! use. Never gives a default: see "Why every field is required" in the parent.
 
 use super::alarms::{AlarmRule, Diagnostics, OnAlarm};
+use super::placement::PlacementRules;
 use serde::{Deserialize, Serialize};
 
 /// One profile: spin policy, thread plan, sizes, limits, input and faults.
@@ -60,6 +61,8 @@ pub struct Profile {
     pub recorder: KeptRuns,
     /// The task graph that decode workers run.
     pub graph: Graph,
+    /// Which silo a stream goes to, and what a shot does that finds no slot.
+    pub placement: PlacementRules,
     /// What the engine does when its terminal goes away.
     pub on_hangup: OnHangup,
 }

@@ -187,6 +187,23 @@ fn a_graph_without_room_for_every_shot_is_refused() {
 }
 
 #[test]
+fn placement_has_limits_in_order_and_streams_that_there_are() {
+    let expected = |from, to| findings_with(from, to)[0].expected.clone();
+    assert_eq!(expected("high_utilization: 0.80", "high_utilization: 0.0"), "above 0, at most 1");
+    assert_eq!(expected("critical_utilization: 0.95", "critical_utilization: 0.5"), "at least high_utilization, 0.8");
+    assert_eq!(expected("refresh_ms: 1000", "refresh_ms: 5"), "10..=60000");
+    assert_eq!(expected("deadline_ms: 1000", "deadline_ms: 0"), "1..=60000");
+    assert_eq!(expected("keep_shots: 64", "keep_shots: 0"), "1..=65536");
+    for streams in ["Only([4])", "Only([0, 0])"] {
+        let found = findings_with("streams: Nobody", &format!("streams: {streams}"));
+        let named = |finding: &Finding| finding.expected.starts_with("each stream below input.streams, 4");
+        assert!(found.iter().any(named), "{streams}: {found:?}");
+    }
+    assert_eq!(applies("placement.overflow.strategy"), Applies::Live);
+    assert_eq!(applies("placement.by"), Applies::Restart);
+}
+
+#[test]
 fn a_live_source_is_an_address_a_path_or_a_name() {
     let sampler = "Sampler(model: \"surface_d5\", seed: 1)";
     let with = |source: &str| findings_with(sampler, source);

@@ -6,6 +6,7 @@
 use super::checks;
 use super::neighbour::Neighbour;
 use super::{RehearsalError, SHOTS, STEPS_MAX, Violation};
+use crate::board::snapshot::{OverflowOutcome, SiloView};
 use crate::board::{self, Board, Place, Shape};
 use crate::clock::Clock;
 use crate::code::sampler::Sampler;
@@ -17,8 +18,8 @@ use crate::feed::Share;
 use crate::feed::source::Source;
 use crate::hot::{Frame, Init, Role, Scratch, Settings};
 use crate::profile::{
-    Faults, FreeWorker, IssueGate, Latency, Placement, Predecoder, Profile, Rate, ReadyPolicy, StartPolicy,
-    WindowOverflow, WindowRounds,
+    Faults, FreeWorker, IssueGate, Latency, Overflow, OverflowStrategy, Placement, Predecoder, Profile, Rate,
+    ReadyPolicy, StartPolicy, WindowOverflow, WindowRounds,
 };
 use crate::silo::{self, Answers, Attached, Common, Decoding, Silo};
 use pinwheel_edge::ring::broadcast::Reader;
@@ -135,6 +136,7 @@ impl<'a> World<'a> {
             0 => None,
             _ => Some(50_000.0),
         });
+        settings.set_overflow(&draw_overflow(&mut random));
         let (decoding, clock_of) = (decoding.clone(), clock.clone());
         let common = Common { board: Arc::clone(&board), settings, clock: clock_of, decoding };
         let source = Source::Replay { shots: Arc::clone(&script.shots), observables: None };
@@ -312,6 +314,8 @@ impl<'a> World<'a> {
             ("device_recovered", recovered(&snapshot)),
             ("joint_read", counters.joint_read),
             ("joint_refused", counters.joint_refused),
+            ("waited", outcome(silo, OverflowOutcome::Waited)),
+            ("sent_to_cpu", outcome(silo, OverflowOutcome::SentToCpu)),
         ];
         let pages = silo.arbiter.iter().flat_map(|pages| {
             let names = ["page_left", "page_back", "page_kept", "page_in_doubt"];
@@ -320,6 +324,12 @@ impl<'a> World<'a> {
         let errors = silo.errors.iter().map(|error| (error.name.clone(), error.count));
         errors.chain(named.into_iter().chain(pages).map(|(name, count)| (name.to_string(), count))).collect()
     }
+}
+
+/// Any strategy for shots that find no slot.
+fn draw_overflow(random: &mut Xoshiro256PlusPlus) -> Overflow {
+    let strategy = OverflowStrategy::ALL[(random.next_u64() % 4) as usize];
+    Overflow { strategy, deadline_ms: 1, keep_shots: 1 + (random.next_u64() % 8) as u32 }
 }
 
 /// A graph of any policy, in half of the seeds with as little room as a profile may give it.
@@ -341,6 +351,11 @@ fn draw_graph(random: &mut Xoshiro256PlusPlus, profile: &mut Profile, decoders: 
         _ => IssueGate::Open,
     };
     graph.batch_tasks = 1 + pick(4) as u32;
+}
+
+fn outcome(silo: &SiloView, outcome: OverflowOutcome) -> u64 {
+    let counted = silo.overflow.outcomes.iter().find(|counted| counted.outcome == outcome.name());
+    counted.map_or(0, |counted| counted.count)
 }
 
 fn recovered(snapshot: &crate::board::snapshot::Snapshot) -> u64 {

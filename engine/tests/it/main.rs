@@ -33,6 +33,7 @@ mod live;
 mod memory;
 mod modules;
 mod neighbours;
+mod overflow;
 mod panics;
 mod priorities;
 mod rehearsal;

@@ -59,6 +59,7 @@ pub(crate) fn profile() -> Profile {
     profile.input.rate = Rate::Max;
     profile.limits.launch_deadline_us = 60_000_000;
     profile.limits.shot_deadline_us = 60_000_000;
+    profile.placement.overflow.deadline_ms = 60_000;
     profile.limits.drain_grace_s = 1;
     profile
 }

@@ -165,6 +165,9 @@ impl Report {
             let name = self.error_names.get(code).map_or("", String::as_str);
             line(f, "errors", grouped(*count), format_args!("code {code}: {name}"))?;
         }
+        if self.overflow.episodes > 0 {
+            line(f, "rings full", grouped(self.overflow.episodes), self.overflow.told())?;
+        }
         if let Some(rate) = self.throughput_per_s {
             let scheduled = self.rate_hz.map_or_else(
                 || "as fast as slots come free".to_owned(),

@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
+mod placement;
+
+pub use placement::{overflow, placement};
+
 use super::past::Past;
 use super::{Offer, Source, offers_of};
 use pinwheel_edge::page::Response;
@@ -61,6 +65,7 @@ pub fn snapshot(tenths: u64, trouble: Trouble) -> Snapshot {
         recorder: RecorderView::default(),
         alarms: if trouble == Trouble::All { alarms(at_ns) } else { Vec::new() },
         sources: sources(tenths, trouble),
+        placement: (tenths > 0).then(|| placement(tenths, trouble)),
     }
 }
 
@@ -323,6 +328,7 @@ fn silo(tenths: u64, trouble: Trouble) -> SiloView {
         arbiter: (tenths > 0).then(|| arbiter(tenths, trouble)),
         graph: graph(tenths, trouble),
         gpu: None,
+        overflow: overflow(tenths, trouble),
     }
 }
 
@@ -516,6 +522,7 @@ fn stream(tenths: u64, trouble: Trouble) -> StreamView {
             fraction_expected: 0.021,
             hottest: vec![(17, 0.03)],
         },
+        overflow: Vec::new(),
     }
 }
 

@@ -292,6 +292,7 @@ fn move_cursor(model: &mut Model, step: Step) {
         View::Profiles => moved(&mut cursor.profile, step, there.profiles, 1),
         View::Graph => {}
         View::Arbiter => moved(&mut cursor.arbiter, step, there.arbiter, 1),
+        View::Placement => moved(&mut cursor.silo, step, there.silos, 1),
         View::Alarms => moved(&mut cursor.alarm, step, there.alarms, 1),
         View::Help => moved(&mut cursor.help, step, help_rows, 1),
     }

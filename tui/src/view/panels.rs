@@ -9,6 +9,7 @@ pub mod help;
 pub mod latency;
 pub mod overview;
 pub mod path;
+pub mod placement;
 pub mod profiles;
 pub mod reduced;
 pub mod slotmap;

@@ -23,7 +23,7 @@ const COLOUR: Theme = Theme { colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
 const MONO: Theme = Theme { colour: Colour::None, glyphs: Glyphs::Utf8 };
 const ASCII: Theme = Theme { colour: Colour::Sixteen, glyphs: Glyphs::Ascii };
 const MONO_ASCII: Theme = Theme { colour: Colour::None, glyphs: Glyphs::Ascii };
-const VIEWS: [char; 10] = ['1', '2', '3', '4', '5', '6', '7', '8', '9', '0'];
+const VIEWS: [char; 11] = ['1', '2', '3', '4', '5', '6', '7', 'm', '8', '9', '0'];
 
 /// A console that has watched for two seconds.
 fn watched(theme: Theme, size: (u16, u16), trouble: Trouble) -> Model {

@@ -43,11 +43,17 @@ pub enum ErrorCode {
     PageAway = 12,
     /// It came by rounds, and its source gave up on the rest.
     RoundsMissing = 13,
+    /// It arrived, found no slot, and waited for longer than the profile lets it.
+    OverflowDeadline = 14,
+    /// It was the oldest of too many that waited for a slot.
+    DroppedOldest = 15,
+    /// It arrived when no slot was free.
+    DroppedNew = 16,
 }
 
 impl ErrorCode {
     /// All codes, ascending.
-    pub const ALL: [ErrorCode; 13] = [
+    pub const ALL: [ErrorCode; 16] = [
         ErrorCode::LaunchFailed,
         ErrorCode::LaunchUnknown,
         ErrorCode::BadAddress,
@@ -61,6 +67,9 @@ impl ErrorCode {
         ErrorCode::WindowFull,
         ErrorCode::PageAway,
         ErrorCode::RoundsMissing,
+        ErrorCode::OverflowDeadline,
+        ErrorCode::DroppedOldest,
+        ErrorCode::DroppedNew,
     ];
 
     /// Name as answer files and reports spell it.
@@ -80,6 +89,9 @@ impl ErrorCode {
             ErrorCode::WindowFull => "window_full",
             ErrorCode::PageAway => "page_away",
             ErrorCode::RoundsMissing => "rounds_missing",
+            ErrorCode::OverflowDeadline => "overflow_deadline",
+            ErrorCode::DroppedOldest => "dropped_oldest",
+            ErrorCode::DroppedNew => "dropped_new",
         }
     }
 

@@ -4,8 +4,8 @@
 
 use super::{
     AlarmRow, ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock,
-    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PollBlock, RecorderBlock, SlotStamps, SourceBlock,
-    StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
+    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PlacementBlock, PollBlock, RecorderBlock, SiloDepthBlock,
+    SlotStamps, SourceBlock, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
 };
 use crate::board::alarms::ALARMS_MAX;
 use crate::fault::FaultCode;
@@ -72,6 +72,8 @@ pub(in crate::board) struct Layout {
     pub(in crate::board) arbiters: usize,
     pub(in crate::board) source: usize,
     pub(in crate::board) stream_sources: usize,
+    pub(in crate::board) placement: usize,
+    pub(in crate::board) silo_depths: usize,
     pub(in crate::board) bytes: usize,
 }
 
@@ -106,6 +108,8 @@ impl Layout {
             arbiters: place(size_of::<ArbiterBlock>(), silos),
             source: place(size_of::<SourceBlock>(), 1),
             stream_sources: place(size_of::<StreamSourceBlock>(), shape.streams as usize),
+            placement: place(size_of::<PlacementBlock>(), 1),
+            silo_depths: place(size_of::<SiloDepthBlock>(), silos),
             bytes: end.next_multiple_of(4096),
         }
     }

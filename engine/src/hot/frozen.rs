@@ -13,7 +13,7 @@ const GAP_NANOS: u64 = 500_000;
 
 /// The gaps of one role.
 #[derive(Debug)]
-pub(super) struct Frozen {
+pub(crate) struct Frozen {
     threshold: Ticks,
     last: Option<Ticks>,
     gaps: [(Ticks, Ticks); GAPS_MAX],
@@ -21,13 +21,13 @@ pub(super) struct Frozen {
 }
 
 impl Frozen {
-    pub(super) fn new(rate: TickRate) -> Frozen {
+    pub(crate) fn new(rate: TickRate) -> Frozen {
         let gaps = [(Ticks(0), Ticks(0)); GAPS_MAX];
         Frozen { threshold: rate.ticks(Nanos(GAP_NANOS)), last: None, gaps, next: 0 }
     }
 
     /// Notes that the role is called at `now`.
-    pub(super) fn note(&mut self, now: Ticks) {
+    pub(crate) fn note(&mut self, now: Ticks) {
         if let Some(last) = self.last {
             let gap = now.since(last);
             if gap > self.threshold {
@@ -39,12 +39,12 @@ impl Frozen {
     }
 
     /// Whether something that began at `since` has lasted longer than `limit` by `now`, gaps since then not counted.
-    pub(super) fn is_overdue(&self, since: Ticks, now: Ticks, limit: Ticks) -> bool {
+    pub(crate) fn is_overdue(&self, since: Ticks, now: Ticks, limit: Ticks) -> bool {
         now.since(since) > limit && now > self.due(since, limit)
     }
 
     /// When something that began at `since` has lasted for `limit`, gaps since then not counted.
-    pub(super) fn due(&self, since: Ticks, limit: Ticks) -> Ticks {
+    pub(crate) fn due(&self, since: Ticks, limit: Ticks) -> Ticks {
         let frozen = self.gaps.iter().filter(|(from, gap)| from.plus(*gap) > since && gap.0 > 0);
         let frozen = frozen.map(|(from, gap)| from.plus(*gap).since(since.max(*from)).0).sum::<u64>();
         since.plus(limit).plus(Ticks(frozen))

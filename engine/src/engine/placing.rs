@@ -1,0 +1,73 @@
+//! The director's thread: looks at the silos' queues, decides, and hands decisions on.
+//!
+//! Owns the desk. Runs on a cold thread, confined to cold cores. Bounds: a look every twentieth of the profile's refresh.
+//! Runs where something is to be decided or shown: with diagnostics, or where streams take part in placement.
+
+use super::cold;
+use crate::arbiter::page::{PageTable, State};
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::host::pin;
+use crate::placement::decision::Decision;
+use crate::placement::desk::Desk;
+use crate::profile::{Diagnostics, Profile, TakesPart};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Hands a decision to who makes the move.
+pub(super) type Mover = Box<dyn FnMut(&Decision) -> Result<(), String> + Send>;
+
+/// The running director; dropping its sender ends it.
+pub(super) struct Placing {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Placing {
+    /// Ends it and waits for it: at most one look.
+    pub(super) fn end(self) {
+        drop(self.stop);
+        let _ = self.thread.join();
+    }
+}
+
+/// What a director needs of its engine.
+pub(super) struct Directing {
+    pub(super) board: Arc<Board>,
+    pub(super) clock: Clock,
+    pub(super) profile: Profile,
+    /// The page words of each silo: what is leased or on its way is not asked for.
+    pub(super) pages: Vec<Arc<PageTable>>,
+    pub(super) mover: Mover,
+    pub(super) cold_cores: Vec<u32>,
+}
+
+impl Directing {
+    /// Starts it; `None` where nothing is to be decided or shown.
+    pub(super) fn spawn(self) -> Option<Placing> {
+        let takes_part = self.profile.placement.streams != TakesPart::Nobody;
+        if self.profile.diagnostics == Diagnostics::Off && !takes_part {
+            return None;
+        }
+        let (stop, stopped) = channel();
+        let thread = cold::spawn("placement", move || self.run(&stopped));
+        Some(Placing { stop, thread })
+    }
+
+    fn run(mut self, stopped: &Receiver<()>) {
+        // A courtesy to the hot threads; where it is not permitted the scheduler decides.
+        let _ = pin::confine_current_thread(&self.cold_cores);
+        let mut desk = Desk::new(Arc::clone(&self.board), self.clock.clone(), self.profile.placement.clone());
+        let rest = Duration::from_nanos(desk.look_every().0);
+        let pages = &self.pages;
+        let at_rest = |stream: u32, silo: u32| {
+            let word = pages[silo as usize].word(stream);
+            word.is_writable() && !word.is_exchanging() && word.state() != State::Leased
+        };
+        while stopped.recv_timeout(rest) == Err(RecvTimeoutError::Timeout) {
+            desk.step(&at_rest, &mut *self.mover);
+        }
+    }
+}

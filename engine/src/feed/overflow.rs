@@ -1,0 +1,223 @@
+//! Overflow: what becomes of a shot that has arrived and finds no slot.
+//!
+//! Owns the episodes in which the ring is full, and the judgement of each shot that met it so. Part of the feed, on its
+//! thread. Bounds: one word of time; nothing is kept of a shot. Never answers a shot itself. Source: seed 003,
+//! `IQueueOverflowHandler`.
+//!
+//! # Why a refused shot goes through a slot
+//! Whoever answers closes a ticket, and tickets are slots'. A refused shot is written with the error word where its payload's
+//! address would stand; dispatch answers it at once, without a worker or a decoder, in its turn in the stream. So its answer
+//! comes by the one way that answers come, and its stream's state goes on without it. It takes as long as a slot takes to
+//! come free, which a shot that is to be answered cannot do without.
+//!
+//! # Why time in which the feed itself did not run does not count
+//! After a frozen second every shot of that second has waited; answering them with errors would make one fault two.
+
+use crate::board::snapshot::OverflowOutcome;
+use crate::board::{self, FeedBlock, StreamFeedBlock};
+use crate::hot::{Frozen, Settings};
+use crate::profile::OverflowStrategy;
+use crate::units::{TickRate, Ticks};
+use pinwheel_edge::slot::word::ErrorCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Whether a silo's ring is full and shots wait: the feed's word to its dispatch. Relaxed: it stands alone, and is advice.
+#[derive(Debug, Default)]
+pub struct Pressure(AtomicU64);
+
+impl Pressure {
+    /// Whether shots wait for a slot.
+    #[inline]
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    fn set(&self, is_on: bool) {
+        self.0.store(u64::from(is_on), Ordering::Relaxed);
+    }
+}
+
+/// An episode: from the first shot that finds no slot until none that has arrived waits.
+#[derive(Clone, Copy, Debug)]
+struct Episode {
+    began: Ticks,
+    /// When the ring was last found full.
+    full_at: Ticks,
+}
+
+/// The judge of one feed.
+#[derive(Debug)]
+pub(super) struct Overflow {
+    frozen: Frozen,
+    rate: TickRate,
+    episode: Option<Episode>,
+}
+
+impl Overflow {
+    pub(super) fn new(rate: TickRate) -> Overflow {
+        Overflow { frozen: Frozen::new(rate), rate, episode: None }
+    }
+
+    /// The feed is called.
+    pub(super) fn note(&mut self, now: Ticks) {
+        self.frozen.note(now);
+    }
+
+    /// A shot that has arrived found no slot.
+    pub(super) fn full(&mut self, now: Ticks, block: &FeedBlock, pressure: &Pressure) {
+        board::add(&block.slot_waits, 1);
+        let episode = self.episode.get_or_insert_with(|| {
+            board::add(&block.overflow_episodes, 1);
+            board::set(&block.overflow_since, now.0.max(1));
+            pressure.set(true);
+            Episode { began: now, full_at: now }
+        });
+        episode.full_at = now;
+    }
+
+    /// Nothing that has arrived waits.
+    pub(super) fn clear(&mut self, now: Ticks, block: &FeedBlock, pressure: &Pressure) {
+        let Some(episode) = self.episode.take() else { return };
+        pressure.set(false);
+        let (span, tail) = (now.since(episode.began), now.since(episode.full_at));
+        for (word, ticks) in [(&block.overflow_ticks_max, span), (&block.overflow_recovery_ticks_max, tail)] {
+            board::set(word, board::get(word).max(ticks.0));
+        }
+        board::set(&block.overflow_since, 0);
+    }
+
+    /// What becomes of the shot that a slot is free for now: it was due at `scheduled`, and `waiting` have arrived, itself
+    /// included. `None`: it did not have to wait.
+    pub(super) fn judge(
+        &self,
+        scheduled: Ticks,
+        waiting: u64,
+        now: Ticks,
+        settings: &Settings,
+    ) -> Option<OverflowOutcome> {
+        let episode = self.episode.filter(|episode| scheduled <= episode.full_at)?;
+        debug_assert!(episode.began <= episode.full_at, "an episode begins with a full ring");
+        Some(match settings.overflow_strategy() {
+            OverflowStrategy::DropNew => OverflowOutcome::DroppedNew,
+            OverflowStrategy::DropOldest if waiting > settings.overflow_keep_shots() => OverflowOutcome::DroppedOldest,
+            OverflowStrategy::DropOldest => OverflowOutcome::Waited,
+            OverflowStrategy::Block | OverflowStrategy::CpuFallback => {
+                let limit = self.rate.ticks(settings.overflow_deadline());
+                match self.frozen.is_overdue(scheduled, now, limit) {
+                    true => OverflowOutcome::Expired,
+                    false => OverflowOutcome::Waited,
+                }
+            }
+        })
+    }
+}
+
+/// The error that a shot with this outcome is answered with; `None`: it goes on.
+pub(super) const fn error_of(outcome: OverflowOutcome) -> Option<ErrorCode> {
+    match outcome {
+        OverflowOutcome::Expired => Some(ErrorCode::OverflowDeadline),
+        OverflowOutcome::DroppedOldest => Some(ErrorCode::DroppedOldest),
+        OverflowOutcome::DroppedNew => Some(ErrorCode::DroppedNew),
+        OverflowOutcome::Waited | OverflowOutcome::SentToCpu => None,
+    }
+}
+
+/// Counts an outcome, of the silo and of the stream.
+pub(super) fn count(outcome: OverflowOutcome, block: &FeedBlock, stream: &StreamFeedBlock) {
+    board::add(&block.overflow[outcome as usize], 1);
+    board::add(&stream.overflow[outcome as usize], 1);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Overflow, Pressure, error_of};
+    use crate::board::snapshot::OverflowOutcome;
+    use crate::board::{self, Board, Place, Shape};
+    use crate::hot::Settings;
+    use crate::profile::{OverflowStrategy, Profile};
+    use crate::units::{TickRate, Ticks};
+
+    const MS: u64 = 1_000_000;
+
+    struct Bench {
+        overflow: Overflow,
+        pressure: Pressure,
+        settings: Settings,
+        board: Board,
+    }
+
+    /// With a deadline of 5 ms and 4 that are kept; the ring was found full at 10 ms.
+    fn full(strategy: OverflowStrategy) -> Bench {
+        let profile = Profile::load("lab", None).unwrap().0;
+        let settings = Settings::new(&profile.limits);
+        let rule = crate::profile::Overflow { strategy, deadline_ms: 5, keep_shots: 4 };
+        settings.set_overflow(&rule);
+        let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
+        let board = Board::create(shape, Place::Private).unwrap();
+        let mut overflow = Overflow::new(TickRate::NANOS);
+        let pressure = Pressure::default();
+        overflow.full(Ticks(10 * MS), board.feed(0), &pressure);
+        Bench { overflow, pressure, settings, board }
+    }
+
+    impl Bench {
+        fn judge(&self, scheduled_ms: u64, waiting: u64, now_ms: u64) -> Option<OverflowOutcome> {
+            self.overflow.judge(Ticks(scheduled_ms * MS), waiting, Ticks(now_ms * MS), &self.settings)
+        }
+
+        fn run_until(&mut self, ms: u64) {
+            (0..=ms * 10).for_each(|tenth| self.overflow.note(Ticks(tenth * MS / 10)));
+        }
+    }
+
+    #[test]
+    fn a_blocked_shot_waits_up_to_its_deadline_and_no_longer() {
+        let mut bench = full(OverflowStrategy::Block);
+        bench.run_until(20);
+        assert_eq!(bench.judge(9, 3, 13), Some(OverflowOutcome::Waited));
+        assert_eq!(bench.judge(9, 3, 15), Some(OverflowOutcome::Expired));
+        assert_eq!(bench.judge(11, 3, 15), None, "it came when the ring had been seen full for the last time");
+    }
+
+    #[test]
+    fn a_feed_that_stood_still_expires_nothing() {
+        let mut bench = full(OverflowStrategy::Block);
+        bench.run_until(10);
+        bench.overflow.note(Ticks(500 * MS));
+        assert_eq!(bench.judge(10, 3, 500), Some(OverflowOutcome::Waited));
+    }
+
+    #[test]
+    fn the_oldest_or_the_newest_go_as_the_strategy_says() {
+        let oldest = full(OverflowStrategy::DropOldest);
+        assert_eq!(oldest.judge(9, 5, 11), Some(OverflowOutcome::DroppedOldest));
+        assert_eq!(oldest.judge(9, 4, 11), Some(OverflowOutcome::Waited), "the newest four stay");
+        let newest = full(OverflowStrategy::DropNew);
+        assert_eq!(newest.judge(9, 1, 11), Some(OverflowOutcome::DroppedNew));
+        assert_eq!(newest.judge(11, 1, 11), None, "the ring was not full when it came");
+    }
+
+    #[test]
+    fn an_episode_ends_when_nothing_waits_and_its_length_is_kept() {
+        let mut bench = full(OverflowStrategy::DropNew);
+        let block = bench.board.feed(0);
+        assert!(bench.pressure.is_on() && board::get(&block.overflow_since) == 10 * MS);
+        bench.overflow.full(Ticks(12 * MS), block, &bench.pressure);
+        bench.overflow.clear(Ticks(15 * MS), block, &bench.pressure);
+        bench.overflow.clear(Ticks(90 * MS), block, &bench.pressure);
+        assert!(!bench.pressure.is_on() && board::get(&block.overflow_since) == 0);
+        assert_eq!(board::get(&block.overflow_episodes), 1);
+        assert_eq!(board::get(&block.overflow_ticks_max), 5 * MS);
+        assert_eq!(board::get(&block.overflow_recovery_ticks_max), 3 * MS);
+        assert_eq!(bench.judge(9, 9, 16), None);
+    }
+
+    #[test]
+    fn every_outcome_that_ends_a_shot_has_an_error_of_its_own() {
+        let errors: Vec<_> = OverflowOutcome::ALL.into_iter().filter_map(error_of).collect();
+        assert_eq!(errors.len(), 3);
+        assert!(errors.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+}

@@ -1,0 +1,336 @@
+//! From the board's words to a snapshot: many looks, one mean.
+//!
+//! Owns the sums of the looks since the last snapshot, and the totals at its moment. Run by the director, on a cold
+//! thread. Bounds: one look costs some hundred words of each silo. Relaxed loads, as every reader of the board; a consumer's
+//! cursor is read before its producer's, and no depth is believed beyond its capacity.
+
+use super::{QUEUES, Queue, Reading, SiloDepth, Snapshot, Unknown};
+use crate::arbiter::keeper::OPEN_MAX;
+use crate::board::{Board, get};
+use crate::profile::RoleKind;
+use crate::units::{Nanos, TickRate, Ticks};
+
+/// A backlog is shown up to this.
+const BACKLOG_MAX: Nanos = Nanos(60_000_000_000);
+/// Slots looked at in one look.
+const SLOTS_LOOKED_AT: usize = 1_024;
+/// State of a thread that runs.
+const RUNNING: u64 = 1;
+
+/// What a monitor calls silent and too few.
+#[derive(Clone, Copy, Debug)]
+pub struct MonitorLimits {
+    /// A thread whose heartbeat is older leaves its silos unknown.
+    pub silent: Nanos,
+    /// A mean of fewer looks is none.
+    pub looks_min: u32,
+}
+
+/// What has been seen of one silo since its last snapshot.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    sums: [f64; QUEUES],
+    is_there: [bool; QUEUES],
+    looks: u32,
+    /// Totals at the last snapshot and at the last look.
+    before: Totals,
+    last: Totals,
+    last_activity: Ticks,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    arrived: u64,
+    answered: u64,
+    errored: u64,
+    /// Ticks that decode workers were in a task.
+    busy: u64,
+    /// Requests that met a full frame of ports.
+    unheard: u64,
+    at: Ticks,
+}
+
+/// The monitor of all silos of a board.
+#[derive(Debug)]
+pub struct Monitor {
+    limits: MonitorLimits,
+    rate: TickRate,
+    silos: Vec<Seen>,
+    number: u64,
+}
+
+impl Monitor {
+    /// For the silos of `board`.
+    #[must_use]
+    pub fn new(board: &Board, limits: MonitorLimits, rate: TickRate) -> Monitor {
+        let silos = vec![Seen::default(); board.shape().silos as usize];
+        Monitor { limits, rate, silos, number: 0 }
+    }
+
+    /// Looks once at every silo.
+    pub fn look(&mut self, board: &Board, now: Ticks) {
+        for (silo, seen) in self.silos.iter_mut().enumerate() {
+            let totals = totals(board, silo, now);
+            if seen.last.at == Ticks(0) {
+                // What was before the first look belongs to no interval.
+                (seen.before, seen.last) = (totals, totals);
+                continue;
+            }
+            let decoders = decoders(board, silo);
+            for (at, share) in shares(board, silo).into_iter().enumerate() {
+                seen.is_there[at] = share.is_some();
+                seen.sums[at] += share.unwrap_or(0.0);
+            }
+            seen.is_there[Queue::Decode as usize] = decoders > 0;
+            // A server's share is of the time since the last look, not of a moment.
+            let span = (totals.at.since(seen.last.at).0 * decoders).max(1) as f64;
+            let busy = totals.busy.saturating_sub(seen.last.busy) as f64 / span;
+            seen.sums[Queue::Decode as usize] += busy.clamp(0.0, 1.0);
+            seen.looks += 1;
+            if totals.unheard > seen.last.unheard {
+                // A request was turned away at the door: however few grants are out now, the ports were full.
+                seen.sums[Queue::Ports as usize] = f64::from(seen.looks);
+            }
+            if totals.answered > seen.last.answered {
+                seen.last_activity = now;
+            }
+            seen.last = totals;
+        }
+    }
+
+    /// The means of the looks since the last snapshot.
+    pub fn take(&mut self, board: &Board, now: Ticks) -> Snapshot {
+        self.number += 1;
+        let (limits, rate) = (self.limits, self.rate);
+        let reading = |(silo, seen): (usize, &mut Seen)| {
+            let trouble = trouble(board, silo, now, limits.silent, rate);
+            let reading = match trouble {
+                Some(why) => Reading::Unknown(why),
+                None if seen.looks < limits.looks_min => Reading::Unknown(Unknown::New),
+                None => Reading::Known(seen.depth(rate)),
+            };
+            *seen = Seen { sums: [0.0; QUEUES], looks: 0, before: seen.last, ..*seen };
+            reading
+        };
+        let silos = self.silos.iter_mut().enumerate().map(reading).collect();
+        Snapshot { number: self.number, taken: now, silos }
+    }
+}
+
+impl Seen {
+    fn depth(&self, rate: TickRate) -> SiloDepth {
+        let looks = f64::from(self.looks);
+        let share = |at: usize| self.is_there[at].then(|| (self.sums[at] / looks).clamp(0.0, 1.0));
+        let processed = self.last.answered.saturating_sub(self.before.answered);
+        let waiting = self.last.arrived.saturating_sub(self.last.answered);
+        let span = rate.nanos(self.last.at.since(self.before.at)).0;
+        // With nothing answered it takes longer than if one had been.
+        let backlog = u128::from(waiting) * u128::from(span) / u128::from(processed.max(1));
+        SiloDepth {
+            waiting,
+            backlog: Nanos(u64::try_from(backlog).unwrap_or(u64::MAX)).min(BACKLOG_MAX),
+            processed,
+            errors: self.last.errored.saturating_sub(self.before.errored),
+            last_activity: self.last_activity,
+            ..SiloDepth::of(std::array::from_fn(share))
+        }
+    }
+}
+
+fn totals(board: &Board, silo: usize, now: Ticks) -> Totals {
+    let harvest = board.harvest(silo);
+    // Answers before arrivals: what waits is then never negative, at worst a little too much.
+    let (answered, errored) = (get(&harvest.answered), get(&harvest.errored));
+    let arrived = get(&board.feed(silo).scheduled).max(get(&board.feed(silo).submitted));
+    let busy = (0..board.shape().decoders as usize).map(|index| get(&board.decode(silo, index).busy_ticks)).sum();
+    Totals { arrived, answered, errored, busy, unheard: get(&board.arbiter(silo).unheard), at: now }
+}
+
+/// Decode workers that have a thread.
+fn decoders(board: &Board, silo: usize) -> u64 {
+    let roles = |thread: usize| {
+        let block = board.thread(thread);
+        let count = (get(&block.roles_count) as usize).min(block.roles.len());
+        block.roles[..count].iter().map(|role| get(&role.identity))
+    };
+    let is_one = |identity: &u64| identity & 0xff == RoleKind::Decode as u64 && silo_of(*identity) == silo;
+    (0..board.shape().threads as usize).flat_map(roles).filter(is_one).count() as u64
+}
+
+fn silo_of(identity: u64) -> usize {
+    (identity >> 8 & 0xffff_ffff) as usize
+}
+
+/// How full each queue is at this moment; decode workers are no queue of a moment.
+fn shares(board: &Board, silo: usize) -> [Option<f64>; QUEUES] {
+    let (dispatch, feed, poll) = (board.dispatch(silo), board.feed(silo), board.poll(silo));
+    let (graph, arbiter) = (board.graph(silo), board.arbiter(silo));
+    let slots = u64::from(board.shape().slots);
+    let (taken, written) = (get(&dispatch.position), get(&feed.position));
+    let workers = board.shape().workers;
+    let idle = get(&poll.idle_mask) & (u64::MAX >> (64 - workers.clamp(1, 64)));
+    let in_flight = u64::from(workers).saturating_sub(u64::from(idle.count_ones()));
+    let pool = get(&graph.ready_tasks);
+    let mut shares = [None; QUEUES];
+    let mut set = |queue: Queue, depth: u64, capacity: u64| {
+        shares[queue as usize] = (capacity > 0).then(|| depth.min(capacity) as f64 / capacity as f64);
+    };
+    set(Queue::Rx, written.saturating_sub(taken), slots);
+    set(Queue::Device, in_flight, workers.into());
+    set(Queue::Ready, get(&poll.ready_depth), get(&poll.ready_capacity));
+    set(Queue::Pool, graph.ready.iter().map(get).sum(), pool);
+    set(Queue::Tx, completed(board, silo), slots);
+    let has_ports = get(&arbiter.pages) > 0;
+    set(Queue::Ports, get(&arbiter.open_count), if has_ports { OPEN_MAX as u64 } else { 0 });
+    shares
+}
+
+/// Slots whose answer has not been harvested.
+fn completed(board: &Board, silo: usize) -> u64 {
+    let is_completed = |stamps: &&crate::board::SlotStamps| {
+        // The last step first, as the picture's reader does: a slot that is written again meanwhile looks harvested.
+        let (harvested, answered) = (get(&stamps.harvested), get(&stamps.answered));
+        let submitted = get(&stamps.submitted);
+        submitted != 0 && answered >= submitted && harvested < submitted
+    };
+    // Of very many slots every so manieth is looked at.
+    let slots = board.slots(silo);
+    let step = (slots.len() / SLOTS_LOOKED_AT).max(1);
+    (slots.iter().step_by(step).filter(is_completed).count() * step) as u64
+}
+
+/// Why the words of a silo cannot be believed, if so.
+fn trouble(board: &Board, silo: usize, now: Ticks, silent: Nanos, rate: TickRate) -> Option<Unknown> {
+    let mut is_run = false;
+    for thread in 0..board.shape().threads as usize {
+        let block = board.thread(thread);
+        let count = (get(&block.roles_count) as usize).min(block.roles.len());
+        let mine = block.roles[..count].iter().filter(|role| silo_of(get(&role.identity)) == silo);
+        let mut has_role = false;
+        for role in mine {
+            has_role = true;
+            if get(&role.died) != 0 {
+                let kind = RoleKind::ALL[(get(&role.identity) & 0xff) as usize % RoleKind::ALL.len()];
+                return Some(Unknown::Died(kind));
+            }
+        }
+        if !has_role {
+            continue;
+        }
+        if get(&block.state) != RUNNING {
+            return Some(Unknown::NotRunning);
+        }
+        let age = rate.nanos(now.since(Ticks(get(&block.heartbeat))));
+        if age > silent {
+            return Some(Unknown::Silent(age));
+        }
+        is_run = true;
+    }
+    (!is_run).then_some(Unknown::NotRunning)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Monitor, MonitorLimits};
+    use crate::board::{self, Board, Place, Shape};
+    use crate::placement::depth::{Queue, Reading, SiloDepth, Unknown};
+    use crate::profile::RoleKind;
+    use crate::units::{Nanos, TickRate, Ticks};
+
+    const SHAPE: Shape = Shape { threads: 2, silos: 2, slots: 1_024, workers: 8, decoders: 2, streams: 2 };
+    const LIMITS: MonitorLimits = MonitorLimits { silent: Nanos(1_000_000), looks_min: 2 };
+
+    fn board() -> Board {
+        let board = Board::create(SHAPE, Place::Private).unwrap();
+        for silo in 0..2 {
+            let thread = board.thread(silo);
+            board::set(&thread.state, 1);
+            board::set(&thread.roles_count, 2);
+            board::set(&thread.roles[0].identity, RoleKind::Poll as u64 | (silo as u64) << 8);
+            board::set(&thread.roles[1].identity, RoleKind::Decode as u64 | (silo as u64) << 8);
+            board::set(&board.poll(silo).idle_mask, 0xff);
+            board::set(&board.poll(silo).ready_capacity, 1_000);
+        }
+        board
+    }
+
+    /// Three looks, 100 µs apart, the last of them and the heartbeats at `end`; then a snapshot.
+    fn watched(board: &Board, monitor: &mut Monitor, end: u64) -> Vec<Reading> {
+        for now in [end - 200_000, end - 100_000, end] {
+            (0..2).for_each(|thread| board::set(&board.thread(thread).heartbeat, now));
+            monitor.look(board, Ticks(now));
+        }
+        monitor.take(board, Ticks(end)).silos
+    }
+
+    fn known(readings: &[Reading], silo: usize) -> SiloDepth {
+        *readings[silo].known().unwrap()
+    }
+
+    /// The seed's test: 450 messages in a queue of 1,000.
+    #[test]
+    fn the_monitor_returns_the_right_utilization() {
+        let board = board();
+        board::set(&board.poll(0).ready_depth, 450);
+        let readings = watched(&board, &mut Monitor::new(&board, LIMITS, TickRate::NANOS), 1_000_000);
+        let depth = known(&readings, 0);
+        assert_eq!((depth.max, depth.fullest), (0.45, Queue::Ready));
+        assert_eq!(depth.utilization[Queue::Ready as usize], Some(0.45));
+        assert_eq!(depth.utilization[Queue::Ports as usize], None, "no arbiter runs here");
+        assert!((depth.average - 0.45 / 5.0).abs() < 1e-9, "five queues are there: {depth:?}");
+        assert_eq!(known(&readings, 1).max, 0.0);
+    }
+
+    #[test]
+    fn a_full_ring_reads_as_full_and_what_flies_counts_as_places_taken() {
+        let board = board();
+        board::set(&board.feed(0).position, 5_000);
+        board::set(&board.dispatch(0).position, 5_000 - 1_024);
+        board::set(&board.poll(0).idle_mask, 0b1);
+        board::set(&board.decode(0, 0).busy_ticks, 7);
+        let mut monitor = Monitor::new(&board, LIMITS, TickRate::NANOS);
+        let depth = known(&watched(&board, &mut monitor, 1_000_000), 0);
+        assert_eq!(depth.utilization[Queue::Rx as usize], Some(1.0));
+        assert_eq!(depth.utilization[Queue::Device as usize], Some(0.875));
+        assert_eq!(depth.utilization[Queue::Decode as usize], Some(0.0), "busy before the first look");
+        board::set(&board.decode(0, 0).busy_ticks, 7 + 100_000);
+        let depth = known(&watched(&board, &mut monitor, 2_000_000), 0);
+        assert!(depth.utilization[Queue::Decode as usize].unwrap() > 0.0);
+    }
+
+    #[test]
+    fn what_waits_is_counted_in_time_at_the_pace_of_the_interval() {
+        let board = board();
+        let mut monitor = Monitor::new(&board, LIMITS, TickRate::NANOS);
+        let _ = watched(&board, &mut monitor, 1_000_000);
+        board::set(&board.feed(0).scheduled, 900);
+        board::set(&board.harvest(0).answered, 600);
+        board::set(&board.harvest(0).errored, 5);
+        let depth = known(&watched(&board, &mut monitor, 1_600_000), 0);
+        assert_eq!((depth.processed, depth.errors, depth.waiting), (600, 5, 300));
+        // 600 answers in the 600 µs since the last snapshot: 300 more take 300 µs.
+        assert_eq!(depth.backlog, Nanos(300_000));
+        assert!(depth.last_activity >= Ticks(1_400_000));
+        let depth = known(&watched(&board, &mut monitor, 2_600_000), 0);
+        assert_eq!(depth.processed, 0);
+        assert_eq!(depth.backlog, Nanos(300 * 1_000_000), "with nothing answered it takes longer than with one");
+    }
+
+    #[test]
+    fn a_silo_that_died_or_fell_silent_or_was_hardly_seen_is_unknown_and_never_idle() {
+        let board = board();
+        let mut monitor = Monitor::new(&board, LIMITS, TickRate::NANOS);
+        monitor.look(&board, Ticks(1_000));
+        assert_eq!(monitor.take(&board, Ticks(1_000)).silos[0], Reading::Unknown(Unknown::New));
+        assert!(watched(&board, &mut monitor, 1_000_000)[0].known().is_some());
+        board::set(&board.thread(0).roles[0].died, 9);
+        let readings = watched(&board, &mut monitor, 2_000_000);
+        assert_eq!(readings[0], Reading::Unknown(Unknown::Died(RoleKind::Poll)));
+        assert!(readings[1].known().is_some());
+        let silent = monitor.take(&board, Ticks(4_000_000)).silos[1];
+        assert_eq!(silent, Reading::Unknown(Unknown::Silent(Nanos(2_000_000))));
+        board::set(&board.thread(1).state, 2);
+        assert_eq!(watched(&board, &mut monitor, 5_000_000)[1], Reading::Unknown(Unknown::NotRunning));
+    }
+}

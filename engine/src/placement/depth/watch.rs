@@ -1,0 +1,119 @@
+//! Crossings: the queues that became too full since the last snapshot, or have room again.
+//!
+//! Owns which queues are over. Pure; run by the director once a snapshot. Bounds: one mark for each queue of each silo.
+//! Source: seed 003, `WatchAsync`; the gap between entering and leaving is DESIGN §9's.
+
+use super::{QUEUES, Queue, Snapshot};
+
+/// A queue is over from this share on.
+pub const ENTER: f64 = 0.80;
+/// And no longer below this one.
+pub const LEAVE: f64 = 0.65;
+
+/// One queue that crossed the limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Crossing {
+    /// Silo.
+    pub silo: u32,
+    /// Queue.
+    pub queue: Queue,
+    /// Its share in the snapshot before; `None`: that was not known.
+    pub old: Option<f64>,
+    /// Its share now.
+    pub new: f64,
+    /// Whether it is over now.
+    pub is_over: bool,
+}
+
+/// What was over at the last snapshot.
+#[derive(Debug)]
+pub struct Watch {
+    enter: f64,
+    leave: f64,
+    over: Vec<[bool; QUEUES]>,
+    before: Vec<[Option<f64>; QUEUES]>,
+}
+
+impl Watch {
+    /// Over `silos` silos, with a limit to enter and one to leave.
+    ///
+    /// # Panics
+    /// If a queue could enter and leave at once.
+    #[must_use]
+    pub fn new(silos: usize, enter: f64, leave: f64) -> Watch {
+        assert!(leave < enter, "a queue that leaves at {leave} cannot enter at {enter}");
+        Watch { enter, leave, over: vec![[false; QUEUES]; silos], before: vec![[None; QUEUES]; silos] }
+    }
+
+    /// Takes in `snapshot` and tells `each` what crossed. A silo that is not known keeps its marks: it has not got room
+    /// because nobody can see it.
+    pub fn step(&mut self, snapshot: &Snapshot, mut each: impl FnMut(Crossing)) {
+        for (silo, reading) in snapshot.silos.iter().enumerate().take(self.over.len()) {
+            let Some(depth) = reading.known() else {
+                self.before[silo] = [None; QUEUES];
+                continue;
+            };
+            for queue in Queue::ALL {
+                let at = queue as usize;
+                let old = std::mem::replace(&mut self.before[silo][at], depth.utilization[at]);
+                let Some(new) = depth.utilization[at] else { continue };
+                let was_over = self.over[silo][at];
+                let is_over = if was_over { new >= self.leave } else { new >= self.enter };
+                self.over[silo][at] = is_over;
+                if is_over != was_over {
+                    each(Crossing { silo: silo as u32, queue, old, new, is_over });
+                }
+            }
+        }
+    }
+
+    /// Whether `queue` of `silo` is over.
+    #[must_use]
+    pub fn is_over(&self, silo: usize, queue: Queue) -> bool {
+        self.over[silo][queue as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ENTER, LEAVE, Watch};
+    use crate::placement::depth::{QUEUES, Queue, Reading, SiloDepth, Snapshot, Unknown};
+    use crate::units::Ticks;
+
+    fn seen(watch: &mut Watch, share: Option<f64>) -> Vec<(Option<f64>, f64, bool)> {
+        let depth = |share| {
+            let mut shares = [Some(0.1); QUEUES];
+            shares[Queue::Rx as usize] = Some(share);
+            Reading::Known(SiloDepth::of(shares))
+        };
+        let reading = share.map_or(Reading::Unknown(Unknown::New), depth);
+        let mut crossings = Vec::new();
+        let snapshot = Snapshot { number: 1, taken: Ticks(0), silos: vec![reading] };
+        watch.step(&snapshot, |crossing| {
+            assert_eq!((crossing.silo, crossing.queue), (0, Queue::Rx));
+            crossings.push((crossing.old, crossing.new, crossing.is_over));
+        });
+        crossings
+    }
+
+    #[test]
+    fn a_crossing_is_told_once_each_way_and_noise_around_a_limit_is_none() {
+        let mut watch = Watch::new(1, ENTER, LEAVE);
+        assert_eq!(seen(&mut watch, Some(0.79)), []);
+        assert_eq!(seen(&mut watch, Some(0.81)), [(Some(0.79), 0.81, true)]);
+        for share in [0.79, 0.82, 0.66, 0.9] {
+            assert_eq!(seen(&mut watch, Some(share)), [], "{share} is between the limits or still over");
+        }
+        assert_eq!(seen(&mut watch, Some(0.64)), [(Some(0.9), 0.64, false)]);
+        assert_eq!(seen(&mut watch, Some(0.79)), []);
+    }
+
+    #[test]
+    fn a_silo_that_is_not_known_has_not_got_room() {
+        let mut watch = Watch::new(1, ENTER, LEAVE);
+        assert_eq!(seen(&mut watch, Some(0.9)), [(None, 0.9, true)]);
+        assert_eq!(seen(&mut watch, None), []);
+        assert!(watch.is_over(0, Queue::Rx));
+        assert_eq!(seen(&mut watch, Some(0.1)), [(None, 0.1, false)]);
+    }
+}

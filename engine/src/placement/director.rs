@@ -1,0 +1,230 @@
+//! Director: which silo a new stream goes to.
+//!
+//! Owns the charges since the newest snapshot, the generator of the draws, and whose turn it is. Pure but for its own
+//! state; no clock, no board. Bounds: [`SILOS_MAX`] silos; a placement draws [`TRIES`] pairs and, where those are crowded,
+//! looks once at every silo. Source: seed 003, `QueueDepthAwarePlacementDirector`; DESIGN §9.
+//!
+//! # Why
+//! *Best of two, not the best.* Statistics are old by the time they are used, and everybody who takes the minimum of the same
+//! table takes the same silo. Two drawn at random and the better of them spreads the picks; the charge keeps the table
+//! true to them until it is made anew (100 picks on frozen statistics: 100/0/0 without, 33/34/33 with).
+//!
+//! *Average, maximum and backlog together.* The lowest average hides a hot queue; a low maximum hides that the whole silo is
+//! slow; both hide a backlog that stands before the first queue.
+
+use super::decision::{Candidate, Decision, Made, Refusal};
+use super::depth::{Reading, Snapshot};
+use crate::profile::{AllHigh, PlaceBy};
+use crate::units::Nanos;
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// Most silos that a director compares.
+pub const SILOS_MAX: usize = 1_024;
+/// Pairs drawn before every silo is looked at.
+pub const TRIES: usize = 4;
+/// What a pick is expected to add at least.
+pub const CHARGE_MIN: f64 = 0.01;
+/// And at most.
+pub const CHARGE_MAX: f64 = 0.25;
+/// Silos whose fullest queue is within this of the least count as equally bad.
+const LEAST_WITHIN: f64 = 0.05;
+
+/// What a director goes by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rules {
+    /// How it chooses.
+    pub by: PlaceBy,
+    /// An average from here on excludes a silo.
+    pub high: f64,
+    /// A single queue from here on does.
+    pub critical: f64,
+    /// What it does when every silo is excluded.
+    pub all_high: AllHigh,
+    /// A backlog of this length weighs as much as a full queue.
+    pub horizon: Nanos,
+}
+
+impl Rules {
+    /// The seed's options, with best of two.
+    pub const SEED: Rules = Rules {
+        by: PlaceBy::BestOfTwo,
+        high: 0.80,
+        critical: 0.95,
+        all_high: AllHigh::Random,
+        horizon: Nanos::from_millis(1_000),
+    };
+}
+
+/// The director's table.
+#[derive(Debug)]
+pub struct Director {
+    rules: Rules,
+    random: Xoshiro256PlusPlus,
+    /// By silo; `None`: not known.
+    silos: Vec<Option<Candidate>>,
+    /// Silos below both limits.
+    open: Vec<u32>,
+    /// What a pick adds until the next snapshot.
+    charge: f64,
+    turn: usize,
+}
+
+impl Director {
+    /// A director that knows nothing yet.
+    #[must_use]
+    pub fn new(rules: Rules, seed: u64) -> Director {
+        let random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let (silos, open) = (Vec::with_capacity(SILOS_MAX), Vec::with_capacity(SILOS_MAX));
+        Director { rules, random, silos, open, charge: CHARGE_MIN, turn: 0 }
+    }
+
+    /// Takes over a new snapshot; `streams`: how many there are in all. What was charged is in it now.
+    ///
+    /// # Panics
+    /// If there are more than [`SILOS_MAX`] silos.
+    pub fn refresh(&mut self, snapshot: &Snapshot, streams: usize) {
+        assert!(snapshot.silos.len() <= SILOS_MAX, "{} silos, at most {SILOS_MAX}", snapshot.silos.len());
+        let candidate = |(silo, reading): (usize, &Reading)| Some(Candidate::of(silo as u32, reading.known()?));
+        self.silos.clear();
+        self.silos.extend(snapshot.silos.iter().enumerate().map(candidate));
+        self.open.clear();
+        let rules = self.rules;
+        self.open.extend(self.silos.iter().flatten().filter(|one| rules.takes(one)).map(|one| one.silo));
+        let load: f64 = self.silos.iter().flatten().map(|one| one.max).sum();
+        self.charge = (load / streams.max(1) as f64).clamp(CHARGE_MIN, CHARGE_MAX);
+    }
+
+    /// Forgets everything: what is known has become too old.
+    pub fn forget(&mut self) {
+        self.silos.iter_mut().for_each(|silo| *silo = None);
+        self.open.clear();
+    }
+
+    /// What has been charged to `silo` since the snapshot.
+    #[must_use]
+    pub fn charge(&self, silo: usize) -> f64 {
+        self.silos.get(silo).copied().flatten().map_or(0.0, |one| one.charge)
+    }
+
+    /// Places `stream`, which would rather not go where a queue is fuller than `preferred_max`.
+    pub fn place(&mut self, stream: u32, preferred_max: f64) -> Made {
+        if self.silos.iter().all(Option::is_none) {
+            return refused(stream, Refusal::NothingKnown);
+        }
+        let (chosen, other) = match self.rules.by {
+            PlaceBy::BestOfTwo => self.best_of_two(preferred_max),
+            PlaceBy::LowestAverage => (self.lowest_average(), None),
+            PlaceBy::RoundRobin => (self.next_in_turn(), None),
+            PlaceBy::Random => (self.any(), None),
+        };
+        let is_high = chosen.is_none();
+        let Some(chosen) = chosen.or_else(|| self.least_critical()) else {
+            return refused(stream, Refusal::AllHigh);
+        };
+        if let Some(silo) = &mut self.silos[chosen.silo as usize] {
+            silo.charge += self.charge;
+        }
+        Made { decision: Decision::Place { stream, silo: chosen.silo, is_high }, on: [Some(chosen), other] }
+    }
+
+    fn draw(&mut self, below: usize) -> usize {
+        // Multiply-shift: unbiased enough for a few thousand places, and no division.
+        ((u128::from(self.random.next_u64()) * below as u128) >> 64) as usize
+    }
+
+    /// An open silo by its place in the list; closed for good (until the next snapshot) if its charges fill it.
+    fn open_at(&mut self, place: usize) -> Option<Candidate> {
+        let one = self.silos[self.open[place] as usize]?;
+        if self.rules.takes(&one) {
+            return Some(one);
+        }
+        self.open.swap_remove(place);
+        None
+    }
+
+    fn best_of_two(&mut self, preferred_max: f64) -> (Option<Candidate>, Option<Candidate>) {
+        let rules = self.rules;
+        let mut best: (Option<Candidate>, Option<Candidate>) = (None, None);
+        for _ in 0..TRIES {
+            let count = self.open.len();
+            if count == 0 {
+                break;
+            }
+            let first = self.draw(count);
+            // Another place than the first, each equally likely.
+            let second = (count > 1).then(|| (first + 1 + self.draw(count - 1)) % count);
+            let Some(one) = self.open_at(first) else { continue };
+            let two = second.and_then(|place| self.open_at(place));
+            let pair = match two {
+                Some(two) if rules.cost(&two) < rules.cost(&one) => (Some(two), Some(one)),
+                two => (Some(one), two),
+            };
+            if pair.0.is_some_and(|one| one.max + one.charge < preferred_max) {
+                return pair;
+            }
+            let is_better = |new: &Candidate, old: &Candidate| rules.cost(new) < rules.cost(old);
+            if pair.0.zip(best.0).is_none_or(|(new, old)| is_better(&new, &old)) {
+                best = pair;
+            }
+        }
+        let is_preferred = |one: &&Candidate| rules.takes(one) && one.max + one.charge < preferred_max;
+        let preferred = self.silos.iter().flatten().filter(is_preferred);
+        match preferred.min_by(|one, other| rules.cost(one).total_cmp(&rules.cost(other))) {
+            Some(one) => (Some(*one), best.0),
+            None => best,
+        }
+    }
+
+    /// The seed's rule, with its fault: on frozen statistics everybody takes the same.
+    fn lowest_average(&self) -> Option<Candidate> {
+        let below = self.silos.iter().flatten().filter(|one| one.average < self.rules.high);
+        below.min_by(|one, other| one.average.total_cmp(&other.average)).copied()
+    }
+
+    fn next_in_turn(&mut self) -> Option<Candidate> {
+        let count = self.silos.len();
+        let found = (0..count).map(|step| (self.turn + step) % count).find_map(|at| self.silos[at])?;
+        self.turn = found.silo as usize + 1;
+        Some(found)
+    }
+
+    fn any(&mut self) -> Option<Candidate> {
+        let known = self.silos.iter().flatten().count();
+        let at = self.draw(known.max(1));
+        self.silos.iter().flatten().nth(at).copied()
+    }
+
+    /// With every silo above the limit: any of the least bad, or none, as the profile says.
+    fn least_critical(&mut self) -> Option<Candidate> {
+        if self.rules.all_high == AllHigh::Refuse {
+            return None;
+        }
+        let filled = |one: &Candidate| one.max + one.charge;
+        let least = self.silos.iter().flatten().map(filled).min_by(f64::total_cmp)?;
+        let is_least = |one: &&Candidate| filled(one) <= least + LEAST_WITHIN;
+        let count = self.silos.iter().flatten().filter(is_least).count();
+        let at = self.draw(count.max(1));
+        self.silos.iter().flatten().filter(is_least).nth(at).copied()
+    }
+}
+
+impl Rules {
+    /// Whether a silo is below both limits, charges included.
+    fn takes(&self, one: &Candidate) -> bool {
+        one.average + one.charge < self.high && one.max + one.charge < self.critical
+    }
+
+    /// What taking one more would cost there: a full silo, a full queue and a backlog of the horizon weigh the same.
+    fn cost(&self, one: &Candidate) -> f64 {
+        let late = one.backlog.0 as f64 / self.horizon.0.max(1) as f64;
+        one.average + one.max + 2.0 * one.charge + late
+    }
+}
+
+fn refused(stream: u32, why: Refusal) -> Made {
+    Made { decision: Decision::Refuse { stream, why }, on: [None, None] }
+}
+
+#[cfg(test)]
+mod tests;

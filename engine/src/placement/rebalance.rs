@@ -1,0 +1,370 @@
+//! Rebalance: which stream should move, from which silo, to which.
+//!
+//! Owns which silos are pressed and since when, the moves that are out, and how long a moved stream stays. Pure but for
+//! that; no clock, no board. Bounds: one token for each pair of silos, [`BATCH_MAX`] streams under it, [`MOVES_MAX`] moves
+//! of one snapshot, [`TOKEN_SNAPSHOTS`] until a move that is not heard of is given up. Never moves a stream itself.
+//! Source: DESIGN §9 (003).
+//!
+//! ```text
+//!   calm ── fullest queue ≥ 0.80, or 8 points above the emptiest ──▶ pressed ── dwell of 2 snapshots ──▶ gives streams away
+//!     ▲◀── below 0.65 and within 3 points of the emptiest ─────────────┘
+//!   pair:  free ── move asked ──▶ token out ── the stream is there, or 4 snapshots ──▶ cooldown of 2 snapshots ──▶ free
+//! ```
+//!
+//! # Why
+//! *A move is taken into the table at once.* Until a snapshot shows it, what goes with the stream is counted off the silo it
+//! leaves and onto the one it goes to; otherwise the same gap would be closed twice.
+//!
+//! *The stream that closes the gap best, not the biggest.* A stream larger than the gap only changes the places of the two.
+//! Gain is what the gap shrinks by; a move that gains less than it costs in pauses is not made.
+//!
+//! *Several streams under one token.* A skewed load has a few large streams and very many small ones. Once the large ones
+//! are where they belong, one small stream in three snapshots would take minutes to close what is left.
+
+use super::decision::{Candidate, Decision, Made, Why};
+use super::depth::{ENTER, LEAVE, Reading, Snapshot};
+use crate::units::{Nanos, TickRate, Ticks};
+
+/// A silo is uneven from so far above the emptiest on.
+pub const UNEVEN_ENTER: f64 = 0.08;
+/// And no longer below this.
+pub const UNEVEN_LEAVE: f64 = 0.03;
+/// What a move has to close of the gap, at least.
+pub const GAIN_MIN: f64 = 0.005;
+/// Snapshots that a silo is pressed before it gives streams away.
+pub const DWELL_SNAPSHOTS: u64 = 2;
+/// Snapshots that a pair rests after a move.
+pub const COOLDOWN_SNAPSHOTS: u64 = 2;
+/// Snapshots after which a move that has not arrived is given up.
+pub const TOKEN_SNAPSHOTS: u64 = 4;
+/// Moves asked for on one snapshot.
+pub const MOVES_MAX: usize = 32;
+/// Streams that move under one token.
+pub const BATCH_MAX: usize = 8;
+/// Lease that a moved stream holds at its new silo.
+pub const LEASE: Nanos = Nanos::from_millis(4_000);
+
+/// What one stream puts on the silo that has it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StreamLoad {
+    /// Stream.
+    pub stream: u32,
+    /// Silo that owns it.
+    pub silo: u32,
+    /// Share of that silo's fullest queue that is expected to go with it.
+    pub share: f64,
+    /// Whether it may move: it takes part, and its page is neither leased nor on its way.
+    pub may_move: bool,
+}
+
+/// A silo that should give streams away.
+#[derive(Clone, Copy, Debug)]
+struct Pressed {
+    since: Ticks,
+    from_snapshot: u64,
+    why: Why,
+}
+
+/// A move that is out, or rests.
+#[derive(Clone, Copy, Debug)]
+struct Token {
+    stream: u32,
+    from: u32,
+    to: u32,
+    share: f64,
+    asked: u64,
+    /// Snapshot at which it had arrived, or was given up.
+    ended: Option<u64>,
+}
+
+/// The rebalancer of all silos.
+#[derive(Debug)]
+pub struct Rebalancer {
+    rate: TickRate,
+    pressed: Vec<Option<Pressed>>,
+    tokens: Vec<Token>,
+    /// By stream: when the lease of its last move ends.
+    leased: Vec<Ticks>,
+    /// How full each silo is, with the moves under way; `None`: not known.
+    view: Vec<Option<f64>>,
+}
+
+impl Rebalancer {
+    /// For `silos` silos and `streams` streams.
+    #[must_use]
+    pub fn new(silos: usize, streams: usize, rate: TickRate) -> Rebalancer {
+        Rebalancer {
+            rate,
+            pressed: vec![None; silos],
+            tokens: Vec::with_capacity(MOVES_MAX * TOKEN_SNAPSHOTS as usize),
+            leased: vec![Ticks(0); streams],
+            view: vec![None; silos],
+        }
+    }
+
+    /// Since when `silo` should give streams away.
+    #[must_use]
+    pub fn pressed_since(&self, silo: usize) -> Option<Ticks> {
+        self.pressed[silo].map(|pressed| pressed.since)
+    }
+
+    /// The move of `stream` was refused: it is not under way.
+    pub fn refused(&mut self, stream: u32) {
+        self.tokens.retain(|token| token.stream != stream || token.ended.is_some());
+        self.leased[stream as usize] = Ticks(0);
+    }
+
+    /// Takes in `snapshot`, with what each stream puts on its silo, and tells `each` move that should be made.
+    pub fn step(&mut self, snapshot: &Snapshot, loads: &[StreamLoad], now: Ticks, mut each: impl FnMut(Made)) {
+        self.settle(snapshot.number, loads);
+        self.look(snapshot);
+        self.press(snapshot.number, now);
+        for _ in 0..MOVES_MAX {
+            let Some((load, to, why)) = self.best(snapshot.number, loads, now) else { break };
+            let (from, share) = (load.silo, load.share);
+            let on = [from, to].map(|silo| {
+                let depth = snapshot.silos[silo as usize].known()?;
+                let charge = self.view[silo as usize]? - depth.max;
+                Some(Candidate { charge, ..Candidate::of(silo, depth) })
+            });
+            self.tokens.push(Token { stream: load.stream, from, to, share, asked: snapshot.number, ended: None });
+            self.leased[load.stream as usize] = now.plus(self.rate.ticks(LEASE));
+            self.shift(from, to, share);
+            let decision = Decision::Move { stream: load.stream, from, to, why, share, lease: LEASE };
+            each(Made { decision, on });
+        }
+    }
+
+    /// Moves that have arrived end; one that is not heard of is given up; pairs that have rested are free.
+    fn settle(&mut self, number: u64, loads: &[StreamLoad]) {
+        for token in self.tokens.iter_mut().filter(|token| token.ended.is_none()) {
+            let has_arrived = loads.iter().any(|load| load.stream == token.stream && load.silo == token.to);
+            if has_arrived || number >= token.asked + TOKEN_SNAPSHOTS {
+                token.ended = Some(number);
+            }
+        }
+        self.tokens.retain(|token| token.ended.is_none_or(|ended| number < ended + COOLDOWN_SNAPSHOTS));
+    }
+
+    /// How full each silo is, with the moves that this snapshot does not show.
+    fn look(&mut self, snapshot: &Snapshot) {
+        for (view, reading) in self.view.iter_mut().zip(&snapshot.silos) {
+            *view = match reading {
+                Reading::Known(depth) => Some(depth.max),
+                Reading::Unknown(_) => None,
+            };
+        }
+        for at in 0..self.tokens.len() {
+            let Token { from, to, share, ended, .. } = self.tokens[at];
+            // One that has just arrived was under way for most of the interval that this snapshot is the mean of.
+            if ended.is_none_or(|ended| ended == snapshot.number) {
+                self.shift(from, to, share);
+            }
+        }
+    }
+
+    fn shift(&mut self, from: u32, to: u32, share: f64) {
+        for (silo, by) in [(from, -share), (to, share)] {
+            if let Some(view) = &mut self.view[silo as usize] {
+                *view += by;
+            }
+        }
+    }
+
+    /// Which silos are pressed, with a gap between becoming it and ceasing to be.
+    fn press(&mut self, number: u64, now: Ticks) {
+        // Against the emptiest, not the mean: one idle silo among many a little above the mean would else stay idle.
+        let least = self.view.iter().flatten().copied().min_by(f64::total_cmp).unwrap_or(0.0);
+        for (pressed, view) in self.pressed.iter_mut().zip(&self.view) {
+            let Some(view) = *view else {
+                *pressed = None;
+                continue;
+            };
+            let (hot, uneven) = if pressed.is_some() { (LEAVE, UNEVEN_LEAVE) } else { (ENTER, UNEVEN_ENTER) };
+            let why = match (view >= hot, view - least >= uneven) {
+                (true, _) => Some(Why::Hot),
+                (false, true) => Some(Why::Uneven),
+                (false, false) => None,
+            };
+            let since = pressed.map_or((now, number), |pressed| (pressed.since, pressed.from_snapshot));
+            *pressed = why.map(|why| Pressed { since: since.0, from_snapshot: since.1, why });
+        }
+    }
+
+    /// The move that closes most of a gap: from the fullest silo that has dwelt, to the emptiest.
+    fn best(&self, number: u64, loads: &[StreamLoad], now: Ticks) -> Option<(StreamLoad, u32, Why)> {
+        let mut from: Vec<(u32, f64, Why)> = (0..)
+            .zip(&self.pressed)
+            .filter_map(|(silo, pressed)| {
+                let pressed = pressed.filter(|pressed| number >= pressed.from_snapshot + DWELL_SNAPSHOTS)?;
+                Some((silo, self.view[silo as usize]?, pressed.why))
+            })
+            .collect();
+        from.sort_by(|one, other| other.1.total_cmp(&one.1));
+        from.into_iter().find_map(|(silo, full, why)| {
+            let targets = (0..).zip(&self.view).filter_map(|(to, view)| Some((to, (*view)?)));
+            let is_free = |to: u32| {
+                let mut held = self.tokens.iter().filter(|token| token.joins(silo, to));
+                // Under a token of this snapshot, in the same direction, a few more may go.
+                held.clone().count() < BATCH_MAX && held.all(|token| token.from == silo && token.asked == number)
+            };
+            let (to, free) = targets
+                .filter(|(to, _)| *to != silo && self.pressed[*to as usize].is_none() && is_free(*to))
+                .min_by(|one, other| one.1.total_cmp(&other.1))?;
+            let gap = full - free;
+            let gain = |share: f64| gap - (gap - 2.0 * share).abs();
+            let fits = |load: &&StreamLoad| {
+                load.silo == silo
+                    && load.may_move
+                    && load.share > 0.0
+                    && self.leased[load.stream as usize] <= now
+                    && free + load.share < ENTER
+                    && gain(load.share) > GAIN_MIN
+            };
+            let best = loads.iter().filter(fits).max_by(|one, other| gain(one.share).total_cmp(&gain(other.share)))?;
+            Some((*best, to, why))
+        })
+    }
+}
+
+impl Token {
+    fn joins(&self, one: u32, other: u32) -> bool {
+        (self.from, self.to) == (one, other) || (self.from, self.to) == (other, one)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{BATCH_MAX, COOLDOWN_SNAPSHOTS, DWELL_SNAPSHOTS, LEASE, Rebalancer, StreamLoad, TOKEN_SNAPSHOTS};
+    use crate::placement::decision::{Decision, Why};
+    use crate::placement::depth::{Reading, SiloDepth, Snapshot, Unknown};
+    use crate::units::{TickRate, Ticks};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    struct Bench {
+        rebalancer: Rebalancer,
+        number: u64,
+        loads: Vec<StreamLoad>,
+    }
+
+    impl Bench {
+        fn new(silos: usize, loads: &[(u32, f64)]) -> Bench {
+            let load = |(stream, (silo, share)): (u32, &(u32, f64))| StreamLoad {
+                stream,
+                silo: *silo,
+                share: *share,
+                may_move: true,
+            };
+            let loads: Vec<_> = (0..).zip(loads).map(load).collect();
+            Bench { rebalancer: Rebalancer::new(silos, loads.len(), TickRate::NANOS), number: 0, loads }
+        }
+
+        fn now(&self) -> Ticks {
+            Ticks(self.number * SECOND)
+        }
+
+        fn see(&mut self, silos: &[Option<f64>]) -> Vec<(u32, u32, u32, Why)> {
+            self.number += 1;
+            let reading = |share: &Option<f64>| match share {
+                Some(share) => Reading::Known(SiloDepth::even(*share)),
+                None => Reading::Unknown(Unknown::New),
+            };
+            let silos = silos.iter().map(reading).collect();
+            let snapshot = Snapshot { number: self.number, taken: self.now(), silos };
+            let mut moves = Vec::new();
+            let now = self.now();
+            self.rebalancer.step(&snapshot, &self.loads, now, |made| match made.decision {
+                Decision::Move { stream, from, to, why, .. } => moves.push((stream, from, to, why)),
+                other => panic!("{other:?}"),
+            });
+            moves
+        }
+    }
+
+    #[test]
+    fn a_silo_gives_a_stream_away_only_after_it_has_been_hot_for_a_while() {
+        let mut bench = Bench::new(2, &[(0, 0.5), (0, 0.3), (1, 0.4)]);
+        for _ in 0..DWELL_SNAPSHOTS {
+            assert_eq!(bench.see(&[Some(0.85), Some(0.3)]), []);
+        }
+        // A gap of 0.55: 0.3 leaves 0.05 of it, 0.5 would turn it round.
+        assert_eq!(bench.see(&[Some(0.85), Some(0.3)]), [(1, 0, 1, Why::Hot)]);
+    }
+
+    #[test]
+    fn noise_between_the_limits_neither_presses_nor_relieves() {
+        let mut bench = Bench::new(2, &[(0, 0.05), (1, 0.05)]);
+        for share in [0.79, 0.78, 0.79, 0.77] {
+            assert_eq!(bench.see(&[Some(share), Some(0.75)]), []);
+            assert_eq!(bench.rebalancer.pressed_since(0), None);
+        }
+        let _ = bench.see(&[Some(0.81), Some(0.75)]);
+        let _ = bench.see(&[Some(0.70), Some(0.70)]);
+        assert_eq!(bench.rebalancer.pressed_since(0), Some(Ticks(5 * SECOND)), "0.70 is not below 0.65");
+        let _ = bench.see(&[Some(0.60), Some(0.60)]);
+        assert_eq!(bench.rebalancer.pressed_since(0), None);
+    }
+
+    #[test]
+    fn one_token_for_a_pair_and_a_cooldown_after_it() {
+        let mut bench = Bench::new(2, &[(0, 0.02); 12]);
+        let full = [Some(0.9), Some(0.2)];
+        for _ in 0..DWELL_SNAPSHOTS {
+            let _ = bench.see(&full);
+        }
+        let first = bench.see(&full);
+        assert_eq!(first.len(), BATCH_MAX, "{first:?}");
+        for _ in 0..TOKEN_SNAPSHOTS - 1 {
+            assert_eq!(bench.see(&full), [], "its token is out");
+        }
+        first.iter().for_each(|(stream, ..)| bench.loads[*stream as usize].silo = 1);
+        for _ in 0..COOLDOWN_SNAPSHOTS {
+            assert_eq!(bench.see(&full), [], "the pair rests");
+        }
+        assert_eq!(bench.see(&full).len(), 12 - BATCH_MAX);
+    }
+
+    #[test]
+    fn a_moved_stream_does_not_bounce() {
+        let mut bench = Bench::new(2, &[(0, 0.3)]);
+        for _ in 0..DWELL_SNAPSHOTS {
+            let _ = bench.see(&[Some(0.9), Some(0.2)]);
+        }
+        assert_eq!(bench.see(&[Some(0.9), Some(0.2)]).len(), 1);
+        bench.loads[0].silo = 1;
+        let from = bench.number;
+        // Now the other one is hot: the stream stays as long as its lease.
+        while bench.see(&[Some(0.2), Some(0.9)]).is_empty() {
+            assert!(bench.number < from + 20, "it is free in the end");
+        }
+        assert!((bench.number - from) * SECOND >= LEASE.0);
+    }
+
+    #[test]
+    fn what_is_pinned_small_or_too_large_stays_and_nothing_goes_to_the_unknown() {
+        let ready = |bench: &mut Bench, silos: &[Option<f64>]| {
+            (0..DWELL_SNAPSHOTS).for_each(|_| drop(bench.see(silos)));
+            bench.see(silos)
+        };
+        let full = [Some(0.9), Some(0.5)];
+        let mut pinned = Bench::new(2, &[(0, 0.2)]);
+        pinned.loads[0].may_move = false;
+        assert_eq!(ready(&mut pinned, &full), []);
+        assert_eq!(ready(&mut Bench::new(2, &[(0, 0.001)]), &full), [], "it gains less than it costs");
+        assert_eq!(ready(&mut Bench::new(2, &[(0, 0.39)]), &full), [], "the other one would be hot");
+        assert_eq!(ready(&mut Bench::new(2, &[(0, 0.2)]), &[Some(0.9), None]), []);
+        assert_eq!(ready(&mut Bench::new(2, &[(0, 0.2)]), &full).len(), 1);
+    }
+
+    #[test]
+    fn a_refused_move_frees_its_pair_and_its_stream() {
+        let mut bench = Bench::new(2, &[(0, 0.2)]);
+        let full = [Some(0.9), Some(0.4)];
+        (0..DWELL_SNAPSHOTS).for_each(|_| drop(bench.see(&full)));
+        assert_eq!(bench.see(&full).len(), 1);
+        bench.rebalancer.refused(0);
+        assert_eq!(bench.see(&full).len(), 1);
+    }
+}

@@ -1,0 +1,110 @@
+//! Shots that arrive and find no slot, on a device that is too slow for them: each is answered once, as the strategy says.
+
+use crate::rig::{alone, assert_nothing_lost, config, errors, profile, run, sampler, total};
+use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::profile::{Device, Latency, Overflow, OverflowStrategy, Profile, Rate};
+
+const SHOTS: u64 = 3_000;
+
+/// Two workers that take 2 ms each, so 1,000 shots a second at most; 20,000 arrive.
+fn overrun(strategy: OverflowStrategy, deadline_ms: u32) -> Profile {
+    let mut profile = profile();
+    profile.device = Device::Sim { latency: Latency::Fixed { us: 2_000.0 } };
+    profile.workers = 2;
+    profile.input.rate = Rate::Hz(20_000.0);
+    profile.placement.overflow = Overflow { strategy, deadline_ms, keep_shots: 16 };
+    profile
+}
+
+fn counted(snapshot: &Snapshot, outcome: &str) -> u64 {
+    let outcomes = snapshot.silos.iter().flat_map(|silo| &silo.overflow.outcomes);
+    outcomes.filter(|counted| counted.outcome == outcome).map(|counted| counted.count).sum()
+}
+
+/// Runs it; everything is answered once, and stream and silo have counted the same.
+fn played(strategy: OverflowStrategy, deadline_ms: u32) -> Snapshot {
+    let _alone = alone();
+    let outcome = run(config(&overrun(strategy, deadline_ms), sampler(), Some(SHOTS)));
+    assert_nothing_lost(&outcome);
+    let snapshot = outcome.snapshot;
+    assert_eq!(total(&snapshot, |c| c.answered), SHOTS);
+    assert_eq!(snapshot.silos[0].graph.committed, SHOTS, "every number has had its turn in its stream");
+    assert_eq!(snapshot.silos[0].graph.tombstones, total(&snapshot, |c| c.errored));
+    let overflow = &snapshot.silos[0].overflow;
+    assert_eq!(overflow.strategy, strategy.name());
+    assert!(overflow.episodes > 0 && overflow.full_for_ns.is_none() && overflow.longest_ns > 0, "{overflow:?}");
+    for outcome in ["waited", "expired", "dropped_oldest", "dropped_new", "sent_to_cpu"] {
+        let of_streams = snapshot.streams.iter().flat_map(|stream| &stream.overflow);
+        let of_streams: u64 = of_streams.filter(|one| one.outcome == outcome).map(|one| one.count).sum();
+        assert_eq!(of_streams, counted(&snapshot, outcome), "{outcome}");
+    }
+    snapshot
+}
+
+#[test]
+fn a_blocked_shot_is_answered_with_an_error_after_its_deadline() {
+    let snapshot = played(OverflowStrategy::Block, 20);
+    let expired = counted(&snapshot, "expired");
+    assert!(expired > 0 && counted(&snapshot, "waited") > 0, "{:?}", snapshot.silos[0].overflow);
+    assert_eq!((errors(&snapshot, ErrorCode::OverflowDeadline), total(&snapshot, |c| c.errored)), (expired, expired));
+}
+
+#[test]
+fn with_time_to_wait_no_shot_is_refused() {
+    let snapshot = played(OverflowStrategy::Block, 60_000);
+    assert_eq!((counted(&snapshot, "expired"), total(&snapshot, |c| c.errored)), (0, 0));
+}
+
+#[test]
+fn the_oldest_that_wait_are_dropped_and_answered() {
+    let snapshot = played(OverflowStrategy::DropOldest, 60_000);
+    let dropped = counted(&snapshot, "dropped_oldest");
+    assert!(dropped > 0, "{:?}", snapshot.silos[0].overflow);
+    assert_eq!((errors(&snapshot, ErrorCode::DroppedOldest), total(&snapshot, |c| c.errored)), (dropped, dropped));
+}
+
+#[test]
+fn what_arrives_while_the_ring_is_full_is_dropped_and_answered() {
+    let snapshot = played(OverflowStrategy::DropNew, 60_000);
+    let dropped = counted(&snapshot, "dropped_new");
+    assert!(dropped > 0 && counted(&snapshot, "waited") == 0, "{:?}", snapshot.silos[0].overflow);
+    assert_eq!((errors(&snapshot, ErrorCode::DroppedNew), total(&snapshot, |c| c.errored)), (dropped, dropped));
+}
+
+#[test]
+fn shots_go_past_a_device_that_is_too_slow_to_the_cpu_and_none_is_refused() {
+    let snapshot = played(OverflowStrategy::CpuFallback, 60_000);
+    let sent = counted(&snapshot, "sent_to_cpu");
+    assert!(sent > 0, "{:?}", snapshot.silos[0].overflow);
+    assert_eq!(total(&snapshot, |c| c.errored), 0);
+    assert_eq!(total(&snapshot, |c| c.launched) + sent, SHOTS);
+}
+
+#[test]
+fn shots_that_come_as_fast_as_slots_come_free_find_one() {
+    let _alone = alone();
+    let mut profile = overrun(OverflowStrategy::DropNew, 1);
+    profile.input.rate = Rate::Max;
+    let outcome = run(config(&profile, sampler(), Some(500)));
+    assert_nothing_lost(&outcome);
+    assert_eq!(total(&outcome.snapshot, |c| c.errored), 0);
+}
+
+#[test]
+fn the_director_reads_the_queues_of_a_running_engine() {
+    let _alone = alone();
+    let mut profile = overrun(OverflowStrategy::Block, 60_000);
+    profile.placement.refresh_ms = 20;
+    let engine = pinwheel_engine::engine::Engine::start(config(&profile, sampler(), None)).unwrap();
+    let full = |now: &Snapshot| {
+        let silos = now.placement.iter().flat_map(|placement| &placement.silos);
+        let mut rx = silos.filter(|silo| silo.unknown.is_none()).flat_map(|silo| &silo.queues);
+        rx.any(|queue| queue.queue == "rx" && queue.utilization > 0.8 && queue.is_over)
+    };
+    let seen = crate::rig::until(&engine, "a full ring", full);
+    let placement = seen.placement.unwrap();
+    assert!(placement.crossings[0] > 0 && placement.silos[0].waiting > 0, "{placement:?}");
+    engine.request_drain();
+    assert_nothing_lost(&crate::rig::end(engine));
+}

@@ -1,0 +1,106 @@
+//! A director that is not there: two silos, the first of them too full with all trouble.
+
+use super::Trouble;
+use pinwheel_engine::board::histogram::Histogram;
+use pinwheel_engine::board::snapshot::{
+    CandidateView, CrossingView, DecisionView, OutcomeCount, OverflowView, PlacementView, QueueView, SiloDepthView,
+};
+
+/// Shots that found no slot: none, or of every kind.
+pub fn overflow(tenths: u64, trouble: Trouble) -> OverflowView {
+    if trouble == Trouble::None {
+        return OverflowView { strategy: "Block", ..OverflowView::default() };
+    }
+    let outcome = |outcome, count| OutcomeCount { outcome, count };
+    OverflowView {
+        strategy: "CpuFallback",
+        full_for_ns: Some(12_000_000),
+        episodes: 3,
+        longest_ns: 84_000_000,
+        recovery_ns_max: 4_100_000,
+        outcomes: vec![outcome("waited", 41 * tenths), outcome("expired", 7), outcome("sent_to_cpu", 912)],
+    }
+}
+
+/// The director after `tenths` tenths of a second.
+pub fn placement(tenths: u64, trouble: Trouble) -> PlacementView {
+    let bad = trouble == Trouble::All;
+    let candidate = |silo, average, max, charge| CandidateView { silo, average, max, backlog_ns: 12_000_000, charge };
+    let decision = |number, what, why, from, to| DecisionView {
+        number,
+        age_ns: 400_000_000 * (3 - number),
+        what,
+        why,
+        stream: 3,
+        from,
+        to,
+        on: vec![candidate(0, 0.41, 0.92, 0.0), candidate(1, 0.06, 0.21, 0.18)],
+        share: 0.18,
+    };
+    let crossing =
+        CrossingView { silo: 0, queue: "decode", old: Some(0.71), new: 0.92, is_over: true, age_ns: 900_000_000 };
+    let decisions = match bad {
+        true => {
+            vec![decision(2, "move", Some("hot"), Some(0), Some(1)), decision(1, "placed_high", None, None, Some(1))]
+        }
+        false => vec![decision(1, "placed", None, None, Some(1))],
+    };
+    PlacementView {
+        strategy: "best of two".to_owned(),
+        rebalances: bad,
+        hindrance: bad.then(|| "found 16 moves that the feed has not begun, expected fewer".to_owned()),
+        streams: 4,
+        high: 0.80,
+        critical: 0.95,
+        preferred_max: 0.70,
+        enter: 0.80,
+        leave: 0.65,
+        refresh_ns: 1_000_000_000,
+        snapshot: tenths / 10,
+        age_ns: tenths % 10 * 100_000_000,
+        looks: 20,
+        spread_points: (tenths > 10).then_some(if bad { 35.5 } else { 1.2 }),
+        placed: 4,
+        placed_high: u64::from(bad),
+        refused: u64::from(bad),
+        moves_asked: if bad { tenths / 10 } else { 0 },
+        moves_refused: u64::from(bad),
+        crossings: if bad { [1, 0] } else { [0, 0] },
+        crossing: bad.then_some(crossing),
+        silos: vec![silo(0, if bad { 0.92 } else { 0.31 }, tenths), unknown(bad), silo(2, 0.21, tenths)],
+        decisions,
+        decision_ns: Histogram::default(),
+        look_ns: Histogram::default(),
+    }
+}
+
+fn silo(silo: u32, full: f64, tenths: u64) -> SiloDepthView {
+    let queues =
+        [("rx", 0.1), ("device", 0.6), ("ready", 0.0), ("pool", 0.3), ("decode", 1.0), ("tx", 0.05), ("ports", 0.0)];
+    let queue =
+        |(queue, part): (&'static str, f64)| QueueView { queue, utilization: full * part, is_over: full * part > 0.8 };
+    SiloDepthView {
+        silo,
+        unknown: None,
+        queues: queues.map(queue).to_vec(),
+        average: full * 0.3,
+        max: full,
+        fullest: "decode",
+        waiting: 17 * tenths,
+        backlog_ns: 12_000_000,
+        processed: 20_000,
+        errors: 0,
+        idle_for_ns: Some(1_000),
+        pressed_for_ns: (full > 0.8).then_some(2_400_000_000),
+        streams: 2,
+        charge: if full > 0.8 { 0.0 } else { 0.02 },
+    }
+}
+
+fn unknown(bad: bool) -> SiloDepthView {
+    let depth = silo(1, 0.25, 10);
+    if bad {
+        return SiloDepthView { unknown: Some("silent for 1200 ms".to_owned()), queues: Vec::new(), ..depth };
+    }
+    depth
+}
