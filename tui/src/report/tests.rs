@@ -4,8 +4,8 @@ use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
     ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, GraphView, HealthVerdict, InputHealthView,
-    LogView, MemoryView, PriorityView, RecorderView, RoleView, SiloView, Snapshot, StageView, StreamView, ThreadState,
-    ThreadView,
+    LogView, MemoryView, OverflowView, PriorityView, RecorderView, RoleView, SiloView, Snapshot, StageView, StreamView,
+    ThreadState, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Found, Outcome};
 use pinwheel_engine::fault::FaultCode;
@@ -102,6 +102,7 @@ fn silo(id: u32) -> SiloView {
         graph: GraphView::default(),
         arbiter: None,
         gpu: None,
+        overflow: OverflowView { strategy: "Block", ..OverflowView::default() },
     }
 }
 
@@ -122,6 +123,7 @@ fn stream(id: u32) -> StreamView {
             fraction_expected: 0.05,
             hottest: Vec::new(),
         },
+        overflow: Vec::new(),
     }
 }
 
@@ -137,6 +139,7 @@ pub fn sound() -> Outcome {
             faults: Vec::new(),
             clock: ClockView { source: "invariant counter".to_owned(), pairs: 21, ..ClockView::default() },
             sources: Vec::new(),
+            placement: None,
             log: LogView { written: 9, dropped: 1, unkept: 0 },
             alarms: Vec::new(),
             recorder: RecorderView::default(),
