@@ -23,6 +23,9 @@ use crate::units::{Nanos, Ticks};
 use pinwheel_edge::ring::spsc::{Consumer, Producer, channel};
 use std::sync::Arc;
 
+#[cfg(test)]
+mod tests;
+
 /// Letters taken of one ring in a frame.
 pub const LETTERS_MAX: usize = 16;
 /// From one look at deadlines to the next.
@@ -167,6 +170,25 @@ impl Steward {
         let asked = self.keeper.request_ownership(&mut ground, gva(stream), (Hint::Lock, LOCK_US), &BackOff::new(1));
         let is_locked = matches!(asked, Ok(Asked::Here(response)) if response.is_granted());
         is_locked.then(|| self.keeper.table().word(stream).epoch())
+    }
+
+    /// Locks both pages, the lower one first. Without the higher one the lower one stays locked, as long as a lock lasts:
+    /// call again, or give both back.
+    ///
+    /// # Why the first lock is kept
+    /// A silo that gave it back while the other page is on its way would find it gone when that page comes: of two silos
+    /// with a page each, the one that happened to hold both would go on for ever, and the other get one after the other and
+    /// never both. Nobody waits for a lower page with a higher one in hand, so keeping it cannot deadlock; a refused silo
+    /// drains the page, so that the holder's next lock is refused and the turn is its.
+    pub fn lock_both(
+        &mut self,
+        [low, high]: [u32; 2],
+        frame: &Frame<'_>,
+        is_pending: &dyn Fn(u32) -> bool,
+    ) -> Option<[Epoch; 2]> {
+        let one = self.lock(low, frame, is_pending)?;
+        let other = self.lock(high, frame, is_pending)?;
+        Some([one, other])
     }
 
     /// Gives a lock back. One that has ended by its time is not held, which is as well.
