@@ -7,6 +7,7 @@
 use super::assembly::{Assembly, Verdict, Width};
 use super::lane::{Head, LaneIn};
 use super::packet::Part;
+use super::requests::home;
 use crate::board::{self, Board};
 use crate::code::Measurements;
 use crate::units::Ticks;
@@ -128,8 +129,8 @@ impl Intake {
         };
         let sequence = self.next[part.stream as usize];
         let reply_to = ReplyTo { peer, sequence: part.sequence };
-        let head = Head { stream: part.stream, sequence, reply_to, arrived: now, truth_known };
-        let lane = &mut self.lanes[(part.stream % self.silos) as usize];
+        let head = Head { stream: part.stream, epoch: 0, sequence, reply_to, arrived: now, truth_known };
+        let lane = &mut self.lanes[home(part.stream, self.silos)];
         assert!(lane.put(&head, &self.detectors, &self.observables), "a source asks for room before it takes anything");
         self.next[part.stream as usize] += 1;
         self.accepted += 1;

@@ -2,11 +2,10 @@
 //!
 //! Runs on the feed's thread. Bounds: 64 shots a frame. A shot of a lane was promised an answer: it goes on in Drain too.
 
+use super::Feed;
 use super::source::Source;
-use super::{BAD_ADDRESS_OFFSET, Feed};
 use crate::board;
 use crate::hot::{BUDGET_ITEMS, Frame};
-use pinwheel_edge::slot::table::ShotHeader;
 
 impl Feed {
     pub(super) fn is_live(&self) -> bool {
@@ -36,27 +35,38 @@ impl Feed {
 
     fn forward_next(&mut self, frame: &Frame<'_>) -> bool {
         let Source::Live(live) = &mut self.source else { return false };
-        if live.lane.depth() == 0 {
-            return false;
+        let Some((stream, _)) = live.lane.peek() else { return false };
+        if !self.is_direct(stream) {
+            return self.forward_elsewhere(stream);
         }
-        let Some(vacant) = self.end.vacant() else {
+        if self.end.vacant().is_none() {
             board::add(&self.board.feed(self.share.silo).slot_waits, 1);
             return false;
-        };
+        }
+        let Source::Live(live) = &mut self.source else { return false };
         let Some(head) = live.lane.take(&mut self.detectors, &mut self.observables) else { return false };
-        let (stream, sequence, reply_to) = (head.stream, head.sequence, head.reply_to);
-        let header = ShotHeader { stream, sequence, scheduled: head.arrived, submitted: frame.ticks(), reply_to };
-        let truth = head.truth_known.then_some(self.observables.as_slice());
-        let slot = if self.injector.address_is_bad() {
-            vacant.submit_at(BAD_ADDRESS_OFFSET, &header, &self.detectors, truth)
-        } else {
-            vacant.submit(&header, &self.detectors, truth)
-        };
-        self.stamp(slot, &header);
+        self.write(&head, frame.ticks());
         if let Ok(own) = self.share.own.binary_search(&stream) {
             self.health[own].observe(&self.detectors);
         }
         self.submitted += 1;
+        self.next[stream as usize] = head.sequence + 1;
+        true
+    }
+
+    /// The lane's next shot, of a stream that moves or is decoded in another silo.
+    fn forward_elsewhere(&mut self, stream: u32) -> bool {
+        if !self.has_way(stream) {
+            return false;
+        }
+        let Source::Live(live) = &mut self.source else { return false };
+        let Some(head) = live.lane.take(&mut self.detectors, &mut self.observables) else { return false };
+        self.send(&head);
+        if let Ok(own) = self.share.own.binary_search(&stream) {
+            self.health[own].observe(&self.detectors);
+        }
+        self.submitted += 1;
+        self.next[stream as usize] = head.sequence + 1;
         true
     }
 
