@@ -25,11 +25,12 @@ mod text;
 
 pub use layout::{
     AlarmRow, ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock,
-    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PeerRow, PollBlock, RecorderBlock, RoleBlock, Shape, SlotStamps,
-    SourceBlock, Stage, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
+    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, MoveBlock, PeerRow, PollBlock, RecorderBlock, RoleBlock, Shape,
+    SlotStamps, SourceBlock, Stage, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
 };
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
 pub(crate) use read::arbiter::{lease_row, open_row};
+pub(crate) use read::moves::move_row;
 pub use region::{BoardError, Life, Place, directory};
 pub use text::Text;
 
@@ -226,6 +227,12 @@ impl Board {
     #[must_use]
     pub fn arbiter(&self, silo: usize) -> &ArbiterBlock {
         &self.region.section(self.layout.arbiters, self.silos())[silo]
+    }
+
+    /// Moves of the streams of silo `silo`'s feed.
+    #[must_use]
+    pub fn moves(&self, silo: usize) -> &MoveBlock {
+        &self.region.section(self.layout.moves, self.silos())[silo]
     }
 
     /// The live source's block.

@@ -25,6 +25,7 @@ pub use tombstones::{Tombstone, Tombstones};
 use crate::arbiter::page::PageTable;
 use crate::board::{self, Board};
 use crate::fault::FaultCode;
+use crate::feed::turns::Turns;
 use crate::hot::Settings;
 use crate::units::Ticks;
 use pinwheel_edge::queue::fifo::Fifo;
@@ -50,6 +51,8 @@ pub struct Pipe {
     pub ready: Arc<Fifo<u32>>,
     /// Who may write each stream's state.
     pub pages: Arc<PageTable>,
+    /// How far each stream has come here.
+    pub turns: Arc<Turns>,
     /// The device's health.
     pub health: Arc<HealthWord>,
     /// Live limits.

@@ -49,6 +49,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub use crate::feed::place::{Network, Place as LivePlace};
+pub use crate::feed::requests::{MoveRefused, MoveRequest, MoveRequests};
 pub use crate::hot::memory::{Allocator, set_before_abort};
 pub use cores::foresee;
 pub use environment::{Found, Keep};
@@ -304,6 +305,7 @@ pub struct Engine {
     steering: steer::Steering,
     plan: Plan,
     requests: Arc<Requests>,
+    moves: Arc<MoveRequests>,
     said: Option<SyncSender<logger::Said>>,
     look_back: Option<LookBack>,
     /// To the watchdog; `None`: diagnostics are off.
@@ -368,6 +370,20 @@ impl Engine {
     fn tell(&self, told: watchdog::Told) {
         // A watchdog that has left with the engine wants to know nothing.
         let _ = self.watchdog.as_ref().map(|watchdog| watchdog.send(told));
+    }
+
+    /// Asks for a move of a stream to another silo. It is made under load: what becomes of it is on the board.
+    ///
+    /// # Errors
+    /// If it cannot be made, or too many wait.
+    pub fn move_stream(&self, request: MoveRequest) -> Result<(), MoveRefused> {
+        self.moves.ask(request)
+    }
+
+    /// Where moves are asked for, for another cold thread.
+    #[must_use]
+    pub fn moves(&self) -> Arc<MoveRequests> {
+        Arc::clone(&self.moves)
     }
 
     /// Asks for a drain in the operator's name.

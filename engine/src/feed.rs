@@ -7,13 +7,16 @@
 mod answer;
 pub mod assembly;
 pub mod client;
+pub mod crossing;
 mod intake;
 pub mod lane;
 pub mod link;
 mod live;
+mod mover;
 mod pace;
 pub mod packet;
 pub mod place;
+pub mod requests;
 mod schedule;
 #[cfg(target_os = "linux")]
 pub mod shm;
@@ -21,6 +24,7 @@ pub mod shm;
 mod socket;
 pub mod source;
 pub mod stage;
+pub mod turns;
 
 pub use answer::Answer;
 pub use live::SLOTS_PER_STREAM;
@@ -35,12 +39,15 @@ use crate::fault::{FaultCode, Injector};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Settings, WARM_STREAM, Work};
 use crate::profile::RoleKind;
 use crate::units::{Nanos, Ticks};
+use crossing::{Crossing, Crossings};
+use lane::{Head, Piece};
 use pace::Pace;
 use pinwheel_edge::slot::table::{FeedEnd, OpenShot, ReplyTo, ShotHeader};
 use pinwheel_edge::spin::Phase;
 use schedule::Schedule;
 use source::{Drawn, Source};
 use std::sync::Arc;
+use turns::Turns;
 
 /// How often one stream's health is judged and published.
 const HEALTH_EVERY: Nanos = Nanos(20_000_000);
@@ -61,10 +68,10 @@ pub struct Share {
 }
 
 impl Share {
-    /// Stream `stream` belongs to silo `stream mod silos`.
+    /// The streams whose home is silo `silo`: see [`requests::home`].
     #[must_use]
     pub fn of(silo: usize, silos: u32, streams: u32, count: Option<u64>) -> Share {
-        let own = (0..streams).filter(|stream| stream % silos == silo as u32).collect();
+        let own = (0..streams).filter(|stream| requests::home(*stream, silos) == silo).collect();
         Share { silo, streams, own, count }
     }
 
@@ -97,6 +104,11 @@ pub struct Feed {
     health_judged: Ticks,
     /// Shots submitted in Live.
     submitted: u64,
+    /// Of each stream: the number of its next shot.
+    next: Vec<u64>,
+    /// What runs between this silo and others, if there are any.
+    crossings: Option<Crossings>,
+    crosses_first: bool,
     exhausted: bool,
     draining: bool,
     /// The shot being written.
@@ -114,12 +126,16 @@ impl Feed {
         model: &Model,
         (settings, board): (Arc<Settings>, Arc<Board>),
         injector: Injector,
+        crossing: Option<(Crossing, Arc<Turns>)>,
     ) -> Feed {
         for stream in &share.own {
             board::set(&board.stream_feed(*stream as usize).silo, share.silo as u64);
         }
         let health = share.own.iter().map(|_| InputHealth::new(model)).collect();
         let fraction = share.own.len() as f64 / f64::from(share.streams);
+        let widths = (model.detector_words(), model.observable_words().max(1));
+        let crossings =
+            crossing.map(|(crossing, turns)| Crossings::new(crossing, turns, share.silo, share.streams, widths));
         Feed {
             health,
             end,
@@ -135,6 +151,9 @@ impl Feed {
             health_next: 0,
             health_judged: Ticks(0),
             submitted: 0,
+            next: vec![0; share.streams as usize],
+            crossings,
+            crosses_first: false,
             exhausted: share.own.is_empty(),
             draining: false,
             detectors: vec![0; model.detector_words()],
@@ -187,27 +206,61 @@ impl Feed {
             return false;
         };
         let Some(scheduled) = self.schedule.due(self.submitted, now) else { return false };
-        let Some(vacant) = self.end.vacant() else {
+        let is_direct = self.is_direct(stream);
+        if is_direct && self.end.vacant().is_none() {
             board::add(&self.board.feed(self.share.silo).slot_waits, 1);
             return false;
-        };
-        let truth = match self.source.draw(index, &mut self.detectors, &mut self.observables) {
-            Drawn::Shot { truth_known } => truth_known,
-            Drawn::NotYet => return false,
+        }
+        if !is_direct && !self.has_way(stream) {
+            return false;
+        }
+        let Some(truth_known) = self.draw(index, frame) else { return false };
+        let reply_to = ReplyTo { peer: 0, sequence };
+        let head =
+            Head { stream, epoch: 0, sequence, reply_to, arrived: scheduled, truth_known, piece: Piece::Whole };
+        if is_direct {
+            self.write(&head, now)
+        } else {
+            self.send(&head)
+        }
+        let streams = self.share.own.len() as u64;
+        self.health[(self.submitted % streams) as usize].observe(&self.detectors);
+        self.submitted += 1;
+        self.next[stream as usize] = sequence + 1;
+        true
+    }
+
+    /// Draws the shot at place `index` of the input; whether its truth is known, if there is one.
+    fn draw(&mut self, index: u64, frame: &Frame<'_>) -> Option<bool> {
+        match self.source.draw(index, &mut self.detectors, &mut self.observables) {
+            Drawn::Shot { truth_known } => Some(truth_known),
+            Drawn::NotYet => None,
             Drawn::End => {
                 self.exhausted = true;
-                return false;
+                None
             }
             Drawn::Broken => {
                 self.exhausted = true;
                 self.board.fault(self.share.silo, FaultCode::InputBroken, frame.now, self.submitted);
-                return false;
+                None
             }
-        };
-        let submitted = now;
-        let header = ShotHeader { stream, sequence, scheduled, submitted, reply_to: ReplyTo { peer: 0, sequence } };
-        let truth = truth.then_some(self.observables.as_slice());
-        let slot = if let Some(pace) = &mut self.pace {
+        }
+    }
+
+    /// Writes the shot in hand into a slot, of which one is vacant.
+    fn write(&mut self, head: &Head, submitted: Ticks) {
+        let Some(vacant) = self.end.vacant() else { unreachable!("a vacant slot was looked for") };
+        let Head { stream, sequence, reply_to, arrived: scheduled, truth_known, .. } = *head;
+        let header = ShotHeader { stream, sequence, scheduled, submitted, reply_to };
+        let truth = truth_known.then_some(self.observables.as_slice());
+        let own = |stream| self.share.own.binary_search(stream);
+        let slot = if let Piece::Opens(words) = head.piece
+            && let Ok(own) = own(&stream)
+        {
+            let shot = vacant.open(&header, &self.detectors, words, truth);
+            (self.open[own], self.open_words[own]) = (Some(shot), words);
+            shot.slot
+        } else if let Some(pace) = &mut self.pace {
             let shot = vacant.open(&header, &self.detectors, pace.first_words(), truth);
             pace.begin(shot, scheduled);
             shot.slot
@@ -217,10 +270,6 @@ impl Feed {
             vacant.submit(&header, &self.detectors, truth)
         };
         self.stamp(slot, &header);
-        let streams = self.share.own.len() as u64;
-        self.health[(self.submitted % streams) as usize].observe(&self.detectors);
-        self.submitted += 1;
-        true
     }
 
     fn stamp(&self, slot: u32, header: &ShotHeader) {
@@ -274,12 +323,19 @@ impl Role for Feed {
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
         let linked = self.work_link(frame);
         let shown = self.pace.as_mut().map_or(0, |pace| pace.show(&mut self.end, frame.now));
-        let items = match frame.phase {
+        // In turn the first to find a free slot: what comes from other silos, what comes from the source.
+        self.crosses_first = !self.crosses_first;
+        let mut crossed = if self.crosses_first { self.cross(frame) } else { 0 };
+        let mut items = match frame.phase {
             Phase::Warmup if self.settings.is_warming() => self.warm(frame),
             Phase::Live | Phase::Drain if self.is_live() => self.forward(frame),
             Phase::Live if !self.exhausted => self.live(frame),
             _ => 0,
         };
+        if !self.crosses_first {
+            crossed = self.cross(frame);
+        }
+        items += crossed;
         if items > 0 {
             board::set(&self.block().submitted, self.submitted);
             board::set(&self.block().position, self.end.submitted());
@@ -304,7 +360,8 @@ impl Role for Feed {
     }
 
     fn is_drained(&self) -> bool {
-        self.draining && self.has_forwarded_all() && self.pace.as_ref().is_none_or(Pace::is_idle)
+        let has_shown_all = self.pace.as_ref().is_none_or(Pace::is_idle);
+        self.draining && self.has_forwarded_all() && has_shown_all && self.has_crossed_all()
     }
 }
 

@@ -28,6 +28,7 @@ mod run;
 mod runs;
 mod say;
 mod send;
+mod shuffle;
 mod signals;
 mod sim;
 mod trace;

@@ -5,6 +5,7 @@
 
 pub(super) mod arbiter;
 mod graph;
+pub(super) mod moves;
 mod sources;
 
 use super::alarms::{AlarmRecord, Site};
@@ -190,6 +191,7 @@ impl Reader<'_> {
             timer_lateness: poll.timer_lateness.snapshot(),
             graph: self.graph(silo),
             arbiter: self.arbiter(silo),
+            moves: self.moves(silo),
             gpu: self.gpu(silo),
         }
     }

@@ -6,12 +6,14 @@
 mod alarms;
 mod arbiter;
 mod graph;
+mod moves;
 mod sources;
 mod threads;
 
 pub use alarms::AlarmView;
 pub use arbiter::{ArbiterView, HintName, LeaseView, PageCause, PortView, TransferView, TransitionView};
 pub use graph::{FlushesView, GraphView, GraphWorkerView, HeldView, OldestView, ReadyView, RunningView, WaitsOn};
+pub use moves::{MoveFailure, MoveStage, MoveView, MovesView};
 pub use sources::{SourceClient, SourceKind, SourcePeer, SourceState, SourceStream, SourceView};
 pub use threads::{MemoryView, PriorityView, RivalView, RoleView, ThreadState, ThreadView};
 
@@ -126,6 +128,8 @@ pub struct SiloView {
     pub graph: GraphView,
     /// Who may write which page; `None`: no arbiter runs here.
     pub arbiter: Option<ArbiterView>,
+    /// Moves of the streams that come from its feed; `None`: there is one silo.
+    pub moves: Option<MovesView>,
     /// Its GPU; `None` for the stand-in.
     pub gpu: Option<GpuView>,
 }

@@ -22,6 +22,7 @@ use crate::code::shots::ShotSet;
 use crate::device::cuda::Context;
 use crate::feed::lane::LaneOut;
 use crate::feed::link::{Link, LinkParts, Linked};
+use crate::feed::requests::MoveRequests;
 use crate::feed::source::{LiveEnd, Source};
 use crate::feed::stage::{StageFill, stage};
 use crate::feed::{Answer, SLOTS_PER_STREAM, Share};
@@ -66,7 +67,14 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let mut notes: Vec<String> = config.notes.iter().cloned().chain(device_notes).chain(notes).collect();
     let board = Arc::new(make_board(&config.profile, &plan, &mut notes)?);
     let settings = Arc::new(Settings::new(&config.profile.limits));
-    let common = Common { board: Arc::clone(&board), settings: Arc::clone(&settings), clock: clock.clone(), decoding };
+    let moves = Arc::new(move_requests(&config.profile));
+    let common = Common {
+        board: Arc::clone(&board),
+        settings: Arc::clone(&settings),
+        clock: clock.clone(),
+        decoding,
+        moves: Arc::clone(&moves),
+    };
     let (mut silos, fills) = lay_out(&config, &plan, contexts, &device_name, &common)?;
     let wall = Wall::new(&clock, &board);
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
@@ -112,9 +120,12 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let named = vec![false; threads.len()];
     let control =
         Control { shared, profile, silos, threads, reports, settings: settings_too, end, wall, claims, is_live, named };
-    let control = control.spawn(Arc::clone(&requests), cold, plan.cold_cores.clone());
-    let control = Some(control);
-    Ok(Engine { board, clock, settings, steering, plan, requests, said, look_back, watchdog: told, control })
+    let control = Some(control.spawn(Arc::clone(&requests), cold, plan.cold_cores.clone()));
+    Ok(Engine { board, clock, settings, steering, plan, requests, moves, said, look_back, watchdog: told, control })
+}
+
+fn move_requests(profile: &Profile) -> MoveRequests {
+    MoveRequests::new(profile.input.streams, profile.silos, profile.input.joint_every.is_some())
 }
 
 /// The silos with their live source, if there is one, and what the board's header says of them.
@@ -202,9 +213,12 @@ fn open_live(config: &Config, common: &Common, clock: &Clock) -> Result<Option<L
     let Input::Live { model, place, measurements } = &config.input else { return Ok(None) };
     let Profile { silos, slots, .. } = config.profile;
     let streams = config.profile.input.streams;
-    // Measurements make detection events of rounds that are further apart than a part.
-    let by_rounds =
-        common.decoding.has_windows() && measurements.is_none() && streams.div_ceil(silos) * SLOTS_PER_STREAM <= slots;
+    // Measurements make detection events of rounds that are further apart than a part; a stream that moves between silos
+    // takes whole shots along.
+    let by_rounds = silos == 1
+        && common.decoding.has_windows()
+        && measurements.is_none()
+        && streams * SLOTS_PER_STREAM <= slots;
     let linked = Link::open(LinkParts {
         by_rounds,
         place,
@@ -246,12 +260,12 @@ fn wire_silos(
     };
     let (profile, header) = (&config.profile, common.board.header());
     let (mut wired, mut fills) = (Vec::new(), Vec::new());
-    for silo in 0..profile.silos {
+    for (silo, connected) in (0..).zip(silo::connect(profile.silos, &common.decoding.model, &common.moves)) {
         let mut arena = Arena::new();
         let share = Share::of(silo as usize, profile.silos, profile.input.streams, config.count);
         let end = live.as_mut().and_then(|live| Some(LiveEnd { lane: live.lanes.next()?, link: live.link.take() }));
         let gpu = contexts.next().map(|context| Gpu { context, cold_cores: plan.cold_cores.clone() });
-        let attached = Attached { gpu, ..Attached::default() };
+        let attached = Attached { gpu, ..connected };
         let (made, fill) = on_cores_of(silo, plan, || {
             arena.within(|| {
                 let (source, fill) = origin.source(silo, end);

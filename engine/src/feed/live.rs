@@ -8,12 +8,11 @@
 //! it. So shots come by pieces only where a silo has [`SLOTS_PER_STREAM`] times as many slots as streams: the slots of shots
 //! that are whole come free by themselves.
 
+use super::Feed;
 use super::lane::{Head, Piece};
 use super::source::Source;
-use super::{BAD_ADDRESS_OFFSET, Feed};
 use crate::board;
 use crate::hot::{BUDGET_ITEMS, Frame};
-use pinwheel_edge::slot::table::ShotHeader;
 
 /// Slots of a silo for each of its streams, at least, where shots come by pieces.
 pub const SLOTS_PER_STREAM: u32 = 2;
@@ -53,20 +52,28 @@ impl Feed {
 
     fn forward_next(&mut self, frame: &Frame<'_>) -> bool {
         let Source::Live(live) = &mut self.source else { return false };
-        let begins = match live.lane.peek() {
-            None => return false,
-            Some(piece) => matches!(piece, Piece::Whole | Piece::Opens(_)),
-        };
+        let Some((stream, _, piece)) = live.lane.peek() else { return false };
+        // Where streams may move, shots come whole.
+        if !self.is_direct(stream) {
+            return self.forward_elsewhere(stream);
+        }
+        let begins = matches!(piece, Piece::Whole | Piece::Opens(_));
         if begins && self.end.vacant().is_none() {
             board::add(&self.board.feed(self.share.silo).slot_waits, 1);
             return false;
         }
+        let Source::Live(live) = &mut self.source else { return false };
         let Some(head) = live.lane.take(&mut self.detectors, &mut self.observables) else { return false };
-        if begins {
-            self.begin(&head, frame)
-        } else {
-            self.go_on(&head)
+        if !begins {
+            self.go_on(&head);
+            return true;
         }
+        self.write(&head, frame.ticks());
+        if let (Piece::Whole, Ok(own)) = (piece, self.share.own.binary_search(&stream)) {
+            self.health[own].observe(&self.detectors);
+        }
+        self.submitted += 1;
+        self.next[stream as usize] = head.sequence + 1;
         true
     }
 
@@ -94,27 +101,20 @@ impl Feed {
         };
     }
 
-    /// Begins a shot: there is a slot.
-    fn begin(&mut self, head: &Head, frame: &Frame<'_>) {
-        let Some(vacant) = self.end.vacant() else { return };
-        let (stream, sequence, reply_to) = (head.stream, head.sequence, head.reply_to);
-        let header = ShotHeader { stream, sequence, scheduled: head.arrived, submitted: frame.ticks(), reply_to };
-        let truth = head.truth_known.then_some(self.observables.as_slice());
-        let own = self.share.own.binary_search(&stream);
-        let slot = if let (Piece::Opens(words), Ok(own)) = (head.piece, own) {
-            let shot = vacant.open(&header, &self.detectors, words, truth);
-            (self.open[own], self.open_words[own]) = (Some(shot), words);
-            shot.slot
-        } else if self.injector.address_is_bad() {
-            vacant.submit_at(BAD_ADDRESS_OFFSET, &header, &self.detectors, truth)
-        } else {
-            vacant.submit(&header, &self.detectors, truth)
-        };
-        self.stamp(slot, &header);
-        if let (Piece::Whole, Ok(own)) = (head.piece, own) {
+    /// The lane's next shot, of a stream that moves or is decoded in another silo.
+    fn forward_elsewhere(&mut self, stream: u32) -> bool {
+        if !self.has_way(stream) {
+            return false;
+        }
+        let Source::Live(live) = &mut self.source else { return false };
+        let Some(head) = live.lane.take(&mut self.detectors, &mut self.observables) else { return false };
+        self.send(&head);
+        if let Ok(own) = self.share.own.binary_search(&stream) {
             self.health[own].observe(&self.detectors);
         }
         self.submitted += 1;
+        self.next[stream as usize] = head.sequence + 1;
+        true
     }
 
     /// Whether nothing of a live source is left on its way in or back.

@@ -32,6 +32,7 @@ mod joints;
 mod live;
 mod memory;
 mod modules;
+mod moves;
 mod neighbours;
 mod panics;
 mod priorities;

@@ -98,6 +98,9 @@ pub struct RunArgs {
     /// Logical qubits
     #[arg(long, value_name = "N", value_parser = small, allow_negative_numbers = true)]
     pub streams: Option<u32>,
+    /// Move a stream, drawn at random, to another silo so often: 1ms, 100us
+    #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
+    pub move_every: Option<Duration>,
     /// Answers later than this after their scheduled arrival count as late: 20us, 2ms
     #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
     pub deadline: Option<Duration>,

@@ -10,6 +10,7 @@ use super::metrics::Metrics;
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
 use super::request::{Face, RunRequest, ShotSource};
+use super::shuffle::Shuffle;
 use super::signals::Signals;
 use super::{say, written};
 use crate::effect::ConsoleEnd;
@@ -98,6 +99,8 @@ struct Run {
     manifest: Manifest,
     /// Before the engine, so that it is gone when the engine ends.
     metrics: Option<Metrics>,
+    /// Likewise.
+    shuffle: Option<Shuffle>,
     engine: Engine,
 }
 
@@ -129,7 +132,10 @@ impl Run {
                 if let Some(metrics) = metrics.as_ref().filter(|_| request.face != Face::Console) {
                     say::people(&format!("pinwheel: metrics at http://{}/metrics", metrics.address()));
                 }
-                Ok(Run { request, host, run_dir, manifest, metrics, engine })
+                let (streams, silos) = (request.profile.input.streams, request.profile.silos);
+                let shuffle = |every| Shuffle::start(engine.moves(), streams, silos, every);
+                let shuffle = request.move_every.map(shuffle);
+                Ok(Run { request, host, run_dir, manifest, metrics, shuffle, engine })
             }
             Err(refused) => {
                 run_dir.abandon();
@@ -141,6 +147,7 @@ impl Run {
     /// There is no console after all: the engine drains, and nothing is left behind.
     fn abandon(self) {
         drop(self.metrics);
+        drop(self.shuffle);
         drop(self.engine);
         self.run_dir.abandon();
     }
@@ -158,8 +165,9 @@ impl Run {
 
     /// Ends the engine, keeps and tells what came of it; returns the exit status.
     fn end(self, signal: Option<i32>, console_cost: Option<serde_json::Value>, audience: Audience) -> u8 {
-        let Run { request, host, mut run_dir, mut manifest, metrics, engine } = self;
+        let Run { request, host, mut run_dir, mut manifest, metrics, shuffle, engine } = self;
         drop(metrics);
+        drop(shuffle);
         let mut outcome = engine.finish();
         name_signal(&mut outcome, signal);
         let context = Context {

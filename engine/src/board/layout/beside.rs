@@ -4,7 +4,7 @@
 
 use super::super::histogram::HistogramBlock;
 use super::super::text::Text;
-use super::{ARBITER_ROWS, PAGE_STATES, PEERS_SHOWN, RESPONSES};
+use super::{ARBITER_ROWS, MOVE_ROWS, PAGE_STATES, PEERS_SHOWN, RESPONSES};
 use pinwheel_edge::page::SILOS_MAX;
 use std::mem::offset_of;
 use std::sync::atomic::AtomicU64;
@@ -118,6 +118,46 @@ blocks! {
         /// Time of one decision.
         decision: HistogramBlock,
         /// From grant to acknowledgement.
+        transfer: HistogramBlock,
+    }
+
+    /// Moves of the streams whose shots come from one silo's feed. Written by it.
+    MoveBlock {
+        /// Moves asked for.
+        asked: AtomicU64,
+        /// Of these: to where the stream was, or of one that moved already.
+        needless: AtomicU64,
+        /// Moves made.
+        done: AtomicU64,
+        /// Moves given up: the stream stayed.
+        failed: AtomicU64,
+        /// Of the last of them: as in `open`, at the stage that failed; 0: none has.
+        failed_row: AtomicU64,
+        /// What its owner had said last: number of the response + 1; 0: nothing.
+        failed_refusal: AtomicU64,
+        /// When.
+        failed_at: AtomicU64,
+        /// Shots that went through a stage.
+        staged: AtomicU64,
+        /// Times that a stage was full.
+        stage_waits: AtomicU64,
+        /// Shots handed to other silos.
+        handed_on: AtomicU64,
+        /// Times that a lane to another silo was full.
+        lane_waits: AtomicU64,
+        /// Shots of other silos' feeds put into slots here.
+        taken_in: AtomicU64,
+        /// Of those that came: sent back, for the stream's route was another one.
+        sent_back: AtomicU64,
+        /// Moves under way: stream | from << 20 | to << 26 | stage << 32 | 1 << 63; 0: none.
+        open: [AtomicU64; MOVE_ROWS],
+        /// Since when each is at its stage.
+        open_since: [AtomicU64; MOVE_ROWS],
+        /// From the first staged shot's place to direct arrivals again, of moves made.
+        pause: HistogramBlock,
+        /// Until the owner had answered all.
+        quiesce: HistogramBlock,
+        /// From there to the page's arrival.
         transfer: HistogramBlock,
     }
 

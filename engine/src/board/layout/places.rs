@@ -4,7 +4,7 @@
 
 use super::{
     AlarmRow, ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock,
-    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PollBlock, RecorderBlock, SlotStamps, SourceBlock,
+    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, MoveBlock, PollBlock, RecorderBlock, SlotStamps, SourceBlock,
     StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
 };
 use crate::board::alarms::ALARMS_MAX;
@@ -70,6 +70,7 @@ pub(in crate::board) struct Layout {
     pub(in crate::board) recorder: usize,
     pub(in crate::board) graphs: usize,
     pub(in crate::board) arbiters: usize,
+    pub(in crate::board) moves: usize,
     pub(in crate::board) source: usize,
     pub(in crate::board) stream_sources: usize,
     pub(in crate::board) bytes: usize,
@@ -104,6 +105,7 @@ impl Layout {
             recorder: place(size_of::<RecorderBlock>(), 1),
             graphs: place(size_of::<GraphBlock>(), silos),
             arbiters: place(size_of::<ArbiterBlock>(), silos),
+            moves: place(size_of::<MoveBlock>(), silos),
             source: place(size_of::<SourceBlock>(), 1),
             stream_sources: place(size_of::<StreamSourceBlock>(), shape.streams as usize),
             bytes: end.next_multiple_of(4096),
