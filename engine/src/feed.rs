@@ -166,7 +166,8 @@ impl Feed {
     }
 
     fn live(&mut self, frame: &Frame<'_>) -> u32 {
-        self.schedule.follow(self.settings.rate_hz(), frame.clock().rate(), frame.now);
+        let pace = (self.settings.rate_hz(), self.settings.flow());
+        self.schedule.follow(pace, frame.clock().rate(), frame.now, self.submitted);
         let mut items = 0;
         while items < BUDGET_ITEMS {
             let now = frame.ticks();

@@ -66,7 +66,9 @@ macro_rules! blocks {
 
 mod beside;
 
-pub use beside::{AlarmRow, ArbiterBlock, LogBlock, PeerRow, RecorderBlock, SourceBlock, StreamSourceBlock};
+pub use beside::{
+    AlarmRow, ArbiterBlock, ControlBlock, LogBlock, PeerRow, RecorderBlock, SourceBlock, StreamSourceBlock,
+};
 
 blocks! {
     /// What runs, and on what. Written at Init and by the control side.

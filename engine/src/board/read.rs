@@ -4,6 +4,7 @@
 //! word is meaningful on its own. Bounds: the shape. Never trusts a count it reads further than the shape allows.
 
 pub(super) mod arbiter;
+mod control;
 mod graph;
 mod sources;
 
@@ -48,6 +49,7 @@ impl Board {
             alarms: reader.alarms(),
             recorder: reader.recorder(),
             sources: reader.sources(),
+            control: reader.control(),
         }
     }
 }

@@ -5,12 +5,14 @@
 
 mod alarms;
 mod arbiter;
+mod control;
 mod graph;
 mod sources;
 mod threads;
 
 pub use alarms::AlarmView;
 pub use arbiter::{ArbiterView, HintName, LeaseView, PageCause, PortView, TransferView, TransitionView};
+pub use control::{ActionView, ControlView, HeldFeedView, RevertView};
 pub use graph::{FlushesView, GraphView, GraphWorkerView, HeldView, OldestView, ReadyView, RunningView, WaitsOn};
 pub use sources::{SourceClient, SourceKind, SourcePeer, SourceState, SourceStream, SourceView};
 pub use threads::{MemoryView, PriorityView, RivalView, RoleView, ThreadState, ThreadView};
@@ -44,6 +46,8 @@ pub struct Snapshot {
     pub recorder: RecorderView,
     /// Live sources of shots; none where they are drawn or come from a file.
     pub sources: Vec<SourceView>,
+    /// Who may act on it, and what was done.
+    pub control: ControlView,
 }
 
 /// What runs, and on what.

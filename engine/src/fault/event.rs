@@ -37,11 +37,13 @@ pub enum EventCode {
     RecorderInMemory = 14,
     /// Earlier runs were removed to keep within the profile's bounds. How many.
     RunsRemoved = 15,
+    /// Somebody acted on the engine from outside its threads. User number, process; its text is its own.
+    Operated = 16,
 }
 
 impl EventCode {
     /// All codes.
-    pub const ALL: [EventCode; 15] = [
+    pub const ALL: [EventCode; 16] = [
         EventCode::PhaseEntered,
         EventCode::PolicyAcknowledged,
         EventCode::WorkerQuarantined,
@@ -57,6 +59,7 @@ impl EventCode {
         EventCode::Note,
         EventCode::RecorderInMemory,
         EventCode::RunsRemoved,
+        EventCode::Operated,
     ];
 
     /// Inverse of the number.
@@ -84,6 +87,7 @@ impl EventCode {
             EventCode::Note => "note",
             EventCode::RecorderInMemory => "recorder_in_memory",
             EventCode::RunsRemoved => "runs_removed",
+            EventCode::Operated => "operated",
         }
     }
 }

@@ -174,6 +174,7 @@ fn text(code: EventCode, numbers: &[u64]) -> String {
         EventCode::DrainFinished => format!("nothing left to do after {first} frames"),
         EventCode::UtcStepped => format!("UTC was set {direction} by {first} ns: times of day jump here"),
         EventCode::CounterStepped => format!("the counter jumped {direction} by {first} ns against monotonic time"),
+        EventCode::Operated => format!("acted on by process {second} of user {first}"),
         EventCode::Note => "a note without words".to_owned(),
         EventCode::RecorderInMemory => "the recording goes on in memory only".to_owned(),
         EventCode::RunsRemoved => format!("{first} earlier runs removed, to keep within the profile's recorder bounds"),

@@ -3,8 +3,8 @@
 //! Pure arithmetic over a [`Shape`]; made once by the creator of a region and once by each reader of one.
 
 use super::{
-    AlarmRow, ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock,
-    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PollBlock, RecorderBlock, SlotStamps, SourceBlock,
+    AlarmRow, ArbiterBlock, ClockBlock, ControlBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock,
+    GraphBlock, HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PollBlock, RecorderBlock, SlotStamps, SourceBlock,
     StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
 };
 use crate::board::alarms::ALARMS_MAX;
@@ -72,6 +72,7 @@ pub(in crate::board) struct Layout {
     pub(in crate::board) arbiters: usize,
     pub(in crate::board) source: usize,
     pub(in crate::board) stream_sources: usize,
+    pub(in crate::board) control: usize,
     pub(in crate::board) bytes: usize,
 }
 
@@ -106,6 +107,7 @@ impl Layout {
             arbiters: place(size_of::<ArbiterBlock>(), silos),
             source: place(size_of::<SourceBlock>(), 1),
             stream_sources: place(size_of::<StreamSourceBlock>(), shape.streams as usize),
+            control: place(size_of::<ControlBlock>(), 1),
             bytes: end.next_multiple_of(4096),
         }
     }
