@@ -13,6 +13,7 @@
 //! writers are cold, and half of one is wrong.
 
 pub mod alarms;
+pub mod follow;
 pub mod gaps;
 pub mod histogram;
 pub mod image;
@@ -24,9 +25,10 @@ pub mod snapshot;
 mod text;
 
 pub use layout::{
-    AlarmRow, ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock,
-    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, MoveBlock, PeerRow, PollBlock, RecorderBlock, RoleBlock, Shape,
-    SlotStamps, SourceBlock, Stage, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
+    AlarmRow, ArbiterBlock, ClockBlock, ControlBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock,
+    GraphBlock, HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, MoveBlock, PeerRow, PollBlock, RecorderBlock,
+    RoleBlock, Shape, SlotStamps, SourceBlock, Stage, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock,
+    ThreadBlock,
 };
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
 pub(crate) use read::arbiter::{lease_row, open_row};
@@ -221,6 +223,12 @@ impl Board {
     #[must_use]
     pub fn recorder(&self) -> &RecorderBlock {
         &self.region.section::<RecorderBlock>(self.layout.recorder, 1)[0]
+    }
+
+    /// How the engine is acted on.
+    #[must_use]
+    pub fn control(&self) -> &ControlBlock {
+        &self.region.section::<ControlBlock>(self.layout.control, 1)[0]
     }
 
     /// The arbiter's block of silo `silo`.

@@ -185,7 +185,8 @@ impl Feed {
     }
 
     fn live(&mut self, frame: &Frame<'_>) -> u32 {
-        self.schedule.follow(self.settings.rate_hz(), frame.clock().rate(), frame.now);
+        let pace = (self.settings.rate_hz(), self.settings.flow());
+        self.schedule.follow(pace, frame.clock().rate(), frame.now, self.submitted);
         let mut items = 0;
         while items < BUDGET_ITEMS {
             let now = frame.ticks();
@@ -216,8 +217,7 @@ impl Feed {
         }
         let Some(truth_known) = self.draw(index, frame) else { return false };
         let reply_to = ReplyTo { peer: 0, sequence };
-        let head =
-            Head { stream, epoch: 0, sequence, reply_to, arrived: scheduled, truth_known, piece: Piece::Whole };
+        let head = Head { stream, epoch: 0, sequence, reply_to, arrived: scheduled, truth_known, piece: Piece::Whole };
         if is_direct {
             self.write(&head, now)
         } else {

@@ -6,10 +6,13 @@
 
 mod arbiter;
 mod args;
+mod attach;
 mod check;
 mod compare;
 mod cores;
+mod ctl;
 mod dump;
+mod engines;
 mod gpu_check;
 mod drill;
 mod graph;
@@ -73,6 +76,8 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Check(args)) => check::check(&args, &around),
         Some(Command::Replay(args)) => replay::replay(&args, &around),
         Some(Command::Postmortem(args)) => postmortem::postmortem(&args, &around),
+        Some(Command::Attach(args)) => attach::attach(&args, &around),
+        Some(Command::Ctl(args)) => ctl::ctl(&args),
         Some(Command::Dump(args)) => dump::dump(&args, &around),
         Some(Command::Compare(args)) => compare::compare(&args, &around),
         Some(Command::Trace(args)) => trace::trace(&args, &around),

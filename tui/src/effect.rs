@@ -1,6 +1,7 @@
 //! What `update` wants done, as data; only the console's loop acts.
 
-use pinwheel_engine::profile::Profile;
+use crate::source::Hold;
+use pinwheel_engine::profile::{Profile, Rate};
 use std::rc::Rc;
 
 /// One thing to do.
@@ -17,6 +18,10 @@ pub enum Effect {
     },
     /// Stop the feed and let accepted shots finish.
     Drain,
+    /// Hold the feed, or let it go.
+    Hold(Hold),
+    /// Another rate.
+    Rate(Rate),
     /// Look at the recorded moment so long after the engine's start, nanoseconds.
     LookAt(u64),
     /// Keep a note.

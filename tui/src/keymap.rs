@@ -37,8 +37,14 @@ pub enum Action {
     Take,
     /// Take the profile of that number, from 1.
     TakeNumber(u8),
-    /// Leave: asks, drains, then ends.
+    /// Leave: asks, drains, then ends; another process's engine is left as it is.
     Quit,
+    /// Drain and end the engine, whose process it may be.
+    End,
+    /// Hold the feed, or let it go.
+    Hold,
+    /// Write another rate.
+    Rate,
     /// Yes.
     Confirm,
     /// No.
@@ -100,7 +106,7 @@ pub enum Scope {
     Chooser,
     /// While a question is open.
     Question,
-    /// While a note is written: what is not bound here is written.
+    /// While a note or a rate is written: what is not bound here is written.
     Note,
 }
 
@@ -118,7 +124,7 @@ impl Scope {
             Scope::Alarms => "in alarms",
             Scope::Chooser => "in the profile chooser",
             Scope::Question => "at a question",
-            Scope::Note => "in a note",
+            Scope::Note => "while writing",
         }
     }
 
@@ -262,16 +268,19 @@ pub const TABLE: &[Binding] = &[
         &[Key::Char('q'), Key::Ctrl('c')],
         Action::Quit,
         Footer::Word("quit"),
-        "drain, then quit; again: force",
+        "drain, then quit; again: force; attached: leave",
     ),
+    bind(Scope::Views, &[Key::Char('D')], Action::End, NO, "drain and end the engine, attached or not"),
+    bind(Scope::Views, &[Key::Char('H')], Action::Hold, NO, "hold the feed, or let it go"),
+    bind(Scope::Views, &[Key::Char('R')], Action::Rate, NO, "another rate, until a profile says another"),
     bind(Scope::Profiles, &[Key::Enter], Action::Take, Footer::Word("apply"), "show what would change, and apply"),
     bind(Scope::Past, &[Key::Left], Action::Scrub(-100), NO, "a tenth of a second back"),
     bind(Scope::Past, &[Key::Right], Action::Scrub(100), NO, "a tenth of a second forward"),
     bind(Scope::Past, &[Key::Home], Action::ToEnd(End::First), NO, "to the first moment recorded"),
     bind(Scope::Past, &[Key::End], Action::ToEnd(End::Last), NO, "to the last moment recorded"),
     bind(Scope::Past, &[Key::Char(' ')], Action::Play, NO, "let a replay run, or stop it"),
-    bind(Scope::Note, &[Key::Enter], Action::Confirm, Footer::Word("keep"), "keep the note"),
-    bind(Scope::Note, &[Key::Esc, Key::Ctrl('c')], Action::Cancel, Footer::Word("back"), "no note"),
+    bind(Scope::Note, &[Key::Enter], Action::Confirm, Footer::Word("keep"), "keep what was written"),
+    bind(Scope::Note, &[Key::Esc, Key::Ctrl('c')], Action::Cancel, Footer::Word("back"), "leave it as it was"),
     bind(Scope::Alarms, &[Key::Char('a')], Action::Acknowledge, Footer::Word("acknowledge"), "seen: it calls no more"),
     bind(Scope::Alarms, &[Key::Char('A')], Action::AcknowledgeAll, NO, "all that hold are seen"),
     bind(Scope::Alarms, &[Key::Char('z')], Action::Snooze, Footer::Word("snooze"), "it does not call for ten minutes"),

@@ -10,13 +10,13 @@ pub mod history;
 use crate::effect::ConsoleEnd;
 use crate::keymap::Scope;
 use crate::msg::{ConsoleCost, Finished};
-use crate::source::Offer;
 use crate::source::past::Note;
+use crate::source::{Access, Bond, Hold, Offer};
 use crate::theme::Theme;
 use derived::{Derived, Marks};
 use history::History;
 use pinwheel_engine::board::SpinPolicy;
-use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::board::snapshot::{Snapshot, ThreadState};
 use pinwheel_engine::profile::OnHangup;
 use std::rc::Rc;
 
@@ -140,6 +140,12 @@ pub enum Overlay {
     AskForce,
     /// A note being written.
     Note(String),
+    /// A rate being written.
+    Rate(String),
+    /// "Hold the feed?", or let it go.
+    AskHold(Hold),
+    /// "Drain and end the engine of another process?"
+    AskEnd,
 }
 
 /// Longest note, characters.
@@ -248,8 +254,12 @@ pub struct Model {
     pub leaving: Leaving,
     /// Whether the engine has ended.
     pub finished: Finished,
-    /// What to do when the terminal goes away.
+    /// What to do when the terminal goes away: as the engine says, once it has said so.
     pub on_hangup: OnHangup,
+    /// Whose engine is shown.
+    pub bond: Bond,
+    /// Why no picture will come any more.
+    pub lost: Option<String>,
     /// Footer's sentence.
     pub notice: Option<Notice>,
     /// What the console costs.
@@ -277,6 +287,8 @@ impl Model {
             leaving: Leaving::No,
             finished: Finished::No,
             on_hangup,
+            bond: Bond::Own,
+            lost: None,
             notice: None,
             console_cost: ConsoleCost::default(),
             marks: Marks::default(),
@@ -301,7 +313,21 @@ impl Model {
     /// Whether the picture that views draw is the present.
     pub fn is_fresh(&self) -> bool {
         // A replay is all past, and says so in its header: it is drawn as it looked then.
-        self.is_replay() || self.frozen.is_none() && self.age_ns() <= STALE_NS
+        let lives = self.lost.is_none() && self.silence_ns() <= STALE_NS;
+        self.is_replay() || self.frozen.is_none() && self.age_ns() <= STALE_NS && lives
+    }
+
+    /// How long no hot thread of another process has given a sign of life, nanoseconds. Of our own process it is the
+    /// watchdog's matter: if all stood still, so did this console.
+    pub fn silence_ns(&self) -> u64 {
+        let Some(picture) = self.live.picture.as_ref().filter(|_| self.bond != Bond::Own) else { return 0 };
+        let running = picture.snapshot.threads.iter().filter(|thread| thread.state == ThreadState::Running);
+        running.map(|thread| thread.heartbeat_age_ns).min().unwrap_or(0)
+    }
+
+    /// Whether what is shown may only be looked at.
+    pub fn is_watching(&self) -> bool {
+        matches!(self.bond, Bond::Attached { access: Access::Watch, .. })
     }
 
     /// Whether this is a recording.
@@ -313,7 +339,7 @@ impl Model {
     pub fn scope(&self) -> Scope {
         match (&self.overlay, self.view) {
             (Some(Overlay::Chooser), _) => Scope::Chooser,
-            (Some(Overlay::Note(_)), _) => Scope::Note,
+            (Some(Overlay::Note(_) | Overlay::Rate(_)), _) => Scope::Note,
             (Some(_), _) => Scope::Question,
             (None, View::Profiles) => Scope::Profiles,
             // Among the slots the arrows move the cursor, frozen or not; [ and ] look back everywhere.

@@ -2,8 +2,8 @@
 //!
 //! Owns the message type and the console's own key type; made by the console's loop only. Never carries a handle.
 
-use crate::source::Offer;
 use crate::source::past::Past;
+use crate::source::{News, Offer};
 use pinwheel_engine::board::snapshot::Snapshot;
 
 /// One thing that happened. Times are nanoseconds of the console's own clock.
@@ -50,6 +50,17 @@ pub enum Msg {
     /// An alarm was answered, or could not be, in one sentence.
     Answered {
         /// What was done.
+        what: &'static str,
+        /// How it went.
+        result: Result<(), String>,
+    },
+    /// What another process said to something that was asked of it.
+    News(News),
+    /// No picture will come any more, in one sentence why.
+    Lost(String),
+    /// Something was asked for, or could not be, in one sentence why.
+    Asked {
+        /// What.
         what: &'static str,
         /// How it went.
         result: Result<(), String>,

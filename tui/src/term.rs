@@ -15,7 +15,7 @@ mod writer;
 use crate::effect::{ConsoleEnd, Effect};
 use crate::model::{Model, View};
 use crate::msg::{ConsoleCost, Finished, Msg};
-use crate::source::Source;
+use crate::source::{Hold, News, Source};
 use crate::theme::Theme;
 use crate::update::update;
 use clock::Clock;
@@ -88,9 +88,10 @@ pub fn run(source: &mut dyn Source, options: Options) -> Result<Outcome, TermErr
     let clock = Clock::start();
     let screen = Screen::open(clock)?;
     let size = screen.size()?;
+    let bond = source.bond();
     let mut console = Console {
         source,
-        model: Model { view: options.view, ..Model::new(options.theme, size, options.on_hangup) },
+        model: Model { view: options.view, bond, ..Model::new(options.theme, size, options.on_hangup) },
         clock,
         screen,
         signals,
@@ -187,6 +188,12 @@ impl Console<'_> {
         }
         let snapshot = self.source.snapshot().map(Box::new);
         let finished = if self.source.is_finished() { Finished::Yes } else { Finished::No };
+        if let Some(why) = self.source.lost() {
+            self.take(Msg::Lost(why))?;
+        }
+        for news in self.source.news() {
+            self.take(Msg::News(news))?;
+        }
         self.take(Msg::Snapshot { now_ns, snapshot, finished })
     }
 
@@ -234,7 +241,20 @@ impl Console<'_> {
                         return Ok(Some(end));
                     }
                 }
-                Effect::Drain => self.source.drain(),
+                Effect::Drain => {
+                    if let Err(why) = self.source.drain() {
+                        update(&mut self.model, Msg::News(News::Refused(format!("drain refused: {why}"))));
+                    }
+                }
+                Effect::Hold(hold) => {
+                    let what = if hold == Hold::Hold { "hold of the feed" } else { "release of the feed" };
+                    let result = self.source.hold(hold);
+                    update(&mut self.model, Msg::Asked { what, result });
+                }
+                Effect::Rate(rate) => {
+                    let result = self.source.set_rate(rate);
+                    update(&mut self.model, Msg::Asked { what: "another rate", result });
+                }
                 Effect::LookAt(at_ns) => {
                     let past = self.source.past(at_ns).map(Box::new);
                     update(&mut self.model, Msg::Past(past));
@@ -270,7 +290,8 @@ impl Console<'_> {
     fn hung_up(&mut self) -> ConsoleEnd {
         for effect in update(&mut self.model, Msg::Signal(crate::msg::Signal::Hangup)) {
             if effect == Effect::Drain {
-                self.source.drain();
+                // There is nobody to tell, and the engine in this process never refuses.
+                let _ = self.source.drain();
             }
         }
         ConsoleEnd::HungUp

@@ -13,6 +13,7 @@ use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap;
 use crate::model::{Leaving, Mode, Model, NOTICE_NS, Notice, NoticeKind, Overlay, Picture};
 use crate::msg::{Finished, Msg, Signal};
+use crate::source::{Bond, News};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::OnHangup;
 use std::rc::Rc;
@@ -72,12 +73,35 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
             }
             Vec::new()
         }
+        Msg::News(news) => heard(model, news),
+        Msg::Lost(why) => {
+            model.lost = Some(why);
+            Vec::new()
+        }
+        Msg::Asked { what, result } => asked(model, what, result),
         Msg::Signal(signal) => signalled(model, signal),
         Msg::Cost(cost) => {
             model.console_cost = cost;
             Vec::new()
         }
     }
+}
+
+/// What another process said.
+fn heard(model: &mut Model, news: News) -> Vec<Effect> {
+    match news {
+        News::Done(text) => notice(model, NoticeKind::Done, text),
+        News::Refused(text) => notice(model, NoticeKind::Refused, text),
+    }
+    vec![Effect::ListOffers]
+}
+
+fn asked(model: &mut Model, what: &str, result: Result<(), String>) -> Vec<Effect> {
+    match result {
+        Ok(()) => notice(model, NoticeKind::Done, format!("{what} asked for")),
+        Err(why) => notice(model, NoticeKind::Refused, format!("{what} refused: {why}")),
+    }
+    Vec::new()
 }
 
 fn tick(model: &mut Model, now_ns: u64) {
@@ -93,6 +117,9 @@ fn observe(model: &mut Model, snapshot: Snapshot) {
     if before.is_some_and(|before| before.at_ns == snapshot.at_ns) {
         return;
     }
+    // Whoever switched the profile: what a hangup means is the engine's word.
+    let drains = snapshot.control.drains_on_hangup;
+    model.on_hangup = if drains { OnHangup::Drain } else { OnHangup::Detach };
     let derived = model.marks.derive(&snapshot);
     model.live.history.push(&derived);
     model.live.picture = Some(Rc::new(Picture { snapshot, derived, received_ns: model.now_ns }));
@@ -109,10 +136,6 @@ fn leave_if_drained(model: &mut Model) -> Vec<Effect> {
 fn applied(model: &mut Model, name: &str, result: Result<(), String>) -> Vec<Effect> {
     match result {
         Ok(()) => {
-            let offer = model.offers.iter().flatten().find(|offer| offer.name == name);
-            if let Some(body) = offer.and_then(|offer| offer.body.as_ref().ok()) {
-                model.on_hangup = body.profile.on_hangup;
-            }
             notice(model, NoticeKind::Done, format!("profile {name} requested; threads acknowledge it one by one"));
         }
         Err(why) => {
@@ -129,6 +152,10 @@ fn signalled(model: &mut Model, signal: Signal) -> Vec<Effect> {
             refuse_suspend(model);
             Vec::new()
         }
+        // Another process's engine goes on, whatever happens to this console.
+        Signal::Hangup if model.bond != Bond::Own => vec![Effect::Leave(ConsoleEnd::HungUp)],
+        Signal::Terminate if model.bond != Bond::Own => vec![Effect::Leave(ConsoleEnd::Terminated)],
+        Signal::Interrupt if model.bond != Bond::Own => vec![Effect::Leave(ConsoleEnd::Interrupted)],
         Signal::Hangup if model.on_hangup == OnHangup::Detach => vec![Effect::Leave(ConsoleEnd::HungUp)],
         Signal::Hangup => vec![Effect::Drain, Effect::Leave(ConsoleEnd::HungUp)],
         Signal::Terminate => drain_by_signal(model, ConsoleEnd::Terminated),
@@ -157,8 +184,12 @@ fn drain_by_signal(model: &mut Model, end: ConsoleEnd) -> Vec<Effect> {
 }
 
 fn refuse_suspend(model: &mut Model) {
-    let why =
-        "suspend refused: it would stop the engine in this process too; f freezes the picture, q drains and quits";
+    let why = match model.bond {
+        Bond::Own => {
+            "suspend refused: it would stop the engine in this process too; f freezes the picture, q drains and quits"
+        }
+        Bond::Attached { .. } => "suspend refused: f freezes the picture; q leaves, and the engine goes on",
+    };
     notice(model, NoticeKind::Refused, why.to_owned());
 }
 

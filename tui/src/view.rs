@@ -46,6 +46,9 @@ pub fn draw(model: &Model, area: Rect, buffer: &mut Buffer) {
             panels::timeline::draw(model, timeline, &mut pen.rows(height - 2, height - 1).fresh());
         }
     }
+    if let Some(why) = &model.lost {
+        panels::lost::draw(why, &mut pen.rows(height.saturating_sub(4), height - 1).fresh());
+    }
     footer(model, &mut pen.rows(height - 1, height).fresh());
     overlay(model, &mut pen.rows(0, height - 1).fresh());
 }
@@ -107,7 +110,10 @@ fn overlay(model: &Model, pen: &mut Pen<'_>) {
         Some(Overlay::Chooser) => overlays::chooser::draw(model, pen),
         Some(Overlay::AskApply(offer)) => overlays::ask::apply(model, offer, pen),
         Some(Overlay::AskQuit) => overlays::ask::quit(model, pen),
+        Some(Overlay::AskEnd) => overlays::ask::end(model, pen),
+        Some(Overlay::AskHold(hold)) => overlays::ask::hold(*hold, pen),
         Some(Overlay::AskForce) => overlays::ask::force(model, pen),
+        Some(Overlay::Rate(text)) => overlays::ask::rate(model, text, pen),
         Some(Overlay::Note(text)) => overlays::ask::note(text, pen),
     }
 }

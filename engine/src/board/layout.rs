@@ -68,7 +68,9 @@ macro_rules! blocks {
 
 mod beside;
 
-pub use beside::{AlarmRow, ArbiterBlock, LogBlock, MoveBlock, PeerRow, RecorderBlock, SourceBlock, StreamSourceBlock};
+pub use beside::{
+    AlarmRow, ArbiterBlock, ControlBlock, LogBlock, MoveBlock, PeerRow, RecorderBlock, SourceBlock, StreamSourceBlock,
+};
 
 blocks! {
     /// What runs, and on what. Written at Init and by the control side.

@@ -4,6 +4,7 @@
 //! word is meaningful on its own. Bounds: the shape. Never trusts a count it reads further than the shape allows.
 
 pub(super) mod arbiter;
+mod control;
 mod graph;
 pub(super) mod moves;
 mod sources;
@@ -49,6 +50,7 @@ impl Board {
             alarms: reader.alarms(),
             recorder: reader.recorder(),
             sources: reader.sources(),
+            control: reader.control(),
         }
     }
 }

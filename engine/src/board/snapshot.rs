@@ -5,6 +5,7 @@
 
 mod alarms;
 mod arbiter;
+mod control;
 mod graph;
 mod moves;
 mod sources;
@@ -12,6 +13,7 @@ mod threads;
 
 pub use alarms::AlarmView;
 pub use arbiter::{ArbiterView, HintName, LeaseView, PageCause, PortView, TransferView, TransitionView};
+pub use control::{ActionView, ControlView, HeldFeedView, RevertView};
 pub use graph::{FlushesView, GraphView, GraphWorkerView, HeldView, OldestView, ReadyView, RunningView, WaitsOn};
 pub use moves::{MoveFailure, MoveStage, MoveView, MovesView};
 pub use sources::{SourceClient, SourceKind, SourcePeer, SourceState, SourceStream, SourceView};
@@ -46,6 +48,8 @@ pub struct Snapshot {
     pub recorder: RecorderView,
     /// Live sources of shots; none where they are drawn or come from a file.
     pub sources: Vec<SourceView>,
+    /// Who may act on it, and what was done.
+    pub control: ControlView,
 }
 
 /// What runs, and on what.

@@ -3,14 +3,15 @@
 //! Runs once, on the caller's thread. Order: what can be refused first (host, plan, model), then memory, then threads;
 //! a failure on the way stops the threads that run already. Bounds: [`BUILD_LIMIT`] for all roles to be built.
 
-use super::blackbox::Blackbox;
+use super::blackbox::{Blackbox, Recording};
 use super::cold::{self, Reader as StreamReader};
 use super::control::{ColdSide, Control, End};
 use super::devices::Devices;
 use super::logger::{LANE, Logger, SAID_MAX, Said};
-use super::neighbours::Watch;
+use super::neighbours::{Watch, Watching};
 use super::orders::{Orders, SharedOrders};
-use super::steer::Steering;
+use super::remote;
+use super::steer::{Pace, Reins, SharedSteering};
 use super::wall::Wall;
 use super::watchdog::{self, Hands};
 use super::{Config, Engine, Input, Requests, StartError, cores, devices, environment, header};
@@ -79,12 +80,12 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let wall = Wall::new(&clock, &board);
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
     header::write_threads(&board, &plan, &orders.lock());
-    let steering = Steering::new(config.profile.clone(), orders.clone());
+    let steering = steering(&config, &orders, &common);
     let (phase, on_call) = (Arc::new(PhaseWord::new()), on_call(&config));
     let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase, on_call };
     provoke(&mut silos, config.provocation.as_ref());
     let (stop, requests) = (cold::Stop::new(), Arc::new(Requests::default()));
-    let hands = Hands::new(&requests, &orders, &settings, &shared);
+    let hands = hands(&requests, &steering, &shared);
     let watchdog = watchdog::spawn(&config.profile, hands, (disk, plan.cold_cores.clone()), stop.clone(), &mut notes);
     let (logs, logger) = wire_log(config.events.take(), &plan, &shared, &mut notes);
     let mut threads = Threads::new();
@@ -95,37 +96,96 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         dismiss(threads.as_slice(), &shared);
     })?;
     notes.extend(unpinned);
+    let (remote, remote_orders) = reach(config.run_dir.as_deref(), &plan, &shared, &stop, &mut notes).unzip();
     header::write_notes(&board, &notes);
     board.publish();
     let sink = config.sink.take().map(|sink| tap(sink, &mut silos, config.profile.input.streams, &stop));
     let (events, said) = logger.map(|(logger, said)| (logger.spawn(stop.clone()), said)).unzip();
-    let record = config.run_dir.take().filter(|_| config.profile.diagnostics == Diagnostics::On);
-    let recording = record.map(|run| {
-        let (board, clock, cold_cores) = (Arc::clone(&board), clock.clone(), plan.cold_cores.clone());
-        let kept = config.profile.recorder;
-        Blackbox { board, clock, run, kept, cold_cores, said: said.clone() }.spawn(stop.clone())
-    });
+    let recording = record(&mut config, &plan, &shared, said.as_ref(), &stop);
     let (recorder, look_back) = recording.map(|recording| (recording.ended, recording.look_back)).unzip();
     let is_live = matches!(config.input, Input::Live { .. });
     let reader = StreamReader::new(config.input, fills, config.profile.input.streams);
     let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
     let environment = report.map(|report| environment::spawn(report, &shared, plan.cold_cores.clone()));
-    let (cores, cold_cores) = (plan.threads.iter().map(|planned| planned.core).collect(), plan.cold_cores.clone());
-    let watch = Watch { board: Arc::clone(&board), clock: clock.clone(), orders, cores, cold_cores };
     let (watchdog, told) = watchdog.unzip();
-    let neighbours = watch.spawn();
-    let cold = ColdSide { stop, sink, events, recorder, input_error, environment, neighbours, watchdog };
+    steering.lock().connect(said, told);
+    let neighbours = watch_neighbours(orders, &plan, &shared);
+    let cold = ColdSide { stop, sink, events, recorder, input_error, environment, neighbours, watchdog, remote };
     let end = End { count: config.count, duration: config.duration };
-    let (profile, settings_too) = (config.profile, Arc::clone(&settings));
-    let named = vec![false; threads.len()];
-    let control =
-        Control { shared, profile, silos, threads, reports, settings: settings_too, end, wall, claims, is_live, named };
-    let control = Some(control.spawn(Arc::clone(&requests), cold, plan.cold_cores.clone()));
-    Ok(Engine { board, clock, settings, steering, plan, requests, moves, said, look_back, watchdog: told, control })
+    let control = Control {
+        shared,
+        steering: steering.clone(),
+        orders: remote_orders,
+        requests: Arc::clone(&requests),
+        silos,
+        named: vec![false; threads.len()],
+        threads,
+        reports,
+        settings,
+        end,
+        wall,
+        claims,
+        is_live,
+    };
+    let control = Some(control.spawn(cold, plan.cold_cores.clone()));
+    Ok(Engine { board, clock, steering, plan, requests, moves, look_back, control })
 }
 
 fn move_requests(profile: &Profile) -> MoveRequests {
     MoveRequests::new(profile.input.streams, profile.silos, profile.input.joint_every.is_some())
+}
+
+/// What acts on the engine, with the profile that it starts with.
+fn steering(config: &Config, orders: &SharedOrders, common: &Common) -> SharedSteering {
+    let is_live = matches!(config.input, Input::Live { .. });
+    let reins = Reins {
+        orders: orders.clone(),
+        board: Arc::clone(&common.board),
+        settings: Arc::clone(&common.settings),
+        clock: common.clock.clone(),
+        pace: if is_live { Pace::Senders } else { Pace::Ours },
+        profiles: config.profiles.clone(),
+    };
+    SharedSteering::new(&config.profile_name, &config.profile, reins)
+}
+
+/// What an alarm may do to the engine.
+fn hands(requests: &Arc<Requests>, steering: &SharedSteering, shared: &Shared) -> Hands {
+    let profiles = steering.lock().profiles();
+    let (board, clock) = (Arc::clone(&shared.board), shared.clock.clone());
+    Hands { requests: Arc::clone(requests), steering: steering.clone(), board, clock, profiles }
+}
+
+/// The flight recorder of a run, unless its profile has no diagnostics.
+fn record(
+    config: &mut Config,
+    plan: &Plan,
+    shared: &Shared,
+    said: Option<&SyncSender<Said>>,
+    stop: &cold::Stop,
+) -> Option<Recording> {
+    let run = config.run_dir.take().filter(|_| config.profile.diagnostics == Diagnostics::On)?;
+    let (board, clock, cold_cores) = (Arc::clone(&shared.board), shared.clock.clone(), plan.cold_cores.clone());
+    let kept = config.profile.recorder;
+    Some(Blackbox { board, clock, run, kept, cold_cores, said: said.cloned() }.spawn(stop.clone()))
+}
+
+/// The look at who else wants the hot cores.
+fn watch_neighbours(orders: SharedOrders, plan: &Plan, shared: &Shared) -> Option<Watching> {
+    let (cores, cold_cores) = (plan.threads.iter().map(|planned| planned.core).collect(), plan.cold_cores.clone());
+    Watch { board: Arc::clone(&shared.board), clock: shared.clock.clone(), orders, cores, cold_cores }.spawn()
+}
+
+/// The control socket of a run; where there can be none that is noted.
+fn reach(
+    run_dir: Option<&Path>,
+    plan: &Plan,
+    shared: &Shared,
+    stop: &cold::Stop,
+    notes: &mut Vec<String>,
+) -> Option<(remote::Running, remote::Orders)> {
+    let reached = remote::spawn(run_dir?, &shared.board, &shared.clock, plan.cold_cores.clone(), stop.clone());
+    reached.map_err(|said| notes.push(said)).ok()
 }
 
 /// The silos with their live source, if there is one, and what the board's header says of them.
@@ -215,10 +275,8 @@ fn open_live(config: &Config, common: &Common, clock: &Clock) -> Result<Option<L
     let streams = config.profile.input.streams;
     // Measurements make detection events of rounds that are further apart than a part; a stream that moves between silos
     // takes whole shots along.
-    let by_rounds = silos == 1
-        && common.decoding.has_windows()
-        && measurements.is_none()
-        && streams * SLOTS_PER_STREAM <= slots;
+    let by_rounds =
+        silos == 1 && common.decoding.has_windows() && measurements.is_none() && streams * SLOTS_PER_STREAM <= slots;
     let linked = Link::open(LinkParts {
         by_rounds,
         place,

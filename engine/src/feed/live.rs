@@ -12,7 +12,8 @@ use super::Feed;
 use super::lane::{Head, Piece};
 use super::source::Source;
 use crate::board;
-use crate::hot::{BUDGET_ITEMS, Frame};
+use crate::hot::{BUDGET_ITEMS, Flow, Frame};
+use pinwheel_edge::spin::Phase;
 
 /// Slots of a silo for each of its streams, at least, where shots come by pieces.
 pub const SLOTS_PER_STREAM: u32 = 2;
@@ -33,7 +34,9 @@ impl Feed {
     /// Shots of the lane into slots, for as long as there are both.
     pub(super) fn forward(&mut self, frame: &Frame<'_>) -> u32 {
         let mut items = 0;
-        while items < BUDGET_ITEMS && !frame.is_spent(frame.ticks()) && self.forward_next(frame) {
+        // Held, shots wait where they came in; in Drain they have been promised an answer.
+        let runs = frame.phase == Phase::Drain || self.settings.flow() == Flow::Runs;
+        while runs && items < BUDGET_ITEMS && !frame.is_spent(frame.ticks()) && self.forward_next(frame) {
             items += 1;
         }
         let Source::Live(live) = &self.source else { return items };

@@ -1,6 +1,6 @@
 //! What cold code may change while roles run: plain numbers, read with Relaxed loads.
 //!
-//! Owns the live limits and the rate. Written by the control side, read by feed, dispatch, poll and harvest. Each word
+//! Owns the live limits, the rate and whether the feed is held. Written by the control side, read by feed, dispatch, poll and harvest. Each word
 //! stands alone, so no order between them is needed.
 
 use crate::profile::Limits;
@@ -17,6 +17,8 @@ pub struct Settings {
     late_ns: AtomicU64,
     /// Bits of an f64, shots per second over all silos; 0: as fast as slots come free.
     rate_hz_bits: AtomicU64,
+    /// The feed takes no shot.
+    held: AtomicU64,
     /// Warm-up shots are wanted.
     warming: AtomicU64,
 }
@@ -30,6 +32,7 @@ impl Settings {
             shot_deadline_ns: AtomicU64::new(0),
             late_ns: AtomicU64::new(0),
             rate_hz_bits: AtomicU64::new(0),
+            held: AtomicU64::new(0),
             warming: AtomicU64::new(0),
         };
         settings.set_limits(limits);
@@ -73,6 +76,17 @@ impl Settings {
         self.rate_hz_bits.store(rate_hz.unwrap_or(0.0).to_bits(), Ordering::Relaxed);
     }
 
+    /// Whether the feed runs.
+    #[must_use]
+    pub fn flow(&self) -> Flow {
+        if self.held.load(Ordering::Relaxed) == 0 { Flow::Runs } else { Flow::Held }
+    }
+
+    /// Holds the feed, or lets it run.
+    pub fn set_flow(&self, flow: Flow) {
+        self.held.store(flow as u64, Ordering::Relaxed);
+    }
+
     /// Whether warm-up shots are wanted.
     #[must_use]
     pub fn is_warming(&self) -> bool {
@@ -92,4 +106,13 @@ pub enum Warming {
     Off = 0,
     /// As fast as slots come free.
     On = 1,
+}
+
+/// Whether the feed takes shots in Live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// As its schedule says.
+    Runs = 0,
+    /// Not until it is let go: what is under way finishes.
+    Held = 1,
 }

@@ -81,6 +81,14 @@ impl Profile {
         Ok((profile, origin))
     }
 
+    /// Its text, as a file has it, so that it can be run again.
+    ///
+    /// # Errors
+    /// If it holds what no valid profile does.
+    pub fn to_ron(&self) -> Result<String, ron::Error> {
+        ron::ser::to_string_pretty(self, ron::ser::PrettyConfig::new()).map(|text| text + "\n")
+    }
+
     /// Reads and checks a profile's text; `file` names it in errors.
     ///
     /// # Errors

@@ -175,6 +175,7 @@ fn text(code: EventCode, numbers: &[u64]) -> String {
         EventCode::DrainFinished => format!("nothing left to do after {first} frames"),
         EventCode::UtcStepped => format!("UTC was set {direction} by {first} ns: times of day jump here"),
         EventCode::CounterStepped => format!("the counter jumped {direction} by {first} ns against monotonic time"),
+        EventCode::Operated => format!("acted on by process {second} of user {first}"),
         EventCode::Note => "a note without words".to_owned(),
         EventCode::RecorderInMemory => "the recording goes on in memory only".to_owned(),
         EventCode::RunsRemoved => format!("{first} earlier runs removed, to keep within the profile's recorder bounds"),
@@ -183,7 +184,8 @@ fn text(code: EventCode, numbers: &[u64]) -> String {
             format!("stream {first} moved from silo {second} to silo {third}, after a pause of {us} µs")
         }
         EventCode::MoveGivenUp => {
-            let stage = MoveStage::ALL.into_iter().find(|stage| *stage as u64 == fourth).map_or("a step", MoveStage::name);
+            let stage =
+                MoveStage::ALL.into_iter().find(|stage| *stage as u64 == fourth).map_or("a step", MoveStage::name);
             format!("stream {first} stays in silo {second}: its move to silo {third} was given up in {stage}")
         }
         EventCode::LogFull => format!("found {first} bytes of events, expected fewer; later ones are not kept"),

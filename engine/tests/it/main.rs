@@ -20,6 +20,8 @@ static ALLOCATOR: Allocator = Allocator;
 mod affinity;
 mod boards;
 mod by_hand;
+#[cfg(target_os = "linux")]
+mod control;
 mod counters;
 mod endings;
 mod events;

@@ -21,7 +21,7 @@ use pinwheel_engine::clock::Clock;
 use pinwheel_engine::profile::OnHangup;
 use pinwheel_engine::units::Nanos;
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -93,11 +93,12 @@ enum Ended {
 
 /// The load without a console: until it is over, or a signal ends it.
 fn watch(load: Load) -> Result<(Ended, Running), Refusal> {
-    let signals = Signals::install(OnHangup::Drain).map_err(|error| Refusal::signals(&error))?;
+    let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
     let running = begin(load)?;
     let mut ended = Ended::Alone;
     while !running.is_finished() {
-        if let (Ended::Alone, Some(signal)) = (&ended, signals.received()) {
+        let hangup = signals.has_hung_up().then_some(SIGHUP);
+        if let (Ended::Alone, Some(signal)) = (&ended, signals.received().or(hangup)) {
             running.request_end();
             ended = Ended::BySignal(signal);
         }

@@ -43,6 +43,10 @@ pub enum Command {
     Drill(super::drill::DrillArgs),
     /// Run a task graph, described in a file or bundled, and show what it cost
     Graph(Box<super::graph::GraphArgs>),
+    /// The console on an engine that runs in another process
+    Attach(super::attach::AttachArgs),
+    /// Act on a running engine, and print what was acknowledged
+    Ctl(super::ctl::CtlArgs),
     /// Look at a run's recording, in the same console or as JSON
     Replay(super::replay::ReplayArgs),
     /// Look at the board that a killed process left

@@ -19,8 +19,9 @@ impl Source for &Running {
             .to_owned())
     }
 
-    fn drain(&mut self) {
+    fn drain(&mut self) -> Result<(), String> {
         self.request_end();
+        Ok(())
     }
 
     fn is_finished(&self) -> bool {

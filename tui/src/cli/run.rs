@@ -16,23 +16,24 @@ use super::{say, written};
 use crate::effect::ConsoleEnd;
 use crate::model::View;
 use crate::report::{Context, Report, progress_line, sum};
+use crate::source::Hold;
 use crate::source::live::{Handle, Live};
 use crate::term::{self, Heard};
 use crate::theme::Theme;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::clock::utc_now_s;
-use pinwheel_engine::engine::ApplyError;
-use pinwheel_engine::engine::{Config, EndedBy, Engine, Keep, Outcome};
+use pinwheel_engine::engine::{Actor, ApplyError, Config, EndedBy, Engine, Keep, Outcome};
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::hot::install_hook;
-use pinwheel_engine::profile::{DEFAULT_NAME, Profile, Severity};
+use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Profile, Rate, Severity};
 use pinwheel_engine::record::runs::{Ended, MANIFEST, Manifest};
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::record::{AnswerSink, LookBack, RunDir, SinkConfig, hlog};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Between two looks at the engine.
@@ -46,9 +47,10 @@ pub fn run(args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
     if request.face == Face::Console {
         return run_console(request, &logs, args, around);
     }
-    let signals = Signals::install(request.profile.on_hangup).map_err(|error| Refusal::signals(&error))?;
-    let run = Run::begin(request, &logs, around)?;
-    let signal = watch(&run.engine, &|| signals.received(), &mut |line| say::people(line), &mut pause);
+    let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
+    let profiles = places::profiles(args.profiles.as_deref(), around)?;
+    let run = Run::begin(request, &logs, profiles.as_deref(), around)?;
+    let signal = watch(&run.engine, &|| asked_for(&signals, &run.engine), &mut |line| say::people(line), &mut pause);
     Ok(run.end(signal, None, Audience::Listens))
 }
 
@@ -57,7 +59,7 @@ fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, around: &Surrou
     let profiles = places::profiles(args.profiles.as_deref(), around)?;
     // The engine's hook first: the console's chains to it.
     install_hook();
-    let mut run = Run::begin(request, logs, around)?;
+    let mut run = Run::begin(request, logs, profiles.as_deref(), around)?;
     let theme = Theme::from_variables(|name| std::env::var(name).ok());
     let on_hangup = run.request.profile.on_hangup;
     let options = term::Options { theme, on_hangup, view: View::Overview };
@@ -76,11 +78,17 @@ fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, around: &Surrou
         ConsoleEnd::Forced | ConsoleEnd::Killed => return Ok(run.leave(audience)),
         ConsoleEnd::HungUp => {
             audience = Audience::Gone;
-            let signals = Signals::install(on_hangup).map_err(|error| Refusal::signals(&error))?;
-            watch(&run.engine, &|| signals.received(), &mut |_| (), &mut pause)
+            let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
+            watch(&run.engine, &|| asked_for(&signals, &run.engine), &mut |_| (), &mut pause)
         }
     };
     Ok(run.end(signal, serde_json::to_value(shown.console_cost).ok(), audience))
+}
+
+/// The signal that asks for a drain. A lost terminal does where the profile in force says so.
+fn asked_for(signals: &Signals, engine: &Engine) -> Option<i32> {
+    let drains = || signals.has_hung_up() && engine.on_hangup() == OnHangup::Drain;
+    signals.received().or_else(|| drains().then_some(SIGHUP))
 }
 
 /// Whether anybody reads what is printed at the end. To write to a terminal that nobody reads is to wait for its reader;
@@ -106,7 +114,7 @@ struct Run {
 
 impl Run {
     /// Loads, opens, and starts; makes nothing before all that can be refused without it has been looked at.
-    fn begin(request: RunRequest, logs: &Path, around: &Surroundings) -> Result<Run, Refusal> {
+    fn begin(request: RunRequest, logs: &Path, profiles: Option<&Path>, around: &Surroundings) -> Result<Run, Refusal> {
         let loaded = input::load(&request)?;
         let sink = open_sink(&request, loaded.observables)?;
         // Read before any thread is pinned.
@@ -118,13 +126,18 @@ impl Run {
         // Before the engine: a run that hangs in its start is a run all the same.
         write_manifest(&mut run_dir, &manifest);
         let (events, path) = (Some(run_dir.events()), Some(run_dir.path().to_owned()));
-        let started = Engine::start(Config { events, run_dir: path, ..config(&request, loaded, sink, keep) })
-            .map_err(Refusal::from)
-            .and_then(|engine| {
-                let viewer = engine.viewer();
-                let served = request.metrics.map(|address| Metrics::serve(address, move || viewer.snapshot()));
-                Ok((served.transpose()?, engine))
-            });
+        let started = Engine::start(Config {
+            events,
+            run_dir: path,
+            profiles: profiles.map(Path::to_owned),
+            ..config(&request, loaded, sink, keep)
+        })
+        .map_err(Refusal::from)
+        .and_then(|engine| {
+            let viewer = engine.viewer();
+            let served = request.metrics.map(|address| Metrics::serve(address, move || viewer.snapshot()));
+            Ok((served.transpose()?, engine))
+        });
         match started {
             Ok((metrics, engine)) => {
                 manifest.plan = serde_json::to_value(engine.plan()).unwrap_or_default();
@@ -265,6 +278,7 @@ fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>, keep: 
         environment: Some(keep),
         notes: request.notes.clone(),
         provocation: None,
+        profiles: None,
     }
 }
 
@@ -300,7 +314,7 @@ impl Handle for Engine {
         Engine::apply(self, name, next)
     }
 
-    fn profile(&self) -> &Profile {
+    fn profile(&self) -> Arc<Profile> {
         Engine::profile(self)
     }
 
@@ -308,12 +322,22 @@ impl Handle for Engine {
         Engine::request_drain(self);
     }
 
-    fn acknowledge(&self, number: u64) {
-        Engine::acknowledge(self, number);
+    fn acknowledge(&self, number: u64) -> Result<(), String> {
+        Engine::acknowledge(self, number).map_err(|error| error.to_string())
     }
 
-    fn snooze(&self, number: u64, span: Duration) {
-        Engine::snooze(self, number, span);
+    fn snooze(&self, number: u64, span: Duration) -> Result<(), String> {
+        Engine::snooze(self, number, span).map_err(|error| error.to_string())
+    }
+
+    fn hold(&self, hold: Hold) -> Result<(), String> {
+        let by = Actor::this_process();
+        let done = if hold == Hold::Hold { self.pause(&by) } else { self.resume(&by) };
+        done.map_err(|error| error.to_string())
+    }
+
+    fn set_rate(&self, rate: Rate) -> Result<(), String> {
+        Engine::set_rate(self, rate, &Actor::this_process()).map(drop).map_err(|error| error.to_string())
     }
 
     fn is_finished(&self) -> bool {

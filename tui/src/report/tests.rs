@@ -3,9 +3,9 @@ use super::{Context, Report, progress_line};
 use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, GraphView, HealthVerdict, InputHealthView,
-    LogView, MemoryView, PriorityView, RecorderView, RoleView, SiloView, Snapshot, StageView, StreamView, ThreadState,
-    ThreadView,
+    ClockView, ControlView, Counters, DeviceState, EngineView, ErrorCount, FaultView, GraphView, HealthVerdict,
+    InputHealthView, LogView, MemoryView, PriorityView, RecorderView, RoleView, SiloView, Snapshot, StageView,
+    StreamView, ThreadState, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Found, Outcome};
 use pinwheel_engine::fault::FaultCode;
@@ -141,6 +141,7 @@ pub fn sound() -> Outcome {
             log: LogView { written: 9, dropped: 1, unkept: 0 },
             alarms: Vec::new(),
             recorder: RecorderView::default(),
+            control: ControlView::default(),
         },
         ended_by: EndedBy::Count,
         elapsed_live_ns: 2_000_000_000,

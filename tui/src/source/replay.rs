@@ -43,7 +43,10 @@ impl Source for Replay {
         Err(READ_ONLY.to_owned())
     }
 
-    fn drain(&mut self) {}
+    /// Nothing runs: it has drained.
+    fn drain(&mut self) -> Result<(), String> {
+        Ok(())
+    }
 
     fn is_finished(&self) -> bool {
         true

@@ -8,11 +8,12 @@ use pinwheel_edge::page::Response;
 use pinwheel_engine::board::alarms::{AlarmState, Confidence, Site};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    AlarmView, ArbiterView, ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, FlushesView,
-    GraphView, GraphWorkerView, HealthVerdict, HeldView, HintName, InputHealthView, LeaseView, LogView, MemoryView,
-    OldestView, PageCause, PortView, PriorityView, ReadyView, RecorderView, RingView, RivalView, RoleView, RunningView,
-    SiloView, SlotState, SlotTimes, SlotView, Snapshot, SourceKind, SourcePeer, SourceState, SourceStream, SourceView,
-    StageView, StreamView, ThreadState, ThreadView, TransferView, TransitionView, WaitsOn, WorkerState, WorkerView,
+    AlarmView, ArbiterView, ClockView, ControlView, Counters, DeviceState, EngineView, ErrorCount, FaultView,
+    FlushesView, GraphView, GraphWorkerView, HealthVerdict, HeldView, HintName, InputHealthView, LeaseView, LogView,
+    MemoryView, OldestView, PageCause, PortView, PriorityView, ReadyView, RecorderView, RingView, RivalView, RoleView,
+    RunningView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, SourceKind, SourcePeer, SourceState, SourceStream,
+    SourceView, StageView, StreamView, ThreadState, ThreadView, TransferView, TransitionView, WaitsOn, WorkerState,
+    WorkerView,
 };
 use pinwheel_engine::board::{Phase, SpinPolicy};
 use pinwheel_engine::profile::{self, Profile, RoleKind};
@@ -61,6 +62,7 @@ pub fn snapshot(tenths: u64, trouble: Trouble) -> Snapshot {
         recorder: RecorderView::default(),
         alarms: if trouble == Trouble::All { alarms(at_ns) } else { Vec::new() },
         sources: sources(tenths, trouble),
+        control: ControlView::default(),
     }
 }
 
@@ -565,8 +567,9 @@ impl Source for Synthetic {
         Ok(())
     }
 
-    fn drain(&mut self) {
+    fn drain(&mut self) -> Result<(), String> {
         self.drains += 1;
+        Ok(())
     }
 
     fn is_finished(&self) -> bool {

@@ -8,9 +8,9 @@ use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::{Action, Step};
 use crate::model::{Leaving, Model, NoticeKind, Overlay, Switch, View};
 use crate::msg::Finished;
-use crate::source::Offer;
+use crate::source::{Bond, Hold, Offer};
 use pinwheel_engine::board::SpinPolicy;
-use pinwheel_engine::profile;
+use pinwheel_engine::profile::{self, Rate};
 use std::rc::Rc;
 
 /// Rows of a page movement.
@@ -57,6 +57,14 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Take => take(model, model.cursor.profile),
         Action::TakeNumber(number) => take(model, usize::from(number).wrapping_sub(1)),
         Action::Quit => quit(model),
+        Action::End => end(model),
+        Action::Hold => hold(model),
+        Action::Rate => {
+            if !model.is_replay() && !refuse_while_watching(model, "rate") && !refuse_while_leaving(model) {
+                model.overlay = Some(Overlay::Rate(String::new()));
+            }
+            Vec::new()
+        }
         Action::Confirm => confirm(model),
         Action::Cancel => {
             model.overlay = None;
@@ -145,6 +153,10 @@ fn take(model: &mut Model, index: usize) -> Vec<Effect> {
     }
     let Some(offer) = model.offers.iter().flatten().nth(index).cloned() else { return Vec::new() };
     model.cursor.profile = index;
+    if refuse_while_watching(model, "profile switch") {
+        model.overlay = None;
+        return Vec::new();
+    }
     let body = match &offer.body {
         Ok(body) => body,
         Err(why) => {
@@ -199,7 +211,55 @@ fn apply(model: &mut Model, offer: &Offer) -> Vec<Effect> {
     vec![Effect::Apply { name: offer.name.clone(), profile: Rc::clone(&body.profile) }]
 }
 
+/// What is only looked at refuses before it asks.
+pub(super) fn refuse_while_watching(model: &mut Model, what: &str) -> bool {
+    if model.is_watching() {
+        let text =
+            format!("{what} refused: this console only looks; attach again with --control, as the engine's user");
+        notice(model, NoticeKind::Refused, text);
+    }
+    model.is_watching()
+}
+
+/// Ends the engine: in this process by quitting, in another after a question of its own.
+fn end(model: &mut Model) -> Vec<Effect> {
+    if model.bond == Bond::Own {
+        return quit(model);
+    }
+    if !refuse_while_watching(model, "drain") && !refuse_while_leaving(model) {
+        model.overlay = Some(Overlay::AskEnd);
+    }
+    Vec::new()
+}
+
+/// Asks whether the feed is to be held, or let go.
+fn hold(model: &mut Model) -> Vec<Effect> {
+    if model.is_replay() || refuse_while_watching(model, "hold") || refuse_while_leaving(model) {
+        return Vec::new();
+    }
+    let held = model.live.picture.as_ref().is_some_and(|picture| picture.snapshot.control.held.is_some());
+    model.overlay = Some(Overlay::AskHold(if held { Hold::Release } else { Hold::Hold }));
+    Vec::new()
+}
+
+/// The rate that was written, if it is one.
+fn rate(model: &mut Model, text: &str) -> Vec<Effect> {
+    let found = match text {
+        "max" => Some(Rate::Max),
+        number => number.parse().ok().filter(|hz| *hz > 0.0 && *hz <= 1e9).map(Rate::Hz),
+    };
+    if found.is_none() {
+        let text = format!("found rate {text:?}, expected shots per second above 0 and at most 1e9, or max");
+        notice(model, NoticeKind::Refused, text);
+    }
+    found.map(Effect::Rate).into_iter().collect()
+}
+
 fn quit(model: &mut Model) -> Vec<Effect> {
+    // Leaving another process's engine leaves it as it is.
+    if model.bond != Bond::Own {
+        return vec![Effect::Leave(ConsoleEnd::Finished)];
+    }
     match (model.finished, model.leaving) {
         (Finished::Yes, _) => return vec![Effect::Leave(ConsoleEnd::Finished)],
         (Finished::No, Leaving::No) => model.overlay = Some(Overlay::AskQuit),
@@ -222,6 +282,9 @@ fn confirm(model: &mut Model) -> Vec<Effect> {
             Vec::new()
         }
         Some(Overlay::AskForce) => vec![Effect::Leave(ConsoleEnd::Forced)],
+        Some(Overlay::Rate(text)) => rate(model, text.trim()),
+        Some(Overlay::AskEnd) => vec![Effect::Drain],
+        Some(Overlay::AskHold(hold)) => vec![Effect::Hold(hold)],
         Some(Overlay::Note(text)) if !text.trim().is_empty() => vec![Effect::Note(text.trim().to_owned())],
         Some(Overlay::AskApply(_) | Overlay::Chooser | Overlay::Note(_)) | None => Vec::new(),
     }

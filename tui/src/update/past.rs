@@ -122,12 +122,14 @@ pub(super) fn begin_note(model: &mut Model) {
         let said = "a recording takes no notes: they are made while the engine runs".to_owned();
         return notice(model, NoticeKind::Refused, said);
     }
-    model.overlay = Some(Overlay::Note(String::new()));
+    if !actions::refuse_while_watching(model, "note") {
+        model.overlay = Some(Overlay::Note(String::new()));
+    }
 }
 
 /// A key that no table names: a letter of the note.
 pub(super) fn write(model: &mut Model, key: Key) {
-    let Some(Overlay::Note(text)) = &mut model.overlay else { return };
+    let Some(Overlay::Note(text) | Overlay::Rate(text)) = &mut model.overlay else { return };
     match key {
         Key::Char(letter) if text.chars().count() < NOTE_MAX => text.push(letter),
         Key::Backspace => {

@@ -7,6 +7,7 @@ pub mod arbiter;
 pub mod header;
 pub mod help;
 pub mod latency;
+pub mod lost;
 pub mod overview;
 pub mod path;
 pub mod profiles;

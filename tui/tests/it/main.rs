@@ -6,6 +6,7 @@
 
 mod world;
 mod alarms;
+mod attach;
 mod commands;
 mod environment;
 mod refusals;

@@ -1,4 +1,4 @@
-//! Blocks of what stands beside a shot's path: logs, alarms, recorder, arbiter, live sources.
+//! Blocks of what stands beside a shot's path: control, logs, alarms, recorder, arbiter, live sources.
 //!
 //! As in [`super`], whose hash covers these too.
 
@@ -11,6 +11,39 @@ use std::sync::atomic::AtomicU64;
 use zerocopy::FromBytes;
 
 blocks! {
+    /// How the engine is acted on. Written under the steering's lock, but for what belongs to the socket's thread.
+    ControlBlock {
+        /// 1 while the feed is held.
+        held: AtomicU64,
+        /// Tick since which it is.
+        held_since: AtomicU64,
+        /// By whom, and why.
+        held_by: Text<24>,
+        /// Tick at which the profile before comes back; 0: none does.
+        revert_ticks: AtomicU64,
+        /// Its name.
+        revert_to: Text<8>,
+        /// 1: a lost terminal drains the engine; 0: it goes on without one.
+        drains_on_hangup: AtomicU64,
+        /// Things done to the engine from outside its threads.
+        actions: AtomicU64,
+        /// Tick of the last.
+        action_ticks: AtomicU64,
+        /// What it was, and by whom.
+        action: Text<32>,
+        /// Of these: for which the log of events had no room.
+        actions_unlogged: AtomicU64,
+        /// Where the socket is; empty: there is none (the socket's thread, like all that follow).
+        socket: Text<14>,
+        /// Clients connected.
+        clients: AtomicU64,
+        /// Requests answered.
+        requests: AtomicU64,
+        /// Of these: refused.
+        refused: AtomicU64,
+        /// Clients that were sent away: of another user, one too many, talking nonsense, or not reading.
+        dropped: AtomicU64,
+    }
     /// The log of events. Written by the logger.
     LogBlock {
         /// Events written down.

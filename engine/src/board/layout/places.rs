@@ -3,9 +3,9 @@
 //! Pure arithmetic over a [`Shape`]; made once by the creator of a region and once by each reader of one.
 
 use super::{
-    AlarmRow, ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock,
-    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, MoveBlock, PollBlock, RecorderBlock, SlotStamps, SourceBlock,
-    StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
+    AlarmRow, ArbiterBlock, ClockBlock, ControlBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock,
+    GraphBlock, HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, MoveBlock, PollBlock, RecorderBlock, SlotStamps,
+    SourceBlock, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
 };
 use crate::board::alarms::ALARMS_MAX;
 use crate::fault::FaultCode;
@@ -73,6 +73,7 @@ pub(in crate::board) struct Layout {
     pub(in crate::board) moves: usize,
     pub(in crate::board) source: usize,
     pub(in crate::board) stream_sources: usize,
+    pub(in crate::board) control: usize,
     pub(in crate::board) bytes: usize,
 }
 
@@ -108,6 +109,7 @@ impl Layout {
             moves: place(size_of::<MoveBlock>(), silos),
             source: place(size_of::<SourceBlock>(), 1),
             stream_sources: place(size_of::<StreamSourceBlock>(), shape.streams as usize),
+            control: place(size_of::<ControlBlock>(), 1),
             bytes: end.next_multiple_of(4096),
         }
     }

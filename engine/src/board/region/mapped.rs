@@ -24,6 +24,8 @@ pub(super) struct Memory {
     base: NonNull<u8>,
     bytes: usize,
     shared: Option<(PathBuf, OwnedFd)>,
+    /// The file of another process.
+    opened: Option<OwnedFd>,
 }
 
 impl Memory {
@@ -34,7 +36,7 @@ impl Memory {
             unsafe { mm::mmap_anonymous(std::ptr::null_mut(), bytes, prot, MapFlags::PRIVATE | POPULATE) }.map_err(
                 |error| BoardError { step: "mapping", path: PathBuf::from("private memory"), source: error.into() },
             )?;
-        Ok(Memory { base: non_null(base), bytes, shared: None })
+        Ok(Memory { base: non_null(base), bytes, shared: None, opened: None })
     }
 
     pub(super) fn shared(bytes: usize, directory: &Path) -> Result<Memory, BoardError> {
@@ -66,7 +68,7 @@ impl Memory {
         // file is never shrunk while it is mapped.
         let base = unsafe { mm::mmap(std::ptr::null_mut(), bytes, prot, MapFlags::SHARED | POPULATE, &file, 0) }
             .map_err(|e| undo("mapping a board in", e))?;
-        Ok(Memory { base: non_null(base), bytes, shared: Some((directory.join(&name), file)) })
+        Ok(Memory { base: non_null(base), bytes, shared: Some((directory.join(&name), file)), opened: None })
     }
 
     /// Another process's board, for reading: a store through it would fault, and nobody makes one.
@@ -77,15 +79,16 @@ impl Memory {
         let stat = fs::fstat(&file).map_err(|error| failed("measuring", error))?;
         let bytes = usize::try_from(stat.st_size).ok().filter(|bytes| *bytes >= size_of::<HeaderBlock>());
         let bytes = bytes.ok_or_else(|| failed("measuring", Errno::NODATA))?;
-        // Shared, so that two readers do not take each other for the owner.
-        let life = match fs::flock(&file, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => Life::Dead,
-            Err(_) => Life::Alive,
-        };
+        let life = life(&file);
         // SAFETY: a fresh mapping at an address of the kernel's choice; its file is never shrunk by whoever made it.
         let base = unsafe { mm::mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, &file, 0) }
             .map_err(|error| failed("mapping", error))?;
-        Ok((Memory { base: non_null(base), bytes, shared: None }, bytes, life))
+        Ok((Memory { base: non_null(base), bytes, shared: None, opened: Some(file) }, bytes, life))
+    }
+
+    /// Whether the process lives whose file was opened; a file of our own: it does.
+    pub(super) fn life(&self) -> Life {
+        self.opened.as_ref().map_or(Life::Alive, life)
     }
 
     pub(super) fn path(&self) -> Option<&Path> {
@@ -94,6 +97,18 @@ impl Memory {
 
     pub(super) fn base(&self) -> NonNull<u8> {
         self.base
+    }
+}
+
+/// Whether somebody holds the lock of a board's file. Ours is shared, so that two readers do not take each other for the
+/// owner, and given back at once, so that whoever clears dead boards away is not held up.
+fn life(file: &OwnedFd) -> Life {
+    match fs::flock(file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => {
+            let _ = fs::flock(file, FlockOperation::Unlock);
+            Life::Dead
+        }
+        Err(_) => Life::Alive,
     }
 }
 
