@@ -18,6 +18,8 @@ mod drill;
 mod graph;
 mod input;
 mod load;
+mod looks;
+mod manual;
 mod metrics;
 mod measured;
 mod places;
@@ -34,6 +36,7 @@ mod send;
 mod shuffle;
 mod signals;
 mod sim;
+mod still;
 mod trace;
 
 use args::{Args, Command, RunArgs};
@@ -72,7 +75,7 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Profiles(args)) => profiles::profiles(&args, &around),
         Some(Command::Plan(args)) => plan::plan(&args, &around),
         Some(Command::Cores(args)) => cores::cores(&args),
-        Some(Command::Arbiter(args)) => arbiter::arbiter(&args),
+        Some(Command::Arbiter(args)) => arbiter::arbiter(&args, &around),
         Some(Command::Check(args)) => check::check(&args, &around),
         Some(Command::Replay(args)) => replay::replay(&args, &around),
         Some(Command::Postmortem(args)) => postmortem::postmortem(&args, &around),
@@ -85,6 +88,8 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Drill(args)) => drill::drill(&args),
         Some(Command::Graph(args)) => graph::graph(&args),
         Some(Command::GpuCheck(args)) => gpu_check::gpu_check(&args),
+        Some(Command::Completions(args)) => Ok(manual::completions(&args)),
+        Some(Command::Man) => Ok(manual::man()),
     }
 }
 

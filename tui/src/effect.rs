@@ -1,5 +1,6 @@
 //! What `update` wants done, as data; only the console's loop acts.
 
+use crate::model::found::Wanted;
 use crate::source::Hold;
 use pinwheel_engine::profile::{Profile, Rate};
 use std::rc::Rc;
@@ -30,6 +31,10 @@ pub enum Effect {
     Acknowledge(u64),
     /// Snooze the alarm of that number.
     Snooze(u64),
+    /// Read something that is not on the board.
+    LookUp(Wanted),
+    /// Write what the screen shows to a text file.
+    DumpScreen,
     /// Draw the whole screen anew.
     Redraw,
     /// Give the terminal back and return.

@@ -1,29 +1,44 @@
 //! All that the console knows.
 //!
-//! Owns the model and its parts; changed by `update` only, read by `view`. On the console thread. Bounded: one picture and
-//! one frozen one, a minute of samples.
+//! Owns the model and its parts; changed by `update` only, read by `view`. On the console thread. Bounded: one picture, one
+//! frozen one and one marked one, a minute of samples, [`TRAIL_MAX`] steps back, [`SWITCHES_MAX`] switches.
 
 pub mod alarms;
+pub mod commands;
 pub mod derived;
+pub mod found;
 pub mod history;
+pub mod links;
+pub mod lists;
+pub mod switch;
 
 use crate::effect::ConsoleEnd;
 use crate::keymap::Scope;
+use crate::keymap::bound::Keymap;
 use crate::msg::{ConsoleCost, Finished};
 use crate::source::past::Note;
 use crate::source::{Access, Bond, Hold, Offer};
 use crate::theme::Theme;
+use commands::Typed;
 use derived::{Derived, Marks};
+use found::Found;
 use history::History;
+use lists::{Arrangements, Pair};
 use pinwheel_engine::board::SpinPolicy;
 use pinwheel_engine::board::snapshot::{Snapshot, ThreadState};
 use pinwheel_engine::profile::OnHangup;
 use std::rc::Rc;
+use std::time::Duration;
+use switch::{Pending, Switch, Why};
 
 /// A picture older than this is marked stale, nanoseconds.
 pub const STALE_NS: u64 = 500_000_000;
 /// How long a notice stays in the footer, nanoseconds.
 pub const NOTICE_NS: u64 = 6_000_000_000;
+/// Most steps that can be gone back.
+pub const TRAIL_MAX: usize = 32;
+/// Most profile switches remembered.
+pub const SWITCHES_MAX: usize = 64;
 
 /// The views, in the order of Tab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +63,23 @@ pub enum View {
     Help,
     /// Alarms.
     Alarms,
+    /// Streams.
+    Streams,
+    /// Rings.
+    Rings,
+    /// What the machine is like.
+    Environment,
+    /// Cores and their users.
+    Cores,
+    /// Events of the run.
+    Log,
+    /// The mark beside now.
+    Compare,
 }
 
 impl View {
-    /// All, in the order of Tab and of the number keys.
-    pub const ALL: [View; 10] = [
+    /// All, in the order of Tab.
+    pub const ALL: [View; 16] = [
         View::Overview,
         View::Threads,
         View::Slots,
@@ -62,6 +89,12 @@ impl View {
         View::Arbiter,
         View::Sources,
         View::Alarms,
+        View::Streams,
+        View::Rings,
+        View::Environment,
+        View::Cores,
+        View::Log,
+        View::Compare,
         View::Help,
     ];
 
@@ -78,6 +111,12 @@ impl View {
             View::Sources => "sources: who sends, how fast, and what is missing?",
             View::Help => "help",
             View::Alarms => "alarms: what is wrong, since when, and why?",
+            View::Streams => "streams: which logical qubit is late, or wrong?",
+            View::Rings => "rings: which queue is full, and who empties it?",
+            View::Environment => "environment: what of this machine costs latency?",
+            View::Cores => "cores: who uses which core?",
+            View::Log => "log: what happened in this run, and when?",
+            View::Compare => "compare: what is other than at the mark?",
         }
     }
 }
@@ -125,6 +164,52 @@ pub struct Cursor {
     pub overview: usize,
     /// Alarm.
     pub alarm: usize,
+    /// Stream of the streams view.
+    pub stream: usize,
+    /// Ring, over all silos.
+    pub ring: usize,
+    /// Row of the environment.
+    pub environment: usize,
+    /// Core.
+    pub core: usize,
+    /// Event of the log.
+    pub event: usize,
+    /// Row of the comparison.
+    pub fact: usize,
+}
+
+/// How much of a view's room its list and its details get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Zoom {
+    /// Both.
+    #[default]
+    Both,
+    /// The details have it all.
+    Details,
+    /// The list has it all.
+    List,
+}
+
+/// Where one was before following a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The view.
+    pub view: View,
+    /// The cursors.
+    pub cursor: Cursor,
+    /// The zoom.
+    pub zoom: Zoom,
+}
+
+/// A profile that was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// Which.
+    pub offer: Offer,
+    /// For how long; `None`: for good.
+    pub span: Option<Duration>,
+    /// Why.
+    pub why: Why,
 }
 
 /// What is open over the view.
@@ -133,7 +218,7 @@ pub enum Overlay {
     /// The profile chooser.
     Chooser,
     /// "Apply this?"
-    AskApply(Box<Offer>),
+    AskApply(Box<Asked>),
     /// "Drain and quit?"
     AskQuit,
     /// "Quit with shots unanswered?"
@@ -146,6 +231,12 @@ pub enum Overlay {
     AskHold(Hold),
     /// "Drain and end the engine of another process?"
     AskEnd,
+    /// The command palette.
+    Palette(Typed),
+    /// The filter of the view's list being written; what it was before.
+    Filter(String),
+    /// The columns of the view's list; the one under the cursor.
+    Columns(usize),
 }
 
 /// Longest note, characters.
@@ -188,19 +279,6 @@ pub enum Leaving {
         /// What the console will return.
         end: ConsoleEnd,
     },
-}
-
-/// The last profile switch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Switch {
-    /// Profile before.
-    pub from: String,
-    /// Profile applied.
-    pub to: String,
-    /// When, console clock.
-    pub at_ns: u64,
-    /// Epoch requested before the switch: acknowledgements above it belong to the switch.
-    pub epoch_before: u64,
 }
 
 /// A sentence for the footer.
@@ -250,6 +328,10 @@ pub struct Model {
     pub offers: Option<Vec<Offer>>,
     /// The last switch.
     pub switch: Option<Switch>,
+    /// The switches before it, oldest first.
+    pub switches: Vec<Switch>,
+    /// A profile that comes back by itself.
+    pub pending: Option<Pending>,
     /// Leaving.
     pub leaving: Leaving,
     /// Whether the engine has ended.
@@ -266,6 +348,20 @@ pub struct Model {
     pub console_cost: ConsoleCost,
     /// Counters of the last second.
     pub marks: Marks,
+    /// The keys that hold.
+    pub keymap: Rc<Keymap>,
+    /// How lists are arranged.
+    pub lists: Arrangements,
+    /// What has the room.
+    pub zoom: Zoom,
+    /// Where one came from, the last step last.
+    pub trail: Vec<Place>,
+    /// The picture to compare with.
+    pub mark: Option<Rc<Picture>>,
+    /// The mark beside what is shown, while that view is open.
+    pub compared: Vec<Pair>,
+    /// What was looked up beside the board.
+    pub found: Found,
 }
 
 impl Model {
@@ -292,6 +388,15 @@ impl Model {
             notice: None,
             console_cost: ConsoleCost::default(),
             marks: Marks::default(),
+            switches: Vec::new(),
+            pending: None,
+            keymap: Rc::default(),
+            lists: Arrangements::default(),
+            zoom: Zoom::Both,
+            trail: Vec::new(),
+            mark: None,
+            compared: Vec::new(),
+            found: Found::default(),
         }
     }
 
@@ -340,6 +445,9 @@ impl Model {
         match (&self.overlay, self.view) {
             (Some(Overlay::Chooser), _) => Scope::Chooser,
             (Some(Overlay::Note(_) | Overlay::Rate(_)), _) => Scope::Note,
+            (Some(Overlay::Palette(_)), _) => Scope::Palette,
+            (Some(Overlay::Filter(_)), _) => Scope::Filter,
+            (Some(Overlay::Columns(_)), _) => Scope::Columns,
             (Some(_), _) => Scope::Question,
             (None, View::Profiles) => Scope::Profiles,
             // Among the slots the arrows move the cursor, frozen or not; [ and ] look back everywhere.

@@ -5,6 +5,7 @@
 //! `replay` a recording.
 
 pub mod attach;
+pub mod beside;
 pub mod live;
 pub mod past;
 pub mod replay;

@@ -6,24 +6,30 @@
 //! the loop waits only for keys, at most until the next data.
 
 mod clock;
+pub mod dump;
 mod keys;
+mod lookup;
 pub mod output;
 mod screen;
 mod signals;
 mod writer;
 
 use crate::effect::{ConsoleEnd, Effect};
+use crate::keymap::bound::Keymap;
 use crate::model::{Model, View};
 use crate::msg::{ConsoleCost, Finished, Msg};
+use crate::source::beside::About;
 use crate::source::{Hold, News, Source};
 use crate::theme::Theme;
 use crate::update::update;
 use clock::Clock;
+use lookup::Lookups;
 use output::Meter;
 use pinwheel_engine::profile::OnHangup;
 use screen::{FrameSent, Screen};
 use signals::Signals;
 use std::io;
+use std::rc::Rc;
 use std::time::Duration;
 
 pub use writer::Heard;
@@ -42,7 +48,7 @@ const SLOW_LINK_PAUSE: u64 = 4;
 const COST_WINDOW_NS: u64 = 1_000_000_000;
 
 /// How to run the console.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Looks.
     pub theme: Theme,
@@ -50,6 +56,8 @@ pub struct Options {
     pub on_hangup: OnHangup,
     /// What to show first.
     pub view: View,
+    /// The keys that hold.
+    pub keymap: Rc<Keymap>,
 }
 
 /// How the console went.
@@ -91,7 +99,14 @@ pub fn run(source: &mut dyn Source, options: Options) -> Result<Outcome, TermErr
     let bond = source.bond();
     let mut console = Console {
         source,
-        model: Model { view: options.view, bond, ..Model::new(options.theme, size, options.on_hangup) },
+        model: Model {
+            view: options.view,
+            bond,
+            keymap: options.keymap,
+            ..Model::new(options.theme, size, options.on_hangup)
+        },
+        lookups: Lookups::start()
+            .map_err(|error| TermError::Terminal { what: "a thread that looks things up", error })?,
         clock,
         screen,
         signals,
@@ -136,6 +151,7 @@ struct Console<'a> {
     model: Model,
     clock: Clock,
     screen: Screen,
+    lookups: Lookups,
     signals: Signals,
     meter: Meter,
     frame: FrameTimes,
@@ -163,6 +179,9 @@ impl Console<'_> {
             if let Some(end) = self.take(Msg::Signal(signal))? {
                 return Ok(Some(end));
             }
+        }
+        if let Some(brought) = self.lookups.take() {
+            self.take(Msg::Brought(brought))?;
         }
         let now_ns = self.clock.now_ns();
         if now_ns >= self.frame.data_due_ns {
@@ -271,6 +290,14 @@ impl Console<'_> {
                     let result = self.source.snooze(number);
                     update(&mut self.model, Msg::Answered { what: "snoozed for ten minutes", result });
                 }
+                Effect::LookUp(wanted) => {
+                    let about = About::of(self.model.picture().map(|picture| &picture.snapshot));
+                    self.lookups.ask(wanted, about);
+                }
+                Effect::DumpScreen => {
+                    let result = dump::write(&self.model);
+                    update(&mut self.model, Msg::Dumped(result));
+                }
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Leave(end) => return Ok(Some(end)),
             }
@@ -289,9 +316,12 @@ impl Console<'_> {
     /// The terminal is gone without a signal having been seen: the same as SIGHUP.
     fn hung_up(&mut self) -> ConsoleEnd {
         for effect in update(&mut self.model, Msg::Signal(crate::msg::Signal::Hangup)) {
-            if effect == Effect::Drain {
+            match effect {
                 // There is nobody to tell, and the engine in this process never refuses.
-                let _ = self.source.drain();
+                Effect::Drain => drop(self.source.drain()),
+                // Refused, it stays as it is: there is nobody left to tell.
+                Effect::Apply { name, profile } => drop(self.source.apply(&name, &profile)),
+                _ => {}
             }
         }
         ConsoleEnd::HungUp

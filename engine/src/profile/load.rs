@@ -151,6 +151,8 @@ fn names_in(dir: &Path) -> Vec<String> {
     let paths = entries.take(ENTRIES_MAX).filter_map(Result::ok).map(|entry| entry.path());
     let profiles = paths.filter(|path| path.extension().is_some_and(|end| end == "ron"));
     let mut names: Vec<String> = profiles.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+    // The console's keys lie beside the profiles, and are none.
+    names.retain(|name| name != "keys");
     names.sort_unstable();
     names
 }

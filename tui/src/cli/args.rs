@@ -59,6 +59,10 @@ pub enum Command {
     Trace(super::trace::TraceArgs),
     /// Check and measure the GPU path on this machine, each step of it; some minutes
     GpuCheck(super::gpu_check::GpuCheckArgs),
+    /// Write the shell's completions to standard output
+    Completions(super::manual::CompletionsArgs),
+    /// Write the manual page to standard output
+    Man,
 }
 
 #[derive(Debug, Clone, Default, ClapArgs)]
@@ -147,6 +151,8 @@ pub struct RunArgs {
     /// No console, even on a terminal
     #[arg(long)]
     pub headless: bool,
+    #[command(flatten)]
+    pub looks: super::looks::LooksArgs,
 }
 
 /// What `--device` asks for.

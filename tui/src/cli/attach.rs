@@ -3,6 +3,7 @@
 //! Runs on the main thread; starts no engine, and leaving it ends none. Bounded by the board and one socket.
 
 use super::engines::{self, Found};
+use super::looks::LooksArgs;
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
 use super::{runs, say};
@@ -12,7 +13,6 @@ use crate::source::Source;
 use crate::source::attach::line::{Line, Wire};
 use crate::source::attach::{Attach, Attached};
 use crate::term;
-use crate::theme::Theme;
 use clap::Args as ClapArgs;
 use pinwheel_engine::engine::wire::{Ask, Outcome};
 use pinwheel_engine::profile::OnHangup;
@@ -32,6 +32,8 @@ pub struct AttachArgs {
     /// Directory of profiles to offer [default: the checkout's, else those built in]
     #[arg(long, value_name = "DIR")]
     pub profiles: Option<PathBuf>,
+    #[command(flatten)]
+    pub looks: LooksArgs,
 }
 
 /// What is said to an action without `--control`.
@@ -43,6 +45,9 @@ pub fn attach(args: &AttachArgs, around: &Surroundings) -> Result<u8, Refusal> {
         return Err(Refusal::unusable("attach", "no terminal", "one for the console", remedy));
     }
     let profiles = places::profiles(args.profiles.as_deref(), around)?;
+    let theme = args.looks.theme(|name| std::env::var(name).ok());
+    let keymap = args.looks.keymap(profiles.as_deref(), around)?;
+    let options = term::Options { theme, on_hangup: OnHangup::Detach, view: View::Overview, keymap };
     let found = engines::find(args.engine.as_deref())?;
     let line = reach(&found);
     let access = match (&line, args.control) {
@@ -61,9 +66,7 @@ pub fn attach(args: &AttachArgs, around: &Surroundings) -> Result<u8, Refusal> {
         notes: notes.unwrap_or_default(),
         profiles,
     };
-    let theme = Theme::from_variables(|name| std::env::var(name).ok());
     let mut source = Attach::new(parts);
-    let options = term::Options { theme, on_hangup: OnHangup::Detach, view: View::Overview };
     let shown = term::run(&mut source, options)?;
     if let Some(said) = source.lost() {
         say::people(&format!("pinwheel: {said}"));

@@ -2,6 +2,7 @@
 //!
 //! Runs on the main thread; reads, and leaves everything where it is. Bounded by the directory of boards.
 
+use super::looks::LooksArgs;
 use super::places::Surroundings;
 use super::refusal::Refusal;
 use super::replay::{moment, seconds, words};
@@ -23,6 +24,8 @@ pub struct PostmortemArgs {
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub looks: LooksArgs,
 }
 
 /// A board without its process.
@@ -31,7 +34,7 @@ struct Left {
     moment: Moment,
 }
 
-pub fn postmortem(args: &PostmortemArgs, _around: &Surroundings) -> Result<u8, Refusal> {
+pub fn postmortem(args: &PostmortemArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let directory = board::directory();
     let Left { file, moment: last } = find(&directory, args.pid)?;
     let snapshot = last
@@ -50,7 +53,8 @@ pub fn postmortem(args: &PostmortemArgs, _around: &Surroundings) -> Result<u8, R
         // With the run's recording, what led there can be looked at too; without, there is the one picture.
         let tape = run.as_deref().and_then(|run| Tape::open(run).ok());
         let notes = tape.as_ref().zip(run.as_deref()).map(|(tape, run)| super::runs::notes(run, tape));
-        return super::replay::console(&mut Replay::postmortem(tape, notes.unwrap_or_default(), last));
+        let mut source = Replay::postmortem(tape, notes.unwrap_or_default(), last);
+        return super::replay::console(&mut source, &args.looks, around);
     }
     let kept = run.map_or_else(|| "no run directory".to_owned(), |run| format!("run {}", run.display()));
     let title = format!(

@@ -19,7 +19,6 @@ use crate::report::{Context, Report, progress_line, sum};
 use crate::source::Hold;
 use crate::source::live::{Handle, Live};
 use crate::term::{self, Heard};
-use crate::theme::Theme;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::clock::utc_now_s;
@@ -57,12 +56,12 @@ pub fn run(args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
 /// A run under a live console. A terminal that goes away leaves the engine running without one (`on_hangup: Detach`).
 fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let profiles = places::profiles(args.profiles.as_deref(), around)?;
+    let theme = args.looks.theme(|name| std::env::var(name).ok());
+    let keymap = args.looks.keymap(profiles.as_deref(), around)?;
+    let options = term::Options { theme, on_hangup: request.profile.on_hangup, view: View::Overview, keymap };
     // The engine's hook first: the console's chains to it.
     install_hook();
     let mut run = Run::begin(request, logs, profiles.as_deref(), around)?;
-    let theme = Theme::from_variables(|name| std::env::var(name).ok());
-    let on_hangup = run.request.profile.on_hangup;
-    let options = term::Options { theme, on_hangup, view: View::Overview };
     let shown = match term::run(&mut Live::new(&mut run.engine, profiles), options) {
         Ok(shown) => shown,
         Err(refused) => {

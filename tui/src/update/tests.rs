@@ -2,18 +2,22 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
+mod arranging;
+mod following;
+mod switching;
+
 use super::update;
 use crate::effect::{ConsoleEnd, Effect};
 use crate::model::{Leaving, Model, NoticeKind, Overlay, View};
 use crate::msg::{Finished, Key, Msg, Signal};
 use crate::source::synthetic::{Synthetic, Trouble, snapshot};
 use crate::source::{Access, Bond, Source};
-use crate::theme::{Colour, Glyphs, Theme};
+use crate::theme::{Colour, Glyphs, Palette, Theme};
 use pinwheel_engine::board::SpinPolicy;
 use pinwheel_engine::profile::{self, OnHangup, Rate};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 
-const THEME: Theme = Theme { colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
+const THEME: Theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
 
 /// A console with its loop's acting side, without terminal and clock.
 struct Bench {
@@ -87,7 +91,7 @@ impl Bench {
                     let result = self.source.snooze(number);
                     self.take(Msg::Answered { what: "snoozed", result });
                 }
-                Effect::Redraw => {}
+                Effect::Redraw | Effect::LookUp(_) | Effect::DumpScreen => {}
                 Effect::Leave(end) => self.left = Some(end),
             }
         }
@@ -428,8 +432,7 @@ fn a_process_that_stands_still_or_is_gone_is_never_shown_as_fresh() {
 
 fn any_key() -> impl Strategy<Value = Key> {
     prop_oneof![
-        prop_oneof![Just('p'), Just('q'), Just('y'), Just('n'), Just('f'), Just('1'), Just('5'), Just('s')]
-            .prop_map(Key::Char),
+        proptest::sample::select("pqynf15sP:/SRCzmDT=ecvrt9Z[]HVW".chars().collect::<Vec<_>>()).prop_map(Key::Char),
         any::<char>().prop_map(Key::Char),
         prop_oneof![Just('c'), Just('z'), Just('l')].prop_map(Key::Ctrl),
         prop_oneof![
@@ -478,6 +481,8 @@ proptest! {
                     Effect::ListOffers
                     | Effect::Redraw
                     | Effect::LookAt(_)
+                    | Effect::LookUp(_)
+                    | Effect::DumpScreen
                     | Effect::Acknowledge(_)
                     | Effect::Snooze(_) => {}
                 }

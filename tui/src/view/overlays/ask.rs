@@ -1,24 +1,64 @@
 //! Questions before what cannot be taken back.
 
 use super::middle;
-use crate::model::Model;
-use crate::source::{Bond, Hold, Offer};
+use crate::model::commands::said;
+use crate::model::lists::Line;
+use crate::model::{Asked, Model};
+use crate::source::{Bond, Hold};
 use crate::theme::Tone;
 use crate::view::panels::profiles;
 use crate::widgets::format::count;
 use crate::widgets::pen::Pen;
+use pinwheel_engine::profile::SpinPolicy;
 
-/// "Apply this profile?"
-pub fn apply(model: &Model, offer: &Offer, pen: &mut Pen<'_>) {
-    let rows = offer.body.as_ref().map_or(1, |body| body.changes.len());
+/// "Apply this profile?" with what would change, and who would mind.
+pub fn apply(model: &Model, asked: &Asked, pen: &mut Pen<'_>) {
+    let offer = &asked.offer;
+    let checks = checks(model, asked);
+    let rows = offer.body.as_ref().map_or(1, |body| body.changes.len()) + checks.len();
     let height = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(6);
     let mut part = middle(pen, 76, height);
     let mut inside = part.framed("apply a profile?");
     let from = model.in_force().map_or("?", |(name, _)| name);
-    let x = inside.put(1, 0, &format!("{from} → {}", offer.name), Tone::Accent) + 2;
+    let span = asked.span.map_or_else(String::new, |span| format!(" for {}, then {from} again", said(span)));
+    let x = inside.put(1, 0, &format!("{from} → {}{span}", offer.name), Tone::Accent) + 2;
     inside.put(x, 0, "y or enter applies, n or esc does not", Tone::Dim);
+    let mut y = 1;
+    for (text, tone) in &checks {
+        inside.put(1, y, text, *tone);
+        y += 1;
+    }
     let rows = inside.height();
-    profiles::changes(offer, &mut inside.rows(1, rows));
+    profiles::changes(offer, &mut inside.rows(y, rows));
+}
+
+/// Which threads it would be refused to, and who else is on the cores.
+fn checks(model: &Model, asked: &Asked) -> Vec<Line> {
+    let (Ok(body), Some(picture)) = (&asked.offer.body, model.live.picture.as_deref()) else { return Vec::new() };
+    let threads = &picture.snapshot.threads;
+    let mut lines = Vec::new();
+    if body.profile.spin == SpinPolicy::Prod {
+        let shared = threads.iter().filter(|thread| !thread.exclusive).map(|thread| thread.name.as_str());
+        let shared: Vec<&str> = shared.collect();
+        lines.push(match shared.is_empty() {
+            true => ("● every hot thread is alone on its core: Prod would be taken by all".to_owned(), Tone::Good),
+            false => (format!("▲ not alone on their cores, so Prod is refused to: {}", shared.join(", ")), Tone::Warn),
+        });
+    }
+    let planned = |core: u32| threads.iter().any(|thread| thread.core == Some(core));
+    let own = Some(picture.snapshot.engine.pid);
+    for core in model.found.cores.rows().iter().filter(|core| planned(core.core)) {
+        let pins = core.pinned_by.iter().filter(|pin| Some(pin.pid) != own);
+        lines.extend(pins.take(1).map(|pin| {
+            let user = pin.user.as_deref().unwrap_or("user not visible");
+            (format!("▲ core {} is also used by {} ({}, {user})", core.core, pin.name, pin.pid), Tone::Warn)
+        }));
+    }
+    let rivals = threads.iter().filter_map(|thread| Some((thread, thread.contended_by.as_ref()?)));
+    lines.extend(rivals.take(2).map(|(thread, rival)| {
+        (format!("▲ {} ({}) wants the core of {}", rival.command, rival.pid, thread.name), Tone::Warn)
+    }));
+    lines
 }
 
 /// "Drain and quit?"

@@ -1,6 +1,6 @@
 //! Two rows: what runs and how old the picture is; how it goes.
 
-use crate::model::alarms::standing;
+use crate::model::alarms::{severity_look, standing};
 use crate::model::{Leaving, Model, Picture, STALE_NS};
 use crate::msg::Finished;
 use crate::source::{Access, Bond};
@@ -9,7 +9,6 @@ use crate::widgets::format::{clock, count, number, probability, rate, time, time
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::snapshot::EngineView;
-use pinwheel_engine::profile::Severity;
 
 /// Draws both rows.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
@@ -39,6 +38,10 @@ fn identity(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     if let Some(revert) = &picture.snapshot.control.revert {
         let text = format!("{} in {}", revert.to, clock(revert.in_ns.div_ceil(1_000_000_000)));
         x = left.put(x.saturating_sub(1), 0, &format!("→ {text}"), Tone::Warn) + 2;
+    }
+    if let Some(pending) = &model.pending {
+        let text = format!(" {} in {} ", pending.to, pending.left(model.now_ns));
+        x = left.fresh().put(x - 1, 0, &text, Tone::Badge) + 2;
     }
     x = left.put(x, 0, &engine.input, Tone::Plain) + 2;
     left.put(x, 0, &tail(engine), Tone::Dim);
@@ -108,15 +111,6 @@ pub fn alarm_summary(model: &Model) -> (String, Tone) {
             (format!("{glyph} {n} alarm{}", plural(n)), tone)
         }
         (_, None) => ("● no alarm".to_owned(), Tone::Good),
-    }
-}
-
-/// Glyph and tone of a severity.
-pub fn severity_look(severity: Severity) -> (char, Tone) {
-    match severity {
-        Severity::Critical => ('✖', Tone::Bad),
-        Severity::Warn => ('▲', Tone::Warn),
-        Severity::Note => ('·', Tone::Plain),
     }
 }
 
