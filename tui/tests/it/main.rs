@@ -18,5 +18,6 @@ mod console;
 mod signals;
 mod terminal;
 mod looks;
+mod moving;
 #[cfg(target_os = "linux")]
 mod live;

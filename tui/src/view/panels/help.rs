@@ -5,6 +5,8 @@ use crate::model::{Model, View};
 use crate::theme::Tone;
 use crate::widgets::pen::Pen;
 
+/// From so many columns on the rows stand side by side.
+const TWO_COLUMNS: u16 = 160;
 /// What the glyphs mean.
 const LEGEND: [&str; 4] = [
     "heat   · ░ ▒ ▓ █   age of a heartbeat against the limit: below 1 %, 10 %, 32 %, 100 %, above",
@@ -17,20 +19,30 @@ const LEGEND: [&str; 4] = [
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     pen.rule(0, "help");
     let rows = rows(model);
+    let width = pen.width();
+    let columns = if width >= TWO_COLUMNS { 2 } else { 1 };
     let visible = usize::from(pen.height().saturating_sub(1));
-    let first = model.cursor.help.min(rows.len().saturating_sub(visible));
-    for (y, row) in (1..).zip(rows.iter().skip(first)).take(visible) {
-        match row {
-            Row::Heading(text) => {
-                pen.put(1, y, text, Tone::Title);
-            }
-            Row::Key(keys, what) => {
-                pen.put(3, y, keys, Tone::Accent);
-                pen.put(16, y, what, Tone::Plain);
-            }
-            Row::Text(text) => {
-                pen.put(3, y, text, Tone::Plain);
-            }
+    let first = model.cursor.help.min(rows.len().saturating_sub(visible * usize::from(columns)));
+    let mut rows = rows.iter().skip(first);
+    for column in 0..columns {
+        let mut pen = pen.part(column * (width / columns), 1, width / columns, u16::MAX);
+        for (y, row) in (0..).zip(rows.by_ref().take(visible)) {
+            one(row, &mut pen, y);
+        }
+    }
+}
+
+fn one(row: &Row, pen: &mut Pen<'_>, y: u16) {
+    match row {
+        Row::Heading(text) => {
+            pen.put(1, y, text, Tone::Title);
+        }
+        Row::Key(keys, what) => {
+            pen.put(3, y, keys, Tone::Accent);
+            pen.put(16, y, what, Tone::Plain);
+        }
+        Row::Text(text) => {
+            pen.put(3, y, text, Tone::Plain);
         }
     }
 }
