@@ -13,6 +13,7 @@
 //! writers are cold, and half of one is wrong.
 
 pub mod alarms;
+pub mod dead;
 pub mod follow;
 pub mod gaps;
 pub mod histogram;

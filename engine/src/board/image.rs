@@ -132,6 +132,13 @@ impl Image {
         &self.words
     }
 
+    /// The process that its header names.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        let word = std::mem::offset_of!(super::HeaderBlock, pid) / WORD;
+        self.words.get(word).map_or(0, |pid| *pid as u32)
+    }
+
     /// The words, to be changed.
     #[must_use]
     pub fn words_mut(&mut self) -> &mut [u64] {

@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
-/// Most dead boards that are left for a post-mortem; the oldest beyond are removed.
+/// Most dead boards that are left for a post-mortem; the oldest beyond go into their runs' directories.
 pub(super) const DEAD_BOARDS_MAX: usize = 4;
 /// All pages there from the start, where the system does that.
 #[cfg(target_os = "linux")]
@@ -140,7 +140,7 @@ fn open_directory(directory: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Keeps the newest dead boards for a post-mortem and removes the rest. What cannot be read or removed is left alone.
+/// Leaves the newest dead boards for a post-mortem and moves the rest. What cannot be read or removed is left alone.
 fn remove_old_dead_boards(directory: &Path, folder: &OwnedFd) {
     let Ok(entries) = std::fs::read_dir(directory) else { return };
     let mut dead: Vec<_> = entries
@@ -156,6 +156,8 @@ fn remove_old_dead_boards(directory: &Path, folder: &OwnedFd) {
     dead.sort();
     let surplus = dead.len().saturating_sub(DEAD_BOARDS_MAX);
     for (_, name) in dead.into_iter().take(surplus) {
+        // Where its run is still there, it goes there; else nobody could find it anyway.
+        let _ = crate::board::dead::keep(&directory.join(&name));
         let _ = fs::unlinkat(folder, name.as_os_str(), AtFlags::empty());
     }
 }
