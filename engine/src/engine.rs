@@ -48,6 +48,7 @@ use std::sync::mpsc::{Sender, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+pub use crate::arbiter::page::Authority;
 pub use crate::feed::place::{Network, Place as LivePlace};
 pub use crate::feed::requests::{MoveRefused, MoveRequest, MoveRequests};
 pub use crate::hot::memory::{Allocator, set_before_abort};

@@ -243,7 +243,8 @@ impl Control {
     fn drain(&mut self) -> Vec<(u32, u64)> {
         self.enter(Phase::Drain);
         let grace = Nanos::from_millis(u64::from(self.profile.limits.drain_grace_s) * 1_000);
-        let drained = self.tick_until(grace, |control| control.all_harvested() && control.all_drained());
+        // In this order: a feed that has come to its end has published its last shot, which then shows as not harvested.
+        let drained = self.tick_until(grace, |control| control.all_drained() && control.all_harvested());
         if !drained && !self.all_harvested() {
             self.close_tickets();
             self.tick_until(LAST_HARVEST, Control::all_harvested);

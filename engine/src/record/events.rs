@@ -183,7 +183,8 @@ fn text(code: EventCode, numbers: &[u64]) -> String {
             format!("stream {first} moved from silo {second} to silo {third}, after a pause of {us} µs")
         }
         EventCode::MoveGivenUp => {
-            let stage = MoveStage::ALL.into_iter().find(|stage| *stage as u64 == fourth).map_or("a step", MoveStage::name);
+            let stage =
+                MoveStage::ALL.into_iter().find(|stage| *stage as u64 == fourth).map_or("a step", MoveStage::name);
             format!("stream {first} stays in silo {second}: its move to silo {third} was given up in {stage}")
         }
         EventCode::LogFull => format!("found {first} bytes of events, expected fewer; later ones are not kept"),

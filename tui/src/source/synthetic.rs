@@ -321,6 +321,7 @@ fn silo(tenths: u64, trouble: Trouble) -> SiloView {
         latency_from_submit: times(tenths, 35_000),
         timer_lateness: times(tenths, 700),
         arbiter: (tenths > 0).then(|| arbiter(tenths, trouble)),
+        moves: None,
         graph: graph(tenths, trouble),
         gpu: None,
     }

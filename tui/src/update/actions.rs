@@ -254,7 +254,7 @@ fn lengths(model: &Model) -> Lengths {
         slots: silo.map_or(0, |s| s.slots.len()),
         workers: silo.map_or(0, |s| s.workers.len()),
         profiles: model.offers.as_ref().map_or(0, Vec::len),
-        arbiter: silo.and_then(|s| s.arbiter.as_ref()).map_or(0, crate::view::arbiter_rows),
+        arbiter: silo.map_or(0, crate::view::arbiter_rows),
         source_streams: snapshot.and_then(|s| s.sources.first()).map_or(0, |source| source.streams.len()),
         alarms: snapshot.map_or(0, |s| s.alarms.len()),
     }
