@@ -217,8 +217,7 @@ impl Feed {
         }
         let Some(truth_known) = self.draw(index, frame) else { return false };
         let reply_to = ReplyTo { peer: 0, sequence };
-        let head =
-            Head { stream, epoch: 0, sequence, reply_to, arrived: scheduled, truth_known, piece: Piece::Whole };
+        let head = Head { stream, epoch: 0, sequence, reply_to, arrived: scheduled, truth_known, piece: Piece::Whole };
         if is_direct {
             self.write(&head, now)
         } else {
@@ -227,7 +226,8 @@ impl Feed {
         let streams = self.share.own.len() as u64;
         self.health[(self.submitted % streams) as usize].observe(&self.detectors);
         self.submitted += 1;
-        self.next[stream as usize] = sequence + 1;
+        // A stream that there is not has no number that a move could ask for.
+        self.next.get_mut(stream as usize).into_iter().for_each(|next| *next = sequence + 1);
         true
     }
 

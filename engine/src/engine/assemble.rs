@@ -215,10 +215,8 @@ fn open_live(config: &Config, common: &Common, clock: &Clock) -> Result<Option<L
     let streams = config.profile.input.streams;
     // Measurements make detection events of rounds that are further apart than a part; a stream that moves between silos
     // takes whole shots along.
-    let by_rounds = silos == 1
-        && common.decoding.has_windows()
-        && measurements.is_none()
-        && streams * SLOTS_PER_STREAM <= slots;
+    let by_rounds =
+        silos == 1 && common.decoding.has_windows() && measurements.is_none() && streams * SLOTS_PER_STREAM <= slots;
     let linked = Link::open(LinkParts {
         by_rounds,
         place,

@@ -206,15 +206,8 @@ impl Intake {
         };
         let sequence = self.next[part.stream as usize];
         let reply_to = ReplyTo { peer, sequence: part.sequence };
-        let head = Head {
-            stream: part.stream,
-            epoch: 0,
-            sequence,
-            reply_to,
-            arrived: now,
-            truth_known,
-            piece: Piece::Whole,
-        };
+        let head =
+            Head { stream: part.stream, epoch: 0, sequence, reply_to, arrived: now, truth_known, piece: Piece::Whole };
         let lane = &mut self.lanes[home(part.stream, self.silos)];
         assert!(lane.put(&head, &self.detectors, &self.observables), "a source asks for room before it takes anything");
         self.count(part, sequence);

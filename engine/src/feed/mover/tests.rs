@@ -71,7 +71,15 @@ impl Bench {
     /// Puts the shot of number `sequence` into the stage.
     fn put(&mut self, sequence: u64) {
         let reply_to = ReplyTo { peer: 0, sequence };
-        let head = Head { stream: 2, epoch: 0, sequence, reply_to, arrived: Ticks(1), truth_known: false, piece: Piece::Whole };
+        let head = Head {
+            stream: 2,
+            epoch: 0,
+            sequence,
+            reply_to,
+            arrived: Ticks(1),
+            truth_known: false,
+            piece: Piece::Whole,
+        };
         assert!(self.mover.stage(2).unwrap().put(&head, &[sequence], &[0]));
     }
 }
