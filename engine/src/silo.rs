@@ -224,8 +224,8 @@ pub fn wire(
         board: Arc::clone(&common.board),
     };
     let (sink, readers) = answer_ring(answers, profile.slots);
-    let base = Timebase { rate: common.clock.rate(), start: common.clock.start() };
     let (silo, streams) = (share.silo, share.streams);
+    let base = Timebase { rate: common.clock.rate(), start: common.clock.start() };
     let joint = Joint::of(profile.input.joint_every, &share.own, geometry, streams);
     let draws = Draws { faults: &profile.faults, silo };
     let recovery = recovery(profile, &pipe);
@@ -241,10 +241,7 @@ pub fn wire(
     let poller = Poller::new(pipe.clone(), poll_workers, expired, profile.free_worker, base.rate);
     let config = Config { streams, ..Config::from(&profile.graph) };
     let carries = Carries::of(&common.decoding.matching, jobs as u32, profile.input.round_ns.is_some());
-    let cadence = carries.as_ref().zip(profile.input.round_ns).map(|(carries, period)| Cadence {
-        words_after: carries.words_after_rounds(),
-        period: base.rate.ticks(Nanos(u64::from(period))),
-    });
+    let cadence = cadence(profile, carries.as_deref(), base);
     let feed = Feed::new(share, feed_end, source, model, outside, draws.of(3), crossing).at(cadence);
     let pool = Pool::new(config, decoders, jobs as u32, streams, carries.as_deref(), &common.clock)?;
     show(&pool, profile, &pipe);
@@ -274,8 +271,21 @@ pub fn wire(
     let (bank, decoding) = (&workers, &common.decoding);
     let bench = Bench { pipe: &pipe, bank, states: &states, carries, joints: joint.cells, draws: &draws, decoding };
     specs.extend((0..).zip(pool.workers).map(|(index, worker)| bench.decoder(index, worker)));
-    let specs = doomed(specs, profile, silo);
-    Ok(Silo { pipe, workers, states, specs, recovery, answers: readers, arena: Arena::none() })
+    Ok(Silo {
+        pipe,
+        workers,
+        states,
+        specs: doomed(specs, profile, silo),
+        recovery,
+        answers: readers,
+        arena: Arena::none(),
+    })
+}
+
+/// How the rounds of a shot come, where they come one by one.
+fn cadence(profile: &Profile, carries: Option<&Carries>, base: Timebase) -> Option<Cadence> {
+    let (carries, period) = carries.zip(profile.input.round_ns)?;
+    Some(Cadence { words_after: carries.words_after_rounds(), period: base.rate.ticks(Nanos(u64::from(period))) })
 }
 
 fn recovery(profile: &Profile, pipe: &Pipe) -> Recovery {
