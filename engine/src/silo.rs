@@ -228,13 +228,12 @@ pub fn wire(
     let base = Timebase { rate: common.clock.rate(), start: common.clock.start() };
     let joint = Joint::of(profile.input.joint_every, &share.own, geometry, streams);
     let draws = Draws { faults: &profile.faults, silo };
-    let recovery = recovery(profile, &pipe);
     let (refused, refused_end) = Tombstones::channel(profile.slots);
     let (expired, expired_end) = Tombstones::channel(profile.slots);
     let (dispatch_ends, parts) = ((dispatch_end, dispatch_workers, refused), (&pipe, &workers));
     let (device_specs, recovery) = match attached.gpu {
-        Some(gpu) => cuda::specs(profile, parts, gpu, dispatch_ends, recovery, common),
-        None => (stand_in(profile, parts, device_workers, dispatch_ends, common), recovery),
+        Some(gpu) => cuda::specs(profile, parts, gpu, dispatch_ends, recovery(profile, &pipe), common),
+        None => (stand_in(profile, parts, device_workers, dispatch_ends, common), recovery(profile, &pipe)),
     };
     let outside = (Arc::clone(&common.settings), Arc::clone(&common.board));
     let crossing = attached.crossing.map(|crossing| (crossing, Arc::clone(&pipe.turns)));
@@ -271,15 +270,8 @@ pub fn wire(
     let (bank, decoding) = (&workers, &common.decoding);
     let bench = Bench { pipe: &pipe, bank, states: &states, carries, joints: joint.cells, draws: &draws, decoding };
     specs.extend((0..).zip(pool.workers).map(|(index, worker)| bench.decoder(index, worker)));
-    Ok(Silo {
-        pipe,
-        workers,
-        states,
-        specs: doomed(specs, profile, silo),
-        recovery,
-        answers: readers,
-        arena: Arena::none(),
-    })
+    let specs = doomed(specs, profile, silo);
+    Ok(Silo { pipe, workers, states, specs, recovery, answers: readers, arena: Arena::none() })
 }
 
 /// How the rounds of a shot come, where they come one by one.
