@@ -1,7 +1,8 @@
 //! The feed: where shots come from, and when.
 //!
 //! Owns the source, the schedule and the writer's end of the slots of one silo. Runs as a role; each rx ring has exactly
-//! one; a live source's [`link`] is part of the first silo's, and all silos' feeds take its shots from their lanes. Bounds: 64 shots a frame. A shot's latency counts from its scheduled arrival, whether or not a slot was free
+//! one; a live source's [`link`] is part of the first silo's, and all silos' feeds take its shots from their lanes. A stream that
+//! is decoded in another silo keeps its feed, which hands its shots on ([`crossing`]). Bounds: 64 shots a frame. A shot's latency counts from its scheduled arrival, whether or not a slot was free
 //! then. Never blocks: with no free slot it returns, and the schedule goes on.
 
 mod answer;
@@ -226,7 +227,8 @@ impl Feed {
         let streams = self.share.own.len() as u64;
         self.health[(self.submitted % streams) as usize].observe(&self.detectors);
         self.submitted += 1;
-        self.next[stream as usize] = sequence + 1;
+        // A stream that there is not has no number that a move could ask for.
+        self.next.get_mut(stream as usize).into_iter().for_each(|next| *next = sequence + 1);
         true
     }
 

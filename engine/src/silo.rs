@@ -224,27 +224,23 @@ pub fn wire(
         board: Arc::clone(&common.board),
     };
     let (sink, readers) = answer_ring(answers, profile.slots);
-    let base = Timebase { rate: common.clock.rate(), start: common.clock.start() };
     let (silo, streams) = (share.silo, share.streams);
+    let base = Timebase { rate: common.clock.rate(), start: common.clock.start() };
     let joint = Joint::of(profile.input.joint_every, &share.own, geometry, streams);
     let draws = Draws { faults: &profile.faults, silo };
-    let recovery = recovery(profile, &pipe);
     let (refused, refused_end) = Tombstones::channel(profile.slots);
     let (expired, expired_end) = Tombstones::channel(profile.slots);
     let (dispatch_ends, parts) = ((dispatch_end, dispatch_workers, refused), (&pipe, &workers));
     let (device_specs, recovery) = match attached.gpu {
-        Some(gpu) => cuda::specs(profile, parts, gpu, dispatch_ends, recovery, common),
-        None => (stand_in(profile, parts, device_workers, dispatch_ends, common), recovery),
+        Some(gpu) => cuda::specs(profile, parts, gpu, dispatch_ends, recovery(profile, &pipe), common),
+        None => (stand_in(profile, parts, device_workers, dispatch_ends, common), recovery(profile, &pipe)),
     };
     let outside = (Arc::clone(&common.settings), Arc::clone(&common.board));
     let crossing = attached.crossing.map(|crossing| (crossing, Arc::clone(&pipe.turns)));
     let poller = Poller::new(pipe.clone(), poll_workers, expired, profile.free_worker, base.rate);
     let config = Config { streams, ..Config::from(&profile.graph) };
     let carries = Carries::of(&common.decoding.matching, jobs as u32, profile.input.round_ns.is_some());
-    let cadence = carries.as_ref().zip(profile.input.round_ns).map(|(carries, period)| Cadence {
-        words_after: carries.words_after_rounds(),
-        period: base.rate.ticks(Nanos(u64::from(period))),
-    });
+    let cadence = cadence(profile, carries.as_deref(), base);
     let feed = Feed::new(share, feed_end, source, model, outside, draws.of(3), crossing).at(cadence);
     let pool = Pool::new(config, decoders, jobs as u32, streams, carries.as_deref(), &common.clock)?;
     show(&pool, profile, &pipe);
@@ -276,6 +272,12 @@ pub fn wire(
     specs.extend((0..).zip(pool.workers).map(|(index, worker)| bench.decoder(index, worker)));
     let specs = doomed(specs, profile, silo);
     Ok(Silo { pipe, workers, states, specs, recovery, answers: readers, arena: Arena::none() })
+}
+
+/// How the rounds of a shot come, where they come one by one.
+fn cadence(profile: &Profile, carries: Option<&Carries>, base: Timebase) -> Option<Cadence> {
+    let (carries, period) = carries.zip(profile.input.round_ns)?;
+    Some(Cadence { words_after: carries.words_after_rounds(), period: base.rate.ticks(Nanos(u64::from(period))) })
 }
 
 fn recovery(profile: &Profile, pipe: &Pipe) -> Recovery {

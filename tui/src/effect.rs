@@ -4,6 +4,7 @@ use crate::model::found::Wanted;
 use crate::source::Hold;
 use pinwheel_engine::profile::{Profile, Rate};
 use std::rc::Rc;
+use std::time::Duration;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +17,8 @@ pub enum Effect {
         name: String,
         /// The profile.
         profile: Rc<Profile>,
+        /// For so long only.
+        lent: Option<Duration>,
     },
     /// Stop the feed and let accepted shots finish.
     Drain,

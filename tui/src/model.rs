@@ -29,7 +29,7 @@ use pinwheel_engine::board::snapshot::{Snapshot, ThreadState};
 use pinwheel_engine::profile::OnHangup;
 use std::rc::Rc;
 use std::time::Duration;
-use switch::{Pending, Switch, Why};
+use switch::{Switch, Why};
 
 /// A picture older than this is marked stale, nanoseconds.
 pub const STALE_NS: u64 = 500_000_000;
@@ -330,8 +330,6 @@ pub struct Model {
     pub switch: Option<Switch>,
     /// The switches before it, oldest first.
     pub switches: Vec<Switch>,
-    /// A profile that comes back by itself.
-    pub pending: Option<Pending>,
     /// Leaving.
     pub leaving: Leaving,
     /// Whether the engine has ended.
@@ -389,7 +387,6 @@ impl Model {
             console_cost: ConsoleCost::default(),
             marks: Marks::default(),
             switches: Vec::new(),
-            pending: None,
             keymap: Rc::default(),
             lists: Arrangements::default(),
             zoom: Zoom::Both,

@@ -23,8 +23,9 @@ use std::time::Duration;
 pub trait Source {
     /// The engine now; `None` when it cannot be read (the console then shows its last picture and that picture's age).
     fn snapshot(&mut self) -> Option<Snapshot>;
-    /// Applies every field of `profile` that can change on a running engine. The error is one sentence.
-    fn apply(&mut self, name: &str, profile: &Profile) -> Result<(), String>;
+    /// Applies every field of `profile` that can change on a running engine; `lent`: for so long only. The error is one
+    /// sentence.
+    fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>) -> Result<(), String>;
     /// Stops the feed and lets every accepted shot finish. The error is one sentence.
     fn drain(&mut self) -> Result<(), String>;
     /// Holds the feed or lets it go. The error is one sentence.

@@ -253,8 +253,8 @@ impl Console<'_> {
                     let offers = self.source.offers();
                     update(&mut self.model, Msg::Offers(offers));
                 }
-                Effect::Apply { name, profile } => {
-                    let result = self.source.apply(&name, &profile);
+                Effect::Apply { name, profile, lent } => {
+                    let result = self.source.apply(&name, &profile, lent);
                     let follow = update(&mut self.model, Msg::Applied { name, result });
                     if let Some(end) = self.act(follow)? {
                         return Ok(Some(end));
@@ -316,12 +316,9 @@ impl Console<'_> {
     /// The terminal is gone without a signal having been seen: the same as SIGHUP.
     fn hung_up(&mut self) -> ConsoleEnd {
         for effect in update(&mut self.model, Msg::Signal(crate::msg::Signal::Hangup)) {
-            match effect {
+            if effect == Effect::Drain {
                 // There is nobody to tell, and the engine in this process never refuses.
-                Effect::Drain => drop(self.source.drain()),
-                // Refused, it stays as it is: there is nobody left to tell.
-                Effect::Apply { name, profile } => drop(self.source.apply(&name, &profile)),
-                _ => {}
+                drop(self.source.drain());
             }
         }
         ConsoleEnd::HungUp

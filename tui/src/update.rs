@@ -46,7 +46,6 @@ fn take_in(model: &mut Model, msg: Msg) -> Vec<Effect> {
             }
             let mut effects = leave_if_drained(model);
             effects.extend(past::run_on(model));
-            effects.extend(profile::come_back(model));
             effects
         }
         Msg::Key(key) => match model.keymap.action(model.scope(), key) {
@@ -161,10 +160,10 @@ fn signalled(model: &mut Model, signal: Signal) -> Vec<Effect> {
             Vec::new()
         }
         // Another process's engine goes on, whatever happens to this console.
-        Signal::Hangup if model.bond != Bond::Own => profile::leave(model, ConsoleEnd::HungUp),
-        Signal::Terminate if model.bond != Bond::Own => profile::leave(model, ConsoleEnd::Terminated),
-        Signal::Interrupt if model.bond != Bond::Own => profile::leave(model, ConsoleEnd::Interrupted),
-        Signal::Hangup if model.on_hangup == OnHangup::Detach => profile::leave(model, ConsoleEnd::HungUp),
+        Signal::Hangup if model.bond != Bond::Own => vec![Effect::Leave(ConsoleEnd::HungUp)],
+        Signal::Terminate if model.bond != Bond::Own => vec![Effect::Leave(ConsoleEnd::Terminated)],
+        Signal::Interrupt if model.bond != Bond::Own => vec![Effect::Leave(ConsoleEnd::Interrupted)],
+        Signal::Hangup if model.on_hangup == OnHangup::Detach => vec![Effect::Leave(ConsoleEnd::HungUp)],
         Signal::Hangup => vec![Effect::Drain, Effect::Leave(ConsoleEnd::HungUp)],
         Signal::Terminate => drain_by_signal(model, ConsoleEnd::Terminated),
         Signal::Interrupt => drain_by_signal(model, ConsoleEnd::Interrupted),

@@ -4,7 +4,7 @@
 //! feed has a [`FeedDesk`], an arbiter an [`ArbiterDesk`]. Bounds: [`MOVES_MAX`] moves of one feed, each with one errand at a
 //! time out to a silo; each errand is answered once, so that no ring is ever full. Never waits.
 
-use crate::arbiter::page::{Epoch, Response};
+use crate::arbiter::page::{Authority, Epoch, Response};
 use pinwheel_edge::ring::spsc::{Consumer, Producer, channel};
 
 /// Moves that one feed has under way.
@@ -32,6 +32,8 @@ pub enum Errand {
         page: u32,
         /// Lease to hold from then on; 0: none.
         lease_us: u32,
+        /// In whose name: an operator's breaks a lease.
+        authority: Authority,
     },
     /// Leave off.
     Desist {

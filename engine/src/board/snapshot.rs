@@ -181,7 +181,7 @@ pub enum DeviceState {
 pub struct Counters {
     /// Shots whose scheduled time has come (submitted + backlog).
     pub scheduled: u64,
-    /// Shots written into slots.
+    /// Shots taken from the source: into a slot, or on to the silo that decodes their stream.
     pub submitted: u64,
     /// Shots that dispatch took from slots.
     pub dispatched: u64,

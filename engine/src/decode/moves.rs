@@ -16,6 +16,7 @@
 use super::order::Order;
 use super::state::StreamStates;
 use super::steward::Steward;
+use crate::arbiter::driver::Want;
 use crate::arbiter::errand::{ArbiterDesk, Errand, MOVES_MAX, Report};
 use crate::arbiter::page::Hint;
 use crate::feed::turns::Turns;
@@ -101,9 +102,9 @@ impl Moves {
             Errand::Quiesce { number, page: stream, below } => {
                 self.leaving.push(Leaving { home, number, stream, below });
             }
-            Errand::Fetch { number, page: stream, lease_us } => {
+            Errand::Fetch { number, page: stream, lease_us, authority } => {
                 if !floor.steward.may_commit(stream) {
-                    floor.steward.want(stream, (Hint::Migrate, 0), frame.now);
+                    floor.steward.want(stream, Want { hint: Hint::Migrate, ttl_us: 0, authority }, frame.now);
                 }
                 self.coming.push(Coming { home, number, stream, lease_us });
             }

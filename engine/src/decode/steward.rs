@@ -11,7 +11,7 @@
 
 use super::state::{StateBytes, StreamStates};
 use crate::arbiter::deadlines::Timebase;
-use crate::arbiter::driver::{Asked, Gva, PAGE_BYTES};
+use crate::arbiter::driver::{Asked, Gva, PAGE_BYTES, Want};
 use crate::arbiter::keeper::{Ground, Keeper};
 use crate::arbiter::page::{Epoch, Hint, Moment, Response, Routes, Signals, Silo, WriteBuffer};
 use crate::arbiter::protocol::{Change, Message};
@@ -76,7 +76,7 @@ impl Link {
 /// A page that is away and wanted.
 struct Wanted {
     page: u32,
-    what: (Hint, u32),
+    what: Want,
     back_off: BackOff,
     again: Moment,
     refusal: Option<Response>,
@@ -154,10 +154,11 @@ impl Steward {
     }
 
     /// Asks for the page of `stream` until it is here, for `what` and so many microseconds.
-    pub fn want(&mut self, stream: u32, what: (Hint, u32), now: Ticks) {
+    pub fn want(&mut self, stream: u32, what: impl Into<Want>, now: Ticks) {
+        let what = what.into();
         match self.wanted.iter_mut().find(|wanted| wanted.page == stream) {
             // Whoever is to keep the page asks with more weight than who waits for it.
-            Some(wanted) if what.0 == Hint::Migrate => wanted.what = what,
+            Some(wanted) if what.hint == Hint::Migrate => wanted.what = what,
             Some(_) => {}
             None => {
                 let (again, back_off) = (self.keeper.moment(now), BackOff::new(stream + 1));

@@ -66,16 +66,9 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let cores::Placed { plan, claims, notes } = placed;
     let Devices { contexts, name: device_name, notes: device_notes } = devices;
     let mut notes: Vec<String> = config.notes.iter().cloned().chain(device_notes).chain(notes).collect();
-    let board = Arc::new(make_board(&config.profile, &plan, &mut notes)?);
-    let settings = Arc::new(Settings::new(&config.profile.limits));
-    let moves = Arc::new(move_requests(&config.profile));
-    let common = Common {
-        board: Arc::clone(&board),
-        settings: Arc::clone(&settings),
-        clock: clock.clone(),
-        decoding,
-        moves: Arc::clone(&moves),
-    };
+    let common = common(&config.profile, &plan, decoding, &clock, &mut notes)?;
+    let (board, settings) = (Arc::clone(&common.board), Arc::clone(&common.settings));
+    let moves = Arc::clone(&common.moves);
     let (mut silos, fills) = lay_out(&config, &plan, contexts, &device_name, &common)?;
     let wall = Wall::new(&clock, &board);
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
@@ -131,8 +124,22 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     Ok(Engine { board, clock, steering, plan, requests, moves, look_back, control })
 }
 
-fn move_requests(profile: &Profile) -> MoveRequests {
-    MoveRequests::new(profile.input.streams, profile.silos, profile.input.joint_every.is_some())
+/// What all silos share.
+fn common(
+    profile: &Profile,
+    plan: &Plan,
+    decoding: Decoding,
+    clock: &Clock,
+    notes: &mut Vec<String>,
+) -> Result<Common, StartError> {
+    let moves = MoveRequests::new(profile.input.streams, profile.silos, profile.input.joint_every.is_some());
+    Ok(Common {
+        board: Arc::new(make_board(profile, plan, notes)?),
+        settings: Arc::new(Settings::new(&profile.limits)),
+        clock: clock.clone(),
+        decoding,
+        moves: Arc::new(moves),
+    })
 }
 
 /// What acts on the engine, with the profile that it starts with.

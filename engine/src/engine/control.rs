@@ -245,7 +245,8 @@ impl Control {
         self.enter(Phase::Drain);
         let grace_s = self.steering.lock().profile().limits.drain_grace_s;
         let grace = Nanos::from_millis(u64::from(grace_s) * 1_000);
-        let is_drained = |control: &Control| control.all_harvested() && control.all_drained();
+        // In this order: a feed that has come to its end has published its last shot, which then shows as not harvested.
+        let is_drained = |control: &Control| control.all_drained() && control.all_harvested();
         self.tick_until(grace, |control| is_drained(control) || control.requests.is_hurried());
         if !is_drained(self) && !self.all_harvested() {
             self.close_tickets();

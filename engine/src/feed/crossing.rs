@@ -106,7 +106,7 @@ impl Feed {
     pub(super) fn has_way(&mut self, stream: u32) -> bool {
         let Some(crossings) = &mut self.crossings else { return false };
         let block = self.board.moves(self.share.silo);
-        let staged = crossings.mover.stage(stream).map(|stage| stage.room());
+        let staged = crossings.mover.stage_room(stream);
         let is_staged = staged.is_some();
         let has_room = match staged {
             Some(room) => room > 0,
@@ -128,6 +128,7 @@ impl Feed {
                 stage.put(head, &self.detectors, &self.observables),
                 "room was looked for before the shot was drawn"
             );
+            crossings.mover.note_staged(head.stream);
             return;
         }
         let epoch = crossings.mover.way(head.stream).1;
@@ -191,6 +192,7 @@ impl Feed {
         }
         let (_, stage) = crossings.mover.resuming(nth)?;
         let head = stage.take(&mut self.detectors, &mut self.observables)?;
+        crossings.mover.note_gone(stream);
         if to == self.share.silo {
             self.write(&head, frame.ticks());
         } else if let Some(lane) = &mut crossings.outs[to] {

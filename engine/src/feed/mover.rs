@@ -24,7 +24,7 @@
 use super::lane::{LaneIn, LaneOut, lane};
 use super::requests::{MoveRequest, MoveRequests};
 use crate::arbiter::errand::{Errand, FeedDesk, MOVES_MAX, Report};
-use crate::arbiter::page::Response;
+use crate::arbiter::page::{Authority, Response};
 use crate::board::layout::MOVE_ROWS;
 use crate::board::snapshot::MoveStage;
 use crate::board::{self, MoveBlock, move_row};
@@ -60,6 +60,7 @@ struct Move {
     from: usize,
     to: usize,
     lease_us: u32,
+    by: Authority,
     at: MoveStage,
     /// Since when it is at this stage, and since when it is under way.
     since: Ticks,
@@ -68,6 +69,11 @@ struct Move {
     is_desisting: bool,
     /// It will stay where it was.
     has_failed: bool,
+    /// How long it stood still.
+    pause: Nanos,
+    /// Of the stage, since it goes out: shots gone, shots put in behind.
+    gone: u64,
+    late: u64,
     stage: Stage,
 }
 
@@ -129,6 +135,28 @@ impl Mover {
         (usize::from(way.to), way.epoch)
     }
 
+    /// Shots that the stage of `stream` takes now; `None`: it does not move. A stage that goes out takes one for two that have
+    /// gone: otherwise a source that is never empty would keep it full for ever.
+    pub(super) fn stage_room(&self, stream: u32) -> Option<u64> {
+        if !self.ways[stream as usize].is_staged {
+            return None;
+        }
+        let one = self.moves.iter().find(|one| one.stream == stream)?;
+        let is_ahead = one.at == MoveStage::Resume && one.late * 2 > one.gone;
+        Some(if is_ahead { 0 } else { one.stage.put.room() })
+    }
+
+    /// A shot was put into the stage of `stream`.
+    pub(super) fn note_staged(&mut self, stream: u32) {
+        let resuming = self.moves.iter_mut().filter(|one| one.at == MoveStage::Resume);
+        resuming.filter(|one| one.stream == stream).for_each(|one| one.late += 1);
+    }
+
+    /// A shot of `stream` has left its stage.
+    pub(super) fn note_gone(&mut self, stream: u32) {
+        self.moves.iter_mut().filter(|one| one.stream == stream).for_each(|one| one.gone += 1);
+    }
+
     /// The stage that the next shot of `stream` goes to, if it moves.
     pub(super) fn stage(&mut self, stream: u32) -> Option<&mut LaneIn> {
         if !self.ways[stream as usize].is_staged {
@@ -181,7 +209,7 @@ impl Mover {
         let Some(request) = self.requests.take(self.silo, self.taken) else { return 0 };
         self.taken += 1;
         board::add(&block.asked, 1);
-        let MoveRequest { stream, to, lease_ms } = request;
+        let MoveRequest { stream, to, lease_ms, by } = request;
         let (from, to) = (self.way(stream).0, to as usize);
         if from == to || self.moves.iter().any(|one| one.stream == stream) {
             board::add(&block.needless, 1);
@@ -197,11 +225,15 @@ impl Mover {
             from,
             to,
             lease_us: lease_ms * 1_000,
+            by,
             at: MoveStage::Quiesce,
             since: now,
             began: now,
             is_desisting: false,
             has_failed: false,
+            pause: Nanos(0),
+            gone: 0,
+            late: 0,
             stage,
         });
         self.ask(from, Errand::Quiesce { number, page: stream, below: next(stream) });
@@ -226,13 +258,15 @@ impl Mover {
                 block.quiesce.record(rate.nanos(now.since(one.since)).0);
                 (one.at, one.since) = (MoveStage::Transfer, now);
                 // One that is told to desist hears of that first.
-                let fetch = Errand::Fetch { number, page, lease_us: one.lease_us };
+                let fetch = Errand::Fetch { number, page, lease_us: one.lease_us, authority: one.by };
                 (!one.is_desisting).then_some((one.to, fetch))
             }
             (Report::Here { epoch, .. }, stage) => {
                 let to = if stage == MoveStage::Return { one.from } else { one.to };
                 if stage == MoveStage::Transfer {
+                    one.pause = rate.nanos(now.since(one.began));
                     block.transfer.record(rate.nanos(now.since(one.since)).0);
+                    block.pause.record(one.pause.0);
                 }
                 self.ways[stream as usize] = Way { to: to as u8, epoch: epoch.number(), is_staged: true };
                 flipped(stream, to);
@@ -254,7 +288,7 @@ impl Mover {
                         one.has_failed = true;
                         Self::note(block, one, refusal, frame);
                         (one.at, one.since) = (MoveStage::Return, now);
-                        Some((one.from, Errand::Fetch { number, page, lease_us: 0 }))
+                        Some((one.from, Errand::Fetch { number, page, lease_us: 0, authority: Authority::Port }))
                     }
                     MoveStage::Return | MoveStage::Resume => None,
                 }
@@ -304,10 +338,8 @@ impl Mover {
             let one = self.moves.swap_remove(at);
             self.ways[one.stream as usize].is_staged = false;
             if !one.has_failed {
-                let pause = frame.clock().rate().nanos(frame.now.since(one.began));
                 board::add(&block.done, 1);
-                block.pause.record(pause.0);
-                let numbers = [u64::from(one.stream), one.from as u64, one.to as u64, pause.0];
+                let numbers = [u64::from(one.stream), one.from as u64, one.to as u64, one.pause.0];
                 frame.log(EventCode::StreamMoved, numbers);
             }
             self.free.push(one.stage);

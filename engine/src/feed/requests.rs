@@ -4,7 +4,7 @@
 //! requests of one feed that it has not seen; one more is refused, and says so. Never waits. Relaxed: a request is one word
 //! that stands alone, and the count beside it only says that there is one.
 
-use crate::arbiter::page::SILOS_MAX;
+use crate::arbiter::page::{Authority, SILOS_MAX};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Requests of one feed that it has not seen yet.
@@ -19,6 +19,8 @@ pub struct MoveRequest {
     pub to: u32,
     /// The lease that it gets there, so that it does not leave at once: milliseconds, 4,000 at most; 0: none.
     pub lease_ms: u32,
+    /// In whose name: an operator's breaks a lease that holds the stream, and is counted as such. For the console alone.
+    pub by: Authority,
 }
 
 /// Why a request is not taken.
@@ -71,6 +73,7 @@ struct Slots {
 }
 
 const ASKED: u64 = 1 << 63;
+const FORCED: u64 = 1 << 62;
 const LEASE_MS_MAX: u32 = 4_000;
 
 impl MoveRequests {
@@ -86,7 +89,7 @@ impl MoveRequests {
     /// # Errors
     /// If it cannot be made, or too many wait.
     pub fn ask(&self, request: MoveRequest) -> Result<(), MoveRefused> {
-        let MoveRequest { stream, to, lease_ms } = request;
+        let MoveRequest { stream, to, lease_ms, by } = request;
         let (streams, silos) = (self.streams, self.silos);
         if stream >= streams {
             return Err(MoveRefused::NoStream { stream, streams });
@@ -98,6 +101,7 @@ impl MoveRequests {
             return Err(MoveRefused::Joint { stream });
         }
         let word = ASKED | u64::from(stream) | u64::from(to) << 20 | u64::from(lease_ms.min(LEASE_MS_MAX)) << 26;
+        let word = if by == Authority::Operator { word | FORCED } else { word };
         let slots = &self.feeds[home(stream, silos)];
         let put = |slot: &AtomicU64| slot.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if !slots.words.iter().any(put) {
@@ -121,7 +125,8 @@ impl MoveRequests {
         }
         let word = slots.words.iter().map(|slot| slot.swap(0, Ordering::Relaxed)).find(|word| *word != 0)?;
         let (stream, to) = ((word & 0xf_ffff) as u32, (word >> 20 & 0x3f) as u32);
-        Some(MoveRequest { stream, to, lease_ms: (word >> 26 & 0xffff) as u32 })
+        let by = if word & FORCED == 0 { Authority::Port } else { Authority::Operator };
+        Some(MoveRequest { stream, to, lease_ms: (word >> 26 & 0xffff) as u32, by })
     }
 }
 
@@ -133,16 +138,16 @@ pub const fn home(stream: u32, silos: u32) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{MoveRefused, MoveRequest, MoveRequests, REQUESTS_MAX};
+    use super::{Authority, MoveRefused, MoveRequest, MoveRequests, REQUESTS_MAX};
 
     fn to(stream: u32, to: u32) -> MoveRequest {
-        MoveRequest { stream, to, lease_ms: 0 }
+        MoveRequest { stream, to, lease_ms: 0, by: Authority::Port }
     }
 
     #[test]
     fn a_request_reaches_the_feed_of_its_stream_once_and_one_too_many_is_refused() {
         let requests = MoveRequests::new(8, 2, false);
-        let asked = MoveRequest { stream: 5, to: 0, lease_ms: 9_999 };
+        let asked = MoveRequest { stream: 5, to: 0, lease_ms: 9_999, by: Authority::Operator };
         requests.ask(asked).unwrap_or_else(|refused| panic!("{refused}"));
         assert_eq!(requests.take(0, 0), None);
         assert_eq!(requests.take(1, 0), Some(MoveRequest { lease_ms: 4_000, ..asked }));

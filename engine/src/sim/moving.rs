@@ -6,7 +6,7 @@
 use super::mail::Mail;
 use super::world::{Script, draw_graph, draw_profile};
 use super::{RehearsalError, Rehearsed, SHOTS, STEPS_MAX, Violation, checks};
-use crate::arbiter::page::Silo as Owner;
+use crate::arbiter::page::{Authority, Silo as Owner};
 use crate::board::{self, Board, Place, Shape};
 use crate::clock::Clock;
 use crate::dispatch::Answer;
@@ -210,7 +210,8 @@ impl<'a> Moving<'a> {
             let draw = self.random.next_u64();
             let (stream, to) = ((draw % u64::from(STREAMS)) as u32, (draw >> 8) as u32 % self.silos.len() as u32);
             let lease_ms = if (draw >> 40).is_multiple_of(4) { 1 } else { 0 };
-            self.refused += u64::from(self.moves.ask(MoveRequest { stream, to, lease_ms }).is_err());
+            let by = if (draw >> 50).is_multiple_of(8) { Authority::Operator } else { Authority::Port };
+            self.refused += u64::from(self.moves.ask(MoveRequest { stream, to, lease_ms, by }).is_err());
         }
         self.mail.carry(&mut self.random);
         let now = self.clock.ticks();

@@ -401,6 +401,7 @@ mod tests {
             ("--input udp:127.0.0.1:0 --predictions f", "use --answers"),
             ("--input udp:127.0.0.1:0 --allow host", "--allow: found \"host\""),
             ("--m2d m", "give --shots or --input"),
+            ("--move-every 1ms", "add --silos 2"),
             ("--silos 0", "--silos: found 0"),
             ("--streams 4096", "--streams: found 4096"),
             ("--deadline 100ns", "--deadline: found 100ns"),

@@ -309,8 +309,8 @@ impl Handle for Engine {
         Engine::snapshot(self)
     }
 
-    fn apply(&mut self, name: &str, next: &Profile) -> Result<(), ApplyError> {
-        Engine::apply(self, name, next)
+    fn apply(&mut self, name: &str, next: &Profile, lent: Option<Duration>) -> Result<(), ApplyError> {
+        Engine::switch(self, name, next, lent, &Actor::this_process()).map(drop)
     }
 
     fn profile(&self) -> Arc<Profile> {

@@ -4,10 +4,10 @@
 //! done as its key would do it, with the same questions.
 
 use super::lists::{self, List, Way};
-use super::switch::FOR_MAX;
 use super::{Model, View};
 use crate::keymap::{Action, Scope};
 use crate::theme::{Glyphs, Palette};
+use pinwheel_engine::engine::LENT_MAX;
 use std::time::Duration;
 
 /// Longest line written into the palette, characters.
@@ -87,7 +87,7 @@ pub fn span(text: &str) -> Option<Duration> {
     };
     let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
     let span = Duration::from_secs(number.checked_mul(seconds)?);
-    (!span.is_zero() && span <= FOR_MAX).then_some(span)
+    (!span.is_zero() && span <= LENT_MAX).then_some(span)
 }
 
 fn all(model: &Model, span: Option<Duration>) -> Vec<Entry> {
@@ -192,6 +192,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
 
     use super::{score, span};
+    use pinwheel_engine::engine::LENT_MAX;
     use std::time::Duration;
 
     #[test]
@@ -212,10 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn a_span_is_a_number_with_its_unit_and_at_most_a_day() {
+    fn a_span_is_a_number_with_its_unit_and_at_most_thirty_days() {
         assert_eq!(span("20m"), Some(Duration::from_secs(1_200)));
-        assert_eq!(span("24h"), Some(Duration::from_secs(86_400)));
-        for text in ["", "m", "0s", "25h", "20", "-1m", "1.5h", "18446744073709551615h", "20µ"] {
+        assert_eq!(span("720h"), Some(LENT_MAX));
+        for text in ["", "m", "0s", "721h", "20", "-1m", "1.5h", "18446744073709551615h", "20µ"] {
             assert_eq!(span(text), None, "{text}");
         }
     }

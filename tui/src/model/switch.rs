@@ -1,13 +1,9 @@
-//! Profile switches: the last one, those before, and the one that takes itself back.
+//! Profile switches: the last one, and those before.
 //!
 //! Plain data and its words. On the console thread.
 
 use super::Model;
-use crate::widgets::format::time;
 use std::time::Duration;
-
-/// Longest time after which a profile may come back: a day.
-pub const FOR_MAX: Duration = Duration::from_secs(24 * 3_600);
 
 /// Why a profile was switched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +12,6 @@ pub enum Why {
     Asked,
     /// The operator took the one before back.
     Undone,
-    /// Its time was over.
-    TimeOver,
 }
 
 impl Why {
@@ -26,7 +20,6 @@ impl Why {
         match self {
             Why::Asked => "asked for",
             Why::Undone => "taken back",
-            Why::TimeOver => "its time was over",
         }
     }
 }
@@ -46,28 +39,10 @@ pub struct Switch {
     pub epoch_before: u64,
     /// Why.
     pub why: Why,
+    /// For so long only; then the engine brings back what was before.
+    pub lent: Option<Duration>,
     /// 99.9th percentile of latency in the second before it, nanoseconds.
     pub p999_before_ns: Option<u64>,
-}
-
-/// A profile that comes back by itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pending {
-    /// Which.
-    pub to: String,
-    /// When, console clock.
-    pub at_ns: u64,
-}
-
-impl Pending {
-    /// Time left, as the header shows it.
-    pub fn left(&self, now_ns: u64) -> String {
-        let left_ns = self.at_ns.saturating_sub(now_ns);
-        match left_ns {
-            0..120_000_000_000 => time(left_ns / 1_000_000_000 * 1_000_000_000),
-            _ => format!("{}m", left_ns.div_ceil(60_000_000_000)),
-        }
-    }
 }
 
 /// The switches made here, the newest first.

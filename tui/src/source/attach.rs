@@ -18,6 +18,7 @@ use pinwheel_engine::profile::{Profile, Rate};
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::Nanos;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What an attached console is made of.
 pub struct Attached {
@@ -98,9 +99,9 @@ impl Source for Attach {
         Some(snapshot)
     }
 
-    fn apply(&mut self, name: &str, profile: &Profile) -> Result<(), String> {
+    fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>) -> Result<(), String> {
         let text = profile.to_ron().map_err(|error| format!("found a profile that cannot be written ({error})"))?;
-        self.ask(Ask::Profile { name: name.to_owned(), text: Some(text), for_s: None })
+        self.ask(Ask::Profile { name: name.to_owned(), text: Some(text), for_s: lent.map(|span| span.as_secs()) })
     }
 
     fn drain(&mut self) -> Result<(), String> {

@@ -20,8 +20,8 @@ pub trait Handle {
     type Refusal: std::fmt::Display;
     /// A copy of the board.
     fn snapshot(&self) -> Snapshot;
-    /// Applies the live fields of `next`.
-    fn apply(&mut self, name: &str, next: &Profile) -> Result<(), Self::Refusal>;
+    /// Applies the live fields of `next`; `lent`: for so long only.
+    fn apply(&mut self, name: &str, next: &Profile, lent: Option<Duration>) -> Result<(), Self::Refusal>;
     /// The profile in force.
     fn profile(&self) -> Arc<Profile>;
     /// Asks for the drain.
@@ -63,8 +63,8 @@ impl<H: Handle> Source for Live<'_, H> {
         Some(self.engine.snapshot())
     }
 
-    fn apply(&mut self, name: &str, profile: &Profile) -> Result<(), String> {
-        self.engine.apply(name, profile).map_err(|refusal| refusal.to_string())
+    fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>) -> Result<(), String> {
+        self.engine.apply(name, profile, lent).map_err(|refusal| refusal.to_string())
     }
 
     fn drain(&mut self) -> Result<(), String> {

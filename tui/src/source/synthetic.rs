@@ -20,6 +20,7 @@ use pinwheel_engine::board::{Phase, SpinPolicy};
 use pinwheel_engine::host::check::{Row, Verdict};
 use pinwheel_engine::host::usage::CoreUse;
 use pinwheel_engine::profile::{self, Profile, RoleKind};
+use std::time::Duration;
 
 /// Shots per tenth of a second.
 const SHOTS: u64 = 2_000;
@@ -326,8 +327,8 @@ fn silo(tenths: u64, trouble: Trouble) -> SiloView {
         latency_from_submit: times(tenths, 35_000),
         timer_lateness: times(tenths, 700),
         arbiter: (tenths > 0).then(|| arbiter(tenths, trouble)),
-        graph: graph(tenths, trouble),
         moves: None,
+        graph: graph(tenths, trouble),
         gpu: None,
     }
 }
@@ -575,6 +576,8 @@ pub struct Synthetic {
     current: (String, Profile),
     /// Profiles applied.
     pub applied: Vec<String>,
+    /// For how long the last of them was asked for.
+    pub lent: Option<Duration>,
     /// Drains asked for.
     pub drains: u32,
     /// Notes kept.
@@ -585,7 +588,14 @@ impl Synthetic {
     /// An engine that runs profile lab.
     pub fn new() -> Synthetic {
         let lab = Profile::load("lab", None).unwrap().0;
-        Synthetic { tenths: 0, current: ("lab".to_owned(), lab), applied: Vec::new(), drains: 0, notes: Vec::new() }
+        Synthetic {
+            tenths: 0,
+            current: ("lab".to_owned(), lab),
+            applied: Vec::new(),
+            lent: None,
+            drains: 0,
+            notes: Vec::new(),
+        }
     }
 }
 
@@ -609,8 +619,9 @@ impl Source for Synthetic {
         Some(snapshot)
     }
 
-    fn apply(&mut self, name: &str, profile: &Profile) -> Result<(), String> {
+    fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>) -> Result<(), String> {
         self.current = (name.to_owned(), profile.clone());
+        self.lent = lent;
         self.applied.push(name.to_owned());
         Ok(())
     }

@@ -274,7 +274,7 @@ fn rate(model: &mut Model, text: &str) -> Vec<Effect> {
 fn quit(model: &mut Model) -> Vec<Effect> {
     // Leaving another process's engine leaves it as it is.
     if model.bond != Bond::Own {
-        return profile::leave(model, ConsoleEnd::Finished);
+        return vec![Effect::Leave(ConsoleEnd::Finished)];
     }
     match (model.finished, model.leaving) {
         (Finished::Yes, _) => return vec![Effect::Leave(ConsoleEnd::Finished)],

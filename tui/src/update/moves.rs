@@ -40,7 +40,7 @@ pub(super) fn clamp(model: &mut Model) {
 
 fn arbiter_rows(model: &Model) -> usize {
     let silo = model.picture().and_then(|picture| picture.snapshot.silos.get(model.cursor.silo));
-    silo.and_then(|silo| silo.arbiter.as_ref()).map_or(0, crate::view::arbiter_rows)
+    silo.map_or(0, crate::view::arbiter_rows)
 }
 
 /// One step of whatever has the keys.

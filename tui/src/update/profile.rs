@@ -1,12 +1,13 @@
-//! Profile switches: choosing, asking, applying, taking back, and coming back when the time is over.
+//! Profile switches: choosing, asking, applying, taking back. What is lent for a time comes back by the engine itself.
 //!
 //! Pure, on the console thread. The only place that makes [`Effect::Apply`]: from a confirmed question, for a step down
-//! that takes nothing from anybody, or for a way back that was confirmed with the way there.
+//! that takes nothing from anybody.
 
-use super::{actions, notice};
-use crate::effect::{ConsoleEnd, Effect};
+use super::actions::refuse_while_watching;
+use super::notice;
+use crate::effect::Effect;
 use crate::model::commands::said;
-use crate::model::switch::{Pending, Switch, Why};
+use crate::model::switch::{Switch, Why};
 use crate::model::{Asked, Leaving, Model, NoticeKind, Overlay, SWITCHES_MAX};
 use crate::msg::Finished;
 use crate::source::Offer;
@@ -41,7 +42,7 @@ pub(super) fn take(model: &mut Model, index: usize, span: Option<Duration>) -> V
     }
     let Some(offer) = model.offers.iter().flatten().nth(index).cloned() else { return Vec::new() };
     model.cursor.profile = index;
-    if actions::refuse_while_watching(model, "profile switch") {
+    if refuse_while_watching(model, "profile switch") {
         model.overlay = None;
         return Vec::new();
     }
@@ -51,7 +52,7 @@ pub(super) fn take(model: &mut Model, index: usize, span: Option<Duration>) -> V
 
 /// Takes the last switch back.
 pub(super) fn undo(model: &mut Model) -> Vec<Effect> {
-    if refuse_while_leaving(model) || actions::refuse_while_watching(model, "profile switch") {
+    if refuse_while_leaving(model) || refuse_while_watching(model, "profile switch") {
         return Vec::new();
     }
     let Some(before) = model.switch.as_ref().map(|switch| switch.from.clone()) else {
@@ -134,13 +135,11 @@ pub(super) fn apply(model: &mut Model, asked: &Asked) -> Vec<Effect> {
         engine_ns: live.map_or(0, |picture| picture.snapshot.at_ns),
         epoch_before: engine.map_or(0, |engine| engine.spin_epoch_requested),
         why: asked.why,
+        lent: asked.span,
         p999_before_ns: live.and_then(|picture| picture.derived.latency).map(|latency| latency.p999_ns),
     };
-    let effect = Effect::Apply { name: asked.offer.name.clone(), profile: Rc::clone(&body.profile) };
-    model.pending = asked.span.map(|span| Pending {
-        to: switch.from.clone(),
-        at_ns: model.now_ns.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)),
-    });
+    let (name, profile) = (asked.offer.name.clone(), Rc::clone(&body.profile));
+    let effect = Effect::Apply { name, profile, lent: asked.span };
     if let Some(before) = model.switch.replace(switch) {
         if model.switches.len() == SWITCHES_MAX {
             model.switches.remove(0);
@@ -154,50 +153,15 @@ pub(super) fn apply(model: &mut Model, asked: &Asked) -> Vec<Effect> {
 pub(super) fn applied(model: &mut Model, name: &str, result: Result<(), String>) -> Vec<Effect> {
     match result {
         Ok(()) => {
-            let back = model.pending.as_ref().map_or_else(String::new, |pending| {
-                let left = Duration::from_nanos(pending.at_ns.saturating_sub(model.now_ns));
-                format!("; {} comes back in {}", pending.to, said(left))
-            });
+            let lent = model.switch.as_ref().and_then(|switch| Some((&switch.from, switch.lent?)));
+            let back = lent.map_or_else(String::new, |(from, span)| format!("; {from} comes back in {}", said(span)));
             let text = format!("profile {name} requested; threads acknowledge it one by one{back}");
             notice(model, NoticeKind::Done, text);
         }
         Err(why) => {
             model.switch = model.switches.pop();
-            model.pending = None;
             notice(model, NoticeKind::Refused, format!("profile {name} refused: {why}"));
         }
     }
     vec![Effect::ListOffers]
-}
-
-/// Brings the profile of before back when the time is over.
-pub(super) fn come_back(model: &mut Model) -> Vec<Effect> {
-    if model.finished == Finished::Yes || model.leaving != Leaving::No {
-        model.pending = None;
-    }
-    match &model.pending {
-        Some(pending) if pending.at_ns <= model.now_ns => give_back(model),
-        _ => Vec::new(),
-    }
-}
-
-/// Leaves an engine that goes on: nobody would be left to bring a profile back in time, so what was lent is given back.
-pub(super) fn leave(model: &mut Model, end: ConsoleEnd) -> Vec<Effect> {
-    let mut effects = give_back(model);
-    effects.push(Effect::Leave(end));
-    effects
-}
-
-/// Brings the profile of before back now, if one is to come back.
-pub(super) fn give_back(model: &mut Model) -> Vec<Effect> {
-    let Some(pending) = model.pending.take() else { return Vec::new() };
-    match offer_of(model, &pending.to) {
-        Some(offer) => apply(model, &Asked { offer, span: None, why: Why::TimeOver }),
-        None => {
-            let said =
-                format!("found no profile {} on offer, expected to go back to it; p chooses another", pending.to);
-            notice(model, NoticeKind::Refused, said);
-            Vec::new()
-        }
-    }
 }

@@ -62,8 +62,8 @@ impl Bench {
                     let offers = self.source.offers();
                     self.take(Msg::Offers(offers));
                 }
-                Effect::Apply { name, profile } => {
-                    let result = self.source.apply(&name, &profile);
+                Effect::Apply { name, profile, lent } => {
+                    let result = self.source.apply(&name, &profile, lent);
                     self.take(Msg::Applied { name, result });
                 }
                 Effect::Drain => self.source.drain().unwrap(),

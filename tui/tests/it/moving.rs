@@ -47,7 +47,7 @@ fn a_profile_taken_for_a_time_is_counted_down_and_comes_back() {
     terminal.see_words(&["profile lab", "shared in "]);
     terminal.see_words(&["profile shared"]);
     terminal.press("5");
-    terminal.see_words(&["switches made here", "its time was over", "asked for"]);
+    terminal.see_words(&["switches made here", "asked for"]);
     terminal.press("qy");
     assert_eq!(terminal.end(), 0);
     assert_eq!(world.report("logs")["profile"], "shared");
@@ -57,7 +57,7 @@ fn a_profile_taken_for_a_time_is_counted_down_and_comes_back() {
 fn a_users_own_keys_hold_and_a_bad_file_of_them_is_refused_in_one_sentence() {
     let _one = engine();
     let world = World::new();
-    world.put("own.ron", r#"{ "views": { "quit": ["X", "ctrl-c"], "alarms": ["F9"] } }"#.to_owned());
+    world.put("own.ron", r#"{ "views": { "quit": ["X", "ctrl-c"], "alarms": ["F9"] } }"#);
     let mut terminal = Terminal::start(&world, &format!("{RUN} --keys own.ron"), (120, 40), &[]);
     terminal.see_live();
     terminal.see_words(&["X quit"]);
@@ -68,7 +68,7 @@ fn a_users_own_keys_hold_and_a_bad_file_of_them_is_refused_in_one_sentence() {
     terminal.see_words(&["drain and quit?"]);
     terminal.press("y");
     assert_eq!(terminal.end(), 0);
-    world.put("bad.ron", r#"{ "views": { "quit": ["p"] } }"#.to_owned());
+    world.put("bad.ron", r#"{ "views": { "quit": ["p"] } }"#);
     let mut refused = Terminal::start(&world, &format!("{RUN} --keys bad.ron"), (200, 40), &[]);
     assert_eq!(refused.end(), 2);
     assert!(refused.text().contains("found key 'p' in views for both"), "{}", refused.text());

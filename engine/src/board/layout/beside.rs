@@ -186,7 +186,7 @@ blocks! {
         open: [AtomicU64; MOVE_ROWS],
         /// Since when each is at its stage.
         open_since: [AtomicU64; MOVE_ROWS],
-        /// From the first staged shot's place to direct arrivals again, of moves made.
+        /// How long streams that moved stood still: from the first shot that was staged until the stage went out.
         pause: HistogramBlock,
         /// Until the owner had answered all.
         quiesce: HistogramBlock,

@@ -4,7 +4,7 @@
 
 use super::{Mover, MoverParts, PATIENCE};
 use crate::arbiter::errand::{ArbiterDesk, Errand, Report, desks};
-use crate::arbiter::page::{Epoch, Response};
+use crate::arbiter::page::{Authority, Epoch, Response};
 use crate::board::snapshot::{MoveStage, MovesView};
 use crate::board::{Board, Place, Shape, set};
 use crate::clock::Clock;
@@ -57,7 +57,7 @@ impl Bench {
     }
 
     fn ask(&mut self, to: u32) {
-        self.requests.ask(MoveRequest { stream: 2, to, lease_ms: 3 }).unwrap();
+        self.requests.ask(MoveRequest { stream: 2, to, lease_ms: 3, by: Authority::Port }).unwrap();
     }
 
     fn view(&self) -> MovesView {
@@ -94,16 +94,21 @@ fn a_stream_moves_by_quiesce_fetch_and_flip_and_its_staged_shots_go_before_direc
     bench.put(5);
     bench.put(6);
     bench.arbiters[0].tell(0, Report::Quiet { number });
-    assert_eq!(bench.errand(1), Some(Errand::Fetch { number, page: 2, lease_us: 3_000 }));
+    assert_eq!(bench.errand(1), Some(Errand::Fetch { number, page: 2, lease_us: 3_000, authority: Authority::Port }));
     assert!(bench.mover.resuming(0).is_none() && bench.mover.way(2) == (0, 0), "not before the page is there");
     bench.arbiters[1].tell(0, Report::Here { number, epoch: Epoch::new(7) });
     bench.step();
     assert_eq!((bench.mover.way(2), bench.stage()), ((1, 7), Some(MoveStage::Resume)));
     assert_eq!(bench.board.snapshot(&bench.clock).streams[2].silo, 1);
-    for sequence in [5, 6] {
+    assert!(bench.mover.stage_room(2).is_some_and(|room| room > 0));
+    bench.put(7);
+    bench.mover.note_staged(2);
+    assert_eq!(bench.mover.stage_room(2), Some(0), "what goes out comes to its end");
+    for sequence in [5, 6, 7] {
         let (stream, stage) = bench.mover.resuming(0).unwrap();
         let (mut detectors, mut observables) = ([0], [0]);
         let head = stage.take(&mut detectors, &mut observables).unwrap();
+        bench.mover.note_gone(2);
         assert_eq!((stream, head.sequence, detectors), (2, sequence, [sequence]));
         assert!(bench.mover.stage(2).is_some(), "later ones queue up behind");
         bench.step();
@@ -128,7 +133,7 @@ fn a_page_that_does_not_come_is_fetched_back_and_the_board_says_what_its_owner_s
     assert_eq!(bench.errand(1), None, "said once");
     let refusal = Some(Response::LeaseActive { left_us: 9 });
     bench.arbiters[1].tell(0, Report::Desisted { number, refusal });
-    assert_eq!(bench.errand(0), Some(Errand::Fetch { number, page: 2, lease_us: 0 }));
+    assert_eq!(bench.errand(0), Some(Errand::Fetch { number, page: 2, lease_us: 0, authority: Authority::Port }));
     assert_eq!(bench.stage(), Some(MoveStage::Return));
     bench.arbiters[0].tell(0, Report::Here { number, epoch: Epoch::new(9) });
     bench.step();

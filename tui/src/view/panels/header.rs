@@ -39,10 +39,6 @@ fn identity(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         let text = format!("{} in {}", revert.to, clock(revert.in_ns.div_ceil(1_000_000_000)));
         x = left.put(x.saturating_sub(1), 0, &format!("→ {text}"), Tone::Warn) + 2;
     }
-    if let Some(pending) = &model.pending {
-        let text = format!(" {} in {} ", pending.to, pending.left(model.now_ns));
-        x = left.fresh().put(x - 1, 0, &text, Tone::Badge) + 2;
-    }
     x = left.put(x, 0, &engine.input, Tone::Plain) + 2;
     left.put(x, 0, &tail(engine), Tone::Dim);
 }
