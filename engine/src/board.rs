@@ -13,6 +13,8 @@
 //! writers are cold, and half of one is wrong.
 
 pub mod alarms;
+pub mod dead;
+pub mod follow;
 pub mod gaps;
 pub mod histogram;
 pub mod image;
@@ -24,13 +26,14 @@ pub mod snapshot;
 mod text;
 
 pub use layout::{
-    AlarmRow, ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock,
-    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PeerRow, PlacementBlock, PollBlock, RecorderBlock, RoleBlock,
-    Shape, SiloDepthBlock, SlotStamps, SourceBlock, Stage, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock,
-    ThreadBlock,
+    AlarmRow, ArbiterBlock, ClockBlock, ControlBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock,
+    GraphBlock, HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, MoveBlock, PeerRow, PlacementBlock, PollBlock,
+    RecorderBlock, RoleBlock, Shape, SiloDepthBlock, SlotStamps, SourceBlock, Stage, StreamFeedBlock,
+    StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
 };
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
 pub(crate) use read::arbiter::{lease_row, open_row};
+pub(crate) use read::moves::move_row;
 pub use region::{BoardError, Life, Place, directory};
 pub use text::Text;
 
@@ -223,6 +226,12 @@ impl Board {
         &self.region.section::<RecorderBlock>(self.layout.recorder, 1)[0]
     }
 
+    /// How the engine is acted on.
+    #[must_use]
+    pub fn control(&self) -> &ControlBlock {
+        &self.region.section::<ControlBlock>(self.layout.control, 1)[0]
+    }
+
     /// The arbiter's block of silo `silo`.
     #[must_use]
     pub fn arbiter(&self, silo: usize) -> &ArbiterBlock {
@@ -239,6 +248,12 @@ impl Board {
     #[must_use]
     pub fn silo_depth(&self, silo: usize) -> &SiloDepthBlock {
         &self.region.section(self.layout.silo_depths, self.silos())[silo]
+    }
+
+    /// Moves of the streams of silo `silo`'s feed.
+    #[must_use]
+    pub fn moves(&self, silo: usize) -> &MoveBlock {
+        &self.region.section(self.layout.moves, self.silos())[silo]
     }
 
     /// The live source's block.

@@ -10,6 +10,7 @@
 
 pub mod carries;
 pub mod joint;
+pub mod moves;
 mod order;
 pub mod orchestrator;
 pub mod pool;

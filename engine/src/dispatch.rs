@@ -25,6 +25,7 @@ use crate::arbiter::page::PageTable;
 use crate::board::{self, Board};
 use crate::fault::FaultCode;
 use crate::feed::Pressure;
+use crate::feed::turns::Turns;
 use crate::hot::Settings;
 use crate::units::Ticks;
 use pinwheel_edge::queue::fifo::Fifo;
@@ -52,6 +53,8 @@ pub struct Pipe {
     pub pages: Arc<PageTable>,
     /// Whether shots wait for a slot.
     pub pressure: Arc<Pressure>,
+    /// How far each stream has come here.
+    pub turns: Arc<Turns>,
     /// The device's health.
     pub health: Arc<HealthWord>,
     /// Live limits.

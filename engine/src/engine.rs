@@ -9,6 +9,7 @@
 //!  DRAIN ─ all answered, or grace over and the rest answered with an error ─▶ SHUTDOWN ─ threads joined ─▶ outcome
 //! ```
 
+mod actor;
 mod assemble;
 mod blackbox;
 mod cold;
@@ -22,9 +23,15 @@ mod logger;
 mod neighbours;
 mod orders;
 mod placing;
+#[cfg(target_os = "linux")]
+mod remote;
+#[cfg(not(target_os = "linux"))]
+#[path = "engine/unreachable.rs"]
+mod remote;
 mod steer;
 mod wall;
 mod watchdog;
+pub mod wire;
 
 use crate::board::Board;
 use crate::board::snapshot::Snapshot;
@@ -35,25 +42,25 @@ use crate::decode::ReadyError;
 use crate::device::cuda::OpenError;
 use crate::fault::EventCode;
 use crate::host::HostError;
+use crate::hot::RoleError;
 use crate::hot::provoke::Provocation;
-use crate::hot::{RoleError, Settings};
 use crate::plan::{Plan, PlanError};
-use crate::profile::Profile;
+use crate::profile::{OnHangup, Profile, Rate};
 use crate::record::{AnswerSink, EventSink, LookBack};
-use crate::stall::Request;
-use crate::units::Nanos;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Sender, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+pub use crate::arbiter::page::Authority;
 pub use crate::feed::place::{Network, Place as LivePlace};
+pub use crate::feed::requests::{MoveRefused, MoveRequest, MoveRequests};
 pub use crate::hot::memory::{Allocator, set_before_abort};
+pub use actor::Actor;
 pub use cores::foresee;
 pub use environment::{Found, Keep};
-pub use steer::ApplyError;
+pub use steer::{ApplyError, LENT_MAX, Switched};
 
 /// What an engine is started with.
 pub struct Config {
@@ -73,8 +80,11 @@ pub struct Config {
     pub sink: Option<AnswerSink>,
     /// Where events are written down, if anywhere.
     pub events: Option<EventSink>,
-    /// The run's directory: the recorder writes there, unless the profile has no diagnostics; `None`: none runs.
+    /// The run's directory: the recorder writes there, unless the profile has no diagnostics, and other processes of the
+    /// same user act on the engine through the socket there; `None`: there is neither.
     pub run_dir: Option<PathBuf>,
+    /// Where profiles are looked for by name, before those built in.
+    pub profiles: Option<PathBuf>,
     /// Where the environment report is kept; `None`: none is made, unless the profile is strict.
     pub environment: Option<Keep>,
     /// Things to say once.
@@ -277,6 +287,8 @@ pub enum NoteError {
 struct Requests {
     /// 0: none; else see [`Requests::drain`].
     drain: AtomicU64,
+    /// 1: a drain waits for nothing.
+    hurry: AtomicU64,
 }
 
 impl Requests {
@@ -286,6 +298,15 @@ impl Requests {
     fn ask(&self, word: u64) {
         // The first reason stands.
         let _ = self.drain.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// A drain has no grace from now on.
+    fn hurry(&self) {
+        self.hurry.store(1, Ordering::Relaxed);
+    }
+
+    fn is_hurried(&self) -> bool {
+        self.hurry.load(Ordering::Relaxed) != 0
     }
 
     fn drain(&self) -> Option<EndedBy> {
@@ -301,14 +322,11 @@ impl Requests {
 pub struct Engine {
     board: Arc<Board>,
     clock: Clock,
-    settings: Arc<Settings>,
-    steering: steer::Steering,
+    steering: steer::SharedSteering,
     plan: Plan,
     requests: Arc<Requests>,
-    said: Option<SyncSender<logger::Said>>,
+    moves: Arc<MoveRequests>,
     look_back: Option<LookBack>,
-    /// To the watchdog; `None`: diagnostics are off.
-    watchdog: Option<Sender<watchdog::Told>>,
     control: Option<JoinHandle<Outcome>>,
 }
 
@@ -333,10 +351,16 @@ impl Engine {
         Viewer { board: Arc::clone(&self.board), clock: self.clock.clone() }
     }
 
-    /// The profile in force.
+    /// The profile in force, whoever put it there: this handle, another process, or an alarm.
     #[must_use]
-    pub fn profile(&self) -> &Profile {
-        self.steering.profile()
+    pub fn profile(&self) -> Arc<Profile> {
+        self.steering.lock().profile()
+    }
+
+    /// What a lost terminal means by the profile in force.
+    #[must_use]
+    pub fn on_hangup(&self) -> OnHangup {
+        self.profile().on_hangup
     }
 
     /// The thread plan.
@@ -345,30 +369,81 @@ impl Engine {
         &self.plan
     }
 
-    /// Puts the fields of `next` that apply live into force, as profile `name`. What applies at restart stays as it is.
+    /// Puts the fields of `next` that apply live into force, as profile `name`; `lent`: only for so long, then what was in
+    /// force before comes back. What applies at restart stays as it is.
     ///
     /// # Errors
-    /// If nothing could be applied: the engine is draining.
+    /// If nothing could be applied: the engine is draining, or the time is out of range.
+    pub fn switch(
+        &self,
+        name: &str,
+        next: &Profile,
+        lent: Option<Duration>,
+        by: &Actor,
+    ) -> Result<Switched, ApplyError> {
+        self.steering.lock().switch(name, next, lent, by)
+    }
+
+    /// The same for good, in the name of whoever runs this process.
+    ///
+    /// # Errors
+    /// As [`Engine::switch`].
     pub fn apply(&mut self, name: &str, next: &Profile) -> Result<(), ApplyError> {
-        self.steering.apply(name, next, &self.board, &self.settings, &self.clock)?;
-        self.tell(watchdog::Told::Rules(next.alarms.clone(), next.on_alarm.clone()));
-        Ok(())
+        self.switch(name, next, None, &Actor::this_process()).map(drop)
+    }
+
+    /// Holds the feed: what is under way finishes, nothing more is taken.
+    ///
+    /// # Errors
+    /// If the engine is draining.
+    pub fn pause(&self, by: &Actor) -> Result<(), ApplyError> {
+        self.steering.lock().pause(by)
+    }
+
+    /// Lets the feed run again.
+    ///
+    /// # Errors
+    /// If the engine is draining.
+    pub fn resume(&self, by: &Actor) -> Result<(), ApplyError> {
+        self.steering.lock().resume(by)
+    }
+
+    /// Another rate, until a profile says another; the one before.
+    ///
+    /// # Errors
+    /// If it is out of range, not the engine's to set, or comes too late.
+    pub fn set_rate(&self, rate: Rate, by: &Actor) -> Result<Rate, ApplyError> {
+        self.steering.lock().set_rate(rate, by)
     }
 
     /// Acknowledges alarm `number`; 0: all that hold. Seen on the board when the watchdog has taken it in.
-    pub fn acknowledge(&self, number: u64) {
-        self.tell(watchdog::Told::Asked(Request::Acknowledge(number)));
+    ///
+    /// # Errors
+    /// If there is none of that number, or nobody who keeps alarms.
+    pub fn acknowledge(&self, number: u64) -> Result<(), ApplyError> {
+        self.steering.lock().acknowledge(number, &Actor::this_process())
     }
 
     /// Lets alarm `number` not call for `span`; 0: all that hold.
-    pub fn snooze(&self, number: u64, span: Duration) {
-        let span = self.clock.rate().ticks(Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX >> 1)));
-        self.tell(watchdog::Told::Asked(Request::Snooze(number, span)));
+    ///
+    /// # Errors
+    /// As [`Engine::acknowledge`].
+    pub fn snooze(&self, number: u64, span: Duration) -> Result<(), ApplyError> {
+        self.steering.lock().snooze(number, span, &Actor::this_process())
     }
 
-    fn tell(&self, told: watchdog::Told) {
-        // A watchdog that has left with the engine wants to know nothing.
-        let _ = self.watchdog.as_ref().map(|watchdog| watchdog.send(told));
+    /// Asks for a move of a stream to another silo. It is made under load: what becomes of it is on the board.
+    ///
+    /// # Errors
+    /// If it cannot be made, or too many wait.
+    pub fn move_stream(&self, request: MoveRequest) -> Result<(), MoveRefused> {
+        self.moves.ask(request)
+    }
+
+    /// Where moves are asked for, for another cold thread.
+    #[must_use]
+    pub fn moves(&self) -> Arc<MoveRequests> {
+        Arc::clone(&self.moves)
     }
 
     /// Asks for a drain in the operator's name.
@@ -392,10 +467,9 @@ impl Engine {
     /// # Errors
     /// [`NoteError`]: it is not kept.
     pub fn note(&self, text: &str) -> Result<(), NoteError> {
-        let said = self.said.as_ref().ok_or(NoteError::NoLog)?;
-        let text: String = text.chars().filter(|c| !c.is_control()).take(NOTE_CHARS_MAX).collect();
-        let note = logger::Said { at: self.clock.ticks(), who: "operator", code: EventCode::Note, text };
-        said.try_send(note).map_err(|_| NoteError::Full)
+        let (text, numbers) = (logger::plain(text), Vec::new());
+        let note = logger::Said { at: self.clock.ticks(), who: "operator", code: EventCode::Note, text, numbers };
+        self.steering.lock().say(note)
     }
 
     /// Whether everything has ended; [`Engine::finish`] then returns at once.

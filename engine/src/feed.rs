@@ -1,20 +1,24 @@
 //! The feed: where shots come from, and when.
 //!
 //! Owns the source, the schedule and the writer's end of the slots of one silo. Runs as a role; each rx ring has exactly
-//! one; a live source's [`link`] is part of the first silo's, and all silos' feeds take its shots from their lanes. Bounds: 64 shots a frame. A shot's latency counts from its scheduled arrival, whether or not a slot was free
+//! one; a live source's [`link`] is part of the first silo's, and all silos' feeds take its shots from their lanes. A stream that
+//! is decoded in another silo keeps its feed, which hands its shots on ([`crossing`]). Bounds: 64 shots a frame. A shot's latency counts from its scheduled arrival, whether or not a slot was free
 //! then. Never blocks: with no free slot it returns, and the schedule goes on.
 
 mod answer;
 pub mod assembly;
 pub mod client;
+pub mod crossing;
 mod intake;
 pub mod lane;
 pub mod link;
 mod live;
+mod mover;
 mod overflow;
 mod pace;
 pub mod packet;
 pub mod place;
+pub mod requests;
 mod schedule;
 #[cfg(target_os = "linux")]
 pub mod shm;
@@ -22,13 +26,14 @@ pub mod shm;
 mod socket;
 pub mod source;
 pub mod stage;
+pub mod turns;
 
 pub use answer::Answer;
 pub use live::SLOTS_PER_STREAM;
 pub use overflow::Pressure;
 pub use pace::Cadence;
 
-use crate::board::snapshot::HealthVerdict;
+use crate::board::snapshot::{HealthVerdict, OverflowOutcome};
 use crate::board::{self, Board, FeedBlock};
 use crate::code::Model;
 use crate::code::health::{InputHealth, Verdict};
@@ -37,6 +42,8 @@ use crate::fault::{FaultCode, Injector};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Settings, WARM_STREAM, Work};
 use crate::profile::RoleKind;
 use crate::units::{Nanos, TickRate, Ticks};
+use crossing::{Crossing, Crossings};
+use lane::{Head, Piece};
 use overflow::Overflow;
 use pace::Pace;
 use pinwheel_edge::slot::table::{FeedEnd, OpenShot, ReplyTo, ShotHeader};
@@ -45,6 +52,7 @@ use pinwheel_edge::spin::Phase;
 use schedule::Schedule;
 use source::{Drawn, Source};
 use std::sync::Arc;
+use turns::Turns;
 
 /// How often one stream's health is judged and published.
 const HEALTH_EVERY: Nanos = Nanos(20_000_000);
@@ -65,10 +73,10 @@ pub struct Share {
 }
 
 impl Share {
-    /// Stream `stream` belongs to silo `stream mod silos`.
+    /// The streams whose home is silo `silo`: see [`requests::home`].
     #[must_use]
     pub fn of(silo: usize, silos: u32, streams: u32, count: Option<u64>) -> Share {
-        let own = (0..streams).filter(|stream| stream % silos == silo as u32).collect();
+        let own = (0..streams).filter(|stream| requests::home(*stream, silos) == silo).collect();
         Share { silo, streams, own, count }
     }
 
@@ -115,6 +123,11 @@ pub struct Feed {
     health_judged: Ticks,
     /// Shots submitted in Live.
     submitted: u64,
+    /// Of each stream: the number of its next shot.
+    next: Vec<u64>,
+    /// What runs between this silo and others, if there are any.
+    crossings: Option<Crossings>,
+    crosses_first: bool,
     exhausted: bool,
     draining: bool,
     /// The shot being written.
@@ -132,6 +145,7 @@ impl Feed {
         model: &Model,
         outside: Outside,
         injector: Injector,
+        crossing: Option<(Crossing, Arc<Turns>)>,
     ) -> Feed {
         let Outside { settings, board, pressure, rate } = outside;
         for stream in &share.own {
@@ -139,6 +153,9 @@ impl Feed {
         }
         let health = share.own.iter().map(|_| InputHealth::new(model)).collect();
         let fraction = share.own.len() as f64 / f64::from(share.streams);
+        let widths = (model.detector_words(), model.observable_words().max(1));
+        let crossings =
+            crossing.map(|(crossing, turns)| Crossings::new(crossing, turns, share.silo, share.streams, widths));
         Feed {
             health,
             end,
@@ -156,6 +173,9 @@ impl Feed {
             health_next: 0,
             health_judged: Ticks(0),
             submitted: 0,
+            next: vec![0; share.streams as usize],
+            crossings,
+            crosses_first: false,
             exhausted: share.own.is_empty(),
             draining: false,
             detectors: vec![0; model.detector_words()],
@@ -187,7 +207,8 @@ impl Feed {
     }
 
     fn live(&mut self, frame: &Frame<'_>) -> u32 {
-        self.schedule.follow(self.settings.rate_hz(), frame.clock().rate(), frame.now);
+        let pace = (self.settings.rate_hz(), self.settings.flow());
+        self.schedule.follow(pace, frame.clock().rate(), frame.now, self.submitted);
         let mut items = 0;
         while items < BUDGET_ITEMS {
             let now = frame.ticks();
@@ -212,30 +233,65 @@ impl Feed {
             self.overflow.clear(now, block, &self.pressure);
             return false;
         };
-        let Some(vacant) = self.end.vacant() else {
+        let is_direct = self.is_direct(stream);
+        if is_direct && self.end.vacant().is_none() {
             self.overflow.full(now, block, &self.pressure);
             return false;
-        };
-        let truth = match self.source.draw(index, &mut self.detectors, &mut self.observables) {
-            Drawn::Shot { truth_known } => truth_known,
-            Drawn::NotYet => return false,
+        }
+        if !is_direct && !self.has_way(stream) {
+            return false;
+        }
+        let Some(truth_known) = self.draw(index, frame) else { return false };
+        let reply_to = ReplyTo { peer: 0, sequence };
+        let head = Head { stream, epoch: 0, sequence, reply_to, arrived: scheduled, truth_known, piece: Piece::Whole };
+        if is_direct {
+            let waiting = self.schedule.arrived(now, self.submitted).saturating_sub(self.submitted);
+            let outcome = self.overflow.judge(scheduled, waiting, now, &self.settings);
+            self.write(&head, now, outcome)
+        } else {
+            self.send(&head)
+        }
+        let streams = self.share.own.len() as u64;
+        self.health[(self.submitted % streams) as usize].observe(&self.detectors);
+        self.submitted += 1;
+        // A stream that there is not has no number that a move could ask for.
+        self.next.get_mut(stream as usize).into_iter().for_each(|next| *next = sequence + 1);
+        true
+    }
+
+    /// Draws the shot at place `index` of the input; whether its truth is known, if there is one.
+    fn draw(&mut self, index: u64, frame: &Frame<'_>) -> Option<bool> {
+        match self.source.draw(index, &mut self.detectors, &mut self.observables) {
+            Drawn::Shot { truth_known } => Some(truth_known),
+            Drawn::NotYet => None,
             Drawn::End => {
                 self.exhausted = true;
-                return false;
+                None
             }
             Drawn::Broken => {
                 self.exhausted = true;
                 self.board.fault(self.share.silo, FaultCode::InputBroken, frame.now, self.submitted);
-                return false;
+                None
             }
-        };
-        let submitted = now;
-        let header = ShotHeader { stream, sequence, scheduled, submitted, reply_to: ReplyTo { peer: 0, sequence } };
-        let truth = truth.then_some(self.observables.as_slice());
-        let waiting = self.schedule.arrived(now, self.submitted).saturating_sub(self.submitted);
-        let outcome = self.overflow.judge(scheduled, waiting, now, &self.settings);
+        }
+    }
+
+    /// Writes the shot in hand into a slot, of which one is vacant; with what became of its wait for one.
+    fn write(&mut self, head: &Head, submitted: Ticks, outcome: Option<OverflowOutcome>) {
+        let Some(vacant) = self.end.vacant() else { unreachable!("a vacant slot was looked for") };
+        let Head { stream, sequence, reply_to, arrived: scheduled, truth_known, .. } = *head;
+        let header = ShotHeader { stream, sequence, scheduled, submitted, reply_to };
+        let truth = truth_known.then_some(self.observables.as_slice());
+        let own = |stream| self.share.own.binary_search(stream);
         let slot = if let Some(code) = outcome.and_then(overflow::error_of) {
+            // Further pieces of it find no open shot, and have nobody to tell.
             vacant.submit_at(word::error(code), &header, &self.detectors, truth)
+        } else if let Piece::Opens(words) = head.piece
+            && let Ok(own) = own(&stream)
+        {
+            let shot = vacant.open(&header, &self.detectors, words, truth);
+            (self.open[own], self.open_words[own]) = (Some(shot), words);
+            shot.slot
         } else if let Some(pace) = &mut self.pace {
             let shot = vacant.open(&header, &self.detectors, pace.first_words(), truth);
             pace.begin(shot, scheduled);
@@ -246,13 +302,10 @@ impl Feed {
             vacant.submit(&header, &self.detectors, truth)
         };
         if let Some(outcome) = outcome {
+            let block = self.board.feed(self.share.silo);
             overflow::count(outcome, block, self.board.stream_feed(stream as usize));
         }
         self.stamp(slot, &header);
-        let streams = self.share.own.len() as u64;
-        self.health[(self.submitted % streams) as usize].observe(&self.detectors);
-        self.submitted += 1;
-        true
     }
 
     fn stamp(&self, slot: u32, header: &ShotHeader) {
@@ -307,12 +360,19 @@ impl Role for Feed {
         self.overflow.note(frame.now);
         let linked = self.work_link(frame);
         let shown = self.pace.as_mut().map_or(0, |pace| pace.show(&mut self.end, frame.now));
-        let items = match frame.phase {
+        // In turn the first to find a free slot: what comes from other silos, what comes from the source.
+        self.crosses_first = !self.crosses_first;
+        let mut crossed = if self.crosses_first { self.cross(frame) } else { 0 };
+        let mut items = match frame.phase {
             Phase::Warmup if self.settings.is_warming() => self.warm(frame),
             Phase::Live | Phase::Drain if self.is_live() => self.forward(frame),
             Phase::Live if !self.exhausted => self.live(frame),
             _ => 0,
         };
+        if !self.crosses_first {
+            crossed = self.cross(frame);
+        }
+        items += crossed;
         if items > 0 {
             board::set(&self.block().submitted, self.submitted);
             board::set(&self.block().position, self.end.submitted());
@@ -340,7 +400,8 @@ impl Role for Feed {
     }
 
     fn is_drained(&self) -> bool {
-        self.draining && self.has_forwarded_all() && self.pace.as_ref().is_none_or(Pace::is_idle)
+        let has_shown_all = self.pace.as_ref().is_none_or(Pace::is_idle);
+        self.draining && self.has_forwarded_all() && has_shown_all && self.has_crossed_all()
     }
 }
 

@@ -27,7 +27,7 @@ pub use frame::{Frame, Init, SCRATCH_BYTES, Scratch, Work};
 pub(crate) use frozen::Frozen;
 pub use own::name_first_allocation;
 pub use panics::{install_hook, kept};
-pub use settings::{Settings, WARM_STREAM, Warming};
+pub use settings::{Flow, Settings, WARM_STREAM, Warming};
 pub use thread::{Placing, Shared, ThreadReport, spawn};
 
 use crate::profile::RoleKind;

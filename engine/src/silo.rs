@@ -6,9 +6,13 @@
 //! Job buffers: slots + workers + decoders. A quarantined launch and an expired decode each keep theirs beyond the
 //! reuse of their slot, so with fewer a slow device could starve a sound one.
 
+mod connect;
 mod cuda;
 
+pub use connect::connect;
+
 use crate::arbiter::deadlines::Timebase;
+use crate::arbiter::errand::ArbiterDesk;
 use crate::arbiter::page::{Limits, PageTable, Silo as Owner};
 use crate::board::layout::ANSWER_READERS_MAX;
 use crate::board::{self, Board};
@@ -16,6 +20,7 @@ use crate::clock::Clock;
 use crate::code::Model;
 use crate::decode::carries::Carries;
 use crate::decode::joint::{JointCells, Joints};
+use crate::decode::moves::Moves;
 use crate::decode::orchestrator::{Orchestrator, OrchestratorParts};
 use crate::decode::pool::Pool;
 use crate::decode::state::StreamStates;
@@ -27,7 +32,10 @@ use crate::device::cuda::Context;
 use crate::device::sim::{Graph, SimDevice, SimLauncher, SimShared, SimTimes};
 use crate::dispatch::{Answer, Dispatcher, Harvester, HarvesterParts, JointCheck, Pipe, Poller, Tombstones};
 use crate::fault::{Injections, Injector};
+use crate::feed::crossing::Crossing;
+use crate::feed::requests::{MoveRequests, home};
 use crate::feed::source::Source;
+use crate::feed::turns::Turns;
 use crate::feed::{Cadence, Feed, Outside, Share};
 use crate::graph::{Brought, CompileError, Config, Worker};
 use crate::hot::memory::Arena;
@@ -119,6 +127,8 @@ pub struct Common {
     pub clock: Clock,
     /// The model made ready.
     pub decoding: Decoding,
+    /// Moves of streams that are asked for.
+    pub moves: Arc<MoveRequests>,
 }
 
 /// A wired silo.
@@ -169,6 +179,10 @@ pub struct Attached {
     pub gpu: Option<Gpu>,
     /// To the silos that it exchanges pages with.
     pub links: Vec<Link>,
+    /// Its feed's ends between silos, if there are several.
+    pub crossing: Option<Crossing>,
+    /// Its arbiter's desk to the feeds, likewise.
+    pub desk: Option<ArbiterDesk>,
 }
 
 /// Wires one silo.
@@ -205,31 +219,29 @@ pub fn wire(
         ready: Arc::new(Fifo::new(jobs)),
         pages: pages(&share, profile.silos),
         pressure: Arc::default(),
+        turns: Arc::new(Turns::new(share.streams, |stream| share.own.binary_search(&stream).is_ok())),
         health: Arc::new(HealthWord::new()),
         settings: Arc::clone(&common.settings),
         board: Arc::clone(&common.board),
     };
     let (sink, readers) = answer_ring(answers, profile.slots);
-    let base = Timebase { rate: common.clock.rate(), start: common.clock.start() };
     let (silo, streams) = (share.silo, share.streams);
+    let base = Timebase { rate: common.clock.rate(), start: common.clock.start() };
     let joint = Joint::of(profile.input.joint_every, &share.own, geometry, streams);
     let draws = Draws { faults: &profile.faults, silo };
-    let recovery = recovery(profile, &pipe);
     let (refused, refused_end) = Tombstones::channel(profile.slots);
     let (expired, expired_end) = Tombstones::channel(profile.slots);
     let (dispatch_ends, parts) = ((dispatch_end, dispatch_workers, refused), (&pipe, &workers));
     let (device_specs, recovery) = match attached.gpu {
-        Some(gpu) => cuda::specs(profile, parts, gpu, dispatch_ends, recovery, common),
-        None => (stand_in(profile, parts, device_workers, dispatch_ends, common), recovery),
+        Some(gpu) => cuda::specs(profile, parts, gpu, dispatch_ends, recovery(profile, &pipe), common),
+        None => (stand_in(profile, parts, device_workers, dispatch_ends, common), recovery(profile, &pipe)),
     };
+    let crossing = attached.crossing.map(|crossing| (crossing, Arc::clone(&pipe.turns)));
     let poller = Poller::new(pipe.clone(), poll_workers, expired, profile.free_worker, base.rate);
     let config = Config { streams, ..Config::from(&profile.graph) };
     let carries = Carries::of(&common.decoding.matching, jobs as u32, profile.input.round_ns.is_some());
-    let cadence = carries.as_ref().zip(profile.input.round_ns).map(|(carries, period)| Cadence {
-        words_after: carries.words_after_rounds(),
-        period: base.rate.ticks(Nanos(u64::from(period))),
-    });
-    let feed = Feed::new(share, feed_end, source, model, outside(common, &pipe), draws.of(3)).at(cadence);
+    let cadence = cadence(profile, carries.as_deref(), base);
+    let feed = Feed::new(share, feed_end, source, model, outside(common, &pipe), draws.of(3), crossing).at(cadence);
     let pool = Pool::new(config, decoders, jobs as u32, streams, carries.as_deref(), &common.clock)?;
     show(&pool, profile, &pipe);
     let states = Arc::new(StreamStates::new(Arc::clone(&pipe.pages), base, geometry.observable_words as usize));
@@ -243,6 +255,8 @@ pub fn wire(
         carries: carries.clone(),
         steward: Steward::new(Arc::clone(&states), base, attached.links),
         joints: joint.joints,
+        moves: attached.desk.map(|desk| Moves::new(desk, Arc::clone(&pipe.turns))),
+        states: Arc::clone(&states),
     });
     let harvester = Harvester::new(HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink, joints: joint.check });
     let mut specs = vec![
@@ -265,6 +279,12 @@ fn outside(common: &Common, pipe: &Pipe) -> Outside {
     Outside { settings, board, pressure: Arc::clone(&pipe.pressure), rate: common.clock.rate() }
 }
 
+/// How the rounds of a shot come, where they come one by one.
+fn cadence(profile: &Profile, carries: Option<&Carries>, base: Timebase) -> Option<Cadence> {
+    let (carries, period) = carries.zip(profile.input.round_ns)?;
+    Some(Cadence { words_after: carries.words_after_rounds(), period: base.rate.ticks(Nanos(u64::from(period))) })
+}
+
 fn recovery(profile: &Profile, pipe: &Pipe) -> Recovery {
     let wait = Nanos::from_millis(u64::from(profile.faults.recover_after_ms));
     Recovery::new(Arc::clone(&pipe.health), wait)
@@ -273,7 +293,7 @@ fn recovery(profile: &Profile, pipe: &Pipe) -> Recovery {
 /// The page words of a silo: a page for each stream of the engine, its own at rest, the others those of their silos.
 fn pages(share: &Share, silos: u32) -> Arc<PageTable> {
     let me = Owner::new(share.silo as u8);
-    let owner = |stream: u32| if share.own.contains(&stream) { me } else { Owner::new((stream % silos) as u8) };
+    let owner = |stream: u32| if share.own.contains(&stream) { me } else { Owner::new(home(stream, silos) as u8) };
     Arc::new(PageTable::new(me, share.streams, Limits::SEED, owner))
 }
 

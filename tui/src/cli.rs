@@ -6,15 +6,20 @@
 
 mod arbiter;
 mod args;
+mod attach;
 mod check;
 mod compare;
 mod cores;
+mod ctl;
 mod dump;
+mod engines;
 mod gpu_check;
 mod drill;
 mod graph;
 mod input;
 mod load;
+mod looks;
+mod manual;
 mod metrics;
 mod measured;
 mod places;
@@ -28,8 +33,10 @@ mod run;
 mod runs;
 mod say;
 mod send;
+mod shuffle;
 mod signals;
 mod sim;
+mod still;
 mod trace;
 
 use args::{Args, Command, RunArgs};
@@ -68,10 +75,12 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Profiles(args)) => profiles::profiles(&args, &around),
         Some(Command::Plan(args)) => plan::plan(&args, &around),
         Some(Command::Cores(args)) => cores::cores(&args),
-        Some(Command::Arbiter(args)) => arbiter::arbiter(&args),
+        Some(Command::Arbiter(args)) => arbiter::arbiter(&args, &around),
         Some(Command::Check(args)) => check::check(&args, &around),
         Some(Command::Replay(args)) => replay::replay(&args, &around),
         Some(Command::Postmortem(args)) => postmortem::postmortem(&args, &around),
+        Some(Command::Attach(args)) => attach::attach(&args, &around),
+        Some(Command::Ctl(args)) => ctl::ctl(&args),
         Some(Command::Dump(args)) => dump::dump(&args, &around),
         Some(Command::Compare(args)) => compare::compare(&args, &around),
         Some(Command::Trace(args)) => trace::trace(&args, &around),
@@ -79,6 +88,8 @@ fn perform(args: Args) -> Result<u8, Refusal> {
         Some(Command::Drill(args)) => drill::drill(&args),
         Some(Command::Graph(args)) => graph::graph(&args),
         Some(Command::GpuCheck(args)) => gpu_check::gpu_check(&args),
+        Some(Command::Completions(args)) => Ok(manual::completions(&args)),
+        Some(Command::Man) => Ok(manual::man()),
     }
 }
 

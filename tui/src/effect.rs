@@ -1,7 +1,10 @@
 //! What `update` wants done, as data; only the console's loop acts.
 
-use pinwheel_engine::profile::Profile;
+use crate::model::found::Wanted;
+use crate::source::Hold;
+use pinwheel_engine::profile::{Profile, Rate};
 use std::rc::Rc;
+use std::time::Duration;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,9 +17,15 @@ pub enum Effect {
         name: String,
         /// The profile.
         profile: Rc<Profile>,
+        /// For so long only.
+        lent: Option<Duration>,
     },
     /// Stop the feed and let accepted shots finish.
     Drain,
+    /// Hold the feed, or let it go.
+    Hold(Hold),
+    /// Another rate.
+    Rate(Rate),
     /// Look at the recorded moment so long after the engine's start, nanoseconds.
     LookAt(u64),
     /// Keep a note.
@@ -25,6 +34,10 @@ pub enum Effect {
     Acknowledge(u64),
     /// Snooze the alarm of that number.
     Snooze(u64),
+    /// Read something that is not on the board.
+    LookUp(Wanted),
+    /// Write what the screen shows to a text file.
+    DumpScreen,
     /// Draw the whole screen anew.
     Redraw,
     /// Give the terminal back and return.

@@ -1,7 +1,13 @@
-//! The key table: dispatch, footer and help are all made from it.
+//! The key table: dispatch, footer, help, palette, man page and the README's section are all made from it.
 //!
-//! Owns every binding; pure data and lookups, on the console thread. A test compares what the three show. Nothing else in
-//! the console matches on a key.
+//! Owns every binding; pure data, on the console thread. [`bound`] is the table with the keys that a user chose, [`file`]
+//! reads them, [`page`] writes the table out. Tests compare what all of these show. Nothing else in the console matches on
+//! a key.
+
+pub mod bound;
+pub mod file;
+pub mod name;
+pub mod page;
 
 use crate::model::View;
 use crate::msg::Key;
@@ -37,8 +43,14 @@ pub enum Action {
     Take,
     /// Take the profile of that number, from 1.
     TakeNumber(u8),
-    /// Leave: asks, drains, then ends.
+    /// Leave: asks, drains, then ends; another process's engine is left as it is.
     Quit,
+    /// Drain and end the engine, whose process it may be.
+    End,
+    /// Hold the feed, or let it go.
+    Hold,
+    /// Write another rate.
+    Rate,
     /// Yes.
     Confirm,
     /// No.
@@ -53,6 +65,39 @@ pub enum Action {
     AcknowledgeAll,
     /// Let the alarm under the cursor not call for a while.
     Snooze,
+    /// Open the command palette.
+    Palette,
+    /// Filter the rows of the view's list.
+    Filter,
+    /// Sort the view's list by another column, once.
+    Sort(Sorting),
+    /// Choose the columns of the view's list.
+    Columns,
+    /// Show or hide the column under the cursor.
+    Toggle,
+    /// List and details, details alone, list alone.
+    Zoom,
+    /// To what the row under the cursor points to.
+    Follow,
+    /// Back to where one came from.
+    Back,
+    /// The next theme.
+    NextTheme,
+    /// Keep the picture shown to compare with.
+    Mark,
+    /// Apply the profile that was in force before the last switch.
+    Undo,
+    /// Write the screen to a text file.
+    DumpScreen,
+}
+
+/// How to sort a list anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sorting {
+    /// By the next column; after the last one as the engine orders them.
+    Next,
+    /// By the same column, the other way round; a list not sorted yet by its first.
+    Reverse,
 }
 
 /// An end of a recording.
@@ -100,14 +145,30 @@ pub enum Scope {
     Chooser,
     /// While a question is open.
     Question,
-    /// While a note is written: what is not bound here is written.
+    /// While a note or a rate is written: what is not bound here is written.
     Note,
+    /// In the command palette: what is not bound here is written.
+    Palette,
+    /// While a filter is written: what is not bound here is written.
+    Filter,
+    /// While columns are chosen.
+    Columns,
 }
 
 impl Scope {
     /// All of them, in the order in which help shows them.
-    pub const ALL: [Scope; 7] =
-        [Scope::Views, Scope::Profiles, Scope::Alarms, Scope::Past, Scope::Chooser, Scope::Question, Scope::Note];
+    pub const ALL: [Scope; 10] = [
+        Scope::Views,
+        Scope::Profiles,
+        Scope::Alarms,
+        Scope::Past,
+        Scope::Palette,
+        Scope::Filter,
+        Scope::Columns,
+        Scope::Chooser,
+        Scope::Question,
+        Scope::Note,
+    ];
 
     /// Help's heading.
     pub fn heading(self) -> &'static str {
@@ -118,7 +179,26 @@ impl Scope {
             Scope::Alarms => "in alarms",
             Scope::Chooser => "in the profile chooser",
             Scope::Question => "at a question",
-            Scope::Note => "in a note",
+            Scope::Note => "while writing",
+            Scope::Palette => "in the palette",
+            Scope::Filter => "in a filter",
+            Scope::Columns => "at the columns",
+        }
+    }
+
+    /// Its name in a file of keys.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Views => "views",
+            Scope::Profiles => "profiles",
+            Scope::Past => "past",
+            Scope::Alarms => "alarms",
+            Scope::Chooser => "chooser",
+            Scope::Question => "question",
+            Scope::Note => "note",
+            Scope::Palette => "palette",
+            Scope::Filter => "filter",
+            Scope::Columns => "columns",
         }
     }
 
@@ -126,7 +206,13 @@ impl Scope {
     fn outer(self) -> Option<Scope> {
         match self {
             Scope::Profiles | Scope::Past | Scope::Alarms => Some(Scope::Views),
-            Scope::Views | Scope::Chooser | Scope::Question | Scope::Note => None,
+            Scope::Views
+            | Scope::Chooser
+            | Scope::Question
+            | Scope::Note
+            | Scope::Palette
+            | Scope::Filter
+            | Scope::Columns => None,
         }
     }
 }
@@ -163,7 +249,7 @@ const NO: Footer = Footer::Absent;
 
 /// The table, in the order of footer and help.
 pub const TABLE: &[Binding] = &[
-    bind(Scope::Views, &[Key::Char('?')], Action::Show(View::Help), Footer::Word("help"), "this page"),
+    bind(Scope::Views, &[Key::Char('?'), Key::Char('0')], Action::Show(View::Help), Footer::Word("help"), "this page"),
     bind(Scope::Views, &[Key::Tab], Action::NextView, Footer::Word("view"), "next view"),
     bind(Scope::Views, &[Key::BackTab], Action::PreviousView, NO, "previous view"),
     bind(
@@ -217,7 +303,7 @@ pub const TABLE: &[Binding] = &[
     ),
     bind(
         Scope::Views,
-        &[Key::Char('m')],
+        &[Key::Char('M')],
         Action::Show(View::Placement),
         NO,
         "placement: which silo is full, and which stream should move?",
@@ -229,7 +315,6 @@ pub const TABLE: &[Binding] = &[
         NO,
         "sources: who sends, how fast, and what is missing?",
     ),
-    bind(Scope::Views, &[Key::Char('0')], Action::Show(View::Help), NO, "help"),
     bind(
         Scope::Views,
         &[Key::Char('9'), Key::Char('!')],
@@ -237,6 +322,54 @@ pub const TABLE: &[Binding] = &[
         NO,
         "alarms: what is wrong, since when, and why?",
     ),
+    bind(
+        Scope::Views,
+        &[Key::Char('t')],
+        Action::Show(View::Streams),
+        NO,
+        "streams: which logical qubit is late, or wrong?",
+    ),
+    bind(
+        Scope::Views,
+        &[Key::Char('r')],
+        Action::Show(View::Rings),
+        NO,
+        "rings: which queue is full, and who empties it?",
+    ),
+    bind(
+        Scope::Views,
+        &[Key::Char('e')],
+        Action::Show(View::Environment),
+        NO,
+        "environment: what of this machine costs latency?",
+    ),
+    bind(Scope::Views, &[Key::Char('c')], Action::Show(View::Cores), NO, "cores: who uses which core?"),
+    bind(Scope::Views, &[Key::Char('v')], Action::Show(View::Log), NO, "log: what happened in this run, and when?"),
+    bind(Scope::Views, &[Key::Char('=')], Action::Show(View::Compare), NO, "compare: what is other than at the mark?"),
+    bind(Scope::Views, &[Key::Char(':')], Action::Palette, Footer::Word("command"), "every command, by its words"),
+    bind(
+        Scope::Views,
+        &[Key::Char('/')],
+        Action::Filter,
+        Footer::Word("filter"),
+        "only the rows that hold these words",
+    ),
+    bind(
+        Scope::Views,
+        &[Key::Enter],
+        Action::Follow,
+        NO,
+        "to what the row points to: slot, worker, thread, alarm, stack",
+    ),
+    bind(Scope::Views, &[Key::Backspace], Action::Back, NO, "back to where one came from"),
+    bind(Scope::Views, &[Key::Char('z')], Action::Zoom, NO, "details alone, list alone, both"),
+    bind(Scope::Views, &[Key::Char('S')], Action::Sort(Sorting::Next), NO, "sort once, by the next column"),
+    bind(Scope::Views, &[Key::Char('V')], Action::Sort(Sorting::Reverse), NO, "sort once, the other way round"),
+    bind(Scope::Views, &[Key::Char('C')], Action::Columns, NO, "choose columns"),
+    bind(Scope::Views, &[Key::Char('m')], Action::Mark, NO, "mark the moment shown, to compare with"),
+    bind(Scope::Views, &[Key::Char('T')], Action::NextTheme, NO, "next theme"),
+    bind(Scope::Views, &[Key::Char('W')], Action::DumpScreen, NO, "write this screen to a text file"),
+    bind(Scope::Views, &[Key::Char('P')], Action::Undo, NO, "back to the profile before the last switch"),
     bind(
         Scope::Views,
         &[Key::Char('p')],
@@ -269,19 +402,22 @@ pub const TABLE: &[Binding] = &[
         &[Key::Char('q'), Key::Ctrl('c')],
         Action::Quit,
         Footer::Word("quit"),
-        "drain, then quit; again: force",
+        "drain, then quit; again: force; attached: leave",
     ),
+    bind(Scope::Views, &[Key::Char('D')], Action::End, NO, "drain and end the engine, attached or not"),
+    bind(Scope::Views, &[Key::Char('H')], Action::Hold, NO, "hold the feed, or let it go"),
+    bind(Scope::Views, &[Key::Char('R')], Action::Rate, NO, "another rate, until a profile says another"),
     bind(Scope::Profiles, &[Key::Enter], Action::Take, Footer::Word("apply"), "show what would change, and apply"),
     bind(Scope::Past, &[Key::Left], Action::Scrub(-100), NO, "a tenth of a second back"),
     bind(Scope::Past, &[Key::Right], Action::Scrub(100), NO, "a tenth of a second forward"),
     bind(Scope::Past, &[Key::Home], Action::ToEnd(End::First), NO, "to the first moment recorded"),
     bind(Scope::Past, &[Key::End], Action::ToEnd(End::Last), NO, "to the last moment recorded"),
     bind(Scope::Past, &[Key::Char(' ')], Action::Play, NO, "let a replay run, or stop it"),
-    bind(Scope::Note, &[Key::Enter], Action::Confirm, Footer::Word("keep"), "keep the note"),
-    bind(Scope::Note, &[Key::Esc, Key::Ctrl('c')], Action::Cancel, Footer::Word("back"), "no note"),
+    bind(Scope::Note, &[Key::Enter], Action::Confirm, Footer::Word("keep"), "keep what was written"),
+    bind(Scope::Note, &[Key::Esc, Key::Ctrl('c')], Action::Cancel, Footer::Word("back"), "leave it as it was"),
     bind(Scope::Alarms, &[Key::Char('a')], Action::Acknowledge, Footer::Word("acknowledge"), "seen: it calls no more"),
     bind(Scope::Alarms, &[Key::Char('A')], Action::AcknowledgeAll, NO, "all that hold are seen"),
-    bind(Scope::Alarms, &[Key::Char('z')], Action::Snooze, Footer::Word("snooze"), "it does not call for ten minutes"),
+    bind(Scope::Alarms, &[Key::Char('Z')], Action::Snooze, Footer::Word("snooze"), "it does not call for ten minutes"),
     bind(Scope::Chooser, &DIGITS, Action::TakeNumber(0), Footer::Word("pick"), "pick the profile of that number"),
     bind(Scope::Chooser, &[Key::Enter], Action::Take, Footer::Word("take"), "take the profile under the cursor"),
     bind(Scope::Chooser, &[Key::Up, Key::Char('k')], Action::Move(Step::Up), NO, "up"),
@@ -295,6 +431,30 @@ pub const TABLE: &[Binding] = &[
     ),
     bind(Scope::Question, &[Key::Char('y'), Key::Enter], Action::Confirm, Footer::Word("yes"), "yes"),
     bind(Scope::Question, &[Key::Char('n'), Key::Esc], Action::Cancel, Footer::Word("no"), "no"),
+    bind(Scope::Palette, &[Key::Enter], Action::Confirm, Footer::Word("do"), "do what is under the cursor"),
+    bind(Scope::Palette, &[Key::Up, Key::Ctrl('p')], Action::Move(Step::Up), NO, "up"),
+    bind(Scope::Palette, &[Key::Down, Key::Ctrl('n')], Action::Move(Step::Down), NO, "down"),
+    bind(Scope::Palette, &[Key::Esc, Key::Ctrl('c')], Action::Cancel, Footer::Word("back"), "back"),
+    bind(Scope::Filter, &[Key::Enter], Action::Confirm, Footer::Word("keep"), "keep the filter"),
+    bind(Scope::Filter, &[Key::Up], Action::Move(Step::Up), NO, "up"),
+    bind(Scope::Filter, &[Key::Down], Action::Move(Step::Down), NO, "down"),
+    bind(Scope::Filter, &[Key::Esc, Key::Ctrl('c')], Action::Cancel, Footer::Word("clear"), "all rows again"),
+    bind(
+        Scope::Columns,
+        &[Key::Char(' '), Key::Enter],
+        Action::Toggle,
+        Footer::Word("show or hide"),
+        "show or hide it",
+    ),
+    bind(Scope::Columns, &[Key::Up, Key::Char('k')], Action::Move(Step::Up), NO, "up"),
+    bind(Scope::Columns, &[Key::Down, Key::Char('j')], Action::Move(Step::Down), NO, "down"),
+    bind(
+        Scope::Columns,
+        &[Key::Esc, Key::Char('C'), Key::Char('q'), Key::Ctrl('c')],
+        Action::Cancel,
+        Footer::Word("back"),
+        "back",
+    ),
 ];
 
 const DIGITS: [Key; 9] = [
@@ -309,110 +469,5 @@ const DIGITS: [Key; 9] = [
     Key::Char('9'),
 ];
 
-/// What `key` means in `scope`.
-pub fn action(scope: Scope, key: Key) -> Option<Action> {
-    let mut scope = Some(scope);
-    while let Some(here) = scope {
-        if let Some(binding) = TABLE.iter().find(|b| b.scope == here && b.keys.contains(&key)) {
-            return Some(resolve(binding.action, key));
-        }
-        scope = here.outer();
-    }
-    None
-}
-
-fn resolve(action: Action, key: Key) -> Action {
-    match (action, key) {
-        (Action::TakeNumber(_), Key::Char(digit)) => {
-            Action::TakeNumber(digit.to_digit(10).and_then(|d| u8::try_from(d).ok()).unwrap_or(0))
-        }
-        (other, _) => other,
-    }
-}
-
-/// The footer's entries in `scope`: (keys, word).
-pub fn footer(scope: Scope) -> Vec<(String, &'static str)> {
-    let mut entries = Vec::new();
-    let mut scope = Some(scope);
-    while let Some(here) = scope {
-        for binding in TABLE.iter().filter(|b| b.scope == here) {
-            if let Footer::Word(word) = binding.footer {
-                entries.push((keys_short(binding), word));
-            }
-        }
-        scope = here.outer();
-    }
-    entries
-}
-
-/// Help's rows in `scope`: (keys, what).
-pub fn help(scope: Scope) -> impl Iterator<Item = (String, &'static str)> {
-    TABLE.iter().filter(move |b| b.scope == scope).map(|b| (keys_long(b), b.help))
-}
-
-fn keys_short(binding: &Binding) -> String {
-    match (binding.action, binding.keys) {
-        (Action::TakeNumber(_), _) => "1-9".to_owned(),
-        (Action::Move(_), _) => "↑↓".to_owned(),
-        (_, [first, ..]) => first.label(),
-        (_, []) => String::new(),
-    }
-}
-
-fn keys_long(binding: &Binding) -> String {
-    match binding.action {
-        Action::TakeNumber(_) => "1-9".to_owned(),
-        _ => binding.keys.iter().map(|key| key.label()).collect::<Vec<_>>().join(" "),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "harness")]
-
-    use super::{Action, Footer, Scope, TABLE, action, footer, help};
-    use crate::msg::Key;
-
-    #[test]
-    fn every_key_of_the_table_is_dispatched_to_its_own_row() {
-        for binding in TABLE {
-            assert!(!binding.keys.is_empty() && !binding.help.is_empty());
-            for key in binding.keys {
-                let found = action(binding.scope, *key).unwrap();
-                match binding.action {
-                    Action::TakeNumber(_) => assert!(matches!(found, Action::TakeNumber(1..=9))),
-                    expected => assert_eq!(found, expected, "{key:?} is bound twice in {:?}", binding.scope),
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn help_shows_every_row_and_footer_only_rows_of_help() {
-        let rows: usize = Scope::ALL.iter().map(|scope| help(*scope).count()).sum();
-        assert_eq!(rows, TABLE.len());
-        for scope in Scope::ALL {
-            for (keys, word) in footer(scope) {
-                let row = TABLE.iter().find(|b| b.footer == Footer::Word(word)).unwrap();
-                assert!(!keys.is_empty());
-                assert!(help(row.scope).any(|(_, what)| what == row.help), "{word}");
-            }
-        }
-    }
-
-    #[test]
-    fn what_the_footer_names_works_there() {
-        for scope in Scope::ALL {
-            for binding in TABLE.iter().filter(|b| matches!(b.footer, Footer::Word(_)) && b.scope == scope) {
-                assert!(action(scope, binding.keys[0]).is_some());
-            }
-        }
-    }
-
-    #[test]
-    fn a_question_hears_nothing_but_its_answers() {
-        for key in [Key::Char('q'), Key::Char('p'), Key::Tab, Key::Char('1'), Key::Ctrl('c'), Key::Up] {
-            assert_eq!(action(Scope::Question, key), None);
-        }
-    }
-}
+mod tests;

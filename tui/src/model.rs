@@ -1,29 +1,44 @@
 //! All that the console knows.
 //!
-//! Owns the model and its parts; changed by `update` only, read by `view`. On the console thread. Bounded: one picture and
-//! one frozen one, a minute of samples.
+//! Owns the model and its parts; changed by `update` only, read by `view`. On the console thread. Bounded: one picture, one
+//! frozen one and one marked one, a minute of samples, [`TRAIL_MAX`] steps back, [`SWITCHES_MAX`] switches.
 
 pub mod alarms;
+pub mod commands;
 pub mod derived;
+pub mod found;
 pub mod history;
+pub mod links;
+pub mod lists;
+pub mod switch;
 
 use crate::effect::ConsoleEnd;
 use crate::keymap::Scope;
+use crate::keymap::bound::Keymap;
 use crate::msg::{ConsoleCost, Finished};
-use crate::source::Offer;
 use crate::source::past::Note;
+use crate::source::{Access, Bond, Hold, Offer};
 use crate::theme::Theme;
+use commands::Typed;
 use derived::{Derived, Marks};
+use found::Found;
 use history::History;
+use lists::{Arrangements, Pair};
 use pinwheel_engine::board::SpinPolicy;
-use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::board::snapshot::{Snapshot, ThreadState};
 use pinwheel_engine::profile::OnHangup;
 use std::rc::Rc;
+use std::time::Duration;
+use switch::{Switch, Why};
 
 /// A picture older than this is marked stale, nanoseconds.
 pub const STALE_NS: u64 = 500_000_000;
 /// How long a notice stays in the footer, nanoseconds.
 pub const NOTICE_NS: u64 = 6_000_000_000;
+/// Most steps that can be gone back.
+pub const TRAIL_MAX: usize = 32;
+/// Most profile switches remembered.
+pub const SWITCHES_MAX: usize = 64;
 
 /// The views, in the order of Tab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,11 +65,23 @@ pub enum View {
     Help,
     /// Alarms.
     Alarms,
+    /// Streams.
+    Streams,
+    /// Rings.
+    Rings,
+    /// What the machine is like.
+    Environment,
+    /// Cores and their users.
+    Cores,
+    /// Events of the run.
+    Log,
+    /// The mark beside now.
+    Compare,
 }
 
 impl View {
-    /// All, in the order of Tab and of the number keys.
-    pub const ALL: [View; 11] = [
+    /// All, in the order of Tab.
+    pub const ALL: [View; 17] = [
         View::Overview,
         View::Threads,
         View::Slots,
@@ -65,6 +92,12 @@ impl View {
         View::Placement,
         View::Sources,
         View::Alarms,
+        View::Streams,
+        View::Rings,
+        View::Environment,
+        View::Cores,
+        View::Log,
+        View::Compare,
         View::Help,
     ];
 
@@ -82,6 +115,12 @@ impl View {
             View::Sources => "sources: who sends, how fast, and what is missing?",
             View::Help => "help",
             View::Alarms => "alarms: what is wrong, since when, and why?",
+            View::Streams => "streams: which logical qubit is late, or wrong?",
+            View::Rings => "rings: which queue is full, and who empties it?",
+            View::Environment => "environment: what of this machine costs latency?",
+            View::Cores => "cores: who uses which core?",
+            View::Log => "log: what happened in this run, and when?",
+            View::Compare => "compare: what is other than at the mark?",
         }
     }
 }
@@ -129,6 +168,52 @@ pub struct Cursor {
     pub overview: usize,
     /// Alarm.
     pub alarm: usize,
+    /// Stream of the streams view.
+    pub stream: usize,
+    /// Ring, over all silos.
+    pub ring: usize,
+    /// Row of the environment.
+    pub environment: usize,
+    /// Core.
+    pub core: usize,
+    /// Event of the log.
+    pub event: usize,
+    /// Row of the comparison.
+    pub fact: usize,
+}
+
+/// How much of a view's room its list and its details get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Zoom {
+    /// Both.
+    #[default]
+    Both,
+    /// The details have it all.
+    Details,
+    /// The list has it all.
+    List,
+}
+
+/// Where one was before following a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The view.
+    pub view: View,
+    /// The cursors.
+    pub cursor: Cursor,
+    /// The zoom.
+    pub zoom: Zoom,
+}
+
+/// A profile that was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// Which.
+    pub offer: Offer,
+    /// For how long; `None`: for good.
+    pub span: Option<Duration>,
+    /// Why.
+    pub why: Why,
 }
 
 /// What is open over the view.
@@ -137,13 +222,25 @@ pub enum Overlay {
     /// The profile chooser.
     Chooser,
     /// "Apply this?"
-    AskApply(Box<Offer>),
+    AskApply(Box<Asked>),
     /// "Drain and quit?"
     AskQuit,
     /// "Quit with shots unanswered?"
     AskForce,
     /// A note being written.
     Note(String),
+    /// A rate being written.
+    Rate(String),
+    /// "Hold the feed?", or let it go.
+    AskHold(Hold),
+    /// "Drain and end the engine of another process?"
+    AskEnd,
+    /// The command palette.
+    Palette(Typed),
+    /// The filter of the view's list being written; what it was before.
+    Filter(String),
+    /// The columns of the view's list; the one under the cursor.
+    Columns(usize),
 }
 
 /// Longest note, characters.
@@ -186,19 +283,6 @@ pub enum Leaving {
         /// What the console will return.
         end: ConsoleEnd,
     },
-}
-
-/// The last profile switch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Switch {
-    /// Profile before.
-    pub from: String,
-    /// Profile applied.
-    pub to: String,
-    /// When, console clock.
-    pub at_ns: u64,
-    /// Epoch requested before the switch: acknowledgements above it belong to the switch.
-    pub epoch_before: u64,
 }
 
 /// A sentence for the footer.
@@ -248,18 +332,38 @@ pub struct Model {
     pub offers: Option<Vec<Offer>>,
     /// The last switch.
     pub switch: Option<Switch>,
+    /// The switches before it, oldest first.
+    pub switches: Vec<Switch>,
     /// Leaving.
     pub leaving: Leaving,
     /// Whether the engine has ended.
     pub finished: Finished,
-    /// What to do when the terminal goes away.
+    /// What to do when the terminal goes away: as the engine says, once it has said so.
     pub on_hangup: OnHangup,
+    /// Whose engine is shown.
+    pub bond: Bond,
+    /// Why no picture will come any more.
+    pub lost: Option<String>,
     /// Footer's sentence.
     pub notice: Option<Notice>,
     /// What the console costs.
     pub console_cost: ConsoleCost,
     /// Counters of the last second.
     pub marks: Marks,
+    /// The keys that hold.
+    pub keymap: Rc<Keymap>,
+    /// How lists are arranged.
+    pub lists: Arrangements,
+    /// What has the room.
+    pub zoom: Zoom,
+    /// Where one came from, the last step last.
+    pub trail: Vec<Place>,
+    /// The picture to compare with.
+    pub mark: Option<Rc<Picture>>,
+    /// The mark beside what is shown, while that view is open.
+    pub compared: Vec<Pair>,
+    /// What was looked up beside the board.
+    pub found: Found,
 }
 
 impl Model {
@@ -281,9 +385,19 @@ impl Model {
             leaving: Leaving::No,
             finished: Finished::No,
             on_hangup,
+            bond: Bond::Own,
+            lost: None,
             notice: None,
             console_cost: ConsoleCost::default(),
             marks: Marks::default(),
+            switches: Vec::new(),
+            keymap: Rc::default(),
+            lists: Arrangements::default(),
+            zoom: Zoom::Both,
+            trail: Vec::new(),
+            mark: None,
+            compared: Vec::new(),
+            found: Found::default(),
         }
     }
 
@@ -305,7 +419,21 @@ impl Model {
     /// Whether the picture that views draw is the present.
     pub fn is_fresh(&self) -> bool {
         // A replay is all past, and says so in its header: it is drawn as it looked then.
-        self.is_replay() || self.frozen.is_none() && self.age_ns() <= STALE_NS
+        let lives = self.lost.is_none() && self.silence_ns() <= STALE_NS;
+        self.is_replay() || self.frozen.is_none() && self.age_ns() <= STALE_NS && lives
+    }
+
+    /// How long no hot thread of another process has given a sign of life, nanoseconds. Of our own process it is the
+    /// watchdog's matter: if all stood still, so did this console.
+    pub fn silence_ns(&self) -> u64 {
+        let Some(picture) = self.live.picture.as_ref().filter(|_| self.bond != Bond::Own) else { return 0 };
+        let running = picture.snapshot.threads.iter().filter(|thread| thread.state == ThreadState::Running);
+        running.map(|thread| thread.heartbeat_age_ns).min().unwrap_or(0)
+    }
+
+    /// Whether what is shown may only be looked at.
+    pub fn is_watching(&self) -> bool {
+        matches!(self.bond, Bond::Attached { access: Access::Watch, .. })
     }
 
     /// Whether this is a recording.
@@ -317,7 +445,10 @@ impl Model {
     pub fn scope(&self) -> Scope {
         match (&self.overlay, self.view) {
             (Some(Overlay::Chooser), _) => Scope::Chooser,
-            (Some(Overlay::Note(_)), _) => Scope::Note,
+            (Some(Overlay::Note(_) | Overlay::Rate(_)), _) => Scope::Note,
+            (Some(Overlay::Palette(_)), _) => Scope::Palette,
+            (Some(Overlay::Filter(_)), _) => Scope::Filter,
+            (Some(Overlay::Columns(_)), _) => Scope::Columns,
             (Some(_), _) => Scope::Question,
             (None, View::Profiles) => Scope::Profiles,
             // Among the slots the arrows move the cursor, frozen or not; [ and ] look back everywhere.

@@ -2,8 +2,9 @@
 //!
 //! Owns the message type and the console's own key type; made by the console's loop only. Never carries a handle.
 
-use crate::source::Offer;
+use crate::model::found::Brought;
 use crate::source::past::Past;
+use crate::source::{News, Offer};
 use pinwheel_engine::board::snapshot::Snapshot;
 
 /// One thing that happened. Times are nanoseconds of the console's own clock.
@@ -54,6 +55,21 @@ pub enum Msg {
         /// How it went.
         result: Result<(), String>,
     },
+    /// What another process said to something that was asked of it.
+    News(News),
+    /// No picture will come any more, in one sentence why.
+    Lost(String),
+    /// Something was asked for, or could not be, in one sentence why.
+    Asked {
+        /// What.
+        what: &'static str,
+        /// How it went.
+        result: Result<(), String>,
+    },
+    /// Something that is not on the board was read.
+    Brought(Brought),
+    /// The screen was written to that file, or was not, in one sentence.
+    Dumped(Result<String, String>),
     /// The operating system asked for something.
     Signal(Signal),
     /// What the console itself costs.
@@ -115,12 +131,17 @@ pub enum Key {
     Home,
     /// End.
     End,
+    /// Delete.
+    Delete,
+    /// A function key, from 1.
+    F(u8),
 }
 
 impl Key {
     /// As footer and help spell it.
     pub fn label(self) -> String {
         match self {
+            Key::Char(' ') => "space".to_owned(),
             Key::Char(c) => c.to_string(),
             Key::Ctrl(c) => format!("^{}", c.to_ascii_uppercase()),
             Key::Tab => "tab".to_owned(),
@@ -136,6 +157,8 @@ impl Key {
             Key::PageDown => "pgdn".to_owned(),
             Key::Home => "home".to_owned(),
             Key::End => "end".to_owned(),
+            Key::Delete => "del".to_owned(),
+            Key::F(number) => format!("F{number}"),
         }
     }
 }

@@ -15,8 +15,8 @@ pub use wilson::{byar_95, interval_95};
 
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, Counters, ErrorCount, GpuView, InputHealthView, LogView, PlacementView, PriorityView, RivalView,
-    SiloView, Snapshot, SourceView, StreamView, ThreadView,
+    ClockView, Counters, ErrorCount, GpuView, InputHealthView, LogView, MoveFailure, MovesView, PlacementView,
+    PriorityView, RivalView, SiloView, Snapshot, SourceView, StreamView, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Found, Outcome};
 use serde::{Serialize, Serializer};
@@ -47,6 +47,52 @@ pub struct JointReport {
     pub refused: u64,
 }
 
+/// Moves of streams between silos. Times are nanoseconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct MovesReport {
+    pub asked: u64,
+    /// Of these: to where the stream was, or of one that moved already.
+    pub needless: u64,
+    pub done: u64,
+    /// Given up: the stream stayed.
+    pub failed: u64,
+    /// Shots that waited in a stage.
+    pub staged: u64,
+    /// Shots that were decoded in another silo than their feed's.
+    pub handed_on: u64,
+    /// Shots that met another route than theirs, and went back.
+    pub sent_back: u64,
+    /// How long streams that moved stood still.
+    pub pause_ns: Histogram,
+    /// Of that: until the owner had answered all.
+    pub quiesce_ns: Histogram,
+    /// Of that: until the page had come.
+    pub transfer_ns: Histogram,
+    /// Why moves were given up: the last of each silo's.
+    pub failures: Vec<MoveFailure>,
+}
+
+impl MovesReport {
+    fn of(silos: &[SiloView]) -> Option<MovesReport> {
+        let views = || silos.iter().filter_map(|silo| silo.moves.as_ref());
+        let sum = |of: fn(&MovesView) -> u64| views().map(of).sum();
+        views().next()?;
+        Some(MovesReport {
+            asked: sum(|moves| moves.asked),
+            needless: sum(|moves| moves.needless),
+            done: sum(|moves| moves.done),
+            failed: sum(|moves| moves.failed),
+            staged: sum(|moves| moves.staged),
+            handed_on: sum(|moves| moves.handed_on),
+            sent_back: sum(|moves| moves.sent_back),
+            pause_ns: merged(views().map(|moves| &moves.pause)),
+            quiesce_ns: merged(views().map(|moves| &moves.quiesce)),
+            transfer_ns: merged(views().map(|moves| &moves.transfer)),
+            failures: views().filter_map(|moves| moves.last_failure.clone()).collect(),
+        })
+    }
+}
+
 /// A run, as scripts and people read it. Times are nanoseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -72,6 +118,8 @@ pub struct Report {
     pub shots_with_observables: u64,
     /// Readouts of two streams at once.
     pub joint: JointReport,
+    /// Moves of streams between silos; `null`: there was one silo.
+    pub moves: Option<MovesReport>,
     /// Shots that found no slot.
     pub overflow: OverflowReport,
     /// The director as it stood at the end; `null`: none ran.
@@ -211,6 +259,7 @@ impl Report {
                 consistent: counters.joint_consistent,
                 refused: counters.joint_refused,
             },
+            moves: MovesReport::of(silos),
             overflow: OverflowReport::of(silos),
             placement: outcome.snapshot.placement.clone(),
             ended_by: ended_by_name(&outcome.ended_by),

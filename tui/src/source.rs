@@ -1,8 +1,11 @@
 //! Where the console's picture comes from, and what may be asked of it.
 //!
 //! Owns the [`Source`] trait and the plain data that crosses it; called from the console thread only. A call may do
-//! file I/O (profiles) but must not wait for the engine. `live` is the engine in this process, `replay` a recording.
+//! file I/O (profiles) but must not wait for the engine. `live` is the engine in this process, `attach` one in another,
+//! `replay` a recording.
 
+pub mod attach;
+pub mod beside;
 pub mod live;
 pub mod past;
 pub mod replay;
@@ -11,7 +14,7 @@ pub mod synthetic;
 
 use past::Past;
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::profile::{self, Change, Profile};
+use pinwheel_engine::profile::{self, Change, Profile, Rate};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -20,17 +23,38 @@ use std::time::Duration;
 pub trait Source {
     /// The engine now; `None` when it cannot be read (the console then shows its last picture and that picture's age).
     fn snapshot(&mut self) -> Option<Snapshot>;
-    /// Applies every field of `profile` that can change on a running engine. The error is one sentence.
-    fn apply(&mut self, name: &str, profile: &Profile) -> Result<(), String>;
-    /// Stops the feed and lets every accepted shot finish.
-    fn drain(&mut self);
+    /// Applies every field of `profile` that can change on a running engine; `lent`: for so long only. The error is one
+    /// sentence.
+    fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>) -> Result<(), String>;
+    /// Stops the feed and lets every accepted shot finish. The error is one sentence.
+    fn drain(&mut self) -> Result<(), String>;
+    /// Holds the feed or lets it go. The error is one sentence.
+    fn hold(&mut self, _hold: Hold) -> Result<(), String> {
+        Err(NOT_RUNNING.to_owned())
+    }
+    /// Another rate, until a profile says another. The error is one sentence.
+    fn set_rate(&mut self, _rate: Rate) -> Result<(), String> {
+        Err(NOT_RUNNING.to_owned())
+    }
+    /// Whose engine this is.
+    fn bond(&self) -> Bond {
+        Bond::Own
+    }
+    /// What another process has said since the last call to what was asked of it.
+    fn news(&mut self) -> Vec<News> {
+        Vec::new()
+    }
+    /// Why no picture will come any more, in one sentence; `None`: pictures come, or the engine has ended in order.
+    fn lost(&self) -> Option<String> {
+        None
+    }
     /// Acknowledges alarm `number`; 0: all that hold. The error is one sentence: what is only shown cannot be answered.
     fn acknowledge(&mut self, _number: u64) -> Result<(), String> {
-        Err("what is shown is no running engine of this console".to_owned())
+        Err(NOT_RUNNING.to_owned())
     }
     /// Lets alarm `number` not call for [`SNOOZE`].
     fn snooze(&mut self, _number: u64) -> Result<(), String> {
-        Err("what is shown is no running engine of this console".to_owned())
+        Err(NOT_RUNNING.to_owned())
     }
     /// Whether all hot threads have left.
     fn is_finished(&self) -> bool;
@@ -47,6 +71,50 @@ pub trait Source {
     fn replay_from(&self) -> Option<u64> {
         None
     }
+}
+
+/// What is only shown cannot be acted on.
+const NOT_RUNNING: &str = "what is shown is no running engine of this console";
+
+/// Whether the feed is to be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// What is under way finishes, nothing more is taken.
+    Hold,
+    /// As before.
+    Release,
+}
+
+/// Whose engine is shown, and what may be done to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bond {
+    /// This process's: leaving ends it.
+    Own,
+    /// Another process's: leaving leaves it as it is.
+    Attached {
+        /// The process.
+        pid: u32,
+        /// Whether it may be acted on.
+        access: Access,
+    },
+}
+
+/// What may be done to another process's engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Look.
+    Watch,
+    /// Whatever its own console may.
+    Act,
+}
+
+/// What another process said to something that was asked of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// It was done.
+    Done(String),
+    /// It was not, and why.
+    Refused(String),
 }
 
 /// How long a snoozed alarm does not call.

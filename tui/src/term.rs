@@ -6,24 +6,30 @@
 //! the loop waits only for keys, at most until the next data.
 
 mod clock;
+pub mod dump;
 mod keys;
+mod lookup;
 pub mod output;
 mod screen;
 mod signals;
 mod writer;
 
 use crate::effect::{ConsoleEnd, Effect};
+use crate::keymap::bound::Keymap;
 use crate::model::{Model, View};
 use crate::msg::{ConsoleCost, Finished, Msg};
-use crate::source::Source;
+use crate::source::beside::About;
+use crate::source::{Hold, News, Source};
 use crate::theme::Theme;
 use crate::update::update;
 use clock::Clock;
+use lookup::Lookups;
 use output::Meter;
 use pinwheel_engine::profile::OnHangup;
 use screen::{FrameSent, Screen};
 use signals::Signals;
 use std::io;
+use std::rc::Rc;
 use std::time::Duration;
 
 pub use writer::Heard;
@@ -42,7 +48,7 @@ const SLOW_LINK_PAUSE: u64 = 4;
 const COST_WINDOW_NS: u64 = 1_000_000_000;
 
 /// How to run the console.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Looks.
     pub theme: Theme,
@@ -50,6 +56,8 @@ pub struct Options {
     pub on_hangup: OnHangup,
     /// What to show first.
     pub view: View,
+    /// The keys that hold.
+    pub keymap: Rc<Keymap>,
 }
 
 /// How the console went.
@@ -88,9 +96,17 @@ pub fn run(source: &mut dyn Source, options: Options) -> Result<Outcome, TermErr
     let clock = Clock::start();
     let screen = Screen::open(clock)?;
     let size = screen.size()?;
+    let bond = source.bond();
     let mut console = Console {
         source,
-        model: Model { view: options.view, ..Model::new(options.theme, size, options.on_hangup) },
+        model: Model {
+            view: options.view,
+            bond,
+            keymap: options.keymap,
+            ..Model::new(options.theme, size, options.on_hangup)
+        },
+        lookups: Lookups::start()
+            .map_err(|error| TermError::Terminal { what: "a thread that looks things up", error })?,
         clock,
         screen,
         signals,
@@ -135,6 +151,7 @@ struct Console<'a> {
     model: Model,
     clock: Clock,
     screen: Screen,
+    lookups: Lookups,
     signals: Signals,
     meter: Meter,
     frame: FrameTimes,
@@ -163,6 +180,9 @@ impl Console<'_> {
                 return Ok(Some(end));
             }
         }
+        if let Some(brought) = self.lookups.take() {
+            self.take(Msg::Brought(brought))?;
+        }
         let now_ns = self.clock.now_ns();
         if now_ns >= self.frame.data_due_ns {
             self.frame.data_due_ns = now_ns + DATA_NS;
@@ -187,6 +207,12 @@ impl Console<'_> {
         }
         let snapshot = self.source.snapshot().map(Box::new);
         let finished = if self.source.is_finished() { Finished::Yes } else { Finished::No };
+        if let Some(why) = self.source.lost() {
+            self.take(Msg::Lost(why))?;
+        }
+        for news in self.source.news() {
+            self.take(Msg::News(news))?;
+        }
         self.take(Msg::Snapshot { now_ns, snapshot, finished })
     }
 
@@ -227,14 +253,27 @@ impl Console<'_> {
                     let offers = self.source.offers();
                     update(&mut self.model, Msg::Offers(offers));
                 }
-                Effect::Apply { name, profile } => {
-                    let result = self.source.apply(&name, &profile);
+                Effect::Apply { name, profile, lent } => {
+                    let result = self.source.apply(&name, &profile, lent);
                     let follow = update(&mut self.model, Msg::Applied { name, result });
                     if let Some(end) = self.act(follow)? {
                         return Ok(Some(end));
                     }
                 }
-                Effect::Drain => self.source.drain(),
+                Effect::Drain => {
+                    if let Err(why) = self.source.drain() {
+                        update(&mut self.model, Msg::News(News::Refused(format!("drain refused: {why}"))));
+                    }
+                }
+                Effect::Hold(hold) => {
+                    let what = if hold == Hold::Hold { "hold of the feed" } else { "release of the feed" };
+                    let result = self.source.hold(hold);
+                    update(&mut self.model, Msg::Asked { what, result });
+                }
+                Effect::Rate(rate) => {
+                    let result = self.source.set_rate(rate);
+                    update(&mut self.model, Msg::Asked { what: "another rate", result });
+                }
                 Effect::LookAt(at_ns) => {
                     let past = self.source.past(at_ns).map(Box::new);
                     update(&mut self.model, Msg::Past(past));
@@ -250,6 +289,14 @@ impl Console<'_> {
                 Effect::Snooze(number) => {
                     let result = self.source.snooze(number);
                     update(&mut self.model, Msg::Answered { what: "snoozed for ten minutes", result });
+                }
+                Effect::LookUp(wanted) => {
+                    let about = About::of(self.model.picture().map(|picture| &picture.snapshot));
+                    self.lookups.ask(wanted, about);
+                }
+                Effect::DumpScreen => {
+                    let result = dump::write(&self.model);
+                    update(&mut self.model, Msg::Dumped(result));
                 }
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Leave(end) => return Ok(Some(end)),
@@ -270,7 +317,8 @@ impl Console<'_> {
     fn hung_up(&mut self) -> ConsoleEnd {
         for effect in update(&mut self.model, Msg::Signal(crate::msg::Signal::Hangup)) {
             if effect == Effect::Drain {
-                self.source.drain();
+                // There is nobody to tell, and the engine in this process never refuses.
+                drop(self.source.drain());
             }
         }
         ConsoleEnd::HungUp

@@ -1,14 +1,16 @@
 //! Looks: tones, their styles, and the plain-ASCII stand-ins for glyphs.
 //!
-//! Owns every colour and every glyph substitution of the console; runs on the console thread; holds two words. Never
-//! reads the environment by itself: [`Theme::from_variables`] is handed what it needs.
+//! Owns every colour and every glyph substitution of the console; runs on the console thread; holds three words. Never
+//! reads the environment by itself: [`Theme::from_variables`] is handed what it needs. The colours are in [`hues`].
 //!
 //! # Why the theme drops colour itself
 //!
 //! Under `NO_COLOR` the terminal library writes an empty colour sequence in place of each colour, and terminals read
 //! that as "all attributes off": bold and reverse would vanish with the colours. So without colour no style here has any.
 
-use ratatui::style::{Color, Modifier, Style};
+mod hues;
+
+use ratatui::style::{Modifier, Style};
 
 /// What a piece of text means; the theme decides how that looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +35,13 @@ pub enum Tone {
     Badge,
 }
 
-/// Whether colours are drawn.
+/// How many colours are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
+    /// Any of 16 million.
+    True,
+    /// The 256 of an indexed palette.
+    Indexed,
     /// The sixteen colours that every terminal has.
     Sixteen,
     /// None at all; bold, dim and reverse only.
@@ -51,48 +57,87 @@ pub enum Glyphs {
     Ascii,
 }
 
+/// Which colours say what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Palette {
+    /// For a dark background.
+    Dark,
+    /// For a light background.
+    Light,
+    /// Told apart without telling red from green; for a dark background.
+    ColourBlind,
+    /// No colour, whatever the terminal could: bold, dim, reverse.
+    Mono,
+}
+
+impl Palette {
+    /// All, in the order in which the console goes through them.
+    pub const ALL: [Palette; 4] = [Palette::Dark, Palette::Light, Palette::ColourBlind, Palette::Mono];
+
+    /// As options and the palette of commands name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Palette::Dark => "dark",
+            Palette::Light => "light",
+            Palette::ColourBlind => "colour-blind",
+            Palette::Mono => "mono",
+        }
+    }
+
+    /// The one after it.
+    pub fn next(self) -> Palette {
+        let here = Palette::ALL.iter().position(|palette| *palette == self).unwrap_or(0);
+        Palette::ALL[(here + 1) % Palette::ALL.len()]
+    }
+}
+
 /// How everything looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
-    /// Colours or none.
+    /// Which colours.
+    pub palette: Palette,
+    /// How many colours.
     pub colour: Colour,
     /// Glyphs or ASCII.
     pub glyphs: Glyphs,
 }
 
 impl Theme {
-    /// Chooses by the environment: `NO_COLOR` set and not empty means no colour; the first of `LC_ALL`, `LC_CTYPE`,
-    /// `LANG` that is set must name UTF-8, else glyphs are ASCII.
+    /// Chooses by the environment: `NO_COLOR` set and not empty means no colour; `COLORTERM` and `TERM` say how many there
+    /// are; the first of `LC_ALL`, `LC_CTYPE`, `LANG` that is set must name UTF-8, else glyphs are ASCII.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Theme {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let colour = match set("NO_COLOR") {
-            Some(_) => Colour::None,
-            None if set("TERM").as_deref() == Some("dumb") => Colour::None,
-            None => Colour::Sixteen,
+        let term = set("TERM").unwrap_or_default();
+        let colour = match set("COLORTERM").as_deref() {
+            _ if set("NO_COLOR").is_some() || term == "dumb" => Colour::None,
+            Some("truecolor" | "24bit") => Colour::True,
+            _ if term.contains("direct") => Colour::True,
+            _ if term.contains("256color") => Colour::Indexed,
+            _ => Colour::Sixteen,
         };
         let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
         let locale = locale.to_ascii_lowercase();
         let utf8 = locale.contains("utf-8") || locale.contains("utf8");
-        Theme { colour, glyphs: if utf8 { Glyphs::Utf8 } else { Glyphs::Ascii } }
+        Theme { palette: Palette::Dark, colour, glyphs: if utf8 { Glyphs::Utf8 } else { Glyphs::Ascii } }
     }
 
     /// The style of fresh text of this tone.
     pub fn style(self, tone: Tone) -> Style {
         let plain = Style::new();
-        match (self.colour, tone) {
-            (_, Tone::Plain) => plain,
-            (_, Tone::Selected) => plain.add_modifier(Modifier::REVERSED),
-            (_, Tone::Badge) => plain.add_modifier(Modifier::REVERSED.union(Modifier::BOLD)),
-            (Colour::Sixteen, Tone::Dim) => plain.fg(Color::DarkGray),
-            (Colour::Sixteen, Tone::Good) => plain.fg(Color::Green),
-            (Colour::Sixteen, Tone::Warn) => plain.fg(Color::Yellow).add_modifier(Modifier::BOLD),
-            (Colour::Sixteen, Tone::Bad) => plain.fg(Color::LightRed).add_modifier(Modifier::BOLD),
-            (Colour::Sixteen, Tone::Title) => plain.fg(Color::Cyan),
-            (Colour::Sixteen, Tone::Accent) => plain.fg(Color::LightCyan).add_modifier(Modifier::BOLD),
-            (Colour::None, Tone::Dim) => plain.add_modifier(Modifier::DIM),
-            (Colour::None, Tone::Good) => plain,
-            (Colour::None, Tone::Warn | Tone::Accent | Tone::Title) => plain.add_modifier(Modifier::BOLD),
-            (Colour::None, Tone::Bad) => plain.add_modifier(Modifier::BOLD.union(Modifier::UNDERLINED)),
+        match tone {
+            Tone::Plain => return plain,
+            Tone::Selected => return plain.add_modifier(Modifier::REVERSED),
+            Tone::Badge => return plain.add_modifier(Modifier::REVERSED.union(Modifier::BOLD)),
+            _ => {}
+        }
+        let coloured = hues::of(self.palette, self.colour, tone).map(|hue| plain.fg(hue));
+        match (coloured, tone) {
+            (Some(style), Tone::Warn | Tone::Bad | Tone::Accent) => style.add_modifier(Modifier::BOLD),
+            (Some(style), _) => style,
+            (None, Tone::Dim) => plain.add_modifier(Modifier::DIM),
+            (None, Tone::Warn | Tone::Accent | Tone::Title) => plain.add_modifier(Modifier::BOLD),
+            (None, Tone::Bad) => plain.add_modifier(Modifier::BOLD.union(Modifier::UNDERLINED)),
+            (None, _) => plain,
         }
     }
 
@@ -148,6 +193,7 @@ pub fn ascii(glyph: char) -> char {
         '→' => '>',
         '↑' => '^',
         '↓' => 'v',
+        '┃' => '|',
         '←' => '<',
         '≥' => '>',
         _ => '?',
@@ -155,46 +201,4 @@ pub fn ascii(glyph: char) -> char {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Colour, Glyphs, Theme, Tone};
-    use ratatui::style::Color;
-
-    fn chosen(variables: &[(&str, &str)]) -> Theme {
-        Theme::from_variables(|name| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned()))
-    }
-
-    #[test]
-    fn no_color_means_none_and_an_empty_one_does_not_count() {
-        assert_eq!(chosen(&[("NO_COLOR", "1"), ("LANG", "en_US.UTF-8")]).colour, Colour::None);
-        assert_eq!(chosen(&[("NO_COLOR", ""), ("LANG", "en_US.UTF-8")]).colour, Colour::Sixteen);
-    }
-
-    #[test]
-    fn the_first_locale_variable_that_is_set_decides() {
-        assert_eq!(chosen(&[("LANG", "de_DE.utf8")]).glyphs, Glyphs::Utf8);
-        assert_eq!(chosen(&[("LC_ALL", "C"), ("LANG", "de_DE.utf8")]).glyphs, Glyphs::Ascii);
-        assert_eq!(chosen(&[]).glyphs, Glyphs::Ascii);
-    }
-
-    #[test]
-    fn without_colour_no_tone_has_any_and_tones_that_matter_still_differ() {
-        let theme = Theme { colour: Colour::None, glyphs: Glyphs::Utf8 };
-        for tone in [Tone::Plain, Tone::Dim, Tone::Good, Tone::Warn, Tone::Bad, Tone::Title, Tone::Accent, Tone::Badge]
-        {
-            for style in [theme.style(tone), theme.style_aged(tone)] {
-                assert!(style.fg.is_none_or(|c| c == Color::Reset) && style.bg.is_none_or(|c| c == Color::Reset));
-            }
-        }
-        assert_ne!(theme.style(Tone::Good), theme.style(Tone::Warn));
-        assert_ne!(theme.style(Tone::Warn), theme.style(Tone::Bad));
-    }
-
-    #[test]
-    fn aged_text_never_looks_good() {
-        for colour in [Colour::Sixteen, Colour::None] {
-            let theme = Theme { colour, glyphs: Glyphs::Utf8 };
-            assert_eq!(theme.style_aged(Tone::Good), theme.style(Tone::Dim));
-            assert_eq!(theme.style_aged(Tone::Bad), theme.style(Tone::Bad));
-        }
-    }
-}
+mod tests;

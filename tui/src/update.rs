@@ -1,24 +1,38 @@
 //! How the console changes: one message in, effects out.
 //!
 //! Pure: no I/O, no clock, no terminal; on the console thread. Every dangerous effect (a switch that steps up, a drain, a
-//! forced end) is made in [`actions`] from a confirmed question and nowhere else; signals are the operating system's word
-//! and drain at once.
+//! forced end) is made in [`actions`] and [`profile`] from a confirmed question and nowhere else; signals are the operating
+//! system's word and drain at once, and a profile that was confirmed for a time comes back when that is over.
 
 mod actions;
+mod lists;
+mod moves;
+mod palette;
 mod past;
+mod profile;
+mod typing;
 
-pub use actions::slots_per_row;
+pub use moves::slots_per_row;
 
 use crate::effect::{ConsoleEnd, Effect};
-use crate::keymap;
-use crate::model::{Leaving, Mode, Model, NOTICE_NS, Notice, NoticeKind, Overlay, Picture};
+use crate::model::{Leaving, Mode, Model, NOTICE_NS, Notice, NoticeKind, Overlay, Picture, View};
 use crate::msg::{Finished, Msg, Signal};
+use crate::source::{Bond, News};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::OnHangup;
 use std::rc::Rc;
 
 /// Takes in `msg`; what must be done about it comes back.
 pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
+    let mut effects = take_in(model, msg);
+    if model.view == View::Compare {
+        model.compared = crate::model::lists::pairs(model);
+    }
+    effects.extend(lists::wanted(model).map(Effect::LookUp));
+    effects
+}
+
+fn take_in(model: &mut Model, msg: Msg) -> Vec<Effect> {
     match msg {
         Msg::Tick { now_ns } => {
             tick(model, now_ns);
@@ -34,10 +48,10 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
             effects.extend(past::run_on(model));
             effects
         }
-        Msg::Key(key) => match keymap::action(model.scope(), key) {
+        Msg::Key(key) => match model.keymap.action(model.scope(), key) {
             Some(action) => actions::act(model, action),
             None => {
-                past::write(model, key);
+                typing::write(model, key);
                 Vec::new()
             }
         },
@@ -45,38 +59,66 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
             model.mode = Mode::Replay { running_since_ns: None };
             vec![Effect::LookAt(at_ns)]
         }
-        Msg::Past(result) => {
-            past::arrived(model, result);
+        Msg::Applied { name, result } => profile::applied(model, &name, result),
+        Msg::News(news) => heard(model, news),
+        Msg::Asked { what, result } => asked(model, what, result),
+        Msg::Signal(signal) => signalled(model, signal),
+        msg => {
+            take_note(model, msg);
             Vec::new()
         }
-        Msg::Noted(result) => {
-            past::noted(model, result);
-            Vec::new()
-        }
-        Msg::Resize { columns, rows } => {
-            model.size = (columns, rows);
-            Vec::new()
-        }
+    }
+}
+
+/// Messages after which there is nothing to do.
+fn take_note(model: &mut Model, msg: Msg) {
+    match msg {
+        Msg::Brought(brought) => lists::brought(model, brought),
+        Msg::Dumped(Ok(file)) => notice(model, NoticeKind::Done, format!("screen written to {file}")),
+        Msg::Dumped(Err(said)) => notice(model, NoticeKind::Refused, said),
+        Msg::Past(result) => past::arrived(model, result),
+        Msg::Noted(result) => past::noted(model, result),
+        Msg::Resize { columns, rows } => model.size = (columns, rows),
         Msg::Offers(offers) => {
             model.cursor.profile = model.cursor.profile.min(offers.len().saturating_sub(1));
             model.offers = Some(offers);
-            Vec::new()
         }
-        Msg::Applied { name, result } => applied(model, &name, result),
-        Msg::Answered { what, result } => {
-            match result {
-                Ok(()) => {
-                    notice(model, NoticeKind::Done, format!("alarm {what}: shown when the watchdog has taken it in"))
-                }
-                Err(why) => notice(model, NoticeKind::Refused, format!("not {what}: {why}")),
-            }
-            Vec::new()
-        }
-        Msg::Signal(signal) => signalled(model, signal),
-        Msg::Cost(cost) => {
-            model.console_cost = cost;
-            Vec::new()
-        }
+        Msg::Answered { what, result } => answered(model, what, result),
+        Msg::Lost(why) => model.lost = Some(why),
+        Msg::Cost(cost) => model.console_cost = cost,
+        Msg::Tick { .. }
+        | Msg::Snapshot { .. }
+        | Msg::Key(_)
+        | Msg::Replay(_)
+        | Msg::Applied { .. }
+        | Msg::News(_)
+        | Msg::Asked { .. }
+        | Msg::Signal(_) => {}
+    }
+}
+
+/// What another process said.
+fn heard(model: &mut Model, news: News) -> Vec<Effect> {
+    match news {
+        News::Done(text) => notice(model, NoticeKind::Done, text),
+        News::Refused(text) => notice(model, NoticeKind::Refused, text),
+    }
+    vec![Effect::ListOffers]
+}
+
+fn asked(model: &mut Model, what: &str, result: Result<(), String>) -> Vec<Effect> {
+    match result {
+        Ok(()) => notice(model, NoticeKind::Done, format!("{what} asked for")),
+        Err(why) => notice(model, NoticeKind::Refused, format!("{what} refused: {why}")),
+    }
+    Vec::new()
+}
+
+/// What became of an answer to an alarm.
+fn answered(model: &mut Model, what: &str, result: Result<(), String>) {
+    match result {
+        Ok(()) => notice(model, NoticeKind::Done, format!("alarm {what}: shown when the watchdog has taken it in")),
+        Err(why) => notice(model, NoticeKind::Refused, format!("not {what}: {why}")),
     }
 }
 
@@ -93,10 +135,15 @@ fn observe(model: &mut Model, snapshot: Snapshot) {
     if before.is_some_and(|before| before.at_ns == snapshot.at_ns) {
         return;
     }
+    // Whoever switched the profile: what a hangup means is the engine's word.
+    let drains = snapshot.control.drains_on_hangup;
+    model.on_hangup = if drains { OnHangup::Drain } else { OnHangup::Detach };
     let derived = model.marks.derive(&snapshot);
     model.live.history.push(&derived);
+    let alarm = lists::alarm_under_cursor(model);
     model.live.picture = Some(Rc::new(Picture { snapshot, derived, received_ns: model.now_ns }));
-    actions::clamp(model);
+    lists::stay_on_alarm(model, alarm);
+    moves::clamp(model);
 }
 
 fn leave_if_drained(model: &mut Model) -> Vec<Effect> {
@@ -106,29 +153,16 @@ fn leave_if_drained(model: &mut Model) -> Vec<Effect> {
     }
 }
 
-fn applied(model: &mut Model, name: &str, result: Result<(), String>) -> Vec<Effect> {
-    match result {
-        Ok(()) => {
-            let offer = model.offers.iter().flatten().find(|offer| offer.name == name);
-            if let Some(body) = offer.and_then(|offer| offer.body.as_ref().ok()) {
-                model.on_hangup = body.profile.on_hangup;
-            }
-            notice(model, NoticeKind::Done, format!("profile {name} requested; threads acknowledge it one by one"));
-        }
-        Err(why) => {
-            model.switch = None;
-            notice(model, NoticeKind::Refused, format!("profile {name} refused: {why}"));
-        }
-    }
-    vec![Effect::ListOffers]
-}
-
 fn signalled(model: &mut Model, signal: Signal) -> Vec<Effect> {
     match signal {
         Signal::Suspend => {
             refuse_suspend(model);
             Vec::new()
         }
+        // Another process's engine goes on, whatever happens to this console.
+        Signal::Hangup if model.bond != Bond::Own => vec![Effect::Leave(ConsoleEnd::HungUp)],
+        Signal::Terminate if model.bond != Bond::Own => vec![Effect::Leave(ConsoleEnd::Terminated)],
+        Signal::Interrupt if model.bond != Bond::Own => vec![Effect::Leave(ConsoleEnd::Interrupted)],
         Signal::Hangup if model.on_hangup == OnHangup::Detach => vec![Effect::Leave(ConsoleEnd::HungUp)],
         Signal::Hangup => vec![Effect::Drain, Effect::Leave(ConsoleEnd::HungUp)],
         Signal::Terminate => drain_by_signal(model, ConsoleEnd::Terminated),
@@ -157,8 +191,12 @@ fn drain_by_signal(model: &mut Model, end: ConsoleEnd) -> Vec<Effect> {
 }
 
 fn refuse_suspend(model: &mut Model) {
-    let why =
-        "suspend refused: it would stop the engine in this process too; f freezes the picture, q drains and quits";
+    let why = match model.bond {
+        Bond::Own => {
+            "suspend refused: it would stop the engine in this process too; f freezes the picture, q drains and quits"
+        }
+        Bond::Attached { .. } => "suspend refused: f freezes the picture; q leaves, and the engine goes on",
+    };
     notice(model, NoticeKind::Refused, why.to_owned());
 }
 

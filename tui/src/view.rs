@@ -8,7 +8,7 @@ mod panels;
 
 pub use panels::arbiter::rows as arbiter_rows;
 
-use crate::keymap;
+use crate::model::lists::List;
 use crate::model::{Leaving, Model, NoticeKind, Overlay, View};
 use crate::theme::Tone;
 use crate::widgets::pen::{Freshness, Pen};
@@ -46,6 +46,9 @@ pub fn draw(model: &Model, area: Rect, buffer: &mut Buffer) {
             panels::timeline::draw(model, timeline, &mut pen.rows(height - 2, height - 1).fresh());
         }
     }
+    if let Some(why) = &model.lost {
+        panels::lost::draw(why, &mut pen.rows(height.saturating_sub(4), height - 1).fresh());
+    }
     footer(model, &mut pen.rows(height - 1, height).fresh());
     overlay(model, &mut pen.rows(0, height - 1).fresh());
 }
@@ -73,6 +76,12 @@ fn body(model: &Model, pen: &mut Pen<'_>) {
         (Some(picture), View::Arbiter) => panels::arbiter::draw(model, picture, pen),
         (Some(picture), View::Placement) => panels::placement::draw(model, picture, pen),
         (Some(picture), View::Sources) => panels::sources::draw(model, picture, pen),
+        (Some(_), View::Streams) => panels::more::streams(model, pen),
+        (Some(_), View::Rings) => panels::more::rings(model, pen),
+        (Some(picture), View::Environment) => panels::more::environment(model, picture, pen),
+        (Some(_), View::Cores) => panels::more::cores(model, pen),
+        (Some(picture), View::Log) => panels::more::log(model, picture, pen),
+        (Some(picture), View::Compare) => panels::more::compare(model, picture, pen),
     }
 }
 
@@ -83,8 +92,13 @@ fn footer(model: &Model, pen: &mut Pen<'_>) {
         pen.put(1, 0, &format!("{mark} {}", notice.text), tone);
         return;
     }
-    let mut x = 1;
-    for (keys, word) in keymap::footer(model.scope()) {
+    let mut x = 1u16;
+    for (keys, word) in model.keymap.footer(model.scope()) {
+        let length = u16::try_from(keys.chars().count() + word.len() + 2).unwrap_or(u16::MAX);
+        // Whole words only; help has them all.
+        if x.saturating_add(length) > pen.width() {
+            break;
+        }
         x = pen.put(x, 0, &keys, Tone::Accent);
         x = pen.put(x + 1, 0, word, Tone::Plain) + 2;
     }
@@ -106,10 +120,21 @@ fn overlay(model: &Model, pen: &mut Pen<'_>) {
     match &model.overlay {
         None => {}
         Some(Overlay::Chooser) => overlays::chooser::draw(model, pen),
-        Some(Overlay::AskApply(offer)) => overlays::ask::apply(model, offer, pen),
+        Some(Overlay::AskApply(asked)) => overlays::ask::apply(model, asked, pen),
         Some(Overlay::AskQuit) => overlays::ask::quit(model, pen),
+        Some(Overlay::AskEnd) => overlays::ask::end(model, pen),
+        Some(Overlay::AskHold(hold)) => overlays::ask::hold(*hold, pen),
         Some(Overlay::AskForce) => overlays::ask::force(model, pen),
+        Some(Overlay::Rate(text)) => overlays::ask::rate(model, text, pen),
         Some(Overlay::Note(text)) => overlays::ask::note(text, pen),
+        Some(Overlay::Palette(typed)) => overlays::palette::draw(model, typed, pen),
+        // The filter is written into the list's own title.
+        Some(Overlay::Filter(_)) => {}
+        Some(Overlay::Columns(at)) => {
+            if let Some(list) = List::of(model.view) {
+                overlays::columns::draw(model, list, *at, pen);
+            }
+        }
     }
 }
 

@@ -96,6 +96,7 @@ fn engine(input: &Input, span: Duration) -> Vec<f64> {
         environment: None,
         notes: Vec::new(),
         provocation: None,
+        profiles: None,
     };
     let engine = Engine::start(config).expect("the engine starts");
     while engine.snapshot().engine.phase != Phase::Live {

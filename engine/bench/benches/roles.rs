@@ -24,6 +24,7 @@ use pinwheel_engine::device::{Launch, Launched};
 use pinwheel_engine::dispatch::{Dispatcher, Harvester, HarvesterParts, Pipe, Poller, Tombstones};
 use pinwheel_engine::fault::{Injections, Injector};
 use pinwheel_engine::feed::source::Source;
+use pinwheel_engine::feed::turns::Turns;
 use pinwheel_engine::feed::{Answer, Feed, Outside, Share};
 use pinwheel_engine::graph::{Brought, Config, Ended, Work as GraphTask, Worker};
 use pinwheel_engine::hot::{BUDGET_ITEMS, Frame, Init, Role, RoleError, RoleSpec, Settings, Work};
@@ -182,6 +183,7 @@ pub fn wired(
         ready: Arc::new(Fifo::new(count)),
         pages: Arc::new(PageTable::new(OWNER, STREAMS, Limits::SEED, |_| OWNER)),
         pressure: Arc::default(),
+        turns: Arc::new(Turns::new(STREAMS, |_| true)),
         health: Arc::new(HealthWord::new()),
         settings: Arc::clone(&settings),
         board: Arc::clone(&board),
@@ -190,7 +192,7 @@ pub fn wired(
     let injector = Injector::new(Injections::default(), 0, 0);
     let (outside_board, pressure) = (Arc::clone(&board), Arc::clone(&pipe.pressure));
     let outside = Outside { settings, board: outside_board, pressure, rate };
-    let feed = Feed::new(Share::of(0, 1, STREAMS, None), feed_end, source, model, outside, injector);
+    let feed = Feed::new(Share::of(0, 1, STREAMS, None), feed_end, source, model, outside, injector, None);
     let (refused, refused_end) = Tombstones::channel(SLOTS);
     let (expired, expired_end) = Tombstones::channel(SLOTS);
     let graph = Profile::load("lab", None).unwrap().0.graph;
@@ -208,6 +210,8 @@ pub fn wired(
         carries: None,
         steward: Steward::new(Arc::clone(&states), base, Vec::new()),
         joints: None,
+        moves: None,
+        states: Arc::clone(&states),
     });
     let bench = NullBench { pipe: pipe.clone(), states, syndrome: vec![0; detectors] };
     let decoder = NullDecoder { bench, worker: pool.workers.remove(0) };

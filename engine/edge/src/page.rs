@@ -12,6 +12,7 @@
 //! | O3 | [`PageTable::reclaim`] | [`PageTable::begin_write`], as O2 | that the bytes sent have been read |
 //! | O4 | [`PageTable::inherit`] | [`PageTable::begin_write`], as O2 | a dead silo's bytes |
 //! | O5 | [`Routes::flip`] | [`Routes::route`] | see `route` |
+//! | O6 | [`Marks::set`] | [`Marks::get`] | see `mark` |
 //!
 //! A worker also sees what the worker before it wrote: O1's release, O2's acquire. Every transition is a
 //! read-modify-write, so those in between continue the release sequence and need no ordering of their own.
@@ -26,6 +27,7 @@
 
 mod decide;
 mod estate;
+mod mark;
 mod request;
 mod route;
 mod transfer;
@@ -34,6 +36,7 @@ mod word;
 use decide::at_rest;
 pub use decide::{WriteRefused, at_length, begin_write, commit, decide, release};
 pub use estate::{Bequest, inherited};
+pub use mark::Marks;
 pub use request::{Authority, Hint, How, Limits, Request, Response, Signals, WriteBuffer};
 pub use route::{Role, Route, Routes};
 pub use transfer::{Due, Grant, Receipt, acknowledged, bereaved, cancel, due, install, learned, reclaimed};

@@ -15,6 +15,24 @@ pub const PAGE_BYTES: u64 = 4_096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gva(pub u64);
 
+/// What a page is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Want {
+    /// What for.
+    pub hint: Hint,
+    /// Lease asked for.
+    pub ttl_us: u32,
+    /// In whose name.
+    pub authority: Authority,
+}
+
+impl From<(Hint, u32)> for Want {
+    /// In the name of a port.
+    fn from((hint, ttl_us): (Hint, u32)) -> Want {
+        Want { hint, ttl_us, authority: Authority::Port }
+    }
+}
+
 /// What a request came to so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -45,14 +63,14 @@ pub enum AskError {
     },
 }
 
-/// Asks for the page at `gva`, in the name of this silo's port. `back_off` says how often it was refused before.
+/// Asks for the page at `gva`. `back_off` says how often it was refused before.
 ///
 /// # Errors
 /// If there is no such page.
 pub fn request_ownership(
     table: &PageTable,
     gva: Gva,
-    (hint, ttl_us): (Hint, u32),
+    want: impl Into<Want>,
     back_off: &BackOff,
     signals: Signals,
     now: Moment,
@@ -60,7 +78,8 @@ pub fn request_ownership(
     let page = page_of(table, gva)?;
     let word = table.word(page);
     let (from, epoch, refusals) = (table.silo(), word.epoch(), back_off.refusals());
-    let request = Request { from, epoch, hint, ttl_us, refusals, authority: Authority::Port };
+    let Want { hint, ttl_us, authority } = want.into();
+    let request = Request { from, epoch, hint, ttl_us, refusals, authority };
     Ok(match word.state() {
         State::NotOwner if word.owner() != from => {
             Asked::Send { to: word.owner(), page, message: Message::Request(request) }

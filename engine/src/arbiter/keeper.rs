@@ -11,11 +11,9 @@ mod publish;
 mod tests;
 
 use crate::arbiter::deadlines::{Deadlines, EXPIRIES_MAX, TRANSFER_TIMERS, Timebase};
-use crate::arbiter::driver::{self, AskError, Asked, Gva, Released};
+use crate::arbiter::driver::{self, AskError, Asked, Gva, Released, Want};
 use crate::arbiter::history::{Cause, History, Transition};
-use crate::arbiter::page::{
-    Hint, How, Moment, PageTable, Request, Response, Routes, SILOS_MAX, Signals, Silo, State, Word,
-};
+use crate::arbiter::page::{How, Moment, PageTable, Request, Response, Routes, SILOS_MAX, Signals, Silo, State, Word};
 use crate::arbiter::ports::{OFFERS_MAX, Ports};
 use crate::arbiter::protocol::{Change, Message, Outcome, look, receive, requested};
 use crate::arbiter::retry::BackOff;
@@ -200,7 +198,7 @@ impl Keeper {
         &mut self,
         ground: &mut impl Ground,
         gva: Gva,
-        want: (Hint, u32),
+        want: impl Into<Want>,
         back_off: &BackOff,
     ) -> Result<Asked, AskError> {
         let page = driver::page_of(&self.table, gva)?;

@@ -159,6 +159,8 @@ fn describe(board: &Board, load: Load, clock: &Clock) {
     // No answer can be late, and a silo of a load may stand still: its threads are nobody's hot ones.
     board::set(&header.late_ns, u64::MAX);
     board::set(&header.heartbeat_limit_ns, u64::MAX);
+    // There is nobody who could attach to a load and end it: one without a terminal ends.
+    board::set(&board.control().drains_on_hangup, 1);
     header.version.write(env!("CARGO_PKG_VERSION"));
     header.profile.write("none");
     header.input.write(&format!("arbiter load: {} silos, {} pages", load.silos, load.pages));

@@ -54,6 +54,20 @@ impl Board {
         let first: *const AtomicU64 = self.words().as_ptr();
         (std::ptr::from_ref(word).addr() - first.addr()) / WORD
     }
+
+    /// The place of the first word of one of this board's blocks.
+    pub(super) fn place_of_block<T>(&self, block: &T) -> usize {
+        let first: *const AtomicU64 = self.words().as_ptr();
+        (std::ptr::from_ref(block).addr() - first.addr()) / WORD
+    }
+
+    /// The last moment of which it has a sign of life: the newest heartbeat, or the newest pair of clocks.
+    #[must_use]
+    pub fn last_sign(&self) -> Ticks {
+        let heartbeats = (0..self.shape().threads as usize).map(|thread| get(&self.thread(thread).heartbeat));
+        let others = [get(&self.clock().ticks), get(&self.header().start_ticks)];
+        Ticks(heartbeats.chain(others).max().unwrap_or(0))
+    }
 }
 
 /// A board's words at one moment.
@@ -118,6 +132,13 @@ impl Image {
         &self.words
     }
 
+    /// The process that its header names.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        let word = std::mem::offset_of!(super::HeaderBlock, pid) / WORD;
+        self.words.get(word).map_or(0, |pid| *pid as u32)
+    }
+
     /// The words, to be changed.
     #[must_use]
     pub fn words_mut(&mut self) -> &mut [u64] {
@@ -153,10 +174,7 @@ impl Image {
     /// # Errors
     /// If there is no memory.
     pub fn last_sign(&self) -> Result<Ticks, BoardError> {
-        let board = self.board()?;
-        let heartbeats = (0..self.shape.threads as usize).map(|thread| get(&board.thread(thread).heartbeat));
-        let others = [get(&board.clock().ticks), get(&board.header().start_ticks)];
-        Ok(Ticks(heartbeats.chain(others).max().unwrap_or(0)))
+        Ok(self.board()?.last_sign())
     }
 }
 

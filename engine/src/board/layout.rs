@@ -39,6 +39,8 @@ pub const ANSWER_READERS_MAX: usize = 4;
 pub const COUNTS_MAX: usize = 16;
 /// Transfers, leases and transitions that an arbiter shows.
 pub const ARBITER_ROWS: usize = 16;
+/// Moves of streams that a feed shows: all that it makes at once.
+pub const MOVE_ROWS: usize = 4;
 /// States of a page.
 pub const PAGE_STATES: usize = State::ALL.len();
 /// Responses of an arbiter.
@@ -67,7 +69,9 @@ macro_rules! blocks {
 mod beside;
 mod placement;
 
-pub use beside::{AlarmRow, ArbiterBlock, LogBlock, PeerRow, RecorderBlock, SourceBlock, StreamSourceBlock};
+pub use beside::{
+    AlarmRow, ArbiterBlock, ControlBlock, LogBlock, MoveBlock, PeerRow, RecorderBlock, SourceBlock, StreamSourceBlock,
+};
 pub use placement::{DECISIONS_SHOWN, DecisionRow, OVERFLOW_OUTCOMES, PlacementBlock, QUEUES, Queue, SiloDepthBlock};
 
 blocks! {

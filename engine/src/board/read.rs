@@ -4,7 +4,9 @@
 //! word is meaningful on its own. Bounds: the shape. Never trusts a count it reads further than the shape allows.
 
 pub(super) mod arbiter;
+mod control;
 mod graph;
+pub(super) mod moves;
 mod placement;
 mod sources;
 
@@ -49,6 +51,7 @@ impl Board {
             alarms: reader.alarms(),
             recorder: reader.recorder(),
             sources: reader.sources(),
+            control: reader.control(),
             placement: reader.placement(),
         }
     }
@@ -192,6 +195,7 @@ impl Reader<'_> {
             timer_lateness: poll.timer_lateness.snapshot(),
             graph: self.graph(silo),
             arbiter: self.arbiter(silo),
+            moves: self.moves(silo),
             gpu: self.gpu(silo),
             overflow: self.overflow(silo),
         }

@@ -82,6 +82,11 @@ impl Region {
         Ok((Region { memory, bytes }, life))
     }
 
+    /// Whether the process lives that made the file which was opened.
+    pub(super) fn life(&self) -> Life {
+        self.memory.life()
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

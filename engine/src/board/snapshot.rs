@@ -5,14 +5,18 @@
 
 mod alarms;
 mod arbiter;
+mod control;
 mod graph;
+mod moves;
 mod placement;
 mod sources;
 mod threads;
 
 pub use alarms::AlarmView;
 pub use arbiter::{ArbiterView, HintName, LeaseView, PageCause, PortView, TransferView, TransitionView};
+pub use control::{ActionView, ControlView, HeldFeedView, RevertView};
 pub use graph::{FlushesView, GraphView, GraphWorkerView, HeldView, OldestView, ReadyView, RunningView, WaitsOn};
+pub use moves::{MoveFailure, MoveStage, MoveView, MovesView};
 pub use placement::{
     CandidateView, CrossingView, DecisionView, OutcomeCount, OverflowOutcome, OverflowView, PlacementView, QueueView,
     SiloDepthView,
@@ -49,6 +53,8 @@ pub struct Snapshot {
     pub recorder: RecorderView,
     /// Live sources of shots; none where they are drawn or come from a file.
     pub sources: Vec<SourceView>,
+    /// Who may act on it, and what was done.
+    pub control: ControlView,
     /// The director of placement; `None`: none runs.
     pub placement: Option<PlacementView>,
 }
@@ -133,6 +139,8 @@ pub struct SiloView {
     pub graph: GraphView,
     /// Who may write which page; `None`: no arbiter runs here.
     pub arbiter: Option<ArbiterView>,
+    /// Moves of the streams that come from its feed; `None`: there is one silo.
+    pub moves: Option<MovesView>,
     /// Its GPU; `None` for the stand-in.
     pub gpu: Option<GpuView>,
     /// Shots that found no slot.
@@ -182,7 +190,7 @@ pub enum DeviceState {
 pub struct Counters {
     /// Shots whose scheduled time has come (submitted + backlog).
     pub scheduled: u64,
-    /// Shots written into slots.
+    /// Shots taken from the source: into a slot, or on to the silo that decodes their stream.
     pub submitted: u64,
     /// Shots that dispatch took from slots.
     pub dispatched: u64,

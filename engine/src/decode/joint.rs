@@ -11,8 +11,8 @@
 //! ```
 //!
 //! # Why it cannot deadlock
-//! Locks are taken in the order of the pages, and a readout that does not get its second lock gives the first one back. A
-//! lock is a lease of a tenth of a millisecond at most, so one that its holder never gives back ends by itself.
+//! Locks are taken in the order of the pages, so nobody waits for a lower page with a higher one in hand. A lock is a lease
+//! of a tenth of a millisecond at most, so one that its holder never gives back ends by itself.
 
 use super::pool::{Kernel, Regions};
 use super::state::{HEAD_WORDS as FRAME_AT, StreamStates};
@@ -196,6 +196,7 @@ impl Joints {
         }
         let waited = frame.now.since(pair.since.unwrap_or(frame.now));
         if frame.clock().rate().nanos(waited) > PATIENCE {
+            self.unlock(&[high, low], desk, frame);
             return self.tell(&pair, (false, [0; OBSERVABLE_WORDS_MAX]));
         }
         let is_there = |stream: &u32| (desk.next)(*stream) == pair.until;
@@ -206,15 +207,11 @@ impl Joints {
         false
     }
 
-    /// Locks both pages and submits the readout; all or nothing.
+    /// Locks both pages and submits the readout. A lower page that is locked alone stays so until the higher one comes.
     fn begin(&self, pair: &Pair, desk: &mut Desk<'_>, frame: &Frame<'_>) -> Option<TaskId> {
         let [low, high] = pair.streams;
-        let one = desk.lock(low, frame)?;
-        let Some(other) = desk.lock(high, frame) else {
-            self.unlock(&[low], desk, frame);
-            return None;
-        };
-        self.cells.ask((low, high), [one, other], pair.until);
+        let epochs = desk.lock_both(pair.streams, frame)?;
+        self.cells.ask((low, high), epochs, pair.until);
         let accesses = [desk.regions.state(low), desk.regions.state(high)];
         match desk.submitter.try_submit(&Kernel::Joint.task(low, high.into(), 0), &accesses, &[]) {
             Ok(task) => {
@@ -240,9 +237,9 @@ impl Joints {
 }
 
 impl Desk<'_> {
-    fn lock(&mut self, page: u32, frame: &Frame<'_>) -> Option<Epoch> {
+    fn lock_both(&mut self, pages: [u32; 2], frame: &Frame<'_>) -> Option<[Epoch; 2]> {
         let Desk { steward, submitter, last, .. } = self;
         let is_pending = |page: u32| submitter.is_under_way(last[page as usize]);
-        steward.lock(page, frame, &is_pending)
+        steward.lock_both(pages, frame, &is_pending)
     }
 }

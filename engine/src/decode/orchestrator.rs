@@ -25,9 +25,11 @@ mod rounds;
 
 use super::carries::Carries;
 use super::joint::{Desk, Joints};
+use super::moves::{Floor, Moves};
 use super::order::{Held, Order};
 use super::pool::{Kernel, Regions};
 use super::shown::Shown;
+use super::state::StreamStates;
 use super::steward::Steward;
 use crate::arbiter::page::Hint;
 use crate::board::{self, GraphBlock};
@@ -76,6 +78,10 @@ pub struct OrchestratorParts {
     pub steward: Steward,
     /// Readouts of pairs of its streams, if there are any.
     pub joints: Option<Joints>,
+    /// Streams that come and go, where there are several silos.
+    pub moves: Option<Moves>,
+    /// The streams' states.
+    pub states: Arc<StreamStates>,
 }
 
 /// The role.
@@ -347,9 +353,12 @@ impl Orchestrator {
     /// Runs the arbiter.
     fn serve(&mut self, frame: &Frame<'_>) -> u32 {
         let Orchestrator { parts, last, order, .. } = self;
-        let OrchestratorParts { pipe, submitter, steward, joints, regions, .. } = parts;
+        let OrchestratorParts { pipe, submitter, steward, joints, regions, moves, states, .. } = parts;
         let is_pending = |page: u32| submitter.is_under_way(last[page as usize]);
-        let items = steward.serve(frame, pipe.board.arbiter(pipe.silo), &is_pending);
+        let mut items = steward.serve(frame, pipe.board.arbiter(pipe.silo), &is_pending);
+        if let Some(moves) = moves {
+            items += moves.serve(&mut Floor { steward, order, states, is_under_way: &is_pending }, frame);
+        }
         if let Some(joints) = joints.as_mut().filter(|joints| !joints.is_quiet()) {
             let next = |stream: u32| order.next(stream);
             joints.look(&mut Desk { steward, submitter, regions, last, next: &next }, frame);
@@ -438,6 +447,7 @@ impl Role for Orchestrator {
             && self.stuck.is_empty()
             && self.held.is_empty()
             && self.parts.joints.as_ref().is_none_or(Joints::is_quiet)
+            && self.parts.moves.as_ref().is_none_or(Moves::is_quiet)
             && self.parts.pipe.ready.depth() == 0
             && self.parts.tombstones.iter().all(|ring| ring.depth() == 0)
     }

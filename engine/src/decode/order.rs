@@ -83,6 +83,16 @@ impl Order {
         self.next[stream as usize] += 1;
     }
 
+    /// The stream has come from elsewhere, where all numbers before `next` were committed.
+    ///
+    /// # Panics
+    /// If something of it waits here, or more was passed here.
+    pub(super) fn resume(&mut self, stream: u32, next: u64) {
+        assert!(self.next(stream) <= next, "stream {stream}: passed {} here, {next} elsewhere", self.next(stream));
+        assert!(self.peek(stream).is_none(), "stream {stream}: something waits where it was not taken");
+        self.next[stream as usize] = next;
+    }
+
     /// How many wait.
     pub(super) fn count(&self) -> usize {
         self.count

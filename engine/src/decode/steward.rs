@@ -1,7 +1,7 @@
 //! The silo's arbiter, as the graph role runs it: who may write which stream's state.
 //!
 //! Owns the silo's [`Keeper`] and the rings to other silos. Run by the graph role, once a frame. Bounds: [`LETTERS_MAX`]
-//! letters of each ring in a frame; one request for each page; a look at deadlines each [`LOOK_EVERY`] (alone: [`LOOK_ALONE_EVERY`]), at the board each
+//! letters of each ring in a frame; one request for each page; a look at deadlines each [`LOOK_EVERY`] (at rest: [`LOOK_AT_REST_EVERY`]), at the board each
 //! [`PUBLISH_EVERY`]. Never waits: a page that is away is asked for, and its stream's commits are not submitted meanwhile.
 //!
 //! # Why the graph role
@@ -11,7 +11,7 @@
 
 use super::state::{StateBytes, StreamStates};
 use crate::arbiter::deadlines::Timebase;
-use crate::arbiter::driver::{Asked, Gva, PAGE_BYTES};
+use crate::arbiter::driver::{Asked, Gva, PAGE_BYTES, Want};
 use crate::arbiter::keeper::{Ground, Keeper};
 use crate::arbiter::page::{Epoch, Hint, Moment, Response, Routes, Signals, Silo, WriteBuffer};
 use crate::arbiter::protocol::{Change, Message};
@@ -23,12 +23,15 @@ use crate::units::{Nanos, Ticks};
 use pinwheel_edge::ring::spsc::{Consumer, Producer, channel};
 use std::sync::Arc;
 
+#[cfg(test)]
+mod tests;
+
 /// Letters taken of one ring in a frame.
 pub const LETTERS_MAX: usize = 16;
 /// From one look at deadlines to the next.
 pub const LOOK_EVERY: Nanos = Nanos(2_000);
-/// The same where there is nobody to exchange pages with, and only leases and heat end.
-pub const LOOK_ALONE_EVERY: Nanos = Nanos(50_000);
+/// The same while no page is on its way or wanted, and only leases and heat end.
+pub const LOOK_AT_REST_EVERY: Nanos = Nanos(50_000);
 /// From one look of the board to the next.
 pub const PUBLISH_EVERY: Nanos = Nanos(20_000_000);
 /// Slots of a ring between two silos.
@@ -73,9 +76,10 @@ impl Link {
 /// A page that is away and wanted.
 struct Wanted {
     page: u32,
-    what: (Hint, u32),
+    what: Want,
     back_off: BackOff,
     again: Moment,
+    refusal: Option<Response>,
 }
 
 /// The arbiter and its ways out.
@@ -150,11 +154,39 @@ impl Steward {
     }
 
     /// Asks for the page of `stream` until it is here, for `what` and so many microseconds.
-    pub fn want(&mut self, stream: u32, what: (Hint, u32), now: Ticks) {
-        if self.wanted.iter().all(|wanted| wanted.page != stream) {
-            let again = self.keeper.moment(now);
-            self.wanted.push(Wanted { page: stream, what, back_off: BackOff::new(stream + 1), again });
+    pub fn want(&mut self, stream: u32, what: impl Into<Want>, now: Ticks) {
+        let what = what.into();
+        match self.wanted.iter_mut().find(|wanted| wanted.page == stream) {
+            // Whoever is to keep the page asks with more weight than who waits for it.
+            Some(wanted) if what.hint == Hint::Migrate => wanted.what = what,
+            Some(_) => {}
+            None => {
+                let (again, back_off) = (self.keeper.moment(now), BackOff::new(stream + 1));
+                self.wanted.push(Wanted { page: stream, what, back_off, again, refusal: None });
+            }
         }
+    }
+
+    /// Asks for the page of `stream` no more; what its owner had said last. What is on its way comes all the same.
+    pub fn forget(&mut self, stream: u32) -> Option<Response> {
+        let at = self.wanted.iter().position(|wanted| wanted.page == stream)?;
+        self.wanted.swap_remove(at).refusal
+    }
+
+    /// The page of `stream` is here to stay: holds a lease of so many microseconds, if any. Returns its epoch.
+    pub fn settle_in(
+        &mut self,
+        stream: u32,
+        lease_us: u32,
+        frame: &Frame<'_>,
+        is_pending: &dyn Fn(u32) -> bool,
+    ) -> Epoch {
+        if lease_us > 0 {
+            let mut ground = Standing { floor: &mut self.floor, clock: frame.clock(), is_pending };
+            // Refused only if somebody drains the page already: then it may move on, which a lease would delay.
+            let _ = self.keeper.request_ownership(&mut ground, gva(stream), (Hint::Lease, lease_us), &BackOff::new(1));
+        }
+        self.keeper.table().word(stream).epoch()
     }
 
     /// Locks the page of `stream`: the epoch of the lock. Without it, the page is asked for if it is away.
@@ -167,6 +199,25 @@ impl Steward {
         let asked = self.keeper.request_ownership(&mut ground, gva(stream), (Hint::Lock, LOCK_US), &BackOff::new(1));
         let is_locked = matches!(asked, Ok(Asked::Here(response)) if response.is_granted());
         is_locked.then(|| self.keeper.table().word(stream).epoch())
+    }
+
+    /// Locks both pages, the lower one first. Without the higher one the lower one stays locked, as long as a lock lasts:
+    /// call again, or give both back.
+    ///
+    /// # Why the first lock is kept
+    /// A silo that gave it back while the other page is on its way would find it gone when that page comes: of two silos
+    /// with a page each, the one that happened to hold both would go on for ever, and the other get one after the other and
+    /// never both. Nobody waits for a lower page with a higher one in hand, so keeping it cannot deadlock; a refused silo
+    /// drains the page, so that the holder's next lock is refused and the turn is its.
+    pub fn lock_both(
+        &mut self,
+        [low, high]: [u32; 2],
+        frame: &Frame<'_>,
+        is_pending: &dyn Fn(u32) -> bool,
+    ) -> Option<[Epoch; 2]> {
+        let one = self.lock(low, frame, is_pending)?;
+        let other = self.lock(high, frame, is_pending)?;
+        Some([one, other])
     }
 
     /// Gives a lock back. One that has ended by its time is not held, which is as well.
@@ -184,10 +235,12 @@ impl Steward {
     pub fn serve(&mut self, frame: &Frame<'_>, block: &ArbiterBlock, is_pending: &dyn Fn(u32) -> bool) -> u32 {
         let rate = frame.clock().rate();
         let mut items = 0;
-        let mut every = LOOK_ALONE_EVERY;
+        let mut every = LOOK_AT_REST_EVERY;
         if !self.floor.links.is_empty() {
             items = self.exchange(frame, is_pending);
-            every = LOOK_EVERY;
+            if self.keeper.transfers_open() > 0 || !self.wanted.is_empty() {
+                every = LOOK_EVERY;
+            }
         }
         if frame.now.since(self.looked) >= rate.ticks(every) {
             self.looked = frame.now;
@@ -251,6 +304,7 @@ fn gva(page: u32) -> Gva {
 impl Wanted {
     /// After a refusal. Whoever waits for the page does so until its shots' deadlines, so nobody gives up here.
     fn next(&mut self, response: Response, now: Moment) {
+        self.refusal = Some(response);
         match self.back_off.next(response, now) {
             Next::At(again) => self.again = again,
             Next::Done | Next::GiveUp => {

@@ -70,6 +70,7 @@ impl Harvester {
             self.count(answered, latency_ns);
             return;
         }
+        self.ledger.resume(stream, self.pipe.turns.begins.get(answered.header.stream));
         let outcome = self.ledger.enter(stream, answered.header.sequence);
         match outcome {
             Outcome::InOrder => {}
@@ -87,6 +88,8 @@ impl Harvester {
         self.judge(answered, latency_ns);
         self.measure(answered, now, latency_ns, frame);
         self.pass_on(answered, latency_ns);
+        // Last of all: with this the stream may go on elsewhere.
+        self.pipe.turns.answered.set(answered.header.stream, self.ledger.next(stream));
     }
 
     fn count(&self, answered: &Answered, latency_ns: u64) {

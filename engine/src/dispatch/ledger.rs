@@ -66,6 +66,18 @@ impl Ledger {
         }
     }
 
+    /// The stream has come from elsewhere, where all numbers before `first` were answered. Old news change nothing.
+    ///
+    /// # Panics
+    /// If numbers before it have been answered here out of order, and so not elsewhere.
+    pub fn resume(&mut self, stream: usize, first: u64) {
+        let stream = &mut self.streams[stream];
+        if first > stream.next {
+            assert!(stream.answered.iter().all(|word| *word == 0), "answers here of numbers answered elsewhere");
+            stream.next = first;
+        }
+    }
+
     /// Lowest sequence number of `stream` not answered.
     #[must_use]
     pub fn next(&self, stream: usize) -> u64 {
@@ -99,6 +111,17 @@ mod tests {
             }
         }
         assert_eq!(ledger.next(0), 6_400);
+    }
+
+    #[test]
+    fn a_stream_that_was_elsewhere_goes_on_where_it_left_off_there() {
+        let mut ledger = Ledger::new(1, 64);
+        assert_eq!(ledger.enter(0, 0), Outcome::InOrder);
+        ledger.resume(0, 1_000);
+        ledger.resume(0, 1);
+        assert_eq!(ledger.enter(0, 999), Outcome::Duplicate);
+        assert_eq!(ledger.enter(0, 1_000), Outcome::InOrder);
+        assert_eq!(ledger.next(0), 1_001);
     }
 
     #[test]

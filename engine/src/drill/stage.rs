@@ -69,6 +69,7 @@ pub(crate) fn config(profile: Profile, sink: Option<AnswerSink>) -> Result<Confi
         environment: None,
         notes: Vec::new(),
         provocation: None,
+        profiles: None,
     })
 }
 

@@ -3,18 +3,20 @@
 //! Runs once, on the caller's thread. Order: what can be refused first (host, plan, model), then memory, then threads;
 //! a failure on the way stops the threads that run already. Bounds: [`BUILD_LIMIT`] for all roles to be built.
 
-use super::blackbox::Blackbox;
+use super::blackbox::{Blackbox, Recording};
 use super::cold::{self, Reader as StreamReader};
 use super::control::{ColdSide, Control, End};
 use super::devices::Devices;
 use super::logger::{LANE, Logger, SAID_MAX, Said};
-use super::neighbours::Watch;
+use super::neighbours::{Watch, Watching};
 use super::orders::{Orders, SharedOrders};
 use super::placing::{Directing, Mover};
-use super::steer::Steering;
+use super::remote;
+use super::steer::{Pace, Reins, SharedSteering};
 use super::wall::Wall;
 use super::watchdog::{self, Hands};
 use super::{Config, Engine, Input, Requests, StartError, cores, devices, environment, header};
+use crate::arbiter::page::Authority;
 use crate::board::{self, Board, Place, Shape};
 use crate::clock::Clock;
 use crate::code::Model;
@@ -23,6 +25,7 @@ use crate::code::shots::ShotSet;
 use crate::device::cuda::Context;
 use crate::feed::lane::LaneOut;
 use crate::feed::link::{Link, LinkParts, Linked};
+use crate::feed::requests::{MoveRequest, MoveRequests};
 use crate::feed::source::{LiveEnd, Source};
 use crate::feed::stage::{StageFill, stage};
 use crate::feed::{Answer, SLOTS_PER_STREAM, Share};
@@ -30,10 +33,12 @@ use crate::host::{HostFacts, pin};
 use crate::hot::memory::{Arena, OnCall};
 use crate::hot::provoke::{Provocation, Provoked};
 use crate::hot::{self, Init, Placing, Role, RoleError, RoleSpec, Settings, Shared, ThreadReport};
+use crate::placement::decision::Decision;
 use crate::plan::Plan;
 use crate::profile::{Diagnostics, HotAllocations, Predecoder, Profile};
 use crate::record::{AnswerSink, EventSink};
 use crate::silo::{self, Answers, Attached, Common, Decoding, Gpu, Silo};
+use crate::units::Nanos;
 use pinwheel_edge::ring::broadcast::Reader;
 use pinwheel_edge::ring::log::{self, Writer};
 use pinwheel_edge::ring::mpsc::PRODUCERS_MAX;
@@ -65,20 +70,18 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let cores::Placed { plan, claims, notes } = placed;
     let Devices { contexts, name: device_name, notes: device_notes } = devices;
     let mut notes: Vec<String> = config.notes.iter().cloned().chain(device_notes).chain(notes).collect();
-    let board = Arc::new(make_board(&config.profile, &plan, &mut notes)?);
-    let settings = Arc::new(Settings::new(&config.profile.limits));
-    settings.set_overflow(&config.profile.placement.overflow);
-    let common = Common { board: Arc::clone(&board), settings: Arc::clone(&settings), clock: clock.clone(), decoding };
+    let common = common(&config.profile, &plan, decoding, &clock, &mut notes)?;
+    let Common { board, settings, moves, .. } = common.clone();
     let (mut silos, fills) = lay_out(&config, &plan, contexts, &device_name, &common)?;
     let wall = Wall::new(&clock, &board);
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
     header::write_threads(&board, &plan, &orders.lock());
-    let steering = Steering::new(config.profile.clone(), orders.clone());
+    let steering = steering(&config, &orders, &common);
     let (phase, on_call) = (Arc::new(PhaseWord::new()), on_call(&config));
     let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase, on_call };
     provoke(&mut silos, config.provocation.as_ref());
     let (stop, requests) = (cold::Stop::new(), Arc::new(Requests::default()));
-    let hands = Hands::new(&requests, &orders, &settings, &shared);
+    let hands = hands(&requests, &steering, &shared);
     let watchdog = watchdog::spawn(&config.profile, hands, (disk, plan.cold_cores.clone()), stop.clone(), &mut notes);
     let (logs, logger) = wire_log(config.events.take(), &plan, &shared, &mut notes);
     let mut threads = Threads::new();
@@ -89,52 +92,139 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         dismiss(threads.as_slice(), &shared);
     })?;
     notes.extend(unpinned);
+    let (remote, remote_orders) = reach(config.run_dir.as_deref(), &plan, &shared, &stop, &mut notes).unzip();
     header::write_notes(&board, &notes);
     board.publish();
     let sink = config.sink.take().map(|sink| tap(sink, &mut silos, config.profile.input.streams, &stop));
     let (events, said) = logger.map(|(logger, said)| (logger.spawn(stop.clone()), said)).unzip();
-    let record = config.run_dir.take().filter(|_| config.profile.diagnostics == Diagnostics::On);
-    let recording = record.map(|run| {
-        let (board, clock, cold_cores) = (Arc::clone(&board), clock.clone(), plan.cold_cores.clone());
-        let kept = config.profile.recorder;
-        Blackbox { board, clock, run, kept, cold_cores, said: said.clone() }.spawn(stop.clone())
-    });
+    let recording = record(&mut config, &plan, &shared, said.as_ref(), &stop);
     let (recorder, look_back) = recording.map(|recording| (recording.ended, recording.look_back)).unzip();
     let is_live = matches!(config.input, Input::Live { .. });
     let reader = StreamReader::new(config.input, fills, config.profile.input.streams);
     let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
     let environment = report.map(|report| environment::spawn(report, &shared, plan.cold_cores.clone()));
-    let (cores, cold_cores) = (plan.threads.iter().map(|planned| planned.core).collect(), plan.cold_cores.clone());
-    let watch = Watch { board: Arc::clone(&board), clock: clock.clone(), orders, cores, cold_cores };
     let (watchdog, told) = watchdog.unzip();
-    let neighbours = watch.spawn();
-    let placing = directing(&config.profile, &silos, &shared, &plan).spawn();
-    let cold = ColdSide { stop, sink, events, recorder, input_error, environment, neighbours, placing, watchdog };
+    steering.lock().connect(said, told);
+    let neighbours = watch_neighbours(orders, &plan, &shared);
+    let placing = directing(&config.profile, &silos, &shared, &plan, &moves).spawn();
+    let cold =
+        ColdSide { stop, sink, events, recorder, input_error, environment, neighbours, placing, watchdog, remote };
     let end = End { count: config.count, duration: config.duration };
-    let (profile, settings_too) = (config.profile, Arc::clone(&settings));
-    let named = vec![false; threads.len()];
-    let control =
-        Control { shared, profile, silos, threads, reports, settings: settings_too, end, wall, claims, is_live, named };
-    let control = control.spawn(Arc::clone(&requests), cold, plan.cold_cores.clone());
-    let control = Some(control);
-    Ok(Engine { board, clock, settings, steering, plan, requests, said, look_back, watchdog: told, control })
+    let control = Control {
+        shared,
+        steering: steering.clone(),
+        orders: remote_orders,
+        requests: Arc::clone(&requests),
+        silos,
+        named: vec![false; threads.len()],
+        threads,
+        reports,
+        settings,
+        end,
+        wall,
+        claims,
+        is_live,
+    };
+    let control = Some(control.spawn(cold, plan.cold_cores.clone()));
+    Ok(Engine { board, clock, steering, plan, requests, moves, look_back, control })
+}
+
+/// What all silos share.
+fn common(
+    profile: &Profile,
+    plan: &Plan,
+    decoding: Decoding,
+    clock: &Clock,
+    notes: &mut Vec<String>,
+) -> Result<Common, StartError> {
+    let moves = MoveRequests::new(profile.input.streams, profile.silos, profile.input.joint_every.is_some());
+    let settings = Arc::new(Settings::new(&profile.limits));
+    settings.set_overflow(&profile.placement.overflow);
+    Ok(Common {
+        board: Arc::new(make_board(profile, plan, notes)?),
+        settings,
+        clock: clock.clone(),
+        decoding,
+        moves: Arc::new(moves),
+    })
 }
 
 /// The director of these silos.
-fn directing(profile: &Profile, silos: &[Silo], shared: &Shared, plan: &Plan) -> Directing {
+fn directing(profile: &Profile, silos: &[Silo], shared: &Shared, plan: &Plan, moves: &Arc<MoveRequests>) -> Directing {
     Directing {
         board: Arc::clone(&shared.board),
         clock: shared.clock.clone(),
         profile: profile.clone(),
         pages: silos.iter().map(|silo| Arc::clone(&silo.pipe.pages)).collect(),
-        mover: mover(),
+        mover: mover(Arc::clone(moves)),
         cold_cores: plan.cold_cores.clone(),
     }
 }
 
-/// Who makes the moves that the director asks for: nobody can yet, and a profile that wants them is refused.
-fn mover() -> Mover {
-    Box::new(|_| Err("found no way between the silos, expected one; each stream stays where it is".to_owned()))
+/// Hands on what the director decides to the feeds of the streams, which make the moves.
+fn mover(moves: Arc<MoveRequests>) -> Mover {
+    Box::new(move |decision| {
+        let (stream, to, lease) = match *decision {
+            Decision::Place { stream, silo, .. } => (stream, silo, Nanos(0)),
+            Decision::Move { stream, to, lease, .. } => (stream, to, lease),
+            Decision::Refuse { .. } => return Ok(()),
+        };
+        let lease_ms = u32::try_from(lease.0 / 1_000_000).unwrap_or(u32::MAX);
+        moves.ask(MoveRequest { stream, to, lease_ms, by: Authority::Port }).map_err(|refused| refused.to_string())
+    })
+}
+
+/// What acts on the engine, with the profile that it starts with.
+fn steering(config: &Config, orders: &SharedOrders, common: &Common) -> SharedSteering {
+    let is_live = matches!(config.input, Input::Live { .. });
+    let reins = Reins {
+        orders: orders.clone(),
+        board: Arc::clone(&common.board),
+        settings: Arc::clone(&common.settings),
+        clock: common.clock.clone(),
+        pace: if is_live { Pace::Senders } else { Pace::Ours },
+        profiles: config.profiles.clone(),
+    };
+    SharedSteering::new(&config.profile_name, &config.profile, reins)
+}
+
+/// What an alarm may do to the engine.
+fn hands(requests: &Arc<Requests>, steering: &SharedSteering, shared: &Shared) -> Hands {
+    let profiles = steering.lock().profiles();
+    let (board, clock) = (Arc::clone(&shared.board), shared.clock.clone());
+    Hands { requests: Arc::clone(requests), steering: steering.clone(), board, clock, profiles }
+}
+
+/// The flight recorder of a run, unless its profile has no diagnostics.
+fn record(
+    config: &mut Config,
+    plan: &Plan,
+    shared: &Shared,
+    said: Option<&SyncSender<Said>>,
+    stop: &cold::Stop,
+) -> Option<Recording> {
+    let run = config.run_dir.take().filter(|_| config.profile.diagnostics == Diagnostics::On)?;
+    let (board, clock, cold_cores) = (Arc::clone(&shared.board), shared.clock.clone(), plan.cold_cores.clone());
+    let kept = config.profile.recorder;
+    Some(Blackbox { board, clock, run, kept, cold_cores, said: said.cloned() }.spawn(stop.clone()))
+}
+
+/// The look at who else wants the hot cores.
+fn watch_neighbours(orders: SharedOrders, plan: &Plan, shared: &Shared) -> Option<Watching> {
+    let (cores, cold_cores) = (plan.threads.iter().map(|planned| planned.core).collect(), plan.cold_cores.clone());
+    Watch { board: Arc::clone(&shared.board), clock: shared.clock.clone(), orders, cores, cold_cores }.spawn()
+}
+
+/// The control socket of a run; where there can be none that is noted.
+fn reach(
+    run_dir: Option<&Path>,
+    plan: &Plan,
+    shared: &Shared,
+    stop: &cold::Stop,
+    notes: &mut Vec<String>,
+) -> Option<(remote::Running, remote::Orders)> {
+    let reached = remote::spawn(run_dir?, &shared.board, &shared.clock, plan.cold_cores.clone(), stop.clone());
+    reached.map_err(|said| notes.push(said)).ok()
 }
 
 /// The silos with their live source, if there is one, and what the board's header says of them.
@@ -222,9 +312,10 @@ fn open_live(config: &Config, common: &Common, clock: &Clock) -> Result<Option<L
     let Input::Live { model, place, measurements } = &config.input else { return Ok(None) };
     let Profile { silos, slots, .. } = config.profile;
     let streams = config.profile.input.streams;
-    // Measurements make detection events of rounds that are further apart than a part.
+    // Measurements make detection events of rounds that are further apart than a part; a stream that moves between silos
+    // takes whole shots along.
     let by_rounds =
-        common.decoding.has_windows() && measurements.is_none() && streams.div_ceil(silos) * SLOTS_PER_STREAM <= slots;
+        silos == 1 && common.decoding.has_windows() && measurements.is_none() && streams * SLOTS_PER_STREAM <= slots;
     let linked = Link::open(LinkParts {
         by_rounds,
         place,
@@ -266,12 +357,12 @@ fn wire_silos(
     };
     let (profile, header) = (&config.profile, common.board.header());
     let (mut wired, mut fills) = (Vec::new(), Vec::new());
-    for silo in 0..profile.silos {
+    for (silo, connected) in (0..).zip(silo::connect(profile.silos, &common.decoding.model, &common.moves)) {
         let mut arena = Arena::new();
         let share = Share::of(silo as usize, profile.silos, profile.input.streams, config.count);
         let end = live.as_mut().and_then(|live| Some(LiveEnd { lane: live.lanes.next()?, link: live.link.take() }));
         let gpu = contexts.next().map(|context| Gpu { context, cold_cores: plan.cold_cores.clone() });
-        let attached = Attached { gpu, ..Attached::default() };
+        let attached = Attached { gpu, ..connected };
         let (made, fill) = on_cores_of(silo, plan, || {
             arena.within(|| {
                 let (source, fill) = origin.source(silo, end);

@@ -38,7 +38,9 @@ impl Blackbox {
     pub(super) fn spawn(self, stop: Stop) -> Recording {
         let Blackbox { board, clock, run, kept, cold_cores, said } = self;
         let (sender, ended) = channel();
-        board.recorder().run_dir.write(&run.display().to_string());
+        // From wherever somebody attaches: a path of its own.
+        let named = std::path::absolute(&run).unwrap_or_else(|_| run.clone());
+        board.recorder().run_dir.write(&named.display().to_string());
         let mut recorder = Recorder::new(board, clock.clone(), Some(&run));
         let look_back = recorder.look_back();
         let tell = Tell { clock, said };
@@ -92,7 +94,7 @@ impl Tell {
 
     fn say(&self, code: EventCode, text: String) {
         if let Some(said) = &self.said {
-            let _ = said.try_send(Said { at: self.clock.ticks(), who: "recorder", code, text });
+            let _ = said.try_send(Said { at: self.clock.ticks(), who: "recorder", code, text, numbers: Vec::new() });
         }
     }
 }

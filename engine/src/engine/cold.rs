@@ -6,6 +6,7 @@
 
 use super::{Input, ReadShot};
 use crate::dispatch::Answer;
+use crate::feed::requests::home;
 use crate::feed::stage::{Ending, StageFill};
 use crate::record::{AnswerRecord, AnswerSink};
 use pinwheel_edge::ring::{BATCH, broadcast};
@@ -111,7 +112,7 @@ impl Reader {
 
     fn run(mut self, stop: &Stop) -> Option<String> {
         let mut shot = vec![0; self.words];
-        let silos = self.fills.len() as u64;
+        let silos = self.fills.len() as u32;
         for index in 0u64.. {
             match (self.read)(&mut shot) {
                 Ok(true) => {}
@@ -121,7 +122,7 @@ impl Reader {
                     return Some(error);
                 }
             }
-            let silo = (index % u64::from(self.streams) % silos) as usize;
+            let silo = home((index % u64::from(self.streams)) as u32, silos);
             while !self.fills[silo].offer(&shot) {
                 if stop.is_stopped() {
                     return None;

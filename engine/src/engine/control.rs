@@ -7,13 +7,15 @@
 use super::cold::{self, Stop};
 use super::neighbours::Watching;
 use super::placing::Placing;
+use super::remote::{self, Orders};
+use super::steer::SharedSteering;
 use super::wall::Wall;
 use super::watchdog::Running;
 use super::{EndedBy, Found, Outcome, Requests, header};
 use crate::board::{self, Board};
 use crate::host::claims::Claims;
 use crate::hot::{self, Settings, Shared, ThreadReport, WARM_STREAM, Warming};
-use crate::profile::{Profile, Rate};
+use crate::profile::Rate;
 use crate::silo::Silo;
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::slot::word::ErrorCode;
@@ -53,12 +55,16 @@ pub(super) struct ColdSide {
     pub(super) neighbours: Option<Watching>,
     pub(super) placing: Option<Placing>,
     pub(super) watchdog: Option<Running>,
+    pub(super) remote: Option<remote::Running>,
 }
 
 /// Everything the control thread owns.
 pub(super) struct Control {
     pub(super) shared: Shared,
-    pub(super) profile: Profile,
+    pub(super) steering: SharedSteering,
+    /// What other processes ask for; `None`: no socket could be had.
+    pub(super) orders: Option<Orders>,
+    pub(super) requests: Arc<Requests>,
     pub(super) silos: Vec<Silo>,
     pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) reports: Receiver<ThreadReport>,
@@ -74,26 +80,23 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn spawn(
-        mut self,
-        requests: Arc<Requests>,
-        cold: ColdSide,
-        cold_cores: Vec<u32>,
-    ) -> JoinHandle<Outcome> {
+    pub(super) fn spawn(mut self, cold: ColdSide, cold_cores: Vec<u32>) -> JoinHandle<Outcome> {
         cold::spawn("control", move || {
             // A courtesy to the hot threads; where it is not permitted the scheduler decides.
             let _ = crate::host::pin::confine_current_thread(&cold_cores);
-            let ended = self.warm_up(&requests);
+            let ended = self.warm_up();
             let live_from = self.now();
             let ended_by = ended.unwrap_or_else(|| {
                 self.silos.iter_mut().for_each(|silo| silo.arena.seal());
                 self.enter(Phase::Live);
-                self.live(&requests, live_from)
+                self.live(live_from)
             });
             let elapsed_live_ns = self.since(live_from).0;
             let unanswered = self.drain();
             self.enter(Phase::Shutdown);
             self.leave();
+            // What was asked for too late is answered, not left hanging.
+            self.obey();
             cold.stop.stop();
             if let Some(placing) = cold.placing {
                 placing.end();
@@ -115,6 +118,9 @@ impl Control {
                 (EndedBy::Input, Some(_)) => EndedBy::Fault,
                 (by, _) => by,
             };
+            if let Some(remote) = cold.remote {
+                remote.end();
+            }
             let snapshot = self.shared.board.snapshot(&self.shared.clock);
             Outcome { snapshot, ended_by, elapsed_live_ns, unanswered, sink, events, input_error, environment }
         })
@@ -146,6 +152,15 @@ impl Control {
         }
         self.name_allocations();
         self.wall.step(now, &self.shared.clock, &self.shared.board);
+        self.steering.lock().step(now);
+        self.obey();
+    }
+
+    /// Carries out what other processes asked for since the last tick.
+    fn obey(&self) {
+        for order in self.orders.iter().flat_map(Orders::try_iter) {
+            remote::act(order, &self.steering, &self.requests, &self.shared.clock);
+        }
     }
 
     /// Names who first called the allocator on a hot thread.
@@ -170,7 +185,7 @@ impl Control {
     }
 
     /// Warms the path and settles the rate. Returns a reason to end at once, if there is one.
-    fn warm_up(&mut self, requests: &Requests) -> Option<EndedBy> {
+    fn warm_up(&mut self) -> Option<EndedBy> {
         self.enter(Phase::Warmup);
         let limit = Duration::from_nanos(WARM_LIMIT.0);
         for _ in 0..self.threads.len() {
@@ -184,48 +199,34 @@ impl Control {
             }
         }
         self.settings.set_warming(Warming::On);
-        let asked = |control: &Control| requests.drain().is_some() || control.role_died();
-        match self.profile.input.rate {
-            _ if self.is_live => {
-                self.tick_until(WARM, asked);
-                self.settings.set_rate_hz(None);
-                header::write_rate(self.board(), None, "as its senders send");
-            }
-            Rate::Auto => {
-                self.tick_until(MEASURE_SETTLE, asked);
-                let (from, before) = (self.now(), self.harvested());
-                self.tick_until(MEASURE, asked);
-                let (taken, span) = (self.harvested() - before, self.since(from).0.max(1));
-                let capacity_hz = taken as f64 * 1e9 / span as f64;
-                let rate_hz = (capacity_hz / 2.0).max(1.0);
-                self.settings.set_rate_hz(Some(rate_hz));
-                let origin = format!("auto: half of the {capacity_hz:.0}/s measured in warm-up");
-                header::write_rate(self.board(), Some(rate_hz), &origin);
-            }
-            Rate::Max => {
-                self.tick_until(WARM, asked);
-                self.settings.set_rate_hz(None);
-                header::write_rate(self.board(), None, "max: as fast as slots come free");
-            }
-            Rate::Hz(hz) => {
-                self.tick_until(WARM, asked);
-                self.settings.set_rate_hz(Some(hz));
-                header::write_rate(self.board(), Some(hz), "fixed");
-            }
+        let asked = |control: &Control| control.requests.drain().is_some() || control.role_died();
+        let rate = self.steering.lock().profile().input.rate;
+        let mut measured = None;
+        if !self.is_live && rate == Rate::Auto {
+            self.tick_until(MEASURE_SETTLE, asked);
+            let (from, before) = (self.now(), self.harvested());
+            self.tick_until(MEASURE, asked);
+            let (taken, span) = (self.harvested() - before, self.since(from).0.max(1));
+            let capacity_hz = taken as f64 * 1e9 / span as f64;
+            let origin = format!("auto: half of the {capacity_hz:.0}/s measured in warm-up");
+            measured = Some(((capacity_hz / 2.0).max(1.0), origin));
+        } else {
+            self.tick_until(WARM, asked);
         }
+        self.steering.lock().begin(measured);
         self.settings.set_warming(Warming::Off);
         // A feed may be in the middle of a frame: what it submits there is on the board only after it. Two frames on,
         // it has seen that warm-up is over and its cursor is true.
         let frames = self.frames();
         let settled = |control: &Control| control.frames().iter().zip(&frames).all(|(now, then)| *now >= then + 2);
         self.tick_until(WARM_LIMIT, |control| settled(control) && control.all_harvested() || control.role_died());
-        requests.drain().or_else(|| self.role_died().then_some(EndedBy::Fault))
+        self.requests.drain().or_else(|| self.role_died().then_some(EndedBy::Fault))
     }
 
-    fn live(&mut self, requests: &Requests, from: Ticks) -> EndedBy {
+    fn live(&mut self, from: Ticks) -> EndedBy {
         loop {
             self.tick();
-            if let Some(by) = requests.drain() {
+            if let Some(by) = self.requests.drain() {
                 return by;
             }
             if self.role_died() {
@@ -247,9 +248,12 @@ impl Control {
     /// then has no answer.
     fn drain(&mut self) -> Vec<(u32, u64)> {
         self.enter(Phase::Drain);
-        let grace = Nanos::from_millis(u64::from(self.profile.limits.drain_grace_s) * 1_000);
-        let drained = self.tick_until(grace, |control| control.all_harvested() && control.all_drained());
-        if !drained && !self.all_harvested() {
+        let grace_s = self.steering.lock().profile().limits.drain_grace_s;
+        let grace = Nanos::from_millis(u64::from(grace_s) * 1_000);
+        // In this order: a feed that has come to its end has published its last shot, which then shows as not harvested.
+        let is_drained = |control: &Control| control.all_drained() && control.all_harvested();
+        self.tick_until(grace, |control| is_drained(control) || control.requests.is_hurried());
+        if !is_drained(self) && !self.all_harvested() {
             self.close_tickets();
             self.tick_until(LAST_HARVEST, Control::all_harvested);
         }

@@ -8,6 +8,7 @@
 //! Each lane is in order, the lanes are not. A record that was stamped before the last look is in its lane by this one, so
 //! what is older than the last look can be written in the order of its ticks.
 
+use super::NOTE_CHARS_MAX;
 use super::cold::{self, Stop};
 use crate::board::{self, Board};
 use crate::clock::{Clock, Correlation, Step, WallClock};
@@ -35,6 +36,12 @@ pub(super) struct Said {
     pub(super) who: &'static str,
     pub(super) code: EventCode,
     pub(super) text: String,
+    pub(super) numbers: Vec<u64>,
+}
+
+/// A note's words as they are kept: on one line, and not endless.
+pub(super) fn plain(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_control()).take(NOTE_CHARS_MAX).collect()
 }
 
 /// Room for what is said and not yet written down.
@@ -132,8 +139,8 @@ impl Logger {
 
     /// Writes down what was said: already rare, and in the order in which it came.
     fn hear(&mut self) {
-        for Said { at, who, code, text } in self.said.try_iter().take(SAID_MAX).collect::<Vec<_>>() {
-            let event = Event { utc: self.utc.utc(at), ticks: at, thread: who, code, numbers: &[] };
+        for Said { at, who, code, text, numbers } in self.said.try_iter().take(SAID_MAX).collect::<Vec<_>>() {
+            let event = Event { utc: self.utc.utc(at), ticks: at, thread: who, code, numbers: &numbers };
             let kept = self.sink.say(&event, text);
             self.count(kept);
         }
@@ -257,7 +264,10 @@ mod tests {
     fn a_note_is_an_event_in_its_own_words() {
         let (mut bench, _one, _other) = bench(8);
         let text = "cooled down \"again\"".to_string();
-        bench.say.send(Said { at: Ticks(1_500), who: "operator", code: EventCode::Note, text }).unwrap();
+        bench
+            .say
+            .send(Said { at: Ticks(1_500), who: "operator", code: EventCode::Note, text, numbers: Vec::new() })
+            .unwrap();
         bench.look();
         assert_eq!(bench.written(), [(1_500, "operator".to_string(), "note".to_string())]);
         let file = std::fs::read_to_string(bench.folder.path().join("events.jsonl")).unwrap();

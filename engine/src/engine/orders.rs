@@ -86,13 +86,14 @@ impl Orders {
         self.threads[thread].priority
     }
 
-    /// Orders what `profile` says, in the name `name`.
-    pub(super) fn give(&mut self, name: &str, profile: &Profile, board: &Board, clock: &Clock) {
+    /// Orders what `profile` says, in the name `name`; the epoch of the order.
+    pub(super) fn give(&mut self, name: &str, profile: &Profile, board: &Board, clock: &Clock) -> u64 {
         name.clone_into(&mut self.name);
         self.spin = profile.spin;
         self.budgets = budgets(profile, clock);
         self.courtesy.clone_from(&profile.courtesy);
         self.issue(board);
+        self.epoch
     }
 
     /// The rule for making way.

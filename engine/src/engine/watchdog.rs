@@ -4,16 +4,16 @@
 //! time; a shutdown waits [`LEAVE_LIMIT`] for it and then leaves it behind. Not started where the profile says
 //! `diagnostics: Off`.
 
+use super::Requests;
+use super::actor::Actor;
 use super::cold::{self, Stop};
-use super::orders::SharedOrders;
-use super::{Requests, header};
+use super::steer::SharedSteering;
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::host::{pin, priority};
-use crate::hot::{Settings, Shared};
 use crate::profile::{AlarmAction, AlarmRule, Diagnostics, OnAlarm, Priority, Profile};
 use crate::stall::{Deeds, Request, TICK, Watchdog, Watched};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -24,8 +24,6 @@ const LEAVE_LIMIT: Duration = Duration::from_millis(500);
 /// Its own priority, where that is permitted.
 const WATCHDOG_NICE: i32 = -10;
 const LEAVE_LOOK: Duration = Duration::from_millis(1);
-/// Shots per second of a feed that was stopped: one in thirty years.
-const STOPPED_HZ: f64 = 1e-9;
 
 /// What the watchdog is told.
 pub(super) enum Told {
@@ -55,49 +53,32 @@ impl Running {
 
 /// What an alarm may do to the engine.
 pub(super) struct Hands {
-    requests: Arc<Requests>,
-    orders: SharedOrders,
-    settings: Arc<Settings>,
-    board: Arc<Board>,
-    clock: Clock,
-}
-
-impl Hands {
-    pub(super) fn new(
-        requests: &Arc<Requests>,
-        orders: &SharedOrders,
-        settings: &Arc<Settings>,
-        shared: &Shared,
-    ) -> Hands {
-        Hands {
-            requests: Arc::clone(requests),
-            orders: orders.clone(),
-            settings: Arc::clone(settings),
-            board: Arc::clone(&shared.board),
-            clock: shared.clock.clone(),
-        }
-    }
+    pub(super) requests: Arc<Requests>,
+    pub(super) steering: SharedSteering,
+    pub(super) board: Arc<Board>,
+    pub(super) clock: Clock,
+    /// Where profiles are looked for by name.
+    pub(super) profiles: Option<PathBuf>,
 }
 
 impl Deeds for Hands {
     fn act(&mut self, action: &AlarmAction, why: &str) {
-        match action {
-            AlarmAction::None => {}
-            AlarmAction::Drain => self.requests.ask(Requests::DRAINED),
-            AlarmAction::StopFeed => {
-                self.settings.set_rate_hz(Some(STOPPED_HZ));
-                header::write_rate(&self.board, Some(STOPPED_HZ), &format!("feed stopped by an alarm: {why}"));
+        let by = Actor::alarm(why);
+        // One that is refused comes too late: the engine drains already.
+        let _ = match action {
+            AlarmAction::None => Ok(()),
+            AlarmAction::Drain => {
+                self.steering.lock().note_action(&by, &format!("drain asked for by {}", by.words()));
+                self.requests.ask(Requests::DRAINED);
+                Ok(())
             }
+            AlarmAction::StopFeed => self.steering.lock().pause(&by),
             // One that cannot be read was refused when the profile was taken over.
-            AlarmAction::SwitchProfile(name) => {
-                if let Ok((profile, _)) = Profile::load(name, None) {
-                    self.settings.set_limits(&profile.limits);
-                    self.settings.set_overflow(&profile.placement.overflow);
-                    header::write_limits(&self.board, &profile.limits);
-                    self.orders.lock().give(name, &profile, &self.board, &self.clock);
-                }
-            }
-        }
+            AlarmAction::SwitchProfile(name) => match Profile::load(name, self.profiles.as_deref()) {
+                Ok((profile, _)) => self.steering.lock().switch(name, &profile, None, &by).map(drop),
+                Err(_) => Ok(()),
+            },
+        };
     }
 }
 
@@ -113,7 +94,7 @@ pub(super) fn spawn(
     if profile.diagnostics == Diagnostics::Off {
         return None;
     }
-    notes.extend(unreadable(&profile.alarms));
+    notes.extend(unreadable(&profile.alarms, hands.profiles.as_deref()));
     let (sender, told) = channel();
     let (board, clock) = (Arc::clone(&hands.board), hands.clock.clone());
     let (rules, on_alarm) = (profile.alarms.clone(), profile.on_alarm.clone());
@@ -143,10 +124,10 @@ fn run(mut watchdog: Watchdog, mut hands: Hands, told: &Receiver<Told>, stop: &S
 }
 
 /// A sentence for each profile that a rule would switch to and that cannot be read.
-fn unreadable(rules: &[AlarmRule]) -> Vec<String> {
+fn unreadable(rules: &[AlarmRule], profiles: Option<&Path>) -> Vec<String> {
     let said = |rule: &AlarmRule| match &rule.action {
         AlarmAction::SwitchProfile(name) => {
-            let error = Profile::load(name, None).err()?;
+            let error = Profile::load(name, profiles).err()?;
             Some(format!("alarm {} would switch to profile {name}, which cannot be used: {error}", rule.id))
         }
         _ => None,

@@ -37,11 +37,17 @@ pub enum EventCode {
     RecorderInMemory = 14,
     /// Earlier runs were removed to keep within the profile's bounds. How many.
     RunsRemoved = 15,
+    /// Somebody acted on the engine from outside its threads. User number, process; its text is its own.
+    Operated = 16,
+    /// A stream is decoded in another silo from now on. Stream, from, to, its pause in ns.
+    StreamMoved = 20,
+    /// A move was given up, and the stream stays. Stream, silo, whither it was to go, code of the stage.
+    MoveGivenUp = 21,
 }
 
 impl EventCode {
     /// All codes.
-    pub const ALL: [EventCode; 15] = [
+    pub const ALL: [EventCode; 18] = [
         EventCode::PhaseEntered,
         EventCode::PolicyAcknowledged,
         EventCode::WorkerQuarantined,
@@ -57,6 +63,9 @@ impl EventCode {
         EventCode::Note,
         EventCode::RecorderInMemory,
         EventCode::RunsRemoved,
+        EventCode::Operated,
+        EventCode::StreamMoved,
+        EventCode::MoveGivenUp,
     ];
 
     /// Inverse of the number.
@@ -84,6 +93,9 @@ impl EventCode {
             EventCode::Note => "note",
             EventCode::RecorderInMemory => "recorder_in_memory",
             EventCode::RunsRemoved => "runs_removed",
+            EventCode::Operated => "operated",
+            EventCode::StreamMoved => "stream_moved",
+            EventCode::MoveGivenUp => "move_given_up",
         }
     }
 }

@@ -7,6 +7,7 @@
 use super::assembly::{Assembly, Verdict, Width};
 use super::lane::{Head, LaneIn, Piece};
 use super::packet::Part;
+use super::requests::home;
 use crate::board::{self, Board};
 use crate::code::Measurements;
 use crate::units::Ticks;
@@ -176,8 +177,8 @@ impl Intake {
         let bits = self.assembly.bits(stream);
         self.detectors[..bits.len()].copy_from_slice(bits);
         let Opened { sequence, reply_to, .. } = *opened;
-        let head = Head { stream, sequence, reply_to, arrived: now, truth_known: false, piece };
-        let lane = &mut self.lanes[(stream % self.silos) as usize];
+        let head = Head { stream, epoch: 0, sequence, reply_to, arrived: now, truth_known: false, piece };
+        let lane = &mut self.lanes[home(stream, self.silos)];
         assert!(lane.put(&head, &self.detectors, &self.observables), "a source asks for room before it takes anything");
     }
 
@@ -205,8 +206,9 @@ impl Intake {
         };
         let sequence = self.next[part.stream as usize];
         let reply_to = ReplyTo { peer, sequence: part.sequence };
-        let head = Head { stream: part.stream, sequence, reply_to, arrived: now, truth_known, piece: Piece::Whole };
-        let lane = &mut self.lanes[(part.stream % self.silos) as usize];
+        let head =
+            Head { stream: part.stream, epoch: 0, sequence, reply_to, arrived: now, truth_known, piece: Piece::Whole };
+        let lane = &mut self.lanes[home(part.stream, self.silos)];
         assert!(lane.put(&head, &self.detectors, &self.observables), "a source asks for room before it takes anything");
         self.count(part, sequence);
         Taken::Accepted

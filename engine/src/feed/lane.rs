@@ -1,7 +1,8 @@
-//! A lane: shots, whole or piece by piece, on their way from a link to the feed of one silo.
+//! A lane: shots, whole or piece by piece, on their way to the feed of one silo, from a link or from another feed; or in a
+//! stage, whose both ends are one feed's.
 //!
 //! Owns the buffers; handed to and fro by two rings, as in [`super::stage`], whose cold twin this is: both ends are hot.
-//! Bounds: [`LANE_SHOTS`]; a link that finds no room takes nothing from its source. R1 of each ring orders the words.
+//! Bounds: what it was made for, [`LANE_SHOTS`] from a link; a link that finds no room takes nothing from its source. R1 of each ring orders the words.
 
 use crate::units::Ticks;
 use pinwheel_edge::ring::spsc::{self, Consumer, Producer};
@@ -9,7 +10,7 @@ use pinwheel_edge::slot::table::ReplyTo;
 use pinwheel_edge::sync::{DataWords, read_words, write_words};
 use std::sync::Arc;
 
-/// Shots that a lane holds.
+/// Shots that a lane from a link holds.
 pub const LANE_SHOTS: usize = 1024;
 const HEAD_WORDS: usize = 7;
 /// Where in a head it says what it is.
@@ -20,6 +21,8 @@ const PIECE: usize = 6;
 pub struct Head {
     /// Stream.
     pub stream: u32,
+    /// Epoch of the route by which it goes; from a link 0.
+    pub epoch: u32,
     /// The engine's number of it in the stream.
     pub sequence: u64,
     /// Who gets the answer.
@@ -82,18 +85,18 @@ pub struct LaneOut {
     words: Arc<DataWords>,
     full: Consumer<u32>,
     free: Producer<u32>,
-    /// Taken out of the ring and looked at.
+    /// A shot that was looked at and not taken.
     next: Option<u32>,
     detector_words: usize,
 }
 
-/// A lane for shots of so many words of detectors and observables.
+/// A lane for so many shots of so many words of detectors and observables.
 #[must_use]
-pub fn lane(detector_words: usize, observable_words: usize) -> (LaneIn, LaneOut) {
-    let words = Arc::new(DataWords::new(LANE_SHOTS, HEAD_WORDS + detector_words + observable_words));
-    let (full, full_end) = spsc::channel(LANE_SHOTS);
-    let (mut free_end, free) = spsc::channel(LANE_SHOTS);
-    for number in 0..LANE_SHOTS as u32 {
+pub fn lane(detector_words: usize, observable_words: usize, shots: usize) -> (LaneIn, LaneOut) {
+    let words = Arc::new(DataWords::new(shots, HEAD_WORDS + detector_words + observable_words));
+    let (full, full_end) = spsc::channel(shots);
+    let (mut free_end, free) = spsc::channel(shots);
+    for number in 0..shots as u32 {
         assert!(free_end.push(number).is_ok(), "the free ring holds every buffer");
     }
     let out = LaneOut { words: Arc::clone(&words), full: full_end, free: free_end, next: None, detector_words };
@@ -113,10 +116,9 @@ impl LaneIn {
         let record = self.words.record(number as usize);
         let ReplyTo { peer, sequence } = head.reply_to;
         let truth = u64::from(head.truth_known);
-        write_words(
-            record,
-            &[u64::from(head.stream), head.sequence, peer, sequence, head.arrived.0, truth, head.piece.word()],
-        );
+        let stream = u64::from(head.stream) | u64::from(head.epoch) << 32;
+        let words = [stream, head.sequence, peer, sequence, head.arrived.0, truth, head.piece.word()];
+        write_words(record, &words);
         write_words(&record[HEAD_WORDS..], detectors);
         write_words(&record[HEAD_WORDS + detectors.len()..], observables);
         assert!(self.full.push(number).is_ok(), "the full ring holds every buffer");
@@ -125,6 +127,14 @@ impl LaneIn {
 }
 
 impl LaneOut {
+    /// Stream and epoch of the next shot, and what of it comes next; it stays.
+    pub fn peek(&mut self) -> Option<(u32, u32, Piece)> {
+        self.next = self.next.or_else(|| self.full.pop());
+        let record = self.words.record(self.next? as usize);
+        let (word, piece) = (record[0].load(), Piece::of_word(record[PIECE].load()));
+        Some((word as u32, (word >> 32) as u32, piece))
+    }
+
     /// Copies the next shot.
     pub fn take(&mut self, detectors: &mut [u64], observables: &mut [u64]) -> Option<Head> {
         let number = self.next.take().or_else(|| self.full.pop())?;
@@ -136,16 +146,9 @@ impl LaneOut {
         read_words(&record[HEAD_WORDS + self.detector_words..], observables);
         assert!(self.free.push(number).is_ok(), "the free ring holds every buffer");
         let reply_to = ReplyTo { peer, sequence: theirs };
+        let (epoch, stream) = ((stream >> 32) as u32, stream as u32);
         let (arrived, piece) = (Ticks(arrived), Piece::of_word(piece));
-        Some(Head { stream: stream as u32, sequence, reply_to, arrived, truth_known: truth != 0, piece })
-    }
-
-    /// What comes next.
-    #[must_use]
-    pub fn peek(&mut self) -> Option<Piece> {
-        self.next = self.next.or_else(|| self.full.pop());
-        let number = self.next?;
-        Some(Piece::of_word(self.words.record(number as usize)[PIECE].load()))
+        Some(Head { stream, epoch, sequence, reply_to, arrived, truth_known: truth != 0, piece })
     }
 
     /// Shots in it.
@@ -154,7 +157,7 @@ impl LaneOut {
         self.full.depth() + u64::from(self.next.is_some())
     }
 
-    /// Whether the link has ended it and nothing is left.
+    /// Whether the other end is gone and nothing is left.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         // The end first: whatever was put in before it is then seen.
@@ -170,9 +173,10 @@ mod tests {
 
     #[test]
     fn a_full_lane_refuses_and_an_end_comes_after_the_last_shot() {
-        let (mut link, mut feed) = lane(2, 1);
+        let (mut link, mut feed) = lane(2, 1, LANE_SHOTS);
         let head = |n: u64| Head {
             stream: 3,
+            epoch: n as u32 + 1,
             sequence: n,
             reply_to: ReplyTo { peer: !n, sequence: n + 7 },
             arrived: Ticks(n + 1),
@@ -187,6 +191,7 @@ mod tests {
         let (mut detectors, mut observables) = ([0; 2], [0; 1]);
         for n in 0..LANE_SHOTS as u64 {
             assert!(!feed.has_ended());
+            assert_eq!(feed.peek(), Some((3, n as u32 + 1, head(n).piece)));
             assert_eq!(feed.take(&mut detectors, &mut observables), Some(head(n)));
             assert_eq!((detectors, observables), ([n, !n], [n / 2]));
         }

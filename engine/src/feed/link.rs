@@ -16,7 +16,7 @@
 use super::answer::Answer;
 use super::assembly::Width;
 use super::intake::{Intake, IntakeParts};
-use super::lane::{LaneOut, lane};
+use super::lane::{LANE_SHOTS, LaneOut, lane};
 use super::place::{OpenError, Place};
 use crate::board::snapshot::SourceKind;
 use crate::board::{self, Board};
@@ -123,7 +123,7 @@ impl Link {
         let facts = Facts { epoch: parts.epoch, streams, observables, width, silence, board: Arc::clone(&board) };
         let (wire, kind, name) = open_wire(parts.place, &facts)?;
         let (detector_words, observable_words) = (model.detector_words(), model.observable_words().max(1));
-        let (ins, lanes) = (0..parts.silos).map(|_| lane(detector_words, observable_words)).unzip();
+        let (ins, lanes) = (0..parts.silos).map(|_| lane(detector_words, observable_words, LANE_SHOTS)).unzip();
         let intake = IntakeParts {
             width,
             streams,

@@ -8,14 +8,12 @@
 //! it. So shots come by pieces only where a silo has [`SLOTS_PER_STREAM`] times as many slots as streams: the slots of shots
 //! that are whole come free by themselves.
 
+use super::Feed;
 use super::lane::{Head, Piece};
 use super::source::Source;
-use super::{BAD_ADDRESS_OFFSET, Feed, overflow};
 use crate::board;
-use crate::hot::{BUDGET_ITEMS, Frame};
-use crate::units::Ticks;
-use pinwheel_edge::slot::table::ShotHeader;
-use pinwheel_edge::slot::word;
+use crate::hot::{BUDGET_ITEMS, Flow, Frame};
+use pinwheel_edge::spin::Phase;
 
 /// Slots of a silo for each of its streams, at least, where shots come by pieces.
 pub const SLOTS_PER_STREAM: u32 = 2;
@@ -36,7 +34,9 @@ impl Feed {
     /// Shots of the lane into slots, for as long as there are both.
     pub(super) fn forward(&mut self, frame: &Frame<'_>) -> u32 {
         let mut items = 0;
-        while items < BUDGET_ITEMS && !frame.is_spent(frame.ticks()) && self.forward_next(frame) {
+        // Held, shots wait where they came in; in Drain they have been promised an answer.
+        let runs = frame.phase == Phase::Drain || self.settings.flow() == Flow::Runs;
+        while runs && items < BUDGET_ITEMS && !frame.is_spent(frame.ticks()) && self.forward_next(frame) {
             items += 1;
         }
         let Source::Live(live) = &self.source else { return items };
@@ -56,25 +56,34 @@ impl Feed {
     fn forward_next(&mut self, frame: &Frame<'_>) -> bool {
         let Source::Live(live) = &mut self.source else { return false };
         let (block, now) = (self.board.feed(self.share.silo), frame.ticks());
-        let begins = match live.lane.peek() {
-            None => {
-                self.overflow.clear(now, block, &self.pressure);
-                return false;
-            }
-            Some(piece) => matches!(piece, Piece::Whole | Piece::Opens(_)),
+        let Some((stream, _, piece)) = live.lane.peek() else {
+            self.overflow.clear(now, block, &self.pressure);
+            return false;
         };
-        // Where shots come by pieces, these are what waits.
-        let waiting = live.lane.depth();
+        // Where streams may move, shots come whole.
+        if !self.is_direct(stream) {
+            return self.forward_elsewhere(stream);
+        }
+        let begins = matches!(piece, Piece::Whole | Piece::Opens(_));
         if begins && self.end.vacant().is_none() {
             self.overflow.full(now, block, &self.pressure);
             return false;
         }
+        let Source::Live(live) = &mut self.source else { return false };
+        // Where shots come by pieces, these are what waits.
+        let waiting = live.lane.depth();
         let Some(head) = live.lane.take(&mut self.detectors, &mut self.observables) else { return false };
-        if begins {
-            self.begin(&head, waiting, now)
-        } else {
-            self.go_on(&head)
+        if !begins {
+            self.go_on(&head);
+            return true;
         }
+        let outcome = self.overflow.judge(head.arrived, waiting, now, &self.settings);
+        self.write(&head, now, outcome);
+        if let (Piece::Whole, Ok(own)) = (piece, self.share.own.binary_search(&stream)) {
+            self.health[own].observe(&self.detectors);
+        }
+        self.submitted += 1;
+        self.next[stream as usize] = head.sequence + 1;
         true
     }
 
@@ -102,34 +111,20 @@ impl Feed {
         };
     }
 
-    /// Begins a shot: there is a slot.
-    fn begin(&mut self, head: &Head, waiting: u64, now: Ticks) {
-        let Some(vacant) = self.end.vacant() else { return };
-        let (stream, sequence, reply_to) = (head.stream, head.sequence, head.reply_to);
-        let header = ShotHeader { stream, sequence, scheduled: head.arrived, submitted: now, reply_to };
-        let truth = head.truth_known.then_some(self.observables.as_slice());
-        let own = self.share.own.binary_search(&stream);
-        let outcome = self.overflow.judge(head.arrived, waiting, now, &self.settings);
-        let slot = if let Some(code) = outcome.and_then(overflow::error_of) {
-            // Its further pieces find no open shot, and have nobody to tell.
-            vacant.submit_at(word::error(code), &header, &self.detectors, truth)
-        } else if let (Piece::Opens(words), Ok(own)) = (head.piece, own) {
-            let shot = vacant.open(&header, &self.detectors, words, truth);
-            (self.open[own], self.open_words[own]) = (Some(shot), words);
-            shot.slot
-        } else if self.injector.address_is_bad() {
-            vacant.submit_at(BAD_ADDRESS_OFFSET, &header, &self.detectors, truth)
-        } else {
-            vacant.submit(&header, &self.detectors, truth)
-        };
-        if let Some(outcome) = outcome {
-            overflow::count(outcome, self.board.feed(self.share.silo), self.board.stream_feed(stream as usize));
+    /// The lane's next shot, of a stream that moves or is decoded in another silo.
+    fn forward_elsewhere(&mut self, stream: u32) -> bool {
+        if !self.has_way(stream) {
+            return false;
         }
-        self.stamp(slot, &header);
-        if let (Piece::Whole, Ok(own)) = (head.piece, own) {
+        let Source::Live(live) = &mut self.source else { return false };
+        let Some(head) = live.lane.take(&mut self.detectors, &mut self.observables) else { return false };
+        self.send(&head);
+        if let Ok(own) = self.share.own.binary_search(&stream) {
             self.health[own].observe(&self.detectors);
         }
         self.submitted += 1;
+        self.next[stream as usize] = head.sequence + 1;
+        true
     }
 
     /// Whether nothing of a live source is left on its way in or back.

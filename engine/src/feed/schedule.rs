@@ -1,8 +1,9 @@
 //! When the next shot is due.
 //!
 //! Owns the start of the present rate and the count at that moment. Arrivals are evenly spaced; a change of rate starts
-//! a new count and loses no backlog. No bounds of its own.
+//! a new count and loses no backlog; while the feed is held none arrives and none is due. No bounds of its own.
 
+use crate::hot::Flow;
 use crate::units::{TickRate, Ticks};
 
 /// One silo's arrivals.
@@ -11,6 +12,7 @@ pub(super) struct Schedule {
     /// This silo's share of the engine's rate.
     fraction: f64,
     rate_hz: Option<f64>,
+    flow: Flow,
     /// Moment and count from which the present rate counts; `None` before the first shot.
     start: Option<(Ticks, u64)>,
     ticks_per_shot: f64,
@@ -20,16 +22,16 @@ pub(super) struct Schedule {
 
 impl Schedule {
     pub(super) fn new(fraction: f64) -> Schedule {
-        Schedule { fraction, rate_hz: None, start: None, ticks_per_shot: 0.0, arrived_before: 0 }
+        Schedule { fraction, rate_hz: None, flow: Flow::Runs, start: None, ticks_per_shot: 0.0, arrived_before: 0 }
     }
 
-    /// Takes over the engine's rate (`None`: as fast as slots come free) as of `now`.
-    pub(super) fn follow(&mut self, rate_hz: Option<f64>, rate: TickRate, now: Ticks) {
-        if self.start.is_some() && rate_hz == self.rate_hz {
+    /// Takes over the engine's rate (`None`: as fast as slots come free) as of `now`, with `submitted` shots gone.
+    pub(super) fn follow(&mut self, (rate_hz, flow): (Option<f64>, Flow), rate: TickRate, now: Ticks, submitted: u64) {
+        if self.start.is_some() && rate_hz == self.rate_hz && flow == self.flow {
             return;
         }
-        self.arrived_before = self.arrived(now, 0);
-        self.rate_hz = rate_hz;
+        self.arrived_before = self.arrived(now, submitted);
+        (self.rate_hz, self.flow) = (rate_hz, flow);
         self.start = Some((now, self.arrived_before));
         let ticks_per_s = rate.ticks(crate::units::Nanos(1_000_000_000)).0 as f64;
         self.ticks_per_shot = rate_hz.map_or(0.0, |hz| ticks_per_s / (hz * self.fraction).max(1e-9));
@@ -38,6 +40,9 @@ impl Schedule {
     /// The scheduled arrival of shot `n`, if it has come by `now`.
     pub(super) fn due(&self, n: u64, now: Ticks) -> Option<Ticks> {
         let (start, from) = self.start?;
+        if self.flow == Flow::Held {
+            return None;
+        }
         if self.rate_hz.is_none() {
             return Some(now);
         }
@@ -49,7 +54,7 @@ impl Schedule {
     /// Shots that have arrived by `now`; at least `submitted`.
     pub(super) fn arrived(&self, now: Ticks, submitted: u64) -> u64 {
         let Some((start, from)) = self.start else { return submitted };
-        if self.rate_hz.is_none() {
+        if self.rate_hz.is_none() || self.flow == Flow::Held {
             return submitted.max(from);
         }
         (from + 1 + (now.since(start).0 as f64 / self.ticks_per_shot) as u64).max(submitted)
@@ -59,12 +64,13 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::Schedule;
+    use crate::hot::Flow;
     use crate::units::{TickRate, Ticks};
 
     #[test]
     fn arrivals_are_evenly_spaced_and_counted_whether_or_not_they_are_taken() {
         let mut schedule = Schedule::new(0.5);
-        schedule.follow(Some(2e6), TickRate::NANOS, Ticks(1_000));
+        schedule.follow((Some(2e6), Flow::Runs), TickRate::NANOS, Ticks(1_000), 0);
         assert_eq!(schedule.due(0, Ticks(1_000)), Some(Ticks(1_000)));
         assert_eq!(schedule.due(1, Ticks(1_500)), None);
         assert_eq!(schedule.due(1, Ticks(9_000)), Some(Ticks(2_000)));
@@ -74,10 +80,31 @@ mod tests {
     #[test]
     fn a_change_of_rate_loses_no_backlog() {
         let mut schedule = Schedule::new(1.0);
-        schedule.follow(Some(1e6), TickRate::NANOS, Ticks(0));
-        schedule.follow(Some(1e3), TickRate::NANOS, Ticks(10_000));
+        schedule.follow((Some(1e6), Flow::Runs), TickRate::NANOS, Ticks(0), 0);
+        schedule.follow((Some(1e3), Flow::Runs), TickRate::NANOS, Ticks(10_000), 0);
         assert!(schedule.arrived(Ticks(10_000), 0) >= 11);
         assert_eq!(schedule.due(5, Ticks(10_000)), Some(Ticks(10_000)));
         assert_eq!(schedule.due(13, Ticks(10_000)), None);
+    }
+
+    #[test]
+    fn while_held_nothing_arrives_and_afterwards_nothing_is_made_up_for() {
+        let mut schedule = Schedule::new(1.0);
+        schedule.follow((Some(1e6), Flow::Runs), TickRate::NANOS, Ticks(0), 0);
+        schedule.follow((Some(1e6), Flow::Held), TickRate::NANOS, Ticks(9_500), 10);
+        assert_eq!((schedule.due(5, Ticks(10_000)), schedule.arrived(Ticks(1_000_000), 10)), (None, 10));
+        schedule.follow((Some(1e6), Flow::Runs), TickRate::NANOS, Ticks(1_000_000), 10);
+        assert_eq!(schedule.due(10, Ticks(1_000_000)), Some(Ticks(1_000_000)));
+        assert_eq!((schedule.due(11, Ticks(1_000_500)), schedule.arrived(Ticks(1_002_500), 10)), (None, 13));
+    }
+
+    #[test]
+    fn a_rate_after_a_time_without_one_counts_from_what_was_submitted_then() {
+        let mut schedule = Schedule::new(1.0);
+        schedule.follow((None, Flow::Runs), TickRate::NANOS, Ticks(0), 0);
+        assert_eq!(schedule.due(0, Ticks(5)), Some(Ticks(5)));
+        schedule.follow((Some(1e6), Flow::Runs), TickRate::NANOS, Ticks(1_000), 1_000_000);
+        assert_eq!(schedule.due(1_000_000, Ticks(1_000)), Some(Ticks(1_000)));
+        assert_eq!(schedule.due(1_000_001, Ticks(2_000)), Some(Ticks(2_000)));
     }
 }

@@ -1,6 +1,6 @@
 //! What cold code may change while roles run: plain numbers, read with Relaxed loads.
 //!
-//! Owns the live limits and the rate. Written by the control side, read by feed, dispatch, poll and harvest. Each word
+//! Owns the live limits, the rate and whether the feed is held. Written by the control side, read by feed, dispatch, poll and harvest. Each word
 //! stands alone, so no order between them is needed.
 
 use crate::profile::{Limits, Overflow, OverflowStrategy};
@@ -18,6 +18,8 @@ pub struct Settings {
     late_ns: AtomicU64,
     /// Bits of an f64, shots per second over all silos; 0: as fast as slots come free.
     rate_hz_bits: AtomicU64,
+    /// The feed takes no shot.
+    held: AtomicU64,
     /// Warm-up shots are wanted.
     warming: AtomicU64,
     overflow_strategy: AtomicU64,
@@ -34,6 +36,7 @@ impl Settings {
             shot_deadline_ns: AtomicU64::new(0),
             late_ns: AtomicU64::new(0),
             rate_hz_bits: AtomicU64::new(0),
+            held: AtomicU64::new(0),
             warming: AtomicU64::new(0),
             overflow_strategy: AtomicU64::new(0),
             overflow_deadline_ns: AtomicU64::new(u64::MAX >> 1),
@@ -107,6 +110,17 @@ impl Settings {
         self.rate_hz_bits.store(rate_hz.unwrap_or(0.0).to_bits(), Ordering::Relaxed);
     }
 
+    /// Whether the feed runs.
+    #[must_use]
+    pub fn flow(&self) -> Flow {
+        if self.held.load(Ordering::Relaxed) == 0 { Flow::Runs } else { Flow::Held }
+    }
+
+    /// Holds the feed, or lets it run.
+    pub fn set_flow(&self, flow: Flow) {
+        self.held.store(flow as u64, Ordering::Relaxed);
+    }
+
     /// Whether warm-up shots are wanted.
     #[must_use]
     pub fn is_warming(&self) -> bool {
@@ -126,4 +140,13 @@ pub enum Warming {
     Off = 0,
     /// As fast as slots come free.
     On = 1,
+}
+
+/// Whether the feed takes shots in Live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// As its schedule says.
+    Runs = 0,
+    /// Not until it is let go: what is under way finishes.
+    Held = 1,
 }

@@ -397,19 +397,6 @@ impl Check {
                 "a queue is critical when it is more than high",
             );
         }
-        // Nothing carries a stream from silo to silo in a run yet; see engine::assemble.
-        if rules.streams != TakesPart::Nobody {
-            let found = "streams that take part";
-            self.refuse(
-                "placement.streams",
-                found,
-                "Nobody",
-                "each stream keeps the silo of its number in this version",
-            );
-        }
-        if rules.rebalance {
-            self.refuse("placement.rebalance", true, "false", "no stream moves while the engine runs in this version");
-        }
         self.whole("placement.refresh_ms", rules.refresh_ms, 10..=60_000, "a time in ms; 1000 is the usual one");
         if let TakesPart::Only(streams) = &rules.streams {
             let mut named = BTreeSet::new();

@@ -3,13 +3,13 @@
 //! Generic: both are serialized and walked together, so a new field cannot be forgotten; [`LIVE`] alone says what
 //! applies live. Cold, pure, bounded by the profiles. Never applies anything.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::schema::Profile;
 
 /// When a changed field takes effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Applies {
     /// On a running engine.
@@ -19,7 +19,7 @@ pub enum Applies {
 }
 
 /// One field that two profiles disagree on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// The dotted path; variants of enums are not part of it.
     pub field: String,

@@ -81,6 +81,14 @@ impl Profile {
         Ok((profile, origin))
     }
 
+    /// Its text, as a file has it, so that it can be run again.
+    ///
+    /// # Errors
+    /// If it holds what no valid profile does.
+    pub fn to_ron(&self) -> Result<String, ron::Error> {
+        ron::ser::to_string_pretty(self, ron::ser::PrettyConfig::new()).map(|text| text + "\n")
+    }
+
     /// Reads and checks a profile's text; `file` names it in errors.
     ///
     /// # Errors
@@ -143,6 +151,8 @@ fn names_in(dir: &Path) -> Vec<String> {
     let paths = entries.take(ENTRIES_MAX).filter_map(Result::ok).map(|entry| entry.path());
     let profiles = paths.filter(|path| path.extension().is_some_and(|end| end == "ron"));
     let mut names: Vec<String> = profiles.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+    // The console's keys lie beside the profiles, and are none.
+    names.retain(|name| name != "keys");
     names.sort_unstable();
     names
 }

@@ -3,6 +3,7 @@
 //! Owns the file and the texts. Run by the engine's logger, a cold thread. Bounds: [`EVENTS_BYTES_MAX`], with a last line
 //! that says so. Never fails a run: the first trouble is kept as one sentence, and what comes later is not kept.
 
+use crate::board::snapshot::MoveStage;
 use crate::fault::EventCode;
 use crate::profile::RoleKind;
 use crate::units::{Nanos, Ticks};
@@ -174,9 +175,19 @@ fn text(code: EventCode, numbers: &[u64]) -> String {
         EventCode::DrainFinished => format!("nothing left to do after {first} frames"),
         EventCode::UtcStepped => format!("UTC was set {direction} by {first} ns: times of day jump here"),
         EventCode::CounterStepped => format!("the counter jumped {direction} by {first} ns against monotonic time"),
+        EventCode::Operated => format!("acted on by process {second} of user {first}"),
         EventCode::Note => "a note without words".to_owned(),
         EventCode::RecorderInMemory => "the recording goes on in memory only".to_owned(),
         EventCode::RunsRemoved => format!("{first} earlier runs removed, to keep within the profile's recorder bounds"),
+        EventCode::StreamMoved => {
+            let us = fourth / 1_000;
+            format!("stream {first} moved from silo {second} to silo {third}, after a pause of {us} µs")
+        }
+        EventCode::MoveGivenUp => {
+            let stage =
+                MoveStage::ALL.into_iter().find(|stage| *stage as u64 == fourth).map_or("a step", MoveStage::name);
+            format!("stream {first} stays in silo {second}: its move to silo {third} was given up in {stage}")
+        }
         EventCode::LogFull => format!("found {first} bytes of events, expected fewer; later ones are not kept"),
     }
 }

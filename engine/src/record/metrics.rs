@@ -51,7 +51,7 @@ fn silos(snapshot: &Snapshot, page: &mut Page) {
     type Counter = (&'static str, &'static str, fn(&crate::board::snapshot::Counters) -> u64);
     let counters: [Counter; 9] = [
         ("scheduled", "Shots whose time has come.", |c| c.scheduled),
-        ("submitted", "Shots written into slots.", |c| c.submitted),
+        ("submitted", "Shots taken from the feed's source.", |c| c.submitted),
         ("answered", "Answers harvested, errors included.", |c| c.answered),
         ("errored", "Answers with an error word.", |c| c.errored),
         ("late", "Answers after their deadline.", |c| c.late),

@@ -95,9 +95,8 @@ impl RunDir {
 
     /// Writes the profile as it is run, with what the command line laid over it, so that it can be run again.
     pub fn write_profile(&mut self, profile: &Profile) {
-        let pretty = ron::ser::PrettyConfig::new();
-        match ron::ser::to_string_pretty(profile, pretty) {
-            Ok(text) => self.write("profile.ron", (text + "\n").as_bytes()),
+        match profile.to_ron() {
+            Ok(text) => self.write("profile.ron", text.as_bytes()),
             Err(error) => {
                 self.trouble.get_or_insert(format!("run directory: found a profile that cannot be written ({error}), expected a valid one; the run went on without it"));
             }

@@ -12,11 +12,12 @@ pub(super) fn broken(silo: &Silo, board: &Board, jobs: u64, decoders: u64) -> Op
 fn slots(silo: &Silo, board: &Board) -> Option<String> {
     let table = &silo.pipe.table;
     let held: Vec<u32> = (0..table.geometry().slots).filter(|slot| !table.is_idle(*slot)).collect();
-    let outstanding = board::get(&board.feed(0).position) - board::get(&board.harvest(0).position);
+    let number = silo.pipe.silo;
+    let outstanding = board::get(&board.feed(number).position) - board::get(&board.harvest(number).position);
     if held.len() as u64 != outstanding {
         return Some(format!("{} slots are taken, {outstanding} shots are outstanding", held.len()));
     }
-    let stamps = board.slots(0);
+    let stamps = board.slots(number);
     let shot = |slot: u32| {
         let stamps = &stamps[slot as usize];
         (board::get(&stamps.stream), board::get(&stamps.sequence))
@@ -54,7 +55,7 @@ pub(super) fn in_graph(silo: &Silo, board: &Board, decoders: u64) -> u64 {
     board::get(&graph.jobs) - board::get(&graph.claims_lost) - board::get(&graph.refused) - given
 }
 
-/// Sequence numbers that were committed, of all streams.
-pub(super) fn committed(board: &Board, decoders: u64) -> u64 {
-    (0..decoders).map(|index| board::get(&board.decode(0, index as usize).committed)).sum()
+/// Sequence numbers that were committed in `silo`, of all streams.
+pub(super) fn committed(board: &Board, silo: usize, decoders: u64) -> u64 {
+    (0..decoders).map(|index| board::get(&board.decode(silo, index as usize).committed)).sum()
 }

@@ -1,15 +1,15 @@
-//! A second silo's arbiter, which wants the first one's pages, and the mail between the two, which is not reliable.
+//! A second silo's arbiter, which wants the first one's pages, by way of the mail.
 //!
-//! Owns the neighbour's steward and states, and the letters under way. Has no shots of its own: what it holds it keeps for
-//! a while, and gives back. Bounds: [`MAIL_MAX`] letters under way; one that finds no room is lost. Some letters are
-//! lost, some come twice, late or after younger ones; now and then the neighbour stands still.
+//! Owns the neighbour's steward and states. Has no shots of its own: what it holds it keeps for a while, and gives back. Now
+//! and then it stands still. Bounds: those of the mail and of a steward.
 
+use super::mail::Mail;
 use crate::arbiter::deadlines::Timebase;
 use crate::arbiter::page::{Hint, Limits, PageTable, Silo};
 use crate::board::ArbiterBlock;
 use crate::clock::Clock;
 use crate::decode::state::StreamStates;
-use crate::decode::steward::{Letter, Link, Steward};
+use crate::decode::steward::{Link, Steward};
 use crate::hot::Frame;
 use crate::units::{Nanos, Ticks};
 use rand_core::Rng;
@@ -19,8 +19,6 @@ use std::sync::Arc;
 /// The silo that has the shots.
 pub(super) const HOME: Silo = Silo::new(0);
 const AWAY: Silo = Silo::new(1);
-/// Letters under way.
-const MAIL_MAX: usize = 64;
 /// Lease asked for.
 const LEASE_US: u32 = 300;
 /// How long a stand-still lasts.
@@ -30,10 +28,7 @@ const STUN: Nanos = Nanos::from_millis(3);
 pub(super) struct Neighbour {
     steward: Steward,
     states: Arc<StreamStates>,
-    /// The mail's ends of the links to the first silo and to the neighbour.
-    ends: [Link; 2],
-    /// Letters under way, and to which end.
-    mail: Vec<(usize, Letter)>,
+    mail: Mail,
     until: Ticks,
     is_greedy: bool,
 }
@@ -44,11 +39,10 @@ impl Neighbour {
         let base = Timebase { rate: clock.rate(), start: clock.start() };
         let pages = Arc::new(PageTable::new(AWAY, streams, Limits::SEED, |_| HOME));
         let states = Arc::new(StreamStates::new(pages, base, observable_words));
-        let (link, to_home) = Link::pair(HOME, AWAY);
-        let (to_away, own) = Link::pair(HOME, AWAY);
+        let mut mail = Mail::new();
+        let (link, own) = mail.join(HOME, AWAY);
         let steward = Steward::new(Arc::clone(&states), base, vec![own]);
-        let (ends, mail) = ([to_home, to_away], Vec::with_capacity(MAIL_MAX));
-        (Neighbour { steward, states, ends, mail, until: Ticks(0), is_greedy }, link)
+        (Neighbour { steward, states, mail, until: Ticks(0), is_greedy }, link)
     }
 
     /// Its arbiter's turn.
@@ -74,29 +68,9 @@ impl Neighbour {
         self.steward.give_up();
     }
 
-    /// The mail's turn: most letters arrive, in whatever order.
+    /// The mail's turn.
     pub(super) fn carry(&mut self, random: &mut Xoshiro256PlusPlus) {
-        for end in 0..2 {
-            while self.mail.len() < MAIL_MAX
-                && let Some(letter) = self.ends[end].takes.pop()
-            {
-                self.mail.push((1 - end, letter));
-            }
-        }
-        for at in (0..self.mail.len()).rev() {
-            let draw = random.next_u64();
-            if !draw.is_multiple_of(3) {
-                continue;
-            }
-            let (end, letter) = self.mail[at];
-            let (is_lost, is_doubled) = ((draw >> 8).is_multiple_of(12), (draw >> 16).is_multiple_of(12));
-            if !is_lost {
-                let _ = self.ends[end].sends.push(letter);
-            }
-            if is_lost || !is_doubled {
-                self.mail.remove(at);
-            }
-        }
+        self.mail.carry(random);
     }
 
     /// The first promise about pages that is broken now.

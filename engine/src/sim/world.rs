@@ -5,7 +5,7 @@
 
 use super::checks;
 use super::neighbour::Neighbour;
-use super::{RehearsalError, SHOTS, STEPS_MAX, Violation};
+use super::{RehearsalError, Rehearsed, SHOTS, STEPS_MAX, Violation};
 use crate::board::snapshot::{OverflowOutcome, SiloView};
 use crate::board::{self, Board, Place, Shape};
 use crate::clock::Clock;
@@ -15,6 +15,7 @@ use crate::code::{Model, bundled_named};
 use crate::decode::{MatcherModel, ReadyError};
 use crate::dispatch::Answer;
 use crate::feed::Share;
+use crate::feed::requests::MoveRequests;
 use crate::feed::source::Source;
 use crate::hot::{Frame, Init, Role, Scratch, Settings};
 use crate::profile::{
@@ -36,7 +37,7 @@ const WINDOW: WindowRounds = WindowRounds { commit_rounds: 2, buffer_rounds: 3 }
 /// What all seeds share: the model, the shots, and what each shot's answer has to be.
 pub(super) struct Script {
     decodings: [(Predecoder, Decoding, Vec<Vec<u64>>); 4],
-    shots: Arc<ShotSet>,
+    pub(super) shots: Arc<ShotSet>,
 }
 
 impl Script {
@@ -56,6 +57,12 @@ impl Script {
             decoding(local, Some(WINDOW))?,
         ];
         Ok(Script { decodings, shots })
+    }
+
+    /// One of the ways to decode, and each shot's answer by it.
+    pub(super) fn decoding(&self, draw: u64) -> (Predecoder, &Decoding, &[Vec<u64>]) {
+        let (predecoder, decoding, expected) = &self.decodings[(draw % 4) as usize];
+        (*predecoder, decoding, expected)
     }
 }
 
@@ -120,8 +127,8 @@ pub(super) struct World<'a> {
 impl<'a> World<'a> {
     pub(super) fn new(script: &'a Script, seed: u64) -> Result<World<'a>, RehearsalError> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let (predecoder, decoding, expected) = &script.decodings[(random.next_u64() % 4) as usize];
-        let mut profile = draw_profile(&mut random, seed, *predecoder);
+        let (predecoder, decoding, expected) = script.decoding(random.next_u64());
+        let mut profile = draw_profile(&mut random, seed, predecoder);
         let decoders = 1 + (random.next_u64() % 3) as u32;
         draw_graph(&mut random, &mut profile, decoders);
         profile.input.round_ns = draw_rounds(&mut random, decoding);
@@ -138,7 +145,8 @@ impl<'a> World<'a> {
         });
         settings.set_overflow(&draw_overflow(&mut random));
         let (decoding, clock_of) = (decoding.clone(), clock.clone());
-        let common = Common { board: Arc::clone(&board), settings, clock: clock_of, decoding };
+        let moves = Arc::new(MoveRequests::new(STREAMS, 1, false));
+        let common = Common { board: Arc::clone(&board), settings, clock: clock_of, decoding, moves };
         let source = Source::Replay { shots: Arc::clone(&script.shots), observables: None };
         let share = Share::of(0, 1, STREAMS, Some(SHOTS));
         let answers = Answers::PassedOn { readers: 1 };
@@ -171,32 +179,6 @@ impl<'a> World<'a> {
         })
     }
 
-    pub(super) fn steps(&self) -> u64 {
-        self.steps
-    }
-
-    /// Plays to the end; the first broken promise, if there is one.
-    pub(super) fn play(&mut self) -> Option<Violation> {
-        let what = self.run(Phase::Live, |world| board::get(&world.board.feed(0).exhausted) != 0);
-        let what = what.or_else(|| self.run(Phase::Drain, |world| world.is_drained()));
-        let what = what.or_else(|| {
-            self.neighbour.rest();
-            let settled = self.run(Phase::Drain, |world| world.neighbour.is_settled(&world.silo.states));
-            settled.map(|what| format!("a page is lost: {what}"))
-        });
-        let what = what.or_else(|| {
-            let harvest = self.board.harvest(0);
-            let (read, consistent) = (board::get(&harvest.joint_read), board::get(&harvest.joint_consistent));
-            (read != consistent).then(|| format!("of {read} joint readouts {consistent} are what both streams say"))
-        });
-        let what = what.or_else(|| {
-            let (index, times) = self.answered.iter().enumerate().find(|(_, times)| **times != 1)?;
-            Some(format!("shot {index} was answered {times} times"))
-        });
-        let what = what.or_else(|| (0..STREAMS).find_map(|stream| self.misjudged(stream)));
-        what.map(|what| Violation { seed: self.seed, step: self.steps, what })
-    }
-
     /// What is wrong with the state of `stream`, after its last shot.
     fn misjudged(&self, stream: u32) -> Option<String> {
         let state = self.silo.states.read(stream);
@@ -215,7 +197,7 @@ impl<'a> World<'a> {
     fn is_drained(&self) -> bool {
         board::get(&self.board.feed(0).position) == board::get(&self.board.harvest(0).position)
             && checks::in_graph(&self.silo, &self.board, self.decoders) == 0
-            && checks::committed(&self.board, self.decoders) == SHOTS
+            && checks::committed(&self.board, 0, self.decoders) == SHOTS
             && self.roles.iter().all(|role| role.is_drained())
     }
 
@@ -298,9 +280,35 @@ impl<'a> World<'a> {
         }
         None
     }
+}
 
-    /// Faults of this seed, by name.
-    pub(super) fn faults(&self) -> Vec<(String, u64)> {
+impl Rehearsed for World<'_> {
+    fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn play(&mut self) -> Option<Violation> {
+        let what = self.run(Phase::Live, |world| board::get(&world.board.feed(0).exhausted) != 0);
+        let what = what.or_else(|| self.run(Phase::Drain, |world| world.is_drained()));
+        let what = what.or_else(|| {
+            self.neighbour.rest();
+            let settled = self.run(Phase::Drain, |world| world.neighbour.is_settled(&world.silo.states));
+            settled.map(|what| format!("a page is lost: {what}"))
+        });
+        let what = what.or_else(|| {
+            let harvest = self.board.harvest(0);
+            let (read, consistent) = (board::get(&harvest.joint_read), board::get(&harvest.joint_consistent));
+            (read != consistent).then(|| format!("of {read} joint readouts {consistent} are what both streams say"))
+        });
+        let what = what.or_else(|| {
+            let (index, times) = self.answered.iter().enumerate().find(|(_, times)| **times != 1)?;
+            Some(format!("shot {index} was answered {times} times"))
+        });
+        let what = what.or_else(|| (0..STREAMS).find_map(|stream| self.misjudged(stream)));
+        what.map(|what| Violation { seed: self.seed, step: self.steps, what })
+    }
+
+    fn faults(&self) -> Vec<(String, u64)> {
         let snapshot = self.board.snapshot(&self.clock);
         let silo = &snapshot.silos[0];
         let counters = &silo.counters;
@@ -333,7 +341,7 @@ fn draw_overflow(random: &mut Xoshiro256PlusPlus) -> Overflow {
 }
 
 /// A graph of any policy, in half of the seeds with as little room as a profile may give it.
-fn draw_graph(random: &mut Xoshiro256PlusPlus, profile: &mut Profile, decoders: u32) {
+pub(super) fn draw_graph(random: &mut Xoshiro256PlusPlus, profile: &mut Profile, decoders: u32) {
     let mut pick = |count: u64| random.next_u64() % count;
     let graph = &mut profile.graph;
     let least = profile.slots + profile.workers + decoders;
@@ -372,7 +380,7 @@ fn draw_rounds(random: &mut Xoshiro256PlusPlus, decoding: &Decoding) -> Option<u
 }
 
 /// A small silo with every kind of fault, each more or less likely.
-fn draw_profile(random: &mut Xoshiro256PlusPlus, seed: u64, predecoder: Predecoder) -> Profile {
+pub(super) fn draw_profile(random: &mut Xoshiro256PlusPlus, seed: u64, predecoder: Predecoder) -> Profile {
     let mut uniform = |scale: f64| scale * (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
     let mut profile = Profile::load(crate::profile::DEFAULT_NAME, None).expect("the built-in profile is sound").0;
     profile.faults = Faults {

@@ -9,6 +9,7 @@ use pinwheel_engine::code::{Sampler, bundled_named};
 use pinwheel_engine::dispatch::Answer;
 use pinwheel_engine::fault::FaultCode;
 use pinwheel_engine::feed::Share;
+use pinwheel_engine::feed::requests::MoveRequests;
 use pinwheel_engine::feed::source::Source;
 use pinwheel_engine::hot::{Frame, Init, Role, Scratch, Settings};
 use pinwheel_engine::profile::Predecoder;
@@ -37,7 +38,8 @@ impl Hand {
         let board = Arc::new(Board::create(shape, Place::Private).unwrap());
         let settings = Arc::new(Settings::new(&profile.limits));
         let decoding = Decoding::new(Arc::clone(&model), Predecoder::None, None).unwrap();
-        let common = Common { board: Arc::clone(&board), settings, clock: clock.clone(), decoding };
+        let moves = Arc::new(MoveRequests::new(share.streams, 1, false));
+        let common = Common { board: Arc::clone(&board), settings, clock: clock.clone(), decoding, moves };
         let source = Source::Sampler(Box::new(Sampler::new(&model, 3)));
         let mut silo =
             wire(&profile, share, 1, source, Answers::PassedOn { readers }, Attached::default(), &common).unwrap();

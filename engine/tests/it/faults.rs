@@ -146,7 +146,7 @@ fn every_thread_acknowledges_a_switch_and_prod_is_refused_where_a_core_is_not_it
     let mut engine = Engine::start(config(&profile(), sampler(), None)).unwrap();
     until(&engine, "an answer", |now| total(now, |c| c.answered) > 0);
     for (epoch, name) in (2..).zip(["prod", "shared", "lab", "prod"]) {
-        let mut next = engine.profile().clone();
+        let mut next = (*engine.profile()).clone();
         next.spin = Profile::load(name, None).unwrap().0.spin;
         engine.apply(name, &next).unwrap();
         let now = until(&engine, "the acknowledgement", |now| {

@@ -20,6 +20,8 @@ static ALLOCATOR: Allocator = Allocator;
 mod affinity;
 mod boards;
 mod by_hand;
+#[cfg(target_os = "linux")]
+mod control;
 mod counters;
 mod endings;
 mod events;
@@ -32,6 +34,7 @@ mod joints;
 mod live;
 mod memory;
 mod modules;
+mod moves;
 mod neighbours;
 mod overflow;
 mod panics;

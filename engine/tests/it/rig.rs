@@ -92,6 +92,7 @@ pub(crate) fn config(profile: &Profile, input: Input, count: Option<u64>) -> Con
         sink: None,
         events: None,
         run_dir: None,
+        profiles: None,
         environment: None,
         notes: Vec::new(),
         provocation: None,

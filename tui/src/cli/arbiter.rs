@@ -4,6 +4,8 @@
 //! promise was broken.
 
 use super::args::duration;
+use super::looks::LooksArgs;
+use super::places::Surroundings;
 use super::refusal::Refusal;
 use super::signals::Signals;
 use super::{say, written};
@@ -11,7 +13,6 @@ use crate::effect::ConsoleEnd;
 use crate::model::View;
 use crate::report::grouped;
 use crate::term::{self, Heard};
-use crate::theme::Theme;
 use clap::Args as ClapArgs;
 use pinwheel_engine::arbiter::load::{Found, Load, Running, start};
 use pinwheel_engine::arbiter::page::{PAGES_MAX, SILOS_MAX};
@@ -21,7 +22,7 @@ use pinwheel_engine::clock::Clock;
 use pinwheel_engine::profile::OnHangup;
 use pinwheel_engine::units::Nanos;
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -53,9 +54,11 @@ pub struct ArbiterArgs {
     /// No console, even on a terminal
     #[arg(long)]
     pub headless: bool,
+    #[command(flatten)]
+    pub looks: LooksArgs,
 }
 
-pub fn arbiter(args: &ArbiterArgs) -> Result<u8, Refusal> {
+pub fn arbiter(args: &ArbiterArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let has_console = !args.json && !args.headless && io::stdin().is_terminal() && io::stdout().is_terminal();
     let usual = if has_console { DURATION_SHOWN } else { DURATION };
     let duration = Nanos(u64::try_from(args.duration.unwrap_or(usual).as_nanos()).unwrap_or(u64::MAX));
@@ -69,7 +72,11 @@ pub fn arbiter(args: &ArbiterArgs) -> Result<u8, Refusal> {
         ));
     }
     let load = Load { pages: args.pages, silos: args.threads, duration, watched: args.page };
-    let (ended, running) = if has_console { watch_console(load)? } else { watch(load)? };
+    let (ended, running) = if has_console {
+        watch_console(load, args.looks.options(OnHangup::Drain, View::Arbiter, around)?)?
+    } else {
+        watch(load)?
+    };
     let (found, last) = end(running);
     let status = match ended {
         Ended::Alone => u8::from(!found.violations.is_empty()),
@@ -93,11 +100,12 @@ enum Ended {
 
 /// The load without a console: until it is over, or a signal ends it.
 fn watch(load: Load) -> Result<(Ended, Running), Refusal> {
-    let signals = Signals::install(OnHangup::Drain).map_err(|error| Refusal::signals(&error))?;
+    let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
     let running = begin(load)?;
     let mut ended = Ended::Alone;
     while !running.is_finished() {
-        if let (Ended::Alone, Some(signal)) = (&ended, signals.received()) {
+        let hangup = signals.has_hung_up().then_some(SIGHUP);
+        if let (Ended::Alone, Some(signal)) = (&ended, signals.received().or(hangup)) {
             running.request_end();
             ended = Ended::BySignal(signal);
         }
@@ -107,10 +115,8 @@ fn watch(load: Load) -> Result<(Ended, Running), Refusal> {
 }
 
 /// The load under a live console.
-fn watch_console(load: Load) -> Result<(Ended, Running), Refusal> {
+fn watch_console(load: Load, options: term::Options) -> Result<(Ended, Running), Refusal> {
     let running = begin(load)?;
-    let theme = Theme::from_variables(|name| std::env::var(name).ok());
-    let options = term::Options { theme, on_hangup: OnHangup::Drain, view: View::Arbiter };
     let shown = term::run(&mut &running, options);
     running.request_end();
     let shown = shown?;
@@ -217,7 +223,15 @@ mod tests {
         for field in ["states", "decisions", "ports", "transfers", "leases", "history", "decision", "transfer"] {
             assert!(!arbiter[field].is_null(), "{field}");
         }
-        let args = ArbiterArgs { pages: 2, threads: 2, duration: None, page: None, json: false, headless: true };
+        let args = ArbiterArgs {
+            pages: 2,
+            threads: 2,
+            duration: None,
+            page: None,
+            json: false,
+            headless: true,
+            looks: super::LooksArgs::default(),
+        };
         assert!(text(&args, &found).contains("broken: page 1 ends with 2 owners"));
     }
 }

@@ -43,6 +43,10 @@ pub enum Command {
     Drill(super::drill::DrillArgs),
     /// Run a task graph, described in a file or bundled, and show what it cost
     Graph(Box<super::graph::GraphArgs>),
+    /// The console on an engine that runs in another process
+    Attach(super::attach::AttachArgs),
+    /// Act on a running engine, and print what was acknowledged
+    Ctl(super::ctl::CtlArgs),
     /// Look at a run's recording, in the same console or as JSON
     Replay(super::replay::ReplayArgs),
     /// Look at the board that a killed process left
@@ -55,6 +59,10 @@ pub enum Command {
     Trace(super::trace::TraceArgs),
     /// Check and measure the GPU path on this machine, each step of it; some minutes
     GpuCheck(super::gpu_check::GpuCheckArgs),
+    /// Write the shell's completions to standard output
+    Completions(super::manual::CompletionsArgs),
+    /// Write the manual page to standard output
+    Man,
 }
 
 #[derive(Debug, Clone, Default, ClapArgs)]
@@ -98,6 +106,9 @@ pub struct RunArgs {
     /// Logical qubits
     #[arg(long, value_name = "N", value_parser = small, allow_negative_numbers = true)]
     pub streams: Option<u32>,
+    /// Move a stream, drawn at random, to another silo so often: 1ms, 100us
+    #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
+    pub move_every: Option<Duration>,
     /// Answers later than this after their scheduled arrival count as late: 20us, 2ms
     #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
     pub deadline: Option<Duration>,
@@ -140,6 +151,8 @@ pub struct RunArgs {
     /// No console, even on a terminal
     #[arg(long)]
     pub headless: bool,
+    #[command(flatten)]
+    pub looks: super::looks::LooksArgs,
 }
 
 /// What `--device` asks for.

@@ -3,6 +3,8 @@
 //! Runs on the main thread of another process, because a frozen engine freezes its own diagnostics. Reads, and stops nobody. Bounded by
 //! the board, the engine's threads and [`SPAN`] of its recording. What cannot be had is listed with why, never left out silently.
 
+mod stacks;
+
 use super::places::Surroundings;
 use super::refusal::Refusal;
 use super::replay::moment;
@@ -69,6 +71,7 @@ pub fn dump(args: &DumpArgs, around: &Surroundings) -> Result<u8, Refusal> {
     bundle.put("board.json", &pretty(&moment(&snapshot, "dump", &about)));
     bundle.copy(&file.path, "board");
     bundle.process(file.pid);
+    bundle.standing(file.pid, &snapshot);
     bundle.machine(&snapshot);
     match snapshot.recorder.run_dir.as_deref().map(Path::new) {
         Some(run) => bundle.run(run),
@@ -179,6 +182,16 @@ impl Bundle {
                 self.copy(&thread.path().join(name), &format!("proc/task/{tid}/{name}"));
             }
         }
+    }
+
+    /// Where its threads stand, and why the silent ones do.
+    fn standing(&mut self, pid: u32, snapshot: &Snapshot) {
+        let found = stacks::stacks(pid);
+        if !found.text.is_empty() {
+            self.put("stacks.txt", found.text.as_bytes());
+        }
+        found.missing.iter().for_each(|(what, why)| self.miss(what, why));
+        self.put("verdicts.json", &pretty(&json!(stacks::verdicts(pid, snapshot))));
     }
 
     fn machine(&mut self, snapshot: &Snapshot) {

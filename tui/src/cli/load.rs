@@ -8,19 +8,21 @@ use crate::source::{Offer, Source};
 use pinwheel_engine::arbiter::load::Running;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::Profile;
+use std::time::Duration;
 
 impl Source for &Running {
     fn snapshot(&mut self) -> Option<Snapshot> {
         Some(self.board().snapshot(self.clock()))
     }
 
-    fn apply(&mut self, _: &str, _: &Profile) -> Result<(), String> {
+    fn apply(&mut self, _: &str, _: &Profile, _: Option<Duration>) -> Result<(), String> {
         Err("found a load of the arbiter, expected an engine: a load has no profile; pinwheel run starts one"
             .to_owned())
     }
 
-    fn drain(&mut self) {
+    fn drain(&mut self) -> Result<(), String> {
         self.request_end();
+        Ok(())
     }
 
     fn is_finished(&self) -> bool {

@@ -11,6 +11,7 @@ pub struct Surroundings {
     pub working_dir: PathBuf,
     pub state_home: Option<PathBuf>,
     pub home: Option<PathBuf>,
+    pub config_home: Option<PathBuf>,
 }
 
 impl Surroundings {
@@ -21,7 +22,15 @@ impl Surroundings {
             working_dir: std::env::current_dir().unwrap_or_default(),
             state_home: variable("XDG_STATE_HOME"),
             home: variable("HOME"),
+            config_home: variable("XDG_CONFIG_HOME"),
         }
+    }
+
+    /// Where this user's settings are; `None` if the environment names no place.
+    pub fn config(&self) -> Option<PathBuf> {
+        let absolute = |dir: &Option<PathBuf>| dir.clone().filter(|dir| dir.is_absolute());
+        let home = absolute(&self.home).map(|home| home.join(".config"));
+        Some(absolute(&self.config_home).or(home)?.join("pinwheel"))
     }
 }
 
@@ -108,6 +117,7 @@ mod tests {
             working_dir: dir.path().to_owned(),
             state_home: Some(PathBuf::from("/state")),
             home: Some(PathBuf::from("/home/u")),
+            config_home: None,
         };
         assert_eq!(logs(None, &around).unwrap(), Path::new("/state/pinwheel"));
         around.state_home = Some(PathBuf::from("relative"));

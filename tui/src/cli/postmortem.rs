@@ -2,14 +2,16 @@
 //!
 //! Runs on the main thread; reads, and leaves everything where it is. Bounded by the directory of boards.
 
+use super::looks::LooksArgs;
 use super::places::Surroundings;
 use super::refusal::Refusal;
 use super::replay::{moment, seconds, words};
+use super::runs;
 use super::{say, written};
 use crate::source::replay::Replay;
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::image::{self, BoardFile, Image};
-use pinwheel_engine::board::{self, Life};
+use pinwheel_engine::board::{self, Life, dead};
 use pinwheel_engine::record::tape::{Moment, Tape};
 use serde_json::json;
 use std::io::{self, IsTerminal};
@@ -17,12 +19,17 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, ClapArgs)]
 pub struct PostmortemArgs {
-    /// Process that left it [default: the one that ended last]
-    #[arg(value_name = "PID")]
-    pub pid: Option<u32>,
+    /// Process that left it, or its run, whose directory has the board when younger ones have come [default: the one that ended last]
+    #[arg(value_name = "PID|RUN")]
+    pub whose: Option<String>,
+    /// Directory of runs [default: the checkout's logs, else $XDG_STATE_HOME/pinwheel]
+    #[arg(long, value_name = "DIR")]
+    pub logs: Option<PathBuf>,
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub looks: LooksArgs,
 }
 
 /// A board without its process.
@@ -31,14 +38,15 @@ struct Left {
     moment: Moment,
 }
 
-pub fn postmortem(args: &PostmortemArgs, _around: &Surroundings) -> Result<u8, Refusal> {
+pub fn postmortem(args: &PostmortemArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let directory = board::directory();
-    let Left { file, moment: last } = find(&directory, args.pid)?;
-    let snapshot = last
-        .snapshot()
-        .ok()
-        .flatten()
-        .ok_or_else(|| nothing(&directory, args.pid, "a board whose clock was never set"))?;
+    let pid = args.whose.as_deref().and_then(|whose| whose.parse().ok());
+    let Left { file, moment: last } = match args.whose.as_deref().filter(|_| pid.is_none()) {
+        Some(run) => of_run(&runs::find(run, args.logs.as_deref(), around)?)?,
+        None => find(&directory, pid)?,
+    };
+    let snapshot =
+        last.snapshot().ok().flatten().ok_or_else(|| nothing(&directory, pid, "a board whose clock was never set"))?;
     let run = snapshot.recorder.run_dir.clone().map(PathBuf::from).filter(|run| run.is_dir());
     let died_utc_s = snapshot.engine.started_utc_s + snapshot.at_ns / 1_000_000_000;
     if args.json {
@@ -49,8 +57,9 @@ pub fn postmortem(args: &PostmortemArgs, _around: &Surroundings) -> Result<u8, R
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         // With the run's recording, what led there can be looked at too; without, there is the one picture.
         let tape = run.as_deref().and_then(|run| Tape::open(run).ok());
-        let notes = tape.as_ref().zip(run.as_deref()).map(|(tape, run)| super::runs::notes(run, tape));
-        return super::replay::console(&mut Replay::postmortem(tape, notes.unwrap_or_default(), last));
+        let notes = tape.as_ref().zip(run.as_deref()).map(|(tape, run)| runs::notes(run, tape));
+        let mut source = Replay::postmortem(tape, notes.unwrap_or_default(), last);
+        return super::replay::console(&mut source, &args.looks, around);
     }
     let kept = run.map_or_else(|| "no run directory".to_owned(), |run| format!("run {}", run.display()));
     let title = format!(
@@ -60,6 +69,19 @@ pub fn postmortem(args: &PostmortemArgs, _around: &Surroundings) -> Result<u8, R
         seconds(snapshot.at_ns)
     );
     Ok(written(say::text(&mut io::stdout().lock(), &words(&snapshot, &title)), 0))
+}
+
+/// The board that was moved into its run's directory.
+fn of_run(run: &Path) -> Result<Left, Refusal> {
+    let path = run.join(dead::FILE);
+    let refused = |found: String| {
+        let remedy = "the four youngest are named by their processes; an engine that ended in order leaves none: pinwheel replay";
+        Refusal::unusable(format!("run {}", run.display()), found, "the board of its killed engine", remedy)
+    };
+    let (image, _) = Image::open(&path).map_err(|error| refused(error.to_string()))?;
+    let at = image.last_sign().map_err(pinwheel_engine::record::tape::TapeError::from)?;
+    let pid = image.pid();
+    Ok(Left { file: BoardFile { path, pid }, moment: Moment { at, image } })
 }
 
 fn find(directory: &Path, pid: Option<u32>) -> Result<Left, Refusal> {

@@ -2,15 +2,16 @@
 //!
 //! Runs on the main thread; starts no engine and changes nothing. Bounded by the recording.
 
+use super::looks::LooksArgs;
 use super::places::Surroundings;
 use super::refusal::Refusal;
 use super::runs::{self, RunName, When};
+use super::still::StillArgs;
 use super::{say, written};
 use crate::model::View;
 use crate::report::{Context, Report};
 use crate::source::replay::Replay;
 use crate::term;
-use crate::theme::Theme;
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::{EndedBy, Outcome};
@@ -28,6 +29,10 @@ pub struct ReplayArgs {
     /// Print that moment as JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub still: StillArgs,
+    #[command(flatten)]
+    pub looks: LooksArgs,
 }
 
 /// What a report holds of a run's end, which a moment has not.
@@ -39,11 +44,15 @@ pub fn replay(args: &ReplayArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let mut tape = runs::open(&dir)?;
     let at = runs::tick(&tape, args.at.unwrap_or(When::Since(pinwheel_engine::units::Nanos(0))));
     let at = at.ok_or_else(|| runs::empty(&dir))?;
+    if args.still.is_asked() {
+        let notes = runs::notes(&dir, &tape);
+        return args.still.tell(tape, notes, at, &args.looks);
+    }
     let on_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     if !args.json && on_terminal {
         let notes = runs::notes(&dir, &tape);
         let at_ns = tape.since_start(at).0;
-        return console(&mut Replay::new(tape, notes, at_ns));
+        return console(&mut Replay::new(tape, notes, at_ns), &args.looks, around);
     }
     let snapshot = tape
         .at(at)?
@@ -63,9 +72,8 @@ pub fn replay(args: &ReplayArgs, around: &Surroundings) -> Result<u8, Refusal> {
 }
 
 /// The console on a recording.
-pub fn console(source: &mut Replay) -> Result<u8, Refusal> {
-    let theme = Theme::from_variables(|name| std::env::var(name).ok());
-    term::run(source, term::Options { theme, on_hangup: OnHangup::Drain, view: View::Overview })?;
+pub fn console(source: &mut Replay, looks: &LooksArgs, around: &Surroundings) -> Result<u8, Refusal> {
+    term::run(source, looks.options(OnHangup::Drain, View::Overview, around)?)?;
     Ok(0)
 }
 

@@ -67,6 +67,8 @@ pub struct RunRequest {
     pub face: Face,
     /// Remove it last of all runs.
     pub keep: bool,
+    /// Moves a stream so often.
+    pub move_every: Option<Duration>,
     /// Where the board is served.
     pub metrics: Option<std::net::SocketAddr>,
     pub notes: Vec<String>,
@@ -106,6 +108,7 @@ impl RunRequest {
             answers: args.answers.clone(),
             face,
             keep: args.keep,
+            move_every: args.move_every,
             metrics: args.metrics,
             notes: Vec::new(),
             profile,
@@ -113,7 +116,16 @@ impl RunRequest {
         request.end_somewhere();
         request.keep_outputs_apart()?;
         request.suit_the_source()?;
+        request.have_where_to_move()?;
         Ok(request)
+    }
+
+    fn have_where_to_move(&self) -> Result<(), Refusal> {
+        if self.move_every.is_some() && self.profile.silos < 2 {
+            let remedy = "add --silos 2, or leave it out";
+            return Err(Refusal::unusable("--move-every", "one silo", "two at least, to move between", remedy));
+        }
+        Ok(())
     }
 
     /// Shots that may be under way at once, with what silos may run ahead of each other.
@@ -389,6 +401,7 @@ mod tests {
             ("--input udp:127.0.0.1:0 --predictions f", "use --answers"),
             ("--input udp:127.0.0.1:0 --allow host", "--allow: found \"host\""),
             ("--m2d m", "give --shots or --input"),
+            ("--move-every 1ms", "add --silos 2"),
             ("--silos 0", "--silos: found 0"),
             ("--streams 4096", "--streams: found 4096"),
             ("--deadline 100ns", "--deadline: found 100ns"),

@@ -10,28 +10,29 @@ use super::metrics::Metrics;
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
 use super::request::{Face, RunRequest, ShotSource};
+use super::shuffle::Shuffle;
 use super::signals::Signals;
 use super::{say, written};
 use crate::effect::ConsoleEnd;
 use crate::model::View;
 use crate::report::{Context, Report, progress_line, sum};
+use crate::source::Hold;
 use crate::source::live::{Handle, Live};
 use crate::term::{self, Heard};
-use crate::theme::Theme;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::clock::utc_now_s;
-use pinwheel_engine::engine::ApplyError;
-use pinwheel_engine::engine::{Config, EndedBy, Engine, Keep, Outcome};
+use pinwheel_engine::engine::{Actor, ApplyError, Config, EndedBy, Engine, Keep, Outcome};
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::hot::install_hook;
-use pinwheel_engine::profile::{DEFAULT_NAME, Profile, Severity};
+use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Profile, Rate, Severity};
 use pinwheel_engine::record::runs::{Ended, MANIFEST, Manifest};
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::record::{AnswerSink, LookBack, RunDir, SinkConfig, hlog};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Between two looks at the engine.
@@ -45,21 +46,22 @@ pub fn run(args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
     if request.face == Face::Console {
         return run_console(request, &logs, args, around);
     }
-    let signals = Signals::install(request.profile.on_hangup).map_err(|error| Refusal::signals(&error))?;
-    let run = Run::begin(request, &logs, around)?;
-    let signal = watch(&run.engine, &|| signals.received(), &mut |line| say::people(line), &mut pause);
+    let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
+    let profiles = places::profiles(args.profiles.as_deref(), around)?;
+    let run = Run::begin(request, &logs, profiles.as_deref(), around)?;
+    let signal = watch(&run.engine, &|| asked_for(&signals, &run.engine), &mut |line| say::people(line), &mut pause);
     Ok(run.end(signal, None, Audience::Listens))
 }
 
 /// A run under a live console. A terminal that goes away leaves the engine running without one (`on_hangup: Detach`).
 fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let profiles = places::profiles(args.profiles.as_deref(), around)?;
+    let theme = args.looks.theme(|name| std::env::var(name).ok());
+    let keymap = args.looks.keymap(profiles.as_deref(), around)?;
+    let options = term::Options { theme, on_hangup: request.profile.on_hangup, view: View::Overview, keymap };
     // The engine's hook first: the console's chains to it.
     install_hook();
-    let mut run = Run::begin(request, logs, around)?;
-    let theme = Theme::from_variables(|name| std::env::var(name).ok());
-    let on_hangup = run.request.profile.on_hangup;
-    let options = term::Options { theme, on_hangup, view: View::Overview };
+    let mut run = Run::begin(request, logs, profiles.as_deref(), around)?;
     let shown = match term::run(&mut Live::new(&mut run.engine, profiles), options) {
         Ok(shown) => shown,
         Err(refused) => {
@@ -75,11 +77,17 @@ fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, around: &Surrou
         ConsoleEnd::Forced | ConsoleEnd::Killed => return Ok(run.leave(audience)),
         ConsoleEnd::HungUp => {
             audience = Audience::Gone;
-            let signals = Signals::install(on_hangup).map_err(|error| Refusal::signals(&error))?;
-            watch(&run.engine, &|| signals.received(), &mut |_| (), &mut pause)
+            let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
+            watch(&run.engine, &|| asked_for(&signals, &run.engine), &mut |_| (), &mut pause)
         }
     };
     Ok(run.end(signal, serde_json::to_value(shown.console_cost).ok(), audience))
+}
+
+/// The signal that asks for a drain. A lost terminal does where the profile in force says so.
+fn asked_for(signals: &Signals, engine: &Engine) -> Option<i32> {
+    let drains = || signals.has_hung_up() && engine.on_hangup() == OnHangup::Drain;
+    signals.received().or_else(|| drains().then_some(SIGHUP))
 }
 
 /// Whether anybody reads what is printed at the end. To write to a terminal that nobody reads is to wait for its reader;
@@ -98,12 +106,14 @@ struct Run {
     manifest: Manifest,
     /// Before the engine, so that it is gone when the engine ends.
     metrics: Option<Metrics>,
+    /// Likewise.
+    shuffle: Option<Shuffle>,
     engine: Engine,
 }
 
 impl Run {
     /// Loads, opens, and starts; makes nothing before all that can be refused without it has been looked at.
-    fn begin(request: RunRequest, logs: &Path, around: &Surroundings) -> Result<Run, Refusal> {
+    fn begin(request: RunRequest, logs: &Path, profiles: Option<&Path>, around: &Surroundings) -> Result<Run, Refusal> {
         let loaded = input::load(&request)?;
         let sink = open_sink(&request, loaded.observables)?;
         // Read before any thread is pinned.
@@ -115,13 +125,18 @@ impl Run {
         // Before the engine: a run that hangs in its start is a run all the same.
         write_manifest(&mut run_dir, &manifest);
         let (events, path) = (Some(run_dir.events()), Some(run_dir.path().to_owned()));
-        let started = Engine::start(Config { events, run_dir: path, ..config(&request, loaded, sink, keep) })
-            .map_err(Refusal::from)
-            .and_then(|engine| {
-                let viewer = engine.viewer();
-                let served = request.metrics.map(|address| Metrics::serve(address, move || viewer.snapshot()));
-                Ok((served.transpose()?, engine))
-            });
+        let started = Engine::start(Config {
+            events,
+            run_dir: path,
+            profiles: profiles.map(Path::to_owned),
+            ..config(&request, loaded, sink, keep)
+        })
+        .map_err(Refusal::from)
+        .and_then(|engine| {
+            let viewer = engine.viewer();
+            let served = request.metrics.map(|address| Metrics::serve(address, move || viewer.snapshot()));
+            Ok((served.transpose()?, engine))
+        });
         match started {
             Ok((metrics, engine)) => {
                 manifest.plan = serde_json::to_value(engine.plan()).unwrap_or_default();
@@ -129,7 +144,10 @@ impl Run {
                 if let Some(metrics) = metrics.as_ref().filter(|_| request.face != Face::Console) {
                     say::people(&format!("pinwheel: metrics at http://{}/metrics", metrics.address()));
                 }
-                Ok(Run { request, host, run_dir, manifest, metrics, engine })
+                let (streams, silos) = (request.profile.input.streams, request.profile.silos);
+                let shuffle = |every| Shuffle::start(engine.moves(), streams, silos, every);
+                let shuffle = request.move_every.map(shuffle);
+                Ok(Run { request, host, run_dir, manifest, metrics, shuffle, engine })
             }
             Err(refused) => {
                 run_dir.abandon();
@@ -141,6 +159,7 @@ impl Run {
     /// There is no console after all: the engine drains, and nothing is left behind.
     fn abandon(self) {
         drop(self.metrics);
+        drop(self.shuffle);
         drop(self.engine);
         self.run_dir.abandon();
     }
@@ -158,8 +177,9 @@ impl Run {
 
     /// Ends the engine, keeps and tells what came of it; returns the exit status.
     fn end(self, signal: Option<i32>, console_cost: Option<serde_json::Value>, audience: Audience) -> u8 {
-        let Run { request, host, mut run_dir, mut manifest, metrics, engine } = self;
+        let Run { request, host, mut run_dir, mut manifest, metrics, shuffle, engine } = self;
         drop(metrics);
+        drop(shuffle);
         let mut outcome = engine.finish();
         name_signal(&mut outcome, signal);
         let context = Context {
@@ -257,6 +277,7 @@ fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>, keep: 
         environment: Some(keep),
         notes: request.notes.clone(),
         provocation: None,
+        profiles: None,
     }
 }
 
@@ -288,11 +309,11 @@ impl Handle for Engine {
         Engine::snapshot(self)
     }
 
-    fn apply(&mut self, name: &str, next: &Profile) -> Result<(), ApplyError> {
-        Engine::apply(self, name, next)
+    fn apply(&mut self, name: &str, next: &Profile, lent: Option<Duration>) -> Result<(), ApplyError> {
+        Engine::switch(self, name, next, lent, &Actor::this_process()).map(drop)
     }
 
-    fn profile(&self) -> &Profile {
+    fn profile(&self) -> Arc<Profile> {
         Engine::profile(self)
     }
 
@@ -300,12 +321,22 @@ impl Handle for Engine {
         Engine::request_drain(self);
     }
 
-    fn acknowledge(&self, number: u64) {
-        Engine::acknowledge(self, number);
+    fn acknowledge(&self, number: u64) -> Result<(), String> {
+        Engine::acknowledge(self, number).map_err(|error| error.to_string())
     }
 
-    fn snooze(&self, number: u64, span: Duration) {
-        Engine::snooze(self, number, span);
+    fn snooze(&self, number: u64, span: Duration) -> Result<(), String> {
+        Engine::snooze(self, number, span).map_err(|error| error.to_string())
+    }
+
+    fn hold(&self, hold: Hold) -> Result<(), String> {
+        let by = Actor::this_process();
+        let done = if hold == Hold::Hold { self.pause(&by) } else { self.resume(&by) };
+        done.map_err(|error| error.to_string())
+    }
+
+    fn set_rate(&self, rate: Rate) -> Result<(), String> {
+        Engine::set_rate(self, rate, &Actor::this_process()).map(drop).map_err(|error| error.to_string())
     }
 
     fn is_finished(&self) -> bool {

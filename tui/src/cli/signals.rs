@@ -3,7 +3,6 @@
 //! Owns one number that the handlers write and the watching loop reads. Bounded by that number. Never does anything in
 //! a handler but store.
 
-use pinwheel_engine::profile::OnHangup;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::io;
@@ -14,14 +13,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 #[derive(Debug, Default)]
 pub struct Signals {
     received: Arc<AtomicUsize>,
+    /// SIGHUP came. What it means is asked when it has come: a running engine's profile may say another thing by then.
+    hung_up: Arc<AtomicBool>,
 }
 
 impl Signals {
-    /// Installs the handlers. `on_hangup` says what a lost terminal means.
+    /// Installs the handlers.
     ///
     /// # Errors
     /// When the system refuses a handler.
-    pub fn install(on_hangup: OnHangup) -> io::Result<Signals> {
+    pub fn install() -> io::Result<Signals> {
         let signals = Signals::default();
         let drain_on = |signal: i32| -> io::Result<()> {
             let armed = Arc::new(AtomicBool::new(false));
@@ -34,12 +35,13 @@ impl Signals {
         };
         drain_on(SIGINT)?;
         drain_on(SIGTERM)?;
-        match on_hangup {
-            OnHangup::Drain => drain_on(SIGHUP)?,
-            // A handler that nobody reads: the default would end the process.
-            OnHangup::Detach => drop(flag::register(SIGHUP, Arc::new(AtomicBool::new(false)))?),
-        }
+        flag::register(SIGHUP, Arc::clone(&signals.hung_up))?;
         Ok(signals)
+    }
+
+    /// Whether the terminal went away since the last call.
+    pub fn has_hung_up(&self) -> bool {
+        self.hung_up.swap(false, Ordering::Relaxed)
     }
 
     /// The last signal that asked for a drain.
@@ -55,15 +57,14 @@ impl Signals {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::Signals;
-    use pinwheel_engine::profile::OnHangup;
     use signal_hook::consts::{SIGHUP, SIGTERM};
     use signal_hook::low_level::raise;
 
     #[test]
     fn a_hangup_is_survived_and_a_signal_is_remembered() {
-        let signals = Signals::install(OnHangup::Detach).unwrap();
+        let signals = Signals::install().unwrap();
         raise(SIGHUP).unwrap();
-        assert_eq!(signals.received(), None);
+        assert_eq!((signals.received(), signals.has_hung_up(), signals.has_hung_up()), (None, true, false));
         raise(SIGTERM).unwrap();
         assert_eq!(signals.received(), Some(SIGTERM));
     }

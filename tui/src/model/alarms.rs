@@ -3,6 +3,8 @@
 //! Pure functions of a picture. On the console thread. Bounded by the board's alarm log. Judges nothing: what is an alarm is
 //! said on the board alone, so that every reader sees the same.
 
+use crate::theme::Tone;
+use pinwheel_engine::board::alarms::Confidence;
 use pinwheel_engine::board::snapshot::{AlarmView, Snapshot};
 use pinwheel_engine::profile::Severity;
 
@@ -35,5 +37,33 @@ pub fn place(alarm: &AlarmView) -> String {
         (Site::Thread(thread), _) => format!("thread {thread}"),
         (Site::Silo(silo, _), _) => format!("silo {silo}"),
         (Site::Stream(stream), _) => format!("stream {stream}"),
+    }
+}
+
+/// Glyph and tone of a severity.
+pub fn severity_look(severity: Severity) -> (char, Tone) {
+    match severity {
+        Severity::Critical => ('✖', Tone::Bad),
+        Severity::Warn => ('▲', Tone::Warn),
+        Severity::Note => ('·', Tone::Plain),
+    }
+}
+
+/// Glyph and tone of an alarm: what is over, snoozed or acknowledged does not shout.
+pub fn look(alarm: &AlarmView, at_ns: u64) -> (char, Tone) {
+    let (glyph, tone) = severity_look(alarm.severity);
+    match (alarm.is_active(), alarm.calls(at_ns)) {
+        (false, _) => ('○', Tone::Dim),
+        (true, false) if alarm.severity > Severity::Note => (glyph, Tone::Dim),
+        _ => (glyph, tone),
+    }
+}
+
+/// How sure a verdict is.
+pub fn sureness(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::Certain => "certain",
+        Confidence::Likely => "likely",
+        Confidence::Unexplained => "unexplained",
     }
 }

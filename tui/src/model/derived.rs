@@ -22,6 +22,7 @@ struct Mark {
     silos: Vec<SiloMark>,
     threads: Vec<ThreadMark>,
     sources: Vec<SourceView>,
+    streams: Vec<[u64; 3]>,
 }
 
 #[derive(Clone, Debug)]
@@ -31,6 +32,7 @@ struct SiloMark {
     stages: Vec<Histogram>,
     tasks: u64,
     decisions: Vec<u64>,
+    rings: Vec<(u64, u64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -98,6 +100,8 @@ pub struct SiloDerived {
     pub tasks_per_s: Option<f64>,
     /// Decisions of its arbiter per second, by response; empty before the second snapshot, or if there is no arbiter.
     pub decisions_per_s: Vec<f64>,
+    /// Per ring: entries, and times it was found full, per second; empty before the second snapshot.
+    pub rings_per_s: Vec<(f64, f64)>,
 }
 
 /// One thread.
@@ -134,6 +138,19 @@ pub struct Derived {
     pub threads: Vec<ThreadDerived>,
     /// Per live source; `None` before the second snapshot.
     pub sources: Vec<Option<SourceRates>>,
+    /// Per stream; empty before the second snapshot.
+    pub streams: Vec<StreamRates>,
+}
+
+/// Rates of one stream, per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StreamRates {
+    /// Answers.
+    pub answered: f64,
+    /// Late ones.
+    pub late: f64,
+    /// Those with an error.
+    pub errors: f64,
 }
 
 /// Rates of one live source, per second.
@@ -167,6 +184,7 @@ impl Marks {
 fn same_shape(mark: &Mark, snapshot: &Snapshot) -> bool {
     mark.silos.len() == snapshot.silos.len()
         && mark.threads.len() == snapshot.threads.len()
+        && mark.streams.len() == snapshot.streams.len()
         && mark.silos.iter().zip(&snapshot.silos).all(|(m, s)| m.stages.len() == s.stages.len())
 }
 
@@ -177,6 +195,7 @@ fn mark(snapshot: &Snapshot) -> Mark {
         stages: silo.stages.iter().map(|stage| stage.time.clone()).collect(),
         tasks: silo.graph.ran,
         decisions: decisions(silo),
+        rings: silo.rings.iter().map(|ring| (ring.pushed, ring.refusals)).collect(),
     };
     let threads = snapshot.threads.iter().map(|thread| ThreadMark {
         frames: thread.frames,
@@ -185,7 +204,8 @@ fn mark(snapshot: &Snapshot) -> Mark {
         frame_gap: thread.frame_gap.clone(),
     });
     let (silos, threads) = (snapshot.silos.iter().map(silo).collect(), threads.collect());
-    Mark { at_ns: snapshot.at_ns, silos, threads, sources: snapshot.sources.clone() }
+    let streams = snapshot.streams.iter().map(|stream| [stream.answered, stream.late, stream.errors]).collect();
+    Mark { at_ns: snapshot.at_ns, silos, threads, sources: snapshot.sources.clone(), streams }
 }
 
 fn derive(snapshot: &Snapshot, first: Option<&Mark>, last: Option<&Mark>) -> Derived {
@@ -207,7 +227,19 @@ fn derive(snapshot: &Snapshot, first: Option<&Mark>, last: Option<&Mark>) -> Der
         silos,
         threads: derive_threads(snapshot, first, last, seconds),
         sources: derive_sources(snapshot, first, seconds),
+        streams: first.map_or_else(Vec::new, |mark| derive_streams(snapshot, mark, seconds)),
     }
+}
+
+fn derive_streams(snapshot: &Snapshot, mark: &Mark, seconds: f64) -> Vec<StreamRates> {
+    let per_s = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+    let streams = snapshot.streams.iter().zip(&mark.streams);
+    let rates = streams.map(|(now, [answered, late, errors])| StreamRates {
+        answered: per_s(now.answered, *answered),
+        late: per_s(now.late, *late),
+        errors: per_s(now.errors, *errors),
+    });
+    rates.collect()
 }
 
 fn derive_sources(snapshot: &Snapshot, first: Option<&Mark>, seconds: f64) -> Vec<Option<SourceRates>> {
@@ -275,6 +307,11 @@ fn derive_silo(silo: &SiloView, mark: Option<&SiloMark>, at_ns: u64, seconds: f6
         decisions_per_s: mark.map_or_else(Vec::new, |mark| {
             let per_s = |(now, before): (u64, &u64)| now.saturating_sub(*before) as f64 / seconds;
             decisions(silo).into_iter().zip(&mark.decisions).map(per_s).collect()
+        }),
+        rings_per_s: mark.map_or_else(Vec::new, |mark| {
+            let per_s = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+            let rings = silo.rings.iter().zip(&mark.rings);
+            rings.map(|(ring, (pushed, full))| (per_s(ring.pushed, *pushed), per_s(ring.refusals, *full))).collect()
         }),
     }
 }

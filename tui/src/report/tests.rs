@@ -3,9 +3,9 @@ use super::{Context, Report, progress_line};
 use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, GraphView, HealthVerdict, InputHealthView,
-    LogView, MemoryView, OverflowView, PriorityView, RecorderView, RoleView, SiloView, Snapshot, StageView, StreamView,
-    ThreadState, ThreadView,
+    ClockView, ControlView, Counters, DeviceState, EngineView, ErrorCount, FaultView, GraphView, HealthVerdict,
+    InputHealthView, LogView, MemoryView, OverflowView, PriorityView, RecorderView, RoleView, SiloView, Snapshot,
+    StageView, StreamView, ThreadState, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Found, Outcome};
 use pinwheel_engine::fault::FaultCode;
@@ -101,6 +101,7 @@ fn silo(id: u32) -> SiloView {
         timer_lateness: Histogram::of(&[700; 20]),
         graph: GraphView::default(),
         arbiter: None,
+        moves: None,
         gpu: None,
         overflow: OverflowView { strategy: "Block", ..OverflowView::default() },
     }
@@ -143,6 +144,7 @@ pub fn sound() -> Outcome {
             log: LogView { written: 9, dropped: 1, unkept: 0 },
             alarms: Vec::new(),
             recorder: RecorderView::default(),
+            control: ControlView::default(),
         },
         ended_by: EndedBy::Count,
         elapsed_live_ns: 2_000_000_000,
@@ -172,7 +174,7 @@ fn a_report_has_every_key_that_scripts_rely_on() {
     has(
         &report,
         "submitted answered lost duplicated out_of_order errors late deadline_ns logical_errors logical_error_rate
-         logical_error_rate_ci95 shots_with_observables joint ended_by throughput_per_s latency_ns latency_from_submit_ns
+         logical_error_rate_ci95 shots_with_observables joint moves ended_by throughput_per_s latency_ns latency_from_submit_ns
          stages console_cost device decoder predecoder profile silos threads streams alarms host run_dir",
     );
     has(&report["joint"], "read consistent refused");

@@ -67,6 +67,7 @@ impl Display for Report {
         self.latency(f)?;
         self.accuracy(f)?;
         self.joint(f)?;
+        self.moves(f)?;
         self.input(f)?;
         self.sources(f)?;
         self.machine(f)?;
@@ -240,6 +241,17 @@ impl Report {
         line(f, "read", grouped(read), "two streams at one sequence number, under LOCK")?;
         line(f, "consistent", grouped(consistent), "equal to what the answers of both streams say: expected all")?;
         line(f, "refused", grouped(refused), "given up: a stream did not come so far, or its state was away")
+    }
+
+    fn moves(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Some(moves) = self.moves.as_ref().filter(|moves| moves.asked > 0) else { return Ok(()) };
+        writeln!(f, "\nMoves of streams between silos")?;
+        line(f, "made", grouped(moves.done), format_args!("of {} asked for", grouped(moves.asked)))?;
+        line(f, "given up", grouped(moves.failed), "the stream stayed where it was")?;
+        let (half, worst) = (moves.pause_ns.quantile_ns(0.5), moves.pause_ns.max_ns());
+        let told = format_args!("median pause of the stream; {} the longest", duration_text(worst));
+        line(f, "pause", duration_text(half), told)?;
+        line(f, "staged", grouped(moves.staged), "shots that waited for their stream's move")
     }
 
     fn input(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -4,13 +4,14 @@
 //! a snapshot is a copy of the board's words, a switch and a drain are requests.
 
 use super::past::{Note, Past, look};
-use super::{Offer, SNOOZE, Source, offers_of};
+use super::{Hold, Offer, SNOOZE, Source, offers_of};
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::profile::Profile;
+use pinwheel_engine::profile::{Profile, Rate};
 use pinwheel_engine::record::LookBack;
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::Nanos;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What the console needs of an engine in its own process.
@@ -19,16 +20,20 @@ pub trait Handle {
     type Refusal: std::fmt::Display;
     /// A copy of the board.
     fn snapshot(&self) -> Snapshot;
-    /// Applies the live fields of `next`.
-    fn apply(&mut self, name: &str, next: &Profile) -> Result<(), Self::Refusal>;
+    /// Applies the live fields of `next`; `lent`: for so long only.
+    fn apply(&mut self, name: &str, next: &Profile, lent: Option<Duration>) -> Result<(), Self::Refusal>;
     /// The profile in force.
-    fn profile(&self) -> &Profile;
+    fn profile(&self) -> Arc<Profile>;
     /// Asks for the drain.
     fn request_drain(&self);
-    /// Acknowledges an alarm; 0: all that hold.
-    fn acknowledge(&self, number: u64);
-    /// Snoozes an alarm.
-    fn snooze(&self, number: u64, span: Duration);
+    /// Acknowledges an alarm; 0: all that hold. The error is one sentence.
+    fn acknowledge(&self, number: u64) -> Result<(), String>;
+    /// Snoozes an alarm; the error is one sentence.
+    fn snooze(&self, number: u64, span: Duration) -> Result<(), String>;
+    /// Holds the feed or lets it go; the error is one sentence.
+    fn hold(&self, hold: Hold) -> Result<(), String>;
+    /// Another rate; the error is one sentence.
+    fn set_rate(&self, rate: Rate) -> Result<(), String>;
     /// Whether all hot threads have left.
     fn is_finished(&self) -> bool;
     /// What looks back at the last minutes; `None`: no recorder runs.
@@ -58,22 +63,29 @@ impl<H: Handle> Source for Live<'_, H> {
         Some(self.engine.snapshot())
     }
 
-    fn apply(&mut self, name: &str, profile: &Profile) -> Result<(), String> {
-        self.engine.apply(name, profile).map_err(|refusal| refusal.to_string())
+    fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>) -> Result<(), String> {
+        self.engine.apply(name, profile, lent).map_err(|refusal| refusal.to_string())
     }
 
-    fn drain(&mut self) {
+    fn drain(&mut self) -> Result<(), String> {
         self.engine.request_drain();
+        Ok(())
+    }
+
+    fn hold(&mut self, hold: Hold) -> Result<(), String> {
+        self.engine.hold(hold)
+    }
+
+    fn set_rate(&mut self, rate: Rate) -> Result<(), String> {
+        self.engine.set_rate(rate)
     }
 
     fn acknowledge(&mut self, number: u64) -> Result<(), String> {
-        self.engine.acknowledge(number);
-        Ok(())
+        self.engine.acknowledge(number)
     }
 
     fn snooze(&mut self, number: u64) -> Result<(), String> {
-        self.engine.snooze(number, SNOOZE);
-        Ok(())
+        self.engine.snooze(number, SNOOZE)
     }
 
     fn is_finished(&self) -> bool {
@@ -81,7 +93,7 @@ impl<H: Handle> Source for Live<'_, H> {
     }
 
     fn offers(&self) -> Vec<Offer> {
-        offers_of(self.profiles.as_deref(), self.engine.profile())
+        offers_of(self.profiles.as_deref(), &self.engine.profile())
     }
 
     fn past(&mut self, at_ns: u64) -> Result<Past, String> {

@@ -7,6 +7,7 @@ use super::{Offer, Source};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::Profile;
 use pinwheel_engine::record::tape::{Moment, Tape};
+use std::time::Duration;
 
 /// Why nothing can be done to it.
 const READ_ONLY: &str = "found a recording, expected a running engine; start one with pinwheel run";
@@ -39,11 +40,14 @@ impl Source for Replay {
         None
     }
 
-    fn apply(&mut self, _name: &str, _profile: &Profile) -> Result<(), String> {
+    fn apply(&mut self, _name: &str, _profile: &Profile, _lent: Option<Duration>) -> Result<(), String> {
         Err(READ_ONLY.to_owned())
     }
 
-    fn drain(&mut self) {}
+    /// Nothing runs: it has drained.
+    fn drain(&mut self) -> Result<(), String> {
+        Ok(())
+    }
 
     fn is_finished(&self) -> bool {
         true

@@ -8,18 +8,23 @@ pub use placement::{overflow, placement};
 
 use super::past::Past;
 use super::{Offer, Source, offers_of};
+use crate::model::found::{Brought, Event};
 use pinwheel_edge::page::Response;
 use pinwheel_engine::board::alarms::{AlarmState, Confidence, Site};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    AlarmView, ArbiterView, ClockView, Counters, DeviceState, EngineView, ErrorCount, FaultView, FlushesView,
-    GraphView, GraphWorkerView, HealthVerdict, HeldView, HintName, InputHealthView, LeaseView, LogView, MemoryView,
-    OldestView, PageCause, PortView, PriorityView, ReadyView, RecorderView, RingView, RivalView, RoleView, RunningView,
-    SiloView, SlotState, SlotTimes, SlotView, Snapshot, SourceKind, SourcePeer, SourceState, SourceStream, SourceView,
-    StageView, StreamView, ThreadState, ThreadView, TransferView, TransitionView, WaitsOn, WorkerState, WorkerView,
+    AlarmView, ArbiterView, ClockView, ControlView, Counters, DeviceState, EngineView, ErrorCount, FaultView,
+    FlushesView, GraphView, GraphWorkerView, HealthVerdict, HeldView, HintName, InputHealthView, LeaseView, LogView,
+    MemoryView, OldestView, PageCause, PortView, PriorityView, ReadyView, RecorderView, RingView, RivalView, RoleView,
+    RunningView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, SourceKind, SourcePeer, SourceState, SourceStream,
+    SourceView, StageView, StreamView, ThreadState, ThreadView, TransferView, TransitionView, WaitsOn, WorkerState,
+    WorkerView,
 };
 use pinwheel_engine::board::{Phase, SpinPolicy};
+use pinwheel_engine::host::check::{Row, Verdict};
+use pinwheel_engine::host::usage::CoreUse;
 use pinwheel_engine::profile::{self, Profile, RoleKind};
+use std::time::Duration;
 
 /// Shots per tenth of a second.
 const SHOTS: u64 = 2_000;
@@ -65,6 +70,7 @@ pub fn snapshot(tenths: u64, trouble: Trouble) -> Snapshot {
         recorder: RecorderView::default(),
         alarms: if trouble == Trouble::All { alarms(at_ns) } else { Vec::new() },
         sources: sources(tenths, trouble),
+        control: ControlView::default(),
         placement: (tenths > 0).then(|| placement(tenths, trouble)),
     }
 }
@@ -326,6 +332,7 @@ fn silo(tenths: u64, trouble: Trouble) -> SiloView {
         latency_from_submit: times(tenths, 35_000),
         timer_lateness: times(tenths, 700),
         arbiter: (tenths > 0).then(|| arbiter(tenths, trouble)),
+        moves: None,
         graph: graph(tenths, trouble),
         gpu: None,
         overflow: overflow(tenths, trouble),
@@ -526,12 +533,58 @@ fn stream(tenths: u64, trouble: Trouble) -> StreamView {
     }
 }
 
+/// What there is to be read beside the board.
+pub fn beside(trouble: Trouble) -> Vec<Brought> {
+    let verdict = if trouble == Trouble::All { Verdict::Fail } else { Verdict::Pass };
+    let row = |id: &str, found: &str, expected: &str, verdict| Row {
+        id: id.to_owned(),
+        found: found.to_owned(),
+        expected: expected.to_owned(),
+        verdict,
+        why: "a scheduler tick on a hot core is a frame that comes late".to_owned(),
+        fix: if verdict == Verdict::Pass { String::new() } else { "boot with nohz_full=1".to_owned() },
+    };
+    let core = |core: u32| CoreUse {
+        core,
+        node: 0,
+        sibling: None,
+        allowed: true,
+        claimed_by: None,
+        pinned_by: Vec::new(),
+        busy: (core > 0).then_some(0.41),
+    };
+    let event = |number: u64, event: &str, text: &str| Event {
+        number,
+        utc: format!("2026-01-01T14:00:0{number}.500000000Z"),
+        at_ns: Some(number * 1_000_000_000 + 500_000_000),
+        thread: "watchdog".to_owned(),
+        event: event.to_owned(),
+        text: text.to_owned(),
+        numbers: vec![number],
+    };
+    vec![
+        Brought::Environment(Ok(vec![
+            row("nohz_full", "none", "core 1", verdict),
+            row("governor", "performance", "performance", Verdict::Pass),
+            row("throttling", "no counter", "none in the last minute", Verdict::NotVisible),
+        ])),
+        Brought::Cores(Ok(vec![core(0), core(1)])),
+        Brought::Log(Ok(vec![
+            event(0, "phase", "WARMUP"),
+            event(1, "phase", "LIVE"),
+            event(2, "alarm_onset", "hot-0 stood still 31.0 ms"),
+        ])),
+    ]
+}
+
 /// A source that plays the pictures above and notes what was asked of it.
 pub struct Synthetic {
     tenths: u64,
     current: (String, Profile),
     /// Profiles applied.
     pub applied: Vec<String>,
+    /// For how long the last of them was asked for.
+    pub lent: Option<Duration>,
     /// Drains asked for.
     pub drains: u32,
     /// Notes kept.
@@ -542,7 +595,14 @@ impl Synthetic {
     /// An engine that runs profile lab.
     pub fn new() -> Synthetic {
         let lab = Profile::load("lab", None).unwrap().0;
-        Synthetic { tenths: 0, current: ("lab".to_owned(), lab), applied: Vec::new(), drains: 0, notes: Vec::new() }
+        Synthetic {
+            tenths: 0,
+            current: ("lab".to_owned(), lab),
+            applied: Vec::new(),
+            lent: None,
+            drains: 0,
+            notes: Vec::new(),
+        }
     }
 }
 
@@ -566,14 +626,16 @@ impl Source for Synthetic {
         Some(snapshot)
     }
 
-    fn apply(&mut self, name: &str, profile: &Profile) -> Result<(), String> {
+    fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>) -> Result<(), String> {
         self.current = (name.to_owned(), profile.clone());
+        self.lent = lent;
         self.applied.push(name.to_owned());
         Ok(())
     }
 
-    fn drain(&mut self) {
+    fn drain(&mut self) -> Result<(), String> {
         self.drains += 1;
+        Ok(())
     }
 
     fn is_finished(&self) -> bool {

@@ -59,6 +59,8 @@ fn key(key: KeyEvent) -> Option<Key> {
         KeyCode::PageDown => Key::PageDown,
         KeyCode::Home => Key::Home,
         KeyCode::End => Key::End,
+        KeyCode::Delete => Key::Delete,
+        KeyCode::F(number) => Key::F(number),
         _ => return None,
     })
 }

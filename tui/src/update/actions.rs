@@ -1,28 +1,18 @@
 //! What keys do once the table has named the action.
 //!
-//! Pure, on the console thread. The only place that makes [`Effect::Apply`], and the only one that drains or leaves at the
-//! operator's word.
+//! Pure, on the console thread. The only place that drains or leaves at the operator's word; profiles are in
+//! [`super::profile`].
 
-use super::{notice, past, refuse_suspend};
+use super::{lists, moves, notice, palette, past, profile, refuse_suspend};
 use crate::effect::{ConsoleEnd, Effect};
-use crate::keymap::{Action, Step};
-use crate::model::{Leaving, Model, NoticeKind, Overlay, Switch, View};
+use crate::keymap::{Action, Scope};
+use crate::model::commands::Typed;
+use crate::model::links::{self, Link};
+use crate::model::lists::List;
+use crate::model::{Leaving, Model, NoticeKind, Overlay, Place, TRAIL_MAX, View, Zoom};
 use crate::msg::Finished;
-use crate::source::Offer;
-use pinwheel_engine::board::SpinPolicy;
-use pinwheel_engine::profile;
-use std::rc::Rc;
-
-/// Rows of a page movement.
-const PAGE_ROWS: usize = 10;
-/// Slots in a row of the slots view on a terminal of that many columns.
-pub fn slots_per_row(columns: u16) -> usize {
-    match columns {
-        0..=79 => 32,
-        80..=145 => 64,
-        _ => 128,
-    }
-}
+use crate::source::{Bond, Hold};
+use pinwheel_engine::profile::Rate;
 
 /// Does `action`.
 pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
@@ -31,7 +21,7 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::PreviousView => show(model, offset(model.view, View::ALL.len() - 1)),
         Action::Show(view) => show(model, view),
         Action::Move(step) => {
-            move_cursor(model, step);
+            moves::step(model, step);
             Vec::new()
         }
         Action::NextSilo => {
@@ -53,13 +43,20 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
             past::begin_note(model);
             Vec::new()
         }
-        Action::Choose => choose(model),
-        Action::Take => take(model, model.cursor.profile),
-        Action::TakeNumber(number) => take(model, usize::from(number).wrapping_sub(1)),
+        Action::Choose => profile::choose(model),
+        Action::Take => profile::take(model, model.cursor.profile, None),
+        Action::TakeNumber(number) => profile::take(model, usize::from(number).wrapping_sub(1), None),
+        Action::Undo => profile::undo(model),
         Action::Quit => quit(model),
+        Action::End => end(model),
+        Action::Hold => hold(model),
+        Action::Rate => {
+            begin_rate(model);
+            Vec::new()
+        }
         Action::Confirm => confirm(model),
         Action::Cancel => {
-            model.overlay = None;
+            cancel(model);
             Vec::new()
         }
         Action::Suspend => {
@@ -70,6 +67,110 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Acknowledge => about_alarm(model, Effect::Acknowledge),
         Action::AcknowledgeAll => vec![Effect::Acknowledge(0)],
         Action::Snooze => about_alarm(model, Effect::Snooze),
+        Action::DumpScreen => vec![Effect::DumpScreen],
+        Action::Palette => {
+            model.overlay = Some(Overlay::Palette(Typed::default()));
+            vec![Effect::ListOffers]
+        }
+        Action::Follow => follow(model),
+        Action::Filter
+        | Action::Sort(_)
+        | Action::Columns
+        | Action::Toggle
+        | Action::Zoom
+        | Action::Back
+        | Action::NextTheme
+        | Action::Mark => {
+            look(model, action);
+            Vec::new()
+        }
+    }
+}
+
+/// Begins to write a rate.
+fn begin_rate(model: &mut Model) {
+    if !model.is_replay() && !refuse_while_watching(model, "rate") && !profile::refuse_while_leaving(model) {
+        model.overlay = Some(Overlay::Rate(String::new()));
+    }
+}
+
+/// What changes only how the picture is looked at.
+fn look(model: &mut Model, action: Action) {
+    match action {
+        Action::Filter => lists::begin_filter(model),
+        Action::Sort(sorting) => lists::sort(model, sorting),
+        Action::Columns => lists::begin_columns(model),
+        Action::Toggle => lists::toggle(model),
+        Action::Zoom => zoom(model),
+        Action::Back => back(model),
+        Action::NextTheme => palette::theme(model, model.theme.palette.next()),
+        Action::Mark => mark(model),
+        _ => {}
+    }
+}
+
+/// What closes without being done.
+fn cancel(model: &mut Model) {
+    if let Some(Overlay::Filter(_)) = model.overlay {
+        lists::clear_filter(model);
+    }
+    model.overlay = None;
+}
+
+/// Goes where the row under the cursor leads.
+fn follow(model: &mut Model) -> Vec<Effect> {
+    match links::next(model) {
+        Ok(Link::To(to)) => {
+            let from = Place { view: model.view, cursor: model.cursor, zoom: model.zoom };
+            if model.trail.len() == TRAIL_MAX {
+                model.trail.remove(0);
+            }
+            model.trail.push(from);
+            (model.view, model.cursor, model.zoom) = (to.view, to.cursor, to.zoom);
+            moves::clamp(model);
+            Vec::new()
+        }
+        Ok(Link::Do(effect)) => vec![effect],
+        Err(said) => {
+            notice(model, NoticeKind::Refused, said);
+            Vec::new()
+        }
+    }
+}
+
+fn back(model: &mut Model) {
+    match model.trail.pop() {
+        Some(from) => {
+            (model.view, model.cursor, model.zoom) = (from.view, from.cursor, from.zoom);
+            moves::clamp(model);
+        }
+        None if model.zoom != Zoom::Both => model.zoom = Zoom::Both,
+        None => notice(model, NoticeKind::Refused, "no step to go back; enter follows a row".to_owned()),
+    }
+}
+
+fn zoom(model: &mut Model) {
+    if List::of(model.view).is_none() {
+        let said = "this view is drawn whole already; z is for views of a list and its details".to_owned();
+        return notice(model, NoticeKind::Refused, said);
+    }
+    model.zoom = match model.zoom {
+        Zoom::Both => Zoom::Details,
+        Zoom::Details => Zoom::List,
+        Zoom::List => Zoom::Both,
+    };
+}
+
+/// Keeps the picture shown. With its second before it, for its rates are part of it.
+fn mark(model: &mut Model) {
+    match model.scene().picture.clone() {
+        Some(picture) => {
+            let at_s = picture.snapshot.at_ns as f64 / 1e9;
+            model.mark = Some(picture);
+            let key = model.keymap.first_key(Scope::Views, Action::Show(View::Compare));
+            notice(model, NoticeKind::Done, format!("marked {at_s:.1} s after the start; {key} compares"));
+        }
+        None => notice(model, NoticeKind::Refused, "there is no picture to mark yet".to_owned()),
     }
 }
 
@@ -91,10 +192,15 @@ fn offset(view: View, by: usize) -> View {
 }
 
 fn show(model: &mut Model, view: View) -> Vec<Effect> {
-    model.view = view;
+    (model.view, model.zoom) = (view, Zoom::Both);
     match view {
         View::Profiles => return vec![Effect::ListOffers],
         View::Slots => to_longest_wait(model),
+        View::Log => {
+            // The newest.
+            model.cursor.event = usize::MAX;
+            moves::clamp(model);
+        }
         _ => {}
     }
     Vec::new()
@@ -106,7 +212,7 @@ fn to_longest_wait(model: &mut Model) {
     if let Some((slot, _)) = oldest {
         model.cursor.slot = slot;
     }
-    clamp(model);
+    moves::clamp(model);
 }
 
 fn freeze(model: &mut Model) {
@@ -118,88 +224,58 @@ fn freeze(model: &mut Model) {
         Some(_) => None,
         None => Some((model.live.clone(), model.now_ns)),
     };
-    clamp(model);
+    moves::clamp(model);
 }
 
-fn choose(model: &mut Model) -> Vec<Effect> {
-    if refuse_while_leaving(model) {
-        return Vec::new();
+/// What is only looked at refuses before it asks.
+pub(super) fn refuse_while_watching(model: &mut Model, what: &str) -> bool {
+    if model.is_watching() {
+        let text =
+            format!("{what} refused: this console only looks; attach again with --control, as the engine's user");
+        notice(model, NoticeKind::Refused, text);
     }
-    model.overlay = Some(Overlay::Chooser);
-    vec![Effect::ListOffers]
+    model.is_watching()
 }
 
-fn refuse_while_leaving(model: &mut Model) -> bool {
-    if model.finished == Finished::Yes || model.leaving != Leaving::No {
-        notice(model, NoticeKind::Refused, "no profile switch: the engine is draining or has ended".to_owned());
-        return true;
+/// Ends the engine: in this process by quitting, in another after a question of its own.
+fn end(model: &mut Model) -> Vec<Effect> {
+    if model.bond == Bond::Own {
+        return quit(model);
     }
-    false
-}
-
-/// Takes the profile of that index: steps down at once from the chooser, asks otherwise.
-fn take(model: &mut Model, index: usize) -> Vec<Effect> {
-    if refuse_while_leaving(model) {
-        model.overlay = None;
-        return Vec::new();
+    if !refuse_while_watching(model, "drain") && !profile::refuse_while_leaving(model) {
+        model.overlay = Some(Overlay::AskEnd);
     }
-    let Some(offer) = model.offers.iter().flatten().nth(index).cloned() else { return Vec::new() };
-    model.cursor.profile = index;
-    let body = match &offer.body {
-        Ok(body) => body,
-        Err(why) => {
-            let text = format!("profile {} cannot be used: {why}", offer.name);
-            notice(model, NoticeKind::Refused, text);
-            return Vec::new();
-        }
-    };
-    let from_chooser = model.overlay == Some(Overlay::Chooser);
-    if body.changes.is_empty() {
-        model.overlay = None;
-        notice(model, NoticeKind::Done, format!("profile {} is in force already", offer.name));
-        return Vec::new();
-    }
-    if from_chooser && steps_down(model, &offer) {
-        model.overlay = None;
-        return apply(model, &offer);
-    }
-    model.overlay = Some(Overlay::AskApply(Box::new(offer)));
     Vec::new()
 }
 
-/// Whether the offer is gentler to the machine than what is in force. Unknown is not: it asks.
-pub fn steps_down(model: &Model, offer: &Offer) -> bool {
-    let (Some((_, in_force)), Ok(body)) = (model.in_force(), &offer.body) else { return false };
-    let offered = match body.profile.spin {
-        profile::SpinPolicy::Prod => 2,
-        profile::SpinPolicy::Lab => 1,
-        profile::SpinPolicy::Shared => 0,
-    };
-    offered < hunger(in_force)
-}
-
-/// How much of the machine a policy takes.
-fn hunger(policy: SpinPolicy) -> u8 {
-    match policy {
-        SpinPolicy::Prod => 2,
-        SpinPolicy::Lab => 1,
-        SpinPolicy::Shared => 0,
+/// Asks whether the feed is to be held, or let go.
+fn hold(model: &mut Model) -> Vec<Effect> {
+    if model.is_replay() || refuse_while_watching(model, "hold") || profile::refuse_while_leaving(model) {
+        return Vec::new();
     }
+    let held = model.live.picture.as_ref().is_some_and(|picture| picture.snapshot.control.held.is_some());
+    model.overlay = Some(Overlay::AskHold(if held { Hold::Release } else { Hold::Hold }));
+    Vec::new()
 }
 
-fn apply(model: &mut Model, offer: &Offer) -> Vec<Effect> {
-    let Ok(body) = &offer.body else { return Vec::new() };
-    let live = model.live.picture.as_ref().map(|picture| &picture.snapshot.engine);
-    model.switch = Some(Switch {
-        from: live.map_or_else(String::new, |engine| engine.profile.clone()),
-        to: offer.name.clone(),
-        at_ns: model.now_ns,
-        epoch_before: live.map_or(0, |engine| engine.spin_epoch_requested),
-    });
-    vec![Effect::Apply { name: offer.name.clone(), profile: Rc::clone(&body.profile) }]
+/// The rate that was written, if it is one.
+fn rate(model: &mut Model, text: &str) -> Vec<Effect> {
+    let found = match text {
+        "max" => Some(Rate::Max),
+        number => number.parse().ok().filter(|hz| *hz > 0.0 && *hz <= 1e9).map(Rate::Hz),
+    };
+    if found.is_none() {
+        let text = format!("found rate {text:?}, expected shots per second above 0 and at most 1e9, or max");
+        notice(model, NoticeKind::Refused, text);
+    }
+    found.map(Effect::Rate).into_iter().collect()
 }
 
 fn quit(model: &mut Model) -> Vec<Effect> {
+    // Leaving another process's engine leaves it as it is.
+    if model.bond != Bond::Own {
+        return vec![Effect::Leave(ConsoleEnd::Finished)];
+    }
     match (model.finished, model.leaving) {
         (Finished::Yes, _) => return vec![Effect::Leave(ConsoleEnd::Finished)],
         (Finished::No, Leaving::No) => model.overlay = Some(Overlay::AskQuit),
@@ -210,7 +286,8 @@ fn quit(model: &mut Model) -> Vec<Effect> {
 
 fn confirm(model: &mut Model) -> Vec<Effect> {
     match model.overlay.take() {
-        Some(Overlay::AskApply(offer)) if !refuse_while_leaving(model) => apply(model, &offer),
+        Some(Overlay::AskApply(asked)) if !profile::refuse_while_leaving(model) => profile::apply(model, &asked),
+        Some(Overlay::Palette(typed)) => palette::run(model, &typed),
         Some(Overlay::AskQuit) => {
             if model.finished == Finished::Yes {
                 return vec![Effect::Leave(ConsoleEnd::Finished)];
@@ -222,95 +299,17 @@ fn confirm(model: &mut Model) -> Vec<Effect> {
             Vec::new()
         }
         Some(Overlay::AskForce) => vec![Effect::Leave(ConsoleEnd::Forced)],
+        Some(Overlay::Rate(text)) => rate(model, text.trim()),
+        Some(Overlay::AskEnd) => vec![Effect::Drain],
+        Some(Overlay::AskHold(hold)) => vec![Effect::Hold(hold)],
         Some(Overlay::Note(text)) if !text.trim().is_empty() => vec![Effect::Note(text.trim().to_owned())],
-        Some(Overlay::AskApply(_) | Overlay::Chooser | Overlay::Note(_)) | None => Vec::new(),
+        Some(Overlay::AskApply(_) | Overlay::Chooser | Overlay::Note(_) | Overlay::Filter(_) | Overlay::Columns(_))
+        | None => Vec::new(),
     }
 }
 
 fn next_silo(model: &mut Model) {
     let silos = model.picture().map_or(0, |picture| picture.snapshot.silos.len());
     model.cursor.silo = if silos == 0 { 0 } else { (model.cursor.silo + 1) % silos };
-    clamp(model);
-}
-
-/// Lengths of what the cursors move in.
-struct Lengths {
-    silos: usize,
-    threads: usize,
-    slots: usize,
-    workers: usize,
-    profiles: usize,
-    arbiter: usize,
-    source_streams: usize,
-    alarms: usize,
-}
-
-fn lengths(model: &Model) -> Lengths {
-    let snapshot = model.picture().map(|picture| &picture.snapshot);
-    let silo = snapshot.and_then(|s| s.silos.get(model.cursor.silo));
-    Lengths {
-        silos: snapshot.map_or(0, |s| s.silos.len()),
-        threads: snapshot.map_or(0, |s| s.threads.len()),
-        slots: silo.map_or(0, |s| s.slots.len()),
-        workers: silo.map_or(0, |s| s.workers.len()),
-        profiles: model.offers.as_ref().map_or(0, Vec::len),
-        arbiter: silo.and_then(|s| s.arbiter.as_ref()).map_or(0, crate::view::arbiter_rows),
-        source_streams: snapshot.and_then(|s| s.sources.first()).map_or(0, |source| source.streams.len()),
-        alarms: snapshot.map_or(0, |s| s.alarms.len()),
-    }
-}
-
-/// Brings every cursor back to what there is.
-pub(super) fn clamp(model: &mut Model) {
-    let last = |length: usize| length.saturating_sub(1);
-    let there = lengths(model);
-    model.cursor.silo = model.cursor.silo.min(last(there.silos));
-    let there = lengths(model);
-    model.cursor.thread = model.cursor.thread.min(last(there.threads));
-    model.cursor.slot = model.cursor.slot.min(last(there.slots));
-    model.cursor.worker = model.cursor.worker.min(last(there.workers));
-    model.cursor.arbiter = model.cursor.arbiter.min(last(there.arbiter));
-    model.cursor.source = model.cursor.source.min(last(there.source_streams));
-    model.cursor.overview = model.cursor.overview.min(last(there.silos));
-    model.cursor.profile = model.cursor.profile.min(last(there.profiles));
-    model.cursor.alarm = model.cursor.alarm.min(last(there.alarms));
-}
-
-fn move_cursor(model: &mut Model, step: Step) {
-    let there = lengths(model);
-    let per_row = slots_per_row(model.size.0);
-    let in_chooser = model.overlay == Some(Overlay::Chooser);
-    let help_rows = crate::keymap::TABLE.len() + 2 * crate::keymap::Scope::ALL.len();
-    let cursor = &mut model.cursor;
-    match model.view {
-        _ if in_chooser => moved(&mut cursor.profile, step, there.profiles, 1),
-        View::Overview => moved(&mut cursor.overview, step, there.silos, 1),
-        View::Threads => moved(&mut cursor.thread, step, there.threads, 1),
-        View::Slots => moved(&mut cursor.slot, step, there.slots, per_row),
-        View::Workers => moved(&mut cursor.worker, step, there.workers, 1),
-        View::Sources => moved(&mut cursor.source, step, there.source_streams, 1),
-        View::Profiles => moved(&mut cursor.profile, step, there.profiles, 1),
-        View::Graph => {}
-        View::Arbiter => moved(&mut cursor.arbiter, step, there.arbiter, 1),
-        View::Placement => moved(&mut cursor.silo, step, there.silos, 1),
-        View::Alarms => moved(&mut cursor.alarm, step, there.alarms, 1),
-        View::Help => moved(&mut cursor.help, step, help_rows, 1),
-    }
-}
-
-/// Moves `at` in a grid of `length` cells in rows of `per_row`.
-fn moved(at: &mut usize, step: Step, length: usize, per_row: usize) {
-    let last = length.saturating_sub(1);
-    let to = match step {
-        Step::Up => at.checked_sub(per_row).unwrap_or(*at),
-        Step::Down if *at + per_row <= last => *at + per_row,
-        Step::Down => *at,
-        Step::Left => at.saturating_sub(1),
-        Step::Right => *at + 1,
-        Step::PageUp => at.saturating_sub(per_row * PAGE_ROWS),
-        Step::PageDown => *at + per_row * PAGE_ROWS,
-        Step::First => 0,
-        Step::Last => last,
-    };
-    *at = to.min(last);
+    moves::clamp(model);
 }

@@ -2,12 +2,11 @@
 //!
 //! Pure, on the console thread. A look asks for one moment; what comes back replaces the frozen scene whole.
 
-use super::{actions, notice};
+use super::{actions, moves, notice};
 use crate::effect::Effect;
 use crate::keymap::End;
 use crate::model::derived::Marks;
-use crate::model::{Mode, Model, NOTE_MAX, NoticeKind, Overlay, Picture, Scene, Timeline};
-use crate::msg::Key;
+use crate::model::{Mode, Model, NoticeKind, Overlay, Picture, Scene, Timeline};
 use crate::source::past::Past;
 use std::rc::Rc;
 
@@ -113,7 +112,7 @@ pub(super) fn arrived(model: &mut Model, result: Result<Box<Past>, String>) {
     let since_ns = model.frozen.as_ref().map_or(model.now_ns, |(_, since_ns)| *since_ns);
     model.timeline = Some(Timeline { from_ns, to_ns, at_ns: asked_ns, notes });
     model.frozen = Some((scene, since_ns));
-    actions::clamp(model);
+    moves::clamp(model);
 }
 
 /// Opens a note.
@@ -122,18 +121,8 @@ pub(super) fn begin_note(model: &mut Model) {
         let said = "a recording takes no notes: they are made while the engine runs".to_owned();
         return notice(model, NoticeKind::Refused, said);
     }
-    model.overlay = Some(Overlay::Note(String::new()));
-}
-
-/// A key that no table names: a letter of the note.
-pub(super) fn write(model: &mut Model, key: Key) {
-    let Some(Overlay::Note(text)) = &mut model.overlay else { return };
-    match key {
-        Key::Char(letter) if text.chars().count() < NOTE_MAX => text.push(letter),
-        Key::Backspace => {
-            text.pop();
-        }
-        _ => {}
+    if !actions::refuse_while_watching(model, "note") {
+        model.overlay = Some(Overlay::Note(String::new()));
     }
 }
 

@@ -2,18 +2,22 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
+mod arranging;
+mod following;
+mod switching;
+
 use super::update;
 use crate::effect::{ConsoleEnd, Effect};
 use crate::model::{Leaving, Model, NoticeKind, Overlay, View};
 use crate::msg::{Finished, Key, Msg, Signal};
-use crate::source::Source;
 use crate::source::synthetic::{Synthetic, Trouble, snapshot};
-use crate::theme::{Colour, Glyphs, Theme};
+use crate::source::{Access, Bond, Source};
+use crate::theme::{Colour, Glyphs, Palette, Theme};
 use pinwheel_engine::board::SpinPolicy;
-use pinwheel_engine::profile::{self, OnHangup};
+use pinwheel_engine::profile::{self, OnHangup, Rate};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 
-const THEME: Theme = Theme { colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
+const THEME: Theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
 
 /// A console with its loop's acting side, without terminal and clock.
 struct Bench {
@@ -58,11 +62,19 @@ impl Bench {
                     let offers = self.source.offers();
                     self.take(Msg::Offers(offers));
                 }
-                Effect::Apply { name, profile } => {
-                    let result = self.source.apply(&name, &profile);
+                Effect::Apply { name, profile, lent } => {
+                    let result = self.source.apply(&name, &profile, lent);
                     self.take(Msg::Applied { name, result });
                 }
-                Effect::Drain => self.source.drain(),
+                Effect::Drain => self.source.drain().unwrap(),
+                Effect::Hold(hold) => {
+                    let result = self.source.hold(hold);
+                    self.take(Msg::Asked { what: "hold", result });
+                }
+                Effect::Rate(rate) => {
+                    let result = self.source.set_rate(rate);
+                    self.take(Msg::Asked { what: "rate", result });
+                }
                 Effect::LookAt(at_ns) => {
                     let past = self.source.past(at_ns).map(Box::new);
                     self.take(Msg::Past(past));
@@ -79,7 +91,7 @@ impl Bench {
                     let result = self.source.snooze(number);
                     self.take(Msg::Answered { what: "snoozed", result });
                 }
-                Effect::Redraw => {}
+                Effect::Redraw | Effect::LookUp(_) | Effect::DumpScreen => {}
                 Effect::Leave(end) => self.left = Some(end),
             }
         }
@@ -351,10 +363,76 @@ fn a_smaller_engine_brings_cursors_back() {
     assert_eq!(bench.model.cursor.slot, 7);
 }
 
+/// A console on another process's engine.
+fn attached(access: Access) -> Bench {
+    let mut bench = Bench::new();
+    bench.model.bond = Bond::Attached { pid: 7, access };
+    bench
+}
+
+#[test]
+fn leaving_another_process_leaves_it_as_it_is() {
+    for leave in [Msg::Key(Key::Char('q')), Msg::Signal(Signal::Terminate), Msg::Signal(Signal::Hangup)] {
+        let mut bench = attached(Access::Act);
+        bench.model.on_hangup = OnHangup::Drain;
+        bench.take(leave);
+        assert_eq!((bench.left.is_some(), bench.source.drains), (true, 0));
+    }
+    let mut bench = attached(Access::Act);
+    bench.keys(&[Key::Char('D'), Key::Char('n')]);
+    assert_eq!(bench.source.drains, 0);
+    bench.keys(&[Key::Char('D'), Key::Char('y')]);
+    bench.data();
+    assert_eq!((bench.source.drains, bench.left), (1, None), "it is ended, and its end is still shown");
+}
+
+#[test]
+fn what_is_only_looked_at_refuses_each_action_in_a_sentence() {
+    let mut bench = attached(Access::Watch);
+    let shared = bench.digit("shared");
+    for keys in
+        [&[Key::Char('D')][..], &[Key::Char('H')], &[Key::Char('R')], &[Key::Char('n')], &[Key::Char('p'), shared]]
+    {
+        bench.keys(keys);
+        let notice = bench.model.notice.take().unwrap();
+        assert!(notice.text.contains("refused") && notice.text.contains("--control"), "{}", notice.text);
+        assert_eq!((bench.model.overlay.take(), bench.source.applied.len(), bench.source.drains), (None, 0, 0));
+    }
+}
+
+#[test]
+fn a_rate_is_taken_when_it_is_one_and_refused_in_words_otherwise() {
+    for (text, taken) in [("500", Some(Rate::Hz(500.0))), ("max", Some(Rate::Max)), ("-1", None), ("fast", None)] {
+        let mut bench = Bench::new();
+        bench.keys(&[Key::Char('R')]);
+        text.chars().for_each(|letter| bench.keys(&[Key::Char(letter)]));
+        let effects = bench.take(Msg::Key(Key::Enter));
+        assert_eq!(effects, taken.map(Effect::Rate).into_iter().collect::<Vec<_>>(), "{text}");
+        assert_eq!(bench.model.overlay, None);
+    }
+}
+
+#[test]
+fn a_process_that_stands_still_or_is_gone_is_never_shown_as_fresh() {
+    let mut bench = attached(Access::Watch);
+    assert!(bench.model.is_fresh());
+    let mut silent = snapshot(900, Trouble::None);
+    silent.threads.iter_mut().for_each(|thread| thread.heartbeat_age_ns = 3_000_000_000);
+    bench.take(Msg::Snapshot { now_ns: bench.now_ns + 1, snapshot: Some(Box::new(silent)), finished: Finished::No });
+    assert!(!bench.model.is_fresh());
+    bench.data();
+    assert!(bench.model.is_fresh(), "signs of life came again");
+    bench.take(Msg::Lost("process 7 is gone".to_owned()));
+    assert!(!bench.model.is_fresh());
+    let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 80, 24));
+    crate::view::draw(&bench.model, buffer.area, &mut buffer);
+    let text: String = buffer.content().iter().map(ratatui::buffer::Cell::symbol).collect();
+    assert!(text.contains("GONE") && text.contains("process 7 is gone"), "{text}");
+}
+
 fn any_key() -> impl Strategy<Value = Key> {
     prop_oneof![
-        prop_oneof![Just('p'), Just('q'), Just('y'), Just('n'), Just('f'), Just('1'), Just('5'), Just('s')]
-            .prop_map(Key::Char),
+        proptest::sample::select("pqynf15sP:/SRCzmDT=ecvrt9Z[]HVW".chars().collect::<Vec<_>>()).prop_map(Key::Char),
         any::<char>().prop_map(Key::Char),
         prop_oneof![Just('c'), Just('z'), Just('l')].prop_map(Key::Ctrl),
         prop_oneof![
@@ -393,6 +471,8 @@ proptest! {
                         assert!(down || (yes && matches!(asked, Some(Overlay::AskApply(_)))));
                     }
                     Effect::Drain => assert!(yes && asked == Some(Overlay::AskQuit)),
+                    Effect::Hold(_) => assert!(yes && matches!(asked, Some(Overlay::AskHold(_)))),
+                    Effect::Rate(_) => assert!(matches!(asked, Some(Overlay::Rate(_))) && key == Key::Enter),
                     Effect::Leave(_) => {
                         let forced = yes && asked == Some(Overlay::AskForce);
                         assert!(forced || finished == Finished::Yes);
@@ -401,6 +481,8 @@ proptest! {
                     Effect::ListOffers
                     | Effect::Redraw
                     | Effect::LookAt(_)
+                    | Effect::LookUp(_)
+                    | Effect::DumpScreen
                     | Effect::Acknowledge(_)
                     | Effect::Snooze(_) => {}
                 }

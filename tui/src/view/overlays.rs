@@ -2,7 +2,9 @@
 
 pub mod ask;
 pub mod chooser;
+pub mod columns;
 pub mod drain;
+pub mod palette;
 
 use crate::widgets::pen::Pen;
 

@@ -7,8 +7,9 @@ use crate::model::{Model, View};
 use crate::msg::{ConsoleCost, Finished, Key, Msg};
 use crate::source::offers_of;
 use crate::source::past::Past;
+use crate::source::synthetic::beside;
 use crate::source::synthetic::{Trouble, snapshot};
-use crate::theme::{Colour, Glyphs, Theme};
+use crate::theme::{Colour, Glyphs, Palette, Theme, Tone};
 use crate::update::update;
 use pinwheel_engine::profile::{OnHangup, Profile};
 use ratatui::backend::CrosstermBackend;
@@ -19,11 +20,14 @@ use ratatui::{Terminal, TerminalOptions, Viewport};
 use std::fmt::Write;
 use std::time::Instant;
 
-const COLOUR: Theme = Theme { colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
-const MONO: Theme = Theme { colour: Colour::None, glyphs: Glyphs::Utf8 };
-const ASCII: Theme = Theme { colour: Colour::Sixteen, glyphs: Glyphs::Ascii };
-const MONO_ASCII: Theme = Theme { colour: Colour::None, glyphs: Glyphs::Ascii };
-const VIEWS: [char; 11] = ['1', '2', '3', '4', '5', '6', '7', 'm', '8', '9', '0'];
+const COLOUR: Theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
+const MONO: Theme = Theme { colour: Colour::None, ..COLOUR };
+const ASCII: Theme = Theme { glyphs: Glyphs::Ascii, ..COLOUR };
+const MONO_ASCII: Theme = Theme { colour: Colour::None, ..ASCII };
+const TRUE_LIGHT: Theme = Theme { palette: Palette::Light, colour: Colour::True, ..COLOUR };
+const INDEXED_BLIND: Theme = Theme { palette: Palette::ColourBlind, colour: Colour::Indexed, ..ASCII };
+/// The key of each view, in their order.
+const VIEWS: [char; 17] = ['1', '2', '3', '4', '5', '6', '7', 'M', '8', '9', 't', 'r', 'e', 'c', 'v', '=', '0'];
 
 /// A console that has watched for two seconds.
 fn watched(theme: Theme, size: (u16, u16), trouble: Trouble) -> Model {
@@ -32,6 +36,12 @@ fn watched(theme: Theme, size: (u16, u16), trouble: Trouble) -> Model {
     update(&mut model, Msg::Offers(offers_of(None, &lab)));
     for tenth in 1..=20 {
         feed(&mut model, tenth, trouble);
+        if tenth == 5 {
+            keys(&mut model, &[Key::Char('m')]);
+        }
+    }
+    for brought in beside(trouble) {
+        update(&mut model, Msg::Brought(brought));
     }
     let cost = ConsoleCost { cpu_ms_per_s: 3.6, draws_per_s: 10.0, bytes_per_s: 15_000.0, ..ConsoleCost::default() };
     update(&mut model, Msg::Cost(cost));
@@ -55,12 +65,13 @@ fn drawn(model: &Model) -> Buffer {
     buffer
 }
 
-/// The text, then one letter a cell for its style; rows of styles that are all plain are left out.
-fn dump(buffer: &Buffer) -> String {
+/// The text, then one letter a cell for what its style means; rows of styles that are all plain are left out.
+fn dump(model: &Model) -> String {
+    let buffer = &drawn(model);
     let mut out = text(buffer);
     out.push_str("styles\n");
     for y in 0..buffer.area.height {
-        let row: String = (0..buffer.area.width).map(|x| letter(buffer, x, y)).collect();
+        let row: String = (0..buffer.area.width).map(|x| letter(model.theme, buffer, x, y)).collect();
         if !row.trim().is_empty() {
             let _always_fits = writeln!(out, "{y:>3} {}", row.trim_end());
         }
@@ -78,17 +89,26 @@ fn text(buffer: &Buffer) -> String {
     out
 }
 
-fn letter(buffer: &Buffer, x: u16, y: u16) -> char {
+fn letter(theme: Theme, buffer: &Buffer, x: u16, y: u16) -> char {
     let cell = &buffer[(x, y)];
+    let tones = [
+        (Tone::Dim, 'd'),
+        (Tone::Good, 'g'),
+        (Tone::Warn, 'y'),
+        (Tone::Bad, 'r'),
+        (Tone::Title, 'c'),
+        (Tone::Accent, 'a'),
+    ];
+    let is = |(tone, _): &(Tone, char)| {
+        let style = theme.style(*tone);
+        style.fg == Some(cell.fg) && cell.modifier.contains(style.add_modifier)
+    };
+    let is_bold = |(tone, _): &&(Tone, char)| theme.style(*tone).add_modifier.contains(Modifier::BOLD);
+    let found = tones.iter().filter(|tone| is(tone));
     let letter = match cell.fg {
         Color::Reset => ' ',
-        Color::DarkGray => 'd',
-        Color::Green => 'g',
-        Color::Yellow => 'y',
-        Color::LightRed => 'r',
-        Color::Cyan => 'c',
-        Color::LightCyan => 'a',
-        _ => '?',
+        // Two tones of one colour differ by weight: the heavier one that fits is meant.
+        _ => found.clone().find(is_bold).or_else(|| found.clone().next()).map_or('?', |(_, letter)| *letter),
     };
     let modified = |modifier| cell.modifier.contains(modifier);
     match letter {
@@ -110,30 +130,39 @@ fn views_look_as_recorded() {
         ((120, 40), ASCII, Trouble::None),
         ((200, 60), COLOUR, Trouble::All),
         ((200, 60), MONO_ASCII, Trouble::None),
+        ((120, 40), TRUE_LIGHT, Trouble::All),
+        ((80, 24), INDEXED_BLIND, Trouble::None),
     ];
     for (i, (size, theme, trouble)) in cases.into_iter().enumerate() {
         for (view, key) in View::ALL.into_iter().zip(VIEWS) {
             let mut model = watched(theme, size, trouble);
             model.cursor.slot = 401;
+            model.notice = None;
             keys(&mut model, &[Key::Char(key)]);
-            insta::assert_snapshot!(format!("{view:?}_{}x{}_{i}", size.0, size.1), dump(&drawn(&model)));
+            insta::assert_snapshot!(format!("{view:?}_{}x{}_{i}", size.0, size.1), dump(&model));
         }
     }
 }
 
 #[test]
 fn overlays_look_as_recorded() {
-    let open: [(&str, &[Key]); 5] = [
+    let open: [(&str, &[Key]); 10] = [
         ("chooser", &[Key::Char('p')]),
         ("ask_prod", &[Key::Char('p'), Key::Char('1')]),
         ("ask_quit", &[Key::Char('q')]),
         ("draining", &[Key::Char('q'), Key::Char('y')]),
         ("ask_force", &[Key::Char('q'), Key::Char('y'), Key::Char('q')]),
+        ("palette", &[Key::Char(':'), Key::Char('p'), Key::Char('r'), Key::Char('o'), Key::Char('d')]),
+        ("filter", &[Key::Char('2'), Key::Char('/'), Key::Char('d'), Key::Char('e'), Key::Char('c')]),
+        ("filtered_slots", &[Key::Char('3'), Key::Char('/'), Key::Char('w'), Key::Char('r'), Key::Enter]),
+        ("columns", &[Key::Char('2'), Key::Char('C'), Key::Down, Key::Down]),
+        ("sorted", &[Key::Char('2'), Key::Char('S'), Key::Char('S')]),
     ];
     for (name, pressed) in open {
         let mut model = watched(COLOUR, (80, 24), Trouble::None);
+        model.notice = None;
         keys(&mut model, pressed);
-        insta::assert_snapshot!(format!("overlay_{name}"), dump(&drawn(&model)));
+        insta::assert_snapshot!(format!("overlay_{name}"), dump(&model));
     }
 }
 
@@ -141,7 +170,7 @@ fn overlays_look_as_recorded() {
 fn small_terminals_get_what_fits() {
     for size in [(79, 24), (40, 12), (20, 5), (19, 5), (12, 3)] {
         let model = watched(COLOUR, size, Trouble::All);
-        insta::assert_snapshot!(format!("small_{}x{}", size.0, size.1), dump(&drawn(&model)));
+        insta::assert_snapshot!(format!("small_{}x{}", size.0, size.1), dump(&model));
     }
 }
 
@@ -232,12 +261,12 @@ fn the_past_looks_as_recorded() {
     };
     let mut live = watched(COLOUR, (80, 24), Trouble::None);
     update(&mut live, Msg::Past(Ok(Box::new(past(300)))));
-    insta::assert_snapshot!("past_live_80x24", dump(&drawn(&live)));
+    insta::assert_snapshot!("past_live_80x24", dump(&live));
     let mut replay = watched(MONO_ASCII, (120, 40), Trouble::None);
     update(&mut replay, Msg::Replay(0));
     update(&mut replay, Msg::Past(Ok(Box::new(past(90)))));
     keys(&mut replay, &[Key::Char('2')]);
-    insta::assert_snapshot!("past_replay_120x40", dump(&drawn(&replay)));
+    insta::assert_snapshot!("past_replay_120x40", dump(&replay));
     let mut note = watched(COLOUR, (80, 24), Trouble::None);
     keys(&mut note, &[Key::Char('n'), Key::Char('o'), Key::Char('k')]);
     assert!(text(&drawn(&note)).contains("ok_"));
@@ -250,18 +279,38 @@ fn every_view_says_why_it_is_empty() {
         keys(&mut model, &[Key::Char(key)]);
         assert!(text(&drawn(&model)).contains(why), "view {key}");
     }
+    let mut snapshot = snapshot(1, Trouble::None);
+    snapshot.silos[0].rings.clear();
+    (snapshot.streams, snapshot.alarms, snapshot.silos[0].workers) = (Vec::new(), Vec::new(), Vec::new());
+    let snapshot = Some(Box::new(snapshot));
+    update(&mut model, Msg::Snapshot { now_ns: 1, snapshot, finished: Finished::No });
+    for (key, why, fill) in [
+        ('t', "No stream yet", "--streams"),
+        ('r', "No ring yet", "before the first shot"),
+        ('4', "no device workers", "--device"),
+        ('9', "none: no stall", "diagnostics"),
+        ('e', "keeps no directory", "pinwheel check"),
+        ('c', "Looking at this machine", "pinwheel cores"),
+        ('v', "keeps no directory", "notes"),
+        ('=', "No moment is marked", "Press m"),
+    ] {
+        keys(&mut model, &[Key::Char(key)]);
+        let text = text(&drawn(&model));
+        assert!(text.contains(why) && text.contains(fill), "view {key}: {text}");
+    }
 }
 
 #[test]
 fn footer_and_help_show_the_table() {
-    let mut model = watched(COLOUR, (120, 100), Trouble::None);
+    let mut model = watched(COLOUR, (160, 200), Trouble::None);
+    model.notice = None;
     keys(&mut model, &[Key::Char('?')]);
     let text = text(&drawn(&model));
     for binding in crate::keymap::TABLE {
         assert!(text.contains(binding.help), "{}", binding.help);
     }
     let footer = text.lines().last().unwrap();
-    for (keys, word) in crate::keymap::footer(model.scope()) {
+    for (keys, word) in model.keymap.footer(model.scope()) {
         assert!(footer.contains(&format!("{keys} {word}")), "{word}");
     }
 }

@@ -32,7 +32,7 @@ fn it_starts_counters_move_every_view_opens_and_quitting_drains_first() {
         ("6", &["which task waits longest"]),
         ("8", &["who sends, how fast"]),
         ("9", &["alarms"]),
-        ("?", &["everywhere", "at a question"]),
+        ("?", &["everywhere", "in profiles"]),
         ("1", &["now ", "dispatch", "harvest"]),
         ("\t", &["threads: which is late"]),
         ("\x1b[Z", &["idle ", "harvest"]),

@@ -6,6 +6,7 @@
 
 mod world;
 mod alarms;
+mod attach;
 mod commands;
 mod environment;
 mod refusals;
@@ -17,5 +18,6 @@ mod console;
 mod signals;
 mod terminal;
 mod looks;
+mod moving;
 #[cfg(target_os = "linux")]
 mod live;

@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const SHORT: &str = "run --profile shared --rate 2000 --duration 1500ms --logs logs --json";
 
@@ -126,6 +126,9 @@ fn a_frozen_engine_is_dumped_with_its_threads_its_last_minute_and_how_long_it_st
     until("a stopped process", || {
         fs::read_to_string(format!("/proc/{}/status", frozen.0.id())).unwrap().contains("T (stopped)")
     });
+    // Silent for longer than the profile's limit, so that there is something to judge.
+    let stopped = Instant::now();
+    until("a silence", || stopped.elapsed() > Duration::from_millis(300));
     let told = world.run(&format!("dump {} -o bundle --json", frozen.0.id())).exits(0).json();
     assert!(told["frozen"].as_str().unwrap().starts_with('T'), "{told}");
     for file in [
@@ -145,6 +148,22 @@ fn a_frozen_engine_is_dumped_with_its_threads_its_last_minute_and_how_long_it_st
     let board: Value = serde_json::from_slice(&fs::read(world.path("bundle/board.json")).unwrap()).unwrap();
     let age_ns = board["board"]["threads"][0]["heartbeat_age_ns"].as_u64().unwrap();
     assert!(age_ns > 1_000_000, "it stands, and its heartbeat's age grows: {age_ns}");
+    let verdicts: Value = serde_json::from_slice(&fs::read(world.path("bundle/verdicts.json")).unwrap()).unwrap();
+    assert!(
+        verdicts
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|verdict| verdict["thread"] == "hot-0" && verdict["cause"] == "stopped or debugged"),
+        "{verdicts}"
+    );
+    // Who may not read another process's memory is told so; nothing is left out.
+    match fs::read_to_string(world.path("bundle/stacks.txt")) {
+        Ok(stacks) => {
+            assert!(stacks.contains("hot-0 (thread") && stacks.lines().any(|line| line.contains(".rs:")), "{stacks}")
+        }
+        Err(_) => assert!(told["missing"].to_string().contains("stack of hot-0"), "{told}"),
+    }
     // The bundle's recording opens by itself.
     world.run("replay bundle/run --at end --json").exits(0);
     frozen.signal(Signal::CONT);

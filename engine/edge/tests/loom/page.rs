@@ -2,8 +2,8 @@
 
 use loom::thread;
 use pinwheel_edge::page::{
-    Authority, Bequest, Due, Epoch, Failed, Grant, Hint, How, Limits, Moment, PageTable, Receipt, Request, Response,
-    Role, Routes, Signals, Silo, State, Word, WriteBuffer,
+    Authority, Bequest, Due, Epoch, Failed, Grant, Hint, How, Limits, Marks, Moment, PageTable, Receipt, Request,
+    Response, Role, Routes, Signals, Silo, State, Word, WriteBuffer,
 };
 use pinwheel_edge::sync::DataWord;
 use std::sync::Arc;
@@ -177,5 +177,23 @@ fn a_flipped_route_shows_what_was_staged_before() {
             assert_eq!(routes.1.load(), 7);
         }
         arbiter.join().unwrap();
+    });
+}
+
+#[test]
+fn a_mark_shows_what_was_done_up_to_it() {
+    loom::model(|| {
+        let marks = Arc::new((Marks::new(1, |_| 0), DataWord::new(0)));
+        let sets = {
+            let marks = Arc::clone(&marks);
+            thread::spawn(move || {
+                marks.1.store(7);
+                marks.0.set(0, 1);
+            })
+        };
+        if marks.0.get(0) == 1 {
+            assert_eq!(marks.1.load(), 7);
+        }
+        sets.join().unwrap();
     });
 }

@@ -1,16 +1,49 @@
-//! Blocks of what stands beside a shot's path: logs, alarms, recorder, arbiter, live sources.
+//! Blocks of what stands beside a shot's path: control, logs, alarms, recorder, arbiter, live sources.
 //!
 //! As in [`super`], whose hash covers these too.
 
 use super::super::histogram::HistogramBlock;
 use super::super::text::Text;
-use super::{ARBITER_ROWS, PAGE_STATES, PEERS_SHOWN, RESPONSES};
+use super::{ARBITER_ROWS, MOVE_ROWS, PAGE_STATES, PEERS_SHOWN, RESPONSES};
 use pinwheel_edge::page::SILOS_MAX;
 use std::mem::offset_of;
 use std::sync::atomic::AtomicU64;
 use zerocopy::FromBytes;
 
 blocks! {
+    /// How the engine is acted on. Written under the steering's lock, but for what belongs to the socket's thread.
+    ControlBlock {
+        /// 1 while the feed is held.
+        held: AtomicU64,
+        /// Tick since which it is.
+        held_since: AtomicU64,
+        /// By whom, and why.
+        held_by: Text<24>,
+        /// Tick at which the profile before comes back; 0: none does.
+        revert_ticks: AtomicU64,
+        /// Its name.
+        revert_to: Text<8>,
+        /// 1: a lost terminal drains the engine; 0: it goes on without one.
+        drains_on_hangup: AtomicU64,
+        /// Things done to the engine from outside its threads.
+        actions: AtomicU64,
+        /// Tick of the last.
+        action_ticks: AtomicU64,
+        /// What it was, and by whom.
+        action: Text<32>,
+        /// Of these: for which the log of events had no room.
+        actions_unlogged: AtomicU64,
+        /// Where the socket is; empty: there is none (the socket's thread, like all that follow).
+        socket: Text<14>,
+        /// Clients connected.
+        clients: AtomicU64,
+        /// Requests answered.
+        requests: AtomicU64,
+        /// Of these: refused.
+        refused: AtomicU64,
+        /// Clients that were sent away: of another user, one too many, talking nonsense, or not reading.
+        dropped: AtomicU64,
+    }
     /// The log of events. Written by the logger.
     LogBlock {
         /// Events written down.
@@ -118,6 +151,46 @@ blocks! {
         /// Time of one decision.
         decision: HistogramBlock,
         /// From grant to acknowledgement.
+        transfer: HistogramBlock,
+    }
+
+    /// Moves of the streams whose shots come from one silo's feed. Written by it.
+    MoveBlock {
+        /// Moves asked for.
+        asked: AtomicU64,
+        /// Of these: to where the stream was, or of one that moved already.
+        needless: AtomicU64,
+        /// Moves made.
+        done: AtomicU64,
+        /// Moves given up: the stream stayed.
+        failed: AtomicU64,
+        /// Of the last of them: as in `open`, at the stage that failed; 0: none has.
+        failed_row: AtomicU64,
+        /// What its owner had said last: number of the response + 1; 0: nothing.
+        failed_refusal: AtomicU64,
+        /// When.
+        failed_at: AtomicU64,
+        /// Shots that went through a stage.
+        staged: AtomicU64,
+        /// Times that a stage was full.
+        stage_waits: AtomicU64,
+        /// Shots handed to other silos.
+        handed_on: AtomicU64,
+        /// Times that a lane to another silo was full.
+        lane_waits: AtomicU64,
+        /// Shots of other silos' feeds put into slots here.
+        taken_in: AtomicU64,
+        /// Of those that came: sent back, for the stream's route was another one.
+        sent_back: AtomicU64,
+        /// Moves under way: stream | from << 20 | to << 26 | stage << 32 | 1 << 63; 0: none.
+        open: [AtomicU64; MOVE_ROWS],
+        /// Since when each is at its stage.
+        open_since: [AtomicU64; MOVE_ROWS],
+        /// How long streams that moved stood still: from the first shot that was staged until the stage went out.
+        pause: HistogramBlock,
+        /// Until the owner had answered all.
+        quiesce: HistogramBlock,
+        /// From there to the page's arrival.
         transfer: HistogramBlock,
     }
 

@@ -3,9 +3,9 @@
 //! Pure arithmetic over a [`Shape`]; made once by the creator of a region and once by each reader of one.
 
 use super::{
-    AlarmRow, ArbiterBlock, ClockBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock, GraphBlock,
-    HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, PlacementBlock, PollBlock, RecorderBlock, SiloDepthBlock,
-    SlotStamps, SourceBlock, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
+    AlarmRow, ArbiterBlock, ClockBlock, ControlBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock,
+    GraphBlock, HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, MoveBlock, PlacementBlock, PollBlock, RecorderBlock,
+    SiloDepthBlock, SlotStamps, SourceBlock, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
 };
 use crate::board::alarms::ALARMS_MAX;
 use crate::fault::FaultCode;
@@ -70,8 +70,10 @@ pub(in crate::board) struct Layout {
     pub(in crate::board) recorder: usize,
     pub(in crate::board) graphs: usize,
     pub(in crate::board) arbiters: usize,
+    pub(in crate::board) moves: usize,
     pub(in crate::board) source: usize,
     pub(in crate::board) stream_sources: usize,
+    pub(in crate::board) control: usize,
     pub(in crate::board) placement: usize,
     pub(in crate::board) silo_depths: usize,
     pub(in crate::board) bytes: usize,
@@ -106,8 +108,10 @@ impl Layout {
             recorder: place(size_of::<RecorderBlock>(), 1),
             graphs: place(size_of::<GraphBlock>(), silos),
             arbiters: place(size_of::<ArbiterBlock>(), silos),
+            moves: place(size_of::<MoveBlock>(), silos),
             source: place(size_of::<SourceBlock>(), 1),
             stream_sources: place(size_of::<StreamSourceBlock>(), shape.streams as usize),
+            control: place(size_of::<ControlBlock>(), 1),
             placement: place(size_of::<PlacementBlock>(), 1),
             silo_depths: place(size_of::<SiloDepthBlock>(), silos),
             bytes: end.next_multiple_of(4096),

@@ -41,6 +41,10 @@ impl Memory {
         Err(BoardError { step: "mapping", path: path.to_path_buf(), source })
     }
 
+    pub(super) fn life(&self) -> super::Life {
+        super::Life::Dead
+    }
+
     pub(super) fn path(&self) -> Option<&Path> {
         None
     }

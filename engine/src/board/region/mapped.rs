@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
-/// Most dead boards that are left for a post-mortem; the oldest beyond are removed.
+/// Most dead boards that are left for a post-mortem; the oldest beyond go into their runs' directories.
 pub(super) const DEAD_BOARDS_MAX: usize = 4;
 /// All pages there from the start, where the system does that.
 #[cfg(target_os = "linux")]
@@ -24,6 +24,8 @@ pub(super) struct Memory {
     base: NonNull<u8>,
     bytes: usize,
     shared: Option<(PathBuf, OwnedFd)>,
+    /// The file of another process.
+    opened: Option<OwnedFd>,
 }
 
 impl Memory {
@@ -34,7 +36,7 @@ impl Memory {
             unsafe { mm::mmap_anonymous(std::ptr::null_mut(), bytes, prot, MapFlags::PRIVATE | POPULATE) }.map_err(
                 |error| BoardError { step: "mapping", path: PathBuf::from("private memory"), source: error.into() },
             )?;
-        Ok(Memory { base: non_null(base), bytes, shared: None })
+        Ok(Memory { base: non_null(base), bytes, shared: None, opened: None })
     }
 
     pub(super) fn shared(bytes: usize, directory: &Path) -> Result<Memory, BoardError> {
@@ -66,7 +68,7 @@ impl Memory {
         // file is never shrunk while it is mapped.
         let base = unsafe { mm::mmap(std::ptr::null_mut(), bytes, prot, MapFlags::SHARED | POPULATE, &file, 0) }
             .map_err(|e| undo("mapping a board in", e))?;
-        Ok(Memory { base: non_null(base), bytes, shared: Some((directory.join(&name), file)) })
+        Ok(Memory { base: non_null(base), bytes, shared: Some((directory.join(&name), file)), opened: None })
     }
 
     /// Another process's board, for reading: a store through it would fault, and nobody makes one.
@@ -77,15 +79,16 @@ impl Memory {
         let stat = fs::fstat(&file).map_err(|error| failed("measuring", error))?;
         let bytes = usize::try_from(stat.st_size).ok().filter(|bytes| *bytes >= size_of::<HeaderBlock>());
         let bytes = bytes.ok_or_else(|| failed("measuring", Errno::NODATA))?;
-        // Shared, so that two readers do not take each other for the owner.
-        let life = match fs::flock(&file, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => Life::Dead,
-            Err(_) => Life::Alive,
-        };
+        let life = life(&file);
         // SAFETY: a fresh mapping at an address of the kernel's choice; its file is never shrunk by whoever made it.
         let base = unsafe { mm::mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, &file, 0) }
             .map_err(|error| failed("mapping", error))?;
-        Ok((Memory { base: non_null(base), bytes, shared: None }, bytes, life))
+        Ok((Memory { base: non_null(base), bytes, shared: None, opened: Some(file) }, bytes, life))
+    }
+
+    /// Whether the process lives whose file was opened; a file of our own: it does.
+    pub(super) fn life(&self) -> Life {
+        self.opened.as_ref().map_or(Life::Alive, life)
     }
 
     pub(super) fn path(&self) -> Option<&Path> {
@@ -94,6 +97,18 @@ impl Memory {
 
     pub(super) fn base(&self) -> NonNull<u8> {
         self.base
+    }
+}
+
+/// Whether somebody holds the lock of a board's file. Ours is shared, so that two readers do not take each other for the
+/// owner, and given back at once, so that whoever clears dead boards away is not held up.
+fn life(file: &OwnedFd) -> Life {
+    match fs::flock(file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => {
+            let _ = fs::flock(file, FlockOperation::Unlock);
+            Life::Dead
+        }
+        Err(_) => Life::Alive,
     }
 }
 
@@ -125,7 +140,7 @@ fn open_directory(directory: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Keeps the newest dead boards for a post-mortem and removes the rest. What cannot be read or removed is left alone.
+/// Leaves the newest dead boards for a post-mortem and moves the rest. What cannot be read or removed is left alone.
 fn remove_old_dead_boards(directory: &Path, folder: &OwnedFd) {
     let Ok(entries) = std::fs::read_dir(directory) else { return };
     let mut dead: Vec<_> = entries
@@ -141,6 +156,8 @@ fn remove_old_dead_boards(directory: &Path, folder: &OwnedFd) {
     dead.sort();
     let surplus = dead.len().saturating_sub(DEAD_BOARDS_MAX);
     for (_, name) in dead.into_iter().take(surplus) {
+        // Where its run is still there, it goes there; else nobody could find it anyway.
+        let _ = crate::board::dead::keep(&directory.join(&name));
         let _ = fs::unlinkat(folder, name.as_os_str(), AtFlags::empty());
     }
 }

@@ -1,23 +1,10 @@
 //! Alarms and faults in the overview, active ones first: onset, glyph, count, sentence.
 
-use super::header::severity_look;
-use crate::model::alarms::standing;
+use crate::model::alarms::{look, standing};
 use crate::model::{Model, Picture};
 use crate::theme::Tone;
 use crate::widgets::format::{count, time, time_of_day};
 use crate::widgets::pen::Pen;
-use pinwheel_engine::board::snapshot::AlarmView;
-use pinwheel_engine::profile::Severity;
-
-/// Glyph and tone of an alarm: what is over, snoozed or acknowledged does not shout.
-pub fn look(alarm: &AlarmView, at_ns: u64) -> (char, Tone) {
-    let (glyph, tone) = severity_look(alarm.severity);
-    match (alarm.is_active(), alarm.calls(at_ns)) {
-        (false, _) => ('○', Tone::Dim),
-        (true, false) if alarm.severity > Severity::Note => (glyph, Tone::Dim),
-        _ => (glyph, tone),
-    }
-}
 
 /// Draws title and list.
 pub fn draw(_model: &Model, picture: &Picture, pen: &mut Pen<'_>) {

@@ -7,7 +7,7 @@ use crate::theme::Tone;
 use crate::widgets::format::{count, rate, time};
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::histogram::Histogram;
-use pinwheel_engine::board::snapshot::{ArbiterView, HintName, TransferView};
+use pinwheel_engine::board::snapshot::{ArbiterView, HintName, MovesView, SiloView, TransferView};
 
 /// Columns of the left part, and where the right one begins.
 const LEFT: u16 = 34;
@@ -38,7 +38,7 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let (width, height) = (pen.width(), pen.height());
     left(arbiter, rates, &mut pen.part(0, HEAD, LEFT, height.saturating_sub(HEAD)));
     let mut right = pen.part(LEFT, HEAD, width.saturating_sub(LEFT), height.saturating_sub(HEAD));
-    let lines = lines(arbiter, usize::from(right.width()).saturating_sub(1));
+    let lines = lines(arbiter, silo.moves.as_ref(), usize::from(right.width()).saturating_sub(1));
     let first = model.cursor.arbiter.min(lines.len().saturating_sub(rows_of(&right, 0)));
     for (y, (text, tone)) in (0..).zip(lines.iter().skip(first)).take(rows_of(&right, 0)) {
         right.put(0, y, text, *tone);
@@ -126,12 +126,13 @@ fn left(arbiter: &ArbiterView, rates: &[f64], pen: &mut Pen<'_>) {
 }
 
 /// Rows of the right part at least: what the cursor moves in.
-pub fn rows(arbiter: &ArbiterView) -> usize {
-    lines(arbiter, 44).len()
+pub fn rows(silo: &SiloView) -> usize {
+    silo.arbiter.as_ref().map_or(0, |arbiter| lines(arbiter, silo.moves.as_ref(), 44).len())
 }
 
-fn lines(arbiter: &ArbiterView, width: usize) -> Vec<Line> {
+fn lines(arbiter: &ArbiterView, moves: Option<&MovesView>, width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
+    moved(moves, width, &mut lines);
     let heading = format!("grants out {}: page, receiver, epoch, age", arbiter.transfers_open);
     lines.push((heading, Tone::Dim));
     // What is in doubt first.
@@ -158,6 +159,23 @@ fn lines(arbiter: &ArbiterView, width: usize) -> Vec<Line> {
         lines.push((format!("{before:>6} {why:<16} {state:<12} {:>2} {}", seen.owner, seen.epoch), tone));
     }
     lines
+}
+
+/// Moves of the streams whose shots come from this silo's feed; nothing as long as none was asked for.
+fn moved(moves: Option<&MovesView>, width: usize, lines: &mut Vec<Line>) {
+    let Some(moves) = moves.filter(|moves| moves.asked > 0) else { return };
+    let pause = quantiles(&moves.pause);
+    let heading = format!("moves made {}, given up {}; pause {pause}", count(moves.done), count(moves.failed));
+    lines.push((heading, Tone::Dim));
+    for one in &moves.open {
+        let (stage, age) = (one.stage.name(), time(one.age_ns));
+        lines.push((format!("{:>7}  silo {} to {}  {stage} {age}", one.stream, one.from, one.to), Tone::Plain));
+    }
+    if let Some(failure) = &moves.last_failure {
+        let (stage, age) = (failure.stage.name(), time(failure.age_ns));
+        let text = format!("stream {} stayed, {stage} {age} ago: {}", failure.stream, failure.why);
+        lines.extend(wrapped(&text, width).into_iter().map(|line| (line, Tone::Warn)));
+    }
 }
 
 fn grant(transfer: &TransferView, width: usize, lines: &mut Vec<Line>) {
@@ -190,19 +208,60 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{lines, rows, wrapped};
+    use super::{lines, wrapped};
     use crate::source::synthetic::{Trouble, arbiter};
     use crate::theme::Tone;
+    use pinwheel_engine::board::histogram::Histogram;
+    use pinwheel_engine::board::snapshot::{MoveFailure, MoveStage, MoveView, MovesView};
 
     #[test]
     fn a_page_in_doubt_stands_first_in_red_and_says_what_to_do() {
         let view = arbiter(20, Trouble::All);
-        let shown = lines(&view, 44);
+        let shown = lines(&view, None, 44);
         assert!(shown[1].0.contains("IN_DOUBT") && shown[1].1 == Tone::Bad, "{:?}", shown[1]);
         let remedy: String =
             shown.iter().filter(|(_, tone)| *tone == Tone::Bad).map(|(text, _)| text.as_str()).collect();
         assert!(remedy.contains("join its"), "{remedy}");
-        assert!(rows(&view) >= 1 + 2 + 1 + 2 + 1 + 16);
+        assert!(shown.len() >= 1 + 2 + 1 + 2 + 1 + 16);
+    }
+
+    #[test]
+    fn a_move_is_shown_by_its_stage_and_one_given_up_by_its_reason() {
+        let (mut moves, none) = (moves(), arbiter(20, Trouble::None));
+        let before = lines(&none, Some(&moves), 44).len();
+        assert_eq!(before, lines(&none, None, 44).len(), "nothing was asked for");
+        moves.asked = 2;
+        moves.open = vec![MoveView { stream: 5, from: 0, to: 2, stage: MoveStage::Transfer, age_ns: 40_000 }];
+        let why = "found silo 1 without the page (silo 0 said lease_active), expected it there".to_owned();
+        let (stream, from, to, stage, age_ns) = (3, 0, 1, MoveStage::Transfer, 7);
+        moves.last_failure = Some(MoveFailure { stream, from, to, stage, age_ns, why });
+        let shown = lines(&none, Some(&moves), 44);
+        assert!(shown[1].0.contains("5  silo 0 to 2  transfer"), "{:?}", shown[1]);
+        let warned: Vec<_> = shown.iter().filter(|(_, tone)| *tone == Tone::Warn).map(|(text, _)| &**text).collect();
+        assert!(
+            warned.join(" ").contains("stream 3 stayed") && warned.join(" ").contains("lease_active"),
+            "{warned:?}"
+        );
+    }
+
+    fn moves() -> MovesView {
+        MovesView {
+            asked: 0,
+            needless: 0,
+            done: 0,
+            failed: 0,
+            last_failure: None,
+            open: Vec::new(),
+            staged: 0,
+            stage_waits: 0,
+            handed_on: 0,
+            lane_waits: 0,
+            taken_in: 0,
+            sent_back: 0,
+            pause: Histogram::default(),
+            quiesce: Histogram::default(),
+            transfer: Histogram::default(),
+        }
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! Two rows: what runs and how old the picture is; how it goes.
 
-use crate::model::alarms::standing;
+use crate::model::alarms::{severity_look, standing};
 use crate::model::{Leaving, Model, Picture, STALE_NS};
 use crate::msg::Finished;
+use crate::source::{Access, Bond};
 use crate::theme::Tone;
 use crate::widgets::format::{clock, count, number, probability, rate, time, time_of_day, time_or_dash};
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::snapshot::EngineView;
-use pinwheel_engine::profile::Severity;
 
 /// Draws both rows.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
@@ -35,6 +35,10 @@ fn identity(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     x = badges(model, &mut left, x);
     x = left.put(x, 0, "profile ", Tone::Dim);
     x = left.put(x, 0, &engine.profile, Tone::Accent) + 2;
+    if let Some(revert) = &picture.snapshot.control.revert {
+        let text = format!("{} in {}", revert.to, clock(revert.in_ns.div_ceil(1_000_000_000)));
+        x = left.put(x.saturating_sub(1), 0, &format!("→ {text}"), Tone::Warn) + 2;
+    }
     x = left.put(x, 0, &engine.input, Tone::Plain) + 2;
     left.put(x, 0, &tail(engine), Tone::Dim);
 }
@@ -63,6 +67,24 @@ pub fn badges(model: &Model, pen: &mut Pen<'_>, mut x: u16) -> u16 {
     } else if model.age_ns() > STALE_NS && model.finished == Finished::No {
         x = pen.put(x, 0, &format!(" STALE {} ", time(model.age_ns())), Tone::Badge) + 2;
     }
+    match model.bond {
+        Bond::Own => {}
+        Bond::Attached { pid, access: Access::Act } => {
+            x = pen.put(x, 0, &format!(" ATTACHED {pid} "), Tone::Badge) + 2;
+        }
+        Bond::Attached { pid, access: Access::Watch } => {
+            x = pen.put(x, 0, &format!(" READ-ONLY {pid} "), Tone::Badge) + 2;
+        }
+    }
+    if model.lost.is_some() {
+        return pen.put(x, 0, " GONE ", Tone::Badge) + 2;
+    }
+    if model.silence_ns() > STALE_NS && model.finished == Finished::No {
+        x = pen.put(x, 0, &format!(" SILENT {} ", time(model.silence_ns())), Tone::Badge) + 2;
+    }
+    if model.picture().is_some_and(|picture| picture.snapshot.control.held.is_some()) {
+        x = pen.put(x, 0, " HELD ", Tone::Badge) + 2;
+    }
     if model.finished == Finished::Yes {
         x = pen.put(x, 0, " ENDED ", Tone::Badge) + 2;
     } else if model.leaving != Leaving::No {
@@ -85,15 +107,6 @@ pub fn alarm_summary(model: &Model) -> (String, Tone) {
             (format!("{glyph} {n} alarm{}", plural(n)), tone)
         }
         (_, None) => ("● no alarm".to_owned(), Tone::Good),
-    }
-}
-
-/// Glyph and tone of a severity.
-pub fn severity_look(severity: Severity) -> (char, Tone) {
-    match severity {
-        Severity::Critical => ('✖', Tone::Bad),
-        Severity::Warn => ('▲', Tone::Warn),
-        Severity::Note => ('·', Tone::Plain),
     }
 }
 

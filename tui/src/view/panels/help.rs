@@ -1,10 +1,12 @@
 //! Help: the key table, and what the glyphs mean.
 
-use crate::keymap::{self, Scope};
-use crate::model::Model;
+use crate::keymap::{Action, Scope};
+use crate::model::{Model, View};
 use crate::theme::Tone;
 use crate::widgets::pen::Pen;
 
+/// From so many columns on the rows stand side by side.
+const TWO_COLUMNS: u16 = 160;
 /// What the glyphs mean.
 const LEGEND: [&str; 4] = [
     "heat   · ░ ▒ ▓ █   age of a heartbeat against the limit: below 1 %, 10 %, 32 %, 100 %, above",
@@ -17,20 +19,30 @@ const LEGEND: [&str; 4] = [
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     pen.rule(0, "help");
     let rows = rows(model);
+    let width = pen.width();
+    let columns = if width >= TWO_COLUMNS { 2 } else { 1 };
     let visible = usize::from(pen.height().saturating_sub(1));
-    let first = model.cursor.help.min(rows.len().saturating_sub(visible));
-    for (y, row) in (1..).zip(rows.iter().skip(first)).take(visible) {
-        match row {
-            Row::Heading(text) => {
-                pen.put(1, y, text, Tone::Title);
-            }
-            Row::Key(keys, what) => {
-                pen.put(3, y, keys, Tone::Accent);
-                pen.put(16, y, what, Tone::Plain);
-            }
-            Row::Text(text) => {
-                pen.put(3, y, text, Tone::Plain);
-            }
+    let first = model.cursor.help.min(rows.len().saturating_sub(visible * usize::from(columns)));
+    let mut rows = rows.iter().skip(first);
+    for column in 0..columns {
+        let mut pen = pen.part(column * (width / columns), 1, width / columns, u16::MAX);
+        for (y, row) in (0..).zip(rows.by_ref().take(visible)) {
+            one(row, &mut pen, y);
+        }
+    }
+}
+
+fn one(row: &Row, pen: &mut Pen<'_>, y: u16) {
+    match row {
+        Row::Heading(text) => {
+            pen.put(1, y, text, Tone::Title);
+        }
+        Row::Key(keys, what) => {
+            pen.put(3, y, keys, Tone::Accent);
+            pen.put(16, y, what, Tone::Plain);
+        }
+        Row::Text(text) => {
+            pen.put(3, y, text, Tone::Plain);
         }
     }
 }
@@ -41,11 +53,55 @@ enum Row {
     Text(String),
 }
 
+/// What is running, on what, and what to press: for who sees this for the first time.
+fn first_minutes(model: &Model) -> Vec<String> {
+    let key = |action| model.keymap.first_key(Scope::Views, action);
+    let mut lines = match model.picture() {
+        None => vec!["The engine is starting; its first picture comes by itself.".to_owned()],
+        Some(picture) => {
+            let engine = &picture.snapshot.engine;
+            let rate = engine.rate_hz.map_or_else(
+                || "as fast as it goes".to_owned(),
+                |hz| format!("at {} shots a second ({})", crate::widgets::format::number(hz), engine.rate_origin),
+            );
+            vec![
+                format!(
+                    "Shots of {} come {rate}; {} thins them, {} decodes them.",
+                    engine.input, engine.device, engine.decoder
+                ),
+                format!("Profile {} says how threads wait for work and on which cores they run.", engine.profile),
+            ]
+        }
+    };
+    lines.push(format!(
+        "{} {} {} go through the views; each title is the question that the view answers.",
+        key(Action::NextView),
+        key(Action::Show(View::Threads)),
+        key(Action::Show(View::Slots))
+    ));
+    lines.push(format!(
+        "{} finds every command by its words; {} goes from a row to what it waits for, {} back.",
+        key(Action::Palette),
+        key(Action::Follow),
+        key(Action::Back)
+    ));
+    lines.push(format!(
+        "{} stands the picture still, {} looks back, {} switches the profile, {} ends it all after asking.",
+        key(Action::Freeze),
+        key(Action::Scrub(-100)),
+        key(Action::Choose),
+        key(Action::Quit)
+    ));
+    lines
+}
+
 fn rows(model: &Model) -> Vec<Row> {
     let mut rows = Vec::new();
+    rows.push(Row::Heading("first minutes".to_owned()));
+    rows.extend(first_minutes(model).into_iter().map(Row::Text));
     for scope in Scope::ALL {
         rows.push(Row::Heading(scope.heading().to_owned()));
-        rows.extend(keymap::help(scope).map(|(keys, what)| Row::Key(keys, what)));
+        rows.extend(model.keymap.help(scope).map(|(keys, what)| Row::Key(keys, what)));
     }
     rows.push(Row::Heading("reading the screen".to_owned()));
     rows.extend(LEGEND.iter().map(|text| Row::Text((*text).to_owned())));

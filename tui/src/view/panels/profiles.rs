@@ -4,7 +4,8 @@
 //! acknowledgements are always live, frozen or not: they answer what the operator just did.
 
 use super::{rows_of, scrolled, threads};
-use crate::model::{Model, Picture, Switch, View};
+use crate::model::switch::{self, Switch};
+use crate::model::{Model, Picture, View};
 use crate::source::{Offer, OfferBody};
 use crate::theme::Tone;
 use crate::widgets::format::time;
@@ -24,9 +25,12 @@ pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     let acks = model.live.picture.as_deref();
     let ack_rows = acks.map_or(1, |p| u16::try_from(p.snapshot.threads.len()).unwrap_or(u16::MAX)).min(height / 3) + 1;
     let ack_top = height.saturating_sub(ack_rows);
+    let past = u16::try_from(switch::history(model).count()).unwrap_or(u16::MAX);
+    let past_rows = if past == 0 { 0 } else { (past + 1).min(height / 4) };
     if let Some(offer) = offers.get(model.cursor.profile) {
-        changes(offer, &mut pen.rows(1 + list_rows, ack_top));
+        changes(offer, &mut pen.rows(1 + list_rows, ack_top.saturating_sub(past_rows)));
     }
+    history(model, &mut pen.rows(ack_top.saturating_sub(past_rows), ack_top).fresh());
     acknowledgements(model, acks, &mut pen.rows(ack_top, height).fresh());
 }
 
@@ -85,6 +89,28 @@ fn fields(body: &OfferBody, pen: &mut Pen<'_>) {
         let mut row = pen.rows(last, last + 1);
         row.blank();
         row.put(1, 0, &format!("… and {hidden} more"), Tone::Dim);
+    }
+}
+
+/// The switches made from this console, the newest first: when, from, to, why, and what came of it.
+fn history(model: &Model, pen: &mut Pen<'_>) {
+    if pen.height() == 0 {
+        return;
+    }
+    pen.rule(0, "switches made here");
+    let now = model.live.picture.as_ref().and_then(|picture| picture.derived.latency);
+    for (y, switch) in (1..pen.height()).zip(switch::history(model)) {
+        let ago = time(model.now_ns.saturating_sub(switch.at_ns));
+        let x = pen.put(1, y, &format!("{ago:>5} ago"), Tone::Dim) + 2;
+        let x = pen.put(x, y, &format!("{} → {}", switch.from, switch.to), Tone::Accent) + 2;
+        let x = pen.put(x, y, switch.why.said(), Tone::Plain) + 2;
+        let before = switch.p999_before_ns.map_or_else(|| "–".to_owned(), time);
+        // What it did is known of the one in force alone: the others were followed by more.
+        let effect = match (y, now) {
+            (1, Some(now)) => format!("p99.9 {before} before, {} now", time(now.p999_ns)),
+            _ => format!("p99.9 {before} before"),
+        };
+        pen.put(x, y, &effect, Tone::Plain);
     }
 }
 

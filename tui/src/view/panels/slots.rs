@@ -1,8 +1,10 @@
 //! Slots: which waits longest, and on whom? One glyph a slot, and the life of the shot under the cursor.
 
+use super::table::{self, Empty};
 use super::{rows_of, scrolled, slotmap};
 use crate::model::derived::SiloDerived;
-use crate::model::{Model, Picture, View};
+use crate::model::lists::List;
+use crate::model::{Model, Overlay, Picture, View, Zoom};
 use crate::theme::Tone;
 use crate::update::slots_per_row;
 use crate::widgets::format::{count, time};
@@ -25,6 +27,14 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         pen.put(1, 1, "No silo yet: the engine is in its first phase. Slots appear when the ring is made.", Tone::Warn);
         return;
     };
+    if model.zoom == Zoom::List || is_filtered(model) {
+        let empty = Empty { why: "This ring has no slots.", fill: "slots: in the profile says how many there are." };
+        return table::with_details(model, List::Slots, View::Slots.title(), empty, pen, |row, pen| {
+            if let Some(slot) = silo.slots.get(row) {
+                life(row, slot, &picture.snapshot, pen);
+            }
+        });
+    }
     let per_row = slots_per_row(model.size.0);
     let map_rows = u16::try_from(silo.slots.len().div_ceil(per_row)).unwrap_or(u16::MAX);
     let height = pen.height();
@@ -42,6 +52,11 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
             life_pen.put(1, 0, "This ring has no slots.", Tone::Warn);
         }
     }
+}
+
+/// Words of a filter turn the map into a list of the slots that hold them.
+fn is_filtered(model: &Model) -> bool {
+    matches!(model.overlay, Some(Overlay::Filter(_))) || !model.lists.of(List::Slots).filter.is_empty()
 }
 
 fn map(model: &Model, snapshot: &Snapshot, silo: &SiloView, derived: &SiloDerived, pen: &mut Pen<'_>) {

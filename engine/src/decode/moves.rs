@@ -1,0 +1,138 @@
+//! The graph role's part in a stream's move: what its feed asks of this silo.
+//!
+//! Owns the streams that are to leave, the pages that are to come, and the desk to the feeds. Kept by the graph role, which
+//! alone knows when all of a stream is committed. Bounds: the feeds' moves. Never waits: each frame looks once.
+//!
+//! ```text
+//!  Quiesce ─▶ every number below is committed, its answer harvested ─▶ no longer taken here ─▶ Quiet
+//!  Fetch   ─▶ MIGRATE until the page is here ─▶ its next number is what its state says ─▶ taken here ─▶ Here
+//!  Desist  ─▶ forgotten ─▶ Desisted
+//! ```
+//!
+//! # Why quiet means harvested
+//! The stream's next answer comes out of another silo. Were one of the last ones still in a slot here, two harvesters would
+//! count one stream at once, and answers leave the engine in no order.
+
+use super::order::Order;
+use super::state::StreamStates;
+use super::steward::Steward;
+use crate::arbiter::driver::Want;
+use crate::arbiter::errand::{ArbiterDesk, Errand, MOVES_MAX, Report};
+use crate::arbiter::page::Hint;
+use crate::feed::turns::Turns;
+use crate::hot::Frame;
+use std::sync::Arc;
+
+/// A stream that is to leave.
+#[derive(Clone, Copy)]
+struct Leaving {
+    home: usize,
+    number: u32,
+    stream: u32,
+    below: u64,
+}
+
+/// A page that is to come.
+#[derive(Clone, Copy)]
+struct Coming {
+    home: usize,
+    number: u32,
+    stream: u32,
+    lease_us: u32,
+}
+
+/// What of the graph role a look needs.
+pub(super) struct Floor<'a> {
+    pub(super) steward: &'a mut Steward,
+    pub(super) order: &'a mut Order,
+    pub(super) states: &'a StreamStates,
+    pub(super) is_under_way: &'a dyn Fn(u32) -> bool,
+}
+
+/// Moves that concern this silo.
+pub struct Moves {
+    desk: ArbiterDesk,
+    turns: Arc<Turns>,
+    leaving: Vec<Leaving>,
+    coming: Vec<Coming>,
+}
+
+impl Moves {
+    /// Nothing moves yet.
+    #[must_use]
+    pub fn new(desk: ArbiterDesk, turns: Arc<Turns>) -> Moves {
+        let most = desk.silos() * MOVES_MAX;
+        Moves { desk, turns, leaving: Vec::with_capacity(most), coming: Vec::with_capacity(most) }
+    }
+
+    /// Whether nothing moves.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.leaving.is_empty() && self.coming.is_empty()
+    }
+
+    /// Errands that have come, streams that are quiet, pages that are here; how many.
+    pub(super) fn serve(&mut self, floor: &mut Floor<'_>, frame: &Frame<'_>) -> u32 {
+        let mut items = 0;
+        for home in 0..self.desk.silos() {
+            while let Some(errand) = self.desk.take(home) {
+                items += 1;
+                self.begin(home, errand, floor, frame);
+            }
+        }
+        for at in (0..self.leaving.len()).rev() {
+            if self.has_left(&self.leaving[at], floor) {
+                let Leaving { home, number, stream, .. } = self.leaving.swap_remove(at);
+                self.turns.serves.set(stream, 0);
+                self.desk.tell(home, Report::Quiet { number });
+                items += 1;
+            }
+        }
+        for at in (0..self.coming.len()).rev() {
+            if floor.steward.may_commit(self.coming[at].stream) {
+                let coming = self.coming.swap_remove(at);
+                self.is_here(coming, floor, frame);
+                items += 1;
+            }
+        }
+        items
+    }
+
+    fn begin(&mut self, home: usize, errand: Errand, floor: &mut Floor<'_>, frame: &Frame<'_>) {
+        match errand {
+            Errand::Quiesce { number, page: stream, below } => {
+                self.leaving.push(Leaving { home, number, stream, below });
+            }
+            Errand::Fetch { number, page: stream, lease_us, authority } => {
+                if !floor.steward.may_commit(stream) {
+                    floor.steward.want(stream, Want { hint: Hint::Migrate, ttl_us: 0, authority }, frame.now);
+                }
+                self.coming.push(Coming { home, number, stream, lease_us });
+            }
+            Errand::Desist { number, page } => {
+                self.leaving.retain(|leaving| (leaving.home, leaving.number) != (home, number));
+                let before = self.coming.len();
+                self.coming.retain(|coming| (coming.home, coming.number) != (home, number));
+                let refusal = if self.coming.len() < before { floor.steward.forget(page) } else { None };
+                self.desk.tell(home, Report::Desisted { number, refusal });
+            }
+        }
+    }
+
+    fn has_left(&self, leaving: &Leaving, floor: &Floor<'_>) -> bool {
+        let Leaving { stream, below, .. } = *leaving;
+        let is_committed = floor.order.next(stream) >= below && !(floor.is_under_way)(stream);
+        // Of a stream that leaves before its first shot here, the last one was answered elsewhere.
+        is_committed && self.turns.answered.get(stream).max(self.turns.begins.get(stream)) >= below
+    }
+
+    fn is_here(&mut self, coming: Coming, floor: &mut Floor<'_>, frame: &Frame<'_>) {
+        let Coming { home, number, stream, lease_us } = coming;
+        // What was committed elsewhere; a page that was away and came back as it was changes nothing.
+        let committed = floor.states.committed(stream);
+        floor.order.resume(stream, committed);
+        self.turns.begins.set(stream, committed);
+        let epoch = floor.steward.settle_in(stream, lease_us, frame, floor.is_under_way);
+        self.turns.serves.set(stream, u64::from(epoch.number()) + 1);
+        self.desk.tell(home, Report::Here { number, epoch });
+    }
+}

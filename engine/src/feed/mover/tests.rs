@@ -1,0 +1,171 @@
+//! The mover against two arbiters that say what a test says.
+
+#![allow(clippy::unwrap_used, reason = "harness")]
+
+use super::{Mover, MoverParts, PATIENCE};
+use crate::arbiter::errand::{ArbiterDesk, Errand, Report, desks};
+use crate::arbiter::page::{Authority, Epoch, Response};
+use crate::board::snapshot::{MoveStage, MovesView};
+use crate::board::{Board, Place, Shape, set};
+use crate::clock::Clock;
+use crate::feed::lane::{Head, Piece};
+use crate::feed::requests::{MoveRequest, MoveRequests};
+use crate::hot::{Frame, Scratch};
+use crate::units::Ticks;
+use pinwheel_edge::slot::table::ReplyTo;
+use pinwheel_edge::spin::Phase;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The feed of silo 0, which has stream 2, and both arbiters' desks.
+struct Bench {
+    nanos: Arc<AtomicU64>,
+    clock: Clock,
+    board: Board,
+    scratch: Scratch,
+    requests: Arc<MoveRequests>,
+    mover: Mover,
+    arbiters: Vec<ArbiterDesk>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let nanos = Arc::new(AtomicU64::new(1_000_000));
+        let clock = Clock::virtual_time(Arc::clone(&nanos));
+        let shape = Shape { threads: 1, silos: 2, slots: 1, workers: 1, decoders: 1, streams: 4 };
+        let board = Board::create(shape, Place::Private).unwrap();
+        let requests = Arc::new(MoveRequests::new(4, 2, false));
+        let (mut feeds, arbiters): (Vec<_>, Vec<_>) = desks(2).into_iter().unzip();
+        let (desk, widths) = (feeds.remove(0), (1, 1));
+        let mover = Mover::new(MoverParts { silo: 0, streams: 4, desk, requests: Arc::clone(&requests), widths });
+        Bench { nanos, clock, board, scratch: Scratch::new(), requests, mover, arbiters }
+    }
+
+    fn step(&mut self) {
+        self.nanos.fetch_add(1_000, Ordering::Relaxed);
+        let mut split = || false;
+        let frame = Frame::rehearsed(&self.clock, Phase::Live, &mut self.scratch, &mut split);
+        let board = &self.board;
+        let flipped = |stream: u32, to: usize| set(&board.stream_feed(stream as usize).silo, to as u64);
+        self.mover.step(&frame, true, board.moves(0), |_| 5, flipped);
+    }
+
+    /// The next errand of silo `silo`, after a step of the mover.
+    fn errand(&mut self, silo: usize) -> Option<Errand> {
+        self.step();
+        self.arbiters[silo].take(0)
+    }
+
+    fn ask(&mut self, to: u32) {
+        self.requests.ask(MoveRequest { stream: 2, to, lease_ms: 3, by: Authority::Port }).unwrap();
+    }
+
+    fn view(&self) -> MovesView {
+        self.board.snapshot(&self.clock).silos[0].moves.clone().unwrap()
+    }
+
+    fn stage(&self) -> Option<MoveStage> {
+        self.view().open.first().map(|one| one.stage)
+    }
+
+    /// Puts the shot of number `sequence` into the stage.
+    fn put(&mut self, sequence: u64) {
+        let reply_to = ReplyTo { peer: 0, sequence };
+        let head = Head {
+            stream: 2,
+            epoch: 0,
+            sequence,
+            reply_to,
+            arrived: Ticks(1),
+            truth_known: false,
+            piece: Piece::Whole,
+        };
+        assert!(self.mover.stage(2).unwrap().put(&head, &[sequence], &[0]));
+    }
+}
+
+#[test]
+fn a_stream_moves_by_quiesce_fetch_and_flip_and_its_staged_shots_go_before_direct_ones() {
+    let mut bench = Bench::new();
+    bench.ask(1);
+    let Some(Errand::Quiesce { number, page: 2, below: 5 }) = bench.errand(0) else { panic!("the owner is told") };
+    assert!(!bench.mover.is_direct(2) && bench.mover.is_direct(0), "only its shots are staged");
+    assert_eq!(bench.stage(), Some(MoveStage::Quiesce));
+    bench.put(5);
+    bench.put(6);
+    bench.arbiters[0].tell(0, Report::Quiet { number });
+    assert_eq!(bench.errand(1), Some(Errand::Fetch { number, page: 2, lease_us: 3_000, authority: Authority::Port }));
+    assert!(bench.mover.resuming(0).is_none() && bench.mover.way(2) == (0, 0), "not before the page is there");
+    bench.arbiters[1].tell(0, Report::Here { number, epoch: Epoch::new(7) });
+    bench.step();
+    assert_eq!((bench.mover.way(2), bench.stage()), ((1, 7), Some(MoveStage::Resume)));
+    assert_eq!(bench.board.snapshot(&bench.clock).streams[2].silo, 1);
+    assert!(bench.mover.stage_room(2).is_some_and(|room| room > 0));
+    bench.put(7);
+    bench.mover.note_staged(2);
+    assert_eq!(bench.mover.stage_room(2), Some(0), "what goes out comes to its end");
+    for sequence in [5, 6, 7] {
+        let (stream, stage) = bench.mover.resuming(0).unwrap();
+        let (mut detectors, mut observables) = ([0], [0]);
+        let head = stage.take(&mut detectors, &mut observables).unwrap();
+        bench.mover.note_gone(2);
+        assert_eq!((stream, head.sequence, detectors), (2, sequence, [sequence]));
+        assert!(bench.mover.stage(2).is_some(), "later ones queue up behind");
+        bench.step();
+    }
+    assert!(bench.mover.stage(2).is_none() && bench.mover.is_quiet() && !bench.mover.is_direct(2));
+    let view = bench.view();
+    assert_eq!((view.asked, view.done, view.failed, view.pause.count(), view.open.len()), (1, 1, 0, 1, 0));
+    bench.ask(1);
+    bench.step();
+    assert_eq!((bench.view().needless, bench.mover.is_quiet()), (1, true), "it is there already");
+}
+
+#[test]
+fn a_page_that_does_not_come_is_fetched_back_and_the_board_says_what_its_owner_said() {
+    let mut bench = Bench::new();
+    bench.ask(1);
+    let Some(Errand::Quiesce { number, .. }) = bench.errand(0) else { panic!("the owner is told") };
+    bench.arbiters[0].tell(0, Report::Quiet { number });
+    assert!(matches!(bench.errand(1), Some(Errand::Fetch { .. })));
+    bench.nanos.fetch_add(PATIENCE.0, Ordering::Relaxed);
+    assert_eq!(bench.errand(1), Some(Errand::Desist { number, page: 2 }));
+    assert_eq!(bench.errand(1), None, "said once");
+    let refusal = Some(Response::LeaseActive { left_us: 9 });
+    bench.arbiters[1].tell(0, Report::Desisted { number, refusal });
+    assert_eq!(bench.errand(0), Some(Errand::Fetch { number, page: 2, lease_us: 0, authority: Authority::Port }));
+    assert_eq!(bench.stage(), Some(MoveStage::Return));
+    bench.arbiters[0].tell(0, Report::Here { number, epoch: Epoch::new(9) });
+    bench.step();
+    bench.step();
+    assert!(bench.mover.is_quiet() && bench.mover.is_direct(2));
+    let view = bench.view();
+    assert_eq!((view.done, view.failed), (0, 1));
+    assert!(view.last_failure.unwrap().why.contains("silo 0 said lease_active"));
+}
+
+#[test]
+fn an_owner_that_does_not_finish_keeps_its_stream_and_a_page_that_comes_late_is_there() {
+    let mut bench = Bench::new();
+    bench.ask(1);
+    let Some(Errand::Quiesce { number, .. }) = bench.errand(0) else { panic!("the owner is told") };
+    bench.nanos.fetch_add(PATIENCE.0, Ordering::Relaxed);
+    assert_eq!(bench.errand(0), Some(Errand::Desist { number, page: 2 }));
+    bench.arbiters[0].tell(0, Report::Desisted { number, refusal: None });
+    bench.step();
+    bench.step();
+    assert!(bench.mover.is_direct(2) && bench.view().failed == 1);
+    bench.ask(1);
+    let Some(Errand::Quiesce { number, .. }) = bench.errand(0) else { panic!("the owner is told") };
+    bench.arbiters[0].tell(0, Report::Quiet { number });
+    bench.step();
+    bench.nanos.fetch_add(PATIENCE.0, Ordering::Relaxed);
+    bench.step();
+    // The page has come before the word to leave off.
+    bench.arbiters[1].tell(0, Report::Here { number, epoch: Epoch::new(3) });
+    bench.step();
+    assert!(!bench.mover.is_quiet(), "the answer to that word is due");
+    bench.arbiters[1].tell(0, Report::Desisted { number, refusal: None });
+    bench.step();
+    assert!(bench.mover.is_quiet() && bench.mover.way(2) == (1, 3) && bench.view().done == 1);
+}

@@ -1,0 +1,172 @@
+//! Requests to move a stream: from whoever decides, on a cold thread, to the feed that the stream comes from.
+//!
+//! Owns a few words for each feed. Any cold thread asks; the feed looks at one word in a frame. Bounds: [`REQUESTS_MAX`]
+//! requests of one feed that it has not seen; one more is refused, and says so. Never waits. Relaxed: a request is one word
+//! that stands alone, and the count beside it only says that there is one.
+
+use crate::arbiter::page::{Authority, SILOS_MAX};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Requests of one feed that it has not seen yet.
+pub const REQUESTS_MAX: usize = 16;
+
+/// A stream is to go to another silo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MoveRequest {
+    /// Which.
+    pub stream: u32,
+    /// Where to.
+    pub to: u32,
+    /// The lease that it gets there, so that it does not leave at once: milliseconds, 4,000 at most; 0: none.
+    pub lease_ms: u32,
+    /// In whose name: an operator's breaks a lease that holds the stream, and is counted as such. For the console alone.
+    pub by: Authority,
+}
+
+/// Why a request is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MoveRefused {
+    /// No such stream.
+    #[error("found stream {stream}, expected one below {streams}; name one that runs")]
+    NoStream {
+        /// Which.
+        stream: u32,
+        /// How many there are.
+        streams: u32,
+    },
+    /// No such silo.
+    #[error("found silo {silo}, expected one below {silos}; name one that runs, or start with more silos")]
+    NoSilo {
+        /// Which.
+        silo: u32,
+        /// How many there are.
+        silos: u32,
+    },
+    /// Its pair is read jointly.
+    #[error(
+        "found stream {stream} in a pair that is read jointly, expected one that stands alone; both ends of a readout \
+         are in one silo: run without joint_every to move streams"
+    )]
+    Joint {
+        /// Which.
+        stream: u32,
+    },
+    /// Too many wait.
+    #[error("found {REQUESTS_MAX} moves that the feed has not begun, expected fewer; ask again when some are done")]
+    Full,
+}
+
+/// The requests of an engine.
+#[derive(Debug)]
+pub struct MoveRequests {
+    streams: u32,
+    silos: u32,
+    has_joints: bool,
+    feeds: Box<[Slots]>,
+}
+
+#[derive(Debug)]
+struct Slots {
+    /// Requests put in so far.
+    rung: AtomicU64,
+    words: [AtomicU64; REQUESTS_MAX],
+}
+
+const ASKED: u64 = 1 << 63;
+const FORCED: u64 = 1 << 62;
+const LEASE_MS_MAX: u32 = 4_000;
+
+impl MoveRequests {
+    /// None yet, for streams whose feeds are as [`home`] says. With `has_joints`, streams of a pair stay.
+    #[must_use]
+    pub fn new(streams: u32, silos: u32, has_joints: bool) -> MoveRequests {
+        let slots = |_| Slots { rung: AtomicU64::new(0), words: [const { AtomicU64::new(0) }; REQUESTS_MAX] };
+        MoveRequests { streams, silos, has_joints, feeds: (0..silos).map(slots).collect() }
+    }
+
+    /// Asks for a move. That it was made, or why not, is on the board.
+    ///
+    /// # Errors
+    /// If it cannot be made, or too many wait.
+    pub fn ask(&self, request: MoveRequest) -> Result<(), MoveRefused> {
+        let MoveRequest { stream, to, lease_ms, by } = request;
+        let (streams, silos) = (self.streams, self.silos);
+        if stream >= streams {
+            return Err(MoveRefused::NoStream { stream, streams });
+        }
+        if to >= silos.min(u32::from(SILOS_MAX)) {
+            return Err(MoveRefused::NoSilo { silo: to, silos });
+        }
+        if self.has_joints && self.is_paired(stream) {
+            return Err(MoveRefused::Joint { stream });
+        }
+        let word = ASKED | u64::from(stream) | u64::from(to) << 20 | u64::from(lease_ms.min(LEASE_MS_MAX)) << 26;
+        let word = if by == Authority::Operator { word | FORCED } else { word };
+        let slots = &self.feeds[home(stream, silos)];
+        let put = |slot: &AtomicU64| slot.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if !slots.words.iter().any(put) {
+            return Err(MoveRefused::Full);
+        }
+        slots.rung.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Streams of a silo are read two and two, in order; the last of an odd number stands alone.
+    fn is_paired(&self, stream: u32) -> bool {
+        let own = (self.streams - home(stream, self.silos) as u32).div_ceil(self.silos);
+        stream / self.silos < own / 2 * 2
+    }
+
+    /// The next request to the feed of `silo`, which has taken `taken` so far.
+    pub(super) fn take(&self, silo: usize, taken: u64) -> Option<MoveRequest> {
+        let slots = &self.feeds[silo];
+        if slots.rung.load(Ordering::Relaxed) == taken {
+            return None;
+        }
+        let word = slots.words.iter().map(|slot| slot.swap(0, Ordering::Relaxed)).find(|word| *word != 0)?;
+        let (stream, to) = ((word & 0xf_ffff) as u32, (word >> 20 & 0x3f) as u32);
+        let by = if word & FORCED == 0 { Authority::Port } else { Authority::Operator };
+        Some(MoveRequest { stream, to, lease_ms: (word >> 26 & 0xffff) as u32, by })
+    }
+}
+
+/// The silo whose feed has the source of `stream`, wherever its shots are decoded.
+#[must_use]
+pub const fn home(stream: u32, silos: u32) -> usize {
+    (stream % silos) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Authority, MoveRefused, MoveRequest, MoveRequests, REQUESTS_MAX};
+
+    fn to(stream: u32, to: u32) -> MoveRequest {
+        MoveRequest { stream, to, lease_ms: 0, by: Authority::Port }
+    }
+
+    #[test]
+    fn a_request_reaches_the_feed_of_its_stream_once_and_one_too_many_is_refused() {
+        let requests = MoveRequests::new(8, 2, false);
+        let asked = MoveRequest { stream: 5, to: 0, lease_ms: 9_999, by: Authority::Operator };
+        requests.ask(asked).unwrap_or_else(|refused| panic!("{refused}"));
+        assert_eq!(requests.take(0, 0), None);
+        assert_eq!(requests.take(1, 0), Some(MoveRequest { lease_ms: 4_000, ..asked }));
+        assert_eq!(requests.take(1, 1), None);
+        for _ in 0..REQUESTS_MAX {
+            assert_eq!(requests.ask(to(3, 0)), Ok(()));
+        }
+        assert_eq!(requests.ask(to(3, 0)), Err(MoveRefused::Full));
+        assert_eq!(requests.ask(to(2, 1)), Ok(()), "another feed has room");
+    }
+
+    #[test]
+    fn what_cannot_move_is_refused_in_one_sentence() {
+        let requests = MoveRequests::new(6, 2, true);
+        for (asked, what) in [(to(6, 0), "stream 6"), (to(1, 2), "silo 2"), (to(3, 0), "read jointly")] {
+            let refused = requests.ask(asked).map_err(|refused| refused.to_string());
+            assert!(refused.as_ref().is_err_and(|text| text.contains(what)), "{refused:?}");
+        }
+        // Of streams 1, 3 and 5 the last has nobody to be read with.
+        assert_eq!(requests.ask(to(5, 0)), Ok(()));
+    }
+}

@@ -1,0 +1,38 @@
+//! What runs between the silos of one engine: links between arbiters, lanes between feeds, desks between both.
+//!
+//! Made once, at Init, and handed out by pieces: each silo is wired with its own. Owns nothing afterwards. Bounds: a lane, two
+//! letter rings and two errand rings for each ordered pair of silos.
+
+use super::Attached;
+use crate::arbiter::errand::desks;
+use crate::arbiter::page::Silo;
+use crate::code::Model;
+use crate::decode::steward::Link;
+use crate::feed::crossing::{Crossing, lanes};
+use crate::feed::requests::MoveRequests;
+use std::sync::Arc;
+
+/// The pieces of each of `silos` silos; none where there is a single one.
+#[must_use]
+pub fn connect(silos: u32, model: &Model, requests: &Arc<MoveRequests>) -> Vec<Attached> {
+    if silos < 2 {
+        return (0..silos).map(|_| Attached::default()).collect();
+    }
+    let count = silos as usize;
+    let mut links: Vec<Vec<Link>> = (0..count).map(|_| Vec::with_capacity(count - 1)).collect();
+    for low in 0..count {
+        for high in low + 1..count {
+            let (one, other) = Link::pair(Silo::new(low as u8), Silo::new(high as u8));
+            links[low].push(one);
+            links[high].push(other);
+        }
+    }
+    let lanes = lanes(count, model.detector_words(), model.observable_words().max(1));
+    let pieces = desks(count).into_iter().zip(lanes).zip(links);
+    pieces
+        .map(|(((desk, arbiter), (outs, ins)), links)| {
+            let crossing = Crossing { desk, requests: Arc::clone(requests), outs, ins };
+            Attached { gpu: None, links, crossing: Some(crossing), desk: Some(arbiter) }
+        })
+        .collect()
+}

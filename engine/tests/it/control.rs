@@ -1,0 +1,183 @@
+//! Acting on a running engine from another process: the socket, what it does, and what it refuses.
+
+use crate::rig::{Alone, alone, config, end, profile, sampler, total, until};
+use pinwheel_engine::engine::wire::{Ask, Done, Outcome, Reply, Request};
+use pinwheel_engine::engine::{Config, EndedBy, Engine};
+use pinwheel_engine::profile::{Profile, Rate, SpinPolicy};
+use pinwheel_engine::record::EventSink;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A client with the patience of a busy machine.
+struct Client(BufReader<UnixStream>);
+
+impl Client {
+    fn of(engine: &Engine) -> Client {
+        let socket = engine.snapshot().control.socket.expect("a socket");
+        let stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        Client(BufReader::new(stream))
+    }
+
+    fn say(&mut self, line: &str) {
+        self.0.get_mut().write_all(line.as_bytes()).unwrap();
+        self.0.get_mut().write_all(b"\n").unwrap();
+    }
+
+    fn hear(&mut self) -> Outcome {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        serde_json::from_str::<Reply>(&line).unwrap_or_else(|error| panic!("{line:?}: {error}")).outcome
+    }
+
+    fn ask(&mut self, ask: Ask) -> Outcome {
+        self.say(&serde_json::to_string(&Request::new(ask, "a test")).unwrap());
+        self.hear()
+    }
+
+    fn done(&mut self, ask: Ask) -> Done {
+        match self.ask(ask) {
+            Outcome::Done(done) => done,
+            Outcome::Refused(said) => panic!("{said}"),
+        }
+    }
+
+    fn refused(&mut self, ask: Ask) -> String {
+        match self.ask(ask) {
+            Outcome::Done(done) => panic!("{done:?}"),
+            Outcome::Refused(said) => said,
+        }
+    }
+}
+
+fn run_dir(alone: &Alone) -> PathBuf {
+    let run = alone.file("run");
+    fs::create_dir_all(&run).unwrap();
+    run
+}
+
+/// An engine with a run directory, live at 2,000 shots a second.
+fn start(alone: &Alone) -> Engine {
+    let run = run_dir(alone);
+    let mut profile = profile();
+    profile.input.rate = Rate::Hz(2_000.0);
+    let events = Some(EventSink::create(&run.join("events.jsonl")));
+    let config = Config { run_dir: Some(run), events, ..config(&profile, sampler(), None) };
+    let engine = Engine::start(config).unwrap();
+    until(&engine, "Live", |snapshot| total(snapshot, |counters| counters.answered) > 50);
+    engine
+}
+
+fn events(alone: &Alone) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(alone.file("run/events.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_switch_from_another_process_is_acknowledged_by_every_thread_and_gives_back_what_was_lent() {
+    let alone = alone();
+    let engine = start(&alone);
+    let socket = engine.snapshot().control.socket.unwrap();
+    assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+    let before = engine.profile();
+    let mut client = Client::of(&engine);
+    let lent = Ask::Profile { name: "lab".into(), text: None, for_s: Some(1) };
+    let Done::Profile { from, to, epoch, threads, acknowledged, reverts_in_s, changes, .. } = client.done(lent) else {
+        panic!("a switch")
+    };
+    assert_eq!((from.as_str(), to.as_str(), acknowledged, reverts_in_s), ("test", "lab", true, Some(1)));
+    assert!(threads.iter().all(|thread| thread.acknowledged && thread.epoch >= epoch), "{threads:?}");
+    assert!(changes.iter().any(|change| change.field == "spin"));
+    assert_eq!(engine.profile().spin, SpinPolicy::Lab, "the engine's holder sees what others switched");
+    let lent = engine.snapshot().control.revert.expect("it comes back");
+    assert!(lent.to == "test" && lent.in_ns <= 1_000_000_000, "{lent:?}");
+    until(&engine, "what was lent given back", |snapshot| {
+        snapshot.engine.profile == "test" && snapshot.control.revert.is_none()
+    });
+    assert_eq!(engine.profile(), before);
+    // The text of a file goes over the socket too, and is checked there.
+    let text = Profile { spin: SpinPolicy::Lab, ..(*before).clone() }.to_ron().unwrap();
+    client.done(Ask::Profile { name: "mine".into(), text: Some(text.clone()), for_s: None });
+    let Done::InForce { name, text: in_force } = client.done(Ask::InForce) else { panic!("a profile") };
+    assert_eq!((name.as_str(), Profile::parse(&in_force, "in force").unwrap()), ("mine", (*engine.profile()).clone()));
+    let broken = text.replace("slots: 64", "slots: 0");
+    let said = client.refused(Ask::Profile { name: "mine".into(), text: Some(broken), for_s: None });
+    assert!(said.contains("slots"), "{said}");
+    assert!(client.refused(Ask::Profile { name: "none".into(), text: None, for_s: None }).contains("expected one of"));
+    let outcome = {
+        engine.request_drain();
+        end(engine)
+    };
+    assert_eq!(outcome.ended_by, EndedBy::Drained);
+    assert!(!PathBuf::from(socket).exists(), "the socket goes with the engine");
+    let operated: Vec<_> = events(&alone).into_iter().filter(|event| event["event"] == "operated").collect();
+    let own = u64::from(std::process::id());
+    assert!(operated.iter().any(|event| event["thread"] == "operator"
+        && event["numbers"][1] == own
+        && event["text"].as_str().unwrap().contains("profile test to lab for 1 s")
+        && event["text"].as_str().unwrap().ends_with(": a test")));
+    assert!(
+        operated
+            .iter()
+            .any(|event| event["thread"] == "timer" && event["text"].as_str().unwrap().contains("lab to test"))
+    );
+}
+
+#[test]
+fn a_held_feed_takes_nothing_until_it_is_let_go_and_a_rate_is_what_was_asked_for() {
+    let alone = alone();
+    let engine = start(&alone);
+    let mut client = Client::of(&engine);
+    let Done::Feed { held: true, acknowledged: true, submitted, .. } = client.done(Ask::Pause) else { panic!("held") };
+    assert!(engine.snapshot().control.held.is_some_and(|held| held.by.contains("a test")));
+    let frames = |snapshot: &pinwheel_engine::board::snapshot::Snapshot| snapshot.threads[0].frames;
+    let later = frames(&engine.snapshot()) + 2_000;
+    let still = until(&engine, "frames", |snapshot| frames(snapshot) > later);
+    assert_eq!(total(&still, |counters| counters.submitted), submitted, "nothing is taken while held");
+    let Done::Feed { held: false, .. } = client.done(Ask::Resume) else { panic!("let go") };
+    until(&engine, "shots again", |snapshot| total(snapshot, |counters| counters.submitted) > submitted + 20);
+    let Done::Rate { hz: Some(hz), from } = client.done(Ask::Rate { hz: Some(500.0) }) else { panic!("a rate") };
+    assert_eq!((hz, from.as_str(), engine.profile().input.rate), (500.0, "Hz(2000.0)", Rate::Hz(500.0)));
+    assert_eq!(engine.snapshot().engine.rate_hz, Some(500.0));
+    assert!(client.refused(Ask::Rate { hz: Some(-1.0) }).contains("above 0"));
+    assert!(client.refused(Ask::Acknowledge { number: 77 }).contains("alarm 77"));
+    let Done::Alarms { acknowledged: true, .. } = client.done(Ask::Acknowledge { number: 0 }) else { panic!("all") };
+    client.done(Ask::Note { text: "pump\non".into() });
+    let Done::Status(status) = client.done(Ask::Status) else { panic!("a status") };
+    assert_eq!((status.pid, status.rate_hz, status.held_by), (std::process::id(), Some(500.0), None));
+    let Done::End { acknowledged: true, .. } = client.done(Ask::Drain) else { panic!("a drain") };
+    let outcome = end(engine);
+    crate::rig::assert_nothing_lost(&outcome);
+    assert!(events(&alone).iter().any(|event| event["event"] == "note" && event["text"] == "pumpon"));
+}
+
+#[test]
+fn clients_that_talk_nonsense_do_not_read_or_are_too_many_are_sent_away_and_the_engine_goes_on() {
+    let alone = alone();
+    let engine = start(&alone);
+    let mut client = Client::of(&engine);
+    for (line, part) in [("nonsense", "one JSON object"), (r#"{"version":9,"ask":"pause"}"#, "version 9")] {
+        client.say(line);
+        assert!(matches!(client.hear(), Outcome::Refused(said) if said.contains(part)), "{line}");
+    }
+    assert!(engine.snapshot().control.held.is_none());
+    // Asks and asks, and reads nothing: its replies fill the socket, then it is gone.
+    let mut deaf = Client::of(&engine);
+    deaf.0.get_ref().set_write_timeout(Some(Duration::from_millis(50))).unwrap();
+    let line = serde_json::to_string(&Request::new(Ask::InForce, "")).unwrap() + "\n";
+    until(&engine, "the deaf client's end", |snapshot| {
+        let _ = deaf.0.get_mut().write_all(line.as_bytes());
+        snapshot.control.dropped > 0
+    });
+    let more: Vec<Client> = (0..7).map(|_| Client::of(&engine)).collect();
+    until(&engine, "all of them", |snapshot| snapshot.control.clients == 8);
+    assert!(matches!(Client::of(&engine).hear(), Outcome::Refused(said) if said.contains("clients already")));
+    drop(more);
+    client.done(Ask::Stop);
+    let outcome = end(engine);
+    assert_eq!(outcome.unanswered, []);
+}

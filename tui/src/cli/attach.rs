@@ -1,0 +1,98 @@
+//! `pinwheel attach`: the console on an engine in another process.
+//!
+//! Runs on the main thread; starts no engine, and leaving it ends none. Bounded by the board and one socket.
+
+use super::engines::{self, Found};
+use super::looks::LooksArgs;
+use super::places::{self, Surroundings};
+use super::refusal::Refusal;
+use super::{runs, say};
+use crate::effect::ConsoleEnd;
+use crate::model::View;
+use crate::source::Source;
+use crate::source::attach::line::{Line, Wire};
+use crate::source::attach::{Attach, Attached};
+use crate::term;
+use clap::Args as ClapArgs;
+use pinwheel_engine::engine::wire::{Ask, Outcome};
+use pinwheel_engine::profile::OnHangup;
+use pinwheel_engine::record::tape::Tape;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+
+#[derive(Debug, ClapArgs)]
+pub struct AttachArgs {
+    /// The engine's process, or its run: a name or a directory [default: the only one there is]
+    #[arg(value_name = "PID|RUN")]
+    pub engine: Option<String>,
+    /// Act on it too: as its user, through its control socket
+    #[arg(long)]
+    pub control: bool,
+    /// Directory of profiles to offer [default: the checkout's, else those built in]
+    #[arg(long, value_name = "DIR")]
+    pub profiles: Option<PathBuf>,
+    #[command(flatten)]
+    pub looks: LooksArgs,
+}
+
+/// What is said to an action without `--control`.
+const READ_ONLY: &str = "read-only: found an attached console without --control, expected one with it; attach again with --control, as the engine's user";
+
+pub fn attach(args: &AttachArgs, around: &Surroundings) -> Result<u8, Refusal> {
+    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+        let remedy = "run it on a terminal; scripts have pinwheel ctl status and pinwheel dump --json";
+        return Err(Refusal::unusable("attach", "no terminal", "one for the console", remedy));
+    }
+    let profiles = places::profiles(args.profiles.as_deref(), around)?;
+    let theme = args.looks.theme(|name| std::env::var(name).ok());
+    let keymap = args.looks.keymap(profiles.as_deref(), around)?;
+    let options = term::Options { theme, on_hangup: OnHangup::Detach, view: View::Overview, keymap };
+    let found = engines::find(args.engine.as_deref())?;
+    let line = reach(&found);
+    let access = match (&line, args.control) {
+        (_, false) => Err(READ_ONLY.to_owned()),
+        (Ok(_), true) => Ok(()),
+        (Err(refused), true) => return Err(Refusal::Usage(refused.clone())),
+    };
+    let notes = found.run_dir.as_deref().and_then(|run| Some(runs::notes(run, &Tape::open(run).ok()?)));
+    let pid = found.pid;
+    let parts = Attached {
+        follow: found.follow,
+        pid,
+        line: line.ok(),
+        access,
+        run_dir: found.run_dir,
+        notes: notes.unwrap_or_default(),
+        profiles,
+    };
+    let mut source = Attach::new(parts);
+    let shown = term::run(&mut source, options)?;
+    if let Some(said) = source.lost() {
+        say::people(&format!("pinwheel: {said}"));
+        return Ok(1);
+    }
+    Ok(match shown.end {
+        ConsoleEnd::Terminated => 128 + SIGTERM as u8,
+        ConsoleEnd::Interrupted => 128 + SIGINT as u8,
+        ConsoleEnd::Finished | ConsoleEnd::Forced | ConsoleEnd::Killed | ConsoleEnd::HungUp => 0,
+    })
+}
+
+/// The line to its socket, asked one thing so that a refusal is known; else why there is none, in one sentence.
+fn reach(found: &Found) -> Result<Line, String> {
+    let about = format!("engine of process {}", found.pid);
+    let socket = found.socket.as_deref().ok_or_else(|| {
+        format!("{about}: found no control socket, expected one in its run directory; its notes say why it has none")
+    })?;
+    let remedy = "act as its user, or look without --control";
+    let refused = |said: String| {
+        format!("{about}: found its control socket closed to us ({said}), expected user {}'s; {remedy}", found.uid)
+    };
+    let mut wire = Wire::connect(socket).map_err(|error| refused(error.to_string()))?;
+    match wire.ask(Ask::Status, "") {
+        Ok(Outcome::Done(_)) => Line::of(wire).map_err(|error| refused(error.to_string())),
+        Ok(Outcome::Refused(said)) => Err(format!("{about}: {said}")),
+        Err(error) => Err(refused(error.to_string())),
+    }
+}

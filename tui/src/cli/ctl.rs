@@ -1,0 +1,171 @@
+//! `pinwheel ctl`: acts on a running engine of the same user, and prints what was acknowledged.
+//!
+//! Runs on the main thread; one request. Exit status 0: done, and the engine's threads said so; 1: done, and they did not
+//! in time; 2: refused, in one sentence. Bounded by one reply.
+
+use super::args::duration;
+use super::engines;
+use super::refusal::Refusal;
+use super::{say, written};
+use crate::source::attach::line::Wire;
+use clap::{Args as ClapArgs, Subcommand};
+use pinwheel_engine::engine::wire::{Ask, Outcome};
+use pinwheel_engine::profile;
+use serde_json::json;
+use std::io;
+use std::time::Duration;
+
+#[derive(Debug, ClapArgs)]
+pub struct CtlArgs {
+    #[command(subcommand)]
+    pub verb: Verb,
+    /// The engine's process, or its run: a name or a directory [default: the only one there is]
+    #[arg(long, value_name = "PID|RUN", global = true)]
+    pub to: Option<String>,
+    /// Why, in your own words: kept in the run's events
+    #[arg(long, value_name = "TEXT", default_value = "", global = true, hide_default_value = true)]
+    pub why: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// How it stands
+    Status,
+    /// Switch the profile: what applies live does
+    Profile {
+        /// Name, among the profiles that the engine knows, or a path that ends in .ron
+        #[arg(value_name = "NAME")]
+        profile: String,
+        /// Give it back after so long: 20m, 90s, 1h
+        #[arg(long = "for", value_name = "D", value_parser = duration, allow_hyphen_values = true)]
+        lent: Option<Duration>,
+    },
+    /// Hold the feed: what is under way finishes, nothing more is taken
+    Pause,
+    /// Let the feed run again
+    Resume,
+    /// Another rate, until a profile says another
+    Rate {
+        /// Shots per second of all streams together, or max
+        #[arg(value_name = "HZ|max", value_parser = rate, allow_hyphen_values = true)]
+        hz: f64,
+    },
+    /// Stop the feed, let accepted shots finish, end
+    Drain,
+    /// End now: what is under way is answered with an error
+    Stop,
+    /// An alarm was seen [default: all that hold]
+    Ack {
+        /// Its number, as status lists it
+        #[arg(value_name = "ID", default_value_t = 0, hide_default_value = true)]
+        number: u64,
+    },
+    /// Keep a note in the run's events
+    Note {
+        /// Its words
+        #[arg(value_name = "TEXT", required = true)]
+        text: Vec<String>,
+    },
+}
+
+/// A rate above 0, or `max` as an infinite one.
+fn rate(text: &str) -> Result<f64, String> {
+    use pinwheel_engine::profile::Rate;
+    match super::args::rate(text) {
+        Ok(Rate::Hz(hz)) => Ok(hz),
+        Ok(Rate::Max) => Ok(f64::INFINITY),
+        Ok(Rate::Auto) | Err(_) => {
+            Err("expected shots per second above 0 and at most 1e9, or max; auto is measured at a start only"
+                .to_owned())
+        }
+    }
+}
+
+pub fn ctl(args: &CtlArgs) -> Result<u8, Refusal> {
+    let ask = asked(&args.verb)?;
+    let found = engines::find(args.to.as_deref())?;
+    let about = format!("engine of process {}", found.pid);
+    let socket = found.socket.as_deref().ok_or_else(|| {
+        Refusal::unusable(&about, "no control socket", "one in its run directory", "its notes say why it has none")
+    })?;
+    let refused = |error: &dyn std::fmt::Display| {
+        let expected = format!("user {}'s to be open to us", found.uid);
+        Refusal::unusable(
+            &about,
+            format!("its control socket closed ({error})"),
+            expected,
+            "act as its user, or as root",
+        )
+    };
+    let mut wire = Wire::connect(socket).map_err(|error| refused(&error))?;
+    match wire.ask(ask, &args.why).map_err(|error| refused(&error))? {
+        Outcome::Refused(said) => Err(Refusal::Usage(format!("{about}: {said}"))),
+        Outcome::Done(done) => {
+            let mut value = serde_json::to_value(&done).unwrap_or_default();
+            if let Some(fields) = value.as_object_mut() {
+                fields.insert("pid".to_owned(), json!(found.pid));
+            }
+            let status = u8::from(!done.is_acknowledged());
+            Ok(written(say::json(&mut io::stdout().lock(), &value), status))
+        }
+    }
+}
+
+/// What a verb asks for.
+fn asked(verb: &Verb) -> Result<Ask, Refusal> {
+    Ok(match verb {
+        Verb::Status => Ask::Status,
+        Verb::Profile { profile, lent } => {
+            let for_s = lent.map(|lent| lent.as_secs());
+            if profile.contains('/') || profile.ends_with(".ron") {
+                // The path is ours to follow, not the engine's.
+                let (text, origin) = profile::text(profile, None)?;
+                profile::Profile::parse(&text, &origin.to_string())?;
+                Ask::Profile { name: origin.name(), text: Some(text), for_s }
+            } else {
+                Ask::Profile { name: profile.clone(), text: None, for_s }
+            }
+        }
+        Verb::Pause => Ask::Pause,
+        Verb::Resume => Ask::Resume,
+        Verb::Rate { hz } => Ask::Rate { hz: Some(*hz).filter(|hz| hz.is_finite()) },
+        Verb::Drain => Ask::Drain,
+        Verb::Stop => Ask::Stop,
+        Verb::Ack { number } => Ask::Acknowledge { number: *number },
+        Verb::Note { text } => Ask::Note { text: text.join(" ") },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{CtlArgs, Verb, asked};
+    use clap::{FromArgMatches, Subcommand};
+    use pinwheel_engine::engine::wire::Ask;
+
+    fn parsed(words: &str) -> Result<Ask, String> {
+        let command = Verb::augment_subcommands(clap::Command::new("ctl"));
+        let matches = command.try_get_matches_from(words.split_whitespace()).map_err(|error| error.to_string())?;
+        let verb = Verb::from_arg_matches(&matches).map_err(|error| error.to_string())?;
+        asked(&verb).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_verb_is_a_request() {
+        let lent = Ask::Profile { name: "shared".to_owned(), text: None, for_s: Some(1_200) };
+        assert_eq!(parsed("ctl profile shared --for 20m"), Ok(lent));
+        assert_eq!(parsed("ctl rate 500"), Ok(Ask::Rate { hz: Some(500.0) }));
+        assert_eq!(parsed("ctl rate max"), Ok(Ask::Rate { hz: None }));
+        assert_eq!(parsed("ctl ack"), Ok(Ask::Acknowledge { number: 0 }));
+        assert_eq!(parsed("ctl ack 7"), Ok(Ask::Acknowledge { number: 7 }));
+        assert_eq!(parsed("ctl note pump on"), Ok(Ask::Note { text: "pump on".to_owned() }));
+        for (words, ask) in [("status", Ask::Status), ("pause", Ask::Pause), ("resume", Ask::Resume)] {
+            assert_eq!(parsed(&format!("ctl {words}")), Ok(ask));
+        }
+        for words in ["ctl rate 0", "ctl rate auto", "ctl profile", "ctl profile /no/such.ron", "ctl dance", "ctl note"]
+        {
+            assert!(parsed(words).is_err(), "{words}");
+        }
+        let _: fn(&CtlArgs) -> _ = super::ctl;
+    }
+}

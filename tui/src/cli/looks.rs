@@ -1,0 +1,170 @@
+//! How the console looks and which keys it has: options, environment, the user's file of keys.
+//!
+//! Reads one file, writes none. Bounded by that file's largest size.
+
+use super::places::{self, Surroundings};
+use super::refusal::Refusal;
+use crate::keymap::bound::Keymap;
+use crate::keymap::file::BYTES_MAX;
+use crate::model::View;
+use crate::term;
+use crate::theme::{Colour, Glyphs, Palette, Theme};
+use clap::{Args as ClapArgs, ValueEnum};
+use pinwheel_engine::profile::OnHangup;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Colours, how many of them, and glyphs.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub struct LooksArgs {
+    /// Colours of the console: for a dark or a light background, told apart without red and green, or none [default: dark]
+    #[arg(long, value_enum, value_name = "THEME")]
+    pub theme: Option<ThemeName>,
+    /// How many colours the terminal has [default: as COLORTERM, TERM and NO_COLOR say]
+    #[arg(long, value_enum, value_name = "DEPTH")]
+    pub colour: Option<Depth>,
+    /// Glyphs of the console [default: as the locale says]
+    #[arg(long, value_enum, value_name = "GLYPHS")]
+    pub glyphs: Option<GlyphNames>,
+    /// File of keys, in RON [default: keys.ron in the profiles directory, else in $XDG_CONFIG_HOME/pinwheel]
+    #[arg(long, value_name = "FILE")]
+    pub keys: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ThemeName {
+    Dark,
+    Light,
+    ColourBlind,
+    Mono,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Depth {
+    /// 16 million
+    True,
+    /// 256
+    #[value(name = "256")]
+    Indexed,
+    /// The sixteen of every terminal
+    #[value(name = "16")]
+    Sixteen,
+    None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GlyphNames {
+    #[value(name = "utf-8")]
+    Utf8,
+    Ascii,
+}
+
+impl LooksArgs {
+    /// The theme: what the options say, else what `variable` of the environment says.
+    pub fn theme(&self, variable: impl Fn(&str) -> Option<String>) -> Theme {
+        let found = Theme::from_variables(variable);
+        let palette = self.theme.map(|theme| match theme {
+            ThemeName::Dark => Palette::Dark,
+            ThemeName::Light => Palette::Light,
+            ThemeName::ColourBlind => Palette::ColourBlind,
+            ThemeName::Mono => Palette::Mono,
+        });
+        let colour = self.colour.map(|depth| match depth {
+            Depth::True => Colour::True,
+            Depth::Indexed => Colour::Indexed,
+            Depth::Sixteen => Colour::Sixteen,
+            Depth::None => Colour::None,
+        });
+        let glyphs = self.glyphs.map(|glyphs| match glyphs {
+            GlyphNames::Utf8 => Glyphs::Utf8,
+            GlyphNames::Ascii => Glyphs::Ascii,
+        });
+        Theme {
+            palette: palette.unwrap_or(found.palette),
+            colour: colour.unwrap_or(found.colour),
+            glyphs: glyphs.unwrap_or(found.glyphs),
+        }
+    }
+
+    /// Everything that the console needs to know before it starts.
+    ///
+    /// # Errors
+    /// Those of [`LooksArgs::keymap`].
+    pub fn options(&self, on_hangup: OnHangup, view: View, around: &Surroundings) -> Result<term::Options, Refusal> {
+        let profiles = places::profiles(None, around)?;
+        let theme = self.theme(|name| std::env::var(name).ok());
+        Ok(term::Options { theme, on_hangup, view, keymap: self.keymap(profiles.as_deref(), around)? })
+    }
+
+    /// The keys: of the file named, of the first one that is there, or those built in.
+    ///
+    /// # Errors
+    /// When the file named is not there, or any is no file of keys.
+    pub fn keymap(&self, profiles: Option<&Path>, around: &Surroundings) -> Result<Rc<Keymap>, Refusal> {
+        let own = profiles.map(|dir| dir.join("keys.ron"));
+        let candidates = match &self.keys {
+            Some(named) => vec![named.clone()],
+            None => own.into_iter().chain(around.config().map(|dir| dir.join("keys.ron"))).collect(),
+        };
+        for path in candidates {
+            match std::fs::read_to_string(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound && self.keys.is_none() => {}
+                Err(error) => {
+                    let expected = format!("a file of keys of at most {BYTES_MAX} bytes");
+                    return Err(Refusal::unusable(
+                        path.display().to_string(),
+                        error.to_string(),
+                        expected,
+                        "name another with --keys",
+                    ));
+                }
+                Ok(text) => {
+                    let keymap = Keymap::from_text(&text);
+                    let refused = |error| Refusal::Usage(format!("{}: {error}", path.display()));
+                    return keymap.map(Rc::new).map_err(refused);
+                }
+            }
+        }
+        Ok(Rc::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+
+    use super::{Depth, LooksArgs, ThemeName};
+    use crate::cli::places::Surroundings;
+    use crate::keymap::bound::Keymap;
+    use crate::theme::{Colour, Palette};
+    use std::path::PathBuf;
+
+    #[test]
+    fn an_option_beats_the_environment() {
+        let looks = LooksArgs { theme: Some(ThemeName::Light), colour: Some(Depth::True), ..LooksArgs::default() };
+        let theme = looks.theme(|name| (name == "NO_COLOR").then(|| "1".to_owned()));
+        assert_eq!((theme.palette, theme.colour), (Palette::Light, Colour::True));
+    }
+
+    #[test]
+    fn keys_come_from_the_file_named_then_the_profiles_then_the_user() {
+        let (profiles, config) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let around = Surroundings { config_home: Some(config.path().to_owned()), ..Surroundings::default() };
+        let keys = |looks: &LooksArgs| looks.keymap(Some(profiles.path()), &around);
+        let looks = LooksArgs::default();
+        assert_eq!(*keys(&looks).unwrap(), Keymap::default());
+        std::fs::create_dir(config.path().join("pinwheel")).unwrap();
+        let user = r#"{ "views": { "freeze": ["F1"] } }"#;
+        std::fs::write(config.path().join("pinwheel/keys.ron"), user).unwrap();
+        assert_eq!(*keys(&looks).unwrap(), Keymap::from_text(user).unwrap());
+        let shared = r#"{ "views": { "freeze": ["F2"] } }"#;
+        std::fs::write(profiles.path().join("keys.ron"), shared).unwrap();
+        assert_eq!(*keys(&looks).unwrap(), Keymap::from_text(shared).unwrap());
+        let named = LooksArgs { keys: Some(PathBuf::from("/no/such/file")), ..LooksArgs::default() };
+        assert!(keys(&named).unwrap_err().to_string().contains("/no/such/file"));
+        std::fs::write(profiles.path().join("keys.ron"), "nonsense").unwrap();
+        let said = keys(&looks).unwrap_err().to_string();
+        assert!(said.contains("keys.ron") && said.contains("expected"), "{said}");
+    }
+}

@@ -1,0 +1,160 @@
+//! `pinwheel completions` and `pinwheel man`: made from the grammar and from the table of keys.
+//!
+//! Pure but for standard output. Bounded by the grammar.
+
+use super::args::Args;
+use super::{say, written};
+use crate::keymap::{Scope, page};
+use clap::{Args as ClapArgs, CommandFactory};
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use std::io;
+
+#[derive(Debug, ClapArgs)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// Writes the completions of a shell.
+pub fn completions(args: &CompletionsArgs) -> u8 {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Args::command(), "pinwheel", &mut text);
+    tell(&text)
+}
+
+/// Writes the manual page.
+pub fn man() -> u8 {
+    match manual() {
+        Ok(text) => tell(&text),
+        Err(error) => written(Err(error), 1),
+    }
+}
+
+fn tell(text: &[u8]) -> u8 {
+    written(say::text(&mut io::stdout().lock(), &String::from_utf8_lossy(text)), 0)
+}
+
+/// The page: every command with its options, then the console's keys, then its files and exit statuses.
+fn manual() -> io::Result<Vec<u8>> {
+    let mut command = Args::command();
+    command.build();
+    let mut text = Vec::new();
+    let whole = Man::new(command.clone());
+    whole.render_title(&mut text)?;
+    whole.render_name_section(&mut text)?;
+    whole.render_synopsis_section(&mut text)?;
+    whole.render_description_section(&mut text)?;
+    commands(&command).to_writer(&mut text)?;
+    keys().to_writer(&mut text)?;
+    files().to_writer(&mut text)?;
+    whole.render_version_section(&mut text)?;
+    Ok(text)
+}
+
+fn commands(command: &clap::Command) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["COMMANDS"]);
+    for command in command.get_subcommands().filter(|command| command.get_name() != "help") {
+        options(command, &format!("pinwheel {}", command.get_name()), &mut roff);
+    }
+    roff
+}
+
+fn options(command: &clap::Command, name: &str, roff: &mut Roff) {
+    roff.control("SS", [name]);
+    roff.text([roman(command.get_about().map(ToString::to_string).unwrap_or_default())]);
+    for option in command.get_arguments().filter(|option| option.get_id() != "help") {
+        let value = option.get_value_names().map(|names| {
+            let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+            names.join(" ")
+        });
+        let value = value.filter(|_| option.get_action().takes_values()).unwrap_or_default();
+        let long = option.get_long().map(|long| format!("--{long}")).unwrap_or_default();
+        roff.control("TP", []);
+        roff.text([bold(format!("{long} {value}").trim().to_owned())]);
+        roff.text([roman(option.get_help().map(ToString::to_string).unwrap_or_default())]);
+    }
+    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+        options(inner, &format!("{name} {}", inner.get_name()), roff);
+    }
+}
+
+fn keys() -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["KEYS"]);
+    roff.text([roman(
+        "Keys of the console, the name of what each does in a file of keys, and what it does. \
+         Such a file is a map in RON: { \"views\": { \"freeze\": [\"F\", \"F5\"] } }.",
+    )]);
+    for scope in Scope::ALL {
+        roff.control("SS", [format!("{} ({})", scope.heading(), scope.name()).as_str()]);
+        for (keys, name, what) in page::lines(scope) {
+            roff.control("TP", []);
+            roff.text([bold(keys)]);
+            roff.text([roman(format!("{name}: {what}"))]);
+        }
+    }
+    roff
+}
+
+fn files() -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["FILES"]);
+    for (name, what) in [
+        ("keys.ron", "Keys of the console: in the directory of profiles, else in $XDG_CONFIG_HOME/pinwheel."),
+        ("profiles/NAME.ron", "Profiles, in a checkout or where --profiles says."),
+        ("logs/", "Run directories, in a checkout; else in $XDG_STATE_HOME/pinwheel."),
+    ] {
+        roff.control("TP", []);
+        roff.text([bold(name)]);
+        roff.text([roman(what)]);
+    }
+    roff.control("SH", ["EXIT STATUS"]);
+    for (status, what) in [
+        ("0", "Done, and sound."),
+        ("1", "Done, and something is wrong: lost shots, a failed drill, a strict check that failed."),
+        ("2", "Unusable input or environment; one sentence says what was found, what was expected, what to do."),
+        ("130, 143", "After SIGINT or SIGTERM, with a clean drain."),
+    ] {
+        roff.control("TP", []);
+        roff.text([bold(status)]);
+        roff.text([roman(what)]);
+    }
+    roff
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+
+    use super::{Args, Scope, manual, page};
+    use clap::{CommandFactory, ValueEnum};
+    use clap_complete::Shell;
+
+    #[test]
+    fn the_manual_names_every_command_every_option_and_every_key() {
+        let text = String::from_utf8(manual().unwrap()).unwrap().replace("\\-", "-");
+        for command in Args::command().get_subcommands() {
+            assert!(text.contains(command.get_name()), "{}", command.get_name());
+            for option in command.get_arguments().filter_map(|option| option.get_long()) {
+                assert!(text.contains(&format!("--{option}")) || option == "help", "{option}");
+            }
+        }
+        for (_, name, _) in Scope::ALL.into_iter().flat_map(page::lines) {
+            assert!(text.contains(&format!("{name}: ")), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_shell_gets_completions_that_name_the_commands() {
+        for shell in Shell::value_variants() {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut Args::command(), "pinwheel", &mut text);
+            let text = String::from_utf8(text).unwrap();
+            assert!(text.contains("postmortem") && text.contains("replay"), "{shell}");
+        }
+    }
+}

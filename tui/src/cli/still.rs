@@ -1,0 +1,117 @@
+//! One moment of a recording without a console: a view's screen as text, or a view's list as CSV.
+//!
+//! Runs on the main thread; draws what the console would draw. Bounded by the screen's size and by the picture.
+
+use super::looks::LooksArgs;
+use super::refusal::Refusal;
+use super::{say, written};
+use crate::effect::Effect;
+use crate::keymap::name;
+use crate::model::lists::{self, List};
+use crate::model::{Model, View};
+use crate::msg::Msg;
+use crate::source::Source;
+use crate::source::beside::{About, look_up};
+use crate::source::past::Note;
+use crate::source::replay::Replay;
+use crate::term;
+use crate::update::update;
+use clap::Args as ClapArgs;
+use pinwheel_engine::profile::OnHangup;
+use pinwheel_engine::record::tape::Tape;
+use pinwheel_engine::units::Ticks;
+use std::io;
+
+/// Largest screen drawn without a terminal.
+const SIZE_MAX: u16 = 1_000;
+
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub struct StillArgs {
+    /// Print what the console would show at that moment, as text
+    #[arg(long, conflicts_with = "json")]
+    pub snapshot: bool,
+    /// Print the view's list at that moment as comma-separated values, every column
+    #[arg(long, conflicts_with_all = ["json", "snapshot"])]
+    pub csv: bool,
+    /// View of --snapshot and --csv: overview, threads, streams, rings, alarms … [default: overview; of --csv: threads]
+    #[arg(long, value_name = "VIEW", value_parser = view)]
+    pub view: Option<View>,
+    /// Screen of --snapshot [default: 100x40]
+    #[arg(long, value_name = "COLUMNSxROWS", value_parser = size, requires = "snapshot")]
+    pub size: Option<(u16, u16)>,
+}
+
+/// A view by its name.
+pub fn view(text: &str) -> Result<View, String> {
+    View::ALL.into_iter().find(|view| name::view(*view) == text).ok_or_else(|| {
+        let names: Vec<&str> = View::ALL.into_iter().map(name::view).collect();
+        format!("expected one of {}; write it like --view threads", names.join(", "))
+    })
+}
+
+fn size(text: &str) -> Result<(u16, u16), String> {
+    let parsed = text.split_once('x').and_then(|(columns, rows)| Some((columns.parse().ok()?, rows.parse().ok()?)));
+    let fits = |size: &(u16, u16)| (1..=SIZE_MAX).contains(&size.0) && (1..=SIZE_MAX).contains(&size.1);
+    parsed
+        .filter(fits)
+        .ok_or_else(|| format!("expected columns and rows, 1 to {SIZE_MAX} each; write it like --size 120x40"))
+}
+
+impl StillArgs {
+    /// Whether anything of this was asked for.
+    pub fn is_asked(&self) -> bool {
+        self.snapshot || self.csv
+    }
+
+    /// Prints it.
+    ///
+    /// # Errors
+    /// When the recording cannot be read there, or the view has no list.
+    pub fn tell(&self, tape: Tape, notes: Vec<Note>, at: Ticks, looks: &LooksArgs) -> Result<u8, Refusal> {
+        let view = self.view.unwrap_or(if self.csv { View::Threads } else { View::Overview });
+        let list = List::of(view);
+        if let (true, None) = (self.csv, list) {
+            return Err(Refusal::unusable(
+                format!("--csv --view {}", name::view(view)),
+                "a view without a list",
+                "threads, workers, slots, streams, rings, alarms, environment or log",
+                "name one of these",
+            ));
+        }
+        let at_ns = tape.since_start(at).0;
+        let theme = looks.theme(|name| std::env::var(name).ok());
+        let mut model = Model::new(theme, self.size.unwrap_or((100, 40)), OnHangup::Drain);
+        model.view = view;
+        let mut effects = update(&mut model, Msg::Replay(at_ns));
+        let past = Replay::new(tape, notes, at_ns).past(at_ns);
+        let past = past.map_err(|said| Refusal::Usage(format!("replay: {said}")))?;
+        effects.extend(update(&mut model, Msg::Past(Ok(Box::new(past)))));
+        for effect in effects {
+            if let Effect::LookUp(wanted) = effect {
+                let about = About::of(model.picture().map(|picture| &picture.snapshot));
+                update(&mut model, Msg::Brought(look_up(wanted, &about, &mut None)));
+            }
+        }
+        let text = match list.filter(|_| self.csv) {
+            Some(list) => lists::csv(&model, list),
+            None => term::dump::text(&model),
+        };
+        Ok(written(say::text(&mut io::stdout().lock(), &text), 0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{size, view};
+    use crate::model::View;
+
+    #[test]
+    fn views_and_sizes_are_named_and_bounded() {
+        assert_eq!(view("rings"), Ok(View::Rings));
+        assert!(view("ring").is_err_and(|said| said.contains("overview, threads")));
+        assert_eq!(size("120x40"), Ok((120, 40)));
+        for text in ["", "120", "0x5", "5x0", "1001x5", "-1x5", "axb"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The table with the keys that hold now: what dispatch, footer, help and palette ask.
+//!
+//! Made once, when the console starts; shared by reference. Bounded by the table.
+
+use super::file::{self, KeysError};
+use super::{Action, Binding, Footer, Scope, TABLE};
+use crate::msg::Key;
+
+/// Rows of the table, each with its keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keymap(Vec<Vec<Key>>);
+
+impl Default for Keymap {
+    fn default() -> Keymap {
+        Keymap(TABLE.iter().map(|binding| binding.keys.to_vec()).collect())
+    }
+}
+
+impl Keymap {
+    /// The table with the keys that `text` binds anew.
+    ///
+    /// # Errors
+    /// One sentence; nothing of the file is taken then.
+    pub fn from_text(text: &str) -> Result<Keymap, KeysError> {
+        let mut keymap = Keymap::default();
+        for (row, keys) in file::read(text)? {
+            keymap.0[row] = keys;
+        }
+        for (row, binding) in TABLE.iter().enumerate() {
+            for key in &keymap.0[row] {
+                let other = keymap.rows(binding.scope).find(|(other, keys)| *other != row && keys.contains(key));
+                if let Some((other, _)) = other {
+                    return Err(KeysError::Twice {
+                        key: super::name::spelled(*key),
+                        scope: binding.scope.name(),
+                        first: super::name::action(binding.action),
+                        second: super::name::action(TABLE[other].action),
+                    });
+                }
+            }
+        }
+        Ok(keymap)
+    }
+
+    fn rows(&self, scope: Scope) -> impl Iterator<Item = (usize, &[Key])> {
+        let rows = TABLE.iter().zip(&self.0).enumerate();
+        rows.filter(move |(_, (binding, _))| binding.scope == scope).map(|(row, (_, keys))| (row, keys.as_slice()))
+    }
+
+    /// What `key` means in `scope`.
+    pub fn action(&self, scope: Scope, key: Key) -> Option<Action> {
+        let mut scope = Some(scope);
+        while let Some(here) = scope {
+            if let Some((row, keys)) = self.rows(here).find(|(_, keys)| keys.contains(&key)) {
+                let place = keys.iter().position(|bound| *bound == key).unwrap_or(0);
+                return Some(resolve(TABLE[row].action, key, place));
+            }
+            scope = here.outer();
+        }
+        None
+    }
+
+    /// The footer's entries in `scope`: (keys, word).
+    pub fn footer(&self, scope: Scope) -> Vec<(String, &'static str)> {
+        let mut entries = Vec::new();
+        let mut scope = Some(scope);
+        while let Some(here) = scope {
+            for (row, keys) in self.rows(here) {
+                if let Footer::Word(word) = TABLE[row].footer {
+                    entries.push((short(&TABLE[row], keys), word));
+                }
+            }
+            scope = here.outer();
+        }
+        entries
+    }
+
+    /// Help's rows in `scope`: (keys, what).
+    pub fn help(&self, scope: Scope) -> impl Iterator<Item = (String, &'static str)> {
+        self.rows(scope).map(|(row, keys)| (long(&TABLE[row], keys), TABLE[row].help))
+    }
+
+    /// The rows of `scope` that can be called by name: action, keys, what it does.
+    pub fn commands(&self, scope: Scope) -> impl Iterator<Item = (Action, String, &'static str)> {
+        let by_hand =
+            |action| matches!(action, Action::Move(_) | Action::TakeNumber(_) | Action::Palette | Action::Suspend);
+        let rows = self.rows(scope).filter(move |(row, _)| !by_hand(TABLE[*row].action));
+        rows.map(|(row, keys)| (TABLE[row].action, long(&TABLE[row], keys), TABLE[row].help))
+    }
+
+    /// The first key of `action` in `scope`, as the screen spells it.
+    pub fn first_key(&self, scope: Scope, action: Action) -> String {
+        let row = self.rows(scope).find(|(row, _)| TABLE[*row].action == action);
+        row.and_then(|(_, keys)| keys.first()).map_or_else(String::new, |key| key.label())
+    }
+}
+
+/// Where one row stands for nine numbers, the key's place is the number.
+fn resolve(action: Action, key: Key, place: usize) -> Action {
+    match (action, key) {
+        (Action::TakeNumber(_), Key::Char(digit)) if digit.is_ascii_digit() => {
+            Action::TakeNumber(digit.to_digit(10).and_then(|digit| u8::try_from(digit).ok()).unwrap_or(0))
+        }
+        (Action::TakeNumber(_), _) => Action::TakeNumber(u8::try_from(place + 1).unwrap_or(u8::MAX)),
+        (other, _) => other,
+    }
+}
+
+fn short(binding: &Binding, keys: &[Key]) -> String {
+    match (binding.action, keys) {
+        (Action::TakeNumber(_), keys) if keys == binding.keys => "1-9".to_owned(),
+        (_, [first, ..]) => first.label(),
+        (_, []) => String::new(),
+    }
+}
+
+fn long(binding: &Binding, keys: &[Key]) -> String {
+    match binding.action {
+        Action::TakeNumber(_) if keys == binding.keys => "1-9".to_owned(),
+        _ => keys.iter().map(|key| key.label()).collect::<Vec<_>>().join(" "),
+    }
+}

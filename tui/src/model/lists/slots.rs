@@ -1,0 +1,45 @@
+//! The list of slots of the silo shown: what a filter of the slots view shows in place of the map.
+
+use super::{Cell, REST, Spec, by_place, column, drawn_by_the_view};
+use crate::model::Model;
+use crate::theme::Tone;
+use pinwheel_engine::board::snapshot::{SiloView, SlotState, SlotView};
+
+pub(super) static SPEC: Spec = Spec {
+    columns: &[
+        column("slot", [7, 7, 7], |m, row| on(m, row, |_, row| Cell::number(row.to_string(), row as f64))),
+        column("state", [11, 11, 11], |m, row| on(m, row, |slot, _| state(slot.state))),
+        column("since", [8, 8, 8], |m, row| on(m, row, |slot, _| Cell::time(Some(slot.since_ns)))),
+        column("stream", [12, 12, 12], |m, row| {
+            on(m, row, |slot, _| Cell::number(format!("stream {}", slot.stream), slot.stream.into()))
+        }),
+        column("shot", [12, 12, 12], |m, row| {
+            on(m, row, |slot, _| Cell::number(slot.sequence.to_string(), slot.sequence as f64))
+        }),
+        column("worker", [REST, REST, REST], |m, row| {
+            on(m, row, |slot, _| Cell::maybe(slot.worker.map(f64::from), |worker| format!("worker {worker}")))
+        }),
+    ],
+    len: |model| silo(model).map_or(0, |silo| silo.slots.len()),
+    key: by_place,
+    details: drawn_by_the_view,
+};
+
+fn silo(model: &Model) -> Option<&SiloView> {
+    model.picture()?.snapshot.silos.get(model.cursor.silo)
+}
+
+fn on(model: &Model, row: usize, cell: impl Fn(&SlotView, usize) -> Cell) -> Cell {
+    let slot = silo(model).and_then(|silo| silo.slots.get(row));
+    slot.map_or_else(Cell::absent, |slot| cell(slot, row))
+}
+
+fn state(state: SlotState) -> Cell {
+    let (word, tone) = match state {
+        SlotState::Idle => ("idle", Tone::Dim),
+        SlotState::Written => ("written", Tone::Accent),
+        SlotState::InFlight => ("in flight", Tone::Good),
+        SlotState::Completed => ("completed", Tone::Plain),
+    };
+    Cell::words(word).toned(tone)
+}

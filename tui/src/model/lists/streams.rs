@@ -1,0 +1,109 @@
+//! The list of streams: how each logical qubit fares.
+
+use super::{Cell, Line, REST, Spec, column, plain};
+use crate::model::Model;
+use crate::model::derived::StreamRates;
+use crate::theme::Tone;
+use crate::widgets::format::{count, number, probability, time};
+use pinwheel_engine::board::snapshot::{HealthVerdict, StreamView};
+
+pub(super) static SPEC: Spec = Spec {
+    columns: &[
+        column("stream", [7, 7, 7], |m, row| {
+            on(m, row, |stream| Cell::number(stream.id.to_string(), stream.id.into()))
+        }),
+        column("silo", [5, 5, 5], |m, row| {
+            on(m, row, |stream| Cell::number(stream.silo.to_string(), stream.silo.into()))
+        }),
+        column("answered/s", [11, 11, 11], |m, row| Cell::maybe(rates(m, row).map(|rates| rates.answered), number)),
+        column("late/s", [7, 7, 7], |m, row| warned(rates(m, row).map(|rates| rates.late))),
+        column("err/s", [7, 7, 7], |m, row| warned(rates(m, row).map(|rates| rates.errors))),
+        column("LER", [8, 8, 8], |m, row| on(m, row, |stream| Cell::maybe(error_rate(stream), probability))),
+        column("p50", [0, 7, 7], |m, row| on(m, row, |stream| quantile(stream, 0.5))),
+        column("p99.9", [7, 7, 7], |m, row| on(m, row, |stream| quantile(stream, 0.999))),
+        column("answered", [0, 9, 9], |m, row| on(m, row, |stream| Cell::count(stream.answered))),
+        column("late", [0, 0, 8], |m, row| on(m, row, |stream| Cell::count(stream.late))),
+        column("errors", [0, 0, 8], |m, row| on(m, row, |stream| Cell::count(stream.errors))),
+        column("input", [REST, REST, REST], |m, row| on(m, row, health)),
+    ],
+    len: |model| model.picture().map_or(0, |picture| picture.snapshot.streams.len()),
+    key: |model, row| stream(model, row).map_or(0, |stream| stream.id.into()),
+    details,
+};
+
+fn stream(model: &Model, row: usize) -> Option<&StreamView> {
+    model.picture()?.snapshot.streams.get(row)
+}
+
+fn rates(model: &Model, row: usize) -> Option<StreamRates> {
+    model.picture()?.derived.streams.get(row).copied()
+}
+
+fn on(model: &Model, row: usize, cell: impl Fn(&StreamView) -> Cell) -> Cell {
+    stream(model, row).map_or_else(Cell::absent, cell)
+}
+
+fn warned(per_s: Option<f64>) -> Cell {
+    let tone = if per_s.is_some_and(|per_s| per_s > 0.0) { Tone::Warn } else { Tone::Plain };
+    Cell::maybe(per_s, number).toned(tone)
+}
+
+fn quantile(stream: &StreamView, quantile: f64) -> Cell {
+    Cell::time((stream.latency.count() > 0).then(|| stream.latency.quantile_ns(quantile)))
+}
+
+fn error_rate(stream: &StreamView) -> Option<f64> {
+    (stream.shots_with_observables > 0).then(|| stream.logical_errors as f64 / stream.shots_with_observables as f64)
+}
+
+fn health(stream: &StreamView) -> Cell {
+    let (text, tone) = match stream.input_health.verdict {
+        HealthVerdict::TooFew => ("○ too few shots to tell", Tone::Dim),
+        HealthVerdict::Good => ("● as the model says", Tone::Good),
+        HealthVerdict::Suspect => ("▲ suspect", Tone::Warn),
+        HealthVerdict::Bad => ("✖ not this model's data", Tone::Bad),
+    };
+    Cell::words(text).toned(tone)
+}
+
+fn details(model: &Model, row: usize) -> Vec<Line> {
+    let Some(stream) = stream(model, row) else { return Vec::new() };
+    let latency = &stream.latency;
+    let quantiles = [0.5, 0.99, 0.999].map(|quantile| time(latency.quantile_ns(quantile)));
+    let [p50, p99, p999] = quantiles;
+    let of_it = |n: u64| 100.0 * n as f64 / stream.answered.max(1) as f64;
+    let found = &stream.input_health;
+    let mut lines = vec![
+        plain(format!(
+            "stream {} in silo {}: {} answered, {} late ({:.3} %), {} with an error ({:.3} %)",
+            stream.id,
+            stream.silo,
+            count(stream.answered),
+            count(stream.late),
+            of_it(stream.late),
+            count(stream.errors),
+            of_it(stream.errors)
+        )),
+        plain(format!("latency since the start: p50 {p50}  p99 {p99}  p99.9 {p999}  max {}", time(latency.max_ns()))),
+        match error_rate(stream) {
+            Some(rate) => plain(format!(
+                "{} of {} answers wrong: logical error rate {}",
+                count(stream.logical_errors),
+                count(stream.shots_with_observables),
+                probability(rate)
+            )),
+            None => ("no answers judged: the input brings no true observables (--observables)".to_owned(), Tone::Dim),
+        },
+        plain(format!(
+            "input: {:.2} % of detectors fire, {:.2} % expected, over {} shots",
+            found.fraction_found * 100.0,
+            found.fraction_expected * 100.0,
+            count(found.shots_examined)
+        )),
+    ];
+    if !found.hottest.is_empty() {
+        let hottest = found.hottest.iter().map(|(detector, share)| format!("D{detector} {:.1} %", share * 100.0));
+        lines.push(plain(format!("fire most: {}", hottest.collect::<Vec<_>>().join(", "))));
+    }
+    lines
+}

@@ -1,0 +1,216 @@
+//! An engine in another process as a [`Source`]: its board to look at, its control socket to act through.
+//!
+//! Owns the followed board and the line to the socket; on the console thread. Never waits for the engine: what is asked
+//! goes to a thread of its own ([`line`]), and what was said to it comes back as news. Bounds: one request on its way and
+//! a few behind it. A process that is gone is seen by the lock of its board at the next reading, a tenth of a second later.
+
+pub mod line;
+
+use super::past::{Note, Past, look};
+use super::{Access, Bond, Hold, News, Offer, SNOOZE, Source, offers_of};
+use line::Line;
+use pinwheel_engine::board::follow::Follow;
+use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::board::{Life, Phase};
+use pinwheel_engine::clock::Clock;
+use pinwheel_engine::engine::wire::{Ask, Done, Outcome};
+use pinwheel_engine::profile::{Profile, Rate};
+use pinwheel_engine::record::tape::Tape;
+use pinwheel_engine::units::Nanos;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What an attached console is made of.
+pub struct Attached {
+    /// Its board.
+    pub follow: Follow,
+    /// Its process.
+    pub pid: u32,
+    /// Its socket, if it can be reached.
+    pub line: Option<Line>,
+    /// Whether what can be reached may be acted on, or why not.
+    pub access: Result<(), String>,
+    /// The run's directory.
+    pub run_dir: Option<PathBuf>,
+    /// Notes of the run so far.
+    pub notes: Vec<Note>,
+    /// Where profiles are listed from, besides those built in.
+    pub profiles: Option<PathBuf>,
+}
+
+/// Another process's engine.
+pub struct Attach {
+    parts: Attached,
+    clock: Clock,
+    /// The last picture's moment and what it said.
+    last: Option<Seen>,
+    /// The profile in force, as the socket told it, and the epoch of the order that it belongs to.
+    in_force: Option<(Profile, u64)>,
+    /// The epoch for which it was asked last.
+    asked: Option<u64>,
+    tape: Option<Tape>,
+}
+
+#[derive(Clone, Copy)]
+struct Seen {
+    phase: Phase,
+    at_ns: u64,
+    life: Life,
+}
+
+impl Attach {
+    /// Looks at it.
+    pub fn new(parts: Attached) -> Attach {
+        Attach { parts, clock: Clock::machine(), last: None, in_force: None, asked: None, tape: None }
+    }
+
+    fn ask(&mut self, ask: Ask) -> Result<(), String> {
+        self.parts.access.clone()?;
+        match &self.parts.line {
+            Some(line) => line.ask(ask),
+            None => Err("found no control socket, expected one; the engine's notes say why it has none".to_owned()),
+        }
+    }
+
+    /// Asks for the profile in force, once an order.
+    fn learn(&mut self, epoch: u64) {
+        let known = self.in_force.as_ref().is_some_and(|(_, of)| *of == epoch);
+        if known || self.asked == Some(epoch) {
+            return;
+        }
+        if self.parts.line.as_ref().is_some_and(|line| line.ask(Ask::InForce).is_ok()) {
+            self.asked = Some(epoch);
+        }
+    }
+}
+
+impl Source for Attach {
+    fn snapshot(&mut self) -> Option<Snapshot> {
+        let life = self.parts.follow.life();
+        self.parts.follow.refresh();
+        let (now, sign) = (self.clock.ticks(), self.parts.follow.last_sign());
+        // The counter is the machine's: while the process lives, silence grows although nobody there counts it.
+        let at = if life == Life::Alive && now >= sign { now } else { sign };
+        let clock = self.parts.follow.clock(at)?;
+        let mut snapshot = self.parts.follow.board().snapshot(&clock);
+        snapshot.engine.board_path = Some(self.parts.follow.path().display().to_string());
+        self.last = Some(Seen { phase: snapshot.engine.phase, at_ns: snapshot.at_ns, life });
+        self.learn(snapshot.engine.spin_epoch_requested);
+        Some(snapshot)
+    }
+
+    fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>) -> Result<(), String> {
+        let text = profile.to_ron().map_err(|error| format!("found a profile that cannot be written ({error})"))?;
+        self.ask(Ask::Profile { name: name.to_owned(), text: Some(text), for_s: lent.map(|span| span.as_secs()) })
+    }
+
+    fn drain(&mut self) -> Result<(), String> {
+        self.ask(Ask::Drain)
+    }
+
+    fn hold(&mut self, hold: Hold) -> Result<(), String> {
+        self.ask(if hold == Hold::Hold { Ask::Pause } else { Ask::Resume })
+    }
+
+    fn set_rate(&mut self, rate: Rate) -> Result<(), String> {
+        match rate {
+            Rate::Hz(hz) => self.ask(Ask::Rate { hz: Some(hz) }),
+            Rate::Max => self.ask(Ask::Rate { hz: None }),
+            Rate::Auto => {
+                Err("found rate auto, expected a number or max; capacity is measured in warm-up only".to_owned())
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, number: u64) -> Result<(), String> {
+        self.ask(Ask::Acknowledge { number })
+    }
+
+    fn snooze(&mut self, number: u64) -> Result<(), String> {
+        self.ask(Ask::Snooze { number, for_s: SNOOZE.as_secs() })
+    }
+
+    fn bond(&self) -> Bond {
+        let access = if self.parts.access.is_ok() { Access::Act } else { Access::Watch };
+        Bond::Attached { pid: self.parts.pid, access }
+    }
+
+    fn news(&mut self) -> Vec<News> {
+        let Some(line) = &self.parts.line else { return Vec::new() };
+        let mut news = Vec::new();
+        for outcome in line.heard() {
+            match outcome {
+                Outcome::Refused(said) => news.push(News::Refused(said)),
+                Outcome::Done(Done::InForce { text, .. }) => {
+                    // Of the order that it was asked for: a newer one asks again.
+                    self.in_force = Profile::parse(&text, "profile in force").ok().zip(self.asked);
+                }
+                Outcome::Done(done) => news.push(News::Done(said(&done))),
+            }
+        }
+        news
+    }
+
+    fn lost(&self) -> Option<String> {
+        let seen = self.last.filter(|seen| seen.life == Life::Dead && seen.phase != Phase::Shutdown)?;
+        let (pid, at_s) = (self.parts.pid, seen.at_ns as f64 / 1e9);
+        Some(format!(
+            "process {pid} is gone, {at_s:.1} s after its start and without an end of its run; this is what it left: pinwheel postmortem {pid}"
+        ))
+    }
+
+    fn is_finished(&self) -> bool {
+        self.last.is_some_and(|seen| seen.life == Life::Dead)
+    }
+
+    fn offers(&self) -> Vec<Offer> {
+        self.in_force.as_ref().map_or_else(Vec::new, |(profile, _)| offers_of(self.parts.profiles.as_deref(), profile))
+    }
+
+    fn past(&mut self, at_ns: u64) -> Result<Past, String> {
+        let run_dir = self.parts.run_dir.as_deref().ok_or(
+            "found no run directory on the board, expected one to look back into; its profile says diagnostics: Off",
+        )?;
+        let ends_before = |tape: &Tape| tape.span().is_none_or(|(_, to)| tape.since_start(to) < Nanos(at_ns));
+        // The engine still writes it: what is asked for may have been written since.
+        match &mut self.tape {
+            Some(tape) if ends_before(tape) => tape.refresh().map_err(|error| error.to_string())?,
+            Some(_) => {}
+            None => self.tape = Some(Tape::open(run_dir).map_err(|error| error.to_string())?),
+        }
+        match &mut self.tape {
+            Some(tape) => look(tape, at_ns, &self.parts.notes),
+            None => Err("found no recording, expected one; try again".to_owned()),
+        }
+    }
+
+    fn note(&mut self, text: &str) -> Result<(), String> {
+        self.ask(Ask::Note { text: text.to_owned() })?;
+        self.parts.notes.push((self.last.map_or(0, |seen| seen.at_ns), text.to_owned()));
+        Ok(())
+    }
+}
+
+/// What was done, for the footer.
+fn said(done: &Done) -> String {
+    match done {
+        Done::Profile { to, epoch, threads, acknowledged, waited_ms, .. } => {
+            let count = threads.iter().filter(|thread| thread.acknowledged).count();
+            let all = threads.len();
+            let late = if *acknowledged { "" } else { ", the others not yet" };
+            format!("profile {to}: epoch {epoch} acknowledged by {count} of {all} threads within {waited_ms} ms{late}")
+        }
+        Done::Feed { held: true, submitted, answered, .. } => {
+            format!("feed held at {submitted} submitted, {answered} answered")
+        }
+        Done::Feed { held: false, .. } => "feed runs again".to_owned(),
+        Done::Rate { hz, from } => {
+            let to = hz.map_or_else(|| "as fast as slots come free".to_owned(), |hz| format!("{hz}/s"));
+            format!("rate {to}, before {from}")
+        }
+        Done::End { phase, open, .. } => format!("engine in {phase}, {open} shots open"),
+        Done::Alarms { numbers, .. } => format!("{} alarms answered", numbers.len()),
+        Done::Note { .. } => "note kept in events.jsonl".to_owned(),
+        Done::Status(_) | Done::InForce { .. } => "heard".to_owned(),
+    }
+}

@@ -1,0 +1,75 @@
+//! The colours: for each palette and tone one of 16 million, the nearest of 256 that reads as well, and one of 16.
+//!
+//! Pure data. A test measures the contrast of each against its background.
+//!
+//! # Why blue and orange for the colour-blind
+//!
+//! After Okabe and Ito: sky blue, yellow, vermillion and reddish purple stay apart under protanopia, deuteranopia and
+//! tritanopia. A glyph says the same beside each of them.
+
+use super::{Colour, Palette, Tone};
+use ratatui::style::Color;
+
+/// One colour in three depths.
+pub(super) struct Hue {
+    pub(super) rgb: (u8, u8, u8),
+    pub(super) indexed: u8,
+    pub(super) sixteen: Color,
+}
+
+const fn hue(rgb: (u8, u8, u8), indexed: u8, sixteen: Color) -> Hue {
+    Hue { rgb, indexed, sixteen }
+}
+
+/// Dim, good, warn, bad, title, accent.
+pub(super) type Row = [Hue; 6];
+
+pub(super) const DARK: Row = [
+    hue((138, 138, 138), 245, Color::DarkGray),
+    hue((95, 205, 95), 77, Color::Green),
+    hue((255, 215, 0), 220, Color::Yellow),
+    hue((255, 110, 110), 203, Color::LightRed),
+    hue((90, 190, 210), 74, Color::Cyan),
+    hue((135, 235, 255), 123, Color::LightCyan),
+];
+pub(super) const LIGHT: Row = [
+    hue((98, 98, 98), 241, Color::DarkGray),
+    hue((0, 105, 0), 22, Color::Green),
+    hue((140, 75, 0), 94, Color::Magenta),
+    hue((190, 0, 0), 124, Color::Red),
+    hue((0, 90, 130), 24, Color::Blue),
+    hue((0, 60, 190), 19, Color::Blue),
+];
+pub(super) const COLOUR_BLIND: Row = [
+    hue((138, 138, 138), 245, Color::DarkGray),
+    hue((86, 180, 233), 74, Color::LightBlue),
+    hue((240, 228, 66), 227, Color::Yellow),
+    hue((255, 128, 50), 208, Color::LightMagenta),
+    hue((204, 150, 190), 176, Color::Gray),
+    hue((235, 235, 235), 255, Color::White),
+];
+
+/// The colour of `tone`; `None`: it has none there.
+pub(super) fn of(palette: Palette, colour: Colour, tone: Tone) -> Option<Color> {
+    let row = match palette {
+        Palette::Dark => &DARK,
+        Palette::Light => &LIGHT,
+        Palette::ColourBlind => &COLOUR_BLIND,
+        Palette::Mono => return None,
+    };
+    let hue = match tone {
+        Tone::Dim => &row[0],
+        Tone::Good => &row[1],
+        Tone::Warn => &row[2],
+        Tone::Bad => &row[3],
+        Tone::Title => &row[4],
+        Tone::Accent => &row[5],
+        Tone::Plain | Tone::Selected | Tone::Badge => return None,
+    };
+    match colour {
+        Colour::True => Some(Color::Rgb(hue.rgb.0, hue.rgb.1, hue.rgb.2)),
+        Colour::Indexed => Some(Color::Indexed(hue.indexed)),
+        Colour::Sixteen => Some(hue.sixteen),
+        Colour::None => None,
+    }
+}

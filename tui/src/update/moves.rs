@@ -1,0 +1,127 @@
+//! Where the cursors go.
+//!
+//! Pure, on the console thread. A cursor names its row by the row's place in the picture, so that it stays on its row
+//! when the user sorts or filters; a step goes to the next row that is shown.
+
+use crate::keymap::Step;
+use crate::model::lists::{List, shown};
+use crate::model::{Model, Overlay, View};
+
+/// Rows of a page movement.
+const PAGE_ROWS: usize = 10;
+
+/// Slots in a row of the slots view on a terminal of that many columns.
+pub fn slots_per_row(columns: u16) -> usize {
+    match columns {
+        0..=79 => 32,
+        80..=145 => 64,
+        _ => 128,
+    }
+}
+
+/// Brings every cursor back to what there is.
+pub(super) fn clamp(model: &mut Model) {
+    let last = |length: usize| length.saturating_sub(1);
+    let snapshot = model.picture().map(|picture| &picture.snapshot);
+    let silos = snapshot.map_or(0, |snapshot| snapshot.silos.len());
+    let streams = snapshot.and_then(|s| s.sources.first()).map_or(0, |source| source.streams.len());
+    model.cursor.silo = model.cursor.silo.min(last(silos));
+    let arbiter = arbiter_rows(model);
+    for list in List::ALL {
+        let length = list.len(model);
+        let cursor = list.cursor(&mut model.cursor);
+        *cursor = (*cursor).min(last(length));
+    }
+    model.cursor.arbiter = model.cursor.arbiter.min(last(arbiter));
+    model.cursor.source = model.cursor.source.min(last(streams));
+    model.cursor.overview = model.cursor.overview.min(last(silos));
+    model.cursor.profile = model.cursor.profile.min(last(model.offers.as_ref().map_or(0, Vec::len)));
+}
+
+fn arbiter_rows(model: &Model) -> usize {
+    let silo = model.picture().and_then(|picture| picture.snapshot.silos.get(model.cursor.silo));
+    silo.map_or(0, crate::view::arbiter_rows)
+}
+
+/// One step of whatever has the keys.
+pub(super) fn step(model: &mut Model, step: Step) {
+    match &mut model.overlay {
+        Some(Overlay::Palette(typed)) => {
+            let text = typed.text.clone();
+            let length = crate::model::commands::found(model, &text).len();
+            if let Some(Overlay::Palette(typed)) = &mut model.overlay {
+                moved(&mut typed.at, step, length, 1);
+            }
+        }
+        Some(Overlay::Columns(at)) => {
+            let length = List::of(model.view).map_or(0, |list| list.columns().len());
+            moved(at, step, length, 1);
+        }
+        Some(Overlay::Chooser) => {
+            let length = model.offers.as_ref().map_or(0, Vec::len);
+            moved(&mut model.cursor.profile, step, length, 1);
+        }
+        _ => in_view(model, step),
+    }
+}
+
+fn in_view(model: &mut Model, step: Step) {
+    let snapshot = model.picture().map(|picture| &picture.snapshot);
+    let silos = snapshot.map_or(0, |snapshot| snapshot.silos.len());
+    let streams = snapshot.and_then(|s| s.sources.first()).map_or(0, |source| source.streams.len());
+    let offers = model.offers.as_ref().map_or(0, Vec::len);
+    let (arbiter, slots) = (arbiter_rows(model), List::Slots.len(model));
+    let help_rows = crate::keymap::TABLE.len() + 2 * crate::keymap::Scope::ALL.len();
+    let per_row = slots_per_row(model.size.0);
+    let cursor = &mut model.cursor;
+    match model.view {
+        View::Overview => moved(&mut cursor.overview, step, silos, 1),
+        View::Sources => moved(&mut cursor.source, step, streams, 1),
+        View::Profiles => moved(&mut cursor.profile, step, offers, 1),
+        View::Graph => {}
+        View::Arbiter => moved(&mut cursor.arbiter, step, arbiter, 1),
+        View::Placement => moved(&mut cursor.silo, step, silos, 1),
+        View::Help => moved(&mut cursor.help, step, help_rows, 1),
+        View::Slots if model.lists.of(List::Slots).filter.is_empty() => {
+            moved(&mut cursor.slot, step, slots, per_row);
+        }
+        view => {
+            if let Some(list) = List::of(view) {
+                in_list(model, list, step);
+            }
+        }
+    }
+}
+
+fn in_list(model: &mut Model, list: List, step: Step) {
+    let rows = shown(model, list);
+    let here = *list.cursor(&mut model.cursor);
+    // A row that the filter hides has no place: the first one shown is the next.
+    let Some(mut at) = rows.iter().position(|row| *row == here) else {
+        if let Some(first) = rows.first() {
+            *list.cursor(&mut model.cursor) = *first;
+        }
+        return;
+    };
+    moved(&mut at, step, rows.len(), 1);
+    if let Some(row) = rows.get(at) {
+        *list.cursor(&mut model.cursor) = *row;
+    }
+}
+
+/// Moves `at` in a grid of `length` cells in rows of `per_row`.
+fn moved(at: &mut usize, step: Step, length: usize, per_row: usize) {
+    let last = length.saturating_sub(1);
+    let to = match step {
+        Step::Up => at.checked_sub(per_row).unwrap_or(*at),
+        Step::Down if *at + per_row <= last => *at + per_row,
+        Step::Down => *at,
+        Step::Left => at.saturating_sub(1),
+        Step::Right => *at + 1,
+        Step::PageUp => at.saturating_sub(per_row * PAGE_ROWS),
+        Step::PageDown => *at + per_row * PAGE_ROWS,
+        Step::First => 0,
+        Step::Last => last,
+    };
+    *at = to.min(last);
+}

@@ -1,0 +1,167 @@
+//! Profile switches: choosing, asking, applying, taking back. What is lent for a time comes back by the engine itself.
+//!
+//! Pure, on the console thread. The only place that makes [`Effect::Apply`]: from a confirmed question, for a step down
+//! that takes nothing from anybody.
+
+use super::actions::refuse_while_watching;
+use super::notice;
+use crate::effect::Effect;
+use crate::model::commands::said;
+use crate::model::switch::{Switch, Why};
+use crate::model::{Asked, Leaving, Model, NoticeKind, Overlay, SWITCHES_MAX};
+use crate::msg::Finished;
+use crate::source::Offer;
+use pinwheel_engine::board::SpinPolicy;
+use pinwheel_engine::profile;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Opens the chooser.
+pub(super) fn choose(model: &mut Model) -> Vec<Effect> {
+    if refuse_while_leaving(model) {
+        return Vec::new();
+    }
+    model.overlay = Some(Overlay::Chooser);
+    vec![Effect::ListOffers]
+}
+
+/// Says so where there is no engine left to switch.
+pub(super) fn refuse_while_leaving(model: &mut Model) -> bool {
+    if model.finished == Finished::Yes || model.leaving != Leaving::No {
+        notice(model, NoticeKind::Refused, "no profile switch: the engine is draining or has ended".to_owned());
+        return true;
+    }
+    false
+}
+
+/// Takes the profile of that index: steps down at once from the chooser, asks otherwise.
+pub(super) fn take(model: &mut Model, index: usize, span: Option<Duration>) -> Vec<Effect> {
+    if refuse_while_leaving(model) {
+        model.overlay = None;
+        return Vec::new();
+    }
+    let Some(offer) = model.offers.iter().flatten().nth(index).cloned() else { return Vec::new() };
+    model.cursor.profile = index;
+    if refuse_while_watching(model, "profile switch") {
+        model.overlay = None;
+        return Vec::new();
+    }
+    let at_once = if model.overlay == Some(Overlay::Chooser) { AtOnce::StepsDown } else { AtOnce::Never };
+    ask(model, Asked { offer, span, why: Why::Asked }, at_once)
+}
+
+/// Takes the last switch back.
+pub(super) fn undo(model: &mut Model) -> Vec<Effect> {
+    if refuse_while_leaving(model) || refuse_while_watching(model, "profile switch") {
+        return Vec::new();
+    }
+    let Some(before) = model.switch.as_ref().map(|switch| switch.from.clone()) else {
+        notice(model, NoticeKind::Refused, "no switch was made here that could be taken back".to_owned());
+        return Vec::new();
+    };
+    match offer_of(model, &before) {
+        Some(offer) => ask(model, Asked { offer, span: None, why: Why::Undone }, AtOnce::StepsDown),
+        None => {
+            let said = format!("found no profile {before} on offer, expected the one of before; p chooses another");
+            notice(model, NoticeKind::Refused, said);
+            Vec::new()
+        }
+    }
+}
+
+fn offer_of(model: &Model, name: &str) -> Option<Offer> {
+    model.offers.iter().flatten().find(|offer| offer.name == name).cloned()
+}
+
+/// What may be done without a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AtOnce {
+    Never,
+    StepsDown,
+}
+
+fn ask(model: &mut Model, asked: Asked, at_once: AtOnce) -> Vec<Effect> {
+    let offer = &asked.offer;
+    let body = match &offer.body {
+        Ok(body) => body,
+        Err(why) => {
+            let text = format!("profile {} cannot be used: {why}", offer.name);
+            notice(model, NoticeKind::Refused, text);
+            return Vec::new();
+        }
+    };
+    if body.changes.is_empty() {
+        model.overlay = None;
+        notice(model, NoticeKind::Done, format!("profile {} is in force already", offer.name));
+        return Vec::new();
+    }
+    if at_once == AtOnce::StepsDown && steps_down(model, offer) {
+        model.overlay = None;
+        return apply(model, &asked);
+    }
+    model.overlay = Some(Overlay::AskApply(Box::new(asked)));
+    Vec::new()
+}
+
+/// Whether the offer is gentler to the machine than what is in force. Unknown is not: it asks.
+fn steps_down(model: &Model, offer: &Offer) -> bool {
+    let (Some((_, in_force)), Ok(body)) = (model.in_force(), &offer.body) else { return false };
+    let offered = match body.profile.spin {
+        profile::SpinPolicy::Prod => 2,
+        profile::SpinPolicy::Lab => 1,
+        profile::SpinPolicy::Shared => 0,
+    };
+    offered < hunger(in_force)
+}
+
+/// How much of the machine a policy takes.
+fn hunger(policy: SpinPolicy) -> u8 {
+    match policy {
+        SpinPolicy::Prod => 2,
+        SpinPolicy::Lab => 1,
+        SpinPolicy::Shared => 0,
+    }
+}
+
+/// Applies what was asked for, and remembers what was before.
+pub(super) fn apply(model: &mut Model, asked: &Asked) -> Vec<Effect> {
+    let Ok(body) = &asked.offer.body else { return Vec::new() };
+    let live = model.live.picture.as_ref();
+    let engine = live.map(|picture| &picture.snapshot.engine);
+    let switch = Switch {
+        from: engine.map_or_else(String::new, |engine| engine.profile.clone()),
+        to: asked.offer.name.clone(),
+        at_ns: model.now_ns,
+        engine_ns: live.map_or(0, |picture| picture.snapshot.at_ns),
+        epoch_before: engine.map_or(0, |engine| engine.spin_epoch_requested),
+        why: asked.why,
+        lent: asked.span,
+        p999_before_ns: live.and_then(|picture| picture.derived.latency).map(|latency| latency.p999_ns),
+    };
+    let (name, profile) = (asked.offer.name.clone(), Rc::clone(&body.profile));
+    let effect = Effect::Apply { name, profile, lent: asked.span };
+    if let Some(before) = model.switch.replace(switch) {
+        if model.switches.len() == SWITCHES_MAX {
+            model.switches.remove(0);
+        }
+        model.switches.push(before);
+    }
+    vec![effect]
+}
+
+/// What became of a switch.
+pub(super) fn applied(model: &mut Model, name: &str, result: Result<(), String>) -> Vec<Effect> {
+    match result {
+        Ok(()) => {
+            let lent = model.switch.as_ref().and_then(|switch| Some((&switch.from, switch.lent?)));
+            let back = lent.map_or_else(String::new, |(from, span)| format!("; {from} comes back in {}", said(span)));
+            let text = format!("profile {name} requested; threads acknowledge it one by one{back}");
+            notice(model, NoticeKind::Done, text);
+        }
+        Err(why) => {
+            model.switch = model.switches.pop();
+            notice(model, NoticeKind::Refused, format!("profile {name} refused: {why}"));
+        }
+    }
+    vec![Effect::ListOffers]
+}

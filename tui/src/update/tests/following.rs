@@ -1,0 +1,104 @@
+//! From a row to what it waits for, and back; a mark and what is other than there.
+
+use super::Bench;
+use crate::model::{View, Zoom};
+use crate::msg::{Finished, Key, Msg};
+use crate::source::synthetic::{Trouble, beside, snapshot};
+
+fn troubled() -> Bench {
+    let mut bench = Bench::new();
+    bench.now_ns += 100_000_000;
+    let snapshot = Some(Box::new(snapshot(500, Trouble::All)));
+    bench.take(Msg::Snapshot { now_ns: bench.now_ns, snapshot, finished: Finished::No });
+    bench
+}
+
+#[test]
+fn a_slot_leads_to_its_worker_its_thread_that_ones_alarm_and_its_stack_and_back() {
+    let mut bench = troubled();
+    bench.keys(&[Key::Char('3')]);
+    bench.model.cursor.slot = 402;
+    bench.keys(&[Key::Enter]);
+    assert_eq!((bench.model.view, bench.model.cursor.worker), (View::Workers, 2));
+    bench.keys(&[Key::Enter]);
+    let thread = &bench.model.picture().unwrap().snapshot.threads[bench.model.cursor.thread];
+    assert_eq!((bench.model.view, thread.name.as_str()), (View::Threads, "hot-0"));
+    bench.keys(&[Key::Enter]);
+    let alarm = &bench.model.picture().unwrap().snapshot.alarms[bench.model.cursor.alarm];
+    assert_eq!((bench.model.view, alarm.thread.as_deref()), (View::Alarms, Some("hot-0")));
+    assert!(!alarm.stack.is_empty());
+    bench.keys(&[Key::Enter]);
+    assert_eq!((bench.model.view, bench.model.zoom), (View::Alarms, Zoom::Details));
+    bench.keys(&[Key::Enter]);
+    assert_eq!(bench.model.view, View::Threads, "from the stack to the thread it is of");
+    bench.keys(&[Key::Backspace; 5]);
+    assert_eq!((bench.model.view, bench.model.cursor.slot), (View::Slots, 402));
+    bench.keys(&[Key::Backspace]);
+    assert!(bench.model.notice.as_ref().unwrap().text.contains("no step to go back"));
+}
+
+#[test]
+fn what_leads_nowhere_says_why() {
+    let mut bench = Bench::new();
+    bench.keys(&[Key::Char('3')]);
+    bench.model.cursor.slot = 900;
+    for (view, why) in [(View::Slots, "idle"), (View::Threads, "no alarm"), (View::Help, "nowhere else")] {
+        bench.model.view = view;
+        bench.model.notice = None;
+        bench.keys(&[Key::Enter]);
+        assert_eq!(bench.model.view, view);
+        assert!(bench.model.notice.as_ref().unwrap().text.contains(why), "{view:?}");
+    }
+}
+
+#[test]
+fn every_row_of_every_view_leads_somewhere_or_says_why_not() {
+    let mut bench = troubled();
+    for brought in beside(Trouble::All) {
+        bench.take(Msg::Brought(brought));
+    }
+    for view in View::ALL {
+        for row in 0..6 {
+            (bench.model.view, bench.model.zoom, bench.model.notice) = (view, Zoom::Both, None);
+            if let Some(list) = crate::model::lists::List::of(view) {
+                *list.cursor(&mut bench.model.cursor) = row;
+            }
+            let before = (bench.model.view, bench.model.cursor, bench.model.zoom);
+            let effects = bench.take(Msg::Key(Key::Enter));
+            let after = (bench.model.view, bench.model.cursor, bench.model.zoom);
+            let asked = effects.iter().any(|effect| !matches!(effect, crate::effect::Effect::LookUp(_)));
+            let opened = bench.model.overlay.take().is_some();
+            assert!(before != after || bench.model.notice.is_some() || asked || opened, "{view:?} row {row}");
+            bench.keys(&[Key::Char('f')]);
+            bench.model.frozen = None;
+        }
+    }
+}
+
+#[test]
+fn the_way_back_is_bounded() {
+    let mut bench = troubled();
+    for _ in 0..100 {
+        bench.keys(&[Key::Char('9'), Key::Enter]);
+    }
+    assert_eq!(bench.model.trail.len(), crate::model::TRAIL_MAX);
+}
+
+#[test]
+fn a_mark_stands_beside_what_is_shown() {
+    let mut bench = Bench::new();
+    (0..30).for_each(|_| bench.data());
+    bench.keys(&[Key::Char('m'), Key::Char('=')]);
+    let find = |bench: &Bench, name: &str| {
+        let list = crate::model::lists::List::Compare;
+        let row = (0..list.len(&bench.model)).find(|row| (list.columns()[0].cell)(&bench.model, *row).text == name);
+        let row = row.unwrap_or_else(|| panic!("{name}"));
+        [1, 2, 3].map(|column: usize| (list.columns()[column].cell)(&bench.model, row).text)
+    };
+    assert_eq!(find(&bench, "answered")[2], "same");
+    (0..30).for_each(|_| bench.data());
+    let [then, now, change] = find(&bench, "answered");
+    assert_eq!((then.as_str(), now.as_str()), ("62.0k", "122k"));
+    assert_eq!(change, "+97 %");
+    assert_eq!(find(&bench, "hot-0: policy"), ["lab", "lab", "same"]);
+}

@@ -1,0 +1,48 @@
+//! Keys that no table names: letters of a note, of the palette, of a filter.
+//!
+//! Pure, on the console thread. Bounded by the longest line of each. Never acts: what was written is done when the table's
+//! key says so.
+
+use crate::model::commands::TYPED_MAX;
+use crate::model::lists::{FILTER_MAX, List};
+use crate::model::{Model, NOTE_MAX, Overlay};
+use crate::msg::Key;
+
+/// Writes `key`.
+pub(super) fn write(model: &mut Model, key: Key) {
+    match &mut model.overlay {
+        Some(Overlay::Note(text) | Overlay::Rate(text)) => letter(text, key, NOTE_MAX),
+        Some(Overlay::Palette(typed)) => {
+            letter(&mut typed.text, key, TYPED_MAX);
+            typed.at = 0;
+        }
+        Some(Overlay::Filter(text)) => {
+            letter(text, key, FILTER_MAX);
+            let text = text.clone();
+            if let Some(list) = List::of(model.view) {
+                model.lists.of_mut(list).filter = text;
+                to_a_row_shown(model, list);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A cursor on a row that the filter hides goes to the first one shown.
+fn to_a_row_shown(model: &mut Model, list: List) {
+    let rows = crate::model::lists::shown(model, list);
+    let cursor = list.cursor(&mut model.cursor);
+    if let Some(first) = rows.first().filter(|_| !rows.contains(cursor)) {
+        *cursor = *first;
+    }
+}
+
+fn letter(text: &mut String, key: Key, max: usize) {
+    match key {
+        Key::Char(letter) if !letter.is_control() && text.chars().count() < max => text.push(letter),
+        Key::Backspace => {
+            text.pop();
+        }
+        _ => {}
+    }
+}

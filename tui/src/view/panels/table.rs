@@ -1,0 +1,200 @@
+//! A list as a table: headings, the rows shown, the cursor's row marked; and a list with its details below.
+//!
+//! Draws what `model::lists` says, and only the cells that are in sight.
+
+use super::{rows_of, scrolled};
+use crate::model::lists::{self, Cell, Line, List, REST, Way};
+use crate::model::{Model, Overlay, Zoom};
+use crate::theme::Tone;
+use crate::widgets::pen::Pen;
+
+/// Rows that details get of a view, at most; half of a low one.
+const DETAIL_ROWS: u16 = 9;
+
+/// What is said where there is nothing to list.
+#[derive(Clone, Copy, Debug)]
+pub struct Empty<'a> {
+    /// Why it is empty.
+    pub why: &'a str,
+    /// What would fill it.
+    pub fill: &'a str,
+}
+
+/// A view of one list: title, table, and the details of the row under the cursor.
+pub fn view(model: &Model, list: List, empty: Empty<'_>, pen: &mut Pen<'_>) {
+    let title = model.view.title();
+    with_details(model, list, title, empty, pen, |row, pen| {
+        lines(&list.details(model, row), pen);
+    });
+}
+
+/// Title, table, and below it what `details` draws of the row under the cursor; the zoom says who has the room.
+pub fn with_details(
+    model: &Model,
+    list: List,
+    title: &str,
+    empty: Empty<'_>,
+    pen: &mut Pen<'_>,
+    details: impl FnOnce(usize, &mut Pen<'_>),
+) {
+    let height = pen.height();
+    let below = match model.zoom {
+        Zoom::Both => DETAIL_ROWS.min(height / 2),
+        Zoom::Details => height,
+        Zoom::List => 0,
+    };
+    let length = list.len(model);
+    let below = if length == 0 { 0 } else { below };
+    if below < height {
+        titled(model, list, title, empty, &mut pen.rows(0, height - below));
+    }
+    if below > 0 {
+        let cursor = *list.cursor(&mut model.cursor.clone());
+        details(cursor, &mut pen.rows(height - below, height));
+    }
+}
+
+/// Title, filter and table.
+pub fn titled(model: &Model, list: List, title: &str, empty: Empty<'_>, pen: &mut Pen<'_>) {
+    let rows = lists::shown(model, list);
+    rule(model, list, title, rows.len(), pen);
+    let room = pen.height();
+    body(model, list, &rows, empty, &mut pen.rows(1, room));
+}
+
+/// The rule with the title and the filter.
+fn rule(model: &Model, list: List, title: &str, shown: usize, pen: &mut Pen<'_>) {
+    let end = pen.rule(0, title);
+    let arranged = model.lists.of(list);
+    let writing = matches!(model.overlay, Some(Overlay::Filter(_)));
+    if writing || !arranged.filter.is_empty() {
+        let mark = if writing { "_" } else { "" };
+        let text = format!(" /{}{mark} {shown} of {} ", arranged.filter, list.len(model));
+        let right = pen.width().saturating_sub(1);
+        pen.put_right(end, right, 0, &text, Tone::Badge);
+    }
+}
+
+fn body(model: &Model, list: List, rows: &[usize], empty: Empty<'_>, pen: &mut Pen<'_>) {
+    if list.len(model) == 0 {
+        pen.put(1, 0, empty.why, Tone::Warn);
+        pen.put(1, 1, empty.fill, Tone::Dim);
+        return;
+    }
+    if rows.is_empty() {
+        pen.put(1, 1, "No row holds these words. Esc in the filter (/) shows all rows again.", Tone::Warn);
+    }
+    table(model, list, rows, Pointer::Shown, pen);
+}
+
+/// Whether the cursor's row is marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pointer {
+    /// It is.
+    Shown,
+    /// It is not: this is not the list's own view.
+    Hidden,
+}
+
+/// Headings and rows of `list`.
+pub fn table(model: &Model, list: List, rows: &[usize], pointer: Pointer, pen: &mut Pen<'_>) {
+    let columns = lists::columns_shown(model, list, pen.width());
+    headings(model, list, &columns, pointer, pen);
+    let visible = rows_of(pen, 1);
+    let cursor = *list.cursor(&mut model.cursor.clone());
+    let place = rows.iter().position(|row| *row == cursor).filter(|_| pointer == Pointer::Shown);
+    let first = scrolled(place.unwrap_or(0), visible, rows.len());
+    for (y, (place_here, row)) in (1..).zip(rows.iter().enumerate().skip(first)).take(visible) {
+        let mut x = 1;
+        for (column, width) in &columns {
+            let width = if *width == REST { pen.width().saturating_sub(x) } else { *width };
+            cell(&(list.columns()[*column].cell)(model, *row), &mut pen.part(x, y, width, 1));
+            x = x.saturating_add(width).saturating_add(1);
+        }
+        if Some(place_here) == place {
+            pen.highlight(y);
+        }
+    }
+}
+
+/// A heading each. Where the table is not the list's own view they stand on the rule, whose title names the rows.
+fn headings(model: &Model, list: List, columns: &[(usize, u16)], pointer: Pointer, pen: &mut Pen<'_>) {
+    let order = model.lists.of(list).order.as_ref();
+    let mut x = 1;
+    for (column, width) in columns {
+        let width = if *width == REST { pen.width().saturating_sub(x) } else { *width };
+        let name = list.columns()[*column].name;
+        let sorted = order.filter(|order| order.column == *column).map(|order| order.way);
+        let (text, tone) = match sorted {
+            Some(Way::Up) => (format!("{name}↑"), Tone::Accent),
+            Some(Way::Down) => (format!("{name}↓"), Tone::Accent),
+            None => (name.to_owned(), Tone::Dim),
+        };
+        match pointer {
+            Pointer::Shown => {
+                pen.part(x, 0, width, 1).put(0, 0, &text, tone);
+            }
+            Pointer::Hidden if x > 1 => {
+                pen.put(x - 1, 0, &format!(" {text} "), tone);
+            }
+            Pointer::Hidden => {}
+        }
+        x = x.saturating_add(width).saturating_add(1);
+    }
+}
+
+fn cell(cell: &Cell, pen: &mut Pen<'_>) {
+    if cell.marks.is_empty() {
+        let length = cell.text.chars().count();
+        let end = pen.put(0, 0, &cell.text, cell.tone);
+        // What does not fit says so.
+        if length > usize::from(pen.width()) && end > 0 {
+            pen.dot(end - 1, 0, '…', Tone::Dim);
+        }
+        return;
+    }
+    // The end of a strip is now: what does not fit is the oldest.
+    let is_strip = cell.marks.iter().all(|(glyph, _)| !glyph.is_alphanumeric() && *glyph != ' ');
+    let hidden = if is_strip { cell.marks.len().saturating_sub(usize::from(pen.width())) } else { 0 };
+    let marks = &cell.marks[hidden..];
+    for (x, (glyph, tone)) in (0..pen.width()).zip(marks) {
+        pen.dot(x, 0, *glyph, *tone);
+    }
+    if marks.len() > usize::from(pen.width()) {
+        pen.dot(pen.width().saturating_sub(1), 0, '…', Tone::Dim);
+    }
+}
+
+/// Details as lines, wrapped; what has no room says so.
+pub fn lines(lines: &[Line], pen: &mut Pen<'_>) {
+    pen.rule(0, "details");
+    let height = pen.height();
+    let mut y = 1;
+    for (place, (text, tone)) in lines.iter().enumerate() {
+        if y >= height {
+            let hidden = lines.len() - place;
+            pen.put_right(0, pen.width().saturating_sub(1), 0, &format!(" {hidden} more: z "), Tone::Warn);
+            return;
+        }
+        y = wrapped(pen, y, "", text, *tone);
+    }
+}
+
+/// Puts a text over as many rows as it needs, broken at spaces; returns the row after it.
+pub fn wrapped(pen: &mut Pen<'_>, mut y: u16, lead: &str, text: &str, tone: Tone) -> u16 {
+    let width = usize::from(pen.width().saturating_sub(2)).max(10);
+    let mut line = lead.to_owned();
+    for word in text.split(' ') {
+        if line.chars().count() + word.chars().count() + 1 > width && !line.trim().is_empty() {
+            pen.put(1, y, &line, tone);
+            y = y.saturating_add(1);
+            line = "  ".to_owned();
+        }
+        if !line.is_empty() && !line.ends_with(' ') {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    pen.put(1, y, &line, tone);
+    y.saturating_add(1)
+}

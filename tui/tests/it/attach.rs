@@ -1,0 +1,265 @@
+//! An engine that others look at and act on: attach, ctl, a lost terminal, a killed process.
+
+use crate::console::RUN;
+use crate::terminal::Terminal;
+use crate::world::{World, engine, has_keys, lab_with, until};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// A user that owns nothing.
+const NOBODY: u32 = 65_534;
+
+/// A run without a terminal; killed when the test is over, however it ends.
+struct Headless(Child);
+
+impl Headless {
+    fn start(world: &World) -> Headless {
+        let words = "run --profile shared --rate 2000 --duration 10m --logs logs --headless";
+        let child = world.command(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let headless = Headless(child);
+        until("a live engine", || {
+            let ran = world.run("ctl status");
+            ran.status == Some(0) && ran.json()["phase"] == "LIVE"
+        });
+        headless
+    }
+}
+
+impl Drop for Headless {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn socket(world: &World) -> PathBuf {
+    let runs = fs::read_dir(world.path("logs")).unwrap().flatten().map(|run| run.path().join("control.sock"));
+    runs.into_iter().find(|path| path.exists()).expect("a socket in the run's directory")
+}
+
+#[test]
+fn attached_beside_a_live_console_one_only_looks_and_with_control_one_acts() {
+    let _one = engine();
+    let world = World::new();
+    let mut own = Terminal::start(&world, RUN, (100, 30), &[]);
+    own.see_live();
+    let mut beside = Terminal::start(&world, "attach", (100, 30), &[]);
+    beside.see_live();
+    beside.see_words(&["READ-ONLY"]);
+    for (key, what) in [("D", "drain refused"), ("H", "hold refused"), ("n", "note refused")] {
+        beside.press(key);
+        beside.see_words(&[what, "--control"]);
+    }
+    let mut acting = Terminal::start(&world, "attach --control", (100, 30), &[]);
+    acting.see_live();
+    acting.see_words(&["ATTACHED"]);
+    acting.press("p");
+    acting.see_words(&["lab"]);
+    acting.press("2");
+    acting.see_words(&["apply a profile?"]);
+    acting.press("y");
+    acting.see_words(&["acknowledged by", "profile lab"]);
+    // All three see it, whoever did it.
+    own.see_words(&["profile lab"]);
+    beside.see_words(&["profile lab"]);
+    acting.press("H");
+    acting.see_words(&["hold the feed?"]);
+    acting.press("y");
+    acting.see_words(&["HELD"]);
+    own.see_words(&["HELD"]);
+    acting.press("q");
+    beside.press("q");
+    assert_eq!((acting.end(), beside.end()), (0, 0));
+    acting.is_restored();
+    own.press("H");
+    own.see_words(&["let the feed go?"]);
+    own.press("y");
+    own.see("a feed that runs", |screen| !screen.contents().contains("HELD"));
+    own.press("q");
+    own.see_words(&["drain and quit?"]);
+    own.press("y");
+    assert_eq!(own.end(), 0, "{}", own.text());
+}
+
+#[test]
+fn after_a_hangup_the_engine_goes_on_and_is_taken_over_by_an_attached_console() {
+    let _one = engine();
+    let world = World::new();
+    world.put("p/stays.ron", lab_with(&[("spin: Lab", "spin: Shared")]));
+    let run = "run --profiles p --profile stays --rate 2000 --logs logs";
+    let mut own = Terminal::start(&world, run, (100, 30), &[]);
+    own.see_live();
+    own.hang_up();
+    let before = world.run("ctl status").exits(0).json()["answered"].as_u64().unwrap();
+    until("shots after the hangup", || {
+        world.run("ctl status").exits(0).json()["answered"].as_u64().unwrap() > before + 200
+    });
+    // Looking is given up, and the engine goes on; then it is taken over, twice.
+    let mut first = Terminal::start(&world, "attach --control", (100, 30), &[]);
+    first.see_live();
+    first.hang_up();
+    assert_eq!(first.end_unread(), 0);
+    assert!(!own.has_ended());
+    let mut second = Terminal::start(&world, "attach --control", (100, 30), &[]);
+    second.see_live();
+    second.press("D");
+    second.see_words(&["drain and end the engine of process"]);
+    second.press("y");
+    second.see_words(&["ENDED"]);
+    second.press("q");
+    assert_eq!(second.end(), 0, "{}", second.text());
+    assert_eq!(own.end_unread(), 0);
+    let report = world.report("logs");
+    assert_eq!((&report["lost"], &report["ended_by"]), (&Value::from(0), &Value::from("drained")));
+}
+
+#[test]
+fn a_profile_that_is_switched_live_decides_what_a_hangup_means() {
+    let _one = engine();
+    let world = World::new();
+    world.put("p/stays.ron", lab_with(&[("spin: Lab", "spin: Shared")]));
+    let run = "run --profiles p --profile stays --rate 2000 --logs logs";
+    let mut own = Terminal::start(&world, run, (100, 30), &[]);
+    own.see_live();
+    // `shared` drains on a hangup; another process switched to it.
+    world.run("ctl profile shared").exits(0);
+    own.see_words(&["profile shared"]);
+    own.hang_up();
+    own.end_unread();
+    assert_eq!(world.report("logs")["lost"], 0);
+}
+
+#[test]
+fn an_engine_that_is_killed_while_attached_is_shown_as_gone_and_leads_to_the_post_mortem() {
+    let _one = engine();
+    let world = World::new();
+    let mut engine = Headless::start(&world);
+    let mut terminal = Terminal::start(&world, "attach", (100, 30), &[]);
+    terminal.see_live();
+    rustix::process::kill_process(rustix::process::Pid::from_child(&engine.0), Signal::STOP).unwrap();
+    terminal.see_words(&["SILENT"]);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&engine.0), Signal::CONT).unwrap();
+    terminal.see("signs of life", |screen| !screen.contents().contains("SILENT"));
+    engine.0.kill().unwrap();
+    engine.0.wait().unwrap();
+    terminal.see_words(&["GONE", "the engine is gone", &format!("pinwheel postmortem {}", engine.0.id())]);
+    terminal.press("q");
+    assert_eq!(terminal.end(), 1, "{}", terminal.text());
+    terminal.is_restored();
+    world.run(&format!("postmortem {} --json", engine.0.id())).exits(0);
+}
+
+#[test]
+fn every_verb_of_ctl_acts_and_prints_what_was_acknowledged() {
+    let _one = engine();
+    let world = World::new();
+    assert!(world.run("ctl status").exits(2).err.contains("pinwheel run"));
+    let mut engine = Headless::start(&world);
+    let pid = engine.0.id();
+    let status = world.run(&format!("ctl --to {pid} status")).exits(0).json();
+    has_keys(&status, "action pid phase profile rate_hz submitted answered alarms run_dir");
+    let run = PathBuf::from(status["run_dir"].as_str().unwrap());
+    assert_eq!(fs::metadata(run.join("control.sock")).unwrap().permissions().mode() & 0o777, 0o600);
+    let name = run.file_name().unwrap().to_str().unwrap();
+    let switched = world.run(&format!("ctl profile lab --for 1s --why lunch --to {name}")).exits(0).json();
+    has_keys(&switched, "action from to epoch changes reverts_in_s threads acknowledged waited_ms pid");
+    assert_eq!((&switched["to"], &switched["acknowledged"]), (&Value::from("lab"), &Value::from(true)));
+    until("the profile given back", || world.run("ctl status").exits(0).json()["profile"] == "shared");
+    world.put("mine.ron", lab_with(&[("spin: Lab", "spin: Shared")]));
+    assert_eq!(world.run("ctl profile ./mine.ron").exits(0).json()["to"], "mine");
+    assert_eq!(world.run("ctl pause").exits(0).json()["held"], true);
+    let held = world.run("ctl status").exits(0).json();
+    assert!(held["held_by"].as_str().is_some_and(|by| by.contains("uid")), "{held}");
+    assert_eq!(world.run("ctl resume").exits(0).json()["held"], false);
+    assert_eq!(world.run("ctl rate 700").exits(0).json()["hz"], 700.0);
+    assert_eq!(world.run("ctl ack").exits(0).json()["acknowledged"], true);
+    assert_eq!(world.run("ctl note pump on").exits(0).json()["text"], "pump on");
+    for (words, part) in [
+        ("ctl ack 99", "found no alarm 99"),
+        ("ctl profile nothing", "expected one of"),
+        ("ctl --to 1 pause", "the engine of process 1"),
+        ("ctl --to nothing pause", "one of run nothing"),
+        ("ctl profile lab --for 1ms", "expected 1 s"),
+    ] {
+        let ran = world.run(words).exits(2);
+        assert!(ran.err.contains(part) && ran.err.trim_end().lines().count() == 1, "{words}: {}", ran.err);
+    }
+    let drained = world.run("ctl drain --why done").exits(0).json();
+    assert_eq!((&drained["action"], &drained["acknowledged"]), (&Value::from("end"), &Value::from(true)));
+    assert_eq!(engine.0.wait().unwrap().code(), Some(0));
+    assert!(!run.join("control.sock").exists());
+    let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
+    for part in ["to lab for 1 s", ": lunch", "lab to shared", "feed held by", "rate Auto to Hz(700.0)", ": done"] {
+        assert!(events.contains(part), "{part}: {events}");
+    }
+    assert!(world.run("ctl status").exits(2).err.contains("found none"));
+}
+
+#[test]
+fn several_engines_are_told_apart_and_stop_ends_one_at_once() {
+    let _one = engine();
+    let world = World::new();
+    let mut first = Headless::start(&world);
+    let second = Headless(
+        world
+            .command("run --profile shared --rate 500 --duration 10m --logs more --headless")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let (one, other) = (first.0.id(), second.0.id());
+    until("the second engine", || world.run(&format!("ctl --to {other} status")).status == Some(0));
+    let said = world.run("ctl pause").exits(2).err;
+    assert!(said.contains(&one.to_string()) && said.contains(&other.to_string()) && said.contains("PID"), "{said}");
+    world.run(&format!("ctl --to {one} stop")).exits(0);
+    first.0.wait().unwrap();
+    assert_eq!(world.run("ctl status").exits(0).json()["pid"], other);
+}
+
+#[test]
+fn a_client_that_never_reads_is_sent_away_and_others_are_heard() {
+    let _one = engine();
+    let world = World::new();
+    let _engine = Headless::start(&world);
+    let mut deaf = UnixStream::connect(socket(&world)).unwrap();
+    deaf.set_nonblocking(true).unwrap();
+    let line = b"{\"version\":1,\"ask\":\"in_force\"}\n";
+    until("the deaf client's end", || {
+        for _ in 0..64 {
+            match deaf.write(line) {
+                Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => return true,
+                _ => {}
+            }
+        }
+        assert_eq!(world.run("ctl status").exits(0).json()["phase"], "LIVE");
+        false
+    });
+    let mut left = Vec::new();
+    let _ = deaf.read_to_end(&mut left);
+    assert!(left.starts_with(b"{\"version\":1,\"done\":"), "what it was told before");
+}
+
+#[test]
+fn another_user_is_refused_by_ctl() {
+    let _one = engine();
+    let world = World::new();
+    fs::set_permissions(world.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let _engine = Headless::start(&world);
+    let mut command: Command = world.command("ctl pause");
+    let Ok(output) = command.uid(NOBODY).output() else {
+        eprintln!("skipped: this user cannot become another, or that one may not run the program");
+        return;
+    };
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("control socket") && said.contains("act as its user"), "{said}");
+    assert_eq!(world.run("ctl status").exits(0).json()["held_by"], Value::Null);
+}
