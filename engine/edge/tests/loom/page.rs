@@ -180,6 +180,7 @@ fn a_flipped_route_shows_what_was_staged_before() {
     });
 }
 
+/// Who sees a mark sees what was done up to it. Red without O6.release, O6.acquire.
 #[test]
 fn a_mark_shows_what_was_done_up_to_it() {
     loom::model(|| {
