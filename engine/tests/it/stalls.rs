@@ -58,7 +58,8 @@ fn a_hang_is_reported_while_it_lasts_and_its_shots_are_answered_all_the_same() {
     until(&engine, "its end", |now| {
         now.alarms.iter().any(|alarm| alarm.rule == "heartbeat" && alarm.ended_ns.is_some())
     });
-    engine.acknowledge(0).unwrap();
+    let said = engine.acknowledge(0).unwrap_err().to_string();
+    assert!(said.contains("diagnostics"), "nobody keeps alarms: {said}");
     engine.request_drain();
     assert_nothing_lost(&end(engine));
 }
