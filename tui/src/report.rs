@@ -199,6 +199,8 @@ pub struct StreamReport {
     /// Of the latency, nanoseconds; `null` before the first answer.
     pub p99: Option<u64>,
     pub logical_error_rate: Option<f64>,
+    /// Parity of each of the first 64 observables over its answers.
+    pub frame: u64,
     /// Shots that found no slot, by outcome.
     pub overflow: BTreeMap<&'static str, u64>,
     pub input_health: InputHealthView,
@@ -393,6 +395,7 @@ fn stream(view: &StreamView) -> StreamReport {
         errors: view.errors,
         p99: (view.latency.count() > 0).then(|| view.latency.quantile_ns(0.99)),
         logical_error_rate: ratio(view.logical_errors, view.shots_with_observables),
+        frame: view.frame,
         overflow: overflow::by_name(&view.overflow),
         input_health: view.input_health.clone(),
     }

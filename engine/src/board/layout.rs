@@ -533,6 +533,8 @@ blocks! {
         judged: AtomicU64,
         /// Wrong.
         logical_errors: AtomicU64,
+        /// The Pauli frame: parity of each of the first 64 observables over its answers; errors leave it.
+        frame: AtomicU64,
         /// From scheduled arrival to harvest.
         latency: HistogramBlock,
     }

@@ -374,6 +374,7 @@ impl Reader<'_> {
             late: get(&harvest.late),
             shots_with_observables: get(&harvest.judged),
             logical_errors: get(&harvest.logical_errors),
+            frame: get(&harvest.frame),
             latency: harvest.latency.snapshot(),
             input_health: InputHealthView {
                 verdict: HealthVerdict::from_code(get(&feed.verdict)),

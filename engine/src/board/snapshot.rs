@@ -373,6 +373,8 @@ pub struct StreamView {
     pub shots_with_observables: u64,
     /// Wrong ones.
     pub logical_errors: u64,
+    /// Its Pauli frame: bit by bit the parity of the first 64 observables over its answers; errors leave it.
+    pub frame: u64,
     /// From scheduled arrival to harvest.
     pub latency: Histogram,
     /// What its detection events look like against the model.

@@ -84,6 +84,10 @@ impl Harvester {
             let observables = answered.error.is_none().then(|| self.end.observables(answered));
             joints.enter(answered.header.stream, answered.header.sequence, observables, self.ledger.next(stream));
         }
+        if outcome != Outcome::Duplicate && answered.error.is_none() {
+            let frame = &self.pipe.board.stream_harvest(stream).frame;
+            board::set(frame, board::get(frame) ^ self.end.observables(answered)[0].load());
+        }
         self.count(answered, latency_ns);
         self.judge(answered, latency_ns);
         self.measure(answered, now, latency_ns, frame);

@@ -109,7 +109,8 @@ impl Services {
             let verdict = self.why_slow(board, &what, (long, now), recent);
             found.push(condition(RuleId::LateAnswers, site, share, Some(new.late), verdict));
         }
-        let scheduled = new.scheduled - then.scheduled;
+        // A drain takes back what was due and not accepted.
+        let scheduled = new.scheduled.saturating_sub(then.scheduled);
         let growth = new.backlog().saturating_sub(then.backlog());
         if scheduled > 0 && growth > 0 {
             let share = growth as f64 * 100.0 / scheduled as f64;

@@ -71,6 +71,9 @@ fn predictions(alone: &Alone, round_ns: Option<u32>) -> Outcome {
     let layout = Layout::observables(model.observables);
     let predicted = ShotSet::read(&std::fs::read(&path).unwrap()[..], Format::B8, layout).unwrap();
     assert!(predicted.iter().map(|word| word[0]).eq(expected.iter().copied()));
+    let mut frames = vec![0; profile.input.streams as usize];
+    expected.iter().enumerate().for_each(|(index, found)| frames[index % profile.input.streams as usize] ^= found);
+    assert!(outcome.snapshot.streams.iter().map(|stream| stream.frame).eq(frames), "a frame is its answers' parity");
     outcome
 }
 

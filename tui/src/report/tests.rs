@@ -116,6 +116,7 @@ fn stream(id: u32) -> StreamView {
         late: 0,
         shots_with_observables: 0,
         logical_errors: 0,
+        frame: 1,
         latency: Histogram::of(&[50_000; 1_000]),
         input_health: InputHealthView {
             verdict: HealthVerdict::Good,

@@ -521,6 +521,7 @@ fn stream(tenths: u64, trouble: Trouble) -> StreamView {
         late: 0,
         shots_with_observables: tenths * SHOTS,
         logical_errors: tenths * SHOTS / 5_000,
+        frame: tenths & 1,
         latency: times(tenths, 37_000),
         input_health: InputHealthView {
             verdict,

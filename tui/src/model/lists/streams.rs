@@ -94,6 +94,7 @@ fn details(model: &Model, row: usize) -> Vec<Line> {
             )),
             None => ("no answers judged: the input brings no true observables (--observables)".to_owned(), Tone::Dim),
         },
+        plain(format!("Pauli frame, the parity of its answers: {:#x}", stream.frame)),
         plain(format!(
             "input: {:.2} % of detectors fire, {:.2} % expected, over {} shots",
             found.fraction_found * 100.0,
