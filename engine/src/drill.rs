@@ -168,7 +168,7 @@ pub fn run(drill: Drill, program: &Program) -> Row {
         Drill::PtraceStop => outer::ptrace_stop(program),
         Drill::CpuQuota => outer::cpu_quota(program),
         Drill::LostAck => Err(Trouble::NotPermitted(
-            "no drill takes a letter out of the way between two silos; the rehearsal loses, doubles and delays them (pinwheel sim)"
+            "no drill takes a letter out of the arbiter's way between two silos; the rehearsal loses, doubles and delays them (pinwheel sim)"
                 .into(),
         )),
         _ => on_a_thread_of_its_own(|| deeds::inside(drill)),
