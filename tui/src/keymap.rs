@@ -1,6 +1,6 @@
 //! The key table: dispatch, footer, help, palette, man page and the README's section are all made from it.
 //!
-//! Owns every binding; pure data, on the console thread. [`bound`] is the table with the keys that a user chose, [`file`]
+//! Owns every binding; pure data, on the console thread. [`bound`] is the table with the keys that a user chose, [`mod@file`]
 //! reads them, [`page`] writes the table out. Tests compare what all of these show. Nothing else in the console matches on
 //! a key.
 

@@ -1,7 +1,7 @@
 //! An engine in another process as a [`Source`]: its board to look at, its control socket to act through.
 //!
 //! Owns the followed board and the line to the socket; on the console thread. Never waits for the engine: what is asked
-//! goes to a thread of its own ([`line`]), and what was said to it comes back as news. Bounds: one request on its way and
+//! goes to a thread of its own ([`mod@line`]), and what was said to it comes back as news. Bounds: one request on its way and
 //! a few behind it. A process that is gone is seen by the lock of its board at the next reading, a tenth of a second later.
 
 pub mod line;

@@ -1,7 +1,7 @@
 //! One client of the control socket: its bytes in and out.
 //!
 //! Owns the connection. On the socket's thread. Bounds: one line in, one reply out, each of
-//! [`LINE_BYTES_MAX`](crate::engine::wire::LINE_BYTES_MAX). Never waits for it.
+//! [`LINE_BYTES_MAX`]. Never waits for it.
 
 use crate::engine::wire::{LINE_BYTES_MAX, Outcome, Reply, Request, VERSION};
 use crate::units::{Nanos, TickRate, Ticks};

@@ -2,7 +2,7 @@
 //!
 //! Owns the connection. A request blocks its caller ([`Wire`]) or a thread of its own ([`Line`]), never the console.
 //! Bounds: [`PATIENCE`] for a reply, [`BEHIND_MAX`] requests waiting, one reply a line of at most
-//! [`LINE_BYTES_MAX`](pinwheel_engine::engine::wire::LINE_BYTES_MAX).
+//! [`LINE_BYTES_MAX`].
 
 use pinwheel_engine::engine::wire::{Ask, LINE_BYTES_MAX, Outcome, Reply, Request, VERSION};
 use std::io::{self, BufRead, BufReader, Read, Write};
