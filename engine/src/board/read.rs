@@ -2,6 +2,8 @@
 //!
 //! Owns the derivation of states, ages and depths. Runs on the reader's thread; Relaxed loads throughout, because every
 //! word is meaningful on its own. Bounds: the shape. Never trusts a count it reads further than the shape allows.
+//!
+//! Longer than 500 lines, because it has a short function for each part of the snapshot, over one reader's fields.
 
 pub(super) mod arbiter;
 mod control;

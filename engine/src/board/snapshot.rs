@@ -2,6 +2,8 @@
 //!
 //! Owns plain data only: a snapshot is a copy taken from the board's words at one moment by one reader. All times are
 //! nanoseconds; ages are measured at the moment of the reading, so they never look fresher than they are.
+//!
+//! Longer than 500 lines, because it is the schema of `--json`'s live sections, read from top to bottom.
 
 mod alarms;
 mod arbiter;

@@ -2,6 +2,8 @@
 //!
 //! Runs once, on the caller's thread. Order: what can be refused first (host, plan, model), then memory, then threads;
 //! a failure on the way stops the threads that run already. Bounds: [`BUILD_LIMIT`] for all roles to be built.
+//!
+//! Longer than 500 lines, because each step of a start is a short function beside the order that they are called in.
 
 use super::blackbox::{Blackbox, Recording};
 use super::cold::{self, Reader as StreamReader};

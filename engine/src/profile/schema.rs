@@ -2,6 +2,8 @@
 //!
 //! Plain data, read by any cold thread; the ranges written here are enforced in `check`. Bounded: no field grows with
 //! use. Never gives a default: see "Why every field is required" in the parent.
+//!
+//! Longer than 500 lines, because it is one table of fields, half of it their documentation.
 
 use super::alarms::{AlarmRule, Diagnostics, OnAlarm};
 use super::placement::PlacementRules;

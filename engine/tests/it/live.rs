@@ -1,4 +1,6 @@
 //! Live sources: shots of other threads, through sockets and shared memory.
+//!
+//! Longer than 500 lines, because clients, nonsense and golden sets go through the same few helpers for each kind of source.
 
 use crate::rig::{Alone, alone, assert_nothing_lost, config, end, profile, shots, sink, until};
 use pinwheel_edge::slot::outside::ClientEnd;

@@ -1,4 +1,6 @@
 //! An engine that is not there: snapshots by arithmetic, for tests.
+//!
+//! Longer than 500 lines, because it has a value for every field of the snapshot; each part that grew has a file of its own.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
