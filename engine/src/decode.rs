@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use crate::code::Model;
 use crate::code::graph::{Graph, GraphError};
-use crate::profile::WindowRounds;
+use crate::profile::{Predecoder, WindowRounds};
 use window::{WindowError, WindowMatcher, WindowModel};
 
 /// What a decode found, beside the observables it wrote.
@@ -109,6 +109,22 @@ impl MatcherModel {
     /// If it is not a matching problem, has no rounds, or windows of that size do not fit it.
     pub fn windowed(model: &Model, size: WindowRounds) -> Result<Self, ReadyError> {
         Ok(Self(Ready::Windows(Arc::new(WindowModel::new(model, size)?))))
+    }
+
+    /// Makes the windows of shots that come by rounds ready for `predecoder` too. Whole shots are predecoded whole, before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::windowed`].
+    pub fn windowed_predecoding(model: &Model, size: WindowRounds, predecoder: Predecoder) -> Result<Self, ReadyError> {
+        Ok(Self(Ready::Windows(Arc::new(WindowModel::new(model, size)?.predecoding(predecoder)))))
+    }
+
+    /// A matcher that answers as the windows of a shot that comes by rounds do; `None`: whole shots only.
+    #[must_use]
+    pub fn matcher_by_rounds(&self) -> Option<Box<dyn Matcher>> {
+        let model = Arc::clone(self.windows()?);
+        Some(Box::new(WindowMatcher::by_rounds(model)))
     }
 
     /// A matcher of its own for the calling thread.

@@ -41,6 +41,7 @@ use crate::code::{Measurements, Model};
 use crate::decode::ReadyError;
 use crate::device::cuda::OpenError;
 use crate::fault::EventCode;
+use crate::graph::Event;
 use crate::host::HostError;
 use crate::hot::RoleError;
 use crate::hot::provoke::Provocation;
@@ -187,6 +188,8 @@ pub struct Outcome {
     pub input_error: Option<String>,
     /// What the environment report said, if one was made.
     pub environment: Option<Found>,
+    /// When tasks of the decode pools ran, by silo, as far as the profile's `graph.trace` asks for it.
+    pub task_times: Vec<(u32, Event)>,
 }
 
 /// Why an engine does not start.
@@ -444,6 +447,12 @@ impl Engine {
     #[must_use]
     pub fn moves(&self) -> Arc<MoveRequests> {
         Arc::clone(&self.moves)
+    }
+
+    /// The time that it lives by.
+    #[must_use]
+    pub const fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// Asks for a drain in the operator's name.

@@ -10,7 +10,7 @@
 //! | `shared`, `worker`, `complete` | the running side |
 //! | `replay` | a graph that runs again without being submitted |
 //! | `verdict`, `observe`, `trace` | what it says about itself |
-//! | [`described`], [`bundled`], [`perform`] | graphs as text, and what running one costs |
+//! | [`described`], [`bundled`], [`perform`], `domain` | graphs as text, and what running one costs |
 //!
 //! Owns nothing but what [`Workload::compile`] makes: a [`Submitter`] with worker 0 in it, the other [`Worker`]s, each
 //! for a thread of its own, and a [`Completer`] for whoever hears of launches. None of them waits unless its name says so
@@ -35,6 +35,7 @@ pub mod bundled;
 mod complete;
 mod config;
 pub mod described;
+mod domain;
 mod exact;
 mod found;
 mod observe;
@@ -57,7 +58,8 @@ mod tests;
 
 pub use complete::{CompleteError, Completer};
 pub use config::{
-    Batch, Config, ConfigError, Deps, Issue, Overflow, POOLS, Placement, Pool, Ready, Start, Trace, WINDOW_TASKS_MAX,
+    Batch, Config, ConfigError, Deps, Filter, Issue, Overflow, POOLS, Placement, Pool, Ready, Start, Trace,
+    WINDOW_TASKS_MAX,
 };
 pub use observe::Observed;
 pub use record::RecordError;

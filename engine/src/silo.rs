@@ -37,11 +37,11 @@ use crate::feed::requests::{MoveRequests, home};
 use crate::feed::source::Source;
 use crate::feed::turns::Turns;
 use crate::feed::{Cadence, Feed, Outside, Share};
-use crate::graph::{Brought, CompileError, Config, Worker};
+use crate::graph::{Brought, CompileError, Config, Event, Worker};
 use crate::hot::memory::Arena;
 use crate::hot::{Deed, Doomed, Init, Role, RoleError, RoleSpec, Settings};
 use crate::predecode::{self, Local, Passthrough, Tables};
-use crate::profile::{Device, Faults, Latency, Predecoder, Profile, RoleFault, RoleKind, WindowRounds};
+use crate::profile::{Device, Faults, Latency, Predecoder, Profile, RoleFault, RoleKind, TaskTrace, WindowRounds};
 use crate::units::Nanos;
 use pinwheel_edge::queue::fifo::Fifo;
 use pinwheel_edge::ring::broadcast::{self, Reader, Writer};
@@ -51,6 +51,7 @@ use pinwheel_edge::slot::jobs::JobBank;
 use pinwheel_edge::slot::table::{DispatchEnd, Geometry, table};
 use pinwheel_edge::slot::workers::{DeviceWorkers, DispatchWorkers, WorkerBank, bank};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// A model made ready for every role that needs it.
 #[derive(Clone)]
@@ -73,7 +74,7 @@ impl Decoding {
     ) -> Result<Decoding, ReadyError> {
         let matching = match window {
             None => MatcherModel::new(&model)?,
-            Some(size) => MatcherModel::windowed(&model, size)?,
+            Some(size) => MatcherModel::windowed_predecoding(&model, size, predecoder)?,
         };
         let local = match predecoder {
             Predecoder::None => None,
@@ -147,6 +148,8 @@ pub struct Silo {
     pub answers: Vec<Reader<Answer>>,
     /// The memory of all of these, if they were wired in an arena.
     pub arena: Arena,
+    /// Times of tasks, of one decode worker each, when its thread has ended; nothing unless the profile asks for them.
+    pub task_times: Receiver<Vec<Event>>,
 }
 
 /// Whether answers go further than the board.
@@ -202,11 +205,7 @@ pub fn wire(
     common: &Common,
 ) -> Result<Silo, CompileError> {
     let model = &common.decoding.model;
-    let geometry = Geometry {
-        slots: profile.slots,
-        detector_words: model.detector_words().max(1) as u32,
-        observable_words: model.observable_words().max(1) as u32,
-    };
+    let geometry = geometry(profile.slots, model);
     let (feed_end, dispatch_end, harvest_end, table) = table(geometry);
     let (dispatch_workers, device_workers, poll_workers, workers) = bank(profile.workers as usize);
     let jobs = profile.slots as usize + profile.workers as usize + decoders as usize;
@@ -265,13 +264,25 @@ pub fn wire(
         spec(RoleKind::Graph, silo, 0, move |_| Ok(Box::new(orchestrator))),
         spec(RoleKind::Harvest, silo, 0, move |_| Ok(Box::new(harvester))),
     ];
-    // In the order of the path: the rehearsal draws by it.
-    specs.splice(1..1, device_specs);
+    specs.splice(1..1, device_specs); // in the order of the path: the rehearsal draws by it
     let (bank, decoding) = (&workers, &common.decoding);
-    let bench = Bench { pipe: &pipe, bank, states: &states, carries, joints: joint.cells, draws: &draws, decoding };
+    let (times, task_times) = times_asked(profile);
+    let bench =
+        Bench { pipe: &pipe, bank, states: &states, carries, joints: joint.cells, draws: &draws, decoding, times };
     specs.extend((0..).zip(pool.workers).map(|(index, worker)| bench.decoder(index, worker)));
-    let specs = doomed(specs, profile, silo);
-    Ok(Silo { pipe, workers, states, specs, recovery, answers: readers, arena: Arena::none() })
+    let (specs, arena) = (doomed(specs, profile, silo), Arena::none());
+    Ok(Silo { pipe, workers, states, specs, recovery, answers: readers, arena, task_times })
+}
+
+fn geometry(slots: u32, model: &Model) -> Geometry {
+    let words = |words: usize| words.max(1) as u32;
+    Geometry { slots, detector_words: words(model.detector_words()), observable_words: words(model.observable_words()) }
+}
+
+/// Where decode workers leave the times of their tasks, if somebody asks for them.
+fn times_asked(profile: &Profile) -> (Option<Sender<Vec<Event>>>, Receiver<Vec<Event>>) {
+    let (sender, times) = channel();
+    ((profile.graph.trace != TaskTrace::Off).then_some(sender), times)
 }
 
 fn outside(common: &Common, pipe: &Pipe) -> Outside {
@@ -390,17 +401,19 @@ struct Bench<'a> {
     joints: Option<Arc<JointCells>>,
     draws: &'a Draws<'a>,
     decoding: &'a Decoding,
+    times: Option<Sender<Vec<Event>>>,
 }
 
 impl Bench<'_> {
     fn decoder(&self, index: u32, worker: Worker<Brought>) -> RoleSpec {
         let (pipe, bank, states) = (self.pipe.clone(), Arc::clone(self.bank), Arc::clone(self.states));
-        let (carries, joints) = (self.carries.clone(), self.joints.clone());
+        let (carries, joints, times) = (self.carries.clone(), self.joints.clone(), self.times.clone());
         let (decoding, injector) = (self.decoding.clone(), self.draws.of(16 + u64::from(index)));
         spec(RoleKind::Decode, self.pipe.silo, index, move |_| {
             let predecoder = decoding.predecoder();
             let (index, matching) = (index as usize, decoding.matching);
-            let parts = DecoderParts { pipe, bank, index, matching, predecoder, injector, states, carries, joints };
+            let parts =
+                DecoderParts { pipe, bank, index, matching, predecoder, injector, states, carries, joints, times };
             Ok(Box::new(Decoder::new(parts, worker)))
         })
     }

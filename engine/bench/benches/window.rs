@@ -8,7 +8,7 @@ use super::measure::{CLOCK, Placement, Reading, Suite, median, ns_per};
 use pinwheel_engine::code::{Model, Sampler, bundled_named};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::decode::window::{WindowModel, WindowWorker};
-use pinwheel_engine::profile::WindowRounds;
+use pinwheel_engine::profile::{Predecoder, WindowRounds};
 use std::sync::Arc;
 
 /// Rounds of a repetition, over all of its shots.
@@ -29,18 +29,23 @@ fn lengths(suite: &mut Suite, code: &str, distance: u32, rounds: u32) -> Reading
     let shots = (suite.effort.scale(ROUNDS) / u64::from(rounds)).max(20);
     let name = format!("{code}-r{rounds}");
     let size = WindowRounds { commit_rounds: distance, buffer_rounds: distance };
-    let ready = Arc::new(WindowModel::new(&model, size).unwrap());
-    let drawn = Arc::clone(&model);
-    let windows =
-        suite.case(format!("windows {name}"), &["last", "middle"], REPETITIONS, move || windows(&drawn, &ready, shots));
+    let ready = Arc::new(WindowModel::new(&model, size).unwrap().predecoding(Predecoder::Local));
+    let [windows, predecoded] = [("windows", false), ("predecoded windows", true)].map(|(what, predecodes)| {
+        let (drawn, ready) = (Arc::clone(&model), Arc::clone(&ready));
+        suite.case(format!("{what} {name}"), &["last", "middle"], REPETITIONS, move || {
+            windows(&drawn, &ready, shots, predecodes)
+        })
+    });
     let whole = suite.case(format!("whole shots {name}"), &["shot"], REPETITIONS, move || vec![whole(&model, shots)]);
     suite.figure(format!("window/{name}"), "ns", windows, Some(("whole-shot", whole)));
     suite.figure(format!("window/{name}-middle"), "ns", windows.part(1), None);
+    suite.figure(format!("window/{name}-predecoded"), "ns", predecoded, Some(("not", windows)));
+    suite.figure(format!("window/{name}-predecoded-middle"), "ns", predecoded.part(1), Some(("not", windows.part(1))));
     windows
 }
 
 /// Median time of the last window, and of those between the first and the last.
-fn windows(model: &Model, ready: &Arc<WindowModel>, shots: u64) -> Vec<f64> {
+fn windows(model: &Model, ready: &Arc<WindowModel>, shots: u64, predecodes: bool) -> Vec<f64> {
     let mut worker = WindowWorker::new(Arc::clone(ready));
     let mut carry = vec![0; ready.carry_words()];
     let (mut last, mut middle) = (Vec::new(), Vec::new());
@@ -52,7 +57,11 @@ fn windows(model: &Model, ready: &Arc<WindowModel>, shots: u64) -> Vec<f64> {
                 worker.rehearse(index, &carry);
             }
             let from = CLOCK.ticks();
-            worker.window(index, &mut carry, observables).expect("shots of the model can be matched");
+            if predecodes {
+                worker.window_predecoded(index, &mut carry, observables).expect("shots of the model can be matched");
+            } else {
+                worker.window(index, &mut carry, observables).expect("shots of the model can be matched");
+            }
             let spent = ns_per(from, 1);
             match index {
                 0 => {}

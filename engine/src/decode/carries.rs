@@ -9,7 +9,7 @@
 //! Predecoding looks at a detector's neighbours, some of which are rounds away. A shot that comes whole passes the device,
 //! which sees all of it and takes microseconds; what it leaves is cut into windows here. Of a shot that comes by rounds
 //! the neighbours are still to come, and a launch for each window would take longer than its match: such a shot goes
-//! straight to the graph, and its windows are matched as they are.
+//! straight to the graph, and each of its windows is predecoded by the worker that matches it.
 
 use super::MatcherModel;
 use super::window::{WindowModel, WindowWorker};
@@ -108,25 +108,30 @@ impl WindowBench {
     }
 
     /// Decodes window `index` of the shot of `job`, and adds what it commits to `observables`. `payload`: the shot's own
-    /// words, if it comes by rounds; those that the window needs are there.
+    /// words, if it comes by rounds; those that the window needs are there. Returns the detection events that
+    /// predecoding has explained.
     pub(super) fn decode(
         &mut self,
         job: &Job,
         index: u32,
         payload: Option<&[DataWord]>,
         observables: &mut [u64],
-    ) -> Result<(), ErrorCode> {
+    ) -> Result<u32, ErrorCode> {
         let region = self.carries.region(index);
         let (first, end) = (region.start as usize, region.end as usize);
         let record = self.carries.words.record(job.number() as usize);
         if index > 0 {
             read_words(&record[first..end], &mut self.carry[first..end]);
         }
-        if let Some(payload) = payload {
-            self.worker.take_rounds(index, |word| payload[word as usize].load(), &mut self.carry);
-        }
-        self.worker.window(index, &mut self.carry, observables).map_err(|_| ErrorCode::Unmatchable)?;
+        let decoded = match payload {
+            Some(payload) => {
+                self.worker.take_rounds(index, |word| payload[word as usize].load(), &mut self.carry);
+                self.worker.window_predecoded(index, &mut self.carry, observables).map(|(_, explained)| explained)
+            }
+            None => self.worker.window(index, &mut self.carry, observables).map(|_| 0),
+        };
+        let explained = decoded.map_err(|_| ErrorCode::Unmatchable)?;
         write_words(&record[first..end], &self.carry[first..end]);
-        Ok(())
+        Ok(explained)
     }
 }

@@ -38,6 +38,14 @@
 //! shots at d = 3, 0.2 % (not resolved) at d = 5. A buffer of one round: 4 % and 22 % more. The trace makes a window that
 //! commits edges dearer than one that commits all.
 //!
+//! # Predecoding a window
+//!
+//! A shot that comes whole is predecoded whole before it is cut. One that comes by rounds is predecoded window by window,
+//! by the same rule on the window's own graph: what stands alone and touches a commit round is committed as a matched edge
+//! would be; what stands alone in the buffer is left out of this matching and seen anew by the next window. The rule
+//! looks a little under three edges far, so that a buffer of three rounds shows it all that it asks about a commit round.
+//! Each edge so found is one that needs no trace, which is what a committing window pays most for.
+//!
 //! # What a window cannot do
 //!
 //! A detector whose only way to the boundary or to its partner leads through the past is unmatchable. Surface codes have
@@ -58,7 +66,8 @@ use super::ReadyError;
 use super::sparse::SparseModel;
 use crate::code::graph::Graph;
 use crate::code::{Model, NoTime, Rounds};
-use crate::profile::WindowRounds;
+use crate::predecode::Local;
+use crate::profile::{Predecoder, WindowRounds};
 use cut::{Cut, Cutter};
 
 /// The matcher's name.
@@ -90,6 +99,8 @@ pub enum WindowError {
 struct Form {
     cut: Cut,
     matching: Arc<SparseModel>,
+    /// Takes away what stands alone in the window, where windows are predecoded.
+    local: Option<Local>,
 }
 
 /// Where one window is, and its form.
@@ -177,7 +188,7 @@ impl WindowModel {
             let known = forms.iter().position(|form| form.cut == cut);
             let form = known.unwrap_or_else(|| {
                 let matching = Arc::new(SparseModel::new(&cut.graph));
-                forms.push(Form { cut, matching });
+                forms.push(Form { cut, matching, local: None });
                 forms.len() - 1
             });
             places.push(Place { form, words, own_words });
@@ -195,6 +206,16 @@ impl WindowModel {
             always_weight: graph.always_weight,
             rounds,
         })
+    }
+
+    /// Makes each window ready for `predecoder` too; see [`WindowWorker::window_predecoded`].
+    #[must_use]
+    pub fn predecoding(mut self, predecoder: Predecoder) -> Self {
+        // Edges of negative weight make silent detectors the unlikely ones: the rule means nothing there.
+        if predecoder == Predecoder::Local && self.always_weight >= 0.0 {
+            self.forms.iter_mut().for_each(|form| form.local = Some(Local::of(&form.cut.graph)));
+        }
+        self
     }
 
     /// Where the windows are.

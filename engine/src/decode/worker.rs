@@ -17,7 +17,7 @@ use super::{Matcher, MatcherModel};
 use crate::board::{self, DecodeBlock};
 use crate::dispatch::Pipe;
 use crate::fault::{FaultCode, Injector};
-use crate::graph::{Brought, Count, Ended, TaskId, Work as GraphTask, Worker};
+use crate::graph::{Brought, Count, Ended, Event, TaskId, Work as GraphTask, Worker};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work, memory};
 use crate::predecode::Predecoder;
 use crate::profile::RoleKind;
@@ -32,6 +32,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 // The board shows a worker's counts by these numbers.
 const _: () = {
@@ -62,6 +63,8 @@ pub struct DecoderParts {
     pub carries: Option<Arc<Carries>>,
     /// Where joint readouts are written to, if there are any.
     pub joints: Option<Arc<JointCells>>,
+    /// Takes the times of the tasks that this worker ran, when it is let go.
+    pub times: Option<Sender<Vec<Event>>>,
 }
 
 /// The role.
@@ -258,7 +261,8 @@ impl Bench {
             (0, false) => windows.begin(rough.syndrome, rough.flips, &mut self.observables),
             _ => {}
         }
-        windows.decode(job, index, payload, rough.flips)?;
+        let explained = windows.decode(job, index, payload, rough.flips)?;
+        board::add(&self.block().predecoded_events, u64::from(explained));
         write_words(self.parts.pipe.jobs.observables(job), rough.flips);
         Ok(())
     }
@@ -431,6 +435,16 @@ impl Bench {
 
     fn block(&self) -> &DecodeBlock {
         self.parts.pipe.board.decode(self.parts.pipe.silo, self.parts.index)
+    }
+}
+
+impl Drop for Decoder {
+    /// At the end of its thread, when nothing is hot any more.
+    fn drop(&mut self) {
+        if let Some(times) = &self.bench.parts.times {
+            // Nobody may want them any more.
+            let _ = times.send(self.worker.events().copied().collect());
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use super::wall::Wall;
 use super::watchdog::Running;
 use super::{EndedBy, Found, Outcome, Requests, header};
 use crate::board::{self, Board};
+use crate::graph::Event;
 use crate::host::claims::Claims;
 use crate::hot::{self, Settings, Shared, ThreadReport, WARM_STREAM, Warming};
 use crate::profile::Rate;
@@ -56,6 +57,11 @@ pub(super) struct ColdSide {
     pub(super) placing: Option<Placing>,
     pub(super) watchdog: Option<Running>,
     pub(super) remote: Option<remote::Running>,
+}
+
+/// The times of a silo's tasks, as far as its threads have ended.
+fn task_times((silo, wired): (u32, &Silo)) -> impl Iterator<Item = (u32, Event)> {
+    wired.task_times.try_iter().flatten().map(move |event| (silo, event))
 }
 
 /// Everything the control thread owns.
@@ -122,7 +128,18 @@ impl Control {
                 remote.end();
             }
             let snapshot = self.shared.board.snapshot(&self.shared.clock);
-            Outcome { snapshot, ended_by, elapsed_live_ns, unanswered, sink, events, input_error, environment }
+            let task_times = (0..).zip(&self.silos).flat_map(task_times).collect();
+            Outcome {
+                snapshot,
+                ended_by,
+                elapsed_live_ns,
+                unanswered,
+                sink,
+                events,
+                input_error,
+                environment,
+                task_times,
+            }
         })
     }
 

@@ -1,4 +1,4 @@
-//! The bundled graphs: those that runtimes are compared on, and two with real bodies.
+//! The bundled graphs: those that runtimes are compared on, and three with real bodies, one of them on two domains.
 //!
 //! Pure. In the first five every task writes a granule of its own and reads those of its predecessors, half of them in
 //! part only, so that inference has to find overlaps and not names.
@@ -7,11 +7,11 @@ use super::described::{Described, Kernel, Row, Tile};
 use super::region::Shape;
 
 /// Names of the bundled graphs.
-pub const NAMES: [&str; 7] = ["chain", "independent", "tree", "wavefront", "random", "matmul", "attention"];
+pub const NAMES: [&str; 8] = ["chain", "independent", "tree", "wavefront", "random", "matmul", "attention", "offload"];
 
 /// Bytes that a task of the first five writes.
 const OWN: u32 = 64;
-/// Elements along a tile's side of the two with real bodies.
+/// Elements along a tile's side of those with real bodies.
 const SIDE: u32 = 16;
 
 /// The bundled graph `name` of about `tasks` tasks, if there is one.
@@ -22,6 +22,7 @@ pub fn bundled(name: &str, tasks: u32) -> Option<Described> {
     Some(match name {
         "matmul" => matmul(root(3)),
         "attention" => attention(root(2)),
+        "offload" => offload(tasks.div_ceil(3)),
         _ => of_predecessors(name, &predecessors(name, tasks)?),
     })
 }
@@ -114,6 +115,30 @@ fn attention(blocks: u32) -> Described {
         tasks.push(task(Kernel::MultiplyAdd, vec![weights, tile(2, key)], vec![tile(5, query)], vec![]));
     }
     Described { name: "attention".to_owned(), tensors, tasks }
+}
+
+/// Four streams of launches: the processor copies a tile, the device multiplies it into the stream's sum, the processor
+/// copies the sum out, while the device is at the next stream's.
+fn offload(launches: u32) -> Described {
+    const STREAMS: u32 = 4;
+    // Inputs, staged, factors, sums, outputs: of each stream one.
+    let tensors = [STREAMS; 5].map(tiles).to_vec();
+    let mut tasks = Vec::new();
+    for stream in (0..launches).map(|launch| launch % STREAMS) {
+        let of = |tensor| tile(tensor, stream);
+        let copy = |from, to| Row {
+            kernel: Kernel::Copy,
+            reads: vec![of(from)],
+            writes: vec![of(to)],
+            stream,
+            ..Row::default()
+        };
+        tasks.push(copy(0, 1));
+        let (reads, updates) = (vec![of(1), of(2)], vec![of(3)]);
+        tasks.push(Row { kernel: Kernel::MultiplyAdd, reads, updates, stream, on_device: true, ..Row::default() });
+        tasks.push(copy(3, 4));
+    }
+    Described { name: "offload".to_owned(), tensors, tasks }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Pure values, checked once by [`Config::check`]; read by whoever compiles a graph. Every limit that bounds a loop, a
 //! queue or a wait of the runtime stands here.
 
-use crate::profile::{self, IssueGate, ReadyPolicy, StartPolicy, WindowOverflow};
+use crate::profile::{self, IssueGate, ReadyPolicy, StartPolicy, TaskTrace, WindowOverflow};
 use pinwheel_edge::queue::fanout::{SPILL_MAX, TASKS_MAX};
 
 /// How dependencies are found (seed 002 §2.2).
@@ -84,12 +84,44 @@ pub enum Placement {
 }
 
 /// Whose times are kept.
-#[derive(Clone, Copy)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trace {
     /// Nobody's.
     Off,
-    /// Those of tasks that the filter takes, by kernel and stream, up to [`Config::trace_events`] of each worker.
-    Cycles(fn(kernel: u16, stream: u32) -> bool),
+    /// Those of tasks that the filter takes: the latest [`Config::trace_events`] of each worker.
+    Cycles(Filter),
+}
+
+/// Tasks by kernel and stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// A bit for each kernel; kernels from 64 on are taken. None set: all are.
+    kernels: u64,
+    /// A bit for each stream, in words. Empty: all are taken.
+    streams: Vec<u64>,
+}
+
+impl Filter {
+    /// Takes tasks of one of `kernels` and one of `streams`; where a list is empty it takes all.
+    #[must_use]
+    pub fn new(kernels: impl IntoIterator<Item = u16>, streams: impl IntoIterator<Item = u32>) -> Filter {
+        let mut filter = Filter::default();
+        kernels.into_iter().filter(|kernel| *kernel < 64).for_each(|kernel| filter.kernels |= 1 << kernel);
+        for stream in streams {
+            let word = stream as usize / 64;
+            filter.streams.resize(filter.streams.len().max(word + 1), 0);
+            filter.streams[word] |= 1 << (stream % 64);
+        }
+        filter
+    }
+
+    /// Whether it takes a task.
+    #[must_use]
+    pub fn takes(&self, kernel: u16, stream: u32) -> bool {
+        let is_kernel = self.kernels == 0 || kernel >= 64 || self.kernels & 1 << kernel != 0;
+        let of_stream = || self.streams.get(stream as usize / 64).is_some_and(|word| word & 1 << (stream % 64) != 0);
+        is_kernel && (self.streams.is_empty() || of_stream())
+    }
 }
 
 /// What a worker is for.
@@ -230,6 +262,13 @@ impl From<&profile::Graph> for Config {
             batch: Batch { threshold: graph.batch_tasks, deadline_ns: u64::from(graph.batch_deadline_us) * 1_000 },
             map_entries: graph.map_entries,
             ready_tasks: graph.ready_tasks,
+            trace: match &graph.trace {
+                TaskTrace::Off => Trace::Off,
+                TaskTrace::Cycles { kernels, streams } => {
+                    Trace::Cycles(Filter::new(kernels.iter().map(|kernel| *kernel as u16), streams.iter().copied()))
+                }
+            },
+            trace_events: graph.trace_events,
             ..Config::default()
         }
     }

@@ -6,6 +6,7 @@
 use super::bundled::NAMES;
 use super::config::{Config, Deps, Pool, Trace};
 use super::described::{Described, Kernel, Row, Tile};
+use super::domain;
 use super::region::{Access, Mode};
 use super::shared::Count;
 use super::submit::{SubmitError, Submitter};
@@ -19,6 +20,7 @@ use crate::units::Ticks;
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread::{Scope, ScopedJoinHandle};
 
 /// Tasks up to which dependencies are compared by brute force with all pairs of accesses.
 const PAIRS_MAX: usize = 4_096;
@@ -143,19 +145,25 @@ impl Bodies {
     }
 }
 
-impl Body for Bodies {
+impl Bodies {
     #[inline(always)]
-    fn run(&self, work: &Work) -> Ended {
-        let index = work.task.args[0] as usize;
+    fn run_task(&self, index: usize, kernel: u16) {
         if let Some(spans) = &self.spans {
             spans[index][0].store(self.clock.ticks().0, Ordering::Relaxed);
         }
-        if work.task.kernel != 0 {
+        if kernel != 0 {
             self.perform(&self.graph.tasks[index]);
         }
         if let Some(spans) = &self.spans {
             spans[index][1].store(self.clock.ticks().0, Ordering::Relaxed);
         }
+    }
+}
+
+impl Body for Bodies {
+    #[inline(always)]
+    fn run(&self, work: &Work) -> Ended {
+        self.run_task(work.task.args[0] as usize, work.task.kernel);
         Ended::Done
     }
 }
@@ -210,6 +218,9 @@ fn with_workers<R>(
     std::thread::scope(|scope| {
         let (is_over, cores) = (&is_over, &cores);
         let start = |(index, mut worker): (usize, Worker<Bodies>)| {
+            if worker.pool() != Pool::Cpu {
+                return launching(scope, worker, is_over);
+            }
             scope.spawn(move || {
                 if pins {
                     // Not pinned is slower, not wrong.
@@ -228,6 +239,31 @@ fn with_workers<R>(
         is_over.store(true, Ordering::Relaxed);
         let back = threads.into_iter().filter_map(|thread| thread.join().ok()).collect();
         (result, graph, back)
+    })
+}
+
+/// Starts a device's worker, and behind it the thread that is the device.
+fn launching<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    mut worker: Worker<Bodies>,
+    is_over: &'scope AtomicBool,
+) -> ScopedJoinHandle<'scope, Worker<Bodies>> {
+    let shared = Arc::clone(&worker.shared);
+    let (mut link, end) = domain::link(&shared.body.clock);
+    scope.spawn(move || {
+        let bodies = &shared.body;
+        domain::serve(end, is_over, |place| {
+            bodies.run_task(place as usize, bodies.graph.tasks[place as usize].kernel.number());
+        });
+    });
+    scope.spawn(move || {
+        while !is_over.load(Ordering::Relaxed) {
+            let done = link.step(&mut worker).expect("nobody else ends a task of the device");
+            if done == 0 {
+                std::thread::yield_now();
+            }
+        }
+        worker
     })
 }
 
@@ -295,7 +331,7 @@ pub fn perform(described: &Described, config: &Config, clock: &Clock) -> Result<
         order_violations,
         failed: summary.failed + summary.poisoned + summary.cancelled,
     };
-    let mut events: Vec<Event> = all().flat_map(|worker| worker.events().iter().copied()).collect();
+    let mut events: Vec<Event> = all().flat_map(|worker| worker.events().copied()).collect();
     events.sort_by_key(|event| event.start);
     Ok((report, events))
 }

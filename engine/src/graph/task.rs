@@ -59,6 +59,7 @@ pub struct Work {
     pub task: Task,
     /// Who runs it.
     pub worker: u32,
+    pub(super) item: u64,
 }
 
 /// How a body ended.

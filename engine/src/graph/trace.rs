@@ -24,25 +24,26 @@ pub struct Event {
     pub end: Ticks,
 }
 
-/// Writes `events` as complete events, microseconds since the clock's start; `kernel` names their kernels.
+/// Writes `events` as complete events, microseconds since the clock's start, each with the number of its graph (a silo's);
+/// `kernel` names their kernels.
 ///
 /// # Errors
 /// If `out` cannot be written.
 pub fn write_trace<'a>(
     out: &mut dyn Write,
     clock: &Clock,
-    events: impl Iterator<Item = &'a Event>,
+    events: impl Iterator<Item = (u32, &'a Event)>,
     kernel: impl Fn(u16) -> &'static str,
 ) -> io::Result<()> {
     write!(out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
-    for (index, event) in events.enumerate() {
+    for (index, (graph, event)) in events.enumerate() {
         let comma = if index == 0 { "" } else { "," };
         let start_us = clock.since_start(event.start).0 as f64 / 1e3;
         let span_us = clock.rate().nanos(event.end.since(event.start)).0 as f64 / 1e3;
         let (name, worker, task, stream) = (kernel(event.kernel), event.worker, event.task, event.stream);
         write!(
             out,
-            "{comma}\n{{\"name\":\"{name}\",\"ph\":\"X\",\"pid\":1,\"tid\":{worker},\"ts\":{start_us:.3},\
+            "{comma}\n{{\"name\":\"{name}\",\"ph\":\"X\",\"pid\":{graph},\"tid\":{worker},\"ts\":{start_us:.3},\
              \"dur\":{span_us:.3},\"args\":{{\"task\":{task},\"stream\":{stream}}}}}"
         )?;
     }

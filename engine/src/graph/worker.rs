@@ -89,13 +89,14 @@ pub struct Worker<B> {
     round: u64,
     round_ended: u32,
     counts: [u64; COUNTS],
-    events: Vec<Event>,
+    events: VecDeque<Event>,
+    events_max: usize,
 }
 
 impl<B: Body> Worker<B> {
     pub(super) fn new(shared: Arc<Shared<B>>, index: u32, deque: Owner) -> Worker<B> {
         let config = &shared.config;
-        let events = if matches!(config.trace, Trace::Off) { 0 } else { config.trace_events as usize };
+        let events_max = if config.trace == Trace::Off { 0 } else { config.trace_events as usize };
         let deadline = shared.clock.rate().ticks(crate::units::Nanos(config.batch.deadline_ns));
         Worker {
             index,
@@ -118,7 +119,8 @@ impl<B: Body> Worker<B> {
             round: 0,
             round_ended: 0,
             counts: [0; COUNTS],
-            events: Vec::with_capacity(events),
+            events: VecDeque::with_capacity(events_max),
+            events_max,
             shared,
         }
     }
@@ -375,9 +377,9 @@ impl<B: Body> Worker<B> {
         }
         self.running = Some(Running { item, gate });
         self.counts[Count::Ran as usize] += 1;
-        let work = Work { id, task, worker: self.index };
-        let ended = match self.shared.config.trace {
-            Trace::Cycles(wanted) if wanted(task.kernel, task.stream) => self.timed(&work, runner),
+        let work = Work { id, task, worker: self.index, item };
+        let ended = match &self.shared.config.trace {
+            Trace::Cycles(wanted) if wanted.takes(task.kernel, task.stream) => self.timed(&work, runner),
             _ => runner.run(&self.shared.body, &work),
         };
         self.running = None;
@@ -404,14 +406,19 @@ impl<B: Body> Worker<B> {
     fn timed<R: Runner<B>>(&mut self, work: &Work, runner: &mut R) -> ControlFlow<Ended, Ended> {
         let start = self.shared.clock.ticks();
         let ended = runner.run(&self.shared.body, work);
+        self.keep_event(work, start);
+        ended
+    }
+
+    fn keep_event(&mut self, work: &Work, start: Ticks) {
         let end = self.shared.clock.ticks();
-        if self.events.len() < self.events.capacity() {
-            let Task { kernel, stream, .. } = work.task;
-            self.events.push(Event { task: work.id, kernel, stream, worker: self.index, start, end });
-        } else {
+        // The latest are what somebody asks about after a stall.
+        if self.events.len() == self.events_max {
+            self.events.pop_front();
             self.count(Count::EventsDropped);
         }
-        ended
+        let Task { kernel, stream, .. } = work.task;
+        self.events.push_back(Event { task: work.id, kernel, stream, worker: self.index, start, end });
     }
 
     /// Notes a failure; says its outcome.
@@ -591,6 +598,26 @@ impl<B: Body> Worker<B> {
         Ok(())
     }
 
+    /// As [`Self::end_launched`], of a task whose body ran on this worker and began at `began`; a task of a recording too.
+    ///
+    /// # Errors
+    /// If it is not under way.
+    pub fn end_launched_work(&mut self, work: &Work, began: Ticks) -> Result<(), CompleteError> {
+        if matches!(&self.shared.config.trace, Trace::Cycles(wanted) if wanted.takes(work.task.kernel, work.task.stream))
+        {
+            self.keep_event(work, began);
+        }
+        if work.item & RECORDED == 0 {
+            return self.end_launched(work.id);
+        }
+        if let Some(gate) = self.shared.gate_of(&work.task) {
+            self.shared.gates[gate].leave();
+        }
+        self.end_recorded(work.item, 0);
+        self.settle_round();
+        Ok(())
+    }
+
     /// Whether it finds nothing to do: none of its own, none sent to it, none in the queues of its pool.
     #[must_use]
     pub fn is_idle(&self) -> bool {
@@ -615,6 +642,12 @@ impl<B: Body> Worker<B> {
         self.timed.take()
     }
 
+    /// The pool whose tasks it takes.
+    #[must_use]
+    pub fn pool(&self) -> Pool {
+        self.pool
+    }
+
     /// Which worker it is.
     #[must_use]
     pub fn index(&self) -> u32 {
@@ -628,9 +661,8 @@ impl<B: Body> Worker<B> {
     }
 
     /// Times of the tasks it ran, oldest first.
-    #[must_use]
-    pub fn events(&self) -> &[Event] {
-        &self.events
+    pub fn events(&self) -> impl ExactSizeIterator<Item = &Event> {
+        self.events.iter()
     }
 }
 

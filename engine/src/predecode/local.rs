@@ -44,10 +44,12 @@ const ISOLATION: f64 = 2.7;
 /// Longest boundary edge that a single is resolved over, in radii.
 const SINGLE_REACH: f64 = 0.5;
 
-/// A way to resolve: the partner (`None`: the boundary) and the observables that the edge flips.
+/// A way to resolve: the partner (`None`: the boundary), the edge by its place in the graph, and the observables that it
+/// flips.
 #[derive(Debug, Clone)]
 struct Resolution {
     partner: Option<u32>,
+    edge: u32,
     observables: Box<[u64]>,
 }
 
@@ -74,7 +76,8 @@ impl Local {
         Ok(Self::of(&Graph::new(model)?))
     }
 
-    fn of(graph: &Graph) -> Self {
+    /// A predecoder for the syndromes of one graph, such as a window's.
+    pub(crate) fn of(graph: &Graph) -> Self {
         let neighbours = neighbours(graph);
         let radius = ISOLATION * median_weight(graph);
         let boundary = boundary_distances(&neighbours);
@@ -142,10 +145,10 @@ impl Local {
     }
 }
 
-impl Predecoder for Local {
-    fn predecode(&mut self, syndrome: &[u64], residual: &mut [u64], observables: &mut [u64]) -> Predecoded {
+impl Local {
+    /// Writes what is left of `syndrome` to `residual`, tells `each` what was resolved, and returns how many detectors.
+    fn resolve(&self, syndrome: &[u64], residual: &mut [u64], mut each: impl FnMut(&Resolution)) -> u32 {
         residual.copy_from_slice(syndrome);
-        observables.fill(0);
         let mut resolved = 0;
         for index in ones(syndrome) {
             if let Some(way) = self.resolution(syndrome, index) {
@@ -155,9 +158,25 @@ impl Predecoder for Local {
                     flip(residual, partner);
                     resolved += 1;
                 }
-                observables.iter_mut().zip(&way.observables).for_each(|(word, by)| *word ^= by);
+                each(way);
             }
         }
+        resolved
+    }
+
+    /// As [`Predecoder::predecode`], for who keeps edges instead of observables: tells `each` the places of the edges
+    /// resolved over in the graph that this was made of.
+    pub(crate) fn resolve_edges(&self, syndrome: &[u64], residual: &mut [u64], mut each: impl FnMut(u32)) {
+        self.resolve(syndrome, residual, |way| each(way.edge));
+    }
+}
+
+impl Predecoder for Local {
+    fn predecode(&mut self, syndrome: &[u64], residual: &mut [u64], observables: &mut [u64]) -> Predecoded {
+        observables.fill(0);
+        let resolved = self.resolve(syndrome, residual, |way| {
+            observables.iter_mut().zip(&way.observables).for_each(|(word, by)| *word ^= by);
+        });
         Predecoded { resolved }
     }
 
@@ -198,7 +217,12 @@ fn resolutions(
         }
         None => edge.weight <= own && edge.weight <= SINGLE_REACH * radius,
     };
-    let ways = neighbours[index as usize].iter().map(|way| (way.to, &graph.edges[way.edge]));
-    let ways = ways.filter(|&(partner, edge)| certain(edge, partner));
-    ways.map(|(partner, edge)| Resolution { partner, observables: edge.observables.as_slice().into() }).collect()
+    let ways = neighbours[index as usize].iter().map(|way| (way, &graph.edges[way.edge]));
+    let ways = ways.filter(|(way, edge)| certain(edge, way.to));
+    ways.map(|(way, edge)| Resolution {
+        partner: way.to,
+        edge: way.edge as u32,
+        observables: edge.observables.as_slice().into(),
+    })
+    .collect()
 }

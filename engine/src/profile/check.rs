@@ -10,7 +10,7 @@ use super::alarms::{AlarmAction, OnAlarm};
 use super::placement::TakesPart;
 use super::schema::{
     Courtesy, Decoders, Device, Faults, Input, IssueGate, KeptRuns, Latency, Limits, Priority, Profile, Rate, Source,
-    StartPolicy, ThreadSpec, Threads, WindowRounds,
+    StartPolicy, TaskTrace, ThreadSpec, Threads, WindowRounds,
 };
 
 /// A field whose value is well formed but out of its range.
@@ -362,6 +362,14 @@ impl Check {
         self.whole("graph.batch_tasks", graph.batch_tasks, 1..=4_096, "1 resolves each completion at once");
         self.whole("graph.batch_deadline_us", graph.batch_deadline_us, 0..=1_000, "a time in µs, far below a decode's");
         self.whole("graph.map_entries", graph.map_entries, 16..=1 << 24, some);
+        let kept = "65536 is a usual number; the older ones are dropped";
+        self.whole("graph.trace_events", graph.trace_events, 1..=1 << 24, kept);
+        if let TaskTrace::Cycles { streams, .. } = &graph.trace {
+            let most = u64::from(profile.input.streams).saturating_sub(1);
+            for stream in streams {
+                self.whole("graph.trace", *stream, 0..=most, "streams count from 0; an empty list takes all");
+            }
+        }
         if let IssueGate::Global(permits) | IssueGate::PerStream(permits) | IssueGate::PerPool(permits) = graph.issue {
             self.whole("graph.issue", permits, 1..=1 << 20, "say Open for no limit");
         }

@@ -70,7 +70,7 @@ pub struct Profile {
 }
 
 /// The task graph that decode workers run: policies and limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Graph {
     /// In which order ready tasks are taken.
@@ -95,6 +95,45 @@ pub struct Graph {
     pub map_entries: u32,
     /// Tasks in a queue of ready ones, at least slots + workers + decoders, at most 16777216.
     pub ready_tasks: u32,
+    /// Whose times are kept, and written as `tasks.json` into the run's directory when it ends.
+    pub trace: TaskTrace,
+    /// Times kept of each decode worker, the latest ones, 1..=16777216.
+    pub trace_events: u32,
+}
+
+/// Whose times are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum TaskTrace {
+    /// Nobody's: the clock is not read for it.
+    Off,
+    /// When tasks began and ended, of these kernels and of these streams; an empty list takes all.
+    Cycles {
+        /// What the tasks do.
+        kernels: Vec<TaskKernel>,
+        /// Whose they are.
+        streams: Vec<u32>,
+    },
+}
+
+/// What a task of the decode pool does; the numbers are the pool's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(u16)]
+pub enum TaskKernel {
+    /// Decodes, commits and answers a shot.
+    Whole = 0,
+    /// Decodes one.
+    Decode = 1,
+    /// Commits and answers one.
+    Commit = 2,
+    /// Commits an error.
+    Bury = 3,
+    /// Decodes and answers without a commit.
+    Stray = 4,
+    /// Decodes a window of a shot.
+    Window = 5,
+    /// Reads the states of two streams.
+    Joint = 6,
 }
 
 /// In which order ready tasks are taken.

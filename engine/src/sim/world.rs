@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::code::sampler::Sampler;
 use crate::code::shots::{Format, Layout, ShotSet, ShotWriter};
 use crate::code::{Model, bundled_named};
-use crate::decode::{MatcherModel, ReadyError};
+use crate::decode::{Matcher, MatcherModel, ReadyError};
 use crate::dispatch::Answer;
 use crate::feed::Share;
 use crate::feed::requests::MoveRequests;
@@ -37,6 +37,8 @@ const WINDOW: WindowRounds = WindowRounds { commit_rounds: 2, buffer_rounds: 3 }
 /// What all seeds share: the model, the shots, and what each shot's answer has to be.
 pub(super) struct Script {
     decodings: [(Predecoder, Decoding, Vec<Vec<u64>>); 4],
+    /// Answers of the last of these to shots that come by rounds: each window is predecoded by itself.
+    predecoded_by_rounds: Vec<Vec<u64>>,
     pub(super) shots: Arc<ShotSet>,
 }
 
@@ -56,7 +58,15 @@ impl Script {
             decoding(none, Some(WINDOW))?,
             decoding(local, Some(WINDOW))?,
         ];
-        Ok(Script { decodings, shots })
+        let by_rounds = MatcherModel::windowed_predecoding(&model, WINDOW, local)?.matcher_by_rounds();
+        let predecoded_by_rounds = answers_of(&model, &mut *by_rounds.expect("it has windows"), &shots);
+        Ok(Script { decodings, predecoded_by_rounds, shots })
+    }
+
+    /// Each shot's answer by one of the ways to decode, if shots come by rounds.
+    pub(super) fn expected_by_rounds(&self, draw: u64) -> &[Vec<u64>] {
+        let (predecoder, _, expected) = &self.decodings[(draw % 4) as usize];
+        if *predecoder == Predecoder::Local { &self.predecoded_by_rounds } else { expected }
     }
 
     /// One of the ways to decode, and each shot's answer by it.
@@ -102,6 +112,15 @@ fn answers(
         .collect())
 }
 
+fn answers_of(model: &Model, matcher: &mut dyn Matcher, shots: &ShotSet) -> Vec<Vec<u64>> {
+    let mut found = vec![0; model.observable_words()];
+    let answer = |shot: &[u64]| {
+        matcher.decode(shot, &mut found).expect("shots of the model can be matched");
+        found.clone()
+    };
+    shots.iter().map(answer).collect()
+}
+
 /// One seed.
 pub(super) struct World<'a> {
     seed: u64,
@@ -127,11 +146,13 @@ pub(super) struct World<'a> {
 impl<'a> World<'a> {
     pub(super) fn new(script: &'a Script, seed: u64) -> Result<World<'a>, RehearsalError> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let (predecoder, decoding, expected) = script.decoding(random.next_u64());
+        let way = random.next_u64();
+        let (predecoder, decoding, expected) = script.decoding(way);
         let mut profile = draw_profile(&mut random, seed, predecoder);
         let decoders = 1 + (random.next_u64() % 3) as u32;
         draw_graph(&mut random, &mut profile, decoders);
         profile.input.round_ns = draw_rounds(&mut random, decoding);
+        let expected = if profile.input.round_ns.is_some() { script.expected_by_rounds(way) } else { expected };
         // After zero: a stamp of zero means "not yet".
         let nanos = Arc::new(AtomicU64::new(1_000_000));
         let clock = Clock::virtual_time(Arc::clone(&nanos));
@@ -371,12 +392,12 @@ fn recovered(snapshot: &crate::board::snapshot::Snapshot) -> u64 {
     snapshot.faults.iter().filter(|fault| fault.code == code).map(|fault| fault.count).sum()
 }
 
-/// Where windows are matched as they are, shots come by rounds in half of the seeds; so slowly in some that they expire
-/// on the way.
+/// Where shots are decoded by windows, they come by rounds in half of the seeds; so slowly in some that they expire on the
+/// way.
 fn draw_rounds(random: &mut Xoshiro256PlusPlus, decoding: &Decoding) -> Option<u32> {
     let period = [200, 2_000, 20_000, 100_000][(random.next_u64() % 4) as usize];
     let is_drawn = random.next_u64().is_multiple_of(2);
-    (decoding.has_windows() && !decoding.predecodes() && is_drawn).then_some(period)
+    (decoding.has_windows() && is_drawn).then_some(period)
 }
 
 /// A small silo with every kind of fault, each more or less likely.

@@ -8,7 +8,7 @@ use pinwheel_engine::code::{Sampler, bundled_named};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::Engine;
 use pinwheel_engine::feed::client::{Client, SocketClient};
-use pinwheel_engine::profile::WindowRounds;
+use pinwheel_engine::profile::{Predecoder, WindowRounds};
 use std::sync::Arc;
 
 /// Parts of shots, each sent a while after the one before; in between the engine decodes what is there.
@@ -17,9 +17,11 @@ fn windows_of_a_shot_are_decoded_while_its_parts_come_and_one_whose_rest_never_c
     let alone = alone();
     let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
     let size = WindowRounds { commit_rounds: 5, buffer_rounds: 5 };
-    let mut matcher = MatcherModel::windowed(&model, size).unwrap().matcher();
+    let local = Predecoder::Local;
+    let mut matcher =
+        MatcherModel::windowed_predecoding(&model, size, local).unwrap().matcher_by_rounds().expect("it has windows");
     let mut profile = profile();
-    (profile.window, profile.input.streams) = (Some(size), 2);
+    (profile.window, profile.input.streams, profile.predecoder) = (Some(size), 2, local);
     let (engine, place) = start(&profile, &model, unix(&alone), None);
     let mut client = SocketClient::connect(&place, 1, 25).unwrap();
     wait("a welcome", || client.welcome().unwrap().is_some());
@@ -56,6 +58,7 @@ fn windows_of_a_shot_are_decoded_while_its_parts_come_and_one_whose_rest_never_c
     let (outcome, source) = drained(engine);
     assert_eq!((source.accepted, source.streams[1].incomplete), (40, 9));
     assert_eq!(outcome.snapshot.silos[0].counters.errored, 10);
+    assert!(outcome.snapshot.silos[0].counters.predecoded_events > 100, "no window was predecoded");
 }
 
 fn windows_of(snapshot: &Snapshot) -> u64 {

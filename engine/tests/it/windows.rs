@@ -3,9 +3,9 @@
 use crate::boards::boards;
 use crate::rig::{Alone, alone, assert_nothing_lost, config, profile, run, sink, total};
 use pinwheel_engine::code::{Format, Layout, Sampler, ShotSet, ShotWriter, bundled_named};
-use pinwheel_engine::decode::MatcherModel;
+use pinwheel_engine::decode::{Matcher, MatcherModel};
 use pinwheel_engine::engine::{Engine, Input, Outcome};
-use pinwheel_engine::profile::{HotAllocations, Predecoder, WindowRounds};
+use pinwheel_engine::profile::{Decoders, HotAllocations, Predecoder, TaskKernel, TaskTrace, WindowRounds};
 use std::sync::Arc;
 
 const SIZE: WindowRounds = WindowRounds { commit_rounds: 5, buffer_rounds: 5 };
@@ -41,12 +41,49 @@ fn shots_that_expire_while_their_rounds_come_are_answered_so_and_nothing_is_lost
     assert!(errors.len() == 1 && errors[0].name == "shot_deadline", "{errors:?}");
 }
 
+#[test]
+fn windows_of_shots_that_come_by_rounds_are_predecoded_without_an_allocator() {
+    let alone = alone();
+    let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
+    let local = MatcherModel::windowed_predecoding(&model, SIZE, Predecoder::Local).unwrap();
+    let outcome = predictions_by(&alone, Some(1_000), Predecoder::Local, &mut *local.matcher_by_rounds().unwrap());
+    assert!(total(&outcome.snapshot, |counters| counters.predecoded_events) > 10_000, "no window was predecoded");
+    for thread in &outcome.snapshot.threads {
+        assert_eq!(thread.memory.allocations, Some(0), "{}: {:?}", thread.name, thread.memory.first_site);
+    }
+}
+
+/// What `graph.trace` of a profile asks for, and nothing else, is there at the end.
+#[test]
+fn times_are_kept_of_the_tasks_that_the_profile_names() {
+    let _alone = alone();
+    let mut profile = profile();
+    (profile.window, profile.input.streams, profile.decoders) = (Some(SIZE), 3, Decoders::Count(1));
+    profile.graph.trace = TaskTrace::Cycles { kernels: vec![TaskKernel::Window], streams: vec![1] };
+    profile.graph.trace_events = 100;
+    let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
+    let outcome = run(config(&profile, Input::Sampler { model, name: "long".into(), seed: 5 }, Some(300)));
+    assert_nothing_lost(&outcome);
+    let times = &outcome.task_times;
+    // Of five hundred windows of that stream the latest.
+    assert_eq!(times.len(), 100);
+    for (silo, event) in times {
+        let found = (*silo, event.kernel, event.stream, event.start <= event.end);
+        assert_eq!(found, (0, TaskKernel::Window as u16, 1, true));
+    }
+}
+
 /// A long experiment from a file, each round `round_ns` after the one before.
 fn predictions(alone: &Alone, round_ns: Option<u32>) -> Outcome {
+    let model = bundled_named("surface_d5@r25").unwrap();
+    let mut matcher = MatcherModel::windowed(&model, SIZE).unwrap().matcher();
+    predictions_by(alone, round_ns, Predecoder::None, &mut *matcher)
+}
+
+fn predictions_by(alone: &Alone, round_ns: Option<u32>, predecoder: Predecoder, matcher: &mut dyn Matcher) -> Outcome {
     let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
     let layout = Layout::detectors(model.detectors);
     let mut writer = ShotWriter::new(Vec::new(), Format::B8, layout);
-    let mut matcher = MatcherModel::windowed(&model, SIZE).unwrap().matcher();
     let mut sampler = Sampler::new(&model, 3);
     let (mut shot, mut truth, mut found) = (vec![0; model.detector_words()], [0], [0]);
     let (mut expected, mut wrong) = (Vec::new(), 0);
@@ -60,7 +97,7 @@ fn predictions(alone: &Alone, round_ns: Option<u32>) -> Outcome {
     assert!((1..SHOTS / 10).contains(&wrong), "{wrong} logical errors");
     let shots = Arc::new(ShotSet::read(&writer.finish().unwrap()[..], Format::B8, layout).unwrap());
     let mut profile = profile();
-    (profile.window, profile.input.round_ns) = (Some(SIZE), round_ns);
+    (profile.window, profile.input.round_ns, profile.predecoder) = (Some(SIZE), round_ns, predecoder);
     let path = alone.file("predictions.b8");
     let input = Input::Replay { model: Arc::clone(&model), name: "long".into(), shots, observables: None };
     let mut config = config(&profile, input, None);

@@ -11,7 +11,7 @@ use pinwheel_engine::clock::Clock;
 use pinwheel_engine::graph::described::{Described, Kernel};
 use pinwheel_engine::graph::perform::{Report, perform, workers_for};
 use pinwheel_engine::graph::{
-    Batch, Config, Deps, Event, Issue, Overflow, Placement, Ready, Start, Trace, bundled, write_trace,
+    Batch, Config, Deps, Event, Filter, Issue, Overflow, Placement, Ready, Start, Trace, bundled, write_trace,
 };
 use std::fmt::Write;
 use std::fs::File;
@@ -23,7 +23,7 @@ const TASKS: u32 = 100_000;
 
 #[derive(Debug, ClapArgs)]
 pub struct GraphArgs {
-    /// A graph in RON, or one of chain, independent, tree, wavefront, random, matmul, attention
+    /// A graph in RON, or one of chain, independent, tree, wavefront, random, matmul, attention, offload
     #[arg(value_name = "FILE|NAME")]
     pub graph: String,
     /// About how many tasks a bundled graph has
@@ -142,7 +142,7 @@ fn config(args: &GraphArgs, described: &Described) -> Config {
         placement: if args.by_stream { Placement::ByStream } else { Placement::Releaser },
         issue: args.permits_per_stream.map_or(Issue::Open, Issue::PerStream),
         batch: Batch { threshold: args.batch, ..Config::default().batch },
-        trace: if args.trace.is_some() { Trace::Cycles(|_, _| true) } else { Trace::Off },
+        trace: if args.trace.is_some() { Trace::Cycles(Filter::default()) } else { Trace::Off },
         trace_events: described.tasks.len() as u32,
         workers: workers_for(described, args.workers),
         start: args.start,
@@ -155,7 +155,7 @@ fn config(args: &GraphArgs, described: &Described) -> Config {
 fn write_events(path: &PathBuf, clock: &Clock, events: &[Event]) -> Result<(), Refusal> {
     let write = || -> io::Result<()> {
         let mut file = BufWriter::new(File::create(path)?);
-        write_trace(&mut file, clock, events.iter(), Kernel::name)?;
+        write_trace(&mut file, clock, events.iter().map(|event| (0, event)), Kernel::name)?;
         io::Write::flush(&mut file)
     };
     write().map_err(|error| {

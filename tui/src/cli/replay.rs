@@ -88,6 +88,7 @@ pub fn moment(snapshot: &Snapshot, kind: &str, about: &Value) -> Value {
         events: None,
         input_error: None,
         environment: None,
+        task_times: Vec::new(),
     };
     let mut value = serde_json::to_value(Report::new(&outcome, &Context::default())).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {

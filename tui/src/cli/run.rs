@@ -20,9 +20,10 @@ use crate::source::Hold;
 use crate::source::live::{Handle, Live};
 use crate::term::{self, Heard};
 use pinwheel_edge::slot::word::ErrorCode;
-use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::clock::utc_now_s;
+use pinwheel_engine::board::snapshot::{GraphView, Snapshot};
+use pinwheel_engine::clock::{Clock, utc_now_s};
 use pinwheel_engine::engine::{Actor, ApplyError, Config, EndedBy, Engine, Keep, Outcome};
+use pinwheel_engine::graph;
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::hot::install_hook;
 use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Profile, Rate, Severity};
@@ -180,6 +181,7 @@ impl Run {
         let Run { request, host, mut run_dir, mut manifest, metrics, shuffle, engine } = self;
         drop(metrics);
         drop(shuffle);
+        let clock = engine.clock().clone();
         let mut outcome = engine.finish();
         name_signal(&mut outcome, signal);
         let context = Context {
@@ -191,6 +193,7 @@ impl Run {
         };
         let report = Report::new(&outcome, &context);
         keep_end(&mut run_dir, &report, &outcome);
+        keep_task_times(&mut run_dir, &mut outcome, &clock);
         let critical = outcome.snapshot.alarms.iter().filter(|alarm| alarm.severity == Severity::Critical);
         let (by, exit_status) = (report.ended_by.clone(), report.exit_status);
         manifest.ended = Some(Ended { by, exit_status, critical_alarms: critical.count() as u64 });
@@ -411,6 +414,20 @@ fn keep_end(run_dir: &mut RunDir, report: &Report, outcome: &Outcome) {
     let written = Tape::open(run_dir.path()).ok().map(|mut tape| hlog::write(&mut tape, &mut log));
     if matches!(written, Some(Ok(()))) {
         run_dir.write("latency.hlog", &log);
+    }
+}
+
+/// Tasks in the order in which they began, for Perfetto: a process for each silo, a thread for each worker of its pool.
+fn keep_task_times(run_dir: &mut RunDir, outcome: &mut Outcome, clock: &Clock) {
+    if outcome.task_times.is_empty() {
+        return;
+    }
+    outcome.task_times.sort_by_key(|(_, event)| event.start);
+    let mut trace = Vec::new();
+    let events = outcome.task_times.iter().map(|(silo, event)| (*silo, event));
+    let written = graph::write_trace(&mut trace, clock, events, |kernel| GraphView::kernel(kernel.into()));
+    if written.is_ok() {
+        run_dir.write("tasks.json", &trace);
     }
 }
 

@@ -154,6 +154,7 @@ pub fn sound() -> Outcome {
         events: None,
         input_error: None,
         environment: Some(environment()),
+        task_times: Vec::new(),
     }
 }
 

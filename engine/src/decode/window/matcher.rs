@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use super::super::sparse::SparseMatcher;
 use super::super::{DecodeError, Decoded, Matcher};
-use super::{NAME, WindowModel};
+use super::cut::Cut;
+use super::{Form, NAME, WindowModel};
 use crate::code::{flip, ones};
 
 /// Decodes one window at a call, of any shot: the shot's state is its carry and its observables.
@@ -19,6 +20,9 @@ pub struct WindowWorker {
     pub(super) edges: Vec<u32>,
     /// Observables that nobody wants.
     rough: Vec<u64>,
+    /// A window's syndrome and what predecoding leaves of it.
+    syndrome: Vec<u64>,
+    residual: Vec<u64>,
 }
 
 impl WindowWorker {
@@ -27,7 +31,10 @@ impl WindowWorker {
     pub fn new(model: Arc<WindowModel>) -> Self {
         let matchers = model.forms.iter().map(|form| SparseMatcher::new(Arc::clone(&form.matching))).collect();
         let edges_max = model.forms.iter().map(|form| form.cut.graph.edges.len()).max().unwrap_or(0);
-        Self { matchers, edges: Vec::with_capacity(edges_max), rough: vec![0; model.observable_words], model }
+        let words_max = model.forms.iter().map(|form| form.cut.graph.detector_words).max().unwrap_or(0);
+        let (syndrome, residual) = (vec![0; words_max], vec![0; words_max]);
+        let (edges, rough) = (Vec::with_capacity(edges_max), vec![0; model.observable_words]);
+        Self { matchers, edges, rough, syndrome, residual, model }
     }
 
     /// Begins a shot: writes its carry and its observables, and returns the weight so far.
@@ -99,6 +106,46 @@ impl WindowWorker {
         Ok(weight)
     }
 
+    /// As [`Self::window`], and predecodes the window before it is matched, where the model says so. Returns the weight, and
+    /// how many detection events predecoding has explained for good.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`]; carry and observables are then of no use.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::window`].
+    pub fn window_predecoded(
+        &mut self,
+        index: u32,
+        carry: &mut [u64],
+        observables: &mut [u64],
+    ) -> Result<(f64, u32), DecodeError> {
+        let model = Arc::clone(&self.model);
+        let place = &model.places[index as usize];
+        let Form { cut, local: Some(local), .. } = &model.forms[place.form] else {
+            return self.window(index, carry, observables).map(|weight| (weight, 0));
+        };
+        let words = cut.graph.detector_words;
+        let (syndrome, residual) = (&mut self.syndrome[..words], &mut self.residual[..words]);
+        syndrome.fill(0);
+        ones(&carry[place.own_words.clone()]).for_each(|bit| flip(syndrome, cut.detector_at(bit)));
+        self.edges.clear();
+        local.resolve_edges(syndrome, residual, |edge| self.edges.push(edge));
+        let carried = &mut carry[place.words.clone()];
+        let (mut weight, explained) = commit_edges(cut, &self.edges, carried, observables);
+        let matcher = &mut self.matchers[place.form];
+        if cut.is_last {
+            weight += matcher.matched(ones(residual), observables)?;
+            carry[place.own_words.clone()].fill(0);
+        } else {
+            matcher.edges(ones(residual), &mut self.edges)?;
+            weight += commit_edges(cut, &self.edges, carried, observables).0;
+        }
+        Ok((weight, explained))
+    }
+
     /// Decodes what the window before has seen of window `index`, and keeps nothing: for who waits for its last rounds.
     ///
     /// # Why
@@ -131,37 +178,55 @@ impl WindowWorker {
         let cut = &self.model.forms[place.form].cut;
         let defects = ones(&carry[place.own_words.clone()]).map(|bit| cut.detector_at(bit));
         self.matchers[place.form].edges(defects, &mut self.edges)?;
-        let carried = &mut carry[place.words.clone()];
-        let mut weight = 0.0;
-        for commit in self.edges.iter().filter_map(|&edge| cut.commits[edge as usize].as_ref()) {
-            commit.flips.iter().for_each(|&bit| flip(carried, bit));
-            observables.iter_mut().zip(&commit.observables).for_each(|(word, by)| *word ^= by);
-            weight += commit.weight;
-        }
-        Ok(weight)
+        Ok(commit_edges(cut, &self.edges, &mut carry[place.words.clone()], observables).0)
     }
+}
+
+/// Commits those of `edges` that the window commits: their weight, and how many detectors they end at.
+fn commit_edges(cut: &Cut, edges: &[u32], carried: &mut [u64], observables: &mut [u64]) -> (f64, u32) {
+    let (mut weight, mut ends) = (0.0, 0);
+    for commit in edges.iter().filter_map(|&edge| cut.commits[edge as usize].as_ref()) {
+        commit.flips.iter().for_each(|&bit| flip(carried, bit));
+        observables.iter_mut().zip(&commit.observables).for_each(|(word, by)| *word ^= by);
+        weight += commit.weight;
+        ends += commit.flips.len() as u32;
+    }
+    (weight, ends)
 }
 
 /// Decodes a whole shot by its windows, one after the other.
 pub struct WindowMatcher {
     worker: WindowWorker,
     carry: Vec<u64>,
+    /// Whether it predecodes each window, as those of a shot that comes by rounds are.
+    predecodes: bool,
 }
 
 impl WindowMatcher {
     /// A matcher for the calling thread.
     #[must_use]
     pub fn new(model: Arc<WindowModel>) -> Self {
-        Self { carry: vec![0; model.carry_words()], worker: WindowWorker::new(model) }
+        Self { carry: vec![0; model.carry_words()], worker: WindowWorker::new(model), predecodes: false }
+    }
+
+    /// One that answers as the windows of a shot that comes by rounds do: each is predecoded, where the model says so.
+    #[must_use]
+    pub fn by_rounds(model: Arc<WindowModel>) -> Self {
+        Self { predecodes: true, ..Self::new(model) }
     }
 }
 
 impl Matcher for WindowMatcher {
     fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError> {
-        let Self { worker, carry } = self;
+        let Self { worker, carry, predecodes } = self;
         let mut weight = worker.begin(syndrome, carry, observables);
         for index in 0..worker.model.plan.count() {
-            weight += worker.window(index, carry, observables).inspect_err(|_| observables.fill(0))?;
+            let decoded = if *predecodes {
+                worker.window_predecoded(index, carry, observables).map(|(weight, _)| weight)
+            } else {
+                worker.window(index, carry, observables)
+            };
+            weight += decoded.inspect_err(|_| observables.fill(0))?;
         }
         Ok(Decoded { weight })
     }

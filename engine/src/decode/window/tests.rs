@@ -6,8 +6,9 @@ use proptest::prelude::{Just, Strategy, prop, proptest};
 
 use super::*;
 use crate::code::graph::Edge;
-use crate::code::{Sampler, bundled_named, flip, golden, words};
+use crate::code::{Sampler, bundled_named, flip, golden, ones, words};
 use crate::decode::{DecodeError, Matcher, MatcherModel};
+use crate::predecode::Predecoder as _;
 
 const fn size(commit_rounds: u32, buffer_rounds: u32) -> WindowRounds {
     WindowRounds { commit_rounds, buffer_rounds }
@@ -19,6 +20,11 @@ fn windowed(model: &Model, commit: u32, buffer: u32) -> WindowMatcher {
 
 fn whole(model: &Model) -> Box<dyn Matcher> {
     MatcherModel::new(model).unwrap().matcher()
+}
+
+fn predecoded(model: &Model, commit: u32, buffer: u32) -> WindowMatcher {
+    let ready = WindowModel::new(model, size(commit, buffer)).unwrap().predecoding(Predecoder::Local);
+    WindowMatcher::by_rounds(Arc::new(ready))
 }
 
 /// Logical errors of whole-shot decoding and of each kind of window, on the same shots; and shots that only the one, or
@@ -36,8 +42,10 @@ fn campaign(name: &str, sizes: &[(u32, u32)], shots: u32, seed: u64) -> Vec<Camp
     let mut sampler = Sampler::new(&model, seed);
     let mut exact = whole(&model);
     let mut matchers: Vec<WindowMatcher> = sizes.iter().map(|&(c, b)| windowed(&model, c, b)).collect();
+    // The first size once more, its windows predecoded.
+    matchers.extend(sizes.first().map(|&(c, b)| predecoded(&model, c, b)));
     let mut found: Vec<Campaign> = Vec::new();
-    found.resize_with(sizes.len(), || Campaign { shots, whole: 0, windowed: 0, only_whole: 0, only_windowed: 0 });
+    found.resize_with(matchers.len(), || Campaign { shots, whole: 0, windowed: 0, only_whole: 0, only_windowed: 0 });
     let (mut syndrome, mut truth) = (vec![0; model.detector_words()], vec![0; model.observable_words()]);
     let mut answer = truth.clone();
     for _ in 0..shots {
@@ -80,8 +88,10 @@ impl Campaign {
 /// With the distance for a buffer the difference is noise, with one round it is not.
 fn a_buffer_of_the_distance_is_enough(name: &str, distance: u32, shots: u32) {
     let sizes = [(distance, distance), (distance, 1)];
-    let [enough, short] = &campaign(name, &sizes, shots, 3)[..] else { panic!("two sizes") };
-    assert!(enough.sigmas().abs() <= 4.0, "{}", enough.told(name));
+    let [enough, short, predecoded] = &campaign(name, &sizes, shots, 3)[..] else { panic!("two sizes") };
+    for found in [enough, predecoded] {
+        assert!(found.sigmas().abs() <= 4.0, "{}", found.told(name));
+    }
     assert!(short.sigmas() > 4.0, "{}", short.told(name));
     assert!(enough.whole > 100, "too few to tell: {}", enough.told(name));
 }
@@ -108,12 +118,13 @@ fn a_long_campaign_of_windows_errs_as_often_as_whole_shots() {
         ("surface_d5@r50", 5, 60_000),
         ("surface_d5@r500", 5, 3_000),
     ] {
-        let found = &campaign(name, &[(distance, distance)], shots, 7)[0];
-        let told = found.told(name);
-        let (windowed, whole) = (f64::from(found.windowed), f64::from(found.whole));
-        assert!((windowed - whole).abs() <= 4.0 * (windowed + whole).sqrt(), "{told}");
-        // The figures are what the campaign is for.
-        let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{told}\n").as_bytes());
+        for (found, how) in campaign(name, &[(distance, distance)], shots, 7).iter().zip(["", " predecoded"]) {
+            let told = found.told(&format!("{name}{how}"));
+            let (windowed, whole) = (f64::from(found.windowed), f64::from(found.whole));
+            assert!((windowed - whole).abs() <= 4.0 * (windowed + whole).sqrt(), "{told}");
+            // The figures are what the campaign is for.
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{told}\n").as_bytes());
+        }
     }
 }
 
@@ -133,6 +144,51 @@ fn one_window_over_a_whole_shot_answers_as_whole_shot_decoding_does() {
             }
         }
     }
+}
+
+/// One window over a whole shot is predecoded as the shot is, and what windows explain is still the whole shot.
+#[test]
+fn a_window_is_predecoded_by_the_rule_for_whole_shots() {
+    for set in golden::all() {
+        let rounds = Rounds::new(&set.model).unwrap().count();
+        let (mut exact, mut one) = (whole(&set.model), predecoded(&set.model, rounds, rounds));
+        let mut local = Local::new(&set.model).unwrap();
+        let fresh = || vec![0; set.model.observable_words()];
+        let (mut residual, mut flips, mut expected, mut found) =
+            (vec![0; set.model.detector_words()], fresh(), fresh(), fresh());
+        let mut resolved = 0;
+        for shot in set.detections.iter() {
+            resolved += local.predecode(shot, &mut residual, &mut flips).resolved;
+            exact.decode(&residual, &mut expected).unwrap();
+            expected.iter_mut().zip(&flips).for_each(|(word, by)| *word ^= by);
+            one.decode(shot, &mut found).unwrap();
+            assert_eq!(found, expected, "{}", set.name);
+        }
+        assert!(resolved > 100, "{}: nothing was there to predecode", set.name);
+    }
+}
+
+/// What predecoding commits in one window, the windows after it see as explained: at the end nothing is left over.
+#[test]
+fn predecoded_windows_leave_nothing_unexplained() {
+    let model = bundled_named("surface_d5@r40").unwrap();
+    let ready = Arc::new(WindowModel::new(&model, size(3, 3)).unwrap().predecoding(Predecoder::Local));
+    let mut worker = WindowWorker::new(Arc::clone(&ready));
+    let mut sampler = Sampler::new(&model, 8);
+    let (mut syndrome, mut truth) = (vec![0; model.detector_words()], [0]);
+    let (mut explained, mut fired) = (0, 0);
+    for _ in 0..100 {
+        sampler.draw(&mut syndrome, &mut truth);
+        let (mut carry, mut flips) = (vec![0; ready.carry_words()], [0]);
+        worker.begin(&syndrome, &mut carry, &mut flips);
+        for index in 0..ready.plan().count() {
+            explained += worker.window_predecoded(index, &mut carry, &mut flips).unwrap().1;
+            let committed = ready.rounds.words(ready.plan().window(index).commits);
+            assert!(carry[committed].iter().all(|word| *word == 0));
+        }
+        fired += ones(&syndrome).count() as u32;
+    }
+    assert!(explained * 10 > fired && explained < fired, "{explained} of {fired} explained by predecoding");
 }
 
 #[test]

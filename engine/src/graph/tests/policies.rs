@@ -1,6 +1,8 @@
 //! Pools, gates, streams, placement, traces.
 
-use super::super::{Config, Count, Issue, Placement, Pool, Ready, Start, SubmitError, Task, Trace, write_trace};
+use super::super::{
+    Config, Count, Filter, Issue, Placement, Pool, Ready, Start, SubmitError, Task, Trace, write_trace,
+};
 use super::super::{Ended, Shape, Work, Workload};
 use super::{Log, clock, compile, drive, of_workload, small, task};
 use std::ops::ControlFlow;
@@ -115,19 +117,23 @@ fn placement_by_stream_sends_a_task_to_its_streams_worker() {
 
 #[test]
 fn times_are_kept_of_the_tasks_asked_for_and_written_as_a_trace() {
-    let config = Config { trace: Trace::Cycles(|kernel, _| kernel == 1), trace_events: 2, ..small(1, Ready::Fifo) };
+    let wanted = Filter::new([1], [0]);
+    assert!(wanted.takes(1, 0) && !wanted.takes(0, 0) && !wanted.takes(1, 1) && Filter::default().takes(9, 9));
+    let config = Config { trace: Trace::Cycles(wanted), trace_events: 2, ..small(1, Ready::Fifo) };
     let (mut graph, _, _) = compile(config, |_: &Work| Ended::Done);
     for number in 0..6 {
         graph.submit(&Task { kernel: (number % 2) as u16, ..task(number) }, &[], &[]).unwrap();
     }
     graph.finish();
     let events = graph.worker().events();
-    assert_eq!(events.iter().map(|event| event.task.0).collect::<Vec<_>>(), [2, 4]);
+    // The latest ones.
+    assert_eq!(events.map(|event| event.task.0).collect::<Vec<_>>(), [4, 6]);
     assert_eq!(graph.worker().counted(Count::EventsDropped), 1);
     let mut out = Vec::new();
-    write_trace(&mut out, &clock(), events.iter(), |_| "copy").unwrap();
+    write_trace(&mut out, &clock(), graph.worker().events().map(|event| (3, event)), |_| "copy").unwrap();
     let trace: serde_json::Value = serde_json::from_slice(&out).unwrap();
-    assert_eq!(trace["traceEvents"][1]["args"]["task"], 4);
+    assert_eq!(trace["traceEvents"][1]["args"]["task"], 6);
+    assert_eq!(trace["traceEvents"][0]["pid"], 3);
     assert_eq!(trace["traceEvents"][0]["ph"], "X");
 }
 
