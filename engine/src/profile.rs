@@ -23,8 +23,8 @@ mod schema;
 
 pub use alarms::{AlarmAction, AlarmRule, Diagnostics, OnAlarm, RuleId, Severity, rule};
 pub use check::{
-    DECODERS_AUTO_MAX, DECODERS_MAX, RangeError, SILOS_MAX, THREAD_NAME_BYTES_MAX, THREADS_MAX, WINDOW_ROUNDS_MAX,
-    WINDOW_TASKS_MAX, WORKERS_MAX,
+    DECODERS_AUTO_MAX, DECODERS_MAX, RangeError, SILOS_MAX, STREAM_QUEUES_BYTES_MAX, THREAD_NAME_BYTES_MAX,
+    THREADS_MAX, WINDOW_ROUNDS_MAX, WINDOW_TASKS_MAX, WORKERS_MAX,
 };
 pub use diff::{Applies, Change, applies, diff};
 pub use finding::{Finding, ProfileError};

@@ -274,6 +274,9 @@ impl From<&profile::Graph> for Config {
     }
 }
 
+/// Most memory of queues of which each stream has its own, bytes.
+pub const STREAM_QUEUES_BYTES_MAX: u64 = profile::STREAM_QUEUES_BYTES_MAX;
+
 /// What a graph cannot be.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
@@ -288,6 +291,20 @@ pub enum ConfigError {
         least: u64,
         /// Most.
         most: u64,
+    },
+    /// A queue of every stream's own, each as long as the window, is more memory than anybody meant.
+    #[error(
+        "{field}: found {streams} streams with a queue of {records} tasks each, expected queues of at most {limit} bytes together; lower the window, or let the streams share a queue"
+    )]
+    Queues {
+        /// The policy that asks for them: `ready` or `issue`.
+        field: &'static str,
+        /// Streams.
+        streams: u32,
+        /// Tasks under way at most.
+        records: u32,
+        /// [`STREAM_QUEUES_BYTES_MAX`].
+        limit: u64,
     },
 }
 
@@ -319,10 +336,25 @@ impl Config {
             ("trace_events", self.trace_events, 1, 1 << 24),
         ];
         let outside = rows.into_iter().find(|(_, found, least, most)| !(least..=most).contains(&found));
-        outside.map_or(Ok(()), |(field, found, least, most)| {
+        if let Some((field, found, least, most)) = outside {
             let (found, least, most) = (found.into(), least.into(), most.into());
-            Err(ConfigError::Outside { field, found, least, most })
-        })
+            return Err(ConfigError::Outside { field, found, least, most });
+        }
+        self.check_queues()
+    }
+
+    fn check_queues(&self) -> Result<(), ConfigError> {
+        let (streams, records, limit) = (self.streams, self.records(), STREAM_QUEUES_BYTES_MAX);
+        // Any task under way may be of any one stream; an entry is two words.
+        let is_much = u64::from(streams) * u64::from(records) * 16 > limit;
+        let asks = [
+            ("ready", self.ready_policy() == Ready::FifoPerStream),
+            ("issue", matches!(self.issue, Issue::PerStream(_))),
+        ];
+        match asks.into_iter().find(|(_, has_queues)| *has_queues && is_much) {
+            Some((field, _)) => Err(ConfigError::Queues { field, streams, records, limit }),
+            None => Ok(()),
+        }
     }
 
     /// The order, with [`Ready::Auto`] settled by the seed's tables: tasks of a device in order, of several streams in
@@ -357,7 +389,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
-    use super::{Config, ConfigError, Pool, Ready};
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Config, ConfigError, Issue, Pool, Ready};
 
     #[test]
     fn a_number_outside_its_range_is_named() {
@@ -365,6 +398,20 @@ mod tests {
         let expected = ConfigError::Outside { field: "window_tasks", found: 0, least: 1, most: 524_288 };
         assert_eq!(config.check(), Err(expected));
         assert_eq!(Config::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn a_queue_for_each_stream_has_a_limit_in_bytes() {
+        let many = Config { streams: 4_096, window_tasks: 524_288, ..Config::default() };
+        assert_eq!(many.check(), Ok(()));
+        for config in [
+            Config { ready: Ready::FifoPerStream, ..many.clone() },
+            Config { issue: Issue::PerStream(2), ..many.clone() },
+        ] {
+            let said = config.check().unwrap_err().to_string();
+            assert!(said.contains("4096 streams with a queue of 524288 tasks each"), "{said}");
+            assert_eq!(Config { window_tasks: 8_192, ..config }.check(), Ok(()));
+        }
     }
 
     #[test]

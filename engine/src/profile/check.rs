@@ -9,8 +9,8 @@ use std::ops::RangeInclusive;
 use super::alarms::{AlarmAction, OnAlarm};
 use super::placement::TakesPart;
 use super::schema::{
-    Courtesy, Decoders, Device, Faults, Input, IssueGate, KeptRuns, Latency, Limits, Priority, Profile, Rate, Source,
-    StartPolicy, TaskTrace, ThreadSpec, Threads, WindowRounds,
+    Courtesy, Decoders, Device, Faults, Graph, Input, IssueGate, KeptRuns, Latency, Limits, Priority, Profile, Rate,
+    ReadyPolicy, Source, StartPolicy, TaskTrace, ThreadSpec, Threads, WindowOverflow, WindowRounds,
 };
 
 /// A field whose value is well formed but out of its range.
@@ -43,6 +43,8 @@ pub(super) const ALLOW_MAX: usize = 64;
 pub const WINDOW_ROUNDS_MAX: u32 = 10_000;
 /// Largest window of the task graph.
 pub const WINDOW_TASKS_MAX: u32 = 524_288;
+/// Most memory of queues of ready tasks of which each stream has its own, bytes.
+pub const STREAM_QUEUES_BYTES_MAX: u64 = 1 << 30;
 /// Most decode workers that `Decoders::Auto` gives a silo.
 pub const DECODERS_AUTO_MAX: u32 = 8;
 /// Longest thread name, bytes: what the system keeps of it.
@@ -373,6 +375,7 @@ impl Check {
         if let IssueGate::Global(permits) | IssueGate::PerStream(permits) | IssueGate::PerPool(permits) = graph.issue {
             self.whole("graph.issue", permits, 1..=1 << 20, "say Open for no limit");
         }
+        self.stream_queues(graph, profile.input.streams);
         match graph.start {
             StartPolicy::Immediate => {}
             StartPolicy::Threshold(tasks) => {
@@ -382,6 +385,23 @@ impl Check {
             StartPolicy::AfterOrchestration => {
                 let remedy = "a stream of shots has no end that a start could wait for";
                 self.refuse("graph.start", "AfterOrchestration", "Immediate or Threshold", remedy);
+            }
+        }
+    }
+
+    /// A queue of each stream's own holds all tasks under way, an entry of which is two words.
+    fn stream_queues(&mut self, graph: &Graph, streams: u32) {
+        let is_benchmark = graph.overflow == WindowOverflow::Benchmark;
+        let tasks = if is_benchmark { graph.slab_tasks.max(graph.window_tasks) } else { graph.window_tasks };
+        let bytes = u64::from(streams) * u64::from(tasks).next_power_of_two() * 16;
+        for (field, has_queues) in [
+            ("graph.ready", graph.ready == ReadyPolicy::FifoPerStream),
+            ("graph.issue", matches!(graph.issue, IssueGate::PerStream(_))),
+        ] {
+            if has_queues && bytes > STREAM_QUEUES_BYTES_MAX {
+                let found = format!("a queue for each of {streams} streams, {bytes} bytes");
+                let expected = format!("at most {STREAM_QUEUES_BYTES_MAX} bytes of them");
+                self.refuse(field, found, expected, "lower window_tasks, or let the streams share a queue");
             }
         }
     }

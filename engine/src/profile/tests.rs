@@ -8,7 +8,7 @@ use proptest::test_runner::Config;
 
 use super::{
     AlarmAction, Applies, Device, FILE_BYTES_MAX, Finding, Latency, Origin, Priority, Profile, ProfileError, Rate,
-    RuleId, Severity, SpinPolicy, WindowRounds, applies, list, text,
+    ReadyPolicy, RuleId, Severity, SpinPolicy, TaskKernel, TaskTrace, WindowRounds, applies, list, text,
 };
 
 const NAMES: [&str; 4] = ["prod", "lab", "shared", "drill"];
@@ -182,6 +182,16 @@ fn a_graph_without_room_for_every_shot_is_refused() {
     assert_eq!((found[0].line, found[0].expected.as_str()), (place_of("start: Immediate").0, "Immediate or Threshold"));
     assert_eq!(findings_with("start: Immediate", "start: Threshold(1025)")[0].expected, "1..=1024");
     assert_eq!(findings_with("issue: Open", "issue: Global(0)")[0].expected, "1..=1048576");
+    let mut profile = Profile::parse(&lab(), "lab.ron").unwrap();
+    (profile.input.streams, profile.graph.window_tasks) = (1_024, 524_288);
+    assert_eq!(profile.validate(), []);
+    profile.graph.ready = ReadyPolicy::FifoPerStream;
+    let found = profile.validate().remove(0).to_string();
+    assert!(found.starts_with("graph.ready: found a queue for each of 1024 streams, 8589934592 bytes"), "{found}");
+    profile.graph.window_tasks = 8_192;
+    assert_eq!(profile.validate(), []);
+    profile.graph.trace = TaskTrace::Cycles { kernels: vec![TaskKernel::Commit], streams: vec![1_024] };
+    assert_eq!(profile.validate()[0].expected, "0..=1023");
     assert_eq!(findings_with("batch_tasks: 1", "batch_tasks: 0")[0].expected, "1..=4096");
     assert_eq!(applies("graph.ready"), Applies::Restart);
 }
