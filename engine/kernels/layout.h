@@ -13,7 +13,7 @@ struct Seat {
     u64 *job;       // mailbox: number of the job buffer
     u64 *doorbell;  // mailbox: generation, stored last (S3)
     u64 *ready;     // generation << 2 | 1, stored last (S4)
-    u64 *report;    // two words: time of the last graph in ns; detection events removed, ever
+    u64 *report;    // four words: time of the last graph in ns; detection events removed, ever; when it began and ended
     u64 seen;       // generation last taken
     u64 running;    // generation of this launch; 0: no new mail
     u64 number;     // its job buffer

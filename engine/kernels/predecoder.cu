@@ -118,8 +118,11 @@ KERNEL pinwheel_output(struct Silo silo, u32 first)
     for (u32 i = threadIdx.x; i < silo.observable_words; i += blockDim.x) flips_out[i] = flips[i];
     block_barrier();
     if (threadIdx.x == 0) {
-        store_relaxed(seat->report, device_ns() - seat->began_ns);
+        u64 ended_ns = device_ns();
+        store_relaxed(seat->report, ended_ns - seat->began_ns);
         store_relaxed(seat->report + 1, seat->removed);
+        store_relaxed(seat->report + 2, seat->began_ns);
+        store_relaxed(seat->report + 3, ended_ns);
         // Release side of S4, system scope. The barrier puts every thread's outputs before it.
         store_release(seat->ready, generation << 2 | READY);
     }

@@ -231,12 +231,12 @@ pub fn wire(
     let (refused, refused_end) = Tombstones::channel(profile.slots);
     let (expired, expired_end) = Tombstones::channel(profile.slots);
     let (dispatch_ends, parts) = ((dispatch_end, dispatch_workers, refused), (&pipe, &workers));
-    let (device_specs, recovery) = match attached.gpu {
+    let (device_specs, recovery, tap) = match attached.gpu {
         Some(gpu) => cuda::specs(profile, parts, gpu, dispatch_ends, recovery(profile, &pipe), common),
-        None => (stand_in(profile, parts, device_workers, dispatch_ends, common), recovery(profile, &pipe)),
+        None => (stand_in(profile, parts, device_workers, dispatch_ends, common), recovery(profile, &pipe), None),
     };
     let crossing = attached.crossing.map(|crossing| (crossing, Arc::clone(&pipe.turns)));
-    let poller = Poller::new(pipe.clone(), poll_workers, expired, profile.free_worker, base.rate);
+    let poller = Poller::new(pipe.clone(), poll_workers, expired, profile.free_worker, base.rate).tapped(tap);
     let config = Config { streams, ..Config::from(&profile.graph) };
     let carries = Carries::of(&common.decoding.matching, jobs as u32, profile.input.round_ns.is_some());
     let cadence = cadence(profile, carries.as_deref(), base);

@@ -319,6 +319,10 @@ blocks! {
         clock_sm_mhz: AtomicU64,
         /// Clock of the memory, MHz; 0: not visible (likewise).
         clock_memory_mhz: AtomicU64,
+        /// From a graph's end to poll's claim, sampled, as far as the clocks of both can be compared (likewise).
+        transit: HistogramBlock,
+        /// What those may all be wrong by, ns, as of the last look (likewise).
+        transit_error_ns: AtomicU64,
     }
     /// Poll of one silo.
     PollBlock {

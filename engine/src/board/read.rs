@@ -212,6 +212,8 @@ impl Reader<'_> {
             error_code: get(&block.error_code),
             launch_ns: block.launch.snapshot(),
             graph_ns: block.graph.snapshot(),
+            completion_to_claim_ns: block.transit.snapshot(),
+            completion_to_claim_error_ns: get(&block.transit_error_ns),
             renewals: get(&block.renewals),
             renewals_failed: get(&block.renewals_failed),
             memory_free_bytes: visible(&block.memory_total_bytes).map(|_| get(&block.memory_free_bytes)),

@@ -162,6 +162,10 @@ pub struct GpuView {
     pub launch_ns: Histogram,
     /// From a graph's start to its end by the device's events, sampled ten times a second.
     pub graph_ns: Histogram,
+    /// From a graph's end to poll's claim, sampled.
+    pub completion_to_claim_ns: Histogram,
+    /// What these times may all be wrong by: half of what the offset of the two clocks is known to.
+    pub completion_to_claim_error_ns: u64,
     /// Contexts made anew after a loss.
     pub renewals: u64,
     /// Attempts at that which failed.

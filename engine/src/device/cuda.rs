@@ -12,7 +12,7 @@
 //!                 └────────────── Keeper ◀────────────┘
 //! ```
 //!
-//! Read: [`driver`] (entry points), [`facts`], [`context`], `mapped`, `layout`, [`rig`], [`launcher`], [`keeper`].
+//! Read: [`driver`] (entry points), [`facts`], [`context`], `mapped`, `layout`, [`rig`], [`launcher`], [`keeper`], `transit`.
 
 pub mod check;
 mod context;
@@ -25,6 +25,7 @@ mod mapped;
 mod nvml;
 mod rig;
 mod rows;
+mod transit;
 #[cfg(test)]
 mod tests;
 
@@ -35,3 +36,4 @@ pub use keeper::{Introduce, Keeper, Lent, keep};
 pub use launcher::CudaLauncher;
 pub use rig::{Reports, Rig, Works};
 pub use rows::rows;
+pub use transit::{Tap, Transits, transits};

@@ -12,6 +12,7 @@
 use super::deadlines::Deadlines;
 use super::{Pipe, Tombstones};
 use crate::board::{self, PollBlock};
+use crate::device::cuda::Tap;
 use crate::fault::{EventCode, FaultCode};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work};
 use crate::profile::{FreeWorker, RoleKind};
@@ -37,6 +38,8 @@ pub struct Poller {
     oldest: u64,
     publish_every: Ticks,
     published: Ticks,
+    /// Notes completions of a GPU now and then.
+    tap: Option<Tap>,
 }
 
 impl Poller {
@@ -59,11 +62,24 @@ impl Poller {
             oldest: 0,
             publish_every: rate.ticks(PUBLISH_EVERY),
             published: Ticks(0),
+            tap: None,
         }
+    }
+
+    /// With `tap` to note how long completions lay there.
+    #[must_use]
+    pub fn tapped(self, tap: Option<Tap>) -> Poller {
+        Poller { tap, ..self }
     }
 
     fn complete(&mut self, w: usize, frame: &Frame<'_>) {
         let now = frame.now;
+        if let Some(tap) = &mut self.tap
+            && tap.is_due()
+            && let Some((_, launched)) = self.workers.running(w)
+        {
+            tap.note(w, launched, frame.ticks());
+        }
         match self.workers.settle(w) {
             Settled::Job { job, ticket, generation } => {
                 let worker = match self.free_worker {

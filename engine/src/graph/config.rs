@@ -3,7 +3,7 @@
 //! Pure values, checked once by [`Config::check`]; read by whoever compiles a graph. Every limit that bounds a loop, a
 //! queue or a wait of the runtime stands here.
 
-use crate::profile::{self, IssueGate, ReadyPolicy, StartPolicy, TaskTrace, WindowOverflow};
+use crate::profile::{self, IssueGate, ReadyPolicy, STREAM_QUEUES_BYTES_MAX, StartPolicy, TaskTrace, WindowOverflow};
 use pinwheel_edge::queue::fanout::{SPILL_MAX, TASKS_MAX};
 
 /// How dependencies are found (seed 002 §2.2).
@@ -274,9 +274,6 @@ impl From<&profile::Graph> for Config {
     }
 }
 
-/// Most memory of queues of which each stream has its own, bytes.
-pub const STREAM_QUEUES_BYTES_MAX: u64 = profile::STREAM_QUEUES_BYTES_MAX;
-
 /// What a graph cannot be.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
@@ -303,7 +300,7 @@ pub enum ConfigError {
         streams: u32,
         /// Tasks under way at most.
         records: u32,
-        /// [`STREAM_QUEUES_BYTES_MAX`].
+        /// Most, bytes.
         limit: u64,
     },
 }

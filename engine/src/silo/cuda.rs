@@ -5,7 +5,7 @@
 use super::{Common, Gpu, spec};
 use crate::board;
 use crate::device::Recovery;
-use crate::device::cuda::{CudaLauncher, Reports, Rig, Works, keep};
+use crate::device::cuda::{CudaLauncher, Reports, Rig, Tap, Works, keep, transits};
 use crate::dispatch::{Dispatcher, Pipe, Tombstones};
 use crate::hot::{RoleError, RoleSpec};
 use crate::profile::{Device, Profile, RoleKind};
@@ -13,7 +13,7 @@ use pinwheel_edge::slot::table::DispatchEnd;
 use pinwheel_edge::slot::workers::{DispatchWorkers, WorkerBank};
 use std::sync::Arc;
 
-/// Dispatch's spec, and the recovery with its keeper.
+/// Dispatch's spec, the recovery with its keeper, and poll's tap.
 pub(super) fn specs(
     profile: &Profile,
     (pipe, bank): (&Pipe, &Arc<WorkerBank>),
@@ -21,7 +21,7 @@ pub(super) fn specs(
     (end, workers, tombstones): (DispatchEnd, DispatchWorkers, Tombstones),
     recovery: Recovery,
     common: &Common,
-) -> (Vec<RoleSpec>, Recovery) {
+) -> (Vec<RoleSpec>, Recovery, Option<Tap>) {
     let batch_shots = match profile.device {
         Device::Cuda { batch_shots, .. } => batch_shots,
         Device::Auto | Device::Sim { .. } => 1,
@@ -36,7 +36,8 @@ pub(super) fn specs(
     };
     board::set(&common.board.device(pipe.silo).is_gpu, 1);
     let (silo, rate, board) = (pipe.silo, common.clock.rate(), Arc::clone(&common.board));
-    let (keeper, lent, introduce) = keep(silo, &context.facts, works.clone(), Arc::clone(&board), cold_cores);
+    let (tap, transits) = transits(Arc::clone(&works.reports), rate);
+    let (keeper, lent, introduce) = keep(silo, &context.facts, works.clone(), Arc::clone(&board), transits, cold_cores);
     let pipe = pipe.clone();
     let dispatch = spec(RoleKind::Dispatch, silo, 0, move |_| {
         let refused = |reason: String| RoleError { role: RoleKind::Dispatch, silo: silo as u32, reason };
@@ -45,5 +46,5 @@ pub(super) fn specs(
         let launcher = CudaLauncher::new(rig, lent, (silo, board, rate));
         Ok(Box::new(Dispatcher::new(pipe, end, workers, launcher, tombstones, rate)))
     });
-    (vec![dispatch], recovery.renewed_by(Box::new(keeper)))
+    (vec![dispatch], recovery.renewed_by(Box::new(keeper)), Some(tap))
 }

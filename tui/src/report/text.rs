@@ -110,9 +110,13 @@ impl Report {
             writeln!(f, "\nGPU of silo {silo}")?;
             let rate = launches_per_s.map_or_else(String::new, |rate| format!("{}/s", grouped(rate as u64)));
             line(f, "launches", grouped(gpu.launches), rate)?;
+            let within = duration_text(gpu.completion_to_claim_error_ns);
+            let to_claim =
+                format!("from the graph's end to poll's claim, sampled; known to {within}, as the clocks are");
             for (what, times, meaning) in [
                 ("launch call", &gpu.launch_ns, "what a launch costs the dispatcher"),
                 ("graph", &gpu.graph_ns, "by the device's events, sampled"),
+                ("claimed", &gpu.completion_to_claim_ns, to_claim.as_str()),
             ] {
                 if times.count() > 0 {
                     let (p50, p99) = (duration_text(times.quantile_ns(0.5)), duration_text(times.quantile_ns(0.99)));

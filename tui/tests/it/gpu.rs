@@ -92,6 +92,20 @@ fn a_gpu_predicts_what_the_stand_in_predicts_bit_for_bit() {
     }
 }
 
+/// Two clocks are compared: the figure comes with what it may be wrong by, and is less than a shot's whole way.
+#[test]
+fn the_time_from_completion_to_claim_is_told_with_its_bounds() {
+    let _one = engine();
+    let world = world(1);
+    let report = run(&world, "--count 8000 --rate 8000", &[]).exits(0).json();
+    answered(&report, 8_000);
+    let gpu = &report["gpus"][0];
+    let wrong_by_ns = gpu["completion_to_claim_error_ns"].as_u64().unwrap();
+    let (claims, latency) = (&gpu["completion_to_claim_ns"], &report["latency_ns"]["max"]);
+    assert!(wrong_by_ns > 0 && claims["count"].as_u64() > Some(8), "{gpu}");
+    assert!(claims["max"].as_u64().unwrap() <= latency.as_u64().unwrap() + wrong_by_ns, "{claims} {latency}");
+}
+
 #[test]
 fn auto_takes_the_gpu_where_there_is_one_and_says_why_where_there_is_none() {
     let _one = engine();

@@ -17,6 +17,7 @@ use super::context::Context;
 use super::facts::DeviceFacts;
 use super::nvml::Clocks;
 use super::rig::{NOT_READY, Rig, Watched, Works};
+use super::transit::Transits;
 use crate::board::{self, Board, DeviceBlock};
 use crate::device::Renew;
 use crate::host::pin;
@@ -110,6 +111,7 @@ struct Keeping {
     sample: Arc<Sample>,
     first: Receiver<Watched>,
     orders: Receiver<()>,
+    transits: Transits,
     watched: Option<Watched>,
     clocks: Option<Clocks>,
     removed: Removed,
@@ -142,6 +144,7 @@ pub fn keep(
     facts: &DeviceFacts,
     works: Works,
     board: Arc<Board>,
+    transits: Transits,
     cores: Vec<u32>,
 ) -> (Keeper, Lent, Introduce) {
     let (back, took_back) = spsc::channel(2);
@@ -163,6 +166,7 @@ pub fn keep(
         sample,
         first,
         orders: ordered,
+        transits,
         watched: None,
         clocks,
         removed: Removed::default(),
@@ -268,6 +272,7 @@ impl Keeping {
         self.count_removed();
         let Some(watched) = self.watched else { return };
         self.read_sample(&watched);
+        self.judge_transits();
         if reading {
             self.read_memory(&watched);
             if let Some(clocks) = &self.clocks {
@@ -306,6 +311,14 @@ impl Keeping {
             }
         }
         self.sample.0.store(ASKED, Ordering::Relaxed);
+    }
+
+    /// How long completions lay there before poll claimed them, as far as two clocks can tell.
+    fn judge_transits(&mut self) {
+        let block = self.board.device(self.silo);
+        if let Some(wrong_by_ns) = self.transits.judge(|ns| block.transit.record(ns)) {
+            board::set(&block.transit_error_ns, wrong_by_ns);
+        }
     }
 
     fn read_memory(&self, watched: &Watched) {

@@ -87,6 +87,12 @@ impl Reports {
         self.0.record(worker)[1].load()
     }
 
+    /// When the last graph took its mail and when it had written its outputs, by the device's own clock, ns.
+    pub(super) fn stamps(&self, worker: usize) -> (u64, u64) {
+        let words = self.0.record(worker);
+        (words[2].load(), words[3].load())
+    }
+
     /// Where worker `worker`'s words lie.
     pub(super) fn line(&self, worker: usize) -> Span {
         Span::of(self.0.record(worker))

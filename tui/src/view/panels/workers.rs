@@ -47,6 +47,11 @@ fn gpu_line(gpu: &GpuView) -> String {
     if graph.count() > 0 {
         text += &format!(", graph {}", time(graph.quantile_ns(0.5)));
     }
+    let claim = &gpu.completion_to_claim_ns;
+    if claim.count() > 0 {
+        let within = time(gpu.completion_to_claim_error_ns);
+        text += &format!(", claimed after {} ±{within}", time(claim.quantile_ns(0.5)));
+    }
     if let Some(free) = gpu.memory_free_bytes {
         text += &format!(", {} MiB free", free >> 20);
     }

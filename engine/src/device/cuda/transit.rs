@@ -1,0 +1,153 @@
+//! From a completion on the device to poll's claim: two clocks, and what may be said about the time between them.
+//!
+//! Owns poll's [`Tap`], which notes one completion in [`SAMPLE_EVERY`], and the keeper's [`Transits`], which judges them.
+//! Bounds: [`SAMPLES`] between two looks of the keeper; what finds no room is not noted. The tap costs a hot thread two
+//! loads, a reading of the clock and a push, and that seldom.
+//!
+//! # Why this is an estimate with bounds
+//! The device stamps by its own clock, the host by its. Every launch was stamped by the host before the device began it,
+//! and every claim after the device ended it; so the offset of the clocks lies between the largest
+//! `launched − began` and the smallest `claimed − ended` of the samples of a look, which is too short for the clocks to
+//! drift apart. The middle is taken, and half of the span is what it may be wrong by: the board has both.
+
+use super::rig::Reports;
+use crate::units::{TickRate, Ticks};
+use pinwheel_edge::ring::spsc::{self, Consumer, Producer};
+use std::sync::Arc;
+
+/// Completions for each one that is noted.
+const SAMPLE_EVERY: u32 = 64;
+/// Noted between two looks at most.
+const SAMPLES: usize = 256;
+/// Fewer bound the offset too badly to be worth a figure.
+const SAMPLES_MIN: usize = 8;
+
+/// One completion: the host's times in ticks, the device's in nanoseconds of its clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Transit {
+    launched: Ticks,
+    claimed: Ticks,
+    began_ns: u64,
+    ended_ns: u64,
+}
+
+/// Poll's end.
+pub struct Tap {
+    reports: Arc<Reports>,
+    samples: Producer<Transit>,
+    left: u32,
+}
+
+/// The keeper's end.
+pub struct Transits {
+    samples: Consumer<Transit>,
+    rate: TickRate,
+    taken: Vec<Transit>,
+}
+
+/// Both ends, for graphs that report to `reports`.
+#[must_use]
+pub fn transits(reports: Arc<Reports>, rate: TickRate) -> (Tap, Transits) {
+    let (samples, taken) = spsc::channel(SAMPLES);
+    let tap = Tap { reports, samples, left: 0 };
+    (tap, Transits { samples: taken, rate, taken: Vec::with_capacity(SAMPLES) })
+}
+
+impl Tap {
+    /// Whether this completion is to be noted.
+    #[inline]
+    pub fn is_due(&mut self) -> bool {
+        let is_due = self.left == 0;
+        self.left = if is_due { SAMPLE_EVERY - 1 } else { self.left - 1 };
+        is_due
+    }
+
+    /// Notes the completion of worker `w`, whose ready word has been claimed and which is not free yet, so that its
+    /// report is that of this completion.
+    pub fn note(&mut self, w: usize, launched: Ticks, claimed: Ticks) {
+        let (began_ns, ended_ns) = self.reports.stamps(w);
+        // A full ring: the keeper is held by the driver, and one sample less is no loss.
+        let _ = self.samples.push(Transit { launched, claimed, began_ns, ended_ns });
+    }
+}
+
+impl Transits {
+    /// Tells `each` the time from completion to claim of what was noted since the last look, ns; returns what they may all
+    /// be wrong by, ns. `None`: too little, or clocks that contradict each other.
+    pub(super) fn judge(&mut self, each: impl FnMut(u64)) -> Option<u64> {
+        self.taken.clear();
+        while self.taken.len() < SAMPLES
+            && let Some(sample) = self.samples.pop()
+        {
+            self.taken.push(sample);
+        }
+        let rate = self.rate;
+        judge(&self.taken, |ticks| rate.nanos(ticks).0, each)
+    }
+}
+
+fn judge(samples: &[Transit], nanos: impl Fn(Ticks) -> u64, each: impl FnMut(u64)) -> Option<u64> {
+    let first = samples.first().filter(|_| samples.len() >= SAMPLES_MIN)?;
+    // Both clocks from the first sample on: differences of differences, which are small.
+    let host = |at: Ticks| nanos(Ticks(at.0.wrapping_sub(first.launched.0))) as i64;
+    let device = |at_ns: u64| at_ns.wrapping_sub(first.began_ns) as i64;
+    let least = samples.iter().map(|one| host(one.launched) - device(one.began_ns)).max()?;
+    let most = samples.iter().map(|one| host(one.claimed) - device(one.ended_ns)).min()?;
+    let span = u64::try_from(most - least).ok()?;
+    let offset = least + span as i64 / 2;
+    let transit = |one: &Transit| (host(one.claimed) - device(one.ended_ns) - offset) as u64;
+    samples.iter().map(transit).for_each(each);
+    Some(span.div_ceil(2))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{SAMPLES_MIN, Transit, judge};
+    use crate::units::Ticks;
+
+    /// Launches 5 µs apart, on a device whose clock is `ahead` of ours: so long to the start, a run of 3 µs, so long to the
+    /// claim.
+    fn samples(ahead: i64, times: &[(u64, u64)]) -> Vec<Transit> {
+        let sample = |(index, &(start, claim)): (usize, &(u64, u64))| {
+            let launched = 1_000_000 + index as u64 * 5_000;
+            let (began, ended) = (launched + start, launched + start + 3_000);
+            let device = |at: u64| (at as i64 + ahead) as u64;
+            let (began_ns, ended_ns) = (device(began), device(ended));
+            Transit { launched: Ticks(launched), claimed: Ticks(ended + claim), began_ns, ended_ns }
+        };
+        times.iter().enumerate().map(sample).collect()
+    }
+
+    #[test]
+    fn the_time_to_the_claim_is_found_within_its_bounds_whatever_the_clocks_say() {
+        let times = [
+            (2_000, 900),
+            (2_500, 400),
+            (1_500, 700),
+            (3_000, 300),
+            (1_200, 5_000),
+            (1_800, 350),
+            (2_200, 450),
+            (1_900, 600),
+        ];
+        for ahead in [0, 123_456_789_012, -900_000] {
+            let mut found = Vec::new();
+            let wrong_by = judge(&samples(ahead, &times), |ticks| ticks.0, |ns| found.push(ns)).unwrap();
+            // The shortest start and the shortest claim bound the offset.
+            assert_eq!(wrong_by, (1_200 + 300) / 2);
+            for (found, (_, claim)) in found.iter().zip(times) {
+                assert!(found.abs_diff(claim) <= wrong_by, "{found} for {claim}, within {wrong_by}");
+            }
+        }
+    }
+
+    #[test]
+    fn too_few_samples_and_clocks_that_contradict_each_other_give_no_figure() {
+        let few = samples(0, &[(1_000, 500); SAMPLES_MIN - 1]);
+        assert_eq!(judge(&few, |ticks| ticks.0, |_| panic!("a figure")), None);
+        let mut torn = samples(0, &[(1_000, 500); SAMPLES_MIN]);
+        torn[3].ended_ns += 10_000;
+        assert_eq!(judge(&torn, |ticks| ticks.0, |_| panic!("a figure")), None);
+    }
+}
