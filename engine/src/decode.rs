@@ -31,8 +31,8 @@ use window::{WindowError, WindowMatcher, WindowModel};
 /// What a decode found, beside the observables it wrote.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decoded {
-    /// Weight of the matching, `Σ ln((1-p)/p)` over its edges.
-    pub weight: f64,
+    /// Weight of the matching, `Σ ln((1-p)/p)` over its edges; `None`: of several windows, whose commits are not summed up.
+    pub weight: Option<f64>,
 }
 
 /// Why a syndrome has no answer.

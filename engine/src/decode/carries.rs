@@ -126,7 +126,7 @@ impl WindowBench {
         let decoded = match payload {
             Some(payload) => {
                 self.worker.take_rounds(index, |word| payload[word as usize].load(), &mut self.carry);
-                self.worker.window_predecoded(index, &mut self.carry, observables).map(|(_, explained)| explained)
+                self.worker.window_predecoded(index, &mut self.carry, observables)
             }
             None => self.worker.window(index, &mut self.carry, observables).map(|_| 0),
         };

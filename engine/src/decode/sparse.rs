@@ -15,11 +15,10 @@
 //! The library carries 64 observables along an edge. The matching does not depend on them, so the same search over a
 //! graph with the next 64 finds the same matching and yields their bits. Models of up to 64 observables search once.
 //!
-//! # Edges
+//! # Observables that are none
 //!
-//! Windows commit edges, not observables. The library traces one shortest path for each matched pair and gives the edges
-//! by number, for one more search per pair; of several shortest paths it takes one. Observables of a whole matching do
-//! not pass through the trace, so the two may differ between paths of equal weight.
+//! What the library calls an observable is a bit that edges flip, whatever it means. Windows give it bits that say where
+//! their commits end (see [`window`](super::window)), and so need no edge by its name.
 
 use std::sync::Arc;
 
@@ -67,6 +66,13 @@ impl SparseModel {
     }
 }
 
+impl SparseModel {
+    /// Words of what a matching flips.
+    pub(super) fn observable_words(&self) -> usize {
+        self.observable_words
+    }
+}
+
 /// One worker's matcher.
 pub(super) struct SparseMatcher {
     model: Arc<SparseModel>,
@@ -110,11 +116,13 @@ impl SparseMatcher {
         Ok(weight)
     }
 
-    /// Writes the edges of the matching of `defects` to `edges`, as their places in [`Graph::edges`].
+    /// Writes the edges of the matching of `defects` to `edges`, as their places in [`Graph::edges`]: one more search for
+    /// each matched pair, and of several shortest paths one. For tests of what windows commit.
     ///
     /// # Errors
     ///
     /// [`DecodeError`]; `edges` is then empty.
+    #[cfg(test)]
     pub(super) fn edges(
         &mut self,
         defects: impl Iterator<Item = u32>,
@@ -162,7 +170,7 @@ impl Matcher for SparseMatcher {
         let matched = self.matched(ones(&flipped), observables);
         self.syndrome = flipped;
         let weight = matched.inspect_err(|_| observables.fill(0))?;
-        Ok(Decoded { weight: weight + model.always_weight })
+        Ok(Decoded { weight: Some(weight + model.always_weight) })
     }
 
     fn name(&self) -> &'static str {

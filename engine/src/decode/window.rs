@@ -22,10 +22,15 @@
 //! The carry's rounds begin words (see [`Rounds`]): a window reads and writes
 //! [`WindowModel::words`] and nothing else, which is what may be declared as a task's region.
 //!
-//! # Why the last window commits observables, not edges
+//! # Why no edge is traced
 //!
-//! It commits everything, so nobody asks which edges they are. Without the trace it is quicker, and it is the one that
-//! an answer waits for. A shot of one window is so decoded exactly as a whole shot is, ties included.
+//! A matching tells which observables it flips in all, and its edges only for one more search for each pair, which made a
+//! window that commits edges four times as dear as one that commits all. But nobody needs the edges. The commit rounds
+//! are silent afterwards, whatever they were; what the later windows must know is which detectors outside of them are
+//! flipped, and those are few: the ends of edges that leave the commit rounds, a surface code's one round. So each of
+//! these detectors is given a bit behind the observables, an edge that would be committed flips its observables and the
+//! bits of its outer ends, and the matching adds them up along its way. A shot of one window is decoded exactly as a
+//! whole shot is, ties included.
 //!
 //! # Why windows share graphs
 //!
@@ -35,8 +40,7 @@
 //! # What it costs
 //!
 //! Surface codes, p = 0.005, commit and buffer as the distance, on the same shots: 0.14 % more logical errors than whole
-//! shots at d = 3, 0.2 % (not resolved) at d = 5. A buffer of one round: 4 % and 22 % more. The trace makes a window that
-//! commits edges dearer than one that commits all.
+//! shots at d = 3, 0.2 % (not resolved) at d = 5. A buffer of one round: 4 % and 22 % more.
 //!
 //! # Predecoding a window
 //!
@@ -44,7 +48,6 @@
 //! by the same rule on the window's own graph: what stands alone and touches a commit round is committed as a matched edge
 //! would be; what stands alone in the buffer is left out of this matching and seen anew by the next window. The rule
 //! looks a little under three edges far, so that a buffer of three rounds shows it all that it asks about a commit round.
-//! Each edge so found is one that needs no trace, which is what a committing window pays most for.
 //!
 //! # What a window cannot do
 //!
@@ -160,6 +163,7 @@ pub struct WindowModel {
     forms: Vec<Form>,
     places: Vec<Place>,
     detector_words: usize,
+    observables: u32,
     observable_words: usize,
     /// Of each window: what it needs of a packed shot that comes by rounds.
     arrivals: Vec<Arrival>,
@@ -187,7 +191,7 @@ impl WindowModel {
             let words = rounds.words(window.rounds.start..touched.max(window.rounds.end));
             let known = forms.iter().position(|form| form.cut == cut);
             let form = known.unwrap_or_else(|| {
-                let matching = Arc::new(SparseModel::new(&cut.graph));
+                let matching = Arc::new(SparseModel::new(&cut.matching_graph(model.observables)));
                 forms.push(Form { cut, matching, local: None });
                 forms.len() - 1
             });
@@ -200,6 +204,7 @@ impl WindowModel {
             forms,
             places,
             detector_words: graph.detector_words,
+            observables: model.observables,
             observable_words: graph.observable_words,
             always_detectors: graph.always_detectors,
             always_observables: graph.always_observables,

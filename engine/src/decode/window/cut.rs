@@ -6,7 +6,7 @@
 use super::Window;
 use crate::code::Rounds;
 use crate::code::graph::{Edge, Graph};
-use crate::code::words;
+use crate::code::{flip, words};
 
 /// In [`Cut::detector_at`]: no detector stands there.
 const NOBODY: u32 = u32::MAX;
@@ -31,6 +31,11 @@ pub(super) struct Cut {
     detector_at: Vec<u32>,
     /// For each edge of the graph; `None`: it is not committed.
     pub(super) commits: Vec<Option<Commit>>,
+    /// Where committed edges end outside of the commit rounds, as bits of the carry from the window's first word on: the
+    /// window's matching has a bit for each behind the observables.
+    pub(super) outer: Vec<u32>,
+    /// Words of the carry, from the window's first on, whose rounds it commits.
+    pub(super) commit_words: usize,
     /// Whether the window commits everything.
     pub(super) is_last: bool,
 }
@@ -41,6 +46,31 @@ impl Cut {
         let detector = self.detector_at[bit as usize];
         debug_assert_ne!(detector, NOBODY, "only detectors fire");
         detector
+    }
+}
+
+impl Cut {
+    /// The window's graph for matching: of the last window as it is. Of another one an edge flips what committing it
+    /// flips, `observables` bits and then those of [`Self::outer`]; an edge that is not committed flips nothing.
+    pub(super) fn matching_graph(&self, observables: u32) -> Graph {
+        let mut graph = self.graph.clone();
+        if self.is_last {
+            return graph;
+        }
+        let words = words(observables + self.outer.len() as u32).max(1);
+        graph.observable_words = words;
+        graph.always_observables = vec![0; words];
+        for (edge, commit) in graph.edges.iter_mut().zip(&self.commits) {
+            let mut flipped = vec![0; words];
+            if let Some(commit) = commit {
+                flipped.iter_mut().zip(&commit.observables).for_each(|(word, by)| *word = *by);
+                for at in commit.flips.iter().filter_map(|bit| self.outer.binary_search(bit).ok()) {
+                    flip(&mut flipped, observables + at as u32);
+                }
+            }
+            edge.observables = flipped;
+        }
+        graph
     }
 }
 
@@ -87,7 +117,13 @@ impl<'a> Cutter<'a> {
             }));
         }
         let graph = self.graph_of(&detectors, edges);
-        (Cut { graph, detector_at, commits, is_last: window.is_last() }, touched)
+        let commit_words = self.rounds.words(window.commits.clone()).len();
+        let flips = commits.iter().flatten().flat_map(|commit| commit.flips.iter().copied());
+        let mut outer: Vec<u32> = flips.filter(|&bit| bit >= bits(commit_words)).collect();
+        outer.sort_unstable();
+        outer.dedup();
+        let is_last = window.is_last();
+        (Cut { graph, detector_at, commits, outer, commit_words, is_last }, touched)
     }
 
     /// What is taken as used beforehand is so once for the whole shot, not in each window.

@@ -16,10 +16,10 @@ pub struct WindowWorker {
     model: Arc<WindowModel>,
     /// One for each form of window.
     matchers: Vec<SparseMatcher>,
-    /// Edges of the last matching.
+    /// Edges that predecoding resolved over.
     pub(super) edges: Vec<u32>,
-    /// Observables that nobody wants.
-    rough: Vec<u64>,
+    /// What a matching flips: observables, and behind them the outer ends of what is committed.
+    flipped: Vec<u64>,
     /// A window's syndrome and what predecoding leaves of it.
     syndrome: Vec<u64>,
     residual: Vec<u64>,
@@ -33,8 +33,9 @@ impl WindowWorker {
         let edges_max = model.forms.iter().map(|form| form.cut.graph.edges.len()).max().unwrap_or(0);
         let words_max = model.forms.iter().map(|form| form.cut.graph.detector_words).max().unwrap_or(0);
         let (syndrome, residual) = (vec![0; words_max], vec![0; words_max]);
-        let (edges, rough) = (Vec::with_capacity(edges_max), vec![0; model.observable_words]);
-        Self { matchers, edges, rough, syndrome, residual, model }
+        let flips_max = model.forms.iter().map(|form| form.matching.observable_words()).max().unwrap_or(0);
+        let (edges, flipped) = (Vec::with_capacity(edges_max), vec![0; flips_max]);
+        Self { matchers, edges, flipped, syndrome, residual, model }
     }
 
     /// Begins a shot: writes its carry and its observables, and returns the weight so far.
@@ -83,7 +84,8 @@ impl WindowWorker {
         }
     }
 
-    /// Decodes window `index` of the shot in `carry`, whose windows before it are done, and commits: returns the weight.
+    /// Decodes window `index` of the shot in `carry`, whose windows before it are done, and commits. Returns the weight of
+    /// its matching, of which all is committed by the last window only.
     ///
     /// # Errors
     ///
@@ -96,18 +98,33 @@ impl WindowWorker {
         let model = Arc::clone(&self.model);
         let place = &model.places[index as usize];
         let cut = &model.forms[place.form].cut;
-        if !cut.is_last {
-            return self.commit(index, carry, observables);
-        }
-        let carried = &mut carry[place.own_words.clone()];
-        let defects = ones(carried).map(|bit| cut.detector_at(bit));
-        let weight = self.matchers[place.form].matched(defects, observables)?;
-        carried.fill(0);
+        let defects = ones(&carry[place.own_words.clone()]).map(|bit| cut.detector_at(bit));
+        let weight = matched(&mut self.matchers[place.form], cut, defects, &mut self.flipped, observables)?;
+        self.settle(index, carry, observables);
         Ok(weight)
     }
 
-    /// As [`Self::window`], and predecodes the window before it is matched, where the model says so. Returns the weight, and
-    /// how many detection events predecoding has explained for good.
+    /// Commits what the matching of window `index` flipped.
+    fn settle(&self, index: u32, carry: &mut [u64], observables: &mut [u64]) {
+        let place = &self.model.places[index as usize];
+        let cut = &self.model.forms[place.form].cut;
+        if cut.is_last {
+            carry[place.own_words.clone()].fill(0);
+            return;
+        }
+        let carried = &mut carry[place.words.clone()];
+        carried[..cut.commit_words].fill(0);
+        let observed = self.model.observables;
+        for bit in ones(&self.flipped[..self.model.forms[place.form].matching.observable_words()]) {
+            match bit.checked_sub(observed) {
+                None => flip(observables, bit),
+                Some(outer) => flip(carried, cut.outer[outer as usize]),
+            }
+        }
+    }
+
+    /// As [`Self::window`], and predecodes the window before it is matched, where the model says so. Returns how many
+    /// detection events predecoding has explained for good.
     ///
     /// # Errors
     ///
@@ -121,11 +138,11 @@ impl WindowWorker {
         index: u32,
         carry: &mut [u64],
         observables: &mut [u64],
-    ) -> Result<(f64, u32), DecodeError> {
+    ) -> Result<u32, DecodeError> {
         let model = Arc::clone(&self.model);
         let place = &model.places[index as usize];
         let Form { cut, local: Some(local), .. } = &model.forms[place.form] else {
-            return self.window(index, carry, observables).map(|weight| (weight, 0));
+            return self.window(index, carry, observables).map(|_| 0);
         };
         let words = cut.graph.detector_words;
         let (syndrome, residual) = (&mut self.syndrome[..words], &mut self.residual[..words]);
@@ -133,17 +150,10 @@ impl WindowWorker {
         ones(&carry[place.own_words.clone()]).for_each(|bit| flip(syndrome, cut.detector_at(bit)));
         self.edges.clear();
         local.resolve_edges(syndrome, residual, |edge| self.edges.push(edge));
-        let carried = &mut carry[place.words.clone()];
-        let (mut weight, explained) = commit_edges(cut, &self.edges, carried, observables);
-        let matcher = &mut self.matchers[place.form];
-        if cut.is_last {
-            weight += matcher.matched(ones(residual), observables)?;
-            carry[place.own_words.clone()].fill(0);
-        } else {
-            matcher.edges(ones(residual), &mut self.edges)?;
-            weight += commit_edges(cut, &self.edges, carried, observables).0;
-        }
-        Ok((weight, explained))
+        let explained = commit_edges(cut, &self.edges, &mut carry[place.words.clone()], observables);
+        matched(&mut self.matchers[place.form], cut, ones(residual), &mut self.flipped, observables)?;
+        self.settle(index, carry, observables);
+        Ok(explained)
     }
 
     /// Decodes what the window before has seen of window `index`, and keeps nothing: for who waits for its last rounds.
@@ -164,11 +174,12 @@ impl WindowWorker {
         let cut = &model.forms[place.form].cut;
         let defects = ones(&carry[seen]).map(|bit| cut.detector_at(bit));
         // Rounds that are still to come may be what explains these: then there is no matching, and none is needed.
-        let _ = self.matchers[place.form].matched(defects, &mut self.rough);
+        let _ = self.matchers[place.form].matched(defects, &mut self.flipped);
     }
 
-    /// Matches, and commits edge by edge.
-    pub(super) fn commit(
+    /// Matches, and commits edge by edge; returns the weight of what is committed.
+    #[cfg(test)]
+    pub(super) fn commit_traced(
         &mut self,
         index: u32,
         carry: &mut [u64],
@@ -178,20 +189,36 @@ impl WindowWorker {
         let cut = &self.model.forms[place.form].cut;
         let defects = ones(&carry[place.own_words.clone()]).map(|bit| cut.detector_at(bit));
         self.matchers[place.form].edges(defects, &mut self.edges)?;
-        Ok(commit_edges(cut, &self.edges, &mut carry[place.words.clone()], observables).0)
+        commit_edges(cut, &self.edges, &mut carry[place.words.clone()], observables);
+        let committed = self.edges.iter().filter_map(|&edge| cut.commits[edge as usize].as_ref());
+        Ok(committed.map(|commit| commit.weight).sum())
     }
 }
 
-/// Commits those of `edges` that the window commits: their weight, and how many detectors they end at.
-fn commit_edges(cut: &Cut, edges: &[u32], carried: &mut [u64], observables: &mut [u64]) -> (f64, u32) {
-    let (mut weight, mut ends) = (0.0, 0);
+/// Matches `defects` of a window: its observables into `flipped`, or at once into `observables` if all of it is committed.
+fn matched(
+    matcher: &mut SparseMatcher,
+    cut: &Cut,
+    defects: impl Iterator<Item = u32>,
+    flipped: &mut [u64],
+    observables: &mut [u64],
+) -> Result<f64, DecodeError> {
+    if cut.is_last {
+        return matcher.matched(defects, observables);
+    }
+    flipped.fill(0);
+    matcher.matched(defects, flipped)
+}
+
+/// Commits those of `edges` that the window commits; returns how many detectors they end at.
+fn commit_edges(cut: &Cut, edges: &[u32], carried: &mut [u64], observables: &mut [u64]) -> u32 {
+    let mut ends = 0;
     for commit in edges.iter().filter_map(|&edge| cut.commits[edge as usize].as_ref()) {
         commit.flips.iter().for_each(|&bit| flip(carried, bit));
         observables.iter_mut().zip(&commit.observables).for_each(|(word, by)| *word ^= by);
-        weight += commit.weight;
         ends += commit.flips.len() as u32;
     }
-    (weight, ends)
+    ends
 }
 
 /// Decodes a whole shot by its windows, one after the other.
@@ -219,14 +246,15 @@ impl WindowMatcher {
 impl Matcher for WindowMatcher {
     fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError> {
         let Self { worker, carry, predecodes } = self;
-        let mut weight = worker.begin(syndrome, carry, observables);
+        let always = worker.begin(syndrome, carry, observables);
+        let mut weight = None;
         for index in 0..worker.model.plan.count() {
             let decoded = if *predecodes {
-                worker.window_predecoded(index, carry, observables).map(|(weight, _)| weight)
+                worker.window_predecoded(index, carry, observables).map(|_| None)
             } else {
-                worker.window(index, carry, observables)
+                worker.window(index, carry, observables).map(|weight| Some(weight + always))
             };
-            weight += decoded.inspect_err(|_| observables.fill(0))?;
+            weight = decoded.inspect_err(|_| observables.fill(0))?.filter(|_| index == 0);
         }
         Ok(Decoded { weight })
     }
