@@ -1,5 +1,6 @@
 //! What `update` wants done, as data; only the console's loop acts.
 
+use crate::model::Mouse;
 use crate::model::found::Wanted;
 use crate::source::Hold;
 use pinwheel_engine::profile::{Profile, Rate};
@@ -38,6 +39,8 @@ pub enum Effect {
     LookUp(Wanted),
     /// Write what the screen shows to a text file.
     DumpScreen,
+    /// Take the mouse, or leave it to the terminal.
+    Capture(Mouse),
     /// Draw the whole screen anew.
     Redraw,
     /// Give the terminal back and return.

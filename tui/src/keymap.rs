@@ -89,6 +89,8 @@ pub enum Action {
     Undo,
     /// Write the screen to a text file.
     DumpScreen,
+    /// Take the mouse, or leave it to the terminal.
+    Mouse,
 }
 
 /// How to sort a list anew.
@@ -369,6 +371,13 @@ pub const TABLE: &[Binding] = &[
     bind(Scope::Views, &[Key::Char('m')], Action::Mark, NO, "mark the moment shown, to compare with"),
     bind(Scope::Views, &[Key::Char('T')], Action::NextTheme, NO, "next theme"),
     bind(Scope::Views, &[Key::Char('W')], Action::DumpScreen, NO, "write this screen to a text file"),
+    bind(
+        Scope::Views,
+        &[Key::Char('x')],
+        Action::Mouse,
+        NO,
+        "take the mouse, or leave it to the terminal to select text",
+    ),
     bind(Scope::Views, &[Key::Char('P')], Action::Undo, NO, "back to the profile before the last switch"),
     bind(
         Scope::Views,

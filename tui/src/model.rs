@@ -11,14 +11,17 @@ pub mod history;
 pub mod links;
 pub mod lists;
 pub mod switch;
+pub mod target;
 
 use crate::effect::ConsoleEnd;
 use crate::keymap::Scope;
 use crate::keymap::bound::Keymap;
 use crate::msg::{ConsoleCost, Finished};
+use crate::settings::Chosen;
 use crate::source::past::Note;
 use crate::source::{Access, Bond, Hold, Offer};
 use crate::theme::Theme;
+use crate::update::Pressed;
 use commands::Typed;
 use derived::{Derived, Marks};
 use found::Found;
@@ -296,6 +299,26 @@ pub struct Notice {
     pub kind: NoticeKind,
 }
 
+/// Whose the mouse is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mouse {
+    /// The console's: clicks and the wheel mean something here.
+    #[default]
+    On,
+    /// The terminal's own: it selects text.
+    Off,
+}
+
+impl Mouse {
+    /// The other one.
+    pub fn other(self) -> Mouse {
+        match self {
+            Mouse::On => Mouse::Off,
+            Mouse::Off => Mouse::On,
+        }
+    }
+}
+
 /// Kind of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoticeKind {
@@ -364,6 +387,12 @@ pub struct Model {
     pub compared: Vec<Pair>,
     /// What was looked up beside the board.
     pub found: Found,
+    /// What its user chose, to be kept.
+    pub chosen: Chosen,
+    /// Whether the mouse is the console's.
+    pub mouse: Mouse,
+    /// The last click.
+    pub pressed: Option<Pressed>,
 }
 
 impl Model {
@@ -398,6 +427,9 @@ impl Model {
             mark: None,
             compared: Vec::new(),
             found: Found::default(),
+            chosen: Chosen::default(),
+            mouse: Mouse::On,
+            pressed: None,
         }
     }
 

@@ -16,8 +16,9 @@ mod writer;
 
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::bound::Keymap;
-use crate::model::{Model, View};
+use crate::model::{Model, Mouse, View};
 use crate::msg::{ConsoleCost, Finished, Msg};
+use crate::settings::Keeper;
 use crate::source::beside::About;
 use crate::source::{Hold, News, Source};
 use crate::theme::Theme;
@@ -58,10 +59,14 @@ pub struct Options {
     pub view: View,
     /// The keys that hold.
     pub keymap: Rc<Keymap>,
+    /// Whose the mouse is at first.
+    pub mouse: Mouse,
+    /// What was kept of earlier starts, and where.
+    pub keeper: Keeper,
 }
 
 /// How the console went.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Outcome {
     /// Why it returned.
     pub end: ConsoleEnd,
@@ -69,6 +74,8 @@ pub struct Outcome {
     pub console_cost: ConsoleCost,
     /// Whether the terminal still took what was said last.
     pub heard: Heard,
+    /// Why what the user changed could not be kept, in one sentence.
+    pub unkept: Option<String>,
 }
 
 /// Why there can be no console.
@@ -94,17 +101,23 @@ pub enum TermError {
 pub fn run(source: &mut dyn Source, options: Options) -> Result<Outcome, TermError> {
     let signals = Signals::watch().map_err(TermError::Signals)?;
     let clock = Clock::start();
-    let screen = Screen::open(clock)?;
+    let screen = Screen::open(clock, options.mouse)?;
     let size = screen.size()?;
     let bond = source.bond();
+    let mut model = Model {
+        view: options.view,
+        bond,
+        keymap: options.keymap,
+        mouse: options.mouse,
+        ..Model::new(options.theme, size, options.on_hangup)
+    };
+    options.keeper.settings.arrange(&mut model);
+    if let Some(said) = &options.keeper.said {
+        update(&mut model, Msg::Unusable(said.clone()));
+    }
     let mut console = Console {
         source,
-        model: Model {
-            view: options.view,
-            bond,
-            keymap: options.keymap,
-            ..Model::new(options.theme, size, options.on_hangup)
-        },
+        model,
         lookups: Lookups::start()
             .map_err(|error| TermError::Terminal { what: "a thread that looks things up", error })?,
         clock,
@@ -119,7 +132,10 @@ pub fn run(source: &mut dyn Source, options: Options) -> Result<Outcome, TermErr
         Err(error) => return Err(TermError::Terminal { what: "a frame or a key", error }),
     };
     let cost = console.meter.cost(console.clock.now_ns(), clock::cpu_ns(), console.screen.bytes());
-    Ok(Outcome { end, console_cost: cost, heard: console.screen.close() })
+    let heard = console.screen.close();
+    // The terminal is given back first: a disk that hangs holds up nobody's shell but this one.
+    let unkept = options.keeper.keep(&console.model).err();
+    Ok(Outcome { end, console_cost: cost, heard, unkept })
 }
 
 /// A terminal that is gone answers with one of these.
@@ -298,6 +314,7 @@ impl Console<'_> {
                     let result = dump::write(&self.model);
                     update(&mut self.model, Msg::Dumped(result));
                 }
+                Effect::Capture(mouse) => self.screen.capture(mouse)?,
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Leave(end) => return Ok(Some(end)),
             }

@@ -6,12 +6,14 @@
 
 mod actions;
 mod lists;
+mod mouse;
 mod moves;
 mod palette;
 mod past;
 mod profile;
 mod typing;
 
+pub use mouse::Pressed;
 pub use moves::slots_per_row;
 
 use crate::effect::{ConsoleEnd, Effect};
@@ -28,6 +30,7 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
     if model.view == View::Compare {
         model.compared = crate::model::lists::pairs(model);
     }
+    lists::settle(model);
     effects.extend(lists::wanted(model).map(Effect::LookUp));
     effects
 }
@@ -55,6 +58,7 @@ fn take_in(model: &mut Model, msg: Msg) -> Vec<Effect> {
                 Vec::new()
             }
         },
+        Msg::Mouse(mouse) => mouse::act(model, mouse),
         Msg::Replay(at_ns) => {
             model.mode = Mode::Replay { running_since_ns: None };
             vec![Effect::LookAt(at_ns)]
@@ -76,6 +80,7 @@ fn take_note(model: &mut Model, msg: Msg) {
         Msg::Brought(brought) => lists::brought(model, brought),
         Msg::Dumped(Ok(file)) => notice(model, NoticeKind::Done, format!("screen written to {file}")),
         Msg::Dumped(Err(said)) => notice(model, NoticeKind::Refused, said),
+        Msg::Unusable(said) => notice(model, NoticeKind::Refused, said),
         Msg::Past(result) => past::arrived(model, result),
         Msg::Noted(result) => past::noted(model, result),
         Msg::Resize { columns, rows } => model.size = (columns, rows),
@@ -89,6 +94,7 @@ fn take_note(model: &mut Model, msg: Msg) {
         Msg::Tick { .. }
         | Msg::Snapshot { .. }
         | Msg::Key(_)
+        | Msg::Mouse(_)
         | Msg::Replay(_)
         | Msg::Applied { .. }
         | Msg::News(_)

@@ -3,7 +3,7 @@
 //! Runs on the main thread; starts no engine, and leaving it ends none. Bounded by the board and one socket.
 
 use super::engines::{self, Found};
-use super::looks::LooksArgs;
+use super::looks::{LooksArgs, Scenery, tell_unkept};
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
 use super::{runs, say};
@@ -45,9 +45,8 @@ pub fn attach(args: &AttachArgs, around: &Surroundings) -> Result<u8, Refusal> {
         return Err(Refusal::unusable("attach", "no terminal", "one for the console", remedy));
     }
     let profiles = places::profiles(args.profiles.as_deref(), around)?;
-    let theme = args.looks.theme(|name| std::env::var(name).ok());
-    let keymap = args.looks.keymap(profiles.as_deref(), around)?;
-    let options = term::Options { theme, on_hangup: OnHangup::Detach, view: View::Overview, keymap };
+    let scenery = Scenery::plain(OnHangup::Detach, View::Overview);
+    let options = args.looks.options(scenery, profiles.as_deref(), around)?;
     let found = engines::find(args.engine.as_deref())?;
     let line = reach(&found);
     let access = match (&line, args.control) {
@@ -68,6 +67,7 @@ pub fn attach(args: &AttachArgs, around: &Surroundings) -> Result<u8, Refusal> {
     };
     let mut source = Attach::new(parts);
     let shown = term::run(&mut source, options)?;
+    tell_unkept(&shown);
     if let Some(said) = source.lost() {
         say::people(&format!("pinwheel: {said}"));
         return Ok(1);

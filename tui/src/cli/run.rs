@@ -6,6 +6,7 @@
 
 use super::args::RunArgs;
 use super::input::{self, Loaded};
+use super::looks::{Scenery, tell_unkept};
 use super::metrics::Metrics;
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
@@ -56,9 +57,9 @@ pub fn run(args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
 /// A run under a live console. A terminal that goes away leaves the engine running without one (`on_hangup: Detach`).
 fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let profiles = places::profiles(args.profiles.as_deref(), around)?;
-    let theme = args.looks.theme(|name| std::env::var(name).ok());
-    let keymap = args.looks.keymap(profiles.as_deref(), around)?;
-    let options = term::Options { theme, on_hangup: request.profile.on_hangup, view: View::Overview, keymap };
+    let (on_hangup, theme) = (request.profile.on_hangup, Some(request.profile.theme));
+    let scenery = Scenery { on_hangup, view: View::Overview, theme };
+    let options = args.looks.options(scenery, profiles.as_deref(), around)?;
     // The engine's hook first: the console's chains to it.
     install_hook();
     let mut run = Run::begin(request, logs, profiles.as_deref(), around)?;
@@ -69,6 +70,7 @@ fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, around: &Surrou
             return Err(refused.into());
         }
     };
+    tell_unkept(&shown);
     let mut audience = if shown.heard == Heard::Yes { Audience::Listens } else { Audience::Gone };
     let signal = match shown.end {
         ConsoleEnd::Finished => None,

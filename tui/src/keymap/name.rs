@@ -48,6 +48,7 @@ pub fn action(action: Action) -> &'static str {
         Action::Mark => "mark",
         Action::Undo => "undo-profile",
         Action::DumpScreen => "dump-screen",
+        Action::Mouse => "mouse",
     }
 }
 

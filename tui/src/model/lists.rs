@@ -249,6 +249,8 @@ pub struct Arranged {
     pub order: Option<Order>,
     /// Columns shown or hidden other than by themselves, a bit each.
     pub toggled: u32,
+    /// The order of an earlier start: by which column, which way. It is sorted so once there are rows.
+    pub wanted: Option<(usize, Way)>,
 }
 
 /// An order, as it was when it was asked for.
@@ -269,6 +271,16 @@ pub enum Way {
     Up,
     /// Largest first.
     Down,
+}
+
+impl Way {
+    /// The other one.
+    pub fn other(self) -> Way {
+        match self {
+            Way::Up => Way::Down,
+            Way::Down => Way::Up,
+        }
+    }
 }
 
 /// The arrangements of all lists.
@@ -318,7 +330,8 @@ pub fn sort(model: &mut Model, list: List, column: usize, way: Way) {
     let mut rows: Vec<(Cell, usize)> = (0..list.len(model)).map(|row| ((spec.cell)(model, row), row)).collect();
     rows.sort_by(|(a, _), (b, _)| compare(a, b, way));
     let keys = rows.into_iter().map(|(_, row)| list.key(model, row)).collect();
-    model.lists.of_mut(list).order = Some(Order { column, way, keys });
+    let arranged = model.lists.of_mut(list);
+    (arranged.order, arranged.wanted) = (Some(Order { column, way, keys }), None);
 }
 
 fn compare(a: &Cell, b: &Cell, way: Way) -> std::cmp::Ordering {

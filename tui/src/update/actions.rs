@@ -9,7 +9,7 @@ use crate::keymap::{Action, Scope};
 use crate::model::commands::Typed;
 use crate::model::links::{self, Link};
 use crate::model::lists::List;
-use crate::model::{Leaving, Model, NoticeKind, Overlay, Place, TRAIL_MAX, View, Zoom};
+use crate::model::{Leaving, Model, Mouse, NoticeKind, Overlay, Place, TRAIL_MAX, View, Zoom};
 use crate::msg::Finished;
 use crate::source::{Bond, Hold};
 use pinwheel_engine::profile::Rate;
@@ -68,6 +68,7 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::AcknowledgeAll => vec![Effect::Acknowledge(0)],
         Action::Snooze => about_alarm(model, Effect::Snooze),
         Action::DumpScreen => vec![Effect::DumpScreen],
+        Action::Mouse => take_mouse(model, model.mouse.other()),
         Action::Palette => {
             model.overlay = Some(Overlay::Palette(Typed::default()));
             vec![Effect::ListOffers]
@@ -92,6 +93,19 @@ fn begin_rate(model: &mut Model) {
     if !model.is_replay() && !refuse_while_watching(model, "rate") && !profile::refuse_while_leaving(model) {
         model.overlay = Some(Overlay::Rate(String::new()));
     }
+}
+
+/// Takes the mouse, or leaves it to the terminal.
+fn take_mouse(model: &mut Model, mouse: Mouse) -> Vec<Effect> {
+    (model.mouse, model.chosen.mouse) = (mouse, Some(mouse));
+    let said = match mouse {
+        Mouse::On => {
+            "the mouse is the console's: click, double click, wheel; shift and drag selects text in most terminals"
+        }
+        Mouse::Off => "the mouse is the terminal's: it selects text",
+    };
+    notice(model, NoticeKind::Done, said.to_owned());
+    vec![Effect::Capture(mouse)]
 }
 
 /// What changes only how the picture is looked at.
@@ -121,11 +135,7 @@ fn cancel(model: &mut Model) {
 fn follow(model: &mut Model) -> Vec<Effect> {
     match links::next(model) {
         Ok(Link::To(to)) => {
-            let from = Place { view: model.view, cursor: model.cursor, zoom: model.zoom };
-            if model.trail.len() == TRAIL_MAX {
-                model.trail.remove(0);
-            }
-            model.trail.push(from);
+            leave_trail(model);
             (model.view, model.cursor, model.zoom) = (to.view, to.cursor, to.zoom);
             moves::clamp(model);
             Vec::new()
@@ -136,6 +146,14 @@ fn follow(model: &mut Model) -> Vec<Effect> {
             Vec::new()
         }
     }
+}
+
+/// Remembers where one is.
+pub(super) fn leave_trail(model: &mut Model) {
+    if model.trail.len() == TRAIL_MAX {
+        model.trail.remove(0);
+    }
+    model.trail.push(Place { view: model.view, cursor: model.cursor, zoom: model.zoom });
 }
 
 fn back(model: &mut Model) {

@@ -20,7 +20,7 @@ pub(super) fn run(model: &mut Model, typed: &Typed) -> Vec<Effect> {
         Command::Do(action) => return actions::act(model, action),
         Command::Profile(place, span) => return profile::take(model, place, span),
         Command::Theme(palette) => theme(model, palette),
-        Command::Glyphs(glyphs) => model.theme.glyphs = glyphs,
+        Command::Glyphs(glyphs) => (model.theme.glyphs, model.chosen.glyphs) = (glyphs, Some(glyphs)),
         Command::Sort(column, way) => {
             if let Some(list) = List::of(model.view) {
                 lists::by(model, list, Some((column, way)));
@@ -37,7 +37,7 @@ pub(super) fn run(model: &mut Model, typed: &Typed) -> Vec<Effect> {
 
 /// Takes other colours, and says which.
 pub(super) fn theme(model: &mut Model, palette: Palette) {
-    model.theme.palette = palette;
+    (model.theme.palette, model.chosen.palette) = (palette, Some(palette));
     let said = match model.theme.colour {
         Colour::None => format!("theme {}; this terminal, or NO_COLOR, forbids colours", palette.name()),
         _ => format!("theme {}", palette.name()),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
 use super::draw;
+use crate::keymap::bound::Hint;
 use crate::model::{Model, View};
 use crate::msg::{ConsoleCost, Finished, Key, Msg};
 use crate::source::offers_of;
@@ -310,7 +311,7 @@ fn footer_and_help_show_the_table() {
         assert!(text.contains(binding.help), "{}", binding.help);
     }
     let footer = text.lines().last().unwrap();
-    for (keys, word) in model.keymap.footer(model.scope()) {
+    for Hint { keys, word, .. } in model.keymap.footer(model.scope()) {
         assert!(footer.contains(&format!("{keys} {word}")), "{word}");
     }
 }

@@ -18,6 +18,7 @@ mod console;
 mod signals;
 mod terminal;
 mod looks;
+mod mouse;
 mod moving;
 #[cfg(target_os = "linux")]
 mod live;

@@ -2,6 +2,7 @@
 //! shots that found no slot, then the last decisions with the numbers that they were made on.
 
 use super::scrolled;
+use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::widgets::format::{count, time};
@@ -41,9 +42,16 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     }
     let shown = usize::from(pen.width() / SILO).max(1);
     let first = scrolled(model.cursor.silo, shown, placement.silos.len());
-    for (x, depth) in (0..).step_by(usize::from(SILO)).zip(placement.silos.iter().skip(first).take(shown)) {
+    let silos = placement.silos.iter().enumerate().skip(first).take(shown);
+    for (x, (at, depth)) in (0..).step_by(usize::from(SILO)).zip(silos) {
         let height = ROWS.min(pen.height().saturating_sub(HEAD));
-        silo(depth, placement, &mut pen.part(x, HEAD, SILO, height));
+        let mut part = pen.part(x, HEAD, SILO, height);
+        part.target_all(Some(Target::Silo(at)));
+        silo(depth, placement, &mut part);
+        // With one silo there is nothing to choose.
+        if at == model.cursor.silo && placement.silos.len() > 1 {
+            part.highlight(0);
+        }
     }
     if first + shown < placement.silos.len() {
         let more = format!("{} more →", placement.silos.len() - first - shown);
@@ -60,8 +68,9 @@ fn percent(share: f64) -> String {
 fn head(placement: &PlacementView, pen: &mut Pen<'_>) {
     let PlacementView { strategy, streams, looks, .. } = placement;
     let moves = if placement.rebalances { "streams move" } else { "nothing moves" };
-    let limits = [placement.high, placement.critical, placement.preferred_max].map(percent).join("/");
-    let text = format!("{strategy}, {} streams take part, {moves}; high/critical/preferred {limits}", count(*streams));
+    let limits = [placement.high, placement.critical, placement.preferred_max];
+    let limits = limits.map(|share| format!("{:.0}", share * 100.0)).join("/");
+    let text = format!("{strategy}, {} streams, {moves}; high/critical/preferred {limits} %", count(*streams));
     pen.put(1, 1, &text, Tone::Plain);
     let is_old = placement.age_ns > 2 * placement.refresh_ns;
     let tone = if is_old { Tone::Warn } else { Tone::Plain };

@@ -5,6 +5,7 @@
 
 use super::{rows_of, scrolled, threads};
 use crate::model::switch::{self, Switch};
+use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
 use crate::source::{Offer, OfferBody};
 use crate::theme::Tone;
@@ -40,6 +41,7 @@ pub fn list(model: &Model, offers: &[Offer], pen: &mut Pen<'_>) {
     let visible = rows_of(pen, 0);
     let first = scrolled(model.cursor.profile, visible, offers.len());
     for (y, (i, offer)) in (0..).zip(offers.iter().enumerate().skip(first)).take(visible) {
+        pen.target_row(y, Target::Offer(i));
         let mark = if offer.name == in_force { '●' } else { '○' };
         pen.dot(1, y, mark, if offer.name == in_force { Tone::Good } else { Tone::Dim });
         pen.put(3, y, &format!("{:>2} {}", i + 1, offer.name), Tone::Plain);

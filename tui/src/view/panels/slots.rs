@@ -4,6 +4,7 @@ use super::table::{self, Empty};
 use super::{rows_of, scrolled, slotmap};
 use crate::model::derived::SiloDerived;
 use crate::model::lists::List;
+use crate::model::target::Target;
 use crate::model::{Model, Overlay, Picture, View, Zoom};
 use crate::theme::Tone;
 use crate::update::slots_per_row;
@@ -81,6 +82,7 @@ fn map(model: &Model, snapshot: &Snapshot, silo: &SiloView, derived: &SiloDerive
         for (x, (i, slot)) in (LABEL..).zip(slots) {
             let tone =
                 if i == model.cursor.slot { Tone::Badge } else { slotmap::slot_tone(slot, snapshot.engine.late_ns) };
+            pen.target(x, y, 1, Target::Slot(model.cursor.silo, i));
             pen.dot(x, y, letter(slot.state), tone);
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{rows_of, scrolled};
 use crate::model::derived::SourceRates;
+use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::widgets::format::{count, rate, time, time_or_dash};
@@ -135,6 +136,7 @@ fn streams(model: &Model, source: &SourceView, rates: Option<&SourceRates>, pen:
     let first = scrolled(model.cursor.source, visible, source.streams.len());
     for (y, stream) in (1..).zip(source.streams.iter().skip(first)).take(visible) {
         let per_s = rates.and_then(|rates| rates.streams.get(stream.id as usize).copied());
+        pen.target_row(y, Target::Sender(stream.id as usize));
         row(stream, per_s, pen, y);
         if stream.id as usize == model.cursor.source {
             pen.highlight(y);
