@@ -57,6 +57,7 @@ pub use crate::arbiter::page::Authority;
 pub use crate::feed::place::{Network, Place as LivePlace};
 pub use crate::feed::requests::{MoveRefused, MoveRequest, MoveRequests};
 pub use crate::hot::memory::{Allocator, set_before_abort};
+pub use crate::silo::{SiloDeed, SiloRefused, SiloWishes};
 pub use actor::Actor;
 pub use cores::foresee;
 pub use environment::{Found, Keep};
@@ -326,6 +327,7 @@ pub struct Engine {
     plan: Plan,
     requests: Arc<Requests>,
     moves: Arc<MoveRequests>,
+    wishes: Arc<SiloWishes>,
     look_back: Option<LookBack>,
     control: Option<JoinHandle<Outcome>>,
 }
@@ -444,6 +446,48 @@ impl Engine {
     #[must_use]
     pub fn moves(&self) -> Arc<MoveRequests> {
         Arc::clone(&self.moves)
+    }
+
+    /// Empties silo `silo`: its streams move to others, and no stream is placed there. Its state is on the board.
+    ///
+    /// # Errors
+    /// If it cannot be done now.
+    pub fn drain_silo(&self, silo: u32, by: &Actor) -> Result<(), SiloRefused> {
+        self.act_on_silo(silo, SiloDeed::Drain, by)
+    }
+
+    /// Has the path of silo `silo` die: its roles from dispatch to decode are called never again, its open shots are answered
+    /// with an error, its streams are decoded by an heir.
+    ///
+    /// # Errors
+    /// As [`Engine::drain_silo`].
+    pub fn kill_silo(&self, silo: u32, by: &Actor) -> Result<(), SiloRefused> {
+        self.act_on_silo(silo, SiloDeed::Kill, by)
+    }
+
+    /// Has silo `silo` come back: a dead one with a path that is built anew, a drained one as it is.
+    ///
+    /// # Errors
+    /// As [`Engine::drain_silo`].
+    pub fn rejoin_silo(&self, silo: u32, by: &Actor) -> Result<(), SiloRefused> {
+        self.act_on_silo(silo, SiloDeed::Rejoin, by)
+    }
+
+    /// One of the three.
+    ///
+    /// # Errors
+    /// As [`Engine::drain_silo`].
+    pub fn act_on_silo(&self, silo: u32, deed: SiloDeed, by: &Actor) -> Result<(), SiloRefused> {
+        self.wishes.ask(silo, deed)?;
+        let text = format!("{} of silo {silo} asked for by {}", deed.name(), by.words());
+        self.steering.lock().note_action(by, &text);
+        Ok(())
+    }
+
+    /// Where deeds on silos are wished for, for another cold thread.
+    #[must_use]
+    pub fn wishes(&self) -> Arc<SiloWishes> {
+        Arc::clone(&self.wishes)
     }
 
     /// Asks for a drain in the operator's name.

@@ -39,7 +39,7 @@ use crate::placement::decision::Decision;
 use crate::plan::Plan;
 use crate::profile::{Diagnostics, HotAllocations, Predecoder, Profile};
 use crate::record::{AnswerSink, EventSink};
-use crate::silo::{self, Answers, Attached, Common, Decoding, Gpu, Silo};
+use crate::silo::{self, Answers, Attached, Common, Decoding, Gpu, Silo, SiloWishes};
 use crate::units::Nanos;
 use pinwheel_edge::ring::broadcast::Reader;
 use pinwheel_edge::ring::log::{self, Writer};
@@ -74,6 +74,8 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let mut notes: Vec<String> = config.notes.iter().cloned().chain(device_notes).chain(notes).collect();
     let common = common(&config.profile, &plan, decoding, &clock, &mut notes)?;
     let Common { board, settings, moves, .. } = common.clone();
+    let has_joints = config.profile.input.joint_every.is_some();
+    let wishes = Arc::new(SiloWishes::new(config.profile.silos, has_joints, !contexts.is_empty()));
     let (mut silos, fills) = lay_out(&config, &plan, contexts, &device_name, &common)?;
     let wall = Wall::new(&clock, &board);
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
@@ -117,6 +119,8 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         steering: steering.clone(),
         orders: remote_orders,
         requests: Arc::clone(&requests),
+        wishes: Arc::clone(&wishes),
+        moves: Arc::clone(&moves),
         silos,
         named: vec![false; threads.len()],
         threads,
@@ -128,7 +132,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         is_live,
     };
     let control = Some(control.spawn(cold, plan.cold_cores.clone()));
-    Ok(Engine { board, clock, steering, plan, requests, moves, look_back, control })
+    Ok(Engine { board, clock, steering, plan, requests, moves, wishes, look_back, control })
 }
 
 /// What all silos share.

@@ -210,6 +210,9 @@ fn said(done: &Done) -> String {
         }
         Done::End { phase, open, .. } => format!("engine in {phase}, {open} shots open"),
         Done::Alarms { numbers, .. } => format!("{} alarms answered", numbers.len()),
+        Done::Silo { silo, state, .. } => format!("silo {silo} is {state}"),
+        Done::Move { stream, silo, acknowledged: true, .. } => format!("stream {stream} is decoded in silo {silo}"),
+        Done::Move { stream, silo, .. } => format!("stream {stream} is still decoded in silo {silo}"),
         Done::Note { .. } => "note kept in events.jsonl".to_owned(),
         Done::Status(_) | Done::InForce { .. } => "heard".to_owned(),
     }

@@ -16,11 +16,11 @@ use pinwheel_engine::board::alarms::{AlarmState, Confidence, Site};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
     AlarmView, ArbiterView, ClockView, ControlView, Counters, DeviceState, EngineView, ErrorCount, FaultView,
-    FlushesView, GraphView, GraphWorkerView, HealthVerdict, HeldView, HintName, InputHealthView, LeaseView, LogView,
-    MemoryView, OldestView, PageCause, PortView, PriorityView, ReadyView, RecorderView, RingView, RivalView, RoleView,
-    RunningView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, SourceKind, SourcePeer, SourceState, SourceStream,
-    SourceView, StageView, StreamView, ThreadState, ThreadView, TransferView, TransitionView, WaitsOn, WorkerState,
-    WorkerView,
+    FlushesView, GraphView, GraphWorkerView, HealthVerdict, HeldView, HintName, InputHealthView, LeaseView, LifeView,
+    LogView, MemoryView, OldestView, PageCause, PortView, PriorityView, ReadyView, RecorderView, RingView, RivalView,
+    RoleView, RunningView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, SourceKind, SourcePeer, SourceState,
+    SourceStream, SourceView, StageView, StreamView, ThreadState, ThreadView, TransferView, TransitionView, WaitsOn,
+    WorkerState, WorkerView,
 };
 use pinwheel_engine::board::{Phase, SpinPolicy};
 use pinwheel_engine::host::check::{Row, Verdict};
@@ -338,6 +338,7 @@ fn silo(tenths: u64, trouble: Trouble) -> SiloView {
         graph: graph(tenths, trouble),
         gpu: None,
         overflow: overflow(tenths, trouble),
+        life: LifeView { epoch: 1, ..LifeView::default() },
     }
 }
 
