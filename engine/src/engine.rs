@@ -442,6 +442,17 @@ impl Engine {
         self.moves.ask(request)
     }
 
+    /// The same in an operator's name, as an event of the run.
+    ///
+    /// # Errors
+    /// As [`Engine::move_stream`].
+    pub fn move_stream_by(&self, stream: u32, to: u32, by: &Actor) -> Result<(), MoveRefused> {
+        self.moves.ask(MoveRequest { stream, to, lease_ms: 0, by: Authority::Operator })?;
+        let text = format!("move of stream {stream} to silo {to} asked for by {}", by.words());
+        self.steering.lock().note_action(by, &text);
+        Ok(())
+    }
+
     /// Where moves are asked for, for another cold thread.
     #[must_use]
     pub fn moves(&self) -> Arc<MoveRequests> {
@@ -493,6 +504,17 @@ impl Engine {
     /// Asks for a drain in the operator's name.
     pub fn request_drain(&self) {
         self.requests.ask(Requests::DRAINED);
+    }
+
+    /// Keeps that somebody did something to the run as a whole: on the board, and as an event.
+    pub fn note_action(&self, by: &Actor, text: &str) {
+        self.steering.lock().note_action(by, text);
+    }
+
+    /// Asks for a drain, as an event of the run.
+    pub fn drain_by(&self, by: &Actor) {
+        self.steering.lock().note_action(by, &format!("drain asked for by {}", by.words()));
+        self.request_drain();
     }
 
     /// Asks for a drain because of signal `number`.

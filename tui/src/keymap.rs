@@ -11,6 +11,7 @@ pub mod page;
 
 use crate::model::View;
 use crate::msg::Key;
+use pinwheel_engine::engine::SiloDeed;
 
 /// What a key means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +92,14 @@ pub enum Action {
     DumpScreen,
     /// Take the mouse, or leave it to the terminal.
     Mouse,
+    /// Drain, kill or bring back the silo under the cursor.
+    Silo(SiloDeed),
+    /// Have a stream decoded elsewhere.
+    MoveStream,
+    /// Another input.
+    Input,
+    /// Say why, at a question.
+    Why,
 }
 
 /// How to sort a list anew.
@@ -143,6 +152,10 @@ pub enum Scope {
     Past,
     /// In the alarms view, before the keys of every view.
     Alarms,
+    /// In the placement view, likewise.
+    Placement,
+    /// In the streams view, likewise.
+    Streams,
     /// In the profile chooser.
     Chooser,
     /// While a question is open.
@@ -159,10 +172,12 @@ pub enum Scope {
 
 impl Scope {
     /// All of them, in the order in which help shows them.
-    pub const ALL: [Scope; 10] = [
+    pub const ALL: [Scope; 12] = [
         Scope::Views,
         Scope::Profiles,
         Scope::Alarms,
+        Scope::Placement,
+        Scope::Streams,
         Scope::Past,
         Scope::Palette,
         Scope::Filter,
@@ -179,6 +194,8 @@ impl Scope {
             Scope::Profiles => "in profiles",
             Scope::Past => "in the past",
             Scope::Alarms => "in alarms",
+            Scope::Placement => "in placement",
+            Scope::Streams => "in streams",
             Scope::Chooser => "in the profile chooser",
             Scope::Question => "at a question",
             Scope::Note => "while writing",
@@ -195,6 +212,8 @@ impl Scope {
             Scope::Profiles => "profiles",
             Scope::Past => "past",
             Scope::Alarms => "alarms",
+            Scope::Placement => "placement",
+            Scope::Streams => "streams",
             Scope::Chooser => "chooser",
             Scope::Question => "question",
             Scope::Note => "note",
@@ -207,7 +226,7 @@ impl Scope {
     /// Where to look for a key that this scope does not bind.
     fn outer(self) -> Option<Scope> {
         match self {
-            Scope::Profiles | Scope::Past | Scope::Alarms => Some(Scope::Views),
+            Scope::Profiles | Scope::Past | Scope::Alarms | Scope::Placement | Scope::Streams => Some(Scope::Views),
             Scope::Views
             | Scope::Chooser
             | Scope::Question
@@ -347,6 +366,13 @@ pub const TABLE: &[Binding] = &[
     ),
     bind(Scope::Views, &[Key::Char('c')], Action::Show(View::Cores), NO, "cores: who uses which core?"),
     bind(Scope::Views, &[Key::Char('v')], Action::Show(View::Log), NO, "log: what happened in this run, and when?"),
+    bind(
+        Scope::Views,
+        &[Key::Char('u')],
+        Action::Show(View::Actions),
+        NO,
+        "actions: who did what, why, and with what effect?",
+    ),
     bind(Scope::Views, &[Key::Char('=')], Action::Show(View::Compare), NO, "compare: what is other than at the mark?"),
     bind(Scope::Views, &[Key::Char(':')], Action::Palette, Footer::Word("command"), "every command, by its words"),
     bind(
@@ -416,6 +442,7 @@ pub const TABLE: &[Binding] = &[
     bind(Scope::Views, &[Key::Char('D')], Action::End, NO, "drain and end the engine, attached or not"),
     bind(Scope::Views, &[Key::Char('H')], Action::Hold, NO, "hold the feed, or let it go"),
     bind(Scope::Views, &[Key::Char('R')], Action::Rate, NO, "another rate, until a profile says another"),
+    bind(Scope::Views, &[Key::Char('I')], Action::Input, NO, "another input: drains, then starts anew on it"),
     bind(Scope::Profiles, &[Key::Enter], Action::Take, Footer::Word("apply"), "show what would change, and apply"),
     bind(Scope::Past, &[Key::Left], Action::Scrub(-100), NO, "a tenth of a second back"),
     bind(Scope::Past, &[Key::Right], Action::Scrub(100), NO, "a tenth of a second forward"),
@@ -427,6 +454,41 @@ pub const TABLE: &[Binding] = &[
     bind(Scope::Alarms, &[Key::Char('a')], Action::Acknowledge, Footer::Word("acknowledge"), "seen: it calls no more"),
     bind(Scope::Alarms, &[Key::Char('A')], Action::AcknowledgeAll, NO, "all that hold are seen"),
     bind(Scope::Alarms, &[Key::Char('Z')], Action::Snooze, Footer::Word("snooze"), "it does not call for ten minutes"),
+    bind(
+        Scope::Placement,
+        &[Key::Char('d')],
+        Action::Silo(SiloDeed::Drain),
+        Footer::Word("drain"),
+        "drain the silo: its streams move to others",
+    ),
+    bind(
+        Scope::Placement,
+        &[Key::Char('K')],
+        Action::Silo(SiloDeed::Kill),
+        Footer::Word("kill"),
+        "kill the silo: asks for its word",
+    ),
+    bind(
+        Scope::Placement,
+        &[Key::Char('J')],
+        Action::Silo(SiloDeed::Rejoin),
+        Footer::Word("rejoin"),
+        "have the silo come back",
+    ),
+    bind(
+        Scope::Placement,
+        &[Key::Char('b')],
+        Action::MoveStream,
+        Footer::Word("move"),
+        "move a stream to another silo",
+    ),
+    bind(
+        Scope::Streams,
+        &[Key::Char('b')],
+        Action::MoveStream,
+        Footer::Word("move"),
+        "move the stream to another silo",
+    ),
     bind(Scope::Chooser, &DIGITS, Action::TakeNumber(0), Footer::Word("pick"), "pick the profile of that number"),
     bind(Scope::Chooser, &[Key::Enter], Action::Take, Footer::Word("take"), "take the profile under the cursor"),
     bind(Scope::Chooser, &[Key::Up, Key::Char('k')], Action::Move(Step::Up), NO, "up"),
@@ -440,6 +502,7 @@ pub const TABLE: &[Binding] = &[
     ),
     bind(Scope::Question, &[Key::Char('y'), Key::Enter], Action::Confirm, Footer::Word("yes"), "yes"),
     bind(Scope::Question, &[Key::Char('n'), Key::Esc], Action::Cancel, Footer::Word("no"), "no"),
+    bind(Scope::Question, &[Key::Char('w')], Action::Why, Footer::Word("why"), "say why: kept with the action"),
     bind(Scope::Palette, &[Key::Enter], Action::Confirm, Footer::Word("do"), "do what is under the cursor"),
     bind(Scope::Palette, &[Key::Up, Key::Ctrl('p')], Action::Move(Step::Up), NO, "up"),
     bind(Scope::Palette, &[Key::Down, Key::Ctrl('n')], Action::Move(Step::Down), NO, "down"),

@@ -5,6 +5,7 @@
 
 pub mod alarms;
 pub mod commands;
+pub mod deeds;
 pub mod derived;
 pub mod found;
 pub mod history;
@@ -23,6 +24,7 @@ use crate::source::{Access, Bond, Hold, Offer};
 use crate::theme::Theme;
 use crate::update::Pressed;
 use commands::Typed;
+use deeds::{Deed, Measured};
 use derived::{Derived, Marks};
 use found::Found;
 use history::History;
@@ -78,13 +80,15 @@ pub enum View {
     Cores,
     /// Events of the run.
     Log,
+    /// What was done to the engine.
+    Actions,
     /// The mark beside now.
     Compare,
 }
 
 impl View {
     /// All, in the order of Tab.
-    pub const ALL: [View; 17] = [
+    pub const ALL: [View; 18] = [
         View::Overview,
         View::Threads,
         View::Slots,
@@ -100,6 +104,7 @@ impl View {
         View::Environment,
         View::Cores,
         View::Log,
+        View::Actions,
         View::Compare,
         View::Help,
     ];
@@ -123,6 +128,7 @@ impl View {
             View::Environment => "environment: what of this machine costs latency?",
             View::Cores => "cores: who uses which core?",
             View::Log => "log: what happened in this run, and when?",
+            View::Actions => "actions: who did what, why, and with what effect?",
             View::Compare => "compare: what is other than at the mark?",
         }
     }
@@ -181,6 +187,8 @@ pub struct Cursor {
     pub core: usize,
     /// Event of the log.
     pub event: usize,
+    /// Action.
+    pub action: usize,
     /// Row of the comparison.
     pub fact: usize,
 }
@@ -244,6 +252,31 @@ pub enum Overlay {
     Filter(String),
     /// The columns of the view's list; the one under the cursor.
     Columns(usize),
+    /// "Do this to a silo, a stream, the input?"
+    AskDeed(Deed),
+    /// The same, and its word is being typed.
+    TypeDeed(Deed, String),
+    /// A stream and the silo where it is to go, being written.
+    Move(String),
+    /// Another input being written.
+    Input(String),
+    /// Why, being written at that question.
+    Why(Box<Overlay>, String),
+}
+
+impl Overlay {
+    /// Whether a line is being written in it.
+    pub fn is_written(&self) -> bool {
+        matches!(
+            self,
+            Overlay::Note(_)
+                | Overlay::Rate(_)
+                | Overlay::TypeDeed(..)
+                | Overlay::Move(_)
+                | Overlay::Input(_)
+                | Overlay::Why(..)
+        )
+    }
 }
 
 /// Longest note, characters.
@@ -379,6 +412,10 @@ pub struct Model {
     pub lists: Arrangements,
     /// What has the room.
     pub zoom: Zoom,
+    /// Why the next action is taken, as it was written at its question.
+    pub why: String,
+    /// Actions that were seen, oldest first.
+    pub measured: Vec<Measured>,
     /// Where one came from, the last step last.
     pub trail: Vec<Place>,
     /// The picture to compare with.
@@ -423,6 +460,8 @@ impl Model {
             keymap: Rc::default(),
             lists: Arrangements::default(),
             zoom: Zoom::Both,
+            why: String::new(),
+            measured: Vec::new(),
             trail: Vec::new(),
             mark: None,
             compared: Vec::new(),
@@ -477,7 +516,7 @@ impl Model {
     pub fn scope(&self) -> Scope {
         match (&self.overlay, self.view) {
             (Some(Overlay::Chooser), _) => Scope::Chooser,
-            (Some(Overlay::Note(_) | Overlay::Rate(_)), _) => Scope::Note,
+            (Some(overlay), _) if overlay.is_written() => Scope::Note,
             (Some(Overlay::Palette(_)), _) => Scope::Palette,
             (Some(Overlay::Filter(_)), _) => Scope::Filter,
             (Some(Overlay::Columns(_)), _) => Scope::Columns,
@@ -486,6 +525,8 @@ impl Model {
             // Among the slots the arrows move the cursor, frozen or not; [ and ] look back everywhere.
             (None, view) if self.frozen.is_some() && view != View::Slots => Scope::Past,
             (None, View::Alarms) => Scope::Alarms,
+            (None, View::Placement) => Scope::Placement,
+            (None, View::Streams) => Scope::Streams,
             (None, _) => Scope::Views,
         }
     }

@@ -64,7 +64,7 @@ pub enum Msg {
     /// Something was asked for, or could not be, in one sentence why.
     Asked {
         /// What.
-        what: &'static str,
+        what: String,
         /// How it went.
         result: Result<(), String>,
     },

@@ -139,6 +139,7 @@ fn list_name(list: List) -> &'static str {
         List::Environment => "environment",
         List::Cores => "cores",
         List::Log => "log",
+        List::Actions => "actions",
         List::Compare => "compare",
     }
 }

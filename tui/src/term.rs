@@ -269,26 +269,30 @@ impl Console<'_> {
                     let offers = self.source.offers();
                     update(&mut self.model, Msg::Offers(offers));
                 }
-                Effect::Apply { name, profile, lent } => {
-                    let result = self.source.apply(&name, &profile, lent);
+                Effect::Apply { name, profile, lent, why } => {
+                    let result = self.source.apply(&name, &profile, lent, &why);
                     let follow = update(&mut self.model, Msg::Applied { name, result });
                     if let Some(end) = self.act(follow)? {
                         return Ok(Some(end));
                     }
                 }
-                Effect::Drain => {
-                    if let Err(why) = self.source.drain() {
+                Effect::Drain(why) => {
+                    if let Err(why) = self.source.drain(&why) {
                         update(&mut self.model, Msg::News(News::Refused(format!("drain refused: {why}"))));
                     }
                 }
-                Effect::Hold(hold) => {
-                    let what = if hold == Hold::Hold { "hold of the feed" } else { "release of the feed" };
-                    let result = self.source.hold(hold);
+                Effect::Hold(hold, why) => {
+                    let what = if hold == Hold::Hold { "hold of the feed" } else { "release of the feed" }.to_owned();
+                    let result = self.source.hold(hold, &why);
                     update(&mut self.model, Msg::Asked { what, result });
                 }
-                Effect::Rate(rate) => {
-                    let result = self.source.set_rate(rate);
-                    update(&mut self.model, Msg::Asked { what: "another rate", result });
+                Effect::Rate(rate, why) => {
+                    let result = self.source.set_rate(rate, &why);
+                    update(&mut self.model, Msg::Asked { what: "another rate".to_owned(), result });
+                }
+                Effect::Act(deed, why) => {
+                    let result = self.source.act(&deed, &why);
+                    update(&mut self.model, Msg::Asked { what: deed.label(), result });
                 }
                 Effect::LookAt(at_ns) => {
                     let past = self.source.past(at_ns).map(Box::new);
@@ -333,9 +337,9 @@ impl Console<'_> {
     /// The terminal is gone without a signal having been seen: the same as SIGHUP.
     fn hung_up(&mut self) -> ConsoleEnd {
         for effect in update(&mut self.model, Msg::Signal(crate::msg::Signal::Hangup)) {
-            if effect == Effect::Drain {
+            if let Effect::Drain(why) = effect {
                 // There is nobody to tell, and the engine in this process never refuses.
-                drop(self.source.drain());
+                drop(self.source.drain(&why));
             }
         }
         ConsoleEnd::HungUp

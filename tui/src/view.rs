@@ -109,6 +109,7 @@ fn body(model: &Model, pen: &mut Pen<'_>) {
         (Some(picture), View::Environment) => panels::more::environment(model, picture, pen),
         (Some(_), View::Cores) => panels::more::cores(model, pen),
         (Some(picture), View::Log) => panels::more::log(model, picture, pen),
+        (Some(picture), View::Actions) => panels::more::actions(model, picture, pen),
         (Some(picture), View::Compare) => panels::more::compare(model, picture, pen),
     }
 }
@@ -156,10 +157,15 @@ fn overlay(model: &Model, pen: &mut Pen<'_>) {
     match &model.overlay {
         None => {}
         Some(Overlay::Chooser) => overlays::chooser::draw(model, pen),
+        Some(Overlay::AskDeed(deed)) => overlays::ask::deed(model, deed, pen),
+        Some(Overlay::TypeDeed(deed, text)) => overlays::ask::typed(model, deed, text, pen),
+        Some(Overlay::Move(text)) => overlays::ask::moved(text, pen),
+        Some(Overlay::Input(text)) => overlays::ask::input(text, pen),
+        Some(Overlay::Why(_, text)) => overlays::ask::why(text, pen),
         Some(Overlay::AskApply(asked)) => overlays::ask::apply(model, asked, pen),
         Some(Overlay::AskQuit) => overlays::ask::quit(model, pen),
         Some(Overlay::AskEnd) => overlays::ask::end(model, pen),
-        Some(Overlay::AskHold(hold)) => overlays::ask::hold(*hold, pen),
+        Some(Overlay::AskHold(hold)) => overlays::ask::hold(model, *hold, pen),
         Some(Overlay::AskForce) => overlays::ask::force(model, pen),
         Some(Overlay::Rate(text)) => overlays::ask::rate(model, text, pen),
         Some(Overlay::Note(text)) => overlays::ask::note(text, pen),

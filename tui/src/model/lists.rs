@@ -8,6 +8,7 @@
 //! A row that moves while one reads it cannot be read. So sorting happens once, when the user asks: the order found then
 //! is kept by the rows' keys, and what comes later is added at the end.
 
+pub mod actions;
 mod alarms;
 mod compare;
 mod cores;
@@ -52,13 +53,15 @@ pub enum List {
     Cores,
     /// Events of the run.
     Log,
+    /// What was done to the engine.
+    Actions,
     /// The mark beside what is shown.
     Compare,
 }
 
 impl List {
     /// All, in the order of their states.
-    pub const ALL: [List; 10] = [
+    pub const ALL: [List; 11] = [
         List::Threads,
         List::Slots,
         List::Workers,
@@ -68,6 +71,7 @@ impl List {
         List::Environment,
         List::Cores,
         List::Log,
+        List::Actions,
         List::Compare,
     ];
 
@@ -83,6 +87,7 @@ impl List {
             View::Environment => List::Environment,
             View::Cores => List::Cores,
             View::Log => List::Log,
+            View::Actions => List::Actions,
             View::Compare => List::Compare,
             _ => return None,
         })
@@ -99,6 +104,7 @@ impl List {
             List::Environment => &environment::SPEC,
             List::Cores => &cores::SPEC,
             List::Log => &log::SPEC,
+            List::Actions => &actions::SPEC,
             List::Compare => &compare::SPEC,
         }
     }
@@ -135,6 +141,7 @@ impl List {
             List::Environment => &mut cursor.environment,
             List::Cores => &mut cursor.core,
             List::Log => &mut cursor.event,
+            List::Actions => &mut cursor.action,
             List::Compare => &mut cursor.fact,
         }
     }

@@ -10,6 +10,7 @@ pub use placement::{overflow, placement};
 
 use super::past::Past;
 use super::{Offer, Source, offers_of};
+use crate::model::deeds::Deed;
 use crate::model::found::{Brought, Event};
 use pinwheel_edge::page::Response;
 use pinwheel_engine::board::alarms::{AlarmState, Confidence, Site};
@@ -577,6 +578,7 @@ pub fn beside(trouble: Trouble) -> Vec<Brought> {
             event(0, "phase", "WARMUP"),
             event(1, "phase", "LIVE"),
             event(2, "alarm_onset", "hot-0 stood still 31.0 ms"),
+            event(2, "operated", "feed held by ada (uid 1000, process 7, pts/3): tea"),
         ])),
     ]
 }
@@ -593,6 +595,10 @@ pub struct Synthetic {
     pub drains: u32,
     /// Notes kept.
     pub notes: Vec<String>,
+    /// What was done to silos, streams and the input.
+    pub deeds: Vec<Deed>,
+    /// Reasons given, one for each switch, drain and deed.
+    pub whys: Vec<String>,
 }
 
 impl Synthetic {
@@ -606,6 +612,8 @@ impl Synthetic {
             lent: None,
             drains: 0,
             notes: Vec::new(),
+            deeds: Vec::new(),
+            whys: Vec::new(),
         }
     }
 }
@@ -630,20 +638,28 @@ impl Source for Synthetic {
         Some(snapshot)
     }
 
-    fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>) -> Result<(), String> {
+    fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>, why: &str) -> Result<(), String> {
+        self.whys.push(why.to_owned());
         self.current = (name.to_owned(), profile.clone());
         self.lent = lent;
         self.applied.push(name.to_owned());
         Ok(())
     }
 
-    fn drain(&mut self) -> Result<(), String> {
+    fn drain(&mut self, why: &str) -> Result<(), String> {
+        self.whys.push(why.to_owned());
         self.drains += 1;
         Ok(())
     }
 
     fn is_finished(&self) -> bool {
         self.drains > 0
+    }
+
+    fn act(&mut self, deed: &Deed, why: &str) -> Result<(), String> {
+        self.whys.push(why.to_owned());
+        self.deeds.push(deed.clone());
+        Ok(())
     }
 
     fn offers(&self) -> Vec<Offer> {

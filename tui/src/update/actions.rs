@@ -3,7 +3,7 @@
 //! Pure, on the console thread. The only place that drains or leaves at the operator's word; profiles are in
 //! [`super::profile`].
 
-use super::{lists, moves, notice, palette, past, profile, refuse_suspend};
+use super::{deeds, lists, moves, notice, palette, past, profile, refuse_suspend};
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::{Action, Scope};
 use crate::model::commands::Typed;
@@ -52,6 +52,13 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Hold => hold(model),
         Action::Rate => {
             begin_rate(model);
+            Vec::new()
+        }
+        Action::Silo(deed) => deeds::silo(model, deed),
+        Action::MoveStream => deeds::begin_move(model),
+        Action::Input => deeds::begin_input(model),
+        Action::Why => {
+            deeds::begin_why(model);
             Vec::new()
         }
         Action::Confirm => confirm(model),
@@ -125,10 +132,12 @@ fn look(model: &mut Model, action: Action) {
 
 /// What closes without being done.
 fn cancel(model: &mut Model) {
-    if let Some(Overlay::Filter(_)) = model.overlay {
-        lists::clear_filter(model);
+    match model.overlay.take() {
+        Some(Overlay::Filter(_)) => lists::clear_filter(model),
+        Some(Overlay::Why(question, _)) => return deeds::end_why(model, *question, None),
+        _ => {}
     }
-    model.overlay = None;
+    model.why.clear();
 }
 
 /// Goes where the row under the cursor leads.
@@ -214,9 +223,9 @@ fn show(model: &mut Model, view: View) -> Vec<Effect> {
     match view {
         View::Profiles => return vec![Effect::ListOffers],
         View::Slots => to_longest_wait(model),
-        View::Log => {
+        View::Log | View::Actions => {
             // The newest.
-            model.cursor.event = usize::MAX;
+            (model.cursor.event, model.cursor.action) = (usize::MAX, usize::MAX);
             moves::clamp(model);
         }
         _ => {}
@@ -276,8 +285,9 @@ fn hold(model: &mut Model) -> Vec<Effect> {
     Vec::new()
 }
 
-/// The rate that was written, if it is one.
+/// The rate that was written, if it is one; what follows it is why.
 fn rate(model: &mut Model, text: &str) -> Vec<Effect> {
+    let (text, why) = text.split_once(' ').unwrap_or((text, ""));
     let found = match text {
         "max" => Some(Rate::Max),
         number => number.parse().ok().filter(|hz| *hz > 0.0 && *hz <= 1e9).map(Rate::Hz),
@@ -286,7 +296,7 @@ fn rate(model: &mut Model, text: &str) -> Vec<Effect> {
         let text = format!("found rate {text:?}, expected shots per second above 0 and at most 1e9, or max");
         notice(model, NoticeKind::Refused, text);
     }
-    found.map(Effect::Rate).into_iter().collect()
+    found.map(|rate| Effect::Rate(rate, why.trim().to_owned())).into_iter().collect()
 }
 
 fn quit(model: &mut Model) -> Vec<Effect> {
@@ -312,14 +322,22 @@ fn confirm(model: &mut Model) -> Vec<Effect> {
             }
             if model.leaving == Leaving::No {
                 model.leaving = Leaving::Draining { since_ns: model.now_ns, end: ConsoleEnd::Finished };
-                return vec![Effect::Drain];
+                return vec![Effect::Drain(std::mem::take(&mut model.why))];
             }
             Vec::new()
         }
         Some(Overlay::AskForce) => vec![Effect::Leave(ConsoleEnd::Forced)],
         Some(Overlay::Rate(text)) => rate(model, text.trim()),
-        Some(Overlay::AskEnd) => vec![Effect::Drain],
-        Some(Overlay::AskHold(hold)) => vec![Effect::Hold(hold)],
+        Some(Overlay::AskEnd) => vec![Effect::Drain(std::mem::take(&mut model.why))],
+        Some(Overlay::AskHold(hold)) => vec![Effect::Hold(hold, std::mem::take(&mut model.why))],
+        Some(Overlay::AskDeed(deed)) => deeds::act(model, deed),
+        Some(Overlay::TypeDeed(deed, text)) => deeds::typed(model, deed, text),
+        Some(Overlay::Move(text)) => deeds::moved(model, text.trim()),
+        Some(Overlay::Input(text)) => deeds::another_input(model, text.trim()),
+        Some(Overlay::Why(question, text)) => {
+            deeds::end_why(model, *question, Some(text.trim().to_owned()));
+            Vec::new()
+        }
         Some(Overlay::Note(text)) if !text.trim().is_empty() => vec![Effect::Note(text.trim().to_owned())],
         Some(Overlay::AskApply(_) | Overlay::Chooser | Overlay::Note(_) | Overlay::Filter(_) | Overlay::Columns(_))
         | None => Vec::new(),

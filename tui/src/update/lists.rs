@@ -99,7 +99,7 @@ pub(super) fn wanted(model: &mut Model) -> Option<Wanted> {
     let wanted = match model.view {
         View::Environment if model.found.environment.rows().is_empty() => Wanted::Environment,
         View::Cores => Wanted::Cores,
-        View::Log => Wanted::Log,
+        View::Log | View::Actions => Wanted::Log,
         // Who else is on the cores is part of the question.
         _ if matches!(model.overlay, Some(Overlay::AskApply(_))) => Wanted::Cores,
         _ => return None,
@@ -119,7 +119,11 @@ pub(super) fn wanted(model: &mut Model) -> Option<Wanted> {
 pub(super) fn brought(model: &mut Model, brought: Brought) {
     let (before, at) = (List::Log.len(model), model.cursor.event);
     let key = List::Log.key(model, at);
+    let last_action = model.cursor.action.saturating_add(1) >= List::Actions.len(model);
     model.found.take(brought);
+    if last_action {
+        model.cursor.action = usize::MAX;
+    }
     if at.saturating_add(1) >= before {
         model.cursor.event = usize::MAX;
     } else {

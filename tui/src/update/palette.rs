@@ -2,7 +2,7 @@
 //!
 //! Pure, on the console thread. A profile that is taken here always asks first.
 
-use super::{actions, lists, notice, profile};
+use super::{actions, deeds, lists, notice, profile};
 use crate::effect::Effect;
 use crate::model::commands::{self, Command, Typed};
 use crate::model::lists::{Arranged, List};
@@ -19,6 +19,7 @@ pub(super) fn run(model: &mut Model, typed: &Typed) -> Vec<Effect> {
     match entry.command {
         Command::Do(action) => return actions::act(model, action),
         Command::Profile(place, span) => return profile::take(model, place, span),
+        Command::Deed(deed) => return deeds::ask(model, deed),
         Command::Theme(palette) => theme(model, palette),
         Command::Glyphs(glyphs) => (model.theme.glyphs, model.chosen.glyphs) = (glyphs, Some(glyphs)),
         Command::Sort(column, way) => {

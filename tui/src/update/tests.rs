@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
+mod acting;
 mod arranging;
 mod clicking;
 mod following;
@@ -66,18 +67,22 @@ impl Bench {
                     let offers = self.source.offers();
                     self.take(Msg::Offers(offers));
                 }
-                Effect::Apply { name, profile, lent } => {
-                    let result = self.source.apply(&name, &profile, lent);
+                Effect::Apply { name, profile, lent, why } => {
+                    let result = self.source.apply(&name, &profile, lent, &why);
                     self.take(Msg::Applied { name, result });
                 }
-                Effect::Drain => self.source.drain().unwrap(),
-                Effect::Hold(hold) => {
-                    let result = self.source.hold(hold);
-                    self.take(Msg::Asked { what: "hold", result });
+                Effect::Drain(why) => self.source.drain(&why).unwrap(),
+                Effect::Hold(hold, why) => {
+                    let result = self.source.hold(hold, &why);
+                    self.take(Msg::Asked { what: "hold".to_owned(), result });
                 }
-                Effect::Rate(rate) => {
-                    let result = self.source.set_rate(rate);
-                    self.take(Msg::Asked { what: "rate", result });
+                Effect::Rate(rate, why) => {
+                    let result = self.source.set_rate(rate, &why);
+                    self.take(Msg::Asked { what: "rate".to_owned(), result });
+                }
+                Effect::Act(deed, why) => {
+                    let result = self.source.act(&deed, &why);
+                    self.take(Msg::Asked { what: deed.label(), result });
                 }
                 Effect::LookAt(at_ns) => {
                     let past = self.source.past(at_ns).map(Box::new);
@@ -411,7 +416,11 @@ fn a_rate_is_taken_when_it_is_one_and_refused_in_words_otherwise() {
         bench.keys(&[Key::Char('R')]);
         text.chars().for_each(|letter| bench.keys(&[Key::Char(letter)]));
         let effects = bench.take(Msg::Key(Key::Enter));
-        assert_eq!(effects, taken.map(Effect::Rate).into_iter().collect::<Vec<_>>(), "{text}");
+        assert_eq!(
+            effects,
+            taken.map(|rate| Effect::Rate(rate, String::new())).into_iter().collect::<Vec<_>>(),
+            "{text}"
+        );
         assert_eq!(bench.model.overlay, None);
     }
 }
@@ -448,7 +457,8 @@ fn any_deed() -> impl Strategy<Value = Msg> {
 
 fn any_key() -> impl Strategy<Value = Key> {
     prop_oneof![
-        proptest::sample::select("pqynf15sP:/SRCzmDT=ecvrt9Z[]HVW".chars().collect::<Vec<_>>()).prop_map(Key::Char),
+        proptest::sample::select("pqynf15sP:/SRCzmDT=ecvrt9Z[]HVWMdKJbwuIx0 ".chars().collect::<Vec<_>>())
+            .prop_map(Key::Char),
         any::<char>().prop_map(Key::Char),
         prop_oneof![Just('c'), Just('z'), Just('l')].prop_map(Key::Ctrl),
         prop_oneof![
@@ -500,9 +510,16 @@ proptest! {
                         );
                         assert!(down || (yes && matches!(asked, Some(Overlay::AskApply(_)))));
                     }
-                    Effect::Drain => assert!(yes && asked == Some(Overlay::AskQuit)),
-                    Effect::Hold(_) => assert!(yes && matches!(asked, Some(Overlay::AskHold(_)))),
-                    Effect::Rate(_) => assert!(matches!(asked, Some(Overlay::Rate(_))) && yes),
+                    Effect::Drain(_) => assert!(yes && asked == Some(Overlay::AskQuit)),
+                    Effect::Act(deed, _) => match &asked {
+                        Some(Overlay::AskDeed(asked)) => assert!(yes && *asked == deed && deed.word().is_none()),
+                        Some(Overlay::TypeDeed(asked, text)) => {
+                            assert!(yes && *asked == deed && text.trim().starts_with(&deed.word().unwrap()));
+                        }
+                        other => panic!("{deed:?} at {other:?}"),
+                    },
+                    Effect::Hold(..) => assert!(yes && matches!(asked, Some(Overlay::AskHold(_)))),
+                    Effect::Rate(..) => assert!(matches!(asked, Some(Overlay::Rate(_))) && yes),
                     Effect::Leave(_) => {
                         let forced = yes && asked == Some(Overlay::AskForce);
                         assert!(forced || finished == Finished::Yes);

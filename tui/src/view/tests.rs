@@ -28,7 +28,7 @@ const MONO_ASCII: Theme = Theme { colour: Colour::None, ..ASCII };
 const TRUE_LIGHT: Theme = Theme { palette: Palette::Light, colour: Colour::True, ..COLOUR };
 const INDEXED_BLIND: Theme = Theme { palette: Palette::ColourBlind, colour: Colour::Indexed, ..ASCII };
 /// The key of each view, in their order.
-const VIEWS: [char; 17] = ['1', '2', '3', '4', '5', '6', '7', 'M', '8', '9', 't', 'r', 'e', 'c', 'v', '=', '0'];
+const VIEWS: [char; 18] = ['1', '2', '3', '4', '5', '6', '7', 'M', '8', '9', 't', 'r', 'e', 'c', 'v', 'u', '=', '0'];
 
 /// A console that has watched for two seconds.
 fn watched(theme: Theme, size: (u16, u16), trouble: Trouble) -> Model {
@@ -147,7 +147,10 @@ fn views_look_as_recorded() {
 
 #[test]
 fn overlays_look_as_recorded() {
-    let open: [(&str, &[Key]); 10] = [
+    let open: [(&str, &[Key]); 13] = [
+        ("ask_deed", &[Key::Char('M'), Key::Char('d')]),
+        ("kill", &[Key::Char('M'), Key::Char('K'), Key::Char('k'), Key::Char('i')]),
+        ("why", &[Key::Char('H'), Key::Char('w'), Key::Char('t'), Key::Char('e'), Key::Char('a')]),
         ("chooser", &[Key::Char('p')]),
         ("ask_prod", &[Key::Char('p'), Key::Char('1')]),
         ("ask_quit", &[Key::Char('q')]),
