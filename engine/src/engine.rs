@@ -17,6 +17,7 @@ mod control;
 mod cores;
 mod courtesy;
 mod devices;
+mod drilling;
 mod environment;
 mod header;
 mod logger;
@@ -59,6 +60,7 @@ pub use crate::feed::requests::{MoveRefused, MoveRequest, MoveRequests};
 pub use crate::hot::memory::{Allocator, set_before_abort};
 pub use actor::Actor;
 pub use cores::foresee;
+pub use drilling::{DrillRefused, Drilled, LiveDrill, prepared as prepared_for_drills};
 pub use environment::{Found, Keep};
 pub use steer::{ApplyError, LENT_MAX, Switched};
 
@@ -89,7 +91,7 @@ pub struct Config {
     pub environment: Option<Keep>,
     /// Things to say once.
     pub notes: Vec<String>,
-    /// Faults on command, for drills; `None`: no role can be provoked.
+    /// Faults on command, for drills; `None`: no role can be provoked. See [`prepared_for_drills`].
     pub provocation: Option<Arc<Provocation>>,
 }
 
@@ -430,6 +432,23 @@ impl Engine {
     /// As [`Engine::acknowledge`].
     pub fn snooze(&self, number: u64, span: Duration) -> Result<(), ApplyError> {
         self.steering.lock().snooze(number, span, &Actor::this_process())
+    }
+
+    /// Whether a drill may be started in this engine now.
+    ///
+    /// # Errors
+    /// Why not, in a sentence.
+    pub fn may_drill(&self) -> Result<(), DrillRefused> {
+        self.steering.lock().may_drill()
+    }
+
+    /// Starts the deed of `drill` in this engine, for `span` or the drill's own time. It ends by itself; what it gets for a
+    /// verdict is an alarm on the board.
+    ///
+    /// # Errors
+    /// If the profile in force is for work, nobody gives verdicts, or one runs already.
+    pub fn drill(&self, drill: LiveDrill, span: Option<Duration>, by: &Actor) -> Result<Drilled, DrillRefused> {
+        self.steering.lock().drill(drill, span, by)
     }
 
     /// Asks for a move of a stream to another silo. It is made under load: what becomes of it is on the board.

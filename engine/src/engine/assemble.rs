@@ -84,13 +84,14 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     provoke(&mut silos, config.provocation.as_ref());
     let (stop, requests) = (cold::Stop::new(), Arc::new(Requests::default()));
     let hands = hands(&requests, &steering, &shared);
-    let watchdog = watchdog::spawn(&config.profile, hands, (disk, plan.cold_cores.clone()), stop.clone(), &mut notes);
+    let watchdog = watchdog::spawn(&config.profile, hands, (disk, plan.cold_cores.clone()), &mut notes);
     let (logs, logger) = wire_log(config.events.take(), &plan, &shared, &mut notes);
     let mut threads = Threads::new();
     let built = spawn_threads(&mut threads, &plan, &mut silos, &orders.lock(), logs, &shared)
         .and_then(|reports| Ok((wait_built(&reports, threads.len())?, reports)));
     let (unpinned, reports) = built.inspect_err(|_| {
         stop.stop();
+        watchdog.iter().for_each(|(watchdog, _)| watchdog.dismiss());
         dismiss(threads.as_slice(), &shared);
     })?;
     notes.extend(unpinned);
@@ -111,7 +112,6 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let placing = directing(&config.profile, &silos, &shared, &plan, &moves).spawn();
     let cold =
         ColdSide { stop, sink, events, recorder, input_error, environment, neighbours, placing, watchdog, remote };
-    let end = End { count: config.count, duration: config.duration };
     let control = Control {
         shared,
         steering: steering.clone(),
@@ -122,7 +122,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         threads,
         reports,
         settings,
-        end,
+        end: End { count: config.count, duration: config.duration },
         wall,
         claims,
         is_live,
@@ -186,6 +186,7 @@ fn steering(config: &Config, orders: &SharedOrders, common: &Common) -> SharedSt
         clock: common.clock.clone(),
         pace: if is_live { Pace::Senders } else { Pace::Ours },
         profiles: config.profiles.clone(),
+        provocation: config.provocation.clone(),
     };
     SharedSteering::new(&config.profile_name, &config.profile, reins)
 }

@@ -78,6 +78,13 @@ pub enum Ask {
         /// Its words.
         text: String,
     },
+    /// A drill in the running engine.
+    Drill {
+        /// Its name.
+        name: String,
+        /// For so long, milliseconds; none: the drill's own time.
+        for_ms: Option<u64>,
+    },
 }
 
 /// What a client hears.
@@ -171,6 +178,19 @@ pub enum Done {
         /// As it is kept.
         text: String,
     },
+    /// A drill was started.
+    Drill {
+        /// Its name.
+        name: String,
+        /// The role that does it.
+        role: String,
+        /// The thread that runs that role.
+        thread: String,
+        /// For so long, milliseconds; 0: it has no length.
+        for_ms: u64,
+        /// The cause that its alarm must name.
+        expected: String,
+    },
 }
 
 impl Done {
@@ -182,7 +202,7 @@ impl Done {
             | Done::Feed { acknowledged, .. }
             | Done::End { acknowledged, .. }
             | Done::Alarms { acknowledged, .. } => *acknowledged,
-            Done::Status(_) | Done::InForce { .. } | Done::Rate { .. } | Done::Note { .. } => true,
+            Done::Status(_) | Done::InForce { .. } | Done::Rate { .. } | Done::Note { .. } | Done::Drill { .. } => true,
         }
     }
 }

@@ -66,6 +66,15 @@ pub enum Verb {
         #[arg(value_name = "TEXT", required = true)]
         text: Vec<String>,
     },
+    /// Provoke a stall in the running engine, to see its verdict: profiles that spin as Lab or Shared only
+    Drill {
+        /// long-handler, sleep, page-faults, role-panic (ends the run), device-hang, slow-harvest or claims-work
+        #[arg(value_name = "NAME")]
+        drill: String,
+        /// For so long [default: the drill's own time]: 200ms, 2s
+        #[arg(long = "for", value_name = "D", value_parser = duration, allow_hyphen_values = true)]
+        span: Option<Duration>,
+    },
 }
 
 /// A rate above 0, or `max` as an infinite one.
@@ -133,6 +142,10 @@ fn asked(verb: &Verb) -> Result<Ask, Refusal> {
         Verb::Stop => Ask::Stop,
         Verb::Ack { number } => Ask::Acknowledge { number: *number },
         Verb::Note { text } => Ask::Note { text: text.join(" ") },
+        Verb::Drill { drill, span } => {
+            let for_ms = span.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+            Ask::Drill { name: drill.clone(), for_ms }
+        }
     })
 }
 
@@ -159,6 +172,8 @@ mod tests {
         assert_eq!(parsed("ctl ack"), Ok(Ask::Acknowledge { number: 0 }));
         assert_eq!(parsed("ctl ack 7"), Ok(Ask::Acknowledge { number: 7 }));
         assert_eq!(parsed("ctl note pump on"), Ok(Ask::Note { text: "pump on".to_owned() }));
+        let drill = |for_ms| Ok(Ask::Drill { name: "sleep".to_owned(), for_ms });
+        assert_eq!((parsed("ctl drill sleep"), parsed("ctl drill sleep --for 200ms")), (drill(None), drill(Some(200))));
         for (words, ask) in [("status", Ask::Status), ("pause", Ask::Pause), ("resume", Ask::Resume)] {
             assert_eq!(parsed(&format!("ctl {words}")), Ok(ask));
         }

@@ -276,7 +276,7 @@ fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>, keep: 
         run_dir: None,
         environment: Some(keep),
         notes: request.notes.clone(),
-        provocation: None,
+        provocation: pinwheel_engine::engine::prepared_for_drills(&request.profile),
         profiles: None,
     }
 }

@@ -211,6 +211,7 @@ fn said(done: &Done) -> String {
         Done::End { phase, open, .. } => format!("engine in {phase}, {open} shots open"),
         Done::Alarms { numbers, .. } => format!("{} alarms answered", numbers.len()),
         Done::Note { .. } => "note kept in events.jsonl".to_owned(),
+        Done::Drill { name, role, thread, .. } => format!("drill {name} runs: {role} on {thread}"),
         Done::Status(_) | Done::InForce { .. } => "heard".to_owned(),
     }
 }
