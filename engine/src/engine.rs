@@ -4,6 +4,8 @@
 //! everything that runs. `start` returns when every role is built; warm-up, Live, drain and the end happen behind it.
 //! Bounds: Init and Warmup have deadlines, a drain has the profile's grace, and threads that do not leave are left.
 //!
+//! Longer than 500 lines, because it is one handle, half of it documentation of what may be asked of it.
+//!
 //! ```text
 //!  INIT ─ roles built ─▶ WARMUP ─ warm shots, rate measured ─▶ LIVE ─ count, duration, input, operator, fault ─▶
 //!  DRAIN ─ all answered, or grace over and the rest answered with an error ─▶ SHUTDOWN ─ threads joined ─▶ outcome
@@ -17,6 +19,7 @@ mod control;
 mod cores;
 mod courtesy;
 mod devices;
+mod drilling;
 mod environment;
 mod header;
 mod logger;
@@ -60,6 +63,7 @@ pub use crate::hot::memory::{Allocator, set_before_abort};
 pub use crate::silo::{SiloDeed, SiloRefused, SiloWishes};
 pub use actor::Actor;
 pub use cores::foresee;
+pub use drilling::{DrillRefused, Drilled, LiveDrill, prepared as prepared_for_drills};
 pub use environment::{Found, Keep};
 pub use steer::{ApplyError, LENT_MAX, Switched};
 
@@ -90,7 +94,7 @@ pub struct Config {
     pub environment: Option<Keep>,
     /// Things to say once.
     pub notes: Vec<String>,
-    /// Faults on command, for drills; `None`: no role can be provoked.
+    /// Faults on command, for drills; `None`: no role can be provoked. See [`prepared_for_drills`].
     pub provocation: Option<Arc<Provocation>>,
 }
 
@@ -432,6 +436,23 @@ impl Engine {
     /// As [`Engine::acknowledge`].
     pub fn snooze(&self, number: u64, span: Duration) -> Result<(), ApplyError> {
         self.steering.lock().snooze(number, span, &Actor::this_process())
+    }
+
+    /// Whether a drill may be started in this engine now.
+    ///
+    /// # Errors
+    /// Why not, in a sentence.
+    pub fn may_drill(&self) -> Result<(), DrillRefused> {
+        self.steering.lock().may_drill()
+    }
+
+    /// Starts the deed of `drill` in this engine, for `span` or the drill's own time. It ends by itself; what it gets for a
+    /// verdict is an alarm on the board.
+    ///
+    /// # Errors
+    /// If the profile in force is for work, nobody gives verdicts, or one runs already.
+    pub fn drill(&self, drill: LiveDrill, span: Option<Duration>, by: &Actor) -> Result<Drilled, DrillRefused> {
+        self.steering.lock().drill(drill, span, by)
     }
 
     /// Asks for a move of a stream to another silo. It is made under load: what becomes of it is on the board.

@@ -4,6 +4,7 @@
 //! frozen one and one marked one, a minute of samples, [`TRAIL_MAX`] steps back, [`SWITCHES_MAX`] switches.
 
 pub mod alarms;
+mod asking;
 pub mod commands;
 pub mod deeds;
 pub mod derived;
@@ -20,11 +21,10 @@ use crate::keymap::bound::Keymap;
 use crate::msg::{ConsoleCost, Finished};
 use crate::settings::Chosen;
 use crate::source::past::Note;
-use crate::source::{Access, Bond, Hold, Offer};
+use crate::source::{Access, Bond, Offer};
 use crate::theme::Theme;
 use crate::update::Pressed;
-use commands::Typed;
-use deeds::{Deed, Measured};
+use deeds::Measured;
 use derived::{Derived, Marks};
 use found::Found;
 use history::History;
@@ -33,8 +33,9 @@ use pinwheel_engine::board::SpinPolicy;
 use pinwheel_engine::board::snapshot::{Snapshot, ThreadState};
 use pinwheel_engine::profile::OnHangup;
 use std::rc::Rc;
-use std::time::Duration;
-use switch::{Switch, Why};
+use switch::Switch;
+
+pub use asking::{Asked, Overlay};
 
 /// A picture older than this is marked stale, nanoseconds.
 pub const STALE_NS: u64 = 500_000_000;
@@ -214,69 +215,6 @@ pub struct Place {
     pub cursor: Cursor,
     /// The zoom.
     pub zoom: Zoom,
-}
-
-/// A profile that was asked for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
-    /// Which.
-    pub offer: Offer,
-    /// For how long; `None`: for good.
-    pub span: Option<Duration>,
-    /// Why.
-    pub why: Why,
-}
-
-/// What is open over the view.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Overlay {
-    /// The profile chooser.
-    Chooser,
-    /// "Apply this?"
-    AskApply(Box<Asked>),
-    /// "Drain and quit?"
-    AskQuit,
-    /// "Quit with shots unanswered?"
-    AskForce,
-    /// A note being written.
-    Note(String),
-    /// A rate being written.
-    Rate(String),
-    /// "Hold the feed?", or let it go.
-    AskHold(Hold),
-    /// "Drain and end the engine of another process?"
-    AskEnd,
-    /// The command palette.
-    Palette(Typed),
-    /// The filter of the view's list being written; what it was before.
-    Filter(String),
-    /// The columns of the view's list; the one under the cursor.
-    Columns(usize),
-    /// "Do this to a silo, a stream, the input?"
-    AskDeed(Deed),
-    /// The same, and its word is being typed.
-    TypeDeed(Deed, String),
-    /// A stream and the silo where it is to go, being written.
-    Move(String),
-    /// Another input being written.
-    Input(String),
-    /// Why, being written at that question.
-    Why(Box<Overlay>, String),
-}
-
-impl Overlay {
-    /// Whether a line is being written in it.
-    pub fn is_written(&self) -> bool {
-        matches!(
-            self,
-            Overlay::Note(_)
-                | Overlay::Rate(_)
-                | Overlay::TypeDeed(..)
-                | Overlay::Move(_)
-                | Overlay::Input(_)
-                | Overlay::Why(..)
-        )
-    }
 }
 
 /// Longest note, characters.

@@ -111,15 +111,16 @@ impl Control {
             self.leave();
             // What was asked for too late is answered, not left hanging.
             self.obey();
+            // Before log and recorder: what its last look finds is in both.
+            if let Some(watchdog) = cold.watchdog {
+                watchdog.end();
+            }
             cold.stop.stop();
             if let Some(placing) = cold.placing {
                 placing.end();
             }
             if let Some(neighbours) = cold.neighbours {
                 neighbours.end();
-            }
-            if let Some(watchdog) = cold.watchdog {
-                watchdog.end();
             }
             let sink = cold.sink.map(|sink| finish_sink(&sink));
             // A recorder whose disk hangs is left behind; what it has written opens all the same.

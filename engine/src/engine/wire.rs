@@ -93,6 +93,13 @@ pub enum Ask {
         /// The silo where.
         to: u32,
     },
+    /// A drill in the running engine.
+    Drill {
+        /// Its name.
+        name: String,
+        /// For so long, milliseconds; none: the drill's own time.
+        for_ms: Option<u64>,
+    },
 }
 
 /// What a client hears.
@@ -208,6 +215,19 @@ pub enum Done {
         /// As it is kept.
         text: String,
     },
+    /// A drill was started.
+    Drill {
+        /// Its name.
+        name: String,
+        /// The role that does it.
+        role: String,
+        /// The thread that runs that role.
+        thread: String,
+        /// For so long, milliseconds; 0: it has no length.
+        for_ms: u64,
+        /// The cause that its alarm must name.
+        expected: String,
+    },
 }
 
 impl Done {
@@ -221,7 +241,7 @@ impl Done {
             | Done::Silo { acknowledged, .. }
             | Done::Move { acknowledged, .. }
             | Done::Alarms { acknowledged, .. } => *acknowledged,
-            Done::Status(_) | Done::InForce { .. } | Done::Rate { .. } | Done::Note { .. } => true,
+            Done::Status(_) | Done::InForce { .. } | Done::Rate { .. } | Done::Note { .. } | Done::Drill { .. } => true,
         }
     }
 }

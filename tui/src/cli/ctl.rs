@@ -85,6 +85,15 @@ pub enum Verb {
         #[arg(value_name = "TEXT", required = true)]
         text: Vec<String>,
     },
+    /// Provoke a stall in the running engine, to see its verdict: profiles that spin as Lab or Shared only
+    Drill {
+        /// long-handler, sleep, page-faults, role-panic (ends the run), device-hang, slow-harvest or claims-work
+        #[arg(value_name = "NAME")]
+        drill: String,
+        /// For so long [default: the drill's own time]: 200ms, 2s
+        #[arg(long = "for", value_name = "D", value_parser = duration, allow_hyphen_values = true)]
+        span: Option<Duration>,
+    },
 }
 
 /// What becomes of a silo, by its name.
@@ -160,6 +169,10 @@ fn asked(verb: &Verb) -> Result<Ask, Refusal> {
         Verb::Silo { deed, silo } => Ask::Silo { silo: *silo, deed: *deed },
         Verb::Move { stream, to } => Ask::Move { stream: *stream, to: *to },
         Verb::Note { text } => Ask::Note { text: text.join(" ") },
+        Verb::Drill { drill, span } => {
+            let for_ms = span.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+            Ask::Drill { name: drill.clone(), for_ms }
+        }
     })
 }
 
@@ -188,6 +201,8 @@ mod tests {
         assert_eq!(parsed("ctl silo kill 1"), Ok(Ask::Silo { silo: 1, deed: SiloDeed::Kill }));
         assert_eq!(parsed("ctl move 7 2"), Ok(Ask::Move { stream: 7, to: 2 }));
         assert_eq!(parsed("ctl note pump on"), Ok(Ask::Note { text: "pump on".to_owned() }));
+        let drill = |for_ms| Ok(Ask::Drill { name: "sleep".to_owned(), for_ms });
+        assert_eq!((parsed("ctl drill sleep"), parsed("ctl drill sleep --for 200ms")), (drill(None), drill(Some(200))));
         for (words, ask) in [("status", Ask::Status), ("pause", Ask::Pause), ("resume", Ask::Resume)] {
             assert_eq!(parsed(&format!("ctl {words}")), Ok(ask));
         }

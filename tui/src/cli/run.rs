@@ -70,7 +70,9 @@ fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, around: &Surrou
     let shown = match term::run(&mut Live::new(&mut own, profiles), options) {
         Ok(shown) => shown,
         Err(refused) => {
-            own.last().map(Run::abandon);
+            if let Some(run) = own.last() {
+                run.abandon();
+            }
             return Err(refused.into());
         }
     };
@@ -294,7 +296,7 @@ fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>, keep: 
         run_dir: None,
         environment: Some(keep),
         notes: request.notes.clone(),
-        provocation: None,
+        provocation: pinwheel_engine::engine::prepared_for_drills(&request.profile),
         profiles: None,
     }
 }

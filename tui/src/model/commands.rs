@@ -8,7 +8,7 @@ use super::lists::{self, List, Way};
 use super::{Model, View};
 use crate::keymap::{Action, Scope};
 use crate::theme::{Glyphs, Palette};
-use pinwheel_engine::engine::{LENT_MAX, SiloDeed};
+use pinwheel_engine::engine::{LENT_MAX, LiveDrill, SiloDeed};
 use std::time::Duration;
 
 /// Longest line written into the palette, characters.
@@ -145,15 +145,16 @@ fn all(model: &Model, span: Option<Duration>) -> Vec<Entry> {
     entries
 }
 
-/// What can be done to silos and to the stream under the cursor, where there are several silos.
+/// Drills; and what can be done to silos and to the stream under the cursor, where there are several silos.
 fn offered(model: &Model) -> Vec<Deed> {
     let Some(picture) = model.live.picture.as_deref().filter(|_| !model.is_replay()) else { return Vec::new() };
+    let mut deeds: Vec<Deed> = LiveDrill::ALL.iter().copied().map(Deed::Drill).collect();
     let silos: Vec<u32> = picture.snapshot.silos.iter().map(|silo| silo.id).collect();
     if silos.len() < 2 {
-        return Vec::new();
+        return deeds;
     }
     let on_silo = |silo| SiloDeed::ALL.map(|deed| Deed::Silo { silo, deed });
-    let mut deeds: Vec<Deed> = silos.iter().copied().flat_map(on_silo).collect();
+    deeds.extend(silos.iter().copied().flat_map(on_silo));
     if let Some(stream) = picture.snapshot.streams.get(model.cursor.stream) {
         let others = silos.iter().filter(|silo| **silo != stream.silo);
         deeds.extend(others.map(|to| Deed::Move { stream: stream.id, to: *to }));

@@ -13,7 +13,7 @@ use super::lists::Line;
 use super::{Model, Picture};
 use crate::theme::Tone;
 use crate::widgets::format::count;
-use pinwheel_engine::engine::SiloDeed;
+use pinwheel_engine::engine::{LiveDrill, SiloDeed};
 
 /// Most actions whose effect is remembered.
 pub const MEASURED_MAX: usize = 64;
@@ -39,6 +39,8 @@ pub enum Deed {
         /// Where to.
         to: u32,
     },
+    /// A stall or a fault is provoked, for a limited time.
+    Drill(LiveDrill),
     /// Shots come from elsewhere: `sampler`, a file, `udp:ADDRESS:PORT`, `unix:PATH`, `shm:NAME`.
     Input(String),
 }
@@ -49,6 +51,7 @@ impl Deed {
         match self {
             Deed::Silo { silo, deed } => format!("{} silo {silo}", deed.name()),
             Deed::Move { stream, to } => format!("move stream {stream} to silo {to}"),
+            Deed::Drill(drill) => format!("drill {}", drill.name()),
             Deed::Input(from) => format!("input {from}"),
         }
     }
@@ -57,7 +60,8 @@ impl Deed {
     pub fn word(&self) -> Option<String> {
         match self {
             Deed::Silo { silo, deed: SiloDeed::Kill } => Some(format!("kill {silo}")),
-            Deed::Silo { .. } | Deed::Move { .. } | Deed::Input(_) => None,
+            Deed::Drill(drill) if drill.ends_the_run() => Some(format!("drill {}", drill.name())),
+            Deed::Silo { .. } | Deed::Move { .. } | Deed::Drill(_) | Deed::Input(_) => None,
         }
     }
 
@@ -66,10 +70,7 @@ impl Deed {
         let open = model.live.picture.as_ref().map_or(0, |picture| picture.derived.open);
         let texts: [(String, Tone); 2] = match self {
             Deed::Silo { silo, deed: SiloDeed::Drain } => [
-                (
-                    format!("The streams of silo {silo} move to the others, one by one, and none is placed there."),
-                    Tone::Plain,
-                ),
+                (format!("The streams of silo {silo} move to others one by one; none is placed there."), Tone::Plain),
                 ("No shot is lost; rejoin brings the silo back.".to_owned(), Tone::Plain),
             ],
             Deed::Silo { silo, deed: SiloDeed::Kill } => [
@@ -83,6 +84,16 @@ impl Deed {
             Deed::Move { stream, to } => [
                 (format!("The shots of stream {stream} wait at the feed until silo {to} has its state."), Tone::Plain),
                 ("A lease that holds it elsewhere is broken, in your name.".to_owned(), Tone::Warn),
+            ],
+            Deed::Drill(drill) => [
+                (format!("{}.", drill.what()), Tone::Warn),
+                match drill.ends_the_run() {
+                    true => ("✖ The engine drains and the run ends.".to_owned(), Tone::Bad),
+                    false => {
+                        let cause = drill.expected().name();
+                        (format!("It ends by itself; an alarm must come and name the cause: {cause}."), Tone::Plain)
+                    }
+                },
             ],
             Deed::Input(from) => [
                 (
@@ -108,6 +119,7 @@ pub fn parse(text: &str) -> Option<Deed> {
             let deed = SiloDeed::ALL.into_iter().find(|deed| deed.name() == verb)?;
             Some(Deed::Silo { silo: silo.parse().ok()?, deed })
         }
+        ["drill", name] => LiveDrill::from_name(name).map(Deed::Drill),
         ["move", "stream", stream, "to", "silo", to] => {
             Some(Deed::Move { stream: stream.parse().ok()?, to: to.parse().ok()? })
         }
@@ -189,7 +201,7 @@ pub fn parts(text: &str) -> (&str, &str, &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Deed, SiloDeed, parse, parts};
+    use super::{Deed, LiveDrill, SiloDeed, parse, parts};
 
     #[test]
     fn deeds_are_read_as_they_are_listed() {
@@ -197,6 +209,7 @@ mod tests {
             Deed::Silo { silo: 1, deed: SiloDeed::Kill },
             Deed::Silo { silo: 0, deed: SiloDeed::Rejoin },
             Deed::Move { stream: 3, to: 2 },
+            Deed::Drill(LiveDrill::ALL[0]),
             Deed::Input("udp:127.0.0.1:7000".to_owned()),
             Deed::Input("a file.b8".to_owned()),
         ];

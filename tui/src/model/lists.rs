@@ -381,22 +381,38 @@ pub fn columns_shown(model: &Model, list: List, width: u16) -> Vec<(usize, u16)>
     shown
 }
 
-/// `list` as comma-separated values after RFC 4180: every column, every row that is shown.
-pub fn csv(model: &Model, list: List) -> String {
+/// Whether values have a line of headings before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heads {
+    /// They have.
+    Shown,
+    /// They follow others that have.
+    Hidden,
+}
+
+/// `list` as comma-separated values after RFC 4180: every column, every row that is shown; before them its moment, `at_s`,
+/// where there is one for each.
+pub fn csv(model: &Model, list: List, at_s: Option<f64>, heads: Heads) -> String {
     let quoted = |text: &str| match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),
     };
     let columns = list.columns().iter().filter(|column| !column.name.is_empty());
-    let row = |cells: Vec<String>| cells.join(",") + "\r\n";
-    let mut text = row(columns.clone().map(|column| quoted(column.name)).collect());
+    let row = |first: Option<String>, cells: Vec<String>| {
+        first.into_iter().chain(cells).collect::<Vec<_>>().join(",") + "\r\n"
+    };
+    let mut text = String::new();
+    if heads == Heads::Shown {
+        let names = columns.clone().map(|column| quoted(column.name)).collect();
+        text += &row(at_s.map(|_| "at_s".to_owned()), names);
+    }
     for at in shown(model, list) {
         let cell = |column: &Column| match (column.cell)(model, at) {
             Cell { rank: Rank::Number(number), .. } => number.to_string(),
             Cell { rank: Rank::Absent, .. } => String::new(),
             Cell { text, .. } => quoted(&text),
         };
-        text += &row(columns.clone().map(cell).collect());
+        text += &row(at_s.map(|at_s| format!("{at_s:.3}")), columns.clone().map(cell).collect());
     }
     text
 }

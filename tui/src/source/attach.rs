@@ -135,6 +135,7 @@ impl Source for Attach {
         match deed {
             Deed::Silo { silo, deed } => self.ask(Ask::Silo { silo: *silo, deed: *deed }, why),
             Deed::Move { stream, to } => self.ask(Ask::Move { stream: *stream, to: *to }, why),
+            Deed::Drill(drill) => self.ask(Ask::Drill { name: drill.name().to_owned(), for_ms: None }, why),
             Deed::Input(_) => Err(
                 "found an engine of another process, expected this console's own; its input is changed at its own console"
                     .to_owned(),
@@ -226,6 +227,7 @@ fn said(done: &Done) -> String {
         Done::Move { stream, silo, acknowledged: true, .. } => format!("stream {stream} is decoded in silo {silo}"),
         Done::Move { stream, silo, .. } => format!("stream {stream} is still decoded in silo {silo}"),
         Done::Note { .. } => "note kept in events.jsonl".to_owned(),
+        Done::Drill { name, role, thread, .. } => format!("drill {name} runs: {role} on {thread}"),
         Done::Status(_) | Done::InForce { .. } => "heard".to_owned(),
     }
 }

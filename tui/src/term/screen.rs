@@ -206,7 +206,11 @@ fn hook(keys: Arc<Keys>, scribbled: Arc<AtomicBool>) {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
-    use super::{Clock, Keys, Writer, hook};
+    use super::{Clock, Keys, Mouse, Screen, Writer, hook};
+    use crate::model::Model;
+    use crate::theme::Theme;
+    use pinwheel_engine::profile::OnHangup;
+    use portable_pty::{CommandBuilder, PtySize, native_pty_system};
     use std::io::Read;
     use std::os::unix::net::UnixStream;
     use std::sync::Arc;
@@ -235,5 +239,45 @@ mod tests {
         terminal.read_to_string(&mut told).unwrap();
         assert_eq!(told.matches("\u{1b}[?1049l").count(), 1, "{told:?}");
         assert!(told.ends_with("\u{1b}[?25h"), "{told:?}");
+    }
+
+    /// The other half of the test below: a console that panics over its picture.
+    #[test]
+    #[ignore = "runs on a terminal of the test that starts it"]
+    fn a_console_that_panics() {
+        if std::env::var_os("PINWHEEL_TEST_TERMINAL").is_none() {
+            return;
+        }
+        let mut screen = Screen::open(Clock::start(), Mouse::On).unwrap();
+        let theme = Theme::from_variables(|_| None);
+        screen.draw(&Model::new(theme, (80, 24), OnHangup::Detach)).unwrap();
+        panic!("the console's panic, on purpose");
+    }
+
+    #[test]
+    fn a_panic_of_the_console_leaves_a_usable_terminal_and_says_where() {
+        const COOKED: u32 = 0o2 | 0o10;
+        let size = PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(std::env::current_exe().unwrap());
+        let name = concat!(module_path!(), "::a_console_that_panics");
+        let name = name.split_once("::").unwrap().1;
+        command.args(["--exact", name, "--ignored", "--nocapture", "--test-threads=1"]);
+        command.env("PINWHEEL_TEST_TERMINAL", "1");
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let mut child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let mut bytes = Vec::new();
+        // The terminal's end is an error: nobody has it open any more.
+        let _ended = reader.read_to_end(&mut bytes);
+        assert!(!child.wait().unwrap().success());
+        let told = String::from_utf8_lossy(&bytes);
+        let (before, after) = told.split_once("\u{1b}[?1049l").expect("the alternate screen was left");
+        assert!(
+            before.contains("\u{1b}[?1049h") && before.contains("\u{1b}[?1000l") && before.contains("no picture yet")
+        );
+        assert!(after.contains("\u{1b}[?25h") && after.contains("the console's panic, on purpose"), "{after}");
+        let modes = pair.master.get_termios().unwrap().local_flags.bits();
+        assert_eq!(modes & COOKED, COOKED, "left raw: {modes:o}");
     }
 }

@@ -20,29 +20,9 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::NextView => show(model, offset(model.view, 1)),
         Action::PreviousView => show(model, offset(model.view, View::ALL.len() - 1)),
         Action::Show(view) => show(model, view),
-        Action::Move(step) => {
-            moves::step(model, step);
-            Vec::new()
-        }
-        Action::NextSilo => {
-            next_silo(model);
-            Vec::new()
-        }
-        Action::Freeze => {
-            freeze(model);
-            Vec::new()
-        }
         Action::Scrub(by_ms) => past::scrub(model, by_ms),
         Action::ToOnset => past::to_onset(model),
         Action::ToEnd(end) => past::to_end(model, end),
-        Action::Play => {
-            past::play(model);
-            Vec::new()
-        }
-        Action::Note => {
-            past::begin_note(model);
-            Vec::new()
-        }
         Action::Choose => profile::choose(model),
         Action::Take => profile::take(model, model.cursor.profile, None),
         Action::TakeNumber(number) => profile::take(model, usize::from(number).wrapping_sub(1), None),
@@ -50,26 +30,10 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Quit => quit(model),
         Action::End => end(model),
         Action::Hold => hold(model),
-        Action::Rate => {
-            begin_rate(model);
-            Vec::new()
-        }
         Action::Silo(deed) => deeds::silo(model, deed),
         Action::MoveStream => deeds::begin_move(model),
         Action::Input => deeds::begin_input(model),
-        Action::Why => {
-            deeds::begin_why(model);
-            Vec::new()
-        }
         Action::Confirm => confirm(model),
-        Action::Cancel => {
-            cancel(model);
-            Vec::new()
-        }
-        Action::Suspend => {
-            refuse_suspend(model);
-            Vec::new()
-        }
         Action::Redraw => vec![Effect::Redraw],
         Action::Acknowledge => about_alarm(model, Effect::Acknowledge),
         Action::AcknowledgeAll => vec![Effect::Acknowledge(0)],
@@ -81,7 +45,16 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
             vec![Effect::ListOffers]
         }
         Action::Follow => follow(model),
-        Action::Filter
+        Action::Move(_)
+        | Action::NextSilo
+        | Action::Freeze
+        | Action::Play
+        | Action::Note
+        | Action::Rate
+        | Action::Why
+        | Action::Cancel
+        | Action::Suspend
+        | Action::Filter
         | Action::Sort(_)
         | Action::Columns
         | Action::Toggle
@@ -115,9 +88,18 @@ fn take_mouse(model: &mut Model, mouse: Mouse) -> Vec<Effect> {
     vec![Effect::Capture(mouse)]
 }
 
-/// What changes only how the picture is looked at.
+/// What changes only the console: how the picture is looked at, and what is open over it.
 fn look(model: &mut Model, action: Action) {
     match action {
+        Action::Move(step) => moves::step(model, step),
+        Action::NextSilo => next_silo(model),
+        Action::Freeze => freeze(model),
+        Action::Play => past::play(model),
+        Action::Note => past::begin_note(model),
+        Action::Rate => begin_rate(model),
+        Action::Why => deeds::begin_why(model),
+        Action::Cancel => cancel(model),
+        Action::Suspend => refuse_suspend(model),
         Action::Filter => lists::begin_filter(model),
         Action::Sort(sorting) => lists::sort(model, sorting),
         Action::Columns => lists::begin_columns(model),

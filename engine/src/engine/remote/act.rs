@@ -11,6 +11,7 @@ use crate::clock::Clock;
 use crate::engine::Requests;
 use crate::engine::actor::Actor;
 use crate::engine::control::Hands;
+use crate::engine::drilling::{DrillRefused, LiveDrill};
 use crate::engine::logger::{self, Said};
 use crate::engine::steer::{SharedSteering, Switched};
 use crate::engine::wire::{Acknowledged, Ask, Done, Status};
@@ -125,7 +126,21 @@ fn carry_out(ask: Ask, by: &Actor, hands: &Hands<'_>) -> Result<Effect, String> 
             steering.lock().say(note).map_err(|error| error.to_string())?;
             Ok(Effect::Done(Done::Note { text }))
         }
+        Ask::Drill { name, for_ms } => drill(name, for_ms, by, steering),
     }
+}
+
+fn drill(name: String, for_ms: Option<u64>, by: &Actor, steering: &SharedSteering) -> Result<Effect, String> {
+    let drill = LiveDrill::from_name(&name).ok_or_else(|| DrillRefused::Unknown { found: name }.to_string())?;
+    let span = for_ms.map(Duration::from_millis);
+    let started = steering.lock().drill(drill, span, by).map_err(|error| error.to_string())?;
+    Ok(Effect::Done(Done::Drill {
+        name: drill.name().to_owned(),
+        role: drill.role().name().to_owned(),
+        thread: started.thread,
+        for_ms: u64::try_from(started.span.as_millis()).unwrap_or(u64::MAX),
+        expected: drill.expected().name().to_owned(),
+    }))
 }
 
 fn in_force(steering: &SharedSteering) -> Result<Effect, String> {

@@ -271,6 +271,9 @@ impl Handle for Own {
             Deed::Move { stream, to } => {
                 self.engine()?.move_stream_by(*stream, *to, &by).map_err(|refused| refused.to_string())
             }
+            Deed::Drill(drill) => {
+                self.engine()?.drill(*drill, None, &by).map(drop).map_err(|refused| refused.to_string())
+            }
             Deed::Input(from) => {
                 self.begin_input(from)?;
                 // The run that ends for it keeps who wanted that, and why.

@@ -110,7 +110,7 @@ fn picture(bench: &mut Bench, tenths: u64, actions: u64) {
     let mut next: Snapshot = snapshot(tenths, Trouble::None);
     next.control.actions = actions;
     let what = "feed held by ada (uid 1000, process 7, pts/3): tea".to_owned();
-    next.control.last = (actions > 0).then(|| ActionView { what, at_ns: 2_500_000_000 });
+    next.control.last = (actions > 0).then_some(ActionView { what, at_ns: 2_500_000_000 });
     bench.take(Msg::Snapshot { now_ns: tenths * 100_000_000, snapshot: Some(Box::new(next)), finished: Finished::No });
 }
 

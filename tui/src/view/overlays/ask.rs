@@ -129,12 +129,7 @@ pub fn typed(model: &Model, deed: &Deed, text: &str, pen: &mut Pen<'_>) {
     let mut inside = part.framed(&format!("{}?", deed.label()));
     let y = meaning(model, deed, &mut inside);
     line(text, y, &mut inside);
-    inside.put(
-        1,
-        y + 2,
-        &format!("type {word} and enter, with a reason after it if you like    esc: do not"),
-        Tone::Accent,
-    );
+    inside.put(1, y + 2, &format!("type {word}, a reason too if you like, then enter    esc: do not"), Tone::Accent);
 }
 
 fn meaning(model: &Model, deed: &Deed, pen: &mut Pen<'_>) -> u16 {

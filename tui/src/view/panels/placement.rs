@@ -8,7 +8,7 @@ use crate::theme::Tone;
 use crate::widgets::format::{count, time};
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::snapshot::{
-    CandidateView, DecisionView, OverflowView, PlacementView, QueueView, SiloDepthView, SiloView,
+    CandidateView, DecisionView, OverflowView, PlacementView, QueueView, SiloDepthView, SiloState, SiloView,
 };
 
 /// Columns of one silo.
@@ -48,6 +48,7 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         let mut part = pen.part(x, HEAD, SILO, height);
         part.target_all(Some(Target::Silo(at)));
         silo(depth, placement, &mut part);
+        life(picture.snapshot.silos.get(at), &mut part);
         // With one silo there is nothing to choose.
         if at == model.cursor.silo && placement.silos.len() > 1 {
             part.highlight(0);
@@ -125,6 +126,22 @@ fn silo(depth: &SiloDepthView, placement: &PlacementView, pen: &mut Pen<'_>) {
     let waits = format!("waits {}, {}", count(depth.waiting), time(depth.backlog_ns));
     let tone = if depth.errors > 0 { Tone::Warn } else { Tone::Dim };
     pen.put(1, y + 1, &format!("{waits}  err {}", count(depth.errors)), tone);
+}
+
+/// What is other than that it lives, over its first line.
+fn life(silo: Option<&SiloView>, pen: &mut Pen<'_>) {
+    let Some(silo) = silo.filter(|silo| silo.life.state != SiloState::Live) else { return };
+    let (mark, tone) = match silo.life.state {
+        SiloState::Dying | SiloState::Dead => ("✖", Tone::Bad),
+        _ => ("▲", Tone::Warn),
+    };
+    let width = pen.width().saturating_sub(1);
+    pen.part(0, 0, width, 1).blank();
+    let text = format!("silo {} {mark} {} {}", silo.id, silo.life.state.name(), time(silo.life.age_ns));
+    let x = pen.put(1, 0, &text, tone);
+    if let Some(heir) = silo.life.heir {
+        pen.put(x + 1, 0, &format!("heir {heir}"), Tone::Plain);
+    }
 }
 
 fn tone_of(queue: &QueueView, placement: &PlacementView) -> Tone {
