@@ -28,6 +28,8 @@ const ASCII: Theme = Theme { glyphs: Glyphs::Ascii, ..COLOUR };
 const MONO_ASCII: Theme = Theme { colour: Colour::None, ..ASCII };
 const TRUE_LIGHT: Theme = Theme { palette: Palette::Light, colour: Colour::True, ..COLOUR };
 const INDEXED_BLIND: Theme = Theme { palette: Palette::ColourBlind, colour: Colour::Indexed, ..ASCII };
+const TRUE_ASCII: Theme = Theme { colour: Colour::True, ..ASCII };
+const INDEXED: Theme = Theme { colour: Colour::Indexed, ..COLOUR };
 /// The key of each view, in their order.
 const VIEWS: [char; 18] = ['1', '2', '3', '4', '5', '6', '7', 'M', '8', '9', 't', 'r', 'e', 'c', 'v', 'u', '=', '0'];
 
@@ -122,7 +124,7 @@ fn letter(theme: Theme, buffer: &Buffer, x: u16, y: u16) -> char {
     }
 }
 
-/// Each view at three sizes; colour, glyphs and trouble chosen so that each pair of them meets.
+/// Each view at three sizes; number of colours, glyphs and trouble chosen so that each pair of them meets.
 #[test]
 fn views_look_as_recorded() {
     let cases = [
@@ -134,6 +136,10 @@ fn views_look_as_recorded() {
         ((200, 60), MONO_ASCII, Trouble::None),
         ((120, 40), TRUE_LIGHT, Trouble::All),
         ((80, 24), INDEXED_BLIND, Trouble::None),
+        ((80, 24), TRUE_ASCII, Trouble::All),
+        ((120, 40), INDEXED, Trouble::None),
+        ((200, 60), TRUE_LIGHT, Trouble::None),
+        ((200, 60), INDEXED_BLIND, Trouble::All),
     ];
     for (i, (size, theme, trouble)) in cases.into_iter().enumerate() {
         for (view, key) in View::ALL.into_iter().zip(VIEWS) {

@@ -71,7 +71,7 @@ fn head(placement: &PlacementView, pen: &mut Pen<'_>) {
     let moves = if placement.rebalances { "streams move" } else { "nothing moves" };
     let limits = [placement.high, placement.critical, placement.preferred_max];
     let limits = limits.map(|share| format!("{:.0}", share * 100.0)).join("/");
-    let text = format!("{strategy}, {} streams, {moves}; high/critical/preferred {limits} %", count(*streams));
+    let text = format!("{strategy} places {} streams, {moves}; high/critical/preferred {limits} %", count(*streams));
     pen.put(1, 1, &text, Tone::Plain);
     let is_old = placement.age_ns > 2 * placement.refresh_ns;
     let tone = if is_old { Tone::Warn } else { Tone::Plain };

@@ -62,7 +62,9 @@ fn is_filtered(model: &Model) -> bool {
 
 fn map(model: &Model, snapshot: &Snapshot, silo: &SiloView, derived: &SiloDerived, pen: &mut Pen<'_>) {
     let [idle, written, in_flight, completed] = derived.slots;
-    let x = pen.rule(0, &format!("silo {}", silo.id));
+    let silos = snapshot.silos.len();
+    let title = if silos > 1 { format!("silo {} of {silos}, s: next", silo.id) } else { format!("silo {}", silo.id) };
+    let x = pen.rule(0, &title);
     let legend = match pen.width() {
         0..100 => format!(" . idle {idle}  w {written}  I {in_flight}  c {completed} "),
         _ => format!(" . {idle} idle  w {written} written  I {in_flight} in flight  c {completed} completed "),

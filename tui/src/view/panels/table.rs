@@ -78,8 +78,8 @@ fn rule(model: &Model, list: List, title: &str, shown: usize, pen: &mut Pen<'_>)
 
 fn body(model: &Model, list: List, rows: &[usize], empty: Empty<'_>, pen: &mut Pen<'_>) {
     if list.len(model) == 0 {
-        pen.put(1, 0, empty.why, Tone::Warn);
-        pen.put(1, 1, empty.fill, Tone::Dim);
+        let y = wrapped(pen, 0, "", empty.why, Tone::Warn);
+        wrapped(pen, y, "", empty.fill, Tone::Dim);
         return;
     }
     if rows.is_empty() {
