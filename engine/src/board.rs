@@ -27,8 +27,8 @@ mod text;
 
 pub use layout::{
     AlarmRow, ArbiterBlock, ClockBlock, ControlBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock,
-    GraphBlock, HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, MoveBlock, PeerRow, PlacementBlock, PollBlock,
-    RecorderBlock, RoleBlock, Shape, SiloDepthBlock, SlotStamps, SourceBlock, Stage, StreamFeedBlock,
+    GraphBlock, HarvestBlock, HeaderBlock, LatencyBlock, LifeBlock, LogBlock, MoveBlock, PeerRow, PlacementBlock,
+    PollBlock, RecorderBlock, RoleBlock, Shape, SiloDepthBlock, SlotStamps, SourceBlock, Stage, StreamFeedBlock,
     StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
 };
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
@@ -254,6 +254,12 @@ impl Board {
     #[must_use]
     pub fn moves(&self, silo: usize) -> &MoveBlock {
         &self.region.section(self.layout.moves, self.silos())[silo]
+    }
+
+    /// How silo `silo` lives.
+    #[must_use]
+    pub fn life(&self, silo: usize) -> &LifeBlock {
+        &self.region.section(self.layout.lives, self.silos())[silo]
     }
 
     /// The live source's block.

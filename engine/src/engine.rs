@@ -4,6 +4,8 @@
 //! everything that runs. `start` returns when every role is built; warm-up, Live, drain and the end happen behind it.
 //! Bounds: Init and Warmup have deadlines, a drain has the profile's grace, and threads that do not leave are left.
 //!
+//! Longer than 500 lines, because it is one handle, half of it documentation of what may be asked of it.
+//!
 //! ```text
 //!  INIT ─ roles built ─▶ WARMUP ─ warm shots, rate measured ─▶ LIVE ─ count, duration, input, operator, fault ─▶
 //!  DRAIN ─ all answered, or grace over and the rest answered with an error ─▶ SHUTDOWN ─ threads joined ─▶ outcome
@@ -17,6 +19,7 @@ mod control;
 mod cores;
 mod courtesy;
 mod devices;
+mod drilling;
 mod environment;
 mod header;
 mod logger;
@@ -58,8 +61,10 @@ pub use crate::arbiter::page::Authority;
 pub use crate::feed::place::{Network, Place as LivePlace};
 pub use crate::feed::requests::{MoveRefused, MoveRequest, MoveRequests};
 pub use crate::hot::memory::{Allocator, set_before_abort};
+pub use crate::silo::{SiloDeed, SiloRefused, SiloWishes};
 pub use actor::Actor;
 pub use cores::foresee;
+pub use drilling::{DrillRefused, Drilled, LiveDrill, prepared as prepared_for_drills};
 pub use environment::{Found, Keep};
 pub use steer::{ApplyError, LENT_MAX, Switched};
 
@@ -90,7 +95,7 @@ pub struct Config {
     pub environment: Option<Keep>,
     /// Things to say once.
     pub notes: Vec<String>,
-    /// Faults on command, for drills; `None`: no role can be provoked.
+    /// Faults on command, for drills; `None`: no role can be provoked. See [`prepared_for_drills`].
     pub provocation: Option<Arc<Provocation>>,
 }
 
@@ -329,6 +334,7 @@ pub struct Engine {
     plan: Plan,
     requests: Arc<Requests>,
     moves: Arc<MoveRequests>,
+    wishes: Arc<SiloWishes>,
     look_back: Option<LookBack>,
     control: Option<JoinHandle<Outcome>>,
 }
@@ -435,12 +441,40 @@ impl Engine {
         self.steering.lock().snooze(number, span, &Actor::this_process())
     }
 
+    /// Whether a drill may be started in this engine now.
+    ///
+    /// # Errors
+    /// Why not, in a sentence.
+    pub fn may_drill(&self) -> Result<(), DrillRefused> {
+        self.steering.lock().may_drill()
+    }
+
+    /// Starts the deed of `drill` in this engine, for `span` or the drill's own time. It ends by itself; what it gets for a
+    /// verdict is an alarm on the board.
+    ///
+    /// # Errors
+    /// If the profile in force is for work, nobody gives verdicts, or one runs already.
+    pub fn drill(&self, drill: LiveDrill, span: Option<Duration>, by: &Actor) -> Result<Drilled, DrillRefused> {
+        self.steering.lock().drill(drill, span, by)
+    }
+
     /// Asks for a move of a stream to another silo. It is made under load: what becomes of it is on the board.
     ///
     /// # Errors
     /// If it cannot be made, or too many wait.
     pub fn move_stream(&self, request: MoveRequest) -> Result<(), MoveRefused> {
         self.moves.ask(request)
+    }
+
+    /// The same in an operator's name, as an event of the run.
+    ///
+    /// # Errors
+    /// As [`Engine::move_stream`].
+    pub fn move_stream_by(&self, stream: u32, to: u32, by: &Actor) -> Result<(), MoveRefused> {
+        self.moves.ask(MoveRequest { stream, to, lease_ms: 0, by: Authority::Operator })?;
+        let text = format!("move of stream {stream} to silo {to} asked for by {}", by.words());
+        self.steering.lock().note_action(by, &text);
+        Ok(())
     }
 
     /// Where moves are asked for, for another cold thread.
@@ -455,9 +489,62 @@ impl Engine {
         &self.clock
     }
 
+    /// Empties silo `silo`: its streams move to others, and no stream is placed there. Its state is on the board.
+    ///
+    /// # Errors
+    /// If it cannot be done now.
+    pub fn drain_silo(&self, silo: u32, by: &Actor) -> Result<(), SiloRefused> {
+        self.act_on_silo(silo, SiloDeed::Drain, by)
+    }
+
+    /// Has the path of silo `silo` die: its roles from dispatch to decode are called never again, its open shots are answered
+    /// with an error, its streams are decoded by an heir.
+    ///
+    /// # Errors
+    /// As [`Engine::drain_silo`].
+    pub fn kill_silo(&self, silo: u32, by: &Actor) -> Result<(), SiloRefused> {
+        self.act_on_silo(silo, SiloDeed::Kill, by)
+    }
+
+    /// Has silo `silo` come back: a dead one with a path that is built anew, a drained one as it is.
+    ///
+    /// # Errors
+    /// As [`Engine::drain_silo`].
+    pub fn rejoin_silo(&self, silo: u32, by: &Actor) -> Result<(), SiloRefused> {
+        self.act_on_silo(silo, SiloDeed::Rejoin, by)
+    }
+
+    /// One of the three.
+    ///
+    /// # Errors
+    /// As [`Engine::drain_silo`].
+    pub fn act_on_silo(&self, silo: u32, deed: SiloDeed, by: &Actor) -> Result<(), SiloRefused> {
+        self.wishes.ask(silo, deed)?;
+        let text = format!("{} of silo {silo} asked for by {}", deed.name(), by.words());
+        self.steering.lock().note_action(by, &text);
+        Ok(())
+    }
+
+    /// Where deeds on silos are wished for, for another cold thread.
+    #[must_use]
+    pub fn wishes(&self) -> Arc<SiloWishes> {
+        Arc::clone(&self.wishes)
+    }
+
     /// Asks for a drain in the operator's name.
     pub fn request_drain(&self) {
         self.requests.ask(Requests::DRAINED);
+    }
+
+    /// Keeps that somebody did something to the run as a whole: on the board, and as an event.
+    pub fn note_action(&self, by: &Actor, text: &str) {
+        self.steering.lock().note_action(by, text);
+    }
+
+    /// Asks for a drain, as an event of the run.
+    pub fn drain_by(&self, by: &Actor) {
+        self.steering.lock().note_action(by, &format!("drain asked for by {}", by.words()));
+        self.request_drain();
     }
 
     /// Asks for a drain because of signal `number`.

@@ -44,7 +44,7 @@ pub enum FaultCode {
 
 impl FaultCode {
     /// All codes.
-    pub const ALL: [FaultCode; 28] = [
+    pub const ALL: [FaultCode; 29] = [
         FaultCode::Answered(ErrorCode::LaunchFailed),
         FaultCode::Answered(ErrorCode::LaunchUnknown),
         FaultCode::Answered(ErrorCode::BadAddress),
@@ -61,6 +61,7 @@ impl FaultCode {
         FaultCode::Answered(ErrorCode::OverflowDeadline),
         FaultCode::Answered(ErrorCode::DroppedOldest),
         FaultCode::Answered(ErrorCode::DroppedNew),
+        FaultCode::Answered(ErrorCode::SiloDied),
         FaultCode::LateCompletion,
         FaultCode::WorkerQuarantined,
         FaultCode::DeviceLost,
@@ -124,6 +125,7 @@ impl FaultCode {
             FaultCode::Answered(ErrorCode::OverflowDeadline) => "shot waited too long for a slot, slot",
             FaultCode::Answered(ErrorCode::DroppedOldest) => "oldest shot dropped for want of a slot, slot",
             FaultCode::Answered(ErrorCode::DroppedNew) => "newest shot dropped for want of a slot, slot",
+            FaultCode::Answered(ErrorCode::SiloDied) => "unanswered when its silo died, slot",
             FaultCode::LateCompletion => "completion after the answer, worker",
             FaultCode::WorkerQuarantined => "worker quarantined, worker",
             FaultCode::DeviceLost => "device lost, launches",

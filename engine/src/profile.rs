@@ -33,7 +33,7 @@ pub use placement::{AllHigh, Overflow, OverflowStrategy, PlaceBy, PlacementRules
 pub use schema::{
     Courtesy, Decoders, Device, Environment, Faults, FreeWorker, Graph, HotAllocations, Input, IssueGate, KeptRuns,
     Latency, Limits, OnHangup, Placement, Predecoder, Priority, Profile, Rate, ReadyPolicy, RoleFault, RoleKind,
-    Source, SpinBudgets, SpinPolicy, StartPolicy, TaskKernel, TaskTrace, ThreadSpec, Threads, WindowOverflow,
+    Source, SpinBudgets, SpinPolicy, StartPolicy, TaskKernel, TaskTrace, Theme, ThreadSpec, Threads, WindowOverflow,
     WindowRounds,
 };
 

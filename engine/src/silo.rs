@@ -8,8 +8,10 @@
 
 mod connect;
 mod cuda;
+mod wishes;
 
 pub use connect::connect;
+pub use wishes::{SiloDeed, SiloRefused, SiloWishes};
 
 use crate::arbiter::deadlines::Timebase;
 use crate::arbiter::errand::ArbiterDesk;

@@ -38,6 +38,7 @@ mod signals;
 mod sim;
 mod still;
 mod trace;
+mod watch;
 
 use args::{Args, Command, RunArgs};
 use clap::Parser;

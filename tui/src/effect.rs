@@ -1,5 +1,7 @@
 //! What `update` wants done, as data; only the console's loop acts.
 
+use crate::model::Mouse;
+use crate::model::deeds::Deed;
 use crate::model::found::Wanted;
 use crate::source::Hold;
 use pinwheel_engine::profile::{Profile, Rate};
@@ -19,13 +21,17 @@ pub enum Effect {
         profile: Rc<Profile>,
         /// For so long only.
         lent: Option<Duration>,
+        /// Why.
+        why: String,
     },
-    /// Stop the feed and let accepted shots finish.
-    Drain,
-    /// Hold the feed, or let it go.
-    Hold(Hold),
-    /// Another rate.
-    Rate(Rate),
+    /// Stop the feed and let accepted shots finish; why.
+    Drain(String),
+    /// Hold the feed, or let it go; why.
+    Hold(Hold, String),
+    /// Another rate; why.
+    Rate(Rate, String),
+    /// Do something to a silo, a stream, the input; why.
+    Act(Deed, String),
     /// Look at the recorded moment so long after the engine's start, nanoseconds.
     LookAt(u64),
     /// Keep a note.
@@ -38,6 +44,8 @@ pub enum Effect {
     LookUp(Wanted),
     /// Write what the screen shows to a text file.
     DumpScreen,
+    /// Take the mouse, or leave it to the terminal.
+    Capture(Mouse),
     /// Draw the whole screen anew.
     Redraw,
     /// Give the terminal back and return.

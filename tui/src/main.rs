@@ -10,6 +10,7 @@ mod keymap;
 mod view;
 mod widgets;
 mod theme;
+mod settings;
 mod term;
 
 mod cli;

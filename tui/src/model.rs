@@ -4,22 +4,27 @@
 //! frozen one and one marked one, a minute of samples, [`TRAIL_MAX`] steps back, [`SWITCHES_MAX`] switches.
 
 pub mod alarms;
+mod asking;
 pub mod commands;
+pub mod deeds;
 pub mod derived;
 pub mod found;
 pub mod history;
 pub mod links;
 pub mod lists;
 pub mod switch;
+pub mod target;
 
 use crate::effect::ConsoleEnd;
 use crate::keymap::Scope;
 use crate::keymap::bound::Keymap;
 use crate::msg::{ConsoleCost, Finished};
+use crate::settings::Chosen;
 use crate::source::past::Note;
-use crate::source::{Access, Bond, Hold, Offer};
+use crate::source::{Access, Bond, Offer};
 use crate::theme::Theme;
-use commands::Typed;
+use crate::update::Pressed;
+use deeds::Measured;
 use derived::{Derived, Marks};
 use found::Found;
 use history::History;
@@ -28,8 +33,9 @@ use pinwheel_engine::board::SpinPolicy;
 use pinwheel_engine::board::snapshot::{Snapshot, ThreadState};
 use pinwheel_engine::profile::OnHangup;
 use std::rc::Rc;
-use std::time::Duration;
-use switch::{Switch, Why};
+use switch::Switch;
+
+pub use asking::{Asked, Overlay};
 
 /// A picture older than this is marked stale, nanoseconds.
 pub const STALE_NS: u64 = 500_000_000;
@@ -75,13 +81,15 @@ pub enum View {
     Cores,
     /// Events of the run.
     Log,
+    /// What was done to the engine.
+    Actions,
     /// The mark beside now.
     Compare,
 }
 
 impl View {
     /// All, in the order of Tab.
-    pub const ALL: [View; 17] = [
+    pub const ALL: [View; 18] = [
         View::Overview,
         View::Threads,
         View::Slots,
@@ -97,6 +105,7 @@ impl View {
         View::Environment,
         View::Cores,
         View::Log,
+        View::Actions,
         View::Compare,
         View::Help,
     ];
@@ -120,6 +129,7 @@ impl View {
             View::Environment => "environment: what of this machine costs latency?",
             View::Cores => "cores: who uses which core?",
             View::Log => "log: what happened in this run, and when?",
+            View::Actions => "actions: who did what, why, and with what effect?",
             View::Compare => "compare: what is other than at the mark?",
         }
     }
@@ -178,6 +188,8 @@ pub struct Cursor {
     pub core: usize,
     /// Event of the log.
     pub event: usize,
+    /// Action.
+    pub action: usize,
     /// Row of the comparison.
     pub fact: usize,
 }
@@ -203,44 +215,6 @@ pub struct Place {
     pub cursor: Cursor,
     /// The zoom.
     pub zoom: Zoom,
-}
-
-/// A profile that was asked for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
-    /// Which.
-    pub offer: Offer,
-    /// For how long; `None`: for good.
-    pub span: Option<Duration>,
-    /// Why.
-    pub why: Why,
-}
-
-/// What is open over the view.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Overlay {
-    /// The profile chooser.
-    Chooser,
-    /// "Apply this?"
-    AskApply(Box<Asked>),
-    /// "Drain and quit?"
-    AskQuit,
-    /// "Quit with shots unanswered?"
-    AskForce,
-    /// A note being written.
-    Note(String),
-    /// A rate being written.
-    Rate(String),
-    /// "Hold the feed?", or let it go.
-    AskHold(Hold),
-    /// "Drain and end the engine of another process?"
-    AskEnd,
-    /// The command palette.
-    Palette(Typed),
-    /// The filter of the view's list being written; what it was before.
-    Filter(String),
-    /// The columns of the view's list; the one under the cursor.
-    Columns(usize),
 }
 
 /// Longest note, characters.
@@ -294,6 +268,26 @@ pub struct Notice {
     pub until_ns: u64,
     /// Whether it reports something refused.
     pub kind: NoticeKind,
+}
+
+/// Whose the mouse is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mouse {
+    /// The console's: clicks and the wheel mean something here.
+    #[default]
+    On,
+    /// The terminal's own: it selects text.
+    Off,
+}
+
+impl Mouse {
+    /// The other one.
+    pub fn other(self) -> Mouse {
+        match self {
+            Mouse::On => Mouse::Off,
+            Mouse::Off => Mouse::On,
+        }
+    }
 }
 
 /// Kind of a notice.
@@ -356,6 +350,10 @@ pub struct Model {
     pub lists: Arrangements,
     /// What has the room.
     pub zoom: Zoom,
+    /// Why the next action is taken, as it was written at its question.
+    pub why: String,
+    /// Actions that were seen, oldest first.
+    pub measured: Vec<Measured>,
     /// Where one came from, the last step last.
     pub trail: Vec<Place>,
     /// The picture to compare with.
@@ -364,6 +362,12 @@ pub struct Model {
     pub compared: Vec<Pair>,
     /// What was looked up beside the board.
     pub found: Found,
+    /// What its user chose, to be kept.
+    pub chosen: Chosen,
+    /// Whether the mouse is the console's.
+    pub mouse: Mouse,
+    /// The last click.
+    pub pressed: Option<Pressed>,
 }
 
 impl Model {
@@ -394,10 +398,15 @@ impl Model {
             keymap: Rc::default(),
             lists: Arrangements::default(),
             zoom: Zoom::Both,
+            why: String::new(),
+            measured: Vec::new(),
             trail: Vec::new(),
             mark: None,
             compared: Vec::new(),
             found: Found::default(),
+            chosen: Chosen::default(),
+            mouse: Mouse::On,
+            pressed: None,
         }
     }
 
@@ -445,7 +454,7 @@ impl Model {
     pub fn scope(&self) -> Scope {
         match (&self.overlay, self.view) {
             (Some(Overlay::Chooser), _) => Scope::Chooser,
-            (Some(Overlay::Note(_) | Overlay::Rate(_)), _) => Scope::Note,
+            (Some(overlay), _) if overlay.is_written() => Scope::Note,
             (Some(Overlay::Palette(_)), _) => Scope::Palette,
             (Some(Overlay::Filter(_)), _) => Scope::Filter,
             (Some(Overlay::Columns(_)), _) => Scope::Columns,
@@ -454,6 +463,8 @@ impl Model {
             // Among the slots the arrows move the cursor, frozen or not; [ and ] look back everywhere.
             (None, view) if self.frozen.is_some() && view != View::Slots => Scope::Past,
             (None, View::Alarms) => Scope::Alarms,
+            (None, View::Placement) => Scope::Placement,
+            (None, View::Streams) => Scope::Streams,
             (None, _) => Scope::Views,
         }
     }

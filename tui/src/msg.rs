@@ -26,6 +26,8 @@ pub enum Msg {
     },
     /// A key.
     Key(Key),
+    /// The mouse.
+    Mouse(Mouse),
     /// The terminal has another size.
     Resize {
         /// Columns.
@@ -62,7 +64,7 @@ pub enum Msg {
     /// Something was asked for, or could not be, in one sentence why.
     Asked {
         /// What.
-        what: &'static str,
+        what: String,
         /// How it went.
         result: Result<(), String>,
     },
@@ -70,6 +72,8 @@ pub enum Msg {
     Brought(Brought),
     /// The screen was written to that file, or was not, in one sentence.
     Dumped(Result<String, String>),
+    /// Something of the user's cannot be used, in one sentence.
+    Unusable(String),
     /// The operating system asked for something.
     Signal(Signal),
     /// What the console itself costs.
@@ -96,6 +100,28 @@ pub enum Signal {
     Hangup,
     /// SIGTSTP: refused.
     Suspend,
+}
+
+/// What the mouse did, and where: column and row from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mouse {
+    /// What.
+    pub deed: MouseDeed,
+    /// Column.
+    pub x: u16,
+    /// Row.
+    pub y: u16,
+}
+
+/// What a mouse does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MouseDeed {
+    /// Its first button was pressed.
+    Click,
+    /// Its wheel was turned away from the user.
+    WheelUp,
+    /// Towards.
+    WheelDown,
 }
 
 /// A key, with what the console cares about.

@@ -12,6 +12,7 @@ pub mod replay;
 #[cfg(test)]
 pub mod synthetic;
 
+use crate::model::deeds::Deed;
 use past::Past;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::{self, Change, Profile, Rate};
@@ -25,15 +26,19 @@ pub trait Source {
     fn snapshot(&mut self) -> Option<Snapshot>;
     /// Applies every field of `profile` that can change on a running engine; `lent`: for so long only. The error is one
     /// sentence.
-    fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>) -> Result<(), String>;
+    fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>, why: &str) -> Result<(), String>;
     /// Stops the feed and lets every accepted shot finish. The error is one sentence.
-    fn drain(&mut self) -> Result<(), String>;
+    fn drain(&mut self, why: &str) -> Result<(), String>;
     /// Holds the feed or lets it go. The error is one sentence.
-    fn hold(&mut self, _hold: Hold) -> Result<(), String> {
+    fn hold(&mut self, _hold: Hold, _why: &str) -> Result<(), String> {
         Err(NOT_RUNNING.to_owned())
     }
     /// Another rate, until a profile says another. The error is one sentence.
-    fn set_rate(&mut self, _rate: Rate) -> Result<(), String> {
+    fn set_rate(&mut self, _rate: Rate, _why: &str) -> Result<(), String> {
+        Err(NOT_RUNNING.to_owned())
+    }
+    /// Does something to a silo, a stream, the input. The error is one sentence.
+    fn act(&mut self, _deed: &Deed, _why: &str) -> Result<(), String> {
         Err(NOT_RUNNING.to_owned())
     }
     /// Whose engine this is.

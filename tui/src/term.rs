@@ -16,8 +16,9 @@ mod writer;
 
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::bound::Keymap;
-use crate::model::{Model, View};
+use crate::model::{Model, Mouse, View};
 use crate::msg::{ConsoleCost, Finished, Msg};
+use crate::settings::Keeper;
 use crate::source::beside::About;
 use crate::source::{Hold, News, Source};
 use crate::theme::Theme;
@@ -58,10 +59,14 @@ pub struct Options {
     pub view: View,
     /// The keys that hold.
     pub keymap: Rc<Keymap>,
+    /// Whose the mouse is at first.
+    pub mouse: Mouse,
+    /// What was kept of earlier starts, and where.
+    pub keeper: Keeper,
 }
 
 /// How the console went.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Outcome {
     /// Why it returned.
     pub end: ConsoleEnd,
@@ -69,6 +74,8 @@ pub struct Outcome {
     pub console_cost: ConsoleCost,
     /// Whether the terminal still took what was said last.
     pub heard: Heard,
+    /// Why what the user changed could not be kept, in one sentence.
+    pub unkept: Option<String>,
 }
 
 /// Why there can be no console.
@@ -94,17 +101,23 @@ pub enum TermError {
 pub fn run(source: &mut dyn Source, options: Options) -> Result<Outcome, TermError> {
     let signals = Signals::watch().map_err(TermError::Signals)?;
     let clock = Clock::start();
-    let screen = Screen::open(clock)?;
+    let screen = Screen::open(clock, options.mouse)?;
     let size = screen.size()?;
     let bond = source.bond();
+    let mut model = Model {
+        view: options.view,
+        bond,
+        keymap: options.keymap,
+        mouse: options.mouse,
+        ..Model::new(options.theme, size, options.on_hangup)
+    };
+    options.keeper.settings.arrange(&mut model);
+    if let Some(said) = &options.keeper.said {
+        update(&mut model, Msg::Unusable(said.clone()));
+    }
     let mut console = Console {
         source,
-        model: Model {
-            view: options.view,
-            bond,
-            keymap: options.keymap,
-            ..Model::new(options.theme, size, options.on_hangup)
-        },
+        model,
         lookups: Lookups::start()
             .map_err(|error| TermError::Terminal { what: "a thread that looks things up", error })?,
         clock,
@@ -119,7 +132,10 @@ pub fn run(source: &mut dyn Source, options: Options) -> Result<Outcome, TermErr
         Err(error) => return Err(TermError::Terminal { what: "a frame or a key", error }),
     };
     let cost = console.meter.cost(console.clock.now_ns(), clock::cpu_ns(), console.screen.bytes());
-    Ok(Outcome { end, console_cost: cost, heard: console.screen.close() })
+    let heard = console.screen.close();
+    // The terminal is given back first: a disk that hangs holds up nobody's shell but this one.
+    let unkept = options.keeper.keep(&console.model).err();
+    Ok(Outcome { end, console_cost: cost, heard, unkept })
 }
 
 /// A terminal that is gone answers with one of these.
@@ -253,26 +269,30 @@ impl Console<'_> {
                     let offers = self.source.offers();
                     update(&mut self.model, Msg::Offers(offers));
                 }
-                Effect::Apply { name, profile, lent } => {
-                    let result = self.source.apply(&name, &profile, lent);
+                Effect::Apply { name, profile, lent, why } => {
+                    let result = self.source.apply(&name, &profile, lent, &why);
                     let follow = update(&mut self.model, Msg::Applied { name, result });
                     if let Some(end) = self.act(follow)? {
                         return Ok(Some(end));
                     }
                 }
-                Effect::Drain => {
-                    if let Err(why) = self.source.drain() {
+                Effect::Drain(why) => {
+                    if let Err(why) = self.source.drain(&why) {
                         update(&mut self.model, Msg::News(News::Refused(format!("drain refused: {why}"))));
                     }
                 }
-                Effect::Hold(hold) => {
-                    let what = if hold == Hold::Hold { "hold of the feed" } else { "release of the feed" };
-                    let result = self.source.hold(hold);
+                Effect::Hold(hold, why) => {
+                    let what = if hold == Hold::Hold { "hold of the feed" } else { "release of the feed" }.to_owned();
+                    let result = self.source.hold(hold, &why);
                     update(&mut self.model, Msg::Asked { what, result });
                 }
-                Effect::Rate(rate) => {
-                    let result = self.source.set_rate(rate);
-                    update(&mut self.model, Msg::Asked { what: "another rate", result });
+                Effect::Rate(rate, why) => {
+                    let result = self.source.set_rate(rate, &why);
+                    update(&mut self.model, Msg::Asked { what: "another rate".to_owned(), result });
+                }
+                Effect::Act(deed, why) => {
+                    let result = self.source.act(&deed, &why);
+                    update(&mut self.model, Msg::Asked { what: deed.label(), result });
                 }
                 Effect::LookAt(at_ns) => {
                     let past = self.source.past(at_ns).map(Box::new);
@@ -298,6 +318,7 @@ impl Console<'_> {
                     let result = dump::write(&self.model);
                     update(&mut self.model, Msg::Dumped(result));
                 }
+                Effect::Capture(mouse) => self.screen.capture(mouse)?,
                 Effect::Redraw => self.screen.forget()?,
                 Effect::Leave(end) => return Ok(Some(end)),
             }
@@ -316,9 +337,9 @@ impl Console<'_> {
     /// The terminal is gone without a signal having been seen: the same as SIGHUP.
     fn hung_up(&mut self) -> ConsoleEnd {
         for effect in update(&mut self.model, Msg::Signal(crate::msg::Signal::Hangup)) {
-            if effect == Effect::Drain {
+            if let Effect::Drain(why) = effect {
                 // There is nobody to tell, and the engine in this process never refuses.
-                drop(self.source.drain());
+                drop(self.source.drain(&why));
             }
         }
         ConsoleEnd::HungUp

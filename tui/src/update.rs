@@ -5,17 +5,23 @@
 //! system's word and drain at once, and a profile that was confirmed for a time comes back when that is over.
 
 mod actions;
+mod deeds;
 mod lists;
+mod mouse;
 mod moves;
 mod palette;
 mod past;
 mod profile;
 mod typing;
 
+pub use mouse::Pressed;
 pub use moves::slots_per_row;
 
 use crate::effect::{ConsoleEnd, Effect};
-use crate::model::{Leaving, Mode, Model, NOTICE_NS, Notice, NoticeKind, Overlay, Picture, View};
+use crate::model::deeds::measure;
+use crate::model::derived::Marks;
+use crate::model::found::Found;
+use crate::model::{Leaving, Mode, Model, NOTICE_NS, Notice, NoticeKind, Overlay, Picture, Scene, View};
 use crate::msg::{Finished, Msg, Signal};
 use crate::source::{Bond, News};
 use pinwheel_engine::board::snapshot::Snapshot;
@@ -28,6 +34,7 @@ pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
     if model.view == View::Compare {
         model.compared = crate::model::lists::pairs(model);
     }
+    lists::settle(model);
     effects.extend(lists::wanted(model).map(Effect::LookUp));
     effects
 }
@@ -55,13 +62,14 @@ fn take_in(model: &mut Model, msg: Msg) -> Vec<Effect> {
                 Vec::new()
             }
         },
+        Msg::Mouse(mouse) => mouse::act(model, mouse),
         Msg::Replay(at_ns) => {
             model.mode = Mode::Replay { running_since_ns: None };
             vec![Effect::LookAt(at_ns)]
         }
         Msg::Applied { name, result } => profile::applied(model, &name, result),
         Msg::News(news) => heard(model, news),
-        Msg::Asked { what, result } => asked(model, what, result),
+        Msg::Asked { what, result } => asked(model, &what, result),
         Msg::Signal(signal) => signalled(model, signal),
         msg => {
             take_note(model, msg);
@@ -76,6 +84,7 @@ fn take_note(model: &mut Model, msg: Msg) {
         Msg::Brought(brought) => lists::brought(model, brought),
         Msg::Dumped(Ok(file)) => notice(model, NoticeKind::Done, format!("screen written to {file}")),
         Msg::Dumped(Err(said)) => notice(model, NoticeKind::Refused, said),
+        Msg::Unusable(said) => notice(model, NoticeKind::Refused, said),
         Msg::Past(result) => past::arrived(model, result),
         Msg::Noted(result) => past::noted(model, result),
         Msg::Resize { columns, rows } => model.size = (columns, rows),
@@ -89,6 +98,7 @@ fn take_note(model: &mut Model, msg: Msg) {
         Msg::Tick { .. }
         | Msg::Snapshot { .. }
         | Msg::Key(_)
+        | Msg::Mouse(_)
         | Msg::Replay(_)
         | Msg::Applied { .. }
         | Msg::News(_)
@@ -135,15 +145,31 @@ fn observe(model: &mut Model, snapshot: Snapshot) {
     if before.is_some_and(|before| before.at_ns == snapshot.at_ns) {
         return;
     }
+    if before.is_some_and(|before| before.at_ns > snapshot.at_ns) {
+        begin_anew(model);
+    }
     // Whoever switched the profile: what a hangup means is the engine's word.
     let drains = snapshot.control.drains_on_hangup;
     model.on_hangup = if drains { OnHangup::Drain } else { OnHangup::Detach };
     let derived = model.marks.derive(&snapshot);
     model.live.history.push(&derived);
     let alarm = lists::alarm_under_cursor(model);
-    model.live.picture = Some(Rc::new(Picture { snapshot, derived, received_ns: model.now_ns }));
+    let picture = Picture { snapshot, derived, received_ns: model.now_ns };
+    measure(&mut model.measured, model.live.picture.as_deref(), &picture);
+    profile::measure(model, &picture);
+    model.live.picture = Some(Rc::new(picture));
     lists::stay_on_alarm(model, alarm);
     moves::clamp(model);
+}
+
+/// Another engine runs: what was seen of the one before is over.
+fn begin_anew(model: &mut Model) {
+    (model.live, model.marks) = (Scene::default(), Marks::default());
+    (model.frozen, model.timeline, model.mark) = (None, None, None);
+    (model.switch, model.found) = (None, Found::default());
+    model.switches.clear();
+    model.measured.clear();
+    model.trail.clear();
 }
 
 fn leave_if_drained(model: &mut Model) -> Vec<Effect> {
@@ -164,7 +190,7 @@ fn signalled(model: &mut Model, signal: Signal) -> Vec<Effect> {
         Signal::Terminate if model.bond != Bond::Own => vec![Effect::Leave(ConsoleEnd::Terminated)],
         Signal::Interrupt if model.bond != Bond::Own => vec![Effect::Leave(ConsoleEnd::Interrupted)],
         Signal::Hangup if model.on_hangup == OnHangup::Detach => vec![Effect::Leave(ConsoleEnd::HungUp)],
-        Signal::Hangup => vec![Effect::Drain, Effect::Leave(ConsoleEnd::HungUp)],
+        Signal::Hangup => vec![Effect::Drain("the terminal went away".to_owned()), Effect::Leave(ConsoleEnd::HungUp)],
         Signal::Terminate => drain_by_signal(model, ConsoleEnd::Terminated),
         Signal::Interrupt => drain_by_signal(model, ConsoleEnd::Interrupted),
     }
@@ -183,7 +209,7 @@ fn drain_by_signal(model: &mut Model, end: ConsoleEnd) -> Vec<Effect> {
                 model.overlay = None;
             }
             model.leaving = Leaving::Draining { since_ns: model.now_ns, end };
-            let mut effects = vec![Effect::Drain];
+            let mut effects = vec![Effect::Drain("by a signal".to_owned())];
             effects.extend(leave_if_drained(model));
             effects
         }

@@ -8,7 +8,10 @@ mod panels;
 
 pub use panels::arbiter::rows as arbiter_rows;
 
+use crate::keymap::Action;
+use crate::keymap::bound::Hint;
 use crate::model::lists::List;
+use crate::model::target::{Target, Targets};
 use crate::model::{Leaving, Model, NoticeKind, Overlay, View};
 use crate::theme::Tone;
 use crate::widgets::pen::{Freshness, Pen};
@@ -18,6 +21,8 @@ use ratatui::layout::Rect;
 
 /// Smallest size of the full views.
 pub const FULL: (u16, u16) = (80, 24);
+/// From so many rows on a row names the views.
+pub const TABS: u16 = 30;
 /// Smallest size of the reduced view.
 pub const REDUCED: (u16, u16) = (20, 5);
 
@@ -29,19 +34,42 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) {
 
 /// Draws the console into `area` of a buffer.
 pub fn draw(model: &Model, area: Rect, buffer: &mut Buffer) {
-    let freshness = if model.is_fresh() { Freshness::Fresh } else { Freshness::Aged };
-    let mut pen = Pen::new(buffer, area, model.theme, freshness);
+    paint(model, &mut Pen::new(buffer, area, model.theme, freshness(model)));
+}
+
+/// What the cell at (`x`, `y`) of the picture that `model` gives stands for.
+pub fn target_at(model: &Model, x: u16, y: u16) -> Option<Target> {
+    targets(model).at(x, y)
+}
+
+/// What the places of the picture that `model` gives stand for.
+pub fn targets(model: &Model) -> Targets {
+    let area = Rect::new(0, 0, model.size.0, model.size.1);
+    let (mut buffer, targets) = (Buffer::empty(area), Targets::default());
+    paint(model, &mut Pen::new(&mut buffer, area, model.theme, freshness(model)).telling(&targets));
+    targets
+}
+
+fn freshness(model: &Model) -> Freshness {
+    if model.is_fresh() { Freshness::Fresh } else { Freshness::Aged }
+}
+
+fn paint(model: &Model, pen: &mut Pen<'_>) {
     let (width, height) = (pen.width(), pen.height());
     if width < REDUCED.0 || height < REDUCED.1 {
-        too_small(&mut pen);
+        too_small(pen);
         return;
     }
     if width < FULL.0 || height < FULL.1 {
         panels::reduced::draw(model, &mut pen.rows(0, height - 1));
     } else {
         panels::header::draw(model, &mut pen.rows(0, 2));
+        let tabs = u16::from(height >= TABS);
+        if tabs > 0 {
+            panels::tabs::draw(model, &mut pen.rows(2, 3).fresh());
+        }
         let line = u16::from(model.timeline.is_some());
-        body(model, &mut pen.rows(2, height - 1 - line));
+        body(model, &mut pen.rows(2 + tabs, height - 1 - line));
         if let Some(timeline) = &model.timeline {
             panels::timeline::draw(model, timeline, &mut pen.rows(height - 2, height - 1).fresh());
         }
@@ -49,8 +77,8 @@ pub fn draw(model: &Model, area: Rect, buffer: &mut Buffer) {
     if let Some(why) = &model.lost {
         panels::lost::draw(why, &mut pen.rows(height.saturating_sub(4), height - 1).fresh());
     }
-    footer(model, &mut pen.rows(height - 1, height).fresh());
     overlay(model, &mut pen.rows(0, height - 1).fresh());
+    footer(model, &mut pen.rows(height - 1, height).fresh());
 }
 
 fn too_small(pen: &mut Pen<'_>) {
@@ -81,6 +109,7 @@ fn body(model: &Model, pen: &mut Pen<'_>) {
         (Some(picture), View::Environment) => panels::more::environment(model, picture, pen),
         (Some(_), View::Cores) => panels::more::cores(model, pen),
         (Some(picture), View::Log) => panels::more::log(model, picture, pen),
+        (Some(picture), View::Actions) => panels::more::actions(model, picture, pen),
         (Some(picture), View::Compare) => panels::more::compare(model, picture, pen),
     }
 }
@@ -93,11 +122,15 @@ fn footer(model: &Model, pen: &mut Pen<'_>) {
         return;
     }
     let mut x = 1u16;
-    for (keys, word) in model.keymap.footer(model.scope()) {
+    for Hint { keys, word, action } in model.keymap.footer(model.scope()) {
         let length = u16::try_from(keys.chars().count() + word.len() + 2).unwrap_or(u16::MAX);
         // Whole words only; help has them all.
         if x.saturating_add(length) > pen.width() {
             break;
+        }
+        // One row stands for nine numbers: which one is meant, a click cannot say.
+        if !matches!(action, Action::TakeNumber(_)) {
+            pen.target(x, 0, length.saturating_sub(1), Target::Do(action));
         }
         x = pen.put(x, 0, &keys, Tone::Accent);
         x = pen.put(x + 1, 0, word, Tone::Plain) + 2;
@@ -117,13 +150,22 @@ fn overlay(model: &Model, pen: &mut Pen<'_>) {
     if let Leaving::Draining { since_ns, .. } = model.leaving {
         overlays::drain::draw(model, since_ns, pen);
     }
+    // What is asked, chosen or written has the screen to itself; a filter is written into the list that it is about.
+    if !matches!(model.overlay, None | Some(Overlay::Filter(_))) {
+        pen.cover();
+    }
     match &model.overlay {
         None => {}
         Some(Overlay::Chooser) => overlays::chooser::draw(model, pen),
+        Some(Overlay::AskDeed(deed)) => overlays::ask::deed(model, deed, pen),
+        Some(Overlay::TypeDeed(deed, text)) => overlays::ask::typed(model, deed, text, pen),
+        Some(Overlay::Move(text)) => overlays::ask::moved(text, pen),
+        Some(Overlay::Input(text)) => overlays::ask::input(text, pen),
+        Some(Overlay::Why(_, text)) => overlays::ask::why(text, pen),
         Some(Overlay::AskApply(asked)) => overlays::ask::apply(model, asked, pen),
         Some(Overlay::AskQuit) => overlays::ask::quit(model, pen),
         Some(Overlay::AskEnd) => overlays::ask::end(model, pen),
-        Some(Overlay::AskHold(hold)) => overlays::ask::hold(*hold, pen),
+        Some(Overlay::AskHold(hold)) => overlays::ask::hold(model, *hold, pen),
         Some(Overlay::AskForce) => overlays::ask::force(model, pen),
         Some(Overlay::Rate(text)) => overlays::ask::rate(model, text, pen),
         Some(Overlay::Note(text)) => overlays::ask::note(text, pen),

@@ -70,7 +70,8 @@ mod beside;
 mod placement;
 
 pub use beside::{
-    AlarmRow, ArbiterBlock, ControlBlock, LogBlock, MoveBlock, PeerRow, RecorderBlock, SourceBlock, StreamSourceBlock,
+    AlarmRow, ArbiterBlock, ControlBlock, LifeBlock, LogBlock, MoveBlock, PeerRow, RecorderBlock, SourceBlock,
+    StreamSourceBlock,
 };
 pub use placement::{DECISIONS_SHOWN, DecisionRow, OVERFLOW_OUTCOMES, PlacementBlock, QUEUES, Queue, SiloDepthBlock};
 

@@ -8,6 +8,7 @@
 pub(super) mod arbiter;
 mod control;
 mod graph;
+mod lives;
 pub(super) mod moves;
 mod placement;
 mod sources;
@@ -200,6 +201,7 @@ impl Reader<'_> {
             moves: self.moves(silo),
             gpu: self.gpu(silo),
             overflow: self.overflow(silo),
+            life: self.life(silo),
         }
     }
 

@@ -9,6 +9,7 @@ mod alarms;
 mod arbiter;
 mod control;
 mod graph;
+mod lives;
 mod moves;
 mod placement;
 mod sources;
@@ -18,6 +19,7 @@ pub use alarms::AlarmView;
 pub use arbiter::{ArbiterView, HintName, LeaseView, PageCause, PortView, TransferView, TransitionView};
 pub use control::{ActionView, ControlView, HeldFeedView, RevertView};
 pub use graph::{FlushesView, GraphView, GraphWorkerView, HeldView, OldestView, ReadyView, RunningView, WaitsOn};
+pub use lives::{LifeView, SiloState};
 pub use moves::{MoveFailure, MoveStage, MoveView, MovesView};
 pub use placement::{
     CandidateView, CrossingView, DecisionView, OutcomeCount, OverflowOutcome, OverflowView, PlacementView, QueueView,
@@ -147,6 +149,8 @@ pub struct SiloView {
     pub gpu: Option<GpuView>,
     /// Shots that found no slot.
     pub overflow: OverflowView,
+    /// How it lives.
+    pub life: LifeView,
 }
 
 /// A silo's GPU.

@@ -2,6 +2,12 @@
 //!
 //! Owns the harvester's end of tx, the ledger and all latency histograms of its silo. Bounds: 64 answers a frame. With a
 //! sink it checks for room before it takes an answer: a reader that stops reading stops the engine, it loses nothing.
+//!
+//! # Why an answer that overtakes is left for the next pass
+//! Commits of a stream are in its order, so its answers are given in sequence. A pass looks at one slot after the other: one
+//! that it found in flight may be answered behind its back, and the one after it too, which it then finds. Whoever took that
+//! one let a stream's answers leave in another order than they were given. The next pass finds the older one first. An error is
+//! given out of order on purpose, and leaves when it is given.
 
 use super::Pipe;
 use super::joints::JointCheck;
@@ -14,7 +20,7 @@ use crate::profile::RoleKind;
 use crate::units::Ticks;
 use pinwheel_edge::ring::broadcast::Writer;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
-use pinwheel_edge::slot::table::{Answered, HarvestEnd};
+use pinwheel_edge::slot::table::{Answered, HarvestEnd, ShotHeader};
 use pinwheel_edge::sync::read_words;
 
 /// What a harvester is made of.
@@ -94,6 +100,15 @@ impl Harvester {
         self.pass_on(answered, latency_ns);
         // Last of all: with this the stream may go on elsewhere.
         self.pipe.turns.answered.set(answered.header.stream, self.ledger.next(stream));
+    }
+
+    /// Whether an older answer of its stream has been given that this pass went by.
+    fn overtakes(&self, answered: &Answered) -> bool {
+        let ShotHeader { stream, sequence, .. } = answered.header;
+        if answered.error.is_some() || answered.oldest || stream >= self.pipe.streams {
+            return false;
+        }
+        sequence > self.ledger.next(stream as usize).max(self.pipe.turns.begins.get(stream))
     }
 
     fn count(&self, answered: &Answered, latency_ns: u64) {
@@ -217,6 +232,10 @@ impl Role for Harvester {
                 break;
             }
             let Some(answered) = self.end.next_answered() else { break };
+            if self.overtakes(&answered) {
+                self.end.leave();
+                continue;
+            }
             let now = *now.get_or_insert_with(|| frame.ticks());
             // An answer of this very batch may be younger than the batch's reading.
             let now = now.max(answered.times.answered);

@@ -24,8 +24,13 @@ impl Actor {
     /// Whoever sits before this process.
     #[must_use]
     pub fn this_process() -> Actor {
-        let pid = std::process::id();
-        Actor::operator(own_uid().unwrap_or(0), pid, "")
+        Actor::this_process_for("")
+    }
+
+    /// The same, and why in their own words.
+    #[must_use]
+    pub fn this_process_for(why: &str) -> Actor {
+        Actor::operator(own_uid().unwrap_or(0), std::process::id(), why)
     }
 
     /// Whoever sits before process `pid` of user `uid`; `why` in their own words, if they gave any.

@@ -39,7 +39,7 @@ use crate::placement::decision::Decision;
 use crate::plan::Plan;
 use crate::profile::{Diagnostics, HotAllocations, Predecoder, Profile};
 use crate::record::{AnswerSink, EventSink};
-use crate::silo::{self, Answers, Attached, Common, Decoding, Gpu, Silo};
+use crate::silo::{self, Answers, Attached, Common, Decoding, Gpu, Silo, SiloWishes};
 use crate::units::Nanos;
 use pinwheel_edge::ring::broadcast::Reader;
 use pinwheel_edge::ring::log::{self, Writer};
@@ -64,7 +64,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let clock = environment::clock(config.profile.environment, Path::new("/"))?;
     let settled = devices::settle(&mut config.profile)?;
     let (placed, devices) = devices::place(settled, &mut config.profile, &host)?;
-    let model = Arc::clone(config.input.model());
+    let (model, is_live) = (Arc::clone(config.input.model()), matches!(config.input, Input::Live { .. }));
     check_width(&model)?;
     let decoding = Decoding::new(model, config.profile.predecoder, config.profile.window)?;
     let disk = config.environment.as_ref().map(|keep| keep.directory.clone());
@@ -74,6 +74,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let mut notes: Vec<String> = config.notes.iter().cloned().chain(device_notes).chain(notes).collect();
     let common = common(&config.profile, &plan, decoding, &clock, &mut notes)?;
     let Common { board, settings, moves, .. } = common.clone();
+    let wishes = Arc::new(wishes(&config.profile, &contexts));
     let (mut silos, fills) = lay_out(&config, &plan, contexts, &device_name, &common)?;
     let wall = Wall::new(&clock, &board);
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
@@ -84,15 +85,14 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     provoke(&mut silos, config.provocation.as_ref());
     let (stop, requests) = (cold::Stop::new(), Arc::new(Requests::default()));
     let hands = hands(&requests, &steering, &shared);
-    let watchdog = watchdog::spawn(&config.profile, hands, (disk, plan.cold_cores.clone()), stop.clone(), &mut notes);
+    let watchdog = watchdog::spawn(&config.profile, hands, (disk, plan.cold_cores.clone()), &mut notes);
     let (logs, logger) = wire_log(config.events.take(), &plan, &shared, &mut notes);
     let mut threads = Threads::new();
     let built = spawn_threads(&mut threads, &plan, &mut silos, &orders.lock(), logs, &shared)
         .and_then(|reports| Ok((wait_built(&reports, threads.len())?, reports)));
-    let (unpinned, reports) = built.inspect_err(|_| {
-        stop.stop();
-        dismiss(threads.as_slice(), &shared);
-    })?;
+    let call_off =
+        |_: &_| call_off(&stop, watchdog.as_ref().map(|(watchdog, _)| watchdog), threads.as_slice(), &shared);
+    let (unpinned, reports) = built.inspect_err(call_off)?;
     notes.extend(unpinned);
     let (remote, remote_orders) = reach(config.run_dir.as_deref(), &plan, &shared, &stop, &mut notes).unzip();
     header::write_notes(&board, &notes);
@@ -101,7 +101,6 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let (events, said) = logger.map(|(logger, said)| (logger.spawn(stop.clone()), said)).unzip();
     let recording = record(&mut config, &plan, &shared, said.as_ref(), &stop);
     let (recorder, look_back) = recording.map(|recording| (recording.ended, recording.look_back)).unzip();
-    let is_live = matches!(config.input, Input::Live { .. });
     let reader = StreamReader::new(config.input, fills, config.profile.input.streams);
     let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
     let environment = report.map(|report| environment::spawn(report, &shared, plan.cold_cores.clone()));
@@ -111,24 +110,37 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let placing = directing(&config.profile, &silos, &shared, &plan, &moves).spawn();
     let cold =
         ColdSide { stop, sink, events, recorder, input_error, environment, neighbours, placing, watchdog, remote };
-    let end = End { count: config.count, duration: config.duration };
     let control = Control {
         shared,
         steering: steering.clone(),
         orders: remote_orders,
         requests: Arc::clone(&requests),
+        wishes: Arc::clone(&wishes),
+        moves: Arc::clone(&moves),
         silos,
         named: vec![false; threads.len()],
         threads,
         reports,
         settings,
-        end,
+        end: End { count: config.count, duration: config.duration },
         wall,
         claims,
         is_live,
     };
-    let control = Some(control.spawn(cold, plan.cold_cores.clone()));
-    Ok(Engine { board, clock, steering, plan, requests, moves, look_back, control })
+    let control = control.spawn(cold, plan.cold_cores.clone());
+    Ok(Engine { board, clock, steering, plan, requests, moves, wishes, look_back, control: Some(control) })
+}
+
+/// Where deeds on silos are wished for.
+fn wishes(profile: &Profile, contexts: &[Context]) -> SiloWishes {
+    SiloWishes::new(profile.silos, profile.input.joint_every.is_some(), !contexts.is_empty())
+}
+
+/// A start that is not going to be: everybody who runs already is told to leave.
+fn call_off(stop: &cold::Stop, watchdog: Option<&watchdog::Running>, threads: &[JoinHandle<()>], shared: &Shared) {
+    stop.stop();
+    watchdog.into_iter().for_each(watchdog::Running::dismiss);
+    dismiss(threads, shared);
 }
 
 /// What all silos share.
@@ -186,6 +198,7 @@ fn steering(config: &Config, orders: &SharedOrders, common: &Common) -> SharedSt
         clock: common.clock.clone(),
         pace: if is_live { Pace::Senders } else { Pace::Ours },
         profiles: config.profiles.clone(),
+        provocation: config.provocation.clone(),
     };
     SharedSteering::new(&config.profile_name, &config.profile, reins)
 }

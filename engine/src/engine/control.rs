@@ -13,11 +13,13 @@ use super::wall::Wall;
 use super::watchdog::Running;
 use super::{EndedBy, Found, Outcome, Requests, header};
 use crate::board::{self, Board};
+use crate::clock::Clock;
+use crate::feed::requests::MoveRequests;
 use crate::graph::Event;
 use crate::host::claims::Claims;
 use crate::hot::{self, Settings, Shared, ThreadReport, WARM_STREAM, Warming};
 use crate::profile::Rate;
-use crate::silo::Silo;
+use crate::silo::{Silo, SiloWishes};
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::spin::Phase;
@@ -64,6 +66,15 @@ fn task_times((silo, wired): (u32, &Silo)) -> impl Iterator<Item = (u32, Event)>
     wired.task_times.try_iter().flatten().map(move |event| (silo, event))
 }
 
+/// What an order of another process may act on.
+pub(super) struct Hands<'a> {
+    pub(super) steering: &'a SharedSteering,
+    pub(super) requests: &'a Requests,
+    pub(super) wishes: &'a SiloWishes,
+    pub(super) moves: &'a MoveRequests,
+    pub(super) clock: &'a Clock,
+}
+
 /// Everything the control thread owns.
 pub(super) struct Control {
     pub(super) shared: Shared,
@@ -71,6 +82,9 @@ pub(super) struct Control {
     /// What other processes ask for; `None`: no socket could be had.
     pub(super) orders: Option<Orders>,
     pub(super) requests: Arc<Requests>,
+    /// What is wished of silos, and of streams.
+    pub(super) wishes: Arc<SiloWishes>,
+    pub(super) moves: Arc<MoveRequests>,
     pub(super) silos: Vec<Silo>,
     pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) reports: Receiver<ThreadReport>,
@@ -103,15 +117,16 @@ impl Control {
             self.leave();
             // What was asked for too late is answered, not left hanging.
             self.obey();
+            // Before log and recorder: what its last look finds is in both.
+            if let Some(watchdog) = cold.watchdog {
+                watchdog.end();
+            }
             cold.stop.stop();
             if let Some(placing) = cold.placing {
                 placing.end();
             }
             if let Some(neighbours) = cold.neighbours {
                 neighbours.end();
-            }
-            if let Some(watchdog) = cold.watchdog {
-                watchdog.end();
             }
             let sink = cold.sink.map(|sink| finish_sink(&sink));
             // A recorder whose disk hangs is left behind; what it has written opens all the same.
@@ -175,8 +190,15 @@ impl Control {
 
     /// Carries out what other processes asked for since the last tick.
     fn obey(&self) {
+        let hands = Hands {
+            steering: &self.steering,
+            requests: &self.requests,
+            wishes: &self.wishes,
+            moves: &self.moves,
+            clock: &self.shared.clock,
+        };
         for order in self.orders.iter().flat_map(Orders::try_iter) {
-            remote::act(order, &self.steering, &self.requests, &self.shared.clock);
+            remote::act(order, &hands);
         }
     }
 

@@ -6,6 +6,7 @@
 //! action is an event of the run and a line on the board, with who did it.
 
 use super::actor::Actor;
+use super::drilling::{DrillRefused, Drilled, Drilling, Ended, LiveDrill};
 use super::logger::Said;
 use super::orders::SharedOrders;
 use super::watchdog::Told;
@@ -13,6 +14,7 @@ use super::{NoteError, header};
 use crate::board::{self, AlarmRow, Board};
 use crate::clock::Clock;
 use crate::fault::EventCode;
+use crate::hot::provoke::Provocation;
 use crate::hot::{Flow, Settings};
 use crate::profile::{self, Change, OnHangup, Profile, Rate};
 use crate::stall::Request;
@@ -102,6 +104,8 @@ pub(super) struct Reins {
     pub(super) pace: Pace,
     /// Where profiles are looked for by name, before those built in.
     pub(super) profiles: Option<PathBuf>,
+    /// By which roles take commands of drills; `None`: they take none.
+    pub(super) provocation: Option<Arc<Provocation>>,
 }
 
 /// A profile that comes back.
@@ -117,6 +121,7 @@ pub(super) struct Steering {
     profile: Arc<Profile>,
     reins: Reins,
     revert: Option<Revert>,
+    drilling: Drilling,
     /// The rate that warm-up measured, and how; `None`: it measured none.
     measured: Option<(f64, String)>,
     log: Option<SyncSender<Said>>,
@@ -133,7 +138,9 @@ pub(super) struct SharedSteering(
 impl SharedSteering {
     pub(super) fn new(name: &str, profile: &Profile, reins: Reins) -> SharedSteering {
         let (name, profile) = (name.to_owned(), Arc::new(profile.clone()));
-        let steering = Steering { name, profile, reins, revert: None, measured: None, log: None, watchdog: None };
+        let drilling = Drilling::new(reins.provocation.clone());
+        let (revert, measured, log, watchdog) = (None, None, None, None);
+        let steering = Steering { name, profile, reins, revert, drilling, measured, log, watchdog };
         steering.show();
         #[expect(clippy::disallowed_types, reason = "cold: shared by the engine's holder and its cold threads")]
         SharedSteering(Arc::new(Mutex::new(steering)))
@@ -219,8 +226,17 @@ impl Steering {
         Ok(Switched { from, to: name.to_owned(), epoch, changes, reverts_in: lent })
     }
 
-    /// Gives back a profile whose time is over.
+    /// Gives back a profile whose time is over, and ends a drill whose time is.
     pub(super) fn step(&mut self, now: Ticks) {
+        let phase = Phase::from_code(board::get(&self.reins.board.header().phase));
+        match self.drilling.step(now, phase) {
+            None => {}
+            Some(Ended::Done(drill)) => self.note_action(&Actor::timer(), &format!("drill {} ended", drill.name())),
+            Some(Ended::NeverTaken(drill)) => {
+                let text = format!("drill {} ended: {} never took it up", drill.name(), drill.role());
+                self.note_action(&Actor::timer(), &text);
+            }
+        }
         if self.revert.as_ref().is_some_and(|revert| now >= revert.at)
             && let Some(revert) = self.revert.take()
             && self.switch(&revert.name, &revert.profile, None, &Actor::timer()).is_err()
@@ -272,6 +288,26 @@ impl Steering {
         self.apply_rate(rate, "operator");
         self.note_action(by, &format!("rate {before:?} to {rate:?} by {}", by.words));
         Ok(before)
+    }
+
+    /// Whether a drill may be started.
+    pub(super) fn may_drill(&self) -> Result<(), DrillRefused> {
+        self.drilling.may(&self.name, &self.profile, &self.reins.board).map(drop)
+    }
+
+    /// Starts a drill's deed.
+    pub(super) fn drill(
+        &mut self,
+        drill: LiveDrill,
+        span: Option<Duration>,
+        by: &Actor,
+    ) -> Result<Drilled, DrillRefused> {
+        let (now, rate) = (self.reins.clock.ticks(), self.reins.clock.rate());
+        let ticks = |span: Duration| rate.ticks(Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX >> 1)));
+        let in_force = (self.name.as_str(), &*self.profile);
+        let started = self.drilling.start(drill, span, in_force, &self.reins.board, (now, ticks))?;
+        self.note_action(by, &format!("{}, by {}", started.words(), by.words));
+        Ok(started)
     }
 
     /// Acknowledges alarm `number`; 0: all that hold. Seen on the board when the watchdog has taken it in.

@@ -2,9 +2,8 @@
 //!
 //! Says so once a start; the engine runs without.
 
-use super::Requests;
 use super::cold::Stop;
-use super::steer::SharedSteering;
+use super::control::Hands;
 use crate::board::Board;
 use crate::clock::Clock;
 use std::convert::Infallible;
@@ -42,6 +41,6 @@ pub(super) fn spawn(
         .to_owned())
 }
 
-pub(super) fn act(order: Order, _steering: &SharedSteering, _requests: &Requests, _clock: &Clock) {
+pub(super) fn act(order: Order, _hands: &Hands<'_>) {
     match order {}
 }

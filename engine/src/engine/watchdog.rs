@@ -3,6 +3,11 @@
 //! Owns the channel to it. On a cold thread of its own, from before the first hot thread until Shutdown. Bounds: one tick at a
 //! time; a shutdown waits [`LEAVE_LIMIT`] for it and then leaves it behind. Not started where the profile says
 //! `diagnostics: Off`.
+//!
+//! # Why it looks once more when it is told to stop
+//! A role that dies ends the run, and a drain with nothing under way is over within a millisecond: between two ticks. So its
+//! stop is its own, raised when the hot threads have left and before log and recorder are told to end, and what was on the board
+//! by then is judged.
 
 use super::Requests;
 use super::actor::Actor;
@@ -19,8 +24,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Longest wait for it at a shutdown.
-const LEAVE_LIMIT: Duration = Duration::from_millis(500);
+/// Longest wait for it at a shutdown. Its last look takes a millisecond; on a machine that does not run it, it may take longer, and
+/// a death without an alarm is worse than a late end.
+const LEAVE_LIMIT: Duration = Duration::from_secs(2);
 /// Its own priority, where that is permitted.
 const WATCHDOG_NICE: i32 = -10;
 const LEAVE_LOOK: Duration = Duration::from_millis(1);
@@ -36,11 +42,18 @@ pub(super) enum Told {
 /// The running watchdog.
 pub(super) struct Running {
     thread: JoinHandle<()>,
+    stop: Stop,
 }
 
 impl Running {
-    /// Waits a little for it; it has been told to stop.
+    /// Tells it to take its last look and leave.
+    pub(super) fn dismiss(&self) {
+        self.stop.stop();
+    }
+
+    /// The same, and waits a little for it.
     pub(super) fn end(self) {
+        self.dismiss();
         for _ in 0..LEAVE_LIMIT.as_millis() {
             if self.thread.is_finished() {
                 let _ = self.thread.join();
@@ -88,7 +101,6 @@ pub(super) fn spawn(
     profile: &Profile,
     hands: Hands,
     (disk, cold_cores): (Option<PathBuf>, Vec<u32>),
-    stop: Stop,
     notes: &mut Vec<String>,
 ) -> Option<(Running, Sender<Told>)> {
     if profile.diagnostics == Diagnostics::Off {
@@ -96,6 +108,8 @@ pub(super) fn spawn(
     }
     notes.extend(unreadable(&profile.alarms, hands.profiles.as_deref()));
     let (sender, told) = channel();
+    let stop = Stop::new();
+    let told_to_stop = stop.clone();
     let (board, clock) = (Arc::clone(&hands.board), hands.clock.clone());
     let (rules, on_alarm) = (profile.alarms.clone(), profile.on_alarm.clone());
     let thread = cold::spawn("watchdog", move || {
@@ -103,13 +117,15 @@ pub(super) fn spawn(
         let _ = pin::confine_current_thread(&cold_cores);
         // It takes a hundredth of a core; on a busy machine that hundredth is when it is needed.
         let _ = priority::set(None, Priority::Nice(WATCHDOG_NICE));
-        run(Watchdog::new(Watched { board, clock, rules, on_alarm, disk }), hands, &told, &stop);
+        run(Watchdog::new(Watched { board, clock, rules, on_alarm, disk }), hands, &told, &told_to_stop);
     });
-    Some((Running { thread }, sender))
+    Some((Running { thread, stop }, sender))
 }
 
 fn run(mut watchdog: Watchdog, mut hands: Hands, told: &Receiver<Told>, stop: &Stop) {
-    while !stop.is_stopped() {
+    loop {
+        // The flag first: whatever happened before it was raised is then judged below.
+        let is_last = stop.is_stopped();
         while let Ok(told) = told.try_recv() {
             match told {
                 Told::Asked(request) => {
@@ -117,6 +133,9 @@ fn run(mut watchdog: Watchdog, mut hands: Hands, told: &Receiver<Told>, stop: &S
                 }
                 Told::Rules(rules, on_alarm) => watchdog.steer(rules, on_alarm),
             }
+        }
+        if is_last {
+            return watchdog.last_look(&mut hands);
         }
         watchdog.tick(&mut hands);
         cold::sleep(TICK);

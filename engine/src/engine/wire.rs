@@ -4,6 +4,7 @@
 //! [`VERSION`]; a reply either says what came of it, or refuses it in one sentence.
 
 use crate::profile::Change;
+use crate::silo::SiloDeed;
 use serde::{Deserialize, Serialize};
 
 /// Of what is said. A request of another version is refused.
@@ -77,6 +78,27 @@ pub enum Ask {
     Note {
         /// Its words.
         text: String,
+    },
+    /// What becomes of a silo.
+    Silo {
+        /// Which.
+        silo: u32,
+        /// What.
+        deed: SiloDeed,
+    },
+    /// A stream is to be decoded elsewhere.
+    Move {
+        /// Which.
+        stream: u32,
+        /// The silo where.
+        to: u32,
+    },
+    /// A drill in the running engine.
+    Drill {
+        /// Its name.
+        name: String,
+        /// For so long, milliseconds; none: the drill's own time.
+        for_ms: Option<u64>,
     },
 }
 
@@ -166,10 +188,45 @@ pub enum Done {
         /// Whether the one that was meant is among them.
         acknowledged: bool,
     },
+    /// A silo was drained, killed or brought back.
+    Silo {
+        /// Which.
+        silo: u32,
+        /// What was asked.
+        deed: SiloDeed,
+        /// Its state now.
+        state: String,
+        /// Whether that is what was asked for.
+        acknowledged: bool,
+    },
+    /// A stream was asked to move.
+    Move {
+        /// Which.
+        stream: u32,
+        /// Where to.
+        to: u32,
+        /// Where its shots go now.
+        silo: u32,
+        /// Whether that is where they were to go.
+        acknowledged: bool,
+    },
     /// The note is kept.
     Note {
         /// As it is kept.
         text: String,
+    },
+    /// A drill was started.
+    Drill {
+        /// Its name.
+        name: String,
+        /// The role that does it.
+        role: String,
+        /// The thread that runs that role.
+        thread: String,
+        /// For so long, milliseconds; 0: it has no length.
+        for_ms: u64,
+        /// The cause that its alarm must name.
+        expected: String,
     },
 }
 
@@ -181,8 +238,10 @@ impl Done {
             Done::Profile { acknowledged, .. }
             | Done::Feed { acknowledged, .. }
             | Done::End { acknowledged, .. }
+            | Done::Silo { acknowledged, .. }
+            | Done::Move { acknowledged, .. }
             | Done::Alarms { acknowledged, .. } => *acknowledged,
-            Done::Status(_) | Done::InForce { .. } | Done::Rate { .. } | Done::Note { .. } => true,
+            Done::Status(_) | Done::InForce { .. } | Done::Rate { .. } | Done::Note { .. } | Done::Drill { .. } => true,
         }
     }
 }

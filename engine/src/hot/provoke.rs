@@ -10,8 +10,10 @@
 use super::{Frame, Role, RoleError, Work};
 use crate::profile::RoleKind;
 use crate::units::Nanos;
-use std::sync::Arc;
+#[expect(clippy::disallowed_types, reason = "a deed may do what no role may")]
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use zerocopy::FromZeros;
 
@@ -54,15 +56,25 @@ impl Deed {
 pub struct Provocation {
     /// deed | role << 8 | nanoseconds << 16; 0: none.
     command: AtomicU64,
-    pages: Vec<AtomicU64>,
+    /// Taken by a role in a deed that touches it, which never waits for it, and by cold code between deeds.
+    #[expect(clippy::disallowed_types, reason = "a deed may do what no role may")]
+    pages: Mutex<Vec<AtomicU64>>,
 }
 
 impl Provocation {
     /// One without a command, with `bytes` of untouched memory for [`Deed::TouchPages`]; none where there is no room.
     #[must_use]
     pub fn new(bytes: usize) -> Arc<Provocation> {
-        let pages = AtomicU64::new_vec_zeroed(bytes / 8).unwrap_or_default();
+        #[expect(clippy::disallowed_types, reason = "a deed may do what no role may")]
+        let pages = Mutex::new(AtomicU64::new_vec_zeroed(bytes / 8).unwrap_or_default());
         Arc::new(Provocation { command: AtomicU64::new(0), pages })
+    }
+
+    /// Other memory for [`Deed::TouchPages`], untouched, in place of what there was; waits for the end of a deed that touches
+    /// it. Cold.
+    pub fn set_pages(&self, bytes: usize) {
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        *pages = AtomicU64::new_vec_zeroed(bytes / 8).unwrap_or_default();
     }
 
     /// Orders `deed` of the first such role of silo 0.
@@ -123,7 +135,11 @@ impl Role for Provoked {
         match deed {
             Deed::Compute => compute_too_long(frame, span),
             Deed::Sleep => sleep_in_a_role(span),
-            Deed::TouchPages => touch_fresh_pages(frame, span, &self.provocation.pages),
+            Deed::TouchPages => {
+                if let Ok(pages) = self.provocation.pages.try_lock() {
+                    touch_fresh_pages(frame, span, &pages);
+                }
+            }
             Deed::Panic => panic!("provoked"),
             Deed::ClaimWork => return Work(self.role.work(frame).0 + 1),
             Deed::StandStill => return Work(0),

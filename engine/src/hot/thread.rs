@@ -344,12 +344,12 @@ fn died(
     frame: &Frame<'_>,
 ) {
     let number = board::get(&block.frames);
-    // Last of what the role did: whoever takes over what it had reads this first.
-    board::set_last(&block.roles[index].died, number + 1);
     panics::last_site(|file, line| {
         block.panic_file.write(file);
         board::set(&block.panic_line, u64::from(line));
     });
+    // Last of what the role did: whoever takes over what it had reads this first, and the place is told with it.
+    board::set_last(&block.roles[index].died, number + 1);
     let identity = board::get(&block.roles[index].identity);
     let (kind, silo) = (identity & 0xff, (identity >> 8 & 0xffff_ffff) as usize);
     frame.log(EventCode::RoleDied, [kind, silo as u64, number, board::get(&block.panic_line)]);

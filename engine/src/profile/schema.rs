@@ -67,6 +67,8 @@ pub struct Profile {
     pub placement: PlacementRules,
     /// What the engine does when its terminal goes away.
     pub on_hangup: OnHangup,
+    /// The console's colours, unless its user chose others.
+    pub theme: Theme,
 }
 
 /// The task graph that decode workers run: policies and limits.
@@ -624,6 +626,19 @@ pub struct KeptRuns {
     pub kept_mb: u32,
     /// Most runs, the one that starts included, 1..=10000.
     pub kept_runs: u32,
+}
+
+/// Colours of the console.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Theme {
+    /// For a dark background.
+    Dark,
+    /// For a light background.
+    Light,
+    /// Told apart without telling red from green.
+    ColourBlind,
+    /// None: bold, dim, reverse.
+    Mono,
 }
 
 /// What the engine does when its terminal goes away.

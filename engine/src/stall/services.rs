@@ -91,6 +91,20 @@ impl Services {
         found
     }
 
+    /// What stands at the end, whatever its rate was: deaths, losses, duplicates, and the errors of the last window.
+    pub(super) fn last(&mut self, board: &Board, now_ns: u64) -> Vec<Condition> {
+        let now = Seen::of(board, now_ns, self.rate);
+        let mut found = Vec::new();
+        for silo in 0..now.silos.len() {
+            standing(board, silo, &now.silos[silo], &mut found);
+            if let Some(long) = self.looks.front() {
+                errors(silo, long, &now, &mut found);
+            }
+        }
+        engine(board, self.looks.front().unwrap_or(&now), &now, &mut found);
+        found
+    }
+
     /// What counts over the window: late answers and errors.
     fn flowing(
         &self,
@@ -122,15 +136,7 @@ impl Services {
             }
             found.push(condition(RuleId::Backlog, site, share, None, verdict));
         }
-        for code in ErrorCode::ALL {
-            let at = code as usize;
-            let (Some(new), Some(then)) = (new.errors.get(at), then.errors.get(at)) else { continue };
-            if new > then {
-                let site = Site::Silo(silo as u32, at as u32);
-                let count = (new - then) as f64;
-                found.push(condition(RuleId::Errors, site, count, Some(*new), errored(silo, code, new - then, now)));
-            }
-        }
+        errors(silo, long, now, found);
     }
 
     /// Why answers come slowly: a stall just before, the role that takes most of its thread's time, or nothing known.
@@ -221,6 +227,19 @@ pub(super) fn condition(rule: RuleId, site: Site, value: f64, count: Option<u64>
 
 pub(super) fn plain(cause: Cause, sentence: String) -> Verdict {
     Verdict { cause, evidence: sentence.clone(), sentence, confidence: Confidence::Certain }
+}
+
+/// Shots that were answered with an error between two moments.
+fn errors(silo: usize, long: &Seen, now: &Seen, found: &mut Vec<Condition>) {
+    for code in ErrorCode::ALL {
+        let at = code as usize;
+        let counts = now.silos[silo].errors.get(at).zip(long.silos[silo].errors.get(at));
+        if let Some((new, then)) = counts.filter(|(new, then)| new > then) {
+            let site = Site::Silo(silo as u32, at as u32);
+            let verdict = errored(silo, code, new - then, now);
+            found.push(condition(RuleId::Errors, site, (new - then) as f64, Some(*new), verdict));
+        }
+    }
 }
 
 fn errored(silo: usize, code: ErrorCode, count: u64, now: &Seen) -> Verdict {

@@ -173,6 +173,16 @@ impl Watchdog {
         }
     }
 
+    /// The last look, when the hot threads have left: what they did since the last baseline, a death above all. Judges no
+    /// silence, for nobody runs any more.
+    pub fn last_look(&mut self, deeds: &mut dyn Deeds) {
+        let now = self.watched.clock.ticks();
+        self.meet_threads();
+        let board = Arc::clone(&self.watched.board);
+        let found = self.services.last(&board, self.at_ns(now));
+        self.settle(found, now, deeds);
+    }
+
     fn ns(&self, span: Ticks) -> u64 {
         self.watched.clock.rate().nanos(span).0
     }

@@ -5,9 +5,9 @@ use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::alarms::AlarmState;
 use pinwheel_engine::board::snapshot::AlarmView;
 use pinwheel_engine::drill::{self, Drill, Program, Row};
-use pinwheel_engine::engine::{Config, Engine};
+use pinwheel_engine::engine::{Actor, Config, DrillRefused, Engine, LiveDrill, prepared_for_drills};
 use pinwheel_engine::hot::provoke::{Deed, Provocation};
-use pinwheel_engine::profile::{Diagnostics, Profile, Rate, RoleKind, Severity};
+use pinwheel_engine::profile::{Diagnostics, Profile, Rate, RoleKind, Severity, SpinPolicy};
 use pinwheel_engine::stall::Cause;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,6 +100,55 @@ fn a_role_that_claims_work_for_ever_gets_its_verdict() {
 #[test]
 fn a_role_that_panics_is_in_the_alarm_log_with_its_place() {
     assert_right(Drill::RolePanic);
+}
+
+/// With nothing under way the drain is over before the watchdog's next tick: the alarm must not depend on that.
+#[test]
+fn a_death_is_an_alarm_however_soon_the_run_is_over() {
+    let _alone = alone();
+    for _ in 0..6 {
+        let provocation = Provocation::new(0);
+        let mut idle = steady();
+        idle.input.rate = Rate::Hz(0.5);
+        let wanted = Config { provocation: Some(Arc::clone(&provocation)), ..config(&idle, sampler(), None) };
+        let engine = Engine::start(wanted).unwrap();
+        until(&engine, "Live", |now| now.engine.phase == Phase::Live);
+        provocation.order(RoleKind::Poll, Deed::Panic, Duration::ZERO);
+        let outcome = end(engine);
+        let alarms = outcome.snapshot.alarms;
+        let died = alarms.iter().find(|alarm| alarm.rule == "role_died").unwrap_or_else(|| panic!("{alarms:?}"));
+        assert!(died.sentence.contains("provoke.rs:"), "it says where: {died:?}");
+    }
+}
+
+#[test]
+fn a_drill_in_a_running_engine_gets_its_verdict_and_the_log_says_who_asked_for_it() {
+    let _alone = alone();
+    let lab = Profile { spin: SpinPolicy::Lab, ..steady() };
+    let wanted = Config { provocation: prepared_for_drills(&lab), ..config(&lab, sampler(), None) };
+    let engine = Engine::start(wanted).unwrap();
+    until(&engine, "shots", |now| now.engine.phase == Phase::Live && total(now, |c| c.answered) > 20);
+    let me = Actor::this_process();
+    assert_eq!(engine.may_drill(), Ok(()));
+    let started = engine.drill(LiveDrill::Sleep, Some(Duration::from_millis(1_500)), &me).unwrap();
+    let busy = engine.drill(LiveDrill::ClaimsWork, None, &me);
+    assert_eq!(busy, Err(DrillRefused::Busy { name: "sleep" }));
+    let said = engine.snapshot().control.last.unwrap().what;
+    assert!(said.contains("drill sleep: dispatch on") && said.contains("process"), "{said}");
+    until(&engine, "the alarm", |now| {
+        let is_it = |alarm: &AlarmView| alarm.rule == "heartbeat" && alarm.thread.as_ref() == Some(&started.thread);
+        now.alarms.iter().any(|alarm| is_it(alarm) && alarm.cause == LiveDrill::Sleep.expected().name())
+    });
+    let ended = |now: &pinwheel_engine::board::snapshot::Snapshot| {
+        now.control.last.as_ref().is_some_and(|action| action.what.contains("drill sleep ended"))
+    };
+    until(&engine, "its end", ended);
+    let mut prod = lab.clone();
+    prod.spin = SpinPolicy::Prod;
+    engine.switch("prod", &prod, None, &me).unwrap();
+    assert_eq!(engine.may_drill(), Err(DrillRefused::Prod { profile: "prod".into() }));
+    engine.request_drain();
+    assert_nothing_lost(&end(engine));
 }
 
 #[test]

@@ -4,8 +4,8 @@
 //! promise was broken.
 
 use super::args::duration;
-use super::looks::LooksArgs;
-use super::places::Surroundings;
+use super::looks::{LooksArgs, Scenery, tell_unkept};
+use super::places::{self, Surroundings};
 use super::refusal::Refusal;
 use super::signals::Signals;
 use super::{say, written};
@@ -73,7 +73,9 @@ pub fn arbiter(args: &ArbiterArgs, around: &Surroundings) -> Result<u8, Refusal>
     }
     let load = Load { pages: args.pages, silos: args.threads, duration, watched: args.page };
     let (ended, running) = if has_console {
-        watch_console(load, args.looks.options(OnHangup::Drain, View::Arbiter, around)?)?
+        let profiles = places::profiles(None, around)?;
+        let scenery = Scenery::plain(OnHangup::Drain, View::Arbiter);
+        watch_console(load, args.looks.options(scenery, profiles.as_deref(), around)?)?
     } else {
         watch(load)?
     };
@@ -120,6 +122,7 @@ fn watch_console(load: Load, options: term::Options) -> Result<(Ended, Running),
     let shown = term::run(&mut &running, options);
     running.request_end();
     let shown = shown?;
+    tell_unkept(&shown);
     let ended = match shown.end {
         _ if shown.heard != Heard::Yes => Ended::Unheard,
         ConsoleEnd::HungUp => Ended::Unheard,

@@ -2,10 +2,13 @@
 //!
 //! Runs on the main thread; starts no engine, and leaving it ends none. Bounded by the board and one socket.
 
+use super::args::duration;
 use super::engines::{self, Found};
-use super::looks::LooksArgs;
+use super::looks::{LooksArgs, Scenery, tell_unkept};
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
+use super::still::StillArgs;
+use super::watch::{Form, watch};
 use super::{runs, say};
 use crate::effect::ConsoleEnd;
 use crate::model::View;
@@ -20,8 +23,10 @@ use pinwheel_engine::record::tape::Tape;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Debug, ClapArgs)]
+#[command(group = clap::ArgGroup::new("told").args(["json", "snapshot", "csv"]))]
 pub struct AttachArgs {
     /// The engine's process, or its run: a name or a directory [default: the only one there is]
     #[arg(value_name = "PID|RUN")]
@@ -32,6 +37,14 @@ pub struct AttachArgs {
     /// Directory of profiles to offer [default: the checkout's, else those built in]
     #[arg(long, value_name = "DIR")]
     pub profiles: Option<PathBuf>,
+    /// Print the board as JSON, a line
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub still: StillArgs,
+    /// Print it again so often, until the engine ends: 1s, 100ms [default: once]
+    #[arg(long, value_name = "D", value_parser = duration, requires = "told")]
+    pub every: Option<Duration>,
     #[command(flatten)]
     pub looks: LooksArgs,
 }
@@ -40,14 +53,19 @@ pub struct AttachArgs {
 const READ_ONLY: &str = "read-only: found an attached console without --control, expected one with it; attach again with --control, as the engine's user";
 
 pub fn attach(args: &AttachArgs, around: &Surroundings) -> Result<u8, Refusal> {
+    if let Some(form) = args.form() {
+        let found = engines::find(args.engine.as_deref())?;
+        let pid = found.pid;
+        let mut source = Attach::new(parts(found, None, Err(READ_ONLY.to_owned()), None));
+        return watch(&mut source, pid, form, &args.still, args.every, &args.looks);
+    }
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-        let remedy = "run it on a terminal; scripts have pinwheel ctl status and pinwheel dump --json";
+        let remedy = "run it on a terminal; scripts have --json, --csv and --snapshot, and pinwheel ctl status";
         return Err(Refusal::unusable("attach", "no terminal", "one for the console", remedy));
     }
     let profiles = places::profiles(args.profiles.as_deref(), around)?;
-    let theme = args.looks.theme(|name| std::env::var(name).ok());
-    let keymap = args.looks.keymap(profiles.as_deref(), around)?;
-    let options = term::Options { theme, on_hangup: OnHangup::Detach, view: View::Overview, keymap };
+    let scenery = Scenery::plain(OnHangup::Detach, View::Overview);
+    let options = args.looks.options(scenery, profiles.as_deref(), around)?;
     let found = engines::find(args.engine.as_deref())?;
     let line = reach(&found);
     let access = match (&line, args.control) {
@@ -55,19 +73,9 @@ pub fn attach(args: &AttachArgs, around: &Surroundings) -> Result<u8, Refusal> {
         (Ok(_), true) => Ok(()),
         (Err(refused), true) => return Err(Refusal::Usage(refused.clone())),
     };
-    let notes = found.run_dir.as_deref().and_then(|run| Some(runs::notes(run, &Tape::open(run).ok()?)));
-    let pid = found.pid;
-    let parts = Attached {
-        follow: found.follow,
-        pid,
-        line: line.ok(),
-        access,
-        run_dir: found.run_dir,
-        notes: notes.unwrap_or_default(),
-        profiles,
-    };
-    let mut source = Attach::new(parts);
+    let mut source = Attach::new(parts(found, line.ok(), access, profiles));
     let shown = term::run(&mut source, options)?;
+    tell_unkept(&shown);
     if let Some(said) = source.lost() {
         say::people(&format!("pinwheel: {said}"));
         return Ok(1);
@@ -77,6 +85,28 @@ pub fn attach(args: &AttachArgs, around: &Surroundings) -> Result<u8, Refusal> {
         ConsoleEnd::Interrupted => 128 + SIGINT as u8,
         ConsoleEnd::Finished | ConsoleEnd::Forced | ConsoleEnd::Killed | ConsoleEnd::HungUp => 0,
     })
+}
+
+impl AttachArgs {
+    /// What is printed instead of a console.
+    fn form(&self) -> Option<Form> {
+        let json = self.json.then_some(Form::Json);
+        json.or(self.still.csv.then_some(Form::Values)).or(self.still.snapshot.then_some(Form::Screen))
+    }
+}
+
+/// What an attached console, or a look without one, is made of.
+fn parts(found: Found, line: Option<Line>, access: Result<(), String>, profiles: Option<PathBuf>) -> Attached {
+    let notes = found.run_dir.as_deref().and_then(|run| Some(runs::notes(run, &Tape::open(run).ok()?)));
+    Attached {
+        follow: found.follow,
+        pid: found.pid,
+        line,
+        access,
+        run_dir: found.run_dir,
+        notes: notes.unwrap_or_default(),
+        profiles,
+    }
 }
 
 /// The line to its socket, asked one thing so that a refusal is known; else why there is none, in one sentence.

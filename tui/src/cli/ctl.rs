@@ -9,6 +9,7 @@ use super::refusal::Refusal;
 use super::{say, written};
 use crate::source::attach::line::Wire;
 use clap::{Args as ClapArgs, Subcommand};
+use pinwheel_engine::engine::SiloDeed;
 use pinwheel_engine::engine::wire::{Ask, Outcome};
 use pinwheel_engine::profile;
 use serde_json::json;
@@ -60,12 +61,45 @@ pub enum Verb {
         #[arg(value_name = "ID", default_value_t = 0, hide_default_value = true)]
         number: u64,
     },
+    /// Drain a silo, kill it, or have it come back: `ctl silo kill 1`
+    Silo {
+        /// drain: its streams move away; kill: its path dies; rejoin: it comes back
+        #[arg(value_name = "drain|kill|rejoin", value_parser = deed)]
+        deed: SiloDeed,
+        /// Which silo
+        #[arg(value_name = "SILO")]
+        silo: u32,
+    },
+    /// Have a stream decoded in another silo
+    Move {
+        /// Which stream
+        #[arg(value_name = "STREAM")]
+        stream: u32,
+        /// Which silo
+        #[arg(value_name = "SILO")]
+        to: u32,
+    },
     /// Keep a note in the run's events
     Note {
         /// Its words
         #[arg(value_name = "TEXT", required = true)]
         text: Vec<String>,
     },
+    /// Provoke a stall in the running engine, to see its verdict: profiles that spin as Lab or Shared only
+    Drill {
+        /// long-handler, sleep, page-faults, role-panic (ends the run), device-hang, slow-harvest or claims-work
+        #[arg(value_name = "NAME")]
+        drill: String,
+        /// For so long [default: the drill's own time]: 200ms, 2s
+        #[arg(long = "for", value_name = "D", value_parser = duration, allow_hyphen_values = true)]
+        span: Option<Duration>,
+    },
+}
+
+/// What becomes of a silo, by its name.
+fn deed(text: &str) -> Result<SiloDeed, String> {
+    let found = SiloDeed::ALL.into_iter().find(|deed| deed.name() == text);
+    found.ok_or_else(|| "expected drain, kill or rejoin".to_owned())
 }
 
 /// A rate above 0, or `max` as an infinite one.
@@ -132,14 +166,20 @@ fn asked(verb: &Verb) -> Result<Ask, Refusal> {
         Verb::Drain => Ask::Drain,
         Verb::Stop => Ask::Stop,
         Verb::Ack { number } => Ask::Acknowledge { number: *number },
+        Verb::Silo { deed, silo } => Ask::Silo { silo: *silo, deed: *deed },
+        Verb::Move { stream, to } => Ask::Move { stream: *stream, to: *to },
         Verb::Note { text } => Ask::Note { text: text.join(" ") },
+        Verb::Drill { drill, span } => {
+            let for_ms = span.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+            Ask::Drill { name: drill.clone(), for_ms }
+        }
     })
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{CtlArgs, Verb, asked};
+    use super::{CtlArgs, SiloDeed, Verb, asked};
     use clap::{FromArgMatches, Subcommand};
     use pinwheel_engine::engine::wire::Ask;
 
@@ -158,12 +198,23 @@ mod tests {
         assert_eq!(parsed("ctl rate max"), Ok(Ask::Rate { hz: None }));
         assert_eq!(parsed("ctl ack"), Ok(Ask::Acknowledge { number: 0 }));
         assert_eq!(parsed("ctl ack 7"), Ok(Ask::Acknowledge { number: 7 }));
+        assert_eq!(parsed("ctl silo kill 1"), Ok(Ask::Silo { silo: 1, deed: SiloDeed::Kill }));
+        assert_eq!(parsed("ctl move 7 2"), Ok(Ask::Move { stream: 7, to: 2 }));
         assert_eq!(parsed("ctl note pump on"), Ok(Ask::Note { text: "pump on".to_owned() }));
+        let drill = |for_ms| Ok(Ask::Drill { name: "sleep".to_owned(), for_ms });
+        assert_eq!((parsed("ctl drill sleep"), parsed("ctl drill sleep --for 200ms")), (drill(None), drill(Some(200))));
         for (words, ask) in [("status", Ask::Status), ("pause", Ask::Pause), ("resume", Ask::Resume)] {
             assert_eq!(parsed(&format!("ctl {words}")), Ok(ask));
         }
-        for words in ["ctl rate 0", "ctl rate auto", "ctl profile", "ctl profile /no/such.ron", "ctl dance", "ctl note"]
-        {
+        for words in [
+            "ctl rate 0",
+            "ctl rate auto",
+            "ctl profile",
+            "ctl profile /no/such.ron",
+            "ctl dance",
+            "ctl note",
+            "ctl silo bury 1",
+        ] {
             assert!(parsed(words).is_err(), "{words}");
         }
         let _: fn(&CtlArgs) -> _ = super::ctl;

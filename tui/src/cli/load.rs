@@ -15,12 +15,12 @@ impl Source for &Running {
         Some(self.board().snapshot(self.clock()))
     }
 
-    fn apply(&mut self, _: &str, _: &Profile, _: Option<Duration>) -> Result<(), String> {
+    fn apply(&mut self, _: &str, _: &Profile, _: Option<Duration>, _why: &str) -> Result<(), String> {
         Err("found a load of the arbiter, expected an engine: a load has no profile; pinwheel run starts one"
             .to_owned())
     }
 
-    fn drain(&mut self) -> Result<(), String> {
+    fn drain(&mut self, _why: &str) -> Result<(), String> {
         self.request_end();
         Ok(())
     }

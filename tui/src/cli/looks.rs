@@ -6,11 +6,12 @@ use super::places::{self, Surroundings};
 use super::refusal::Refusal;
 use crate::keymap::bound::Keymap;
 use crate::keymap::file::BYTES_MAX;
-use crate::model::View;
-use crate::term;
+use crate::model::{Mouse, View};
+use crate::settings::Keeper;
+use crate::term::{self, Heard};
 use crate::theme::{Colour, Glyphs, Palette, Theme};
 use clap::{Args as ClapArgs, ValueEnum};
-use pinwheel_engine::profile::OnHangup;
+use pinwheel_engine::profile::{self, OnHangup};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -27,6 +28,12 @@ pub struct LooksArgs {
     /// Glyphs of the console [default: as the locale says]
     #[arg(long, value_enum, value_name = "GLYPHS")]
     pub glyphs: Option<GlyphNames>,
+    /// Whose the mouse is: the console's (on), or the terminal's to select text [default: on]
+    #[arg(long, value_enum, value_name = "ON|OFF")]
+    pub mouse: Option<MouseUse>,
+    /// Keep no settings from one start to the next, and use none that were kept
+    #[arg(long)]
+    pub no_settings: bool,
     /// File of keys, in RON [default: keys.ron in the profiles directory, else in $XDG_CONFIG_HOME/pinwheel]
     #[arg(long, value_name = "FILE")]
     pub keys: Option<PathBuf>,
@@ -60,6 +67,28 @@ pub enum GlyphNames {
     Ascii,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MouseUse {
+    On,
+    Off,
+}
+
+/// What a console shows first, and what its engine's profile says about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Scenery {
+    pub on_hangup: OnHangup,
+    pub view: View,
+    /// The profile's theme.
+    pub theme: Option<profile::Theme>,
+}
+
+impl Scenery {
+    /// An engine of which no profile is known here.
+    pub fn plain(on_hangup: OnHangup, view: View) -> Scenery {
+        Scenery { on_hangup, view, theme: None }
+    }
+}
+
 impl LooksArgs {
     /// The theme: what the options say, else what `variable` of the environment says.
     pub fn theme(&self, variable: impl Fn(&str) -> Option<String>) -> Theme {
@@ -87,14 +116,31 @@ impl LooksArgs {
         }
     }
 
-    /// Everything that the console needs to know before it starts.
+    /// Everything that the console needs to know before it starts. What an option says beats what was kept of earlier
+    /// starts, and that what the profile says.
     ///
     /// # Errors
     /// Those of [`LooksArgs::keymap`].
-    pub fn options(&self, on_hangup: OnHangup, view: View, around: &Surroundings) -> Result<term::Options, Refusal> {
-        let profiles = places::profiles(None, around)?;
-        let theme = self.theme(|name| std::env::var(name).ok());
-        Ok(term::Options { theme, on_hangup, view, keymap: self.keymap(profiles.as_deref(), around)? })
+    pub fn options(
+        &self,
+        scenery: Scenery,
+        profiles: Option<&Path>,
+        around: &Surroundings,
+    ) -> Result<term::Options, Refusal> {
+        let file = places::state(around).map(|state| state.join("console.ron"));
+        let keeper = Keeper::open(file.filter(|_| !self.no_settings));
+        let kept = keeper.settings.chosen;
+        let mut theme = self.theme(|name| std::env::var(name).ok());
+        if self.theme.is_none() {
+            theme.palette = kept.palette.or(scenery.theme.map(palette)).unwrap_or(theme.palette);
+        }
+        if self.glyphs.is_none() {
+            theme.glyphs = kept.glyphs.unwrap_or(theme.glyphs);
+        }
+        let mouse = self.mouse.map(|mouse| if mouse == MouseUse::On { Mouse::On } else { Mouse::Off });
+        let mouse = mouse.or(kept.mouse).unwrap_or_default();
+        let Scenery { on_hangup, view, .. } = scenery;
+        Ok(term::Options { theme, on_hangup, view, keymap: self.keymap(profiles, around)?, mouse, keeper })
     }
 
     /// The keys: of the file named, of the first one that is there, or those built in.
@@ -130,11 +176,28 @@ impl LooksArgs {
     }
 }
 
+fn palette(theme: profile::Theme) -> Palette {
+    match theme {
+        profile::Theme::Dark => Palette::Dark,
+        profile::Theme::Light => Palette::Light,
+        profile::Theme::ColourBlind => Palette::ColourBlind,
+        profile::Theme::Mono => Palette::Mono,
+    }
+}
+
+/// Says what of the user's changes could not be kept, if anybody listens.
+pub fn tell_unkept(shown: &term::Outcome) {
+    if let Some(said) = shown.unkept.as_ref().filter(|_| shown.heard == Heard::Yes) {
+        super::say::people(&format!("pinwheel: {said}"));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
 
     use super::{Depth, LooksArgs, ThemeName};
+    use super::{MouseUse, OnHangup, Scenery, View, profile};
     use crate::cli::places::Surroundings;
     use crate::keymap::bound::Keymap;
     use crate::theme::{Colour, Palette};
@@ -145,6 +208,29 @@ mod tests {
         let looks = LooksArgs { theme: Some(ThemeName::Light), colour: Some(Depth::True), ..LooksArgs::default() };
         let theme = looks.theme(|name| (name == "NO_COLOR").then(|| "1".to_owned()));
         assert_eq!((theme.palette, theme.colour), (Palette::Light, Colour::True));
+    }
+
+    #[test]
+    fn an_option_beats_what_was_kept_and_that_beats_the_profile() {
+        use crate::model::Mouse;
+        let state = tempfile::tempdir().unwrap();
+        let around = Surroundings { state_home: Some(state.path().to_owned()), ..Surroundings::default() };
+        let scenery =
+            Scenery { theme: Some(profile::Theme::Light), ..Scenery::plain(OnHangup::Detach, View::Overview) };
+        let found = |looks: &LooksArgs| {
+            let options = looks.options(scenery, None, &around).unwrap();
+            (options.theme.palette, options.mouse, options.keeper.path.is_some())
+        };
+        let looks = LooksArgs::default();
+        assert_eq!(found(&looks), (Palette::Light, Mouse::On, true));
+        std::fs::create_dir(state.path().join("pinwheel")).unwrap();
+        let kept = "(theme: Some(\"mono\"), mouse: Some(\"off\"))";
+        std::fs::write(state.path().join("pinwheel/console.ron"), kept).unwrap();
+        assert_eq!(found(&looks), (Palette::Mono, Mouse::Off, true));
+        let named = LooksArgs { theme: Some(ThemeName::Dark), mouse: Some(MouseUse::On), ..LooksArgs::default() };
+        assert_eq!(found(&named), (Palette::Dark, Mouse::On, true));
+        let none = LooksArgs { no_settings: true, ..LooksArgs::default() };
+        assert_eq!(found(&none), (Palette::Light, Mouse::On, false));
     }
 
     #[test]

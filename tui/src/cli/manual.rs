@@ -105,6 +105,10 @@ fn files() -> Roff {
     roff.control("SH", ["FILES"]);
     for (name, what) in [
         ("keys.ron", "Keys of the console: in the directory of profiles, else in $XDG_CONFIG_HOME/pinwheel."),
+        (
+            "console.ron",
+            "What the console keeps from one start to the next: in $XDG_STATE_HOME/pinwheel, else in ~/.local/state/pinwheel.",
+        ),
         ("profiles/NAME.ron", "Profiles, in a checkout or where --profiles says."),
         ("logs/", "Run directories, in a checkout; else in $XDG_STATE_HOME/pinwheel."),
     ] {

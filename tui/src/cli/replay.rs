@@ -2,8 +2,8 @@
 //!
 //! Runs on the main thread; starts no engine and changes nothing. Bounded by the recording.
 
-use super::looks::LooksArgs;
-use super::places::Surroundings;
+use super::looks::{LooksArgs, Scenery, tell_unkept};
+use super::places::{self, Surroundings};
 use super::refusal::Refusal;
 use super::runs::{self, RunName, When};
 use super::still::StillArgs;
@@ -73,7 +73,9 @@ pub fn replay(args: &ReplayArgs, around: &Surroundings) -> Result<u8, Refusal> {
 
 /// The console on a recording.
 pub fn console(source: &mut Replay, looks: &LooksArgs, around: &Surroundings) -> Result<u8, Refusal> {
-    term::run(source, looks.options(OnHangup::Drain, View::Overview, around)?)?;
+    let profiles = places::profiles(None, around)?;
+    let scenery = Scenery::plain(OnHangup::Drain, View::Overview);
+    tell_unkept(&term::run(source, looks.options(scenery, profiles.as_deref(), around)?)?);
     Ok(0)
 }
 

@@ -4,8 +4,11 @@
 //! it ends by its own count, duration or input, or by a signal, and the engine bounds its drain. Never leaves anything
 //! behind when the start fails.
 
+mod own;
+
 use super::args::RunArgs;
 use super::input::{self, Loaded};
+use super::looks::{Scenery, tell_unkept};
 use super::metrics::Metrics;
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
@@ -16,24 +19,23 @@ use super::{say, written};
 use crate::effect::ConsoleEnd;
 use crate::model::View;
 use crate::report::{Context, Report, progress_line, sum};
-use crate::source::Hold;
-use crate::source::live::{Handle, Live};
+use crate::source::live::Live;
 use crate::term::{self, Heard};
+use own::{Own, Places};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::{GraphView, Snapshot};
 use pinwheel_engine::clock::{Clock, utc_now_s};
-use pinwheel_engine::engine::{Actor, ApplyError, Config, EndedBy, Engine, Keep, Outcome};
+use pinwheel_engine::engine::{Config, EndedBy, Engine, Keep, Outcome};
 use pinwheel_engine::graph;
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::hot::install_hook;
-use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Profile, Rate, Severity};
+use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Profile, Severity};
 use pinwheel_engine::record::runs::{Ended, MANIFEST, Manifest};
 use pinwheel_engine::record::tape::Tape;
-use pinwheel_engine::record::{AnswerSink, LookBack, RunDir, SinkConfig, hlog};
+use pinwheel_engine::record::{AnswerSink, RunDir, SinkConfig, hlog};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Between two looks at the engine.
@@ -57,19 +59,26 @@ pub fn run(args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
 /// A run under a live console. A terminal that goes away leaves the engine running without one (`on_hangup: Detach`).
 fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let profiles = places::profiles(args.profiles.as_deref(), around)?;
-    let theme = args.looks.theme(|name| std::env::var(name).ok());
-    let keymap = args.looks.keymap(profiles.as_deref(), around)?;
-    let options = term::Options { theme, on_hangup: request.profile.on_hangup, view: View::Overview, keymap };
+    let (on_hangup, theme) = (request.profile.on_hangup, Some(request.profile.theme));
+    let scenery = Scenery { on_hangup, view: View::Overview, theme };
+    let options = args.looks.options(scenery, profiles.as_deref(), around)?;
     // The engine's hook first: the console's chains to it.
     install_hook();
-    let mut run = Run::begin(request, logs, profiles.as_deref(), around)?;
-    let shown = match term::run(&mut Live::new(&mut run.engine, profiles), options) {
+    let run = Run::begin(request, logs, profiles.as_deref(), around)?;
+    let places =
+        Places { args: args.clone(), logs: logs.to_owned(), profiles: profiles.clone(), around: around.clone() };
+    let mut own = Own::new(run, places);
+    let shown = match term::run(&mut Live::new(&mut own, profiles), options) {
         Ok(shown) => shown,
         Err(refused) => {
-            run.abandon();
+            if let Some(run) = own.last() {
+                run.abandon();
+            }
             return Err(refused.into());
         }
     };
+    tell_unkept(&shown);
+    let Some(run) = own.last() else { return Ok(1) };
     let mut audience = if shown.heard == Heard::Yes { Audience::Listens } else { Audience::Gone };
     let signal = match shown.end {
         ConsoleEnd::Finished => None,
@@ -116,6 +125,17 @@ impl Run {
     /// Loads, opens, and starts; makes nothing before all that can be refused without it has been looked at.
     fn begin(request: RunRequest, logs: &Path, profiles: Option<&Path>, around: &Surroundings) -> Result<Run, Refusal> {
         let loaded = input::load(&request)?;
+        Run::begin_on(request, loaded, logs, profiles, around)
+    }
+
+    /// The same on an input that is loaded.
+    fn begin_on(
+        request: RunRequest,
+        loaded: Loaded,
+        logs: &Path,
+        profiles: Option<&Path>,
+        around: &Surroundings,
+    ) -> Result<Run, Refusal> {
         let sink = open_sink(&request, loaded.observables)?;
         // Read before any thread is pinned.
         let host = HostFacts::read()?;
@@ -279,7 +299,7 @@ fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>, keep: 
         run_dir: None,
         environment: Some(keep),
         notes: request.notes.clone(),
-        provocation: None,
+        provocation: pinwheel_engine::engine::prepared_for_drills(&request.profile),
         profiles: None,
     }
 }
@@ -302,56 +322,6 @@ impl Operated for Engine {
 
     fn is_finished(&self) -> bool {
         Engine::is_finished(self)
-    }
-}
-
-impl Handle for Engine {
-    type Refusal = ApplyError;
-
-    fn snapshot(&self) -> Snapshot {
-        Engine::snapshot(self)
-    }
-
-    fn apply(&mut self, name: &str, next: &Profile, lent: Option<Duration>) -> Result<(), ApplyError> {
-        Engine::switch(self, name, next, lent, &Actor::this_process()).map(drop)
-    }
-
-    fn profile(&self) -> Arc<Profile> {
-        Engine::profile(self)
-    }
-
-    fn request_drain(&self) {
-        Engine::request_drain(self);
-    }
-
-    fn acknowledge(&self, number: u64) -> Result<(), String> {
-        Engine::acknowledge(self, number).map_err(|error| error.to_string())
-    }
-
-    fn snooze(&self, number: u64, span: Duration) -> Result<(), String> {
-        Engine::snooze(self, number, span).map_err(|error| error.to_string())
-    }
-
-    fn hold(&self, hold: Hold) -> Result<(), String> {
-        let by = Actor::this_process();
-        let done = if hold == Hold::Hold { self.pause(&by) } else { self.resume(&by) };
-        done.map_err(|error| error.to_string())
-    }
-
-    fn set_rate(&self, rate: Rate) -> Result<(), String> {
-        Engine::set_rate(self, rate, &Actor::this_process()).map(drop).map_err(|error| error.to_string())
-    }
-
-    fn is_finished(&self) -> bool {
-        Engine::is_finished(self)
-    }
-
-    fn look_back(&self) -> Option<&LookBack> {
-        Engine::look_back(self)
-    }
-
-    fn note(&self, text: &str) -> Result<(), String> {
-        Engine::note(self, text).map_err(|error| error.to_string())
     }
 }
 

@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 use super::{say, written};
 use crate::effect::Effect;
 use crate::keymap::name;
-use crate::model::lists::{self, List};
+use crate::model::lists::{self, Heads, List};
 use crate::model::{Model, View};
 use crate::msg::Msg;
 use crate::source::Source;
@@ -63,21 +63,30 @@ impl StillArgs {
         self.snapshot || self.csv
     }
 
+    /// The view, and its list.
+    ///
+    /// # Errors
+    /// When values are asked for of a view that has none.
+    pub fn what(&self, values: bool) -> Result<(View, Option<List>), Refusal> {
+        let view = self.view.unwrap_or(if values { View::Threads } else { View::Overview });
+        let list = List::of(view);
+        if let (true, None) = (values, list) {
+            return Err(Refusal::unusable(
+                format!("--csv --view {}", name::view(view)),
+                "a view without a list",
+                "threads, workers, slots, streams, rings, alarms, environment, log or actions",
+                "name one of these",
+            ));
+        }
+        Ok((view, list))
+    }
+
     /// Prints it.
     ///
     /// # Errors
     /// When the recording cannot be read there, or the view has no list.
     pub fn tell(&self, tape: Tape, notes: Vec<Note>, at: Ticks, looks: &LooksArgs) -> Result<u8, Refusal> {
-        let view = self.view.unwrap_or(if self.csv { View::Threads } else { View::Overview });
-        let list = List::of(view);
-        if let (true, None) = (self.csv, list) {
-            return Err(Refusal::unusable(
-                format!("--csv --view {}", name::view(view)),
-                "a view without a list",
-                "threads, workers, slots, streams, rings, alarms, environment or log",
-                "name one of these",
-            ));
-        }
+        let (view, list) = self.what(self.csv)?;
         let at_ns = tape.since_start(at).0;
         let theme = looks.theme(|name| std::env::var(name).ok());
         let mut model = Model::new(theme, self.size.unwrap_or((100, 40)), OnHangup::Drain);
@@ -93,7 +102,7 @@ impl StillArgs {
             }
         }
         let text = match list.filter(|_| self.csv) {
-            Some(list) => lists::csv(&model, list),
+            Some(list) => lists::csv(&model, list, None, Heads::Shown),
             None => term::dump::text(&model),
         };
         Ok(written(say::text(&mut io::stdout().lock(), &text), 0))

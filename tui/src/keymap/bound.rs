@@ -10,6 +10,17 @@ use crate::msg::Key;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keymap(Vec<Vec<Key>>);
 
+/// One entry of the footer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// The key.
+    pub keys: String,
+    /// What it does, in a word.
+    pub word: &'static str,
+    /// What it does.
+    pub action: Action,
+}
+
 impl Default for Keymap {
     fn default() -> Keymap {
         Keymap(TABLE.iter().map(|binding| binding.keys.to_vec()).collect())
@@ -60,14 +71,15 @@ impl Keymap {
         None
     }
 
-    /// The footer's entries in `scope`: (keys, word).
-    pub fn footer(&self, scope: Scope) -> Vec<(String, &'static str)> {
+    /// The footer's entries in `scope`.
+    pub fn footer(&self, scope: Scope) -> Vec<Hint> {
         let mut entries = Vec::new();
         let mut scope = Some(scope);
         while let Some(here) = scope {
             for (row, keys) in self.rows(here) {
                 if let Footer::Word(word) = TABLE[row].footer {
-                    entries.push((short(&TABLE[row], keys), word));
+                    let (keys, action) = (short(&TABLE[row], keys), TABLE[row].action);
+                    entries.push(Hint { keys, word, action });
                 }
             }
             scope = here.outer();

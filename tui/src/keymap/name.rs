@@ -5,6 +5,7 @@
 use super::{Action, End, Sorting, Step};
 use crate::model::View;
 use crate::msg::Key;
+use pinwheel_engine::engine::SiloDeed;
 
 /// The action's name; no two rows of a scope have the same.
 pub fn action(action: Action) -> &'static str {
@@ -48,6 +49,13 @@ pub fn action(action: Action) -> &'static str {
         Action::Mark => "mark",
         Action::Undo => "undo-profile",
         Action::DumpScreen => "dump-screen",
+        Action::Mouse => "mouse",
+        Action::Silo(SiloDeed::Drain) => "drain-silo",
+        Action::Silo(SiloDeed::Kill) => "kill-silo",
+        Action::Silo(SiloDeed::Rejoin) => "rejoin-silo",
+        Action::MoveStream => "move-stream",
+        Action::Input => "input",
+        Action::Why => "why",
     }
 }
 
@@ -70,6 +78,7 @@ pub fn view(view: View) -> &'static str {
         View::Environment => "environment",
         View::Cores => "cores",
         View::Log => "log",
+        View::Actions => "actions",
         View::Compare => "compare",
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "harness")]
 
-use super::bound::Keymap;
+use super::bound::{Hint, Keymap};
 use super::file::KeysError;
 use super::{Action, Footer, Scope, TABLE, name, page};
 use crate::msg::Key;
@@ -29,7 +29,7 @@ fn help_shows_every_row_and_footer_only_rows_of_help() {
     let rows: usize = Scope::ALL.iter().map(|scope| keymap.help(*scope).count()).sum();
     assert_eq!(rows, TABLE.len());
     for scope in Scope::ALL {
-        for (keys, word) in keymap.footer(scope) {
+        for Hint { keys, word, .. } in keymap.footer(scope) {
             let row = TABLE.iter().find(|b| b.footer == Footer::Word(word)).unwrap();
             assert!(!keys.is_empty());
             assert!(keymap.help(row.scope).any(|(_, what)| what == row.help), "{word}");
@@ -74,7 +74,7 @@ fn a_file_rebinds_what_it_names_everywhere_that_the_table_is_shown() {
     assert_eq!(keymap.action(Scope::Alarms, Key::Char('F')), Some(Action::Freeze), "scopes inside see it too");
     assert_eq!(keymap.action(Scope::Views, Key::Char('f')), Some(Action::Filter));
     assert_eq!(keymap.action(Scope::Views, Key::Char('/')), None);
-    assert!(keymap.footer(Scope::Views).contains(&("F5".to_owned(), "freeze")));
+    assert!(keymap.footer(Scope::Views).iter().any(|hint| (hint.keys.as_str(), hint.word) == ("F5", "freeze")));
     assert!(keymap.help(Scope::Views).any(|(keys, _)| keys == "F5 F"));
     assert!(keymap.commands(Scope::Views).any(|(action, keys, _)| action == Action::Freeze && keys == "F5 F"));
     assert_eq!(Keymap::from_text("{}").unwrap(), Keymap::default());

@@ -3,11 +3,12 @@
 //! Pure, on the console thread. Bounded by the key table and by the profiles on offer. Does nothing by itself: a command is
 //! done as its key would do it, with the same questions.
 
+use super::deeds::{self, Deed};
 use super::lists::{self, List, Way};
 use super::{Model, View};
 use crate::keymap::{Action, Scope};
 use crate::theme::{Glyphs, Palette};
-use pinwheel_engine::engine::LENT_MAX;
+use pinwheel_engine::engine::{LENT_MAX, LiveDrill, SiloDeed};
 use std::time::Duration;
 
 /// Longest line written into the palette, characters.
@@ -29,6 +30,8 @@ pub enum Command {
     Do(Action),
     /// Takes the profile of that place, for that long or for good.
     Profile(usize, Option<Duration>),
+    /// Asks for something to be done to a silo, a stream, the input.
+    Deed(Deed),
     /// Changes the colours.
     Theme(Palette),
     /// Changes the glyphs.
@@ -54,6 +57,11 @@ pub struct Entry {
 
 /// The lines that `model`'s palette shows, best first.
 pub fn found(model: &Model, typed: &str) -> Vec<Entry> {
+    // What is written out whole is meant: no search would find a file's name.
+    if let Some(deed) = deeds::parse(typed).filter(|_| !model.is_replay()) {
+        let label = deed.label();
+        return vec![Entry { label, keys: String::new(), command: Command::Deed(deed), found: Vec::new() }];
+    }
     let (words, span) = split_span(typed);
     let mut ranked: Vec<(i64, Entry)> = Vec::new();
     for mut entry in all(model, span) {
@@ -96,6 +104,8 @@ fn all(model: &Model, span: Option<Duration>) -> Vec<Entry> {
     let own = match model.view {
         View::Profiles => Some(Scope::Profiles),
         View::Alarms => Some(Scope::Alarms),
+        View::Placement => Some(Scope::Placement),
+        View::Streams => Some(Scope::Streams),
         _ => None,
     };
     let past = model.frozen.is_some().then_some(Scope::Past);
@@ -112,6 +122,9 @@ fn all(model: &Model, span: Option<Duration>) -> Vec<Entry> {
         let summary = offer.body.as_ref().map_or_else(|_| "cannot be used", |body| body.profile.summary.as_str());
         let label = format!("profile {}{for_how_long}: {summary}", offer.name);
         entries.push(entry(label, String::new(), Command::Profile(place, span)));
+    }
+    for deed in offered(model) {
+        entries.push(entry(deed.label(), String::new(), Command::Deed(deed)));
     }
     for palette in Palette::ALL {
         entries.push(entry(format!("theme {}", palette.name()), String::new(), Command::Theme(palette)));
@@ -130,6 +143,23 @@ fn all(model: &Model, span: Option<Duration>) -> Vec<Entry> {
         entries.push(entry("all rows, as the engine orders them".to_owned(), String::new(), Command::Unarrange));
     }
     entries
+}
+
+/// Drills; and what can be done to silos and to the stream under the cursor, where there are several silos.
+fn offered(model: &Model) -> Vec<Deed> {
+    let Some(picture) = model.live.picture.as_deref().filter(|_| !model.is_replay()) else { return Vec::new() };
+    let mut deeds: Vec<Deed> = LiveDrill::ALL.iter().copied().map(Deed::Drill).collect();
+    let silos: Vec<u32> = picture.snapshot.silos.iter().map(|silo| silo.id).collect();
+    if silos.len() < 2 {
+        return deeds;
+    }
+    let on_silo = |silo| SiloDeed::ALL.map(|deed| Deed::Silo { silo, deed });
+    deeds.extend(silos.iter().copied().flat_map(on_silo));
+    if let Some(stream) = picture.snapshot.streams.get(model.cursor.stream) {
+        let others = silos.iter().filter(|silo| **silo != stream.silo);
+        deeds.extend(others.map(|to| Deed::Move { stream: stream.id, to: *to }));
+    }
+    deeds
 }
 
 /// A span as one writes it.

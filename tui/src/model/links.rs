@@ -2,6 +2,7 @@
 //!
 //! Pure, on the console thread. Judges nothing: it follows what the picture says belongs together.
 
+use super::found::Event;
 use super::{Cursor, Model, Place, View, Zoom, lists};
 use crate::effect::Effect;
 use pinwheel_engine::board::alarms::Site;
@@ -31,7 +32,8 @@ pub fn next(model: &Model) -> Result<Link, String> {
         View::Rings => from_ring(model, snapshot),
         View::Cores => from_core(model, snapshot),
         View::Sources => Ok(to(model, View::Streams, |cursor| cursor.stream = cursor.source)),
-        View::Log => from_event(model),
+        View::Log => from_event(model.found.log.rows().get(model.cursor.event)),
+        View::Actions => from_event(lists::actions::at(model, model.cursor.action)),
         View::Environment | View::Compare => Ok(zoomed(model)),
         View::Placement => Ok(to(model, View::Rings, |_| ())),
         View::Profiles | View::Graph | View::Arbiter | View::Help => {
@@ -158,8 +160,8 @@ fn from_core(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
 }
 
 /// An event leads to its moment.
-fn from_event(model: &Model) -> Result<Link, String> {
-    let event = model.found.log.rows().get(model.cursor.event).ok_or("there is no event")?;
+fn from_event(event: Option<&Event>) -> Result<Link, String> {
+    let event = event.ok_or("there is no event")?;
     let at_ns = event.at_ns.ok_or("this event carries no time that the recording knows")?;
     Ok(Link::Do(Effect::LookAt(at_ns)))
 }

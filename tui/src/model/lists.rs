@@ -8,6 +8,7 @@
 //! A row that moves while one reads it cannot be read. So sorting happens once, when the user asks: the order found then
 //! is kept by the rows' keys, and what comes later is added at the end.
 
+pub mod actions;
 mod alarms;
 mod compare;
 mod cores;
@@ -52,13 +53,15 @@ pub enum List {
     Cores,
     /// Events of the run.
     Log,
+    /// What was done to the engine.
+    Actions,
     /// The mark beside what is shown.
     Compare,
 }
 
 impl List {
     /// All, in the order of their states.
-    pub const ALL: [List; 10] = [
+    pub const ALL: [List; 11] = [
         List::Threads,
         List::Slots,
         List::Workers,
@@ -68,6 +71,7 @@ impl List {
         List::Environment,
         List::Cores,
         List::Log,
+        List::Actions,
         List::Compare,
     ];
 
@@ -83,6 +87,7 @@ impl List {
             View::Environment => List::Environment,
             View::Cores => List::Cores,
             View::Log => List::Log,
+            View::Actions => List::Actions,
             View::Compare => List::Compare,
             _ => return None,
         })
@@ -99,6 +104,7 @@ impl List {
             List::Environment => &environment::SPEC,
             List::Cores => &cores::SPEC,
             List::Log => &log::SPEC,
+            List::Actions => &actions::SPEC,
             List::Compare => &compare::SPEC,
         }
     }
@@ -135,6 +141,7 @@ impl List {
             List::Environment => &mut cursor.environment,
             List::Cores => &mut cursor.core,
             List::Log => &mut cursor.event,
+            List::Actions => &mut cursor.action,
             List::Compare => &mut cursor.fact,
         }
     }
@@ -249,6 +256,8 @@ pub struct Arranged {
     pub order: Option<Order>,
     /// Columns shown or hidden other than by themselves, a bit each.
     pub toggled: u32,
+    /// The order of an earlier start: by which column, which way. It is sorted so once there are rows.
+    pub wanted: Option<(usize, Way)>,
 }
 
 /// An order, as it was when it was asked for.
@@ -269,6 +278,16 @@ pub enum Way {
     Up,
     /// Largest first.
     Down,
+}
+
+impl Way {
+    /// The other one.
+    pub fn other(self) -> Way {
+        match self {
+            Way::Up => Way::Down,
+            Way::Down => Way::Up,
+        }
+    }
 }
 
 /// The arrangements of all lists.
@@ -318,7 +337,8 @@ pub fn sort(model: &mut Model, list: List, column: usize, way: Way) {
     let mut rows: Vec<(Cell, usize)> = (0..list.len(model)).map(|row| ((spec.cell)(model, row), row)).collect();
     rows.sort_by(|(a, _), (b, _)| compare(a, b, way));
     let keys = rows.into_iter().map(|(_, row)| list.key(model, row)).collect();
-    model.lists.of_mut(list).order = Some(Order { column, way, keys });
+    let arranged = model.lists.of_mut(list);
+    (arranged.order, arranged.wanted) = (Some(Order { column, way, keys }), None);
 }
 
 fn compare(a: &Cell, b: &Cell, way: Way) -> std::cmp::Ordering {
@@ -361,22 +381,38 @@ pub fn columns_shown(model: &Model, list: List, width: u16) -> Vec<(usize, u16)>
     shown
 }
 
-/// `list` as comma-separated values after RFC 4180: every column, every row that is shown.
-pub fn csv(model: &Model, list: List) -> String {
+/// Whether values have a line of headings before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heads {
+    /// They have.
+    Shown,
+    /// They follow others that have.
+    Hidden,
+}
+
+/// `list` as comma-separated values after RFC 4180: every column, every row that is shown; before them its moment, `at_s`,
+/// where there is one for each.
+pub fn csv(model: &Model, list: List, at_s: Option<f64>, heads: Heads) -> String {
     let quoted = |text: &str| match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),
     };
     let columns = list.columns().iter().filter(|column| !column.name.is_empty());
-    let row = |cells: Vec<String>| cells.join(",") + "\r\n";
-    let mut text = row(columns.clone().map(|column| quoted(column.name)).collect());
+    let row = |first: Option<String>, cells: Vec<String>| {
+        first.into_iter().chain(cells).collect::<Vec<_>>().join(",") + "\r\n"
+    };
+    let mut text = String::new();
+    if heads == Heads::Shown {
+        let names = columns.clone().map(|column| quoted(column.name)).collect();
+        text += &row(at_s.map(|_| "at_s".to_owned()), names);
+    }
     for at in shown(model, list) {
         let cell = |column: &Column| match (column.cell)(model, at) {
             Cell { rank: Rank::Number(number), .. } => number.to_string(),
             Cell { rank: Rank::Absent, .. } => String::new(),
             Cell { text, .. } => quoted(&text),
         };
-        text += &row(columns.clone().map(cell).collect());
+        text += &row(at_s.map(|at_s| format!("{at_s:.3}")), columns.clone().map(cell).collect());
     }
     text
 }

@@ -3,6 +3,7 @@
 //! Plain data and its words. On the console thread.
 
 use super::Model;
+use super::deeds::Facts;
 use std::time::Duration;
 
 /// Why a profile was switched.
@@ -25,7 +26,7 @@ impl Why {
 }
 
 /// One profile switch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Switch {
     /// Profile before.
     pub from: String,
@@ -41,8 +42,12 @@ pub struct Switch {
     pub why: Why,
     /// For so long only; then the engine brings back what was before.
     pub lent: Option<Duration>,
-    /// 99.9th percentile of latency in the second before it, nanoseconds.
-    pub p999_before_ns: Option<u64>,
+    /// Latency and work in the second before it.
+    pub before: Facts,
+    /// The same, some seconds after all threads had acknowledged it; `None`: not yet, or another switch came first.
+    pub after: Option<Facts>,
+    /// The operator's own words.
+    pub reason: String,
 }
 
 /// The switches made here, the newest first.

@@ -4,8 +4,8 @@ use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
     ClockView, ControlView, Counters, DeviceState, EngineView, ErrorCount, FaultView, GraphView, HealthVerdict,
-    InputHealthView, LogView, MemoryView, OverflowView, PriorityView, RecorderView, RoleView, SiloView, Snapshot,
-    StageView, StreamView, ThreadState, ThreadView,
+    InputHealthView, LifeView, LogView, MemoryView, OverflowView, PriorityView, RecorderView, RoleView, SiloView,
+    Snapshot, StageView, StreamView, ThreadState, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Found, Outcome};
 use pinwheel_engine::fault::FaultCode;
@@ -104,6 +104,7 @@ fn silo(id: u32) -> SiloView {
         moves: None,
         gpu: None,
         overflow: OverflowView { strategy: "Block", ..OverflowView::default() },
+        life: LifeView { epoch: 1, ..LifeView::default() },
     }
 }
 

@@ -8,6 +8,7 @@ pub mod line;
 
 use super::past::{Note, Past, look};
 use super::{Access, Bond, Hold, News, Offer, SNOOZE, Source, offers_of};
+use crate::model::deeds::Deed;
 use line::Line;
 use pinwheel_engine::board::follow::Follow;
 use pinwheel_engine::board::snapshot::Snapshot;
@@ -64,10 +65,10 @@ impl Attach {
         Attach { parts, clock: Clock::machine(), last: None, in_force: None, asked: None, tape: None }
     }
 
-    fn ask(&mut self, ask: Ask) -> Result<(), String> {
+    fn ask(&mut self, ask: Ask, why: &str) -> Result<(), String> {
         self.parts.access.clone()?;
         match &self.parts.line {
-            Some(line) => line.ask(ask),
+            Some(line) => line.ask(ask, why),
             None => Err("found no control socket, expected one; the engine's notes say why it has none".to_owned()),
         }
     }
@@ -78,7 +79,7 @@ impl Attach {
         if known || self.asked == Some(epoch) {
             return;
         }
-        if self.parts.line.as_ref().is_some_and(|line| line.ask(Ask::InForce).is_ok()) {
+        if self.parts.line.as_ref().is_some_and(|line| line.ask(Ask::InForce, "").is_ok()) {
             self.asked = Some(epoch);
         }
     }
@@ -99,23 +100,23 @@ impl Source for Attach {
         Some(snapshot)
     }
 
-    fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>) -> Result<(), String> {
+    fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>, why: &str) -> Result<(), String> {
         let text = profile.to_ron().map_err(|error| format!("found a profile that cannot be written ({error})"))?;
-        self.ask(Ask::Profile { name: name.to_owned(), text: Some(text), for_s: lent.map(|span| span.as_secs()) })
+        self.ask(Ask::Profile { name: name.to_owned(), text: Some(text), for_s: lent.map(|span| span.as_secs()) }, why)
     }
 
-    fn drain(&mut self) -> Result<(), String> {
-        self.ask(Ask::Drain)
+    fn drain(&mut self, why: &str) -> Result<(), String> {
+        self.ask(Ask::Drain, why)
     }
 
-    fn hold(&mut self, hold: Hold) -> Result<(), String> {
-        self.ask(if hold == Hold::Hold { Ask::Pause } else { Ask::Resume })
+    fn hold(&mut self, hold: Hold, why: &str) -> Result<(), String> {
+        self.ask(if hold == Hold::Hold { Ask::Pause } else { Ask::Resume }, why)
     }
 
-    fn set_rate(&mut self, rate: Rate) -> Result<(), String> {
+    fn set_rate(&mut self, rate: Rate, why: &str) -> Result<(), String> {
         match rate {
-            Rate::Hz(hz) => self.ask(Ask::Rate { hz: Some(hz) }),
-            Rate::Max => self.ask(Ask::Rate { hz: None }),
+            Rate::Hz(hz) => self.ask(Ask::Rate { hz: Some(hz) }, why),
+            Rate::Max => self.ask(Ask::Rate { hz: None }, why),
             Rate::Auto => {
                 Err("found rate auto, expected a number or max; capacity is measured in warm-up only".to_owned())
             }
@@ -123,11 +124,23 @@ impl Source for Attach {
     }
 
     fn acknowledge(&mut self, number: u64) -> Result<(), String> {
-        self.ask(Ask::Acknowledge { number })
+        self.ask(Ask::Acknowledge { number }, "")
     }
 
     fn snooze(&mut self, number: u64) -> Result<(), String> {
-        self.ask(Ask::Snooze { number, for_s: SNOOZE.as_secs() })
+        self.ask(Ask::Snooze { number, for_s: SNOOZE.as_secs() }, "")
+    }
+
+    fn act(&mut self, deed: &Deed, why: &str) -> Result<(), String> {
+        match deed {
+            Deed::Silo { silo, deed } => self.ask(Ask::Silo { silo: *silo, deed: *deed }, why),
+            Deed::Move { stream, to } => self.ask(Ask::Move { stream: *stream, to: *to }, why),
+            Deed::Drill(drill) => self.ask(Ask::Drill { name: drill.name().to_owned(), for_ms: None }, why),
+            Deed::Input(_) => Err(
+                "found an engine of another process, expected this console's own; its input is changed at its own console"
+                    .to_owned(),
+            ),
+        }
     }
 
     fn bond(&self) -> Bond {
@@ -185,7 +198,7 @@ impl Source for Attach {
     }
 
     fn note(&mut self, text: &str) -> Result<(), String> {
-        self.ask(Ask::Note { text: text.to_owned() })?;
+        self.ask(Ask::Note { text: text.to_owned() }, "")?;
         self.parts.notes.push((self.last.map_or(0, |seen| seen.at_ns), text.to_owned()));
         Ok(())
     }
@@ -210,7 +223,11 @@ fn said(done: &Done) -> String {
         }
         Done::End { phase, open, .. } => format!("engine in {phase}, {open} shots open"),
         Done::Alarms { numbers, .. } => format!("{} alarms answered", numbers.len()),
+        Done::Silo { silo, state, .. } => format!("silo {silo} is {state}"),
+        Done::Move { stream, silo, acknowledged: true, .. } => format!("stream {stream} is decoded in silo {silo}"),
+        Done::Move { stream, silo, .. } => format!("stream {stream} is still decoded in silo {silo}"),
         Done::Note { .. } => "note kept in events.jsonl".to_owned(),
+        Done::Drill { name, role, thread, .. } => format!("drill {name} runs: {role} on {thread}"),
         Done::Status(_) | Done::InForce { .. } => "heard".to_owned(),
     }
 }

@@ -4,7 +4,8 @@
 //! a snapshot is a copy of the board's words, a switch and a drain are requests.
 
 use super::past::{Note, Past, look};
-use super::{Hold, Offer, SNOOZE, Source, offers_of};
+use super::{Hold, News, Offer, SNOOZE, Source, offers_of};
+use crate::model::deeds::Deed;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::{Profile, Rate};
 use pinwheel_engine::record::LookBack;
@@ -18,22 +19,26 @@ use std::time::Duration;
 pub trait Handle {
     /// Why a profile is refused, in one sentence.
     type Refusal: std::fmt::Display;
-    /// A copy of the board.
-    fn snapshot(&self) -> Snapshot;
+    /// A copy of the board; `None`: there is none at this moment.
+    fn snapshot(&self) -> Option<Snapshot>;
     /// Applies the live fields of `next`; `lent`: for so long only.
-    fn apply(&mut self, name: &str, next: &Profile, lent: Option<Duration>) -> Result<(), Self::Refusal>;
-    /// The profile in force.
-    fn profile(&self) -> Arc<Profile>;
+    fn apply(&mut self, name: &str, next: &Profile, lent: Option<Duration>, why: &str) -> Result<(), Self::Refusal>;
+    /// The profile in force; `None`: likewise.
+    fn profile(&self) -> Option<Arc<Profile>>;
     /// Asks for the drain.
-    fn request_drain(&self);
+    fn request_drain(&mut self, why: &str);
     /// Acknowledges an alarm; 0: all that hold. The error is one sentence.
     fn acknowledge(&self, number: u64) -> Result<(), String>;
     /// Snoozes an alarm; the error is one sentence.
     fn snooze(&self, number: u64, span: Duration) -> Result<(), String>;
     /// Holds the feed or lets it go; the error is one sentence.
-    fn hold(&self, hold: Hold) -> Result<(), String>;
+    fn hold(&self, hold: Hold, why: &str) -> Result<(), String>;
     /// Another rate; the error is one sentence.
-    fn set_rate(&self, rate: Rate) -> Result<(), String>;
+    fn set_rate(&self, rate: Rate, why: &str) -> Result<(), String>;
+    /// Does something to a silo, a stream, the input; the error is one sentence.
+    fn act(&mut self, deed: &Deed, why: &str) -> Result<(), String>;
+    /// What came of what takes its time.
+    fn news(&mut self) -> Vec<News>;
     /// Whether all hot threads have left.
     fn is_finished(&self) -> bool;
     /// What looks back at the last minutes; `None`: no recorder runs.
@@ -60,24 +65,36 @@ impl<'a, H: Handle> Live<'a, H> {
 
 impl<H: Handle> Source for Live<'_, H> {
     fn snapshot(&mut self) -> Option<Snapshot> {
-        Some(self.engine.snapshot())
+        self.engine.snapshot()
     }
 
-    fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>) -> Result<(), String> {
-        self.engine.apply(name, profile, lent).map_err(|refusal| refusal.to_string())
+    fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>, why: &str) -> Result<(), String> {
+        self.engine.apply(name, profile, lent, why).map_err(|refusal| refusal.to_string())
     }
 
-    fn drain(&mut self) -> Result<(), String> {
-        self.engine.request_drain();
+    fn drain(&mut self, why: &str) -> Result<(), String> {
+        self.engine.request_drain(why);
         Ok(())
     }
 
-    fn hold(&mut self, hold: Hold) -> Result<(), String> {
-        self.engine.hold(hold)
+    fn hold(&mut self, hold: Hold, why: &str) -> Result<(), String> {
+        self.engine.hold(hold, why)
     }
 
-    fn set_rate(&mut self, rate: Rate) -> Result<(), String> {
-        self.engine.set_rate(rate)
+    fn set_rate(&mut self, rate: Rate, why: &str) -> Result<(), String> {
+        self.engine.set_rate(rate, why)
+    }
+
+    fn act(&mut self, deed: &Deed, why: &str) -> Result<(), String> {
+        if matches!(deed, Deed::Input(_)) {
+            // What was looked at last is the run before.
+            (self.tape, self.notes) = (None, Vec::new());
+        }
+        self.engine.act(deed, why)
+    }
+
+    fn news(&mut self) -> Vec<News> {
+        self.engine.news()
     }
 
     fn acknowledge(&mut self, number: u64) -> Result<(), String> {
@@ -93,7 +110,8 @@ impl<H: Handle> Source for Live<'_, H> {
     }
 
     fn offers(&self) -> Vec<Offer> {
-        offers_of(self.profiles.as_deref(), &self.engine.profile())
+        let profile = self.engine.profile();
+        profile.map_or_else(Vec::new, |profile| offers_of(self.profiles.as_deref(), &profile))
     }
 
     fn past(&mut self, at_ns: u64) -> Result<Past, String> {
@@ -122,7 +140,7 @@ impl<H: Handle> Source for Live<'_, H> {
 
     fn note(&mut self, text: &str) -> Result<(), String> {
         self.engine.note(text)?;
-        self.notes.push((self.engine.snapshot().at_ns, text.to_owned()));
+        self.notes.extend(self.engine.snapshot().map(|snapshot| (snapshot.at_ns, text.to_owned())));
         Ok(())
     }
 }

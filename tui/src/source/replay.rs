@@ -40,12 +40,12 @@ impl Source for Replay {
         None
     }
 
-    fn apply(&mut self, _name: &str, _profile: &Profile, _lent: Option<Duration>) -> Result<(), String> {
+    fn apply(&mut self, _name: &str, _profile: &Profile, _lent: Option<Duration>, _why: &str) -> Result<(), String> {
         Err(READ_ONLY.to_owned())
     }
 
     /// Nothing runs: it has drained.
-    fn drain(&mut self) -> Result<(), String> {
+    fn drain(&mut self, _why: &str) -> Result<(), String> {
         Ok(())
     }
 

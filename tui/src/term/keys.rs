@@ -1,7 +1,7 @@
-//! Terminal events as messages. Pastes, mouse and focus are not keys and do nothing: pasted text must never act.
+//! Terminal events as messages. Pastes and focus are not keys and do nothing: pasted text must never act.
 
-use crate::msg::{Key, Msg};
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crate::msg::{Key, Mouse, MouseDeed, Msg};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io;
@@ -35,8 +35,20 @@ pub fn message(event: Event) -> Option<Msg> {
     match event {
         Event::Key(key) if key.kind != KeyEventKind::Release => self::key(key).map(Msg::Key),
         Event::Resize(columns, rows) => Some(Msg::Resize { columns, rows }),
-        Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) | Event::Paste(_) => None,
+        Event::Mouse(mouse) => self::mouse(mouse).map(Msg::Mouse),
+        Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Paste(_) => None,
     }
+}
+
+/// A press of the first button, or the wheel. With a modifier it is the terminal's.
+fn mouse(mouse: MouseEvent) -> Option<Mouse> {
+    let deed = match mouse.kind {
+        MouseEventKind::Down(MouseButton::Left) if mouse.modifiers.is_empty() => MouseDeed::Click,
+        MouseEventKind::ScrollUp => MouseDeed::WheelUp,
+        MouseEventKind::ScrollDown => MouseDeed::WheelDown,
+        _ => return None,
+    };
+    Some(Mouse { deed, x: mouse.column, y: mouse.row })
 }
 
 fn key(key: KeyEvent) -> Option<Key> {

@@ -13,7 +13,7 @@ use super::TermError;
 use super::clock::Clock;
 use super::output::{self, FRAME_BYTES, Frames, Gather};
 use super::writer::{Heard, LastWord, Writer, Written};
-use crate::model::Model;
+use crate::model::{Model, Mouse};
 use crate::view;
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen};
@@ -30,6 +30,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+/// Presses and the wheel, with their places as numbers. Not every movement, as the library would ask for: nothing here
+/// follows the pointer, and over a slow link each of its steps would be a message.
+const MOUSE_ON: &str = "\u{1b}[?1000h\u{1b}[?1006h";
+/// The terminal has its mouse back.
+const MOUSE_OFF: &str = "\u{1b}[?1006l\u{1b}[?1000l";
+
 /// The terminal while the console has it.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Gather>>,
@@ -42,7 +48,7 @@ pub struct Screen {
 
 impl Screen {
     /// Takes the terminal; what it must be told goes out with the first frame.
-    pub fn open(clock: Clock) -> Result<Screen, TermError> {
+    pub fn open(clock: Clock, mouse: Mouse) -> Result<Screen, TermError> {
         let refused = |what| move |error| TermError::Terminal { what, error };
         let output = io::stdout().as_fd().try_clone_to_owned().map_err(refused("a second handle"))?;
         let writer = Writer::start(File::from(output), clock).map_err(refused("a thread that writes to it"))?;
@@ -51,6 +57,9 @@ impl Screen {
         style::force_color_output(true);
         let (mut gather, frames) = output::gathered();
         queue!(gather, EnterAlternateScreen, EnableBracketedPaste, cursor::Hide).map_err(refused("its screen"))?;
+        if mouse == Mouse::On {
+            queue!(gather, style::Print(MOUSE_ON)).map_err(refused("its mouse"))?;
+        }
         let terminal = Terminal::new(CrosstermBackend::new(gather)).map_err(refused("a first frame"))?;
         Ok(Screen { terminal, frames, writer, spare: Vec::with_capacity(FRAME_BYTES), taken })
     }
@@ -94,6 +103,12 @@ impl Screen {
     pub fn forget(&mut self) -> io::Result<()> {
         let size = self.terminal.size()?;
         self.terminal.resize(Rect::new(0, 0, size.width, size.height))
+    }
+
+    /// Takes the mouse, or leaves it to the terminal, with the next frame.
+    pub fn capture(&mut self, mouse: Mouse) -> io::Result<()> {
+        let said = if mouse == Mouse::On { MOUSE_ON } else { MOUSE_OFF };
+        queue!(self.terminal.backend_mut(), style::Print(said))
     }
 
     /// Bytes handed over so far.
@@ -152,7 +167,14 @@ impl Keys {
         }
         let mut bytes = Vec::new();
         // Writing to memory cannot fail.
-        let _ = queue!(bytes, EndSynchronizedUpdate, DisableBracketedPaste, LeaveAlternateScreen, cursor::Show);
+        let _ = queue!(
+            bytes,
+            EndSynchronizedUpdate,
+            style::Print(MOUSE_OFF),
+            DisableBracketedPaste,
+            LeaveAlternateScreen,
+            cursor::Show
+        );
         let heard = self.last_word.say(bytes);
         // A terminal that is gone cannot be restored, and there is nobody to tell.
         let _gone = terminal::disable_raw_mode();
@@ -184,7 +206,11 @@ fn hook(keys: Arc<Keys>, scribbled: Arc<AtomicBool>) {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
-    use super::{Clock, Keys, Writer, hook};
+    use super::{Clock, Keys, Mouse, Screen, Writer, hook};
+    use crate::model::Model;
+    use crate::theme::Theme;
+    use pinwheel_engine::profile::OnHangup;
+    use portable_pty::{CommandBuilder, PtySize, native_pty_system};
     use std::io::Read;
     use std::os::unix::net::UnixStream;
     use std::sync::Arc;
@@ -213,5 +239,45 @@ mod tests {
         terminal.read_to_string(&mut told).unwrap();
         assert_eq!(told.matches("\u{1b}[?1049l").count(), 1, "{told:?}");
         assert!(told.ends_with("\u{1b}[?25h"), "{told:?}");
+    }
+
+    /// The other half of the test below: a console that panics over its picture.
+    #[test]
+    #[ignore = "runs on a terminal of the test that starts it"]
+    fn a_console_that_panics() {
+        if std::env::var_os("PINWHEEL_TEST_TERMINAL").is_none() {
+            return;
+        }
+        let mut screen = Screen::open(Clock::start(), Mouse::On).unwrap();
+        let theme = Theme::from_variables(|_| None);
+        screen.draw(&Model::new(theme, (80, 24), OnHangup::Detach)).unwrap();
+        panic!("the console's panic, on purpose");
+    }
+
+    #[test]
+    fn a_panic_of_the_console_leaves_a_usable_terminal_and_says_where() {
+        const COOKED: u32 = 0o2 | 0o10;
+        let size = PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(std::env::current_exe().unwrap());
+        let name = concat!(module_path!(), "::a_console_that_panics");
+        let name = name.split_once("::").unwrap().1;
+        command.args(["--exact", name, "--ignored", "--nocapture", "--test-threads=1"]);
+        command.env("PINWHEEL_TEST_TERMINAL", "1");
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let mut child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let mut bytes = Vec::new();
+        // The terminal's end is an error: nobody has it open any more.
+        let _ended = reader.read_to_end(&mut bytes);
+        assert!(!child.wait().unwrap().success());
+        let told = String::from_utf8_lossy(&bytes);
+        let (before, after) = told.split_once("\u{1b}[?1049l").expect("the alternate screen was left");
+        assert!(
+            before.contains("\u{1b}[?1049h") && before.contains("\u{1b}[?1000l") && before.contains("no picture yet")
+        );
+        assert!(after.contains("\u{1b}[?25h") && after.contains("the console's panic, on purpose"), "{after}");
+        let modes = pair.master.get_termios().unwrap().local_flags.bits();
+        assert_eq!(modes & COOKED, COOKED, "left raw: {modes:o}");
     }
 }

@@ -3,13 +3,13 @@
 //! Pure, on the console thread. The only place that drains or leaves at the operator's word; profiles are in
 //! [`super::profile`].
 
-use super::{lists, moves, notice, palette, past, profile, refuse_suspend};
+use super::{deeds, lists, moves, notice, palette, past, profile, refuse_suspend};
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::{Action, Scope};
 use crate::model::commands::Typed;
 use crate::model::links::{self, Link};
 use crate::model::lists::List;
-use crate::model::{Leaving, Model, NoticeKind, Overlay, Place, TRAIL_MAX, View, Zoom};
+use crate::model::{Leaving, Model, Mouse, NoticeKind, Overlay, Place, TRAIL_MAX, View, Zoom};
 use crate::msg::Finished;
 use crate::source::{Bond, Hold};
 use pinwheel_engine::profile::Rate;
@@ -20,29 +20,9 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::NextView => show(model, offset(model.view, 1)),
         Action::PreviousView => show(model, offset(model.view, View::ALL.len() - 1)),
         Action::Show(view) => show(model, view),
-        Action::Move(step) => {
-            moves::step(model, step);
-            Vec::new()
-        }
-        Action::NextSilo => {
-            next_silo(model);
-            Vec::new()
-        }
-        Action::Freeze => {
-            freeze(model);
-            Vec::new()
-        }
         Action::Scrub(by_ms) => past::scrub(model, by_ms),
         Action::ToOnset => past::to_onset(model),
         Action::ToEnd(end) => past::to_end(model, end),
-        Action::Play => {
-            past::play(model);
-            Vec::new()
-        }
-        Action::Note => {
-            past::begin_note(model);
-            Vec::new()
-        }
         Action::Choose => profile::choose(model),
         Action::Take => profile::take(model, model.cursor.profile, None),
         Action::TakeNumber(number) => profile::take(model, usize::from(number).wrapping_sub(1), None),
@@ -50,30 +30,31 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Quit => quit(model),
         Action::End => end(model),
         Action::Hold => hold(model),
-        Action::Rate => {
-            begin_rate(model);
-            Vec::new()
-        }
+        Action::Silo(deed) => deeds::silo(model, deed),
+        Action::MoveStream => deeds::begin_move(model),
+        Action::Input => deeds::begin_input(model),
         Action::Confirm => confirm(model),
-        Action::Cancel => {
-            cancel(model);
-            Vec::new()
-        }
-        Action::Suspend => {
-            refuse_suspend(model);
-            Vec::new()
-        }
         Action::Redraw => vec![Effect::Redraw],
         Action::Acknowledge => about_alarm(model, Effect::Acknowledge),
         Action::AcknowledgeAll => vec![Effect::Acknowledge(0)],
         Action::Snooze => about_alarm(model, Effect::Snooze),
         Action::DumpScreen => vec![Effect::DumpScreen],
+        Action::Mouse => take_mouse(model, model.mouse.other()),
         Action::Palette => {
             model.overlay = Some(Overlay::Palette(Typed::default()));
             vec![Effect::ListOffers]
         }
         Action::Follow => follow(model),
-        Action::Filter
+        Action::Move(_)
+        | Action::NextSilo
+        | Action::Freeze
+        | Action::Play
+        | Action::Note
+        | Action::Rate
+        | Action::Why
+        | Action::Cancel
+        | Action::Suspend
+        | Action::Filter
         | Action::Sort(_)
         | Action::Columns
         | Action::Toggle
@@ -94,9 +75,31 @@ fn begin_rate(model: &mut Model) {
     }
 }
 
-/// What changes only how the picture is looked at.
+/// Takes the mouse, or leaves it to the terminal.
+fn take_mouse(model: &mut Model, mouse: Mouse) -> Vec<Effect> {
+    (model.mouse, model.chosen.mouse) = (mouse, Some(mouse));
+    let said = match mouse {
+        Mouse::On => {
+            "the mouse is the console's: click, double click, wheel; shift and drag selects text in most terminals"
+        }
+        Mouse::Off => "the mouse is the terminal's: it selects text",
+    };
+    notice(model, NoticeKind::Done, said.to_owned());
+    vec![Effect::Capture(mouse)]
+}
+
+/// What changes only the console: how the picture is looked at, and what is open over it.
 fn look(model: &mut Model, action: Action) {
     match action {
+        Action::Move(step) => moves::step(model, step),
+        Action::NextSilo => next_silo(model),
+        Action::Freeze => freeze(model),
+        Action::Play => past::play(model),
+        Action::Note => past::begin_note(model),
+        Action::Rate => begin_rate(model),
+        Action::Why => deeds::begin_why(model),
+        Action::Cancel => cancel(model),
+        Action::Suspend => refuse_suspend(model),
         Action::Filter => lists::begin_filter(model),
         Action::Sort(sorting) => lists::sort(model, sorting),
         Action::Columns => lists::begin_columns(model),
@@ -111,21 +114,19 @@ fn look(model: &mut Model, action: Action) {
 
 /// What closes without being done.
 fn cancel(model: &mut Model) {
-    if let Some(Overlay::Filter(_)) = model.overlay {
-        lists::clear_filter(model);
+    match model.overlay.take() {
+        Some(Overlay::Filter(_)) => lists::clear_filter(model),
+        Some(Overlay::Why(question, _)) => return deeds::end_why(model, *question, None),
+        _ => {}
     }
-    model.overlay = None;
+    model.why.clear();
 }
 
 /// Goes where the row under the cursor leads.
 fn follow(model: &mut Model) -> Vec<Effect> {
     match links::next(model) {
         Ok(Link::To(to)) => {
-            let from = Place { view: model.view, cursor: model.cursor, zoom: model.zoom };
-            if model.trail.len() == TRAIL_MAX {
-                model.trail.remove(0);
-            }
-            model.trail.push(from);
+            leave_trail(model);
             (model.view, model.cursor, model.zoom) = (to.view, to.cursor, to.zoom);
             moves::clamp(model);
             Vec::new()
@@ -136,6 +137,14 @@ fn follow(model: &mut Model) -> Vec<Effect> {
             Vec::new()
         }
     }
+}
+
+/// Remembers where one is.
+pub(super) fn leave_trail(model: &mut Model) {
+    if model.trail.len() == TRAIL_MAX {
+        model.trail.remove(0);
+    }
+    model.trail.push(Place { view: model.view, cursor: model.cursor, zoom: model.zoom });
 }
 
 fn back(model: &mut Model) {
@@ -196,9 +205,9 @@ fn show(model: &mut Model, view: View) -> Vec<Effect> {
     match view {
         View::Profiles => return vec![Effect::ListOffers],
         View::Slots => to_longest_wait(model),
-        View::Log => {
+        View::Log | View::Actions => {
             // The newest.
-            model.cursor.event = usize::MAX;
+            (model.cursor.event, model.cursor.action) = (usize::MAX, usize::MAX);
             moves::clamp(model);
         }
         _ => {}
@@ -258,8 +267,9 @@ fn hold(model: &mut Model) -> Vec<Effect> {
     Vec::new()
 }
 
-/// The rate that was written, if it is one.
+/// The rate that was written, if it is one; what follows it is why.
 fn rate(model: &mut Model, text: &str) -> Vec<Effect> {
+    let (text, why) = text.split_once(' ').unwrap_or((text, ""));
     let found = match text {
         "max" => Some(Rate::Max),
         number => number.parse().ok().filter(|hz| *hz > 0.0 && *hz <= 1e9).map(Rate::Hz),
@@ -268,7 +278,7 @@ fn rate(model: &mut Model, text: &str) -> Vec<Effect> {
         let text = format!("found rate {text:?}, expected shots per second above 0 and at most 1e9, or max");
         notice(model, NoticeKind::Refused, text);
     }
-    found.map(Effect::Rate).into_iter().collect()
+    found.map(|rate| Effect::Rate(rate, why.trim().to_owned())).into_iter().collect()
 }
 
 fn quit(model: &mut Model) -> Vec<Effect> {
@@ -294,14 +304,22 @@ fn confirm(model: &mut Model) -> Vec<Effect> {
             }
             if model.leaving == Leaving::No {
                 model.leaving = Leaving::Draining { since_ns: model.now_ns, end: ConsoleEnd::Finished };
-                return vec![Effect::Drain];
+                return vec![Effect::Drain(std::mem::take(&mut model.why))];
             }
             Vec::new()
         }
         Some(Overlay::AskForce) => vec![Effect::Leave(ConsoleEnd::Forced)],
         Some(Overlay::Rate(text)) => rate(model, text.trim()),
-        Some(Overlay::AskEnd) => vec![Effect::Drain],
-        Some(Overlay::AskHold(hold)) => vec![Effect::Hold(hold)],
+        Some(Overlay::AskEnd) => vec![Effect::Drain(std::mem::take(&mut model.why))],
+        Some(Overlay::AskHold(hold)) => vec![Effect::Hold(hold, std::mem::take(&mut model.why))],
+        Some(Overlay::AskDeed(deed)) => deeds::act(model, deed),
+        Some(Overlay::TypeDeed(deed, text)) => deeds::typed(model, deed, text),
+        Some(Overlay::Move(text)) => deeds::moved(model, text.trim()),
+        Some(Overlay::Input(text)) => deeds::another_input(model, text.trim()),
+        Some(Overlay::Why(question, text)) => {
+            deeds::end_why(model, *question, Some(text.trim().to_owned()));
+            Vec::new()
+        }
         Some(Overlay::Note(text)) if !text.trim().is_empty() => vec![Effect::Note(text.trim().to_owned())],
         Some(Overlay::AskApply(_) | Overlay::Chooser | Overlay::Note(_) | Overlay::Filter(_) | Overlay::Columns(_))
         | None => Vec::new(),

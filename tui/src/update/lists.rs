@@ -43,7 +43,7 @@ pub(super) fn sort(model: &mut Model, sorting: Sorting) {
     let columns: Vec<usize> = lists::columns_shown(model, list, model.size.0).into_iter().map(|(at, _)| at).collect();
     let columns: Vec<usize> = columns.into_iter().filter(named).collect();
     let next = match (sorting, current) {
-        (Sorting::Reverse, Some((column, way))) => Some((column, if way == Way::Up { Way::Down } else { Way::Up })),
+        (Sorting::Reverse, Some((column, way))) => Some((column, way.other())),
         (Sorting::Reverse | Sorting::Next, None) => {
             columns.first().map(|column| (*column, lists::first_way(model, list, *column)))
         }
@@ -58,7 +58,8 @@ pub(super) fn sort(model: &mut Model, sorting: Sorting) {
 /// Sorts `list` by a column, or gives it back the engine's order, and says so.
 pub(super) fn by(model: &mut Model, list: List, order: Option<(usize, Way)>) {
     let Some((column, way)) = order else {
-        model.lists.of_mut(list).order = None;
+        let arranged = model.lists.of_mut(list);
+        (arranged.order, arranged.wanted) = (None, None);
         return notice(model, NoticeKind::Done, "as the engine orders them".to_owned());
     };
     lists::sort(model, list, column, way);
@@ -66,6 +67,14 @@ pub(super) fn by(model: &mut Model, list: List, order: Option<(usize, Way)>) {
     let said =
         format!("sorted once by {}, {first} first; rows stay put until you sort again", list.columns()[column].name);
     notice(model, NoticeKind::Done, said);
+}
+
+/// Sorts the list shown as it was at an earlier start, once it has rows.
+pub(super) fn settle(model: &mut Model) {
+    let Some(list) = List::of(model.view) else { return };
+    if let Some((column, way)) = model.lists.of(list).wanted.filter(|_| list.len(model) > 0) {
+        lists::sort(model, list, column, way);
+    }
 }
 
 /// Opens the choice of columns.
@@ -90,7 +99,7 @@ pub(super) fn wanted(model: &mut Model) -> Option<Wanted> {
     let wanted = match model.view {
         View::Environment if model.found.environment.rows().is_empty() => Wanted::Environment,
         View::Cores => Wanted::Cores,
-        View::Log => Wanted::Log,
+        View::Log | View::Actions => Wanted::Log,
         // Who else is on the cores is part of the question.
         _ if matches!(model.overlay, Some(Overlay::AskApply(_))) => Wanted::Cores,
         _ => return None,
@@ -110,7 +119,11 @@ pub(super) fn wanted(model: &mut Model) -> Option<Wanted> {
 pub(super) fn brought(model: &mut Model, brought: Brought) {
     let (before, at) = (List::Log.len(model), model.cursor.event);
     let key = List::Log.key(model, at);
+    let last_action = model.cursor.action.saturating_add(1) >= List::Actions.len(model);
     model.found.take(brought);
+    if last_action {
+        model.cursor.action = usize::MAX;
+    }
     if at.saturating_add(1) >= before {
         model.cursor.event = usize::MAX;
     } else {

@@ -2,7 +2,7 @@
 //!
 //! Pure, on the console thread. A profile that is taken here always asks first.
 
-use super::{actions, lists, notice, profile};
+use super::{actions, deeds, lists, notice, profile};
 use crate::effect::Effect;
 use crate::model::commands::{self, Command, Typed};
 use crate::model::lists::{Arranged, List};
@@ -19,8 +19,9 @@ pub(super) fn run(model: &mut Model, typed: &Typed) -> Vec<Effect> {
     match entry.command {
         Command::Do(action) => return actions::act(model, action),
         Command::Profile(place, span) => return profile::take(model, place, span),
+        Command::Deed(deed) => return deeds::ask(model, deed),
         Command::Theme(palette) => theme(model, palette),
-        Command::Glyphs(glyphs) => model.theme.glyphs = glyphs,
+        Command::Glyphs(glyphs) => (model.theme.glyphs, model.chosen.glyphs) = (glyphs, Some(glyphs)),
         Command::Sort(column, way) => {
             if let Some(list) = List::of(model.view) {
                 lists::by(model, list, Some((column, way)));
@@ -37,7 +38,7 @@ pub(super) fn run(model: &mut Model, typed: &Typed) -> Vec<Effect> {
 
 /// Takes other colours, and says which.
 pub(super) fn theme(model: &mut Model, palette: Palette) {
-    model.theme.palette = palette;
+    (model.theme.palette, model.chosen.palette) = (palette, Some(palette));
     let said = match model.theme.colour {
         Colour::None => format!("theme {}; this terminal, or NO_COLOR, forbids colours", palette.name()),
         _ => format!("theme {}", palette.name()),

@@ -7,8 +7,9 @@ use super::actions::refuse_while_watching;
 use super::notice;
 use crate::effect::Effect;
 use crate::model::commands::said;
+use crate::model::deeds::{AFTER_NS, Facts};
 use crate::model::switch::{Switch, Why};
-use crate::model::{Asked, Leaving, Model, NoticeKind, Overlay, SWITCHES_MAX};
+use crate::model::{Asked, Leaving, Model, NoticeKind, Overlay, Picture, SWITCHES_MAX};
 use crate::msg::Finished;
 use crate::source::Offer;
 use pinwheel_engine::board::SpinPolicy;
@@ -136,10 +137,12 @@ pub(super) fn apply(model: &mut Model, asked: &Asked) -> Vec<Effect> {
         epoch_before: engine.map_or(0, |engine| engine.spin_epoch_requested),
         why: asked.why,
         lent: asked.span,
-        p999_before_ns: live.and_then(|picture| picture.derived.latency).map(|latency| latency.p999_ns),
+        before: live.map(|picture| Facts::of(&picture.derived)).unwrap_or_default(),
+        after: None,
+        reason: model.why.clone(),
     };
     let (name, profile) = (asked.offer.name.clone(), Rc::clone(&body.profile));
-    let effect = Effect::Apply { name, profile, lent: asked.span };
+    let effect = Effect::Apply { name, profile, lent: asked.span, why: std::mem::take(&mut model.why) };
     if let Some(before) = model.switch.replace(switch) {
         if model.switches.len() == SWITCHES_MAX {
             model.switches.remove(0);
@@ -147,6 +150,16 @@ pub(super) fn apply(model: &mut Model, asked: &Asked) -> Vec<Effect> {
         model.switches.push(before);
     }
     vec![effect]
+}
+
+/// Reads the effect of the last switch when all threads have acknowledged it and a while has passed.
+pub(super) fn measure(model: &mut Model, picture: &Picture) {
+    let Some(switch) = model.switch.as_mut().filter(|switch| switch.after.is_none()) else { return };
+    let is_over = picture.snapshot.at_ns >= switch.engine_ns + AFTER_NS;
+    let seen = picture.snapshot.threads.iter().all(|thread| thread.epoch_acknowledged > switch.epoch_before);
+    if is_over && seen {
+        switch.after = Some(Facts::of(&picture.derived));
+    }
 }
 
 /// What became of a switch.

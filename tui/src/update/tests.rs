@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
+mod acting;
 mod arranging;
+mod clicking;
 mod following;
+mod fuzz;
 mod switching;
 
 use super::update;
@@ -14,8 +17,7 @@ use crate::source::synthetic::{Synthetic, Trouble, snapshot};
 use crate::source::{Access, Bond, Source};
 use crate::theme::{Colour, Glyphs, Palette, Theme};
 use pinwheel_engine::board::SpinPolicy;
-use pinwheel_engine::profile::{self, OnHangup, Rate};
-use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
+use pinwheel_engine::profile::{OnHangup, Rate};
 
 const THEME: Theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
 
@@ -62,18 +64,22 @@ impl Bench {
                     let offers = self.source.offers();
                     self.take(Msg::Offers(offers));
                 }
-                Effect::Apply { name, profile, lent } => {
-                    let result = self.source.apply(&name, &profile, lent);
+                Effect::Apply { name, profile, lent, why } => {
+                    let result = self.source.apply(&name, &profile, lent, &why);
                     self.take(Msg::Applied { name, result });
                 }
-                Effect::Drain => self.source.drain().unwrap(),
-                Effect::Hold(hold) => {
-                    let result = self.source.hold(hold);
-                    self.take(Msg::Asked { what: "hold", result });
+                Effect::Drain(why) => self.source.drain(&why).unwrap(),
+                Effect::Hold(hold, why) => {
+                    let result = self.source.hold(hold, &why);
+                    self.take(Msg::Asked { what: "hold".to_owned(), result });
                 }
-                Effect::Rate(rate) => {
-                    let result = self.source.set_rate(rate);
-                    self.take(Msg::Asked { what: "rate", result });
+                Effect::Rate(rate, why) => {
+                    let result = self.source.set_rate(rate, &why);
+                    self.take(Msg::Asked { what: "rate".to_owned(), result });
+                }
+                Effect::Act(deed, why) => {
+                    let result = self.source.act(&deed, &why);
+                    self.take(Msg::Asked { what: deed.label(), result });
                 }
                 Effect::LookAt(at_ns) => {
                     let past = self.source.past(at_ns).map(Box::new);
@@ -91,7 +97,7 @@ impl Bench {
                     let result = self.source.snooze(number);
                     self.take(Msg::Answered { what: "snoozed", result });
                 }
-                Effect::Redraw | Effect::LookUp(_) | Effect::DumpScreen => {}
+                Effect::Redraw | Effect::LookUp(_) | Effect::DumpScreen | Effect::Capture(_) => {}
                 Effect::Leave(end) => self.left = Some(end),
             }
         }
@@ -407,7 +413,11 @@ fn a_rate_is_taken_when_it_is_one_and_refused_in_words_otherwise() {
         bench.keys(&[Key::Char('R')]);
         text.chars().for_each(|letter| bench.keys(&[Key::Char(letter)]));
         let effects = bench.take(Msg::Key(Key::Enter));
-        assert_eq!(effects, taken.map(Effect::Rate).into_iter().collect::<Vec<_>>(), "{text}");
+        assert_eq!(
+            effects,
+            taken.map(|rate| Effect::Rate(rate, String::new())).into_iter().collect::<Vec<_>>(),
+            "{text}"
+        );
         assert_eq!(bench.model.overlay, None);
     }
 }
@@ -428,70 +438,4 @@ fn a_process_that_stands_still_or_is_gone_is_never_shown_as_fresh() {
     crate::view::draw(&bench.model, buffer.area, &mut buffer);
     let text: String = buffer.content().iter().map(ratatui::buffer::Cell::symbol).collect();
     assert!(text.contains("GONE") && text.contains("process 7 is gone"), "{text}");
-}
-
-fn any_key() -> impl Strategy<Value = Key> {
-    prop_oneof![
-        proptest::sample::select("pqynf15sP:/SRCzmDT=ecvrt9Z[]HVW".chars().collect::<Vec<_>>()).prop_map(Key::Char),
-        any::<char>().prop_map(Key::Char),
-        prop_oneof![Just('c'), Just('z'), Just('l')].prop_map(Key::Ctrl),
-        prop_oneof![
-            Just(Key::Tab),
-            Just(Key::BackTab),
-            Just(Key::Enter),
-            Just(Key::Esc),
-            Just(Key::Up),
-            Just(Key::Down),
-            Just(Key::Left),
-            Just(Key::Right),
-            Just(Key::PageDown),
-            Just(Key::End),
-        ],
-    ]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-    #[test]
-    fn random_keys_never_panic_nor_act_without_a_yes(keys in proptest::collection::vec(any_key(), 1..60)) {
-        let mut bench = Bench::new();
-        for (i, key) in keys.into_iter().enumerate() {
-            let asked = bench.model.overlay.clone();
-            let yes = matches!(key, Key::Char('y') | Key::Enter);
-            let finished = bench.model.finished;
-            let running = bench.model.in_force().map(|(_, policy)| policy);
-            for effect in bench.take(Msg::Key(key)) {
-                match effect {
-                    Effect::Apply { profile, .. } => {
-                        let down = matches!(
-                            (running, profile.spin),
-                            (Some(SpinPolicy::Prod), profile::SpinPolicy::Lab | profile::SpinPolicy::Shared)
-                                | (Some(SpinPolicy::Lab), profile::SpinPolicy::Shared)
-                        );
-                        assert!(down || (yes && matches!(asked, Some(Overlay::AskApply(_)))));
-                    }
-                    Effect::Drain => assert!(yes && asked == Some(Overlay::AskQuit)),
-                    Effect::Hold(_) => assert!(yes && matches!(asked, Some(Overlay::AskHold(_)))),
-                    Effect::Rate(_) => assert!(matches!(asked, Some(Overlay::Rate(_))) && key == Key::Enter),
-                    Effect::Leave(_) => {
-                        let forced = yes && asked == Some(Overlay::AskForce);
-                        assert!(forced || finished == Finished::Yes);
-                    }
-                    Effect::Note(_) => assert!(matches!(asked, Some(Overlay::Note(_))) && key == Key::Enter),
-                    Effect::ListOffers
-                    | Effect::Redraw
-                    | Effect::LookAt(_)
-                    | Effect::LookUp(_)
-                    | Effect::DumpScreen
-                    | Effect::Acknowledge(_)
-                    | Effect::Snooze(_) => {}
-                }
-            }
-            if i % 5 == 0 {
-                bench.data();
-            }
-            let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 90, 26));
-            crate::view::draw(&bench.model, buffer.area, &mut buffer);
-        }
-    }
 }

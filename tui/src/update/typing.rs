@@ -11,7 +11,14 @@ use crate::msg::Key;
 /// Writes `key`.
 pub(super) fn write(model: &mut Model, key: Key) {
     match &mut model.overlay {
-        Some(Overlay::Note(text) | Overlay::Rate(text)) => letter(text, key, NOTE_MAX),
+        Some(
+            Overlay::Note(text)
+            | Overlay::Rate(text)
+            | Overlay::TypeDeed(_, text)
+            | Overlay::Move(text)
+            | Overlay::Input(text)
+            | Overlay::Why(_, text),
+        ) => letter(text, key, NOTE_MAX),
         Some(Overlay::Palette(typed)) => {
             letter(&mut typed.text, key, TYPED_MAX);
             typed.at = 0;

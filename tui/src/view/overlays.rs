@@ -15,5 +15,6 @@ fn middle<'a>(pen: &'a mut Pen<'_>, width: u16, height: u16) -> Pen<'a> {
     let (x, y) = ((pen.width() - width) / 2, (pen.height() - height) / 2);
     let mut part = pen.part(x, y, width, height);
     part.blank();
+    part.target_all(None);
     part
 }

@@ -19,6 +19,7 @@ pub mod slots;
 pub mod sources;
 pub mod streams;
 pub mod table;
+pub mod tabs;
 pub mod threads;
 pub mod timeline;
 pub mod trends;

@@ -7,6 +7,7 @@
 //! Written straight into the buffer, a map of 1,024 slots costs a quarter of what a canvas does and no allocation, and one
 //! place decides about colour, ASCII and staleness.
 
+use crate::model::target::{Target, Targets};
 use crate::theme::{Glyphs, Theme, Tone};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -28,13 +29,47 @@ pub struct Pen<'a> {
     area: Rect,
     theme: Theme,
     freshness: Freshness,
+    /// Who wants to know what the cells stand for.
+    targets: Option<&'a Targets>,
 }
 
 impl<'a> Pen<'a> {
     /// A pen for `area` of `buffer`.
     pub fn new(buffer: &'a mut Buffer, area: Rect, theme: Theme, freshness: Freshness) -> Pen<'a> {
         let area = area.intersection(buffer.area);
-        Pen { buffer, area, theme, freshness }
+        Pen { buffer, area, theme, freshness, targets: None }
+    }
+
+    /// The same, and `targets` hears what the cells stand for.
+    pub fn telling(self, targets: &'a Targets) -> Pen<'a> {
+        Pen { targets: Some(targets), ..self }
+    }
+
+    /// The `width` cells from (`x`, `y`) on stand for `target`.
+    pub fn target(&self, x: u16, y: u16, width: u16, target: Target) {
+        if let Some(targets) = self.targets.filter(|_| x < self.area.width && y < self.area.height) {
+            let cells = Rect::new(self.area.x + x, self.area.y + y, width, 1).intersection(self.area);
+            targets.tell(cells, Some(target));
+        }
+    }
+
+    /// The whole row `y` stands for `target`.
+    pub fn target_row(&self, y: u16, target: Target) {
+        self.target(0, y, self.area.width, target);
+    }
+
+    /// The whole area stands for `target`, or for nothing.
+    pub fn target_all(&self, target: Option<Target>) {
+        if let Some(targets) = self.targets {
+            targets.tell(self.area, target);
+        }
+    }
+
+    /// Nothing drawn so far can be clicked any more.
+    pub fn cover(&self) {
+        if let Some(targets) = self.targets {
+            targets.cover();
+        }
     }
 
     /// Columns.
@@ -52,7 +87,7 @@ impl<'a> Pen<'a> {
         let x = self.area.x.saturating_add(x.min(self.area.width));
         let y = self.area.y.saturating_add(y.min(self.area.height));
         let part = Rect::new(x, y, width, height).intersection(self.area);
-        Pen { buffer: self.buffer, area: part, theme: self.theme, freshness: self.freshness }
+        Pen { buffer: self.buffer, area: part, theme: self.theme, freshness: self.freshness, targets: self.targets }
     }
 
     /// The rows from `top` to `bottom`.
@@ -63,7 +98,13 @@ impl<'a> Pen<'a> {
 
     /// The same area, always fresh (what the operator does is always now).
     pub fn fresh(&mut self) -> Pen<'_> {
-        Pen { buffer: self.buffer, area: self.area, theme: self.theme, freshness: Freshness::Fresh }
+        Pen {
+            buffer: self.buffer,
+            area: self.area,
+            theme: self.theme,
+            freshness: Freshness::Fresh,
+            targets: self.targets,
+        }
     }
 
     fn style(&self, tone: Tone) -> Style {

@@ -6,7 +6,7 @@ use crate::world::{World, engine, has_keys, lab_with, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -88,14 +88,46 @@ fn attached_beside_a_live_console_one_only_looks_and_with_control_one_acts() {
     assert_eq!(own.end(), 0, "{}", own.text());
 }
 
+/// A console of its own engine, which goes on when the console is lost.
+fn own_console(world: &World) -> Terminal {
+    world.put("p/stays.ron", lab_with(&[("spin: Lab", "spin: Shared")]));
+    let run = "run --profiles p --profile stays --rate 2000 --logs logs";
+    let mut own = Terminal::start(world, run, (100, 30), &[]);
+    own.see_live();
+    own
+}
+
+#[test]
+fn a_running_engine_is_told_as_a_screen_as_values_and_as_json_once_and_again_and_again() {
+    let _one = engine();
+    let world = World::new();
+    let mut headless = Headless::start(&world);
+    let screen = world.run("attach --snapshot --view rings --size 120x30").exits(0).text();
+    assert!(screen.contains("which queue is full") && screen.lines().count() == 30, "{screen}");
+    let values = world.run("attach --csv --view streams").exits(0).text();
+    assert!(values.starts_with("stream,"), "{values}");
+    let board = world.run("attach --json").exits(0).json();
+    has_keys(&board, "answered latency_ns threads attach board");
+    assert_eq!(board["attach"]["pid"], headless.0.id());
+    assert!(world.run("attach --csv --view graph").exits(2).err.contains("a view without a list"));
+    world.run("attach --every 1s").exits(2);
+    let mut stream = world.command("attach --csv --view threads --every 100ms");
+    let mut stream = stream.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(stream.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.next().unwrap().starts_with("at_s,thread,"));
+    let moments: Vec<f64> =
+        (0..20).map(|_| lines.next().unwrap().split(',').next().unwrap().parse().unwrap()).collect();
+    assert!(moments.is_sorted() && moments[0] < moments[19], "{moments:?}");
+    world.run("ctl drain").exits(0);
+    assert!(lines.all(|line| line.split(',').count() > 5), "its headings stand before the first alone");
+    assert_eq!((stream.wait().unwrap().code(), headless.0.wait().unwrap().code()), (Some(0), Some(0)));
+}
+
 #[test]
 fn after_a_hangup_the_engine_goes_on_and_is_taken_over_by_an_attached_console() {
     let _one = engine();
     let world = World::new();
-    world.put("p/stays.ron", lab_with(&[("spin: Lab", "spin: Shared")]));
-    let run = "run --profiles p --profile stays --rate 2000 --logs logs";
-    let mut own = Terminal::start(&world, run, (100, 30), &[]);
-    own.see_live();
+    let mut own = own_console(&world);
     own.hang_up();
     let before = world.run("ctl status").exits(0).json()["answered"].as_u64().unwrap();
     until("shots after the hangup", || {
@@ -124,10 +156,7 @@ fn after_a_hangup_the_engine_goes_on_and_is_taken_over_by_an_attached_console() 
 fn a_profile_that_is_switched_live_decides_what_a_hangup_means() {
     let _one = engine();
     let world = World::new();
-    world.put("p/stays.ron", lab_with(&[("spin: Lab", "spin: Shared")]));
-    let run = "run --profiles p --profile stays --rate 2000 --logs logs";
-    let mut own = Terminal::start(&world, run, (100, 30), &[]);
-    own.see_live();
+    let mut own = own_console(&world);
     // `shared` drains on a hangup; another process switched to it.
     world.run("ctl profile shared").exits(0);
     own.see_words(&["profile shared"]);

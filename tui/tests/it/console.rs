@@ -3,6 +3,7 @@
 use crate::terminal::{Terminal, number_after};
 use crate::world::{World, engine, until};
 use rustix::process::Signal;
+use std::time::{Duration, Instant};
 
 /// A run that leaves cores to whatever else the machine does: the claims here are the console's.
 pub const RUN: &str = "run --profile shared --rate 2000 --logs logs";
@@ -30,6 +31,14 @@ fn it_starts_counters_move_every_view_opens_and_quitting_drains_first() {
         ("5", &["lab", "prod", "shared", "drill"]),
         ("7", &["who may write which page", "LOCAL_HOT"]),
         ("6", &["which task waits longest"]),
+        ("M", &["which silo is full"]),
+        ("t", &["which logical qubit"]),
+        ("r", &["which queue is full"]),
+        ("e", &["what of this machine costs"]),
+        ("c", &["who uses which core"]),
+        ("v", &["what happened in this run"]),
+        ("u", &["who did what, why"]),
+        ("=", &["No moment is marked"]),
         ("8", &["who sends, how fast"]),
         ("9", &["alarms"]),
         ("?", &["everywhere", "in profiles"]),
@@ -193,6 +202,29 @@ fn a_terminal_that_nobody_reads_stops_neither_the_engine_nor_sigterm() {
     assert_eq!(terminal.end_unread(), 143);
     let report = world.report("logs");
     assert_eq!((report["ended_by"].as_str(), report["lost"].as_u64()), (Some("sigterm"), Some(0)));
+}
+
+#[test]
+fn keys_are_answered_while_the_engine_takes_all_that_it_can() {
+    /// Of a machine that does other things too; on a quiet one 50 ms are met.
+    const LIMIT: Duration = Duration::from_secs(3);
+    let _one = engine();
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, "run --profile lab --rate max --logs logs", (120, 40), &[]);
+    terminal.see_live();
+    let mut took = Vec::new();
+    for (key, words) in [("2", "which is late"), ("r", "which queue is full"), ("t", "which logical qubit")].repeat(7) {
+        let pressed = Instant::now();
+        terminal.press(key);
+        terminal.see_words(&[words]);
+        took.push(pressed.elapsed());
+    }
+    took.sort();
+    let (median, longest) = (took[took.len() / 2], took[took.len() - 1]);
+    eprintln!("a key's picture at full rate: median {median:?}, longest {longest:?}");
+    assert!(median < LIMIT, "{took:?}");
+    terminal.press("qy");
+    assert_eq!(terminal.end(), 0, "{}", terminal.text());
 }
 
 /// Asks for whole pictures without reading any, until the thread that writes them is stuck in its write.

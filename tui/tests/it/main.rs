@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "harness")]
 
 mod world;
+mod acting;
 mod alarms;
 mod attach;
 mod commands;
@@ -18,6 +19,7 @@ mod console;
 mod signals;
 mod terminal;
 mod looks;
+mod mouse;
 mod moving;
 #[cfg(target_os = "linux")]
 mod live;

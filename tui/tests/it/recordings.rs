@@ -321,6 +321,20 @@ fn the_console_looks_back_writes_a_note_and_replays_it() {
 }
 
 #[test]
+fn a_recording_is_replayed_to_identical_screens() {
+    let _one = engine();
+    let world = World::new();
+    world.run(SHORT).exits(0);
+    for view in ["overview", "threads", "slots", "graph", "placement", "streams", "alarms", "actions"] {
+        for at in ["700ms", "end"] {
+            let words = format!("replay last --at {at} --snapshot --view {view} --size 120x40 --logs logs");
+            let (first, second) = (world.run(&words).exits(0).text(), world.run(&words).exits(0).text());
+            assert!(first.contains("REPLAY") && first == second, "{view} at {at}:\n{first}\n{second}");
+        }
+    }
+}
+
+#[test]
 fn old_runs_make_room_for_new_ones_and_kept_ones_stay() {
     let _one = engine();
     let world = World::new();

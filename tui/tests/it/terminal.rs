@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
-use vt100::{Parser, Screen};
+use vt100::{MouseProtocolMode, Parser, Screen};
 
 /// `ICANON | ECHO` of a terminal's local modes.
 const COOKED: u32 = 0o2 | 0o10;
@@ -83,6 +83,17 @@ impl Terminal {
         let line = self.line.as_mut().unwrap();
         line.keys.write_all(keys.as_bytes()).unwrap();
         line.keys.flush().unwrap();
+    }
+
+    /// Clicks on the first place where these words stand.
+    #[track_caller]
+    pub fn click(&mut self, words: &str) {
+        let columns = self.screen().size().1;
+        let rows: Vec<String> = self.screen().rows(0, columns).collect();
+        let found = rows.iter().enumerate().find_map(|(y, row)| Some((row.find(words)?, y)));
+        let (bytes, y) = found.unwrap_or_else(|| panic!("no {words:?} on:\n{}", self.text()));
+        let x = rows[y][..bytes].chars().count();
+        self.press(&format!("\x1b[<0;{};{}M\x1b[<0;{};{}m", x + 1, y + 1, x + 1, y + 1));
     }
 
     pub fn resize(&mut self, columns: u16, rows: u16) {
@@ -170,6 +181,7 @@ impl Terminal {
         assert!(!screen.alternate_screen(), "left on the alternate screen");
         assert!(!screen.hide_cursor(), "left without a cursor");
         assert!(!screen.bracketed_paste(), "left in bracketed paste");
+        assert_eq!(screen.mouse_protocol_mode(), MouseProtocolMode::None, "left without the terminal's own mouse");
         let modes = self.line.as_ref().unwrap().master.get_termios().unwrap().local_flags.bits();
         assert_eq!(modes & COOKED, COOKED, "left raw: {modes:o}");
     }

@@ -416,6 +416,29 @@ pub struct Arrived {
 }
 
 impl DispatchEnd {
+    /// The end of a dispatcher that is dead, for its one successor: whoever calls has seen the word by which its loop says
+    /// that it is never called again, and knows that the feed writes nothing more before the successor has begun.
+    /// `published` is a number of shots that it had taken at some time, `written` how many the feed has written.
+    #[must_use]
+    pub fn succeed(table: &Arc<SlotTable>, published: u64, written: u64) -> DispatchEnd {
+        let slots = u64::from(table.geometry.slots);
+        let mut position = published.max(written.saturating_sub(slots));
+        while position < written {
+            let slot = table.index(position);
+            // Relaxed, here and below: the death of the only writer was seen by an edge of its own.
+            if table.tickets[slot].load(Ordering::Relaxed) >> 1 < table.generation(position) {
+                break;
+            }
+            // It died between the hold and the retirement; of a later lap's shot the word would be the feed's.
+            if position + slots >= written && table.rx[slot].load(Ordering::Relaxed) != 0 {
+                // ORDERING: release side of S8, as in `retire`.
+                table.rx[slot].store(0, edge("S8.release", Ordering::Release));
+            }
+            position += 1;
+        }
+        DispatchEnd { table: Arc::clone(table), position }
+    }
+
     /// The next shot, if it has been written.
     #[must_use]
     pub fn arrived(&self) -> Option<Arrived> {

@@ -49,11 +49,13 @@ pub enum ErrorCode {
     DroppedOldest = 15,
     /// It arrived when no slot was free.
     DroppedNew = 16,
+    /// The silo that had it died.
+    SiloDied = 17,
 }
 
 impl ErrorCode {
     /// All codes, ascending.
-    pub const ALL: [ErrorCode; 16] = [
+    pub const ALL: [ErrorCode; 17] = [
         ErrorCode::LaunchFailed,
         ErrorCode::LaunchUnknown,
         ErrorCode::BadAddress,
@@ -70,6 +72,7 @@ impl ErrorCode {
         ErrorCode::OverflowDeadline,
         ErrorCode::DroppedOldest,
         ErrorCode::DroppedNew,
+        ErrorCode::SiloDied,
     ];
 
     /// Name as answer files and reports spell it.
@@ -92,6 +95,7 @@ impl ErrorCode {
             ErrorCode::OverflowDeadline => "overflow_deadline",
             ErrorCode::DroppedOldest => "dropped_oldest",
             ErrorCode::DroppedNew => "dropped_new",
+            ErrorCode::SiloDied => "silo_died",
         }
     }
 

@@ -194,6 +194,36 @@ blocks! {
         transfer: HistogramBlock,
     }
 
+    /// How a silo lives. Written by the control thread.
+    LifeBlock {
+        /// [`SiloState`](crate::board::snapshot::SiloState) code.
+        state: AtomicU64,
+        /// Since when.
+        since: AtomicU64,
+        /// Times that its path was built, the start included.
+        epoch: AtomicU64,
+        /// Times that it died.
+        deaths: AtomicU64,
+        /// Times that it came back.
+        rejoins: AtomicU64,
+        /// Times that it was emptied.
+        drains: AtomicU64,
+        /// Shots answered with an error because it died.
+        errored: AtomicU64,
+        /// Its last heir + 1; 0: it has had none.
+        heir: AtomicU64,
+        /// Streams that it left to heirs.
+        left: AtomicU64,
+        /// From a death to where all its streams were taken elsewhere.
+        elsewhere: HistogramBlock,
+        /// From a death to the first answer that one of its streams got elsewhere.
+        answered: HistogramBlock,
+        /// From the wish to come back to where it took shots again.
+        rejoin: HistogramBlock,
+        /// Why it is not live, or why it stays dead.
+        why: Text<32>,
+    }
+
     /// The live source. Written by the first silo's feed, but for what is set at Init.
     SourceBlock {
         /// [`SourceKind`](crate::board::snapshot::SourceKind) code; 0: shots come from a sampler or a file.

@@ -4,8 +4,9 @@
 
 use super::{
     AlarmRow, ArbiterBlock, ClockBlock, ControlBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock,
-    GraphBlock, HarvestBlock, HeaderBlock, LatencyBlock, LogBlock, MoveBlock, PlacementBlock, PollBlock, RecorderBlock,
-    SiloDepthBlock, SlotStamps, SourceBlock, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
+    GraphBlock, HarvestBlock, HeaderBlock, LatencyBlock, LifeBlock, LogBlock, MoveBlock, PlacementBlock, PollBlock,
+    RecorderBlock, SiloDepthBlock, SlotStamps, SourceBlock, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock,
+    ThreadBlock,
 };
 use crate::board::alarms::ALARMS_MAX;
 use crate::fault::FaultCode;
@@ -71,6 +72,7 @@ pub(in crate::board) struct Layout {
     pub(in crate::board) graphs: usize,
     pub(in crate::board) arbiters: usize,
     pub(in crate::board) moves: usize,
+    pub(in crate::board) lives: usize,
     pub(in crate::board) source: usize,
     pub(in crate::board) stream_sources: usize,
     pub(in crate::board) control: usize,
@@ -109,6 +111,7 @@ impl Layout {
             graphs: place(size_of::<GraphBlock>(), silos),
             arbiters: place(size_of::<ArbiterBlock>(), silos),
             moves: place(size_of::<MoveBlock>(), silos),
+            lives: place(size_of::<LifeBlock>(), silos),
             source: place(size_of::<SourceBlock>(), 1),
             stream_sources: place(size_of::<StreamSourceBlock>(), shape.streams as usize),
             control: place(size_of::<ControlBlock>(), 1),

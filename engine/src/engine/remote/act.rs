@@ -4,16 +4,21 @@
 //! socket's thread and only reads the board.
 
 use super::Order;
-use crate::board::snapshot::{AlarmView, Snapshot};
+use crate::arbiter::page::Authority;
+use crate::board::snapshot::{AlarmView, SiloState, Snapshot};
 use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::engine::Requests;
 use crate::engine::actor::Actor;
+use crate::engine::control::Hands;
+use crate::engine::drilling::{DrillRefused, LiveDrill};
 use crate::engine::logger::{self, Said};
 use crate::engine::steer::{SharedSteering, Switched};
 use crate::engine::wire::{Acknowledged, Ask, Done, Status};
 use crate::fault::EventCode;
+use crate::feed::requests::MoveRequest;
 use crate::profile::{Profile, Rate};
+use crate::silo::SiloDeed;
 use crate::units::Nanos;
 use pinwheel_edge::spin::{Phase, SpinOrder};
 use std::time::Duration;
@@ -36,25 +41,28 @@ pub(in crate::engine) enum Effect {
     Ending,
     /// About an alarm; 0: all that hold.
     Alarms(u64),
+    Silo {
+        silo: u32,
+        deed: SiloDeed,
+    },
+    Move {
+        stream: u32,
+        to: u32,
+    },
 }
 
 /// Carries an order out, unless its time is over.
-pub(in crate::engine) fn act(order: Order, steering: &SharedSteering, requests: &Requests, clock: &Clock) {
-    if clock.ticks() > order.until {
+pub(in crate::engine) fn act(order: Order, hands: &Hands<'_>) {
+    if hands.clock.ticks() > order.until {
         return;
     }
-    let found = carry_out(order.ask, &order.by, steering, requests, clock);
+    let found = carry_out(order.ask, &order.by, hands);
     // A client that went away meanwhile wants to know nothing.
     let _ = order.reply.try_send(found);
 }
 
-fn carry_out(
-    ask: Ask,
-    by: &Actor,
-    steering: &SharedSteering,
-    requests: &Requests,
-    clock: &Clock,
-) -> Result<Effect, String> {
+fn carry_out(ask: Ask, by: &Actor, hands: &Hands<'_>) -> Result<Effect, String> {
+    let Hands { steering, requests, clock, .. } = *hands;
     match ask {
         Ask::Status => Ok(Effect::Status),
         Ask::InForce => in_force(steering),
@@ -94,6 +102,18 @@ fn carry_out(
             steering.lock().snooze(number, span, by).map_err(|error| error.to_string())?;
             Ok(Effect::Alarms(number))
         }
+        Ask::Silo { silo, deed } => {
+            hands.wishes.ask(silo, deed).map_err(|refused| refused.to_string())?;
+            steering.lock().note_action(by, &format!("{} of silo {silo} asked for by {}", deed.name(), by.words));
+            Ok(Effect::Silo { silo, deed })
+        }
+        Ask::Move { stream, to } => {
+            let request = MoveRequest { stream, to, lease_ms: 0, by: Authority::Operator };
+            hands.moves.ask(request).map_err(|refused| refused.to_string())?;
+            let text = format!("move of stream {stream} to silo {to} asked for by {}", by.words);
+            steering.lock().note_action(by, &text);
+            Ok(Effect::Move { stream, to })
+        }
         Ask::Note { text } => {
             let text = logger::plain(&text);
             let note = Said {
@@ -106,7 +126,21 @@ fn carry_out(
             steering.lock().say(note).map_err(|error| error.to_string())?;
             Ok(Effect::Done(Done::Note { text }))
         }
+        Ask::Drill { name, for_ms } => drill(name, for_ms, by, steering),
     }
+}
+
+fn drill(name: String, for_ms: Option<u64>, by: &Actor, steering: &SharedSteering) -> Result<Effect, String> {
+    let drill = LiveDrill::from_name(&name).ok_or_else(|| DrillRefused::Unknown { found: name }.to_string())?;
+    let span = for_ms.map(Duration::from_millis);
+    let started = steering.lock().drill(drill, span, by).map_err(|error| error.to_string())?;
+    Ok(Effect::Done(Done::Drill {
+        name: drill.name().to_owned(),
+        role: drill.role().name().to_owned(),
+        thread: started.thread,
+        for_ms: u64::try_from(started.span.as_millis()).unwrap_or(u64::MAX),
+        expected: drill.expected().name().to_owned(),
+    }))
 }
 
 fn in_force(steering: &SharedSteering) -> Result<Effect, String> {
@@ -172,6 +206,17 @@ impl Effect {
                 let (acknowledged, open) = (phase >= Phase::Drain, submitted.saturating_sub(answered));
                 let end = || Done::End { phase: phase.name().to_owned(), acknowledged, open };
                 (acknowledged || is_late).then(end)
+            }
+            Effect::Silo { silo, deed } => {
+                let state = SiloState::from_code(board::get(&board.life(*silo as usize).state));
+                let acknowledged = state == deed.aim();
+                let state = state.name().to_owned();
+                (acknowledged || is_late).then_some(Done::Silo { silo: *silo, deed: *deed, state, acknowledged })
+            }
+            Effect::Move { stream, to } => {
+                let silo = board::get(&board.stream_feed(*stream as usize).silo) as u32;
+                let acknowledged = silo == *to;
+                (acknowledged || is_late).then_some(Done::Move { stream: *stream, to: *to, silo, acknowledged })
             }
             Effect::Alarms(number) => {
                 let (alarms, now_ns) = (board.alarm_views(clock), clock.since_start(clock.ticks()).0);

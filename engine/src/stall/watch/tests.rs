@@ -179,6 +179,43 @@ fn a_condition_alarms_once_acts_once_and_ends_when_it_was_away_for_the_hold() {
     assert_eq!(world.alarm(RuleId::Duplicates, Site::Silo(0, 0)).unwrap().state, AlarmState::Ended);
 }
 
+/// The engine was through its drain between two ticks: what happened before it stopped is judged all the same.
+#[test]
+fn a_death_in_a_run_that_ends_before_the_next_tick_is_an_alarm() {
+    for last in [Phase::Drain, Phase::Shutdown] {
+        let mut world = world(Vec::new());
+        world.run(300 * MS, [true, true]);
+        let block = world.board.thread(1);
+        board::set(&block.roles_count, 1);
+        board::set(&block.roles[0].identity, RoleKind::Poll as u64);
+        block.panic_file.write("poller.rs");
+        board::set(&block.roles[0].died, 77);
+        board::set(&world.board.harvest(0).errors[1], 3);
+        board::set(&world.board.header().phase, last as u64);
+        (0..2).for_each(|thread| board::set(&world.board.thread(thread).state, 2));
+        world.dog.last_look(&mut world.done);
+        let died = world.alarm(RuleId::RoleDied, Site::Thread(1)).expect("a death is never forgotten");
+        assert_eq!((died.severity, died.cause.as_str()), (Severity::Critical, "died"));
+        assert!(died.sentence.contains("poll on work-0 died at poller.rs"), "{}", died.sentence);
+        assert!(world.alarm(RuleId::Errors, Site::Silo(0, 1)).is_some(), "nor are the errors that came with it");
+        assert_eq!(world.alarms().len(), 2, "and nobody is blamed for standing still: {:?}", world.alarms());
+    }
+}
+
+/// It may die before the first baseline of Live, too.
+#[test]
+fn a_death_in_warm_up_is_an_alarm() {
+    let mut world = world(Vec::new());
+    board::set(&world.board.header().phase, Phase::Warmup as u64);
+    world.run(10 * MS, [true, true]);
+    let block = world.board.thread(0);
+    board::set(&block.roles_count, 1);
+    board::set(&block.roles[0].died, 1);
+    board::set(&world.board.header().phase, Phase::Shutdown as u64);
+    world.dog.last_look(&mut world.done);
+    assert!(world.alarm(RuleId::RoleDied, Site::Thread(0)).is_some());
+}
+
 /// Aeron #2092: zero events, zero idle.
 #[test]
 fn a_role_that_always_reports_work_and_moves_nothing_is_alarmed() {

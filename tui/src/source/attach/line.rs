@@ -77,18 +77,18 @@ impl Wire {
 
 /// A connection with a thread that waits.
 pub struct Line {
-    asks: SyncSender<Ask>,
+    asks: SyncSender<(Ask, String)>,
     heard: Receiver<Outcome>,
 }
 
 impl Line {
     /// Hands `wire` to a thread; it ends with this handle, or with the connection.
     pub fn of(mut wire: Wire) -> io::Result<Line> {
-        let (asks, asked) = sync_channel::<Ask>(BEHIND_MAX);
+        let (asks, asked) = sync_channel::<(Ask, String)>(BEHIND_MAX);
         let (tell, heard) = channel();
         let wait = move || {
-            for ask in asked {
-                let (outcome, is_over) = match wire.ask(ask, "") {
+            for (ask, why) in asked {
+                let (outcome, is_over) = match wire.ask(ask, &why) {
                     Ok(outcome) => (outcome, false),
                     Err(error) => (Outcome::Refused(format!("control socket: {error}")), true),
                 };
@@ -102,9 +102,9 @@ impl Line {
         Ok(Line { asks, heard })
     }
 
-    /// Asks; what came of it is [`Line::heard`] later.
-    pub fn ask(&self, ask: Ask) -> Result<(), String> {
-        self.asks.try_send(ask).map_err(|error| match error {
+    /// Asks, and says why; what came of it is [`Line::heard`] later.
+    pub fn ask(&self, ask: Ask, why: &str) -> Result<(), String> {
+        self.asks.try_send((ask, why.to_owned())).map_err(|error| match error {
             TrySendError::Full(_) => format!("found {BEHIND_MAX} requests before this one, expected fewer; wait"),
             TrySendError::Disconnected(_) => {
                 "found the control socket closed, expected a running engine; attach again".to_owned()

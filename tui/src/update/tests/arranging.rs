@@ -3,7 +3,7 @@
 use super::Bench;
 use crate::effect::Effect;
 use crate::keymap::bound::Keymap;
-use crate::model::lists::{List, columns_shown, csv, shown};
+use crate::model::lists::{Heads, List, columns_shown, csv, shown};
 use crate::model::{Overlay, View, Zoom};
 use crate::msg::{Finished, Key, Msg};
 use crate::source::synthetic::{Trouble, beside, snapshot};
@@ -207,13 +207,13 @@ fn csv_has_every_column_and_quotes_what_needs_it() {
         bench.take(Msg::Brought(brought));
     }
     for list in List::ALL {
-        let text = csv(&bench.model, list);
+        let text = csv(&bench.model, list, None, Heads::Shown);
         let lines: Vec<&str> = text.split("\r\n").filter(|line| !line.is_empty()).collect();
         assert_eq!(lines.len(), 1 + list.len(&bench.model), "{list:?}");
         let columns = list.columns().iter().filter(|column| !column.name.is_empty()).count();
         assert_eq!(lines[0].split(',').count(), columns, "{list:?}");
     }
-    let threads = csv(&bench.model, List::Threads);
+    let threads = csv(&bench.model, List::Threads, None, Heads::Shown);
     assert!(threads.contains("hot-0") && threads.contains("feed dispatch"), "{threads}");
 }
 
@@ -235,7 +235,7 @@ fn who_watches_the_newest_event_goes_on_to_and_who_reads_an_older_one_stays() {
     bench.keys(&[Key::Char('v')]);
     let [_, _, log] = <[_; 3]>::try_from(beside(Trouble::None)).unwrap();
     bench.take(Msg::Brought(log.clone()));
-    assert_eq!(bench.model.cursor.event, 2);
+    assert_eq!(bench.model.cursor.event, 3);
     bench.keys(&[Key::Home]);
     bench.take(Msg::Brought(log));
     assert_eq!(bench.model.cursor.event, 0);

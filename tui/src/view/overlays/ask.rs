@@ -2,6 +2,7 @@
 
 use super::middle;
 use crate::model::commands::said;
+use crate::model::deeds::Deed;
 use crate::model::lists::Line;
 use crate::model::{Asked, Model};
 use crate::source::{Bond, Hold};
@@ -14,7 +15,10 @@ use pinwheel_engine::profile::SpinPolicy;
 /// "Apply this profile?" with what would change, and who would mind.
 pub fn apply(model: &Model, asked: &Asked, pen: &mut Pen<'_>) {
     let offer = &asked.offer;
-    let checks = checks(model, asked);
+    let mut checks = checks(model, asked);
+    if !model.why.is_empty() {
+        checks.push((format!("why: {}", model.why), Tone::Plain));
+    }
     let rows = offer.body.as_ref().map_or(1, |body| body.changes.len()) + checks.len();
     let height = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(6);
     let mut part = middle(pen, 76, height);
@@ -22,7 +26,7 @@ pub fn apply(model: &Model, asked: &Asked, pen: &mut Pen<'_>) {
     let from = model.in_force().map_or("?", |(name, _)| name);
     let span = asked.span.map_or_else(String::new, |span| format!(" for {}, then {from} again", said(span)));
     let x = inside.put(1, 0, &format!("{from} → {}{span}", offer.name), Tone::Accent) + 2;
-    inside.put(x, 0, "y or enter applies, n or esc does not", Tone::Dim);
+    inside.put(x, 0, "y or enter applies, n or esc does not, w: why", Tone::Dim);
     let mut y = 1;
     for (text, tone) in &checks {
         inside.put(1, y, text, *tone);
@@ -68,7 +72,8 @@ pub fn quit(model: &Model, pen: &mut Pen<'_>) {
     let mut inside = part.framed("drain and quit?");
     inside.put(1, 0, "The feed stops; every shot that was accepted is answered.", Tone::Plain);
     inside.put(1, 1, &format!("{} shots are in the path now.", count(open)), Tone::Plain);
-    inside.put(1, 3, "y or enter: drain and quit    n or esc: go on", Tone::Accent);
+    reason(model, 2, &mut inside);
+    inside.put(1, 3, "y or enter: drain and quit    n or esc: go on    w: why", Tone::Accent);
 }
 
 /// "Quit with shots unanswered?"
@@ -91,11 +96,12 @@ pub fn end(model: &Model, pen: &mut Pen<'_>) {
     let mut inside = part.framed(&format!("drain and end the engine of {whose}?"));
     inside.put(1, 0, "Its feed stops for everybody; accepted shots are answered.", Tone::Warn);
     inside.put(1, 1, &format!("{} shots are in the path now. q only leaves.", count(open)), Tone::Plain);
-    inside.put(1, 3, "y or enter: drain and end it    n or esc: go on", Tone::Accent);
+    reason(model, 2, &mut inside);
+    inside.put(1, 3, "y or enter: drain and end it    n or esc: go on    w: why", Tone::Accent);
 }
 
 /// "Hold the feed?", or let it go.
-pub fn hold(hold: Hold, pen: &mut Pen<'_>) {
+pub fn hold(model: &Model, hold: Hold, pen: &mut Pen<'_>) {
     let mut part = middle(pen, 62, 6);
     let (title, what) = match hold {
         Hold::Hold => ("hold the feed?", "No shot is taken until it is let go; what is under way finishes."),
@@ -103,7 +109,59 @@ pub fn hold(hold: Hold, pen: &mut Pen<'_>) {
     };
     let mut inside = part.framed(title);
     inside.put(1, 0, what, Tone::Plain);
-    inside.put(1, 3, "y or enter: yes    n or esc: no", Tone::Accent);
+    reason(model, 2, &mut inside);
+    inside.put(1, 3, "y or enter: yes    n or esc: no    w: why", Tone::Accent);
+}
+
+/// "Do this to a silo, a stream, the input?"
+pub fn deed(model: &Model, deed: &Deed, pen: &mut Pen<'_>) {
+    let mut part = middle(pen, 76, 7);
+    let mut inside = part.framed(&format!("{}?", deed.label()));
+    let y = meaning(model, deed, &mut inside);
+    reason(model, y, &mut inside);
+    inside.put(1, y + 1, "y or enter: do it    n or esc: do not    w: why", Tone::Accent);
+}
+
+/// The same, where a word must be typed.
+pub fn typed(model: &Model, deed: &Deed, text: &str, pen: &mut Pen<'_>) {
+    let word = deed.word().unwrap_or_default();
+    let mut part = middle(pen, 76, 8);
+    let mut inside = part.framed(&format!("{}?", deed.label()));
+    let y = meaning(model, deed, &mut inside);
+    line(text, y, &mut inside);
+    inside.put(1, y + 2, &format!("type {word}, a reason too if you like, then enter    esc: do not"), Tone::Accent);
+}
+
+fn meaning(model: &Model, deed: &Deed, pen: &mut Pen<'_>) -> u16 {
+    let mut y = 0;
+    for (text, tone) in deed.meaning(model) {
+        pen.put(1, y, &text, tone);
+        y += 1;
+    }
+    y + 1
+}
+
+/// Why, as far as it was written.
+fn reason(model: &Model, y: u16, pen: &mut Pen<'_>) {
+    if !model.why.is_empty() {
+        pen.put(1, y, &format!("why: {}", model.why), Tone::Plain);
+    }
+}
+
+/// Which stream goes where, being written.
+pub fn moved(text: &str, pen: &mut Pen<'_>) {
+    writing("which stream, and to which silo: 3 1", text, "enter: ask    esc: nothing moves", pen);
+}
+
+/// Another input being written.
+pub fn input(text: &str, pen: &mut Pen<'_>) {
+    let title = "input: sampler, a file of shots, udp:ADDRESS:PORT, unix:PATH, shm:NAME";
+    writing(title, text, "enter: ask    esc: stay with this one", pen);
+}
+
+/// Why, being written.
+pub fn why(text: &str, pen: &mut Pen<'_>) {
+    writing("why, kept with the action", text, "enter: back to the question    esc: as it was", pen);
 }
 
 /// A note being written.
@@ -116,17 +174,21 @@ pub fn rate(model: &Model, text: &str, pen: &mut Pen<'_>) {
     let now = model.live.picture.as_ref().and_then(|picture| picture.snapshot.engine.rate_hz);
     let now = now.map_or_else(|| "as fast as it goes".to_owned(), |hz| format!("{hz:.0}/s"));
     let keys = format!("enter: take it    esc: stay at {now}");
-    writing("shots per second of all streams together, or max", text, &keys, pen);
+    writing("shots per second of all streams together, or max; then why, if you like", text, &keys, pen);
 }
 
 fn writing(title: &str, text: &str, keys: &str, pen: &mut Pen<'_>) {
     let mut part = middle(pen, 76, 5);
     let mut inside = part.framed(title);
-    // The end of a long one: that is where the next letter goes.
-    let room = usize::from(inside.width().saturating_sub(3));
+    line(text, 0, &mut inside);
+    inside.put(1, 2, keys, Tone::Accent);
+}
+
+/// The end of what is being written: that is where the next letter goes.
+fn line(text: &str, y: u16, pen: &mut Pen<'_>) {
+    let room = usize::from(pen.width().saturating_sub(3));
     let hidden = text.chars().count().saturating_sub(room);
     let shown: String = text.chars().skip(hidden).collect();
-    let x = inside.put(1, 0, &shown, Tone::Plain);
-    inside.put(x, 0, "_", Tone::Accent);
-    inside.put(1, 2, keys, Tone::Accent);
+    let x = pen.put(1, y, &shown, Tone::Plain);
+    pen.put(x, y, "_", Tone::Accent);
 }

@@ -3,6 +3,7 @@
 use super::middle;
 use crate::model::Model;
 use crate::model::lists::{List, columns_shown};
+use crate::model::target::Target;
 use crate::theme::Tone;
 use crate::view::panels::scrolled;
 use crate::widgets::pen::Pen;
@@ -19,6 +20,7 @@ pub fn draw(model: &Model, list: List, at: usize, pen: &mut Pen<'_>) {
     let visible = usize::from(rows.height());
     let first = scrolled(at, visible, columns.len());
     for (y, (place, column)) in (0..).zip(columns.iter().enumerate().skip(first)).take(visible) {
+        rows.target_row(y, Target::Column(place));
         let is_shown = shown.iter().any(|(shown, _)| *shown == place);
         rows.dot(1, y, if is_shown { '✔' } else { '·' }, if is_shown { Tone::Good } else { Tone::Dim });
         let name = if column.name.is_empty() { "state" } else { column.name };

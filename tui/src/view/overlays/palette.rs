@@ -3,6 +3,7 @@
 use super::middle;
 use crate::model::Model;
 use crate::model::commands::{Typed, found};
+use crate::model::target::Target;
 use crate::theme::Tone;
 use crate::view::panels::scrolled;
 use crate::widgets::pen::Pen;
@@ -29,6 +30,7 @@ pub fn draw(model: &Model, typed: &Typed, pen: &mut Pen<'_>) {
     let visible = usize::from(lines.height());
     let first = scrolled(typed.at, visible, entries.len());
     for (y, (place, entry)) in (0..).zip(entries.iter().enumerate().skip(first)).take(visible) {
+        lines.target_row(y, Target::Line(place));
         let width = lines.width().saturating_sub(KEYS);
         let mut words = lines.part(1, y, width.saturating_sub(1), 1);
         for (x, (place, letter)) in (0..).zip(entry.label.chars().enumerate()) {

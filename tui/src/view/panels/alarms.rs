@@ -1,6 +1,8 @@
 //! Alarms and faults in the overview, active ones first: onset, glyph, count, sentence.
 
 use crate::model::alarms::{look, standing};
+use crate::model::lists::List;
+use crate::model::target::Target;
 use crate::model::{Model, Picture};
 use crate::theme::Tone;
 use crate::widgets::format::{count, time, time_of_day};
@@ -14,7 +16,8 @@ pub fn draw(_model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     pen.rule(0, &format!("alarms: {} active, {others} ended or noted (9 shows them)", stand.active));
     let engine = &picture.snapshot.engine;
     let mut y = 1;
-    for alarm in alarms {
+    for (row, alarm) in alarms.iter().enumerate() {
+        pen.target_row(y, Target::Row(List::Alarms, row));
         let onset = time_of_day(engine.started_utc_s + alarm.onset_ns / 1_000_000_000);
         let (glyph, tone) = look(alarm, picture.snapshot.at_ns);
         let mut x = pen.put(1, y, &onset, Tone::Dim) + 1;

@@ -1,7 +1,9 @@
 //! Two rows: what runs and how old the picture is; how it goes.
 
+use crate::keymap::Action;
 use crate::model::alarms::{severity_look, standing};
-use crate::model::{Leaving, Model, Picture, STALE_NS};
+use crate::model::target::Target;
+use crate::model::{Leaving, Model, Picture, STALE_NS, View};
 use crate::msg::Finished;
 use crate::source::{Access, Bond};
 use crate::theme::Tone;
@@ -27,14 +29,18 @@ fn identity(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let right = pen.width().saturating_sub(1);
     let right = pen.put_right(0, right, 0, &time_of_day(engine.started_utc_s + seconds), Tone::Plain);
     let (text, tone) = alarm_summary(model);
+    let end = right;
     let right = pen.put_right(0, right.saturating_sub(2), 0, &text, tone);
+    pen.target(right, 0, end.saturating_sub(right + 2), Target::Do(Action::Show(View::Alarms)));
     let mut left = pen.part(0, 0, right.saturating_sub(1), 1);
     let mut x = left.put(1, 0, "pinwheel", Tone::Title) + 2;
     x = left.put(x, 0, engine.phase.name(), phase_tone(engine.phase)) + 1;
     x = left.put(x, 0, &clock(seconds), Tone::Plain) + 2;
     x = badges(model, &mut left, x);
+    let begin = x;
     x = left.put(x, 0, "profile ", Tone::Dim);
     x = left.put(x, 0, &engine.profile, Tone::Accent) + 2;
+    left.target(begin, 0, x.saturating_sub(begin + 2), Target::Do(Action::Show(View::Profiles)));
     if let Some(revert) = &picture.snapshot.control.revert {
         let text = format!("{} in {}", revert.to, clock(revert.in_ns.div_ceil(1_000_000_000)));
         x = left.put(x.saturating_sub(1), 0, &format!("→ {text}"), Tone::Warn) + 2;

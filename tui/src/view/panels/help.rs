@@ -18,9 +18,9 @@ const LEGEND: [&str; 4] = [
 /// Draws the view.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     pen.rule(0, "help");
-    let rows = rows(model);
     let width = pen.width();
     let columns = if width >= TWO_COLUMNS { 2 } else { 1 };
+    let rows = rows(model, usize::from(width / columns).saturating_sub(4));
     let visible = usize::from(pen.height().saturating_sub(1));
     let first = model.cursor.help.min(rows.len().saturating_sub(visible * usize::from(columns)));
     let mut rows = rows.iter().skip(first);
@@ -95,16 +95,31 @@ fn first_minutes(model: &Model) -> Vec<String> {
     lines
 }
 
-fn rows(model: &Model) -> Vec<Row> {
+/// A text in rows of so many letters, broken at spaces.
+fn wrapped(text: &str, room: usize) -> Vec<Row> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.into_iter().map(Row::Text).collect()
+}
+
+fn rows(model: &Model, room: usize) -> Vec<Row> {
     let mut rows = Vec::new();
     rows.push(Row::Heading("first minutes".to_owned()));
-    rows.extend(first_minutes(model).into_iter().map(Row::Text));
+    rows.extend(first_minutes(model).iter().flat_map(|text| wrapped(text, room)));
     for scope in Scope::ALL {
         rows.push(Row::Heading(scope.heading().to_owned()));
         rows.extend(model.keymap.help(scope).map(|(keys, what)| Row::Key(keys, what)));
     }
     rows.push(Row::Heading("reading the screen".to_owned()));
-    rows.extend(LEGEND.iter().map(|text| Row::Text((*text).to_owned())));
+    rows.extend(LEGEND.iter().flat_map(|text| wrapped(text, room)));
     let cost = &model.console_cost;
     rows.push(Row::Heading("this console".to_owned()));
     rows.push(Row::Text(format!(

@@ -53,6 +53,17 @@ pub fn log(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     table::view(model, List::Log, empty, pen);
 }
 
+/// Who did what, why, and with what effect?
+pub fn actions(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
+    let none = "Nobody has done anything to this engine yet.";
+    let why = match &picture.snapshot.recorder.run_dir {
+        None => "This run keeps no directory, so its actions are kept nowhere.",
+        Some(_) => model.found.log.why_empty("Reading the run's actions.", none),
+    };
+    let fill = "Switches, holds, rates, answers to alarms, moves, silos: from here, by ctl, or by a rule.";
+    table::view(model, List::Actions, Empty { why, fill }, pen);
+}
+
 /// What is other than at the mark?
 pub fn compare(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let key = model.keymap.first_key(Scope::Views, Action::Mark);

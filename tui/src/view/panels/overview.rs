@@ -4,6 +4,7 @@
 
 use super::{alarms, latency, path, rows_of, slotmap, streams, threads, trends};
 use crate::model::derived::SiloDerived;
+use crate::model::target::Target;
 use crate::model::{Model, Picture};
 use crate::theme::Tone;
 use crate::widgets::format::{count, time};
@@ -47,7 +48,7 @@ fn silos(model: &Model, picture: &Picture, pen: &mut Pen<'_>) -> u16 {
     }
     let first = model.cursor.overview.min(all - 1);
     let mut y = 0;
-    for (silo, derived) in picture.snapshot.silos.iter().zip(&picture.derived.silos).skip(first) {
+    for (at, (silo, derived)) in picture.snapshot.silos.iter().zip(&picture.derived.silos).enumerate().skip(first) {
         let map_width = pen.width().saturating_sub(LABEL + 2);
         let map_rows = slotmap::rows(silo.slots.len(), map_width, 4);
         let rows = 1 + path::ROWS + map_rows + 2;
@@ -56,6 +57,9 @@ fn silos(model: &Model, picture: &Picture, pen: &mut Pen<'_>) -> u16 {
         }
         let late_ns = picture.snapshot.engine.late_ns;
         one(silo, derived, (all, late_ns, map_rows), &mut pen.rows(y, y + rows));
+        if let Some((slot, _)) = derived.oldest {
+            pen.target_row(y + rows - 2, Target::Slot(at, slot));
+        }
         y += rows;
     }
     y.min(pen.height())

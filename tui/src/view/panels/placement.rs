@@ -2,12 +2,13 @@
 //! shots that found no slot, then the last decisions with the numbers that they were made on.
 
 use super::scrolled;
+use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::widgets::format::{count, time};
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::snapshot::{
-    CandidateView, DecisionView, OverflowView, PlacementView, QueueView, SiloDepthView, SiloView,
+    CandidateView, DecisionView, OverflowView, PlacementView, QueueView, SiloDepthView, SiloState, SiloView,
 };
 
 /// Columns of one silo.
@@ -41,9 +42,17 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     }
     let shown = usize::from(pen.width() / SILO).max(1);
     let first = scrolled(model.cursor.silo, shown, placement.silos.len());
-    for (x, depth) in (0..).step_by(usize::from(SILO)).zip(placement.silos.iter().skip(first).take(shown)) {
+    let silos = placement.silos.iter().enumerate().skip(first).take(shown);
+    for (x, (at, depth)) in (0..).step_by(usize::from(SILO)).zip(silos) {
         let height = ROWS.min(pen.height().saturating_sub(HEAD));
-        silo(depth, placement, &mut pen.part(x, HEAD, SILO, height));
+        let mut part = pen.part(x, HEAD, SILO, height);
+        part.target_all(Some(Target::Silo(at)));
+        silo(depth, placement, &mut part);
+        life(picture.snapshot.silos.get(at), &mut part);
+        // With one silo there is nothing to choose.
+        if at == model.cursor.silo && placement.silos.len() > 1 {
+            part.highlight(0);
+        }
     }
     if first + shown < placement.silos.len() {
         let more = format!("{} more →", placement.silos.len() - first - shown);
@@ -60,8 +69,9 @@ fn percent(share: f64) -> String {
 fn head(placement: &PlacementView, pen: &mut Pen<'_>) {
     let PlacementView { strategy, streams, looks, .. } = placement;
     let moves = if placement.rebalances { "streams move" } else { "nothing moves" };
-    let limits = [placement.high, placement.critical, placement.preferred_max].map(percent).join("/");
-    let text = format!("{strategy}, {} streams take part, {moves}; high/critical/preferred {limits}", count(*streams));
+    let limits = [placement.high, placement.critical, placement.preferred_max];
+    let limits = limits.map(|share| format!("{:.0}", share * 100.0)).join("/");
+    let text = format!("{strategy} places {} streams, {moves}; high/critical/preferred {limits} %", count(*streams));
     pen.put(1, 1, &text, Tone::Plain);
     let is_old = placement.age_ns > 2 * placement.refresh_ns;
     let tone = if is_old { Tone::Warn } else { Tone::Plain };
@@ -116,6 +126,22 @@ fn silo(depth: &SiloDepthView, placement: &PlacementView, pen: &mut Pen<'_>) {
     let waits = format!("waits {}, {}", count(depth.waiting), time(depth.backlog_ns));
     let tone = if depth.errors > 0 { Tone::Warn } else { Tone::Dim };
     pen.put(1, y + 1, &format!("{waits}  err {}", count(depth.errors)), tone);
+}
+
+/// What is other than that it lives, over its first line.
+fn life(silo: Option<&SiloView>, pen: &mut Pen<'_>) {
+    let Some(silo) = silo.filter(|silo| silo.life.state != SiloState::Live) else { return };
+    let (mark, tone) = match silo.life.state {
+        SiloState::Dying | SiloState::Dead => ("✖", Tone::Bad),
+        _ => ("▲", Tone::Warn),
+    };
+    let width = pen.width().saturating_sub(1);
+    pen.part(0, 0, width, 1).blank();
+    let text = format!("silo {} {mark} {} {}", silo.id, silo.life.state.name(), time(silo.life.age_ns));
+    let x = pen.put(1, 0, &text, tone);
+    if let Some(heir) = silo.life.heir {
+        pen.put(x + 1, 0, &format!("heir {heir}"), Tone::Plain);
+    }
 }
 
 fn tone_of(queue: &QueueView, placement: &PlacementView) -> Tone {

@@ -4,7 +4,9 @@
 //! acknowledgements are always live, frozen or not: they answer what the operator just did.
 
 use super::{rows_of, scrolled, threads};
+use crate::model::deeds::Facts;
 use crate::model::switch::{self, Switch};
+use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
 use crate::source::{Offer, OfferBody};
 use crate::theme::Tone;
@@ -40,6 +42,7 @@ pub fn list(model: &Model, offers: &[Offer], pen: &mut Pen<'_>) {
     let visible = rows_of(pen, 0);
     let first = scrolled(model.cursor.profile, visible, offers.len());
     for (y, (i, offer)) in (0..).zip(offers.iter().enumerate().skip(first)).take(visible) {
+        pen.target_row(y, Target::Offer(i));
         let mark = if offer.name == in_force { '●' } else { '○' };
         pen.dot(1, y, mark, if offer.name == in_force { Tone::Good } else { Tone::Dim });
         pen.put(3, y, &format!("{:>2} {}", i + 1, offer.name), Tone::Plain);
@@ -98,20 +101,28 @@ fn history(model: &Model, pen: &mut Pen<'_>) {
         return;
     }
     pen.rule(0, "switches made here");
-    let now = model.live.picture.as_ref().and_then(|picture| picture.derived.latency);
     for (y, switch) in (1..pen.height()).zip(switch::history(model)) {
         let ago = time(model.now_ns.saturating_sub(switch.at_ns));
         let x = pen.put(1, y, &format!("{ago:>5} ago"), Tone::Dim) + 2;
         let x = pen.put(x, y, &format!("{} → {}", switch.from, switch.to), Tone::Accent) + 2;
-        let x = pen.put(x, y, switch.why.said(), Tone::Plain) + 2;
-        let before = switch.p999_before_ns.map_or_else(|| "–".to_owned(), time);
-        // What it did is known of the one in force alone: the others were followed by more.
-        let effect = match (y, now) {
-            (1, Some(now)) => format!("p99.9 {before} before, {} now", time(now.p999_ns)),
-            _ => format!("p99.9 {before} before"),
-        };
+        let why = if switch.reason.is_empty() { switch.why.said() } else { &switch.reason };
+        let effect = effect(switch);
+        // The effect is what one comes for: a long reason gives way.
+        let room = usize::from(pen.width().saturating_sub(x + 2)).saturating_sub(effect.chars().count());
+        let why: String = why.chars().take(room).collect();
+        let x = pen.put(x, y, &why, Tone::Plain) + 2;
         pen.put(x, y, &effect, Tone::Plain);
     }
+}
+
+/// Latency and work before and after.
+fn effect(switch: &Switch) -> String {
+    let ns = |facts: Option<Facts>| facts.and_then(|facts| facts.p999_ns).map_or_else(|| "–".to_owned(), time);
+    let busy = |facts: Option<Facts>| {
+        facts.and_then(|facts| facts.busy).map_or_else(|| "–".to_owned(), |busy| format!("{busy:.2}"))
+    };
+    let (before, after) = (Some(switch.before), switch.after);
+    format!("p99.9 {} → {}  busy cores {} → {}", ns(before), ns(after), busy(before), busy(after))
 }
 
 fn acknowledgements(model: &Model, picture: Option<&Picture>, pen: &mut Pen<'_>) {

@@ -4,6 +4,7 @@ use super::table::{self, Empty};
 use super::{rows_of, scrolled, slotmap};
 use crate::model::derived::SiloDerived;
 use crate::model::lists::List;
+use crate::model::target::Target;
 use crate::model::{Model, Overlay, Picture, View, Zoom};
 use crate::theme::Tone;
 use crate::update::slots_per_row;
@@ -61,7 +62,9 @@ fn is_filtered(model: &Model) -> bool {
 
 fn map(model: &Model, snapshot: &Snapshot, silo: &SiloView, derived: &SiloDerived, pen: &mut Pen<'_>) {
     let [idle, written, in_flight, completed] = derived.slots;
-    let x = pen.rule(0, &format!("silo {}", silo.id));
+    let silos = snapshot.silos.len();
+    let title = if silos > 1 { format!("silo {} of {silos}, s: next", silo.id) } else { format!("silo {}", silo.id) };
+    let x = pen.rule(0, &title);
     let legend = match pen.width() {
         0..100 => format!(" . idle {idle}  w {written}  I {in_flight}  c {completed} "),
         _ => format!(" . {idle} idle  w {written} written  I {in_flight} in flight  c {completed} completed "),
@@ -81,6 +84,7 @@ fn map(model: &Model, snapshot: &Snapshot, silo: &SiloView, derived: &SiloDerive
         for (x, (i, slot)) in (LABEL..).zip(slots) {
             let tone =
                 if i == model.cursor.slot { Tone::Badge } else { slotmap::slot_tone(slot, snapshot.engine.late_ns) };
+            pen.target(x, y, 1, Target::Slot(model.cursor.silo, i));
             pen.dot(x, y, letter(slot.state), tone);
         }
     }

@@ -1,7 +1,9 @@
 //! Sources: who sends, how fast, and what is missing? One source's health, then its streams, then its senders.
 
 use super::{rows_of, scrolled};
+use crate::keymap::{Action, Scope};
 use crate::model::derived::SourceRates;
+use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::widgets::format::{count, rate, time, time_or_dash};
@@ -21,7 +23,9 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
             &format!("Shots come from {}: no other process sends any.", picture.snapshot.engine.input),
             Tone::Dim,
         );
-        pen.put(1, 2, "To take them live: pinwheel run --input udp:127.0.0.1:7000; unix:PATH; shm:NAME", Tone::Plain);
+        let key = model.keymap.first_key(Scope::Views, Action::Input);
+        let live = format!("{key} takes them live: udp:127.0.0.1:7000, unix:PATH or shm:NAME (or run --input)");
+        pen.put(1, 2, &live, Tone::Plain);
         pen.put(1, 3, "From another terminal: pinwheel send FILE udp:127.0.0.1:7000 --rate 10000", Tone::Plain);
         return;
     };
@@ -135,6 +139,7 @@ fn streams(model: &Model, source: &SourceView, rates: Option<&SourceRates>, pen:
     let first = scrolled(model.cursor.source, visible, source.streams.len());
     for (y, stream) in (1..).zip(source.streams.iter().skip(first)).take(visible) {
         let per_s = rates.and_then(|rates| rates.streams.get(stream.id as usize).copied());
+        pen.target_row(y, Target::Sender(stream.id as usize));
         row(stream, per_s, pen, y);
         if stream.id as usize == model.cursor.source {
             pen.highlight(y);

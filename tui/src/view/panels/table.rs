@@ -4,6 +4,7 @@
 
 use super::{rows_of, scrolled};
 use crate::model::lists::{self, Cell, Line, List, REST, Way};
+use crate::model::target::Target;
 use crate::model::{Model, Overlay, Zoom};
 use crate::theme::Tone;
 use crate::widgets::pen::Pen;
@@ -77,8 +78,8 @@ fn rule(model: &Model, list: List, title: &str, shown: usize, pen: &mut Pen<'_>)
 
 fn body(model: &Model, list: List, rows: &[usize], empty: Empty<'_>, pen: &mut Pen<'_>) {
     if list.len(model) == 0 {
-        pen.put(1, 0, empty.why, Tone::Warn);
-        pen.put(1, 1, empty.fill, Tone::Dim);
+        let y = wrapped(pen, 0, "", empty.why, Tone::Warn);
+        wrapped(pen, y, "", empty.fill, Tone::Dim);
         return;
     }
     if rows.is_empty() {
@@ -105,6 +106,7 @@ pub fn table(model: &Model, list: List, rows: &[usize], pointer: Pointer, pen: &
     let place = rows.iter().position(|row| *row == cursor).filter(|_| pointer == Pointer::Shown);
     let first = scrolled(place.unwrap_or(0), visible, rows.len());
     for (y, (place_here, row)) in (1..).zip(rows.iter().enumerate().skip(first)).take(visible) {
+        pen.target_row(y, Target::Row(list, *row));
         let mut x = 1;
         for (column, width) in &columns {
             let width = if *width == REST { pen.width().saturating_sub(x) } else { *width };
@@ -132,6 +134,7 @@ fn headings(model: &Model, list: List, columns: &[(usize, u16)], pointer: Pointe
         };
         match pointer {
             Pointer::Shown => {
+                pen.target(x, 0, width, Target::Heading(list, *column));
                 pen.part(x, 0, width, 1).put(0, 0, &text, tone);
             }
             Pointer::Hidden if x > 1 => {

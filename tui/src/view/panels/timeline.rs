@@ -1,5 +1,6 @@
 //! One row: where in the recording the picture is, with alarms and notes on the way.
 
+use crate::model::target::Target;
 use crate::model::{Mode, Model, Timeline};
 use crate::theme::Tone;
 use crate::widgets::pen::Pen;
@@ -18,6 +19,11 @@ pub fn draw(model: &Model, line: &Timeline, pen: &mut Pen<'_>) {
         1 + u16::try_from(u128::from(into_ns) * last / u128::from(span_ns)).unwrap_or(0)
     };
     pen.put(1, 0, &"─".repeat(usize::from(columns)), Tone::Dim);
+    for x in 0..columns {
+        let into_ns = u128::from(span_ns) * u128::from(x) / u128::from(columns.max(2) - 1);
+        let at_ns = line.from_ns.saturating_add(u64::try_from(into_ns).unwrap_or(span_ns));
+        pen.target(1 + x, 0, 1, Target::Moment(at_ns));
+    }
     for (at_ns, _) in &line.notes {
         pen.put(column(*at_ns), 0, "n", Tone::Accent);
     }

@@ -116,6 +116,11 @@ impl HarvestEnd {
         }
     }
 
+    /// Leaves the answer that [`HarvestEnd::next_answered`] gave for a later pass, and goes on behind it.
+    pub fn leave(&mut self) {
+        self.cursor += 1;
+    }
+
     /// Observable words of an answered slot.
     #[must_use]
     pub fn observables(&self, answered: &Answered) -> &[DataWord] {

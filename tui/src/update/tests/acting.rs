@@ -1,0 +1,139 @@
+//! What is done to silos, streams and the input: asked, with a reason, and with its effect.
+
+use super::Bench;
+use crate::effect::Effect;
+use crate::model::deeds::{AFTER_NS, Deed, Facts};
+use crate::model::lists::{List, actions};
+use crate::model::{Overlay, View};
+use crate::msg::{Finished, Key, Msg};
+use crate::source::synthetic::{Trouble, beside, snapshot};
+use pinwheel_engine::board::snapshot::{ActionView, Snapshot};
+use pinwheel_engine::engine::SiloDeed;
+
+fn write(bench: &mut Bench, text: &str) {
+    bench.keys(&text.chars().map(Key::Char).collect::<Vec<_>>());
+}
+
+const KILL: Deed = Deed::Silo { silo: 0, deed: SiloDeed::Kill };
+
+#[test]
+fn a_reason_is_written_at_the_question_and_goes_with_the_action() {
+    let mut bench = Bench::new();
+    let prod = bench.digit("prod");
+    bench.keys(&[Key::Char('p'), prod, Key::Char('w')]);
+    write(&mut bench, "beam time");
+    bench.keys(&[Key::Enter]);
+    assert!(matches!(bench.model.overlay, Some(Overlay::AskApply(_))), "back at the question");
+    bench.keys(&[Key::Char('y')]);
+    assert_eq!(
+        (bench.source.applied.as_slice(), bench.source.whys.as_slice()),
+        (&["prod".to_owned()][..], &["beam time".to_owned()][..])
+    );
+    assert_eq!(bench.model.switch.as_ref().map(|switch| switch.reason.as_str()), Some("beam time"));
+    // What was given up leaves nothing for the next one.
+    bench.keys(&[Key::Char('H'), Key::Char('w')]);
+    write(&mut bench, "never");
+    bench.keys(&[Key::Enter, Key::Char('n'), Key::Char('H')]);
+    assert_eq!(bench.take(Msg::Key(Key::Char('y')))[..1], [Effect::Hold(crate::source::Hold::Hold, String::new())]);
+    bench.keys(&[Key::Char('H'), Key::Char('w'), Key::Char('a'), Key::Esc]);
+    assert!(bench.model.why.is_empty() && matches!(bench.model.overlay, Some(Overlay::AskHold(_))));
+}
+
+#[test]
+fn a_silo_is_drained_at_a_yes_and_killed_only_by_its_word() {
+    let mut bench = Bench::new();
+    bench.keys(&[Key::Char('M'), Key::Char('d'), Key::Char('n')]);
+    assert!(bench.source.deeds.is_empty());
+    bench.keys(&[Key::Char('d'), Key::Char('y'), Key::Char('J'), Key::Enter]);
+    let named = |deed| Deed::Silo { silo: 0, deed };
+    assert_eq!(bench.source.deeds, [named(SiloDeed::Drain), named(SiloDeed::Rejoin)]);
+    for wrong in ["", "y", "kill", "kill 1", "kill 01", "KILL 0", "kill 0x"] {
+        bench.keys(&[Key::Char('K')]);
+        write(&mut bench, wrong);
+        bench.keys(&[Key::Enter]);
+        assert!(matches!(bench.model.overlay, Some(Overlay::TypeDeed(..))), "{wrong}");
+        bench.keys(&[Key::Esc]);
+    }
+    assert_eq!(bench.source.deeds.len(), 2);
+    bench.keys(&[Key::Char('K')]);
+    write(&mut bench, "kill 0 heir wanted");
+    bench.keys(&[Key::Enter]);
+    assert_eq!(
+        (bench.source.deeds.last(), bench.source.whys.last().map(String::as_str)),
+        (Some(&KILL), Some("heir wanted"))
+    );
+    assert!(bench.model.overlay.is_none() && bench.model.why.is_empty());
+}
+
+#[test]
+fn a_stream_is_moved_from_its_list_or_by_words_after_a_question() {
+    let mut bench = Bench::new();
+    bench.keys(&[Key::Char('t'), Key::Char('b')]);
+    assert_eq!(bench.model.overlay, Some(Overlay::Move("0 ".to_owned())), "the stream under the cursor");
+    write(&mut bench, "1");
+    bench.keys(&[Key::Enter]);
+    let moved = Deed::Move { stream: 0, to: 1 };
+    assert_eq!((bench.model.overlay.as_ref(), bench.source.deeds.len()), (Some(&Overlay::AskDeed(moved.clone())), 0));
+    bench.keys(&[Key::Char('y')]);
+    assert_eq!(bench.source.deeds, [moved]);
+    bench.keys(&[Key::Char(':')]);
+    write(&mut bench, "move stream 3 to silo 2");
+    bench.keys(&[Key::Enter, Key::Enter]);
+    assert_eq!(bench.source.deeds[1], Deed::Move { stream: 3, to: 2 });
+    bench.keys(&[Key::Char('M'), Key::Char('b')]);
+    write(&mut bench, "3 x");
+    bench.keys(&[Key::Enter]);
+    assert!(bench.model.notice.as_ref().unwrap().text.contains("expected a stream and the silo"));
+}
+
+#[test]
+fn another_input_is_asked_for_and_a_new_engine_begins_anew() {
+    let mut bench = Bench::new();
+    (0..5).for_each(|_| bench.data());
+    bench.keys(&[Key::Char('I')]);
+    write(&mut bench, "shots of today.b8");
+    bench.keys(&[Key::Enter, Key::Char('y')]);
+    assert_eq!(bench.source.deeds, [Deed::Input("shots of today.b8".to_owned())]);
+    bench.keys(&[Key::Char(':')]);
+    write(&mut bench, "input udp:127.0.0.1:7000");
+    bench.keys(&[Key::Enter]);
+    assert_eq!(bench.model.overlay, Some(Overlay::AskDeed(Deed::Input("udp:127.0.0.1:7000".to_owned()))));
+    bench.keys(&[Key::Esc, Key::Char('m'), Key::Char('f')]);
+    let anew = Some(Box::new(snapshot(1, Trouble::None)));
+    bench.take(Msg::Snapshot { now_ns: bench.now_ns + 1, snapshot: anew, finished: Finished::No });
+    let model = &bench.model;
+    assert!(model.frozen.is_none() && model.mark.is_none() && model.live.history.len() == 1);
+    assert!(model.picture().unwrap().derived.rates.is_none(), "no rates over two engines");
+}
+
+fn picture(bench: &mut Bench, tenths: u64, actions: u64) {
+    let mut next: Snapshot = snapshot(tenths, Trouble::None);
+    next.control.actions = actions;
+    let what = "feed held by ada (uid 1000, process 7, pts/3): tea".to_owned();
+    next.control.last = (actions > 0).then_some(ActionView { what, at_ns: 2_500_000_000 });
+    bench.take(Msg::Snapshot { now_ns: tenths * 100_000_000, snapshot: Some(Box::new(next)), finished: Finished::No });
+}
+
+#[test]
+fn whoever_acts_the_effect_is_read_a_while_after_and_the_list_says_who_why_and_what_came_of_it() {
+    let mut bench = Bench::new();
+    (2..=25).for_each(|tenths| picture(&mut bench, tenths, 0));
+    (26..=50).for_each(|tenths| picture(&mut bench, tenths, 1));
+    assert_eq!(bench.model.measured.len(), 1);
+    assert!(bench.model.measured[0].after.is_none() && bench.model.measured[0].before != Facts::default());
+    let tenths = (2_500_000_000 + AFTER_NS) / 100_000_000;
+    (51..=tenths).for_each(|tenths| picture(&mut bench, tenths, 1));
+    assert!(bench.model.measured[0].after.is_some());
+    for brought in beside(Trouble::None) {
+        bench.take(Msg::Brought(brought));
+    }
+    bench.keys(&[Key::Char('u')]);
+    assert_eq!((bench.model.view, actions::all(&bench.model).count()), (View::Actions, 1));
+    let told: String = List::Actions.details(&bench.model, 0).into_iter().map(|(text, _)| text + "\n").collect();
+    for part in
+        ["feed held, at", "by ada (uid 1000, process 7, pts/3)", "why: tea", "effect, a second before", "cores →"]
+    {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(matches!(bench.take(Msg::Key(Key::Enter))[..], [Effect::LookAt(2_500_000_000), ..]));
+}

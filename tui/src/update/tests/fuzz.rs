@@ -1,0 +1,113 @@
+//! Random keys and clicks: nothing panics, and nothing is done that nobody said yes to.
+
+use super::super::mouse::DOUBLE_NS;
+use super::Bench;
+use crate::effect::Effect;
+use crate::keymap::Action;
+use crate::model::Overlay;
+use crate::model::target::Target;
+use crate::msg::{Finished, Key, Mouse, MouseDeed, Msg};
+use pinwheel_engine::board::SpinPolicy;
+use pinwheel_engine::profile;
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
+
+fn any_deed() -> impl Strategy<Value = Msg> {
+    let deeds = [MouseDeed::Click, MouseDeed::Click, MouseDeed::WheelUp, MouseDeed::WheelDown];
+    let mouse = (proptest::sample::select(deeds.to_vec()), 0u16..90, 0u16..26);
+    // The footer is where questions are answered.
+    let footer = (0u16..90).prop_map(|x| Msg::Mouse(Mouse { deed: MouseDeed::Click, x, y: 25 }));
+    prop_oneof![
+        6 => any_key().prop_map(Msg::Key),
+        2 => mouse.prop_map(|(deed, x, y)| Msg::Mouse(Mouse { deed, x, y })),
+        1 => footer,
+    ]
+}
+
+fn any_key() -> impl Strategy<Value = Key> {
+    prop_oneof![
+        proptest::sample::select("pqynf15sP:/SRCzmDT=ecvrt9Z[]HVWMdKJbwuIx0 ".chars().collect::<Vec<_>>())
+            .prop_map(Key::Char),
+        any::<char>().prop_map(Key::Char),
+        prop_oneof![Just('c'), Just('z'), Just('l')].prop_map(Key::Ctrl),
+        prop_oneof![
+            Just(Key::Tab),
+            Just(Key::BackTab),
+            Just(Key::Enter),
+            Just(Key::Esc),
+            Just(Key::Up),
+            Just(Key::Down),
+            Just(Key::Left),
+            Just(Key::Right),
+            Just(Key::PageDown),
+            Just(Key::End),
+        ],
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn random_keys_and_clicks_never_panic_nor_act_without_a_yes(deeds in proptest::collection::vec((any_deed(), 0u64..900), 1..60)) {
+        let mut bench = Bench::new();
+        bench.take(Msg::Resize { columns: 90, rows: 26 });
+        let mut clicked_ns = None;
+        for (i, (deed, wait_ms)) in deeds.into_iter().enumerate() {
+            bench.now_ns += wait_ms * 1_000_000;
+            bench.take(Msg::Tick { now_ns: bench.now_ns });
+            let asked = bench.model.overlay.clone();
+            // A click says yes on the footer's word for it, and not in haste.
+            let is_slow = clicked_ns.is_none_or(|then_ns| bench.now_ns - then_ns > DOUBLE_NS);
+            let yes = match deed {
+                Msg::Key(key) => matches!(key, Key::Char('y') | Key::Enter),
+                Msg::Mouse(Mouse { deed: MouseDeed::Click, x, y }) => {
+                    clicked_ns = Some(bench.now_ns);
+                    let target = crate::view::target_at(&bench.model, x, y);
+                    is_slow && target == Some(Target::Do(Action::Confirm))
+                }
+                _ => false,
+            };
+            let finished = bench.model.finished;
+            let running = bench.model.in_force().map(|(_, policy)| policy);
+            for effect in bench.take(deed) {
+                match effect {
+                    Effect::Apply { profile, .. } => {
+                        let down = matches!(
+                            (running, profile.spin),
+                            (Some(SpinPolicy::Prod), profile::SpinPolicy::Lab | profile::SpinPolicy::Shared)
+                                | (Some(SpinPolicy::Lab), profile::SpinPolicy::Shared)
+                        );
+                        assert!(down || (yes && matches!(asked, Some(Overlay::AskApply(_)))));
+                    }
+                    Effect::Drain(_) => assert!(yes && asked == Some(Overlay::AskQuit)),
+                    Effect::Act(deed, _) => match &asked {
+                        Some(Overlay::AskDeed(asked)) => assert!(yes && *asked == deed && deed.word().is_none()),
+                        Some(Overlay::TypeDeed(asked, text)) => {
+                            assert!(yes && *asked == deed && text.trim().starts_with(&deed.word().unwrap()));
+                        }
+                        other => panic!("{deed:?} at {other:?}"),
+                    },
+                    Effect::Hold(..) => assert!(yes && matches!(asked, Some(Overlay::AskHold(_)))),
+                    Effect::Rate(..) => assert!(matches!(asked, Some(Overlay::Rate(_))) && yes),
+                    Effect::Leave(_) => {
+                        let forced = yes && asked == Some(Overlay::AskForce);
+                        assert!(forced || finished == Finished::Yes);
+                    }
+                    Effect::Note(_) => assert!(matches!(asked, Some(Overlay::Note(_))) && yes),
+                    Effect::ListOffers
+                    | Effect::Redraw
+                    | Effect::LookAt(_)
+                    | Effect::LookUp(_)
+                    | Effect::DumpScreen
+                    | Effect::Capture(_)
+                    | Effect::Acknowledge(_)
+                    | Effect::Snooze(_) => {}
+                }
+            }
+            if i % 5 == 0 {
+                bench.data();
+            }
+            let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 90, 26));
+            crate::view::draw(&bench.model, buffer.area, &mut buffer);
+        }
+    }
+}

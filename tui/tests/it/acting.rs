@@ -1,0 +1,117 @@
+//! Acting from the console: another input, drills, moves, reasons, and the list of who did what.
+
+use crate::console::RUN;
+use crate::terminal::Terminal;
+use crate::world::{World, engine, golden, word};
+use std::fs;
+use std::path::PathBuf;
+
+const DEM: &str = "surf_z_d3_r3_p0.005.dem";
+const SHOTS: &str = "surf_z_d3_r3_p0.005.dets.b8";
+
+fn runs(world: &World) -> Vec<PathBuf> {
+    let entries = fs::read_dir(world.path("logs")).unwrap().flatten().map(|entry| entry.path());
+    let mut runs: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    runs.sort();
+    runs
+}
+
+fn command(terminal: &mut Terminal, text: &str) {
+    terminal.press(&format!(":{text}"));
+    terminal.see_words(&[&format!(":{text}_")]);
+    terminal.press("\r");
+}
+
+#[test]
+fn another_input_drains_first_the_console_stays_and_each_run_keeps_its_report() {
+    let _one = engine();
+    let world = World::new();
+    let words = format!("{RUN} --dem {}", word(&golden(DEM)));
+    let mut terminal = Terminal::start(&world, &words, (160, 40), &[]);
+    terminal.see_live();
+    command(&mut terminal, "input nothing.b8");
+    terminal.see_words(&["input nothing.b8?", "then it starts anew on nothing.b8"]);
+    terminal.press("y");
+    terminal.see_words(&["nothing.b8: found", "LIVE"]);
+    fs::copy(golden(SHOTS), world.path("today.b8")).unwrap();
+    command(&mut terminal, "input today.b8");
+    terminal.see_words(&["input today.b8?"]);
+    terminal.press("w");
+    terminal.see_words(&["why, kept with the action"]);
+    terminal.press("last night\r");
+    terminal.see_words(&["why: last night"]);
+    terminal.press("y");
+    terminal.see("shots of the file", |screen| {
+        let head = screen.rows(0, 160).next().unwrap();
+        head.contains("LIVE") && head.contains("today.b8")
+    });
+    assert_eq!(runs(&world).len(), 2);
+    terminal.press("qy");
+    assert_eq!(terminal.end(), 0, "{}", terminal.text());
+    terminal.is_restored();
+    for run in runs(&world) {
+        let report: serde_json::Value = serde_json::from_slice(&fs::read(run.join("report.json")).unwrap()).unwrap();
+        assert_eq!((report["ended_by"].as_str(), report["lost"].as_u64()), (Some("drained"), Some(0)));
+    }
+    let events = fs::read_to_string(runs(&world)[0].join("events.jsonl")).unwrap();
+    assert!(events.contains("input today.b8 asked for by") && events.contains(": last night"), "{events}");
+}
+
+#[test]
+fn a_drill_calls_its_alarm_which_leads_to_the_stack() {
+    let _one = engine();
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, RUN, (160, 50), &[]);
+    terminal.see_live();
+    command(&mut terminal, "drill long-handler");
+    terminal.see_words(&["drill long-handler?", "name the cause"]);
+    terminal.press("y");
+    terminal.press("9");
+    // What it is called depends on what else the machine does meanwhile; that it is called does not.
+    terminal.see_words(&["hot-0 stood still", "do: "]);
+    terminal.press("\r");
+    terminal.see("the details alone", |screen| {
+        let text = screen.contents();
+        text.contains("do: ") && !text.contains("alarms: ")
+    });
+    terminal.press("u");
+    terminal.see_words(&["who did what, why", "drill long-handler"]);
+    command(&mut terminal, "drill role-panic");
+    terminal.see_words(&["the run ends", "type drill role-panic"]);
+    terminal.press("y\r");
+    terminal.see_words(&["y_", "type drill role-panic"]);
+    terminal.press("\x1b");
+    terminal.see("no question", |screen| !screen.contents().contains("type drill role-panic"));
+    terminal.press("qy");
+    assert_eq!(terminal.end(), 0, "{}", terminal.text());
+}
+
+#[test]
+fn a_stream_moves_at_the_consoles_word_and_the_list_says_who_and_why() {
+    let _one = engine();
+    let world = World::new();
+    let words = format!("{RUN} --silos 2 --streams 4");
+    let mut terminal = Terminal::start(&world, &words, (160, 50), &[]);
+    terminal.see_live();
+    terminal.press("t");
+    terminal.see_words(&["which logical qubit is late"]);
+    terminal.press("b");
+    terminal.see_words(&["which stream, and to which silo"]);
+    terminal.press("1\r");
+    terminal.see_words(&["move stream 0 to silo 1?"]);
+    terminal.press("w");
+    terminal.see_words(&["why, kept with the action"]);
+    terminal.press("tea\r");
+    terminal.see_words(&["why: tea"]);
+    terminal.press("y");
+    terminal.see_words(&["move stream 0 to silo 1 asked for"]);
+    terminal.press("u");
+    terminal.see_words(&["move of stream 0 to silo 1 asked for", "tea"]);
+    terminal.press("7");
+    terminal.see_words(&["moves"]);
+    terminal.press("qy");
+    assert_eq!(terminal.end(), 0, "{}", terminal.text());
+    let report = world.report("logs");
+    assert_eq!(report["lost"], 0);
+    assert!(report["streams"][0]["silo"] == 1 || report["moves"].to_string().contains('1'), "{report}");
+}
