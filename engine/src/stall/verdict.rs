@@ -8,7 +8,7 @@
 //! What excludes everything else is asked first (died, stopped, frozen), then what a counter proves (quota, affinity,
 //! blocked, steal), then what shares of time say (descheduled, faults), and only then the thread's own doing.
 
-use super::observe::{Asked, Observations};
+use super::observe::{Asked, JIFFY_NS, Observations};
 use super::procfs;
 use crate::board::alarms::Confidence;
 
@@ -280,16 +280,31 @@ fn blocked(seen: &Observations) -> Option<Found> {
     Some((Cause::Blocked, sure, why))
 }
 
+/// Steal comes in units of 10 ms, of which the last may have begun to fill long before: `n` of them prove `n - 1`. Where only the
+/// last could explain the gap it is likely, unless the scheduler's own account, to the nanosecond, says something else.
+fn stolen(seen: &Observations) -> Option<Found> {
+    let ns = seen.steal_ns.filter(|ns| *ns > 0 && (seen.is_share(Some(*ns), 50) || *ns >= seen.stall_ns.max(1)))?;
+    let is_proven = seen.is_inside && seen.is_share(Some(ns.saturating_sub(JIFFY_NS)), 50);
+    let has_waited = seen.is_share(seen.waited_ns, 50);
+    let has_worked = seen.is_inside && seen.ran_on(60) && (seen.culprit.is_some() || many_faults(seen).is_some());
+    if !is_proven && (has_waited || has_worked) {
+        return None;
+    }
+    let sure = if is_proven { Confidence::Certain } else { Confidence::Likely };
+    Some((Cause::Steal, sure, format!("the hypervisor took {} of its core for others", ms(ns))))
+}
+
+/// Faults that are what it did, and the milliseconds in which it ran.
+fn many_faults(seen: &Observations) -> Option<(u64, u64)> {
+    let ran_ms = seen.ran_ns.unwrap_or(0) / 1_000_000;
+    let faults = seen.minor_faults.filter(|faults| ran_ms > 0 && faults / ran_ms >= FAULTS_PER_MS)?;
+    Some((faults, ran_ms))
+}
+
 /// Ready, and not run.
 fn waiting(seen: &Observations) -> Option<Found> {
-    let stolen =
-        seen.steal_ns.filter(|_| seen.is_share(seen.steal_ns, 50) || seen.steal_ns >= Some(seen.stall_ns.max(1)));
-    if let Some(ns) = stolen.filter(|ns| *ns > 0) {
-        return Some((
-            Cause::Steal,
-            Confidence::Certain,
-            format!("the hypervisor took {} of its core for others", ms(ns)),
-        ));
+    if let Some(found) = stolen(seen) {
+        return Some(found);
     }
     let waited = seen.waited_ns.filter(|_| seen.is_share(seen.waited_ns, 50))?;
     let core = seen.found_core.or(seen.core).map_or_else(String::new, |core| format!(" on core {core}"));
@@ -316,8 +331,7 @@ fn running(seen: &Observations) -> Option<Found> {
     if !seen.ran_on(percent) {
         return None;
     }
-    let ran_ms = seen.ran_ns.unwrap_or(0) / 1_000_000;
-    if let Some(faults) = seen.minor_faults.filter(|faults| ran_ms > 0 && faults / ran_ms >= FAULTS_PER_MS) {
+    if let Some((faults, ran_ms)) = many_faults(seen) {
         let line = seen.culprit.as_ref().map(|line| format!(", at {line}")).unwrap_or_default();
         return Some((Cause::PageFaults, Confidence::Certain, format!("{faults} page faults in {ran_ms} ms{line}")));
     }
@@ -354,7 +368,7 @@ fn running(seen: &Observations) -> Option<Found> {
 /// What only the machine's account is left to say.
 fn below(seen: &Observations) -> Option<Found> {
     let machine = seen.machine_ns?;
-    let is_long = seen.span_ns > 5 * super::observe::JIFFY_NS;
+    let is_long = seen.span_ns > 5 * JIFFY_NS;
     (is_long && machine < seen.span_ns / 2).then(|| {
         let why =
             format!("the machine accounts for {} of {}: it or its host stood still", ms(machine), ms(seen.span_ns));

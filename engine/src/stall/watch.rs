@@ -286,7 +286,14 @@ impl Watchdog {
             return None;
         }
         let cause = Cause::ALL.iter().copied().find(|cause| cause.name() == last.cause)?;
-        Some(Recent { cause, confidence: last.confidence.min(Confidence::Likely), sentence: last.sentence.clone() })
+        let until = if last.ended.0 == 0 { now } else { last.ended };
+        Some(Recent {
+            cause,
+            confidence: last.confidence.min(Confidence::Likely),
+            sentence: last.sentence.clone(),
+            took_ns: self.ns(until.since(last.onset)),
+            ended_ns: self.at_ns(until),
+        })
     }
 
     /// Raises what fires, keeps what is near, ends what was away.

@@ -93,7 +93,24 @@ fn interrupts_steal_and_heat_are_what_their_counters_say() {
     assert_eq!(of(&Observations { shootdowns: Some(900), ..ran.clone() }), (Cause::Interrupts, Confidence::Likely));
     assert_eq!(of(&Observations { interrupts_ns: Some(10 * MS), ..ran.clone() }).0, Cause::Interrupts);
     assert_eq!(of(&Observations { thermal: Some(3), ..ran }), (Cause::Heat, Confidence::Likely));
-    assert_eq!(of(&Observations { steal_ns: Some(10 * MS), ..stall() }), (Cause::Steal, Confidence::Certain));
+    let stolen = Observations { span_ns: 18 * MS, steal_ns: Some(20 * MS), ..stall() };
+    assert_eq!(of(&stolen), (Cause::Steal, Confidence::Certain), "one whole unit at least lies inside");
+}
+
+/// A unit of steal is 10 ms, and may have been full but for its last microsecond before the stall began.
+#[test]
+fn one_unit_of_steal_is_no_more_than_likely_and_wins_over_nothing_that_is_certain() {
+    let unit = Observations { steal_ns: Some(10 * MS), ..stall() };
+    assert_eq!(of(&unit), (Cause::Steal, Confidence::Likely));
+    let waited = Observations { waited_ns: Some(8 * MS), ..unit.clone() };
+    assert_eq!(of(&waited).0, Cause::Descheduled);
+    let line = Some("harvest.rs:7".to_owned());
+    let ran = Observations { ran_ns: Some(9 * MS), culprit: line, asked: Asked::Answered, ..unit.clone() };
+    assert_eq!(of(&ran), (Cause::LongHandler, Confidence::Certain));
+    let faults = Observations { ran_ns: Some(9 * MS), minor_faults: Some(5_000), ..unit.clone() };
+    assert_eq!(of(&faults).0, Cause::PageFaults);
+    let around = Observations { is_inside: false, span_ns: 100 * MS, steal_ns: Some(30 * MS), ..unit };
+    assert_eq!(of(&around), (Cause::Steal, Confidence::Likely), "it may lie beside the stall");
 }
 
 #[test]

@@ -118,17 +118,18 @@ impl Watchdog {
             let then = thread.bases.len().checked_sub(1 + HALF_SECOND).map(|at| &thread.bases[at])?;
             let mut seen = Observations::default();
             seen.between(&then.0, &thread.bases.back()?.0);
-            Some((seen.waited_ns? * 100 / seen.span_ns.max(1), index))
+            Some((seen.waited_ns? * 100 / seen.span_ns.max(1), index, seen.waited_ns?))
         };
         let most = self.threads.iter().enumerate().filter_map(waited).max()?;
-        let (share, index) = (most.0 >= EXPLAINS_PERCENT).then_some(most)?;
+        let (share, index, took_ns) = (most.0 >= EXPLAINS_PERCENT).then_some(most)?;
         let (thread, block) = (&self.threads[index], self.watched.board.thread(index));
         let by = match board::get(&block.rival_pid) {
             0 => "by whom is not visible (CAP_PERFMON would show each switch)".to_owned(),
             pid => format!("last seen there: {} ({pid})", block.rival_command.read()),
         };
         let sentence = format!("{} was descheduled for {share} % of 0.5 s on core {}; {by}", thread.name, thread.core);
-        Some(Recent { cause: Cause::Descheduled, confidence: Confidence::Likely, sentence })
+        let ended_ns = thread.bases.back().map_or(0, |base| base.0.at_ns);
+        Some(Recent { cause: Cause::Descheduled, confidence: Confidence::Likely, sentence, took_ns, ended_ns })
     }
 
     fn interrupted(&self, thread: &Thread, site: Site, then: &Base, now: &Base) -> Option<Condition> {
