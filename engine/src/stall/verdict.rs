@@ -301,9 +301,35 @@ fn many_faults(seen: &Observations) -> Option<(u64, u64)> {
     Some((faults, ran_ms))
 }
 
+/// The kernel's own records say that its core was taken from it, and to whom it went: that is certain.
+fn taken(seen: &Observations) -> Option<Found> {
+    let switched = seen.switched.as_ref()?;
+    // The records lie in the stall itself, not between the looks.
+    if seen.stall_ns == 0 || switched.taken_ns < seen.stall_ns / 2 {
+        return None;
+    }
+    let core = seen.found_core.or(seen.core).map_or_else(String::new, |core| format!(" on core {core}"));
+    let (taken, times) = (ms(switched.taken_ns), switched.taken);
+    let most = switched.by.first().and_then(|(pid, _, ns)| {
+        let other = seen.others.iter().find(|other| other.pid == *pid)?;
+        let own = if other.is_own { "this process's own " } else { "" };
+        Some(format!("by {own}{} ({pid}){core}, which ran {}", other.command, ms(*ns)))
+    });
+    let whom = most.unwrap_or_else(|| {
+        format!("{core}; by whom is not visible (sysctl kernel.perf_event_paranoid=0 or CAP_PERFMON shows it)")
+            .trim_start()
+            .to_owned()
+    });
+    Some((
+        Cause::Descheduled,
+        Confidence::Certain,
+        format!("descheduled {taken} {whom}; its core was taken {times} times, by record"),
+    ))
+}
+
 /// Ready, and not run.
 fn waiting(seen: &Observations) -> Option<Found> {
-    if let Some(found) = stolen(seen) {
+    if let Some(found) = taken(seen).or_else(|| stolen(seen)) {
         return Some(found);
     }
     let waited = seen.waited_ns.filter(|_| seen.is_share(seen.waited_ns, 50))?;
@@ -343,6 +369,15 @@ fn running(seen: &Observations) -> Option<Found> {
             seen.shootdowns.unwrap_or(0)
         );
         return Some((Cause::Interrupts, Confidence::Likely, why));
+    }
+    if let Some((now, most)) = seen.frequency.filter(|(now, most)| *now < most / 2) {
+        let ghz = |khz: u64| khz as f64 / 1e6;
+        let why = format!(
+            "it ran, on a core at {:.2} of its {:.2} GHz: look at governor, power limit and heat",
+            ghz(now),
+            ghz(most)
+        );
+        return Some((Cause::Heat, Confidence::Likely, why));
     }
     if seen.asked == Asked::Unanswered && seen.span_ns > 5_000_000 {
         let why =
