@@ -27,6 +27,7 @@ mod rivals;
 mod services;
 #[expect(unsafe_code, reason = "samples a thread's stack by signal")]
 pub mod stack;
+pub mod switches;
 pub mod verdict;
 mod watch;
 

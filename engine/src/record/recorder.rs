@@ -14,7 +14,7 @@ mod store;
 
 pub use store::LookBack;
 
-use super::tape::{self, Burst, Encoder, FastSet, Head, Kind};
+use super::tape::{self, Burst, Detail, Encoder, FastSet, Head, Kind, Packer};
 use crate::board::snapshot::RecorderState;
 use crate::board::{self, Board, get};
 use crate::clock::Clock;
@@ -42,6 +42,7 @@ pub struct Recorder {
     board: Arc<Board>,
     clock: Clock,
     encoder: Encoder,
+    packer: Packer,
     fast: FastSet,
     store: Store,
     picture_due: Ticks,
@@ -71,6 +72,7 @@ impl Recorder {
             board,
             clock,
             encoder,
+            packer: Packer::new(),
             fast,
             store,
             picture_due: now,
@@ -151,9 +153,10 @@ impl Recorder {
         let (kind, raw) = if is_key {
             (Kind::Key, self.encoder.key(&self.board, now))
         } else {
-            (Kind::Delta, self.encoder.delta(&self.board, now))
+            let detail = if now <= self.write_until { Detail::Full } else { Detail::Thin };
+            (Kind::Delta, self.encoder.delta(&self.board, now, detail))
         };
-        let frame = tape::pack(Head { number: self.number, kind, at: now }, &raw);
+        let frame = self.packer.pack(Head { number: self.number, kind, at: now }, &raw);
         self.number = self.number.wrapping_add(1);
         self.store.put(&frame, is_key.then_some(now));
         board::add(&self.board.recorder().frames, 1);

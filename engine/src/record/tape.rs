@@ -6,10 +6,13 @@
 //! ```text
 //! file    header (72 bytes): "PWTAPE01", layout version, layout hash, six sizes, ns per tick, start tick, checksum
 //!         frame frame frame …
-//! frame   "PWFR"  number u32  kind u8 + 3 zero  tick u64  length unpacked u32  length u32  checksum u32  payload (LZ4 block)
+//! frame   "PWFR"  number u32  kind u8  packing u8 + 2 zero  tick u64  length unpacked u32  length u32  checksum u32  payload
 //! kind 1  key picture: against a board of zeros        kind 2  picture: against the picture with the number before
 //! kind 3  burst: up to a second of fast samples, on their own; number 0
 //! ```
+//!
+//! Payloads are packed by Deflate (1: pictures, whose size counts every day) or as an LZ4 block (0: bursts, made each second and
+//! mostly thrown away).
 //!
 //! # Why words and not values
 //! The recorder knows no counter by name: whatever a later version publishes is recorded, and a replayed board is read
@@ -27,12 +30,12 @@ mod slots;
 mod source;
 
 pub use burst::FastSet;
-pub use delta::Encoder;
+pub use delta::{Detail, Encoder};
 pub use frame::{FRAME_BYTES_MAX, Kind};
 pub use read::{Moment, Tape, TapeError};
 
 pub(super) use burst::Burst;
-pub(super) use frame::{FileHead, Head, pack};
+pub(super) use frame::{FileHead, Head, Packer, pack};
 pub(super) use read::entry;
 
 /// The recording's file in a run's directory.

@@ -48,6 +48,21 @@ pub struct CoreAccount {
     pub throttled: Option<(u64, u64)>,
     /// Times that heat slowed it.
     pub thermal: Option<u64>,
+    /// Its frequency, and the highest that it has, kHz.
+    pub frequency: Option<(u64, u64)>,
+    /// What the machine waits for.
+    pub pressure: Option<Pressure>,
+}
+
+/// Share of the last ten seconds in which something waited, in hundredths of a percent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pressure {
+    /// For a core.
+    pub cpu: u32,
+    /// For memory to be found or read back.
+    pub memory: u32,
+    /// For a disk.
+    pub io: u32,
 }
 
 struct ThreadFiles {
@@ -73,7 +88,31 @@ pub struct Accounts {
     stat: Option<File>,
     interrupts: Option<File>,
     cpu_stat: Option<File>,
+    /// Of cpu, memory and disk.
+    pressure: [Option<File>; 3],
+    cores: Vec<CoreFiles>,
     text: Vec<u8>,
+}
+
+/// What the kernel's driver of frequencies says of a core, and of heat.
+struct CoreFiles {
+    core: u32,
+    now: Option<File>,
+    most_khz: Option<u64>,
+    heat: Option<File>,
+}
+
+impl CoreFiles {
+    fn open(core: u32) -> CoreFiles {
+        let place = PathBuf::from(format!("/sys/devices/system/cpu/cpu{core}"));
+        let most = std::fs::read_to_string(place.join("cpufreq/cpuinfo_max_freq"));
+        CoreFiles {
+            core,
+            now: File::open(place.join("cpufreq/scaling_cur_freq")).ok(),
+            most_khz: most.ok().as_deref().and_then(procfs::frequency),
+            heat: File::open(place.join("thermal_throttle/core_throttle_count")).ok(),
+        }
+    }
 }
 
 impl Accounts {
@@ -93,7 +132,8 @@ impl Accounts {
         let threads = tids.iter().map(open).collect();
         let cpu_stat = group_file(&root, "cpu.stat").and_then(|path| File::open(path).ok());
         let (stat, interrupts) = (File::open("/proc/stat").ok(), File::open("/proc/interrupts").ok());
-        Accounts { task, owner, threads, stat, interrupts, cpu_stat, text: Vec::new() }
+        let pressure = ["cpu", "memory", "io"].map(|what| File::open(format!("/proc/pressure/{what}")).ok());
+        Accounts { task, owner, threads, stat, interrupts, cpu_stat, pressure, cores: Vec::new(), text: Vec::new() }
     }
 
     /// The account of thread number `index`, at `at_ns`.
@@ -121,8 +161,7 @@ impl Accounts {
             .map(|text| (procfs::core_times(text, Some(core)), procfs::core_times(text, None)));
         let interrupts = read(self.interrupts.as_ref(), &mut self.text).and_then(|text| procfs::interrupts(text, core));
         let throttled = read(self.cpu_stat.as_ref(), &mut self.text).and_then(procfs::throttled);
-        let heat = format!("/sys/devices/system/cpu/cpu{core}/thermal_throttle/core_throttle_count");
-        let thermal = std::fs::read_to_string(heat).ok().and_then(|text| text.trim().parse().ok());
+        let (thermal, frequency) = self.slowed(core);
         CoreAccount {
             at_ns,
             times: times.and_then(|times| times.0),
@@ -130,7 +169,27 @@ impl Accounts {
             interrupts,
             throttled,
             thermal,
+            frequency,
+            pressure: self.pressure(),
         }
+    }
+
+    /// Times that heat slowed `core`, and its frequency against its highest.
+    fn slowed(&mut self, core: u32) -> (Option<u64>, Option<(u64, u64)>) {
+        let place = self.cores.iter().position(|files| files.core == core).unwrap_or_else(|| {
+            self.cores.push(CoreFiles::open(core));
+            self.cores.len() - 1
+        });
+        let files = &self.cores[place];
+        let thermal = read(files.heat.as_ref(), &mut self.text).and_then(|text| text.trim().parse().ok());
+        let now = read(files.now.as_ref(), &mut self.text).and_then(procfs::frequency);
+        (thermal, now.zip(files.most_khz))
+    }
+
+    fn pressure(&mut self) -> Option<Pressure> {
+        let [cpu, memory, io] = &self.pressure;
+        let mut share = |file: &Option<File>| read(file.as_ref(), &mut self.text).and_then(procfs::pressure);
+        Some(Pressure { cpu: share(cpu)?, memory: share(memory)?, io: share(io)? })
     }
 
     /// What only matters at an alarm: (tracer, allowed cores, the call it is in, where it sleeps in the kernel).
@@ -170,9 +229,8 @@ impl Accounts {
         note(frequency, "core frequency", "a host that shows /sys/devices/system/cpu/cpu*/cpufreq to its guests");
         let heat = Path::new("/sys/devices/system/cpu/cpu0/thermal_throttle").exists();
         note(heat, "thermal throttling", "a host that shows thermal_throttle to its guests");
-        let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
-        let open = paranoid.and_then(|text| text.trim().parse::<i32>().ok()).is_some_and(|level| level <= 0);
-        note(open, "each switch of a core by record", "sysctl kernel.perf_event_paranoid=0, or CAP_PERFMON");
+        let pressure = self.pressure.iter().all(Option::is_some);
+        note(pressure, "pressure on cores, memory and disk", "a kernel with CONFIG_PSI, started with psi=1");
         hidden
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Plain data. Every difference lies inside the stall, or between the looks nearest to it. What was not visible is `None`.
 
-use super::account::{Closer, CoreAccount, ThreadAccount};
+use super::account::{Closer, CoreAccount, Pressure, ThreadAccount};
+use super::switches::Switched;
 use pinwheel_edge::spin::SpinPolicy;
 
 /// The kernel's unit in `/proc/stat`, nanoseconds.
@@ -87,6 +88,12 @@ pub struct Observations {
     pub throttled: Option<(u64, u64)>,
     /// Times that heat slowed the core.
     pub thermal: Option<u64>,
+    /// Frequency of its core, and the highest it has, kHz, at the second.
+    pub frequency: Option<(u64, u64)>,
+    /// What the machine waited for in the last ten seconds.
+    pub pressure: Option<Pressure>,
+    /// What the kernel's records say of its switches, inside the stall.
+    pub switched: Option<Switched>,
     /// How much the watchdog itself was late.
     pub watcher_late_ns: u64,
     /// Hot threads that stood still at the same time, this one included, of how many.
@@ -144,6 +151,8 @@ impl Observations {
             (a.0.saturating_sub(b.0), a.1.saturating_sub(b.1))
         });
         self.thermal = less(before.thermal, after.thermal, u64::saturating_sub);
+        self.frequency = after.frequency;
+        self.pressure = after.pressure;
     }
 
     /// The observations one a line, for who wants to judge for himself.
@@ -179,6 +188,7 @@ impl Observations {
         if let Some((times, ns)) = self.throttled.filter(|held| held.0 + held.1 > 0) {
             lines.push(format!("control group held back {times} times, {}", ms(ns)));
         }
+        lines.extend(self.machine_lines());
         if let Some((number, _, _)) = self.closer.call {
             let place = self.closer.sleeps_in.as_deref().unwrap_or("a place not visible");
             lines.push(format!("in {} (kernel: {place})", super::procfs::call_name(number)));
@@ -199,6 +209,35 @@ impl Observations {
             Asked::Unanswered => lines.push("it took no signal while the stall lasted".to_owned()),
         }
         lines.extend(self.hidden.iter().map(|hidden| format!("not visible: {}; {} shows it", hidden.what, hidden.how)));
+        lines
+    }
+
+    /// What the machine's newer accounts say, where it has them.
+    fn machine_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(Switched { out_ns, taken_ns, taken, by }) = &self.switched {
+            let ms = |ns: u64| ns as f64 / 1e6;
+            let by =
+                by.iter().map(|(pid, tid, ns)| format!("{pid}/{tid} {:.1} ms", ms(*ns))).collect::<Vec<_>>().join(", ");
+            let by = if by.is_empty() { String::new() } else { format!("; there ran {by}") };
+            lines.push(format!(
+                "switches by record: without its core {:.1} ms, of this taken from it {:.1} ms in {taken} times{by}",
+                ms(*out_ns),
+                ms(*taken_ns)
+            ));
+        }
+        if let Some((now, most)) = self.frequency {
+            lines.push(format!("core at {:.2} of {:.2} GHz", now as f64 / 1e6, most as f64 / 1e6));
+        }
+        if let Some(Pressure { cpu, memory, io }) = self.pressure {
+            let percent = |share: u32| f64::from(share) / 100.0;
+            lines.push(format!(
+                "pressure in the last 10 s: something waited for a core {:.1} %, for memory {:.1} %, for a disk {:.1} % of the time",
+                percent(cpu),
+                percent(memory),
+                percent(io)
+            ));
+        }
         lines
     }
 }

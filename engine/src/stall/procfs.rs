@@ -129,6 +129,23 @@ pub fn throttled(text: &str) -> Option<(u64, u64)> {
     Some((field("nr_throttled")?, field("throttled_usec").map(|us| us * 1_000).or(field("throttled_time"))?))
 }
 
+/// Of `/proc/pressure/*`: share of the last ten seconds in which something waited, in hundredths of a percent. The total beside it
+/// moves every two seconds only, so it says nothing of a stall of milliseconds.
+#[must_use]
+pub fn pressure(text: &str) -> Option<u32> {
+    let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    let share = line.split_whitespace().find_map(|word| word.strip_prefix("avg10="))?;
+    let (whole, part) = share.split_once('.')?;
+    (part.len() == 2).then_some(())?;
+    Some(whole.parse::<u32>().ok()?.checked_mul(100)? + part.parse::<u32>().ok()?)
+}
+
+/// Of a file of `cpufreq`, kHz.
+#[must_use]
+pub fn frequency(text: &str) -> Option<u64> {
+    text.trim().parse().ok().filter(|khz| *khz > 0)
+}
+
 /// Whether a process's state letter says that a signal or a tracer holds it.
 #[must_use]
 pub const fn is_stopped(state: char) -> bool {
@@ -182,7 +199,10 @@ pub fn call_name(number: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{CoreTimes, Interrupts, Stat, core_times, interrupts, schedstat, stat, status, syscall, throttled};
+    use super::{
+        CoreTimes, Interrupts, Stat, core_times, frequency, interrupts, pressure, schedstat, stat, status, syscall,
+        throttled,
+    };
 
     #[test]
     fn a_threads_files_are_read_whatever_its_name_holds() {
@@ -196,6 +216,17 @@ mod tests {
         assert_eq!(status("TracerPid:\t0\n").0, None);
         assert_eq!(syscall("230 0x1 0x0 0x2 0x3 0x4 0x5 0x7ffd 0x7f1a\n"), Some((230, 0x7ffd, 0x7f1a)));
         assert_eq!(syscall("running\n"), None);
+    }
+
+    #[test]
+    fn pressure_and_frequency_are_read_and_what_is_no_number_is_not_visible() {
+        let text = "some avg10=4.79 avg60=43.93 avg300=80.31 total=2014485314\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
+        assert_eq!(pressure(text), Some(479));
+        assert_eq!(pressure("some avg10=100.00 avg60=0.00 avg300=0.00 total=9\n"), Some(10_000));
+        for text in ["", "full avg10=1.00 avg60=0.00 avg300=0.00 total=0\n", "some avg10=x.00\n", "some avg10=1\n"] {
+            assert_eq!(pressure(text), None, "{text}");
+        }
+        assert_eq!((frequency("2400000\n"), frequency("<unknown>\n"), frequency("0\n")), (Some(2_400_000), None, None));
     }
 
     #[test]

@@ -21,6 +21,8 @@ use std::path::PathBuf;
 const WINDOW: usize = 6;
 /// Looks of the short window: 100 ms.
 const SHORT: usize = 1;
+/// Looks that show what has just begun: 200 ms.
+const NEWEST: usize = 2;
 /// The board's state word of a live source that is open.
 const SOURCE_OPEN: u64 = 1;
 /// Silence after which a live source alarms.
@@ -50,6 +52,16 @@ pub(super) struct Recent {
     pub(super) cause: Cause,
     pub(super) confidence: Confidence,
     pub(super) sentence: String,
+    /// How long it took, and when that ended, nanoseconds since start.
+    pub(super) took_ns: u64,
+    pub(super) ended_ns: u64,
+}
+
+impl Recent {
+    /// How much of it can lie after `from_ns`.
+    fn since(&self, from_ns: u64) -> u64 {
+        self.took_ns.min(self.ended_ns.saturating_sub(from_ns))
+    }
 }
 
 /// The counters' memory.
@@ -142,15 +154,17 @@ impl Services {
     /// Why answers come slowly: a stall just before, the role that takes most of its thread's time, or nothing known.
     fn why_slow(&self, board: &Board, what: &str, (long, now): (&Seen, &Seen), recent: Option<&Recent>) -> Verdict {
         let evidence = joined(&seen::stage_lines(long, now));
-        let span = self.rate.ticks(crate::units::Nanos(now.at_ns.saturating_sub(long.at_ns))).0.max(1);
-        let busiest = seen::busiest(board, long, now).map(|busy| (busy.ticks * 100 / span, busy));
-        // A role that has its thread to itself explains more than a stall in between.
-        let has_most = busiest.as_ref().is_some_and(|(share, _)| *share >= 60);
+        let busiest = self.busiest(board, long, now, None);
+        // A role that has its thread to itself explains more than a stall in between. What the stall took lies in the time of the
+        // role that it met, and is not the role's; and where a role has just begun to dawdle, half a second is mostly before it.
+        let newest = self.looks.len().checked_sub(1 + NEWEST).map(|at| &self.looks[at]);
+        let has_most = self.busiest(board, long, now, recent).is_some_and(|(share, _)| share >= 60)
+            || newest.is_some_and(|then| self.busiest(board, then, now, recent).is_some_and(|(share, _)| share >= 80));
         if let Some(recent) = recent.filter(|_| !has_most) {
             let sentence = format!("{what}: {}", recent.sentence);
             return Verdict { cause: recent.cause, sentence, confidence: recent.confidence, evidence };
         }
-        match busiest.filter(|(share, _)| *share >= 40) {
+        match busiest.filter(|(share, _)| has_most || *share >= 40) {
             Some((share, busy)) => {
                 let each = self.rate.nanos(crate::units::Ticks(busy.ticks / busy.items.max(1))).0;
                 let sentence = format!(
@@ -168,6 +182,15 @@ impl Services {
                 evidence,
             },
         }
+    }
+
+    /// The role that took most time between two looks and its share of that time in percent, less what `stall` took of it.
+    fn busiest(&self, board: &Board, then: &Seen, now: &Seen, stall: Option<&Recent>) -> Option<(u64, seen::Busy)> {
+        let span_ns = now.at_ns.saturating_sub(then.at_ns).max(1);
+        let busy = seen::busiest(board, then, now)?;
+        let ns = self.rate.nanos(crate::units::Ticks(busy.ticks)).0;
+        let own_ns = ns.saturating_sub(stall.map_or(0, |stall| stall.since(then.at_ns)));
+        Some((own_ns * 100 / span_ns, busy))
     }
 
     /// A backlog alarms only when it grew in three windows of looks running.
@@ -419,3 +442,6 @@ fn streams(board: &Board, found: &mut Vec<Condition>) {
         found.push(bad);
     }
 }
+
+#[cfg(test)]
+mod tests;

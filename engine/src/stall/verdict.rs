@@ -8,7 +8,7 @@
 //! What excludes everything else is asked first (died, stopped, frozen), then what a counter proves (quota, affinity,
 //! blocked, steal), then what shares of time say (descheduled, faults), and only then the thread's own doing.
 
-use super::observe::{Asked, Observations};
+use super::observe::{Asked, JIFFY_NS, Observations};
 use super::procfs;
 use crate::board::alarms::Confidence;
 
@@ -280,16 +280,57 @@ fn blocked(seen: &Observations) -> Option<Found> {
     Some((Cause::Blocked, sure, why))
 }
 
+/// Steal comes in units of 10 ms, of which the last may have begun to fill long before: `n` of them prove `n - 1`. Where only the
+/// last could explain the gap it is likely, unless the scheduler's own account, to the nanosecond, says something else.
+fn stolen(seen: &Observations) -> Option<Found> {
+    let ns = seen.steal_ns.filter(|ns| *ns > 0 && (seen.is_share(Some(*ns), 50) || *ns >= seen.stall_ns.max(1)))?;
+    let is_proven = seen.is_inside && seen.is_share(Some(ns.saturating_sub(JIFFY_NS)), 50);
+    let has_waited = seen.is_share(seen.waited_ns, 50);
+    let has_worked = seen.is_inside && seen.ran_on(60) && (seen.culprit.is_some() || many_faults(seen).is_some());
+    if !is_proven && (has_waited || has_worked) {
+        return None;
+    }
+    let sure = if is_proven { Confidence::Certain } else { Confidence::Likely };
+    Some((Cause::Steal, sure, format!("the hypervisor took {} of its core for others", ms(ns))))
+}
+
+/// Faults that are what it did, and the milliseconds in which it ran.
+fn many_faults(seen: &Observations) -> Option<(u64, u64)> {
+    let ran_ms = seen.ran_ns.unwrap_or(0) / 1_000_000;
+    let faults = seen.minor_faults.filter(|faults| ran_ms > 0 && faults / ran_ms >= FAULTS_PER_MS)?;
+    Some((faults, ran_ms))
+}
+
+/// The kernel's own records say that its core was taken from it, and to whom it went: that is certain.
+fn taken(seen: &Observations) -> Option<Found> {
+    let switched = seen.switched.as_ref()?;
+    // The records lie in the stall itself, not between the looks.
+    if seen.stall_ns == 0 || switched.taken_ns < seen.stall_ns / 2 {
+        return None;
+    }
+    let core = seen.found_core.or(seen.core).map_or_else(String::new, |core| format!(" on core {core}"));
+    let (taken, times) = (ms(switched.taken_ns), switched.taken);
+    let most = switched.by.first().and_then(|(pid, _, ns)| {
+        let other = seen.others.iter().find(|other| other.pid == *pid)?;
+        let own = if other.is_own { "this process's own " } else { "" };
+        Some(format!("by {own}{} ({pid}){core}, which ran {}", other.command, ms(*ns)))
+    });
+    let whom = most.unwrap_or_else(|| {
+        format!("{core}; by whom is not visible (sysctl kernel.perf_event_paranoid=0 or CAP_PERFMON shows it)")
+            .trim_start()
+            .to_owned()
+    });
+    Some((
+        Cause::Descheduled,
+        Confidence::Certain,
+        format!("descheduled {taken} {whom}; its core was taken {times} times, by record"),
+    ))
+}
+
 /// Ready, and not run.
 fn waiting(seen: &Observations) -> Option<Found> {
-    let stolen =
-        seen.steal_ns.filter(|_| seen.is_share(seen.steal_ns, 50) || seen.steal_ns >= Some(seen.stall_ns.max(1)));
-    if let Some(ns) = stolen.filter(|ns| *ns > 0) {
-        return Some((
-            Cause::Steal,
-            Confidence::Certain,
-            format!("the hypervisor took {} of its core for others", ms(ns)),
-        ));
+    if let Some(found) = taken(seen).or_else(|| stolen(seen)) {
+        return Some(found);
     }
     let waited = seen.waited_ns.filter(|_| seen.is_share(seen.waited_ns, 50))?;
     let core = seen.found_core.or(seen.core).map_or_else(String::new, |core| format!(" on core {core}"));
@@ -316,8 +357,7 @@ fn running(seen: &Observations) -> Option<Found> {
     if !seen.ran_on(percent) {
         return None;
     }
-    let ran_ms = seen.ran_ns.unwrap_or(0) / 1_000_000;
-    if let Some(faults) = seen.minor_faults.filter(|faults| ran_ms > 0 && faults / ran_ms >= FAULTS_PER_MS) {
+    if let Some((faults, ran_ms)) = many_faults(seen) {
         let line = seen.culprit.as_ref().map(|line| format!(", at {line}")).unwrap_or_default();
         return Some((Cause::PageFaults, Confidence::Certain, format!("{faults} page faults in {ran_ms} ms{line}")));
     }
@@ -329,6 +369,15 @@ fn running(seen: &Observations) -> Option<Found> {
             seen.shootdowns.unwrap_or(0)
         );
         return Some((Cause::Interrupts, Confidence::Likely, why));
+    }
+    if let Some((now, most)) = seen.frequency.filter(|(now, most)| *now < most / 2) {
+        let ghz = |khz: u64| khz as f64 / 1e6;
+        let why = format!(
+            "it ran, on a core at {:.2} of its {:.2} GHz: look at governor, power limit and heat",
+            ghz(now),
+            ghz(most)
+        );
+        return Some((Cause::Heat, Confidence::Likely, why));
     }
     if seen.asked == Asked::Unanswered && seen.span_ns > 5_000_000 {
         let why =
@@ -354,7 +403,7 @@ fn running(seen: &Observations) -> Option<Found> {
 /// What only the machine's account is left to say.
 fn below(seen: &Observations) -> Option<Found> {
     let machine = seen.machine_ns?;
-    let is_long = seen.span_ns > 5 * super::observe::JIFFY_NS;
+    let is_long = seen.span_ns > 5 * JIFFY_NS;
     (is_long && machine < seen.span_ns / 2).then(|| {
         let why =
             format!("the machine accounts for {} of {}: it or its host stood still", ms(machine), ms(seen.span_ns));

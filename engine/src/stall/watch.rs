@@ -21,6 +21,7 @@ use super::book::{Book, Raised, Request};
 use super::notify::Teller;
 use super::services::{Recent, Services};
 use super::stack::{Maps, Namer, Sampler};
+use super::switches::Switches;
 use super::verdict::{Cause, Verdict};
 use crate::board::alarms::{AlarmState, Confidence, Site};
 use crate::board::{self, Board, Phase};
@@ -94,6 +95,7 @@ pub struct Watchdog {
     watched: Watched,
     threads: Vec<Thread>,
     accounts: Accounts,
+    switches: Switches,
     tids: Vec<u32>,
     book: Book,
     services: Services,
@@ -123,6 +125,7 @@ impl Watchdog {
         Watchdog {
             threads: Vec::new(),
             accounts: Accounts::open(Owner::Own, &[]),
+            switches: Switches::default(),
             tids: Vec::new(),
             book: Book::default(),
             services,
@@ -243,6 +246,8 @@ impl Watchdog {
             }
         };
         self.threads = (0..count).map(met).collect();
+        let of_core = |thread: &Thread| (thread.tid, thread.pinned.then_some(thread.core));
+        self.switches = Switches::open(&self.threads.iter().map(of_core).collect::<Vec<_>>());
         self.tids = tids;
     }
 
@@ -274,6 +279,7 @@ impl Watchdog {
     fn base(&mut self, index: usize, now: Ticks) -> Base {
         let at_ns = self.at_ns(now);
         let core = self.threads[index].core;
+        self.switches.drain(index);
         (self.accounts.thread(index, at_ns), self.accounts.core(core, at_ns))
     }
 
@@ -286,7 +292,14 @@ impl Watchdog {
             return None;
         }
         let cause = Cause::ALL.iter().copied().find(|cause| cause.name() == last.cause)?;
-        Some(Recent { cause, confidence: last.confidence.min(Confidence::Likely), sentence: last.sentence.clone() })
+        let until = if last.ended.0 == 0 { now } else { last.ended };
+        Some(Recent {
+            cause,
+            confidence: last.confidence.min(Confidence::Likely),
+            sentence: last.sentence.clone(),
+            took_ns: self.ns(until.since(last.onset)),
+            ended_ns: self.at_ns(until),
+        })
     }
 
     /// Raises what fires, keeps what is near, ends what was away.

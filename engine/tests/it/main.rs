@@ -39,6 +39,7 @@ mod neighbours;
 mod overflow;
 mod panics;
 mod priorities;
+mod recorded;
 mod rehearsal;
 #[expect(unsafe_code, reason = "sets the variable that moves boards, behind the lock")]
 mod rig;

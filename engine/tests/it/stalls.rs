@@ -172,3 +172,25 @@ fn a_drill_that_is_not_permitted_says_why() {
     let row = run(Drill::LostAck);
     assert!(!row.permitted && row.is_right() && row.reason.unwrap().contains("arbiter"));
 }
+
+/// Ten minutes of the lab's profile on a machine with nothing else to do: `PINWHEEL_QUIET_S` says other seconds. Its result is
+/// one line.
+#[test]
+#[ignore = "ten minutes on a quiet machine"]
+fn ten_quiet_minutes_of_lab_have_no_warn_and_no_critical() {
+    let _alone = alone();
+    let span_s = std::env::var("PINWHEEL_QUIET_S").ok().and_then(|text| text.parse().ok()).unwrap_or(600);
+    let (lab, _) = Profile::load("lab", None).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let run_dir = Some(folder.path().to_owned());
+    let duration = Some(Duration::from_secs(span_s));
+    let outcome = Engine::start(Config { run_dir, duration, ..config(&lab, sampler(), None) }).unwrap().finish();
+    let alarms = &outcome.snapshot.alarms;
+    let of = |severity| alarms.iter().filter(move |alarm| alarm.severity == severity);
+    let count = |severity| of(severity).map(|alarm| alarm.count).sum::<u64>();
+    let loud: Vec<&str> = of(Severity::Critical).chain(of(Severity::Warn)).map(|alarm| &*alarm.sentence).collect();
+    let (critical, warn, note) = (count(Severity::Critical), count(Severity::Warn), count(Severity::Note));
+    println!("QUIET {span_s} s: {critical} critical, {warn} warn, {note} notes; {}", loud.join(" | "));
+    assert_eq!(outcome.unanswered, []);
+    assert!(loud.is_empty());
+}

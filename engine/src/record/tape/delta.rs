@@ -4,27 +4,49 @@
 //! each word once, Relaxed, like any reader of the board.
 //!
 //! # What is thinned
-//! Slots: see [`super::slots`]. Each stream's latency histogram: once a second, in turn. A record under a number that was
+//! Slots: see [`super::slots`]. Each stream's input health and latency histogram: once a second, in turn; the histogram of each
+//! stage of the path: twice a second, in turn; of each thread's gaps: five times, in turn. A record under a number that was
 //! caught half written: the last whole one stays. All else is in every picture.
 
 use super::slots;
 use super::{fold, put, take, unfold};
+use crate::board::histogram::HistogramBlock;
 use crate::board::image::Image;
 use crate::board::{AlarmRow, Board, get};
 use crate::units::Ticks;
 use std::ops::Range;
 
-/// Pictures in which each stream's histogram comes once.
+/// Pictures in which each stream's input health and histogram come once.
 const STREAMS_EVERY: usize = 10;
+/// Pictures in which each stage's histogram comes once.
+const STAGES_EVERY: usize = 5;
+/// Pictures in which the histogram of each thread's gaps comes once.
+const GAPS_EVERY: usize = 2;
 /// Bytes of a word.
 const WORD: usize = 8;
+
+/// How many slots a picture holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// As many as there is room for: around an alarm.
+    Full,
+    /// Some.
+    Thin,
+}
+
+/// Words that come in some pictures only.
+struct Turn {
+    range: Range<usize>,
+    /// Every so many, at this one of them.
+    every: usize,
+    at: usize,
+}
 
 /// Makes pictures of one board.
 pub struct Encoder {
     shadow: Image,
     slots: Range<usize>,
-    /// Of each stream's histogram.
-    streams: Vec<Range<usize>>,
+    turns: Vec<Turn>,
     pictures: usize,
 }
 
@@ -33,17 +55,23 @@ impl Encoder {
     #[must_use]
     pub fn new(board: &Board) -> Encoder {
         let shape = board.shape();
-        let histogram = |stream: usize| {
-            let block = &board.stream_harvest(stream).latency;
-            let from = board.place_of(&block.max_ns);
-            from..from + size_of_val(block) / WORD
+        let turn = |(from, bytes): (usize, usize), every: usize, number: usize| Turn {
+            range: from..from + bytes / WORD,
+            every,
+            at: number % every,
         };
-        Encoder {
-            shadow: Image::blank(shape),
-            slots: slots::range(board),
-            streams: (0..shape.streams as usize).map(histogram).collect(),
-            pictures: 0,
+        let histogram = |block: &HistogramBlock| (board.place_of_block(block), size_of_val(block));
+        let mut turns = Vec::new();
+        for stream in 0..shape.streams as usize {
+            let health = board.stream_feed(stream);
+            turns.push(turn((board.place_of_block(health), size_of_val(health)), STREAMS_EVERY, stream));
+            turns.push(turn(histogram(&board.stream_harvest(stream).latency), STREAMS_EVERY, stream));
         }
+        let stages = (0..shape.silos as usize).flat_map(|silo| &board.latency(silo).stages);
+        turns.extend(stages.enumerate().map(|(number, block)| turn(histogram(block), STAGES_EVERY, number)));
+        let gaps = (0..shape.threads as usize).map(|thread| &board.thread(thread).frame_gap);
+        turns.extend(gaps.enumerate().map(|(number, block)| turn(histogram(block), GAPS_EVERY, number)));
+        Encoder { shadow: Image::blank(shape), slots: slots::range(board), turns, pictures: 0 }
     }
 
     /// What a reader has who took in every picture so far.
@@ -55,22 +83,21 @@ impl Encoder {
     /// The next picture's payload, against zeros.
     pub fn key(&mut self, board: &Board, at: Ticks) -> Vec<u8> {
         self.shadow = Image::blank(board.shape());
-        self.picture(board, at, true)
+        self.picture(board, at, Detail::Full, true)
     }
 
     /// The next picture's payload, against the one before.
-    pub fn delta(&mut self, board: &Board, at: Ticks) -> Vec<u8> {
-        self.picture(board, at, false)
+    pub fn delta(&mut self, board: &Board, at: Ticks, detail: Detail) -> Vec<u8> {
+        self.picture(board, at, detail, false)
     }
 
-    fn picture(&mut self, board: &Board, at: Ticks, whole: bool) -> Vec<u8> {
+    fn picture(&mut self, board: &Board, at: Ticks, detail: Detail, whole: bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(4096);
-        slots::encode(board, &mut self.shadow, self.slots.start, at, &mut out);
+        slots::encode(board, &mut self.shadow, self.slots.start, (at, detail), &mut out);
         let mut kept: Vec<Range<usize>> = vec![self.slots.clone()];
         if !whole {
-            let turn = self.pictures % STREAMS_EVERY;
-            let others = self.streams.iter().enumerate().filter(|(stream, _)| stream % STREAMS_EVERY != turn);
-            kept.extend(others.map(|(_, range)| range.clone()));
+            let others = self.turns.iter().filter(|turn| self.pictures % turn.every != turn.at);
+            kept.extend(others.map(|turn| turn.range.clone()));
         }
         kept.extend(board.alarms().iter().filter(|row| is_torn(row)).map(|row| {
             let from = board.place_of(&row.begun);

@@ -7,9 +7,9 @@ use super::burst::{FastSet, Next, samples};
 use super::frame::{self, FILE_HEAD_BYTES, FileHead, Head, Kind, NoFrame};
 use super::source::Source;
 use super::{FILE, INDEX, delta, slots};
+use crate::board::BoardError;
 use crate::board::image::Image;
 use crate::board::snapshot::Snapshot;
-use crate::board::{BoardError, layout};
 use crate::units::{Nanos, TickRate, Ticks};
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ pub enum TapeError {
         path: PathBuf,
     },
     /// Another version's board.
-    #[error("recording {}: found board layout {found:#x}, expected {:#x}; replay it with the version of pinwheel named in its manifest.json", path.display(), layout::hash())]
+    #[error("recording {}: found board layout {found:#x}, expected {:#x}; replay it with the version of pinwheel named in its manifest.json", path.display(), frame::ours())]
     Foreign {
         /// The file.
         path: PathBuf,

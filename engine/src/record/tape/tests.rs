@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "harness")]
 
 use super::frame::{FILE_HEAD_BYTES, FileHead};
-use super::{Encoder, Head, Kind, Tape, entry, fold, pack, put, take, unfold};
+use super::{Detail, Encoder, Head, Kind, Packer, Tape, entry, fold, pack, put, take, unfold};
 use crate::board::image::Image;
 use crate::board::{Board, Place, Shape, add, set};
 use crate::clock::Clock;
@@ -40,17 +40,20 @@ fn recording(pictures: u32, key_every: u32) -> (Vec<u8>, Vec<u8>, Vec<(Ticks, Im
     let board = board();
     let mut encoder = Encoder::new(&board);
     let mut bytes = FileHead::new(SHAPE, TickRate::NANOS, Ticks(1_000)).bytes();
-    let (mut index, mut expected) = (Vec::new(), Vec::new());
+    let (mut index, mut expected, mut packer) = (Vec::new(), Vec::new(), Packer::new());
     for number in 0..pictures {
         live(&board, u64::from(number) + 1);
         let at = Ticks(2_000 + u64::from(number) * 1_000);
         let is_key = number.is_multiple_of(key_every);
-        let raw = if is_key { encoder.key(&board, at) } else { encoder.delta(&board, at) };
+        let detail = if number.is_multiple_of(2) { Detail::Full } else { Detail::Thin };
+        let raw = if is_key { encoder.key(&board, at) } else { encoder.delta(&board, at, detail) };
         if is_key {
             index.extend_from_slice(&entry(at, bytes.len() as u64));
         }
         let kind = if is_key { Kind::Key } else { Kind::Delta };
-        bytes.extend(pack(Head { number, kind, at }, &raw));
+        // Both packings, side by side: a reader takes either.
+        let head = Head { number, kind, at };
+        bytes.extend(if number.is_multiple_of(3) { pack(head, &raw) } else { packer.pack(head, &raw) });
         expected.push((at, encoder.shadow().clone()));
     }
     (bytes, index, expected)

@@ -3,8 +3,9 @@
 
 use super::{Cause, Verdict, verdict};
 use crate::board::alarms::Confidence;
-use crate::stall::account::{Closer, ThreadAccount};
+use crate::stall::account::{Closer, Pressure, ThreadAccount};
 use crate::stall::observe::{Asked, Hidden, Observations, Other};
+use crate::stall::switches::Switched;
 
 const MS: u64 = 1_000_000;
 
@@ -93,7 +94,24 @@ fn interrupts_steal_and_heat_are_what_their_counters_say() {
     assert_eq!(of(&Observations { shootdowns: Some(900), ..ran.clone() }), (Cause::Interrupts, Confidence::Likely));
     assert_eq!(of(&Observations { interrupts_ns: Some(10 * MS), ..ran.clone() }).0, Cause::Interrupts);
     assert_eq!(of(&Observations { thermal: Some(3), ..ran }), (Cause::Heat, Confidence::Likely));
-    assert_eq!(of(&Observations { steal_ns: Some(10 * MS), ..stall() }), (Cause::Steal, Confidence::Certain));
+    let stolen = Observations { span_ns: 18 * MS, steal_ns: Some(20 * MS), ..stall() };
+    assert_eq!(of(&stolen), (Cause::Steal, Confidence::Certain), "one whole unit at least lies inside");
+}
+
+/// A unit of steal is 10 ms, and may have been full but for its last microsecond before the stall began.
+#[test]
+fn one_unit_of_steal_is_no_more_than_likely_and_wins_over_nothing_that_is_certain() {
+    let unit = Observations { steal_ns: Some(10 * MS), ..stall() };
+    assert_eq!(of(&unit), (Cause::Steal, Confidence::Likely));
+    let waited = Observations { waited_ns: Some(8 * MS), ..unit.clone() };
+    assert_eq!(of(&waited).0, Cause::Descheduled);
+    let line = Some("harvest.rs:7".to_owned());
+    let ran = Observations { ran_ns: Some(9 * MS), culprit: line, asked: Asked::Answered, ..unit.clone() };
+    assert_eq!(of(&ran), (Cause::LongHandler, Confidence::Certain));
+    let faults = Observations { ran_ns: Some(9 * MS), minor_faults: Some(5_000), ..unit.clone() };
+    assert_eq!(of(&faults).0, Cause::PageFaults);
+    let around = Observations { is_inside: false, span_ns: 100 * MS, steal_ns: Some(30 * MS), ..unit };
+    assert_eq!(of(&around), (Cause::Steal, Confidence::Likely), "it may lie beside the stall");
 }
 
 #[test]
@@ -176,4 +194,36 @@ fn every_cause_has_a_name_of_its_own() {
         assert_eq!(Cause::ALL.iter().filter(|other| other.name() == cause.name()).count(), 1);
         assert!(cause.name().len() <= 32, "{}", cause.name());
     }
+}
+
+#[test]
+fn what_the_kernel_recorded_of_a_switch_is_certain_and_names_who_took_the_core() {
+    let by = vec![(8123, 8125, 15 * MS), (9, 9, MS)];
+    let other = Other { pid: 8123, command: "cargo".into(), ran_ns: 15 * MS, is_own: false };
+    let switched = Some(Switched { out_ns: 18 * MS, taken_ns: 17 * MS, taken: 3, by });
+    let taken = Observations { switched, others: vec![other], ..stall() };
+    assert_eq!(of(&taken), (Cause::Descheduled, Confidence::Certain));
+    let sentence = verdict(&taken).sentence;
+    assert!(sentence.contains("17.0 ms by cargo (8123) on core 1, which ran 15.0 ms"), "{sentence}");
+    assert!(verdict(&taken).evidence.contains("8123/8125 15.0 ms"));
+    let unnamed = Some(Switched { out_ns: 18 * MS, taken_ns: 17 * MS, taken: 1, by: Vec::new() });
+    let unnamed = Observations { switched: unnamed, ..stall() };
+    assert_eq!(of(&unnamed), (Cause::Descheduled, Confidence::Certain), "that it was is certain");
+    assert!(verdict(&unnamed).sentence.contains("by whom is not visible (sysctl"), "{}", verdict(&unnamed).sentence);
+    let short = Some(Switched { out_ns: 9 * MS, taken_ns: 9 * MS, taken: 1, by: Vec::new() });
+    let ran = Observations { switched: short, ran_ns: Some(10 * MS), ..stall() };
+    assert_eq!(of(&ran).0, Cause::LongHandler, "less than half of the stall explains nothing");
+}
+
+#[test]
+fn a_core_far_below_its_frequency_is_likely_the_cause_and_pressure_is_evidence() {
+    let pressure = Some(Pressure { cpu: 479, memory: 0, io: 12 });
+    let slow = Observations { ran_ns: Some(10 * MS), frequency: Some((800_000, 3_400_000)), pressure, ..stall() };
+    assert_eq!(of(&slow), (Cause::Heat, Confidence::Likely));
+    assert!(verdict(&slow).sentence.contains("0.80 of its 3.40 GHz"), "{}", verdict(&slow).sentence);
+    assert!(verdict(&slow).evidence.contains("for a core 4.8 %, for memory 0.0 %, for a disk 0.1 %"));
+    let fast = Observations { frequency: Some((3_200_000, 3_400_000)), ..slow };
+    assert_eq!(of(&fast).0, Cause::LongHandler);
+    let bare = Observations { frequency: None, pressure: None, ..fast };
+    assert!(!verdict(&bare).evidence.contains("pressure"), "what is not visible is not said to be nothing");
 }

@@ -10,7 +10,7 @@ use crate::profile::{RuleId, Severity};
 use crate::stall::observe::{Asked, Observations};
 use crate::stall::stack::Namer;
 use crate::stall::watch::Deeds;
-use crate::stall::{rivals, verdict};
+use crate::stall::{rivals, switches, verdict};
 use crate::units::Ticks;
 use std::sync::Arc;
 
@@ -27,6 +27,15 @@ pub(super) struct Episode {
     is_rejudged: bool,
     pub(super) asked: Asked,
     pub(super) culprit: Option<String>,
+}
+
+/// Puts those whom the kernel's records name before those who were only seen there.
+pub(super) fn name_recorded(seen: &mut Observations) {
+    let Some(switched) = &seen.switched else { return };
+    let mut named = switches::named(switched);
+    seen.others.retain(|other| named.iter().all(|known| known.pid != other.pid));
+    named.append(&mut seen.others);
+    seen.others = named;
 }
 
 impl Watchdog {
@@ -76,6 +85,7 @@ impl Watchdog {
         let mut seen = self.observe(index, &before, &after, since, now);
         seen.is_inside = is_inside;
         seen.others = look.as_ref().map(|look| rivals::others(None, look, tid)).unwrap_or_default();
+        name_recorded(&mut seen);
         let board = Arc::clone(&self.watched.board);
         if board::get(&board.thread(index).heartbeat) != heartbeat {
             // It went on while we looked: a note of its own will say how long it was.
@@ -119,6 +129,7 @@ impl Watchdog {
         seen.asked = episode.asked;
         seen.culprit.clone_from(&episode.culprit);
         seen.others = self.others(index, &episode, now);
+        name_recorded(&mut seen);
         self.say(&mut episode, seen, now);
         self.threads[index].episode = Some(episode);
     }
@@ -173,6 +184,7 @@ impl Watchdog {
         seen.asked = episode.asked;
         seen.culprit.clone_from(&episode.culprit);
         seen.others = self.others(index, &episode, now);
+        name_recorded(&mut seen);
         self.say(&mut episode, seen, now);
         self.threads[index].gaps_seen = own.map_or(self.threads[index].gaps_seen, |gap| gap.number);
         self.book.end(episode.place, end, &board);

@@ -5,9 +5,11 @@
 use super::{Base, Thread, Watchdog};
 use crate::board::alarms::{Confidence, Site};
 use crate::board::{self, Phase};
+use crate::clock::Correlation;
 use crate::profile::{RoleKind, RuleId};
 use crate::stall::observe::Observations;
 use crate::stall::services::{Condition, Recent, condition, plain};
+use crate::stall::switches::Switched;
 use crate::stall::verdict::{Cause, Verdict, joined};
 use crate::units::Ticks;
 use pinwheel_edge::spin::SpinOrder;
@@ -36,9 +38,10 @@ impl Watchdog {
             closer: self.accounts.closer(index),
             watcher_late_ns: self.late_ns,
             still: self.still(since, now),
-            hidden: self.accounts.hidden(),
+            hidden: self.accounts.hidden().into_iter().chain(self.switches.hidden()).collect(),
             ..Observations::default()
         };
+        seen.switched = self.switched(index, since, now);
         if matches!(self.phase, Phase::Init | Phase::Warmup) && board::get(&block.state) == 0 {
             seen.role = Some(if self.phase == Phase::Init { "building its roles" } else { "warming its roles" });
         }
@@ -48,6 +51,13 @@ impl Watchdog {
         let early = thread.bases.front().and_then(|base| base.1.throttled).zip(after.1.throttled);
         seen.throttled = early.map(|(b, a)| (a.0.saturating_sub(b.0), a.1.saturating_sub(b.1)));
         seen
+    }
+
+    /// The kernel's records of a thread's switches from `since` to `now`.
+    fn switched(&self, index: usize, since: Ticks, now: Ticks) -> Option<Switched> {
+        let (here, rate) = (Correlation::take(&self.watched.clock), self.watched.clock.rate());
+        let at_ns = |at: Ticks| here.monotonic.0.saturating_sub(rate.nanos(here.ticks.since(at)).0);
+        self.switches.between(index, at_ns(since), at_ns(now))
     }
 
     /// Hot threads that stood still all the time from `since` to `now`, of how many that run.
@@ -118,17 +128,18 @@ impl Watchdog {
             let then = thread.bases.len().checked_sub(1 + HALF_SECOND).map(|at| &thread.bases[at])?;
             let mut seen = Observations::default();
             seen.between(&then.0, &thread.bases.back()?.0);
-            Some((seen.waited_ns? * 100 / seen.span_ns.max(1), index))
+            Some((seen.waited_ns? * 100 / seen.span_ns.max(1), index, seen.waited_ns?))
         };
         let most = self.threads.iter().enumerate().filter_map(waited).max()?;
-        let (share, index) = (most.0 >= EXPLAINS_PERCENT).then_some(most)?;
+        let (share, index, took_ns) = (most.0 >= EXPLAINS_PERCENT).then_some(most)?;
         let (thread, block) = (&self.threads[index], self.watched.board.thread(index));
         let by = match board::get(&block.rival_pid) {
             0 => "by whom is not visible (CAP_PERFMON would show each switch)".to_owned(),
             pid => format!("last seen there: {} ({pid})", block.rival_command.read()),
         };
         let sentence = format!("{} was descheduled for {share} % of 0.5 s on core {}; {by}", thread.name, thread.core);
-        Some(Recent { cause: Cause::Descheduled, confidence: Confidence::Likely, sentence })
+        let ended_ns = thread.bases.back().map_or(0, |base| base.0.at_ns);
+        Some(Recent { cause: Cause::Descheduled, confidence: Confidence::Likely, sentence, took_ns, ended_ns })
     }
 
     fn interrupted(&self, thread: &Thread, site: Site, then: &Base, now: &Base) -> Option<Condition> {

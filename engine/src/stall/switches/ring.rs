@@ -1,0 +1,139 @@
+//! One counter of `perf_event_open` and the ring that the kernel writes its records into.
+//!
+//! Owns descriptor and mapping; both end with it. On one cold thread. Bounds: the pages asked for; when they are full the kernel
+//! drops records and says so in the next one.
+//!
+//! ```text
+//!  page 0        control: .. data_head u64 at 1024 (the kernel's), data_tail u64 at 1032 (ours)
+//!  pages 1..=n   records, round and round
+//! ```
+
+use super::SAMPLE_BYTES;
+use crate::board;
+use rustix::fd::{AsFd, FromRawFd, OwnedFd};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::ptr::null_mut;
+use std::sync::atomic::AtomicU64;
+
+const PAGE: usize = 4096;
+/// Of the control page, in bytes.
+const DATA_HEAD: usize = 1024;
+const DATA_TAIL: usize = 1032;
+/// Size of the newest attributes that are used here.
+const ATTR_BYTES: u32 = 112;
+const TYPE_SOFTWARE: u32 = 1;
+const CONFIG_DUMMY: u64 = 9;
+/// Process and thread, time, core: what each record ends with.
+const SAMPLE_TYPE: u64 = 1 << 1 | 1 << 2 | 1 << 7;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const SAMPLE_ID_ALL: u64 = 1 << 18;
+const USE_CLOCKID: u64 = 1 << 25;
+const CONTEXT_SWITCH: u64 = 1 << 26;
+const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+
+const _: () = assert!(SAMPLE_BYTES == 24);
+
+/// `struct perf_event_attr`, as far as it is used.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup: u32,
+    breakpoint: u32,
+    config1: u64,
+    config2: u64,
+    branch_sample_type: u64,
+    user_registers: u64,
+    user_stack: u32,
+    clock: i32,
+    interrupt_registers: u64,
+    aux_watermark: u32,
+    max_stack: u16,
+    reserved: u16,
+}
+
+const _: () = assert!(size_of::<Attributes>() == ATTR_BYTES as usize);
+
+/// An open counter with its ring.
+pub(super) struct Ring {
+    _counter: OwnedFd,
+    base: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone, and only `take`, which has it exclusively, touches it.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Of all switches of `core`.
+    pub(super) fn of_core(core: u32, pages: usize) -> Option<Ring> {
+        Ring::open(-1, i32::try_from(core).ok()?, pages)
+    }
+
+    /// Of the switches of thread `tid`.
+    pub(super) fn of_thread(tid: u32, pages: usize) -> Option<Ring> {
+        Ring::open(i32::try_from(tid).ok()?, -1, pages)
+    }
+
+    fn open(tid: i32, core: i32, pages: usize) -> Option<Ring> {
+        assert!(pages.is_power_of_two(), "positions are masked");
+        let attributes = Attributes {
+            kind: TYPE_SOFTWARE,
+            size: ATTR_BYTES,
+            config: CONFIG_DUMMY,
+            sample_type: SAMPLE_TYPE,
+            flags: EXCLUDE_KERNEL | SAMPLE_ID_ALL | USE_CLOCKID | CONTEXT_SWITCH,
+            clock: libc::CLOCK_MONOTONIC,
+            ..Attributes::default()
+        };
+        // SAFETY: the attributes are as long as they say and outlive the call; the kernel checks all else.
+        let opened =
+            unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, tid, core, -1, CLOSE_ON_EXEC) };
+        let number = i32::try_from(opened).ok().filter(|number| *number >= 0)?;
+        // SAFETY: a descriptor that was just opened and that nobody else knows.
+        let counter = unsafe { OwnedFd::from_raw_fd(number) };
+        let bytes = (1 + pages) * PAGE;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a fresh mapping at an address of the system's choice replaces nothing.
+        let base = unsafe { mmap(null_mut(), bytes, access, MapFlags::SHARED, counter.as_fd(), 0) }.ok()?;
+        Some(Ring { _counter: counter, base: base.cast(), bytes })
+    }
+
+    fn control(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: aligned and inside the control page, which lasts as long as `self`; the kernel writes it word by word.
+        unsafe { &*self.base.add(at).cast::<AtomicU64>() }
+    }
+
+    /// The records since the last time; the kernel may use their room again.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        // The kernel's side of both pairs are barriers of its own, as perf_event_open(2) says: its records lie before its head, and it
+        // writes no record over what lies before our tail.
+        let head = board::get_first(self.control(DATA_HEAD));
+        let tail = board::get(self.control(DATA_TAIL));
+        let room = self.bytes - PAGE;
+        let count = usize::try_from(head.wrapping_sub(tail)).unwrap_or(0).min(room);
+        let mut out = Vec::with_capacity(count);
+        let mut at = tail as usize & (room - 1);
+        while out.len() < count {
+            let piece = (count - out.len()).min(room - at);
+            // SAFETY: `at + piece` lies within the pages after the first; the kernel leaves them alone until `data_tail` moves.
+            out.extend_from_slice(unsafe { std::slice::from_raw_parts(self.base.add(PAGE + at), piece) });
+            at = 0;
+        }
+        board::set_last(self.control(DATA_TAIL), head);
+        out
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping, of which no reference is left.
+        let _ = unsafe { munmap(self.base.cast(), self.bytes) };
+    }
+}

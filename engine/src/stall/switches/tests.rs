@@ -1,0 +1,106 @@
+//! Records as a kernel wrote them (Linux 6.18, one core and one thread, three sleeps of a program), and made ones.
+#![allow(clippy::unwrap_used, reason = "harness")]
+
+use super::record::{Record, parse};
+use super::{KEPT_MAX, Scope, Switched, judged};
+use std::collections::VecDeque;
+
+fn hex(text: &str) -> Vec<u8> {
+    (0..text.len() / 2).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap()).collect()
+}
+
+/// Head and the rest, of one record.
+fn raw(kind: u32, flags: u16, rest: &str) -> Vec<u8> {
+    let rest = hex(rest);
+    let length = u16::try_from(8 + rest.len()).unwrap();
+    [&kind.to_le_bytes()[..], &flags.to_le_bytes(), &length.to_le_bytes(), &rest].concat()
+}
+
+#[test]
+#[cfg(target_endian = "little")]
+fn recorded_switches_of_a_thread_and_of_a_core_are_read() {
+    let of_thread = [
+        raw(14, 0x2000, "7946000079460000c05ed2264b0300000100000000000000"),
+        raw(14, 0, "7946000079460000b5926c274b0300000100000000000000"),
+    ]
+    .concat();
+    let at = |at_ns, is_out| Record::Switch { at_ns, task: (18_041, 18_041), is_out, is_taken: false, next: None };
+    let (left, back) = (0x034b_26d2_5ec0, 0x034b_276c_92b5);
+    assert_eq!(parse(&of_thread), [at(left, true), at(back, false)]);
+    let found = judged(18_041, Scope::Thread, &parse(&of_thread).into(), 0, u64::MAX);
+    assert_eq!(found, Switched { out_ns: back - left, ..Switched::default() }, "10 ms of sleep, given and not taken");
+    let of_core = [
+        raw(15, 0x6000, "24000000240000000000000000000000db11a4294b0300000000000000000000"),
+        raw(15, 0, "000000000000000024000000240000007917a4294b0300000000000000000000"),
+        raw(2, 0, "000000000000000005000000000000000000000000000000"),
+        raw(99, 0, "00"),
+        raw(15, 0x2000, "000000000000000024000000240000009e2ba4294b0300000000000000000000"),
+    ]
+    .concat();
+    let records = parse(&of_core);
+    assert_eq!(records.len(), 4, "what is of no interest is skipped");
+    let Record::Switch { task, is_out, is_taken, next, .. } = records[0] else { panic!("{records:?}") };
+    assert_eq!((task, is_out, is_taken, next), ((0, 0), true, true, Some((36, 36))));
+    assert_eq!(records[2], Record::Lost);
+    assert_eq!(parse(&of_core[..60]).len(), 1, "half a record is none");
+}
+
+/// `task` loses the core to `next` at `at_ns`, and `next` gets it.
+fn switch(records: &mut VecDeque<Record>, at_ns: u64, task: u32, next: u32, is_taken: bool) {
+    let pair = |tid: u32| (tid / 10, tid);
+    let next = pair(next);
+    records.push_back(Record::Switch { at_ns, task: pair(task), is_out: true, is_taken, next: Some(next) });
+    records.push_back(Record::Switch { at_ns, task: next, is_out: false, is_taken: false, next: None });
+}
+
+#[test]
+fn who_had_the_core_meanwhile_is_added_up_inside_the_stall_alone() {
+    let mut records = VecDeque::new();
+    switch(&mut records, 100, 71, 81, true);
+    switch(&mut records, 400, 81, 91, true);
+    switch(&mut records, 500, 91, 0, false);
+    switch(&mut records, 600, 0, 81, false);
+    switch(&mut records, 700, 81, 71, true);
+    switch(&mut records, 900, 71, 91, false);
+    let found = judged(71, Scope::Core, &records, 200, 650);
+    let by = vec![(8, 81, 250), (9, 91, 100)];
+    assert_eq!(found, Switched { out_ns: 450, taken_ns: 450, taken: 1, by });
+    let ended = judged(71, Scope::Core, &records, 0, 1_000);
+    assert_eq!((ended.out_ns, ended.taken_ns, ended.taken), (700, 600, 1), "and it still is out at the end");
+    assert_eq!(ended.by, [(8, 81, 400), (9, 91, 200)]);
+    assert_eq!(judged(71, Scope::Core, &records, 750, 800), Switched::default(), "it had its core");
+}
+
+#[test]
+fn what_was_lost_and_what_is_kept_no_longer_makes_the_account_incomplete() {
+    let Some(ring) = super::Ring::of_thread(rustix::thread::gettid().as_raw_nonzero().get() as u32, 1) else {
+        return eprintln!("skipped: this machine permits no switch records");
+    };
+    let kept = VecDeque::new();
+    let mut watched = super::Watched { tid: 71, scope: Scope::Thread, ring, kept, complete_from_ns: 0 };
+    let at = |at_ns| Record::Switch { at_ns, task: (7, 71), is_out: true, is_taken: true, next: None };
+    watched.keep(vec![at(10), Record::Lost, at(20)]);
+    assert_eq!((watched.kept.len(), watched.complete_from_ns), (1, 20));
+    watched.keep((0..KEPT_MAX as u64).map(|number| at(30 + number)).collect());
+    assert_eq!((watched.kept.len(), watched.complete_from_ns), (KEPT_MAX, 21));
+    watched.keep(vec![Record::Lost]);
+    assert_eq!(watched.complete_from_ns, u64::MAX, "nothing is known until the next record");
+}
+
+/// The kernel's own word, where it permits it: a thread that sleeps is seen to have given its core away.
+#[test]
+#[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "the sleep is what is recorded")]
+fn a_sleep_is_seen_by_the_kernels_own_records() {
+    let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let mut switches = super::Switches::open(&[(tid, None)]);
+    if switches.0[0].is_none() {
+        assert!(switches.hidden().unwrap().how.contains("perf_event_paranoid"));
+        return eprintln!("skipped: this machine permits no switch records");
+    }
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    switches.drain(0);
+    let found = switches.between(0, 0, u64::MAX).unwrap();
+    assert!(found.out_ns >= 20_000_000 && found.out_ns > found.taken_ns, "{found:?}");
+    assert!(found.by.is_empty() && switches.hidden().unwrap().how.contains("CAP_PERFMON"), "by whom is not visible so");
+}
