@@ -19,6 +19,7 @@ mod courtesy;
 mod devices;
 mod environment;
 mod header;
+mod lives;
 mod logger;
 mod neighbours;
 mod orders;
