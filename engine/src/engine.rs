@@ -22,6 +22,7 @@ mod devices;
 mod drilling;
 mod environment;
 mod header;
+mod lives;
 mod logger;
 mod neighbours;
 mod orders;

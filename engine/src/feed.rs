@@ -19,6 +19,7 @@ mod pace;
 pub mod packet;
 pub mod place;
 pub mod requests;
+pub mod rescue;
 mod schedule;
 #[cfg(target_os = "linux")]
 pub mod shm;

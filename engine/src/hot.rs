@@ -9,6 +9,7 @@
 //!   frame: phase? → now → for each role { stage = role; work(frame) } → heartbeat → idle by policy, or note work
 //! ```
 
+mod calls;
 mod doomed;
 mod frame;
 mod frozen;
@@ -18,10 +19,12 @@ pub mod memory;
 mod own;
 mod log;
 mod panics;
+pub mod post;
 pub mod provoke;
 mod settings;
 mod thread;
 
+pub use calls::{Call, Caller, Calls, calls};
 pub use doomed::{Deed, Doomed};
 pub use frame::{Frame, Init, SCRATCH_BYTES, Scratch, Work};
 pub(crate) use frozen::Frozen;
@@ -36,6 +39,12 @@ use crate::profile::RoleKind;
 pub const BUDGET_ITEMS: u32 = 64;
 /// Time after which a role stops taking further items in one frame, nanoseconds.
 pub const BUDGET_NANOS: u64 = 50_000;
+
+/// Whether a role is a door of its silo: those outlive its path, see the feed's rescue.
+#[must_use]
+pub const fn is_door(kind: RoleKind) -> bool {
+    matches!(kind, RoleKind::Feed | RoleKind::Harvest)
+}
 
 /// One pollable duty. Not `Send`: it is built on the thread that runs it (a captured graph cannot move).
 pub trait Role {

@@ -8,9 +8,12 @@
 
 mod connect;
 mod cuda;
+mod lives;
+mod rebuild;
 mod wishes;
 
-pub use connect::connect;
+pub use connect::{Connected, Told, connect};
+pub use lives::{HotSide, Lives, LivesParts};
 pub use wishes::{SiloDeed, SiloRefused, SiloWishes};
 
 use crate::arbiter::deadlines::Timebase;
@@ -26,7 +29,7 @@ use crate::decode::moves::Moves;
 use crate::decode::orchestrator::{Orchestrator, OrchestratorParts};
 use crate::decode::pool::Pool;
 use crate::decode::state::StreamStates;
-use crate::decode::steward::{Link, Steward};
+use crate::decode::steward::{Link, Post, Steward};
 use crate::decode::worker::{Decoder, DecoderParts};
 use crate::decode::{MatcherModel, ReadyError};
 use crate::device::Recovery;
@@ -152,6 +155,10 @@ pub struct Silo {
     pub arena: Arena,
     /// Times of tasks, of one decode worker each, when its thread has ended; nothing unless the profile asks for them.
     pub task_times: Receiver<Vec<Event>>,
+    /// The other end of it, for paths that are built anew.
+    times: Option<Sender<Vec<Event>>>,
+    /// The memory of a path that was built anew.
+    pub path_arena: Arena,
 }
 
 /// Whether answers go further than the board.
@@ -188,6 +195,8 @@ pub struct Attached {
     pub crossing: Option<Crossing>,
     /// Its arbiter's desk to the feeds, likewise.
     pub desk: Option<ArbiterDesk>,
+    /// Its arbiter's way to who knows which silos live, likewise.
+    pub post: Option<Post>,
 }
 
 /// Wires one silo.
@@ -209,15 +218,13 @@ pub fn wire(
     let model = &common.decoding.model;
     let geometry = geometry(profile.slots, model);
     let (feed_end, dispatch_end, harvest_end, table) = table(geometry);
-    let (dispatch_workers, device_workers, poll_workers, workers) = bank(profile.workers as usize);
-    let jobs = profile.slots as usize + profile.workers as usize + decoders as usize;
-    let bank_of_jobs = JobBank::new(jobs, geometry.detector_words as usize, geometry.observable_words as usize);
+    let (jobs, ready) = job_bank(profile, decoders, geometry);
     let pipe = Pipe {
         silo: share.silo,
         streams: share.streams,
         table,
-        jobs: Arc::new(bank_of_jobs),
-        ready: Arc::new(Fifo::new(jobs)),
+        jobs,
+        ready,
         pages: pages(&share, profile.silos),
         pressure: Arc::default(),
         turns: Arc::new(Turns::new(share.streams, |stream| share.own.binary_search(&stream).is_ok())),
@@ -226,26 +233,87 @@ pub fn wire(
         board: Arc::clone(&common.board),
     };
     let (sink, readers) = answer_ring(answers, profile.slots);
-    let (silo, streams) = (share.silo, share.streams);
-    let base = Timebase { rate: common.clock.rate(), start: common.clock.start() };
-    let joint = Joint::of(profile.input.joint_every, &share.own, geometry, streams);
-    let draws = Draws { faults: &profile.faults, silo };
-    let (refused, refused_end) = Tombstones::channel(profile.slots);
-    let (expired, expired_end) = Tombstones::channel(profile.slots);
-    let (dispatch_ends, parts) = ((dispatch_end, dispatch_workers, refused), (&pipe, &workers));
-    let (device_specs, recovery, tap) = match attached.gpu {
-        Some(gpu) => cuda::specs(profile, parts, gpu, dispatch_ends, recovery(profile, &pipe), common),
-        None => (stand_in(profile, parts, device_workers, dispatch_ends, common), recovery(profile, &pipe), None),
-    };
+    let (silo, base) = (share.silo, timebase(common));
+    let joint = Joint::of(profile.input.joint_every, &share.own, geometry, share.streams);
+    let draws = Draws { faults: &profile.faults, silo, life: 0 };
     let crossing = attached.crossing.map(|crossing| (crossing, Arc::clone(&pipe.turns)));
-    let poller = Poller::new(pipe.clone(), poll_workers, expired, profile.free_worker, base.rate).tapped(tap);
-    let config = Config { streams, ..Config::from(&profile.graph) };
-    let carries = Carries::of(&common.decoding.matching, jobs as u32, profile.input.round_ns.is_some());
+    let carries = Carries::of(&common.decoding.matching, pipe.jobs.len() as u32, profile.input.round_ns.is_some());
     let cadence = cadence(profile, carries.as_deref(), base);
     let feed = Feed::new(share, feed_end, source, model, outside(common, &pipe), draws.of(3), crossing).at(cadence);
-    let pool = Pool::new(config, decoders, jobs as u32, streams, carries.as_deref(), &common.clock)?;
-    show(&pool, profile, &pipe);
     let states = Arc::new(StreamStates::new(Arc::clone(&pipe.pages), base, geometry.observable_words as usize));
+    let arbiter = ArbiterParts { links: attached.links, desk: attached.desk, post: attached.post, heirs: Vec::new() };
+    let joints = (joint.joints, joint.cells);
+    let (times, task_times) = times_asked(profile);
+    let (end, gpu) = (dispatch_end, attached.gpu);
+    let parts = PathParts { pipe: &pipe, states: &states, end, arbiter, joints, gpu, draws, times: times.clone() };
+    let path = path(profile, decoders, parts, carries, common)?;
+    let harvester = Harvester::new(HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink, joints: joint.check });
+    // In the order of the path: the rehearsal draws by it.
+    let mut specs = vec![spec(RoleKind::Feed, silo, 0, move |_| Ok(Box::new(feed)))];
+    let mut of_path = path.specs;
+    let decode = of_path.split_off(of_path.len() - decoders as usize);
+    specs.extend(of_path);
+    specs.push(spec(RoleKind::Harvest, silo, 0, move |_| Ok(Box::new(harvester))));
+    specs.extend(decode);
+    let specs = doomed(specs, profile, silo);
+    let (workers, recovery) = (path.workers, path.recovery);
+    let [arena, path_arena] = [Arena::none(), Arena::none()];
+    Ok(Silo { pipe, workers, states, specs, recovery, answers: readers, arena, path_arena, task_times, times })
+}
+
+/// What a path is made of beside what it makes itself.
+struct PathParts<'a> {
+    pipe: &'a Pipe,
+    states: &'a Arc<StreamStates>,
+    end: DispatchEnd,
+    arbiter: ArbiterParts,
+    joints: (Option<Joints>, Option<Arc<JointCells>>),
+    gpu: Option<Gpu>,
+    draws: Draws<'a>,
+    times: Option<Sender<Vec<Event>>>,
+}
+
+/// What an arbiter has of other silos.
+struct ArbiterParts {
+    links: Vec<Link>,
+    desk: Option<ArbiterDesk>,
+    post: Option<Post>,
+    /// Silos that are dead, and their heirs.
+    heirs: Vec<(Owner, Owner)>,
+}
+
+/// What lies between a silo's doors: from dispatch to decode.
+struct Path {
+    workers: Arc<WorkerBank>,
+    /// In the order of the path, decode last.
+    specs: Vec<RoleSpec>,
+    recovery: Recovery,
+}
+
+fn path(
+    profile: &Profile,
+    decoders: u32,
+    parts: PathParts<'_>,
+    carries: Option<Arc<Carries>>,
+    common: &Common,
+) -> Result<Path, CompileError> {
+    let PathParts { pipe, states, end, arbiter, joints: (joints, cells), gpu, draws, times } = parts;
+    let (silo, base, jobs) = (pipe.silo, timebase(common), pipe.jobs.len() as u32);
+    let (dispatch_workers, device_workers, poll_workers, workers) = bank(profile.workers as usize);
+    let (refused, refused_end) = Tombstones::channel(profile.slots);
+    let (expired, expired_end) = Tombstones::channel(profile.slots);
+    let (dispatch_ends, bank_of) = ((end, dispatch_workers, refused), (pipe, &workers));
+    let (mut specs, recovery, tap) = match gpu {
+        Some(gpu) => cuda::specs(profile, bank_of, gpu, dispatch_ends, recovery(profile, pipe), common),
+        None => {
+            (stand_in(profile, bank_of, device_workers, dispatch_ends, &draws, common), recovery(profile, pipe), None)
+        }
+    };
+    let poller = Poller::new(pipe.clone(), poll_workers, expired, profile.free_worker, base.rate).tapped(tap);
+    let config = Config { streams: pipe.streams, ..Config::from(&profile.graph) };
+    let pool = Pool::new(config, decoders, jobs, pipe.streams, carries.as_deref(), &common.clock)?;
+    show(&pool, profile, pipe);
+    let ArbiterParts { links, desk, post, heirs } = arbiter;
     let orchestrator = Orchestrator::new(OrchestratorParts {
         pipe: pipe.clone(),
         bank: Arc::clone(&workers),
@@ -254,26 +322,17 @@ pub fn wire(
         tombstones: vec![refused_end, expired_end],
         decoders,
         carries: carries.clone(),
-        steward: Steward::new(Arc::clone(&states), base, attached.links),
-        joints: joint.joints,
-        moves: attached.desk.map(|desk| Moves::new(desk, Arc::clone(&pipe.turns))),
-        states: Arc::clone(&states),
+        steward: Steward::new(Arc::clone(states), base, links, post).after(&heirs),
+        joints,
+        moves: desk.map(|desk| Moves::new(desk, Arc::clone(&pipe.turns))),
+        states: Arc::clone(states),
     });
-    let harvester = Harvester::new(HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink, joints: joint.check });
-    let mut specs = vec![
-        spec(RoleKind::Feed, silo, 0, move |_| Ok(Box::new(feed))),
-        spec(RoleKind::Poll, silo, 0, move |_| Ok(Box::new(poller))),
-        spec(RoleKind::Graph, silo, 0, move |_| Ok(Box::new(orchestrator))),
-        spec(RoleKind::Harvest, silo, 0, move |_| Ok(Box::new(harvester))),
-    ];
-    specs.splice(1..1, device_specs); // in the order of the path: the rehearsal draws by it
+    specs.push(spec(RoleKind::Poll, silo, 0, move |_| Ok(Box::new(poller))));
+    specs.push(spec(RoleKind::Graph, silo, 0, move |_| Ok(Box::new(orchestrator))));
     let (bank, decoding) = (&workers, &common.decoding);
-    let (times, task_times) = times_asked(profile);
-    let bench =
-        Bench { pipe: &pipe, bank, states: &states, carries, joints: joint.cells, draws: &draws, decoding, times };
+    let bench = Bench { pipe, bank, states, carries, joints: cells, draws: &draws, decoding, times };
     specs.extend((0..).zip(pool.workers).map(|(index, worker)| bench.decoder(index, worker)));
-    let (specs, arena) = (doomed(specs, profile, silo), Arena::none());
-    Ok(Silo { pipe, workers, states, specs, recovery, answers: readers, arena, task_times })
+    Ok(Path { workers, specs, recovery })
 }
 
 fn geometry(slots: u32, model: &Model) -> Geometry {
@@ -285,6 +344,17 @@ fn geometry(slots: u32, model: &Model) -> Geometry {
 fn times_asked(profile: &Profile) -> (Option<Sender<Vec<Event>>>, Receiver<Vec<Event>>) {
     let (sender, times) = channel();
     ((profile.graph.trace != TaskTrace::Off).then_some(sender), times)
+}
+
+/// Job buffers, all free, and the queue that holds every one of them.
+fn job_bank(profile: &Profile, decoders: u32, geometry: Geometry) -> (Arc<JobBank>, Arc<Fifo<u32>>) {
+    let jobs = profile.slots as usize + profile.workers as usize + decoders as usize;
+    let bank = JobBank::new(jobs, geometry.detector_words as usize, geometry.observable_words as usize);
+    (Arc::new(bank), Arc::new(Fifo::new(jobs)))
+}
+
+fn timebase(common: &Common) -> Timebase {
+    Timebase { rate: common.clock.rate(), start: common.clock.start() }
 }
 
 fn outside(common: &Common, pipe: &Pipe) -> Outside {
@@ -350,11 +420,14 @@ fn show(pool: &Pool, profile: &Profile, pipe: &Pipe) {
 struct Draws<'a> {
     faults: &'a Faults,
     silo: usize,
+    /// Times that the silo came back.
+    life: u64,
 }
 
 impl Draws<'_> {
     fn of(&self, role: u64) -> Injector {
-        Injector::new(injections(self.faults), self.faults.seed, role << 8 | self.silo as u64)
+        let place = self.life << 32 | role << 8 | self.silo as u64;
+        Injector::new(injections(self.faults), self.faults.seed, place)
     }
 }
 
@@ -364,9 +437,9 @@ fn stand_in(
     (pipe, workers): (&Pipe, &Arc<WorkerBank>),
     device_workers: DeviceWorkers,
     (end, dispatch_workers, refused): (DispatchEnd, DispatchWorkers, Tombstones),
+    draws: &Draws<'_>,
     common: &Common,
 ) -> Vec<RoleSpec> {
-    let draws = Draws { faults: &profile.faults, silo: pipe.silo };
     let graph = || {
         let predecoder = common.decoding.predecoder();
         Graph::new(Arc::clone(&pipe.table), Arc::clone(&pipe.jobs), Arc::clone(workers), predecoder)

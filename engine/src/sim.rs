@@ -10,6 +10,7 @@
 //! there are two or three whole silos, half of them with that same mail, and streams move between them under load. At the end: no page is lost, every shot was answered once, and every answer that is
 //! no error is the decode of its own shot.
 
+mod cast;
 mod checks;
 mod mail;
 mod moving;
@@ -163,6 +164,16 @@ mod tests {
                 "{name} never happened: {:?}",
                 found.faults
             );
+        }
+    }
+
+    #[test]
+    fn silos_that_die_and_come_back_break_no_promise_in_fifty_seeds() {
+        let found = rehearse(100..200).unwrap();
+        assert!(found.violations.is_empty(), "{:?}", found.violations);
+        for name in ["silo_death", "silo_rejoin", "silo_drain", "stream_inherited", "silo_died"] {
+            let times = found.faults.get(name);
+            assert!(times.is_some_and(|count| *count > 0), "{name} never happened: {:?}", found.faults);
         }
     }
 

@@ -4,11 +4,13 @@
 //! snapshot. Never shows a number that was not measured: what is not known is `null`, and absent from the text.
 
 mod judge;
+mod lives;
 mod overflow;
 mod text;
 mod wilson;
 
 pub use judge::Alarm;
+pub use lives::LifeReport;
 pub use overflow::OverflowReport;
 pub use text::{grouped, progress_line};
 pub use wilson::{byar_95, interval_95};
@@ -120,6 +122,8 @@ pub struct Report {
     pub joint: JointReport,
     /// Moves of streams between silos; `null`: there was one silo.
     pub moves: Option<MovesReport>,
+    /// How each silo lived; `null`: there was one silo.
+    pub lives: Option<Vec<LifeReport>>,
     /// Shots that found no slot.
     pub overflow: OverflowReport,
     /// The director as it stood at the end; `null`: none ran.
@@ -262,6 +266,7 @@ impl Report {
                 refused: counters.joint_refused,
             },
             moves: MovesReport::of(silos),
+            lives: lives::of(silos),
             overflow: OverflowReport::of(silos),
             placement: outcome.snapshot.placement.clone(),
             ended_by: ended_by_name(&outcome.ended_by),

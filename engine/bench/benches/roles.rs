@@ -208,7 +208,7 @@ pub fn wired(
         tombstones: vec![refused_end, expired_end],
         decoders: 1,
         carries: None,
-        steward: Steward::new(Arc::clone(&states), base, Vec::new()),
+        steward: Steward::new(Arc::clone(&states), base, Vec::new(), None),
         joints: None,
         moves: None,
         states: Arc::clone(&states),

@@ -66,7 +66,7 @@ impl HotThreads {
             .map(|(index, (core, specs))| {
                 let spin = Arc::new(SpinWord::new(policy, BUDGETS));
                 let placing = Placing { core: Some(core), elsewhere: Vec::new(), priority: Priority::Normal };
-                spawn(index, "bench-hot", placing, specs, (spin, None), shared.clone(), sender.clone()).unwrap()
+                spawn(index, "bench-hot", placing, specs, (spin, None, None), shared.clone(), sender.clone()).unwrap()
             })
             .collect();
         shared.phase.advance(Phase::Warmup);

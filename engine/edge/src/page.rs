@@ -278,6 +278,13 @@ impl PageTable {
         self.step(page, Ordering::Relaxed, |word| ((), learned(word, owner, epoch)))
     }
 
+    /// This table begins anew, behind a silo that was fenced and whose pages were inherited: `page` is `owner`'s in `epoch`, as
+    /// another silo's table has it. For whoever has the table alone; that it is old news costs a refusal, as anywhere.
+    pub fn restart(&self, page: u32, owner: Silo, epoch: Epoch) {
+        // Relaxed: who works with the table next is handed it by an edge of its own.
+        self.words[page as usize].0.store(Word::elsewhere(owner, epoch).bits(), Ordering::Relaxed);
+    }
+
     /// Gives a lease of this silo back.
     ///
     /// # Errors

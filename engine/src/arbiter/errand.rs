@@ -9,8 +9,10 @@ use pinwheel_edge::ring::spsc::{Consumer, Producer, channel};
 
 /// Moves that one feed has under way.
 pub const MOVES_MAX: usize = 4;
-/// A move asks one silo at most so often before it is over.
-const SLOTS: usize = MOVES_MAX * 4;
+/// Streams of a dead silo that one feed has its heir adopt at a time.
+pub const ADOPTIONS_MAX: usize = MOVES_MAX * 2;
+/// A move has at most two errands out at one silo.
+const SLOTS: usize = MOVES_MAX * 2 + ADOPTIONS_MAX;
 
 /// What is asked. `number` is that of the move, which the report names again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,16 @@ pub enum Errand {
         lease_us: u32,
         /// In whose name: an operator's breaks a lease.
         authority: Authority,
+    },
+    /// The silo that had the stream is dead, and this one its heir: have the page here. Every number before `below` that is not
+    /// committed was answered with an error.
+    Adopt {
+        /// Of which adoption.
+        number: u32,
+        /// The stream.
+        page: u32,
+        /// The first number that comes here.
+        below: u64,
     },
     /// Leave off.
     Desist {
@@ -99,7 +111,29 @@ pub fn desks(silos: usize) -> Vec<(FeedDesk, ArbiterDesk)> {
     feeds.into_iter().zip(arbiters).collect()
 }
 
+/// What the desk of one feed has of one arbiter.
+pub type DeskEnds = (Producer<Errand>, Consumer<Report>);
+
+/// The desk of an arbiter that is built anew, and each feed's ends of it.
+#[must_use]
+pub fn desk(silos: usize) -> (ArbiterDesk, Vec<DeskEnds>) {
+    let mut arbiter = ArbiterDesk { takes: Vec::new(), tells: Vec::new() };
+    let feed = |_| {
+        let ((asks, takes), (tells, hears)) = (channel(SLOTS), channel(SLOTS));
+        arbiter.takes.push(takes);
+        arbiter.tells.push(tells);
+        (asks, hears)
+    };
+    let feeds = (0..silos).map(feed).collect();
+    (arbiter, feeds)
+}
+
 impl FeedDesk {
+    /// Takes these ends for the arbiter of `silo`, which was built anew; the ends before.
+    pub fn renew(&mut self, silo: usize, (asks, hears): DeskEnds) -> DeskEnds {
+        (std::mem::replace(&mut self.asks[silo], asks), std::mem::replace(&mut self.hears[silo], hears))
+    }
+
     /// Asks `silo`; `false` if its arbiter has left earlier errands unanswered.
     #[must_use]
     pub fn ask(&mut self, silo: usize, errand: Errand) -> bool {

@@ -3,7 +3,7 @@
 //! Owned and run by one thread of the silo, once a frame: messages ([`Keeper::receive`]), the frame's decisions
 //! ([`Keeper::decide`]), deadlines ([`Keeper::look`]), the board ([`Keeper::publish`]). Bounds: [`OPEN_MAX`] transfers out
 //! at once, [`HEIRLOOMS_MAX`] pages inherited in each look, else those of its parts. What it does to the silo (bytes,
-//! messages) goes through [`Ground`]. Never waits, never allocates after construction but to take over a dead silo.
+//! messages) goes through [`Ground`]. Never waits, never allocates after construction.
 
 mod estate;
 mod publish;
@@ -145,7 +145,7 @@ impl Keeper {
             history: History::new(pages),
             open: Vec::with_capacity(OPEN_MAX),
             heirs: std::array::from_fn(|silo| Silo::new(silo as u8)),
-            estates: Vec::new(),
+            estates: Vec::with_capacity(SILOS_MAX as usize),
             counts: Counts::NONE,
             times: Times { decisions_ns: Vec::with_capacity(1 << 12), transfers_ns: Vec::with_capacity(1 << 10) },
             rounds: [round; 2],

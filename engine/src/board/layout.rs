@@ -437,6 +437,8 @@ blocks! {
         submit: HistogramBlock,
         /// The order in which ready tasks are taken.
         policy: Text<4>,
+        /// Sequence numbers that dead silos left unanswered, committed as errors by this heir.
+        buried: AtomicU64,
     }
     /// Harvest of one silo.
     HarvestBlock {

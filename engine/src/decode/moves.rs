@@ -6,6 +6,7 @@
 //! ```text
 //!  Quiesce ─▶ every number below is committed, its answer harvested ─▶ no longer taken here ─▶ Quiet
 //!  Fetch   ─▶ MIGRATE until the page is here ─▶ its next number is what its state says ─▶ taken here ─▶ Here
+//!  Adopt   ─▶ as Fetch, and what the dead silo left unanswered is committed as errors ─▶ Here
 //!  Desist  ─▶ forgotten ─▶ Desisted
 //! ```
 //!
@@ -17,8 +18,9 @@ use super::order::Order;
 use super::state::StreamStates;
 use super::steward::Steward;
 use crate::arbiter::driver::Want;
-use crate::arbiter::errand::{ArbiterDesk, Errand, MOVES_MAX, Report};
+use crate::arbiter::errand::{ADOPTIONS_MAX, ArbiterDesk, Errand, MOVES_MAX, Report};
 use crate::arbiter::page::Hint;
+use crate::board::{self, GraphBlock};
 use crate::feed::turns::Turns;
 use crate::hot::Frame;
 use std::sync::Arc;
@@ -39,6 +41,8 @@ struct Coming {
     number: u32,
     stream: u32,
     lease_us: u32,
+    /// Of one whose silo died: the first number that comes here.
+    below: Option<u64>,
 }
 
 /// What of the graph role a look needs.
@@ -46,6 +50,7 @@ pub(super) struct Floor<'a> {
     pub(super) steward: &'a mut Steward,
     pub(super) order: &'a mut Order,
     pub(super) states: &'a StreamStates,
+    pub(super) block: &'a GraphBlock,
     pub(super) is_under_way: &'a dyn Fn(u32) -> bool,
 }
 
@@ -61,7 +66,7 @@ impl Moves {
     /// Nothing moves yet.
     #[must_use]
     pub fn new(desk: ArbiterDesk, turns: Arc<Turns>) -> Moves {
-        let most = desk.silos() * MOVES_MAX;
+        let most = desk.silos() * (MOVES_MAX + ADOPTIONS_MAX);
         Moves { desk, turns, leaving: Vec::with_capacity(most), coming: Vec::with_capacity(most) }
     }
 
@@ -88,8 +93,9 @@ impl Moves {
             }
         }
         for at in (0..self.coming.len()).rev() {
-            if floor.steward.may_commit(self.coming[at].stream) {
-                let coming = self.coming.swap_remove(at);
+            let coming = self.coming[at];
+            if floor.steward.may_commit(coming.stream) && self.has_buried(coming, floor, frame) {
+                self.coming.swap_remove(at);
                 self.is_here(coming, floor, frame);
                 items += 1;
             }
@@ -106,7 +112,13 @@ impl Moves {
                 if !floor.steward.may_commit(stream) {
                     floor.steward.want(stream, Want { hint: Hint::Migrate, ttl_us: 0, authority }, frame.now);
                 }
-                self.coming.push(Coming { home, number, stream, lease_us });
+                self.coming.push(Coming { home, number, stream, lease_us, below: None });
+            }
+            Errand::Adopt { number, page: stream, below } => {
+                if !floor.steward.may_commit(stream) {
+                    floor.steward.want(stream, (Hint::Migrate, 0), frame.now);
+                }
+                self.coming.push(Coming { home, number, stream, lease_us: 0, below: Some(below) });
             }
             Errand::Desist { number, page } => {
                 self.leaving.retain(|leaving| (leaving.home, leaving.number) != (home, number));
@@ -125,8 +137,17 @@ impl Moves {
         is_committed && self.turns.answered.get(stream).max(self.turns.begins.get(stream)) >= below
     }
 
+    /// Of a stream whose silo died: whether what that left unanswered is committed as errors.
+    fn has_buried(&self, coming: Coming, floor: &Floor<'_>, frame: &Frame<'_>) -> bool {
+        let Some(below) = coming.below else { return true };
+        // Refused only for this moment: the page is here.
+        let Ok(write) = floor.states.begin_write(coming.stream) else { return false };
+        board::add(&floor.block.buried, write.bury_to(below, frame.now));
+        true
+    }
+
     fn is_here(&mut self, coming: Coming, floor: &mut Floor<'_>, frame: &Frame<'_>) {
-        let Coming { home, number, stream, lease_us } = coming;
+        let Coming { home, number, stream, lease_us, .. } = coming;
         // What was committed elsewhere; a page that was away and came back as it was changes nothing.
         let committed = floor.states.committed(stream);
         floor.order.resume(stream, committed);

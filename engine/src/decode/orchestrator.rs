@@ -357,7 +357,8 @@ impl Orchestrator {
         let is_pending = |page: u32| submitter.is_under_way(last[page as usize]);
         let mut items = steward.serve(frame, pipe.board.arbiter(pipe.silo), &is_pending);
         if let Some(moves) = moves {
-            items += moves.serve(&mut Floor { steward, order, states, is_under_way: &is_pending }, frame);
+            let block = pipe.board.graph(pipe.silo);
+            items += moves.serve(&mut Floor { steward, order, states, block, is_under_way: &is_pending }, frame);
         }
         if let Some(joints) = joints.as_mut().filter(|joints| !joints.is_quiet()) {
             let next = |stream: u32| order.next(stream);

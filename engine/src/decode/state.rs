@@ -126,6 +126,16 @@ impl StateWrite<'_> {
         self.writing.commit(self.base.moment(at));
     }
 
+    /// Commits that every number from the next one up to `below` was answered with an error; how many those are.
+    pub fn bury_to(self, below: u64, at: Ticks) -> u64 {
+        let next = self.record[0].load();
+        let count = below.saturating_sub(next);
+        self.record[0].store(next + count);
+        self.record[1].store(self.record[1].load() + count);
+        self.writing.commit(self.base.moment(at));
+        count
+    }
+
     fn advance(&self, sequence: u64) {
         assert_eq!(self.record[0].load(), sequence, "commits of a stream are in its order");
         self.record[0].store(sequence + 1);
@@ -159,6 +169,15 @@ mod tests {
         states.begin_write(1).unwrap().commit(2, &[0b01, 1], Ticks(0));
         assert_eq!(states.read(1), StreamState { committed: 3, tombstones: 1, frame: vec![0b10, 0] });
         assert_eq!(states.read(0), StreamState { committed: 0, tombstones: 0, frame: vec![0, 0] });
+    }
+
+    #[test]
+    fn an_heir_buries_what_was_answered_with_an_error_and_no_number_twice() {
+        let states = states(1);
+        states.begin_write(0).unwrap().commit(0, &[1], Ticks(0));
+        assert_eq!(states.begin_write(0).unwrap().bury_to(4, Ticks(0)), 3);
+        assert_eq!(states.begin_write(0).unwrap().bury_to(4, Ticks(0)), 0);
+        assert_eq!(states.read(0), StreamState { committed: 4, tombstones: 3, frame: vec![1] });
     }
 
     #[test]

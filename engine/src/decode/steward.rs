@@ -12,13 +12,15 @@
 use super::state::{StateBytes, StreamStates};
 use crate::arbiter::deadlines::Timebase;
 use crate::arbiter::driver::{Asked, Gva, PAGE_BYTES, Want};
+use crate::arbiter::fence::Fenced;
 use crate::arbiter::keeper::{Ground, Keeper};
-use crate::arbiter::page::{Epoch, Hint, Moment, Response, Routes, Signals, Silo, WriteBuffer};
+use crate::arbiter::page::{Epoch, Hint, Moment, PageTable, Response, Routes, SILOS_MAX, Signals, Silo, WriteBuffer};
 use crate::arbiter::protocol::{Change, Message};
 use crate::arbiter::retry::{BackOff, Next};
 use crate::board::ArbiterBlock;
 use crate::clock::Clock;
 use crate::hot::Frame;
+use crate::hot::post::{Sends, Takes, post};
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::ring::spsc::{Consumer, Producer, channel};
 use std::sync::Arc;
@@ -73,6 +75,59 @@ impl Link {
     }
 }
 
+/// What an arbiter is told of other silos.
+pub enum Tidings {
+    /// One is fenced.
+    Died {
+        /// The evidence.
+        fenced: Fenced,
+        /// Its table.
+        remains: Arc<PageTable>,
+        /// Its streams' records.
+        states: Arc<StreamStates>,
+        /// Who has its pages from now on.
+        heir: Silo,
+    },
+    /// One is there again.
+    Back {
+        /// To it.
+        link: Link,
+    },
+}
+
+/// What an arbiter says to that; with what it has no more use for, to be dropped elsewhere.
+pub enum Heard {
+    /// What the dead silo left is looked through.
+    Buried {
+        /// Its table.
+        remains: Arc<PageTable>,
+        /// Its streams' records.
+        states: Arc<StreamStates>,
+    },
+    /// The link before.
+    Welcomed(Option<Link>),
+}
+
+/// An arbiter's end of the way to who knows which silos live.
+pub struct Post {
+    /// What it is told.
+    pub takes: Takes<Tidings>,
+    /// What it says.
+    pub tells: Sends<Heard>,
+}
+
+/// Tidings that wait: there is one death or one return at a time.
+const TIDINGS_MAX: usize = 2;
+
+impl Post {
+    /// Both ends.
+    #[must_use]
+    pub fn pair() -> ((Sends<Tidings>, Takes<Heard>), Post) {
+        let ((tells, takes), (says, hears)) = (post(TIDINGS_MAX), post(TIDINGS_MAX));
+        ((tells, hears), Post { takes, tells: says })
+    }
+}
+
 /// A page that is away and wanted.
 struct Wanted {
     page: u32,
@@ -89,12 +144,17 @@ pub struct Steward {
     wanted: Vec<Wanted>,
     looked: Ticks,
     published: Ticks,
+    post: Option<Post>,
+    /// Whose remains are looked through.
+    burying: Option<(Silo, Arc<PageTable>)>,
 }
 
 /// What the keeper works with.
 struct Floor {
     states: Arc<StreamStates>,
     links: Vec<Link>,
+    /// The records of the silo that is buried.
+    left: Option<Arc<StreamStates>>,
     /// The bytes beside the message in hand.
     incoming: StateBytes,
 }
@@ -117,8 +177,9 @@ impl Ground for Standing<'_> {
     }
 
     fn inherit(&mut self, page: u32, dead: Silo) {
-        // Only who is told of a death inherits, and nobody tells a steward: pages of a silo that died stay in doubt.
-        unreachable!("page {page} of silo {} has no heir here", dead.number());
+        let Some(left) = &self.floor.left else { unreachable!("silo {} is buried with its records", dead.number()) };
+        // Nobody writes there any more.
+        self.floor.states.put(page, &left.bytes(page));
     }
 
     fn send(&mut self, to: Silo, page: u32, message: Message) {
@@ -137,13 +198,58 @@ impl Ground for Standing<'_> {
 impl Steward {
     /// The arbiter of `states`, with the links to the silos that it exchanges pages with.
     #[must_use]
-    pub fn new(states: Arc<StreamStates>, base: Timebase, links: Vec<Link>) -> Steward {
+    pub fn new(states: Arc<StreamStates>, base: Timebase, mut links: Vec<Link>, post: Option<Post>) -> Steward {
+        // Those that come back later find room.
+        links.reserve(SILOS_MAX as usize);
         let pages = Arc::clone(states.pages());
         let routes = Arc::new(Routes::new(pages.len() as u32, |page| pages.word(page).owner()));
         let wanted = Vec::with_capacity(pages.len());
         let keeper = Keeper::new(pages, routes, base, |_| 0);
-        let floor = Floor { states, links, incoming: StateBytes::default() };
-        Steward { keeper, floor, wanted, looked: base.start, published: Ticks(0) }
+        let floor = Floor { states, links, left: None, incoming: StateBytes::default() };
+        Steward { keeper, floor, wanted, looked: base.start, published: Ticks(0), post, burying: None }
+    }
+
+    /// Of silos that died before this one was built: who answers for each.
+    #[must_use]
+    pub fn after(mut self, heirs: &[(Silo, Silo)]) -> Steward {
+        heirs.iter().for_each(|(dead, heir)| self.keeper.appoint(*dead, *heir));
+        self
+    }
+
+    /// Takes in what became of other silos.
+    fn hear(&mut self, frame: &Frame<'_>, is_pending: &dyn Fn(u32) -> bool) {
+        let Steward { keeper, floor, post: Some(post), burying, .. } = self else { return };
+        if let Some((dead, remains)) = burying.take_if(|(dead, _)| keeper.is_settled(*dead))
+            && let Some(states) = floor.left.take()
+        {
+            debug_assert!(keeper.is_settled(dead));
+            assert!(post.tells.push(Heard::Buried { remains, states }).is_ok(), "each tiding is answered once");
+        }
+        if burying.is_some() {
+            return;
+        }
+        match post.takes.pop() {
+            None => {}
+            Some(Tidings::Died { fenced, remains, states, heir }) => {
+                floor.left = Some(states);
+                let mut ground = Standing { floor, clock: frame.clock(), is_pending };
+                keeper.bury(&mut ground, &fenced, &remains, heir);
+                *burying = Some((fenced.silo(), remains));
+            }
+            Some(Tidings::Back { link }) => {
+                keeper.appoint(link.to, link.to);
+                let place = floor.links.iter_mut().find(|before| before.to == link.to);
+                let before = match place {
+                    Some(place) => Some(std::mem::replace(place, link)),
+                    // One that was dead when this one was built.
+                    None => {
+                        floor.links.push(link);
+                        None
+                    }
+                };
+                assert!(post.tells.push(Heard::Welcomed(before)).is_ok(), "each tiding is answered once");
+            }
+        }
     }
 
     /// Whether a commit to `stream` may be submitted: its page is here, and is not on its way.
@@ -236,9 +342,12 @@ impl Steward {
         let rate = frame.clock().rate();
         let mut items = 0;
         let mut every = LOOK_AT_REST_EVERY;
+        if self.post.is_some() {
+            self.hear(frame, is_pending);
+        }
         if !self.floor.links.is_empty() {
             items = self.exchange(frame, is_pending);
-            if self.keeper.transfers_open() > 0 || !self.wanted.is_empty() {
+            if self.keeper.transfers_open() > 0 || !self.wanted.is_empty() || self.burying.is_some() {
                 every = LOOK_EVERY;
             }
         }

@@ -9,6 +9,7 @@ use super::blackbox::{Blackbox, Recording};
 use super::cold::{self, Reader as StreamReader};
 use super::control::{ColdSide, Control, End};
 use super::devices::Devices;
+use super::lives::HotThreads;
 use super::logger::{LANE, Logger, SAID_MAX, Said};
 use super::neighbours::{Watch, Watching};
 use super::orders::{Orders, SharedOrders};
@@ -39,7 +40,9 @@ use crate::placement::decision::Decision;
 use crate::plan::Plan;
 use crate::profile::{Diagnostics, HotAllocations, Predecoder, Profile};
 use crate::record::{AnswerSink, EventSink};
-use crate::silo::{self, Answers, Attached, Common, Decoding, Gpu, Silo, SiloWishes};
+use crate::silo::{
+    self, Answers, Attached, Common, Connected, Decoding, Gpu, Lives, LivesParts, Silo, SiloWishes, Told,
+};
 use crate::units::Nanos;
 use pinwheel_edge::ring::broadcast::Reader;
 use pinwheel_edge::ring::log::{self, Writer};
@@ -75,7 +78,8 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let common = common(&config.profile, &plan, decoding, &clock, &mut notes)?;
     let Common { board, settings, moves, .. } = common.clone();
     let wishes = Arc::new(wishes(&config.profile, &contexts));
-    let (mut silos, fills) = lay_out(&config, &plan, contexts, &device_name, &common)?;
+    let (mut silos, fills, told) = lay_out(&config, &plan, contexts, &device_name, &common)?;
+    let lives = lives(&config.profile, &plan, told, &wishes, &common);
     let wall = Wall::new(&clock, &board);
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
     header::write_threads(&board, &plan, &orders.lock());
@@ -89,10 +93,10 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let (logs, logger) = wire_log(config.events.take(), &plan, &shared, &mut notes);
     let mut threads = Threads::new();
     let built = spawn_threads(&mut threads, &plan, &mut silos, &orders.lock(), logs, &shared)
-        .and_then(|reports| Ok((wait_built(&reports, threads.len())?, reports)));
+        .and_then(|hot| Ok((wait_built(&hot.reports, threads.len())?, hot)));
     let call_off =
         |_: &_| call_off(&stop, watchdog.as_ref().map(|(watchdog, _)| watchdog), threads.as_slice(), &shared);
-    let (unpinned, reports) = built.inspect_err(call_off)?;
+    let (unpinned, hot) = built.inspect_err(call_off)?;
     notes.extend(unpinned);
     let (remote, remote_orders) = reach(config.run_dir.as_deref(), &plan, &shared, &stop, &mut notes).unzip();
     header::write_notes(&board, &notes);
@@ -120,7 +124,8 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         silos,
         named: vec![false; threads.len()],
         threads,
-        reports,
+        hot,
+        lives,
         settings,
         end: End { count: config.count, duration: config.duration },
         wall,
@@ -161,6 +166,13 @@ fn common(
         decoding,
         moves: Arc::new(moves),
     })
+}
+
+/// Who knows which of these silos live.
+fn lives(profile: &Profile, plan: &Plan, told: Vec<Told>, wishes: &Arc<SiloWishes>, common: &Common) -> Lives {
+    let decoders = (0..profile.silos).map(|silo| plan.decoders(silo)).collect();
+    let (profile, common, wishes) = (profile.clone(), common.clone(), Arc::clone(wishes));
+    Lives::new(LivesParts { profile, common, decoders, told, wishes })
 }
 
 /// The director of these silos.
@@ -249,11 +261,11 @@ fn lay_out(
     contexts: Vec<Context>,
     device_name: &str,
     common: &Common,
-) -> Result<(Vec<Silo>, Vec<StageFill>), StartError> {
+) -> Result<(Vec<Silo>, Vec<StageFill>, Vec<Told>), StartError> {
     let mut live = open_live(config, common, &common.clock)?;
     let readers = usize::from(config.sink.is_some()) + usize::from(live.is_some());
     let answers = if readers > 0 { Answers::PassedOn { readers } } else { Answers::Counted };
-    let (mut silos, fills) = wire_silos(config, plan, answers, contexts, common, live.as_mut())?;
+    let (mut silos, fills, told) = wire_silos(config, plan, answers, contexts, common, live.as_mut())?;
     header::write(&common.board, &common.clock, config, common);
     if !device_name.is_empty() {
         header::write_device(&common.board, device_name);
@@ -265,7 +277,7 @@ fn lay_out(
         }
         common.board.header().input.write(&live.name);
     }
-    Ok((silos, fills))
+    Ok((silos, fills, told))
 }
 
 /// The thread of the answers' sink.
@@ -362,7 +374,7 @@ fn wire_silos(
     contexts: Vec<Context>,
     common: &Common,
     mut live: Option<&mut LiveSource>,
-) -> Result<(Vec<Silo>, Vec<StageFill>), StartError> {
+) -> Result<(Vec<Silo>, Vec<StageFill>, Vec<Told>), StartError> {
     let mut contexts = contexts.into_iter();
     let origin = match &config.input {
         Input::Sampler { model, seed, .. } => Origin::Sampler { model, seed: *seed },
@@ -372,7 +384,8 @@ fn wire_silos(
     };
     let (profile, header) = (&config.profile, common.board.header());
     let (mut wired, mut fills) = (Vec::new(), Vec::new());
-    for (silo, connected) in (0..).zip(silo::connect(profile.silos, &common.decoding.model, &common.moves)) {
+    let Connected { pieces, told } = silo::connect(profile.silos, &common.decoding.model, &common.moves);
+    for (silo, connected) in (0..).zip(pieces) {
         let mut arena = Arena::new();
         let share = Share::of(silo as usize, profile.silos, profile.input.streams, config.count);
         let end = live.as_mut().and_then(|live| Some(LiveEnd { lane: live.lanes.next()?, link: live.link.take() }));
@@ -392,7 +405,7 @@ fn wire_silos(
         wired.push(made);
         fills.extend(fill);
     }
-    Ok((wired, fills))
+    Ok((wired, fills, told))
 }
 
 /// Runs `body` where silo `silo` will run, so that the pages it touches first lie on that node. Where the silo has no
@@ -487,7 +500,8 @@ fn spawn_threads(
     orders: &Orders,
     logs: Vec<Writer>,
     shared: &Shared,
-) -> Result<Receiver<ThreadReport>, StartError> {
+) -> Result<HotThreads, StartError> {
+    let mut callers = Vec::with_capacity(plan.threads.len());
     let mut specs: Vec<RoleSpec> = silos.iter_mut().flat_map(|silo| std::mem::take(&mut silo.specs)).collect();
     let (sender, reports) = channel();
     let mut logs = logs.into_iter();
@@ -503,7 +517,11 @@ fn spawn_threads(
         let (core, elsewhere) = (planned.core, plan.cold_cores.clone());
         let placing = Placing { core, elsewhere, priority: orders.priority(index) };
         let spin: Arc<SpinWord> = orders.word(index);
-        match hot::spawn(index, &planned.name, placing, mine, (spin, logs.next()), shared.clone(), sender.clone()) {
+        let (caller, calls) = hot::calls();
+        let calls = (silos.len() > 1).then_some(calls);
+        callers.push(caller);
+        let own = (spin, logs.next(), calls);
+        match hot::spawn(index, &planned.name, placing, mine, own, shared.clone(), sender.clone()) {
             Ok(thread) => threads.push(thread),
             Err(source) => {
                 let (name, threads) = (planned.name.clone(), plan.threads.len());
@@ -512,7 +530,8 @@ fn spawn_threads(
         }
     }
     assert!(specs.is_empty(), "the plan gives every role a thread");
-    Ok(reports)
+    let (board, roles) = (Arc::clone(&shared.board), HotThreads::roles_of(plan));
+    Ok(HotThreads { board, callers, reports, roles, building: 0 })
 }
 
 /// Waits until every thread has built its roles; returns what could not be pinned.

@@ -5,6 +5,7 @@
 //! leave is left behind and said so.
 
 use super::cold::{self, Stop};
+use super::lives::HotThreads;
 use super::neighbours::Watching;
 use super::placing::Placing;
 use super::remote::{self, Orders};
@@ -19,7 +20,7 @@ use crate::graph::Event;
 use crate::host::claims::Claims;
 use crate::hot::{self, Settings, Shared, ThreadReport, WARM_STREAM, Warming};
 use crate::profile::Rate;
-use crate::silo::{Silo, SiloWishes};
+use crate::silo::{Lives, Silo, SiloWishes};
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::spin::Phase;
@@ -87,7 +88,8 @@ pub(super) struct Control {
     pub(super) moves: Arc<MoveRequests>,
     pub(super) silos: Vec<Silo>,
     pub(super) threads: Vec<JoinHandle<()>>,
-    pub(super) reports: Receiver<ThreadReport>,
+    pub(super) hot: HotThreads,
+    pub(super) lives: Lives,
     pub(super) settings: Arc<Settings>,
     pub(super) end: End,
     pub(super) wall: Wall,
@@ -228,7 +230,7 @@ impl Control {
         self.enter(Phase::Warmup);
         let limit = Duration::from_nanos(WARM_LIMIT.0);
         for _ in 0..self.threads.len() {
-            match self.reports.recv_timeout(limit) {
+            match self.hot.reports.recv_timeout(limit) {
                 Ok(ThreadReport { result: Ok(()), .. }) => {}
                 Ok(ThreadReport { result: Err(error), .. }) => {
                     header::Note::default().write(self.board(), &error.to_string());
@@ -262,13 +264,27 @@ impl Control {
         self.requests.drain().or_else(|| self.role_died().then_some(EndedBy::Fault))
     }
 
+    /// Live, until a reason to end; a death or a return that is under way is seen through first.
     fn live(&mut self, from: Ticks) -> EndedBy {
+        let by = self.until_the_end(from);
+        while !self.lives.is_settled() && !self.has_failed() {
+            self.tick();
+            self.lives.step(&mut self.silos, &mut self.hot, self.shared.clock.ticks());
+        }
+        if let Some(why) = self.lives.broken() {
+            header::Note::default().write(self.board(), why);
+        }
+        by
+    }
+
+    fn until_the_end(&mut self, from: Ticks) -> EndedBy {
         loop {
             self.tick();
             if let Some(by) = self.requests.drain() {
                 return by;
             }
-            if self.role_died() {
+            self.lives.step(&mut self.silos, &mut self.hot, self.shared.clock.ticks());
+            if self.has_failed() {
                 return EndedBy::Fault;
             }
             if self.end.duration.is_some_and(|duration| u128::from(self.since(from).0) >= duration.as_nanos()) {
@@ -354,6 +370,14 @@ impl Control {
 
     fn all_drained(&self) -> bool {
         (0..self.threads.len()).all(|thread| board::get(&self.board().thread(thread).phase_done) > Phase::Drain as u64)
+    }
+
+    /// Whether the run cannot go on: of one silo a role died; of several, a door, or who could not be inherited.
+    fn has_failed(&self) -> bool {
+        match self.silos.len() {
+            1 => self.role_died(),
+            _ => self.hot.has_lost_a_door() || self.lives.broken().is_some(),
+        }
     }
 
     fn role_died(&self) -> bool {

@@ -11,9 +11,10 @@
 //!                          └─ no ─▶ lane ─▶ as above                                        └─ no ─▶ lane back ─▶ as from the source
 //! ```
 
-use super::lane::{Head, LaneIn, LaneOut, lane};
+use super::lane::{Head, LaneIn, LaneOut, Piece, lane};
 use super::mover::{Mover, MoverParts};
 use super::requests::{MoveRequests, home};
+use super::rescue::{NewsDesk, Rescue};
 use super::turns::Turns;
 use super::{Feed, Source};
 use crate::arbiter::errand::FeedDesk;
@@ -38,6 +39,8 @@ pub struct Crossing {
     pub outs: Vec<Option<LaneIn>>,
     /// From the other feeds.
     pub ins: Vec<LaneOut>,
+    /// Which silos live.
+    pub news: NewsDesk,
 }
 
 /// Lanes between `silos` feeds, for shots of so many words: of each silo, those out and those in.
@@ -61,12 +64,13 @@ pub fn lanes(silos: usize, detector_words: usize, observable_words: usize) -> Ve
 /// What the feed keeps of it.
 pub(super) struct Crossings {
     pub(super) mover: Mover,
-    outs: Vec<Option<LaneIn>>,
-    ins: Vec<LaneOut>,
+    pub(super) rescue: Rescue,
+    pub(super) outs: Vec<Option<LaneIn>>,
+    pub(super) ins: Vec<LaneOut>,
     /// The lane that this frame began with.
-    first: usize,
+    pub(super) first: usize,
     turns: Arc<Turns>,
-    silos: u32,
+    pub(super) silos: u32,
     has_closed: bool,
 }
 
@@ -78,10 +82,11 @@ impl Crossings {
         streams: u32,
         widths: (usize, usize),
     ) -> Self {
-        let Crossing { desk, requests, outs, ins } = crossing;
+        let Crossing { desk, requests, outs, ins, news } = crossing;
         let silos = desk.silos() as u32;
+        let rescue = Rescue::new(news, streams, silos as usize, widths);
         let mover = Mover::new(MoverParts { silo, streams, desk, requests, widths });
-        Crossings { mover, outs, ins, first: 0, turns, silos, has_closed: false }
+        Crossings { mover, rescue, outs, ins, first: 0, turns, silos, has_closed: false }
     }
 
     /// The lane to where `stream` is decoded; `None` if that is here, or the feed has closed its lanes.
@@ -145,9 +150,12 @@ impl Feed {
         if self.crossings.is_none() || !matches!(frame.phase, Phase::Live | Phase::Drain) {
             return 0;
         }
-        let mut items = self.step_moves(frame);
+        let mut items = self.rescue(frame) + self.step_moves(frame);
         let mut nth = 0;
-        while items < BUDGET_ITEMS
+        // What came back from a dead silo is older than what is staged.
+        let is_rescuing = self.crossings.as_ref().is_some_and(|crossings| crossings.rescue.is_on());
+        while !is_rescuing
+            && items < BUDGET_ITEMS
             && let Some(has_gone) = self.resume_next(nth, frame)
         {
             items += u32::from(has_gone);
@@ -170,7 +178,7 @@ impl Feed {
     fn step_moves(&mut self, frame: &Frame<'_>) -> u32 {
         let Feed { crossings, share, board, next, .. } = self;
         let Some(crossings) = crossings else { return 0 };
-        let takes_more = frame.phase == Phase::Live;
+        let takes_more = (frame.phase == Phase::Live, crossings.rescue.is_rescuing());
         let flipped = |stream: u32, to: usize| board::set(&board.stream_feed(stream as usize).silo, to as u64);
         crossings.mover.step(frame, takes_more, board.moves(share.silo), |stream| next[stream as usize], flipped)
     }
@@ -206,7 +214,13 @@ impl Feed {
     fn take_in(&mut self, frame: &Frame<'_>) -> bool {
         let Some(crossings) = &mut self.crossings else { return false };
         let lane = &mut crossings.ins[crossings.first];
-        let Some((stream, epoch, _)) = lane.peek() else { return false };
+        let Some((stream, epoch, piece)) = lane.peek() else { return false };
+        if (piece == Piece::Mark || crossings.rescue.is_on())
+            && let Some(is_taken) = self.take_for_rescue()
+        {
+            return is_taken;
+        }
+        let Some(crossings) = &mut self.crossings else { return false };
         let origin = home(stream, crossings.silos);
         if origin == self.share.silo {
             // It comes back: as if it came from the source.
@@ -223,7 +237,11 @@ impl Feed {
             self.send(&head);
             return true;
         }
-        let is_ours = crossings.turns.serves.get(stream) == u64::from(epoch) + 1;
+        let goes_back = crossings.rescue.turns_away();
+        if goes_back == Some(false) {
+            return false;
+        }
+        let is_ours = goes_back.is_none() && crossings.turns.serves.get(stream) == u64::from(epoch) + 1;
         // At the end there is nobody to give it back to, and its page is asked for from here.
         if is_ours || crossings.has_closed {
             if self.end.vacant().is_none() {
@@ -247,7 +265,7 @@ impl Feed {
         true
     }
 
-    fn take_head(&mut self) -> Option<Head> {
+    pub(super) fn take_head(&mut self) -> Option<Head> {
         let crossings = self.crossings.as_mut()?;
         crossings.ins[crossings.first].take(&mut self.detectors, &mut self.observables)
     }
@@ -256,8 +274,8 @@ impl Feed {
     fn close_lanes(&mut self, frame: &Frame<'_>) {
         let is_fed = !matches!(self.source, Source::Live(_)) || self.has_forwarded_all();
         let Some(crossings) = &mut self.crossings else { return };
-        if frame.phase == Phase::Drain && self.draining && is_fed && !crossings.has_closed && crossings.mover.is_quiet()
-        {
+        let is_quiet = crossings.mover.is_quiet() && !crossings.rescue.is_on();
+        if frame.phase == Phase::Drain && self.draining && is_fed && !crossings.has_closed && is_quiet {
             crossings.has_closed = true;
             crossings.outs.iter_mut().for_each(|lane| *lane = None);
         }

@@ -48,6 +48,8 @@ pub enum Piece {
     Last,
     /// Nothing: the rest will never come.
     GivenUp,
+    /// No shot: a mark. All that was put in before it has been taken out once it comes back.
+    Mark,
 }
 
 impl Piece {
@@ -58,6 +60,7 @@ impl Piece {
             Piece::More(words) => (2, words),
             Piece::Last => (3, 0),
             Piece::GivenUp => (4, 0),
+            Piece::Mark => (5, 0),
         };
         kind << 32 | u64::from(words)
     }
@@ -68,7 +71,8 @@ impl Piece {
             1 => Piece::Opens(word as u32),
             2 => Piece::More(word as u32),
             3 => Piece::Last,
-            _ => Piece::GivenUp,
+            4 => Piece::GivenUp,
+            _ => Piece::Mark,
         }
     }
 }

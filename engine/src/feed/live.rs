@@ -94,7 +94,7 @@ impl Feed {
         let known = self.open_words[own];
         // One that was answered meanwhile, and whose slot is another's, has nobody to tell.
         let _ = match head.piece {
-            Piece::Whole | Piece::Opens(_) => false,
+            Piece::Whole | Piece::Opens(_) | Piece::Mark => false,
             Piece::More(words) => {
                 self.open_words[own] = words;
                 self.end.extend(shot, known, &self.detectors[known as usize..words as usize])

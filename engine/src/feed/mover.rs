@@ -23,7 +23,7 @@
 
 use super::lane::{LaneIn, LaneOut, lane};
 use super::requests::{MoveRequest, MoveRequests};
-use crate::arbiter::errand::{Errand, FeedDesk, MOVES_MAX, Report};
+use crate::arbiter::errand::{ADOPTIONS_MAX, Errand, FeedDesk, MOVES_MAX, Report};
 use crate::arbiter::page::{Authority, Response};
 use crate::board::layout::MOVE_ROWS;
 use crate::board::snapshot::MoveStage;
@@ -87,6 +87,15 @@ pub(super) struct MoverParts {
     pub(super) widths: (usize, usize),
 }
 
+/// Whether streams of a dead silo are taken elsewhere: their shots go out first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rescuing {
+    /// No.
+    No,
+    /// They are.
+    Yes,
+}
+
 /// Moves of one feed's streams.
 pub(super) struct Mover {
     silo: usize,
@@ -98,6 +107,12 @@ pub(super) struct Mover {
     free: Vec<Stage>,
     number: u32,
     has_changed: bool,
+    /// Silos that are dead, a bit each.
+    dead: u64,
+    /// Adoptions that are asked for: number, stream, and the heir.
+    adopting: Vec<(u32, u32, usize)>,
+    /// Of this rescue: adoptions that were made.
+    adopted: usize,
 }
 
 impl Mover {
@@ -119,6 +134,9 @@ impl Mover {
             free: (0..MOVES_MAX).map(stage).collect(),
             number: 0,
             has_changed: true,
+            dead: 0,
+            adopting: Vec::with_capacity(ADOPTIONS_MAX),
+            adopted: 0,
         }
     }
 
@@ -141,7 +159,8 @@ impl Mover {
         if !self.ways[stream as usize].is_staged {
             return None;
         }
-        let one = self.moves.iter().find(|one| one.stream == stream)?;
+        // One that is held and does not move waits at its source.
+        let Some(one) = self.moves.iter().find(|one| one.stream == stream) else { return Some(0) };
         let is_ahead = one.at == MoveStage::Resume && one.late * 2 > one.gone;
         Some(if is_ahead { 0 } else { one.stage.put.room() })
     }
@@ -180,23 +199,25 @@ impl Mover {
     pub(super) fn step(
         &mut self,
         frame: &Frame<'_>,
-        takes_more: bool,
+        (takes_more, rescue): (bool, Rescuing),
         block: &MoveBlock,
         next: impl Fn(u32) -> u64,
         mut flipped: impl FnMut(u32, usize),
     ) -> u32 {
         let mut items = 0;
-        if !self.moves.is_empty() {
+        if !self.moves.is_empty() || !self.adopting.is_empty() {
             for silo in 0..self.desk.silos() {
                 while let Some(report) = self.desk.hear(silo) {
                     items += 1;
                     self.hear(report, frame, block, &mut flipped);
                 }
             }
-            self.finish(frame, block);
+            if rescue == Rescuing::No {
+                self.finish(frame, block);
+            }
             self.judge(frame);
         }
-        if takes_more && self.moves.len() < MOVES_MAX {
+        if takes_more && rescue == Rescuing::No && self.moves.len() < MOVES_MAX {
             items += self.take_request(frame, block, next);
         }
         if self.has_changed {
@@ -211,7 +232,8 @@ impl Mover {
         board::add(&block.asked, 1);
         let MoveRequest { stream, to, lease_ms, by } = request;
         let (from, to) = (self.way(stream).0, to as usize);
-        if from == to || self.moves.iter().any(|one| one.stream == stream) {
+        let is_dead = self.dead & 1 << to != 0;
+        if from == to || is_dead || self.moves.iter().any(|one| one.stream == stream) {
             board::add(&block.needless, 1);
             return 1;
         }
@@ -248,7 +270,10 @@ impl Mover {
 
     fn hear(&mut self, report: Report, frame: &Frame<'_>, block: &MoveBlock, flipped: &mut impl FnMut(u32, usize)) {
         let (Report::Quiet { number } | Report::Here { number, .. } | Report::Desisted { number, .. }) = report;
-        let Some(at) = self.moves.iter().position(|one| one.number == number) else { return };
+        let Some(at) = self.moves.iter().position(|one| one.number == number) else {
+            self.hear_of_adoption(number, report, frame.now, flipped);
+            return;
+        };
         let one = &mut self.moves[at];
         let (rate, now) = (frame.clock().rate(), frame.now);
         self.has_changed = true;
@@ -360,5 +385,6 @@ impl Mover {
     }
 }
 
+mod orphans;
 #[cfg(test)]
 mod tests;

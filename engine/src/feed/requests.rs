@@ -42,6 +42,14 @@ pub enum MoveRefused {
         /// How many there are.
         silos: u32,
     },
+    /// It takes none now.
+    #[error(
+        "found silo {silo} drained, dead or on its way back, expected a live one; name another, or rejoin it first"
+    )]
+    Shut {
+        /// Which.
+        silo: u32,
+    },
     /// Its pair is read jointly.
     #[error(
         "found stream {stream} in a pair that is read jointly, expected one that stands alone; both ends of a readout \
@@ -62,6 +70,8 @@ pub struct MoveRequests {
     streams: u32,
     silos: u32,
     has_joints: bool,
+    /// Silos that take no streams, a bit each.
+    shut: AtomicU64,
     feeds: Box<[Slots]>,
 }
 
@@ -81,7 +91,7 @@ impl MoveRequests {
     #[must_use]
     pub fn new(streams: u32, silos: u32, has_joints: bool) -> MoveRequests {
         let slots = |_| Slots { rung: AtomicU64::new(0), words: [const { AtomicU64::new(0) }; REQUESTS_MAX] };
-        MoveRequests { streams, silos, has_joints, feeds: (0..silos).map(slots).collect() }
+        MoveRequests { streams, silos, has_joints, shut: AtomicU64::new(0), feeds: (0..silos).map(slots).collect() }
     }
 
     /// Asks for a move. That it was made, or why not, is on the board.
@@ -97,6 +107,9 @@ impl MoveRequests {
         if to >= silos.min(u32::from(SILOS_MAX)) {
             return Err(MoveRefused::NoSilo { silo: to, silos });
         }
+        if self.shut.load(Ordering::Relaxed) & 1 << to != 0 {
+            return Err(MoveRefused::Shut { silo: to });
+        }
         if self.has_joints && self.is_paired(stream) {
             return Err(MoveRefused::Joint { stream });
         }
@@ -109,6 +122,13 @@ impl MoveRequests {
         }
         slots.rung.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether `silo` takes streams. By the control thread only.
+    pub fn say_open(&self, silo: u32, is_open: bool) {
+        let bit = 1 << silo;
+        let shut = self.shut.load(Ordering::Relaxed);
+        self.shut.store(if is_open { shut & !bit } else { shut | bit }, Ordering::Relaxed);
     }
 
     /// Streams of a silo are read two and two, in order; the last of an odd number stands alone.

@@ -7,13 +7,13 @@ use super::idle::{Idle, Waited};
 use super::log::ThreadLog;
 use super::memory::{self, OnCall};
 use super::own::Own;
-use super::{Frame, Init, Role, RoleError, RoleSpec, Scratch, panics};
+use super::{Call, Calls, Frame, Init, Role, RoleError, RoleSpec, Scratch, is_door, panics};
 use crate::board::gaps::BETWEEN;
 use crate::board::{self, Board, ThreadBlock};
 use crate::clock::Clock;
 use crate::fault::{EventCode, FaultCode};
 use crate::host::{pin, priority};
-use crate::profile::Priority;
+use crate::profile::{Priority, RoleKind};
 use crate::units::Ticks;
 use pinwheel_edge::ring::log::Writer;
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinWord};
@@ -65,6 +65,9 @@ pub struct Placing {
     pub priority: Priority,
 }
 
+/// Duty, silo and number of a role.
+type Identity = (RoleKind, u32, u32);
+
 /// One thread's share of the plan.
 struct Hot {
     index: usize,
@@ -72,6 +75,10 @@ struct Hot {
     spin: Arc<SpinWord>,
     log: Option<ThreadLog>,
     roles: Vec<Option<Box<dyn Role>>>,
+    /// Duty, silo and number of each.
+    identities: Vec<Identity>,
+    calls: Option<Calls>,
+    reports: Sender<ThreadReport>,
     scratch: Scratch,
     /// Last, so that the roles' memory is theirs until they are dropped.
     own: Own,
@@ -86,7 +93,7 @@ pub fn spawn(
     name: &str,
     placing: Placing,
     specs: Vec<RoleSpec>,
-    (spin, log): (Arc<SpinWord>, Option<Writer>),
+    (spin, log, calls): (Arc<SpinWord>, Option<Writer>, Option<Calls>),
     shared: Shared,
     reports: Sender<ThreadReport>,
 ) -> std::io::Result<JoinHandle<()>> {
@@ -97,6 +104,7 @@ pub fn spawn(
         let unpinned = place(&shared, index, &placing);
         let unprivileged = prioritize(&shared, index, &placing, unpinned.as_ref());
         let own = Own::of_current_thread(placing.core.filter(|_| unpinned.is_none()), shared.on_call);
+        let identities = specs.iter().map(|spec| (spec.kind, spec.silo, spec.index)).collect();
         let (built, scratch) = memory::lend(|| (build(&shared, specs), Scratch::new()));
         let (result, roles) = match built {
             Ok(roles) => (Ok(()), roles),
@@ -106,7 +114,7 @@ pub fn spawn(
         let _ = reports.send(ThreadReport { thread: index, phase: Phase::Init, unpinned, unprivileged, result });
         if !failed {
             let log = log.map(|writer| ThreadLog::new(writer, Arc::clone(&shared.board), index));
-            Hot { index, shared, spin, log, roles, scratch, own }.live(&reports);
+            Hot { index, shared, spin, log, roles, identities, calls, reports, scratch, own }.live();
         }
     })
 }
@@ -180,7 +188,7 @@ impl Hot {
         self.shared.board.thread(self.index)
     }
 
-    fn live(mut self, reports: &Sender<ThreadReport>) {
+    fn live(mut self) {
         while self.shared.phase.current() < Phase::Warmup {
             pause();
         }
@@ -190,7 +198,7 @@ impl Hot {
         let failed = result.is_err();
         let (unpinned, unprivileged) = (None, None);
         let report = ThreadReport { thread: self.index, phase: Phase::Warmup, unpinned, unprivileged, result };
-        let _ = reports.send(report);
+        let _ = self.reports.send(report);
         if !failed {
             board::set(&self.block().state, 1);
             self.frames();
@@ -236,6 +244,9 @@ impl Hot {
             if phase == Phase::Shutdown {
                 return;
             }
+            if self.calls.as_ref().is_some_and(Calls::is_waiting) {
+                memory::excused(|| self.answer_call());
+            }
             let now = clock.ticks();
             let gap = now.since(last);
             block.frame_gap.record(rate.nanos(gap).0);
@@ -278,6 +289,55 @@ impl Hot {
         if let Some(log) = &self.log {
             log.write(self.shared.clock.ticks(), event, [number]);
         }
+    }
+
+    /// A silo's path dies, or is built anew.
+    #[cold]
+    fn answer_call(&mut self) {
+        match self.calls.as_mut().and_then(Calls::pop) {
+            None => {}
+            Some(Call::Condemn { silo }) => self.condemn(silo),
+            Some(Call::Revive(specs)) => {
+                let result = memory::lend(|| self.revive(specs));
+                let (phase, unpinned, unprivileged) = (Phase::Live, None, None);
+                let report = ThreadReport { thread: self.index, phase, unpinned, unprivileged, result };
+                let _ = self.reports.send(report);
+            }
+        }
+    }
+
+    fn condemn(&mut self, silo: u32) {
+        let shared = self.shared.clone();
+        let block = shared.board.thread(self.index);
+        for (index, (kind, of, _)) in self.identities.iter().enumerate() {
+            if *of != silo || is_door(*kind) {
+                continue;
+            }
+            if let Some(role) = self.roles[index].take() {
+                drop(role);
+                // After its last deed, which is to let go of what it had.
+                board::set_last(&block.roles[index].died, board::get(&block.frames) + 1);
+            }
+        }
+    }
+
+    /// Builds and warms roles in the places of those that died.
+    fn revive(&mut self, specs: Vec<RoleSpec>) -> Result<(), RoleError> {
+        let shared = self.shared.clone();
+        let block = shared.board.thread(self.index);
+        for spec in specs {
+            let identity = (spec.kind, spec.silo, spec.index);
+            let Some(place) = self.identities.iter().position(|mine| *mine == identity) else { continue };
+            let (role, silo) = (spec.kind, spec.silo);
+            let mut built = build(&shared, vec![spec])?;
+            let Some(mut made) = built.pop().flatten() else { continue };
+            let mut frame = Frame::new(&shared.clock, shared.clock.ticks(), Phase::Warmup, &mut self.scratch);
+            catch_unwind(AssertUnwindSafe(|| made.warm_up(&mut frame)))
+                .unwrap_or_else(|_| Err(RoleError { role, silo, reason: panicked() }))?;
+            self.roles[place] = Some(made);
+            board::set_last(&block.roles[place].died, 0);
+        }
+        Ok(())
     }
 
     /// One pass over the roles; returns the items handled.

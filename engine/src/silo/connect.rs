@@ -7,16 +7,32 @@ use super::Attached;
 use crate::arbiter::errand::desks;
 use crate::arbiter::page::Silo;
 use crate::code::Model;
-use crate::decode::steward::Link;
+use crate::decode::steward::{Heard, Link, Post, Tidings};
 use crate::feed::crossing::{Crossing, lanes};
 use crate::feed::requests::MoveRequests;
+use crate::feed::rescue::{News, NewsDesk, Told as FeedTold};
+use crate::hot::post::{Sends, Takes};
 use std::sync::Arc;
+
+/// What tells a silo which others live: the ends of who knows.
+pub struct Told {
+    pub(super) feed: (Sends<News>, Takes<FeedTold>),
+    pub(super) steward: (Sends<Tidings>, Takes<Heard>),
+}
+
+/// The pieces of each silo, and who tells them of each other.
+pub struct Connected {
+    /// Each silo is wired with its own.
+    pub pieces: Vec<Attached>,
+    /// For [`super::Lives`].
+    pub told: Vec<Told>,
+}
 
 /// The pieces of each of `silos` silos; none where there is a single one.
 #[must_use]
-pub fn connect(silos: u32, model: &Model, requests: &Arc<MoveRequests>) -> Vec<Attached> {
+pub fn connect(silos: u32, model: &Model, requests: &Arc<MoveRequests>) -> Connected {
     if silos < 2 {
-        return (0..silos).map(|_| Attached::default()).collect();
+        return Connected { pieces: (0..silos).map(|_| Attached::default()).collect(), told: Vec::new() };
     }
     let count = silos as usize;
     let mut links: Vec<Vec<Link>> = (0..count).map(|_| Vec::with_capacity(count - 1)).collect();
@@ -29,10 +45,14 @@ pub fn connect(silos: u32, model: &Model, requests: &Arc<MoveRequests>) -> Vec<A
     }
     let lanes = lanes(count, model.detector_words(), model.observable_words().max(1));
     let pieces = desks(count).into_iter().zip(lanes).zip(links);
-    pieces
+    let mut told = Vec::with_capacity(count);
+    let pieces = pieces
         .map(|(((desk, arbiter), (outs, ins)), links)| {
-            let crossing = Crossing { desk, requests: Arc::clone(requests), outs, ins };
-            Attached { gpu: None, links, crossing: Some(crossing), desk: Some(arbiter) }
+            let ((feed, news), (steward, post)) = (NewsDesk::pair(), Post::pair());
+            told.push(Told { feed, steward });
+            let crossing = Crossing { desk, requests: Arc::clone(requests), outs, ins, news };
+            Attached { gpu: None, links, crossing: Some(crossing), desk: Some(arbiter), post: Some(post) }
         })
-        .collect()
+        .collect();
+    Connected { pieces, told }
 }

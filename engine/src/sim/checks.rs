@@ -9,7 +9,8 @@ pub(super) fn broken(silo: &Silo, board: &Board, jobs: u64, decoders: u64) -> Op
     slots(silo, board).or_else(|| workers_and_jobs(silo, board, jobs, decoders))
 }
 
-fn slots(silo: &Silo, board: &Board) -> Option<String> {
+/// As [`broken`], of a silo whose path is dead: only its slots are anybody's.
+pub(super) fn slots(silo: &Silo, board: &Board) -> Option<String> {
     let table = &silo.pipe.table;
     let held: Vec<u32> = (0..table.geometry().slots).filter(|slot| !table.is_idle(*slot)).collect();
     let number = silo.pipe.silo;
@@ -57,5 +58,6 @@ pub(super) fn in_graph(silo: &Silo, board: &Board, decoders: u64) -> u64 {
 
 /// Sequence numbers that were committed in `silo`, of all streams.
 pub(super) fn committed(board: &Board, silo: usize, decoders: u64) -> u64 {
-    (0..decoders).map(|index| board::get(&board.decode(silo, index as usize).committed)).sum()
+    let by_decoders: u64 = (0..decoders).map(|index| board::get(&board.decode(silo, index as usize).committed)).sum();
+    by_decoders + board::get(&board.graph(silo).buried)
 }

@@ -1,24 +1,26 @@
 //! One seed's world of several silos: streams move between them under load, at random.
 //!
-//! Owns the silos' roles and calls one per step, chosen by the seed; now and then a role stands still for longer than a move is waited for.
-//! Bounds: see the parent; [`SILOS_MAX`] silos. All words, rings and roles are the real ones.
+//! Owns the silos' roles and calls one per step, chosen by the seed; now and then a role stands still for longer than a move is waited for,
+//! and where no pairs are read jointly, silos are killed, struck, drained and come back. Bounds: see the parent; [`SILOS_MAX`] silos. All words, rings and roles are the real ones.
 
+use super::cast::Cast;
 use super::mail::Mail;
-use super::world::{Script, draw_graph, draw_profile};
+use super::world::{Drawn, Script, draw_settings, virtual_clock};
 use super::{RehearsalError, Rehearsed, SHOTS, STEPS_MAX, Violation, checks};
 use crate::arbiter::page::{Authority, Silo as Owner};
+use crate::board::snapshot::{LifeView, SiloState};
 use crate::board::{self, Board, Place, Shape};
 use crate::clock::Clock;
 use crate::dispatch::Answer;
 use crate::feed::Share;
 use crate::feed::requests::{MoveRequest, MoveRequests};
 use crate::feed::source::Source;
-use crate::hot::{Frame, Init, Role, Scratch, Settings};
-use crate::silo::{self, Answers, Attached, Common, Silo};
+use crate::hot::{Frame, Scratch};
+use crate::silo::{self, Answers, Attached, Common, Connected, Lives, LivesParts, Silo, SiloDeed, SiloWishes};
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::ring::broadcast::Reader;
 use pinwheel_edge::spin::Phase;
-use rand_core::{Rng, SeedableRng};
+use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +33,8 @@ const MOVE_EVERY: u64 = 300;
 /// How long a role stands still, and how many steps lie between two such on the average.
 const STUN: Nanos = Nanos::from_millis(150);
 const STUN_EVERY: u64 = 30_000;
+/// Steps from one silo's fate to the next, on the average.
+const FATE_EVERY: u64 = 500;
 
 /// One seed.
 pub(super) struct Moving<'a> {
@@ -43,8 +47,10 @@ pub(super) struct Moving<'a> {
     moves: Arc<MoveRequests>,
     /// Between the arbiters, in half of the seeds.
     mail: Mail,
-    /// All silos' roles.
-    roles: Vec<Box<dyn Role>>,
+    /// All silos' roles, and which of them live.
+    cast: Cast,
+    lives: Lives,
+    wishes: Arc<SiloWishes>,
     stunned: Option<(usize, Ticks)>,
     answers: Vec<Reader<Answer>>,
     expected: &'a [Vec<u64>],
@@ -56,28 +62,26 @@ pub(super) struct Moving<'a> {
     decoders: u64,
     steps: u64,
     refused: u64,
+    /// No silo dies or comes back any more.
+    is_ending: bool,
+    /// Of each stream: the last number that was answered without an error.
+    last: [Option<u64>; STREAMS as usize],
     scratch: Scratch,
 }
 
 impl<'a> Moving<'a> {
     pub(super) fn new(script: &'a Script, seed: u64) -> Result<Moving<'a>, RehearsalError> {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let (predecoder, decoding, expected) = script.decoding(random.next_u64());
-        let mut profile = draw_profile(&mut random, seed, predecoder);
-        let decoders = 1 + (random.next_u64() % 2) as u32;
-        draw_graph(&mut random, &mut profile, decoders);
+        let Drawn { mut random, mut profile, decoding, expected, decoders } = Drawn::of(script, seed, 2);
         profile.silos = 2 + (random.next_u64() % u64::from(SILOS_MAX - 1)) as u32;
         profile.input.streams = STREAMS;
         if random.next_u64().is_multiple_of(2) {
             profile.input.joint_every = None;
         }
-        let nanos = Arc::new(AtomicU64::new(1_000_000));
-        let clock = Clock::virtual_time(Arc::clone(&nanos));
+        let (nanos, clock) = virtual_clock();
         let (silos, slots, workers) = (profile.silos, profile.slots, profile.workers);
         let shape = Shape { threads: 1, silos, slots, workers, decoders, streams: STREAMS };
         let board = Arc::new(Board::create(shape, Place::Private)?);
-        let settings = Arc::new(Settings::new(&profile.limits));
-        settings.set_rate_hz((!random.next_u64().is_multiple_of(2)).then_some(50_000.0));
+        let settings = draw_settings(&mut random, &profile);
         let moves = Arc::new(MoveRequests::new(STREAMS, silos, profile.input.joint_every.is_some()));
         let common = Common {
             board: Arc::clone(&board),
@@ -86,8 +90,8 @@ impl<'a> Moving<'a> {
             decoding: decoding.clone(),
             moves: Arc::clone(&moves),
         };
-        let (mut wired, mut roles, mut answers) = (Vec::new(), Vec::new(), Vec::new());
-        let mut attached = silo::connect(silos, &common.decoding.model, &moves);
+        let (mut wired, mut cast, mut answers) = (Vec::new(), Cast::new(&board, &clock), Vec::new());
+        let Connected { pieces: mut attached, told } = silo::connect(silos, &common.decoding.model, &moves);
         let mut mail = Mail::new();
         if random.next_u64().is_multiple_of(2) {
             by_mail(&mut attached, &mut mail);
@@ -97,13 +101,13 @@ impl<'a> Moving<'a> {
             let share = Share::of(number, silos, STREAMS, Some(SHOTS));
             let passed_on = Answers::PassedOn { readers: 1 };
             let mut silo = silo::wire(&profile, share, decoders, source, passed_on, attached, &common)?;
-            let mut init = Init { clock: &clock, board: &board };
-            for spec in silo.specs.drain(..) {
-                roles.push((spec.build)(&mut init)?);
-            }
+            silo.specs.drain(..).try_for_each(|spec| cast.add(spec))?;
             answers.extend(silo.answers.pop());
             wired.push(silo);
         }
+        let wishes = Arc::new(SiloWishes::new(silos, profile.input.joint_every.is_some(), false));
+        let decoders_of = vec![decoders; silos as usize];
+        let parts = LivesParts { profile, common, decoders: decoders_of, told, wishes: Arc::clone(&wishes) };
         let words = wired[0].pipe.table.geometry().observable_words as usize;
         Ok(Moving {
             seed,
@@ -115,7 +119,9 @@ impl<'a> Moving<'a> {
             silos: wired,
             moves,
             mail,
-            roles,
+            cast,
+            lives: Lives::new(parts),
+            wishes,
             stunned: None,
             answers,
             expected,
@@ -125,6 +131,8 @@ impl<'a> Moving<'a> {
             decoders: u64::from(decoders),
             steps: 0,
             refused: 0,
+            is_ending: false,
+            last: [None; STREAMS as usize],
             scratch: Scratch::new(),
         })
     }
@@ -144,26 +152,28 @@ impl<'a> Moving<'a> {
         };
         (0..self.silos.len()).all(is_harvested)
             && self.sum(|silo| checks::committed(&self.board, silo, self.decoders)) == SHOTS
-            && self.roles.iter().all(|role| role.is_drained())
+            && self.cast.is_drained()
     }
 
     fn run(&mut self, phase: Phase, done: impl Fn(&Moving<'_>) -> bool) -> Option<String> {
         while !done(self) {
             if self.steps == STEPS_MAX {
-                let left = self.roles.iter().enumerate().filter(|(_, role)| !role.is_drained());
-                let left: Vec<_> = left.map(|(at, role)| format!("{at}:{}", role.kind().name())).collect();
-                let moves: Vec<_> = self.board.snapshot(&self.clock).silos.into_iter().map(|silo| silo.moves).collect();
+                let states: Vec<_> = (0..self.silos.len()).map(|silo| self.lives.state(silo)).collect();
+                let moves = self.board.snapshot(&self.clock).silos.into_iter().filter_map(|silo| silo.moves);
+                let moves: Vec<_> = moves.map(|moves| moves.open).collect();
                 let answered = self.answered.iter().filter(|times| **times > 0).count();
                 return Some(format!(
-                    "not through {phase:?} after {STEPS_MAX} steps: {answered} answered; not drained: {}; {moves:?}",
-                    left.join(" ")
+                    "not through {phase:?} after {STEPS_MAX} steps: {answered} answered; {states:?}; not drained: {}; {moves:?}",
+                    self.cast.left()
                 ));
             }
             let before = self.away();
             self.step(phase);
             if let Some((silo, stream, committed)) = before.into_iter().find(|(silo, stream, committed)| {
                 let states = &self.silos[*silo].states;
-                states.committed(*stream) != *committed && !states.pages().word(*stream).is_writable()
+                let word = states.pages().word(*stream);
+                // Of a page that a dead silo may have granted, the heir keeps the bytes, too.
+                states.committed(*stream) != *committed && !word.is_writable() && !word.awaits()
             }) {
                 return Some(format!("silo {silo} committed to stream {stream} beyond {committed} without its page"));
             }
@@ -185,13 +195,26 @@ impl<'a> Moving<'a> {
     }
 
     fn owners(&self, stream: u32) -> Vec<usize> {
-        let owns = |silo: &usize| self.silos[*silo].states.pages().word(stream).is_writable();
+        // What a dead silo left says what it was.
+        let owns = |silo: &usize| self.has_path(*silo) && self.silos[*silo].states.pages().word(stream).is_writable();
         (0..self.silos.len()).filter(owns).collect()
     }
 
+    /// Whether nothing of what lies between the doors of `silo` is dead, or about to be.
+    fn has_path(&self, silo: usize) -> bool {
+        matches!(self.lives.state(silo), SiloState::Live | SiloState::Draining | SiloState::Drained)
+    }
+
     fn broken(&self) -> Option<String> {
+        if let Some(why) = self.lives.broken() {
+            return Some(why.to_owned());
+        }
         let in_silo = |silo: usize| {
-            let broken = checks::broken(&self.silos[silo], &self.board, self.jobs[silo], self.decoders);
+            let broken = if self.has_path(silo) {
+                checks::broken(&self.silos[silo], &self.board, self.jobs[silo], self.decoders)
+            } else {
+                checks::slots(&self.silos[silo], &self.board)
+            };
             broken.map(|what| format!("silo {silo}: {what}"))
         };
         (0..self.silos.len()).find_map(in_silo).or_else(|| {
@@ -213,17 +236,24 @@ impl<'a> Moving<'a> {
             let by = if (draw >> 50).is_multiple_of(8) { Authority::Operator } else { Authority::Port };
             self.refused += u64::from(self.moves.ask(MoveRequest { stream, to, lease_ms, by }).is_err());
         }
+        if phase == Phase::Live && !self.is_ending && self.random.next_u64().is_multiple_of(FATE_EVERY) {
+            self.decide_fate();
+        }
         self.mail.carry(&mut self.random);
         let now = self.clock.ticks();
         if self.random.next_u64().is_multiple_of(STUN_EVERY) {
-            let role = (self.random.next_u64() % self.roles.len() as u64) as usize;
+            let role = (self.random.next_u64() % self.cast.len() as u64) as usize;
             self.stunned = Some((role, now.plus(self.clock.rate().ticks(STUN))));
         }
         self.stunned = self.stunned.filter(|(_, until)| now < *until);
-        let pick = (self.random.next_u64() % (self.roles.len() as u64 + 1)) as usize;
-        if pick == self.roles.len() {
+        let pick = (self.random.next_u64() % (self.cast.len() as u64 + 2)) as usize;
+        if pick == self.cast.len() {
             let silo = (self.random.next_u64() % self.silos.len() as u64) as usize;
             self.silos[silo].recovery.step(now, self.clock.rate());
+            return;
+        }
+        if pick > self.cast.len() {
+            self.lives.step(&mut self.silos, &mut self.cast, now);
             return;
         }
         if self.stunned.is_some_and(|(role, _)| role == pick) {
@@ -232,7 +262,29 @@ impl<'a> Moving<'a> {
         let random = &mut self.random;
         let mut split = || random.next_u64().is_multiple_of(4);
         let mut frame = Frame::rehearsed(&self.clock, phase, &mut self.scratch, &mut split);
-        let _ = self.roles[pick].work(&mut frame);
+        self.cast.play(pick, &mut frame);
+    }
+
+    /// Some silo is killed, struck, drained or comes back, if that can be.
+    fn decide_fate(&mut self) {
+        let draw = self.random.next_u64();
+        let silo = draw as u32 % self.silos.len() as u32;
+        if self.lives.state(silo as usize) == SiloState::Dead {
+            let _ = self.wishes.ask(silo, SiloDeed::Rejoin);
+            return;
+        }
+        let can_die = self.wishes.check(silo, SiloDeed::Kill).is_ok() && self.lives.is_settled();
+        let deed = match draw >> 32 & 7 {
+            0 if can_die => {
+                self.cast.strike(silo as usize, draw >> 40);
+                return;
+            }
+            1 | 2 => SiloDeed::Kill,
+            3 => SiloDeed::Drain,
+            _ => SiloDeed::Rejoin,
+        };
+        // What cannot be now is as well not done.
+        let _ = self.wishes.ask(silo, deed);
     }
 
     fn take_answers(&mut self) -> Option<String> {
@@ -247,10 +299,19 @@ impl<'a> Moving<'a> {
                 let (expected, stream) = (&self.expected[index as usize], answer.stream as usize);
                 match answer.error {
                     Some(_) => self.errors[stream] += 1,
+                    None if self.last[stream].is_some_and(|last| last > answer.sequence) => {
+                        return Some(format!(
+                            "stream {stream}: {} is answered behind {:?}",
+                            answer.sequence, self.last[stream]
+                        ));
+                    }
                     None if answer.observables[..expected.len()] != expected[..] => {
                         return Some(format!("the answer of shot {index} is not the decode of that shot"));
                     }
-                    None => self.frames[stream].iter_mut().zip(expected).for_each(|(parity, word)| *parity ^= word),
+                    None => {
+                        self.last[stream] = Some(answer.sequence);
+                        self.frames[stream].iter_mut().zip(expected).for_each(|(parity, word)| *parity ^= word);
+                    }
                 }
             }
         }
@@ -293,6 +354,11 @@ impl Rehearsed for Moving<'_> {
 
     fn play(&mut self) -> Option<Violation> {
         let what = self.run(Phase::Live, |world| world.is_fed());
+        let what = what.or_else(|| {
+            // A drain begins when nobody dies or comes back.
+            self.is_ending = true;
+            self.run(Phase::Live, |world| world.lives.is_settled())
+        });
         let what = what.or_else(|| self.run(Phase::Drain, |world| world.is_drained()));
         let is_settled = |world: &Moving<'_>| (0..STREAMS).all(|stream| world.owners(stream).len() == 1);
         let what = what.or_else(|| self.run(Phase::Drain, is_settled));
@@ -318,7 +384,12 @@ impl Rehearsed for Moving<'_> {
         let pages = |of: fn(&crate::board::snapshot::ArbiterView) -> u64| {
             snapshot.silos.iter().filter_map(|silo| silo.arbiter.as_ref()).map(of).sum::<u64>()
         };
+        let lives = |of: fn(&LifeView) -> u64| snapshot.silos.iter().map(|silo| of(&silo.life)).sum::<u64>();
         let named = [
+            ("silo_death", lives(|life| life.deaths)),
+            ("silo_rejoin", lives(|life| life.rejoins)),
+            ("silo_drain", lives(|life| life.drains)),
+            ("stream_inherited", lives(|life| life.left)),
             ("moving_page_in_doubt", pages(|pages| pages.doubted)),
             ("moving_page_kept", pages(|pages| pages.kept)),
             ("stream_moved", moves(|moves| moves.done)),

@@ -41,7 +41,7 @@ impl Neighbour {
         let states = Arc::new(StreamStates::new(pages, base, observable_words));
         let mut mail = Mail::new();
         let (link, own) = mail.join(HOME, AWAY);
-        let steward = Steward::new(Arc::clone(&states), base, vec![own]);
+        let steward = Steward::new(Arc::clone(&states), base, vec![own], None);
         (Neighbour { steward, states, mail, until: Ticks(0), is_greedy }, link)
     }
 

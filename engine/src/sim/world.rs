@@ -145,26 +145,12 @@ pub(super) struct World<'a> {
 
 impl<'a> World<'a> {
     pub(super) fn new(script: &'a Script, seed: u64) -> Result<World<'a>, RehearsalError> {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let way = random.next_u64();
-        let (predecoder, decoding, expected) = script.decoding(way);
-        let mut profile = draw_profile(&mut random, seed, predecoder);
-        let decoders = 1 + (random.next_u64() % 3) as u32;
-        draw_graph(&mut random, &mut profile, decoders);
-        profile.input.round_ns = draw_rounds(&mut random, decoding);
-        let expected = if profile.input.round_ns.is_some() { script.expected_by_rounds(way) } else { expected };
-        // After zero: a stamp of zero means "not yet".
-        let nanos = Arc::new(AtomicU64::new(1_000_000));
-        let clock = Clock::virtual_time(Arc::clone(&nanos));
+        let Drawn { mut random, profile, decoding, expected, decoders } = Drawn::of(script, seed, 3);
+        let (nanos, clock) = virtual_clock();
         let (slots, workers) = (profile.slots, profile.workers);
         let shape = Shape { threads: 1, silos: 2, slots, workers, decoders, streams: STREAMS };
         let board = Arc::new(Board::create(shape, Place::Private)?);
-        let settings = Arc::new(Settings::new(&profile.limits));
-        settings.set_rate_hz(match random.next_u64() % 2 {
-            0 => None,
-            _ => Some(50_000.0),
-        });
-        settings.set_overflow(&draw_overflow(&mut random));
+        let settings = draw_settings(&mut random, &profile);
         let (decoding, clock_of) = (decoding.clone(), clock.clone());
         let moves = Arc::new(MoveRequests::new(STREAMS, 1, false));
         let common = Common { board: Arc::clone(&board), settings, clock: clock_of, decoding, moves };
@@ -355,6 +341,46 @@ impl Rehearsed for World<'_> {
     }
 }
 
+/// What every seed draws first: how it decodes, with which faults and sizes.
+pub(super) struct Drawn<'a> {
+    pub(super) random: Xoshiro256PlusPlus,
+    pub(super) profile: Profile,
+    pub(super) decoding: &'a Decoding,
+    /// Each shot's answer.
+    pub(super) expected: &'a [Vec<u64>],
+    pub(super) decoders: u32,
+}
+
+impl<'a> Drawn<'a> {
+    /// Of `seed`, with at most so many decode workers a silo.
+    pub(super) fn of(script: &'a Script, seed: u64, decoders_max: u64) -> Drawn<'a> {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let way = random.next_u64();
+        let (predecoder, decoding, expected) = script.decoding(way);
+        let mut profile = draw_profile(&mut random, seed, predecoder);
+        let decoders = 1 + (random.next_u64() % decoders_max) as u32;
+        draw_graph(&mut random, &mut profile, decoders);
+        profile.input.round_ns = draw_rounds(&mut random, decoding);
+        let expected = if profile.input.round_ns.is_some() { script.expected_by_rounds(way) } else { expected };
+        Drawn { random, profile, decoding, expected, decoders }
+    }
+}
+
+/// A clock that stands where it is put. It begins after zero: a stamp of zero means "not yet".
+pub(super) fn virtual_clock() -> (Arc<AtomicU64>, Clock) {
+    let nanos = Arc::new(AtomicU64::new(1_000_000));
+    let clock = Clock::virtual_time(Arc::clone(&nanos));
+    (nanos, clock)
+}
+
+/// Live limits, with a rate in half of the seeds.
+pub(super) fn draw_settings(random: &mut Xoshiro256PlusPlus, profile: &Profile) -> Arc<Settings> {
+    let settings = Arc::new(Settings::new(&profile.limits));
+    settings.set_rate_hz((!random.next_u64().is_multiple_of(2)).then_some(50_000.0));
+    settings.set_overflow(&draw_overflow(random));
+    settings
+}
+
 /// Any strategy for shots that find no slot.
 fn draw_overflow(random: &mut Xoshiro256PlusPlus) -> Overflow {
     let strategy = OverflowStrategy::ALL[(random.next_u64() % 4) as usize];
@@ -362,7 +388,7 @@ fn draw_overflow(random: &mut Xoshiro256PlusPlus) -> Overflow {
 }
 
 /// A graph of any policy, in half of the seeds with as little room as a profile may give it.
-pub(super) fn draw_graph(random: &mut Xoshiro256PlusPlus, profile: &mut Profile, decoders: u32) {
+fn draw_graph(random: &mut Xoshiro256PlusPlus, profile: &mut Profile, decoders: u32) {
     let mut pick = |count: u64| random.next_u64() % count;
     let graph = &mut profile.graph;
     let least = profile.slots + profile.workers + decoders;
@@ -401,7 +427,7 @@ fn draw_rounds(random: &mut Xoshiro256PlusPlus, decoding: &Decoding) -> Option<u
 }
 
 /// A small silo with every kind of fault, each more or less likely.
-pub(super) fn draw_profile(random: &mut Xoshiro256PlusPlus, seed: u64, predecoder: Predecoder) -> Profile {
+fn draw_profile(random: &mut Xoshiro256PlusPlus, seed: u64, predecoder: Predecoder) -> Profile {
     let mut uniform = |scale: f64| scale * (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
     let mut profile = Profile::load(crate::profile::DEFAULT_NAME, None).expect("the built-in profile is sound").0;
     profile.faults = Faults {

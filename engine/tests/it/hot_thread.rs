@@ -55,7 +55,7 @@ impl HotThread {
         let spin = Arc::new(SpinWord::new(SpinPolicy::Shared, budgets));
         let (sender, reports) = channel();
         let placing = Placing { core, elsewhere: Vec::new(), priority: Priority::Normal };
-        let thread = spawn(0, "hot-test", placing, vec![spec], (spin, None), shared.clone(), sender).unwrap();
+        let thread = spawn(0, "hot-test", placing, vec![spec], (spin, None, None), shared.clone(), sender).unwrap();
         let built = reports.recv().unwrap();
         assert!(built.result.is_ok() && built.unpinned.is_none(), "{built:?}");
         shared.phase.advance(Phase::Warmup);

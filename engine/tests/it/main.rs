@@ -23,6 +23,7 @@ mod by_hand;
 #[cfg(target_os = "linux")]
 mod control;
 mod counters;
+mod deaths;
 mod endings;
 mod events;
 mod faults;

@@ -35,6 +35,7 @@ fn streams_that_move_all_the_time_lose_nothing_and_double_nothing() {
         assert!(done > u64::from(streams), "{done} moves of {asked} made, {failed} given up");
         assert!(moves(snapshot, |moves| moves.staged) > 0 && moves(snapshot, |moves| moves.taken_in) > 0);
         assert_eq!(moves(snapshot, |moves| moves.sent_back), 0, "no shot is late for its route");
+        assert_eq!(total(snapshot, |counters| counters.out_of_order), 0, "answers leave in sequence");
         assert!(snapshot.silos.iter().all(|silo| silo.moves.as_ref().is_some_and(|moves| moves.open.is_empty())));
     }
 }

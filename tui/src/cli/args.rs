@@ -109,6 +109,9 @@ pub struct RunArgs {
     /// Move a stream, drawn at random, to another silo so often: 1ms, 100us
     #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
     pub move_every: Option<Duration>,
+    /// Have a silo die so often, in turn, and come back half of that later: 1s, 200ms
+    #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
+    pub kill_every: Option<Duration>,
     /// Answers later than this after their scheduled arrival count as late: 20us, 2ms
     #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
     pub deadline: Option<Duration>,

@@ -69,6 +69,8 @@ pub struct RunRequest {
     pub keep: bool,
     /// Moves a stream so often.
     pub move_every: Option<Duration>,
+    /// Has a silo die so often.
+    pub kill_every: Option<Duration>,
     /// Where the board is served.
     pub metrics: Option<std::net::SocketAddr>,
     pub notes: Vec<String>,
@@ -109,6 +111,7 @@ impl RunRequest {
             face,
             keep: args.keep,
             move_every: args.move_every,
+            kill_every: args.kill_every,
             metrics: args.metrics,
             notes: Vec::new(),
             profile,
@@ -124,6 +127,14 @@ impl RunRequest {
         if self.move_every.is_some() && self.profile.silos < 2 {
             let remedy = "add --silos 2, or leave it out";
             return Err(Refusal::unusable("--move-every", "one silo", "two at least, to move between", remedy));
+        }
+        if self.kill_every.is_some() && self.profile.silos < 2 {
+            let remedy = "add --silos 2, or leave it out";
+            return Err(Refusal::unusable("--kill-every", "one silo", "two at least, so that one takes over", remedy));
+        }
+        if self.kill_every.is_some() && self.profile.input.joint_every.is_some() {
+            let (found, expected) = ("pairs of streams that are read jointly", "streams that stand alone");
+            return Err(Refusal::unusable("--kill-every", found, expected, "run without joint_every"));
         }
         Ok(())
     }
@@ -402,6 +413,7 @@ mod tests {
             ("--input udp:127.0.0.1:0 --allow host", "--allow: found \"host\""),
             ("--m2d m", "give --shots or --input"),
             ("--move-every 1ms", "add --silos 2"),
+            ("--kill-every 1s", "add --silos 2"),
             ("--silos 0", "--silos: found 0"),
             ("--streams 4096", "--streams: found 4096"),
             ("--deadline 100ns", "--deadline: found 100ns"),

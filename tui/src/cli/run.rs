@@ -13,7 +13,7 @@ use super::metrics::Metrics;
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
 use super::request::{Face, RunRequest, ShotSource};
-use super::shuffle::Shuffle;
+use super::shuffle::{Reaper, Shuffle};
 use super::signals::Signals;
 use super::{say, written};
 use crate::effect::ConsoleEnd;
@@ -117,7 +117,7 @@ struct Run {
     /// Before the engine, so that it is gone when the engine ends.
     metrics: Option<Metrics>,
     /// Likewise.
-    shuffle: Option<Shuffle>,
+    shuffle: (Option<Shuffle>, Option<Reaper>),
     engine: Engine,
 }
 
@@ -167,7 +167,8 @@ impl Run {
                 }
                 let (streams, silos) = (request.profile.input.streams, request.profile.silos);
                 let shuffle = |every| Shuffle::start(engine.moves(), streams, silos, every);
-                let shuffle = request.move_every.map(shuffle);
+                let reaper = |every| Reaper::start(engine.wishes(), every);
+                let shuffle = (request.move_every.map(shuffle), request.kill_every.map(reaper));
                 Ok(Run { request, host, run_dir, manifest, metrics, shuffle, engine })
             }
             Err(refused) => {

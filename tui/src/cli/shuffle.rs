@@ -1,9 +1,10 @@
-//! `pinwheel run --move-every D`: moves a stream to another silo every so often, to see what that does.
+//! `pinwheel run --move-every D` and `--kill-every D`: a stream moves, a silo dies and comes back every so often, to see what that
+//! does.
 //!
-//! Runs on a cold thread of its own, beside the run. Which stream goes where is drawn, the same in each run. Bounds: a move
-//! each `every`; one that finds too many waiting is left out. Ends when it is dropped.
+//! Each runs on a cold thread of its own, beside the run. Which stream goes where is drawn, the same in each run; silos die in turn.
+//! Bounds: one each `every`; what cannot be then is left out. Each ends when it is dropped.
 
-use pinwheel_engine::engine::{Authority, MoveRequest, MoveRequests};
+use pinwheel_engine::engine::{Authority, MoveRequest, MoveRequests, SiloDeed, SiloWishes};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -34,6 +35,41 @@ impl Shuffle {
 }
 
 impl Drop for Shuffle {
+    fn drop(&mut self) {
+        self.stop = None;
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// A thread that has silos die and come back.
+pub struct Reaper {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Reaper {
+    /// Starts it.
+    #[expect(clippy::disallowed_methods, reason = "a cold thread of the command line")]
+    pub fn start(wishes: Arc<SiloWishes>, every: Duration) -> Reaper {
+        let (stop, stopped) = channel();
+        let half = every / 2;
+        let thread = std::thread::spawn(move || {
+            for turn in 0.. {
+                let silo = turn % wishes.silos();
+                for deed in [SiloDeed::Kill, SiloDeed::Rejoin] {
+                    if stopped.recv_timeout(half) != Err(RecvTimeoutError::Timeout) {
+                        return;
+                    }
+                    // One that is not through with the last deed is left to its turn.
+                    let _ = wishes.ask(silo, deed);
+                }
+            }
+        });
+        Reaper { stop: Some(stop), thread: Some(thread) }
+    }
+}
+
+impl Drop for Reaper {
     fn drop(&mut self) {
         self.stop = None;
         let _ = self.thread.take().map(JoinHandle::join);

@@ -177,7 +177,7 @@ fn a_report_has_every_key_that_scripts_rely_on() {
     has(
         &report,
         "submitted answered lost duplicated out_of_order errors late deadline_ns logical_errors logical_error_rate
-         logical_error_rate_ci95 shots_with_observables joint moves ended_by throughput_per_s latency_ns latency_from_submit_ns
+         logical_error_rate_ci95 shots_with_observables joint moves lives ended_by throughput_per_s latency_ns latency_from_submit_ns
          stages console_cost device decoder predecoder profile silos threads streams alarms host run_dir",
     );
     has(&report["joint"], "read consistent refused");

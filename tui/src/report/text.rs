@@ -2,7 +2,7 @@
 //!
 //! Pure: writes to the given output only. Bounded by [`STREAMS_SHOWN_MAX`] streams; the JSON has them all.
 
-use super::{Alarm, GpuReport, JointReport, Report, merged, sum};
+use super::{Alarm, GpuReport, JointReport, LifeReport, Report, merged, sum};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{HealthVerdict, Snapshot};
 use pinwheel_engine::profile::Severity;
@@ -68,6 +68,7 @@ impl Display for Report {
         self.accuracy(f)?;
         self.joint(f)?;
         self.moves(f)?;
+        self.lives(f)?;
         self.input(f)?;
         self.sources(f)?;
         self.machine(f)?;
@@ -256,6 +257,28 @@ impl Report {
         let told = format_args!("median pause of the stream; {} the longest", duration_text(worst));
         line(f, "pause", duration_text(half), told)?;
         line(f, "staged", grouped(moves.staged), "shots that waited for their stream's move")
+    }
+
+    fn lives(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let died = |life: &&LifeReport| life.deaths + life.drains > 0;
+        let lives: Vec<&LifeReport> = self.lives.iter().flatten().filter(died).collect();
+        if lives.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "\nSilos that died, came back or were drained")?;
+        for life in lives {
+            let elsewhere = duration_text(life.fenced_to_elsewhere_ns.max_ns());
+            let told = format_args!(
+                "{} deaths, {} returns, {} drains; {} shots answered with an error, {} streams inherited, the longest after {elsewhere}",
+                life.deaths,
+                life.rejoins,
+                life.drains,
+                grouped(life.errored),
+                grouped(life.left)
+            );
+            line(f, &format!("silo {}", life.id), life.state.name().to_owned(), told)?;
+        }
+        Ok(())
     }
 
     fn input(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -26,13 +26,25 @@ impl Keeper {
     /// each time with the same heir; `remains` is the dead silo's table.
     pub fn bury(&mut self, ground: &mut impl Ground, fenced: &Fenced, remains: &Arc<PageTable>, heir: Silo) {
         let (dead, now) = (fenced.silo(), ground.ticks());
-        self.heirs[dead.number() as usize] = heir;
-        for page in self.open.iter().map(|open| open.page).collect::<Vec<_>>() {
-            self.bereave(page, dead, remains, now);
+        self.appoint(dead, heir);
+        // From the end: what is closed makes room for the last one.
+        for at in (0..self.open.len()).rev() {
+            self.bereave(self.open[at].page, dead, remains, now);
         }
         if heir == self.table.silo() {
             self.estates.push(Estate { dead, remains: Arc::clone(remains), next: 0 });
         }
+    }
+
+    /// Whether all that `dead` left has been looked through here.
+    #[must_use]
+    pub fn is_settled(&self, dead: Silo) -> bool {
+        self.estates.iter().all(|estate| estate.dead != dead)
+    }
+
+    /// `heir` answers for `silo` from now on: the silo itself, once it has come back.
+    pub fn appoint(&mut self, silo: Silo, heir: Silo) {
+        self.heirs[silo.number() as usize] = heir;
     }
 
     fn bereave(&mut self, page: u32, dead: Silo, remains: &PageTable, now: Ticks) {

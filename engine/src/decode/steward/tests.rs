@@ -33,7 +33,7 @@ impl Pair {
         let base = Timebase { rate: clock.rate(), start: clock.start() };
         let steward = |silo: u8, link: Link| {
             let pages = Arc::new(PageTable::new(Silo::new(silo), 2, Limits::SEED, |page| Silo::new(page as u8)));
-            Steward::new(Arc::new(StreamStates::new(pages, base, 1)), base, vec![link])
+            Steward::new(Arc::new(StreamStates::new(pages, base, 1)), base, vec![link], None)
         };
         let (one, other) = Link::pair(Silo::new(0), Silo::new(1));
         let stewards = [steward(0, one), steward(1, other)];

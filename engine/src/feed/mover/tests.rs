@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "harness")]
 
-use super::{Mover, MoverParts, PATIENCE};
+use super::{Mover, MoverParts, PATIENCE, Rescuing};
 use crate::arbiter::errand::{ArbiterDesk, Errand, Report, desks};
 use crate::arbiter::page::{Authority, Epoch, Response};
 use crate::board::snapshot::{MoveStage, MovesView};
@@ -47,7 +47,7 @@ impl Bench {
         let frame = Frame::rehearsed(&self.clock, Phase::Live, &mut self.scratch, &mut split);
         let board = &self.board;
         let flipped = |stream: u32, to: usize| set(&board.stream_feed(stream as usize).silo, to as u64);
-        self.mover.step(&frame, true, board.moves(0), |_| 5, flipped);
+        self.mover.step(&frame, (true, Rescuing::No), board.moves(0), |_| 5, flipped);
     }
 
     /// The next errand of silo `silo`, after a step of the mover.

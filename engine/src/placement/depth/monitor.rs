@@ -6,6 +6,7 @@
 
 use super::{QUEUES, Queue, Reading, SiloDepth, Snapshot, Unknown};
 use crate::arbiter::keeper::OPEN_MAX;
+use crate::board::snapshot::SiloState;
 use crate::board::{Board, get};
 use crate::profile::RoleKind;
 use crate::units::{Nanos, TickRate, Ticks};
@@ -201,6 +202,10 @@ fn completed(board: &Board, silo: usize) -> u64 {
 
 /// Why the words of a silo cannot be believed, if so.
 fn trouble(board: &Board, silo: usize, now: Ticks, silent: Nanos, rate: TickRate) -> Option<Unknown> {
+    // One that is emptied or dead is never chosen.
+    if get(&board.life(silo).state) != SiloState::Live as u64 {
+        return Some(Unknown::NotRunning);
+    }
     let mut is_run = false;
     for thread in 0..board.shape().threads as usize {
         let block = board.thread(thread);

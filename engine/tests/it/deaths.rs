@@ -1,0 +1,130 @@
+//! Silos that die and come back while streams move: each shot is answered once, the others go on, the streams are decoded elsewhere.
+
+use crate::rig::{alone, assert_nothing_lost, config, end, errors, look_again, profile, sampler, total, until};
+use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_engine::board::snapshot::{LifeView, SiloState, Snapshot};
+use pinwheel_engine::engine::{
+    Actor, Authority, EndedBy, Engine, MoveRefused, MoveRequest, Outcome, SiloDeed, SiloRefused,
+};
+use pinwheel_engine::profile::{Rate, RoleFault, RoleKind};
+
+fn lives(snapshot: &Snapshot, of: impl Fn(&LifeView) -> u64) -> u64 {
+    snapshot.silos.iter().map(|silo| of(&silo.life)).sum()
+}
+
+/// Every shot was answered once, and with an error only those that a dead silo had.
+fn assert_only_the_dead_erred(outcome: &Outcome) {
+    assert_nothing_lost(outcome);
+    let snapshot = &outcome.snapshot;
+    let errored = total(snapshot, |counters| counters.errored);
+    assert_eq!((errored, errors(snapshot, ErrorCode::SiloDied)), (lives(snapshot, |life| life.errored), errored));
+}
+
+/// Runs so many shots over three silos; a stream moves all the time, and silos die and come back in turn.
+fn run_through_deaths(shots: u64) -> Outcome {
+    let _alone = alone();
+    let mut profile = profile();
+    (profile.silos, profile.input.streams) = (3, 6);
+    let engine = Engine::start(config(&profile, sampler(), Some(shots))).unwrap();
+    let wishes = engine.wishes();
+    let (mut asked, mut turn) = (0, 0);
+    while !engine.is_finished() {
+        let (stream, to) = (asked % 6, asked / 6 % 3);
+        asked += 1;
+        let request = MoveRequest { stream, to, lease_ms: 0, by: Authority::Port };
+        let refused = engine.move_stream(request).err();
+        assert!(matches!(refused, None | Some(MoveRefused::Full | MoveRefused::Shut { .. })), "{refused:?}");
+        let silo = turn % 3;
+        match wishes.state(silo) {
+            // A wish that waits already is as good.
+            SiloState::Live => drop(wishes.ask(silo, SiloDeed::Kill)),
+            SiloState::Dead => turn += u32::from(wishes.ask(silo, SiloDeed::Rejoin).is_ok()),
+            _ => {}
+        }
+        look_again();
+    }
+    end(engine)
+}
+
+#[test]
+fn a_hundred_thousand_shots_are_answered_once_while_silos_die_and_streams_move() {
+    let outcome = run_through_deaths(100_000);
+    assert_eq!(outcome.ended_by, EndedBy::Count, "{:?}", outcome.snapshot.engine.notes);
+    assert_only_the_dead_erred(&outcome);
+    let snapshot = &outcome.snapshot;
+    let (deaths, rejoins) = (lives(snapshot, |life| life.deaths), lives(snapshot, |life| life.rejoins));
+    assert!(deaths > 2 && rejoins > 1, "{deaths} deaths, {rejoins} returns");
+    assert!(lives(snapshot, |life| life.left) > 0, "no stream was inherited");
+    let worst = snapshot.silos.iter().map(|silo| silo.life.elsewhere.max_ns()).max();
+    eprintln!("{deaths} deaths, {rejoins} returns, elsewhere after {worst:?} ns at most");
+}
+
+#[test]
+#[ignore = "a minute or more"]
+fn a_million_shots_are_answered_once_while_silos_die_and_streams_move() {
+    let outcome = run_through_deaths(1_000_000);
+    assert_eq!(outcome.ended_by, EndedBy::Count, "{:?}", outcome.snapshot.engine.notes);
+    assert_only_the_dead_erred(&outcome);
+}
+
+#[test]
+fn a_role_that_dies_in_one_of_several_silos_ends_neither_the_run_nor_the_other_silos() {
+    for role in [RoleKind::Dispatch, RoleKind::Device, RoleKind::Poll, RoleKind::Graph, RoleKind::Decode] {
+        let _alone = alone();
+        let mut profile = profile();
+        (profile.silos, profile.input.streams) = (2, 4);
+        profile.faults.role_panic = Some(RoleFault { role, after_items: 500 });
+        let engine = Engine::start(config(&profile, sampler(), Some(20_000))).unwrap();
+        let outcome = end(engine);
+        assert_eq!(outcome.ended_by, EndedBy::Count, "{role}: {:?}", outcome.snapshot.engine.notes);
+        assert_nothing_lost(&outcome);
+        let life = &outcome.snapshot.silos[0].life;
+        assert_eq!((life.state, life.deaths, life.left, life.heir), (SiloState::Dead, 1, 2, Some(1)), "{role}");
+        assert!(life.why.contains(role.name()) && life.why.contains("hot/doomed.rs:"), "{}", life.why);
+        assert!(outcome.snapshot.streams.iter().all(|stream| stream.silo == 1), "{role}");
+    }
+}
+
+#[test]
+fn a_door_that_dies_ends_the_run_of_several_silos() {
+    let _alone = alone();
+    let mut profile = profile();
+    (profile.silos, profile.input.streams) = (2, 4);
+    profile.faults.role_panic = Some(RoleFault { role: RoleKind::Feed, after_items: 500 });
+    let outcome = end(Engine::start(config(&profile, sampler(), None)).unwrap());
+    assert_eq!(outcome.ended_by, EndedBy::Fault);
+}
+
+#[test]
+fn a_silo_is_drained_and_comes_back_without_an_error() {
+    let _alone = alone();
+    let mut profile = profile();
+    (profile.silos, profile.input.streams) = (2, 4);
+    profile.input.rate = Rate::Hz(5_000.0);
+    let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
+    let by = Actor::this_process();
+    until(&engine, "live", |snapshot| total(snapshot, |counters| counters.answered) > 10);
+    engine.drain_silo(0, &by).unwrap();
+    let drained = until(&engine, "drained", |snapshot| snapshot.silos[0].life.state == SiloState::Drained);
+    assert!(drained.streams.iter().all(|stream| stream.silo == 1));
+    let there = MoveRequest { stream: 0, to: 0, lease_ms: 0, by: Authority::Operator };
+    assert_eq!(engine.move_stream(there), Err(MoveRefused::Shut { silo: 0 }));
+    assert_eq!(engine.kill_silo(1, &by), Err(SiloRefused::Last { silo: 1 }));
+    engine.rejoin_silo(0, &by).unwrap();
+    until(&engine, "its streams", |snapshot| {
+        snapshot.streams.iter().all(|stream| stream.silo == stream.id % 2) && snapshot.silos[0].life.drains == 1
+    });
+    engine.request_drain();
+    let outcome = end(engine);
+    assert_nothing_lost(&outcome);
+    assert_eq!(total(&outcome.snapshot, |counters| counters.errored), 0);
+}
+
+#[test]
+fn a_single_silo_cannot_be_killed() {
+    let _alone = alone();
+    let engine = Engine::start(config(&profile(), sampler(), None)).unwrap();
+    assert_eq!(engine.kill_silo(0, &Actor::this_process()), Err(SiloRefused::Single));
+    engine.request_drain();
+    assert_nothing_lost(&end(engine));
+}
