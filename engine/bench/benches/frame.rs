@@ -83,7 +83,7 @@ pub fn register(suite: &mut Suite) {
 }
 
 /// Frames of a hot thread with `count` empty roles, nanoseconds each.
-fn hot(count: usize, items: u32) -> f64 {
+pub fn hot(count: usize, items: u32) -> f64 {
     let shared = shared(1);
     let found = Arc::new(std::sync::OnceLock::new());
     let specs = (0..count)
@@ -109,7 +109,7 @@ fn hot(count: usize, items: u32) -> f64 {
 }
 
 /// The least loop, nanoseconds a pass.
-fn bare(count: usize, items: u32) -> f64 {
+pub fn bare(count: usize, items: u32) -> f64 {
     let mut roles: Vec<Box<dyn Role>> =
         (0..count).map(|_| Box::new(Empty { items, probe: None }) as Box<dyn Role>).collect();
     let (mut windows, mut scratch) = (Vec::new(), Scratch::new());

@@ -2,7 +2,7 @@
 //!
 //! Prints what each case measured (minimum, median, maximum over its repetitions), then one `BENCH` line per figure.
 //! Words on the command line choose areas; `--quick` (or `PINWHEEL_BENCH_QUICK=1`) makes a smoke run of under a minute.
-//! Bounds: each area has a number of repetitions; nothing is written anywhere.
+//! Bounds: each area has a number of repetitions; what `scrub` and `telemetry` write goes to the temporary directory and is removed.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "harness")]
 
 mod arbiter;
@@ -23,6 +23,8 @@ mod predecode;
 mod queues;
 mod rings;
 mod roles;
+mod scrub;
+mod telemetry;
 mod threads;
 mod timer;
 mod transfers;
@@ -34,7 +36,7 @@ use measure::{Effort, Suite};
 type Register = fn(&mut Suite);
 
 /// Areas by the name that starts their figures.
-const AREAS: [(&str, Register); 17] = [
+const AREAS: [(&str, Register); 19] = [
     ("arbiter", arbiter::register),
     ("transfer", transfers::register),
     ("dispatch", path::register),
@@ -52,6 +54,8 @@ const AREAS: [(&str, Register); 17] = [
     ("graph", graphs::register),
     ("window", window::register),
     ("placement", placement::register),
+    ("scrub", scrub::register),
+    ("telemetry", telemetry::register),
 ];
 
 fn main() {

@@ -8,11 +8,15 @@
 //!   process 1           hot threads: what role ran, when no frame came
 //!   process 2 + silo    one track a slot: a shot, and in it its stages; counters of the silo
 //!   process 1, alarms   one slice an alarm, from onset to end
+//!   process 1000 + silo tasks that were running, grants that were out and moves under way when a picture was taken
 //! ```
+
+mod sampled;
 
 use super::tape::{Moment, Tape, TapeError};
 use crate::board::snapshot::{SiloView, SlotView, Snapshot};
 use crate::units::Ticks;
+use sampled::Sampled;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -47,6 +51,7 @@ pub fn write(tape: &mut Tape, notes: &[Note], out: &mut dyn Write) -> Result<u64
     let all = (Ticks(0), Ticks(u64::MAX));
     tape.play(all.0, all.1, |moment| picture(moment, &mut told, &mut trace))?;
     told.alarms(&mut trace);
+    told.sampled.end(&mut trace);
     let (start, rate) = (tape.start(), tape.rate());
     let mut threads = Threads::default();
     tape.play_fast(all.0, all.1, |moment| {
@@ -102,6 +107,7 @@ struct Told {
     alarms: BTreeMap<(u64, u64), (u64, String, Value)>,
     answered: BTreeMap<u32, (u64, u64)>,
     gaps: BTreeMap<usize, crate::board::histogram::Histogram>,
+    sampled: Sampled,
 }
 
 fn picture(moment: &Moment, told: &mut Told, trace: &mut Trace<'_>) {
@@ -110,6 +116,7 @@ fn picture(moment: &Moment, told: &mut Told, trace: &mut Trace<'_>) {
     if !told.named {
         told.named = true;
         names(&snapshot, trace);
+        Sampled::names(&snapshot, trace);
     }
     for silo in &snapshot.silos {
         counters(silo, snapshot.at_ns, told, trace);
@@ -117,6 +124,7 @@ fn picture(moment: &Moment, told: &mut Told, trace: &mut Trace<'_>) {
             shot(silo.id, number, slot, told, trace);
         }
     }
+    told.sampled.picture(&snapshot, trace);
     for (index, thread) in snapshot.threads.iter().enumerate() {
         let longest = told.gaps.get(&index).map_or(0, |before| thread.frame_gap.since(before).max_ns());
         told.gaps.insert(index, thread.frame_gap.clone());

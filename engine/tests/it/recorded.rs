@@ -53,7 +53,7 @@ fn a_minute_of_a_real_engine_at_twenty_thousand_shots_a_second_takes_less_than_t
     let a_minute = 60e9 / PICTURE.0 as f64;
     let by_key = f64::from(KEY_EVERY);
     let minute = each(keys) * a_minute / by_key + each(pictures) * (a_minute - a_minute / by_key);
-    println!(
+    eprintln!(
         "RECORDING {:.2} MB a minute: {:.0} bytes a picture, {:.0} a key picture; {} bursts of {:.0} beside",
         minute / 1e6,
         each(pictures),

@@ -190,7 +190,7 @@ fn ten_quiet_minutes_of_lab_have_no_warn_and_no_critical() {
     let count = |severity| of(severity).map(|alarm| alarm.count).sum::<u64>();
     let loud: Vec<&str> = of(Severity::Critical).chain(of(Severity::Warn)).map(|alarm| &*alarm.sentence).collect();
     let (critical, warn, note) = (count(Severity::Critical), count(Severity::Warn), count(Severity::Note));
-    println!("QUIET {span_s} s: {critical} critical, {warn} warn, {note} notes; {}", loud.join(" | "));
+    eprintln!("QUIET {span_s} s: {critical} critical, {warn} warn, {note} notes; {}", loud.join(" | "));
     assert_eq!(outcome.unanswered, []);
     assert!(loud.is_empty());
 }

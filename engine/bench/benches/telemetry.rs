@@ -1,0 +1,118 @@
+//! What watching costs: the same run with watchdog, recorder and a scraper of its metrics, and without any of them; and the
+//! frame loop's own publishing as a share of a loaded run.
+//!
+//! The engine runs at the lab's sizes and 20,000 shots a second on the whole machine, turn by turn with and without, so that both
+//! see the same minutes. Without: `diagnostics: Off` and no run directory. With: both, pictures on disk, and each second a page
+//! of metrics as a scraper takes it. Compared are the latencies of all shots between two looks.
+//!
+//! `share` multiplies what a frame of six busy roles costs above the bare loop (area `frame`) with the frames of the busiest hot
+//! thread in such a run that had work: frames without work have nothing better to do. It is the hot threads' whole
+//! publishing (heartbeat, stages, gaps, counts) and their catching of panics; the aim is 1 %.
+
+use super::frame;
+use super::measure::{CLOCK, Placement, Suite};
+use pinwheel_engine::board::Phase;
+use pinwheel_engine::code::bundled_named;
+use pinwheel_engine::engine::{Config, Engine, Input};
+use pinwheel_engine::profile::{Diagnostics, Profile, Rate};
+use pinwheel_engine::record::metrics;
+use std::sync::Arc;
+use std::time::Duration;
+
+const TURNS: usize = 7;
+const TURN_MS: u64 = 6_000;
+const RATE_HZ: f64 = 20_000.0;
+/// Between two pages of metrics.
+const SCRAPE: Duration = Duration::from_secs(1);
+const PARTS: [&str; 4] = ["p50 ns", "p99 ns", "p99.9 ns", "max ns"];
+
+/// Registers the area `telemetry`.
+pub fn register(suite: &mut Suite) {
+    let span = Duration::from_millis(suite.effort.scale(TURN_MS));
+    let own = (Placement::Own, TURNS);
+    let ours = suite.case("run with watchdog, recorder, metrics", &PARTS, own, move || watched(span));
+    let bare = suite.case("run without", &PARTS, own, move || unwatched(span));
+    for (part, tail) in ["p50", "p99", "p999", "max"].iter().enumerate() {
+        suite.figure(format!("telemetry/{tail}"), "ns", ours.part(part), Some(("without", bare.part(part))));
+    }
+    let share = suite.case("frames of a loaded run", &["% of the thread", "busy frames/s"], own, move || share(span));
+    suite.figure("telemetry/frame_share", "%", share, None);
+}
+
+fn config(diagnostics: Diagnostics) -> Config {
+    let (mut profile, _) = Profile::load("lab", None).unwrap();
+    profile.input.rate = Rate::Hz(RATE_HZ);
+    profile.diagnostics = diagnostics;
+    let model = bundled_named("surface_d5").unwrap();
+    Config {
+        profile_name: "lab".to_string(),
+        profile,
+        label: "bench".to_string(),
+        input: Input::Sampler { model: Arc::new(model), name: "surface_d5".to_string(), seed: 1 },
+        count: None,
+        duration: None,
+        sink: None,
+        events: None,
+        run_dir: None,
+        environment: None,
+        notes: Vec::new(),
+        provocation: None,
+        profiles: None,
+    }
+}
+
+fn live(config: Config) -> Engine {
+    let engine = Engine::start(config).expect("the engine starts");
+    while engine.snapshot().engine.phase != Phase::Live {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // Of the start nothing is measured.
+    std::thread::sleep(Duration::from_millis(500));
+    engine
+}
+
+/// Latencies over `span` of a running engine; `each` is called once a second.
+fn latencies(engine: &Engine, span: Duration, mut each: impl FnMut()) -> Vec<f64> {
+    let before = engine.snapshot().silos[0].latency.clone();
+    let mut left = span;
+    while !left.is_zero() {
+        let step = left.min(SCRAPE);
+        std::thread::sleep(step);
+        each();
+        left -= step;
+    }
+    let found = engine.snapshot().silos[0].latency.since(&before);
+    let quantile = |q| found.quantile_ns(q) as f64;
+    vec![quantile(0.5), quantile(0.99), quantile(0.999), found.max_ns() as f64]
+}
+
+fn watched(span: Duration) -> Vec<f64> {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = live(Config { run_dir: Some(folder.path().to_owned()), ..config(Diagnostics::On) });
+    let found = latencies(&engine, span, || drop(std::hint::black_box(metrics::text(&engine.snapshot()))));
+    engine.request_drain();
+    assert!(engine.finish().unanswered.is_empty(), "every shot is answered");
+    found
+}
+
+fn unwatched(span: Duration) -> Vec<f64> {
+    let engine = live(config(Diagnostics::Off));
+    let found = latencies(&engine, span, || ());
+    engine.request_drain();
+    assert!(engine.finish().unanswered.is_empty(), "every shot is answered");
+    found
+}
+
+/// Share of the busiest hot thread that publishing takes in its frames with work, and how many of those there are a second.
+fn share(span: Duration) -> Vec<f64> {
+    let engine = live(config(Diagnostics::On));
+    let busy = || engine.snapshot().threads.iter().map(|thread| thread.frames_busy).collect::<Vec<_>>();
+    let (before, from) = (busy(), CLOCK.ticks());
+    std::thread::sleep(span);
+    let seconds = CLOCK.rate().nanos(CLOCK.ticks().since(from)).0 as f64 / 1e9;
+    let most = busy().iter().zip(&before).map(|(now, then)| now - then).max().unwrap_or(0) as f64 / seconds;
+    engine.request_drain();
+    assert!(engine.finish().unanswered.is_empty(), "every shot is answered");
+    let overhead_ns = frame::hot(6, 1) - frame::bare(6, 1);
+    vec![overhead_ns.max(0.0) * most / 1e9 * 100.0, most]
+}
