@@ -12,8 +12,8 @@
 use super::state::{StateBytes, StreamStates};
 use crate::arbiter::deadlines::Timebase;
 use crate::arbiter::driver::{Asked, Gva, PAGE_BYTES, Want};
-use crate::arbiter::keeper::{Ground, Keeper};
 use crate::arbiter::fence::Fenced;
+use crate::arbiter::keeper::{Ground, Keeper};
 use crate::arbiter::page::{Epoch, Hint, Moment, PageTable, Response, Routes, SILOS_MAX, Signals, Silo, WriteBuffer};
 use crate::arbiter::protocol::{Change, Message};
 use crate::arbiter::retry::{BackOff, Next};

@@ -43,7 +43,9 @@ pub enum MoveRefused {
         silos: u32,
     },
     /// It takes none now.
-    #[error("found silo {silo} drained, dead or on its way back, expected a live one; name another, or rejoin it first")]
+    #[error(
+        "found silo {silo} drained, dead or on its way back, expected a live one; name another, or rejoin it first"
+    )]
     Shut {
         /// Which.
         silo: u32,

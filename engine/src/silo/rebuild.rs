@@ -4,8 +4,9 @@
 //! marks of the silo stay where they are, and begin anew; job buffers, device workers, the pool, the arbiter and all rings
 //! of the path are made again, in an arena of their own. Bounds: as at the start.
 
-use super::{ArbiterParts, Draws, Owner, Path, PathParts, Pipe, Silo, job_bank, path};
+use super::path::{ArbiterParts, Path, PathParts, job_bank, path};
 use super::{Common, Profile, connect::Told};
+use super::{Draws, Owner, Pipe, Silo};
 use crate::arbiter::errand::{DeskEnds, desk};
 use crate::arbiter::page::{PageTable, Silo as PageSilo, Word};
 use crate::board::{self, Board};
@@ -144,7 +145,8 @@ fn settle_board(board: &Board, silo: usize, taken: u64) {
     let taken_up = board::get(&graph.jobs);
     // Jobs that died: their shots were answered elsewhere.
     board::set(&graph.claims_lost, taken_up.saturating_sub(board::get(&graph.refused) + given));
-    let now_none = [&graph.window_used, &graph.parked, &graph.oldest, &graph.waiting, &graph.arriving, &graph.held_stream];
+    let now_none =
+        [&graph.window_used, &graph.parked, &graph.oldest, &graph.waiting, &graph.arriving, &graph.held_stream];
     now_none.into_iter().chain(&graph.ready).for_each(|word| board::set(word, 0));
     let poll = board.poll(silo);
     board::set(&poll.ready_depth, 0);

@@ -3,8 +3,10 @@
 use crate::rig::{alone, assert_nothing_lost, config, end, errors, look_again, profile, sampler, total, until};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::{LifeView, SiloState, Snapshot};
-use pinwheel_engine::engine::{Actor, Authority, EndedBy, Engine, MoveRefused, MoveRequest, Outcome, SiloDeed, SiloRefused};
-use pinwheel_engine::profile::{Rate, RoleFault, RoleKind};
+use pinwheel_engine::engine::{
+    Actor, Authority, EndedBy, Engine, MoveRefused, MoveRequest, Outcome, SiloDeed, SiloRefused,
+};
+use pinwheel_engine::profile::{HotAllocations, Rate, RoleFault, RoleKind};
 
 fn lives(snapshot: &Snapshot, of: impl Fn(&LifeView) -> u64) -> u64 {
     snapshot.silos.iter().map(|silo| of(&silo.life)).sum()
@@ -22,6 +24,7 @@ fn assert_only_the_dead_erred(outcome: &Outcome) {
 fn run_through_deaths(shots: u64) -> Outcome {
     let _alone = alone();
     let mut profile = profile();
+    profile.hot_allocations = HotAllocations::Abort;
     (profile.silos, profile.input.streams) = (3, 6);
     let engine = Engine::start(config(&profile, sampler(), Some(shots))).unwrap();
     let wishes = engine.wishes();

@@ -266,7 +266,11 @@ impl Report {
             let elsewhere = duration_text(life.fenced_to_elsewhere_ns.max_ns());
             let told = format_args!(
                 "{} deaths, {} returns, {} drains; {} shots answered with an error, {} streams inherited, the longest after {elsewhere}",
-                life.deaths, life.rejoins, life.drains, grouped(life.errored), grouped(life.left)
+                life.deaths,
+                life.rejoins,
+                life.drains,
+                grouped(life.errored),
+                grouped(life.left)
             );
             line(f, &format!("silo {}", life.id), life.state.name().to_owned(), told)?;
         }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "harness")]
 
-use super::{Mover, MoverParts, Rescuing, PATIENCE};
+use super::{Mover, MoverParts, PATIENCE, Rescuing};
 use crate::arbiter::errand::{ArbiterDesk, Errand, Report, desks};
 use crate::arbiter::page::{Authority, Epoch, Response};
 use crate::board::snapshot::{MoveStage, MovesView};
