@@ -9,6 +9,7 @@
 mod connect;
 mod cuda;
 mod lives;
+mod path;
 mod rebuild;
 mod wishes;
 
@@ -19,42 +20,36 @@ pub use wishes::{SiloDeed, SiloRefused, SiloWishes};
 use crate::arbiter::deadlines::Timebase;
 use crate::arbiter::errand::ArbiterDesk;
 use crate::arbiter::page::{Limits, PageTable, Silo as Owner};
+use crate::board::Board;
 use crate::board::layout::ANSWER_READERS_MAX;
-use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::code::Model;
 use crate::decode::carries::Carries;
 use crate::decode::joint::{JointCells, Joints};
-use crate::decode::moves::Moves;
-use crate::decode::orchestrator::{Orchestrator, OrchestratorParts};
-use crate::decode::pool::Pool;
 use crate::decode::state::StreamStates;
-use crate::decode::steward::{Link, Post, Steward};
-use crate::decode::worker::{Decoder, DecoderParts};
+use crate::decode::steward::{Link, Post};
 use crate::decode::{MatcherModel, ReadyError};
 use crate::device::Recovery;
 use crate::device::cuda::Context;
-use crate::device::sim::{Graph, SimDevice, SimLauncher, SimShared, SimTimes};
-use crate::dispatch::{Answer, Dispatcher, Harvester, HarvesterParts, JointCheck, Pipe, Poller, Tombstones};
+use crate::dispatch::{Answer, Harvester, HarvesterParts, JointCheck, Pipe};
 use crate::fault::{Injections, Injector};
 use crate::feed::crossing::Crossing;
 use crate::feed::requests::{MoveRequests, home};
 use crate::feed::source::Source;
 use crate::feed::turns::Turns;
 use crate::feed::{Cadence, Feed, Outside, Share};
-use crate::graph::{Brought, CompileError, Config, Event, Worker};
+use crate::graph::{CompileError, Event};
 use crate::hot::memory::Arena;
 use crate::hot::{Deed, Doomed, Init, Role, RoleError, RoleSpec, Settings};
 use crate::predecode::{self, Local, Passthrough, Tables};
-use crate::profile::{Device, Faults, Latency, Predecoder, Profile, RoleFault, RoleKind, TaskTrace, WindowRounds};
+use crate::profile::{Faults, Predecoder, Profile, RoleFault, RoleKind, TaskTrace, WindowRounds};
 use crate::units::Nanos;
-use pinwheel_edge::queue::fifo::Fifo;
+use path::{ArbiterParts, PathParts, job_bank, path};
 use pinwheel_edge::ring::broadcast::{self, Reader, Writer};
 use pinwheel_edge::ring::spsc;
 use pinwheel_edge::slot::health::HealthWord;
-use pinwheel_edge::slot::jobs::JobBank;
-use pinwheel_edge::slot::table::{DispatchEnd, Geometry, table};
-use pinwheel_edge::slot::workers::{DeviceWorkers, DispatchWorkers, WorkerBank, bank};
+use pinwheel_edge::slot::table::{Geometry, table};
+use pinwheel_edge::slot::workers::WorkerBank;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -261,80 +256,6 @@ pub fn wire(
     Ok(Silo { pipe, workers, states, specs, recovery, answers: readers, arena, path_arena, task_times, times })
 }
 
-/// What a path is made of beside what it makes itself.
-struct PathParts<'a> {
-    pipe: &'a Pipe,
-    states: &'a Arc<StreamStates>,
-    end: DispatchEnd,
-    arbiter: ArbiterParts,
-    joints: (Option<Joints>, Option<Arc<JointCells>>),
-    gpu: Option<Gpu>,
-    draws: Draws<'a>,
-    times: Option<Sender<Vec<Event>>>,
-}
-
-/// What an arbiter has of other silos.
-struct ArbiterParts {
-    links: Vec<Link>,
-    desk: Option<ArbiterDesk>,
-    post: Option<Post>,
-    /// Silos that are dead, and their heirs.
-    heirs: Vec<(Owner, Owner)>,
-}
-
-/// What lies between a silo's doors: from dispatch to decode.
-struct Path {
-    workers: Arc<WorkerBank>,
-    /// In the order of the path, decode last.
-    specs: Vec<RoleSpec>,
-    recovery: Recovery,
-}
-
-fn path(
-    profile: &Profile,
-    decoders: u32,
-    parts: PathParts<'_>,
-    carries: Option<Arc<Carries>>,
-    common: &Common,
-) -> Result<Path, CompileError> {
-    let PathParts { pipe, states, end, arbiter, joints: (joints, cells), gpu, draws, times } = parts;
-    let (silo, base, jobs) = (pipe.silo, timebase(common), pipe.jobs.len() as u32);
-    let (dispatch_workers, device_workers, poll_workers, workers) = bank(profile.workers as usize);
-    let (refused, refused_end) = Tombstones::channel(profile.slots);
-    let (expired, expired_end) = Tombstones::channel(profile.slots);
-    let (dispatch_ends, bank_of) = ((end, dispatch_workers, refused), (pipe, &workers));
-    let (mut specs, recovery, tap) = match gpu {
-        Some(gpu) => cuda::specs(profile, bank_of, gpu, dispatch_ends, recovery(profile, pipe), common),
-        None => {
-            (stand_in(profile, bank_of, device_workers, dispatch_ends, &draws, common), recovery(profile, pipe), None)
-        }
-    };
-    let poller = Poller::new(pipe.clone(), poll_workers, expired, profile.free_worker, base.rate).tapped(tap);
-    let config = Config { streams: pipe.streams, ..Config::from(&profile.graph) };
-    let pool = Pool::new(config, decoders, jobs, pipe.streams, carries.as_deref(), &common.clock)?;
-    show(&pool, profile, pipe);
-    let ArbiterParts { links, desk, post, heirs } = arbiter;
-    let orchestrator = Orchestrator::new(OrchestratorParts {
-        pipe: pipe.clone(),
-        bank: Arc::clone(&workers),
-        submitter: pool.submitter,
-        regions: pool.regions,
-        tombstones: vec![refused_end, expired_end],
-        decoders,
-        carries: carries.clone(),
-        steward: Steward::new(Arc::clone(states), base, links, post).after(&heirs),
-        joints,
-        moves: desk.map(|desk| Moves::new(desk, Arc::clone(&pipe.turns))),
-        states: Arc::clone(states),
-    });
-    specs.push(spec(RoleKind::Poll, silo, 0, move |_| Ok(Box::new(poller))));
-    specs.push(spec(RoleKind::Graph, silo, 0, move |_| Ok(Box::new(orchestrator))));
-    let (bank, decoding) = (&workers, &common.decoding);
-    let bench = Bench { pipe, bank, states, carries, joints: cells, draws: &draws, decoding, times };
-    specs.extend((0..).zip(pool.workers).map(|(index, worker)| bench.decoder(index, worker)));
-    Ok(Path { workers, specs, recovery })
-}
-
 fn geometry(slots: u32, model: &Model) -> Geometry {
     let words = |words: usize| words.max(1) as u32;
     Geometry { slots, detector_words: words(model.detector_words()), observable_words: words(model.observable_words()) }
@@ -344,13 +265,6 @@ fn geometry(slots: u32, model: &Model) -> Geometry {
 fn times_asked(profile: &Profile) -> (Option<Sender<Vec<Event>>>, Receiver<Vec<Event>>) {
     let (sender, times) = channel();
     ((profile.graph.trace != TaskTrace::Off).then_some(sender), times)
-}
-
-/// Job buffers, all free, and the queue that holds every one of them.
-fn job_bank(profile: &Profile, decoders: u32, geometry: Geometry) -> (Arc<JobBank>, Arc<Fifo<u32>>) {
-    let jobs = profile.slots as usize + profile.workers as usize + decoders as usize;
-    let bank = JobBank::new(jobs, geometry.detector_words as usize, geometry.observable_words as usize);
-    (Arc::new(bank), Arc::new(Fifo::new(jobs)))
 }
 
 fn timebase(common: &Common) -> Timebase {
@@ -408,14 +322,6 @@ impl Joint {
     }
 }
 
-/// What of a pool never changes.
-fn show(pool: &Pool, profile: &Profile, pipe: &Pipe) {
-    let block = pipe.board.graph(pipe.silo);
-    board::set(&block.window_tasks, profile.graph.window_tasks.into());
-    board::set(&block.ready_tasks, profile.graph.ready_tasks.into());
-    block.policy.write(pool.policy());
-}
-
 /// Draws of one silo's roles, each of its own.
 struct Draws<'a> {
     faults: &'a Faults,
@@ -428,69 +334,6 @@ impl Draws<'_> {
     fn of(&self, role: u64) -> Injector {
         let place = self.life << 32 | role << 8 | self.silo as u64;
         Injector::new(injections(self.faults), self.faults.seed, place)
-    }
-}
-
-/// The CPU stand-in: dispatch with its launcher, and the role that plays the device.
-fn stand_in(
-    profile: &Profile,
-    (pipe, workers): (&Pipe, &Arc<WorkerBank>),
-    device_workers: DeviceWorkers,
-    (end, dispatch_workers, refused): (DispatchEnd, DispatchWorkers, Tombstones),
-    draws: &Draws<'_>,
-    common: &Common,
-) -> Vec<RoleSpec> {
-    let graph = || {
-        let predecoder = common.decoding.predecoder();
-        Graph::new(Arc::clone(&pipe.table), Arc::clone(&pipe.jobs), Arc::clone(workers), predecoder)
-    };
-    let latency = match profile.device {
-        Device::Sim { latency } => latency,
-        Device::Auto | Device::Cuda { .. } => Latency::None,
-    };
-    let late_by = Nanos::from_micros(u64::from(profile.faults.late_by_us));
-    let shared = Arc::new(SimShared::new(profile.workers as usize));
-    let launcher = SimLauncher::new(Arc::clone(&shared), draws.of(1), graph());
-    let device = SimDevice::new(
-        pipe.silo,
-        (shared, Arc::clone(&pipe.health)),
-        device_workers,
-        graph(),
-        (Arc::clone(&common.board), common.clock.rate()),
-        SimTimes { latency, late_by },
-        draws.of(2),
-    );
-    let dispatcher = Dispatcher::new(pipe.clone(), end, dispatch_workers, launcher, refused, common.clock.rate());
-    vec![
-        spec(RoleKind::Dispatch, pipe.silo, 0, move |_| Ok(Box::new(dispatcher))),
-        spec(RoleKind::Device, pipe.silo, 0, move |_| Ok(Box::new(device))),
-    ]
-}
-
-/// What all decoders of a silo are made from.
-struct Bench<'a> {
-    pipe: &'a Pipe,
-    bank: &'a Arc<WorkerBank>,
-    states: &'a Arc<StreamStates>,
-    carries: Option<Arc<Carries>>,
-    joints: Option<Arc<JointCells>>,
-    draws: &'a Draws<'a>,
-    decoding: &'a Decoding,
-    times: Option<Sender<Vec<Event>>>,
-}
-
-impl Bench<'_> {
-    fn decoder(&self, index: u32, worker: Worker<Brought>) -> RoleSpec {
-        let (pipe, bank, states) = (self.pipe.clone(), Arc::clone(self.bank), Arc::clone(self.states));
-        let (carries, joints, times) = (self.carries.clone(), self.joints.clone(), self.times.clone());
-        let (decoding, injector) = (self.decoding.clone(), self.draws.of(16 + u64::from(index)));
-        spec(RoleKind::Decode, self.pipe.silo, index, move |_| {
-            let predecoder = decoding.predecoder();
-            let (index, matching) = (index as usize, decoding.matching);
-            let parts =
-                DecoderParts { pipe, bank, index, matching, predecoder, injector, states, carries, joints, times };
-            Ok(Box::new(Decoder::new(parts, worker)))
-        })
     }
 }
 

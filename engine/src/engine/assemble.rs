@@ -77,10 +77,8 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let mut notes: Vec<String> = config.notes.iter().cloned().chain(device_notes).chain(notes).collect();
     let common = common(&config.profile, &plan, decoding, &clock, &mut notes)?;
     let Common { board, settings, moves, .. } = common.clone();
-    let wishes = Arc::new(wishes(&config.profile, &contexts));
-    let (mut silos, fills, told) = lay_out(&config, &plan, contexts, &device_name, &common)?;
-    let lives = lives(&config.profile, &plan, told, &wishes, &common);
-    let wall = Wall::new(&clock, &board);
+    let LaidOut { mut silos, fills, lives } = lay_out(&config, &plan, contexts, &device_name, &common)?;
+    let (wall, wishes) = (Wall::new(&clock, &board), Arc::clone(lives.wishes()));
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
     header::write_threads(&board, &plan, &orders.lock());
     let steering = steering(&config, &orders, &common);
@@ -119,8 +117,6 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         steering: steering.clone(),
         orders: remote_orders,
         requests: Arc::clone(&requests),
-        wishes: Arc::clone(&wishes),
-        moves: Arc::clone(&moves),
         silos,
         named: vec![false; threads.len()],
         threads,
@@ -134,11 +130,6 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     };
     let control = control.spawn(cold, plan.cold_cores.clone());
     Ok(Engine { board, clock, steering, plan, requests, moves, wishes, look_back, control: Some(control) })
-}
-
-/// Where deeds on silos are wished for.
-fn wishes(profile: &Profile, contexts: &[Context]) -> SiloWishes {
-    SiloWishes::new(profile.silos, profile.input.joint_every.is_some(), !contexts.is_empty())
 }
 
 /// A start that is not going to be: everybody who runs already is told to leave.
@@ -169,9 +160,11 @@ fn common(
 }
 
 /// Who knows which of these silos live.
-fn lives(profile: &Profile, plan: &Plan, told: Vec<Told>, wishes: &Arc<SiloWishes>, common: &Common) -> Lives {
+fn lives(profile: &Profile, plan: &Plan, told: Vec<Told>, has_gpus: bool, common: &Common) -> Lives {
+    let has_joints = profile.input.joint_every.is_some();
+    let wishes = Arc::new(SiloWishes::new(profile.silos, has_joints, has_gpus));
     let decoders = (0..profile.silos).map(|silo| plan.decoders(silo)).collect();
-    let (profile, common, wishes) = (profile.clone(), common.clone(), Arc::clone(wishes));
+    let (profile, common) = (profile.clone(), common.clone());
     Lives::new(LivesParts { profile, common, decoders, told, wishes })
 }
 
@@ -254,6 +247,16 @@ fn reach(
     reached.map_err(|said| notes.push(said)).ok()
 }
 
+/// Silos, the cold ends of their streams, and what tells each of the others.
+type Wired = (Vec<Silo>, Vec<StageFill>, Vec<Told>);
+
+/// What is there before the first thread.
+struct LaidOut {
+    silos: Vec<Silo>,
+    fills: Vec<StageFill>,
+    lives: Lives,
+}
+
 /// The silos with their live source, if there is one, and what the board's header says of them.
 fn lay_out(
     config: &Config,
@@ -261,7 +264,8 @@ fn lay_out(
     contexts: Vec<Context>,
     device_name: &str,
     common: &Common,
-) -> Result<(Vec<Silo>, Vec<StageFill>, Vec<Told>), StartError> {
+) -> Result<LaidOut, StartError> {
+    let has_gpus = !contexts.is_empty();
     let mut live = open_live(config, common, &common.clock)?;
     let readers = usize::from(config.sink.is_some()) + usize::from(live.is_some());
     let answers = if readers > 0 { Answers::PassedOn { readers } } else { Answers::Counted };
@@ -277,7 +281,8 @@ fn lay_out(
         }
         common.board.header().input.write(&live.name);
     }
-    Ok((silos, fills, told))
+    let lives = lives(&config.profile, plan, told, has_gpus, common);
+    Ok(LaidOut { silos, fills, lives })
 }
 
 /// The thread of the answers' sink.
@@ -374,7 +379,7 @@ fn wire_silos(
     contexts: Vec<Context>,
     common: &Common,
     mut live: Option<&mut LiveSource>,
-) -> Result<(Vec<Silo>, Vec<StageFill>, Vec<Told>), StartError> {
+) -> Result<Wired, StartError> {
     let mut contexts = contexts.into_iter();
     let origin = match &config.input {
         Input::Sampler { model, seed, .. } => Origin::Sampler { model, seed: *seed },

@@ -83,9 +83,6 @@ pub(super) struct Control {
     /// What other processes ask for; `None`: no socket could be had.
     pub(super) orders: Option<Orders>,
     pub(super) requests: Arc<Requests>,
-    /// What is wished of silos, and of streams.
-    pub(super) wishes: Arc<SiloWishes>,
-    pub(super) moves: Arc<MoveRequests>,
     pub(super) silos: Vec<Silo>,
     pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) hot: HotThreads,
@@ -195,8 +192,8 @@ impl Control {
         let hands = Hands {
             steering: &self.steering,
             requests: &self.requests,
-            wishes: &self.wishes,
-            moves: &self.moves,
+            wishes: self.lives.wishes(),
+            moves: self.lives.moves(),
             clock: &self.shared.clock,
         };
         for order in self.orders.iter().flat_map(Orders::try_iter) {
@@ -267,9 +264,12 @@ impl Control {
     /// Live, until a reason to end; a death or a return that is under way is seen through first.
     fn live(&mut self, from: Ticks) -> EndedBy {
         let by = self.until_the_end(from);
-        while !self.lives.is_settled() && !self.has_failed() {
-            self.tick();
+        loop {
             self.lives.step(&mut self.silos, &mut self.hot, self.shared.clock.ticks());
+            if self.lives.is_settled() || self.has_failed() {
+                break;
+            }
+            self.tick();
         }
         if let Some(why) = self.lives.broken() {
             header::Note::default().write(self.board(), why);

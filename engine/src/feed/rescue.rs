@@ -29,6 +29,7 @@ use crate::hot::post::{Sends, Takes, post};
 use crate::hot::{BUDGET_ITEMS, Frame};
 use crate::units::Ticks;
 use pinwheel_edge::slot::table::ReplyTo;
+use std::sync::atomic::AtomicU64;
 
 /// News that wait: there is one death or one return at a time.
 const NEWS_MAX: usize = 4;
@@ -128,6 +129,8 @@ pub(super) struct Rescue {
     put: LaneIn,
     take: LaneOut,
     kept: Box<[u32]>,
+    /// As published last.
+    shown: u64,
 }
 
 impl Rescue {
@@ -135,12 +138,33 @@ impl Rescue {
         let (put, take) = lane(detectors, observables, crossing_shots(silos));
         let (orphans, kept) = (Vec::with_capacity(streams as usize), vec![0; streams as usize].into());
         let (is_halted, sends_back) = (false, false);
-        Rescue { desk, step: Step::Rest, dead: 0, heir: 0, is_halted, sends_back, orphans, asked: 0, put, take, kept }
+        Rescue {
+            desk,
+            step: Step::Rest,
+            dead: 0,
+            heir: 0,
+            is_halted,
+            sends_back,
+            orphans,
+            asked: 0,
+            put,
+            take,
+            kept,
+            shown: 0,
+        }
     }
 
     /// Whether the order of shots is the rescue's matter.
     pub(super) fn is_on(&self) -> bool {
         self.step != Step::Rest
+    }
+
+    fn publish(&mut self, word: &AtomicU64) {
+        let at_work = (self.dead as u64) << 8 | (self.orphans.len() as u64) << 16 | self.take.depth() << 40;
+        let now = if self.is_on() { self.step as u64 | at_work } else { 0 };
+        if now != std::mem::replace(&mut self.shown, now) {
+            board::set(word, now);
+        }
     }
 
     /// As [`Rescue::is_on`], for the mover.
@@ -160,6 +184,14 @@ impl Feed {
         while let Some(news) = self.crossings.as_mut().and_then(|crossings| crossings.rescue.desk.takes.pop()) {
             self.take_news(news, frame);
         }
+        let gone = self.step_rescue(frame);
+        if let Some(crossings) = &mut self.crossings {
+            crossings.rescue.publish(&self.board.moves(self.share.silo).rescue);
+        }
+        gone
+    }
+
+    fn step_rescue(&mut self, frame: &Frame<'_>) -> u32 {
         let Some(crossings) = &mut self.crossings else { return 0 };
         match crossings.rescue.step {
             Step::Rest | Step::Halted | Step::Return => 0,
@@ -228,7 +260,8 @@ impl Feed {
             return Some(self.take_mark(stream as usize, epoch));
         }
         let rescue = &crossings.rescue;
-        let is_kept = rescue.step == Step::Return
+        // Before the mark is put, too: a full lane to the dead silo empties only as fast as what comes back is taken.
+        let is_kept = matches!(rescue.step, Step::Mark | Step::Return)
             && home(stream, crossings.silos) == self.share.silo
             && crossings.mover.is_orphan(stream, rescue.dead);
         if !is_kept {

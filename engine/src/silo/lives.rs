@@ -20,28 +20,26 @@
 //! that answers a stream before its last answers are harvested lets two harvesters count one stream. A shot that comes back
 //! before its feed knows why would be sent there again.
 
+mod ways;
+
 use super::connect::Told as Ends;
 use super::rebuild::{Among, close, rebuild};
 use super::{Common, Silo, SiloDeed, SiloWishes};
 use crate::arbiter::fence::Fenced;
-use crate::arbiter::page::{Authority, Silo as Owner};
+use crate::arbiter::page::Silo as Owner;
 use crate::board::snapshot::SiloState;
 use crate::board::{self, Board};
 use crate::decode::steward::{Heard, Tidings};
-use crate::feed::requests::{MoveRequest, home};
+use crate::feed::requests::MoveRequests;
 use crate::feed::rescue::{News, Told};
 use crate::hot::RoleSpec;
-use crate::profile::{Profile, TakesPart};
+use crate::profile::Profile;
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::slot::table::DispatchEnd;
 use std::sync::Arc;
 
 /// Longest time for one step of a death or a return.
 pub(super) const STEP_LIMIT: Nanos = Nanos::from_millis(2_000);
-/// From one wish that a stream moves to the next one for the same.
-const ASK_EVERY: Nanos = Nanos::from_millis(200);
-/// Streams that come back after a return are asked to for so long.
-const HOMING: Nanos = Nanos::from_millis(5_000);
 
 /// What runs the roles.
 pub trait HotSide {
@@ -121,6 +119,14 @@ struct Course {
     since: Ticks,
 }
 
+/// A death that is watched until one of its streams is answered elsewhere.
+struct Watched {
+    silo: usize,
+    died: Ticks,
+    /// With their answers until then.
+    streams: Vec<(u32, u64)>,
+}
+
 /// The lives of an engine's silos.
 pub struct Lives {
     parts: LivesParts,
@@ -128,8 +134,7 @@ pub struct Lives {
     course: Option<Course>,
     /// Of each stream: when it was last asked to move.
     asked: Vec<Ticks>,
-    /// A death that is watched until a stream of its is answered elsewhere: silo, when, streams with their answers.
-    watched: Option<(usize, Ticks, Vec<(u32, u64)>)>,
+    watched: Option<Watched>,
     broken: Option<String>,
 }
 
@@ -155,6 +160,18 @@ impl Lives {
     #[must_use]
     pub fn broken(&self) -> Option<&str> {
         self.broken.as_deref()
+    }
+
+    /// What is wished of silos.
+    #[must_use]
+    pub fn wishes(&self) -> &Arc<SiloWishes> {
+        &self.parts.wishes
+    }
+
+    /// What is asked of streams.
+    #[must_use]
+    pub fn moves(&self) -> &MoveRequests {
+        &self.parts.common.moves
     }
 
     /// The state of `silo`.
@@ -254,13 +271,6 @@ impl Lives {
         let is_candidate = |silo: &usize| *silo != dead && self.lives[*silo].state == SiloState::Live;
         let candidates = (0..self.lives.len()).filter(is_candidate);
         candidates.min_by_key(|silo| (self.streams_of(*silo).count(), *silo))
-    }
-
-    /// Streams whose shots go to `silo`.
-    fn streams_of(&self, silo: usize) -> impl Iterator<Item = u32> + '_ {
-        let board = &self.parts.common.board;
-        (0..self.asked.len() as u32)
-            .filter(move |stream| board::get(&board.stream_feed(*stream as usize).silo) == silo as u64)
     }
 
     /// One look at what is under way; whether it is over.
@@ -451,13 +461,6 @@ impl Lives {
         self.go_home(silo, now);
     }
 
-    /// The streams of its feed are asked to come back, unless the director decides where streams are.
-    fn go_home(&mut self, silo: usize, now: Ticks) {
-        if self.parts.profile.placement.streams == TakesPart::Nobody {
-            self.lives[silo].homing = Some(now.plus(self.parts.common.clock.rate().ticks(HOMING)));
-        }
-    }
-
     fn enter(&mut self, silo: usize, state: SiloState, why: &str, now: Ticks) {
         self.lives[silo].state = state;
         self.lives[silo].homing = None;
@@ -469,67 +472,16 @@ impl Lives {
         board::set(&block.state, state as u64);
     }
 
-    /// Asks the streams of a silo that drains to leave; once none is there it is drained.
-    fn empty(&mut self, silo: usize, now: Ticks) {
-        if self.lives[silo].state != SiloState::Draining {
-            return;
-        }
-        let streams: Vec<u32> = self.streams_of(silo).collect();
-        if streams.is_empty() {
-            board::add(&self.board().life(silo).drains, 1);
-            let why = self.board().life(silo).why.read();
-            self.enter(silo, SiloState::Drained, &why, now);
-            return;
-        }
-        let others: Vec<usize> =
-            (0..self.lives.len()).filter(|other| self.lives[*other].state == SiloState::Live).collect();
-        if others.is_empty() {
-            self.enter(silo, SiloState::Live, "not drained: no other silo is live", now);
-            return;
-        }
-        for (at, stream) in streams.into_iter().enumerate() {
-            self.ask_move(stream, others[at % others.len()], now);
-        }
-    }
-
-    fn bring_home(&mut self, silo: usize, now: Ticks) {
-        if self.lives[silo].homing.is_none_or(|until| now >= until) {
-            self.lives[silo].homing = None;
-            return;
-        }
-        let (board, silos) = (&self.parts.common.board, self.lives.len() as u32);
-        let is_away = |stream: &u32| {
-            home(*stream, silos) == silo && board::get(&board.stream_feed(*stream as usize).silo) != silo as u64
-        };
-        let away: Vec<u32> = (0..self.asked.len() as u32).filter(is_away).collect();
-        if away.is_empty() {
-            self.lives[silo].homing = None;
-        }
-        for stream in away {
-            self.ask_move(stream, silo, now);
-        }
-    }
-
-    /// Asks, unless it was asked of late; one that finds too many waiting is asked again.
-    fn ask_move(&mut self, stream: u32, to: usize, now: Ticks) {
-        let asked = &mut self.asked[stream as usize];
-        let is_due = *asked == Ticks(0) || self.parts.common.clock.rate().nanos(now.since(*asked)) >= ASK_EVERY;
-        let request = MoveRequest { stream, to: to as u32, lease_ms: 0, by: Authority::Port };
-        if is_due && self.parts.common.moves.ask(request).is_ok() {
-            *asked = now;
-        }
-    }
-
     /// Notes how often the streams of a silo that died were answered.
     fn note_streams(&mut self, silo: usize, died: Ticks) {
         let answered = |stream: u32| (stream, board::get(&self.board().stream_harvest(stream as usize).answered));
-        self.watched = Some((silo, died, self.streams_of(silo).map(answered).collect()));
+        self.watched = Some(Watched { silo, died, streams: self.streams_of(silo).map(answered).collect() });
     }
 
     /// Looks for the first answer elsewhere.
     fn watch(&mut self, now: Ticks) {
         let board = &self.parts.common.board;
-        let Some((silo, died, streams)) = &self.watched else { return };
+        let Some(Watched { silo, died, streams }) = &self.watched else { return };
         let is_answered =
             |(stream, before): &(u32, u64)| board::get(&board.stream_harvest(*stream as usize).answered) > *before;
         if streams.iter().any(is_answered) {

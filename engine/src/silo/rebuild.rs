@@ -4,8 +4,9 @@
 //! marks of the silo stay where they are, and begin anew; job buffers, device workers, the pool, the arbiter and all rings
 //! of the path are made again, in an arena of their own. Bounds: as at the start.
 
-use super::{ArbiterParts, Draws, Owner, Path, PathParts, Pipe, Silo, job_bank, path};
+use super::path::{ArbiterParts, Path, PathParts, job_bank, path};
 use super::{Common, Profile, connect::Told};
+use super::{Draws, Owner, Pipe, Silo};
 use crate::arbiter::errand::{DeskEnds, desk};
 use crate::arbiter::page::{PageTable, Silo as PageSilo, Word};
 use crate::board::{self, Board};

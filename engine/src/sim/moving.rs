@@ -16,7 +16,7 @@ use crate::feed::Share;
 use crate::feed::requests::{MoveRequest, MoveRequests};
 use crate::feed::source::Source;
 use crate::hot::{Frame, Scratch};
-use crate::silo::{self, Answers, Attached, Common, Connected, Lives, LivesParts, Silo, SiloDeed, SiloWishes};
+use crate::silo::{self, Answers, Attached, Common, Connected, HotSide, Lives, LivesParts, Silo, SiloDeed, SiloWishes};
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::ring::broadcast::Reader;
 use pinwheel_edge::spin::Phase;
@@ -205,9 +205,35 @@ impl<'a> Moving<'a> {
         matches!(self.lives.state(silo), SiloState::Live | SiloState::Draining | SiloState::Drained)
     }
 
+    /// Each stream's page as each silo knows it, and where its shots go.
+    fn pages(&self) -> String {
+        let word = |silo: usize, stream: u32| {
+            let word = self.silos[silo].states.pages().word(stream);
+            format!("{} of {} in {}", word.state().name(), word.owner().number(), word.epoch().number())
+        };
+        let stream = |stream: u32| {
+            let words: Vec<_> = (0..self.silos.len()).map(|silo| word(silo, stream)).collect();
+            let at = board::get(&self.board.stream_feed(stream as usize).silo);
+            format!("stream {stream} at {at}: {}", words.join(", "))
+        };
+        let rescue = |silo: usize| {
+            let (feed, harvest) =
+                (board::get(&self.board.feed(silo).position), board::get(&self.board.harvest(silo).position));
+            let rescue = board::get(&self.board.moves(silo).rescue);
+            format!("silo {silo} {:?}: rescue {rescue:x}, {feed} written, {harvest} harvested", self.lives.state(silo))
+        };
+        let rescues = (0..self.silos.len()).map(rescue);
+        rescues.chain((0..STREAMS).map(stream)).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Whether a role has died, and nobody has seen it yet.
+    fn is_struck(&self) -> bool {
+        (0..self.silos.len()).any(|silo| self.has_path(silo) && self.cast.died(silo).is_some())
+    }
+
     fn broken(&self) -> Option<String> {
         if let Some(why) = self.lives.broken() {
-            return Some(why.to_owned());
+            return Some(format!("{why}; {}", self.pages()));
         }
         let in_silo = |silo: usize| {
             let broken = if self.has_path(silo) {
@@ -253,7 +279,10 @@ impl<'a> Moving<'a> {
             return;
         }
         if pick > self.cast.len() {
-            self.lives.step(&mut self.silos, &mut self.cast, now);
+            // Who dies in Drain is nobody's heir's matter, as in the engine.
+            if phase == Phase::Live {
+                self.lives.step(&mut self.silos, &mut self.cast, now);
+            }
             return;
         }
         if self.stunned.is_some_and(|(role, _)| role == pick) {
@@ -357,7 +386,7 @@ impl Rehearsed for Moving<'_> {
         let what = what.or_else(|| {
             // A drain begins when nobody dies or comes back.
             self.is_ending = true;
-            self.run(Phase::Live, |world| world.lives.is_settled())
+            self.run(Phase::Live, |world| world.lives.is_settled() && !world.is_struck())
         });
         let what = what.or_else(|| self.run(Phase::Drain, |world| world.is_drained()));
         let is_settled = |world: &Moving<'_>| (0..STREAMS).all(|stream| world.owners(stream).len() == 1);

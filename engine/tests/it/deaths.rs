@@ -6,7 +6,7 @@ use pinwheel_engine::board::snapshot::{LifeView, SiloState, Snapshot};
 use pinwheel_engine::engine::{
     Actor, Authority, EndedBy, Engine, MoveRefused, MoveRequest, Outcome, SiloDeed, SiloRefused,
 };
-use pinwheel_engine::profile::{Rate, RoleFault, RoleKind};
+use pinwheel_engine::profile::{HotAllocations, Rate, RoleFault, RoleKind};
 
 fn lives(snapshot: &Snapshot, of: impl Fn(&LifeView) -> u64) -> u64 {
     snapshot.silos.iter().map(|silo| of(&silo.life)).sum()
@@ -24,6 +24,7 @@ fn assert_only_the_dead_erred(outcome: &Outcome) {
 fn run_through_deaths(shots: u64) -> Outcome {
     let _alone = alone();
     let mut profile = profile();
+    profile.hot_allocations = HotAllocations::Abort;
     (profile.silos, profile.input.streams) = (3, 6);
     let engine = Engine::start(config(&profile, sampler(), Some(shots))).unwrap();
     let wishes = engine.wishes();

@@ -192,6 +192,8 @@ blocks! {
         quiesce: HistogramBlock,
         /// From there to the page's arrival.
         transfer: HistogramBlock,
+        /// A rescue of a dead silo's streams: its step, 0 at rest | dead silo << 8 | streams << 16 | shots that came back << 40.
+        rescue: AtomicU64,
     }
 
     /// How a silo lives. Written by the control thread.
