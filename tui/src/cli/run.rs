@@ -71,14 +71,20 @@ fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, around: &Surrou
     let shown = match term::run(&mut Live::new(&mut own, profiles), options) {
         Ok(shown) => shown,
         Err(refused) => {
-            if let Some(run) = own.last() {
+            if let Ok(run) = own.last() {
                 run.abandon();
             }
             return Err(refused.into());
         }
     };
     tell_unkept(&shown);
-    let Some(run) = own.last() else { return Ok(1) };
+    let run = match own.last() {
+        Ok(run) => run,
+        Err(said) => {
+            say::people(&format!("pinwheel: {said}"));
+            return Ok(1);
+        }
+    };
     let mut audience = if shown.heard == Heard::Yes { Audience::Listens } else { Audience::Gone };
     let signal = match shown.end {
         ConsoleEnd::Finished => None,

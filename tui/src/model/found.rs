@@ -97,6 +97,8 @@ pub struct Found {
     pub cores: Lookup<CoreUse>,
     /// The run's events, oldest first.
     pub log: Lookup<Event>,
+    /// Places of those among them that are actions: a list asks for each of its cells.
+    pub actions: Vec<usize>,
     /// What was asked for last, and when, console clock.
     pub asked: Option<(Wanted, u64)>,
 }
@@ -107,7 +109,11 @@ impl Found {
         match brought {
             Brought::Environment(result) => self.environment.take(result),
             Brought::Cores(result) => self.cores.take(result),
-            Brought::Log(result) => self.log.take(result),
+            Brought::Log(result) => {
+                self.log.take(result);
+                let is_action = |(_, event): &(usize, &Event)| event.event == "operated";
+                self.actions = self.log.rows().iter().enumerate().filter(is_action).map(|(place, _)| place).collect();
+            }
         }
     }
 }

@@ -65,6 +65,8 @@ pub(super) struct Own {
     ending: Ending,
     /// The last picture and profile of a run that has ended.
     last: Option<(Snapshot, Arc<Profile>)>,
+    /// Why the run that was to follow did not begin.
+    failed: Option<String>,
     news: Vec<News>,
     places: Places,
 }
@@ -74,18 +76,34 @@ const BETWEEN: &str = "found one run ended and the next not begun, expected a ru
 
 impl Own {
     pub(super) fn new(run: Run, places: Places) -> Own {
-        Own { run: Some(run), next: Next::None, ending: Ending::No, last: None, news: Vec::new(), places }
+        Own { run: Some(run), next: Next::None, ending: Ending::No, last: None, failed: None, news: Vec::new(), places }
     }
 
     /// The run that is left when the console has gone; one that is beginning is waited for, and drained if that was asked.
-    pub(super) fn last(mut self) -> Option<Run> {
+    ///
+    /// # Errors
+    /// When there is none, in one sentence why.
+    pub(super) fn last(mut self) -> Result<Run, String> {
         if let Next::Follows(begun) = std::mem::replace(&mut self.next, Next::None) {
-            self.run = begun.recv().ok().and_then(Result::ok).map(|run| *run);
+            match begun.recv() {
+                Ok(Ok(run)) => self.run = Some(*run),
+                Ok(Err(refusal)) => self.fail(&refusal.to_string()),
+                Err(_gone) => self.fail("its thread has gone"),
+            }
             if let (Some(run), Ending::Asked) = (&self.run, self.ending) {
                 run.engine.request_drain();
             }
         }
-        self.run
+        let failed = self.failed.take();
+        self.run.ok_or_else(|| failed.unwrap_or_else(|| BETWEEN.to_owned()))
+    }
+
+    /// The run that was to follow does not.
+    fn fail(&mut self, why: &str) {
+        let said =
+            format!("the run on another input did not begin: {why}; the one before has ended, and kept its report");
+        self.news.push(News::Refused(said.clone()));
+        self.failed = Some(said);
     }
 
     fn engine(&self) -> Result<&Engine, String> {
@@ -144,14 +162,9 @@ impl Own {
                     self.news.push(News::Done(format!("shots come from {}", run.engine.snapshot().engine.input)));
                     self.run = Some(*run);
                 }
-                Ok(Err(refusal)) => {
-                    let said = format!("the run on another input did not begin: {refusal}; the one before has ended");
-                    self.news.push(News::Refused(said));
-                }
+                Ok(Err(refusal)) => self.fail(&refusal.to_string()),
                 Err(TryRecvError::Empty) => self.next = Next::Follows(begun),
-                Err(TryRecvError::Disconnected) => {
-                    self.news.push(News::Refused("the run on another input did not begin".to_owned()));
-                }
+                Err(TryRecvError::Disconnected) => self.fail("its thread has gone"),
             },
         }
     }
@@ -178,7 +191,7 @@ impl Own {
         };
         match spawn("succession", change) {
             Ok(()) => self.next = Next::Follows(told),
-            Err(said) => self.news.push(News::Refused(said)),
+            Err(said) => self.fail(&said),
         }
     }
 }

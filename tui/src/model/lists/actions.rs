@@ -19,19 +19,14 @@ pub(super) static SPEC: Spec = Spec {
         column("why", [12, 12, 30], |m, r| with(m, r, |action| why(&action.text))),
         column("who", [REST, REST, REST], |m, r| with(m, r, |action| Cell::words(parts(&action.text).1))),
     ],
-    len: |model| all(model).count(),
+    len: |model| model.found.actions.len(),
     key: |model, row| at(model, row).map_or(row as u64, |action| action.number),
     details,
 };
 
-/// The run's actions, oldest first.
-pub fn all(model: &Model) -> impl Iterator<Item = &Event> {
-    model.found.log.rows().iter().filter(|event| event.event == "operated")
-}
-
-/// The action of that row.
+/// The action of that row, oldest first.
 pub fn at(model: &Model, row: usize) -> Option<&Event> {
-    all(model).nth(row)
+    model.found.log.rows().get(*model.found.actions.get(row)?)
 }
 
 fn with(model: &Model, row: usize, cell: impl Fn(&Event) -> Cell) -> Cell {

@@ -3,7 +3,7 @@
 use super::Bench;
 use crate::effect::Effect;
 use crate::model::deeds::{AFTER_NS, Deed, Facts};
-use crate::model::lists::{List, actions};
+use crate::model::lists::List;
 use crate::model::{Overlay, View};
 use crate::msg::{Finished, Key, Msg};
 use crate::source::synthetic::{Trouble, beside, snapshot};
@@ -128,7 +128,7 @@ fn whoever_acts_the_effect_is_read_a_while_after_and_the_list_says_who_why_and_w
         bench.take(Msg::Brought(brought));
     }
     bench.keys(&[Key::Char('u')]);
-    assert_eq!((bench.model.view, actions::all(&bench.model).count()), (View::Actions, 1));
+    assert_eq!((bench.model.view, List::Actions.len(&bench.model)), (View::Actions, 1));
     let told: String = List::Actions.details(&bench.model, 0).into_iter().map(|(text, _)| text + "\n").collect();
     for part in
         ["feed held, at", "by ada (uid 1000, process 7, pts/3)", "why: tea", "effect, a second before", "cores →"]
