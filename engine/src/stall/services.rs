@@ -159,7 +159,7 @@ impl Services {
         // role that it met, and is not the role's; and where a role has just begun to dawdle, half a second is mostly before it.
         let newest = self.looks.len().checked_sub(1 + NEWEST).map(|at| &self.looks[at]);
         let has_most = self.busiest(board, long, now, recent).is_some_and(|(share, _)| share >= 60)
-            || newest.is_some_and(|then| self.busiest(board, then, now, recent).is_some_and(|(share, _)| share >= 80));
+            || newest.is_some_and(|then| self.busiest(board, then, now, recent).is_some_and(|(share, _)| share >= 60));
         if let Some(recent) = recent.filter(|_| !has_most) {
             let sentence = format!("{what}: {}", recent.sentence);
             return Verdict { cause: recent.cause, sentence, confidence: recent.confidence, evidence };

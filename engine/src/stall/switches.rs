@@ -193,13 +193,16 @@ fn judged(tid: u32, scope: Scope, records: &VecDeque<Record>, from_ns: u64, to_n
     found
 }
 
-/// Those who ran there, by their names as far as they still have one.
+/// Those who ran there, by their names; one that is gone by the name that it had among `known`.
 #[must_use]
-pub fn named(switched: &Switched) -> Vec<Other> {
+pub fn named(switched: &Switched, known: &[Other]) -> Vec<Other> {
     let own = std::process::id();
-    let name = |pid: u32, tid: u32| {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm"));
-        text.map_or_else(|_| "a thread that is gone".to_owned(), |name| name.trim().to_owned())
+    let name = |pid: u32, tid: u32| match std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")) {
+        Ok(name) => name.trim().to_owned(),
+        Err(_) => {
+            let known = known.iter().find(|known| known.pid == pid);
+            known.map_or_else(|| "a thread that is gone".to_owned(), |known| known.command.clone())
+        }
     };
     let other = |(pid, tid, ran_ns): &(u32, u32, u64)| Other {
         pid: *pid,

@@ -310,11 +310,15 @@ fn taken(seen: &Observations) -> Option<Found> {
     }
     let core = seen.found_core.or(seen.core).map_or_else(String::new, |core| format!(" on core {core}"));
     let (taken, times) = (ms(switched.taken_ns), switched.taken);
-    let most = switched.by.first().and_then(|(pid, _, ns)| {
+    // All who had a quarter of it, most first.
+    let had_much = switched.by.iter().filter(|(_, _, ns)| *ns >= switched.taken_ns / 4);
+    let each = had_much.filter_map(|(pid, _, ns)| {
         let other = seen.others.iter().find(|other| other.pid == *pid)?;
         let own = if other.is_own { "this process's own " } else { "" };
-        Some(format!("by {own}{} ({pid}){core}, which ran {}", other.command, ms(*ns)))
+        Some(format!("{own}{} ({pid}), which ran {}", other.command, ms(*ns)))
     });
+    let each: Vec<String> = each.collect();
+    let most = (!each.is_empty()).then(|| format!("by {}{core}", each.join(" and ")));
     let whom = most.unwrap_or_else(|| {
         format!("{core}; by whom is not visible (sysctl kernel.perf_event_paranoid=0 or CAP_PERFMON shows it)")
             .trim_start()

@@ -204,7 +204,7 @@ fn what_the_kernel_recorded_of_a_switch_is_certain_and_names_who_took_the_core()
     let taken = Observations { switched, others: vec![other], ..stall() };
     assert_eq!(of(&taken), (Cause::Descheduled, Confidence::Certain));
     let sentence = verdict(&taken).sentence;
-    assert!(sentence.contains("17.0 ms by cargo (8123) on core 1, which ran 15.0 ms"), "{sentence}");
+    assert!(sentence.contains("17.0 ms by cargo (8123), which ran 15.0 ms on core 1"), "{sentence}");
     assert!(verdict(&taken).evidence.contains("8123/8125 15.0 ms"));
     let unnamed = Some(Switched { out_ns: 18 * MS, taken_ns: 17 * MS, taken: 1, by: Vec::new() });
     let unnamed = Observations { switched: unnamed, ..stall() };

@@ -7,7 +7,7 @@ use crate::board::alarms::Site;
 use crate::board::{self, Phase};
 use crate::host::neighbours::Look;
 use crate::profile::{RuleId, Severity};
-use crate::stall::observe::{Asked, Observations};
+use crate::stall::observe::{Asked, Observations, Other};
 use crate::stall::stack::Namer;
 use crate::stall::watch::Deeds;
 use crate::stall::{rivals, switches, verdict};
@@ -30,9 +30,11 @@ pub(super) struct Episode {
 }
 
 /// Puts those whom the kernel's records name before those who were only seen there.
-pub(super) fn name_recorded(seen: &mut Observations) {
+/// A thread that is gone has the name that it had in `earlier`.
+pub(super) fn name_recorded(seen: &mut Observations, earlier: &[Other]) {
     let Some(switched) = &seen.switched else { return };
-    let mut named = switches::named(switched);
+    let known: Vec<Other> = seen.others.iter().chain(earlier).cloned().collect();
+    let mut named = switches::named(switched, &known);
     seen.others.retain(|other| named.iter().all(|known| known.pid != other.pid));
     named.append(&mut seen.others);
     seen.others = named;
@@ -85,7 +87,7 @@ impl Watchdog {
         let mut seen = self.observe(index, &before, &after, since, now);
         seen.is_inside = is_inside;
         seen.others = look.as_ref().map(|look| rivals::others(None, look, tid)).unwrap_or_default();
-        name_recorded(&mut seen);
+        name_recorded(&mut seen, &[]);
         let board = Arc::clone(&self.watched.board);
         if board::get(&board.thread(index).heartbeat) != heartbeat {
             // It went on while we looked: a note of its own will say how long it was.
@@ -129,7 +131,7 @@ impl Watchdog {
         seen.asked = episode.asked;
         seen.culprit.clone_from(&episode.culprit);
         seen.others = self.others(index, &episode, now);
-        name_recorded(&mut seen);
+        name_recorded(&mut seen, &episode.seen.others);
         self.say(&mut episode, seen, now);
         self.threads[index].episode = Some(episode);
     }
@@ -184,7 +186,7 @@ impl Watchdog {
         seen.asked = episode.asked;
         seen.culprit.clone_from(&episode.culprit);
         seen.others = self.others(index, &episode, now);
-        name_recorded(&mut seen);
+        name_recorded(&mut seen, &episode.seen.others);
         self.say(&mut episode, seen, now);
         self.threads[index].gaps_seen = own.map_or(self.threads[index].gaps_seen, |gap| gap.number);
         self.book.end(episode.place, end, &board);

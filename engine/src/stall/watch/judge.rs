@@ -117,8 +117,15 @@ impl Watchdog {
         };
         let Some(now) = thread.bases.back() else { return found };
         found.extend(waits(thread, site, then, now));
-        let recently = thread.bases.len().checked_sub(1 + RECENT).map_or(then, |at| &thread.bases[at]);
-        found.extend(self.interrupted(thread, site, recently, now));
+        let before = |looks: usize| thread.bases.len().checked_sub(1 + looks).map_or(then, |at| &thread.bases[at]);
+        // What has just begun fills one look and not yet two: half as much again within one is as much as the limit within two.
+        let within = |looks, share: f64| {
+            let mut found = self.interrupted(thread, site, before(looks), now)?;
+            found.value *= share;
+            Some(found)
+        };
+        let (short, long) = (within(1, 1.0 / 1.5), within(RECENT, 1.0));
+        found.extend(short.into_iter().chain(long).max_by(|one, other| one.value.total_cmp(&other.value)));
         found
     }
 
