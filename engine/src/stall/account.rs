@@ -52,6 +52,8 @@ pub struct CoreAccount {
     pub frequency: Option<(u64, u64)>,
     /// What the machine waits for.
     pub pressure: Option<Pressure>,
+    /// Faults from memory of all threads of the process.
+    pub process_faults: Option<u64>,
 }
 
 /// Share of the last ten seconds in which something waited, in hundredths of a percent.
@@ -90,6 +92,8 @@ pub struct Accounts {
     cpu_stat: Option<File>,
     /// Of cpu, memory and disk.
     pressure: [Option<File>; 3],
+    /// Of the process as a whole.
+    process: Option<File>,
     cores: Vec<CoreFiles>,
     text: Vec<u8>,
 }
@@ -133,7 +137,9 @@ impl Accounts {
         let cpu_stat = group_file(&root, "cpu.stat").and_then(|path| File::open(path).ok());
         let (stat, interrupts) = (File::open("/proc/stat").ok(), File::open("/proc/interrupts").ok());
         let pressure = ["cpu", "memory", "io"].map(|what| File::open(format!("/proc/pressure/{what}")).ok());
-        Accounts { task, owner, threads, stat, interrupts, cpu_stat, pressure, cores: Vec::new(), text: Vec::new() }
+        let process = File::open(root.join("stat")).ok();
+        let (cores, text) = (Vec::new(), Vec::new());
+        Accounts { task, owner, threads, stat, interrupts, cpu_stat, pressure, process, cores, text }
     }
 
     /// The account of thread number `index`, at `at_ns`.
@@ -162,6 +168,7 @@ impl Accounts {
         let interrupts = read(self.interrupts.as_ref(), &mut self.text).and_then(|text| procfs::interrupts(text, core));
         let throttled = read(self.cpu_stat.as_ref(), &mut self.text).and_then(procfs::throttled);
         let (thermal, frequency) = self.slowed(core);
+        let process = read(self.process.as_ref(), &mut self.text).and_then(procfs::stat);
         CoreAccount {
             at_ns,
             times: times.and_then(|times| times.0),
@@ -171,6 +178,7 @@ impl Accounts {
             thermal,
             frequency,
             pressure: self.pressure(),
+            process_faults: process.map(|stat| stat.minor_faults),
         }
     }
 

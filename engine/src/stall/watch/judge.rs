@@ -19,6 +19,8 @@ use std::sync::Arc;
 const HALF_SECOND: usize = 5;
 /// Share of half a second of waiting that explains late answers.
 const EXPLAINS_PERCENT: u64 = 10;
+/// One part of so many of the time: a thread that waited for its core less than that had it to itself.
+const SHARED_SHARE: u64 = 100;
 /// Looks that make a rate.
 const RECENT: usize = 2;
 
@@ -149,6 +151,8 @@ impl Watchdog {
         Some(Recent { cause: Cause::Descheduled, confidence: Confidence::Likely, sentence, took_ns, ended_ns })
     }
 
+    /// Shoot-downs go to the cores on which an address space is in use. Where nobody else ran on a thread's core they are this
+    /// process's own; where somebody did they may be his, unless this process has faulted in what it unmapped.
     fn interrupted(&self, thread: &Thread, site: Site, then: &Base, now: &Base) -> Option<Condition> {
         let span_ns = now.1.at_ns.saturating_sub(then.1.at_ns).max(1);
         let (old, new) = (then.1.interrupts?, now.1.interrupts?);
@@ -157,6 +161,14 @@ impl Watchdog {
         if !thread.pinned || count == 0 {
             return None;
         }
+        let waited_ns = now.0.waited_ns.zip(then.0.waited_ns).map(|(new, old)| new.saturating_sub(old));
+        let faults = now.1.process_faults.zip(then.1.process_faults).map(|(new, old)| new.saturating_sub(old));
+        let is_alone = waited_ns.is_some_and(|ns| ns * SHARED_SHARE <= span_ns);
+        let confidence = match faults {
+            _ if is_alone => Confidence::Certain,
+            Some(faults) if 2 * faults >= count => Confidence::Likely,
+            _ => return None,
+        };
         let sentence = format!(
             "{}: interrupts on core {}: {a_second:.0} shoot-downs a second: memory is unmapped by a thread of this process",
             thread.name, thread.core
@@ -165,7 +177,7 @@ impl Watchdog {
             cause: Cause::Interrupts,
             evidence: format!("{count} shoot-downs (row TLB of /proc/interrupts) in {:.0} ms", span_ns as f64 / 1e6),
             sentence,
-            confidence: Confidence::Certain,
+            confidence,
         };
         Some(condition(RuleId::Interrupts, site, a_second, None, verdict))
     }
