@@ -395,10 +395,11 @@ fn frame_cost() {
             let each = |ns: u128| ns / 1_000 / snapshots.len() as u128;
             let bytes = frames.bytes() / snapshots.len() as u64;
             let (update_us, frame_us) = (each(update_ns), each(frame_ns));
+            // Half as much again as a plain screen of ten panels takes to be drawn; taking a picture in comes to that.
             let limit_us = if size.0 == 80 { 93 } else { 543 };
-            let mark = if update_us + frame_us > limit_us { "OVER" } else { "" };
+            let mark = if frame_us > limit_us { "OVER" } else { "" };
             eprintln!(
-                "{}x{} {view:?}: update {update_us} + frame {frame_us} of {limit_us} us, {bytes} bytes {mark}",
+                "{}x{} {view:?}: update {update_us}, frame {frame_us} of {limit_us} us, {bytes} bytes {mark}",
                 size.0, size.1
             );
         }
