@@ -10,6 +10,8 @@
 //!  INIT ─ roles built ─▶ WARMUP ─ warm shots, rate measured ─▶ LIVE ─ count, duration, input, operator, fault ─▶
 //!  DRAIN ─ all answered, or grace over and the rest answered with an error ─▶ SHUTDOWN ─ threads joined ─▶ outcome
 //! ```
+//!
+//! Longer than 500 lines, because the handle's methods and what they refuse are the library's front door and read as one list.
 
 mod actor;
 mod assemble;
