@@ -7,8 +7,9 @@
 //! After every step: no shot is in two slots, the slots hold exactly what was submitted and not yet harvested, every job
 //! buffer is in one place, no free worker is running, no page has two owners, nothing is committed to a page that is away. A
 //! second silo's arbiter takes the pages away and gives them back, by mail that loses, doubles and delays; in every other seed
-//! there are two or three whole silos, half of them with that same mail, and streams move between them under load. At the end: no page is lost, every shot was answered once, and every answer that is
-//! no error is the decode of its own shot.
+//! there are two or three whole silos, half of them with that same mail, and streams move between them under load; where no pairs
+//! are read jointly, silos are drained, killed or struck by a role's death, inherited, and come back. Answers of a stream without an error come in
+//! sequence. At the end: no page is lost, every shot was answered once, and every answer that is no error is the decode of its own shot.
 
 mod cast;
 mod checks;

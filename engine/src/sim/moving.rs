@@ -302,7 +302,9 @@ impl<'a> Moving<'a> {
             let _ = self.wishes.ask(silo, SiloDeed::Rejoin);
             return;
         }
-        let can_die = self.wishes.check(silo, SiloDeed::Kill).is_ok() && self.lives.is_settled();
+        // A second death before the first is through ends a run: that is no promise to rehearse.
+        let is_quiet = self.lives.is_settled() && !self.is_struck();
+        let can_die = is_quiet && self.wishes.check(silo, SiloDeed::Kill).is_ok();
         let deed = match draw >> 32 & 7 {
             0 if can_die => {
                 self.cast.strike(silo as usize, draw >> 40);
