@@ -207,12 +207,25 @@ impl Lives {
         }
         if self.parts.common.clock.rate().nanos(now.since(course.since)) > STEP_LIMIT {
             let (silo, limit_ms, step) = (course.silo, STEP_LIMIT.0 / 1_000_000, course.step.name());
+            let feeds = self.rescues();
             self.broken = Some(format!(
-                "silo {silo} died or came back: found it {step} for {limit_ms} ms, expected a tick or two; look for \
+                "silo {silo} died or came back: found it {step} for {limit_ms} ms{feeds}, expected a tick or two; look for \
                  threads that stand still, or a second silo that died meanwhile"
             ));
         }
         self.course = Some(course);
+    }
+
+    /// The feeds whose rescue is not over, and how far each is, in words.
+    fn rescues(&self) -> String {
+        let told = |silo: usize| {
+            let word = board::get(&self.board().moves(silo).rescue);
+            let (step, streams, came_back) = (word & 0xFF, word >> 16 & 0xFF_FFFF, word >> 40);
+            (word != 0)
+                .then(|| format!("feed {silo} at step {step} with {streams} streams, {came_back} shots came back"))
+        };
+        let feeds: Vec<String> = (0..self.lives.len()).filter_map(told).collect();
+        if feeds.is_empty() { String::new() } else { format!(" ({})", feeds.join("; ")) }
     }
 
     fn look_for_deaths(&mut self, hot: &mut impl HotSide, now: Ticks) {
