@@ -67,7 +67,7 @@ pub(super) struct Crossings {
     pub(super) rescue: Rescue,
     pub(super) outs: Vec<Option<LaneIn>>,
     pub(super) ins: Vec<LaneOut>,
-    /// The lane that this frame began with.
+    /// The lane whose turn it is.
     pub(super) first: usize,
     turns: Arc<Turns>,
     pub(super) silos: u32,
@@ -170,6 +170,13 @@ impl Feed {
             if let Some(crossings) = &mut self.crossings {
                 crossings.first = (crossings.first + 1) % lanes;
             }
+        }
+        // In turn the first lane to find a free slot, too; counted in the frames in which lanes come before the source, or
+        // with two lanes one of them would always come after both.
+        if self.crosses_first
+            && let Some(crossings) = &mut self.crossings
+        {
+            crossings.first = (crossings.first + 1) % lanes.max(1);
         }
         self.close_lanes(frame);
         items + taken

@@ -61,7 +61,6 @@ fn a_hundred_thousand_shots_are_answered_once_while_silos_die_and_streams_move()
 }
 
 #[test]
-#[ignore = "a minute or more"]
 fn a_million_shots_are_answered_once_while_silos_die_and_streams_move() {
     let outcome = run_through_deaths(1_000_000);
     assert_eq!(outcome.ended_by, EndedBy::Count, "{:?}", outcome.snapshot.engine.notes);
