@@ -2,7 +2,8 @@
 //!
 //! Owns the ends of what tells feeds and arbiters of each other, and each silo's state as the board shows it. Runs on the
 //! control thread, once a tick; in the rehearsal, between two steps. Bounds: one death or one return at a time, each of its steps
-//! within [`STEP_LIMIT`]; a second death meanwhile waits for it. Never waits: each step looks once.
+//! within [`STEP_LIMIT`]; a second death meanwhile waits for it. Never waits: each step looks once. Longer than 500 lines, because it
+//! is one sequence, read from fencing to the return.
 //!
 //! ```text
 //!  LIVE ─ drain ─▶ DRAINING ─ no stream left ─▶ DRAINED ─ rejoin ─▶ LIVE

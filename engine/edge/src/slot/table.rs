@@ -2,7 +2,7 @@
 //!
 //! Owns the arrays and the three ends that move along them: feed writes, dispatch takes in ring order, harvest takes
 //! in any order. [`Claim`] is the right, and the duty, to answer one shot. Bounds: the geometry. Edges: see
-//! [`super`]'s table.
+//! [`super`]'s table. Longer than 500 lines, because one slot's words are one protocol, with every ordering argued.
 //!
 //! A slot: idle (rx 0, tx 0) → written (rx address, tx 0) → in flight (rx 0, tx IN_FLIGHT) → completed (rx 0, tx
 //! answer) → idle.
