@@ -27,30 +27,12 @@ use crate::graph::{
 
 use std::ops::Range;
 
+pub use crate::profile::TaskKernel as Kernel;
+
 /// Bytes that stand for one job or one state, and the granule of both: only who they belong to matters.
 const CELL_BYTES: u32 = 16;
 /// Where the submitter's worker would run tasks: nowhere, for none are for the device.
 const NOWHERE: Resource = Resource::Device;
-
-/// What a task of the pool does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u16)]
-pub enum Kernel {
-    /// Decodes, commits and answers.
-    Whole = 0,
-    /// Decodes.
-    Decode = 1,
-    /// Commits and answers.
-    Commit = 2,
-    /// Commits an error.
-    Bury = 3,
-    /// Decodes and answers without a commit.
-    Stray = 4,
-    /// Decodes a window of a shot.
-    Window = 5,
-    /// Reads the states of two streams.
-    Joint = 6,
-}
 
 impl Kernel {
     /// Every kernel, by number.

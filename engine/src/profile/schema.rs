@@ -118,7 +118,7 @@ pub enum TaskTrace {
     },
 }
 
-/// What a task of the decode pool does; the numbers are the pool's own.
+/// What a task of the decode pool does, by its number there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u16)]
 pub enum TaskKernel {
