@@ -118,7 +118,7 @@ impl Recorder {
         if now >= self.picture_due {
             // A picture that came late moves those after it: a burst of pictures would tell nothing more.
             self.picture_due = now.plus(self.clock.rate().ticks(PICTURE));
-            self.picture(now);
+            self.picture(now, false);
         }
         self.cost(now);
     }
@@ -148,10 +148,12 @@ impl Recorder {
         }
     }
 
-    fn picture(&mut self, now: Ticks) {
+    fn picture(&mut self, now: Ticks, is_last: bool) {
         let is_key = self.number.is_multiple_of(tape::KEY_EVERY);
         let (kind, raw) = if is_key {
             (Kind::Key, self.encoder.key(&self.board, now))
+        } else if is_last {
+            (Kind::Delta, self.encoder.last(&self.board, now))
         } else {
             let detail = if now <= self.write_until { Detail::Full } else { Detail::Thin };
             (Kind::Delta, self.encoder.delta(&self.board, now, detail))
@@ -176,7 +178,7 @@ impl Recorder {
             self.end_burst(now);
         }
         board::set(&self.board.recorder().state, RecorderState::Ended.code());
-        self.picture(now);
+        self.picture(now, true);
         board::set(&self.board.recorder().state, RecorderState::Ended.code());
         self.store.take_trouble()
     }

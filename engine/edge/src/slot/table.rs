@@ -415,6 +415,15 @@ pub struct Arrived {
     pub by_rounds: bool,
 }
 
+impl SlotTable {
+    /// Dispatch's last touch of a slot.
+    fn give_rx_back(&self, slot: usize) {
+        // ORDERING: release side of S8, publishing IN_FLIGHT. Relaxed could show rx 0 beside the old tx 0. Model:
+        // loom_slot::feed_never_reuses_a_slot_in_flight.
+        self.rx[slot].store(0, edge("S8.release", Ordering::Release));
+    }
+}
+
 impl DispatchEnd {
     /// The end of a dispatcher that is dead, for its one successor: whoever calls has seen the word by which its loop says
     /// that it is never called again, and knows that the feed writes nothing more before the successor has begun.
@@ -431,8 +440,7 @@ impl DispatchEnd {
             }
             // It died between the hold and the retirement; of a later lap's shot the word would be the feed's.
             if position + slots >= written && table.rx[slot].load(Ordering::Relaxed) != 0 {
-                // ORDERING: release side of S8, as in `retire`.
-                table.rx[slot].store(0, edge("S8.release", Ordering::Release));
+                table.give_rx_back(slot);
             }
             position += 1;
         }
@@ -489,9 +497,7 @@ impl DispatchEnd {
         let slot = self.table.index(self.position);
         let held = self.table.tickets[slot].load(Ordering::Relaxed) >> 1;
         assert_eq!(held, self.table.generation(self.position), "only a shot that was held can be retired");
-        // ORDERING: release side of S8, publishing IN_FLIGHT. Relaxed could show rx 0 beside the old tx 0. Model:
-        // loom_slot::feed_never_reuses_a_slot_in_flight.
-        self.table.rx[slot].store(0, edge("S8.release", Ordering::Release));
+        self.table.give_rx_back(slot);
         self.position += 1;
     }
 

@@ -6,7 +6,7 @@
 //! # What is thinned
 //! Slots: see [`super::slots`]. Each stream's input health and latency histogram: once a second, in turn; the histogram of each
 //! stage of the path: twice a second, in turn; of each thread's gaps: five times, in turn. A record under a number that was
-//! caught half written: the last whole one stays. All else is in every picture.
+//! caught half written: the last whole one stays. All else is in every picture, and the last one has it all.
 
 use super::slots;
 use super::{fold, put, take, unfold};
@@ -89,6 +89,11 @@ impl Encoder {
     /// The next picture's payload, against the one before.
     pub fn delta(&mut self, board: &Board, at: Ticks, detail: Detail) -> Vec<u8> {
         self.picture(board, at, detail, false)
+    }
+
+    /// The last picture's payload, against the one before: all of it, whoever's turn it is.
+    pub fn last(&mut self, board: &Board, at: Ticks) -> Vec<u8> {
+        self.picture(board, at, Detail::Full, true)
     }
 
     fn picture(&mut self, board: &Board, at: Ticks, detail: Detail, whole: bool) -> Vec<u8> {
