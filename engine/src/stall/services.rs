@@ -369,9 +369,17 @@ fn engine(board: &Board, long: &Seen, now: &Seen, found: &mut Vec<Condition>) {
         let died = thread.roles.iter().filter(|role| role.has_died).count();
         if died > 0 {
             let role = thread.roles.iter().find(|role| role.has_died).and_then(|role| RoleKind::ALL.get(role.kind));
-            let place = format!("{}:{}", block.panic_file.read(), board::get(&block.panic_line));
-            let role = role.map_or("a role", |kind| kind.name());
-            let sentence = format!("{role} on {} died at {place}: it is never called again", block.name.read());
+            let (role, name) = (role.map_or("a role", |kind| kind.name()), block.name.read());
+            let sentence = match block.panic_file.read() {
+                // Nothing panicked: its silo was killed, or another role of it died.
+                file if file.is_empty() => {
+                    format!("{role} on {name} ended with its silo: it is not called until that comes back")
+                }
+                file => {
+                    let line = board::get(&block.panic_line);
+                    format!("{role} on {name} died at {file}:{line}: it is never called again")
+                }
+            };
             found.push(condition(RuleId::RoleDied, site, died as f64, Some(died as u64), plain(Cause::Died, sentence)));
         }
         if thread.allocations > 0 {

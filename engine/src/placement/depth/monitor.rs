@@ -41,7 +41,8 @@ struct Seen {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
-    arrived: u64,
+    /// Shots that are not answered yet.
+    waiting: u64,
     answered: u64,
     errored: u64,
     /// Ticks that decode workers were in a task.
@@ -123,7 +124,7 @@ impl Seen {
         let looks = f64::from(self.looks);
         let share = |at: usize| self.is_there[at].then(|| (self.sums[at] / looks).clamp(0.0, 1.0));
         let processed = self.last.answered.saturating_sub(self.before.answered);
-        let waiting = self.last.arrived.saturating_sub(self.last.answered);
+        let waiting = self.last.waiting;
         let span = rate.nanos(self.last.at.since(self.before.at)).0;
         // With nothing answered it takes longer than if one had been.
         let backlog = u128::from(waiting) * u128::from(span) / u128::from(processed.max(1));
@@ -140,11 +141,15 @@ impl Seen {
 
 fn totals(board: &Board, silo: usize, now: Ticks) -> Totals {
     let harvest = board.harvest(silo);
-    // Answers before arrivals: what waits is then never negative, at worst a little too much.
     let (answered, errored) = (get(&harvest.answered), get(&harvest.errored));
-    let arrived = get(&board.feed(silo).scheduled).max(get(&board.feed(silo).submitted));
+    // What lies in its slots, whoever's stream it is, and what has arrived at its feed and was not taken up. What is taken
+    // away is read first: what waits is then never negative, at worst a little too much.
+    let (harvested, feed) = (get(&harvest.position), board.feed(silo));
+    let in_slots = get(&feed.position).saturating_sub(harvested);
+    let taken_up = get(&feed.submitted);
+    let waiting = in_slots + get(&feed.scheduled).saturating_sub(taken_up);
     let busy = (0..board.shape().decoders as usize).map(|index| get(&board.decode(silo, index).busy_ticks)).sum();
-    Totals { arrived, answered, errored, busy, unheard: get(&board.arbiter(silo).unheard), at: now }
+    Totals { waiting, answered, errored, busy, unheard: get(&board.arbiter(silo).unheard), at: now }
 }
 
 /// Decode workers that have a thread.
@@ -310,6 +315,10 @@ mod tests {
         let mut monitor = Monitor::new(&board, LIMITS, TickRate::NANOS);
         let _ = watched(&board, &mut monitor, 1_000_000);
         board::set(&board.feed(0).scheduled, 900);
+        // Of the 700 taken up 50 were handed on to another silo, which is not this one's to answer.
+        board::set(&board.feed(0).submitted, 700);
+        board::set(&board.feed(0).position, 750);
+        board::set(&board.harvest(0).position, 650);
         board::set(&board.harvest(0).answered, 600);
         board::set(&board.harvest(0).errored, 5);
         let depth = known(&watched(&board, &mut monitor, 1_600_000), 0);
