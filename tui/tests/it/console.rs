@@ -142,6 +142,8 @@ fn a_frozen_picture_stands_still_while_one_looks_around_and_the_engine_goes_on()
     let written = || world.answer_bytes();
     let mut terminal = Terminal::start(&world, &words, (200, 60), &[]);
     terminal.see_live();
+    terminal
+        .see("an answer", |screen| number_after(&screen.contents(), "answered in all").is_some_and(|now| now > 0.0));
     terminal.press("f");
     terminal.see_words(&["FROZEN"]);
     let (frozen, bytes) = (answered(&terminal), written());
