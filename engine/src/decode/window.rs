@@ -25,7 +25,7 @@
 //! # Why no edge is traced
 //!
 //! A matching tells which observables it flips in all, and its edges only for one more search for each pair: 0.84 µs a window
-//! instead of 0.58 at d = 3, 7.1 instead of 5.1 at d = 5. But nobody needs the edges. The commit rounds
+//! instead of 0.58 at d = 3, 7.3 instead of 5.1 at d = 5 (the former beside other work). But nobody needs the edges. The commit rounds
 //! are silent afterwards, whatever they were; what the later windows must know is which detectors outside of them are
 //! flipped, and those are few: the ends of edges that leave the commit rounds, a surface code's one round. So each of
 //! these detectors is given a bit behind the observables, an edge that would be committed flips its observables and the
