@@ -24,7 +24,7 @@ mod schema;
 pub use alarms::{AlarmAction, AlarmRule, Diagnostics, OnAlarm, RuleId, Severity, rule};
 pub use check::{
     DECODERS_AUTO_MAX, DECODERS_MAX, RangeError, SILOS_MAX, STREAM_QUEUES_BYTES_MAX, THREAD_NAME_BYTES_MAX,
-    THREADS_MAX, WINDOW_ROUNDS_MAX, WINDOW_TASKS_MAX, WORKERS_MAX,
+    THREADS_MAX, WINDOW_ROUNDS_MAX, WINDOW_TASKS_MAX, WORKERS_MAX, stream_queues_bytes,
 };
 pub use diff::{Applies, Change, applies, diff};
 pub use finding::{Finding, ProfileError};

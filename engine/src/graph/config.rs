@@ -342,8 +342,7 @@ impl Config {
 
     fn check_queues(&self) -> Result<(), ConfigError> {
         let (streams, records, limit) = (self.streams, self.records(), STREAM_QUEUES_BYTES_MAX);
-        // Any task under way may be of any one stream; an entry is two words.
-        let is_much = u64::from(streams) * u64::from(records) * 16 > limit;
+        let is_much = profile::stream_queues_bytes(streams, records) > limit;
         let asks = [
             ("ready", self.ready_policy() == Ready::FifoPerStream),
             ("issue", matches!(self.issue, Issue::PerStream(_))),

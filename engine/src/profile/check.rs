@@ -46,6 +46,13 @@ pub const WINDOW_ROUNDS_MAX: u32 = 10_000;
 pub const WINDOW_TASKS_MAX: u32 = 524_288;
 /// Most memory of queues of ready tasks of which each stream has its own, bytes.
 pub const STREAM_QUEUES_BYTES_MAX: u64 = 1 << 30;
+
+/// Bytes of queues of which each stream has its own: any task under way may be of any one stream, and an entry is two words.
+#[must_use]
+pub fn stream_queues_bytes(streams: u32, tasks: u32) -> u64 {
+    u64::from(streams) * u64::from(tasks).next_power_of_two() * 16
+}
+
 /// Most decode workers that `Decoders::Auto` gives a silo.
 pub const DECODERS_AUTO_MAX: u32 = 8;
 /// Longest thread name, bytes: what the system keeps of it.
@@ -390,11 +397,10 @@ impl Check {
         }
     }
 
-    /// A queue of each stream's own holds all tasks under way, an entry of which is two words.
     fn stream_queues(&mut self, graph: &Graph, streams: u32) {
         let is_benchmark = graph.overflow == WindowOverflow::Benchmark;
         let tasks = if is_benchmark { graph.slab_tasks.max(graph.window_tasks) } else { graph.window_tasks };
-        let bytes = u64::from(streams) * u64::from(tasks).next_power_of_two() * 16;
+        let bytes = stream_queues_bytes(streams, tasks);
         for (field, has_queues) in [
             ("graph.ready", graph.ready == ReadyPolicy::FifoPerStream),
             ("graph.issue", matches!(graph.issue, IssueGate::PerStream(_))),
