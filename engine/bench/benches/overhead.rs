@@ -78,31 +78,13 @@ fn engine(input: &Input, span: Duration) -> Vec<f64> {
     // No yields: a thread that has yielded much is passed over for seconds as soon as anything else wants its core
     // (seen on Linux 6.18), and what is measured here is the engine.
     profile.spin_budgets.lab_spin_us = 1_000_000;
-    let config = Config {
-        profile_name: "lab".to_string(),
-        profile,
-        label: "bench".to_string(),
-        input: Feeding::Replay {
-            model: Arc::clone(&input.model),
-            name: input.name.to_string(),
-            shots: Arc::clone(&input.shots),
-            observables: None,
-        },
-        count: None,
-        duration: None,
-        sink: None,
-        events: None,
-        run_dir: None,
-        environment: None,
-        notes: Vec::new(),
-        provocation: None,
-        profiles: None,
+    let input = Feeding::Replay {
+        model: Arc::clone(&input.model),
+        name: input.name.to_string(),
+        shots: Arc::clone(&input.shots),
+        observables: None,
     };
-    let engine = Engine::start(config).expect("the engine starts");
-    while engine.snapshot().engine.phase != Phase::Live {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    std::thread::sleep(span / 8);
+    let engine = live(unrecorded(profile, input), span / 8);
     let decoder = engine.plan().threads.iter().position(|thread| thread.roles[0].kind == RoleKind::Decode).unwrap();
     let tid = engine.snapshot().threads[decoder].tid;
     let answered = || engine.snapshot().silos[0].counters.answered;
@@ -115,4 +97,33 @@ fn engine(input: &Input, span: Duration) -> Vec<f64> {
     let counters = &outcome.snapshot.silos[0].counters;
     assert_eq!((counters.errored, outcome.unanswered.len()), (0, 0), "every shot was answered, none with an error");
     found
+}
+
+/// An engine that leaves nothing behind.
+pub(super) fn unrecorded(profile: Profile, input: Feeding) -> Config {
+    Config {
+        profile_name: "lab".to_string(),
+        profile,
+        label: "bench".to_string(),
+        input,
+        count: None,
+        duration: None,
+        sink: None,
+        events: None,
+        run_dir: None,
+        environment: None,
+        notes: Vec::new(),
+        provocation: None,
+        profiles: None,
+    }
+}
+
+/// Started, and live for `settles`: of the start nothing is measured.
+pub(super) fn live(config: Config, settles: Duration) -> Engine {
+    let engine = Engine::start(config).expect("the engine starts");
+    while engine.snapshot().engine.phase != Phase::Live {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(settles);
+    engine
 }

@@ -11,13 +11,16 @@
 
 use super::frame;
 use super::measure::{CLOCK, Placement, Suite};
-use pinwheel_engine::board::Phase;
+use super::overhead::{live, unrecorded};
 use pinwheel_engine::code::bundled_named;
 use pinwheel_engine::engine::{Config, Engine, Input};
 use pinwheel_engine::profile::{Diagnostics, Profile, Rate};
 use pinwheel_engine::record::metrics;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Of the start nothing is measured.
+const SETTLES: Duration = Duration::from_millis(500);
 
 const TURNS: usize = 7;
 const TURN_MS: u64 = 6_000;
@@ -44,31 +47,8 @@ fn config(diagnostics: Diagnostics) -> Config {
     profile.input.rate = Rate::Hz(RATE_HZ);
     profile.diagnostics = diagnostics;
     let model = bundled_named("surface_d5").unwrap();
-    Config {
-        profile_name: "lab".to_string(),
-        profile,
-        label: "bench".to_string(),
-        input: Input::Sampler { model: Arc::new(model), name: "surface_d5".to_string(), seed: 1 },
-        count: None,
-        duration: None,
-        sink: None,
-        events: None,
-        run_dir: None,
-        environment: None,
-        notes: Vec::new(),
-        provocation: None,
-        profiles: None,
-    }
-}
-
-fn live(config: Config) -> Engine {
-    let engine = Engine::start(config).expect("the engine starts");
-    while engine.snapshot().engine.phase != Phase::Live {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    // Of the start nothing is measured.
-    std::thread::sleep(Duration::from_millis(500));
-    engine
+    let input = Input::Sampler { model: Arc::new(model), name: "surface_d5".to_string(), seed: 1 };
+    unrecorded(profile, input)
 }
 
 /// Latencies over `span` of a running engine; `each` is called once a second.
@@ -88,7 +68,7 @@ fn latencies(engine: &Engine, span: Duration, mut each: impl FnMut()) -> Vec<f64
 
 fn watched(span: Duration) -> Vec<f64> {
     let folder = tempfile::tempdir().unwrap();
-    let engine = live(Config { run_dir: Some(folder.path().to_owned()), ..config(Diagnostics::On) });
+    let engine = live(Config { run_dir: Some(folder.path().to_owned()), ..config(Diagnostics::On) }, SETTLES);
     let found = latencies(&engine, span, || drop(std::hint::black_box(metrics::text(&engine.snapshot()))));
     engine.request_drain();
     assert!(engine.finish().unanswered.is_empty(), "every shot is answered");
@@ -96,7 +76,7 @@ fn watched(span: Duration) -> Vec<f64> {
 }
 
 fn unwatched(span: Duration) -> Vec<f64> {
-    let engine = live(config(Diagnostics::Off));
+    let engine = live(config(Diagnostics::Off), SETTLES);
     let found = latencies(&engine, span, || ());
     engine.request_drain();
     assert!(engine.finish().unanswered.is_empty(), "every shot is answered");
@@ -105,7 +85,7 @@ fn unwatched(span: Duration) -> Vec<f64> {
 
 /// Share of the busiest hot thread that publishing takes in its frames with work, and how many of those there are a second.
 fn share(span: Duration) -> Vec<f64> {
-    let engine = live(config(Diagnostics::On));
+    let engine = live(config(Diagnostics::On), SETTLES);
     let busy = || engine.snapshot().threads.iter().map(|thread| thread.frames_busy).collect::<Vec<_>>();
     let (before, from) = (busy(), CLOCK.ticks());
     std::thread::sleep(span);
