@@ -34,7 +34,7 @@ pub use live::SLOTS_PER_STREAM;
 pub use overflow::Pressure;
 pub use pace::Cadence;
 
-use crate::board::snapshot::{HealthVerdict, OverflowOutcome};
+use crate::board::snapshot::HealthVerdict;
 use crate::board::{self, Board, FeedBlock};
 use crate::code::Model;
 use crate::code::health::{InputHealth, Verdict};
@@ -45,10 +45,10 @@ use crate::profile::RoleKind;
 use crate::units::{Nanos, TickRate, Ticks};
 use crossing::{Crossing, Crossings};
 use lane::{Head, Piece};
-use overflow::Overflow;
+use overflow::{Bound, Overflow};
 use pace::Pace;
 use pinwheel_edge::slot::table::{FeedEnd, OpenShot, ReplyTo, ShotHeader};
-use pinwheel_edge::slot::word;
+use pinwheel_edge::slot::word::{self, ErrorCode};
 use pinwheel_edge::spin::Phase;
 use schedule::Schedule;
 use source::{Drawn, Source};
@@ -157,6 +157,7 @@ impl Feed {
         let widths = (model.detector_words(), model.observable_words().max(1));
         let crossings =
             crossing.map(|(crossing, turns)| Crossings::new(crossing, turns, share.silo, share.streams, widths));
+        let overflow = Overflow::new(rate, crossings.as_ref().map_or(1, |crossings| crossings.silos as usize));
         Feed {
             health,
             end,
@@ -168,7 +169,7 @@ impl Feed {
             settings,
             board,
             pressure,
-            overflow: Overflow::new(rate),
+            overflow,
             injector,
             warmer: Sampler::new(model, 0x5741_524d),
             health_next: 0,
@@ -234,21 +235,18 @@ impl Feed {
             self.overflow.clear(now, block, &self.pressure);
             return false;
         };
-        let is_direct = self.is_direct(stream);
-        if is_direct && self.end.vacant().is_none() {
-            self.overflow.full(now, block, &self.pressure);
-            return false;
-        }
-        if !is_direct && !self.has_way(stream) {
+        let bound = self.bound(stream);
+        // One that comes as fast as slots come free did not come before there was one.
+        if !self.has_room(bound, stream, (scheduled < now).then_some(now)) {
             return false;
         }
         let Some(truth_known) = self.draw(index, frame) else { return false };
-        let reply_to = ReplyTo { peer: 0, sequence };
-        let head = Head { stream, epoch: 0, sequence, reply_to, arrived: scheduled, truth_known, piece: Piece::Whole };
-        if is_direct {
-            let waiting = self.schedule.arrived(now, self.submitted).saturating_sub(self.submitted);
-            let outcome = self.overflow.judge(scheduled, waiting, now, &self.settings);
-            self.write(&head, now, outcome)
+        let waiting = self.schedule.arrived(now, self.submitted).saturating_sub(self.submitted);
+        let refused = self.judge(stream, scheduled, bound, waiting, now);
+        let (reply_to, piece) = (ReplyTo { peer: 0, sequence }, Piece::Whole);
+        let head = Head { stream, epoch: 0, sequence, reply_to, arrived: scheduled, truth_known, piece, refused };
+        if bound.is_direct {
+            self.write(&head, now)
         } else {
             self.send(&head)
         }
@@ -277,14 +275,34 @@ impl Feed {
         }
     }
 
-    /// Writes the shot in hand into a slot, of which one is vacant; with what became of its wait for one.
-    fn write(&mut self, head: &Head, submitted: Ticks, outcome: Option<OverflowOutcome>) {
+    /// Whether there is a slot, or a way there, for a shot of `stream`; one that had arrived and found none, overflows at that time.
+    fn has_room(&mut self, bound: Bound, stream: u32, overflows_at: Option<Ticks>) -> bool {
+        let has_room = if bound.is_direct { self.end.vacant().is_some() } else { self.has_way(stream) };
+        let block = self.board.feed(self.share.silo);
+        if !has_room && bound.is_direct {
+            board::add(&block.slot_waits, 1);
+        }
+        if !has_room && let Some(now) = overflows_at {
+            self.overflow.full(bound, now, block, &self.pressure);
+        }
+        has_room
+    }
+
+    /// Counts what became of the wait of a shot of `stream` that there is room for now; the error that it is answered with, if it is.
+    fn judge(&self, stream: u32, scheduled: Ticks, bound: Bound, waiting: u64, now: Ticks) -> Option<ErrorCode> {
+        let outcome = self.overflow.judge(scheduled, bound, waiting, now, &self.settings)?;
+        overflow::count(outcome, self.block(), self.board.stream_feed(stream as usize));
+        overflow::error_of(outcome)
+    }
+
+    /// Writes the shot in hand into a slot, of which one is vacant.
+    fn write(&mut self, head: &Head, submitted: Ticks) {
         let Some(vacant) = self.end.vacant() else { unreachable!("a vacant slot was looked for") };
         let Head { stream, sequence, reply_to, arrived: scheduled, truth_known, .. } = *head;
         let header = ShotHeader { stream, sequence, scheduled, submitted, reply_to };
         let truth = truth_known.then_some(self.observables.as_slice());
         let own = |stream| self.share.own.binary_search(stream);
-        let slot = if let Some(code) = outcome.and_then(overflow::error_of) {
+        let slot = if let Some(code) = head.refused {
             // Further pieces of it find no open shot, and have nobody to tell.
             vacant.submit_at(word::error(code), &header, &self.detectors, truth)
         } else if let Piece::Opens(words) = head.piece
@@ -302,10 +320,6 @@ impl Feed {
         } else {
             vacant.submit(&header, &self.detectors, truth)
         };
-        if let Some(outcome) = outcome {
-            let block = self.board.feed(self.share.silo);
-            overflow::count(outcome, block, self.board.stream_feed(stream as usize));
-        }
         self.stamp(slot, &header);
     }
 

@@ -16,6 +16,7 @@ mod input;
 mod jitter;
 mod live;
 mod measure;
+mod overflow;
 mod overhead;
 mod path;
 mod placement;
@@ -36,7 +37,7 @@ use measure::{Effort, Suite};
 type Register = fn(&mut Suite);
 
 /// Areas by the name that starts their figures.
-const AREAS: [(&str, Register); 19] = [
+const AREAS: [(&str, Register); 20] = [
     ("arbiter", arbiter::register),
     ("transfer", transfers::register),
     ("dispatch", path::register),
@@ -54,6 +55,7 @@ const AREAS: [(&str, Register); 19] = [
     ("graph", graphs::register),
     ("window", window::register),
     ("placement", placement::register),
+    ("overflow", overflow::register),
     ("scrub", scrub::register),
     ("telemetry", telemetry::register),
 ];

@@ -258,6 +258,8 @@ blocks! {
         overflow_strategy: AtomicU64,
         /// Since when shots wait for a slot; 0: none waits.
         overflow_since: AtomicU64,
+        /// Silo that they wait for: this one, or the one that a stream of this feed is decoded in.
+        overflow_silo: AtomicU64,
         /// Times that they began to.
         overflow_episodes: AtomicU64,
         /// The longest of them, ticks.

@@ -1,6 +1,7 @@
 //! The director's thread: looks at the silos' queues, decides, and hands decisions on.
 //!
-//! Owns the desk. Runs on a cold thread, confined to cold cores. Bounds: a look every twentieth of the profile's refresh.
+//! Owns the desk. Runs on a cold thread, confined to cold cores. Bounds: a look every twentieth of the profile's refresh, and
+//! under `Migrate` one at the shots that wait every [`RELIEF_EVERY`] besides.
 //! Runs where something is to be decided or shown: with diagnostics, or where streams take part in placement.
 
 use super::cold;
@@ -8,13 +9,20 @@ use crate::arbiter::page::{PageTable, State};
 use crate::board::Board;
 use crate::clock::Clock;
 use crate::host::pin;
+use crate::hot::Settings;
 use crate::placement::decision::Decision;
 use crate::placement::desk::Desk;
-use crate::profile::{Diagnostics, Profile, TakesPart};
+use crate::profile::{Diagnostics, OverflowStrategy, Profile, TakesPart};
+use crate::units::Nanos;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// Under `Migrate`: from one look at the shots that wait to the next, at most.
+const RELIEF_EVERY: Nanos = Nanos::from_millis(10);
+/// What a move may take beyond the time in which its silo answers what it has.
+const MOVE_MARGIN: Nanos = Nanos::from_millis(200);
 
 /// Hands a decision to who makes the move.
 pub(super) type Mover = Box<dyn FnMut(&Decision) -> Result<(), String> + Send>;
@@ -41,6 +49,7 @@ pub(super) struct Directing {
     /// The page words of each silo: what is leased or on its way is not asked for.
     pub(super) pages: Vec<Arc<PageTable>>,
     pub(super) mover: Mover,
+    pub(super) settings: Arc<Settings>,
     pub(super) cold_cores: Vec<u32>,
 }
 
@@ -66,8 +75,19 @@ impl Directing {
             let word = pages[silo as usize].word(stream);
             word.is_writable() && !word.is_exchanging() && word.state() != State::Leased
         };
-        while stopped.recv_timeout(rest) == Err(RecvTimeoutError::Timeout) {
-            desk.step(&at_rest, &mut *self.mover);
+        let (mut nth, mut parts) = (0, 1);
+        while stopped.recv_timeout(rest / parts) == Err(RecvTimeoutError::Timeout) {
+            let migrates = self.settings.overflow_strategy() == OverflowStrategy::Migrate;
+            if migrates {
+                let patience = Nanos(self.settings.overflow_deadline().0.saturating_add(MOVE_MARGIN.0));
+                desk.relieve(&at_rest, patience, &mut *self.mover);
+            }
+            nth += 1;
+            if nth >= parts {
+                desk.step(&at_rest, &mut *self.mover);
+                let often = desk.look_every().0.div_ceil(RELIEF_EVERY.0);
+                (nth, parts) = (0, if migrates { often as u32 } else { 1 });
+            }
         }
     }
 }

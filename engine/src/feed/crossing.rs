@@ -13,6 +13,7 @@
 
 use super::lane::{Head, LaneIn, LaneOut, Piece, lane};
 use super::mover::{Mover, MoverParts};
+use super::overflow::Bound;
 use super::requests::{MoveRequests, home};
 use super::rescue::{NewsDesk, Rescue};
 use super::turns::Turns;
@@ -101,6 +102,16 @@ impl Crossings {
 }
 
 impl Feed {
+    /// Where the next shot of `stream` goes.
+    #[inline]
+    pub(super) fn bound(&self, stream: u32) -> Bound {
+        let here = Bound { silo: self.share.silo, is_direct: true };
+        self.crossings.as_ref().map_or(here, |crossings| {
+            let mover = &crossings.mover;
+            Bound { silo: mover.way(stream).0, is_direct: mover.is_direct(stream) }
+        })
+    }
+
     /// Whether the next shot of `stream` goes straight into a slot of this silo.
     #[inline]
     pub(super) fn is_direct(&self, stream: u32) -> bool {
@@ -209,7 +220,7 @@ impl Feed {
         let head = stage.take(&mut self.detectors, &mut self.observables)?;
         crossings.mover.note_gone(stream);
         if to == self.share.silo {
-            self.write(&head, frame.ticks(), None);
+            self.write(&head, frame.ticks());
         } else if let Some(lane) = &mut crossings.outs[to] {
             board::add(&self.board.moves(self.share.silo).handed_on, 1);
             assert!(lane.put(&Head { epoch, ..head }, &self.detectors, &self.observables), "there was room");
@@ -233,7 +244,7 @@ impl Feed {
             // It comes back: as if it came from the source.
             if self.is_direct(stream) && self.end.vacant().is_some() {
                 return self.take_head().is_some_and(|head| {
-                    self.write(&head, frame.ticks(), None);
+                    self.write(&head, frame.ticks());
                     true
                 });
             }
@@ -257,7 +268,7 @@ impl Feed {
             }
             let Some(head) = self.take_head() else { return false };
             board::add(&self.board.moves(self.share.silo).taken_in, 1);
-            self.write(&head, frame.ticks(), None);
+            self.write(&head, frame.ticks());
             return true;
         }
         if crossings.outs[origin].as_ref().is_none_or(|lane| lane.room() == 0) {

@@ -177,7 +177,8 @@ impl Intake {
         let bits = self.assembly.bits(stream);
         self.detectors[..bits.len()].copy_from_slice(bits);
         let Opened { sequence, reply_to, .. } = *opened;
-        let head = Head { stream, epoch: 0, sequence, reply_to, arrived: now, truth_known: false, piece };
+        let head =
+            Head { stream, epoch: 0, sequence, reply_to, arrived: now, truth_known: false, piece, refused: None };
         let lane = &mut self.lanes[home(stream, self.silos)];
         assert!(lane.put(&head, &self.detectors, &self.observables), "a source asks for room before it takes anything");
     }
@@ -206,8 +207,8 @@ impl Intake {
         };
         let sequence = self.next[part.stream as usize];
         let reply_to = ReplyTo { peer, sequence: part.sequence };
-        let head =
-            Head { stream: part.stream, epoch: 0, sequence, reply_to, arrived: now, truth_known, piece: Piece::Whole };
+        let (stream, piece, refused) = (part.stream, Piece::Whole, None);
+        let head = Head { stream, epoch: 0, sequence, reply_to, arrived: now, truth_known, piece, refused };
         let lane = &mut self.lanes[home(part.stream, self.silos)];
         assert!(lane.put(&head, &self.detectors, &self.observables), "a source asks for room before it takes anything");
         self.count(part, sequence);

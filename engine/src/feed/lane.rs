@@ -7,6 +7,7 @@
 use crate::units::Ticks;
 use pinwheel_edge::ring::spsc::{self, Consumer, Producer};
 use pinwheel_edge::slot::table::ReplyTo;
+use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::sync::{DataWords, read_words, write_words};
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ pub const LANE_SHOTS: usize = 1024;
 const HEAD_WORDS: usize = 7;
 /// Where in a head it says what it is.
 const PIECE: usize = 6;
+/// Of the word that says whether the truth is known; an error stands above them.
+const TRUTH_BITS: u32 = 16;
 
 /// What goes before a shot's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,8 @@ pub struct Head {
     pub truth_known: bool,
     /// What of the shot it is.
     pub piece: Piece,
+    /// With which error it is to be answered: it waited too long, or was one too many.
+    pub refused: Option<ErrorCode>,
 }
 
 /// What of a shot is in a record. The words before those that are new are there again.
@@ -119,7 +124,7 @@ impl LaneIn {
         let Some(number) = self.free.pop() else { return false };
         let record = self.words.record(number as usize);
         let ReplyTo { peer, sequence } = head.reply_to;
-        let truth = u64::from(head.truth_known);
+        let truth = u64::from(head.truth_known) | head.refused.map_or(0, |code| (code as u64) << TRUTH_BITS);
         let stream = u64::from(head.stream) | u64::from(head.epoch) << 32;
         let words = [stream, head.sequence, peer, sequence, head.arrived.0, truth, head.piece.word()];
         write_words(record, &words);
@@ -152,7 +157,8 @@ impl LaneOut {
         let reply_to = ReplyTo { peer, sequence: theirs };
         let (epoch, stream) = ((stream >> 32) as u32, stream as u32);
         let (arrived, piece) = (Ticks(arrived), Piece::of_word(piece));
-        Some(Head { stream, epoch, sequence, reply_to, arrived, truth_known: truth != 0, piece })
+        let refused = ErrorCode::from_number((truth >> TRUTH_BITS) as u16);
+        Some(Head { stream, epoch, sequence, reply_to, arrived, truth_known: truth & 1 != 0, piece, refused })
     }
 
     /// Shots in it.
@@ -174,6 +180,7 @@ mod tests {
     use super::{Head, LANE_SHOTS, Piece, lane};
     use crate::units::Ticks;
     use pinwheel_edge::slot::table::ReplyTo;
+    use pinwheel_edge::slot::word::ErrorCode;
 
     #[test]
     fn a_full_lane_refuses_and_an_end_comes_after_the_last_shot() {
@@ -186,6 +193,7 @@ mod tests {
             arrived: Ticks(n + 1),
             truth_known: n.is_multiple_of(2),
             piece: [Piece::Whole, Piece::Opens(7), Piece::More(n as u32), Piece::Last, Piece::GivenUp][n as usize % 5],
+            refused: [None, Some(ErrorCode::OverflowDeadline), Some(ErrorCode::DroppedNew)][n as usize % 3],
         };
         for n in 0..LANE_SHOTS as u64 {
             assert!(link.put(&head(n), &[n, !n], &[n / 2]));

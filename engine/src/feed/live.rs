@@ -61,24 +61,25 @@ impl Feed {
             return false;
         };
         // Where streams may move, shots come whole.
-        if !self.is_direct(stream) {
-            return self.forward_elsewhere(stream);
-        }
+        let bound = self.bound(stream);
         let begins = matches!(piece, Piece::Whole | Piece::Opens(_));
-        if begins && self.end.vacant().is_none() {
-            self.overflow.full(now, block, &self.pressure);
+        if (begins || !bound.is_direct) && !self.has_room(bound, stream, Some(now)) {
             return false;
         }
         let Source::Live(live) = &mut self.source else { return false };
         // Where shots come by pieces, these are what waits.
         let waiting = live.lane.depth();
-        let Some(head) = live.lane.take(&mut self.detectors, &mut self.observables) else { return false };
-        if !begins {
+        let Some(mut head) = live.lane.take(&mut self.detectors, &mut self.observables) else { return false };
+        if !begins && bound.is_direct {
             self.go_on(&head);
             return true;
         }
-        let outcome = self.overflow.judge(head.arrived, waiting, now, &self.settings);
-        self.write(&head, now, outcome);
+        head.refused = self.judge(stream, head.arrived, bound, waiting, now);
+        if bound.is_direct {
+            self.write(&head, now)
+        } else {
+            self.send(&head)
+        }
         if let (Piece::Whole, Ok(own)) = (piece, self.share.own.binary_search(&stream)) {
             self.health[own].observe(&self.detectors);
         }
@@ -109,22 +110,6 @@ impl Feed {
                 self.end.abandon(shot)
             }
         };
-    }
-
-    /// The lane's next shot, of a stream that moves or is decoded in another silo.
-    fn forward_elsewhere(&mut self, stream: u32) -> bool {
-        if !self.has_way(stream) {
-            return false;
-        }
-        let Source::Live(live) = &mut self.source else { return false };
-        let Some(head) = live.lane.take(&mut self.detectors, &mut self.observables) else { return false };
-        self.send(&head);
-        if let Ok(own) = self.share.own.binary_search(&stream) {
-            self.health[own].observe(&self.detectors);
-        }
-        self.submitted += 1;
-        self.next[stream as usize] = head.sequence + 1;
-        true
     }
 
     /// Whether nothing of a live source is left on its way in or back.

@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 /// Shots of one moving stream.
 pub(super) const STAGE_SHOTS: usize = 1_024;
-/// How long the owner may take to finish, and the receiver to have the page.
+/// How long the owner may take to finish, unless a request says longer, and the receiver to have the page.
 pub(super) const PATIENCE: Nanos = Nanos::from_millis(100);
 
 const _: () = assert!(MOVES_MAX == MOVE_ROWS, "the board shows every move");
@@ -60,6 +60,8 @@ struct Move {
     from: usize,
     to: usize,
     lease_us: u32,
+    /// How long the owner may take to finish.
+    patience: Nanos,
     by: Authority,
     at: MoveStage,
     /// Since when it is at this stage, and since when it is under way.
@@ -230,7 +232,7 @@ impl Mover {
         let Some(request) = self.requests.take(self.silo, self.taken) else { return 0 };
         self.taken += 1;
         board::add(&block.asked, 1);
-        let MoveRequest { stream, to, lease_ms, by } = request;
+        let MoveRequest { stream, to, lease_ms, patience_ms, by } = request;
         let (from, to) = (self.way(stream).0, to as usize);
         let is_dead = self.dead & 1 << to != 0;
         if from == to || is_dead || self.moves.iter().any(|one| one.stream == stream) {
@@ -247,6 +249,7 @@ impl Mover {
             from,
             to,
             lease_us: lease_ms * 1_000,
+            patience: Nanos::from_millis(patience_ms.into()).max(PATIENCE),
             by,
             at: MoveStage::Quiesce,
             since: now,
@@ -336,16 +339,16 @@ impl Mover {
 
     /// What waits too long is told to leave off.
     fn judge(&mut self, frame: &Frame<'_>) {
-        let limit = frame.clock().rate().ticks(PATIENCE);
+        let rate = frame.clock().rate();
         for at in 0..self.moves.len() {
             let one = &mut self.moves[at];
-            let silo = match one.at {
-                MoveStage::Quiesce => one.from,
-                MoveStage::Transfer => one.to,
+            let (silo, limit) = match one.at {
+                MoveStage::Quiesce => (one.from, one.patience),
+                MoveStage::Transfer => (one.to, PATIENCE),
                 // The page comes back, or its doubt ends: there is nowhere else to go.
                 MoveStage::Return | MoveStage::Resume => continue,
             };
-            if !one.is_desisting && frame.now.since(one.since) > limit {
+            if !one.is_desisting && frame.now.since(one.since) > rate.ticks(limit) {
                 one.is_desisting = true;
                 let errand = Errand::Desist { number: one.number, page: one.stream };
                 self.ask(silo, errand);

@@ -1,7 +1,7 @@
-//! Overflow: what becomes of a shot that has arrived and finds no slot.
+//! Overflow: what becomes of a shot that has arrived and finds no slot, or no way to the silo that its stream is decoded in.
 //!
-//! Owns the episodes in which the ring is full, and the judgement of each shot that met it so. Part of the feed, on its
-//! thread. Bounds: one word of time; nothing is kept of a shot. Never answers a shot itself. Source: seed 003,
+//! Owns the episodes in which there is none, and the judgement of each shot that met it so. Part of the feed, on its
+//! thread. Bounds: a word of time for each silo; nothing is kept of a shot. Never answers a shot itself. Source: seed 003,
 //! `IQueueOverflowHandler`.
 //!
 //! # Why a refused shot goes through a slot
@@ -9,6 +9,15 @@
 //! address would stand; dispatch answers it at once, without a worker or a decoder, in its turn in the stream. So its answer
 //! comes by the one way that answers come, and its stream's state goes on without it. It takes as long as a slot takes to
 //! come free, which a shot that is to be answered cannot do without.
+//!
+//! # Why a full lane is an overflow, too
+//! A stream that is decoded in another silo waits there for a slot as others do, and the lane to it is as long as a part of the
+//! ring. A shot behind it that waited without a limit would escape each strategy by having moved. Its refusal goes with it
+//! through the lane, for the tombstone belongs where the stream's state is.
+//!
+//! # Why `Migrate` does not move a shot
+//! What moves is a stream, with its state; its shots that wait at the source then go where it is. Who moves it is the
+//! director, who sees this episode and knows the other silos ([`crate::placement::relief`]). Until then a shot waits, as under `Block`.
 //!
 //! # Why time in which the feed itself did not run does not count
 //! After a frozen second every shot of that second has waited; answering them with errors would make one fault two.
@@ -42,8 +51,17 @@ impl Pressure {
 #[derive(Clone, Copy, Debug)]
 struct Episode {
     began: Ticks,
-    /// When the ring was last found full.
+    /// When a ring, or a lane, was last found full.
     full_at: Ticks,
+}
+
+/// Where a shot that waits goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bound {
+    /// The silo that its stream is decoded in.
+    pub(super) silo: usize,
+    /// Whether it goes straight into a slot of the feed's own silo.
+    pub(super) is_direct: bool,
 }
 
 /// The judge of one feed.
@@ -52,11 +70,13 @@ pub(super) struct Overflow {
     frozen: Frozen,
     rate: TickRate,
     episode: Option<Episode>,
+    /// Of each silo: when its ring, or the lane to it, was last found full.
+    full_at: Box<[Ticks]>,
 }
 
 impl Overflow {
-    pub(super) fn new(rate: TickRate) -> Overflow {
-        Overflow { frozen: Frozen::new(rate), rate, episode: None }
+    pub(super) fn new(rate: TickRate, silos: usize) -> Overflow {
+        Overflow { frozen: Frozen::new(rate), rate, episode: None, full_at: vec![Ticks(0); silos].into() }
     }
 
     /// The feed is called.
@@ -64,16 +84,18 @@ impl Overflow {
         self.frozen.note(now);
     }
 
-    /// A shot that has arrived found no slot.
-    pub(super) fn full(&mut self, now: Ticks, block: &FeedBlock, pressure: &Pressure) {
-        board::add(&block.slot_waits, 1);
+    /// A shot that had arrived found no slot, or no way there.
+    pub(super) fn full(&mut self, bound: Bound, now: Ticks, block: &FeedBlock, pressure: &Pressure) {
         let episode = self.episode.get_or_insert_with(|| {
             board::add(&block.overflow_episodes, 1);
             board::set(&block.overflow_since, now.0.max(1));
-            pressure.set(true);
             Episode { began: now, full_at: now }
         });
         episode.full_at = now;
+        self.full_at[bound.silo] = now;
+        board::set(&block.overflow_silo, bound.silo as u64);
+        // What is short elsewhere, this silo's dispatch cannot help.
+        pressure.set(bound.is_direct);
     }
 
     /// Nothing that has arrived waits.
@@ -87,25 +109,34 @@ impl Overflow {
         board::set(&block.overflow_since, 0);
     }
 
-    /// What becomes of the shot that a slot is free for now: it was due at `scheduled`, and `waiting` have arrived, itself
-    /// included. `None`: it did not have to wait.
+    /// What becomes of the shot that there is room for now, where it is `bound`: it was due at `scheduled`, and `waiting` have
+    /// arrived, itself included. `None`: it did not have to wait.
     pub(super) fn judge(
         &self,
         scheduled: Ticks,
+        bound: Bound,
         waiting: u64,
         now: Ticks,
         settings: &Settings,
     ) -> Option<OverflowOutcome> {
         let episode = self.episode.filter(|episode| scheduled <= episode.full_at)?;
         debug_assert!(episode.began <= episode.full_at, "an episode begins with a full ring");
-        Some(match settings.overflow_strategy() {
-            OverflowStrategy::DropNew => OverflowOutcome::DroppedNew,
-            OverflowStrategy::DropOldest if waiting > settings.overflow_keep_shots() => OverflowOutcome::DroppedOldest,
-            OverflowStrategy::DropOldest => OverflowOutcome::Waited,
-            OverflowStrategy::Block | OverflowStrategy::CpuFallback => {
+        let strategy = settings.overflow_strategy();
+        // It may have waited behind another, whose silo was full: that is no reason to drop it.
+        let is_its_own = scheduled <= self.full_at[bound.silo];
+        Some(match strategy {
+            OverflowStrategy::DropNew if is_its_own => OverflowOutcome::DroppedNew,
+            OverflowStrategy::DropOldest if is_its_own && waiting > settings.overflow_keep_shots() => {
+                OverflowOutcome::DroppedOldest
+            }
+            OverflowStrategy::DropNew | OverflowStrategy::DropOldest => OverflowOutcome::Waited,
+            OverflowStrategy::Block | OverflowStrategy::CpuFallback | OverflowStrategy::Migrate => {
                 let limit = self.rate.ticks(settings.overflow_deadline());
                 match self.frozen.is_overdue(scheduled, now, limit) {
                     true => OverflowOutcome::Expired,
+                    false if strategy == OverflowStrategy::Migrate && !bound.is_direct => {
+                        OverflowOutcome::SentElsewhere
+                    }
                     false => OverflowOutcome::Waited,
                 }
             }
@@ -119,7 +150,7 @@ pub(super) const fn error_of(outcome: OverflowOutcome) -> Option<ErrorCode> {
         OverflowOutcome::Expired => Some(ErrorCode::OverflowDeadline),
         OverflowOutcome::DroppedOldest => Some(ErrorCode::DroppedOldest),
         OverflowOutcome::DroppedNew => Some(ErrorCode::DroppedNew),
-        OverflowOutcome::Waited | OverflowOutcome::SentToCpu => None,
+        OverflowOutcome::Waited | OverflowOutcome::SentToCpu | OverflowOutcome::SentElsewhere => None,
     }
 }
 
@@ -132,7 +163,7 @@ pub(super) fn count(outcome: OverflowOutcome, block: &FeedBlock, stream: &Stream
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Overflow, Pressure, error_of};
+    use super::{Bound, Overflow, Pressure, error_of};
     use crate::board::snapshot::OverflowOutcome;
     use crate::board::{self, Board, Place, Shape};
     use crate::hot::Settings;
@@ -140,6 +171,8 @@ mod tests {
     use crate::units::{TickRate, Ticks};
 
     const MS: u64 = 1_000_000;
+    const HERE: Bound = Bound { silo: 0, is_direct: true };
+    const ELSEWHERE: Bound = Bound { silo: 1, is_direct: false };
 
     struct Bench {
         overflow: Overflow,
@@ -156,15 +189,19 @@ mod tests {
         settings.set_overflow(&rule);
         let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
         let board = Board::create(shape, Place::Private).unwrap();
-        let mut overflow = Overflow::new(TickRate::NANOS);
+        let mut overflow = Overflow::new(TickRate::NANOS, 2);
         let pressure = Pressure::default();
-        overflow.full(Ticks(10 * MS), board.feed(0), &pressure);
+        overflow.full(HERE, Ticks(10 * MS), board.feed(0), &pressure);
         Bench { overflow, pressure, settings, board }
     }
 
     impl Bench {
         fn judge(&self, scheduled_ms: u64, waiting: u64, now_ms: u64) -> Option<OverflowOutcome> {
-            self.overflow.judge(Ticks(scheduled_ms * MS), waiting, Ticks(now_ms * MS), &self.settings)
+            self.judge_bound(HERE, scheduled_ms, waiting, now_ms)
+        }
+
+        fn judge_bound(&self, bound: Bound, scheduled_ms: u64, waiting: u64, now_ms: u64) -> Option<OverflowOutcome> {
+            self.overflow.judge(Ticks(scheduled_ms * MS), bound, waiting, Ticks(now_ms * MS), &self.settings)
         }
 
         fn run_until(&mut self, ms: u64) {
@@ -200,11 +237,33 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_for_another_silo_is_judged_alike_but_not_dropped_for_a_ring_that_is_not_its_own() {
+        let mut newest = full(OverflowStrategy::DropNew);
+        assert_eq!(newest.judge_bound(ELSEWHERE, 9, 1, 11), Some(OverflowOutcome::Waited), "it stood behind another");
+        newest.overflow.full(ELSEWHERE, Ticks(12 * MS), newest.board.feed(0), &newest.pressure);
+        assert_eq!(newest.judge_bound(ELSEWHERE, 9, 1, 13), Some(OverflowOutcome::DroppedNew));
+        assert!(!newest.pressure.is_on(), "this silo's dispatch has no part in it");
+        assert_eq!(board::get(&newest.board.feed(0).overflow_silo), 1);
+        let mut block = full(OverflowStrategy::Block);
+        block.run_until(20);
+        assert_eq!(block.judge_bound(ELSEWHERE, 9, 1, 15), Some(OverflowOutcome::Expired));
+    }
+
+    #[test]
+    fn a_shot_whose_stream_has_moved_went_elsewhere_unless_it_came_too_late() {
+        let mut bench = full(OverflowStrategy::Migrate);
+        bench.run_until(20);
+        assert_eq!(bench.judge_bound(ELSEWHERE, 9, 3, 13), Some(OverflowOutcome::SentElsewhere));
+        assert_eq!(bench.judge_bound(ELSEWHERE, 9, 3, 15), Some(OverflowOutcome::Expired));
+        assert_eq!(bench.judge(9, 3, 13), Some(OverflowOutcome::Waited), "its stream has stayed");
+    }
+
+    #[test]
     fn an_episode_ends_when_nothing_waits_and_its_length_is_kept() {
         let mut bench = full(OverflowStrategy::DropNew);
         let block = bench.board.feed(0);
         assert!(bench.pressure.is_on() && board::get(&block.overflow_since) == 10 * MS);
-        bench.overflow.full(Ticks(12 * MS), block, &bench.pressure);
+        bench.overflow.full(HERE, Ticks(12 * MS), block, &bench.pressure);
         bench.overflow.clear(Ticks(15 * MS), block, &bench.pressure);
         bench.overflow.clear(Ticks(90 * MS), block, &bench.pressure);
         assert!(!bench.pressure.is_on() && board::get(&block.overflow_since) == 0);

@@ -313,7 +313,7 @@ impl Feed {
         let taken = crossings.rescue.take.take(&mut self.detectors, &mut self.observables);
         let Some(head) = taken else { return false };
         if to == share.silo {
-            self.write(&head, frame.ticks(), None);
+            self.write(&head, frame.ticks());
         } else if let Some(lane) = &mut crossings.outs[to] {
             board::add(&board.moves(share.silo).handed_on, 1);
             assert!(lane.put(&Head { epoch, ..head }, &self.detectors, &self.observables), "there was room");
@@ -372,5 +372,6 @@ impl super::crossing::Crossings {
 /// A mark of the feed of silo `of`, which `returns` to it or not yet.
 fn mark(of: usize, returns: u32) -> Head {
     let (sequence, reply_to, arrived) = (0, ReplyTo::default(), Ticks(0));
-    Head { stream: of as u32, epoch: returns, sequence, reply_to, arrived, truth_known: false, piece: Piece::Mark }
+    let (truth_known, piece, refused) = (false, Piece::Mark, None);
+    Head { stream: of as u32, epoch: returns, sequence, reply_to, arrived, truth_known, piece, refused }
 }

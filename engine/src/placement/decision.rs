@@ -35,6 +35,8 @@ pub enum Why {
     Hot,
     /// Its silo has much more to do than the others.
     Uneven,
+    /// Shots wait for a slot of its silo.
+    Overflow,
 }
 
 /// Why no silo takes a stream.

@@ -7,6 +7,7 @@ use super::decision::{Decision, Made};
 use super::depth::{ENTER, LEAVE, Monitor, MonitorLimits, Snapshot, Watch};
 use super::director::{Director, Rules};
 use super::rebalance::{Rebalancer, StreamLoad};
+use super::relief::Relief;
 use super::show;
 use crate::board::{self, Board, Phase};
 use crate::clock::Clock;
@@ -44,7 +45,14 @@ pub struct Desk {
     loads: Vec<StreamLoad>,
     looks: u32,
     has_placed: bool,
+    relief: Relief,
+    /// The newest snapshot.
+    last: Option<Snapshot>,
+    /// Why no stream leaves a full silo.
+    stuck: Option<String>,
 }
+
+mod relief;
 
 impl Desk {
     /// For the silos of `board`.
@@ -72,6 +80,9 @@ impl Desk {
             loads: Vec::with_capacity(streams),
             looks: 0,
             has_placed: false,
+            relief: Relief::new(silos, rate),
+            last: None,
+            stuck: None,
             board,
             clock,
             rules,
@@ -114,6 +125,7 @@ impl Desk {
         let charges = |silo| self.director.charge(silo);
         let pressed = |silo| self.rebalancer.pressed_since(silo);
         show::snapshot(&board, &snapshot, looks, &self.watch, &self.loads, (&charges, &pressed));
+        self.last = Some(snapshot);
     }
 
     /// What each stream puts on its silo: its part of the answers, of how full that is.

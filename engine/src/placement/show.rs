@@ -3,7 +3,7 @@
 //! Owns nothing; writes the director's blocks, of which it is the one writer, on its thread. Bounds: the blocks. A row's or
 //! a block's number is stored last, so that a reader who sees it sees what belongs to it.
 
-use super::decision::{Candidate, Decision, Made, Refusal, Why};
+use super::decision::{Candidate, Decision, Made, Refusal};
 use super::depth::{Crossing, ENTER, LEAVE, QUEUES, Queue, Reading, SiloDepth, Snapshot, Unknown, Watch};
 use super::rebalance::StreamLoad;
 use crate::board::layout::DecisionRow;
@@ -122,7 +122,7 @@ pub(super) fn decision(board: &Board, made: &Made, now: Ticks, refusal: Option<&
         Decision::Move { stream, from, to, why, share, .. } => {
             let (count, kind) = if refusal.is_some() { (&block.moves_refused, 5) } else { (&block.moves_asked, 4) };
             board::add(count, 1);
-            (kind, stream, Some(from), Some(to), u64::from(why == Why::Uneven), share)
+            (kind, stream, Some(from), Some(to), why as u64, share)
         }
     };
     block.hindrance.write(refusal.map_or("", String::as_str));
@@ -137,6 +137,11 @@ pub(super) fn decision(board: &Board, made: &Made, now: Ticks, refusal: Option<&
     made.on.iter().enumerate().for_each(|(at, candidate)| numbers(row, at, candidate.as_ref()));
     board::set_last(&row.number, number);
     board::set(&block.decisions_count, number);
+}
+
+/// Why streams do not move although they should.
+pub(super) fn hindrance(board: &Board, text: Option<&str>) {
+    board.placement().hindrance.write(text.unwrap_or(""));
 }
 
 fn numbers(row: &DecisionRow, at: usize, candidate: Option<&Candidate>) {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use super::alarms::{AlarmAction, OnAlarm};
-use super::placement::TakesPart;
+use super::placement::{OverflowStrategy, TakesPart};
 use super::schema::{
     Courtesy, Decoders, Device, Faults, Graph, Input, IssueGate, KeptRuns, Latency, Limits, Priority, Profile, Rate,
     ReadyPolicy, Source, StartPolicy, TaskTrace, ThreadSpec, Threads, WindowOverflow, WindowRounds,
@@ -441,6 +441,10 @@ impl Check {
                     self.refuse("placement.streams", stream, expected, "say All for every stream");
                 }
             }
+        }
+        if rules.overflow.strategy == OverflowStrategy::Migrate && rules.streams == TakesPart::Nobody {
+            let expected = "streams that may move, as Migrate asks for".to_owned();
+            self.refuse("placement.streams", "Nobody", expected, "say All, or choose another strategy");
         }
         let wait = "a shot that waits longer than this helps nobody: 100 is a usual one";
         self.whole("placement.overflow.deadline_ms", rules.overflow.deadline_ms, 1..=60_000, wait);

@@ -92,7 +92,7 @@ pub enum AllHigh {
 pub struct Overflow {
     /// The strategy.
     pub strategy: OverflowStrategy,
-    /// `Block` and `CpuFallback`: a shot that has waited for so long is answered with an error, ms, 1..=60000.
+    /// `Block`, `CpuFallback` and `Migrate`: a shot that has waited for so long is answered with an error, ms, 1..=60000.
     pub deadline_ms: u32,
     /// `DropOldest`: so many of the newest wait on, 1..=65536.
     pub keep_shots: u32,
@@ -109,15 +109,18 @@ pub enum OverflowStrategy {
     DropNew,
     /// Shots go past a device that has no worker free, to the CPU predecoder; they wait as under `Block` where that does not help.
     CpuFallback,
+    /// Streams of the silo that is full move to others at once; shots wait as under `Block` meanwhile.
+    Migrate,
 }
 
 impl OverflowStrategy {
     /// All of them, by their number.
-    pub const ALL: [OverflowStrategy; 4] = [
+    pub const ALL: [OverflowStrategy; 5] = [
         OverflowStrategy::Block,
         OverflowStrategy::DropOldest,
         OverflowStrategy::DropNew,
         OverflowStrategy::CpuFallback,
+        OverflowStrategy::Migrate,
     ];
 
     /// Name as the profile spells it.
@@ -128,6 +131,7 @@ impl OverflowStrategy {
             OverflowStrategy::DropOldest => "DropOldest",
             OverflowStrategy::DropNew => "DropNew",
             OverflowStrategy::CpuFallback => "CpuFallback",
+            OverflowStrategy::Migrate => "Migrate",
         }
     }
 }

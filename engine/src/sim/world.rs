@@ -383,7 +383,7 @@ pub(super) fn draw_settings(random: &mut Xoshiro256PlusPlus, profile: &Profile) 
 
 /// Any strategy for shots that find no slot.
 fn draw_overflow(random: &mut Xoshiro256PlusPlus) -> Overflow {
-    let strategy = OverflowStrategy::ALL[(random.next_u64() % 4) as usize];
+    let strategy = OverflowStrategy::ALL[(random.next_u64() % OverflowStrategy::ALL.len() as u64) as usize];
     Overflow { strategy, deadline_ms: 1, keep_shots: 1 + (random.next_u64() % 8) as u32 }
 }
 

@@ -32,7 +32,7 @@ fn run_through_deaths(shots: u64) -> Outcome {
     while !engine.is_finished() {
         let (stream, to) = (asked % 6, asked / 6 % 3);
         asked += 1;
-        let request = MoveRequest { stream, to, lease_ms: 0, by: Authority::Port };
+        let request = MoveRequest { stream, to, lease_ms: 0, patience_ms: 0, by: Authority::Port };
         let refused = engine.move_stream(request).err();
         assert!(matches!(refused, None | Some(MoveRefused::Full | MoveRefused::Shut { .. })), "{refused:?}");
         let silo = turn % 3;
@@ -107,7 +107,7 @@ fn a_silo_is_drained_and_comes_back_without_an_error() {
     engine.drain_silo(0, &by).unwrap();
     let drained = until(&engine, "drained", |snapshot| snapshot.silos[0].life.state == SiloState::Drained);
     assert!(drained.streams.iter().all(|stream| stream.silo == 1));
-    let there = MoveRequest { stream: 0, to: 0, lease_ms: 0, by: Authority::Operator };
+    let there = MoveRequest { stream: 0, to: 0, lease_ms: 0, patience_ms: 0, by: Authority::Operator };
     assert_eq!(engine.move_stream(there), Err(MoveRefused::Shut { silo: 0 }));
     assert_eq!(engine.kill_silo(1, &by), Err(SiloRefused::Last { silo: 1 }));
     engine.rejoin_silo(0, &by).unwrap();

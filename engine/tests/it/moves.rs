@@ -21,7 +21,7 @@ fn streams_that_move_all_the_time_lose_nothing_and_double_nothing() {
         let mut asked = 0;
         while !engine.is_finished() {
             let (stream, to) = (asked % streams, asked / streams % silos);
-            match engine.move_stream(MoveRequest { stream, to, lease_ms: 0, by: Authority::Port }) {
+            match engine.move_stream(MoveRequest { stream, to, lease_ms: 0, patience_ms: 0, by: Authority::Port }) {
                 Ok(()) => asked += 1,
                 Err(refused) => assert_eq!(refused, MoveRefused::Full),
             }
@@ -53,9 +53,9 @@ fn a_stream_under_a_lease_stays_for_its_term_unless_an_operator_moves_it() {
     };
     until(&engine, "live", |snapshot| total(snapshot, |counters| counters.answered) > 10);
     let began = Instant::now();
-    engine.move_stream(MoveRequest { stream: 0, to: 1, lease_ms: 4_000, by: Authority::Port }).unwrap();
+    engine.move_stream(MoveRequest { stream: 0, to: 1, lease_ms: 4_000, patience_ms: 0, by: Authority::Port }).unwrap();
     until(&engine, "the move", is_at(1));
-    let back = MoveRequest { stream: 0, to: 0, lease_ms: 0, by: Authority::Port };
+    let back = MoveRequest { stream: 0, to: 0, lease_ms: 0, patience_ms: 0, by: Authority::Port };
     engine.move_stream(back).unwrap();
     let snapshot = until(&engine, "the failure", |snapshot| moves(snapshot, |moves| moves.failed) == 1);
     assert!(is_at(1)(&snapshot), "it stays");

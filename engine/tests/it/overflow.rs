@@ -1,9 +1,10 @@
 //! Shots that arrive and find no slot, on a device that is too slow for them: each is answered once, as the strategy says.
 
-use crate::rig::{alone, assert_nothing_lost, config, errors, profile, run, sampler, total};
+use crate::rig::{alone, assert_nothing_lost, config, end, errors, profile, run, sampler, total, until};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::profile::{Device, Latency, Overflow, OverflowStrategy, Profile, Rate};
+use pinwheel_engine::engine::{Actor, Authority, Engine, MoveRequest};
+use pinwheel_engine::profile::{Device, Latency, Overflow, OverflowStrategy, Profile, Rate, TakesPart};
 
 const SHOTS: u64 = 3_000;
 
@@ -34,7 +35,7 @@ fn played(strategy: OverflowStrategy, deadline_ms: u32) -> Snapshot {
     let overflow = &snapshot.silos[0].overflow;
     assert_eq!(overflow.strategy, strategy.name());
     assert!(overflow.episodes > 0 && overflow.full_for_ns.is_none() && overflow.longest_ns > 0, "{overflow:?}");
-    for outcome in ["waited", "expired", "dropped_oldest", "dropped_new", "sent_to_cpu"] {
+    for outcome in ["waited", "expired", "dropped_oldest", "dropped_new", "sent_to_cpu", "sent_elsewhere"] {
         let of_streams = snapshot.streams.iter().flat_map(|stream| &stream.overflow);
         let of_streams: u64 = of_streams.filter(|one| one.outcome == outcome).map(|one| one.count).sum();
         assert_eq!(of_streams, counted(&snapshot, outcome), "{outcome}");
@@ -81,6 +82,71 @@ fn shots_go_past_a_device_that_is_too_slow_to_the_cpu_and_none_is_refused() {
     assert_eq!(total(&snapshot, |c| c.launched) + sent, SHOTS);
 }
 
+/// Of two silos that each take 1,000 shots a second one has all four streams, and 1,600 come.
+#[test]
+fn a_full_silo_gives_streams_away_and_what_waits_goes_with_them() {
+    let _alone = alone();
+    let mut profile = overrun(OverflowStrategy::Migrate, 60_000);
+    (profile.silos, profile.input.streams) = (2, 4);
+    (profile.placement.streams, profile.placement.refresh_ms) = (TakesPart::All, 50);
+    profile.input.rate = Rate::Hz(200.0);
+    let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
+    let placed = |now: &Snapshot| now.placement.as_ref().is_some_and(|placement| placement.placed == 4);
+    until(&engine, "placements", placed);
+    let is_together = |now: &Snapshot| now.streams.iter().all(|stream| stream.silo == 0);
+    for stream in 0..4 {
+        let request = MoveRequest { stream, to: 0, lease_ms: 0, patience_ms: 0, by: Authority::Operator };
+        engine.move_stream(request).unwrap();
+    }
+    until(&engine, "all streams in one silo", is_together);
+    engine.set_rate(Rate::Hz(1_600.0), &Actor::this_process()).unwrap();
+    let is_relieved = |now: &Snapshot| {
+        let away = now.streams.iter().filter(|stream| stream.silo == 1).count();
+        let waits = now.silos.iter().any(|silo| silo.overflow.full_for_ns.is_some());
+        away > 0 && !waits && counted(now, "sent_elsewhere") > 0
+    };
+    let seen = until(&engine, "relief", is_relieved);
+    let decisions = seen.placement.unwrap().decisions;
+    let moved = decisions.iter().find(|made| made.why == Some("overflow")).unwrap();
+    assert_eq!((moved.what, moved.from, moved.to), ("move", Some(0), Some(1)));
+    assert!(moved.share > 0.0 && moved.on.len() == 2, "{moved:?}");
+    engine.request_drain();
+    let outcome = end(engine);
+    assert_nothing_lost(&outcome);
+    assert_eq!(total(&outcome.snapshot, |c| c.errored), 0);
+}
+
+/// Two streams, both decoded in the other silo, which takes 1,000 shots a second of 20,000: the feed that has them sees the lane
+/// full, and refuses what comes too late there.
+#[test]
+fn what_waits_for_another_silo_is_refused_as_what_waits_for_its_own() {
+    let _alone = alone();
+    let mut profile = overrun(OverflowStrategy::Block, 20);
+    (profile.silos, profile.input.streams) = (2, 2);
+    profile.input.rate = Rate::Hz(200.0);
+    let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
+    until(&engine, "live", |now| total(now, |counters| counters.answered) > 10);
+    let request = MoveRequest { stream: 0, to: 1, lease_ms: 0, patience_ms: 0, by: Authority::Operator };
+    engine.move_stream(request).unwrap();
+    until(&engine, "the move", |now| now.streams[0].silo == 1);
+    engine.set_rate(Rate::Hz(20_000.0), &Actor::this_process()).unwrap();
+    let expired = |now: &Snapshot| {
+        let of = |stream: usize| {
+            let outcomes = now.streams[stream].overflow.iter();
+            outcomes.filter(|one| one.outcome == "expired").map(|one| one.count).sum::<u64>()
+        };
+        (of(0) > 0 && of(1) > 0).then(|| of(0) + of(1))
+    };
+    until(&engine, "refusals of both streams", |now| expired(now).is_some());
+    engine.request_drain();
+    let outcome = end(engine);
+    assert_nothing_lost(&outcome);
+    let snapshot = &outcome.snapshot;
+    let refused = expired(snapshot).unwrap();
+    assert_eq!((errors(snapshot, ErrorCode::OverflowDeadline), total(snapshot, |c| c.errored)), (refused, refused));
+    assert_eq!(snapshot.silos.iter().map(|silo| silo.graph.tombstones).sum::<u64>(), refused);
+}
+
 #[test]
 fn shots_that_come_as_fast_as_slots_come_free_find_one() {
     let _alone = alone();
@@ -96,16 +162,16 @@ fn the_director_reads_the_queues_of_a_running_engine() {
     let _alone = alone();
     let mut profile = overrun(OverflowStrategy::Block, 60_000);
     profile.placement.refresh_ms = 20;
-    let engine = pinwheel_engine::engine::Engine::start(config(&profile, sampler(), None)).unwrap();
+    let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     // Shots of the warm-up fill the ring too, and wait for nobody.
     let full = |now: &Snapshot| {
         let silos = now.placement.iter().flat_map(|placement| &placement.silos);
         let mut rx = silos.filter(|silo| silo.unknown.is_none() && silo.waiting > 0).flat_map(|silo| &silo.queues);
         rx.any(|queue| queue.queue == "rx" && queue.utilization > 0.8 && queue.is_over)
     };
-    let seen = crate::rig::until(&engine, "a full ring", full);
+    let seen = until(&engine, "a full ring", full);
     let placement = seen.placement.unwrap();
     assert!(placement.crossings[0] > 0 && placement.silos[0].backlog_ns > 0, "{:?}", placement.silos);
     engine.request_drain();
-    assert_nothing_lost(&crate::rig::end(engine));
+    assert_nothing_lost(&end(engine));
 }

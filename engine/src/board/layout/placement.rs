@@ -53,7 +53,7 @@ impl Queue {
 /// Decisions that are shown.
 pub const DECISIONS_SHOWN: usize = 16;
 /// Outcomes of an overflow that are counted; see [`crate::board::snapshot::OverflowOutcome`].
-pub const OVERFLOW_OUTCOMES: usize = 5;
+pub const OVERFLOW_OUTCOMES: usize = 6;
 
 blocks! {
     /// The director.

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU64;
 
 const KINDS: [&str; 5] = ["placed", "placed_high", "refused", "move", "move_refused"];
 const REFUSALS: [&str; 2] = ["nothing known", "all silos high"];
-const REASONS: [&str; 2] = ["hot", "uneven"];
+const REASONS: [&str; 3] = ["hot", "uneven", "overflow"];
 
 fn share(word: &AtomicU64) -> f64 {
     f64::from_bits(get(word))
@@ -25,6 +25,7 @@ impl Reader<'_> {
         OverflowView {
             strategy: strategy.map_or("", |strategy| strategy.name()),
             full_for_ns: (get(&block.overflow_since) != 0).then(|| self.age_ns(&block.overflow_since)),
+            full_silo: (get(&block.overflow_since) != 0).then(|| get(&block.overflow_silo) as u32),
             episodes: get(&block.overflow_episodes),
             longest_ns: self.span_ns(get(&block.overflow_ticks_max)),
             recovery_ns_max: self.span_ns(get(&block.overflow_recovery_ticks_max)),

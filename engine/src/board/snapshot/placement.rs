@@ -16,16 +16,19 @@ pub enum OverflowOutcome {
     DroppedNew,
     /// It went past the device to the CPU predecoder.
     SentToCpu,
+    /// It waited, and went with its stream to another silo.
+    SentElsewhere,
 }
 
 impl OverflowOutcome {
     /// By number.
-    pub const ALL: [OverflowOutcome; 5] = [
+    pub const ALL: [OverflowOutcome; 6] = [
         OverflowOutcome::Waited,
         OverflowOutcome::Expired,
         OverflowOutcome::DroppedOldest,
         OverflowOutcome::DroppedNew,
         OverflowOutcome::SentToCpu,
+        OverflowOutcome::SentElsewhere,
     ];
 
     /// Name on screen and in JSON.
@@ -37,6 +40,7 @@ impl OverflowOutcome {
             OverflowOutcome::DroppedOldest => "dropped_oldest",
             OverflowOutcome::DroppedNew => "dropped_new",
             OverflowOutcome::SentToCpu => "sent_to_cpu",
+            OverflowOutcome::SentElsewhere => "sent_elsewhere",
         }
     }
 }
@@ -48,6 +52,8 @@ pub struct OverflowView {
     pub strategy: &'static str,
     /// The ring is full, and shots have waited for so long; `None`: none waits.
     pub full_for_ns: Option<u64>,
+    /// Whose room they wait for: this silo's, or the one's that a stream of this feed is decoded in; `None`: none waits.
+    pub full_silo: Option<u32>,
     /// Times that the ring became full while shots arrived.
     pub episodes: u64,
     /// The longest of them.

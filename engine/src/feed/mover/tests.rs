@@ -57,7 +57,7 @@ impl Bench {
     }
 
     fn ask(&mut self, to: u32) {
-        self.requests.ask(MoveRequest { stream: 2, to, lease_ms: 3, by: Authority::Port }).unwrap();
+        self.requests.ask(MoveRequest { stream: 2, to, lease_ms: 3, patience_ms: 0, by: Authority::Port }).unwrap();
     }
 
     fn view(&self) -> MovesView {
@@ -79,6 +79,7 @@ impl Bench {
             arrived: Ticks(1),
             truth_known: false,
             piece: Piece::Whole,
+            refused: None,
         };
         assert!(self.mover.stage(2).unwrap().put(&head, &[sequence], &[0]));
     }

@@ -75,7 +75,7 @@ impl Lives {
     fn ask_move(&mut self, stream: u32, to: usize, now: Ticks) {
         let asked = &mut self.asked[stream as usize];
         let is_due = *asked == Ticks(0) || self.parts.common.clock.rate().nanos(now.since(*asked)) >= ASK_EVERY;
-        let request = MoveRequest { stream, to: to as u32, lease_ms: 0, by: Authority::Port };
+        let request = MoveRequest { stream, to: to as u32, lease_ms: 0, patience_ms: 0, by: Authority::Port };
         if is_due && self.parts.common.moves.ask(request).is_ok() {
             *asked = now;
         }

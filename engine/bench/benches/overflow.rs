@@ -1,0 +1,146 @@
+//! Overflow: how long shots still find no slot once a burst is over, by strategy; and how long until streams have left a silo
+//! that is too full for good.
+//!
+//! The device takes 4,000 shots a second (two workers of 500 µs each), 2,000 come, and for a tenth of a second 12,000: 800 more
+//! than it can take. Recovery counts from the end of the burst until no shot waits outside the ring; shots may wait for 50 ms. The peer
+//! is waiting without a limit, as a queue does that has no strategy. Under `Migrate` all streams of two such silos are in
+//! one, 6,000 shots come for good, and recovery counts from the first shot that waits until none does.
+
+use super::measure::{CLOCK, Placement, Reading, Suite};
+use super::overhead::{live, unrecorded};
+use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::code::bundled_named;
+use pinwheel_engine::engine::{Actor, Authority, Config, Engine, Input, MoveRequest};
+use pinwheel_engine::profile::{Device, Latency, Overflow, OverflowStrategy, Profile, Rate, TakesPart};
+use pinwheel_engine::units::Ticks;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SETTLES: Duration = Duration::from_millis(200);
+const LOOK: Duration = Duration::from_micros(500);
+const BURST: Duration = Duration::from_millis(100);
+const BASE_HZ: f64 = 2_000.0;
+const BURST_HZ: f64 = 12_000.0;
+const SKEWED_HZ: f64 = 6_000.0;
+const BURSTS: u64 = 10;
+const WAIT_MS: u32 = 50;
+const PATIENT_MS: u32 = 60_000;
+const STREAMS: u32 = 6;
+/// Longest wait for anything.
+const LIMIT: Duration = Duration::from_secs(20);
+const PARTS: [&str; 3] = ["ms to recover, median", "ms, longest", "% of the shots refused"];
+
+/// Registers the area `overflow`.
+pub fn register(suite: &mut Suite) {
+    let own = (Placement::Own, 3);
+    let bursts = suite.effort.scale(BURSTS);
+    let mut case =
+        |name: &str, strategy, wait_ms| suite.case(name, &PARTS, own, move || after_bursts(strategy, wait_ms, bursts));
+    let waits = case("a queue that waits without a limit", OverflowStrategy::Block, PATIENT_MS);
+    let strategies = [
+        OverflowStrategy::Block,
+        OverflowStrategy::DropOldest,
+        OverflowStrategy::DropNew,
+        OverflowStrategy::CpuFallback,
+    ];
+    let found: Vec<(OverflowStrategy, Reading)> =
+        strategies.iter().map(|strategy| (*strategy, case(strategy.name(), *strategy, WAIT_MS))).collect();
+    for (strategy, reading) in found {
+        for (part, name) in [(0, "recovery"), (1, "recovery_max")] {
+            let name = format!("overflow/{}/{name}", strategy.name());
+            suite.figure(name, "ms", reading.part(part), Some(("waits without a limit", waits.part(part))));
+        }
+    }
+    let engines = suite.effort.scale(8);
+    let migrates = suite.case("Migrate, overloaded for good", &PARTS, own, move || while_overloaded(engines));
+    suite.figure("overflow/Migrate/recovery", "ms", migrates, None);
+    suite.figure("overflow/Migrate/recovery_max", "ms", migrates.part(1), None);
+}
+
+fn config(strategy: OverflowStrategy, deadline_ms: u32, silos: u32) -> Config {
+    let (mut profile, _) = Profile::load("lab", None).unwrap();
+    (profile.silos, profile.slots, profile.workers) = (silos, 64, 2);
+    profile.device = Device::Sim { latency: Latency::Fixed { us: 500.0 } };
+    profile.input.streams = STREAMS;
+    profile.input.rate = Rate::Hz(if silos == 1 { BASE_HZ } else { BASE_HZ / 2.0 });
+    profile.placement.overflow = Overflow { strategy, deadline_ms, keep_shots: 64 };
+    profile.placement.streams = TakesPart::All;
+    let model = bundled_named("surface_d3").unwrap();
+    unrecorded(profile, Input::Sampler { model: Arc::new(model), name: "surface_d3".to_string(), seed: 1 })
+}
+
+fn waits(snapshot: &Snapshot) -> bool {
+    snapshot.silos.iter().any(|silo| silo.overflow.full_for_ns.is_some())
+}
+
+fn ms_since(from: Ticks) -> f64 {
+    CLOCK.rate().nanos(CLOCK.ticks().since(from)).0 as f64 / 1e6
+}
+
+/// Milliseconds until it is seen.
+fn until(engine: &Engine, what: &str, mut is_so: impl FnMut(&Snapshot) -> bool) -> f64 {
+    let from = CLOCK.ticks();
+    while !is_so(&engine.snapshot()) {
+        assert!(ms_since(from) < LIMIT.as_millis() as f64, "{what} never came");
+        std::thread::sleep(LOOK);
+    }
+    ms_since(from)
+}
+
+fn summary(mut recoveries: Vec<f64>, engine: Engine) -> Vec<f64> {
+    engine.request_drain();
+    let outcome = engine.finish();
+    assert!(outcome.unanswered.is_empty(), "every shot is answered");
+    let sum = |of: fn(&pinwheel_engine::board::snapshot::Counters) -> u64| {
+        outcome.snapshot.silos.iter().map(|silo| of(&silo.counters)).sum::<u64>() as f64
+    };
+    recoveries.sort_by(f64::total_cmp);
+    let refused = sum(|counters| counters.errored) / sum(|counters| counters.answered).max(1.0);
+    vec![recoveries[recoveries.len() / 2], recoveries[recoveries.len() - 1], refused * 100.0]
+}
+
+fn after_bursts(strategy: OverflowStrategy, wait_ms: u32, bursts: u64) -> Vec<f64> {
+    let engine = live(config(strategy, wait_ms, 1), SETTLES);
+    let me = Actor::this_process();
+    let recover = |_| {
+        engine.set_rate(Rate::Hz(BURST_HZ), &me).unwrap();
+        std::thread::sleep(BURST);
+        engine.set_rate(Rate::Hz(BASE_HZ), &me).unwrap();
+        let took = until(&engine, "recovery", |now| !waits(now));
+        std::thread::sleep(BURST);
+        took
+    };
+    let recoveries = (0..bursts).map(recover).collect();
+    summary(recoveries, engine)
+}
+
+fn while_overloaded(engines: u64) -> Vec<f64> {
+    let mut found: Vec<Vec<f64>> = (0..engines).map(|_| once_overloaded()).collect();
+    found.sort_by(|one, other| one[0].total_cmp(&other[0]));
+    let refused = found.iter().map(|one| one[2]).fold(0.0, f64::max);
+    vec![found[found.len() / 2][0], found[found.len() - 1][0], refused]
+}
+
+fn once_overloaded() -> Vec<f64> {
+    let engine = live(config(OverflowStrategy::Migrate, 1_000, 2), SETTLES);
+    let placed = |now: &Snapshot| {
+        now.placement.as_ref().is_some_and(|placement| placement.placed == u64::from(STREAMS))
+            && now.silos.iter().filter_map(|silo| silo.moves.as_ref()).all(|moves| moves.open.is_empty())
+    };
+    until(&engine, "placement", placed);
+    for stream in 0..STREAMS {
+        let request = MoveRequest { stream, to: 0, lease_ms: 0, patience_ms: 0, by: Authority::Operator };
+        engine.move_stream(request).unwrap();
+    }
+    until(&engine, "all streams in one silo", |now| now.streams.iter().all(|stream| stream.silo == 0));
+    engine.set_rate(Rate::Hz(SKEWED_HZ), &Actor::this_process()).unwrap();
+    until(&engine, "the first shot that waits", waits);
+    // It counts as over when none has waited for a while: a ring that is full once more has not recovered.
+    let (from, mut calm) = (CLOCK.ticks(), None);
+    until(&engine, "recovery", |now| {
+        calm = if waits(now) { None } else { calm.or_else(|| Some(CLOCK.ticks())) };
+        calm.is_some_and(|since| ms_since(since) > 50.0)
+    });
+    let took = CLOCK.rate().nanos(calm.unwrap_or(from).since(from)).0 as f64 / 1e6;
+    summary(vec![took], engine)
+}
