@@ -1,10 +1,11 @@
 //! Overflow: how long shots still find no slot once a burst is over, by strategy; and how long until streams have left a silo
 //! that is too full for good.
 //!
-//! The device takes 4,000 shots a second (two workers of 500 µs each), 2,000 come, and for a tenth of a second 12,000: 800 more
-//! than it can take. Recovery counts from the end of the burst until no shot waits outside the ring; shots may wait for 50 ms. The peer
-//! is waiting without a limit, as a queue does that has no strategy. Under `Migrate` all streams of two such silos are in
-//! one, 6,000 shots come for good, and recovery counts from the first shot that waits until none does.
+//! The device takes 4,000 shots a second (four workers of 1 ms each), 2,000 come, and for a tenth of a second 12,000: 800 more
+//! than it can take. Recovery counts from the end of the burst until no shot waits outside the ring. Shots may wait for 30 ms, so
+//! that under `Block` it takes 60: those of the burst are gone after 30, and what came meanwhile is half of what the device takes.
+//! The peer is waiting without a limit, as a queue does that has no strategy. Under `Migrate` all streams of two such silos are in
+//! one, 5,000 shots come for good, and recovery counts from the first shot that waits until none does.
 
 use super::measure::{CLOCK, Placement, Reading, Suite};
 use super::overhead::{live, unrecorded};
@@ -21,11 +22,13 @@ const LOOK: Duration = Duration::from_micros(500);
 const BURST: Duration = Duration::from_millis(100);
 const BASE_HZ: f64 = 2_000.0;
 const BURST_HZ: f64 = 12_000.0;
-const SKEWED_HZ: f64 = 6_000.0;
+const SKEWED_HZ: f64 = 5_000.0;
 const BURSTS: u64 = 10;
-const WAIT_MS: u32 = 50;
+const WAIT_MS: u32 = 30;
 const PATIENT_MS: u32 = 60_000;
 const STREAMS: u32 = 6;
+/// After this an overload that has not ended is reported as it is.
+const GIVEN_UP_MS: f64 = 5_000.0;
 /// Longest wait for anything.
 const LIMIT: Duration = Duration::from_secs(20);
 const PARTS: [&str; 3] = ["ms to recover, median", "ms, longest", "% of the shots refused"];
@@ -59,8 +62,8 @@ pub fn register(suite: &mut Suite) {
 
 fn config(strategy: OverflowStrategy, deadline_ms: u32, silos: u32) -> Config {
     let (mut profile, _) = Profile::load("lab", None).unwrap();
-    (profile.silos, profile.slots, profile.workers) = (silos, 64, 2);
-    profile.device = Device::Sim { latency: Latency::Fixed { us: 500.0 } };
+    (profile.silos, profile.slots, profile.workers) = (silos, 64, 4);
+    profile.device = Device::Sim { latency: Latency::Fixed { us: 1_000.0 } };
     profile.input.streams = STREAMS;
     profile.input.rate = Rate::Hz(if silos == 1 { BASE_HZ } else { BASE_HZ / 2.0 });
     profile.placement.overflow = Overflow { strategy, deadline_ms, keep_shots: 64 };
@@ -80,8 +83,16 @@ fn ms_since(from: Ticks) -> f64 {
 /// Milliseconds until it is seen.
 fn until(engine: &Engine, what: &str, mut is_so: impl FnMut(&Snapshot) -> bool) -> f64 {
     let from = CLOCK.ticks();
-    while !is_so(&engine.snapshot()) {
-        assert!(ms_since(from) < LIMIT.as_millis() as f64, "{what} never came");
+    loop {
+        let now = engine.snapshot();
+        if is_so(&now) {
+            break;
+        }
+        let homes: Vec<u32> = now.streams.iter().map(|stream| stream.silo).collect();
+        let overflow: Vec<_> = now.silos.iter().map(|silo| &silo.overflow).collect();
+        let hindrance = now.placement.as_ref().and_then(|placement| placement.hindrance.as_deref());
+        let is_late = ms_since(from) >= LIMIT.as_millis() as f64;
+        assert!(!is_late, "{what} never came: streams at {homes:?}, {overflow:?}, {hindrance:?}");
         std::thread::sleep(LOOK);
     }
     ms_since(from)
@@ -128,19 +139,25 @@ fn once_overloaded() -> Vec<f64> {
             && now.silos.iter().filter_map(|silo| silo.moves.as_ref()).all(|moves| moves.open.is_empty())
     };
     until(&engine, "placement", placed);
-    for stream in 0..STREAMS {
-        let request = MoveRequest { stream, to: 0, lease_ms: 0, patience_ms: 0, by: Authority::Operator };
-        engine.move_stream(request).unwrap();
-    }
-    until(&engine, "all streams in one silo", |now| now.streams.iter().all(|stream| stream.silo == 0));
+    // On a busy machine a move may be given up: asked for until it is made.
+    until(&engine, "all streams in one silo", |now| {
+        let is_quiet = now.silos.iter().filter_map(|silo| silo.moves.as_ref()).all(|moves| moves.open.is_empty());
+        for (stream, _) in (0..).zip(&now.streams).filter(|(_, stream)| is_quiet && stream.silo != 0) {
+            let request = MoveRequest { stream, to: 0, lease_ms: 0, patience_ms: 0, by: Authority::Operator };
+            let _ = engine.move_stream(request);
+        }
+        now.streams.iter().all(|stream| stream.silo == 0)
+    });
     engine.set_rate(Rate::Hz(SKEWED_HZ), &Actor::this_process()).unwrap();
     until(&engine, "the first shot that waits", waits);
     // It counts as over when none has waited for a while: a ring that is full once more has not recovered.
     let (from, mut calm) = (CLOCK.ticks(), None);
     until(&engine, "recovery", |now| {
         calm = if waits(now) { None } else { calm.or_else(|| Some(CLOCK.ticks())) };
-        calm.is_some_and(|since| ms_since(since) > 50.0)
+        calm.is_some_and(|since| ms_since(since) > 50.0) || ms_since(from) > GIVEN_UP_MS
     });
+    // A machine that has no time for either silo has not recovered at all.
+    let calm = calm.or_else(|| Some(CLOCK.ticks()));
     let took = CLOCK.rate().nanos(calm.unwrap_or(from).since(from)).0 as f64 / 1e6;
     summary(vec![took], engine)
 }

@@ -322,6 +322,24 @@ mod tests {
         Args::command().debug_assert();
     }
 
+    /// An option that holds for all verbs of a command and an argument of one verb are told apart by their names alone.
+    #[test]
+    fn no_argument_has_the_name_of_an_option_of_the_command_above_it() {
+        fn look(command: &clap::Command, above: &[String]) {
+            let own = || command.get_arguments().map(|arg| arg.get_id().to_string());
+            let taken: Vec<_> = own().filter(|name| above.contains(name)).collect();
+            assert_eq!(taken, Vec::<String>::new(), "of {}", command.get_name());
+            let global = command.get_arguments().filter(|arg| arg.is_global_set()).map(|arg| arg.get_id().to_string());
+            let above: Vec<_> = above.iter().cloned().chain(global).collect();
+            command.get_subcommands().for_each(|verb| look(verb, &above));
+        }
+        look(&Args::command(), &[]);
+        for words in ["move 3 1 --to 7", "--to 7 move 3 1", "silo kill 1 --to 7", "rate 5 --why x --to 7"] {
+            let words = format!("pinwheel ctl {words}");
+            assert!(Args::try_parse_from(words.split_whitespace()).is_ok(), "{words}");
+        }
+    }
+
     #[test]
     fn durations_carry_their_unit() {
         for (text, ns) in [

@@ -77,7 +77,7 @@ pub enum Verb {
         stream: u32,
         /// Which silo
         #[arg(value_name = "SILO")]
-        to: u32,
+        silo: u32,
     },
     /// Keep a note in the run's events
     Note {
@@ -167,7 +167,7 @@ fn asked(verb: &Verb) -> Result<Ask, Refusal> {
         Verb::Stop => Ask::Stop,
         Verb::Ack { number } => Ask::Acknowledge { number: *number },
         Verb::Silo { deed, silo } => Ask::Silo { silo: *silo, deed: *deed },
-        Verb::Move { stream, to } => Ask::Move { stream: *stream, to: *to },
+        Verb::Move { stream, silo } => Ask::Move { stream: *stream, to: *silo },
         Verb::Note { text } => Ask::Note { text: text.join(" ") },
         Verb::Drill { drill, span } => {
             let for_ms = span.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));

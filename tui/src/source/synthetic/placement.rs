@@ -15,6 +15,7 @@ pub fn overflow(tenths: u64, trouble: Trouble) -> OverflowView {
     OverflowView {
         strategy: "CpuFallback",
         full_for_ns: Some(12_000_000),
+        full_silo: Some(0),
         episodes: 3,
         longest_ns: 84_000_000,
         recovery_ns_max: 4_100_000,

@@ -177,7 +177,9 @@ fn overflows(silos: &[SiloView], top: u16, pen: &mut Pen<'_>) -> u16 {
 }
 
 fn overflow(silo: u32, overflow: &OverflowView) -> String {
-    let now = overflow.full_for_ns.map_or(String::new(), |ns| format!(" ▲ full for {}", time(ns)));
+    let waits_for =
+        overflow.full_silo.filter(|full| *full != silo).map_or(String::new(), |full| format!(" (silo {full})"));
+    let now = overflow.full_for_ns.map_or(String::new(), |ns| format!(" ▲ full for {}{waits_for}", time(ns)));
     let outcomes: Vec<String> =
         overflow.outcomes.iter().map(|outcome| format!("{} {}", outcome.outcome, count(outcome.count))).collect();
     let (episodes, longest, recovery) =
