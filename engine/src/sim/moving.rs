@@ -5,10 +5,10 @@
 
 use super::cast::Cast;
 use super::mail::Mail;
-use super::world::{Drawn, Script, draw_settings, virtual_clock};
+use super::world::{Drawn, Script, draw_settings, outcome, virtual_clock};
 use super::{RehearsalError, Rehearsed, SHOTS, STEPS_MAX, Violation, checks};
 use crate::arbiter::page::{Authority, Silo as Owner};
-use crate::board::snapshot::{LifeView, SiloState};
+use crate::board::snapshot::{LifeView, OverflowOutcome, SiloState};
 use crate::board::{self, Board, Place, Shape};
 use crate::clock::Clock;
 use crate::dispatch::Answer;
@@ -416,6 +416,7 @@ impl Rehearsed for Moving<'_> {
         let pages = |of: fn(&crate::board::snapshot::ArbiterView) -> u64| {
             snapshot.silos.iter().filter_map(|silo| silo.arbiter.as_ref()).map(of).sum::<u64>()
         };
+        let elsewhere = snapshot.silos.iter().map(|silo| outcome(silo, OverflowOutcome::SentElsewhere)).sum();
         let lives = |of: fn(&LifeView) -> u64| snapshot.silos.iter().map(|silo| of(&silo.life)).sum::<u64>();
         let named = [
             ("silo_death", lives(|life| life.deaths)),
@@ -428,6 +429,7 @@ impl Rehearsed for Moving<'_> {
             ("move_given_up", moves(|moves| moves.failed)),
             ("shot_staged", moves(|moves| moves.staged)),
             ("shot_handed_on", moves(|moves| moves.handed_on)),
+            ("sent_elsewhere", elsewhere),
             ("move_refused", self.refused),
         ];
         errors.chain(named.map(|(name, count)| (name.to_string(), count))).collect()

@@ -408,7 +408,7 @@ fn draw_graph(random: &mut Xoshiro256PlusPlus, profile: &mut Profile, decoders: 
     graph.batch_tasks = 1 + pick(4) as u32;
 }
 
-fn outcome(silo: &SiloView, outcome: OverflowOutcome) -> u64 {
+pub(super) fn outcome(silo: &SiloView, outcome: OverflowOutcome) -> u64 {
     let counted = silo.overflow.outcomes.iter().find(|counted| counted.outcome == outcome.name());
     counted.map_or(0, |counted| counted.count)
 }
