@@ -48,6 +48,7 @@ mod rings;
 #[cfg(target_os = "linux")]
 mod rounds;
 mod shm_clients;
+mod spread;
 mod stalls;
 mod time;
 mod widths;
