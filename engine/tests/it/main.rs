@@ -35,6 +35,7 @@ mod joints;
 mod live;
 mod memory;
 mod modules;
+mod move_cost;
 mod moves;
 mod neighbours;
 mod overflow;
