@@ -14,6 +14,7 @@ pub mod lane;
 pub mod link;
 mod live;
 mod mover;
+pub mod order;
 mod overflow;
 mod pace;
 pub mod packet;
@@ -21,6 +22,7 @@ pub mod place;
 pub mod requests;
 pub mod rescue;
 mod schedule;
+mod share;
 #[cfg(target_os = "linux")]
 pub mod shm;
 #[cfg(target_os = "linux")]
@@ -33,6 +35,7 @@ pub use answer::Answer;
 pub use live::SLOTS_PER_STREAM;
 pub use overflow::Pressure;
 pub use pace::Cadence;
+pub use share::{OwnTurns, Share};
 
 use crate::board::snapshot::HealthVerdict;
 use crate::board::{self, Board, FeedBlock};
@@ -51,6 +54,7 @@ use pinwheel_edge::slot::table::{FeedEnd, OpenShot, ReplyTo, ShotHeader};
 use pinwheel_edge::slot::word::{self, ErrorCode};
 use pinwheel_edge::spin::Phase;
 use schedule::Schedule;
+use share::Due;
 use source::{Drawn, Source};
 use std::sync::Arc;
 use turns::Turns;
@@ -59,37 +63,6 @@ use turns::Turns;
 const HEALTH_EVERY: Nanos = Nanos(20_000_000);
 /// Added to a slot's address to make it bad: misaligned, and beyond the payload.
 const BAD_ADDRESS_OFFSET: u64 = (1 << 40) + 1;
-
-/// Which streams one silo's feed serves, and how many shots of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Share {
-    /// Number of the silo.
-    pub silo: usize,
-    /// Streams of the whole engine.
-    pub streams: u32,
-    /// Streams of this silo, ascending.
-    pub own: Vec<u32>,
-    /// Shots of all streams together; `None`: until the input or the run ends.
-    pub count: Option<u64>,
-}
-
-impl Share {
-    /// The streams whose home is silo `silo`: see [`requests::home`].
-    #[must_use]
-    pub fn of(silo: usize, silos: u32, streams: u32, count: Option<u64>) -> Share {
-        let own = (0..streams).filter(|stream| requests::home(*stream, silos) == silo).collect();
-        Share { silo, streams, own, count }
-    }
-
-    /// Place in the input of this silo's `n`-th shot, with its stream and sequence number.
-    fn place(&self, n: u64) -> Option<(u64, u32, u64)> {
-        let streams = self.own.len() as u64;
-        let stream = *self.own.get(n.checked_rem(streams)? as usize)?;
-        let sequence = n / streams;
-        let index = sequence * u64::from(self.streams) + u64::from(stream);
-        (self.count.is_none_or(|count| index < count)).then_some((index, stream, sequence))
-    }
-}
 
 /// What a feed has of its engine.
 pub struct Outside {
@@ -153,7 +126,7 @@ impl Feed {
             board::set(&board.stream_feed(*stream as usize).silo, share.silo as u64);
         }
         let health = share.own.iter().map(|_| InputHealth::new(model)).collect();
-        let fraction = share.own.len() as f64 / f64::from(share.streams);
+        let fraction = share.fraction();
         let widths = (model.detector_words(), model.observable_words().max(1));
         let crossings =
             crossing.map(|(crossing, turns)| Crossings::new(crossing, turns, share.silo, share.streams, widths));
@@ -226,7 +199,7 @@ impl Feed {
 
     /// Submits the next shot if it is due and a slot is free.
     fn submit_next(&mut self, now: Ticks, frame: &Frame<'_>) -> bool {
-        let Some((index, stream, sequence)) = self.share.place(self.submitted) else {
+        let Some(Due { index, own, stream, sequence }) = self.share.place(self.submitted) else {
             self.exhausted = true;
             return false;
         };
@@ -250,8 +223,7 @@ impl Feed {
         } else {
             self.send(&head)
         }
-        let streams = self.share.own.len() as u64;
-        self.health[(self.submitted % streams) as usize].observe(&self.detectors);
+        self.health[own].observe(&self.detectors);
         self.submitted += 1;
         // A stream that there is not has no number that a move could ask for.
         self.next.get_mut(stream as usize).into_iter().for_each(|next| *next = sequence + 1);
@@ -417,31 +389,5 @@ impl Role for Feed {
     fn is_drained(&self) -> bool {
         let has_shown_all = self.pace.as_ref().is_none_or(Pace::is_idle);
         self.draining && self.has_forwarded_all() && has_shown_all && self.has_crossed_all()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Share;
-
-    #[test]
-    fn silos_share_an_input_without_gap_or_overlap() {
-        for (silos, streams, count) in [(1, 1, 10), (2, 5, 23), (3, 4, 100), (4, 2, 9)] {
-            let mut seen = vec![0; count as usize];
-            for silo in 0..silos {
-                let share = Share::of(silo as usize, silos, streams, Some(count));
-                for n in 0.. {
-                    let Some((index, stream, sequence)) = share.place(n) else { break };
-                    assert_eq!(index, sequence * u64::from(streams) + u64::from(stream));
-                    seen[index as usize] += 1;
-                }
-            }
-            assert!(seen.iter().all(|times| *times == 1), "{silos} silos, {streams} streams: {seen:?}");
-        }
-    }
-
-    #[test]
-    fn a_silo_without_streams_gets_nothing() {
-        assert_eq!(Share::of(3, 4, 2, None).place(0), None);
     }
 }

@@ -1,8 +1,9 @@
 //! Placement: what a decision takes over 8, 64 and 1,024 silos, and how even a skewed load becomes, beside the seed's own rule.
 //!
 //! A decision is timed alone, with the clock's two readings in it; a hundred are made on each snapshot, so that charges crowd
-//! the table. The spread is that of the engine's rehearsal of placement in virtual time (1,000 streams, Zipf 1.1, four
-//! silos at 60 %, snapshots a second apart), in points after 10 and after 40 seconds, the mean of many draws.
+//! the table. The spread is that of the engine's rehearsal of placement in virtual time (1,000 streams that come within five
+//! seconds, snapshots a second apart), in points, over many draws: first Zipf 1.1 on four silos at 60 %, then other silos,
+//! loads and skews, there also beside the floor: what no placement of whole streams could be below.
 
 use super::measure::{CLOCK, Placement, Suite};
 use pinwheel_engine::placement::depth::{Reading, SiloDepth, Snapshot};
@@ -30,15 +31,30 @@ pub fn register(suite: &mut Suite) {
             suite.figure(format!("placement/decision {silos} silos {name}"), "ns", ours.part(part), peer);
         }
     }
-    let draws = suite.effort.scale(200);
-    let spread = |rule: Rule| move || spread(rule, draws);
-    let parts = ["10 s", "40 s", "moves"];
-    let ours = suite.case("spread, best of two and moves", &parts, (Placement::OneCore, 1), spread(Rule::Ours));
-    let seed = suite.case("spread, the seed's rule", &parts, (Placement::OneCore, 1), spread(Rule::Seed));
-    for (part, name) in [(0, "after 10 s"), (1, "after 40 s")] {
-        let peer = Some(("seed-lowest-average", seed.part(part)));
-        suite.figure(format!("placement/spread zipf 1.1 {name}"), "points", ours.part(part), peer);
+    spreads(suite, (4, 0.6, 1.1));
+    for silos in [2, 4, 8] {
+        for load in [0.3, 0.6, 0.8] {
+            let others = [0.8, 1.1, 1.4].map(|zipf| (silos, load, zipf));
+            others.into_iter().filter(|setting| *setting != (4, 0.6, 1.1)).for_each(|setting| spreads(suite, setting));
+        }
     }
+}
+
+fn spreads(suite: &mut Suite, (silos, load, zipf): (usize, f64, f64)) {
+    let draws = suite.effort.scale(200);
+    let setting = Setting { silos, streams: 1_000, zipf, load, arrive_s: 5, seconds: 41, seed: 0 };
+    let spread = |rule: Rule| move || spread(&setting, rule, draws);
+    let name = format!("{silos} silos at {:.0} %, zipf {zipf}", load * 100.0);
+    let parts = ["10 s", "10 s worst", "40 s", "40 s worst", "moves", "floor"];
+    let one = (Placement::OneCore, 1);
+    let ours = suite.case(format!("spread, best of two and moves, {name}"), &parts, one, spread(Rule::Ours));
+    let seed = suite.case(format!("spread, the seed's rule, {name}"), &parts, one, spread(Rule::Seed));
+    for (part, when) in [(0, "after 10 s"), (1, "after 10 s, worst"), (2, "after 40 s"), (3, "after 40 s, worst")] {
+        let peer = Some(("seed-lowest-average", seed.part(part)));
+        suite.figure(format!("placement/spread {name} {when}"), "points", ours.part(part), peer);
+    }
+    let floor = Some(("floor", ours.part(5)));
+    suite.figure(format!("placement/spread {name} after 10 s beside the floor"), "points", ours.part(0), floor);
 }
 
 /// Nanoseconds of a decision: p99, p50, p99.9.
@@ -60,14 +76,18 @@ fn decide(by: PlaceBy, silos: usize, decisions: usize) -> Vec<f64> {
     [0.99, 0.5, 0.999].map(|quantile| took[((took.len() - 1) as f64 * quantile) as usize] as f64).to_vec()
 }
 
-/// Points after 10 s, after 40 s, and moves: means over `draws`.
-fn spread(rule: Rule, draws: u64) -> Vec<f64> {
-    let mut sums = [0.0; 3];
+/// Points after 10 s, mean and worst of `draws`, after 40 s likewise, moves, and the least points there could be.
+fn spread(setting: &Setting, rule: Rule, draws: u64) -> Vec<f64> {
+    let mut found = [0.0f64; 6];
     for seed in 0..draws {
-        let setting = Setting { silos: 4, streams: 1_000, zipf: 1.1, load: 0.6, arrive_s: 5, seconds: 41, seed };
-        let course = play(&setting, rule);
-        let found = [course.spread_points[10], course.spread_points[40], course.moves as f64];
-        sums.iter_mut().zip(found).for_each(|(sum, found)| *sum += found / draws as f64);
+        let course = play(&Setting { seed, ..*setting }, rule);
+        for (at, second) in [(0, 10), (2, 40)] {
+            let points = course.spread_points[second];
+            found[at] += points / draws as f64;
+            found[at + 1] = found[at + 1].max(points);
+        }
+        found[4] += course.moves as f64 / draws as f64;
     }
-    sums.to_vec()
+    found[5] = setting.spread_floor_points();
+    found.to_vec()
 }

@@ -28,6 +28,7 @@ use crate::code::shots::ShotSet;
 use crate::device::cuda::Context;
 use crate::feed::lane::LaneOut;
 use crate::feed::link::{Link, LinkParts, Linked};
+use crate::feed::order::InputOrder;
 use crate::feed::requests::{MoveRequest, MoveRequests};
 use crate::feed::source::{LiveEnd, Source};
 use crate::feed::stage::{StageFill, stage};
@@ -99,11 +100,11 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let (remote, remote_orders) = reach(config.run_dir.as_deref(), &plan, &shared, &stop, &mut notes).unzip();
     header::write_notes(&board, &notes);
     board.publish();
-    let sink = config.sink.take().map(|sink| tap(sink, &mut silos, config.profile.input.streams, &stop));
+    let sink = config.sink.take().map(|sink| tap(sink, &mut silos, order(&config), &stop));
     let (events, said) = logger.map(|(logger, said)| (logger.spawn(stop.clone()), said)).unzip();
     let recording = record(&mut config, &plan, &shared, said.as_ref(), &stop);
     let (recorder, look_back) = recording.map(|recording| (recording.ended, recording.look_back)).unzip();
-    let reader = StreamReader::new(config.input, fills, config.profile.input.streams);
+    let reader = StreamReader::new(order(&config), config.input, fills);
     let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
     let environment = report.map(|report| environment::spawn(report, &shared, plan.cold_cores.clone()));
     let (watchdog, told) = watchdog.unzip();
@@ -293,10 +294,17 @@ fn lay_out(
     Ok(LaidOut { silos, fills, lives })
 }
 
+/// In which order the streams' shots come; those of a live source come as they are sent.
+fn order(config: &Config) -> InputOrder {
+    let input = &config.profile.input;
+    let weights = if matches!(config.input, Input::Live { .. }) { None } else { input.weights.of(input.streams) };
+    InputOrder::new(input.streams, weights.as_deref())
+}
+
 /// The thread of the answers' sink.
-fn tap(sink: AnswerSink, silos: &mut [Silo], streams: u32, stop: &cold::Stop) -> Receiver<Result<(), String>> {
+fn tap(sink: AnswerSink, silos: &mut [Silo], order: InputOrder, stop: &cold::Stop) -> Receiver<Result<(), String>> {
     let taps = silos.iter_mut().flat_map(|silo| silo.answers.drain(..)).collect();
-    cold::spawn_sink(sink, taps, streams, stop.clone())
+    cold::spawn_sink(sink, taps, order, stop.clone())
 }
 
 fn on_call(config: &Config) -> OnCall {
@@ -396,11 +404,13 @@ fn wire_silos(
         Input::Live { .. } => Origin::Live,
     };
     let (profile, header) = (&config.profile, common.board.header());
+    let order = order(config);
     let (mut wired, mut fills) = (Vec::new(), Vec::new());
     let Connected { pieces, told } = silo::connect(profile.silos, &common.decoding.model, &common.moves);
     for (silo, connected) in (0..).zip(pieces) {
         let mut arena = Arena::new();
         let share = Share::of(silo as usize, profile.silos, profile.input.streams, config.count);
+        let share = if let InputOrder::Skewed(order) = &order { share.in_order(order) } else { share };
         let end = live.as_mut().and_then(|live| Some(LiveEnd { lane: live.lanes.next()?, link: live.link.take() }));
         let gpu = contexts.next().map(|context| Gpu { context, cold_cores: plan.cold_cores.clone() });
         let attached = Attached { gpu, ..connected };

@@ -6,6 +6,7 @@
 
 use super::{Input, ReadShot};
 use crate::dispatch::Answer;
+use crate::feed::order::InputOrder;
 use crate::feed::requests::home;
 use crate::feed::stage::{Ending, StageFill};
 use crate::record::{AnswerRecord, AnswerSink};
@@ -55,7 +56,7 @@ pub(super) fn spawn<T: Send + 'static>(
 pub(super) fn spawn_sink(
     mut sink: AnswerSink,
     mut taps: Vec<broadcast::Reader<Answer>>,
-    streams: u32,
+    order: InputOrder,
     stop: Stop,
 ) -> Receiver<Result<(), String>> {
     let (sender, receiver) = channel();
@@ -65,7 +66,7 @@ pub(super) fn spawn_sink(
             let stopped = stop.is_stopped();
             let mut taken = 0;
             for tap in &mut taps {
-                taken += tap.drain(BATCH, |answer| sink.accept(&record(&answer, streams)));
+                taken += tap.drain(BATCH, |answer| sink.accept(&record(&answer, &order)));
             }
             if taken == 0 {
                 if stopped {
@@ -80,9 +81,9 @@ pub(super) fn spawn_sink(
     receiver
 }
 
-fn record(answer: &Answer, streams: u32) -> AnswerRecord {
+fn record(answer: &Answer, order: &InputOrder) -> AnswerRecord {
     AnswerRecord {
-        index: answer.sequence * u64::from(streams) + u64::from(answer.stream),
+        index: order.index(answer.stream, answer.sequence),
         stream: answer.stream,
         sequence: answer.reply_to.sequence,
         error: answer.error.map_or(0, |code| code as u16),
@@ -94,17 +95,17 @@ fn record(answer: &Answer, streams: u32) -> AnswerRecord {
 /// A stream's shots on their way to the silos.
 pub(super) struct Reader {
     fills: Vec<StageFill>,
-    streams: u32,
+    order: InputOrder,
     words: usize,
     read: ReadShot,
 }
 
 impl Reader {
     /// For `fills`, one per silo; `None` if the input is no stream.
-    pub(super) fn new(input: Input, fills: Vec<StageFill>, streams: u32) -> Option<Reader> {
+    pub(super) fn new(order: InputOrder, input: Input, fills: Vec<StageFill>) -> Option<Reader> {
         match input {
             Input::Stream { model, reader, .. } => {
-                Some(Reader { fills, streams, words: model.detector_words(), read: reader })
+                Some(Reader { fills, order, words: model.detector_words(), read: reader })
             }
             Input::Sampler { .. } | Input::Replay { .. } | Input::Live { .. } => None,
         }
@@ -122,7 +123,7 @@ impl Reader {
                     return Some(error);
                 }
             }
-            let silo = home((index % u64::from(self.streams)) as u32, silos);
+            let silo = home(self.order.stream_at(index), silos);
             while !self.fills[silo].offer(&shot) {
                 if stop.is_stopped() {
                     return None;

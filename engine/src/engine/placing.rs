@@ -68,7 +68,9 @@ impl Directing {
     fn run(mut self, stopped: &Receiver<()>) {
         // A courtesy to the hot threads; where it is not permitted the scheduler decides.
         let _ = pin::confine_current_thread(&self.cold_cores);
-        let mut desk = Desk::new(Arc::clone(&self.board), self.clock.clone(), self.profile.placement.clone());
+        let Profile { placement, input, .. } = &self.profile;
+        let desk = Desk::new(Arc::clone(&self.board), self.clock.clone(), placement.clone());
+        let mut desk = input.weights.of(input.streams).iter().fold(desk, |desk, weights| desk.expecting(weights));
         let rest = Duration::from_nanos(desk.look_every().0);
         let pages = &self.pages;
         let at_rest = |stream: u32, silo: u32| {

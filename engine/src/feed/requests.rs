@@ -8,7 +8,7 @@ use crate::arbiter::page::{Authority, SILOS_MAX};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Requests of one feed that it has not seen yet.
-pub const REQUESTS_MAX: usize = 16;
+pub const REQUESTS_MAX: usize = 256;
 
 /// A stream is to go to another silo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,9 @@ impl MoveRequests {
         let word = if by == Authority::Operator { word | FORCED } else { word };
         let slots = &self.feeds[home(stream, silos)];
         let put = |slot: &AtomicU64| slot.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        if !slots.words.iter().any(put) {
+        // From behind the last one on, so that none waits for ever behind those that come later.
+        let from = slots.rung.load(Ordering::Relaxed) as usize % REQUESTS_MAX;
+        if !slots.words[from..].iter().chain(&slots.words[..from]).any(put) {
             return Err(MoveRefused::Full);
         }
         slots.rung.fetch_add(1, Ordering::Relaxed);
@@ -147,7 +149,11 @@ impl MoveRequests {
         if slots.rung.load(Ordering::Relaxed) == taken {
             return None;
         }
-        let word = slots.words.iter().map(|slot| slot.swap(0, Ordering::Relaxed)).find(|word| *word != 0)?;
+        let from = taken as usize % REQUESTS_MAX;
+        let mut in_turn = slots.words[from..].iter().chain(&slots.words[..from]);
+        // A look first: an exchange of each empty word would cost a hot thread more than the move.
+        let slot = in_turn.find(|slot| slot.load(Ordering::Relaxed) != 0)?;
+        let word = slot.swap(0, Ordering::Relaxed);
         let (stream, to) = ((word & 0xf_ffff) as u32, (word >> 20 & 0x3f) as u32);
         let by = if word & FORCED == 0 { Authority::Port } else { Authority::Operator };
         let [lease_ms, patience_ms] = [26, 42].map(|shift| (word >> shift & 0xffff) as u32);

@@ -32,6 +32,9 @@ pub struct SiloDepth {
     pub average: f64,
     /// Of the fullest one.
     pub max: f64,
+    /// The same if it answered just what comes for the streams that it has now: above 1 for a silo that falls behind. As
+    /// `max` until streams have been weighed.
+    pub demand: f64,
     /// Which that is.
     pub fullest: Queue,
     /// Shots that have arrived and are not answered.
@@ -57,7 +60,8 @@ impl SiloDepth {
         let (fullest, max) = found().max_by(|one, other| one.1.total_cmp(&other.1)).expect("a silo has a queue");
         let average = found().map(|(_, share)| share).sum::<f64>() / found().count() as f64;
         let (waiting, backlog, processed, errors, last_activity) = (0, Nanos(0), 0, 0, Ticks(0));
-        SiloDepth { utilization, average, max, fullest, waiting, backlog, processed, errors, last_activity }
+        let demand = max;
+        SiloDepth { utilization, average, max, demand, fullest, waiting, backlog, processed, errors, last_activity }
     }
 
     /// Every queue equally full: what the tests of a rule need.

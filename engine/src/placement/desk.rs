@@ -4,13 +4,14 @@
 //! what makes a move is asked through a closure, which answers at once. Bounds: those of its parts. Never waits.
 
 use super::decision::{Decision, Made};
-use super::depth::{ENTER, LEAVE, Monitor, MonitorLimits, Snapshot, Watch};
+use super::depth::{ENTER, LEAVE, Monitor, MonitorLimits, Reading, SiloDepth, Snapshot, Watch};
 use super::director::{Director, Rules};
 use super::rebalance::{Rebalancer, StreamLoad};
 use super::relief::Relief;
 use super::show;
 use crate::board::{self, Board, Phase};
 use crate::clock::Clock;
+use crate::feed::requests::home;
 use crate::profile::PlacementRules;
 use crate::units::{Nanos, Ticks};
 use std::sync::Arc;
@@ -23,6 +24,10 @@ const LOOKS_MIN: u32 = 5;
 const SILENT_MIN: Nanos = Nanos::from_millis(100);
 /// Refreshes after which a snapshot is too old to place by.
 const OLD_REFRESHES: u64 = 2;
+/// How full silos are taken to become of streams none of which has been heard of.
+const UNHEARD_FULL: f64 = 0.5;
+/// What comes for a silo is believed up to so many times what it answers.
+const BACKED_UP_MAX: f64 = 8.0;
 /// Of all draws of a director.
 const SEED: u64 = 0x0070_6c61_6365;
 
@@ -42,6 +47,10 @@ pub struct Desk {
     rebalancer: Rebalancer,
     /// Answers of each stream at the last snapshot.
     answered: Vec<u64>,
+    /// Shots of each feed that were due by then, and those it had taken up.
+    come: Vec<(u64, u64)>,
+    /// How much of all that comes is expected of each stream, until it has been heard of.
+    expected: Vec<f64>,
     loads: Vec<StreamLoad>,
     looks: u32,
     has_placed: bool,
@@ -77,6 +86,8 @@ impl Desk {
             director: Director::new(by, SEED),
             rebalancer: Rebalancer::new(silos, streams, rate),
             answered: vec![0; streams],
+            come: vec![(0, 0); silos],
+            expected: vec![1.0 / streams.max(1) as f64; streams],
             loads: Vec::with_capacity(streams),
             looks: 0,
             has_placed: false,
@@ -87,6 +98,14 @@ impl Desk {
             clock,
             rules,
         }
+    }
+
+    /// Streams of which as much is expected as `weights` say.
+    #[must_use]
+    pub fn expecting(mut self, weights: &[f64]) -> Desk {
+        let sum: f64 = weights.iter().sum();
+        self.expected.iter_mut().zip(weights).for_each(|(expected, weight)| *expected = weight / sum);
+        self
     }
 
     /// From one look to the next.
@@ -109,10 +128,10 @@ impl Desk {
 
     fn refresh(&mut self, now: Ticks, at_rest: AtRest<'_>, ask: Ask<'_>) {
         let looks = std::mem::take(&mut self.looks);
-        let snapshot = self.monitor.take(&self.board, now);
+        let mut snapshot = self.monitor.take(&self.board, now);
         let board = Arc::clone(&self.board);
         self.watch.step(&snapshot, |crossing| show::crossing(&board, &crossing, now));
-        self.weigh(&snapshot, at_rest);
+        self.weigh(&mut snapshot, at_rest);
         self.director.refresh(&snapshot, self.loads.len());
         let is_live = board::get(&board.header().phase) == Phase::Live as u64;
         if is_live && !self.has_placed && snapshot.silos.iter().any(|silo| silo.known().is_some()) {
@@ -128,50 +147,78 @@ impl Desk {
         self.last = Some(snapshot);
     }
 
-    /// What each stream puts on its silo: its part of the answers, of how full that is.
-    fn weigh(&mut self, snapshot: &Snapshot, at_rest: AtRest<'_>) {
+    /// What comes for each stream, of what its silo can do, and so for each silo: a stream's answers at what an answer took
+    /// there, and as many more as are due at its feed beyond those taken up. Whose answers they are goes by where streams are
+    /// now: a move within the interval counts as if it had been made at its beginning.
+    fn weigh(&mut self, snapshot: &mut Snapshot, at_rest: AtRest<'_>) {
+        let backed_up = self.backed_up();
+        let silos = snapshot.silos.len();
+        let depths: Vec<Option<SiloDepth>> = snapshot.silos.iter().map(|silo| silo.known().copied()).collect();
+        let mut demand = vec![0.0; silos];
         self.loads.clear();
-        let mut answers = vec![0u64; snapshot.silos.len()];
-        let mut fresh = Vec::with_capacity(self.answered.len());
-        for (stream, before) in self.answered.iter_mut().enumerate() {
-            let total = board::get(&self.board.stream_harvest(stream).answered);
-            let silo = (board::get(&self.board.stream_feed(stream).silo) as usize).min(answers.len() - 1);
+        for (stream, before) in (0..).zip(&mut self.answered) {
+            let total = board::get(&self.board.stream_harvest(stream as usize).answered);
+            let silo = (board::get(&self.board.stream_feed(stream as usize).silo) as usize).min(silos - 1);
             let since = total.saturating_sub(std::mem::replace(before, total));
-            answers[silo] += since;
-            fresh.push((silo, since));
-        }
-        for (stream, (silo, since)) in (0..).zip(fresh) {
-            let full = snapshot.silos[silo].known().map_or(0.0, |depth| depth.max);
-            let share = full * since as f64 / answers[silo].max(1) as f64;
+            let of_one = depths[silo].map_or(0.0, |depth| depth.max / depth.processed.max(1) as f64);
+            let share = of_one * since as f64 * backed_up[home(stream, silos as u32)];
+            demand[silo] += share;
             let silo = silo as u32;
             let may_move = self.rules.streams.includes(stream) && at_rest(stream, silo);
             self.loads.push(StreamLoad { stream, silo, share, may_move });
         }
+        for (reading, demand) in snapshot.silos.iter_mut().zip(demand) {
+            // Of one that answers nothing nobody knows what comes for it.
+            if let Reading::Known(depth) = reading
+                && depth.processed > 0
+            {
+                depth.demand = demand;
+            }
+        }
+    }
+
+    /// Of each feed: shots that became due since the last snapshot, for each that it took up.
+    fn backed_up(&mut self) -> Vec<f64> {
+        let feeds = (0..).zip(&mut self.come);
+        feeds
+            .map(|(silo, before)| {
+                let feed = self.board.feed(silo);
+                let (taken_up, due) = (board::get(&feed.submitted), board::get(&feed.scheduled));
+                let (due_before, taken_before) = std::mem::replace(before, (due, taken_up));
+                let (due, taken_up) = (due.saturating_sub(due_before), taken_up.saturating_sub(taken_before));
+                if taken_up == 0 { 1.0 } else { (due as f64 / taken_up as f64).min(BACKED_UP_MAX) }
+            })
+            .collect()
     }
 
     /// Places a stream that takes part; what is charged for it lasts until the next snapshot.
-    fn place(&mut self, stream: u32, now: Ticks) -> Made {
+    fn place(&mut self, load: &StreamLoad, now: Ticks) -> Made {
         let limit = Nanos(refresh(&self.rules).0 * OLD_REFRESHES);
         let taken = Ticks(board::get(&self.board.placement().snapshot_ticks));
         if self.clock.rate().nanos(now.since(taken)) > limit && taken != Ticks(0) {
             self.director.forget();
         }
         let from = self.clock.ticks();
-        let made = self.director.place(stream, self.rules.preferred_max_utilization);
+        let preferred_max = self.rules.preferred_max_utilization;
+        let made = self.director.place_known(load.stream, preferred_max, (load.silo, load.share));
         let took = self.clock.rate().nanos(self.clock.ticks().since(from));
         self.board.placement().decision.record(took.0);
         made
     }
 
-    /// Each stream that takes part is new once.
+    /// Each stream that takes part is new once; those of which most comes choose first. Of one that has not been heard of
+    /// what is expected comes.
     fn place_all(&mut self, now: Ticks, ask: Ask<'_>) {
-        for at in 0..self.loads.len() {
-            let StreamLoad { stream, silo: owner, .. } = self.loads[at];
-            if !self.rules.streams.includes(stream) {
-                continue;
-            }
-            let made = self.place(stream, now);
-            let goes = matches!(made.decision, Decision::Place { silo, .. } if silo != owner);
+        let mut new: Vec<StreamLoad> = self.loads.clone();
+        new.retain(|load| self.rules.streams.includes(load.stream));
+        let all = new.iter().map(|load| load.share).sum::<f64>().max(UNHEARD_FULL * self.come.len() as f64);
+        for load in new.iter_mut().filter(|load| load.share == 0.0) {
+            load.share = all * self.expected[load.stream as usize];
+        }
+        new.sort_by(|one, other| other.share.total_cmp(&one.share));
+        for load in new {
+            let made = self.place(&load, now);
+            let goes = matches!(made.decision, Decision::Place { silo, .. } if silo != load.silo);
             let answer = if goes { ask(&made.decision) } else { Ok(()) };
             show::decision(&self.board, &made, now, answer.as_ref().err());
         }
@@ -215,6 +262,8 @@ mod tests {
         nanos: Arc<AtomicU64>,
         desk: Desk,
         asked: Vec<Decision>,
+        /// Shots that become due in a look at silo 0, where 4 are taken up.
+        due: u64,
         /// What the mover says.
         refusal: Option<String>,
     }
@@ -239,7 +288,7 @@ mod tests {
         }
         board::set(&board.header().phase, Phase::Live as u64);
         let desk = Desk::new(Arc::clone(&board), clock.clone(), rules);
-        Bench { board, clock, nanos, desk, asked: Vec::new(), refusal: None }
+        Bench { board, clock, nanos, desk, asked: Vec::new(), due: 4, refusal: None }
     }
 
     impl Bench {
@@ -254,6 +303,9 @@ mod tests {
                 board::add(&self.board.decode(1, 0).busy_ticks, LOOK_NS / 5);
                 board::add(&self.board.stream_harvest(0).answered, 1);
                 board::add(&self.board.stream_harvest(2).answered, 3);
+                board::add(&self.board.harvest(0).answered, 4);
+                board::add(&self.board.feed(0).submitted, 4);
+                board::add(&self.board.feed(0).scheduled, self.due);
                 let (asked, refusal) = (&mut self.asked, &self.refusal);
                 self.desk.step(&|_, _| true, &mut |decision| {
                     asked.push(*decision);
@@ -285,6 +337,22 @@ mod tests {
         assert!(view.silos[0].pressed_for_ns.is_some() && view.silos[1].unknown.is_none());
         let crossing = view.crossing.unwrap();
         assert_eq!((crossing.silo, crossing.queue, crossing.is_over), (0, "decode", true));
+    }
+
+    #[test]
+    fn a_silo_that_falls_behind_gives_away_what_comes_and_not_what_it_manages() {
+        let mut bench = bench(|_| ());
+        // Twice as much comes as is answered: 1.8 against 0.2, and half of the difference is its larger stream's 1.35.
+        bench.due = 8;
+        (0..3).for_each(|_| bench.pass(0.9));
+        assert_eq!(bench.moves(), [(0, 0, 1)], "0.45 fits; with 1.35 the other one would be far over");
+        let view = bench.board.snapshot(&bench.clock).placement.unwrap();
+        assert!((view.decisions[0].share - 0.45).abs() < 0.05, "{:?}", view.decisions[0]);
+        // What had waited is worked off: full as it is, no more comes for it than for the other.
+        let mut bench = self::bench(|_| ());
+        bench.due = 1;
+        (0..3).for_each(|_| bench.pass(0.9));
+        assert_eq!(bench.moves(), []);
     }
 
     #[test]

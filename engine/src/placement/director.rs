@@ -9,6 +9,9 @@
 //! table takes the same silo. Two drawn at random and the better of them spreads the picks; the charge keeps the table
 //! true to them until it is made anew (100 picks on frozen statistics: 100/0/0 without, 33/34/33 with).
 //!
+//! *A stream that is somewhere already has its own silo as one of the two.* Its load is known, and counted off before the
+//! comparison: otherwise three streams in four would move at the start, and its own weight would speak against where it is.
+//!
 //! *Average, maximum and backlog together.* The lowest average hides a hot queue; a low maximum hides that the whole silo is
 //! slow; both hide a backlog that stands before the first queue.
 
@@ -27,6 +30,8 @@ pub const TRIES: usize = 4;
 pub const CHARGE_MIN: f64 = 0.01;
 /// And at most.
 pub const CHARGE_MAX: f64 = 0.25;
+/// A silo that costs less by no more than this is not worth moving to.
+const STAYS: f64 = 0.05;
 /// Silos whose fullest queue is within this of the least count as equally bad.
 const LEAST_WITHIN: f64 = 0.05;
 
@@ -126,6 +131,26 @@ impl Director {
             silo.charge += self.charge;
         }
         Made { decision: Decision::Place { stream, silo: chosen.silo, is_high }, on: [Some(chosen), other] }
+    }
+
+    /// Places `stream`, which is at a silo already and puts `share` on it: by best of two it goes only where clearly less is to
+    /// be done than at its own without it; by the other rules as if it were nowhere.
+    pub fn place_known(&mut self, stream: u32, preferred_max: f64, (at, share): (u32, f64)) -> Made {
+        let own = self.silos.get(at as usize).copied().flatten();
+        let Some(own) = own.filter(|_| self.rules.by == PlaceBy::BestOfTwo && share > 0.0) else {
+            return self.place(stream, preferred_max);
+        };
+        let without = Candidate { charge: own.charge - share, ..own };
+        self.silos[at as usize] = Some(without);
+        let (rules, other) = (self.rules, self.best_of_two(preferred_max).0);
+        let other = other.filter(|other| rules.cost(other) + STAYS < rules.cost(&without));
+        let chosen = other.unwrap_or(without);
+        if let Some(silo) = &mut self.silos[chosen.silo as usize] {
+            silo.charge += share;
+        }
+        let is_high = !rules.takes(&chosen);
+        let decision = Decision::Place { stream, silo: chosen.silo, is_high };
+        Made { decision, on: [Some(chosen), other.map(|_| without)] }
     }
 
     fn draw(&mut self, below: usize) -> usize {

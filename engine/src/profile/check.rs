@@ -13,6 +13,7 @@ use super::schema::{
     Courtesy, Decoders, Device, Faults, Graph, Input, IssueGate, KeptRuns, Latency, Limits, Priority, Profile, Rate,
     ReadyPolicy, Source, StartPolicy, TaskTrace, ThreadSpec, Threads, WindowOverflow, WindowRounds,
 };
+use super::weights::Weights;
 
 /// A field whose value is well formed but out of its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -272,6 +273,29 @@ impl Check {
         self.whole("input.streams", input.streams, 1..=1024, "a stream is one logical qubit");
         if let Rate::Hz(hz) = input.rate {
             self.positive("input.rate", hz, 1e9, "say Max for as fast as it goes");
+        }
+        self.weights(input);
+    }
+
+    fn weights(&mut self, input: &Input) {
+        let field = "input.weights";
+        match &input.weights {
+            Weights::Even => return,
+            Weights::Zipf(exponent) => self.positive(field, *exponent, 4.0, "1.1 is a usual one; say Even for no skew"),
+            Weights::Each(weights) => {
+                if weights.len() != input.streams as usize {
+                    let (found, expected) =
+                        (format!("{} weights", weights.len()), format!("one each, {}", input.streams));
+                    self.refuse(field, found, expected, "name a weight for each of input.streams, or say Zipf(1.1)");
+                }
+                let wrong = weights.iter().filter(|weight| !(**weight > 0.0 && **weight <= 1e6));
+                let remedy = "a stream that never comes is none: lower input.streams";
+                wrong.for_each(|weight| self.refuse(field, weight, "above 0, at most 1e6", remedy));
+            }
+        }
+        if input.joint_every.is_some() {
+            let expected = "Even while input.joint_every is set: a pair is read after the same number of shots of both";
+            self.refuse(field, "streams at unequal rates", expected, "say joint_every: None, or weights: Even");
         }
     }
 

@@ -7,6 +7,7 @@
 
 use super::alarms::{AlarmRule, Diagnostics, OnAlarm};
 use super::placement::PlacementRules;
+use super::weights::Weights;
 use serde::{Deserialize, Serialize};
 
 /// One profile: spin policy, thread plan, sizes, limits, input and faults.
@@ -408,6 +409,9 @@ pub struct Input {
     pub streams: u32,
     /// Arrivals of all streams together; a live source's are its senders'.
     pub rate: Rate,
+    /// How often each stream's shots come, against the others'; a live source's are its senders', and this is what placement
+    /// expects of streams that it has not heard of.
+    pub weights: Weights,
     /// A map from measurements to detectors and observables, for shots that come as measurements; `None`: they come as
     /// detection events.
     pub m2d: Option<String>,

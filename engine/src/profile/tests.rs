@@ -237,6 +237,16 @@ fn a_live_source_is_an_address_a_path_or_a_name() {
         assert_eq!(found.len(), 1, "{odd}: {found:?}");
         assert!(format!("{:?}", found[0]).contains(field), "{odd}: {found:?}");
     }
+    for weights in ["Zipf(0.0)", "Zipf(5.0)", "Each([1.0])", "Each([1.0, 0.0, 2.0, 3.0])", "Each([1.0, 1e7, 2.0, 3.0])"]
+    {
+        let found = findings_with("weights: Even", &format!("weights: {weights}"));
+        assert_eq!(found.len(), 1, "{weights}: {found:?}");
+    }
+    let skewed = lab().replacen("weights: Even", "weights: Each([4.0, 2.0, 1.0, 0.5])", 1);
+    let weights = Profile::parse(&skewed, "lab.ron").unwrap().input.weights;
+    assert_eq!(weights.of(4), Some(vec![4.0, 2.0, 1.0, 0.5]));
+    let together = skewed.replacen("joint_every: None", "joint_every: Some(10)", 1);
+    assert!(Profile::parse(&together, "lab.ron").is_err(), "a pair is read after the same number of shots of both");
     assert_eq!(findings_with("m2d: None", "m2d: Some(\"\")").len(), 1);
     assert_eq!(findings_with("joint_every: None", "joint_every: Some(9)").len(), 1);
     let joint = lab().replacen("joint_every: None", "joint_every: Some(10)", 1);

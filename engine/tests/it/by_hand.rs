@@ -74,7 +74,7 @@ fn play(share: Share) -> (Snapshot, Vec<Answer>) {
 
 #[test]
 fn each_reader_of_answers_sees_them_all_and_the_slowest_holds_the_silo_up_until_it_leaves() {
-    let mut hand = Hand::new(Share { silo: 0, streams: 1, own: vec![0], count: None }, 2);
+    let mut hand = Hand::new(Share { silo: 0, streams: 1, own: vec![0], count: None, turns: None }, 2);
     let (slow, mut quick) = (hand.silo.answers.pop().unwrap(), hand.silo.answers.pop().unwrap());
     let (slow_number, mut seen) = (slow.number(), Vec::new());
     let answers = |hand: &Hand| {
@@ -106,7 +106,7 @@ fn each_reader_of_answers_sees_them_all_and_the_slowest_holds_the_silo_up_until_
 #[test]
 fn a_number_that_comes_twice_is_answered_twice_and_counted_as_a_duplicate() {
     // The same stream twice: each sequence number comes twice.
-    let (shown, answers) = play(Share { silo: 0, streams: 1, own: vec![0, 0], count: Some(200) });
+    let (shown, answers) = play(Share { silo: 0, streams: 1, own: vec![0, 0], count: Some(200), turns: None });
     let counters = &shown.silos[0].counters;
     assert_eq!((counters.submitted, counters.answered, counters.errored), (400, 400, 0));
     assert_eq!((counters.duplicated, answers.len()), (200, 400));
@@ -119,7 +119,7 @@ fn a_number_that_comes_twice_is_answered_twice_and_counted_as_a_duplicate() {
 #[test]
 fn a_shot_of_an_unknown_stream_is_answered_with_an_error_and_the_others_go_on() {
     // The silo knows streams below 2; the feed writes stream 5 as well.
-    let (shown, answers) = play(Share { silo: 0, streams: 2, own: vec![0, 5], count: None });
+    let (shown, answers) = play(Share { silo: 0, streams: 2, own: vec![0, 5], count: None, turns: None });
     let silo = &shown.silos[0];
     let refused = silo.errors.iter().find(|error| error.code == ErrorCode::UnknownStream as u16).unwrap();
     assert!(refused.count > 0 && silo.counters.errored == refused.count, "{:?}", silo.errors);

@@ -35,6 +35,7 @@ mod joints;
 mod live;
 mod memory;
 mod modules;
+mod move_cost;
 mod moves;
 mod neighbours;
 mod overflow;
@@ -48,6 +49,7 @@ mod rings;
 #[cfg(target_os = "linux")]
 mod rounds;
 mod shm_clients;
+mod spread;
 mod stalls;
 mod time;
 mod widths;

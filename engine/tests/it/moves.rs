@@ -1,6 +1,7 @@
 //! Streams that move between silos under load: each shot is answered once, in order, and as if nothing had moved.
 
 use crate::rig::{alone, assert_nothing_lost, config, end, look_again, profile, sampler, total, until};
+use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{MovesView, Snapshot};
 use pinwheel_engine::engine::{Authority, Engine, MoveRefused, MoveRequest};
 use pinwheel_engine::profile::{HotAllocations, Rate};
@@ -69,4 +70,57 @@ fn a_stream_under_a_lease_stays_for_its_term_unless_an_operator_moves_it() {
     until(&engine, "the broken lease's count", |snapshot| is_over || forced(snapshot) == 1);
     engine.request_drain();
     assert_nothing_lost(&end(engine));
+}
+
+/// Streams of [`others_ns`] that move, and all of them.
+const MOVING: u32 = 3;
+const STREAMS: u32 = 12;
+
+/// What the answers of streams that stay take while others move, or not: p50, p99 and p99.9, ns; and how many moves were made.
+fn others_ns(moves_every: Option<Duration>) -> ([u64; 3], u64) {
+    let mut profile = profile();
+    (profile.silos, profile.input.streams) = (3, STREAMS);
+    profile.input.rate = Rate::Hz(20_000.0);
+    let engine = Engine::start(config(&profile, sampler(), Some(80_000))).unwrap();
+    let mut asked = 0u32;
+    while !engine.is_finished() {
+        let Some(every) = moves_every else {
+            look_again();
+            continue;
+        };
+        let request = MoveRequest { stream: asked % MOVING, to: asked / MOVING % 3, lease_ms: 0, by: Authority::Port };
+        asked += u32::from(engine.move_stream(request).is_ok());
+        std::thread::park_timeout(every);
+    }
+    let outcome = end(engine);
+    assert_nothing_lost(&outcome);
+    let mut latency = Histogram::of(&[]);
+    outcome.snapshot.streams.iter().skip(MOVING as usize).for_each(|stream| latency.merge(&stream.latency));
+    ([0.5, 0.99, 0.999].map(|quantile| latency.quantile_ns(quantile)), moves(&outcome.snapshot, |moves| moves.done))
+}
+
+#[test]
+#[ignore = "a measurement: a minute, on a machine with nothing else to do"]
+fn streams_that_stay_hardly_notice_that_others_move_every_millisecond() {
+    const PAIRS: usize = 7;
+    let _alone = alone();
+    let (mut still, mut moved) = (Vec::new(), Vec::new());
+    for pair in 0..PAIRS {
+        // In turns the first of the two.
+        for moves in [pair % 2 == 0, pair % 2 != 0] {
+            let (found, made) = others_ns(moves.then_some(Duration::from_millis(1)));
+            eprintln!("{} moves: p50, p99, p99.9 of the others {found:?} ns", made);
+            if moves { moved.push(found) } else { still.push(found) }
+        }
+    }
+    let median = |found: &[[u64; 3]], at: usize| {
+        let mut values: Vec<u64> = found.iter().map(|found| found[at]).collect();
+        values.sort_unstable();
+        values[PAIRS / 2] as f64
+    };
+    for (at, name) in [(0, "p50"), (1, "p99"), (2, "p99.9")] {
+        let (with, without) = (median(&moved, at), median(&still, at));
+        eprintln!("{name}: median {with:.0} against {without:.0} ns, {:.2} times", with / without);
+    }
+    assert!(median(&moved, 2) < 1.2 * median(&still, 2));
 }

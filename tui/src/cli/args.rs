@@ -106,7 +106,10 @@ pub struct RunArgs {
     /// Logical qubits
     #[arg(long, value_name = "N", value_parser = small, allow_negative_numbers = true)]
     pub streams: Option<u32>,
-    /// Move a stream, drawn at random, to another silo so often: 1ms, 100us
+    /// Skew the streams' rates: stream n comes as often as (n + 1) to the minus this (1.1 is a usual one)
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub zipf: Option<f64>,
+    /// Move a stream, drawn at random of those that take part in placement, or of all, to another silo so often: 1ms, 100us
     #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
     pub move_every: Option<Duration>,
     /// Have a silo die so often, in turn, and come back half of that later: 1s, 200ms
@@ -421,11 +424,12 @@ mod tests {
         };
         assert_eq!((run.input.unwrap().to_string().as_str(), run.allow.len()), ("udp:127.0.0.1:7000", 2));
         let words = "pinwheel run --profile p --dem d --shots - --observables o --format 01 --rate max --count 1_000 --duration 1m \
-                     --silos 2 --streams 8 --deadline 20us --window 5,5 --round-period 1us --device cuda:0 --predictions F --answers - --profiles a --logs b --label x --keep --metrics 0 --json --headless";
+                     --silos 2 --streams 8 --zipf 1.1 --deadline 20us --window 5,5 --round-period 1us --device cuda:0 --predictions F --answers - --profiles a --logs b --label x --keep --metrics 0 --json --headless";
         let Some(Command::Run(run)) = Args::try_parse_from(words.split_whitespace()).unwrap().command else {
             panic!("no run")
         };
         assert_eq!((run.count, run.silos, run.streams), (Some(1_000), Some(2), Some(8)));
+        assert_eq!(run.zipf, Some(1.1));
         assert!(run.json && run.headless && run.keep);
         assert!(run.metrics.is_some_and(|address| address.ip().is_loopback()));
     }

@@ -7,7 +7,7 @@ use super::args::{DeviceChoice, RunArgs, Windows};
 use super::refusal::Refusal;
 use pinwheel_engine::code::Format;
 use pinwheel_engine::engine::{LivePlace, Network};
-use pinwheel_engine::profile::{Device, Latency, Profile, Source};
+use pinwheel_engine::profile::{Device, Latency, Profile, Source, Weights};
 use pinwheel_engine::record::REORDER_SLACK;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -263,6 +263,9 @@ fn lay_over(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
     if let Some(streams) = args.streams {
         profile.input.streams = streams;
     }
+    if let Some(exponent) = args.zipf {
+        profile.input.weights = Weights::Zipf(exponent);
+    }
     if let Some(deadline) = args.deadline {
         profile.limits.late_us = whole_us(deadline)?;
     }
@@ -316,6 +319,7 @@ fn in_range(args: &RunArgs, name: &str, profile: &Profile) -> Result<(), Refusal
     let option = match error.field.as_str() {
         "silos" if args.silos.is_some() => "--silos".to_owned(),
         "input.streams" if args.streams.is_some() => "--streams".to_owned(),
+        "input.weights" if args.zipf.is_some() => "--zipf".to_owned(),
         "limits.late_us" if args.deadline.is_some() => "--deadline".to_owned(),
         "window.commit_rounds" | "window.buffer_rounds" if args.window.is_some() => "--window".to_owned(),
         "input.round_ns" if args.round_period.is_some() => "--round-period, in ns,".to_owned(),
@@ -333,7 +337,7 @@ mod tests {
     use super::{Face, ModelSource, RunArgs, RunRequest, ShotSource, Windows};
     use crate::cli::args::{Args, Command};
     use clap::Parser;
-    use pinwheel_engine::profile::{Profile, Rate, WindowRounds};
+    use pinwheel_engine::profile::{Profile, Rate, Weights, WindowRounds};
     use std::path::PathBuf;
     use std::time::Duration;
 
@@ -358,6 +362,8 @@ mod tests {
         assert_eq!((laid.profile.silos, laid.profile.input.streams, laid.profile.limits.late_us), (2, 8, 20));
         assert_eq!(laid.model, ModelSource::Option(PathBuf::from("a.dem")));
         assert_eq!((plain.profile.silos, plain.profile.input.rate), (1, Rate::Auto));
+        assert_eq!(plain.profile.input.weights, Weights::Even);
+        assert_eq!(settle("--zipf 1.1", true).unwrap().profile.input.weights, Weights::Zipf(1.1));
         assert!(matches!(plain.model, ModelSource::Profile(_)));
         let window = WindowRounds { commit_rounds: 5, buffer_rounds: 7 };
         assert_eq!((plain.profile.window, laid.profile.window), (None, Some(window)));
@@ -416,6 +422,7 @@ mod tests {
             ("--kill-every 1s", "add --silos 2"),
             ("--silos 0", "--silos: found 0"),
             ("--streams 4096", "--streams: found 4096"),
+            ("--zipf 0", "--zipf: found 0, expected above 0, at most 4"),
             ("--deadline 100ns", "--deadline: found 100ns"),
             ("--window 0,5", "--window: found 0, expected 1..=10000"),
             ("--window 5,10001", "--window: found 10001, expected 1..=10000"),

@@ -13,7 +13,7 @@ use super::metrics::Metrics;
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
 use super::request::{Face, RunRequest, ShotSource};
-use super::shuffle::{Reaper, Shuffle};
+use super::shuffle::{Reaper, Shuffle, movable};
 use super::signals::Signals;
 use super::{say, written};
 use crate::effect::ConsoleEnd;
@@ -171,8 +171,8 @@ impl Run {
                 if let Some(metrics) = metrics.as_ref().filter(|_| request.face != Face::Console) {
                     say::people(&format!("pinwheel: metrics at http://{}/metrics", metrics.address()));
                 }
-                let (streams, silos) = (request.profile.input.streams, request.profile.silos);
-                let shuffle = |every| Shuffle::start(engine.moves(), streams, silos, every);
+                let shuffle =
+                    |every| Shuffle::start(engine.moves(), movable(&request.profile), request.profile.silos, every);
                 let reaper = |every| Reaper::start(engine.wishes(), every);
                 let shuffle = (request.move_every.map(shuffle), request.kill_every.map(reaper));
                 Ok(Run { request, host, run_dir, manifest, metrics, shuffle, engine })

@@ -5,10 +5,17 @@
 //! Bounds: one each `every`; what cannot be then is left out. Each ends when it is dropped.
 
 use pinwheel_engine::engine::{Authority, MoveRequest, MoveRequests, SiloDeed, SiloWishes};
+use pinwheel_engine::profile::{Profile, TakesPart};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// Which streams are drawn of: those that take part in placement; where nobody does, all.
+pub fn movable(profile: &Profile) -> Vec<u32> {
+    let (all, rules) = (0..profile.input.streams, &profile.placement.streams);
+    all.filter(|stream| *rules == TakesPart::Nobody || rules.includes(*stream)).collect()
+}
 
 /// A thread that asks for moves.
 pub struct Shuffle {
@@ -17,15 +24,18 @@ pub struct Shuffle {
 }
 
 impl Shuffle {
-    /// Starts it.
+    /// Starts it; of `streams` one is drawn each time.
     #[expect(clippy::disallowed_methods, reason = "a cold thread of the command line")]
-    pub fn start(moves: Arc<MoveRequests>, streams: u32, silos: u32, every: Duration) -> Shuffle {
+    pub fn start(moves: Arc<MoveRequests>, streams: Vec<u32>, silos: u32, every: Duration) -> Shuffle {
         let (stop, stopped) = channel();
         let thread = std::thread::spawn(move || {
+            if streams.is_empty() {
+                return;
+            }
             let mut random = 0x9E37_79B9_7F4A_7C15_u64;
             while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let (stream, to) = ((random >> 33) as u32 % streams, (random >> 17) as u32 % silos);
+                let (stream, to) = (streams[(random >> 33) as usize % streams.len()], (random >> 17) as u32 % silos);
                 // A stream that stays for its partner's sake, and one request too many: the next draw is another one.
                 let _ = moves.ask(MoveRequest { stream, to, lease_ms: 0, patience_ms: 0, by: Authority::Port });
             }
