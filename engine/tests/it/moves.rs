@@ -88,7 +88,13 @@ fn others_ns(moves_every: Option<Duration>) -> ([u64; 3], u64) {
             look_again();
             continue;
         };
-        let request = MoveRequest { stream: asked % MOVING, to: asked / MOVING % 3, lease_ms: 0, by: Authority::Port };
+        let request = MoveRequest {
+            stream: asked % MOVING,
+            to: asked / MOVING % 3,
+            lease_ms: 0,
+            patience_ms: 0,
+            by: Authority::Port,
+        };
         asked += u32::from(engine.move_stream(request).is_ok());
         std::thread::park_timeout(every);
     }
