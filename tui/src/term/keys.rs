@@ -4,10 +4,19 @@ use crate::msg::{Key, Mouse, MouseDeed, Msg};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use std::io;
+use std::io::{self, PipeReader, Read};
 use std::time::Duration;
 
-/// Waits for a key or a signal, at most that long.
+/// Why a wait is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// There is something to read from the terminal.
+    ByInput,
+    /// A frame has gone out, a signal came, or the time is over.
+    Otherwise,
+}
+
+/// Waits for a key, a signal, or a byte in `also`, which is taken; at most that long.
 ///
 /// # Why not the library's own wait
 ///
@@ -16,18 +25,23 @@ use std::time::Duration;
 ///
 /// # Errors
 /// When the terminal is gone: a broken pipe.
-pub fn wait(at_most: Duration) -> io::Result<()> {
+pub fn wait(at_most: Duration, mut also: &PipeReader) -> io::Result<Woken> {
     let stdin = io::stdin();
-    let mut keys = [PollFd::new(&stdin, PollFlags::IN)];
+    let mut ends = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(also, PollFlags::IN)];
     let at_most = Timespec::try_from(at_most).ok();
-    match poll(&mut keys, at_most.as_ref()) {
+    match poll(&mut ends, at_most.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    if keys[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+    let [keys, also_is] = ends.map(|end| end.revents());
+    if keys.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
-    Ok(())
+    if also_is.contains(PollFlags::IN) {
+        // There is a byte, so this does not wait.
+        let _taken = also.read(&mut [0; 64])?;
+    }
+    Ok(if keys.contains(PollFlags::IN) { Woken::ByInput } else { Woken::Otherwise })
 }
 
 /// The message of an event, if it means anything here.
