@@ -60,7 +60,7 @@ fn head(silo: u32, arbiter: &ArbiterView, pen: &mut Pen<'_>) {
         let name = if pen.width() < ROOMY { short(name) } else { name };
         x = pen.put(x + 2, 1, &format!("{name} {}", count(pages)), tone);
     }
-    let mut x = 1;
+    let mut x = pen.put(1, 2, "pages", Tone::Dim) + 1;
     for (name, times, tone) in [
         ("left", arbiter.left, Tone::Plain),
         ("arrived", arbiter.arrived, Tone::Plain),
@@ -77,7 +77,7 @@ fn head(silo: u32, arbiter: &ArbiterView, pen: &mut Pen<'_>) {
     }
     let (decision, transfer) = (quantiles(&arbiter.decision), quantiles(&arbiter.transfer));
     let counted = time(arbiter.counted_age_ns);
-    let text = format!("p50/99/99.9: decision {decision}, grant to ACK {transfer}; counted {counted} ago");
+    let text = format!("p50/p99/p99.9 of a decision {decision}, of a grant to its ACK {transfer}; read {counted} ago");
     pen.put(1, 3, &text, Tone::Dim);
 }
 
@@ -111,6 +111,10 @@ fn left(arbiter: &ArbiterView, rates: &[f64], pen: &mut Pen<'_>) {
         let per_s = rate(rates.get(i).copied());
         pen.put_right(25, 33, y, per_s.trim_end_matches("/s"), tone);
         y += 1;
+    }
+    if arbiter.ports.is_empty() {
+        pen.put(1, y, "no other silo has asked yet", Tone::Dim);
+        return;
     }
     for (x, heading) in [(1, "port"), (12, "wins"), (20, "refused"), (30, "age")] {
         pen.put(x, y, heading, Tone::Dim);
