@@ -14,6 +14,7 @@ use crate::source::synthetic::beside;
 use crate::source::synthetic::{Trouble, snapshot};
 use crate::theme::{Colour, Glyphs, Palette, Theme, Tone};
 use crate::update::update;
+use pinwheel_engine::board::snapshot::SiloView;
 use pinwheel_engine::profile::{OnHangup, Profile};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -221,6 +222,22 @@ fn engines_of_any_shape_draw() {
                 assert!(text(&drawn(&model)).len() > 200);
             }
         }
+    }
+}
+
+#[test]
+fn silos_that_have_no_room_get_a_line_each_and_the_rest_are_counted() {
+    for (silos, lines) in [(3, &["silo 1 ● 2", "silo 2 ● 2"][..]), (9, &["silo 1 ● 2", "7 more silos"])] {
+        let mut model = Model::new(COLOUR, (80, 24), OnHangup::Detach);
+        for tenth in 1..=20 {
+            let mut shaped = snapshot(tenth, Trouble::None);
+            shaped.silos = (0..silos).map(|id| SiloView { id, ..shaped.silos[0].clone() }).collect();
+            let snapshot = Some(Box::new(shaped));
+            update(&mut model, Msg::Snapshot { now_ns: tenth * 100_000_000, snapshot, finished: Finished::No });
+        }
+        let text = text(&drawn(&model));
+        assert!(lines.iter().all(|line| text.contains(line)), "{text}");
+        assert!(text.contains("threads") && text.contains("none: no role died"), "{text}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Arbiter: who may write which page, and who waits? Left what was decided and for whom, right what is under way: grants, leases, one
 //! page's history.
 
-use super::rows_of;
+use super::{rows_of, which_silo};
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::widgets::format::{count, rate, time};
@@ -23,7 +23,7 @@ type Line = (String, Tone);
 
 /// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
-    pen.rule(0, View::Arbiter.title());
+    let x = pen.rule(0, View::Arbiter.title());
     let index = model.cursor.silo;
     let Some(silo) = picture.snapshot.silos.get(index) else {
         pen.put(1, 1, "No silo yet: the engine is in its first phase. Pages appear with their arbiter.", Tone::Warn);
@@ -33,6 +33,8 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         nobody(silo.id, pen);
         return;
     };
+    let right = pen.width().saturating_sub(1);
+    pen.put_right(x, right, 0, &format!(" {} ", which_silo(model, silo.id)), Tone::Accent);
     head(silo.id, arbiter, pen);
     let rates = picture.derived.silos.get(index).map_or(&[][..], |silo| &silo.decisions_per_s);
     let (width, height) = (pen.width(), pen.height());

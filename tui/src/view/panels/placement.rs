@@ -79,8 +79,12 @@ fn percent(share: f64) -> String {
 /// Who chooses, by which limits, on which reading.
 fn head(placement: &PlacementView, pen: &mut Pen<'_>) {
     let PlacementView { strategy, streams, looks, .. } = placement;
-    let moves = if placement.rebalances { "may move later" } else { "stay where they are" };
-    pen.put(1, 1, &format!("silos of {} new streams: {strategy}; streams {moves}", count(*streams)), Tone::Plain);
+    let who = match (streams, placement.rebalances) {
+        (0, _) => "no stream takes part, each keeps the silo of its number".to_owned(),
+        (_, true) => format!("{} streams take part, and may move later", count(*streams)),
+        (_, false) => format!("{} streams take part, and stay where they are put", count(*streams)),
+    };
+    pen.put(1, 1, &format!("strategy {strategy}: {who}"), Tone::Plain);
     let [over, under, mean, one] = [placement.enter, placement.leave, placement.high, placement.critical]
         .map(|share| format!("{:.0}", share * 100.0));
     let mut limits =
@@ -181,7 +185,10 @@ fn silo(depth: &SiloDepthView, placement: &PlacementView, pen: &mut Pen<'_>) {
     let charge = if depth.charge > 0.0 { format!("+{}", percent(depth.charge)) } else { String::new() };
     let (mean, max) = (percent(depth.average), percent(depth.max));
     pen.put(1, y, &format!("mean {mean}{charge}, fullest {max}"), Tone::Plain);
-    let waits = format!("{} wait, {}", count(depth.waiting), time(depth.backlog_ns));
+    let waits = match depth.waiting {
+        0 => "nothing waits".to_owned(),
+        waiting => format!("waiting {}, {}", count(waiting), time(depth.backlog_ns)),
+    };
     let x = pen.put(1, y + 1, &waits, Tone::Dim);
     if depth.errors > 0 {
         pen.put(x, y + 1, &format!(", errors {}", count(depth.errors)), Tone::Warn);
