@@ -25,7 +25,6 @@ use crate::source::{Hold, News, Source};
 use crate::theme::Theme;
 use crate::update::update;
 use clock::Clock;
-use keys::Woken;
 use lookup::Lookups;
 use output::Meter;
 use pace::Pace;
@@ -42,8 +41,6 @@ pub use writer::Heard;
 pub const DATA_NS: u64 = 100_000_000;
 /// Most terminal events taken in one turn.
 pub const EVENTS_MAX: usize = 256;
-/// The library hears of input once per arrival: where it has left some unread, this keeps the loop from turning idly.
-const LIBRARY_WAIT: Duration = Duration::from_millis(1);
 /// Window of the console's own cost, nanoseconds.
 const COST_WINDOW_NS: u64 = 1_000_000_000;
 
@@ -240,15 +237,9 @@ impl Console<'_> {
         };
         let mut wait = Duration::from_nanos(due_ns.saturating_sub(now_ns));
         for _ in 0..EVENTS_MAX {
-            let library_wait = match keys::wait(wait, self.screen.written())? {
-                Woken::ByInput => LIBRARY_WAIT,
-                Woken::Otherwise => Duration::ZERO,
-            };
-            if !crossterm::event::poll(library_wait)? {
-                break;
-            }
+            let Some(event) = keys::next(wait, self.screen.written())? else { break };
             wait = Duration::ZERO;
-            let Some(msg) = keys::message(crossterm::event::read()?) else { continue };
+            let Some(msg) = keys::message(event) else { continue };
             self.take(Msg::Tick { now_ns: self.clock.now_ns() })?;
             if let Some(end) = self.take(msg)? {
                 return Ok(Some(end));

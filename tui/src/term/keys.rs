@@ -1,4 +1,10 @@
 //! Terminal events as messages. Pastes and focus are not keys and do nothing: pasted text must never act.
+//!
+//! # Why the library reads with `use-dev-tty`
+//!
+//! Its other way hears of each arrival once, and of a key and a resize that arrive together it takes one: the key is then
+//! answered when the next one comes, or the size is never heard of. This one asks what there is. A wait of zero it takes for
+//! none at all, and looks at nothing: so the shortest is [`GLANCE`].
 
 use crate::msg::{Key, Mouse, MouseDeed, Msg};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
@@ -7,9 +13,27 @@ use rustix::io::Errno;
 use std::io::{self, PipeReader, Read};
 use std::time::Duration;
 
+/// How long the library may look where nothing is known to have come: for a resize, or what it has read ahead. Less than
+/// its clock's millisecond, so that it does not wait.
+const GLANCE: Duration = Duration::from_micros(50);
+/// And where something has come from the terminal: the rest of a key that came in pieces.
+const PIECES: Duration = Duration::from_millis(1);
+
+/// The next event of the terminal, if one has come within `at_most`; what else ends the wait is as in [`wait`].
+///
+/// # Errors
+/// When the terminal is gone, or cannot be read.
+pub fn next(at_most: Duration, also: &PipeReader) -> io::Result<Option<Event>> {
+    let library_wait = match wait(at_most, also)? {
+        Woken::ByInput => PIECES,
+        Woken::Otherwise => GLANCE,
+    };
+    if crossterm::event::poll(library_wait)? { crossterm::event::read().map(Some) } else { Ok(None) }
+}
+
 /// Why a wait is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Woken {
+enum Woken {
     /// There is something to read from the terminal.
     ByInput,
     /// A frame has gone out, a signal came, or the time is over.
@@ -25,7 +49,7 @@ pub enum Woken {
 ///
 /// # Errors
 /// When the terminal is gone: a broken pipe.
-pub fn wait(at_most: Duration, mut also: &PipeReader) -> io::Result<Woken> {
+fn wait(at_most: Duration, mut also: &PipeReader) -> io::Result<Woken> {
     let stdin = io::stdin();
     let mut ends = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(also, PollFlags::IN)];
     let at_most = Timespec::try_from(at_most).ok();

@@ -139,6 +139,15 @@ impl<'a> Pen<'a> {
         x + written
     }
 
+    /// The same; what does not fit says so.
+    pub fn put_cut(&mut self, x: u16, y: u16, text: &str, tone: Tone) -> u16 {
+        let end = self.put(x, y, text, tone);
+        if usize::from(end.saturating_sub(x)) < text.chars().count() && end > x {
+            self.dot(end - 1, y, '…', Tone::Dim);
+        }
+        end
+    }
+
     /// The `room` cells of the buffer from that place of it on; the place is in the area.
     fn cells(&mut self, column: u16, row: u16, room: usize) -> &mut [Cell] {
         let first = self.buffer.index_of(column, row);

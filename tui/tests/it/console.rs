@@ -183,6 +183,25 @@ fn any_size_is_drawn_in_full() {
 }
 
 #[test]
+fn a_key_and_a_resize_that_come_together_are_both_taken() {
+    let _one = engine();
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, RUN, (80, 24), &[]);
+    terminal.see_live();
+    let views = [("2", "which is late"), ("r", "which queue is full"), ("t", "which logical qubit")];
+    for ((key, words), size) in views.iter().cycle().zip([(100, 30), (120, 40), (80, 24)].repeat(10)) {
+        terminal.resize(size.0, size.1);
+        terminal.press(key);
+        terminal.see(&format!("{words:?} at {size:?}"), |screen| {
+            let footer = screen.rows(0, size.0).last().unwrap_or_default();
+            screen.contents().contains(words) && footer.contains("? help")
+        });
+    }
+    terminal.press("qy");
+    assert_eq!(terminal.end(), 0, "{}", terminal.text());
+}
+
+#[test]
 fn a_terminal_that_nobody_reads_stops_neither_the_engine_nor_sigterm() {
     let _one = engine();
     let world = World::new();
