@@ -63,7 +63,7 @@ use std::time::Duration;
 pub use crate::arbiter::page::Authority;
 pub use crate::feed::place::{Network, Place as LivePlace};
 pub use crate::feed::requests::{MoveRefused, MoveRequest, MoveRequests};
-pub use crate::hot::memory::{Allocator, set_before_abort};
+pub use crate::hot::memory::{Allocator, calls_of, set_before_abort};
 pub use crate::silo::{SiloDeed, SiloRefused, SiloWishes};
 pub use actor::Actor;
 pub use cores::foresee;

@@ -6,6 +6,7 @@
 
 pub mod attach;
 pub mod beside;
+pub mod effects;
 pub mod live;
 pub mod past;
 pub mod replay;

@@ -1,15 +1,16 @@
 //! The terminal and the one loop that reads, updates, acts and draws.
 //!
 //! Owns the screen, the signals and the console's clock while [`run`] runs, on the caller's thread (the console thread).
-//! Bounded: data every [`DATA_NS`], at most one frame per [`FRAME_NS`], at most [`EVENTS_MAX`] events a turn, one frame
+//! Bounded: data every [`DATA_NS`], frames as [`pace`] says, at most [`EVENTS_MAX`] events a turn, one frame
 //! under way. Never waits for the engine or for the terminal's reader: the source copies, a thread of its own writes, and
-//! the loop waits only for keys, at most until the next data.
+//! the loop waits only for keys and for the end of that write, at most until the next data.
 
 mod clock;
 pub mod dump;
 mod keys;
 mod lookup;
 pub mod output;
+mod pace;
 mod screen;
 mod signals;
 mod writer;
@@ -26,8 +27,9 @@ use crate::update::update;
 use clock::Clock;
 use lookup::Lookups;
 use output::Meter;
+use pace::Pace;
 use pinwheel_engine::profile::OnHangup;
-use screen::{FrameSent, Screen};
+use screen::Screen;
 use signals::Signals;
 use std::io;
 use std::rc::Rc;
@@ -37,14 +39,8 @@ pub use writer::Heard;
 
 /// Time between two readings of the source, nanoseconds.
 pub const DATA_NS: u64 = 100_000_000;
-/// Least time between two frames, nanoseconds.
-pub const FRAME_NS: u64 = 33_000_000;
 /// Most terminal events taken in one turn.
 pub const EVENTS_MAX: usize = 256;
-/// The library hears of input once per arrival: where it has left some unread, this keeps the loop from turning idly.
-const LIBRARY_WAIT: Duration = Duration::from_millis(1);
-/// A frame that took long to write is followed by this many times as long a pause: a slow link gets fewer frames.
-const SLOW_LINK_PAUSE: u64 = 4;
 /// Window of the console's own cost, nanoseconds.
 const COST_WINDOW_NS: u64 = 1_000_000_000;
 
@@ -149,7 +145,7 @@ fn is_hangup(error: &io::Error) -> bool {
 #[derive(Clone, Copy, Debug, Default)]
 struct FrameTimes {
     data_due_ns: u64,
-    frame_due_ns: u64,
+    pace: Pace,
     cost_due_ns: u64,
     changed: Changed,
 }
@@ -206,10 +202,10 @@ impl Console<'_> {
                 return Ok(Some(end));
             }
         }
-        if let Some(FrameSent { took_ns, ended_ns }) = self.screen.take_written()? {
-            self.frame.frame_due_ns = self.frame.frame_due_ns.max(ended_ns + took_ns * SLOW_LINK_PAUSE);
+        if let Some(sent) = self.screen.take_written()? {
+            self.frame.pace.sent(sent);
         }
-        if self.frame.changed == Changed::Yes && self.screen.is_idle() && now_ns >= self.frame.frame_due_ns {
+        if self.frame.changed == Changed::Yes && self.screen.is_idle() && now_ns >= self.frame.pace.due_ns() {
             self.draw(now_ns)?;
         }
         self.keys()
@@ -234,20 +230,16 @@ impl Console<'_> {
 
     fn keys(&mut self) -> io::Result<Option<ConsoleEnd>> {
         let now_ns = self.clock.now_ns();
+        // The end of a frame under way wakes the loop.
         let due_ns = match self.frame.changed {
-            // A frame still under way is looked for again after the time of one.
-            Changed::Yes if !self.screen.is_idle() => self.frame.data_due_ns.min(now_ns + FRAME_NS),
-            Changed::Yes => self.frame.data_due_ns.min(self.frame.frame_due_ns),
-            Changed::No => self.frame.data_due_ns,
+            Changed::Yes if self.screen.is_idle() => self.frame.data_due_ns.min(self.frame.pace.due_ns()),
+            _ => self.frame.data_due_ns,
         };
         let mut wait = Duration::from_nanos(due_ns.saturating_sub(now_ns));
         for _ in 0..EVENTS_MAX {
-            keys::wait(wait)?;
-            if !crossterm::event::poll(wait.min(LIBRARY_WAIT))? {
-                break;
-            }
+            let Some(event) = keys::next(wait, self.screen.written())? else { break };
             wait = Duration::ZERO;
-            let Some(msg) = keys::message(crossterm::event::read()?) else { continue };
+            let Some(msg) = keys::message(event) else { continue };
             self.take(Msg::Tick { now_ns: self.clock.now_ns() })?;
             if let Some(end) = self.take(msg)? {
                 return Ok(Some(end));
@@ -330,7 +322,7 @@ impl Console<'_> {
         self.screen.draw(&self.model)?;
         self.meter.drawn();
         self.frame.changed = Changed::No;
-        self.frame.frame_due_ns = now_ns + FRAME_NS;
+        self.frame.pace.drawn(now_ns);
         Ok(())
     }
 

@@ -32,7 +32,7 @@ mod region;
 mod site;
 
 pub use arena::{Arena, ArenaUse};
-pub use guard::{Allocator, OnCall, excused, lend, set_before_abort};
+pub use guard::{Allocator, OnCall, calls_of, excused, lend, set_before_abort};
 pub use region::{ARENA_BYTES_MAX, ARENAS_MAX};
 pub use site::described;
 

@@ -46,13 +46,14 @@ pub fn replay(args: &ReplayArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let at = at.ok_or_else(|| runs::empty(&dir))?;
     if args.still.is_asked() {
         let notes = runs::notes(&dir, &tape);
-        return args.still.tell(tape, notes, at, &args.looks);
+        let at_ns = tape.since_start(at).0;
+        return args.still.tell(Replay::new(tape, notes, at_ns).beside(&dir), at_ns, &args.looks);
     }
     let on_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     if !args.json && on_terminal {
         let notes = runs::notes(&dir, &tape);
         let at_ns = tape.since_start(at).0;
-        return console(&mut Replay::new(tape, notes, at_ns), &args.looks, around);
+        return console(&mut Replay::new(tape, notes, at_ns).beside(&dir), &args.looks, around);
     }
     let snapshot = tape
         .at(at)?

@@ -11,15 +11,12 @@ use crate::model::lists::{self, Heads, List};
 use crate::model::{Model, View};
 use crate::msg::Msg;
 use crate::source::Source;
-use crate::source::beside::{About, look_up};
-use crate::source::past::Note;
+use crate::source::beside::{About, Kept, look_up};
 use crate::source::replay::Replay;
 use crate::term;
 use crate::update::update;
 use clap::Args as ClapArgs;
 use pinwheel_engine::profile::OnHangup;
-use pinwheel_engine::record::tape::Tape;
-use pinwheel_engine::units::Ticks;
 use std::io;
 
 /// Largest screen drawn without a terminal.
@@ -85,20 +82,19 @@ impl StillArgs {
     ///
     /// # Errors
     /// When the recording cannot be read there, or the view has no list.
-    pub fn tell(&self, tape: Tape, notes: Vec<Note>, at: Ticks, looks: &LooksArgs) -> Result<u8, Refusal> {
+    pub fn tell(&self, mut source: Replay, at_ns: u64, looks: &LooksArgs) -> Result<u8, Refusal> {
         let (view, list) = self.what(self.csv)?;
-        let at_ns = tape.since_start(at).0;
         let theme = looks.theme(|name| std::env::var(name).ok());
         let mut model = Model::new(theme, self.size.unwrap_or((100, 40)), OnHangup::Drain);
         model.view = view;
         let mut effects = update(&mut model, Msg::Replay(at_ns));
-        let past = Replay::new(tape, notes, at_ns).past(at_ns);
+        let past = source.past(at_ns);
         let past = past.map_err(|said| Refusal::Usage(format!("replay: {said}")))?;
         effects.extend(update(&mut model, Msg::Past(Ok(Box::new(past)))));
         for effect in effects {
             if let Effect::LookUp(wanted) = effect {
                 let about = About::of(model.picture().map(|picture| &picture.snapshot));
-                update(&mut model, Msg::Brought(look_up(wanted, &about, &mut None)));
+                update(&mut model, Msg::Brought(look_up(wanted, &about, &mut Kept::default())));
             }
         }
         let text = match list.filter(|_| self.csv) {

@@ -16,10 +16,9 @@ use crate::model::{Mode, Model};
 use crate::msg::{Finished, Msg};
 use crate::source::Source;
 use crate::source::attach::Attach;
-use crate::source::beside::{About, look_up};
+use crate::source::beside::{About, Kept, look_up};
 use crate::term;
 use crate::update::update;
-use pinwheel_engine::host::usage::Times;
 use pinwheel_engine::profile::OnHangup;
 use serde_json::json;
 use std::io::{self, ErrorKind, Write};
@@ -55,7 +54,7 @@ pub fn watch(
     let theme = looks.theme(|name| std::env::var(name).ok());
     let mut model = Model::new(theme, still.size.unwrap_or((100, 40)), OnHangup::Detach);
     (model.view, model.bond, model.mode) = (view, source.bond(), Mode::Live);
-    let mut watched = Watched { model, load: None, looks: 0 };
+    let mut watched = Watched { model, kept: Kept::default(), looks: 0 };
     let mut heads = Heads::Shown;
     let between =
         every.map_or(0, |every| u32::try_from(every.as_nanos().div_ceil(LOOK.as_nanos())).unwrap_or(u32::MAX));
@@ -99,7 +98,7 @@ fn pause() {
 
 struct Watched {
     model: Model,
-    load: Option<Times>,
+    kept: Kept,
     looks: u32,
 }
 
@@ -116,7 +115,7 @@ impl Watched {
         for effect in effects {
             if let Effect::LookUp(wanted) = effect {
                 let about = About::of(self.model.picture().map(|picture| &picture.snapshot));
-                let brought = look_up(wanted, &about, &mut self.load);
+                let brought = look_up(wanted, &about, &mut self.kept);
                 update(&mut self.model, Msg::Brought(brought));
             }
         }

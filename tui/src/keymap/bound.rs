@@ -87,9 +87,9 @@ impl Keymap {
         entries
     }
 
-    /// Help's rows in `scope`: (keys, what).
-    pub fn help(&self, scope: Scope) -> impl Iterator<Item = (String, &'static str)> {
-        self.rows(scope).map(|(row, keys)| (long(&TABLE[row], keys), TABLE[row].help))
+    /// Help's rows in `scope`.
+    pub fn help(&self, scope: Scope) -> impl Iterator<Item = Help<'_>> {
+        self.rows(scope).map(|(row, keys)| Help { row, keys })
     }
 
     /// The rows of `scope` that can be called by name: action, keys, what it does.
@@ -104,6 +104,25 @@ impl Keymap {
     pub fn first_key(&self, scope: Scope, action: Action) -> String {
         let row = self.rows(scope).find(|(row, _)| TABLE[*row].action == action);
         row.and_then(|(_, keys)| keys.first()).map_or_else(String::new, |key| key.label())
+    }
+}
+
+/// A row of help. Its keys are spelt when they are asked for: of a long page few rows are in sight.
+#[derive(Clone, Copy, Debug)]
+pub struct Help<'a> {
+    row: usize,
+    keys: &'a [Key],
+}
+
+impl Help<'_> {
+    /// The keys, as help spells them.
+    pub fn keys(self) -> String {
+        long(&TABLE[self.row], self.keys)
+    }
+
+    /// What they do.
+    pub fn what(self) -> &'static str {
+        TABLE[self.row].help
     }
 }
 

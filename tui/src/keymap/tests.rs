@@ -32,7 +32,7 @@ fn help_shows_every_row_and_footer_only_rows_of_help() {
         for Hint { keys, word, .. } in keymap.footer(scope) {
             let row = TABLE.iter().find(|b| b.footer == Footer::Word(word)).unwrap();
             assert!(!keys.is_empty());
-            assert!(keymap.help(row.scope).any(|(_, what)| what == row.help), "{word}");
+            assert!(keymap.help(row.scope).any(|help| help.what() == row.help), "{word}");
         }
     }
 }
@@ -75,7 +75,7 @@ fn a_file_rebinds_what_it_names_everywhere_that_the_table_is_shown() {
     assert_eq!(keymap.action(Scope::Views, Key::Char('f')), Some(Action::Filter));
     assert_eq!(keymap.action(Scope::Views, Key::Char('/')), None);
     assert!(keymap.footer(Scope::Views).iter().any(|hint| (hint.keys.as_str(), hint.word) == ("F5", "freeze")));
-    assert!(keymap.help(Scope::Views).any(|(keys, _)| keys == "F5 F"));
+    assert!(keymap.help(Scope::Views).any(|help| help.keys() == "F5 F"));
     assert!(keymap.commands(Scope::Views).any(|(action, keys, _)| action == Action::Freeze && keys == "F5 F"));
     assert_eq!(Keymap::from_text("{}").unwrap(), Keymap::default());
 }

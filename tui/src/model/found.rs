@@ -3,6 +3,7 @@
 //! Plain data, on the console thread; a thread of its own reads it (`term::lookup`). Bounded by [`EVENTS_MAX`] events and
 //! by the machine.
 
+use super::deeds::Measured;
 use pinwheel_engine::host::check::Row;
 use pinwheel_engine::host::usage::CoreUse;
 
@@ -18,6 +19,8 @@ pub enum Wanted {
     Cores,
     /// `events.jsonl` of the run.
     Log,
+    /// The same, and the effect of the actions in it, from the run's recording.
+    Actions,
 }
 
 /// What a look-up brought.
@@ -29,6 +32,8 @@ pub enum Brought {
     Cores(Result<Vec<CoreUse>, String>),
     /// The events.
     Log(Result<Vec<Event>, String>),
+    /// The events, and by the numbers of actions their effects.
+    Actions(Result<Vec<Event>, String>, Vec<(u64, Measured)>),
 }
 
 /// One event of the run.
@@ -99,6 +104,8 @@ pub struct Found {
     pub log: Lookup<Event>,
     /// Places of those among them that are actions: a list asks for each of its cells.
     pub actions: Vec<usize>,
+    /// What the recording says of their effects, by their numbers.
+    pub effects: Vec<(u64, Measured)>,
     /// What was asked for last, and when, console clock.
     pub asked: Option<(Wanted, u64)>,
 }
@@ -109,11 +116,17 @@ impl Found {
         match brought {
             Brought::Environment(result) => self.environment.take(result),
             Brought::Cores(result) => self.cores.take(result),
-            Brought::Log(result) => {
-                self.log.take(result);
-                let is_action = |(_, event): &(usize, &Event)| event.event == "operated";
-                self.actions = self.log.rows().iter().enumerate().filter(is_action).map(|(place, _)| place).collect();
+            Brought::Log(result) => self.take_log(result),
+            Brought::Actions(result, effects) => {
+                self.take_log(result);
+                self.effects = effects;
             }
         }
+    }
+
+    fn take_log(&mut self, result: Result<Vec<Event>, String>) {
+        self.log.take(result);
+        let is_action = |(_, event): &(usize, &Event)| event.event == "operated";
+        self.actions = self.log.rows().iter().enumerate().filter(is_action).map(|(place, _)| place).collect();
     }
 }

@@ -3,6 +3,7 @@
 //! Reads only. Called on the look-up thread: a slow disk holds up nobody who draws. Bounded by [`TAIL_BYTES`] of events and
 //! by the machine.
 
+use super::effects::Effects;
 use crate::model::found::{Brought, EVENTS_MAX, Event, Wanted};
 use pinwheel_engine::board;
 use pinwheel_engine::board::snapshot::Snapshot;
@@ -36,8 +37,16 @@ impl About {
     }
 }
 
-/// Looks up what is wanted. `load` is the cores' load at the look before, and becomes that of now.
-pub fn look_up(wanted: Wanted, about: &About, load: &mut Option<Times>) -> Brought {
+/// What is kept from one look to the next.
+#[derive(Default)]
+pub struct Kept {
+    /// The cores' load at the look before.
+    load: Option<Times>,
+    effects: Effects,
+}
+
+/// Looks up what is wanted.
+pub fn look_up(wanted: Wanted, about: &About, kept: &mut Kept) -> Brought {
     let run_dir = about.run_dir.as_deref().ok_or_else(|| {
         "found no run directory of this engine, expected one to read from; runs keep one unless --logs cannot be written"
             .to_owned()
@@ -45,7 +54,12 @@ pub fn look_up(wanted: Wanted, about: &About, load: &mut Option<Times>) -> Broug
     match wanted {
         Wanted::Environment => Brought::Environment(run_dir.and_then(environment)),
         Wanted::Log => Brought::Log(run_dir.and_then(|dir| log(dir, about.moment))),
-        Wanted::Cores => Brought::Cores(cores(load)),
+        Wanted::Actions => {
+            let found = run_dir.and_then(|dir| Ok((dir, log(dir, about.moment)?)));
+            let effects = found.as_ref().map_or_else(|_| Vec::new(), |(dir, events)| kept.effects.of(dir, events));
+            Brought::Actions(found.map(|(_, events)| events), effects)
+        }
+        Wanted::Cores => Brought::Cores(cores(&mut kept.load)),
     }
 }
 
@@ -137,7 +151,7 @@ fn cores(load: &mut Option<Times>) -> Result<Vec<CoreUse>, String> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
 
-    use super::{About, events, look_up, unix_ns};
+    use super::{About, Kept, events, look_up, unix_ns};
     use crate::model::found::{Brought, Wanted};
 
     const LINE: &str = r#"{"utc":"2026-01-01T14:00:01.500000000Z","ticks":7,"thread":"operator","event":"note","text":"pump on","numbers":[1,2]}"#;
@@ -164,24 +178,26 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_says_so_in_one_sentence() {
-        let Brought::Log(Err(said)) = look_up(Wanted::Log, &About::default(), &mut None) else { panic!("no run") };
+        let Brought::Log(Err(said)) = look_up(Wanted::Log, &About::default(), &mut Kept::default()) else {
+            panic!("no run")
+        };
         assert!(said.contains("found no run directory") && !said.contains('\n'));
         let dir = tempfile::tempdir().unwrap();
         let about = About { run_dir: Some(dir.path().to_owned()), moment: None };
-        let Brought::Environment(Err(said)) = look_up(Wanted::Environment, &about, &mut None) else {
+        let Brought::Environment(Err(said)) = look_up(Wanted::Environment, &about, &mut Kept::default()) else {
             panic!("no file")
         };
         assert!(said.contains("environment.json"), "{said}");
         std::fs::write(dir.path().join("events.jsonl"), format!("{LINE}\n")).unwrap();
-        let Brought::Log(Ok(found)) = look_up(Wanted::Log, &about, &mut None) else { panic!("a file") };
+        let Brought::Log(Ok(found)) = look_up(Wanted::Log, &about, &mut Kept::default()) else { panic!("a file") };
         assert_eq!(found.len(), 1);
     }
 
     #[test]
     fn a_second_look_at_the_cores_knows_their_load() {
-        let mut load = None;
-        let Brought::Cores(Ok(first)) = look_up(Wanted::Cores, &About::default(), &mut load) else { panic!("cores") };
-        assert!(!first.is_empty() && load.is_some());
+        let mut kept = Kept::default();
+        let Brought::Cores(Ok(first)) = look_up(Wanted::Cores, &About::default(), &mut kept) else { panic!("cores") };
+        assert!(!first.is_empty() && kept.load.is_some());
         assert!(first.iter().all(|core| core.busy.is_none()), "nothing has passed yet");
     }
 

@@ -7,6 +7,7 @@ use super::{Offer, Source};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::Profile;
 use pinwheel_engine::record::tape::{Moment, Tape};
+use std::path::Path;
 use std::time::Duration;
 
 /// Why nothing can be done to it.
@@ -19,19 +20,25 @@ pub struct Replay {
     /// The board that a killed process left: later than any picture.
     last: Option<Snapshot>,
     from_ns: u64,
+    run_dir: Option<String>,
 }
 
 impl Replay {
     /// Looks at `tape`, at first `from_ns` after its engine's start.
     pub fn new(tape: Tape, notes: Vec<Note>, from_ns: u64) -> Replay {
-        Replay { tape: Some(tape), notes, last: None, from_ns }
+        Replay { tape: Some(tape), notes, last: None, from_ns, run_dir: None }
+    }
+
+    /// The run's other files lie in `run_dir`: where it was recorded is not always where it is replayed.
+    pub fn beside(self, run_dir: &Path) -> Replay {
+        Replay { run_dir: Some(run_dir.display().to_string()).filter(|_| run_dir.is_dir()), ..self }
     }
 
     /// Looks at what a killed process left, and back from there.
     pub fn postmortem(tape: Option<Tape>, notes: Vec<Note>, last: Moment) -> Replay {
         let last = last.snapshot().ok().flatten();
         let from_ns = last.as_ref().map_or(0, |last| last.at_ns);
-        Replay { tape, notes, last, from_ns }
+        Replay { tape, notes, last, from_ns, run_dir: None }
     }
 }
 
@@ -68,6 +75,9 @@ impl Source for Replay {
                 past.pictures.push(last.clone());
             }
             past.to_ns = past.to_ns.max(last.at_ns);
+        }
+        if let (Some(run_dir), Ok(past)) = (&self.run_dir, &mut past) {
+            past.pictures.iter_mut().for_each(|picture| picture.recorder.run_dir = Some(run_dir.clone()));
         }
         past
     }

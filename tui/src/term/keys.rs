@@ -1,13 +1,46 @@
 //! Terminal events as messages. Pastes and focus are not keys and do nothing: pasted text must never act.
+//!
+//! # Why the library reads with `use-dev-tty`
+//!
+//! Its other way hears of each arrival once, and of a key and a resize that arrive together it takes one: the key is then
+//! answered when the next one comes, or the size is never heard of. This one asks what there is. A wait of zero it takes for
+//! none at all, and looks at nothing: so the shortest is [`GLANCE`].
 
 use crate::msg::{Key, Mouse, MouseDeed, Msg};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use std::io;
+use std::io::{self, PipeReader, Read};
 use std::time::Duration;
 
-/// Waits for a key or a signal, at most that long.
+/// How long the library may look where nothing is known to have come: for a resize, or what it has read ahead. Less than
+/// its clock's millisecond, so that it does not wait.
+const GLANCE: Duration = Duration::from_micros(50);
+/// And where something has come from the terminal: the rest of a key that came in pieces.
+const PIECES: Duration = Duration::from_millis(1);
+
+/// The next event of the terminal, if one has come within `at_most`; what else ends the wait is as in [`wait`].
+///
+/// # Errors
+/// When the terminal is gone, or cannot be read.
+pub fn next(at_most: Duration, also: &PipeReader) -> io::Result<Option<Event>> {
+    let library_wait = match wait(at_most, also)? {
+        Woken::ByInput => PIECES,
+        Woken::Otherwise => GLANCE,
+    };
+    if crossterm::event::poll(library_wait)? { crossterm::event::read().map(Some) } else { Ok(None) }
+}
+
+/// Why a wait is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Woken {
+    /// There is something to read from the terminal.
+    ByInput,
+    /// A frame has gone out, a signal came, or the time is over.
+    Otherwise,
+}
+
+/// Waits for a key, a signal, or a byte in `also`, which is taken; at most that long.
 ///
 /// # Why not the library's own wait
 ///
@@ -16,18 +49,23 @@ use std::time::Duration;
 ///
 /// # Errors
 /// When the terminal is gone: a broken pipe.
-pub fn wait(at_most: Duration) -> io::Result<()> {
+fn wait(at_most: Duration, mut also: &PipeReader) -> io::Result<Woken> {
     let stdin = io::stdin();
-    let mut keys = [PollFd::new(&stdin, PollFlags::IN)];
+    let mut ends = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(also, PollFlags::IN)];
     let at_most = Timespec::try_from(at_most).ok();
-    match poll(&mut keys, at_most.as_ref()) {
+    match poll(&mut ends, at_most.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    if keys[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+    let [keys, also_is] = ends.map(|end| end.revents());
+    if keys.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
-    Ok(())
+    if also_is.contains(PollFlags::IN) {
+        // There is a byte, so this does not wait.
+        let _taken = also.read(&mut [0; 64])?;
+    }
+    Ok(if keys.contains(PollFlags::IN) { Woken::ByInput } else { Woken::Otherwise })
 }
 
 /// The message of an event, if it means anything here.

@@ -1,10 +1,10 @@
 //! The thread that looks up what is beside the board, so that a slow disk or a large `/proc` holds up no key.
 //!
-//! Owns nothing but the load of the cores at its last look. Bounded: one look under way and none waiting; what is asked
+//! Owns what one look keeps for the next ([`Kept`]). Bounded: one look under way and none waiting; what is asked
 //! for meanwhile is asked for again.
 
 use crate::model::found::{Brought, Wanted};
-use crate::source::beside::{About, look_up};
+use crate::source::beside::{About, Kept, look_up};
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::Builder;
@@ -24,10 +24,10 @@ impl Lookups {
         let (asked, todo) = sync_channel::<(Wanted, About)>(1);
         let (done, brought) = channel();
         let look = move || {
-            let mut load = None;
+            let mut kept = Kept::default();
             while let Ok((wanted, about)) = todo.recv() {
                 // A console that has gone needs no answer.
-                if done.send(look_up(wanted, &about, &mut load)).is_err() {
+                if done.send(look_up(wanted, &about, &mut kept)).is_err() {
                     return;
                 }
             }

@@ -23,7 +23,7 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use std::fs::File;
-use std::io;
+use std::io::{self, PipeReader};
 use std::os::fd::AsFd;
 use std::panic;
 use std::sync::Arc;
@@ -80,6 +80,11 @@ impl Screen {
             self.spare = buffer;
             FrameSent { took_ns, ended_ns }
         }))
+    }
+
+    /// Readable once a frame has gone out.
+    pub fn written(&self) -> &PipeReader {
+        self.writer.woken()
     }
 
     /// Whether the last frame has gone out. While it has not, no frame may be drawn.

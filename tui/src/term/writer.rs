@@ -1,7 +1,7 @@
 //! The thread that writes to the terminal, so that a terminal that nobody reads stops nothing else.
 //!
 //! Owns the terminal's writing end on a thread of its own; the console thread hands it one frame at a time and takes the
-//! emptied buffer back. Bounded: one frame under way and one last word, each one write. Never waits for anybody but the
+//! emptied buffer back; a byte in a pipe wakes who waits for that. Bounded: one frame under way and one last word, each one write. Never waits for anybody but the
 //! terminal, and is left behind when the terminal takes nothing more: the end of the process ends its write.
 //!
 //! # Why a thread
@@ -12,7 +12,7 @@
 //! what changed since the frame before, so a drawn frame must arrive.
 
 use super::clock::Clock;
-use std::io::{self, Write};
+use std::io::{self, PipeReader, PipeWriter, Write};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::thread::Builder;
 use std::time::Duration;
@@ -41,6 +41,7 @@ pub struct Written {
 pub struct Writer {
     jobs: SyncSender<Job>,
     written: Receiver<(Written, io::Result<()>)>,
+    woken: PipeReader,
     state: State,
 }
 
@@ -68,13 +69,15 @@ impl Writer {
     /// Starts the thread that writes to `output`.
     ///
     /// # Errors
-    /// When the system refuses a thread.
+    /// When the system refuses a thread or a pipe.
     pub fn start(output: impl Write + Send + 'static, clock: Clock) -> io::Result<Writer> {
         let (jobs, todo) = sync_channel(JOBS_MAX);
-        let (done, written) = channel();
+        let (sent, written) = channel();
+        let (woken, wake) = io::pipe()?;
+        let mut done = Done { sent, wake };
         #[expect(clippy::disallowed_methods, reason = "a cold thread; it inherits the console thread's cores")]
-        Builder::new().name("terminal".to_owned()).spawn(move || write(output, clock, &todo, &done))?;
-        Ok(Writer { jobs, written, state: State::Idle })
+        Builder::new().name("terminal".to_owned()).spawn(move || write(output, clock, &todo, &mut done))?;
+        Ok(Writer { jobs, written, woken, state: State::Idle })
     }
 
     /// The frame that has gone out since the last call, if one has.
@@ -90,6 +93,11 @@ impl Writer {
             Err(TryRecvError::Empty) => Ok(None),
             Err(TryRecvError::Disconnected) => Err(io::ErrorKind::BrokenPipe.into()),
         }
+    }
+
+    /// Readable, by a byte for each, after a frame has gone out.
+    pub fn woken(&self) -> &PipeReader {
+        &self.woken
     }
 
     /// Whether a frame can be sent.
@@ -122,7 +130,21 @@ impl LastWord {
     }
 }
 
-fn write(mut output: impl Write, clock: Clock, todo: &Receiver<Job>, done: &Sender<(Written, io::Result<()>)>) {
+/// The thread's end of what it answers.
+struct Done {
+    sent: Sender<(Written, io::Result<()>)>,
+    wake: PipeWriter,
+}
+
+impl Done {
+    /// First the answer, then the byte: who is woken finds it. A console that has gone needs neither.
+    fn say(&mut self, written: Written, result: io::Result<()>) {
+        let _ = self.sent.send((written, result));
+        let _ = self.wake.write_all(&[0]);
+    }
+}
+
+fn write(mut output: impl Write, clock: Clock, todo: &Receiver<Job>, done: &mut Done) {
     while let Ok(job) = todo.recv() {
         match job {
             Job::Frame(mut buffer) => {
@@ -130,8 +152,7 @@ fn write(mut output: impl Write, clock: Clock, todo: &Receiver<Job>, done: &Send
                 let result = output.write_all(&buffer).and_then(|()| output.flush());
                 buffer.clear();
                 let ended_ns = clock.now_ns();
-                // A console that has gone needs no answer.
-                let _ = done.send((Written { buffer, took_ns: ended_ns - begun_ns, ended_ns }, result));
+                done.say(Written { buffer, took_ns: ended_ns - begun_ns, ended_ns }, result);
             }
             Job::Last(bytes, heard) => {
                 // A terminal that is gone cannot be restored, and there is nobody to tell.

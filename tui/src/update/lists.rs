@@ -99,7 +99,8 @@ pub(super) fn wanted(model: &mut Model) -> Option<Wanted> {
     let wanted = match model.view {
         View::Environment if model.found.environment.rows().is_empty() => Wanted::Environment,
         View::Cores => Wanted::Cores,
-        View::Log | View::Actions => Wanted::Log,
+        View::Log => Wanted::Log,
+        View::Actions => Wanted::Actions,
         // Who else is on the cores is part of the question.
         _ if matches!(model.overlay, Some(Overlay::AskApply(_))) => Wanted::Cores,
         _ => return None,

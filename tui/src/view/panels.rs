@@ -25,7 +25,18 @@ pub mod timeline;
 pub mod trends;
 pub mod workers;
 
+use crate::keymap::{Action, Scope};
+use crate::model::Model;
 use crate::widgets::pen::Pen;
+
+/// Which silo of how many a view shows, and the key of the next one.
+pub fn which_silo(model: &Model, silo: u32) -> String {
+    let silos = model.picture().map_or(0, |picture| picture.snapshot.silos.len());
+    match silos {
+        0 | 1 => format!("silo {silo}"),
+        _ => format!("silo {silo} of {silos}, {}: next", model.keymap.first_key(Scope::Views, Action::NextSilo)),
+    }
+}
 
 /// First row shown so that `cursor` is in sight of `visible` rows.
 pub fn scrolled(cursor: usize, visible: usize, length: usize) -> usize {

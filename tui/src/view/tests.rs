@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
+mod cost;
+
 use super::draw;
 use crate::keymap::bound::Hint;
 use crate::model::{Model, View};
@@ -12,15 +14,12 @@ use crate::source::synthetic::beside;
 use crate::source::synthetic::{Trouble, snapshot};
 use crate::theme::{Colour, Glyphs, Palette, Theme, Tone};
 use crate::update::update;
-use pinwheel_engine::board::snapshot::ActionView;
+use pinwheel_engine::board::snapshot::SiloView;
 use pinwheel_engine::profile::{OnHangup, Profile};
-use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
-use ratatui::{Terminal, TerminalOptions, Viewport};
 use std::fmt::Write;
-use std::time::Instant;
 
 const COLOUR: Theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
 const MONO: Theme = Theme { colour: Colour::None, ..COLOUR };
@@ -227,6 +226,22 @@ fn engines_of_any_shape_draw() {
 }
 
 #[test]
+fn silos_that_have_no_room_get_a_line_each_and_the_rest_are_counted() {
+    for (silos, lines) in [(3, &["silo 1 ● 2", "silo 2 ● 2"][..]), (9, &["silo 1 ● 2", "7 more silos"])] {
+        let mut model = Model::new(COLOUR, (80, 24), OnHangup::Detach);
+        for tenth in 1..=20 {
+            let mut shaped = snapshot(tenth, Trouble::None);
+            shaped.silos = (0..silos).map(|id| SiloView { id, ..shaped.silos[0].clone() }).collect();
+            let snapshot = Some(Box::new(shaped));
+            update(&mut model, Msg::Snapshot { now_ns: tenth * 100_000_000, snapshot, finished: Finished::No });
+        }
+        let text = text(&drawn(&model));
+        assert!(lines.iter().all(|line| text.contains(line)), "{text}");
+        assert!(text.contains("threads") && text.contains("none: no role died"), "{text}");
+    }
+}
+
+#[test]
 fn without_colour_no_cell_has_any_and_ascii_is_ascii() {
     for trouble in [Trouble::None, Trouble::All] {
         for key in VIEWS {
@@ -323,85 +338,5 @@ fn footer_and_help_show_the_table() {
     let footer = text.lines().last().unwrap();
     for Hint { keys, word, .. } in model.keymap.footer(model.scope()) {
         assert!(footer.contains(&format!("{keys} {word}")), "{word}");
-    }
-}
-
-/// Resident memory of this process, bytes.
-fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
-}
-
-/// An hour at ten pictures a second, each of them other than the one before. By the process's memory, so it runs alone; the
-/// engine's allocator counts calls of hot threads and not what is held.
-#[test]
-#[ignore = "36,000 pictures: run in release, by itself"]
-#[expect(clippy::print_stderr, reason = "a measurement is printed")]
-fn an_hour_of_pictures_holds_no_more_memory_than_its_first_minutes() {
-    let (gather, mut frames) = crate::term::output::gathered();
-    let options = TerminalOptions { viewport: Viewport::Fixed(Rect::new(0, 0, 200, 60)) };
-    let mut terminal = Terminal::with_options(CrosstermBackend::new(gather), options).unwrap();
-    let mut model = watched(COLOUR, (200, 60), Trouble::All);
-    let pictures: Vec<_> = (0..100).map(|tenth| snapshot(100 + tenth, Trouble::All)).collect();
-    let (mut spare, mut early) = (Vec::new(), 0);
-    for at in 0..36_000u64 {
-        let mut snapshot = pictures[at as usize % pictures.len()].clone();
-        snapshot.at_ns = (100 + at) * 100_000_000;
-        snapshot.control.actions = at / 50;
-        snapshot.control.last = (at >= 50).then(|| ActionView { what: format!("deed {at}"), at_ns: snapshot.at_ns });
-        let message =
-            Msg::Snapshot { now_ns: snapshot.at_ns, snapshot: Some(Box::new(snapshot)), finished: Finished::No };
-        update(&mut model, message);
-        if at % 20 == 0 {
-            let key = VIEWS[at as usize / 20 % VIEWS.len()];
-            keys(&mut model, &[Key::Char(key), Key::Down, Key::Char('m'), Key::Enter]);
-        }
-        terminal.draw(|frame| super::view(&model, frame)).unwrap();
-        spare = frames.take(spare);
-        spare.clear();
-        if at == 3_000 {
-            early = resident();
-        }
-    }
-    let (late, grown) = (resident(), resident().saturating_sub(early));
-    eprintln!("resident after 5 minutes {} KiB, after an hour {} KiB", early >> 10, late >> 10);
-    assert!(grown < 2 << 20, "{grown} bytes more");
-}
-
-#[test]
-#[ignore = "a measurement: run in release"]
-#[expect(clippy::print_stderr, reason = "a measurement is printed")]
-fn frame_cost() {
-    let snapshots: Vec<_> = (100..400).map(|tenth| (tenth, Box::new(snapshot(tenth, Trouble::All)))).collect();
-    for size in [(80, 24), (200, 60)] {
-        for (view, key) in View::ALL.into_iter().zip(VIEWS) {
-            let mut model = watched(COLOUR, size, Trouble::All);
-            keys(&mut model, &[Key::Char(key)]);
-            let options = TerminalOptions { viewport: Viewport::Fixed(Rect::new(0, 0, size.0, size.1)) };
-            let (gather, mut frames) = crate::term::output::gathered();
-            let mut terminal = Terminal::with_options(CrosstermBackend::new(gather), options).unwrap();
-            let (mut update_ns, mut frame_ns, mut spare) = (0, 0, Vec::new());
-            for (tenth, snapshot) in snapshots.clone() {
-                let now_ns = tenth * 100_000_000;
-                let begun = Instant::now();
-                update(&mut model, Msg::Snapshot { now_ns, snapshot: Some(snapshot), finished: Finished::No });
-                let updated = Instant::now();
-                terminal.draw(|frame| super::view(&model, frame)).unwrap();
-                spare = frames.take(spare);
-                update_ns += updated.duration_since(begun).as_nanos();
-                frame_ns += updated.elapsed().as_nanos();
-            }
-            let each = |ns: u128| ns / 1_000 / snapshots.len() as u128;
-            let bytes = frames.bytes() / snapshots.len() as u64;
-            let (update_us, frame_us) = (each(update_ns), each(frame_ns));
-            // Half as much again as a plain screen of ten panels takes to be drawn; taking a picture in comes to that.
-            let limit_us = if size.0 == 80 { 93 } else { 543 };
-            let mark = if frame_us > limit_us { "OVER" } else { "" };
-            eprintln!(
-                "{}x{} {view:?}: update {update_us}, frame {frame_us} of {limit_us} us, {bytes} bytes {mark}",
-                size.0, size.1
-            );
-        }
     }
 }

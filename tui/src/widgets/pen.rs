@@ -1,18 +1,19 @@
 //! The pen: text straight into the buffer, clipped, themed and aged.
 //!
-//! Borrows the frame's buffer for one panel. Never writes outside its area, never allocates for ASCII text.
+//! Borrows the frame's buffer for one panel. Never writes outside its area, never allocates for text of single columns.
 //!
 //! # Why not the library's widgets
 //!
 //! Written straight into the buffer, a map of 1,024 slots costs a quarter of what a canvas does and no allocation, and one
-//! place decides about colour, ASCII and staleness.
+//! place decides about colour, ASCII and staleness. Nearly all that a console says takes one column a character, so that
+//! text goes cell by cell; only what may not ([`is_narrow`]) pays for finding clusters and their widths, which costs several
+//! times as much.
 
 use crate::model::target::{Target, Targets};
 use crate::theme::{Glyphs, Theme, Tone};
-use ratatui::buffer::Buffer;
+use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use std::borrow::Cow;
 
 /// Whether a panel shows the present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,13 +121,49 @@ impl<'a> Pen<'a> {
             return x;
         }
         let style = self.style(tone);
-        let text = match self.theme.glyphs {
-            Glyphs::Ascii if !text.is_ascii() => Cow::Owned(text.chars().map(|c| self.theme.glyph(c)).collect()),
-            _ => Cow::Borrowed(text),
-        };
+        let theme = self.theme;
+        let (column, row) = (self.area.x + x, self.area.y + y);
         let room = usize::from(self.area.width - x);
-        let (end, _) = self.buffer.set_stringn(self.area.x + x, self.area.y + y, text, room, style);
-        end - self.area.x
+        let is_mapped = |glyph: char| theme.glyphs == Glyphs::Ascii && !glyph.is_ascii();
+        if !text.chars().all(|glyph| is_narrow(glyph) || is_mapped(glyph)) {
+            let text: String =
+                text.chars().map(|glyph| if is_mapped(glyph) { theme.glyph(glyph) } else { glyph }).collect();
+            let (end, _) = self.buffer.set_stringn(column, row, text, room, style);
+            return end - self.area.x;
+        }
+        let mut written = 0;
+        for (cell, glyph) in self.cells(column, row, room).iter_mut().zip(text.chars()) {
+            cell.set_char(theme.glyph(glyph)).set_style(style);
+            written += 1;
+        }
+        x + written
+    }
+
+    /// The same; what does not fit says so.
+    pub fn put_cut(&mut self, x: u16, y: u16, text: &str, tone: Tone) -> u16 {
+        let end = self.put(x, y, text, tone);
+        if usize::from(end.saturating_sub(x)) < text.chars().count() && end > x {
+            self.dot(end - 1, y, '…', Tone::Dim);
+        }
+        end
+    }
+
+    /// The `room` cells of the buffer from that place of it on; the place is in the area.
+    fn cells(&mut self, column: u16, row: u16, room: usize) -> &mut [Cell] {
+        let first = self.buffer.index_of(column, row);
+        &mut self.buffer.content[first..first + room]
+    }
+
+    /// Writes `glyph` from (`x`, `y`) to column `end`.
+    pub fn line(&mut self, x: u16, end: u16, y: u16, glyph: char, tone: Tone) {
+        let end = end.min(self.area.width);
+        if x >= end || y >= self.area.height {
+            return;
+        }
+        let (style, glyph) = (self.style(tone), self.theme.glyph(glyph));
+        for cell in self.cells(self.area.x + x, self.area.y + y, usize::from(end - x)) {
+            cell.set_char(glyph).set_style(style);
+        }
     }
 
     /// Writes one glyph.
@@ -153,9 +190,7 @@ impl<'a> Pen<'a> {
 
     /// A section's rule with its title.
     pub fn rule(&mut self, y: u16, title: &str) -> u16 {
-        for x in 0..self.width() {
-            self.dot(x, y, '─', Tone::Dim);
-        }
+        self.line(0, self.width(), y, '─', Tone::Dim);
         let end = self.put(1, y, &format!(" {title} "), Tone::Title);
         end + 1
     }
@@ -175,10 +210,8 @@ impl<'a> Pen<'a> {
         if width < 2 || height < 2 {
             return self.part(0, 0, width, height);
         }
-        for x in 0..width {
-            self.dot(x, 0, '─', Tone::Title);
-            self.dot(x, height - 1, '─', Tone::Title);
-        }
+        self.line(0, width, 0, '─', Tone::Title);
+        self.line(0, width, height - 1, '─', Tone::Title);
         for y in 0..height {
             self.dot(0, y, '│', Tone::Title);
             self.dot(width - 1, y, '│', Tone::Title);
@@ -203,5 +236,54 @@ impl<'a> Pen<'a> {
     /// The theme.
     pub fn theme(&self) -> Theme {
         self.theme
+    }
+}
+
+/// Whether a character certainly takes one column, whatever stands beside it: ASCII, and the glyphs of the console's own
+/// (lines, blocks, braille, marks, arrows). Others may, and are measured.
+fn is_narrow(glyph: char) -> bool {
+    matches!(glyph,
+        ' '..='~' | '·' | 'µ' | '×' | '–' | '—' | '…' | '›' | '←'..='↓' | '≥' | '─'..='◆' | '●' | '○' | '✔' | '✖'
+        | '\u{2800}'..='\u{28ff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Freshness, Pen, is_narrow};
+    use crate::theme::{Colour, Glyphs, Palette, Theme, Tone};
+    use ratatui::buffer::Buffer;
+    use ratatui::layout::Rect;
+
+    const THEME: Theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
+
+    /// The row that the pen writes into nine columns of eleven, and where it says that it ended.
+    fn written(x: u16, text: &str) -> (String, u16) {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 11, 1));
+        let end = Pen::new(&mut buffer, Rect::new(1, 0, 9, 1), THEME, Freshness::Fresh).put(x, 0, text, Tone::Good);
+        ((0..11).map(|x| buffer[(x, 0)].symbol()).collect(), end)
+    }
+
+    #[test]
+    fn what_is_written_cell_by_cell_is_what_the_library_writes() {
+        for text in
+            ["", "a", "12.5µs ▮▮▯", "longer than nine", "⠿ ─▶ ✔ ✖ ● ≥", "dørk", "e\u{301}a", "見る ok", "a\u{7}b"]
+        {
+            for x in [0, 4, 8, 9] {
+                let mut buffer = Buffer::empty(Rect::new(0, 0, 11, 1));
+                let room = usize::from(9u16.saturating_sub(x));
+                let (end, _) = buffer.set_stringn(1 + x, 0, text, room, THEME.style(Tone::Good));
+                let row: String = (0..11).map(|x| buffer[(x, 0)].symbol()).collect();
+                assert_eq!(written(x, text), (row, end - 1), "{text:?} at {x}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_narrow_character_takes_one_column() {
+        for glyph in ('\u{0}'..='\u{ffff}').filter(|glyph| is_narrow(*glyph)) {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, 4, 1));
+            let (end, _) = buffer.set_stringn(0, 0, glyph.to_string(), 4, THEME.style(Tone::Plain));
+            assert_eq!(end, 1, "{glyph:?}");
+        }
     }
 }

@@ -94,7 +94,8 @@ fn a_gentler_profile_takes_two_keys_and_every_thread_acknowledges_it() {
     terminal.press("2");
     terminal.see("all threads under shared", |screen| {
         let rows: Vec<String> = screen.rows(0, 120).filter(|row| is_thread(row)).collect();
-        rows.len() >= 2 && rows.iter().all(|row| row.contains(" shared "))
+        // One thread has all the roles where another engine has the other core.
+        !rows.is_empty() && rows.iter().all(|row| row.contains(" shared "))
     });
     terminal.see_words(&["epoch 2 of 2"]);
     terminal.press("qy");
@@ -183,6 +184,25 @@ fn any_size_is_drawn_in_full() {
 }
 
 #[test]
+fn a_key_and_a_resize_that_come_together_are_both_taken() {
+    let _one = engine();
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, RUN, (80, 24), &[]);
+    terminal.see_live();
+    let views = [("2", "which is late"), ("r", "which queue is full"), ("t", "which logical qubit")];
+    for ((key, words), size) in views.iter().cycle().zip([(100, 30), (120, 40), (80, 24)].repeat(10)) {
+        terminal.resize(size.0, size.1);
+        terminal.press(key);
+        terminal.see(&format!("{words:?} at {size:?}"), |screen| {
+            let footer = screen.rows(0, size.0).last().unwrap_or_default();
+            screen.contents().contains(words) && footer.contains("? help")
+        });
+    }
+    terminal.press("qy");
+    assert_eq!(terminal.end(), 0, "{}", terminal.text());
+}
+
+#[test]
 fn a_terminal_that_nobody_reads_stops_neither_the_engine_nor_sigterm() {
     let _one = engine();
     let world = World::new();
@@ -206,27 +226,55 @@ fn a_terminal_that_nobody_reads_stops_neither_the_engine_nor_sigterm() {
     assert_eq!((report["ended_by"].as_str(), report["lost"].as_u64()), (Some("sigterm"), Some(0)));
 }
 
-#[test]
-fn keys_are_answered_while_the_engine_takes_all_that_it_can() {
-    /// Of a machine that does other things too; on a quiet one 50 ms are met.
-    const LIMIT: Duration = Duration::from_secs(3);
-    let _one = engine();
-    let world = World::new();
-    let mut terminal = Terminal::start(&world, "run --profile lab --rate max --logs logs", (120, 40), &[]);
-    terminal.see_live();
+/// Presses keys of three views, each after a pause of its own as hands make it, and says how long each one's picture took.
+fn answered_after(terminal: &mut Terminal, keys: usize) -> Vec<Duration> {
+    let views = [("2", "which is late"), ("r", "which queue is full"), ("t", "which logical qubit")];
     let mut took = Vec::new();
-    for (key, words) in [("2", "which is late"), ("r", "which queue is full"), ("t", "which logical qubit")].repeat(7) {
+    for (at, (key, words)) in views.iter().cycle().take(keys).enumerate() {
+        // Against the console's own tenths of a second in every phase: 61 and 100 have no common divisor.
+        terminal.rest(Duration::from_millis(40 + at as u64 * 61 % 100));
         let pressed = Instant::now();
         terminal.press(key);
         terminal.see_words(&[words]);
         took.push(pressed.elapsed());
     }
     took.sort();
-    let (median, longest) = (took[took.len() / 2], took[took.len() - 1]);
-    eprintln!("a key's picture at full rate: median {median:?}, longest {longest:?}");
-    assert!(median < LIMIT, "{took:?}");
+    took
+}
+
+/// The saturated engine's console, and how long its keys took, sorted.
+fn keys_at_full_rate(keys: usize) -> Vec<Duration> {
+    let _one = engine();
+    let world = World::new();
+    let mut terminal = Terminal::start(&world, "run --profile lab --rate max --logs logs", (120, 40), &[]);
+    terminal.see_live();
+    let took = answered_after(&mut terminal, keys);
+    let of = |share: usize| took[(took.len() * share / 100).min(took.len() - 1)];
+    eprintln!(
+        "{keys} keys at full rate: median {:?}, p90 {:?}, p99 {:?}, longest {:?}",
+        of(50),
+        of(90),
+        of(99),
+        took[took.len() - 1]
+    );
     terminal.press("qy");
     assert_eq!(terminal.end(), 0, "{}", terminal.text());
+    took
+}
+
+#[test]
+fn keys_are_answered_while_the_engine_takes_all_that_it_can() {
+    /// Of a machine that does other things too; on a quiet one 50 ms are met, by the longest of three hundred.
+    const LIMIT: Duration = Duration::from_millis(500);
+    let took = keys_at_full_rate(21);
+    assert!(took[took.len() / 2] < LIMIT, "{took:?}");
+}
+
+#[test]
+#[ignore = "a measurement: run in release, alone"]
+fn keys_are_answered_within_50_ms_three_hundred_times() {
+    let took = keys_at_full_rate(300);
+    assert!(took[took.len() - 1] < Duration::from_millis(50), "{:?}", &took[290..]);
 }
 
 /// Asks for whole pictures without reading any, until the thread that writes them is stuck in its write.

@@ -14,6 +14,7 @@ mod refusals;
 mod runs;
 mod recordings;
 mod golden;
+mod golden_recording;
 mod gpu;
 mod console;
 mod signals;

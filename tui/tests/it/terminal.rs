@@ -14,6 +14,9 @@ use vt100::{MouseProtocolMode, Parser, Screen};
 /// `ICANON | ECHO` of a terminal's local modes.
 const COOKED: u32 = 0o2 | 0o10;
 
+/// How long something may take that is not certain to come.
+const SOON: Duration = Duration::from_secs(2);
+
 /// The operator's end.
 struct Line {
     master: Box<dyn MasterPty + Send>,
@@ -133,6 +136,17 @@ impl Terminal {
         }
     }
 
+    /// Reads until the screen is as asked; `false` if it is not within [`SOON`].
+    pub fn soon(&mut self, mut is_so: impl FnMut(&Screen) -> bool) -> bool {
+        let end = Instant::now() + SOON;
+        while !is_so(self.screen()) {
+            if !self.take(Duration::from_millis(50)) || Instant::now() >= end {
+                return is_so(self.screen());
+            }
+        }
+        true
+    }
+
     /// Reads until all these words are on the screen.
     #[track_caller]
     pub fn see_words(&mut self, words: &[&str]) {
@@ -140,6 +154,16 @@ impl Terminal {
             let text = screen.contents();
             words.iter().all(|word| text.contains(word))
         });
+    }
+
+    /// Goes on reading for that long.
+    pub fn rest(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            if !self.take(left) {
+                return;
+            }
+        }
     }
 
     /// Reads until the engine is live and shows a rate.

@@ -132,6 +132,20 @@ pub fn excused<R>(body: impl FnOnce() -> R) -> R {
     body()
 }
 
+/// Runs `body` and counts how often this thread calls the allocator meanwhile: for tests of what cold code costs. 0 where
+/// the program's allocator is another one.
+pub fn calls_of<R>(body: impl FnOnce() -> R) -> (R, u64) {
+    let begin = |local: &Local| (local.calls.get(), local.site.get(), local.mode.replace(Mode::Armed(OnCall::Count)));
+    let (before, site, mode) = LOCAL.with(begin);
+    let found = body();
+    let calls = LOCAL.with(|local| {
+        local.mode.set(mode);
+        local.site.set(site);
+        local.calls.replace(before) - before
+    });
+    (found, calls)
+}
+
 /// The system's allocator behind arenas and account. Declare it with `#[global_allocator]`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Allocator;

@@ -1,5 +1,5 @@
-//! Actions: who did what, why, and with what effect? Every action of the run from its log of events; of those that this
-//! console saw, latency and work before and after.
+//! Actions: who did what, why, and with what effect? Every action of the run from its log of events, with latency and work
+//! before and after: as this console saw it, or else from the run's recording, whoever took it and whenever.
 
 use super::{Cell, Line, REST, Spec, column, plain};
 use crate::model::Model;
@@ -45,7 +45,11 @@ fn why(text: &str) -> Cell {
 }
 
 fn measured(model: &Model, row: usize) -> Option<&Measured> {
-    measured_at(model, at(model, row)?.at_ns?)
+    let action = at(model, row)?;
+    let seen = measured_at(model, action.at_ns?);
+    let recorded =
+        model.found.effects.iter().find(|(number, _)| *number == action.number).map(|(_, measured)| measured);
+    seen.filter(|seen| seen.after.is_some()).or(recorded).or(seen)
 }
 
 fn before(model: &Model, row: usize) -> Option<Facts> {
@@ -76,7 +80,10 @@ fn details(model: &Model, row: usize) -> Vec<Line> {
 /// Latency and work before and after, a line.
 pub fn effect(measured: Option<&Measured>) -> Vec<Line> {
     let Some(Measured { before, after, .. }) = measured else {
-        return vec![("its effect was not measured: this console did not look on".to_owned(), Tone::Dim)];
+        return vec![(
+            "its effect is not known: no moment just before it was seen here or recorded".to_owned(),
+            Tone::Dim,
+        )];
     };
     let Some(after) = after else {
         let said = "its effect is read 3 s after it, unless another action comes first".to_owned();

@@ -107,7 +107,10 @@ fn details(model: &Model, row: usize) -> Vec<Line> {
     ];
     if let Some((pushed, _)) = rate(model, row).filter(|(pushed, _)| *pushed > 0.0) {
         let ms = ring.depth as f64 / pushed * 1e3;
-        lines.push(plain(format!("At {} entries a second what is in it is {ms:.2} ms of work.", number(pushed))));
+        lines.push(match ring.depth {
+            0 => plain(format!("Empty, at {} entries a second: who empties it keeps up.", number(pushed))),
+            _ => plain(format!("At {} entries a second what is in it is {ms:.2} ms of work.", number(pushed))),
+        });
     }
     for (reader, lag) in ring.lags.iter().enumerate() {
         lines.push(match lag {

@@ -75,7 +75,7 @@ fn details(model: &Model, row: usize) -> Vec<Line> {
     let found = &stream.input_health;
     let mut lines = vec![
         plain(format!(
-            "stream {} in silo {}: {} answered, {} late ({:.3} %), {} with an error ({:.3} %)",
+            "stream {} in silo {}: {} answered, {} late ({:.2}%), {} errors ({:.2}%)",
             stream.id,
             stream.silo,
             count(stream.answered),

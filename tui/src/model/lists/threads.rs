@@ -7,6 +7,7 @@ use crate::theme::Tone;
 use crate::widgets::format::{count, number, time};
 use crate::widgets::strip::{bar_log, heat};
 use pinwheel_engine::board::snapshot::{EngineView, ThreadState, ThreadView};
+use std::collections::BTreeSet;
 
 pub(super) static SPEC: Spec = Spec {
     columns: &[
@@ -94,22 +95,33 @@ fn allocations(thread: &ThreadView) -> Cell {
     Cell::maybe(thread.memory.allocations.map(|calls| calls as f64), |_| count(thread.memory.allocations.unwrap_or(0)))
 }
 
-/// Roles in call order, the one that runs and the ones that died marked.
+/// Roles in call order, the one that runs and the ones that died marked. A thread that runs the same roles for several silos
+/// names each once.
 fn roles(model: &Model, row: usize) -> Cell {
     let Some(thread) = model.picture().and_then(|picture| picture.snapshot.threads.get(row)) else {
         return Cell::absent();
     };
-    let (mut text, mut marks) = (String::new(), Vec::new());
+    let (mut text, mut marks, mut seen) = (String::new(), Vec::new(), Vec::new());
+    let mut say = |words: &str, tone: Tone| {
+        marks.extend(words.chars().map(|letter| (letter, tone)));
+        text += words;
+    };
+    let silos: BTreeSet<u32> = thread.roles.iter().map(|role| role.silo).collect();
+    if silos.len() > 1 {
+        say(&format!("{} silos: ", silos.len()), Tone::Dim);
+    }
     for role in &thread.roles {
         let dead = role.died_frame.is_some();
+        if silos.len() > 1 && seen.contains(&(role.kind, dead)) {
+            continue;
+        }
+        seen.push((role.kind, dead));
         let tone = match (dead, thread.stage == Some(role.kind)) {
             (true, _) => Tone::Bad,
             (false, true) => Tone::Accent,
             (false, false) => Tone::Plain,
         };
-        let name = format!("{}{} ", if dead { "✖" } else { "" }, role.kind.name());
-        marks.extend(name.chars().map(|letter| (letter, tone)));
-        text += &name;
+        say(&format!("{}{} ", if dead { "✖" } else { "" }, role.kind.name()), tone);
     }
     Cell { marks, ..Cell::words(text.trim_end()) }
 }

@@ -3,7 +3,8 @@
 use super::Trouble;
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    CandidateView, CrossingView, DecisionView, OutcomeCount, OverflowView, PlacementView, QueueView, SiloDepthView,
+    CandidateView, CrossingView, DecisionView, MoveFailure, MoveStage, MoveView, MovesView, OutcomeCount, OverflowView,
+    PlacementView, QueueView, SiloDepthView,
 };
 
 /// Shots that found no slot: none, or of every kind.
@@ -20,6 +21,29 @@ pub fn overflow(tenths: u64, trouble: Trouble) -> OverflowView {
         longest_ns: 84_000_000,
         recovery_ns_max: 4_100_000,
         outcomes: vec![outcome("waited", 41 * tenths), outcome("expired", 7), outcome("sent_to_cpu", 912)],
+    }
+}
+
+/// Moves of the streams of one feed: one under way, one given up.
+pub fn moves(tenths: u64) -> MovesView {
+    let stage = MoveStage::Transfer;
+    let why = "found silo 1 silent, expected its page; the stream stayed".to_owned();
+    MovesView {
+        asked: 3,
+        needless: 0,
+        done: tenths / 10,
+        failed: 1,
+        last_failure: Some(MoveFailure { stream: 5, from: 0, to: 1, stage, age_ns: 700_000_000, why }),
+        open: vec![MoveView { stream: 3, from: 0, to: 2, stage, age_ns: 1_400_000 }],
+        staged: 40,
+        stage_waits: 0,
+        handed_on: 20,
+        lane_waits: 0,
+        taken_in: 0,
+        sent_back: 0,
+        pause: Histogram::of(&[39_000, 1_000_000]),
+        quiesce: Histogram::of(&[20_000]),
+        transfer: Histogram::of(&[15_000]),
     }
 }
 

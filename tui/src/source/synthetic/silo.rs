@@ -64,7 +64,7 @@ pub(super) fn silo(tenths: u64, trouble: Trouble) -> SiloView {
         latency_from_submit: times(tenths, 35_000),
         timer_lateness: times(tenths, 700),
         arbiter: (tenths > 0).then(|| arbiter(tenths, trouble)),
-        moves: None,
+        moves: (trouble == Trouble::All).then(|| super::placement::moves(tenths)),
         graph: graph(tenths, trouble),
         gpu: None,
         overflow: overflow(tenths, trouble),

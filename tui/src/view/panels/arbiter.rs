@@ -1,7 +1,7 @@
 //! Arbiter: who may write which page, and who waits? Left what was decided and for whom, right what is under way: grants, leases, one
 //! page's history.
 
-use super::rows_of;
+use super::{rows_of, which_silo};
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::widgets::format::{count, rate, time};
@@ -23,7 +23,7 @@ type Line = (String, Tone);
 
 /// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
-    pen.rule(0, View::Arbiter.title());
+    let x = pen.rule(0, View::Arbiter.title());
     let index = model.cursor.silo;
     let Some(silo) = picture.snapshot.silos.get(index) else {
         pen.put(1, 1, "No silo yet: the engine is in its first phase. Pages appear with their arbiter.", Tone::Warn);
@@ -33,6 +33,8 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         nobody(silo.id, pen);
         return;
     };
+    let right = pen.width().saturating_sub(1);
+    pen.put_right(x, right, 0, &format!(" {} ", which_silo(model, silo.id)), Tone::Accent);
     head(silo.id, arbiter, pen);
     let rates = picture.derived.silos.get(index).map_or(&[][..], |silo| &silo.decisions_per_s);
     let (width, height) = (pen.width(), pen.height());
@@ -60,7 +62,7 @@ fn head(silo: u32, arbiter: &ArbiterView, pen: &mut Pen<'_>) {
         let name = if pen.width() < ROOMY { short(name) } else { name };
         x = pen.put(x + 2, 1, &format!("{name} {}", count(pages)), tone);
     }
-    let mut x = 1;
+    let mut x = pen.put(1, 2, "pages", Tone::Dim) + 1;
     for (name, times, tone) in [
         ("left", arbiter.left, Tone::Plain),
         ("arrived", arbiter.arrived, Tone::Plain),
@@ -77,7 +79,7 @@ fn head(silo: u32, arbiter: &ArbiterView, pen: &mut Pen<'_>) {
     }
     let (decision, transfer) = (quantiles(&arbiter.decision), quantiles(&arbiter.transfer));
     let counted = time(arbiter.counted_age_ns);
-    let text = format!("p50/99/99.9: decision {decision}, grant to ACK {transfer}; counted {counted} ago");
+    let text = format!("p50/p99/p99.9 of a decision {decision}, of a grant to its ACK {transfer}; read {counted} ago");
     pen.put(1, 3, &text, Tone::Dim);
 }
 
@@ -111,6 +113,10 @@ fn left(arbiter: &ArbiterView, rates: &[f64], pen: &mut Pen<'_>) {
         let per_s = rate(rates.get(i).copied());
         pen.put_right(25, 33, y, per_s.trim_end_matches("/s"), tone);
         y += 1;
+    }
+    if arbiter.ports.is_empty() {
+        pen.put(1, y, "no other silo has asked yet", Tone::Dim);
+        return;
     }
     for (x, heading) in [(1, "port"), (12, "wins"), (20, "refused"), (30, "age")] {
         pen.put(x, y, heading, Tone::Dim);

@@ -1,6 +1,6 @@
 //! Graph: which task waits longest, and on what? Then how full it is, what it costs, and what each worker has.
 
-use super::rows_of;
+use super::{rows_of, which_silo};
 use crate::model::derived::SiloDerived;
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
@@ -29,7 +29,7 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     };
     let graph = &silo.graph;
     let right = pen.width().saturating_sub(1);
-    pen.put_right(x, right, 0, &format!(" silo {}, {} ", silo.id, graph.policy), Tone::Accent);
+    pen.put_right(x, right, 0, &format!(" {}; {} ", which_silo(model, silo.id), graph.policy), Tone::Accent);
     oldest(graph, pen);
     held(graph, pen);
     fill(graph, derived, pen);

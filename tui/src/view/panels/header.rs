@@ -38,23 +38,36 @@ fn identity(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     x = left.put(x, 0, &clock(seconds), Tone::Plain) + 2;
     x = badges(model, &mut left, x);
     let begin = x;
-    x = left.put(x, 0, "profile ", Tone::Dim);
-    x = left.put(x, 0, &engine.profile, Tone::Accent) + 2;
+    // Beside a badge there may be no room for the word: the name says more.
+    let name = u16::try_from(engine.profile.chars().count()).unwrap_or(u16::MAX);
+    if x.saturating_add(8).saturating_add(name) <= left.width() {
+        x = left.put(x, 0, "profile ", Tone::Dim);
+    }
+    x = left.put_cut(x, 0, &engine.profile, Tone::Accent) + 2;
     left.target(begin, 0, x.saturating_sub(begin + 2), Target::Do(Action::Show(View::Profiles)));
     if let Some(revert) = &picture.snapshot.control.revert {
         let text = format!("{} in {}", revert.to, clock(revert.in_ns.div_ceil(1_000_000_000)));
         x = left.put(x.saturating_sub(1), 0, &format!("→ {text}"), Tone::Warn) + 2;
     }
-    x = left.put(x, 0, &engine.input, Tone::Plain) + 2;
-    left.put(x, 0, &tail(engine), Tone::Dim);
+    x = left.put_cut(x, 0, &engine.input, Tone::Plain) + 2;
+    // Whole parts only: half of one says something else.
+    for part in tail(engine) {
+        let length = u16::try_from(part.chars().count()).unwrap_or(u16::MAX);
+        if part.is_empty() || x.saturating_add(length) > left.width() {
+            break;
+        }
+        x = left.put(x, 0, &part, Tone::Dim) + 2;
+    }
 }
 
-fn tail(engine: &EngineView) -> String {
+fn tail(engine: &EngineView) -> [String; 4] {
     let rate = engine.rate_hz.map_or_else(|| "as fast as it goes".to_owned(), |hz| format!("{}/s", number(hz)));
-    format!(
-        "{}  {} + {}  rate {rate} ({})  {}",
-        engine.device, engine.predecoder, engine.decoder, engine.rate_origin, engine.label
-    )
+    [
+        engine.device.clone(),
+        format!("{} + {}", engine.predecoder, engine.decoder),
+        format!("rate {rate} ({})", engine.rate_origin),
+        engine.label.clone(),
+    ]
 }
 
 /// What makes this picture other than "live and now".

@@ -1,5 +1,6 @@
 //! Help: the key table, and what the glyphs mean.
 
+use crate::keymap::bound::Help;
 use crate::keymap::{Action, Scope};
 use crate::model::{Model, View};
 use crate::theme::Tone;
@@ -32,14 +33,14 @@ pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     }
 }
 
-fn one(row: &Row, pen: &mut Pen<'_>, y: u16) {
+fn one(row: &Row<'_>, pen: &mut Pen<'_>, y: u16) {
     match row {
         Row::Heading(text) => {
             pen.put(1, y, text, Tone::Title);
         }
-        Row::Key(keys, what) => {
-            pen.put(3, y, keys, Tone::Accent);
-            pen.put(16, y, what, Tone::Plain);
+        Row::Key(help) => {
+            pen.put(3, y, &help.keys(), Tone::Accent);
+            pen.put(16, y, help.what(), Tone::Plain);
         }
         Row::Text(text) => {
             pen.put(3, y, text, Tone::Plain);
@@ -47,9 +48,9 @@ fn one(row: &Row, pen: &mut Pen<'_>, y: u16) {
     }
 }
 
-enum Row {
-    Heading(String),
-    Key(String, &'static str),
+enum Row<'a> {
+    Heading(&'static str),
+    Key(Help<'a>),
     Text(String),
 }
 
@@ -96,7 +97,7 @@ fn first_minutes(model: &Model) -> Vec<String> {
 }
 
 /// A text in rows of so many letters, broken at spaces.
-fn wrapped(text: &str, room: usize) -> Vec<Row> {
+fn wrapped<'a>(text: &str, room: usize) -> Vec<Row<'a>> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {
@@ -110,18 +111,18 @@ fn wrapped(text: &str, room: usize) -> Vec<Row> {
     lines.into_iter().map(Row::Text).collect()
 }
 
-fn rows(model: &Model, room: usize) -> Vec<Row> {
+fn rows(model: &Model, room: usize) -> Vec<Row<'_>> {
     let mut rows = Vec::new();
-    rows.push(Row::Heading("first minutes".to_owned()));
+    rows.push(Row::Heading("first minutes"));
     rows.extend(first_minutes(model).iter().flat_map(|text| wrapped(text, room)));
     for scope in Scope::ALL {
-        rows.push(Row::Heading(scope.heading().to_owned()));
-        rows.extend(model.keymap.help(scope).map(|(keys, what)| Row::Key(keys, what)));
+        rows.push(Row::Heading(scope.heading()));
+        rows.extend(model.keymap.help(scope).map(Row::Key));
     }
-    rows.push(Row::Heading("reading the screen".to_owned()));
+    rows.push(Row::Heading("reading the screen"));
     rows.extend(LEGEND.iter().flat_map(|text| wrapped(text, room)));
     let cost = &model.console_cost;
-    rows.push(Row::Heading("this console".to_owned()));
+    rows.push(Row::Heading("this console"));
     rows.push(Row::Text(format!(
         "{:.1} ms of CPU and {:.0} frames a second, {:.0} bytes a second to the terminal",
         cost.cpu_ms_per_s, cost.draws_per_s, cost.bytes_per_s

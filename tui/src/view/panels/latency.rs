@@ -9,6 +9,8 @@ use crate::theme::Tone;
 use crate::widgets::format::time;
 use crate::widgets::pen::Pen;
 
+/// Columns of the numbers: median, 99th and 99.9th percentile, longest; of the last second, by silo and stage.
+const NUMBERS: [u16; 4] = [14, 22, 30, 38];
 /// Column of the strip.
 const STRIP_AT: u16 = 46;
 /// Decades of the scale, from 100 ns.
@@ -29,7 +31,10 @@ pub fn draw(picture: &Picture, pen: &mut Pen<'_>) -> u16 {
     }
     rows.truncate((room - 1) / per_silo * per_silo);
     rows.push(("all".to_owned(), picture.derived.latency));
-    let end = pen.rule(0, "latency of the last second, by silo and stage");
+    let mut end = pen.rule(0, "latency 1 s");
+    for (x, heading) in NUMBERS.into_iter().zip(["p50", "p99", "p99.9", "max"]) {
+        end = pen.put(x, 0, &format!("{heading} "), Tone::Dim);
+    }
     let strip = pen.width().saturating_sub(STRIP_AT + 1).min(120);
     headings(pen, end, strip);
     let mut y = 1;
@@ -52,10 +57,10 @@ fn headings(pen: &mut Pen<'_>, from: u16, strip: u16) {
 fn row(name: &str, times: Option<Quantiles>, strip: u16, pen: &mut Pen<'_>, y: u16) {
     pen.put(1, y, name, Tone::Dim);
     let Some(times) = times else {
-        pen.put(14, y, "nothing passed", Tone::Dim);
+        pen.put(NUMBERS[0], y, "nothing passed", Tone::Dim);
         return;
     };
-    for (x, ns) in [(14, times.p50_ns), (22, times.p99_ns), (30, times.p999_ns), (38, times.max_ns)] {
+    for (x, ns) in NUMBERS.into_iter().zip([times.p50_ns, times.p99_ns, times.p999_ns, times.max_ns]) {
         pen.put(x, y, &time(ns), Tone::Plain);
     }
     let column = |ns: u64| {

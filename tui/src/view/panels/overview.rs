@@ -1,13 +1,13 @@
 //! Overview: is every shot answered, and how fast?
 //!
-//! Silos as many as fit (the rest by the arrow keys), then trends, threads, alarms.
+//! Silos as many as fit (the others in a line each, and in full by the arrow keys), then trends, threads, alarms.
 
 use super::{alarms, latency, path, rows_of, slotmap, streams, threads, trends};
 use crate::model::derived::SiloDerived;
 use crate::model::target::Target;
 use crate::model::{Model, Picture};
 use crate::theme::Tone;
-use crate::widgets::format::{count, time};
+use crate::widgets::format::{count, rate, time};
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::snapshot::{DeviceState, SiloView};
 
@@ -22,9 +22,10 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let thread_rows = u16::try_from(picture.snapshot.threads.len()).unwrap_or(u16::MAX).clamp(1, height / 4) + 1;
     let kept = ALARM_ROWS + thread_rows;
     let silos_end = height.saturating_sub(kept + 1);
-    let mut y = silos(model, picture, &mut pen.rows(0, silos_end));
+    let (mut y, hidden) = silos(model, picture, &mut pen.rows(0, silos_end));
     let spare = height.saturating_sub(y + kept);
     let trend_rows = spare.min(trends::ROWS_MAX);
+    y += others(picture, &hidden, &mut pen.rows(y, y + spare - trend_rows));
     trends::draw(model, &mut pen.part(0, y, width, trend_rows));
     y += trend_rows;
     y += latency::draw(picture, &mut pen.rows(y, height.saturating_sub(kept)));
@@ -33,8 +34,8 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     alarms::draw(model, picture, &mut pen.rows(y + thread_rows, height));
 }
 
-/// Draws silos from the cursor's on while they fit; returns the row after them.
-fn silos(model: &Model, picture: &Picture, pen: &mut Pen<'_>) -> u16 {
+/// Draws silos from the cursor's on while they fit; returns the row after them, and those that had no room, the next first.
+fn silos(model: &Model, picture: &Picture, pen: &mut Pen<'_>) -> (u16, Vec<usize>) {
     let all = picture.snapshot.silos.len();
     if all == 0 {
         pen.rule(0, "data path");
@@ -44,15 +45,16 @@ fn silos(model: &Model, picture: &Picture, pen: &mut Pen<'_>) -> u16 {
             "No silo yet: the engine is in its first phase. The path appears when rings are made.",
             Tone::Warn,
         );
-        return 2;
+        return (2, Vec::new());
     }
     let first = model.cursor.overview.min(all - 1);
-    let mut y = 0;
+    let (mut y, mut end) = (0, all);
     for (at, (silo, derived)) in picture.snapshot.silos.iter().zip(&picture.derived.silos).enumerate().skip(first) {
         let map_width = pen.width().saturating_sub(LABEL + 2);
         let map_rows = slotmap::rows(silo.slots.len(), map_width, 4);
         let rows = 1 + path::ROWS + map_rows + 2;
         if y > 0 && usize::from(rows) > rows_of(pen, y) {
+            end = at;
             break;
         }
         let late_ns = picture.snapshot.engine.late_ns;
@@ -62,7 +64,49 @@ fn silos(model: &Model, picture: &Picture, pen: &mut Pen<'_>) -> u16 {
         }
         y += rows;
     }
-    y.min(pen.height())
+    (y.min(pen.height()), (end..all).chain(0..first).collect())
+}
+
+/// A line each for the silos that have no room; returns the rows taken.
+fn others(picture: &Picture, hidden: &[usize], pen: &mut Pen<'_>) -> u16 {
+    let room = rows_of(pen, 0);
+    let shown = if hidden.len() > room { room.saturating_sub(1) } else { hidden.len() };
+    let mut y = 0;
+    for at in &hidden[..shown] {
+        other(&picture.snapshot.silos[*at], &picture.derived.silos[*at], picture.snapshot.engine.late_ns, pen, y);
+        y += 1;
+    }
+    if shown < hidden.len() && room > 0 {
+        pen.put(1, y, &format!("{} more silos: the arrows go through them", hidden.len() - shown), Tone::Dim);
+        y += 1;
+    }
+    y
+}
+
+fn other(silo: &SiloView, derived: &SiloDerived, late_ns: u64, pen: &mut Pen<'_>, y: u16) {
+    let (glyph, word, tone) = device_look(silo.device);
+    let mut x = pen.put(1, y, &format!("silo {} {glyph} ", silo.id), tone);
+    if silo.device != DeviceState::Online {
+        x = pen.put(x, y, &format!("{word} "), tone);
+    }
+    let [_, written, in_flight, completed] = derived.slots;
+    let answered = rate(derived.rates.map(|rates| rates.answered));
+    let text = format!("{answered}  {written} written  {in_flight} in flight  {completed} completed  ");
+    let x = pen.put(x, y, &text, Tone::Plain);
+    match derived.oldest {
+        None => pen.put(x, y, "none waits", Tone::Good),
+        Some((slot, age)) => {
+            pen.put(x, y, &format!("oldest {}", time(age)), slotmap::slot_tone(&silo.slots[slot], late_ns))
+        }
+    };
+}
+
+fn device_look(device: DeviceState) -> (char, &'static str, Tone) {
+    match device {
+        DeviceState::Online => ('●', "device online", Tone::Good),
+        DeviceState::Lost => ('✖', "device lost", Tone::Bad),
+        DeviceState::Recovering => ('▲', "device recovering", Tone::Warn),
+    }
 }
 
 fn one(silo: &SiloView, derived: &SiloDerived, (all, late_ns, map_rows): (usize, u64, u16), pen: &mut Pen<'_>) {
@@ -79,12 +123,8 @@ fn one(silo: &SiloView, derived: &SiloDerived, (all, late_ns, map_rows): (usize,
 
 fn title(silo: &SiloView, all: usize, pen: &mut Pen<'_>) {
     let x = pen.rule(0, &format!("silo {} of {all}", silo.id));
-    let (text, tone) = match silo.device {
-        DeviceState::Online => (" ● device online ", Tone::Good),
-        DeviceState::Lost => (" ✖ device lost ", Tone::Bad),
-        DeviceState::Recovering => (" ▲ device recovering ", Tone::Warn),
-    };
-    let x = pen.put(x, 0, text, tone);
+    let (glyph, word, tone) = device_look(silo.device);
+    let x = pen.put(x, 0, &format!(" {glyph} {word} "), tone);
     let counters = &silo.counters;
     let waits =
         format!(" waits: {} for a worker, {} for a slot ", count(counters.worker_waits), count(counters.slot_waits));

@@ -1,24 +1,30 @@
-//! Placement: which silo is full, and which stream should move? Silos side by side, a bar for each queue with its limit; then
-//! shots that found no slot, then the last decisions with the numbers that they were made on.
+//! Placement: which silo is full, and which stream should move? What is judged by which limits, what moves, silos side by
+//! side with a bar for each queue and its limit; then shots that found no slot, then the last decisions with the numbers that
+//! they were made on.
 
 use super::scrolled;
+use super::table::wrapped;
 use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::widgets::format::{count, time};
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::snapshot::{
-    CandidateView, DecisionView, OverflowView, PlacementView, QueueView, SiloDepthView, SiloState, SiloView,
+    CandidateView, DecisionView, MoveStage, MovesView, OverflowView, PlacementView, QueueView, SiloDepthView,
+    SiloState, SiloView,
 };
 
-/// Columns of one silo.
+/// Columns of one silo, and at most where there is room for more.
 const SILO: u16 = 26;
+const SILO_MAX: u16 = 50;
+/// Columns of a silo beside its bars.
+const BESIDE: u16 = 16;
+/// From so many columns on sentences beside each other have room.
+const ROOMY: u16 = 140;
 /// Rows of one silo.
 const ROWS: u16 = 10;
 /// Rows above the silos.
-const HEAD: u16 = 4;
-/// Cells of a bar; a mark stands where a queue is over.
-const CELLS: usize = 10;
+const HEAD: u16 = 6;
 
 /// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
@@ -31,21 +37,25 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
             Tone::Plain,
         );
         pen.put(1, 2, "One runs with diagnostics: On, or with streams in the profile's block placement.", Tone::Dim);
-        overflows(&picture.snapshot.silos, 3, pen);
+        moves(&picture.snapshot.silos, None, 3, pen);
+        overflows(&picture.snapshot.silos, 4, pen);
         return;
     };
     head(placement, pen);
+    moves(&picture.snapshot.silos, Some(placement), 4, pen);
     if placement.snapshot == 0 {
         let wait = time(placement.refresh_ns);
         pen.put(1, HEAD, &format!("No snapshot yet: the first comes {wait} after the start."), Tone::Warn);
         return;
     }
-    let shown = usize::from(pen.width() / SILO).max(1);
+    let all = u16::try_from(placement.silos.len()).unwrap_or(u16::MAX).max(1);
+    let width = (pen.width() / all).clamp(SILO, SILO_MAX);
+    let shown = usize::from(pen.width() / width).max(1);
     let first = scrolled(model.cursor.silo, shown, placement.silos.len());
     let silos = placement.silos.iter().enumerate().skip(first).take(shown);
-    for (x, (at, depth)) in (0..).step_by(usize::from(SILO)).zip(silos) {
+    for (x, (at, depth)) in (0..).step_by(usize::from(width)).zip(silos) {
         let height = ROWS.min(pen.height().saturating_sub(HEAD));
-        let mut part = pen.part(x, HEAD, SILO, height);
+        let mut part = pen.part(x, HEAD, width, height);
         part.target_all(Some(Target::Silo(at)));
         silo(depth, placement, &mut part);
         life(picture.snapshot.silos.get(at), &mut part);
@@ -66,32 +76,82 @@ fn percent(share: f64) -> String {
     format!("{:.0}%", share * 100.0)
 }
 
+/// Who chooses, by which limits, on which reading.
 fn head(placement: &PlacementView, pen: &mut Pen<'_>) {
     let PlacementView { strategy, streams, looks, .. } = placement;
-    let moves = if placement.rebalances { "streams move" } else { "nothing moves" };
-    let limits = [placement.high, placement.critical, placement.preferred_max];
-    let limits = limits.map(|share| format!("{:.0}", share * 100.0)).join("/");
-    let text = format!("{strategy} places {} streams, {moves}; high/critical/preferred {limits} %", count(*streams));
-    pen.put(1, 1, &text, Tone::Plain);
+    let who = match (streams, placement.rebalances) {
+        (0, _) => "no stream takes part, each keeps the silo of its number".to_owned(),
+        (_, true) => format!("{} streams take part, and may move later", count(*streams)),
+        (_, false) => format!("{} streams take part, and stay where they are put", count(*streams)),
+    };
+    pen.put(1, 1, &format!("strategy {strategy}: {who}"), Tone::Plain);
+    let [over, under, mean, one] = [placement.enter, placement.leave, placement.high, placement.critical]
+        .map(|share| format!("{:.0}", share * 100.0));
+    let mut limits =
+        format!("limits %: queue over {over} (│) until under {under}; silo shut: mean {mean}, one queue {one}");
+    if pen.width() >= ROOMY {
+        limits += &format!("; liked where no queue is over {:.0}", placement.preferred_max * 100.0);
+    }
+    pen.put(1, 2, &limits, Tone::Dim);
     let is_old = placement.age_ns > 2 * placement.refresh_ns;
     let tone = if is_old { Tone::Warn } else { Tone::Plain };
     let age = time(placement.age_ns);
-    let x = pen.put(1, 2, &format!("snapshot {} of {looks} looks, {age} old", count(placement.snapshot)), tone);
+    let reading = format!("reading {} ({looks} looks) {age} old", count(placement.snapshot));
+    let x = pen.put(1, 3, &reading, tone);
     let spread = placement.spread_points.map_or("–".to_owned(), |points| format!("{points:.1} points"));
-    let x = pen.put(x + 2, 2, &format!("spread {spread}"), Tone::Plain);
+    let x = pen.put(x + 2, 3, &format!("spread {spread}"), Tone::Plain);
     let [up, down] = placement.crossings;
-    pen.put(x + 2, 2, &format!("crossed ↑{} ↓{}", count(up), count(down)), Tone::Plain);
-    let high =
-        if placement.placed_high > 0 { format!(" ({} high)", count(placement.placed_high)) } else { String::new() };
-    let placed = format!("placed {}{high}", count(placement.placed));
-    let mut x = pen.put(1, 3, &placed, if high.is_empty() { Tone::Plain } else { Tone::Warn });
-    for (name, times) in [("refused", placement.refused), ("moves refused", placement.moves_refused)] {
-        let tone = if times == 0 { Tone::Dim } else { Tone::Warn };
-        x = pen.put(x + 2, 3, &format!("{name} {}", count(times)), tone);
+    pen.put(x + 2, 3, &format!("queues over {}, back {}", count(up), count(down)), Tone::Plain);
+}
+
+/// What moves, by stage, and what became of the others; then what was placed, and why nothing moves although it should.
+fn moves(silos: &[SiloView], placement: Option<&PlacementView>, top: u16, pen: &mut Pen<'_>) {
+    let known: Vec<&MovesView> = silos.iter().filter_map(|silo| silo.moves.as_ref()).collect();
+    let sum = |part: fn(&MovesView) -> u64| known.iter().map(|moves| part(moves)).sum::<u64>();
+    let open = || known.iter().flat_map(|moves| &moves.open);
+    let mut x = pen.put(1, top, "moves", Tone::Title) + 1;
+    if known.is_empty() {
+        x = pen.put(x, top, "with one silo there is nowhere to move to", Tone::Dim);
     }
-    x = pen.put(x + 2, 3, &format!("moves asked {}", count(placement.moves_asked)), Tone::Plain);
-    if let Some(hindrance) = &placement.hindrance {
-        pen.put(x + 2, 3, hindrance, Tone::Warn);
+    for stage in MoveStage::ALL.into_iter().filter(|_| !known.is_empty()) {
+        let now = open().filter(|one| one.stage == stage).count() as u64;
+        let tone = if now > 0 { Tone::Accent } else { Tone::Dim };
+        x = pen.put(x, top, &format!("{} {}", stage.name(), count(now)), tone) + 1;
+    }
+    let given_up = sum(|moves| moves.failed);
+    let refused = placement.map_or(0, |placement| placement.moves_refused);
+    let asked = placement.map_or(0, |placement| placement.moves_asked);
+    for (name, times, tone) in [
+        ("made", sum(|moves| moves.done), Tone::Plain),
+        ("given up", given_up, if given_up > 0 { Tone::Warn } else { Tone::Dim }),
+        ("by placement", asked, Tone::Plain),
+        ("refused", refused, if refused > 0 { Tone::Warn } else { Tone::Dim }),
+    ] {
+        if !known.is_empty() {
+            x = pen.put(x + 1, top, &format!("{name} {}", count(times)), tone);
+        }
+    }
+    let Some(placement) = placement else { return };
+    if let Some(hindrance) = placement.hindrance.as_ref().filter(|_| pen.width() < ROOMY) {
+        pen.put(1, top + 1, hindrance, Tone::Warn);
+        return;
+    }
+    let tone = if placement.placed_high > 0 { Tone::Warn } else { Tone::Plain };
+    let placed = format!("placed {}, with every silo shut {}", count(placement.placed), count(placement.placed_high));
+    let x = pen.put(1, top + 1, &placed, tone);
+    let tone = if placement.refused > 0 { Tone::Warn } else { Tone::Dim };
+    let x = pen.put(x + 2, top + 1, &format!("refused {}", count(placement.refused)), tone);
+    let oldest = open().max_by_key(|one| one.age_ns);
+    match (&placement.hindrance, oldest) {
+        (Some(hindrance), _) => {
+            pen.put(x + 2, top + 1, hindrance, Tone::Warn);
+        }
+        (None, Some(one)) => {
+            let (stage, age) = (one.stage.name(), time(one.age_ns));
+            let text = format!("oldest: stream {}, silo {} → {}, {stage} for {age}", one.stream, one.from, one.to);
+            pen.put(x + 2, top + 1, &text, Tone::Accent);
+        }
+        (None, None) => {}
     }
 }
 
@@ -117,15 +177,22 @@ fn silo(depth: &SiloDepthView, placement: &PlacementView, pen: &mut Pen<'_>) {
     for (y, queue) in (1..).zip(&depth.queues) {
         let tone = tone_of(queue, placement);
         pen.put(1, y, queue.queue, Tone::Dim);
-        pen.put(8, y, &bar(queue.utilization, placement.enter), tone);
-        pen.put_right(19, SILO - 1, y, &percent(queue.utilization), tone);
+        let (width, cells) = (pen.width(), usize::from(pen.width().saturating_sub(BESIDE)));
+        pen.put(8, y, &bar(queue.utilization, placement.enter, cells), tone);
+        pen.put_right(width.saturating_sub(7), width.saturating_sub(1), y, &percent(queue.utilization), tone);
     }
     let y = 1 + depth.queues.len() as u16;
-    let charge = if depth.charge > 0.0 { format!(" +{}", percent(depth.charge)) } else { String::new() };
-    pen.put(1, y, &format!("avg {}{charge}  max {}", percent(depth.average), percent(depth.max)), Tone::Plain);
-    let waits = format!("waits {}, {}", count(depth.waiting), time(depth.backlog_ns));
-    let tone = if depth.errors > 0 { Tone::Warn } else { Tone::Dim };
-    pen.put(1, y + 1, &format!("{waits}  err {}", count(depth.errors)), tone);
+    let charge = if depth.charge > 0.0 { format!("+{}", percent(depth.charge)) } else { String::new() };
+    let (mean, max) = (percent(depth.average), percent(depth.max));
+    pen.put(1, y, &format!("mean {mean}{charge}, fullest {max}"), Tone::Plain);
+    let waits = match depth.waiting {
+        0 => "nothing waits".to_owned(),
+        waiting => format!("waiting {}, {}", count(waiting), time(depth.backlog_ns)),
+    };
+    let x = pen.put(1, y + 1, &waits, Tone::Dim);
+    if depth.errors > 0 {
+        pen.put(x, y + 1, &format!(", errors {}", count(depth.errors)), Tone::Warn);
+    }
 }
 
 /// What is other than that it lives, over its first line.
@@ -153,25 +220,24 @@ fn tone_of(queue: &QueueView, placement: &PlacementView) -> Tone {
 }
 
 /// `▮▮▮▮▮▯▯▯│▯▯`: a mark where the limit is.
-fn bar(share: f64, limit: f64) -> String {
-    let filled = (share * CELLS as f64).round() as usize;
-    let mark = (limit * CELLS as f64).round() as usize;
+fn bar(share: f64, limit: f64, cells: usize) -> String {
+    let filled = (share * cells as f64).round() as usize;
+    let mark = (limit * cells as f64).round() as usize;
     let cell = |at: usize| if at < filled { '▮' } else { '▯' };
-    (0..CELLS).flat_map(|at| (at == mark).then_some('│').into_iter().chain([cell(at)])).collect()
+    (0..cells).flat_map(|at| (at == mark).then_some('│').into_iter().chain([cell(at)])).collect()
 }
 
 /// Shots that found no slot, a line for each silo that has any; returns the first row below.
 fn overflows(silos: &[SiloView], top: u16, pen: &mut Pen<'_>) -> u16 {
     let strategy = silos.first().map_or("", |silo| silo.overflow.strategy);
-    pen.put(1, top, &format!("no slot: {strategy}"), Tone::Title);
+    let x = pen.put(1, top, &format!("shots that found no slot ({strategy})"), Tone::Title);
     let mut y = top;
     for silo in silos.iter().filter(|silo| silo.overflow.episodes > 0).take(4) {
-        y += 1;
         let tone = if silo.overflow.full_for_ns.is_some() { Tone::Warn } else { Tone::Plain };
-        pen.put(1, y, &overflow(silo.id, &silo.overflow), tone);
+        y = wrapped(pen, y + 1, "", &overflow(silo.id, &silo.overflow), tone) - 1;
     }
     if y == top {
-        pen.put(1 + 9 + strategy.len() as u16 + 2, y, "every shot found one", Tone::Dim);
+        pen.put(x + 1, y, "none: every shot found one", Tone::Dim);
     }
     y + 1
 }
@@ -191,15 +257,19 @@ fn overflow(silo: u32, overflow: &OverflowView) -> String {
 fn decisions(placement: &PlacementView, top: u16, pen: &mut Pen<'_>) {
     pen.put(1, top, "last decisions, and what they were made on", Tone::Title);
     if placement.decisions.is_empty() {
-        pen.put(1, top + 1, "none yet", Tone::Dim);
+        let why = "none yet: one is made when a stream comes, and when a silo stays too full while another has room";
+        wrapped(pen, top + 1, "", why, Tone::Dim);
     }
-    let room = usize::from(pen.height().saturating_sub(top + 1));
-    for (y, made) in (top + 1..).zip(placement.decisions.iter().take(room)) {
+    let mut y = top + 1;
+    for made in &placement.decisions {
+        if y >= pen.height() {
+            break;
+        }
         let tone = match made.what {
             "placed" | "move" => Tone::Plain,
             _ => Tone::Warn,
         };
-        pen.put(1, y, &decision(made), tone);
+        y = wrapped(pen, y, "", &decision(made), tone);
     }
 }
 
@@ -222,7 +292,7 @@ fn decision(made: &DecisionView) -> String {
 fn candidate(one: &CandidateView) -> String {
     let charge = if one.charge == 0.0 { String::new() } else { format!("{:+.0}%", one.charge * 100.0) };
     let (average, max, late) = (percent(one.average), percent(one.max), time(one.backlog_ns));
-    format!("{}: avg {average} max {max}{charge} {late}", one.silo)
+    format!("silo {} mean {average} fullest {max}{charge} {late}", one.silo)
 }
 
 #[cfg(test)]
@@ -232,15 +302,15 @@ mod tests {
 
     #[test]
     fn a_bar_has_a_mark_at_the_limit_whatever_is_filled() {
-        assert_eq!(bar(0.0, 0.8), "▯▯▯▯▯▯▯▯│▯▯");
-        assert_eq!(bar(0.5, 0.8), "▮▮▮▮▮▯▯▯│▯▯");
-        assert_eq!(bar(1.0, 0.8), "▮▮▮▮▮▮▮▮│▮▮");
+        assert_eq!(bar(0.0, 0.8, 10), "▯▯▯▯▯▯▯▯│▯▯");
+        assert_eq!(bar(0.5, 0.8, 10), "▮▮▮▮▮▯▯▯│▯▯");
+        assert_eq!(bar(1.0, 0.8, 10), "▮▮▮▮▮▮▮▮│▮▮");
     }
 
     #[test]
     fn a_decision_is_told_with_the_numbers_that_it_was_made_on() {
         let view = placement(20, Trouble::All);
         let told = decision(&view.decisions[0]);
-        assert!(told.contains("move stream 3, silo 0 → 1, hot; 0: avg 41% max 92%"), "{told}");
+        assert!(told.contains("move stream 3, silo 0 → 1, hot; silo 0 mean 41% fullest 92%"), "{told}");
     }
 }

@@ -1,7 +1,7 @@
 //! Slots: which waits longest, and on whom? One glyph a slot, and the life of the shot under the cursor.
 
 use super::table::{self, Empty};
-use super::{rows_of, scrolled, slotmap};
+use super::{rows_of, scrolled, slotmap, which_silo};
 use crate::model::derived::SiloDerived;
 use crate::model::lists::List;
 use crate::model::target::Target;
@@ -62,9 +62,7 @@ fn is_filtered(model: &Model) -> bool {
 
 fn map(model: &Model, snapshot: &Snapshot, silo: &SiloView, derived: &SiloDerived, pen: &mut Pen<'_>) {
     let [idle, written, in_flight, completed] = derived.slots;
-    let silos = snapshot.silos.len();
-    let title = if silos > 1 { format!("silo {} of {silos}, s: next", silo.id) } else { format!("silo {}", silo.id) };
-    let x = pen.rule(0, &title);
+    let x = pen.rule(0, &which_silo(model, silo.id));
     let legend = match pen.width() {
         0..100 => format!(" . idle {idle}  w {written}  I {in_flight}  c {completed} "),
         _ => format!(" . {idle} idle  w {written} written  I {in_flight} in flight  c {completed} completed "),

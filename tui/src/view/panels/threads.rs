@@ -94,13 +94,15 @@ fn detail(engine: &EngineView, thread: &ThreadView, derived: &ThreadDerived, pen
             count(thread.yields)
         ),
         memory(thread),
-        refusals(thread),
-        rival(thread),
     ];
-    for (y, line) in (1..).zip(lines) {
-        pen.put(1, y, &line, if y >= 7 { Tone::Warn } else { Tone::Plain });
+    // What is wrong first: a low screen has no room for the rest of the sentence else.
+    let mut y = died(thread, pen);
+    for line in [refusals(thread), rival(thread)].iter().filter(|line| !line.is_empty()) {
+        y = table::wrapped(pen, y, "", line, Tone::Warn);
     }
-    died(thread, pen);
+    for line in &lines {
+        y = table::wrapped(pen, y, "", line, Tone::Plain);
+    }
 }
 
 fn memory(thread: &ThreadView) -> String {
@@ -111,11 +113,11 @@ fn memory(thread: &ThreadView) -> String {
         Some(calls) => format!("{} allocator calls in Live", count(calls)),
     };
     format!(
-        "memory {} KiB touched, {} locked; {calls}, {} lent to libraries; off its core in {} frames",
-        memory.touched_bytes >> 10,
-        memory.locked_bytes >> 10,
+        "{calls}, {} lent to libraries; off its core in {} frames; memory {} KiB touched, {} locked",
         count(memory.lent),
-        count(thread.frames_elsewhere)
+        count(thread.frames_elsewhere),
+        memory.touched_bytes >> 10,
+        memory.locked_bytes >> 10
     )
 }
 
@@ -142,10 +144,14 @@ fn rival(thread: &ThreadView) -> String {
     )
 }
 
-fn died(thread: &ThreadView, pen: &mut Pen<'_>) {
+/// The roles that died, a line each; returns the row after them.
+fn died(thread: &ThreadView, pen: &mut Pen<'_>) -> u16 {
     let dead = thread.roles.iter().filter_map(|role| role.died_frame.map(|frame| (role, frame)));
-    for (y, (role, frame)) in (7..).zip(dead) {
+    let mut y = 1;
+    for (role, frame) in dead {
         let text = format!("✖ {} {} of silo {} died in frame {frame}", role.kind, role.index, role.silo);
         pen.put(1, y, &text, Tone::Bad);
+        y += 1;
     }
+    y
 }

@@ -1,6 +1,7 @@
 //! Workers: which is busy, and with which slot? A row each; what its own word and the idle mask say against each other.
 
 use super::table::{self, Empty};
+use super::which_silo;
 use crate::model::lists::List;
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
@@ -32,8 +33,9 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let [free, running, claimed, quarantined] = derived.workers;
     let tone = if quarantined == 0 { Tone::Plain } else { Tone::Warn };
     let summary = format!(
-        "silo {}: {free} free, {running} running, {claimed} claimed, {quarantined} in quarantine; idle mask 0x{:x}",
-        silo.id, silo.idle_mask
+        "{}; {free} free, {running} running, {claimed} claimed, {quarantined} in quarantine; idle 0x{:x}",
+        which_silo(model, silo.id),
+        silo.idle_mask
     );
     pen.put(1, height.saturating_sub(1), &summary, tone);
 }
