@@ -20,6 +20,7 @@ mod load;
 mod locate;
 mod placement;
 mod schema;
+mod silos;
 
 pub use alarms::{AlarmAction, AlarmRule, Diagnostics, OnAlarm, RuleId, Severity, rule};
 pub use check::{
@@ -36,6 +37,7 @@ pub use schema::{
     Source, SpinBudgets, SpinPolicy, StartPolicy, TaskKernel, TaskTrace, Theme, ThreadSpec, Threads, WindowOverflow,
     WindowRounds,
 };
+pub use silos::Silos;
 
 #[cfg(test)]
 mod tests;

@@ -220,7 +220,7 @@ pub fn wire(
         table,
         jobs,
         ready,
-        pages: pages(&share, profile.silos),
+        pages: pages(&share, profile.silos.settled()),
         pressure: Arc::default(),
         turns: Arc::new(Turns::new(share.streams, |stream| share.own.binary_search(&stream).is_ok())),
         health: Arc::new(HealthWord::new()),

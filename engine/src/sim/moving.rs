@@ -16,6 +16,7 @@ use crate::feed::Share;
 use crate::feed::requests::{MoveRequest, MoveRequests};
 use crate::feed::source::Source;
 use crate::hot::{Frame, Scratch};
+use crate::profile::Silos;
 use crate::silo::{self, Answers, Attached, Common, Connected, HotSide, Lives, LivesParts, Silo, SiloDeed, SiloWishes};
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::ring::broadcast::Reader;
@@ -72,13 +73,14 @@ pub(super) struct Moving<'a> {
 impl<'a> Moving<'a> {
     pub(super) fn new(script: &'a Script, seed: u64) -> Result<Moving<'a>, RehearsalError> {
         let Drawn { mut random, mut profile, decoding, expected, decoders } = Drawn::of(script, seed, 2);
-        profile.silos = 2 + (random.next_u64() % u64::from(SILOS_MAX - 1)) as u32;
+        let silos = 2 + (random.next_u64() % u64::from(SILOS_MAX - 1)) as u32;
+        profile.silos = Silos::Count(silos);
         profile.input.streams = STREAMS;
         if random.next_u64().is_multiple_of(2) {
             profile.input.joint_every = None;
         }
         let (nanos, clock) = virtual_clock();
-        let (silos, slots, workers) = (profile.silos, profile.slots, profile.workers);
+        let (slots, workers) = (profile.slots, profile.workers);
         let shape = Shape { threads: 1, silos, slots, workers, decoders, streams: STREAMS };
         let board = Arc::new(Board::create(shape, Place::Private)?);
         let settings = draw_settings(&mut random, &profile);

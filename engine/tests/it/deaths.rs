@@ -6,7 +6,7 @@ use pinwheel_engine::board::snapshot::{LifeView, SiloState, Snapshot};
 use pinwheel_engine::engine::{
     Actor, Authority, EndedBy, Engine, MoveRefused, MoveRequest, Outcome, SiloDeed, SiloRefused,
 };
-use pinwheel_engine::profile::{HotAllocations, Rate, RoleFault, RoleKind};
+use pinwheel_engine::profile::{HotAllocations, Rate, RoleFault, RoleKind, Silos};
 
 fn lives(snapshot: &Snapshot, of: impl Fn(&LifeView) -> u64) -> u64 {
     snapshot.silos.iter().map(|silo| of(&silo.life)).sum()
@@ -25,7 +25,7 @@ fn run_through_deaths(shots: u64) -> Outcome {
     let _alone = alone();
     let mut profile = profile();
     profile.hot_allocations = HotAllocations::Abort;
-    (profile.silos, profile.input.streams) = (3, 6);
+    (profile.silos, profile.input.streams) = (Silos::Count(3), 6);
     let engine = Engine::start(config(&profile, sampler(), Some(shots))).unwrap();
     let wishes = engine.wishes();
     let (mut asked, mut turn) = (0, 0);
@@ -72,7 +72,7 @@ fn a_role_that_dies_in_one_of_several_silos_ends_neither_the_run_nor_the_other_s
     for role in [RoleKind::Dispatch, RoleKind::Device, RoleKind::Poll, RoleKind::Graph, RoleKind::Decode] {
         let _alone = alone();
         let mut profile = profile();
-        (profile.silos, profile.input.streams) = (2, 4);
+        (profile.silos, profile.input.streams) = (Silos::Count(2), 4);
         profile.faults.role_panic = Some(RoleFault { role, after_items: 500 });
         let engine = Engine::start(config(&profile, sampler(), Some(20_000))).unwrap();
         let outcome = end(engine);
@@ -89,7 +89,7 @@ fn a_role_that_dies_in_one_of_several_silos_ends_neither_the_run_nor_the_other_s
 fn a_door_that_dies_ends_the_run_of_several_silos() {
     let _alone = alone();
     let mut profile = profile();
-    (profile.silos, profile.input.streams) = (2, 4);
+    (profile.silos, profile.input.streams) = (Silos::Count(2), 4);
     profile.faults.role_panic = Some(RoleFault { role: RoleKind::Feed, after_items: 500 });
     let outcome = end(Engine::start(config(&profile, sampler(), None)).unwrap());
     assert_eq!(outcome.ended_by, EndedBy::Fault);
@@ -99,7 +99,7 @@ fn a_door_that_dies_ends_the_run_of_several_silos() {
 fn a_silo_is_drained_and_comes_back_without_an_error() {
     let _alone = alone();
     let mut profile = profile();
-    (profile.silos, profile.input.streams) = (2, 4);
+    (profile.silos, profile.input.streams) = (Silos::Count(2), 4);
     profile.input.rate = Rate::Hz(5_000.0);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     let by = Actor::this_process();

@@ -178,7 +178,7 @@ fn a_report_has_every_key_that_scripts_rely_on() {
         &report,
         "submitted answered lost duplicated out_of_order errors late deadline_ns logical_errors logical_error_rate
          logical_error_rate_ci95 shots_with_observables joint moves lives ended_by throughput_per_s latency_ns latency_from_submit_ns
-         stages console_cost device decoder predecoder profile silos threads streams alarms host run_dir",
+         stages console_cost device decoder predecoder profile silos silos_auto threads streams alarms host run_dir",
     );
     has(&report["joint"], "read consistent refused");
     has(&report["latency_ns"], "p50 p90 p99 p999 max");

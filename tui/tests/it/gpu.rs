@@ -107,6 +107,24 @@ fn the_time_from_completion_to_claim_is_told_with_its_bounds() {
 }
 
 #[test]
+fn silos_auto_is_one_for_each_gpu_that_the_driver_has_as_far_as_there_are_cores() {
+    let _one = engine();
+    let world = world(1);
+    let two = [("FAKE_DEVICES", "2")];
+    let plan = on_driver(&world, "plan --profiles gpu --profile gpu --json", &two).exits(0).json();
+    let ran = run(&world, "--count 300 --rate max", &two).exits(0).json();
+    answered(&ran, 300);
+    for (count, why) in [(&plan["silos"]["count"], &plan["silos"]["why"]), (&ran["silos"], &ran["silos_auto"])] {
+        let few = why.as_str().unwrap().strip_prefix("one for each of 2 GPUs").unwrap();
+        assert!(count == if few.is_empty() { 2 } else { 1 } && (few.is_empty() || few.contains("hot core")), "{why}");
+    }
+    assert_eq!(ran["gpus"].as_array().unwrap().len() as u64, ran["silos"].as_u64().unwrap());
+    assert!(ran["notes"].to_string().contains("silos auto: "), "{}", ran["notes"]);
+    let asked = run(&world, "--silos 2 --count 300 --rate max", &two).exits(0).json();
+    assert_eq!((&asked["silos"], &asked["silos_auto"]), (&2.into(), &Value::Null));
+}
+
+#[test]
 fn auto_takes_the_gpu_where_there_is_one_and_says_why_where_there_is_none() {
     let _one = engine();
     let world = World::new();
