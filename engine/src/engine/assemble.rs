@@ -160,9 +160,9 @@ fn common(
 }
 
 /// Who knows which of these silos live.
-fn lives(profile: &Profile, plan: &Plan, told: Vec<Told>, has_gpus: bool, common: &Common) -> Lives {
+fn lives(profile: &Profile, plan: &Plan, told: Vec<Told>, common: &Common) -> Lives {
     let has_joints = profile.input.joint_every.is_some();
-    let wishes = Arc::new(SiloWishes::new(profile.silos.settled(), has_joints, has_gpus));
+    let wishes = Arc::new(SiloWishes::new(profile.silos.settled(), has_joints));
     let decoders = (0..profile.silos.settled()).map(|silo| plan.decoders(silo)).collect();
     let (profile, common) = (profile.clone(), common.clone());
     Lives::new(LivesParts { profile, common, decoders, told, wishes })
@@ -267,7 +267,6 @@ fn lay_out(
     device_name: &str,
     common: &Common,
 ) -> Result<LaidOut, StartError> {
-    let has_gpus = !contexts.is_empty();
     let mut live = open_live(config, common, &common.clock)?;
     let readers = usize::from(config.sink.is_some()) + usize::from(live.is_some());
     let answers = if readers > 0 { Answers::PassedOn { readers } } else { Answers::Counted };
@@ -283,7 +282,7 @@ fn lay_out(
         }
         common.board.header().input.write(&live.name);
     }
-    let lives = lives(&config.profile, plan, told, has_gpus, common);
+    let lives = lives(&config.profile, plan, told, common);
     Ok(LaidOut { silos, fills, lives })
 }
 
@@ -396,7 +395,10 @@ fn wire_silos(
         let mut arena = Arena::new();
         let share = Share::of(silo as usize, profile.silos.settled(), profile.input.streams, config.count);
         let end = live.as_mut().and_then(|live| Some(LiveEnd { lane: live.lanes.next()?, link: live.link.take() }));
-        let gpu = contexts.next().map(|context| Gpu { context, cold_cores: plan.cold_cores.clone() });
+        let gpu = contexts.next().map(|context| {
+            let (facts, cold_cores) = (context.facts.clone(), plan.cold_cores.clone());
+            Gpu { context: Some(context), facts, cold_cores }
+        });
         let attached = Attached { gpu, ..connected };
         let (made, fill) = on_cores_of(silo, plan, || {
             arena.within(|| {

@@ -107,7 +107,7 @@ impl<'a> Moving<'a> {
             answers.extend(silo.answers.pop());
             wired.push(silo);
         }
-        let wishes = Arc::new(SiloWishes::new(silos, profile.input.joint_every.is_some(), false));
+        let wishes = Arc::new(SiloWishes::new(silos, profile.input.joint_every.is_some()));
         let decoders_of = vec![decoders; silos as usize];
         let parts = LivesParts { profile, common, decoders: decoders_of, told, wishes: Arc::clone(&wishes) };
         let words = wired[0].pipe.table.geometry().observable_words as usize;
