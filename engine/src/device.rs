@@ -70,6 +70,12 @@ pub trait Renew: Send {
 
     /// Whether a renewal has ended, once for each.
     fn is_done(&mut self) -> bool;
+
+    /// Nobody launches any more: closes the device when nothing of it runs, and waits for nothing.
+    fn retire(&mut self);
+
+    /// After that: whether its thread has ended.
+    fn has_ended(&mut self) -> bool;
 }
 
 /// Brings a lost device back, from a cold thread.
@@ -81,13 +87,15 @@ pub struct Recovery {
     wait: Nanos,
     lost_at: Option<Ticks>,
     renew: Option<Box<dyn Renew>>,
+    /// That of the dead path before, which still has something to close.
+    before: Option<Box<Recovery>>,
 }
 
 impl Recovery {
     /// Watches `health`; a lost device is reopened after `wait`.
     #[must_use]
     pub fn new(health: Arc<HealthWord>, wait: Nanos) -> Recovery {
-        Recovery { health, wait, lost_at: None, renew: None }
+        Recovery { health, wait, lost_at: None, renew: None, before: None }
     }
 
     /// The device is made anew by `renew`.
@@ -96,10 +104,31 @@ impl Recovery {
         Recovery { renew: Some(renew), ..self }
     }
 
+    /// Takes the place of `before`, the path of which is dead: its device is closed, and this one's is opened after that.
+    ///
+    /// # Why not both at once
+    /// Both have the silo's slots registered with the driver, and the one that is closed takes the registration back.
+    pub fn succeed(&mut self, mut before: Recovery) {
+        if let Some(renew) = &mut before.renew {
+            renew.retire();
+        }
+        self.before = (!before.has_ended()).then(|| Box::new(before));
+    }
+
+    /// Whether nothing of it is left to close.
+    fn has_ended(&mut self) -> bool {
+        self.before.take_if(|before| before.has_ended());
+        self.before.is_none() && self.renew.as_mut().is_none_or(|renew| renew.has_ended())
+    }
+
     /// Does what is due now. Call about once a millisecond.
     pub fn step(&mut self, now: Ticks, rate: TickRate) {
         match self.health.current() {
             Health::Lost => {
+                self.before.take_if(|before| before.has_ended());
+                if self.before.is_some() {
+                    return;
+                }
                 self.lost_at = Some(now);
                 self.health.advance(Health::Lost);
                 if let Some(renew) = &mut self.renew {
@@ -119,5 +148,63 @@ impl Recovery {
             }
             Health::Online | Health::Recovered => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Recovery, Renew};
+    use crate::units::{Nanos, TickRate, Ticks};
+    use pinwheel_edge::slot::health::{Health, HealthWord};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Closes its device when it is told to, and makes one when `has_begun` says so.
+    #[derive(Clone, Default)]
+    struct Made {
+        has_begun: Arc<AtomicBool>,
+        is_retired: Arc<AtomicBool>,
+        has_ended: Arc<AtomicBool>,
+    }
+
+    impl Renew for Made {
+        fn begin(&mut self) {
+            self.has_begun.store(true, Ordering::Relaxed);
+        }
+
+        fn is_done(&mut self) -> bool {
+            true
+        }
+
+        fn retire(&mut self) {
+            self.is_retired.store(true, Ordering::Relaxed);
+        }
+
+        fn has_ended(&mut self) -> bool {
+            self.has_ended.load(Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn a_device_is_opened_only_after_those_of_the_dead_paths_before_are_closed() {
+        let made: [Made; 3] = std::array::from_fn(|_| Made::default());
+        let health = Arc::new(HealthWord::new());
+        let [first, second, mut third] =
+            made.clone().map(|made| Recovery::new(Arc::clone(&health), Nanos(0)).renewed_by(Box::new(made)));
+        let mut second = second;
+        second.succeed(first);
+        third.succeed(second);
+        let begun = |recovery: &mut Recovery| {
+            recovery.step(Ticks(1), TickRate::NANOS);
+            made[2].has_begun.load(Ordering::Relaxed)
+        };
+        health.advance(Health::Online);
+        assert!(made[..2].iter().all(|made| made.is_retired.load(Ordering::Relaxed)));
+        assert!(!begun(&mut third));
+        made[1].has_ended.store(true, Ordering::Relaxed);
+        assert!(!begun(&mut third), "the first one of all is open still");
+        made[0].has_ended.store(true, Ordering::Relaxed);
+        assert!(begun(&mut third) && !made[2].is_retired.load(Ordering::Relaxed));
+        assert_eq!(health.current(), Health::Resetting);
     }
 }

@@ -348,7 +348,7 @@ impl Role for Feed {
         let linked = self.work_link(frame);
         let shown = self.pace.as_mut().map_or(0, |pace| pace.show(&mut self.end, frame.now));
         // In turn the first to find a free slot: what comes from other silos, what comes from the source.
-        self.crosses_first = !self.crosses_first;
+        self.crosses_first = !self.crosses_first || self.is_halted();
         let mut crossed = if self.crosses_first { self.cross(frame) } else { 0 };
         let mut items = match frame.phase {
             Phase::Warmup if self.settings.is_warming() => self.warm(frame),

@@ -63,6 +63,8 @@ pub struct HostFacts {
     pub cores: Vec<CoreFacts>,
     /// The NUMA nodes that a GPU hangs on, ascending.
     pub gpu_nodes: Vec<u32>,
+    /// GPUs on the bus; where the driver was asked, those that it has.
+    pub gpus: u32,
 }
 
 /// One core that this process may use. A core here is what the system schedules on: one SMT thread.
@@ -128,6 +130,7 @@ impl HostFacts {
         cores.sort_unstable_by_key(|core| core.core);
         cores.dedup_by_key(|core| core.core);
         let cpu = machine::cpu(root);
+        let topology::Gpus { nodes: gpu_nodes, count: gpus } = topology::gpus(root);
         Self {
             hostname: machine::word(root, "proc/sys/kernel/hostname"),
             kernel_release: machine::word(root, "proc/sys/kernel/osrelease"),
@@ -138,7 +141,8 @@ impl HostFacts {
             memory_bytes: machine::memory_bytes(root),
             cpu_quota: machine::quota(root),
             cores,
-            gpu_nodes: topology::gpu_nodes(root),
+            gpu_nodes,
+            gpus,
         }
     }
 

@@ -17,11 +17,13 @@ mod auto;
 mod explicit;
 mod nodes;
 mod row;
+mod silos;
 
 use std::collections::BTreeSet;
 
 pub use crate::profile::RoleKind;
 pub use explicit::PlanError;
+pub use silos::PlannedSilos;
 
 use crate::host::HostFacts;
 use crate::profile::{Priority, Profile, SpinPolicy, Threads};
@@ -29,6 +31,8 @@ use crate::profile::{Priority, Profile, SpinPolicy, Threads};
 /// Which threads run which roles on which cores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
+    /// How many silos, and why.
+    pub silos: PlannedSilos,
     /// The hot threads, in the order in which they are started.
     pub threads: Vec<PlannedThread>,
     /// Where cold threads run, ascending; empty only where no core is known.
@@ -181,7 +185,13 @@ impl Plan {
     /// Cold work takes the first of these that is not empty: cores without a hot thread, other than siblings of
     /// exclusive ones; cores of threads that share anyway; the core of the last
     /// exclusive thread.
-    fn settle(mut threads: Vec<PlannedThread>, profile: &Profile, host: &HostFacts, notes: Vec<String>) -> Self {
+    fn settle(
+        mut threads: Vec<PlannedThread>,
+        silos: PlannedSilos,
+        profile: &Profile,
+        host: &HostFacts,
+        notes: Vec<String>,
+    ) -> Self {
         threads.iter_mut().for_each(|thread| thread.roles.retain(|role| profile.device.has_role(role.kind)));
         threads.retain(|thread| !thread.roles.is_empty());
         let hot: Vec<u32> = threads.iter().filter_map(|thread| thread.core).collect();
@@ -205,7 +215,7 @@ impl Plan {
         }
         let unused_cores = unused(&threads, host).into_iter().collect();
         let (spin, priority) = (profile.spin, profile.priority);
-        Self { threads, cold_cores, unused_cores, notes, spin, priority }
+        Self { silos, threads, cold_cores, unused_cores, notes, spin, priority }
     }
 }
 

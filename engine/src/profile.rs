@@ -20,6 +20,7 @@ mod load;
 mod locate;
 mod placement;
 mod schema;
+mod silos;
 mod weights;
 
 pub use alarms::{AlarmAction, AlarmRule, Diagnostics, OnAlarm, RuleId, Severity, rule};
@@ -37,6 +38,7 @@ pub use schema::{
     Source, SpinBudgets, SpinPolicy, StartPolicy, TaskKernel, TaskTrace, Theme, ThreadSpec, Threads, WindowOverflow,
     WindowRounds,
 };
+pub use silos::Silos;
 pub use weights::Weights;
 
 #[cfg(test)]

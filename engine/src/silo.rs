@@ -30,7 +30,7 @@ use crate::decode::state::StreamStates;
 use crate::decode::steward::{Link, Post};
 use crate::decode::{MatcherModel, ReadyError};
 use crate::device::Recovery;
-use crate::device::cuda::Context;
+use crate::device::cuda::{Context, DeviceFacts};
 use crate::dispatch::{Answer, Harvester, HarvesterParts, JointCheck, Pipe};
 use crate::fault::{Injections, Injector};
 use crate::feed::crossing::Crossing;
@@ -144,6 +144,8 @@ pub struct Silo {
     pub specs: Vec<RoleSpec>,
     /// Brings its device back, on a cold thread.
     pub recovery: Recovery,
+    /// Its GPU, to be opened again.
+    gpu: Option<(DeviceFacts, Vec<u32>)>,
     /// Its answers: an end for each who wants them, each of which sees them all.
     pub answers: Vec<Reader<Answer>>,
     /// The memory of all of these, if they were wired in an arena.
@@ -173,8 +175,10 @@ const ANSWERS_SLACK: usize = 1024;
 
 /// A GPU for one silo.
 pub struct Gpu {
-    /// Opened on a cold thread.
-    pub context: Context,
+    /// Opened on a cold thread; `None`: its keeper opens one.
+    pub context: Option<Context>,
+    /// Of which device.
+    pub facts: DeviceFacts,
     /// Where its keeper runs.
     pub cold_cores: Vec<u32>,
 }
@@ -220,7 +224,7 @@ pub fn wire(
         table,
         jobs,
         ready,
-        pages: pages(&share, profile.silos),
+        pages: pages(&share, profile.silos.settled()),
         pressure: Arc::default(),
         turns: Arc::new(Turns::new(share.streams, |stream| share.own.binary_search(&stream).is_ok())),
         health: Arc::new(HealthWord::new()),
@@ -240,6 +244,7 @@ pub fn wire(
     let joints = (joint.joints, joint.cells);
     let (times, task_times) = times_asked(profile);
     let (end, gpu) = (dispatch_end, attached.gpu);
+    let seat = gpu.as_ref().map(|gpu| (gpu.facts.clone(), gpu.cold_cores.clone()));
     let parts = PathParts { pipe: &pipe, states: &states, end, arbiter, joints, gpu, draws, times: times.clone() };
     let path = path(profile, decoders, parts, carries, common)?;
     let harvester = Harvester::new(HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink, joints: joint.check });
@@ -253,7 +258,19 @@ pub fn wire(
     let specs = doomed(specs, profile, silo);
     let (workers, recovery) = (path.workers, path.recovery);
     let [arena, path_arena] = [Arena::none(), Arena::none()];
-    Ok(Silo { pipe, workers, states, specs, recovery, answers: readers, arena, path_arena, task_times, times })
+    Ok(Silo {
+        pipe,
+        workers,
+        states,
+        specs,
+        recovery,
+        gpu: seat,
+        answers: readers,
+        arena,
+        path_arena,
+        task_times,
+        times,
+    })
 }
 
 fn geometry(slots: u32, model: &Model) -> Geometry {

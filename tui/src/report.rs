@@ -35,6 +35,8 @@ pub struct Context {
     pub host: serde_json::Value,
     /// What the console cost; `None` without one.
     pub console_cost: Option<serde_json::Value>,
+    /// Why there are so many silos, where the machine decided.
+    pub silos_auto: Option<String>,
     /// Sentences to say with the report.
     pub notes: Vec<String>,
 }
@@ -151,6 +153,8 @@ pub struct Report {
     pub profile: String,
     pub label: String,
     pub silos: usize,
+    /// Why so many, where the machine decided; `null`: they were asked for.
+    pub silos_auto: Option<String>,
     pub threads: Vec<ThreadReport>,
     pub streams: Vec<StreamReport>,
     pub alarms: Vec<Alarm>,
@@ -289,6 +293,7 @@ impl Report {
             profile: engine.profile.clone(),
             label: engine.label.clone(),
             silos: silos.len(),
+            silos_auto: context.silos_auto.clone(),
             threads: threads.iter().map(thread).collect(),
             streams: streams.iter().map(stream).collect(),
             alarms,

@@ -12,7 +12,7 @@ use super::overhead::{live, unrecorded};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::code::bundled_named;
 use pinwheel_engine::engine::{Actor, Authority, Config, Engine, Input, MoveRequest};
-use pinwheel_engine::profile::{Device, Latency, Overflow, OverflowStrategy, Profile, Rate, TakesPart};
+use pinwheel_engine::profile::{Device, Latency, Overflow, OverflowStrategy, Profile, Rate, Silos, TakesPart};
 use pinwheel_engine::units::Ticks;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,7 +62,7 @@ pub fn register(suite: &mut Suite) {
 
 fn config(strategy: OverflowStrategy, deadline_ms: u32, silos: u32) -> Config {
     let (mut profile, _) = Profile::load("lab", None).unwrap();
-    (profile.silos, profile.slots, profile.workers) = (silos, 64, 4);
+    (profile.silos, profile.slots, profile.workers) = (Silos::Count(silos), 64, 4);
     profile.device = Device::Sim { latency: Latency::Fixed { us: 1_000.0 } };
     profile.input.streams = STREAMS;
     profile.input.rate = Rate::Hz(if silos == 1 { BASE_HZ } else { BASE_HZ / 2.0 });

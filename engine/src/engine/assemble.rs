@@ -39,7 +39,7 @@ use crate::hot::provoke::{Provocation, Provoked};
 use crate::hot::{self, Init, Placing, Role, RoleError, RoleSpec, Settings, Shared, ThreadReport};
 use crate::placement::decision::{Decision, Why};
 use crate::plan::Plan;
-use crate::profile::{Diagnostics, HotAllocations, Predecoder, Profile};
+use crate::profile::{Diagnostics, HotAllocations, Predecoder, Profile, Silos};
 use crate::record::{AnswerSink, EventSink};
 use crate::silo::{
     self, Answers, Attached, Common, Connected, Decoding, Gpu, Lives, LivesParts, Silo, SiloWishes, Told,
@@ -66,7 +66,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     hot::install_hook();
     let host = HostFacts::read()?;
     let clock = environment::clock(config.profile.environment, Path::new("/"))?;
-    let settled = devices::settle(&mut config.profile)?;
+    let (asked, settled) = (config.profile.silos, devices::settle(&mut config.profile)?);
     let (placed, devices) = devices::place(settled, &mut config.profile, &host)?;
     let (model, is_live) = (Arc::clone(config.input.model()), matches!(config.input, Input::Live { .. }));
     check_width(&model)?;
@@ -82,7 +82,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let (wall, wishes) = (Wall::new(&clock, &board), Arc::clone(lives.wishes()));
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
     header::write_threads(&board, &plan, &orders.lock());
-    let steering = steering(&config, &orders, &common);
+    let steering = steering(&config, asked, &orders, &common);
     let (phase, on_call) = (Arc::new(PhaseWord::new()), on_call(&config));
     let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase, on_call };
     provoke(&mut silos, config.provocation.as_ref());
@@ -148,7 +148,7 @@ fn common(
     clock: &Clock,
     notes: &mut Vec<String>,
 ) -> Result<Common, StartError> {
-    let moves = MoveRequests::new(profile.input.streams, profile.silos, profile.input.joint_every.is_some());
+    let moves = MoveRequests::new(profile.input.streams, profile.silos.settled(), profile.input.joint_every.is_some());
     let settings = Arc::new(Settings::new(&profile.limits));
     settings.set_overflow(&profile.placement.overflow);
     Ok(Common {
@@ -161,10 +161,10 @@ fn common(
 }
 
 /// Who knows which of these silos live.
-fn lives(profile: &Profile, plan: &Plan, told: Vec<Told>, has_gpus: bool, common: &Common) -> Lives {
+fn lives(profile: &Profile, plan: &Plan, told: Vec<Told>, common: &Common) -> Lives {
     let has_joints = profile.input.joint_every.is_some();
-    let wishes = Arc::new(SiloWishes::new(profile.silos, has_joints, has_gpus));
-    let decoders = (0..profile.silos).map(|silo| plan.decoders(silo)).collect();
+    let wishes = Arc::new(SiloWishes::new(profile.silos.settled(), has_joints));
+    let decoders = (0..profile.silos.settled()).map(|silo| plan.decoders(silo)).collect();
     let (profile, common) = (profile.clone(), common.clone());
     Lives::new(LivesParts { profile, common, decoders, told, wishes })
 }
@@ -203,7 +203,7 @@ fn mover(moves: Arc<MoveRequests>, settings: Arc<Settings>) -> Mover {
 }
 
 /// What acts on the engine, with the profile that it starts with.
-fn steering(config: &Config, orders: &SharedOrders, common: &Common) -> SharedSteering {
+fn steering(config: &Config, silos: Silos, orders: &SharedOrders, common: &Common) -> SharedSteering {
     let is_live = matches!(config.input, Input::Live { .. });
     let reins = Reins {
         orders: orders.clone(),
@@ -214,7 +214,9 @@ fn steering(config: &Config, orders: &SharedOrders, common: &Common) -> SharedSt
         profiles: config.profiles.clone(),
         provocation: config.provocation.clone(),
     };
-    SharedSteering::new(&config.profile_name, &config.profile, reins)
+    // As it was asked for: to a profile that says Auto, too, it does not differ.
+    let profile = Profile { silos, ..config.profile.clone() };
+    SharedSteering::new(&config.profile_name, &profile, reins)
 }
 
 /// What an alarm may do to the engine.
@@ -274,7 +276,6 @@ fn lay_out(
     device_name: &str,
     common: &Common,
 ) -> Result<LaidOut, StartError> {
-    let has_gpus = !contexts.is_empty();
     let mut live = open_live(config, common, &common.clock)?;
     let readers = usize::from(config.sink.is_some()) + usize::from(live.is_some());
     let answers = if readers > 0 { Answers::PassedOn { readers } } else { Answers::Counted };
@@ -290,7 +291,7 @@ fn lay_out(
         }
         common.board.header().input.write(&live.name);
     }
-    let lives = lives(&config.profile, plan, told, has_gpus, common);
+    let lives = lives(&config.profile, plan, told, common);
     Ok(LaidOut { silos, fills, lives })
 }
 
@@ -328,10 +329,10 @@ fn check_width(model: &Model) -> Result<(), StartError> {
 
 /// A shared board, or a private one and a note.
 fn make_board(profile: &Profile, plan: &Plan, notes: &mut Vec<String>) -> Result<Board, StartError> {
-    let decoders = (0..profile.silos).map(|silo| plan.decoders(silo)).max().unwrap_or(1);
+    let decoders = (0..profile.silos.settled()).map(|silo| plan.decoders(silo)).max().unwrap_or(1);
     let shape = Shape {
         threads: plan.threads.len() as u32,
-        silos: profile.silos,
+        silos: profile.silos.settled(),
         slots: profile.slots,
         workers: profile.workers,
         decoders,
@@ -358,7 +359,7 @@ enum Origin<'a> {
 /// The live source, if that is where shots come from.
 fn open_live(config: &Config, common: &Common, clock: &Clock) -> Result<Option<LiveSource>, StartError> {
     let Input::Live { model, place, measurements } = &config.input else { return Ok(None) };
-    let Profile { silos, slots, .. } = config.profile;
+    let (silos, slots) = (config.profile.silos.settled(), config.profile.slots);
     let streams = config.profile.input.streams;
     // Measurements make detection events of rounds that are further apart than a part; a stream that moves between silos
     // takes whole shots along.
@@ -406,13 +407,16 @@ fn wire_silos(
     let (profile, header) = (&config.profile, common.board.header());
     let order = order(config);
     let (mut wired, mut fills) = (Vec::new(), Vec::new());
-    let Connected { pieces, told } = silo::connect(profile.silos, &common.decoding.model, &common.moves);
+    let Connected { pieces, told } = silo::connect(profile.silos.settled(), &common.decoding.model, &common.moves);
     for (silo, connected) in (0..).zip(pieces) {
         let mut arena = Arena::new();
-        let share = Share::of(silo as usize, profile.silos, profile.input.streams, config.count);
+        let share = Share::of(silo as usize, profile.silos.settled(), profile.input.streams, config.count);
         let share = if let InputOrder::Skewed(order) = &order { share.in_order(order) } else { share };
         let end = live.as_mut().and_then(|live| Some(LiveEnd { lane: live.lanes.next()?, link: live.link.take() }));
-        let gpu = contexts.next().map(|context| Gpu { context, cold_cores: plan.cold_cores.clone() });
+        let gpu = contexts.next().map(|context| {
+            let (facts, cold_cores) = (context.facts.clone(), plan.cold_cores.clone());
+            Gpu { context: Some(context), facts, cold_cores }
+        });
         let attached = Attached { gpu, ..connected };
         let (made, fill) = on_cores_of(silo, plan, || {
             arena.within(|| {

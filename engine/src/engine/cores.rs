@@ -6,10 +6,11 @@
 
 use std::path::Path;
 
+use super::devices;
 use crate::host::claims::{ClaimError, Claims, Conflict, claimed, told};
 use crate::host::{CORES_MAX, HostFacts};
 use crate::plan::{Plan, PlanError};
-use crate::profile::{Profile, SpinPolicy, Threads};
+use crate::profile::{Profile, Silos, SpinPolicy, Threads};
 
 /// A plan, and the claims on the cores that its threads have for themselves.
 #[derive(Debug)]
@@ -20,12 +21,15 @@ pub(super) struct Placed {
     pub(super) notes: Vec<String>,
 }
 
-/// Plans on `host` and claims in `directory`. Where nothing is left, the profile's spin policy becomes `Shared`.
+/// Plans on `host` and claims in `directory`. Settles the profile's number of silos; where nothing is left, its spin policy
+/// becomes `Shared`.
 pub(super) fn place(profile: &mut Profile, host: HostFacts, directory: &Path) -> Result<Placed, PlanError> {
-    match profile.threads {
+    let placed = match profile.threads {
         Threads::Auto => auto(profile, host, directory),
         Threads::Explicit(_) => listed(profile, &host, directory),
-    }
+    }?;
+    profile.silos = Silos::Count(placed.plan.silos.count);
+    Ok(placed)
 }
 
 fn auto(profile: &mut Profile, host: HostFacts, directory: &Path) -> Result<Placed, PlanError> {
@@ -70,6 +74,7 @@ fn gentle(profile: &mut Profile, plan: &mut Plan) -> Option<String> {
 /// When the profile lists its threads and they cannot be had.
 pub fn foresee(profile: &Profile, host: HostFacts, directory: &Path) -> Result<Plan, PlanError> {
     let mut profile = profile.clone();
+    let host = devices::foresee(&mut profile, host);
     let mut plan = match profile.threads {
         Threads::Auto => {
             let known = !host.cores.is_empty();

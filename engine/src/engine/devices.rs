@@ -2,7 +2,7 @@
 //!
 //! Runs once, on the caller's thread, but for the contexts: a driver starts threads of its own in each, and they inherit
 //! the cores of who opens it, so a thread confined to the cold ones does. Bounded by the silos. Never falls back where a
-//! device was asked for by name: that is refused with a sentence.
+//! device was asked for by name: that is refused with a sentence. With the devices the number of silos is settled.
 
 use super::StartError;
 use super::cores::{self, Placed};
@@ -48,6 +48,26 @@ pub(super) fn settle(profile: &mut Profile) -> Result<Settled, OpenError> {
     }
 }
 
+/// What a start would find, for who only wants to know: `Auto` and the driver's devices. Where there is no driver that is
+/// said at the start.
+pub(super) fn foresee(profile: &mut Profile, host: HostFacts) -> HostFacts {
+    if matches!(profile.device, Device::Sim { .. }) {
+        return host;
+    }
+    match settle(profile) {
+        Ok(Settled { found, .. }) => with_devices(host, found.as_ref()),
+        Err(_) => host,
+    }
+}
+
+/// The driver knows better than the bus which devices there are for us.
+fn with_devices(mut host: HostFacts, found: Option<&Found>) -> HostFacts {
+    if let Some(found) = found {
+        host.gpus = found.devices.len() as u32;
+    }
+    host
+}
+
 /// The stand-in takes the device's place; what to say of it.
 fn stand_in(profile: &mut Profile, why: &impl std::fmt::Display) -> String {
     profile.device = Device::Sim { latency: Latency::None };
@@ -61,14 +81,17 @@ pub(super) fn place(
     host: &HostFacts,
 ) -> Result<(Placed, Devices), StartError> {
     let Settled { by_itself, found, mut notes } = settled;
+    let silos = profile.silos;
+    let host = &with_devices(host.clone(), found.as_ref());
     let placed = cores::place(profile, host.clone(), &board::directory())?;
     let Some(found) = found else { return Ok((placed, Devices { notes, ..Devices::default() })) };
     match open(profile, &found, &placed.plan.cold_cores) {
         Ok(devices) => Ok((placed, devices)),
         Err(error) if by_itself => {
             notes.push(stand_in(profile, &error));
-            // Its roles are others, and the cores are claimed anew.
+            // Its roles and perhaps its silos are others, and the cores are claimed anew.
             drop(placed);
+            profile.silos = silos;
             let placed = cores::place(profile, host.clone(), &board::directory())?;
             Ok((placed, Devices { notes, ..Devices::default() }))
         }
@@ -78,7 +101,7 @@ pub(super) fn place(
 
 fn open(profile: &Profile, found: &Found, cold_cores: &[u32]) -> Result<Devices, OpenError> {
     let Device::Cuda { index, .. } = profile.device else { return Ok(Devices::default()) };
-    let (silos, count) = (profile.silos, found.devices.len() as u32);
+    let (silos, count) = (profile.silos.settled(), found.devices.len() as u32);
     let contexts = std::thread::scope(|scope| {
         let opening = scope.spawn(|| {
             let _ = pin::confine_current_thread(cold_cores);

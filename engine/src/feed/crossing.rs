@@ -162,6 +162,9 @@ impl Feed {
             return 0;
         }
         let mut items = self.rescue(frame) + self.step_moves(frame);
+        // What goes back to its feed comes before shots that this one has for the same lane: they are without end.
+        let is_halted = self.is_halted();
+        let mut taken = if is_halted { self.take_turns(frame) } else { 0 };
         let mut nth = 0;
         // What came back from a dead silo is older than what is staged.
         let is_rescuing = self.crossings.as_ref().is_some_and(|crossings| crossings.rescue.is_on());
@@ -172,6 +175,23 @@ impl Feed {
             items += u32::from(has_gone);
             nth += usize::from(!has_gone);
         }
+        if !is_halted {
+            taken = self.take_turns(frame);
+        }
+        let lanes = self.crossings.as_ref().map_or(0, |crossings| crossings.ins.len());
+        // In turn the first lane to find a free slot, too; counted in the frames in which lanes come before the source, or
+        // with two lanes one of them would always come after both.
+        if self.crosses_first
+            && let Some(crossings) = &mut self.crossings
+        {
+            crossings.first = (crossings.first + 1) % lanes.max(1);
+        }
+        self.close_lanes(frame);
+        items + taken
+    }
+
+    /// Takes in from each lane in turn; how many.
+    fn take_turns(&mut self, frame: &Frame<'_>) -> u32 {
         let lanes = self.crossings.as_ref().map_or(0, |crossings| crossings.ins.len());
         let mut taken = 0;
         for _ in 0..lanes {
@@ -182,15 +202,7 @@ impl Feed {
                 crossings.first = (crossings.first + 1) % lanes;
             }
         }
-        // In turn the first lane to find a free slot, too; counted in the frames in which lanes come before the source, or
-        // with two lanes one of them would always come after both.
-        if self.crosses_first
-            && let Some(crossings) = &mut self.crossings
-        {
-            crossings.first = (crossings.first + 1) % lanes.max(1);
-        }
-        self.close_lanes(frame);
-        items + taken
+        taken
     }
 
     fn step_moves(&mut self, frame: &Frame<'_>) -> u32 {

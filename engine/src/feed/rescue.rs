@@ -179,6 +179,11 @@ impl Rescue {
 }
 
 impl Feed {
+    /// Whether this silo's path is dead.
+    pub(super) fn is_halted(&self) -> bool {
+        self.crossings.as_ref().is_some_and(|crossings| crossings.rescue.is_halted)
+    }
+
     /// One frame of a rescue; returns how many shots went out.
     pub(super) fn rescue(&mut self, frame: &Frame<'_>) -> u32 {
         while let Some(news) = self.crossings.as_mut().and_then(|crossings| crossings.rescue.desk.takes.pop()) {

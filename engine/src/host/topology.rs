@@ -49,19 +49,27 @@ pub(super) fn nodes(root: &Path) -> usize {
     numbered(&root.join("sys/devices/system/node"), "node").len().max(1)
 }
 
-/// The nodes that NVIDIA display or 3D controllers hang on, ascending. Bounded by the devices of the bus.
-pub(super) fn gpu_nodes(root: &Path) -> Vec<u32> {
+/// NVIDIA display or 3D controllers.
+pub(super) struct Gpus {
+    /// The nodes that they hang on, ascending.
+    pub(super) nodes: Vec<u32>,
+    pub(super) count: u32,
+}
+
+/// Those of the bus. Bounded by its devices.
+pub(super) fn gpus(root: &Path) -> Gpus {
     let entries = std::fs::read_dir(root.join("sys/bus/pci/devices")).into_iter().flatten().filter_map(Result::ok);
     let node = |entry: std::fs::DirEntry| {
         let word = |name: &str| Some(read_text(&entry.path().join(name))?.trim().to_owned());
         let is_gpu = word("vendor")? == "0x10de" && word("class")?.starts_with("0x03");
         // A device of no node says -1, which is no number of a node.
-        if is_gpu { word("numa_node")?.parse().ok() } else { None }
+        is_gpu.then(|| word("numa_node").and_then(|node| node.parse().ok()))
     };
-    let mut nodes: Vec<u32> = entries.filter_map(node).collect();
+    let places: Vec<Option<u32>> = entries.filter_map(node).collect();
+    let mut nodes: Vec<u32> = places.iter().copied().flatten().collect();
     nodes.sort_unstable();
     nodes.dedup();
-    nodes
+    Gpus { nodes, count: u32::try_from(places.len()).unwrap_or(u32::MAX) }
 }
 
 /// The node whose link lies in a core's directory.

@@ -37,6 +37,7 @@ use std::ops::Range;
 
 use crate::host::HostFacts;
 use crate::plan::nodes::{self, Group};
+use crate::plan::silos;
 use crate::plan::{Plan, PlannedRole, PlannedThread, RoleKind};
 use crate::profile::{Decoders, Profile};
 
@@ -71,8 +72,10 @@ impl Plan {
     #[must_use]
     pub fn auto(profile: &Profile, host: &HostFacts) -> Self {
         let mut notes = Vec::new();
-        let silos = profile.silos.max(1);
-        let groups = nodes::groups(profile, host, seats(host, &mut notes), &mut notes);
+        let seats = seats(host, &mut notes);
+        let silos = silos::settle(profile, host, &seats);
+        notes.extend(silos.note());
+        let groups = nodes::groups(profile, silos.count, host, seats, &mut notes);
         let mut drafts = Vec::new();
         let mut first = 0;
         for Group { node, seats, silos: count } in &groups {
@@ -89,12 +92,12 @@ impl Plan {
             ));
             drafts.extend(folded(profile, seats, range));
         }
-        debug_assert_eq!(first, silos, "every silo has a node");
+        debug_assert_eq!(first, silos.count, "every silo has a node");
         let threads = named(drafts);
         if let Some(cores) = host.cpu_quota.cores().filter(|&cores| cores < threads.len() as f64) {
             notes.push(format!("the CPU quota is worth {cores:.1} cores, fewer than the hot threads: expect stalls"));
         }
-        Self::settle(threads, profile, host, notes)
+        Self::settle(threads, silos, profile, host, notes)
     }
 }
 

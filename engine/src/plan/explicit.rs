@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::host::HostFacts;
+use crate::plan::silos;
 use crate::plan::{Plan, PlannedRole, PlannedThread, RoleKind};
 use crate::profile::{Decoders, Profile, SpinPolicy, ThreadSpec};
 
@@ -110,16 +111,17 @@ impl Plan {
     /// # Errors
     /// On the first rule that they break: names, silos and roles first, then cores.
     pub fn explicit(specs: &[ThreadSpec], profile: &Profile, host: &HostFacts) -> Result<Self, PlanError> {
-        check_threads(specs, profile)?;
-        check_roles(specs, profile)?;
+        let silos = silos::listed(profile, specs);
+        check_threads(specs, silos.count)?;
+        check_roles(specs, silos.count, profile)?;
         check_cores(specs, profile, host)?;
         let mut decoders = BTreeMap::new();
         let threads = specs.iter().map(|spec| thread(spec, &mut decoders)).collect();
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = silos.note().into_iter().collect();
         for spec in specs.iter().filter(|spec| spec.core.is_none()) {
             notes.push(format!("{} is not pinned", spec.name));
         }
-        Ok(Self::settle(threads, profile, host, notes))
+        Ok(Self::settle(threads, silos, profile, host, notes))
     }
 }
 
@@ -147,7 +149,7 @@ fn thread(spec: &ThreadSpec, decoders: &mut BTreeMap<u32, u32>) -> PlannedThread
     }
 }
 
-fn check_threads(specs: &[ThreadSpec], profile: &Profile) -> Result<(), PlanError> {
+fn check_threads(specs: &[ThreadSpec], silos: u32) -> Result<(), PlanError> {
     let mut names = BTreeSet::new();
     for spec in specs {
         let thread = spec.name.clone();
@@ -157,14 +159,14 @@ fn check_threads(specs: &[ThreadSpec], profile: &Profile) -> Result<(), PlanErro
         if spec.roles.is_empty() {
             return Err(PlanError::NoRoles { thread });
         }
-        if spec.silo >= profile.silos {
-            return Err(PlanError::UnknownSilo { thread, silo: spec.silo, silos: profile.silos });
+        if spec.silo >= silos {
+            return Err(PlanError::UnknownSilo { thread, silo: spec.silo, silos });
         }
     }
     Ok(())
 }
 
-fn check_roles(specs: &[ThreadSpec], profile: &Profile) -> Result<(), PlanError> {
+fn check_roles(specs: &[ThreadSpec], silos: u32, profile: &Profile) -> Result<(), PlanError> {
     let mut owners: BTreeMap<(u32, RoleKind), &str> = BTreeMap::new();
     let mut decoders: BTreeMap<u32, u32> = BTreeMap::new();
     for spec in specs {
@@ -180,7 +182,7 @@ fn check_roles(specs: &[ThreadSpec], profile: &Profile) -> Result<(), PlanError>
             }
         }
     }
-    for silo in 0..profile.silos {
+    for silo in 0..silos {
         if let Some(role) = RoleKind::ALL.into_iter().find(|&role| !owners.contains_key(&(silo, role))) {
             return Err(PlanError::RoleMissing { silo, role });
         }

@@ -15,8 +15,13 @@ pub(super) struct Group {
 }
 
 /// Step 2 of the automatic rule: groups with at least one silo each, by node.
-pub(super) fn groups(profile: &Profile, host: &HostFacts, seats: Vec<Seat>, notes: &mut Vec<String>) -> Vec<Group> {
-    let silos = profile.silos.max(1);
+pub(super) fn groups(
+    profile: &Profile,
+    silos: u32,
+    host: &HostFacts,
+    seats: Vec<Seat>,
+    notes: &mut Vec<String>,
+) -> Vec<Group> {
     let all = seats.len();
     let mut groups = by_node(seats);
     let max = profile.max_cores.map_or(usize::MAX, |max| max.max(1) as usize);
@@ -40,6 +45,13 @@ pub(super) fn groups(profile: &Profile, host: &HostFacts, seats: Vec<Seat>, note
         notes.push(format!("max_cores leaves {} of {all} hot cores to others", all - max));
     }
     groups
+}
+
+/// The nodes with seats for a silo: a ring thread's and a decode worker's.
+pub(super) fn wide(seats: &[Seat]) -> Vec<u32> {
+    // In order of their nodes.
+    let nodes = seats.chunk_by(|one, next| one.node == next.node);
+    nodes.filter(|node| node.len() >= 2).map(|node| node[0].node).collect()
 }
 
 /// Most seats that one silo can use.

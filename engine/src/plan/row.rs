@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 
 use serde::{Serialize, Serializer};
 
-use crate::plan::{Plan, PlanError, PlannedThread};
+use crate::plan::{Plan, PlanError, PlannedSilos, PlannedThread};
 use crate::profile::{Priority, SpinPolicy};
 
 #[derive(Serialize)]
 struct Row<'a> {
+    silos: Option<&'a PlannedSilos>,
     threads: Vec<ThreadRow<'a>>,
     cold_cores: &'a [u32],
     unused_cores: &'a [u32],
@@ -60,17 +61,19 @@ impl<'a> ThreadRow<'a> {
 
 impl Serialize for Plan {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { threads, cold_cores, unused_cores, notes, spin, priority } = self;
+        let Self { silos, threads, cold_cores, unused_cores, notes, spin, priority } = self;
         let threads = threads.iter().map(|thread| ThreadRow::new(thread, self)).collect();
         let (spin, priority) = (Some(*spin), Some(priority.to_string()));
-        Row { threads, cold_cores, unused_cores, notes, spin, priority, refused: None }.serialize(serializer)
+        let (silos, refused) = (Some(silos), None);
+        Row { silos, threads, cold_cores, unused_cores, notes, spin, priority, refused }.serialize(serializer)
     }
 }
 
 impl Serialize for PlanError {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let refused = Some(self.to_string());
-        let (threads, spin, priority) = (Vec::new(), None, None);
-        Row { threads, cold_cores: &[], unused_cores: &[], notes: &[], spin, priority, refused }.serialize(serializer)
+        let (silos, threads, spin, priority) = (None, Vec::new(), None, None);
+        Row { silos, threads, cold_cores: &[], unused_cores: &[], notes: &[], spin, priority, refused }
+            .serialize(serializer)
     }
 }

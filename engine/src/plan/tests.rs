@@ -2,12 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
 
 mod recorded;
+mod silos;
 
 use std::collections::BTreeSet;
 
 use super::{Plan, PlanError, PlannedRole, PlannedThread, RoleKind};
 use crate::host::{CoreFacts, HostFacts, Quota};
-use crate::profile::{Decoders, Profile, SpinPolicy, ThreadSpec, Threads};
+use crate::profile::{Decoders, Profile, Silos, SpinPolicy, ThreadSpec, Threads};
 
 use RoleKind::{Decode, Device, Dispatch, Feed, Harvest, Poll};
 
@@ -23,6 +24,7 @@ fn host(cores: Vec<CoreFacts>) -> HostFacts {
         cpu_quota: Quota::NotVisible,
         cores,
         gpu_nodes: vec![],
+        gpus: 0,
     }
 }
 
@@ -43,7 +45,7 @@ fn smt_adjacent(count: u32) -> HostFacts {
 
 fn profile(silos: u32) -> Profile {
     let (mut profile, _) = Profile::load("prod", None).unwrap();
-    profile.silos = silos;
+    profile.silos = Silos::Count(silos);
     profile
 }
 
@@ -65,9 +67,9 @@ fn assert_sound(plan: &Plan, profile: &Profile, host: &HostFacts, machine: &str)
     }
     ring.sort_unstable();
     let expected: Vec<(u32, RoleKind)> =
-        (0..profile.silos).flat_map(|silo| RoleKind::RING.map(|kind| (silo, kind))).collect();
+        (0..plan.silos.count).flat_map(|silo| RoleKind::RING.map(|kind| (silo, kind))).collect();
     assert_eq!(ring, expected, "{machine}: each ring role of each silo exactly once");
-    for silo in 0..profile.silos {
+    for silo in 0..plan.silos.count {
         let decode = plan.roles().filter(|role| role.kind == Decode && role.silo == silo);
         let mut indices: Vec<u32> = decode.map(|role| role.index).collect();
         indices.sort_unstable();
@@ -364,7 +366,7 @@ fn an_explicit_plan_agrees_with_the_counts_of_its_profile() {
     let error = Plan::make(&profile, &plain(0..4)).unwrap_err();
     assert_eq!(error, PlanError::AboveMaxCores { found: 2, max: 1 });
     profile.max_cores = None;
-    profile.silos = 2;
+    profile.silos = Silos::Count(2);
     let error = Plan::make(&profile, &plain(0..4)).unwrap_err();
     assert_eq!(error, PlanError::RoleMissing { silo: 1, role: Feed });
 }

@@ -13,6 +13,7 @@ use super::schema::{
     Courtesy, Decoders, Device, Faults, Graph, Input, IssueGate, KeptRuns, Latency, Limits, Priority, Profile, Rate,
     ReadyPolicy, Source, StartPolicy, TaskTrace, ThreadSpec, Threads, WindowOverflow, WindowRounds,
 };
+use super::silos::Silos;
 use super::weights::Weights;
 
 /// A field whose value is well formed but out of its range.
@@ -71,7 +72,8 @@ impl Profile {
     pub fn validate(&self) -> Vec<RangeError> {
         let mut check = Check { errors: Vec::new() };
         check.head(self);
-        check.threads(&self.threads, self.silos);
+        let silos = if let Silos::Count(count) = self.silos { count } else { SILOS_MAX };
+        check.threads(&self.threads, silos);
         check.sizes(self);
         match &self.device {
             Device::Auto => {}
@@ -211,7 +213,9 @@ impl Check {
         if let Decoders::Count(count) = profile.decoders {
             self.whole("decoders", count, 1..=u64::from(DECODERS_MAX), "say Auto to use the cores that are left");
         }
-        self.whole("silos", profile.silos, 1..=u64::from(SILOS_MAX), "a page's owner word has room for 64");
+        if let Silos::Count(count) = profile.silos {
+            self.whole("silos", count, 1..=u64::from(SILOS_MAX), "a page's owner word has room for 64; or say Auto");
+        }
         if !profile.slots.is_power_of_two() || !(8..=65536).contains(&profile.slots) {
             self.refuse("slots", profile.slots, "a power of two in 8..=65536", nearest_power(profile.slots));
         }

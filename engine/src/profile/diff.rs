@@ -126,7 +126,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{Applies, Change, LIVE, diff};
-    use crate::profile::{Decoders, Device, Latency, OnHangup, Profile, Rate, Source, SpinPolicy, WindowRounds};
+    use crate::profile::{Decoders, Device, Latency, OnHangup, Profile, Rate, Silos, Source, SpinPolicy, WindowRounds};
 
     fn embedded(name: &str) -> Profile {
         Profile::load(name, None).unwrap().0
@@ -207,8 +207,8 @@ mod tests {
     #[test]
     fn a_change_serializes_as_the_contract_says() {
         let from = embedded("lab");
-        let to = Profile { silos: 2, ..from.clone() };
+        let to = Profile { silos: Silos::Count(2), ..from.clone() };
         let found = serde_json::to_value(diff(&from, &to)).unwrap();
-        assert_eq!(found, json!([{"field": "silos", "from": "1", "to": "2", "applies": "restart"}]));
+        assert_eq!(found, json!([{"field": "silos", "from": "Auto", "to": "2", "applies": "restart"}]));
     }
 }

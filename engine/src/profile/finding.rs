@@ -88,9 +88,14 @@ pub(super) fn from_range(file: &str, fields: &[Located], error: RangeError) -> F
 pub(super) fn from_ron(file: &str, text: &str, error: &SpannedError) -> Finding {
     // RON's cursor stands before the blanks that it would have skipped.
     let place = locate::past_blank(text, within(text, error.span.start.line, error.span.start.col));
+    let fields = locate::fields(text);
+    // A type of ours reads its value before it refuses it.
+    let place = match locate::path_at(&fields, place) {
+        Some(path) if matches!(error.code, Ron::Message(_)) => locate::place_of(&fields, path),
+        _ => place,
+    };
     let token = token_at(text, place);
     let Said { found, expected, remedy } = say(&error.code, &token);
-    let fields = locate::fields(text);
     let found = match locate::path_at(&fields, place) {
         Some(path) if !names_a_field(&error.code) => format!("{found} in {path}"),
         _ => found,

@@ -7,6 +7,7 @@
 
 use super::alarms::{AlarmRule, Diagnostics, OnAlarm};
 use super::placement::PlacementRules;
+use super::silos::Silos;
 use super::weights::Weights;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +28,7 @@ pub struct Profile {
     /// Decode workers of each silo.
     pub decoders: Decoders,
     /// Complete pipelines, 1..=64.
-    pub silos: u32,
+    pub silos: Silos,
     /// Entries of each silo's rx and tx ring, a power of two in 8..=65536.
     pub slots: u32,
     /// Device workers of each silo, 1..=64: one bit of the idle mask each.

@@ -8,7 +8,7 @@ use proptest::test_runner::Config;
 
 use super::{
     AlarmAction, Applies, Device, FILE_BYTES_MAX, Finding, Latency, Origin, Priority, Profile, ProfileError, Rate,
-    ReadyPolicy, RuleId, Severity, SpinPolicy, TaskKernel, TaskTrace, WindowRounds, applies, list, text,
+    ReadyPolicy, RuleId, Severity, Silos, SpinPolicy, TaskKernel, TaskTrace, WindowRounds, applies, list, text,
 };
 
 const NAMES: [&str; 4] = ["prod", "lab", "shared", "drill"];
@@ -305,11 +305,11 @@ fn faults_that_exclude_each_other_sum_to_one_at_most() {
 #[test]
 fn a_file_of_the_directory_replaces_the_embedded_one() {
     let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("lab.ron"), lab().replacen("silos: 1,", "silos: 2,", 1)).unwrap();
+    std::fs::write(dir.path().join("lab.ron"), lab().replacen("silos: Auto,", "silos: 2,", 1)).unwrap();
     std::fs::write(dir.path().join("mine.ron"), lab()).unwrap();
     std::fs::write(dir.path().join("broken.ron"), "(").unwrap();
     let (profile, origin) = Profile::load("lab", Some(dir.path())).unwrap();
-    assert_eq!(profile.silos, 2);
+    assert_eq!(profile.silos, Silos::Count(2));
     assert_eq!(origin, Origin::File(dir.path().join("lab.ron")));
     assert_eq!(origin.name(), "lab");
     assert_eq!(Profile::load("prod", Some(dir.path())).unwrap().1, Origin::Embedded("prod"));
@@ -441,4 +441,32 @@ fn what_is_kept_of_runs_has_its_range() {
         assert!(findings_with("kept_runs: 20)", runs)[0].found.contains(&runs[11..runs.len() - 1]));
     }
     assert_eq!(applies("recorder.kept_runs"), Applies::Restart);
+}
+
+#[test]
+fn silos_are_auto_or_a_number_and_anything_else_is_refused_with_its_place() {
+    let with = |word: &str| Profile::parse(&lab().replacen("silos: Auto", &format!("silos: {word}"), 1), "lab.ron");
+    assert_eq!(with("Auto").unwrap().silos, Silos::Auto);
+    for count in [1, 64] {
+        let profile = with(&count.to_string()).unwrap();
+        assert_eq!(profile.silos, Silos::Count(count));
+        // As a run keeps it, and as a command shows it.
+        assert_eq!(Profile::parse(&profile.to_ron().unwrap(), "kept.ron").unwrap(), profile);
+        let json = serde_json::to_value(&profile).unwrap();
+        assert_eq!(
+            (&json["silos"], &serde_json::from_value::<Profile>(json.clone()).unwrap()),
+            (&count.into(), &profile)
+        );
+    }
+    let (line, column) = place_of("Auto, // complete");
+    for word in ["Atuo", "\"2\"", "-1", "2.5", "Some(2)", "None", "Count(2)", "4294967296"] {
+        let found = &findings_with("silos: Auto", &format!("silos: {word}"))[0];
+        assert_eq!((found.line, found.column), (line, column), "{word}: {found}");
+        assert!(found.found.contains("in silos") && found.expected.contains("Auto"), "{word}: {found}");
+    }
+    for word in ["0", "65"] {
+        let found = &findings_with("silos: Auto", &format!("silos: {word}"))[0];
+        assert_eq!((&*found.found, &*found.expected), (&*format!("{word} in silos"), "1..=64"));
+        assert_eq!((found.line, found.column), (line, column), "{word}: {found}");
+    }
 }

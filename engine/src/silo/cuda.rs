@@ -1,6 +1,12 @@
 //! A silo on a GPU: dispatch captures and launches its graphs, a keeper watches it, no thread plays the device.
 //!
-//! Runs once, at Init; the closure runs on the dispatcher's own thread. Owns nothing.
+//! Runs once, at Init, and once at each return of the silo; the closure runs on the dispatcher's own thread. Owns nothing.
+//!
+//! # Why a silo comes back without its device
+//! The dead path's graphs may run still. What they write to is theirs as long as their rig is, and other memory than the new
+//! path's; but the slots are one, and registered once. So the rig before is closed first, on its keeper's thread, in
+//! whatever time the device takes (one that never ends keeps its rig: nothing is freed under it). Until the new keeper has
+//! made another one the silo is as one whose device was lost: its shots go to the CPU.
 
 use super::{Common, Gpu, spec};
 use crate::board;
@@ -17,7 +23,7 @@ use std::sync::Arc;
 pub(super) fn specs(
     profile: &Profile,
     (pipe, bank): (&Pipe, &Arc<WorkerBank>),
-    Gpu { context, cold_cores }: Gpu,
+    Gpu { context, facts, cold_cores }: Gpu,
     (end, workers, tombstones): (DispatchEnd, DispatchWorkers, Tombstones),
     recovery: Recovery,
     common: &Common,
@@ -37,13 +43,17 @@ pub(super) fn specs(
     board::set(&common.board.device(pipe.silo).is_gpu, 1);
     let (silo, rate, board) = (pipe.silo, common.clock.rate(), Arc::clone(&common.board));
     let (tap, transits) = transits(Arc::clone(&works.reports), rate);
-    let (keeper, lent, introduce) = keep(silo, &context.facts, works.clone(), Arc::clone(&board), transits, cold_cores);
+    let (keeper, lent, introduce) = keep(silo, &facts, works.clone(), Arc::clone(&board), transits, cold_cores);
     let pipe = pipe.clone();
     let dispatch = spec(RoleKind::Dispatch, silo, 0, move |_| {
         let refused = |reason: String| RoleError { role: RoleKind::Dispatch, silo: silo as u32, reason };
-        let rig = Rig::capture(context, works).map_err(|error| refused(error.to_string()))?;
-        introduce.rig(&rig);
-        let launcher = CudaLauncher::new(rig, lent, (silo, board, rate));
+        let mail = (Arc::clone(&works.bank), works.batch_shots);
+        let capture = |context| Rig::capture(context, works).map_err(|error| refused(error.to_string()));
+        let rig = context.map(capture).transpose()?;
+        if let Some(rig) = &rig {
+            introduce.rig(rig);
+        }
+        let launcher = CudaLauncher::new(rig, mail, lent, (silo, board, rate));
         Ok(Box::new(Dispatcher::new(pipe, end, workers, launcher, tombstones, rate)))
     });
     (vec![dispatch], recovery.renewed_by(Box::new(keeper)), Some(tap))

@@ -6,7 +6,7 @@
 
 use super::path::{ArbiterParts, Path, PathParts, job_bank, path};
 use super::{Common, Profile, connect::Told};
-use super::{Draws, Owner, Pipe, Silo};
+use super::{Draws, Gpu, Owner, Pipe, Silo};
 use crate::arbiter::errand::{DeskEnds, desk};
 use crate::arbiter::page::{PageTable, Silo as PageSilo, Word};
 use crate::board::{self, Board};
@@ -14,7 +14,7 @@ use crate::decode::carries::Carries;
 use crate::decode::steward::{Link, Post};
 use crate::hot::RoleSpec;
 use crate::hot::memory::Arena;
-use pinwheel_edge::slot::health::HealthWord;
+use pinwheel_edge::slot::health::{Health, HealthWord};
 use pinwheel_edge::slot::table::DispatchEnd;
 use pinwheel_edge::slot::word::ErrorCode;
 use std::sync::Arc;
@@ -68,18 +68,26 @@ pub(super) fn rebuild(
     let silo = &mut silos[back];
     let made = arena.within(|| {
         let (jobs, ready) = job_bank(profile, decoders, silo.pipe.table.geometry());
-        let pipe = Pipe { jobs, ready, health: Arc::new(HealthWord::new()), ..silo.pipe.clone() };
+        let health = Arc::new(HealthWord::new());
+        let gpu = silo.gpu.clone().map(|(facts, cold_cores)| Gpu { context: None, facts, cold_cores });
+        if gpu.is_some() {
+            // Its keeper brings it back, as after a loss.
+            health.advance(Health::Online);
+        }
+        let pipe = Pipe { jobs, ready, health, ..silo.pipe.clone() };
         let by_rounds = profile.input.round_ns.is_some();
         let carries = Carries::of(&common.decoding.matching, pipe.jobs.len() as u32, by_rounds);
         let draws = Draws { faults: &profile.faults, silo: back, life };
         let states = &silo.states;
         let (joints, times) = ((None, None), silo.times.clone());
-        let parts = PathParts { pipe: &pipe, states, end, arbiter, joints, gpu: None, draws, times };
+        let parts = PathParts { pipe: &pipe, states, end, arbiter, joints, gpu, draws, times };
         path(profile, decoders, parts, carries, common).map(|path| (pipe, path))
     });
     let (pipe, Path { workers, specs, recovery }) = made.map_err(|error| error.to_string())?;
     arena.seal();
-    (silo.pipe, silo.workers, silo.recovery) = (pipe, workers, recovery);
+    (silo.pipe, silo.workers) = (pipe, workers);
+    let before = std::mem::replace(&mut silo.recovery, recovery);
+    silo.recovery.succeed(before);
     // What is left of the path before goes with the last of its blocks.
     silo.path_arena = arena;
     Ok(Handed { links: theirs, desks, specs })

@@ -73,15 +73,6 @@ pub enum SiloRefused {
          without joint_every"
     )]
     Joint,
-    /// It has a GPU.
-    #[error(
-        "found a GPU at silo {silo}, expected the CPU stand-in; a graph that still runs may write, so its memory cannot be \
-         given up: drain it instead"
-    )]
-    Gpu {
-        /// Which.
-        silo: u32,
-    },
     /// Its state does not let it.
     #[error("found silo {silo} {}, expected one to {}; see its state in the placement view or in ctl status", .state.name(), .deed.name())]
     State {
@@ -113,15 +104,14 @@ pub struct SiloWishes {
     /// Deed + 1; 0: none.
     wishes: Box<[AtomicU64]>,
     has_joints: bool,
-    has_gpus: bool,
 }
 
 impl SiloWishes {
-    /// None yet, of `silos` silos that live; with joint readouts or GPUs none dies.
+    /// None yet, of `silos` silos that live; with joint readouts none dies.
     #[must_use]
-    pub fn new(silos: u32, has_joints: bool, has_gpus: bool) -> SiloWishes {
+    pub fn new(silos: u32, has_joints: bool) -> SiloWishes {
         let zeros = || (0..silos).map(|_| AtomicU64::new(0)).collect();
-        SiloWishes { states: zeros(), wishes: zeros(), has_joints, has_gpus }
+        SiloWishes { states: zeros(), wishes: zeros(), has_joints }
     }
 
     /// Silos there are.
@@ -163,9 +153,6 @@ impl SiloWishes {
         if self.has_joints {
             return Err(SiloRefused::Joint);
         }
-        if self.has_gpus && deed == SiloDeed::Kill {
-            return Err(SiloRefused::Gpu { silo });
-        }
         let state = self.state(silo);
         if !deed.suits(state) {
             return Err(SiloRefused::State { silo, state, deed });
@@ -201,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_wish_is_taken_once_and_what_cannot_be_is_refused_in_one_sentence() {
-        let wishes = SiloWishes::new(2, false, false);
+        let wishes = SiloWishes::new(2, false);
         assert_eq!(wishes.ask(1, SiloDeed::Kill), Ok(()));
         assert_eq!(wishes.ask(1, SiloDeed::Drain), Err(SiloRefused::Busy { silo: 1 }));
         assert_eq!((wishes.take(1), wishes.take(1), wishes.take(0)), (Some(SiloDeed::Kill), None, None));
@@ -215,8 +202,7 @@ mod tests {
         refused(0, SiloDeed::Kill, "no other silo live");
         refused(0, SiloDeed::Rejoin, "found silo 0 live");
         assert_eq!(wishes.ask(1, SiloDeed::Rejoin), Ok(()));
-        assert_eq!(SiloWishes::new(1, false, false).ask(0, SiloDeed::Kill), Err(SiloRefused::Single));
-        assert_eq!(SiloWishes::new(2, true, false).ask(0, SiloDeed::Drain), Err(SiloRefused::Joint));
-        assert_eq!(SiloWishes::new(2, false, true).ask(0, SiloDeed::Kill), Err(SiloRefused::Gpu { silo: 0 }));
+        assert_eq!(SiloWishes::new(1, false).ask(0, SiloDeed::Kill), Err(SiloRefused::Single));
+        assert_eq!(SiloWishes::new(2, true).ask(0, SiloDeed::Drain), Err(SiloRefused::Joint));
     }
 }

@@ -16,6 +16,7 @@ use crate::feed::Share;
 use crate::feed::requests::{MoveRequest, MoveRequests};
 use crate::feed::source::Source;
 use crate::hot::{Frame, Scratch};
+use crate::profile::Silos;
 use crate::silo::{self, Answers, Attached, Common, Connected, HotSide, Lives, LivesParts, Silo, SiloDeed, SiloWishes};
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::ring::broadcast::Reader;
@@ -72,13 +73,14 @@ pub(super) struct Moving<'a> {
 impl<'a> Moving<'a> {
     pub(super) fn new(script: &'a Script, seed: u64) -> Result<Moving<'a>, RehearsalError> {
         let Drawn { mut random, mut profile, decoding, expected, decoders } = Drawn::of(script, seed, 2);
-        profile.silos = 2 + (random.next_u64() % u64::from(SILOS_MAX - 1)) as u32;
+        let silos = 2 + (random.next_u64() % u64::from(SILOS_MAX - 1)) as u32;
+        profile.silos = Silos::Count(silos);
         profile.input.streams = STREAMS;
         if random.next_u64().is_multiple_of(2) {
             profile.input.joint_every = None;
         }
         let (nanos, clock) = virtual_clock();
-        let (silos, slots, workers) = (profile.silos, profile.slots, profile.workers);
+        let (slots, workers) = (profile.slots, profile.workers);
         let shape = Shape { threads: 1, silos, slots, workers, decoders, streams: STREAMS };
         let board = Arc::new(Board::create(shape, Place::Private)?);
         let settings = draw_settings(&mut random, &profile);
@@ -105,7 +107,7 @@ impl<'a> Moving<'a> {
             answers.extend(silo.answers.pop());
             wired.push(silo);
         }
-        let wishes = Arc::new(SiloWishes::new(silos, profile.input.joint_every.is_some(), false));
+        let wishes = Arc::new(SiloWishes::new(silos, profile.input.joint_every.is_some()));
         let decoders_of = vec![decoders; silos as usize];
         let parts = LivesParts { profile, common, decoders: decoders_of, told, wishes: Arc::clone(&wishes) };
         let words = wired[0].pipe.table.geometry().observable_words as usize;

@@ -6,7 +6,7 @@ use pinwheel_engine::board::snapshot::{LifeView, SiloState, Snapshot};
 use pinwheel_engine::engine::{
     Actor, Authority, EndedBy, Engine, MoveRefused, MoveRequest, Outcome, SiloDeed, SiloRefused,
 };
-use pinwheel_engine::profile::{HotAllocations, Rate, RoleFault, RoleKind};
+use pinwheel_engine::profile::{HotAllocations, Rate, RoleFault, RoleKind, Silos};
 
 fn lives(snapshot: &Snapshot, of: impl Fn(&LifeView) -> u64) -> u64 {
     snapshot.silos.iter().map(|silo| of(&silo.life)).sum()
@@ -25,7 +25,7 @@ fn run_through_deaths(shots: u64) -> Outcome {
     let _alone = alone();
     let mut profile = profile();
     profile.hot_allocations = HotAllocations::Abort;
-    (profile.silos, profile.input.streams) = (3, 6);
+    (profile.silos, profile.input.streams) = (Silos::Count(3), 6);
     let engine = Engine::start(config(&profile, sampler(), Some(shots))).unwrap();
     let wishes = engine.wishes();
     let (mut asked, mut turn) = (0, 0);
@@ -67,12 +67,47 @@ fn a_million_shots_are_answered_once_while_silos_die_and_streams_move() {
     assert_only_the_dead_erred(&outcome);
 }
 
+/// Deeds on four silos in an order that nobody chose, several at a time: the last living one dies never, heirs die, drains are cut
+/// short by deaths, and the dead and the drained come back.
+#[test]
+fn silos_that_die_drain_and_come_back_in_any_order_lose_nothing_while_more_comes_than_is_decoded() {
+    let _alone = alone();
+    let mut profile = profile();
+    (profile.silos, profile.input.streams) = (Silos::Count(4), 16);
+    let engine = Engine::start(config(&profile, sampler(), Some(200_000))).unwrap();
+    let wishes = engine.wishes();
+    let (mut seed, mut deaths_at_once) = (7u64, 0);
+    let mut draw = |below: u32| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as u32 % below
+    };
+    while !engine.is_finished() {
+        let (stream, to) = (draw(16), draw(4));
+        // Refused is as good: what counts is what it meets.
+        let _ = engine.move_stream(MoveRequest { stream, to, lease_ms: 0, patience_ms: 0, by: Authority::Port });
+        let deed = [SiloDeed::Drain, SiloDeed::Kill, SiloDeed::Kill, SiloDeed::Rejoin][draw(4) as usize];
+        let _ = wishes.ask(draw(4), deed);
+        let dead = (0..4).filter(|silo| matches!(wishes.state(*silo), SiloState::Dead | SiloState::Dying)).count();
+        deaths_at_once = deaths_at_once.max(dead);
+        look_again();
+    }
+    let outcome = end(engine);
+    assert_eq!(outcome.ended_by, EndedBy::Count, "{:?}", outcome.snapshot.engine.notes);
+    assert_only_the_dead_erred(&outcome);
+    let snapshot = &outcome.snapshot;
+    let [deaths, drains] = [lives(snapshot, |life| life.deaths), lives(snapshot, |life| life.drains)];
+    assert!(
+        deaths_at_once == 3 && deaths > 4 && drains > 0,
+        "{deaths} deaths, {deaths_at_once} at once, {drains} drains"
+    );
+}
+
 #[test]
 fn a_role_that_dies_in_one_of_several_silos_ends_neither_the_run_nor_the_other_silos() {
     for role in [RoleKind::Dispatch, RoleKind::Device, RoleKind::Poll, RoleKind::Graph, RoleKind::Decode] {
         let _alone = alone();
         let mut profile = profile();
-        (profile.silos, profile.input.streams) = (2, 4);
+        (profile.silos, profile.input.streams) = (Silos::Count(2), 4);
         profile.faults.role_panic = Some(RoleFault { role, after_items: 500 });
         let engine = Engine::start(config(&profile, sampler(), Some(20_000))).unwrap();
         let outcome = end(engine);
@@ -89,7 +124,7 @@ fn a_role_that_dies_in_one_of_several_silos_ends_neither_the_run_nor_the_other_s
 fn a_door_that_dies_ends_the_run_of_several_silos() {
     let _alone = alone();
     let mut profile = profile();
-    (profile.silos, profile.input.streams) = (2, 4);
+    (profile.silos, profile.input.streams) = (Silos::Count(2), 4);
     profile.faults.role_panic = Some(RoleFault { role: RoleKind::Feed, after_items: 500 });
     let outcome = end(Engine::start(config(&profile, sampler(), None)).unwrap());
     assert_eq!(outcome.ended_by, EndedBy::Fault);
@@ -99,7 +134,7 @@ fn a_door_that_dies_ends_the_run_of_several_silos() {
 fn a_silo_is_drained_and_comes_back_without_an_error() {
     let _alone = alone();
     let mut profile = profile();
-    (profile.silos, profile.input.streams) = (2, 4);
+    (profile.silos, profile.input.streams) = (Silos::Count(2), 4);
     profile.input.rate = Rate::Hz(5_000.0);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     let by = Actor::this_process();

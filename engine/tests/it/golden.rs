@@ -4,7 +4,7 @@ use crate::rig::{alone, assert_nothing_lost, config, profile, run, sink, total};
 use pinwheel_engine::code::{Format, Layout, Model, ShotSet};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::{EndedBy, Input};
-use pinwheel_engine::profile::{Decoders, Device, Latency, Profile};
+use pinwheel_engine::profile::{Decoders, Device, Latency, Profile, Silos};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -54,7 +54,8 @@ fn agrees(name: &str, pm_logical_errors: usize) {
     for silos in [1, 2, 3] {
         for streams in [1, 4, 7] {
             let mut profile = profile();
-            (profile.silos, profile.input.streams, profile.decoders) = (silos, streams, Decoders::Count(3));
+            (profile.silos, profile.input.streams, profile.decoders) =
+                (Silos::Count(silos), streams, Decoders::Count(3));
             // A latency that makes answers overtake each other.
             profile.device = Device::Sim { latency: Latency::Uniform { min_us: 0.0, max_us: 50.0 } };
             through(&golden, &profile, &bare, (pm_logical_errors, ties));

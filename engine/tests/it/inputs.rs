@@ -6,6 +6,7 @@ use pinwheel_engine::board::snapshot::HealthVerdict;
 use pinwheel_engine::code::{Model, bundled_named};
 use pinwheel_engine::engine::{EndedBy, Input, ReadShot};
 use pinwheel_engine::fault::FaultCode;
+use pinwheel_engine::profile::Silos;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -70,7 +71,7 @@ fn a_stream_that_ends_drains() {
     for (silos, streams) in [(1, 1), (2, 3)] {
         let _alone = alone();
         let mut profile = profile();
-        (profile.silos, profile.input.streams) = (silos, streams);
+        (profile.silos, profile.input.streams) = (Silos::Count(silos), streams);
         let outcome = run(config(&profile, stream(10_000, Ok(false)), None));
         assert_nothing_lost(&outcome);
         assert_eq!((outcome.ended_by, outcome.input_error.as_ref()), (EndedBy::Input, None));
@@ -85,7 +86,7 @@ fn a_stream_that_breaks_off_ends_by_fault_after_its_last_shot_and_says_why() {
     for silos in [1, 2] {
         let _alone = alone();
         let mut profile = profile();
-        profile.silos = silos;
+        profile.silos = Silos::Count(silos);
         let why = "shot 5000: found 2 bytes, expected 3".to_string();
         let outcome = run(config(&profile, stream(5_000, Err(why.clone())), None));
         assert_nothing_lost(&outcome);

@@ -2,7 +2,7 @@
 
 use crate::rig::{alone, assert_nothing_lost, config, profile, run, sampler};
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::profile::HotAllocations;
+use pinwheel_engine::profile::{HotAllocations, Silos};
 
 fn sum(snapshot: &Snapshot, of: impl Fn(&pinwheel_engine::board::snapshot::Counters) -> u64) -> u64 {
     snapshot.silos.iter().map(|silo| of(&silo.counters)).sum()
@@ -15,7 +15,7 @@ fn every_pair_of_streams_is_read_at_one_number_of_both_and_says_what_their_answe
         let mut profile = profile();
         profile.hot_allocations = HotAllocations::Abort;
         profile.input.streams = streams;
-        profile.silos = silos;
+        profile.silos = Silos::Count(silos);
         profile.input.joint_every = Some(10);
         let shots = 1_000 * u64::from(streams);
         let outcome = run(config(&profile, sampler(), Some(shots)));

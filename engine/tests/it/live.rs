@@ -12,7 +12,7 @@ use pinwheel_engine::feed::client::{Client, Received, SocketClient, connect};
 use pinwheel_engine::feed::packet::{Encoding, Part, Position};
 use pinwheel_engine::feed::shm::client::RegionClient;
 use pinwheel_engine::feed::shm::layout;
-use pinwheel_engine::profile::Profile;
+use pinwheel_engine::profile::{Profile, Silos};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
@@ -116,7 +116,7 @@ fn golden(name: &str, place: impl Fn(&Alone) -> LivePlace, parts: u32, silos: u3
     let set = shots(&bytes, model.detectors);
     let mut matcher = MatcherModel::new(&model).unwrap().matcher();
     let mut profile = profile();
-    (profile.silos, profile.input.streams) = (silos, 3);
+    (profile.silos, profile.input.streams) = (Silos::Count(silos), 3);
     let (engine, place) = start(&profile, &model, place(&alone), None);
     let mut client = client(&place, 1, parts);
     let records: Vec<&[u8]> = bytes.chunks_exact(model.detectors.div_ceil(8) as usize).collect();

@@ -9,7 +9,7 @@ use pinwheel_engine::engine::{Authority, MoveRequest, MoveRequests};
 use pinwheel_engine::feed::Share;
 use pinwheel_engine::feed::source::Source;
 use pinwheel_engine::hot::{Frame, Init, Role, Scratch, Settings};
-use pinwheel_engine::profile::Predecoder;
+use pinwheel_engine::profile::{Predecoder, Silos};
 use pinwheel_engine::silo::{Answers, Common, Connected, Decoding, Silo, connect, wire};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,7 @@ struct World {
 impl World {
     fn new() -> World {
         let mut profile = crate::rig::profile();
-        (profile.silos, profile.input.streams) = (SILOS, STREAMS);
+        (profile.silos, profile.input.streams) = (Silos::Count(SILOS), STREAMS);
         let model = Arc::new(bundled_named("surface_d3").unwrap());
         let nanos = Arc::new(AtomicU64::new(1_000_000));
         let clock = Clock::virtual_time(Arc::clone(&nanos));

@@ -4,7 +4,7 @@ use crate::rig::{alone, assert_nothing_lost, config, end, look_again, profile, s
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{MovesView, Snapshot};
 use pinwheel_engine::engine::{Authority, Engine, MoveRefused, MoveRequest};
-use pinwheel_engine::profile::{HotAllocations, Rate};
+use pinwheel_engine::profile::{HotAllocations, Rate, Silos};
 use std::time::{Duration, Instant};
 
 fn moves(snapshot: &Snapshot, of: fn(&MovesView) -> u64) -> u64 {
@@ -17,7 +17,7 @@ fn streams_that_move_all_the_time_lose_nothing_and_double_nothing() {
     for (silos, streams) in [(2, 3), (3, 7)] {
         let mut profile = profile();
         profile.hot_allocations = HotAllocations::Abort;
-        (profile.silos, profile.input.streams) = (silos, streams);
+        (profile.silos, profile.input.streams) = (Silos::Count(silos), streams);
         let engine = Engine::start(config(&profile, sampler(), Some(20_000 * u64::from(streams)))).unwrap();
         let mut asked = 0;
         while !engine.is_finished() {
@@ -45,7 +45,7 @@ fn streams_that_move_all_the_time_lose_nothing_and_double_nothing() {
 fn a_stream_under_a_lease_stays_for_its_term_unless_an_operator_moves_it() {
     let _alone = alone();
     let mut profile = profile();
-    (profile.silos, profile.input.streams) = (2, 2);
+    (profile.silos, profile.input.streams) = (Silos::Count(2), 2);
     profile.input.rate = Rate::Hz(2_000.0);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     let is_at = |silo: u32| move |snapshot: &Snapshot| snapshot.streams[0].silo == silo;
@@ -79,7 +79,7 @@ const STREAMS: u32 = 12;
 /// What the answers of streams that stay take while others move, or not: p50, p99 and p99.9, ns; and how many moves were made.
 fn others_ns(moves_every: Option<Duration>) -> ([u64; 3], u64) {
     let mut profile = profile();
-    (profile.silos, profile.input.streams) = (3, STREAMS);
+    (profile.silos, profile.input.streams) = (Silos::Count(3), STREAMS);
     profile.input.rate = Rate::Hz(20_000.0);
     let engine = Engine::start(config(&profile, sampler(), Some(80_000))).unwrap();
     let mut asked = 0u32;

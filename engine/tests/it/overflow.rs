@@ -4,7 +4,7 @@ use crate::rig::{alone, assert_nothing_lost, config, end, errors, profile, run, 
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::{Actor, Authority, Engine, MoveRequest};
-use pinwheel_engine::profile::{Device, Latency, Overflow, OverflowStrategy, Profile, Rate, TakesPart};
+use pinwheel_engine::profile::{Device, Latency, Overflow, OverflowStrategy, Profile, Rate, Silos, TakesPart};
 
 const SHOTS: u64 = 3_000;
 
@@ -87,7 +87,7 @@ fn shots_go_past_a_device_that_is_too_slow_to_the_cpu_and_none_is_refused() {
 fn a_full_silo_gives_streams_away_and_what_waits_goes_with_them() {
     let _alone = alone();
     let mut profile = overrun(OverflowStrategy::Migrate, 60_000);
-    (profile.silos, profile.input.streams) = (2, 4);
+    (profile.silos, profile.input.streams) = (Silos::Count(2), 4);
     (profile.placement.streams, profile.placement.refresh_ms) = (TakesPart::All, 50);
     profile.input.rate = Rate::Hz(200.0);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
@@ -122,7 +122,7 @@ fn a_full_silo_gives_streams_away_and_what_waits_goes_with_them() {
 fn what_waits_for_another_silo_is_refused_as_what_waits_for_its_own() {
     let _alone = alone();
     let mut profile = overrun(OverflowStrategy::Block, 20);
-    (profile.silos, profile.input.streams) = (2, 2);
+    (profile.silos, profile.input.streams) = (Silos::Count(2), 2);
     profile.input.rate = Rate::Hz(200.0);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     until(&engine, "live", |now| total(now, |counters| counters.answered) > 10);

@@ -106,7 +106,7 @@ pub(crate) fn sink(
     predictions: Option<&Path>,
     answers: Option<&Path>,
 ) -> AnswerSink {
-    let window_shots = (profile.slots * profile.silos) as usize + REORDER_SLACK;
+    let window_shots = (profile.slots * profile.silos.settled()) as usize + REORDER_SLACK;
     let (predictions, answers) = (predictions.map(Path::to_path_buf), answers.map(Path::to_path_buf));
     let error_name = |code| ErrorCode::from_number(code).unwrap().name();
     let format = Format::B8;

@@ -5,7 +5,7 @@ use crate::rig::{alone, assert_nothing_lost, config, end, sampler, until};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::Engine;
 use pinwheel_engine::placement::depth::spread_points;
-use pinwheel_engine::profile::{Device, Latency, PlaceBy, Profile, Rate, TakesPart, Weights};
+use pinwheel_engine::profile::{Device, Latency, PlaceBy, Profile, Rate, Silos, TakesPart, Weights};
 
 const SILOS: u32 = 4;
 const STREAMS: u32 = 200;
@@ -18,7 +18,8 @@ const LATENCY_US: f64 = 40_000.0;
 /// Zipf 1.1 over four silos at 60 %, of which the device is what is full; ten snapshots a second.
 fn skewed() -> Profile {
     let mut profile = crate::rig::profile();
-    (profile.silos, profile.input.streams, profile.workers, profile.slots) = (SILOS, STREAMS, WORKERS, 512);
+    (profile.silos, profile.input.streams, profile.workers, profile.slots) =
+        (Silos::Count(SILOS), STREAMS, WORKERS, 512);
     profile.device = Device::Sim { latency: Latency::Fixed { us: LATENCY_US } };
     profile.input.weights = Weights::Zipf(1.1);
     profile.input.rate = Rate::Hz(LOAD * f64::from(SILOS) * f64::from(WORKERS) * 1e6 / LATENCY_US);
@@ -54,7 +55,7 @@ fn spread_of(profile: &Profile) -> (f64, f64, u64) {
 fn streams_at_unequal_rates_come_as_often_as_their_weights_say() {
     let _alone = alone();
     let mut profile = skewed();
-    (profile.device, profile.silos) = (Device::Sim { latency: Latency::None }, 2);
+    (profile.device, profile.silos) = (Device::Sim { latency: Latency::None }, Silos::Count(2));
     let outcome = end(Engine::start(config(&profile, sampler(), Some(50_000))).unwrap());
     assert_nothing_lost(&outcome);
     let weights = profile.input.weights.of(STREAMS).unwrap();

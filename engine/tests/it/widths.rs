@@ -3,7 +3,7 @@
 use crate::rig::{alone, assert_nothing_lost, config, profile, replay, run, sampler, shots, sink};
 use pinwheel_engine::code::{Format, Layout, Model, ShotSet};
 use pinwheel_engine::engine::Input;
-use pinwheel_engine::profile::{Device, Latency, Profile};
+use pinwheel_engine::profile::{Device, Latency, Profile, Silos};
 use std::sync::Arc;
 
 #[test]
@@ -89,7 +89,7 @@ fn a_model_with_more_observables_than_an_answer_carries_is_refused() {
 fn more_silos_than_streams_still_answer_everything() {
     let _alone = alone();
     let mut profile = profile();
-    (profile.silos, profile.input.streams) = (4, 2);
+    (profile.silos, profile.input.streams) = (Silos::Count(4), 2);
     let outcome = run(config(&profile, sampler(), Some(4_001)));
     assert_nothing_lost(&outcome);
     let answered: Vec<u64> = outcome.snapshot.streams.iter().map(|stream| stream.answered).collect();

@@ -6,7 +6,7 @@
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use pinwheel_engine::code::Format;
 use pinwheel_engine::engine::LivePlace;
-use pinwheel_engine::profile::{Rate, WindowRounds};
+use pinwheel_engine::profile::{Rate, Silos, WindowRounds};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -100,9 +100,9 @@ pub struct RunArgs {
     /// End after so long: 10s, 500ms, 20us, 1m
     #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
-    /// Complete pipelines
-    #[arg(long, value_name = "N", value_parser = small, allow_negative_numbers = true)]
-    pub silos: Option<u32>,
+    /// Complete pipelines: so many, or auto (one for each NUMA node or GPU)
+    #[arg(long, value_name = "auto|N", value_parser = silos, allow_negative_numbers = true)]
+    pub silos: Option<Silos>,
     /// Logical qubits
     #[arg(long, value_name = "N", value_parser = small, allow_negative_numbers = true)]
     pub streams: Option<u32>,
@@ -304,6 +304,14 @@ fn small(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| "expected a whole number, 1 or more; write it without sign or unit".to_owned())
 }
 
+fn silos(text: &str) -> Result<Silos, String> {
+    if text == "auto" {
+        return Ok(Silos::Auto);
+    }
+    let refused = |_| "expected auto, or a whole number, 1 or more; write it like --silos auto or --silos 2".to_owned();
+    text.parse().map(Silos::Count).map_err(refused)
+}
+
 /// `A..B`, B excluded and above A.
 pub fn seeds(text: &str) -> Result<Range<u64>, String> {
     let parsed = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
@@ -315,9 +323,9 @@ pub fn seeds(text: &str) -> Result<Range<u64>, String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Args, Command, DeviceChoice, Windows, device, duration, rate, seeds, window};
+    use super::{Args, Command, DeviceChoice, Windows, device, duration, rate, seeds, silos, window};
     use clap::{CommandFactory, Parser};
-    use pinwheel_engine::profile::{Rate, WindowRounds};
+    use pinwheel_engine::profile::{Rate, Silos, WindowRounds};
     use std::time::Duration;
 
     #[test]
@@ -409,6 +417,14 @@ mod tests {
     }
 
     #[test]
+    fn silos_are_counted_or_left_to_the_machine() {
+        assert_eq!([silos("auto"), silos("3")], [Ok(Silos::Auto), Ok(Silos::Count(3))]);
+        for text in ["", "Auto", "one", "-1", "1.5", "99999999999"] {
+            assert!(silos(text).unwrap_err().contains("--silos auto"), "{text}");
+        }
+    }
+
+    #[test]
     fn seeds_are_a_range_that_holds_some() {
         assert_eq!(seeds("0..1000"), Ok(0..1000));
         for text in ["5", "5..5", "6..5", "..5", "5..", "-1..3", "a..b"] {
@@ -428,7 +444,7 @@ mod tests {
         let Some(Command::Run(run)) = Args::try_parse_from(words.split_whitespace()).unwrap().command else {
             panic!("no run")
         };
-        assert_eq!((run.count, run.silos, run.streams), (Some(1_000), Some(2), Some(8)));
+        assert_eq!((run.count, run.silos, run.streams), (Some(1_000), Some(Silos::Count(2)), Some(8)));
         assert_eq!(run.zipf, Some(1.1));
         assert!(run.json && run.headless && run.keep);
         assert!(run.metrics.is_some_and(|address| address.ip().is_loopback()));

@@ -11,7 +11,7 @@ use pinwheel_engine::board;
 use pinwheel_engine::engine::foresee;
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::plan::{Plan, PlanError};
-use pinwheel_engine::profile::{DEFAULT_NAME, Profile};
+use pinwheel_engine::profile::{DEFAULT_NAME, Device, Profile};
 use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ fn core_list(text: &str) -> Result<CoreList, String> {
 pub fn plan(args: &PlanArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let dir = places::profiles(args.profiles.as_deref(), around)?;
     let name = args.profile.as_deref().unwrap_or(DEFAULT_NAME);
-    let (profile, _) = Profile::load(name, dir.as_deref())?;
+    let (mut profile, _) = Profile::load(name, dir.as_deref())?;
     let host = match (&args.topology, &args.cores) {
         (Some(dir), cores) => restricted(HostFacts::read_recorded(dir)?, cores.as_ref())?,
         (None, Some(cores)) => restricted(HostFacts::read()?, Some(cores))?,
@@ -57,6 +57,9 @@ pub fn plan(args: &PlanArgs, around: &Surroundings) -> Result<u8, Refusal> {
             return Ok(tell(&made, args.json, &mut io::stdout().lock()));
         }
     };
+    if profile.device == Device::Auto && host.gpus > 0 {
+        profile.device = Device::Cuda { index: None, batch_shots: 1 };
+    }
     let made = Plan::make(&profile, &host).map(|mut plan| {
         let refusals = plan.refusals();
         plan.notes.extend(refusals);
@@ -94,6 +97,7 @@ fn text(plan: &Plan) -> String {
         let roles: Vec<&str> = thread.roles.iter().map(|role| role.kind.name()).collect();
         let _ = writeln!(text, "{:<15}  {place:<16}  {}", thread.name, roles.join(" "));
     }
+    let _ = writeln!(text, "{:<15}  {}, {}", "silos", plan.silos.count, plan.silos.why);
     let _ = writeln!(text, "{:<15}  cores {}", "cold work", names_of(&plan.cold_cores));
     if !plan.unused_cores.is_empty() {
         let _ = writeln!(text, "{:<15}  cores {} (siblings of hot cores)", "left unused", names_of(&plan.unused_cores));
@@ -136,7 +140,7 @@ mod tests {
             assert!(text.contains(role.name()), "{role} in {text}");
         }
         let plan: serde_json::Value = serde_json::from_str(&told(None, true).1).unwrap();
-        for key in ["threads", "cold_cores", "unused_cores", "refused"] {
+        for key in ["silos", "threads", "cold_cores", "unused_cores", "refused"] {
             assert!(plan.get(key).is_some(), "{key}");
         }
     }

@@ -7,7 +7,7 @@ use super::args::{DeviceChoice, RunArgs, Windows};
 use super::refusal::Refusal;
 use pinwheel_engine::code::Format;
 use pinwheel_engine::engine::{LivePlace, Network};
-use pinwheel_engine::profile::{Device, Latency, Profile, Source, Weights};
+use pinwheel_engine::profile::{Device, Latency, Profile, Silos, Source, Weights};
 use pinwheel_engine::record::REORDER_SLACK;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -124,11 +124,11 @@ impl RunRequest {
     }
 
     fn have_where_to_move(&self) -> Result<(), Refusal> {
-        if self.move_every.is_some() && self.profile.silos < 2 {
+        if self.move_every.is_some() && self.profile.silos == Silos::Count(1) {
             let remedy = "add --silos 2, or leave it out";
             return Err(Refusal::unusable("--move-every", "one silo", "two at least, to move between", remedy));
         }
-        if self.kill_every.is_some() && self.profile.silos < 2 {
+        if self.kill_every.is_some() && self.profile.silos == Silos::Count(1) {
             let remedy = "add --silos 2, or leave it out";
             return Err(Refusal::unusable("--kill-every", "one silo", "two at least, so that one takes over", remedy));
         }
@@ -141,7 +141,8 @@ impl RunRequest {
 
     /// Shots that may be under way at once, with what silos may run ahead of each other.
     pub fn window_shots(&self) -> usize {
-        self.profile.slots as usize * self.profile.silos as usize + REORDER_SLACK
+        let silos = self.profile.silos.most(self.profile.input.streams);
+        self.profile.slots as usize * silos as usize + REORDER_SLACK
     }
 
     /// Where nobody can press a key, a run without an end gets one, and says so.
@@ -334,10 +335,10 @@ fn in_range(args: &RunArgs, name: &str, profile: &Profile) -> Result<(), Refusal
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Face, ModelSource, RunArgs, RunRequest, ShotSource, Windows};
+    use super::{Face, ModelSource, REORDER_SLACK, RunArgs, RunRequest, ShotSource, Windows};
     use crate::cli::args::{Args, Command};
     use clap::Parser;
-    use pinwheel_engine::profile::{Profile, Rate, Weights, WindowRounds};
+    use pinwheel_engine::profile::{Profile, Rate, Silos, Weights, WindowRounds};
     use std::path::PathBuf;
     use std::time::Duration;
 
@@ -359,12 +360,18 @@ mod tests {
         let plain = settle("", true).unwrap();
         let laid = settle("--rate 5e4 --silos 2 --streams 8 --deadline 20us --dem a.dem --window 5,7", true).unwrap();
         assert_eq!(laid.profile.input.rate, Rate::Hz(50_000.0));
-        assert_eq!((laid.profile.silos, laid.profile.input.streams, laid.profile.limits.late_us), (2, 8, 20));
+        assert_eq!(
+            (laid.profile.silos, laid.profile.input.streams, laid.profile.limits.late_us),
+            (Silos::Count(2), 8, 20)
+        );
         assert_eq!(laid.model, ModelSource::Option(PathBuf::from("a.dem")));
-        assert_eq!((plain.profile.silos, plain.profile.input.rate), (1, Rate::Auto));
+        assert_eq!((plain.profile.silos, plain.profile.input.rate), (Silos::Auto, Rate::Auto));
         assert_eq!(plain.profile.input.weights, Weights::Even);
         assert_eq!(settle("--zipf 1.1", true).unwrap().profile.input.weights, Weights::Zipf(1.1));
         assert!(matches!(plain.model, ModelSource::Profile(_)));
+        // Each of the four streams may have a silo of its own.
+        assert_eq!(plain.window_shots() - REORDER_SLACK, 4 * plain.profile.slots as usize);
+        assert_eq!(settle("--silos auto --move-every 1ms", true).unwrap().profile.silos, Silos::Auto);
         let window = WindowRounds { commit_rounds: 5, buffer_rounds: 7 };
         assert_eq!((plain.profile.window, laid.profile.window), (None, Some(window)));
         let (mut profile, _) = Profile::load("lab", None).unwrap();
@@ -418,8 +425,8 @@ mod tests {
             ("--input udp:127.0.0.1:0 --predictions f", "use --answers"),
             ("--input udp:127.0.0.1:0 --allow host", "--allow: found \"host\""),
             ("--m2d m", "give --shots or --input"),
-            ("--move-every 1ms", "add --silos 2"),
-            ("--kill-every 1s", "add --silos 2"),
+            ("--silos 1 --move-every 1ms", "add --silos 2"),
+            ("--silos 1 --kill-every 1s", "add --silos 2"),
             ("--silos 0", "--silos: found 0"),
             ("--streams 4096", "--streams: found 4096"),
             ("--zipf 0", "--zipf: found 0, expected above 0, at most 4"),

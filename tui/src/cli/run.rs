@@ -23,13 +23,14 @@ use crate::source::live::Live;
 use crate::term::{self, Heard};
 use own::{Own, Places};
 use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_engine::board;
 use pinwheel_engine::board::snapshot::{GraphView, Snapshot};
 use pinwheel_engine::clock::{Clock, utc_now_s};
-use pinwheel_engine::engine::{Config, EndedBy, Engine, Keep, Outcome};
+use pinwheel_engine::engine::{Config, EndedBy, Engine, Keep, Outcome, foresee};
 use pinwheel_engine::graph;
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::hot::install_hook;
-use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Profile, Severity};
+use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Profile, Severity, Silos};
 use pinwheel_engine::record::runs::{Ended, MANIFEST, Manifest};
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::record::{AnswerSink, RunDir, SinkConfig, hlog};
@@ -145,6 +146,7 @@ impl Run {
         let sink = open_sink(&request, loaded.observables)?;
         // Read before any thread is pinned.
         let host = HostFacts::read()?;
+        have_silos(&request, &host)?;
         let mut run_dir = RunDir::create(logs, &request.profile_name, utc_now_s())?;
         run_dir.write_profile(&request.profile);
         let keep = Keep { directory: run_dir.path().to_owned(), key: places::host_key(around) };
@@ -171,8 +173,8 @@ impl Run {
                 if let Some(metrics) = metrics.as_ref().filter(|_| request.face != Face::Console) {
                     say::people(&format!("pinwheel: metrics at http://{}/metrics", metrics.address()));
                 }
-                let shuffle =
-                    |every| Shuffle::start(engine.moves(), movable(&request.profile), request.profile.silos, every);
+                let silos = engine.plan().silos.count;
+                let shuffle = |every| Shuffle::start(engine.moves(), movable(&request.profile), silos, every);
                 let reaper = |every| Reaper::start(engine.wishes(), every);
                 let shuffle = (request.move_every.map(shuffle), request.kill_every.map(reaper));
                 Ok(Run { request, host, run_dir, manifest, metrics, shuffle, engine })
@@ -209,6 +211,8 @@ impl Run {
         drop(metrics);
         drop(shuffle);
         let clock = engine.clock().clone();
+        let silos = &engine.plan().silos;
+        let silos_auto = silos.auto.then(|| silos.why.clone());
         let mut outcome = engine.finish();
         name_signal(&mut outcome, signal);
         let context = Context {
@@ -216,6 +220,7 @@ impl Run {
             run_dir: Some(run_dir.path().display().to_string()),
             host: serde_json::to_value(host).unwrap_or_default(),
             console_cost,
+            silos_auto,
             notes: request.notes.clone(),
         };
         let report = Report::new(&outcome, &context);
@@ -236,6 +241,25 @@ impl Run {
         }
         tell(&request, &report)
     }
+}
+
+/// What is asked of several silos is refused where `auto` would be one.
+fn have_silos(request: &RunRequest, host: &HostFacts) -> Result<(), Refusal> {
+    let option = match (request.move_every, request.kill_every) {
+        (Some(_), _) => "--move-every",
+        (None, Some(_)) => "--kill-every",
+        (None, None) => return Ok(()),
+    };
+    if request.profile.silos != Silos::Auto {
+        return Ok(());
+    }
+    // Listed threads that cannot be had are the start's to refuse.
+    let Ok(plan) = foresee(&request.profile, host.clone(), &board::directory()) else { return Ok(()) };
+    if plan.silos.count > 1 {
+        return Ok(());
+    }
+    let found = format!("one silo ({})", plan.silos.why);
+    Err(Refusal::unusable(option, found, "two at least", "add --silos 2, or leave it out"))
 }
 
 /// What this run is, before anything of it is known but what was asked for.

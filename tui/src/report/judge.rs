@@ -5,7 +5,7 @@
 
 use super::{Context, sum};
 use pinwheel_engine::board::snapshot::{
-    AlarmView, Counters, DeviceState, HealthVerdict, Snapshot, StreamView, ThreadView,
+    AlarmView, Counters, DeviceState, HealthVerdict, SiloState, SiloView, Snapshot, StreamView, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::fault::FaultCode;
@@ -49,6 +49,7 @@ pub fn alarms(outcome: &Outcome, context: &Context) -> Vec<Alarm> {
         found.push(alarm("fault", true, "the engine could not go on and drained".to_owned()));
     }
     found.extend(died(snapshot));
+    found.extend(snapshot.silos.iter().filter_map(dead));
     found.extend(snapshot.threads.iter().filter_map(allocating));
     found.extend(snapshot.threads.iter().filter_map(moved));
     let broken = snapshot.faults.iter().any(|fault| fault.code == FaultCode::InputBroken.number());
@@ -81,8 +82,9 @@ fn logged(view: &AlarmView) -> Alarm {
     Alarm { alarm: view.rule, what: view.sentence.clone(), unsound: false, record: Some(view.clone()) }
 }
 
+/// Where nothing panicked a role has ended with its silo, see [`dead`].
 fn died(snapshot: &Snapshot) -> impl Iterator<Item = Alarm> + '_ {
-    snapshot.threads.iter().flat_map(|thread| {
+    snapshot.threads.iter().filter(|thread| thread.panic_site.is_some()).flat_map(|thread| {
         thread.roles.iter().filter_map(|role| {
             let frame = role.died_frame?;
             let what = format!(
@@ -91,6 +93,18 @@ fn died(snapshot: &Snapshot) -> impl Iterator<Item = Alarm> + '_ {
             );
             Some(alarm("role_died", true, what))
         })
+    })
+}
+
+/// A silo that was killed and not asked back is as somebody wanted it; what panicked is told by itself.
+fn dead(silo: &SiloView) -> Option<Alarm> {
+    let is_dead = matches!(silo.life.state, SiloState::Dying | SiloState::Dead);
+    is_dead.then(|| {
+        alarm(
+            "silo_dead",
+            false,
+            format!("silo {} was {} at the end: {}", silo.id, silo.life.state.name(), silo.life.why),
+        )
     })
 }
 

@@ -4,8 +4,8 @@ use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
     ClockView, ControlView, Counters, DeviceState, EngineView, ErrorCount, FaultView, GraphView, HealthVerdict,
-    InputHealthView, LifeView, LogView, MemoryView, OverflowView, PriorityView, RecorderView, RoleView, SiloView,
-    Snapshot, StageView, StreamView, ThreadState, ThreadView,
+    InputHealthView, LifeView, LogView, MemoryView, OverflowView, PriorityView, RecorderView, RoleView, SiloState,
+    SiloView, Snapshot, StageView, StreamView, ThreadState, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Found, Outcome};
 use pinwheel_engine::fault::FaultCode;
@@ -178,7 +178,7 @@ fn a_report_has_every_key_that_scripts_rely_on() {
         &report,
         "submitted answered lost duplicated out_of_order errors late deadline_ns logical_errors logical_error_rate
          logical_error_rate_ci95 shots_with_observables joint moves lives ended_by throughput_per_s latency_ns latency_from_submit_ns
-         stages console_cost device decoder predecoder profile silos threads streams alarms host run_dir",
+         stages console_cost device decoder predecoder profile silos silos_auto threads streams alarms host run_dir",
     );
     has(&report["joint"], "read consistent refused");
     has(&report["latency_ns"], "p50 p90 p99 p999 max");
@@ -240,7 +240,11 @@ fn a_lost_shot_exits_with_1_even_after_a_signal() {
 fn unsound_conditions_exit_with_1() {
     assert_eq!(status(|outcome| outcome.snapshot.silos[0].counters.duplicated = 1), (1, vec!["duplicated"]));
     assert_eq!(status(|outcome| outcome.snapshot.silos[0].counters.joint_read = 1), (1, vec!["joint_inconsistent"]));
-    assert_eq!(status(|outcome| outcome.snapshot.threads[0].roles[0].died_frame = Some(9)), (1, vec!["role_died"]));
+    let panicked = |outcome: &mut Outcome| {
+        let thread = &mut outcome.snapshot.threads[0];
+        (thread.roles[0].died_frame, thread.panic_site) = (Some(9), Some("decode/matcher.rs:41".to_owned()));
+    };
+    assert_eq!(status(panicked), (1, vec!["role_died"]));
     assert_eq!(status(|outcome| outcome.ended_by = EndedBy::Fault), (1, vec!["fault"]));
     assert_eq!(status(|outcome| outcome.sink = Some(Err("full".to_owned()))), (1, vec!["output"]));
     let broken = |outcome: &mut Outcome| {
@@ -258,6 +262,12 @@ fn warnings_alone_exit_with_0() {
     let suspect = |outcome: &mut Outcome| outcome.snapshot.streams[0].input_health.verdict = HealthVerdict::Suspect;
     assert_eq!(status(suspect), (0, vec!["input_suspect"]));
     assert_eq!(status(|outcome| outcome.snapshot.silos[0].device = DeviceState::Lost), (0, vec!["device_lost"]));
+    // Killed on request: its roles ended with it, and nothing panicked.
+    let killed = |outcome: &mut Outcome| {
+        outcome.snapshot.threads[0].roles[0].died_frame = Some(9);
+        outcome.snapshot.silos[0].life.state = SiloState::Dead;
+    };
+    assert_eq!(status(killed), (0, vec!["silo_dead"]));
 }
 
 #[test]

@@ -107,6 +107,49 @@ fn the_time_from_completion_to_claim_is_told_with_its_bounds() {
 }
 
 #[test]
+fn silos_auto_is_one_for_each_gpu_that_the_driver_has_as_far_as_there_are_cores() {
+    let _one = engine();
+    let world = world(1);
+    let two = [("FAKE_DEVICES", "2")];
+    let plan = on_driver(&world, "plan --profiles gpu --profile gpu --json", &two).exits(0).json();
+    let ran = run(&world, "--count 300 --rate max", &two).exits(0).json();
+    answered(&ran, 300);
+    for (count, why) in [(&plan["silos"]["count"], &plan["silos"]["why"]), (&ran["silos"], &ran["silos_auto"])] {
+        let few = why.as_str().unwrap().strip_prefix("one for each of 2 GPUs").unwrap();
+        assert!(count == if few.is_empty() { 2 } else { 1 } && (few.is_empty() || few.contains("hot core")), "{why}");
+    }
+    assert_eq!(ran["gpus"].as_array().unwrap().len() as u64, ran["silos"].as_u64().unwrap());
+    assert!(ran["notes"].to_string().contains("silos auto: "), "{}", ran["notes"]);
+    let asked = run(&world, "--silos 2 --count 300 --rate max", &two).exits(0).json();
+    assert_eq!((&asked["silos"], &asked["silos_auto"]), (&2.into(), &Value::Null));
+}
+
+fn sum(rows: &Value, key: &str) -> u64 {
+    rows.as_array().unwrap().iter().map(|row| row[key].as_u64().unwrap()).sum()
+}
+
+/// Its graphs' memory stays theirs, and its device is opened anew only when nothing runs there any more.
+#[test]
+fn a_silo_on_a_gpu_dies_and_comes_back_and_after_it_its_device() {
+    let _one = engine();
+    let world = world(1);
+    // In the second run some graphs end long after the silo that launched them has died, and has come back.
+    let fake = [("FAKE_DEVICES", "2"), ("FAKE_RULES", "cuGraphLaunch:700:6000:16:delay")];
+    for fake in [&fake[..1], &fake] {
+        let report = run(&world, "--silos 2 --streams 4 --rate 2000 --kill-every 800ms --count 10000", fake).json();
+        answered(&report, 10_000);
+        let lives = &report["lives"];
+        assert!(sum(lives, "deaths") > 2 && sum(lives, "rejoins") > 1, "{lives}");
+        let gpus = &report["gpus"];
+        assert!(sum(gpus, "renewals") > 1 && sum(gpus, "launches") > 2_000, "{gpus}");
+        assert_eq!(errors(&report, "17"), sum(lives, "errored"));
+        // Beside those of a dead silo, such whose graph was late.
+        let codes: Vec<&String> = report["errors"].as_object().unwrap().keys().collect();
+        assert!(codes.iter().all(|code| ["5", "17"].contains(&code.as_str())), "{}", report["errors"]);
+    }
+}
+
+#[test]
 fn auto_takes_the_gpu_where_there_is_one_and_says_why_where_there_is_none() {
     let _one = engine();
     let world = World::new();

@@ -20,7 +20,7 @@ fn world() -> World {
     world.put("file", "in the way");
     world.put("profiles/unknown.ron", lab_with(&[("slots: 1024,", "slots: 1024, slotz: 3,")]));
     world.put("profiles/many.ron", lab_with(&[("workers: 8,", "workers: 65,")]));
-    world.put("profiles/syntax.ron", lab_with(&[("silos: 1,", "silos: 1,,")]));
+    world.put("profiles/syntax.ron", lab_with(&[("silos: Auto,", "silos: Auto,,")]));
     let rows: Vec<String> = (0..64)
         .map(|i| match i {
             0 => r#"(name: "hot-0", roles: [Feed, Dispatch, Device, Poll, Graph, Harvest], silo: 0, core: Some(0))"#
@@ -148,7 +148,7 @@ fn profiles_that_cannot_hold_are_refused_with_file_line_and_column() {
         ("profiles --profiles profiles diff lab syntax", &["syntax.ron:"]),
     ]);
     let world = world();
-    let line = lab_with(&[]).lines().position(|line| line.contains("silos: 1,")).unwrap() + 1;
+    let line = lab_with(&[]).lines().position(|line| line.contains("silos: Auto,")).unwrap() + 1;
     let said = refused(&world, "run --json --profiles profiles --profile syntax");
     assert!(said.contains(&format!("syntax.ron:{line}:")), "{said}");
 }

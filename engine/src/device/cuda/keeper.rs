@@ -26,7 +26,7 @@ use pinwheel_edge::spin::Phase;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::Duration;
 
 /// Between two looks at a working device.
@@ -50,9 +50,10 @@ impl Carried {
         Carried(NonNull::from(Box::leak(rig)))
     }
 
-    /// Each is unloaded once, by whoever popped it.
+    /// Each is unloaded once, by whoever popped it; by whoever pushed it, if nobody will.
     fn unload(self) -> Box<Rig> {
-        // SAFETY: made by `load` from a box, and popped from a ring that hands each item to one thread once.
+        // SAFETY: made by `load` from a box, and popped from a ring that hands each item to one thread once, or left in a
+        // ring whose other end is gone.
         unsafe { Box::from_raw(self.0.as_ptr()) }
     }
 }
@@ -98,6 +99,7 @@ pub struct Keeper {
     orders: Option<Sender<()>>,
     renewed: Receiver<()>,
     ended: Receiver<()>,
+    has_ended: bool,
 }
 
 /// What the thread has.
@@ -115,6 +117,8 @@ struct Keeping {
     watched: Option<Watched>,
     clocks: Option<Clocks>,
     removed: Removed,
+    /// The rig that was made last.
+    last: Option<Carried>,
 }
 
 /// Detection events removed, over all contexts; those of warm-up do not count.
@@ -156,6 +160,8 @@ pub fn keep(
     let sample = Arc::new(Sample::default());
     let lent = Lent { back, renewed: renewed_rigs, sample: Arc::clone(&sample) };
     let clocks = Clocks::of(&facts.pci);
+    // Of a silo that came back: those of its paths before.
+    let removed = Removed { before: board::get(&board.device(silo).predecoded_events), ..Removed::default() };
     let keeping = Keeping {
         silo,
         index: facts.index,
@@ -169,7 +175,8 @@ pub fn keep(
         transits,
         watched: None,
         clocks,
-        removed: Removed::default(),
+        removed,
+        last: None,
     };
     let named = std::thread::Builder::new().name(format!("cuda-{silo}"));
     // Without the thread a lost device stays lost, and everything else works.
@@ -179,7 +186,7 @@ pub fn keep(
         keeping.run(&say_renewed);
         let _ = say_ended.send(());
     });
-    (Keeper { orders: Some(orders), renewed, ended }, lent, Introduce(introduce))
+    (Keeper { orders: Some(orders), renewed, ended, has_ended: false }, lent, Introduce(introduce))
 }
 
 impl Renew for Keeper {
@@ -192,13 +199,24 @@ impl Renew for Keeper {
     fn is_done(&mut self) -> bool {
         self.renewed.try_recv().is_ok()
     }
+
+    fn retire(&mut self) {
+        self.orders = None;
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.has_ended |= !matches!(self.ended.try_recv(), Err(TryRecvError::Empty));
+        self.has_ended
+    }
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.orders = None;
         // One that the driver holds is left behind.
-        let _ = self.ended.recv_timeout(END_LIMIT);
+        if !self.has_ended {
+            let _ = self.ended.recv_timeout(END_LIMIT);
+        }
     }
 }
 
@@ -216,7 +234,9 @@ impl Keeping {
                     match self.renew() {
                         Some(rig) => {
                             self.watched = Some(rig.watched());
-                            let _ = self.fresh.push(Carried::load(Box::new(rig)));
+                            let rig = Carried::load(Box::new(rig));
+                            self.last = Some(rig);
+                            let _ = self.fresh.push(rig);
                             let _ = renewed.send(());
                         }
                         None => return,
@@ -229,8 +249,13 @@ impl Keeping {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        // The dispatcher's thread has ended: what it had is here, or was never made.
+        // The dispatcher is no more: what it had is here, or was never made, or was made and not taken up.
         self.watched = None;
+        if self.fresh.depth() > 0
+            && let Some(rig) = self.last.take()
+        {
+            drop(rig.unload());
+        }
         while let Some(rig) = self.back.pop() {
             drop(rig.unload());
         }

@@ -53,12 +53,16 @@ pub struct CudaLauncher {
 }
 
 impl CudaLauncher {
-    /// Launches `rig`, which was captured on this thread; it goes back through `lent`.
+    /// Launches `rig`, which was captured on this thread; it goes back through `lent`. `None`: one will be lent.
     #[must_use]
-    pub fn new(rig: Rig, lent: Lent, (silo, board, rate): (usize, Arc<Board>, TickRate)) -> CudaLauncher {
-        let works = rig.works();
-        let (bank, batch) = (Arc::clone(&works.bank), works.batch_shots as usize);
-        CudaLauncher { silo, board, bank, batch, rig: Some(Box::new(rig)), lent, rate, pending: 0, failed: None }
+    pub fn new(
+        rig: Option<Rig>,
+        (bank, batch_shots): (Arc<WorkerBank>, u32),
+        lent: Lent,
+        (silo, board, rate): (usize, Arc<Board>, TickRate),
+    ) -> CudaLauncher {
+        let (rig, batch) = (rig.map(Box::new), batch_shots as usize);
+        CudaLauncher { silo, board, bank, batch, rig, lent, rate, pending: 0, failed: None }
     }
 
     fn block(&self) -> &DeviceBlock {

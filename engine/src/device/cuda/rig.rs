@@ -351,10 +351,6 @@ impl Rig {
         self.groups[group].stream
     }
 
-    pub(super) fn works(&self) -> &Works {
-        &self.works
-    }
-
     /// Bytes of the engine's memory that the device sees, and of the device's own.
     #[must_use]
     pub fn bytes(&self) -> (u64, u64) {

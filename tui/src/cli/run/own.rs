@@ -325,17 +325,20 @@ mod tests {
     use super::request;
     use crate::cli::args::RunArgs;
     use crate::cli::request::{ModelSource, ShotSource};
-    use pinwheel_engine::profile::Profile;
+    use pinwheel_engine::profile::{Profile, Silos};
     use std::path::PathBuf;
 
     #[test]
     fn another_input_keeps_the_model_and_what_else_was_asked_for() {
         let (lab, _) = Profile::load("lab", None).unwrap();
-        let args = RunArgs { silos: Some(2), shots: Some(PathBuf::from("old")), ..RunArgs::default() };
+        let args = RunArgs { silos: Some(Silos::Count(2)), shots: Some(PathBuf::from("old")), ..RunArgs::default() };
         let of = |from: &str| request(&args, "lab", &lab, from).unwrap();
         let file = of("new.b8");
         assert_eq!(file.shots, ShotSource::File { shots: PathBuf::from("new.b8"), observables: None });
-        assert_eq!((file.model, file.profile.silos), (ModelSource::Option(PathBuf::from("surface_d5")), 2));
+        assert_eq!(
+            (file.model, file.profile.silos),
+            (ModelSource::Option(PathBuf::from("surface_d5")), Silos::Count(2))
+        );
         assert!(matches!(of("sampler").shots, ShotSource::Sampler { .. }));
         let live = of("udp:127.0.0.1:7000");
         assert!(matches!(live.shots, ShotSource::Live(_)) && live.profile.input.source.model() == "surface_d5");

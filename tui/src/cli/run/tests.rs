@@ -1,11 +1,15 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
-use super::{LOOKS_PER_LINE, Operated, RunArgs, error_name, name_signal, run, watch};
+use super::{LOOKS_PER_LINE, Operated, RunArgs, RunRequest, error_name, have_silos, name_signal, run, watch};
 use crate::cli::places::Surroundings;
 use crate::report::tests::sound;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::EndedBy;
+use pinwheel_engine::host::{CoreFacts, HostFacts};
+use pinwheel_engine::profile::{Profile, Silos};
 use std::cell::Cell;
 use std::fs;
+use std::path::Path;
+use std::time::Duration;
 
 /// An engine that ends after so many looks, or two looks after a drain was asked for.
 struct Scripted {
@@ -95,4 +99,28 @@ fn a_refused_run_leaves_nothing_behind() {
 #[test]
 fn codes_have_names() {
     assert_eq!((error_name(5), error_name(999)), ("launch_deadline", "unknown"));
+}
+
+#[test]
+fn moves_and_deaths_are_refused_where_auto_is_one_silo() {
+    // Cores far above those of the machine that runs this.
+    let host = |nodes: u32| {
+        let mut host = HostFacts::read_at(Path::new("/no/such"), &[]);
+        host.cores =
+            (0..8 * nodes).map(|core| CoreFacts { core: 900 + core, node: core / 8, siblings: Vec::new() }).collect();
+        host
+    };
+    let (profile, _) = Profile::load("lab", None).unwrap();
+    let each = Some(Duration::from_millis(1));
+    let of = |args: &RunArgs, nodes: u32| {
+        let request = RunRequest::settle(args, "lab".to_owned(), profile.clone(), true).unwrap();
+        have_silos(&request, &host(nodes)).map_err(|refusal| refusal.to_string())
+    };
+    let moves = RunArgs { move_every: each, ..RunArgs::default() };
+    let said = of(&moves, 1).unwrap_err();
+    assert!(said.contains("--move-every") && said.contains("one NUMA node") && said.contains("--silos 2"), "{said}");
+    assert!(of(&RunArgs { kill_every: each, ..RunArgs::default() }, 1).unwrap_err().contains("--kill-every"));
+    assert_eq!(of(&moves, 2), Ok(()));
+    assert_eq!(of(&RunArgs { silos: Some(Silos::Count(2)), ..moves }, 1), Ok(()));
+    assert_eq!(of(&RunArgs::default(), 1), Ok(()));
 }
