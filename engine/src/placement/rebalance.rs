@@ -20,7 +20,7 @@
 //!
 //! *As many streams under one token as close the gap.* A skewed load has a few large streams and very many small ones, and
 //! a pair that has moved rests for two snapshots. With eight of them in three snapshots, 1,000 streams (Zipf 1.1, four silos)
-//! were 6.1 points apart after ten seconds and up to 22; with what closes the gap, 1.0 and up to 4.4.
+//! were 6.1 points apart after ten seconds and up to 22; with what closes the gap, 1.0 and up to 3.1.
 //!
 //! *Demand, not fullness.* A silo that was overloaded is full until its backlog is gone, whatever it has given away
 //! meanwhile: by how full it is, it would give away twice. Whether it is hot goes by the fullest queue, how much it gives by

@@ -184,7 +184,7 @@ rules! {
         "somebody else runs on its core: see who on the threads view, or plan other cores";
     /// A role panicked.
     RoleDied = 12, "role_died", "roles", Critical, 1.0, 1.0,
-        "the run drains by itself; the panic's place is in the alarm: please report it";
+        "its streams go to another silo, or, where there is none, the run drains; the panic's place is in the alarm: please report it";
     /// A hot thread called the allocator in Live.
     HotAllocation = 13, "hot_allocation", "calls", Warn, 1.0, 1.0,
         "the first caller is in the alarm; hot_allocations: Abort stops at it";

@@ -39,7 +39,8 @@ use crate::units::{Nanos, Ticks};
 use pinwheel_edge::slot::table::DispatchEnd;
 use std::sync::Arc;
 
-/// Longest time for one step of a death or a return.
+/// Longest time for one step of a death or a return in which no feed's rescue gets on either: what came back goes out as fast as slots
+/// come free, which under overload takes as long as it takes.
 pub(super) const STEP_LIMIT: Nanos = Nanos::from_millis(2_000);
 
 /// What runs the roles.
@@ -80,6 +81,8 @@ struct Life {
     epoch: u64,
     /// Its streams are asked to come back until then.
     homing: Option<Ticks>,
+    /// How far its feed's rescue was at the last look, as the board says it.
+    rescue: u64,
 }
 
 /// How far a death or a return is.
@@ -143,7 +146,7 @@ impl Lives {
     /// All live.
     #[must_use]
     pub fn new(parts: LivesParts) -> Lives {
-        let life = |_| Life { state: SiloState::Live, heir: None, end: None, epoch: 1, homing: None };
+        let life = |_| Life { state: SiloState::Live, heir: None, end: None, epoch: 1, homing: None, rescue: 0 };
         let lives: Vec<Life> = (0..parts.told.len()).map(life).collect();
         let board = &parts.common.board;
         (0..board.shape().silos as usize).for_each(|silo| board::set(&board.life(silo).epoch, 1));
@@ -200,7 +203,8 @@ impl Lives {
         let Some(mut course) = self.course.take() else { return };
         let before = std::mem::discriminant(&course.step);
         let is_over = self.advance(&mut course, silos, hot, now);
-        if std::mem::discriminant(&course.step) != before {
+        let has_got_on = self.has_got_on();
+        if std::mem::discriminant(&course.step) != before || has_got_on {
             course.since = now;
         }
         if is_over {
@@ -215,6 +219,16 @@ impl Lives {
             ));
         }
         self.course = Some(course);
+    }
+
+    /// Whether any feed's rescue has got on since the last look.
+    fn has_got_on(&mut self) -> bool {
+        let board = Arc::clone(&self.parts.common.board);
+        let words = (0..).zip(&mut self.lives).map(|(silo, life)| {
+            let word = board::get(&board.moves(silo).rescue);
+            std::mem::replace(&mut life.rescue, word) != word
+        });
+        words.fold(false, |any, has_changed| any | has_changed)
     }
 
     /// The feeds whose rescue is not over, and how far each is, in words.
