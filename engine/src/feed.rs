@@ -329,6 +329,12 @@ impl Feed {
         }
     }
 
+    /// Slots and places in lanes that were ever taken.
+    fn used(&self) -> u64 {
+        let handed_on = |_| board::get(&self.board.moves(self.share.silo).handed_on);
+        self.end.submitted() + self.crossings.as_ref().map_or(0, handed_on)
+    }
+
     fn block(&self) -> &FeedBlock {
         self.board.feed(self.share.silo)
     }
@@ -347,16 +353,20 @@ impl Role for Feed {
         self.overflow.note(frame.now);
         let linked = self.work_link(frame);
         let shown = self.pace.as_mut().map_or(0, |pace| pace.show(&mut self.end, frame.now));
-        // In turn the first to find a free slot: what comes from other silos, what comes from the source.
-        self.crosses_first = !self.crosses_first || self.is_halted();
-        let mut crossed = if self.crosses_first { self.cross(frame) } else { 0 };
+        // In turn the first to find a free slot: what comes from other silos, what comes from the source. Who came first and got
+        // one comes second next time. Not by frames: where slots come free in every second one, one of the two would wait for ever.
+        let (crosses_first, used) = (self.crosses_first || self.is_halted(), self.used());
+        let mut crossed = if crosses_first { self.cross(frame) } else { 0 };
+        let used_by_crossed = self.used();
         let mut items = match frame.phase {
             Phase::Warmup if self.settings.is_warming() => self.warm(frame),
             Phase::Live | Phase::Drain if self.is_live() => self.forward(frame),
             Phase::Live if !self.exhausted => self.live(frame),
             _ => 0,
         };
-        if !self.crosses_first {
+        let has_had_turn = if crosses_first { used_by_crossed != used } else { self.used() != used };
+        self.crosses_first = crosses_first != has_had_turn;
+        if !crosses_first {
             crossed = self.cross(frame);
         }
         items += crossed;

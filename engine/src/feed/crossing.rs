@@ -178,29 +178,27 @@ impl Feed {
         if !is_halted {
             taken = self.take_turns(frame);
         }
-        let lanes = self.crossings.as_ref().map_or(0, |crossings| crossings.ins.len());
-        // In turn the first lane to find a free slot, too; counted in the frames in which lanes come before the source, or
-        // with two lanes one of them would always come after both.
-        if self.crosses_first
-            && let Some(crossings) = &mut self.crossings
-        {
-            crossings.first = (crossings.first + 1) % lanes.max(1);
-        }
         self.close_lanes(frame);
         items + taken
     }
 
-    /// Takes in from each lane in turn; how many.
+    /// Takes in from each lane in turn; how many. The first one that had something comes last the next time: with two lanes one
+    /// would else always come after the other, and find no slot.
     fn take_turns(&mut self, frame: &Frame<'_>) -> u32 {
         let lanes = self.crossings.as_ref().map_or(0, |crossings| crossings.ins.len());
-        let mut taken = 0;
+        let (mut taken, mut next) = (0, None);
         for _ in 0..lanes {
+            let before = taken;
             while taken < BUDGET_ITEMS && self.take_in(frame) {
                 taken += 1;
             }
             if let Some(crossings) = &mut self.crossings {
                 crossings.first = (crossings.first + 1) % lanes;
+                next = next.or((taken > before).then_some(crossings.first));
             }
+        }
+        if let (Some(crossings), Some(next)) = (&mut self.crossings, next) {
+            crossings.first = next;
         }
         taken
     }
