@@ -40,8 +40,8 @@ use pinwheel_edge::slot::table::DispatchEnd;
 use std::sync::Arc;
 
 /// Longest time for one step of a death or a return in which no feed's rescue gets on either: what came back goes out as fast as slots
-/// come free, which under overload takes as long as it takes.
-pub(super) const STEP_LIMIT: Nanos = Nanos::from_millis(2_000);
+/// come free, which under overload takes as long as it takes. It ends the run: a machine that is merely busy must not reach it.
+pub(super) const STEP_LIMIT: Nanos = Nanos::from_millis(10_000);
 
 /// What runs the roles.
 pub trait HotSide {
