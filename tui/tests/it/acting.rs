@@ -70,7 +70,8 @@ fn drilled(terminal: &mut Terminal) -> bool {
     terminal.press("9");
     // What it is called depends on what else the machine does meanwhile; that it is called does not.
     terminal.see_words(&["hot-0 stood still", "do: "]);
-    terminal.press("/long handler: \r");
+    // Late answers name the same cause, and have no stack.
+    terminal.press("/heartbeat long\r");
     terminal.soon(|screen| screen.contents().contains("long handler, certain")) && {
         terminal.press("g\r");
         terminal.see("the details alone", |screen| {
@@ -93,6 +94,11 @@ fn a_drill_calls_its_alarm_which_leads_to_the_stack() {
             // The list again, whole.
             terminal.press("1");
             terminal.see_words(&["harvest"]);
+            terminal.press("9");
+            terminal.see_words(&["/heartbeat"]);
+            terminal.press("/");
+            terminal.press("\x1b");
+            terminal.see("no filter", |screen| !screen.contents().contains("/heartbeat"));
         }
         found
     });

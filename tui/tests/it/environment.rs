@@ -87,7 +87,9 @@ fn a_plan_for_a_recorded_machine_uses_its_cores_and_only_those_named() {
         let threads = plan["threads"].as_array().unwrap();
         threads.iter().map(|row| (row["core"].as_u64().unwrap(), row["node"].as_u64().unwrap())).collect()
     };
-    assert_eq!(hot("plan --profile prod --topology tree --json"), [(4, 1), (5, 1), (6, 1), (7, 1)]);
+    // A silo for each node, with what is left of the first one behind the cores of the system.
+    let both = [(2, 0), (3, 0), (4, 1), (5, 1), (6, 1), (7, 1)];
+    assert_eq!(hot("plan --profile prod --topology tree --json"), both);
     assert_eq!(hot("plan --profile prod --topology tree/sys --cores 0-2 --json"), [(1, 0), (2, 0)]);
     for words in ["plan --topology tree --cores 7-8", "plan --topology shm", "plan --cores x", "plan --cores 1022"] {
         let output = pinwheel(home.path(), words);
