@@ -11,7 +11,7 @@ use super::measure::{CLOCK, Placement, Reading, Suite};
 use super::overhead::{live, unrecorded};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::code::bundled_named;
-use pinwheel_engine::engine::{Actor, Authority, Config, Engine, Input, MoveRequest};
+use pinwheel_engine::engine::{Actor, Config, Engine, Input};
 use pinwheel_engine::profile::{Device, Latency, Overflow, OverflowStrategy, Profile, Rate, Silos, TakesPart};
 use pinwheel_engine::units::Ticks;
 use std::sync::Arc;
@@ -143,8 +143,7 @@ fn once_overloaded() -> Vec<f64> {
     until(&engine, "all streams in one silo", |now| {
         let is_quiet = now.silos.iter().filter_map(|silo| silo.moves.as_ref()).all(|moves| moves.open.is_empty());
         for (stream, _) in (0..).zip(&now.streams).filter(|(_, stream)| is_quiet && stream.silo != 0) {
-            let request = MoveRequest { stream, to: 0, lease_ms: 0, patience_ms: 0, by: Authority::Operator };
-            let _ = engine.move_stream(request);
+            let _ = engine.move_stream_by(stream, 0, &Actor::this_process());
         }
         now.streams.iter().all(|stream| stream.silo == 0)
     });

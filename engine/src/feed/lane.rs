@@ -157,7 +157,9 @@ impl LaneOut {
         let reply_to = ReplyTo { peer, sequence: theirs };
         let (epoch, stream) = ((stream >> 32) as u32, stream as u32);
         let (arrived, piece) = (Ticks(arrived), Piece::of_word(piece));
-        let refused = ErrorCode::from_number((truth >> TRUTH_BITS) as u16);
+        // Most are not refused: the codes are not gone through for those.
+        let code = (truth >> TRUTH_BITS) as u16;
+        let refused = if code == 0 { None } else { ErrorCode::from_number(code) };
         Some(Head { stream, epoch, sequence, reply_to, arrived, truth_known: truth & 1 != 0, piece, refused })
     }
 

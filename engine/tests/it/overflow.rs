@@ -3,7 +3,7 @@
 use crate::rig::{alone, assert_nothing_lost, config, end, errors, profile, run, sampler, total, until};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::engine::{Actor, Authority, Engine, MoveRequest};
+use pinwheel_engine::engine::{Actor, Engine};
 use pinwheel_engine::profile::{Device, Latency, Overflow, OverflowStrategy, Profile, Rate, Silos, TakesPart};
 
 const SHOTS: u64 = 3_000;
@@ -95,8 +95,7 @@ fn a_full_silo_gives_streams_away_and_what_waits_goes_with_them() {
     until(&engine, "placements", placed);
     let is_together = |now: &Snapshot| now.streams.iter().all(|stream| stream.silo == 0);
     for stream in 0..4 {
-        let request = MoveRequest { stream, to: 0, lease_ms: 0, patience_ms: 0, by: Authority::Operator };
-        engine.move_stream(request).unwrap();
+        engine.move_stream_by(stream, 0, &Actor::this_process()).unwrap();
     }
     until(&engine, "all streams in one silo", is_together);
     engine.set_rate(Rate::Hz(1_600.0), &Actor::this_process()).unwrap();
@@ -126,8 +125,7 @@ fn what_waits_for_another_silo_is_refused_as_what_waits_for_its_own() {
     profile.input.rate = Rate::Hz(200.0);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     until(&engine, "live", |now| total(now, |counters| counters.answered) > 10);
-    let request = MoveRequest { stream: 0, to: 1, lease_ms: 0, patience_ms: 0, by: Authority::Operator };
-    engine.move_stream(request).unwrap();
+    engine.move_stream_by(0, 1, &Actor::this_process()).unwrap();
     until(&engine, "the move", |now| now.streams[0].silo == 1);
     engine.set_rate(Rate::Hz(20_000.0), &Actor::this_process()).unwrap();
     let expired = |now: &Snapshot| {
