@@ -16,7 +16,7 @@ mod tombstones;
 pub use crate::feed::Answer;
 pub use dispatcher::Dispatcher;
 pub use harvester::{Harvester, HarvesterParts};
-pub use joints::{JointCheck, JointResult};
+pub use joints::{JointCheck, JointTally};
 pub use ledger::{Ledger, Outcome};
 pub use poller::Poller;
 pub use tombstones::{Tombstone, Tombstones};

@@ -31,7 +31,7 @@ use crate::decode::steward::{Link, Post};
 use crate::decode::{MatcherModel, ReadyError};
 use crate::device::Recovery;
 use crate::device::cuda::{Context, DeviceFacts};
-use crate::dispatch::{Answer, Harvester, HarvesterParts, JointCheck, Pipe};
+use crate::dispatch::{Answer, Harvester, HarvesterParts, JointCheck, JointTally, Pipe};
 use crate::fault::{Injections, Injector};
 use crate::feed::crossing::Crossing;
 use crate::feed::requests::{MoveRequests, home};
@@ -46,7 +46,6 @@ use crate::profile::{Faults, Predecoder, Profile, RoleFault, RoleKind, TaskTrace
 use crate::units::Nanos;
 use path::{ArbiterParts, PathParts, job_bank, path};
 use pinwheel_edge::ring::broadcast::{self, Reader, Writer};
-use pinwheel_edge::ring::spsc;
 use pinwheel_edge::slot::health::HealthWord;
 use pinwheel_edge::slot::table::{Geometry, table};
 use pinwheel_edge::slot::workers::WorkerBank;
@@ -130,6 +129,8 @@ pub struct Common {
     pub decoding: Decoding,
     /// Moves of streams that are asked for.
     pub moves: Arc<MoveRequests>,
+    /// What is known of streams that are read jointly, if there are any.
+    pub joints: Option<Arc<JointTally>>,
 }
 
 /// A wired silo.
@@ -233,7 +234,8 @@ pub fn wire(
     };
     let (sink, readers) = answer_ring(answers, profile.slots);
     let (silo, base) = (share.silo, timebase(common));
-    let joint = Joint::of(profile.input.joint_every, &share.own, geometry, share.streams);
+    let joints = joints_of(common, &share.own, share.streams);
+    let check = common.joints.clone().map(|tally| JointCheck::new(tally, share.silo, share.streams));
     let draws = Draws { faults: &profile.faults, silo, life: 0 };
     let crossing = attached.crossing.map(|crossing| (crossing, Arc::clone(&pipe.turns)));
     let carries = Carries::of(&common.decoding.matching, pipe.jobs.len() as u32, profile.input.round_ns.is_some());
@@ -241,13 +243,12 @@ pub fn wire(
     let feed = Feed::new(share, feed_end, source, model, outside(common, &pipe), draws.of(3), crossing).at(cadence);
     let states = Arc::new(StreamStates::new(Arc::clone(&pipe.pages), base, geometry.observable_words as usize));
     let arbiter = ArbiterParts { links: attached.links, desk: attached.desk, post: attached.post, heirs: Vec::new() };
-    let joints = (joint.joints, joint.cells);
     let (times, task_times) = times_asked(profile);
     let (end, gpu) = (dispatch_end, attached.gpu);
     let seat = gpu.as_ref().map(|gpu| (gpu.facts.clone(), gpu.cold_cores.clone()));
     let parts = PathParts { pipe: &pipe, states: &states, end, arbiter, joints, gpu, draws, times: times.clone() };
     let path = path(profile, decoders, parts, carries, common)?;
-    let harvester = Harvester::new(HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink, joints: joint.check });
+    let harvester = Harvester::new(HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink, joints: check });
     // In the order of the path: the rehearsal draws by it.
     let mut specs = vec![spec(RoleKind::Feed, silo, 0, move |_| Ok(Box::new(feed)))];
     let mut of_path = path.specs;
@@ -319,24 +320,19 @@ fn answer_ring(answers: Answers, slots: u32) -> (Option<Writer<Answer>>, Vec<Rea
     (Some(sink), readers)
 }
 
-/// The ends of a silo's joint readouts; nothing where none are wanted.
-#[derive(Default)]
-struct Joint {
-    joints: Option<Joints>,
-    cells: Option<Arc<JointCells>>,
-    check: Option<JointCheck>,
+/// What a run's joint readouts are checked by, if there are any.
+#[must_use]
+pub fn tally(profile: &Profile, model: &Model) -> Option<Arc<JointTally>> {
+    let of = (profile.input.streams, profile.silos.settled(), profile.slots);
+    let words = geometry(profile.slots, model).observable_words as usize;
+    profile.input.joint_every.map(|every| Arc::new(JointTally::new(every, of, words)))
 }
 
-impl Joint {
-    fn of(every: Option<u32>, own: &[u32], geometry: Geometry, streams: u32) -> Joint {
-        let Some(every) = every else { return Joint::default() };
-        let words = geometry.observable_words as usize;
-        let cells = Arc::new(JointCells::new(streams, words));
-        let (tells, takes) = spsc::channel(own.len().max(2));
-        let joints = Joints::new(every, own, streams, Arc::clone(&cells), tells);
-        let check = JointCheck::new((every, geometry.slots), (own, streams), words, takes);
-        Joint { joints: Some(joints), cells: Some(cells), check: Some(check) }
-    }
+/// A path's joint readouts, of which `own` are there to begin with, and where they are written to.
+fn joints_of(common: &Common, own: &[u32], streams: u32) -> (Option<Joints>, Option<Arc<JointCells>>) {
+    let Some(tally) = &common.joints else { return (None, None) };
+    let cells = Arc::new(JointCells::new(streams, tally.words()));
+    (Some(Joints::new(Arc::clone(tally), own, streams, Arc::clone(&cells))), Some(cells))
 }
 
 /// Draws of one silo's roles, each of its own.

@@ -1,14 +1,20 @@
 //! Joint readouts: two streams that are measured together, read at one sequence number of both.
 //!
 //! Owns where each pair stands and which of its readouts is under way. Kept by the graph role, the cells that a readout is
-//! written to by whichever decode worker runs its task. Pairs are a silo's streams in order, two and two; each is read
-//! after every so many shots. Bounds: one readout of a pair at a time, given up after [`PATIENCE`] if the other stream does not
-//! come so far or a page cannot be locked. Never waits: a stream at its readout is held, and the others go on.
+//! written to by whichever decode worker runs its task. Pairs are the streams of a feed in order, two and two; each is read
+//! after every so many shots, by the silo that has both. Bounds: one readout of a pair at a time, given up after [`PATIENCE`]
+//! if the other stream does not come so far or a page cannot be locked. Never waits: a stream at its readout is held, and the
+//! others go on.
 //!
 //! ```text
 //!  1 both streams have committed the shot ──▶ 2 LOCK on the lower page ──▶ 3 LOCK on the higher one ──▶ 4 a task with both
 //!    states InOut reads them and looks at both epochs again ──▶ 5 both locks back, both streams go on
 //! ```
+//!
+//! # Why a pair may be parted
+//! Two streams move together, but by two moves, of which one may be given up, and a dead silo's heir gets its streams one by
+//! one. A pair of which one is elsewhere is not read: its streams go on, and what they pass apart counts as given up. That costs
+//! some readouts; a pair that had to move as one would cost a second kind of move.
 //!
 //! # Why it cannot deadlock
 //! Locks are taken in the order of the pages, so nobody waits for a lower page with a higher one in hand. A lock is a lease
@@ -18,11 +24,10 @@ use super::pool::{Kernel, Regions};
 use super::state::{HEAD_WORDS as FRAME_AT, StreamStates};
 use super::steward::Steward;
 use crate::arbiter::page::Epoch;
-use crate::dispatch::JointResult;
+use crate::dispatch::JointTally;
 use crate::graph::{Brought, Submitter, TaskId};
 use crate::hot::Frame;
 use crate::units::{Nanos, Ticks};
-use pinwheel_edge::ring::spsc::Producer;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_edge::sync::{DataWord, DataWords, read_words, write_words};
 use std::sync::Arc;
@@ -99,55 +104,92 @@ pub struct Desk<'a> {
     pub next: &'a dyn Fn(u32) -> u64,
 }
 
-/// The pairs of a silo.
+/// The pairs, and which of them this silo has.
 pub struct Joints {
-    every: u64,
+    tally: Arc<JointTally>,
     cells: Arc<JointCells>,
     pairs: Box<[Pair]>,
     /// Of each stream: its pair.
     of: Box<[Option<u32>]>,
+    /// Of each stream: whether it is served here.
+    is_here: Box<[bool]>,
     /// Pairs of which a stream has come to its readout, each once.
     due: Vec<u32>,
-    results: Producer<JointResult>,
 }
 
 impl Joints {
-    /// A readout of each pair of `own` after every `every` shots, told through `results`.
+    /// Readouts of the pairs that `tally` knows, of which this silo has those of `own` to begin with.
     #[must_use]
-    pub fn new(
-        every: u32,
-        own: &[u32],
-        streams: u32,
-        cells: Arc<JointCells>,
-        results: Producer<JointResult>,
-    ) -> Joints {
-        let every = u64::from(every);
-        let pair = |streams: &[u32]| Pair { streams: [streams[0], streams[1]], until: every, since: None, task: None };
-        let pairs: Box<[Pair]> = own.chunks_exact(2).map(pair).collect();
+    pub fn new(tally: Arc<JointTally>, own: &[u32], streams: u32, cells: Arc<JointCells>) -> Joints {
+        let every = tally.every();
+        let pair = |streams: &[u32; 2]| Pair { streams: *streams, until: every, since: None, task: None };
+        let pairs: Box<[Pair]> = tally.pairs().iter().map(pair).collect();
         let mut of = vec![None; streams as usize].into_boxed_slice();
         for (index, pair) in (0..).zip(&pairs) {
             pair.streams.iter().for_each(|stream| of[*stream as usize] = Some(index));
         }
+        let is_here = (0..streams).map(|stream| own.contains(&stream)).collect();
         let due = Vec::with_capacity(pairs.len());
-        Joints { every, cells, pairs, of, due, results }
+        Joints { tally, cells, pairs, of, is_here, due }
     }
 
-    /// Whether the commit of `sequence` to `stream` need not wait for a readout.
+    /// Whether both streams of a pair are here: nobody reads one that is parted.
+    fn has(&self, pair: u32) -> bool {
+        self.pairs[pair as usize].streams.iter().all(|stream| self.is_here[*stream as usize])
+    }
+
+    /// Whether the commit of `sequence` to `stream` need not wait for a readout, or for answers to be summed up.
     #[inline]
     #[must_use]
     pub fn may_commit(&self, stream: u32, sequence: u64) -> bool {
-        self.of[stream as usize].is_none_or(|pair| sequence < self.pairs[pair as usize].until)
+        let Some(pair) = self.of[stream as usize] else { return true };
+        (sequence < self.pairs[pair as usize].until || !self.has(pair)) && self.tally.has_room(stream, sequence)
     }
 
     /// A commit to `stream` was submitted, and `next` is the number whose turn comes next.
     #[inline]
     pub fn passed(&mut self, stream: u32, next: u64, now: Ticks) {
         let Some(index) = self.of[stream as usize] else { return };
+        let is_here = self.has(index);
         let pair = &mut self.pairs[index as usize];
-        if next == pair.until && pair.since.is_none() {
+        if is_here && next == pair.until && pair.since.is_none() {
             pair.since = Some(now);
             self.due.push(index);
         }
+    }
+
+    /// A stream has come, and its next number is what `next` says. With its partner here the pair is read again, from the
+    /// first number on that neither has passed; what they passed apart was given up.
+    pub(super) fn come(&mut self, stream: u32, next: impl Fn(u32) -> u64, now: Ticks) {
+        self.is_here[stream as usize] = true;
+        let Some(index) = self.of[stream as usize].filter(|index| self.has(*index)) else { return };
+        let pair = &mut self.pairs[index as usize];
+        let [one, other] = pair.streams.map(next);
+        let (every, told) = (self.tally.every(), self.tally.until(index));
+        pair.until = one.max(other).next_multiple_of(every).max(told);
+        self.tally.pass_over(index, pair.until, (pair.until - told) / every);
+        (pair.since, pair.task) = (None, None);
+        if one.max(other) == pair.until {
+            pair.since = Some(now);
+            self.due.push(index);
+        }
+    }
+
+    /// A stream of which all is committed is to leave: whether it can, which it cannot while a readout of it runs. From then
+    /// on its pair is not read here.
+    pub(super) fn let_go(&mut self, stream: u32, steward: &mut Steward, now: Ticks) -> bool {
+        if let Some(index) = self.of[stream as usize].filter(|index| self.has(*index)) {
+            let pair = &mut self.pairs[index as usize];
+            if pair.task.is_some() {
+                return false;
+            }
+            if pair.since.take().is_some() {
+                pair.streams.iter().rev().for_each(|page| steward.unlock(*page, now));
+                self.due.retain(|due| *due != index);
+            }
+        }
+        self.is_here[stream as usize] = false;
+        true
     }
 
     /// Whether no readout is due or under way.
@@ -170,7 +212,7 @@ impl Joints {
     /// The next readout of the pair, which one of its streams may have come to already: a readout is given up without it.
     fn reopen(&mut self, index: u32, desk: &Desk<'_>, now: Ticks) {
         let pair = &mut self.pairs[index as usize];
-        pair.until += self.every;
+        pair.until += self.tally.every();
         let until = pair.until;
         (pair.since, pair.task) = (None, None);
         if pair.streams.iter().any(|stream| (desk.next)(*stream) == until) {
@@ -181,7 +223,7 @@ impl Joints {
 
     /// Whether the readout is over, one way or the other.
     fn look_at(&mut self, index: u32, desk: &mut Desk<'_>, frame: &Frame<'_>) -> bool {
-        if self.results.room() == 0 {
+        if !self.tally.is_heard(index) {
             return false;
         }
         let pair = self.pairs[index as usize];
@@ -190,18 +232,24 @@ impl Joints {
             if desk.submitter.is_under_way(task) {
                 return false;
             }
-            let found = self.cells.found(low);
-            self.unlock(&[high, low], desk, frame);
-            return self.tell(&pair, found);
+            let (is_read, parity) = self.cells.found(low);
+            unlock(&pair, desk, frame);
+            if is_read {
+                self.tally.tell(index, pair.until, &parity[..self.tally.words()]);
+            } else {
+                self.tally.pass_over(index, pair.until + self.tally.every(), 1);
+            }
+            return true;
         }
         let waited = frame.now.since(pair.since.unwrap_or(frame.now));
         if frame.clock().rate().nanos(waited) > PATIENCE {
-            self.unlock(&[high, low], desk, frame);
-            return self.tell(&pair, (false, [0; OBSERVABLE_WORDS_MAX]));
+            unlock(&pair, desk, frame);
+            self.tally.pass_over(index, pair.until + self.tally.every(), 1);
+            return true;
         }
         let is_there = |stream: &u32| (desk.next)(*stream) == pair.until;
         let is_quiet = |stream: &u32| !desk.submitter.is_under_way(desk.last[*stream as usize]);
-        if pair.streams.iter().all(is_there) && pair.streams.iter().all(is_quiet) {
+        if [low, high].iter().all(is_there) && [low, high].iter().all(is_quiet) {
             self.pairs[index as usize].task = self.begin(&pair, desk, frame);
         }
         false
@@ -220,20 +268,16 @@ impl Joints {
                 Some(task)
             }
             Err(_) => {
-                self.unlock(&[high, low], desk, frame);
+                unlock(pair, desk, frame);
                 None
             }
         }
     }
+}
 
-    fn unlock(&self, pages: &[u32], desk: &mut Desk<'_>, frame: &Frame<'_>) {
-        pages.iter().for_each(|page| desk.steward.unlock(*page, frame.ticks()));
-    }
-
-    fn tell(&mut self, pair: &Pair, (is_read, observables): (bool, [u64; OBSERVABLE_WORDS_MAX])) -> bool {
-        let result = JointResult { streams: pair.streams, committed: pair.until, is_read, observables };
-        self.results.push(result).is_ok()
-    }
+/// Gives both locks back, the higher one first.
+fn unlock(pair: &Pair, desk: &mut Desk<'_>, frame: &Frame<'_>) {
+    pair.streams.iter().rev().for_each(|page| desk.steward.unlock(*page, frame.ticks()));
 }
 
 impl Desk<'_> {

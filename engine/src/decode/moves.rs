@@ -14,6 +14,7 @@
 //! The stream's next answer comes out of another silo. Were one of the last ones still in a slot here, two harvesters would
 //! count one stream at once, and answers leave the engine in no order.
 
+use super::joint::Joints;
 use super::order::Order;
 use super::state::StreamStates;
 use super::steward::Steward;
@@ -50,6 +51,8 @@ pub(super) struct Floor<'a> {
     pub(super) steward: &'a mut Steward,
     pub(super) order: &'a mut Order,
     pub(super) states: &'a StreamStates,
+    /// Readouts of pairs, if there are any.
+    pub(super) joints: &'a mut Option<Joints>,
     pub(super) block: &'a GraphBlock,
     pub(super) is_under_way: &'a dyn Fn(u32) -> bool,
 }
@@ -85,7 +88,7 @@ impl Moves {
             }
         }
         for at in (0..self.leaving.len()).rev() {
-            if self.has_left(&self.leaving[at], floor) {
+            if self.has_left(&self.leaving[at], floor, frame) {
                 let Leaving { home, number, stream, .. } = self.leaving.swap_remove(at);
                 self.turns.serves.set(stream, 0);
                 self.desk.tell(home, Report::Quiet { number });
@@ -130,11 +133,15 @@ impl Moves {
         }
     }
 
-    fn has_left(&self, leaving: &Leaving, floor: &Floor<'_>) -> bool {
+    fn has_left(&self, leaving: &Leaving, floor: &mut Floor<'_>, frame: &Frame<'_>) -> bool {
         let Leaving { stream, below, .. } = *leaving;
         let is_committed = floor.order.next(stream) >= below && !(floor.is_under_way)(stream);
         // Of a stream that leaves before its first shot here, the last one was answered elsewhere.
-        is_committed && self.turns.answered.get(stream).max(self.turns.begins.get(stream)) >= below
+        let is_answered = || self.turns.answered.get(stream).max(self.turns.begins.get(stream)) >= below;
+        let Floor { joints, steward, .. } = floor;
+        is_committed
+            && is_answered()
+            && joints.as_mut().is_none_or(|joints| joints.let_go(stream, steward, frame.ticks()))
     }
 
     /// Of a stream whose silo died: whether what that left unanswered is committed as errors.
@@ -154,6 +161,10 @@ impl Moves {
         self.turns.begins.set(stream, committed);
         let epoch = floor.steward.settle_in(stream, lease_us, frame, floor.is_under_way);
         self.turns.serves.set(stream, u64::from(epoch.number()) + 1);
+        let Floor { joints, order, .. } = floor;
+        if let Some(joints) = joints {
+            joints.come(stream, |stream| order.next(stream), frame.now);
+        }
         self.desk.tell(home, Report::Here { number, epoch });
     }
 }

@@ -358,7 +358,8 @@ impl Orchestrator {
         let mut items = steward.serve(frame, pipe.board.arbiter(pipe.silo), &is_pending);
         if let Some(moves) = moves {
             let block = pipe.board.graph(pipe.silo);
-            items += moves.serve(&mut Floor { steward, order, states, block, is_under_way: &is_pending }, frame);
+            let is_under_way = &is_pending;
+            items += moves.serve(&mut Floor { steward, order, states, joints, block, is_under_way }, frame);
         }
         if let Some(joints) = joints.as_mut().filter(|joints| !joints.is_quiet()) {
             let next = |stream: u32| order.next(stream);

@@ -326,8 +326,12 @@ impl Steward {
         Some([one, other])
     }
 
-    /// Gives a lock back. One that has ended by its time is not held, which is as well.
+    /// Gives a lock back. One that has ended by its time is not held, which is as well; a lease that the stream came with
+    /// stays.
     pub fn unlock(&mut self, stream: u32, now: Ticks) {
+        if self.keeper.table().word(stream).hint() == Hint::Lease {
+            return;
+        }
         let _ = self.keeper.release_ownership(gva(stream), now);
     }
 

@@ -86,9 +86,9 @@ impl Harvester {
                 self.pipe.board.fault(self.pipe.silo, FaultCode::Duplicate, now, answered.header.sequence);
             }
         }
-        if let Some(joints) = self.joints.as_mut().filter(|_| outcome != Outcome::Duplicate) {
+        if let Some(joints) = self.joints.as_ref().filter(|_| outcome != Outcome::Duplicate) {
             let observables = answered.error.is_none().then(|| self.end.observables(answered));
-            joints.enter(answered.header.stream, answered.header.sequence, observables, self.ledger.next(stream));
+            joints.enter(answered.header.stream, answered.header.sequence, observables);
         }
         if outcome != Outcome::Duplicate && answered.error.is_none() {
             let frame = &self.pipe.board.stream_harvest(stream).frame;

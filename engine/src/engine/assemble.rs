@@ -155,15 +155,15 @@ fn common(
         board: Arc::new(make_board(profile, plan, notes)?),
         settings,
         clock: clock.clone(),
-        decoding,
+        joints: silo::tally(profile, &decoding.model),
         moves: Arc::new(moves),
+        decoding,
     })
 }
 
 /// Who knows which of these silos live.
 fn lives(profile: &Profile, plan: &Plan, told: Vec<Told>, common: &Common) -> Lives {
-    let has_joints = profile.input.joint_every.is_some();
-    let wishes = Arc::new(SiloWishes::new(profile.silos.settled(), has_joints));
+    let wishes = Arc::new(SiloWishes::new(profile.silos.settled()));
     let decoders = (0..profile.silos.settled()).map(|silo| plan.decoders(silo)).collect();
     let (profile, common) = (profile.clone(), common.clone());
     Lives::new(LivesParts { profile, common, decoders, told, wishes })

@@ -52,15 +52,6 @@ pub enum MoveRefused {
         /// Which.
         silo: u32,
     },
-    /// Its pair is read jointly.
-    #[error(
-        "found stream {stream} in a pair that is read jointly, expected one that stands alone; both ends of a readout \
-         are in one silo: run without joint_every to move streams"
-    )]
-    Joint {
-        /// Which.
-        stream: u32,
-    },
     /// Too many wait.
     #[error("found {REQUESTS_MAX} moves that the feed has not begun, expected fewer; ask again when some are done")]
     Full,
@@ -84,13 +75,26 @@ struct Slots {
     words: [AtomicU64; REQUESTS_MAX],
 }
 
+impl Slots {
+    fn put(&self, word: u64) -> Result<(), MoveRefused> {
+        let put = |slot: &AtomicU64| slot.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        // From behind the last one on, so that none waits for ever behind those that come later.
+        let from = self.rung.load(Ordering::Relaxed) as usize % REQUESTS_MAX;
+        if !self.words[from..].iter().chain(&self.words[..from]).any(put) {
+            return Err(MoveRefused::Full);
+        }
+        self.rung.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
 const ASKED: u64 = 1 << 63;
 const FORCED: u64 = 1 << 62;
 const LEASE_MS_MAX: u32 = 4_000;
 const PATIENCE_MS_MAX: u32 = u16::MAX as u32;
 
 impl MoveRequests {
-    /// None yet, for streams whose feeds are as [`home`] says. With `has_joints`, streams of a pair stay.
+    /// None yet, for streams whose feeds are as [`home`] says. With `has_joints`, streams of a pair move together.
     #[must_use]
     pub fn new(streams: u32, silos: u32, has_joints: bool) -> MoveRequests {
         let slots = |_| Slots { rung: AtomicU64::new(0), words: [const { AtomicU64::new(0) }; REQUESTS_MAX] };
@@ -113,21 +117,14 @@ impl MoveRequests {
         if self.shut.load(Ordering::Relaxed) & 1 << to != 0 {
             return Err(MoveRefused::Shut { silo: to });
         }
-        if self.has_joints && self.is_paired(stream) {
-            return Err(MoveRefused::Joint { stream });
-        }
         let (lease, patience) = (lease_ms.min(LEASE_MS_MAX), patience_ms.min(PATIENCE_MS_MAX));
         let word = ASKED | u64::from(stream) | u64::from(to) << 20 | u64::from(lease) << 26 | u64::from(patience) << 42;
         let word = if by == Authority::Operator { word | FORCED } else { word };
         let slots = &self.feeds[home(stream, silos)];
-        let put = |slot: &AtomicU64| slot.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        // From behind the last one on, so that none waits for ever behind those that come later.
-        let from = slots.rung.load(Ordering::Relaxed) as usize % REQUESTS_MAX;
-        if !slots.words[from..].iter().chain(&slots.words[..from]).any(put) {
-            return Err(MoveRefused::Full);
-        }
-        slots.rung.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        let partner = partner(stream, streams, silos).filter(|_| self.has_joints);
+        slots.put(word)?;
+        // A pair that was parted for want of room here is brought together again by the director.
+        partner.map_or(Ok(()), |partner| slots.put(word - u64::from(stream) + u64::from(partner)))
     }
 
     /// Whether `silo` takes streams. By the control thread only.
@@ -135,12 +132,6 @@ impl MoveRequests {
         let bit = 1 << silo;
         let shut = self.shut.load(Ordering::Relaxed);
         self.shut.store(if is_open { shut & !bit } else { shut | bit }, Ordering::Relaxed);
-    }
-
-    /// Streams of a silo are read two and two, in order; the last of an odd number stands alone.
-    fn is_paired(&self, stream: u32) -> bool {
-        let own = (self.streams - home(stream, self.silos) as u32).div_ceil(self.silos);
-        stream / self.silos < own / 2 * 2
     }
 
     /// The next request to the feed of `silo`, which has taken `taken` so far.
@@ -165,6 +156,14 @@ impl MoveRequests {
 #[must_use]
 pub const fn home(stream: u32, silos: u32) -> usize {
     (stream % silos) as usize
+}
+
+/// The stream that `stream` is read with, where streams are read jointly: those of a feed two and two, in order. The last of
+/// an odd number stands alone.
+#[must_use]
+pub const fn partner(stream: u32, streams: u32, silos: u32) -> Option<u32> {
+    let other = ((stream / silos) ^ 1) * silos + stream % silos;
+    if other < streams { Some(other) } else { None }
 }
 
 #[cfg(test)]
@@ -192,12 +191,21 @@ mod tests {
 
     #[test]
     fn what_cannot_move_is_refused_in_one_sentence() {
-        let requests = MoveRequests::new(6, 2, true);
-        for (asked, what) in [(to(6, 0), "stream 6"), (to(1, 2), "silo 2"), (to(3, 0), "read jointly")] {
+        let requests = MoveRequests::new(6, 2, false);
+        for (asked, what) in [(to(6, 0), "stream 6"), (to(1, 2), "silo 2")] {
             let refused = requests.ask(asked).map_err(|refused| refused.to_string());
             assert!(refused.as_ref().is_err_and(|text| text.contains(what)), "{refused:?}");
         }
+    }
+
+    #[test]
+    fn a_stream_takes_the_one_that_it_is_read_with_along() {
+        let requests = MoveRequests::new(6, 2, true);
+        let asked = MoveRequest { lease_ms: 7, ..to(3, 0) };
+        assert_eq!(requests.ask(asked), Ok(()));
+        assert_eq!([requests.take(1, 0), requests.take(1, 1)], [Some(asked), Some(MoveRequest { stream: 1, ..asked })]);
         // Of streams 1, 3 and 5 the last has nobody to be read with.
         assert_eq!(requests.ask(to(5, 0)), Ok(()));
+        assert_eq!([requests.take(1, 2), requests.take(1, 3)], [Some(to(5, 0)), None]);
     }
 }

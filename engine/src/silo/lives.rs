@@ -199,6 +199,7 @@ impl Lives {
             self.empty(silo, now);
             self.bring_home(silo, now);
         }
+        self.reunite(now);
         self.watch(now);
         let Some(mut course) = self.course.take() else { return };
         let before = std::mem::discriminant(&course.step);
@@ -279,12 +280,6 @@ impl Lives {
                 Some(format!("silo {silo} died ({why}): found no other silo live, expected one to take its streams"));
             return;
         };
-        if self.parts.profile.input.joint_every.is_some() {
-            self.broken = Some(format!(
-                "silo {silo} died ({why}): found pairs of its streams read jointly, which no heir goes on with"
-            ));
-            return;
-        }
         hot.condemn(silo);
         self.enter(silo, SiloState::Dying, why, now);
         self.lives[silo].heir = Some(heir);

@@ -6,7 +6,7 @@
 
 use super::path::{ArbiterParts, Path, PathParts, job_bank, path};
 use super::{Common, Profile, connect::Told};
-use super::{Draws, Gpu, Owner, Pipe, Silo};
+use super::{Draws, Gpu, Owner, Pipe, Silo, joints_of};
 use crate::arbiter::errand::{DeskEnds, desk};
 use crate::arbiter::page::{PageTable, Silo as PageSilo, Word};
 use crate::board::{self, Board};
@@ -79,7 +79,8 @@ pub(super) fn rebuild(
         let carries = Carries::of(&common.decoding.matching, pipe.jobs.len() as u32, by_rounds);
         let draws = Draws { faults: &profile.faults, silo: back, life };
         let states = &silo.states;
-        let (joints, times) = ((None, None), silo.times.clone());
+        // None of its streams is here: they come by moves.
+        let (joints, times) = (joints_of(common, &[], pipe.streams), silo.times.clone());
         let parts = PathParts { pipe: &pipe, states, end, arbiter, joints, gpu, draws, times };
         path(profile, decoders, parts, carries, common).map(|path| (pipe, path))
     });

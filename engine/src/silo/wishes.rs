@@ -67,12 +67,6 @@ pub enum SiloRefused {
         /// How many there are.
         silos: u32,
     },
-    /// Pairs of its streams are read jointly.
-    #[error(
-        "found streams that are read jointly, expected streams that stand alone; both ends of a readout are in one silo: run \
-         without joint_every"
-    )]
-    Joint,
     /// Its state does not let it.
     #[error("found silo {silo} {}, expected one to {}; see its state in the placement view or in ctl status", .state.name(), .deed.name())]
     State {
@@ -103,15 +97,14 @@ pub struct SiloWishes {
     states: Box<[AtomicU64]>,
     /// Deed + 1; 0: none.
     wishes: Box<[AtomicU64]>,
-    has_joints: bool,
 }
 
 impl SiloWishes {
-    /// None yet, of `silos` silos that live; with joint readouts none dies.
+    /// None yet, of `silos` silos that live.
     #[must_use]
-    pub fn new(silos: u32, has_joints: bool) -> SiloWishes {
+    pub fn new(silos: u32) -> SiloWishes {
         let zeros = || (0..silos).map(|_| AtomicU64::new(0)).collect();
-        SiloWishes { states: zeros(), wishes: zeros(), has_joints }
+        SiloWishes { states: zeros(), wishes: zeros() }
     }
 
     /// Silos there are.
@@ -150,9 +143,6 @@ impl SiloWishes {
         if silo >= silos {
             return Err(SiloRefused::NoSilo { silo, silos });
         }
-        if self.has_joints {
-            return Err(SiloRefused::Joint);
-        }
         let state = self.state(silo);
         if !deed.suits(state) {
             return Err(SiloRefused::State { silo, state, deed });
@@ -188,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_wish_is_taken_once_and_what_cannot_be_is_refused_in_one_sentence() {
-        let wishes = SiloWishes::new(2, false);
+        let wishes = SiloWishes::new(2);
         assert_eq!(wishes.ask(1, SiloDeed::Kill), Ok(()));
         assert_eq!(wishes.ask(1, SiloDeed::Drain), Err(SiloRefused::Busy { silo: 1 }));
         assert_eq!((wishes.take(1), wishes.take(1), wishes.take(0)), (Some(SiloDeed::Kill), None, None));
@@ -202,7 +192,6 @@ mod tests {
         refused(0, SiloDeed::Kill, "no other silo live");
         refused(0, SiloDeed::Rejoin, "found silo 0 live");
         assert_eq!(wishes.ask(1, SiloDeed::Rejoin), Ok(()));
-        assert_eq!(SiloWishes::new(1, false).ask(0, SiloDeed::Kill), Err(SiloRefused::Single));
-        assert_eq!(SiloWishes::new(2, true).ask(0, SiloDeed::Drain), Err(SiloRefused::Joint));
+        assert_eq!(SiloWishes::new(1).ask(0, SiloDeed::Kill), Err(SiloRefused::Single));
     }
 }

@@ -1,7 +1,7 @@
 //! One seed's world of several silos: streams move between them under load, at random.
 //!
 //! Owns the silos' roles and calls one per step, chosen by the seed; now and then a role stands still for longer than a move is waited for,
-//! and where no pairs are read jointly, silos are killed, struck, drained and come back. Bounds: see the parent; [`SILOS_MAX`] silos. All words, rings and roles are the real ones.
+//! and silos are killed, struck, drained and come back, pairs of their streams read jointly or not. Bounds: see the parent; [`SILOS_MAX`] silos. All words, rings and roles are the real ones.
 
 use super::cast::Cast;
 use super::mail::Mail;
@@ -91,6 +91,7 @@ impl<'a> Moving<'a> {
             clock: clock.clone(),
             decoding: decoding.clone(),
             moves: Arc::clone(&moves),
+            joints: silo::tally(&profile, &decoding.model),
         };
         let (mut wired, mut cast, mut answers) = (Vec::new(), Cast::new(&board, &clock), Vec::new());
         let Connected { pieces: mut attached, told } = silo::connect(silos, &common.decoding.model, &moves);
@@ -107,7 +108,7 @@ impl<'a> Moving<'a> {
             answers.extend(silo.answers.pop());
             wired.push(silo);
         }
-        let wishes = Arc::new(SiloWishes::new(silos, profile.input.joint_every.is_some()));
+        let wishes = Arc::new(SiloWishes::new(silos));
         let decoders_of = vec![decoders; silos as usize];
         let parts = LivesParts { profile, common, decoders: decoders_of, told, wishes: Arc::clone(&wishes) };
         let words = wired[0].pipe.table.geometry().observable_words as usize;
@@ -401,6 +402,11 @@ impl Rehearsed for Moving<'_> {
             (doubled > 0).then(|| format!("{doubled} answers look doubled to harvest"))
         });
         let what = what.or_else(|| {
+            let read = self.sum(|silo| board::get(&self.board.harvest(silo).joint_read));
+            let consistent = self.sum(|silo| board::get(&self.board.harvest(silo).joint_consistent));
+            (read != consistent).then(|| format!("of {read} joint readouts {consistent} are what both streams say"))
+        });
+        let what = what.or_else(|| {
             let (index, times) = self.answered.iter().enumerate().find(|(_, times)| **times != 1)?;
             Some(format!("shot {index} was answered {times} times"))
         });
@@ -424,6 +430,8 @@ impl Rehearsed for Moving<'_> {
             ("silo_death", lives(|life| life.deaths)),
             ("silo_rejoin", lives(|life| life.rejoins)),
             ("silo_drain", lives(|life| life.drains)),
+            ("moving_joint_read", self.sum(|silo| board::get(&self.board.harvest(silo).joint_read))),
+            ("moving_joint_refused", self.sum(|silo| board::get(&self.board.harvest(silo).joint_refused))),
             ("stream_inherited", lives(|life| life.left)),
             ("moving_page_in_doubt", pages(|pages| pages.doubted)),
             ("moving_page_kept", pages(|pages| pages.kept)),

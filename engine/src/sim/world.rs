@@ -153,7 +153,8 @@ impl<'a> World<'a> {
         let settings = draw_settings(&mut random, &profile);
         let (decoding, clock_of) = (decoding.clone(), clock.clone());
         let moves = Arc::new(MoveRequests::new(STREAMS, 1, false));
-        let common = Common { board: Arc::clone(&board), settings, clock: clock_of, decoding, moves };
+        let joints = silo::tally(&profile, &decoding.model);
+        let common = Common { board: Arc::clone(&board), settings, clock: clock_of, decoding, moves, joints };
         let source = Source::Replay { shots: Arc::clone(&script.shots), observables: None };
         let share = Share::of(0, 1, STREAMS, Some(SHOTS));
         let answers = Answers::PassedOn { readers: 1 };

@@ -52,7 +52,7 @@ impl World {
         let decoding = Decoding::new(Arc::clone(&model), Predecoder::None, None).unwrap();
         let moves = Arc::new(MoveRequests::new(STREAMS, SILOS, false));
         let common =
-            Common { board: Arc::clone(&board), settings, clock: clock.clone(), decoding, moves: Arc::clone(&moves) };
+            Common { board: Arc::clone(&board), settings, clock: clock.clone(), decoding, moves: Arc::clone(&moves), joints: None };
         let Connected { pieces, told } = connect(SILOS, &model, &moves);
         let mut init = Init { clock: &clock, board: &board };
         let (mut silos, mut roles) = (Vec::new(), Vec::new());

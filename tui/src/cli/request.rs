@@ -132,10 +132,6 @@ impl RunRequest {
             let remedy = "add --silos 2, or leave it out";
             return Err(Refusal::unusable("--kill-every", "one silo", "two at least, so that one takes over", remedy));
         }
-        if self.kill_every.is_some() && self.profile.input.joint_every.is_some() {
-            let (found, expected) = ("pairs of streams that are read jointly", "streams that stand alone");
-            return Err(Refusal::unusable("--kill-every", found, expected, "run without joint_every"));
-        }
         Ok(())
     }
 

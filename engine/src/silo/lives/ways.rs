@@ -1,4 +1,5 @@
-//! Where streams are decoded: those of a silo that drains leave, those of one that came back are asked to return.
+//! Where streams are decoded: those of a silo that drains leave, those of one that came back are asked to return, and pairs
+//! that are read jointly stay together.
 //!
 //! Part of the lives. Bounds: a stream is asked for at most every [`ASK_EVERY`], after a return for [`HOMING`].
 
@@ -48,8 +49,23 @@ impl Lives {
             self.enter(silo, SiloState::Live, "not drained: no other silo is live", now);
             return;
         }
-        for (at, stream) in streams.into_iter().enumerate() {
-            self.ask_move(stream, others[at % others.len()], now);
+        let (silos, pair) = (self.lives.len() as u32, if self.parts.common.joints.is_some() { 2 } else { 1 });
+        for stream in streams {
+            // By its place in its feed: evenly, the same at each look, and one for both streams of a pair.
+            let nth = (stream / silos / pair) as usize;
+            self.ask_move(stream, others[nth % others.len()], now);
+        }
+    }
+
+    /// Asks the higher stream of each pair that is read jointly to follow the lower one: they move by two moves, of which
+    /// one may be given up.
+    pub(super) fn reunite(&mut self, now: Ticks) {
+        let Some(tally) = self.parts.common.joints.clone() else { return };
+        for [low, high] in tally.pairs() {
+            let [at, other] = [low, high].map(|stream| board::get(&self.board().stream_feed(*stream as usize).silo));
+            if at != other && self.state(at as usize) == SiloState::Live {
+                self.ask_move(*high, at as usize, now);
+            }
         }
     }
 
