@@ -39,7 +39,8 @@ impl Hand {
         let settings = Arc::new(Settings::new(&profile.limits));
         let decoding = Decoding::new(Arc::clone(&model), Predecoder::None, None).unwrap();
         let moves = Arc::new(MoveRequests::new(share.streams, 1, false));
-        let common = Common { board: Arc::clone(&board), settings, clock: clock.clone(), decoding, moves, joints: None };
+        let common =
+            Common { board: Arc::clone(&board), settings, clock: clock.clone(), decoding, moves, joints: None };
         let source = Source::Sampler(Box::new(Sampler::new(&model, 3)));
         let mut silo =
             wire(&profile, share, 1, source, Answers::PassedOn { readers }, Attached::default(), &common).unwrap();

@@ -51,8 +51,14 @@ impl World {
         settings.set_rate_hz(Some(100_000.0));
         let decoding = Decoding::new(Arc::clone(&model), Predecoder::None, None).unwrap();
         let moves = Arc::new(MoveRequests::new(STREAMS, SILOS, false));
-        let common =
-            Common { board: Arc::clone(&board), settings, clock: clock.clone(), decoding, moves: Arc::clone(&moves), joints: None };
+        let common = Common {
+            board: Arc::clone(&board),
+            settings,
+            clock: clock.clone(),
+            decoding,
+            moves: Arc::clone(&moves),
+            joints: None,
+        };
         let Connected { pieces, told } = connect(SILOS, &model, &moves);
         let mut init = Init { clock: &clock, board: &board };
         let (mut silos, mut roles) = (Vec::new(), Vec::new());
