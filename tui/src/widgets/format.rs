@@ -44,6 +44,22 @@ pub fn rate(per_s: Option<f64>) -> String {
     per_s.map_or_else(|| "–".to_owned(), |per_s| format!("{}/s", number(per_s)))
 }
 
+/// A share of one: `0.4%`, `41%`; four characters up to the whole.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 9.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
+}
+
+/// Bytes a second: `417B/s`, `2.3kB/s`, `15kB/s`, `1.2MB/s`; seven characters.
+pub fn bytes_per_s(bytes: f64) -> String {
+    let (scaled, unit) = match bytes {
+        b if b < 999.5 => return format!("{b:.0}B/s"),
+        b if b < 999_500.0 => (b / 1e3, "kB/s"),
+        b => (b / 1e6, "MB/s"),
+    };
+    self::scaled(scaled, unit)
+}
+
 /// A time that may be absent.
 pub fn time_or_dash(ns: Option<u64>) -> String {
     ns.map_or_else(|| "–".to_owned(), time)

@@ -6,6 +6,7 @@ use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::widgets::format::{count, rate, time};
 use crate::widgets::pen::Pen;
+use crate::widgets::wrap;
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{ArbiterView, HintName, MovesView, SiloView, TransferView};
 
@@ -180,7 +181,7 @@ fn moved(moves: Option<&MovesView>, width: usize, lines: &mut Vec<Line>) {
     if let Some(failure) = &moves.last_failure {
         let (stage, age) = (failure.stage.name(), time(failure.age_ns));
         let text = format!("stream {} stayed, {stage} {age} ago: {}", failure.stream, failure.why);
-        lines.extend(wrapped(&text, width).into_iter().map(|line| (line, Tone::Warn)));
+        lines.extend(broken(&text, width, Tone::Warn));
     }
 }
 
@@ -192,29 +193,18 @@ fn grant(transfer: &TransferView, width: usize, lines: &mut Vec<Line>) {
         return;
     };
     lines.push((format!("{row}  ✖ IN_DOUBT"), Tone::Bad));
-    lines.extend(wrapped(remedy, width).into_iter().map(|line| (line, Tone::Bad)));
+    lines.extend(broken(remedy, width, Tone::Bad));
 }
 
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.last().map_or(0, |line| line.chars().count());
-        if last > 0 && last + 1 + word.chars().count() > width.max(20) {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
+/// A sentence as lines, not narrower than can be read.
+fn broken(text: &str, width: usize, tone: Tone) -> impl Iterator<Item = Line> {
+    let width = width.max(20);
+    wrap::rows(text, width, width).map(move |row| (row.to_owned(), tone))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{lines, wrapped};
+    use super::lines;
     use crate::source::synthetic::{Trouble, arbiter};
     use crate::theme::Tone;
     use pinwheel_engine::board::histogram::Histogram;
@@ -268,13 +258,5 @@ mod tests {
             quiesce: Histogram::default(),
             transfer: Histogram::default(),
         }
-    }
-
-    #[test]
-    fn a_sentence_is_wrapped_between_words_and_loses_none() {
-        let text = "page 7: granted to silo 1 in epoch 47, no ACK for 12 us";
-        let found = wrapped(text, 24);
-        assert!(found.len() > 2 && found.iter().all(|line| line.len() <= 24), "{found:?}");
-        assert_eq!(found.join(" "), text);
     }
 }

@@ -4,21 +4,24 @@ use crate::keymap::bound::Help;
 use crate::keymap::{Action, Scope};
 use crate::model::{Model, View};
 use crate::theme::Tone;
+use crate::widgets::format::{bytes_per_s, number, percent};
 use crate::widgets::pen::Pen;
+use crate::widgets::wrap;
 
 /// From so many columns on the rows stand side by side.
 const TWO_COLUMNS: u16 = 160;
 /// What the glyphs mean.
-const LEGEND: [&str; 4] = [
+const LEGEND: [&str; 5] = [
     "heat   · ░ ▒ ▓ █   age of a heartbeat against the limit: below 1 %, 10 %, 32 %, 100 %, above",
     "slots  . idle  w written  I in flight  c completed; the overview has a dot for each that is not idle",
     "idle   ▮ worker free  ▯ busy; in hexadecimal worker 0 is the lowest bit",
     "times  from the scheduled arrival; rates and percentiles are of the last second; – is not known, not zero",
+    "filter hot live: rows with both words · !hot: without it · hot|cold: with one of them · core:3: in that column",
 ];
 
 /// Draws the view.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
-    pen.rule(0, "help");
+    pen.rule(0, View::Help.title());
     let width = pen.width();
     let columns = if width >= TWO_COLUMNS { 2 } else { 1 };
     let rows = rows(model, usize::from(width / columns).saturating_sub(4));
@@ -63,7 +66,7 @@ fn first_minutes(model: &Model) -> Vec<String> {
             let engine = &picture.snapshot.engine;
             let rate = engine.rate_hz.map_or_else(
                 || "as fast as it goes".to_owned(),
-                |hz| format!("at {} shots a second ({})", crate::widgets::format::number(hz), engine.rate_origin),
+                |hz| format!("at {} shots a second ({})", number(hz), engine.rate_origin),
             );
             vec![
                 format!(
@@ -96,19 +99,9 @@ fn first_minutes(model: &Model) -> Vec<String> {
     lines
 }
 
-/// A text in rows of so many letters, broken at spaces.
-fn wrapped<'a>(text: &str, room: usize) -> Vec<Row<'a>> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines.into_iter().map(Row::Text).collect()
+/// A text in rows of so many letters.
+fn wrapped<'a>(text: &str, room: usize) -> impl Iterator<Item = Row<'a>> {
+    wrap::rows(text, room, room).map(|row| Row::Text(row.to_owned()))
 }
 
 fn rows(model: &Model, room: usize) -> Vec<Row<'_>> {
@@ -122,10 +115,9 @@ fn rows(model: &Model, room: usize) -> Vec<Row<'_>> {
     rows.push(Row::Heading("reading the screen"));
     rows.extend(LEGEND.iter().flat_map(|text| wrapped(text, room)));
     let cost = &model.console_cost;
-    rows.push(Row::Heading("this console"));
-    rows.push(Row::Text(format!(
-        "{:.1} ms of CPU and {:.0} frames a second, {:.0} bytes a second to the terminal",
-        cost.cpu_ms_per_s, cost.draws_per_s, cost.bytes_per_s
-    )));
+    let (cpu, bytes) = (percent(cost.cpu_ms_per_s / 1e3), bytes_per_s(cost.bytes_per_s));
+    rows.push(Row::Heading("this console (the end of the last row)"));
+    let text = format!("{cpu} of a core, {bytes} to the terminal, {:.0} frames a second", cost.draws_per_s);
+    rows.push(Row::Text(text));
     rows
 }

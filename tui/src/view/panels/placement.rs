@@ -3,7 +3,6 @@
 //! they were made on.
 
 use super::scrolled;
-use super::table::wrapped;
 use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
@@ -234,7 +233,7 @@ fn overflows(silos: &[SiloView], top: u16, pen: &mut Pen<'_>) -> u16 {
     let mut y = top;
     for silo in silos.iter().filter(|silo| silo.overflow.episodes > 0).take(4) {
         let tone = if silo.overflow.full_for_ns.is_some() { Tone::Warn } else { Tone::Plain };
-        y = wrapped(pen, y + 1, "", &overflow(silo.id, &silo.overflow), tone) - 1;
+        y = pen.put_wrapped(1, y + 1, &overflow(silo.id, &silo.overflow), tone) - 1;
     }
     if y == top {
         pen.put(x + 1, y, "none: every shot found one", Tone::Dim);
@@ -258,7 +257,7 @@ fn decisions(placement: &PlacementView, top: u16, pen: &mut Pen<'_>) {
     pen.put(1, top, "last decisions, and what they were made on", Tone::Title);
     if placement.decisions.is_empty() {
         let why = "none yet: one is made when a stream comes, and when a silo stays too full while another has room";
-        wrapped(pen, top + 1, "", why, Tone::Dim);
+        pen.put_wrapped(1, top + 1, why, Tone::Dim);
     }
     let mut y = top + 1;
     for made in &placement.decisions {
@@ -269,7 +268,7 @@ fn decisions(placement: &PlacementView, top: u16, pen: &mut Pen<'_>) {
             "placed" | "move" => Tone::Plain,
             _ => Tone::Warn,
         };
-        y = wrapped(pen, y, "", &decision(made), tone);
+        y = pen.put_wrapped(1, y, &decision(made), tone);
     }
 }
 
