@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
 mod cost;
+mod narrow;
 
 use super::draw;
 use crate::keymap::bound::Hint;

@@ -1,10 +1,11 @@
 //! Questions before what cannot be taken back.
 
 use super::middle;
+use crate::keymap::{Action, Scope};
 use crate::model::commands::said;
 use crate::model::deeds::Deed;
 use crate::model::lists::Line;
-use crate::model::{Asked, Model};
+use crate::model::{Asked, Model, View};
 use crate::source::{Bond, Hold};
 use crate::theme::Tone;
 use crate::view::panels::profiles;
@@ -33,7 +34,8 @@ pub fn apply(model: &Model, asked: &Asked, pen: &mut Pen<'_>) {
     let mut inside = part.framed("apply a profile?");
     let (height, kept) = (inside.height(), question.min(inside.height()));
     question_in(&lines, keys, &mut inside.rows(0, kept));
-    profiles::changes(offer, &mut inside.rows(kept, height));
+    let key = model.keymap.first_key(Scope::Views, Action::Show(View::Profiles));
+    profiles::changes(offer, &format!(": view {key} has all"), &mut inside.rows(kept, height));
 }
 
 /// Rows of `lines` in `width` columns.

@@ -36,7 +36,7 @@ pub fn draw(model: &Model, typed: &Typed, pen: &mut Pen<'_>) {
     for (y, (place, entry)) in (0..).zip(entries.iter().enumerate().skip(first)).take(visible) {
         lines.target_row(y, Target::Line(place));
         let width = lines.width().saturating_sub(KEYS);
-        let mut words = lines.part(1, y, width.saturating_sub(1), 1);
+        let mut words = lines.part(1, y, width.saturating_sub(2), 1);
         for (x, (place, letter)) in (0..).zip(entry.label.chars().enumerate()) {
             let tone = if entry.found.contains(&place) { Tone::Accent } else { Tone::Plain };
             words.dot(x, 0, letter, tone);

@@ -19,7 +19,7 @@ const COST_WORDS: u16 = 44;
 /// Below so many columns the keys have them all.
 const COST_FROM: u16 = 40;
 /// Share of the rows that a sentence may take.
-const NOTICE_SHARE: u16 = 3;
+const NOTICE_SHARE: u16 = 2;
 
 /// Draws it in the last rows of the whole screen.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
@@ -29,7 +29,8 @@ pub fn draw(model: &Model, pen: &mut Pen<'_>) {
         sentence(notice, kept, pen);
     } else {
         let hints = model.keymap.footer(model.scope());
-        if 1 + hints.iter().map(length).sum::<u16>() + COST_WORDS < width {
+        // A column before the keys and one behind them, in place of the two behind the last.
+        if hints.iter().map(length).sum::<u16>() + COST_WORDS <= width {
             kept = COST_WORDS + 1;
         }
         keys(&hints, &mut pen.part(0, last, width - kept, 1));

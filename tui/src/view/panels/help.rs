@@ -10,12 +10,16 @@ use crate::widgets::wrap;
 
 /// From so many columns on the rows stand side by side.
 const TWO_COLUMNS: u16 = 160;
+/// Column of what keys do.
+const WHAT: u16 = 16;
 /// What the glyphs mean.
-const LEGEND: [&str; 5] = [
+const LEGEND: [&str; 7] = [
     "heat   · ░ ▒ ▓ █   age of a heartbeat against the limit: below 1 %, 10 %, 32 %, 100 %, above",
     "slots  . idle  w written  I in flight  c completed; the overview has a dot for each that is not idle",
     "idle   ▮ worker free  ▯ busy; in hexadecimal worker 0 is the lowest bit",
     "times  from the scheduled arrival; rates and percentiles are of the last second; – is not known, not zero",
+    "waits  since the start: how often dispatch looked for a free worker and found none, and the feed for a free slot",
+    "full   in placement: │ marks the limit, +2% is what streams that were just placed there will add",
     "filter hot live: rows with both words · !hot: without it · hot|cold: with one of them · core:3: in that column",
 ];
 
@@ -41,9 +45,12 @@ fn one(row: &Row<'_>, pen: &mut Pen<'_>, y: u16) {
         Row::Heading(text) => {
             pen.put(1, y, text, Tone::Title);
         }
-        Row::Key(help) => {
+        Row::Key(help, what) => {
             pen.put(3, y, &help.keys(), Tone::Accent);
-            pen.put(16, y, help.what(), Tone::Plain);
+            pen.put(WHAT, y, what, Tone::Plain);
+        }
+        Row::More(what) => {
+            pen.put(WHAT, y, what, Tone::Plain);
         }
         Row::Text(text) => {
             pen.put(3, y, text, Tone::Plain);
@@ -53,7 +60,10 @@ fn one(row: &Row<'_>, pen: &mut Pen<'_>, y: u16) {
 
 enum Row<'a> {
     Heading(&'static str),
-    Key(Help<'a>),
+    /// Keys and the first row of what they do.
+    Key(Help<'a>, &'static str),
+    /// A further row of what they do.
+    More(&'static str),
     Text(String),
 }
 
@@ -110,7 +120,12 @@ fn rows(model: &Model, room: usize) -> Vec<Row<'_>> {
     rows.extend(first_minutes(model).iter().flat_map(|text| wrapped(text, room)));
     for scope in Scope::ALL {
         rows.push(Row::Heading(scope.heading()));
-        rows.extend(model.keymap.help(scope).map(Row::Key));
+        for help in model.keymap.help(scope) {
+            let columns = (room + 4).saturating_sub(usize::from(WHAT));
+            let mut what = wrap::rows(help.what(), columns, columns);
+            rows.push(Row::Key(help, what.next().unwrap_or("")));
+            rows.extend(what.map(Row::More));
+        }
     }
     rows.push(Row::Heading("reading the screen"));
     rows.extend(LEGEND.iter().flat_map(|text| wrapped(text, room)));

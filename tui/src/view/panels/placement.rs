@@ -112,10 +112,14 @@ fn moves(silos: &[SiloView], placement: Option<&PlacementView>, top: u16, pen: &
     if known.is_empty() {
         x = pen.put(x, top, "with one silo there is nowhere to move to", Tone::Dim);
     }
-    for stage in MoveStage::ALL.into_iter().filter(|_| !known.is_empty()) {
+    for stage in MoveStage::ALL {
         let now = open().filter(|one| one.stage == stage).count() as u64;
-        let tone = if now > 0 { Tone::Accent } else { Tone::Dim };
-        x = pen.put(x, top, &format!("{} {}", stage.name(), count(now)), tone) + 1;
+        if now > 0 {
+            x = pen.put(x, top, &format!("{} {}", stage.name(), count(now)), Tone::Accent) + 1;
+        }
+    }
+    if !known.is_empty() && open().next().is_none() {
+        x = pen.put(x, top, "none under way", Tone::Dim) + 1;
     }
     let given_up = sum(|moves| moves.failed);
     let refused = placement.map_or(0, |placement| placement.moves_refused);
@@ -186,7 +190,7 @@ fn silo(depth: &SiloDepthView, placement: &PlacementView, pen: &mut Pen<'_>) {
     pen.put(1, y, &format!("mean {mean}{charge}, fullest {max}"), Tone::Plain);
     let waits = match depth.waiting {
         0 => "nothing waits".to_owned(),
-        waiting => format!("waiting {}, {}", count(waiting), time(depth.backlog_ns)),
+        waiting => format!("{} wait: {} of work", count(waiting), time(depth.backlog_ns)),
     };
     let x = pen.put(1, y + 1, &waits, Tone::Dim);
     if depth.errors > 0 {

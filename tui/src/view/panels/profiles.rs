@@ -4,10 +4,11 @@
 //! acknowledgements are always live, frozen or not: they answer what the operator just did.
 
 use super::{rows_of, scrolled, threads};
+use crate::keymap::{Action, Scope};
 use crate::model::deeds::Facts;
 use crate::model::switch::{self, Switch};
 use crate::model::target::Target;
-use crate::model::{Model, Picture, View};
+use crate::model::{Model, Picture, View, Zoom};
 use crate::source::{Offer, OfferBody};
 use crate::theme::Tone;
 use crate::widgets::format::time;
@@ -22,6 +23,10 @@ pub fn draw(model: &Model, pen: &mut Pen<'_>) {
         pen.put(1, 1, "No profile listed yet: the list is read when this view opens.", Tone::Dim);
         return;
     };
+    let key = model.keymap.first_key(Scope::Views, Action::Zoom);
+    if let (Zoom::Details, Some(offer)) = (model.zoom, offers.get(model.cursor.profile)) {
+        return changes(offer, "", &mut pen.rows(1, height));
+    }
     let list_rows = u16::try_from(offers.len()).unwrap_or(u16::MAX).min(height / 3).max(1);
     list(model, offers, &mut pen.rows(1, 1 + list_rows));
     let acks = model.live.picture.as_deref();
@@ -30,7 +35,8 @@ pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     let past = u16::try_from(switch::history(model).count()).unwrap_or(u16::MAX);
     let past_rows = if past == 0 { 0 } else { (past + 1).min(height / 4) };
     if let Some(offer) = offers.get(model.cursor.profile) {
-        changes(offer, &mut pen.rows(1 + list_rows, ack_top.saturating_sub(past_rows)));
+        let bottom = ack_top.saturating_sub(past_rows);
+        changes(offer, &format!(": {key} gives them the room"), &mut pen.rows(1 + list_rows, bottom));
     }
     history(model, &mut pen.rows(ack_top.saturating_sub(past_rows), ack_top).fresh());
     acknowledgements(model, acks, &mut pen.rows(ack_top, height).fresh());
@@ -60,8 +66,8 @@ pub fn list(model: &Model, offers: &[Offer], pen: &mut Pen<'_>) {
     }
 }
 
-/// What an offer would change: live fields first, then those that need a restart.
-pub fn changes(offer: &Offer, pen: &mut Pen<'_>) {
+/// What an offer would change: live fields first, then those that need a restart; `more` says where to see what has no room.
+pub fn changes(offer: &Offer, more: &str, pen: &mut Pen<'_>) {
     pen.rule(0, &format!("{} ({})", offer.name, offer.origin));
     match &offer.body {
         Err(why) => {
@@ -70,7 +76,7 @@ pub fn changes(offer: &Offer, pen: &mut Pen<'_>) {
         Ok(body) if body.changes.is_empty() => {
             pen.put(1, 1, "Nothing would change: it is in force.", Tone::Good);
         }
-        Ok(body) => fields(body, pen),
+        Ok(body) => fields(body, more, pen),
     }
 }
 
@@ -92,7 +98,7 @@ fn changed(change: &Change) -> String {
 }
 
 /// Each field with both its values in full, as many as there is room for; how many more there are is said.
-fn fields(body: &OfferBody, pen: &mut Pen<'_>) {
+fn fields(body: &OfferBody, more: &str, pen: &mut Pen<'_>) {
     let live = body.changes.iter().filter(|change| change.applies == Applies::Live);
     let restart = body.changes.iter().filter(|change| change.applies == Applies::Restart);
     let (mut y, mut hidden) = (1, body.changes.len());
@@ -115,7 +121,7 @@ fn fields(body: &OfferBody, pen: &mut Pen<'_>) {
         let last = pen.height().saturating_sub(1);
         let mut row = pen.rows(last, last + 1);
         row.blank();
-        row.put(1, 0, &format!("… and {hidden} more"), Tone::Dim);
+        row.put(1, 0, &format!("… and {hidden} more{more}"), Tone::Warn);
     }
 }
 

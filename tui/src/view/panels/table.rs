@@ -134,19 +134,24 @@ fn headings(model: &Model, list: List, columns: &[(usize, u16)], pointer: Pointe
     for (column, width) in columns {
         let width = if *width == REST { pen.width().saturating_sub(x) } else { *width };
         let name = list.columns()[*column].name;
+        if x >= pen.width() {
+            return pen.mark_cut(0, name);
+        }
         let sorted = order.filter(|order| order.column == *column).map(|order| order.way);
-        let (text, tone) = match sorted {
-            Some(Way::Up) => (format!("{name}↑"), Tone::Accent),
-            Some(Way::Down) => (format!("{name}↓"), Tone::Accent),
-            None => (name.to_owned(), Tone::Dim),
-        };
+        let tone = if sorted.is_some() { Tone::Accent } else { Tone::Dim };
         match pointer {
             Pointer::Shown => {
                 pen.target(x, 0, width, Target::Heading(list, *column));
-                pen.part(x, 0, width, 1).put(0, 0, &text, tone);
+                // The arrow is what one looks for: a long name gives way.
+                let arrow = sorted.map(|way| if way == Way::Up { '↑' } else { '↓' });
+                let room = width.saturating_sub(u16::from(arrow.is_some()));
+                let end = pen.part(x, 0, room, 1).put(0, 0, name, tone);
+                if let Some(arrow) = arrow {
+                    pen.dot(x + end, 0, arrow, tone);
+                }
             }
             Pointer::Hidden if x > 1 => {
-                pen.put(x - 1, 0, &format!(" {text} "), tone);
+                pen.put(x - 1, 0, &format!(" {name} "), tone);
             }
             Pointer::Hidden => {}
         }
