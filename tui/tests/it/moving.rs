@@ -17,6 +17,12 @@ fn a_list_is_filtered_a_command_found_by_its_words_and_every_view_beside_the_boa
     terminal.see("one thread", |screen| !screen.contents().contains(" hot-0 "));
     terminal.press("\r");
     terminal.see_words(&["/decode- 1 of 2", "f freeze"]);
+    terminal.press("/\x1b");
+    terminal.see_words(&[" hot-0 ", " decode-0 "]);
+    terminal.press("/!decode- policy:shared");
+    terminal.see_words(&["/!decode- policy:shared_ 1 of 2", " hot-0 "]);
+    terminal.press("\x1b");
+    terminal.see_words(&[" decode-0 "]);
     terminal.press(":glyphs ascii\r");
     terminal.see("ascii", |screen| screen.contents().is_ascii());
     for (key, words) in [

@@ -26,7 +26,7 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let alarms = &picture.snapshot.alarms;
     let stand = standing(&picture.snapshot);
     let ended = alarms.iter().filter(|alarm| !alarm.is_active()).count();
-    let beside = format!(" {} active, {} of them not seen, {ended} ended ", stand.active, stand.calling);
+    let beside = format!(" {} active, {} unseen, {ended} ended ", stand.active, stand.calling);
     let height = pen.height();
     let visible = (alarms.len() + 1).min((rows_of(pen, 1) * LIST_PERCENT / 100).max(4));
     let split = match model.zoom {

@@ -82,7 +82,7 @@ fn head(silo: u32, arbiter: &ArbiterView, pen: &mut Pen<'_>) {
     let (of, counted) = (shown_quantiles(pen.width()), time(arbiter.counted_age_ns));
     let names = of.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("/");
     let (decision, transfer) = (quantiles(&arbiter.decision, of), quantiles(&arbiter.transfer, of));
-    let text = format!("{names}: of a decision {decision}, of a grant to its ACK {transfer}; read {counted} ago");
+    let text = format!("{names}: decision {decision}, grant to its ACK {transfer}; read {counted} ago");
     pen.put(1, 3, &text, Tone::Dim);
 }
 

@@ -45,9 +45,7 @@ fn title(picture: &Picture, pen: &mut Pen<'_>) {
     let oldest = picture.derived.silos.iter().filter_map(|silo| silo.oldest).map(|(_, age_ns)| age_ns).max();
     let (text, tone) = match oldest {
         None => (" nothing in path ".to_owned(), Tone::Good),
-        Some(age_ns) => {
-            (format!(" {} in path, oldest {} ", count(picture.derived.open), time(age_ns)), Tone::Accent)
-        }
+        Some(age_ns) => (format!(" {} in path, oldest {} ", count(picture.derived.open), time(age_ns)), Tone::Accent),
     };
     pen.put_right(end, pen.width(), 0, &text, tone);
 }

@@ -124,7 +124,7 @@ fn rings(silo: &SiloView, pen: &mut Pen<'_>) {
     for ring in &silo.rings {
         let mut text = format!("{} {}/{}", ring.name, ring.depth, ring.capacity);
         if ring.refusals > 0 {
-            let _ = write!(text, " full {}x", count(ring.refusals));
+            let _ = write!(text, " found full {} times", count(ring.refusals));
         }
         for lag in &ring.lags {
             let _ = match lag {
