@@ -113,7 +113,7 @@ impl View {
     /// The question that the view answers.
     pub fn title(self) -> &'static str {
         match self {
-            View::Overview => "overview",
+            View::Overview => "overview: is every shot answered, and how fast?",
             View::Threads => "threads: which is late, and under what policy?",
             View::Slots => "slots: which waits longest, and on whom?",
             View::Workers => "workers: which is busy, and with which slot?",
@@ -122,7 +122,7 @@ impl View {
             View::Arbiter => "arbiter: who may write which page, and who waits?",
             View::Placement => "placement: which silo is full, and which stream should move?",
             View::Sources => "sources: who sends, how fast, and what is missing?",
-            View::Help => "help",
+            View::Help => "help: which key does what, and what do the signs mean?",
             View::Alarms => "alarms: what is wrong, since when, and why?",
             View::Streams => "streams: which logical qubit is late, or wrong?",
             View::Rings => "rings: which queue is full, and who empties it?",

@@ -1,18 +1,16 @@
 //! The picture: one function from the model to a frame, mutating nothing of the model.
 //!
 //! Owns the arrangement of header, view and footer; panels draw the parts. On the console thread. From 80×24 up the full
-//! views; below that a reduced one; below 20×5 a sentence. No size panics: the pen clips.
+//! views; below that lists and help, and for other views the facts; below 20×5 a sentence. No size panics: the pen clips.
 
 mod overlays;
 mod panels;
 
 pub use panels::arbiter::rows as arbiter_rows;
 
-use crate::keymap::Action;
-use crate::keymap::bound::Hint;
 use crate::model::lists::List;
 use crate::model::target::{Target, Targets};
-use crate::model::{Leaving, Model, NoticeKind, Overlay, View};
+use crate::model::{Leaving, Model, Overlay, View};
 use crate::theme::Tone;
 use crate::widgets::pen::{Freshness, Pen};
 use ratatui::Frame;
@@ -23,6 +21,8 @@ use ratatui::layout::Rect;
 pub const FULL: (u16, u16) = (80, 24);
 /// From so many rows on a row names the views.
 pub const TABS: u16 = 30;
+/// Smallest size of lists.
+pub const LISTS: (u16, u16) = (40, 10);
 /// Smallest size of the reduced view.
 pub const REDUCED: (u16, u16) = (20, 5);
 
@@ -61,7 +61,13 @@ fn paint(model: &Model, pen: &mut Pen<'_>) {
         return;
     }
     if width < FULL.0 || height < FULL.1 {
-        panels::reduced::draw(model, &mut pen.rows(0, height - 1));
+        let x = panels::reduced::status(model, &mut pen.rows(0, 1));
+        if reduced(model.view, (width, height)) {
+            panels::reduced::alarms(model, x, &mut pen.rows(0, 1));
+            body(model, &mut pen.rows(1, height - 1));
+        } else {
+            panels::reduced::facts(model, &mut pen.rows(1, height - 1));
+        }
     } else {
         panels::header::draw(model, &mut pen.rows(0, 2));
         let tabs = u16::from(height >= TABS);
@@ -78,7 +84,13 @@ fn paint(model: &Model, pen: &mut Pen<'_>) {
         panels::lost::draw(why, &mut pen.rows(height.saturating_sub(4), height - 1).fresh());
     }
     overlay(model, &mut pen.rows(0, height - 1).fresh());
-    footer(model, &mut pen.rows(height - 1, height).fresh());
+    panels::footer::draw(model, &mut pen.fresh());
+}
+
+/// Whether a view makes sense below [`FULL`]: lists, which show the columns that fit and the rest in their details, and help.
+fn reduced(view: View, (width, height): (u16, u16)) -> bool {
+    let is_list = matches!(view, View::Help | View::Profiles) || (List::of(view).is_some() && view != View::Slots);
+    is_list && width >= LISTS.0 && height >= LISTS.1
 }
 
 fn too_small(pen: &mut Pen<'_>) {
@@ -112,38 +124,6 @@ fn body(model: &Model, pen: &mut Pen<'_>) {
         (Some(picture), View::Actions) => panels::more::actions(model, picture, pen),
         (Some(picture), View::Compare) => panels::more::compare(model, picture, pen),
     }
-}
-
-fn footer(model: &Model, pen: &mut Pen<'_>) {
-    if let (Some(notice), None) = (&model.notice, &model.overlay) {
-        let tone = if notice.kind == NoticeKind::Refused { Tone::Warn } else { Tone::Accent };
-        let mark = if notice.kind == NoticeKind::Refused { "▲" } else { "✔" };
-        pen.put(1, 0, &format!("{mark} {}", notice.text), tone);
-        return;
-    }
-    let mut x = 1u16;
-    for Hint { keys, word, action } in model.keymap.footer(model.scope()) {
-        let length = u16::try_from(keys.chars().count() + word.len() + 2).unwrap_or(u16::MAX);
-        // Whole words only; help has them all.
-        if x.saturating_add(length) > pen.width() {
-            break;
-        }
-        // One row stands for nine numbers: which one is meant, a click cannot say.
-        if !matches!(action, Action::TakeNumber(_)) {
-            pen.target(x, 0, length.saturating_sub(1), Target::Do(action));
-        }
-        x = pen.put(x, 0, &keys, Tone::Accent);
-        x = pen.put(x + 1, 0, word, Tone::Plain) + 2;
-    }
-    let cost = &model.console_cost;
-    let text = format!(
-        "console {:.1}ms/s {:.0}/s {}B/s",
-        cost.cpu_ms_per_s,
-        cost.draws_per_s,
-        crate::widgets::format::number(cost.bytes_per_s)
-    );
-    let right = pen.width().saturating_sub(1);
-    pen.put_right(x, right, 0, &text, Tone::Dim);
 }
 
 fn overlay(model: &Model, pen: &mut Pen<'_>) {

@@ -5,3 +5,4 @@
 pub mod format;
 pub mod pen;
 pub mod strip;
+pub mod wrap;

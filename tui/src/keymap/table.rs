@@ -125,7 +125,7 @@ pub const TABLE: &[Binding] = &[
         &[Key::Char('/')],
         Action::Filter,
         Footer::Word("filter"),
-        "only the rows that hold these words",
+        "only rows with these words; !word: without it; help says more",
     ),
     bind(
         Scope::Views,

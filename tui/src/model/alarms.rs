@@ -3,7 +3,9 @@
 //! Pure functions of a picture. On the console thread. Bounded by the board's alarm log. Judges nothing: what is an alarm is
 //! said on the board alone, so that every reader sees the same.
 
+use super::found::Event;
 use crate::theme::Tone;
+use crate::widgets::format::{time, utc};
 use pinwheel_engine::board::alarms::Confidence;
 use pinwheel_engine::board::snapshot::{AlarmView, Snapshot};
 use pinwheel_engine::profile::Severity;
@@ -57,6 +59,31 @@ pub fn look(alarm: &AlarmView, at_ns: u64) -> (char, Tone) {
         (true, false) if alarm.severity > Severity::Note => (glyph, Tone::Dim),
         _ => (glyph, tone),
     }
+}
+
+/// The alarms as events of the run: when each began and when it ended. The run's file has what threads and people did; what
+/// is an alarm is said on the board.
+pub fn events(snapshot: &Snapshot) -> Vec<Event> {
+    let started_ns = snapshot.engine.started_utc_s.saturating_mul(1_000_000_000);
+    let event = |alarm: &AlarmView, at_ns: u64, event: &str, place_in_pair: u64, text: String| Event {
+        // No place in a file is as far as that.
+        number: 1 << 63 | alarm.number << 1 | place_in_pair,
+        utc: utc(started_ns.saturating_add(at_ns)),
+        at_ns: Some(at_ns),
+        thread: place(alarm),
+        event: event.to_owned(),
+        text,
+        numbers: Vec::new(),
+    };
+    let mut events = Vec::new();
+    for alarm in &snapshot.alarms {
+        events.push(event(alarm, alarm.onset_ns, "alarm_onset", 0, format!("{}: {}", alarm.rule, alarm.sentence)));
+        if let Some(ended_ns) = alarm.ended_ns {
+            let lasted = time(ended_ns.saturating_sub(alarm.onset_ns));
+            events.push(event(alarm, ended_ns, "alarm_ended", 1, format!("{}, after {lasted}", alarm.rule)));
+        }
+    }
+    events
 }
 
 /// How sure a verdict is.

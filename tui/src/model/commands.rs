@@ -112,7 +112,9 @@ fn all(model: &Model, span: Option<Duration>) -> Vec<Entry> {
     for scope in own.into_iter().chain(past).chain([Scope::Views]) {
         for (action, keys, what) in model.keymap.commands(scope) {
             if !entries.iter().any(|entry: &Entry| entry.command == Command::Do(action)) {
-                let label = format!("{}: {what}", crate::keymap::name::action(action));
+                let name = crate::keymap::name::action(action);
+                // A view's question begins with its name.
+                let label = if what.starts_with(name) { what.to_owned() } else { format!("{name}: {what}") };
                 entries.push(entry(label, keys, Command::Do(action)));
             }
         }

@@ -74,8 +74,8 @@ impl Deed {
                 ("No shot is lost; rejoin brings the silo back.".to_owned(), Tone::Plain),
             ],
             Deed::Silo { silo, deed: SiloDeed::Kill } => [
-                (format!("✖ The path of silo {silo} dies: its open shots are answered with an error,"), Tone::Bad),
-                ("  and its streams are decoded by an heir until rejoin builds it anew.".to_owned(), Tone::Bad),
+                (format!("✖ The path of silo {silo} dies: its open shots are answered with an error."), Tone::Bad),
+                ("Its streams are decoded by an heir until rejoin builds it anew.".to_owned(), Tone::Bad),
             ],
             Deed::Silo { silo, deed: SiloDeed::Rejoin } => [
                 (format!("Silo {silo} comes back: a dead one with a path that is built anew."), Tone::Plain),

@@ -111,21 +111,28 @@ pub struct Found {
 }
 
 impl Found {
-    /// Takes in what a look-up brought.
-    pub fn take(&mut self, brought: Brought) {
+    /// Takes in what a look-up brought; among the run's events stand its alarms.
+    pub fn take(&mut self, brought: Brought, alarms: Vec<Event>) {
         match brought {
             Brought::Environment(result) => self.environment.take(result),
             Brought::Cores(result) => self.cores.take(result),
-            Brought::Log(result) => self.take_log(result),
+            Brought::Log(result) => self.take_log(result, alarms),
             Brought::Actions(result, effects) => {
-                self.take_log(result);
+                self.take_log(result, alarms);
                 self.effects = effects;
             }
         }
     }
 
-    fn take_log(&mut self, result: Result<Vec<Event>, String>) {
-        self.log.take(result);
+    fn take_log(&mut self, result: Result<Vec<Event>, String>, alarms: Vec<Event>) {
+        self.log.take(result.map(|mut events| {
+            events.extend(alarms);
+            // Where an event's moment cannot be told, the file's order is all that is known of it.
+            if events.iter().all(|event| event.at_ns.is_some()) {
+                events.sort_by_key(|event| event.at_ns);
+            }
+            events
+        }));
         let is_action = |(_, event): &(usize, &Event)| event.event == "operated";
         self.actions = self.log.rows().iter().enumerate().filter(is_action).map(|(place, _)| place).collect();
     }

@@ -13,6 +13,7 @@ mod alarms;
 mod compare;
 mod cores;
 mod environment;
+mod filter;
 mod log;
 mod rings;
 mod slots;
@@ -25,6 +26,7 @@ pub use rings::{at as ring_at, reader as ring_reader};
 
 use super::{Cursor, Model, View};
 use crate::theme::Tone;
+use filter::Filter;
 use std::collections::BTreeMap;
 
 /// Longest filter, characters.
@@ -250,7 +252,7 @@ impl Cell {
 /// How the user arranged a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arranged {
-    /// Words that a row must hold; empty: all rows.
+    /// Which rows are shown, as it was written; empty: all.
     pub filter: String,
     /// The order asked for.
     pub order: Option<Order>,
@@ -314,21 +316,11 @@ pub fn shown(model: &Model, list: List) -> Vec<usize> {
         let place: BTreeMap<u64, usize> = order.keys.iter().enumerate().map(|(place, key)| (*key, place)).collect();
         rows.sort_by_key(|row| place.get(&list.key(model, *row)).copied().unwrap_or(usize::MAX));
     }
-    let words = words(&arranged.filter);
-    if !words.is_empty() {
-        rows.retain(|row| holds(model, list, *row, &words));
+    let filter = Filter::read(&arranged.filter, list.columns());
+    if !filter.is_empty() {
+        rows.retain(|row| filter.leaves(model, list, *row));
     }
     rows
-}
-
-fn words(filter: &str) -> Vec<String> {
-    filter.split_whitespace().map(str::to_lowercase).collect()
-}
-
-fn holds(model: &Model, list: List, row: usize, words: &[String]) -> bool {
-    let cells = list.columns().iter().map(|column| (column.cell)(model, row).text.to_lowercase());
-    let text: Vec<String> = cells.collect();
-    words.iter().all(|word| text.iter().any(|cell| cell.contains(word)))
 }
 
 /// Sorts `list` by `column`, once.

@@ -159,11 +159,13 @@ fn back(model: &mut Model) {
 }
 
 fn zoom(model: &mut Model) {
-    if List::of(model.view).is_none() {
+    if List::of(model.view).is_none() && model.view != View::Profiles {
         let said = "this view is drawn whole already; z is for views of a list and its details".to_owned();
         return notice(model, NoticeKind::Refused, said);
     }
     model.zoom = match model.zoom {
+        // The profiles' list is never longer than its part.
+        Zoom::Details if model.view == View::Profiles => Zoom::Both,
         Zoom::Both => Zoom::Details,
         Zoom::Details => Zoom::List,
         Zoom::List => Zoom::Both,

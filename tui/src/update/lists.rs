@@ -121,7 +121,9 @@ pub(super) fn brought(model: &mut Model, brought: Brought) {
     let (before, at) = (List::Log.len(model), model.cursor.event);
     let key = List::Log.key(model, at);
     let last_action = model.cursor.action.saturating_add(1) >= List::Actions.len(model);
-    model.found.take(brought);
+    let newest = model.live.picture.as_deref().or(model.picture());
+    let alarms = newest.map(|picture| crate::model::alarms::events(&picture.snapshot)).unwrap_or_default();
+    model.found.take(brought, alarms);
     if last_action {
         model.cursor.action = usize::MAX;
     }

@@ -2,8 +2,9 @@
 
 pub mod alarmlist;
 pub mod alarms;
-pub mod graph;
 pub mod arbiter;
+pub mod footer;
+pub mod graph;
 pub mod header;
 pub mod help;
 pub mod latency;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
 mod cost;
+mod narrow;
 
 use super::draw;
 use crate::keymap::bound::Hint;
@@ -123,30 +124,54 @@ fn letter(theme: Theme, buffer: &Buffer, x: u16, y: u16) -> char {
     }
 }
 
-/// Each view at three sizes; number of colours, glyphs and trouble chosen so that each pair of them meets.
+/// The cases in which each view is recorded.
+const CASES: [((u16, u16), Theme, Trouble); 12] = [
+    ((80, 24), COLOUR, Trouble::None),
+    ((80, 24), MONO_ASCII, Trouble::All),
+    ((120, 40), MONO, Trouble::All),
+    ((120, 40), ASCII, Trouble::None),
+    ((200, 60), COLOUR, Trouble::All),
+    ((200, 60), MONO_ASCII, Trouble::None),
+    ((120, 40), TRUE_LIGHT, Trouble::All),
+    ((80, 24), INDEXED_BLIND, Trouble::None),
+    ((80, 24), TRUE_ASCII, Trouble::All),
+    ((120, 40), INDEXED, Trouble::None),
+    ((200, 60), TRUE_LIGHT, Trouble::None),
+    ((200, 60), INDEXED_BLIND, Trouble::All),
+];
+
+/// Each view at three sizes, as text and styles.
 #[test]
 fn views_look_as_recorded() {
-    let cases = [
-        ((80, 24), COLOUR, Trouble::None),
-        ((80, 24), MONO_ASCII, Trouble::All),
-        ((120, 40), MONO, Trouble::All),
-        ((120, 40), ASCII, Trouble::None),
-        ((200, 60), COLOUR, Trouble::All),
-        ((200, 60), MONO_ASCII, Trouble::None),
-        ((120, 40), TRUE_LIGHT, Trouble::All),
-        ((80, 24), INDEXED_BLIND, Trouble::None),
-        ((80, 24), TRUE_ASCII, Trouble::All),
-        ((120, 40), INDEXED, Trouble::None),
-        ((200, 60), TRUE_LIGHT, Trouble::None),
-        ((200, 60), INDEXED_BLIND, Trouble::All),
-    ];
-    for (i, (size, theme, trouble)) in cases.into_iter().enumerate() {
+    for (i, (size, theme, trouble)) in CASES.into_iter().enumerate() {
         for (view, key) in View::ALL.into_iter().zip(VIEWS) {
             let mut model = watched(theme, size, trouble);
             model.cursor.slot = 401;
             model.notice = None;
             keys(&mut model, &[Key::Char(key)]);
             insta::assert_snapshot!(format!("{view:?}_{}x{}_{i}", size.0, size.1), dump(&model));
+        }
+    }
+}
+
+/// What the recorded cases are for: each size meets each number of colours and either set of glyphs, and so do these.
+#[test]
+fn each_pair_of_size_colours_and_glyphs_is_recorded() {
+    let colours = [Colour::None, Colour::Sixteen, Colour::Indexed, Colour::True];
+    let (sizes, glyphs) = ([(80, 24), (120, 40), (200, 60)], [Glyphs::Utf8, Glyphs::Ascii]);
+    let is_there =
+        |holds: &dyn Fn((u16, u16), Theme) -> bool| CASES.iter().any(|(size, theme, _)| holds(*size, *theme));
+    for size in sizes {
+        for colour in colours {
+            assert!(is_there(&|at, theme| at == size && theme.colour == colour), "{size:?} {colour:?}");
+        }
+        for set in glyphs {
+            assert!(is_there(&|at, theme| at == size && theme.glyphs == set), "{size:?} {set:?}");
+        }
+    }
+    for colour in colours {
+        for set in glyphs {
+            assert!(is_there(&|_, theme| theme.colour == colour && theme.glyphs == set), "{colour:?} {set:?}");
         }
     }
 }

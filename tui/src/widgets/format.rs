@@ -44,6 +44,22 @@ pub fn rate(per_s: Option<f64>) -> String {
     per_s.map_or_else(|| "–".to_owned(), |per_s| format!("{}/s", number(per_s)))
 }
 
+/// A share of one: `0.4%`, `41%`; four characters up to the whole.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 9.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
+}
+
+/// Bytes a second: `417B/s`, `2.3kB/s`, `15kB/s`, `1.2MB/s`; seven characters.
+pub fn bytes_per_s(bytes: f64) -> String {
+    let (scaled, unit) = match bytes {
+        b if b < 999.5 => return format!("{b:.0}B/s"),
+        b if b < 999_500.0 => (b / 1e3, "kB/s"),
+        b => (b / 1e6, "MB/s"),
+    };
+    self::scaled(scaled, unit)
+}
+
 /// A time that may be absent.
 pub fn time_or_dash(ns: Option<u64>) -> String {
     ns.map_or_else(|| "–".to_owned(), time)
@@ -59,6 +75,21 @@ pub fn time_of_day(utc_s: u64) -> String {
     format!("{}Z", clock(utc_s % 86_400))
 }
 
+/// A moment in UTC, nanoseconds since 1970: `2026-01-01T14:00:01.500000000Z`.
+pub fn utc(unix_ns: u64) -> String {
+    let (seconds, ns) = (unix_ns / 1_000_000_000, unix_ns % 1_000_000_000);
+    // Days of the civil calendar, counted from March so that a leap day is a year's last (Hinnant).
+    let days = seconds / 86_400 + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let year = era * 400 + year + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02}T{}.{ns:09}Z", clock(seconds % 86_400))
+}
+
 /// A small probability: `2.1e-4`; `0` when none was seen.
 pub fn probability(p: f64) -> String {
     if p == 0.0 { "0".to_owned() } else { format!("{p:.1e}") }
@@ -66,7 +97,7 @@ pub fn probability(p: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, number, time, time_of_day};
+    use super::{bytes_per_s, count, number, percent, time, time_of_day, utc};
 
     #[test]
     fn times_keep_two_figures_and_their_unit() {
@@ -85,6 +116,27 @@ mod tests {
         for (ns, text) in cases {
             assert_eq!(time(ns), text);
         }
+    }
+
+    #[test]
+    fn moments_are_written_as_the_runs_events_have_them() {
+        for text in [
+            "1970-01-01T00:00:00.000000000Z",
+            "2024-02-29T23:59:59.000000001Z",
+            "2025-12-31T00:00:00.500000000Z",
+            "2026-03-01T14:00:01.500000000Z",
+            "2100-02-28T12:00:00.000000000Z",
+        ] {
+            assert_eq!(utc(crate::source::beside::unix_ns(text).expect("a moment")), text);
+        }
+    }
+
+    #[test]
+    fn shares_and_rates_of_bytes_stay_short() {
+        let shares = [0.0, 0.004, 0.0994, 0.0996, 0.41, 1.0].map(percent);
+        assert_eq!(shares, ["0.0%", "0.4%", "9.9%", "10%", "41%", "100%"]);
+        let rates = [0.0, 999.0, 999.6, 9_940.0, 15_000.0, 999_499.0, 1_200_000.0].map(bytes_per_s);
+        assert_eq!(rates, ["0B/s", "999B/s", "1.0kB/s", "9.9kB/s", "15kB/s", "999kB/s", "1.2MB/s"]);
     }
 
     #[test]

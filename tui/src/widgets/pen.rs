@@ -11,9 +11,11 @@
 
 use crate::model::target::{Target, Targets};
 use crate::theme::{Glyphs, Theme, Tone};
+use crate::widgets::wrap;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use ratatui::text::Span;
 
 /// Whether a panel shows the present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,16 @@ pub enum Freshness {
     Fresh,
     /// It shows the past: nothing may look as if it were now.
     Aged,
+}
+
+/// Columns by which the rows of a text after its first are further in.
+const HANGING: u16 = 2;
+/// Columns below which a word that is cut says nothing.
+const WORD: u16 = 6;
+
+/// Columns from `x` on up to the one before the last of `width`.
+fn room_beside(width: u16, x: u16) -> usize {
+    usize::from(width.saturating_sub(x.saturating_add(1)))
 }
 
 /// Draws in one area; coordinates are relative to it.
@@ -115,9 +127,14 @@ impl<'a> Pen<'a> {
         }
     }
 
-    /// Writes `text` at (`x`, `y`); returns the column after it.
+    /// Writes `text` at (`x`, `y`); returns the column after it. What does not fit says so, here for all that is drawn: the
+    /// last column of the area gets an ellipsis, also where nothing of the text has room.
     pub fn put(&mut self, x: u16, y: u16, text: &str, tone: Tone) -> u16 {
-        if x >= self.area.width || y >= self.area.height {
+        if y >= self.area.height {
+            return x;
+        }
+        if x >= self.area.width {
+            self.mark_cut(y, text);
             return x;
         }
         let style = self.style(tone);
@@ -128,24 +145,55 @@ impl<'a> Pen<'a> {
         if !text.chars().all(|glyph| is_narrow(glyph) || is_mapped(glyph)) {
             let text: String =
                 text.chars().map(|glyph| if is_mapped(glyph) { theme.glyph(glyph) } else { glyph }).collect();
-            let (end, _) = self.buffer.set_stringn(column, row, text, room, style);
+            let (end, _) = self.buffer.set_stringn(column, row, &text, room, style);
+            if Span::raw(&text).width() > room {
+                self.mark_cut(y, &text);
+            }
             return end - self.area.x;
         }
+        let mut glyphs = text.chars();
         let mut written = 0;
-        for (cell, glyph) in self.cells(column, row, room).iter_mut().zip(text.chars()) {
+        for (cell, glyph) in self.cells(column, row, room).iter_mut().zip(glyphs.by_ref()) {
             cell.set_char(theme.glyph(glyph)).set_style(style);
             written += 1;
         }
+        self.mark_cut(y, glyphs.as_str());
         x + written
     }
 
-    /// The same; what does not fit says so.
-    pub fn put_cut(&mut self, x: u16, y: u16, text: &str, tone: Tone) -> u16 {
-        let end = self.put(x, y, text, tone);
-        if usize::from(end.saturating_sub(x)) < text.chars().count() && end > x {
-            self.dot(end - 1, y, '…', Tone::Dim);
+    /// Says at the end of row `y` that `hidden` had no room there; blanks are not missed.
+    pub fn mark_cut(&mut self, y: u16, hidden: &str) {
+        if !hidden.trim_end().is_empty() && self.area.width > 0 {
+            self.dot(self.area.width - 1, y, '…', Tone::Dim);
         }
-        end
+    }
+
+    /// Writes `text` from (`x`, `y`) on over as many rows as it needs, up to the column before the last; those after the
+    /// first begin two columns further in. Returns the row after it. What has no row says so.
+    pub fn put_wrapped(&mut self, x: u16, y: u16, text: &str, tone: Tone) -> u16 {
+        let height = self.area.height;
+        if y >= height {
+            self.mark_cut(height.saturating_sub(1), text);
+            return y.saturating_add(1);
+        }
+        let mut rows = wrap::rows(text, room_beside(self.area.width, x), room_beside(self.area.width, x + HANGING));
+        let (mut at, mut y) = (x, y);
+        loop {
+            // Of a text that is longer than the area the last row shows where it breaks off.
+            let row = if y + 1 == height { rows.take_rest() } else { rows.next() };
+            self.put(at, y, row.unwrap_or(""), tone);
+            y += 1;
+            if rows.is_over() {
+                return y;
+            }
+            at = x + HANGING;
+        }
+    }
+
+    /// Rows that [`Pen::put_wrapped`] takes for `text` in an area of `width` columns.
+    pub fn rows_wrapped(width: u16, x: u16, text: &str) -> u16 {
+        let rows = wrap::rows(text, room_beside(width, x), room_beside(width, x + HANGING)).count();
+        u16::try_from(rows.max(1)).unwrap_or(u16::MAX)
     }
 
     /// The `room` cells of the buffer from that place of it on; the place is in the area.
@@ -176,16 +224,17 @@ impl<'a> Pen<'a> {
         self.buffer[(self.area.x + x, self.area.y + y)].set_char(glyph).set_style(style);
     }
 
-    /// Writes `text` so that it ends before column `right`; nothing if it would begin before `left`.
+    /// Writes `text` so that it ends before column `right`, and not before `left`: what does not fit says so, and where there
+    /// is no room for a word there is nothing. Returns the column where it begins.
     pub fn put_right(&mut self, left: u16, right: u16, y: u16, text: &str, tone: Tone) -> u16 {
+        let room = right.saturating_sub(left);
         let length = u16::try_from(text.chars().count()).unwrap_or(u16::MAX);
-        match right.checked_sub(length) {
-            Some(x) if x >= left => {
-                self.put(x, y, text, tone);
-                x
-            }
-            _ => right,
+        if length > room && room < WORD {
+            return right;
         }
+        let x = right - length.min(room);
+        self.part(x, y, right - x, 1).put(0, 0, text, tone);
+        x
     }
 
     /// A section's rule with its title.
@@ -272,10 +321,29 @@ mod tests {
                 let mut buffer = Buffer::empty(Rect::new(0, 0, 11, 1));
                 let room = usize::from(9u16.saturating_sub(x));
                 let (end, _) = buffer.set_stringn(1 + x, 0, text, room, THEME.style(Tone::Good));
+                if ratatui::text::Span::raw(text).width() > room {
+                    buffer[(9, 0)].set_symbol("…");
+                }
                 let row: String = (0..11).map(|x| buffer[(x, 0)].symbol()).collect();
                 assert_eq!(written(x, text), (row, end - 1), "{text:?} at {x}");
             }
         }
+    }
+
+    #[test]
+    fn what_is_cut_says_so_and_what_is_wrapped_is_not_cut() {
+        assert_eq!(written(0, "eight and").0, " eight and ");
+        assert_eq!(written(0, "eight  and").0, " eight  a… ");
+        assert_eq!(written(0, "eight and  ").0, " eight and ", "blanks are not missed");
+        assert_eq!(written(9, "nothing has room").0, "         … ");
+        for (height, rows) in [(3, ["one two", "  three", "  four"]), (2, ["one two", "  three…", ""])] {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, 8, 3));
+            let mut pen = Pen::new(&mut buffer, Rect::new(0, 0, 8, height), THEME, Freshness::Fresh);
+            assert_eq!(pen.put_wrapped(0, 0, "one two three four", Tone::Plain), height);
+            let row = |y| (0..8).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+            assert_eq!([row(0), row(1), row(2)], rows);
+        }
+        assert_eq!(Pen::rows_wrapped(8, 0, "one two three four"), 3);
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn it_starts_counters_move_every_view_opens_and_quitting_drains_first() {
     });
     for (key, words) in [
         ("2", &["threads: which is late", "hot-0"][..]),
-        ("3", &["longest wait", "scheduled", "harvested"]),
+        ("3", &["slots: which waits longest, and on whom?", "scheduled", "harvested"]),
         ("4", &["workers", "launches"]),
         ("5", &["lab", "prod", "shared", "drill"]),
         ("7", &["who may write which page", "LOCAL_HOT"]),
@@ -151,7 +151,7 @@ fn a_frozen_picture_stands_still_while_one_looks_around_and_the_engine_goes_on()
     assert!(frozen > 0.0);
     until("more answers", || written() > bytes + 100_000);
     terminal.press("3");
-    terminal.see_words(&["FROZEN", "longest wait"]);
+    terminal.see_words(&["FROZEN", "which waits longest"]);
     terminal.press("1");
     terminal.see_words(&["FROZEN", "harvest"]);
     assert_eq!(answered(&terminal), frozen);
@@ -178,7 +178,18 @@ fn any_size_is_drawn_in_full() {
     }
     terminal.resize(80, 24);
     terminal.see_words(&["harvest", "q quit"]);
-    terminal.press("qy");
+    // A screen that is split in two still has lists, help, and what the console costs.
+    terminal.resize(60, 20);
+    for (key, words) in [("2", "threads: which is late"), ("9", "alarms: what is wrong"), ("?", "help: which key")] {
+        terminal.press(key);
+        terminal.see(words, |screen| {
+            let footer = screen.rows(0, 60).last().unwrap_or_default();
+            screen.contents().contains(words) && footer.contains('%') && footer.trim_end().ends_with("B/s")
+        });
+    }
+    terminal.press("q");
+    terminal.see_words(&["drain and quit?", "go on"]);
+    terminal.press("y");
     assert_eq!(terminal.end(), 0);
     terminal.is_restored();
 }

@@ -72,6 +72,9 @@ fn side(fact: Option<&Fact>) -> Cell {
     }
 }
 
+/// From there on a change is said as how many times as much.
+const PERCENT_MAX: f64 = 1_000.0;
+
 /// The change in percent of what it was, or in words.
 fn change(pair: &Pair) -> Cell {
     let (Some(then), Some(now)) = (&pair.then, &pair.now) else {
@@ -82,7 +85,11 @@ fn change(pair: &Pair) -> Cell {
         (Some(then), Some(now)) if then != 0.0 => {
             let percent = (now - then) / then * 100.0;
             let tone = if percent.abs() >= 20.0 { Tone::Accent } else { Tone::Plain };
-            Cell::number(format!("{percent:+.0} %"), percent).toned(tone)
+            let text = match percent.abs() < PERCENT_MAX {
+                true => format!("{percent:+.0} %"),
+                false => format!("{} times", number(now / then)),
+            };
+            Cell::number(text, percent).toned(tone)
         }
         (Some(_), Some(now)) => Cell::number(format!("from none to {}", number(now)), f64::MAX).toned(Tone::Accent),
         _ if then.text == now.text => Cell::words("same").toned(Tone::Dim),

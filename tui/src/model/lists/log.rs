@@ -9,7 +9,7 @@ pub(super) static SPEC: Spec = Spec {
     columns: &[
         column("when", [13, 25, 25], |m, row| on(m, row, |event| when(m, event))),
         column("thread", [11, 11, 11], |m, row| on(m, row, |event| Cell::words(&event.thread).toned(Tone::Accent))),
-        column("event", [16, 18, 18], |m, row| on(m, row, |event| Cell::words(&event.event).toned(Tone::Title))),
+        column("event", [19, 19, 19], |m, row| on(m, row, |event| Cell::words(&event.event).toned(Tone::Title))),
         column("what", [REST, REST, REST], |m, row| on(m, row, |event| Cell::words(&event.text))),
     ],
     len: |model| model.found.log.rows().len(),
@@ -36,7 +36,7 @@ fn details(model: &Model, row: usize) -> Vec<Line> {
     let mut lines =
         vec![plain(format!("{} on {}, {}", event.event, event.thread, event.utc)), plain(event.text.clone())];
     if !numbers.is_empty() {
-        lines.push((format!("numbers: {}", numbers.join(" ")), Tone::Dim));
+        lines.push((format!("its numbers, as recorded: {}", numbers.join(" ")), Tone::Dim));
     }
     lines
 }

@@ -44,7 +44,7 @@ pub fn beside(trouble: Trouble) -> Vec<Brought> {
         Brought::Log(Ok(vec![
             event(0, "phase", "WARMUP"),
             event(1, "phase", "LIVE"),
-            event(2, "alarm_onset", "hot-0 stood still 31.0 ms"),
+            event(2, "note", "pump on"),
             event(2, "operated", "feed held by ada (uid 1000, process 7, pts/3): tea"),
         ])),
     ]

@@ -1,10 +1,11 @@
 //! Questions before what cannot be taken back.
 
 use super::middle;
+use crate::keymap::{Action, Scope};
 use crate::model::commands::said;
 use crate::model::deeds::Deed;
 use crate::model::lists::Line;
-use crate::model::{Asked, Model};
+use crate::model::{Asked, Model, View};
 use crate::source::{Bond, Hold};
 use crate::theme::Tone;
 use crate::view::panels::profiles;
@@ -12,28 +13,60 @@ use crate::widgets::format::count;
 use crate::widgets::pen::Pen;
 use pinwheel_engine::profile::SpinPolicy;
 
+/// Columns of a question, where there are as many.
+const WIDTH: u16 = 76;
+/// And of a short one.
+const NARROW: u16 = 62;
+
 /// "Apply this profile?" with what would change, and who would mind.
 pub fn apply(model: &Model, asked: &Asked, pen: &mut Pen<'_>) {
     let offer = &asked.offer;
-    let mut checks = checks(model, asked);
-    if !model.why.is_empty() {
-        checks.push((format!("why: {}", model.why), Tone::Plain));
-    }
-    let rows = offer.body.as_ref().map_or(1, |body| body.changes.len()) + checks.len();
-    let height = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(6);
-    let mut part = middle(pen, 76, height);
-    let mut inside = part.framed("apply a profile?");
     let from = model.in_force().map_or("?", |(name, _)| name);
     let span = asked.span.map_or_else(String::new, |span| format!(" for {}, then {from} again", said(span)));
-    let x = inside.put(1, 0, &format!("{from} → {}{span}", offer.name), Tone::Accent) + 2;
-    inside.put(x, 0, "y or enter applies, n or esc does not, w: why", Tone::Dim);
-    let mut y = 1;
-    for (text, tone) in &checks {
-        inside.put(1, y, text, *tone);
-        y += 1;
+    let mut lines = vec![(format!("{from} → {}{span}", offer.name), Tone::Accent)];
+    lines.extend(checks(model, asked));
+    lines.extend(reason(model));
+    let keys = "y or enter: apply    n or esc: do not    w: why";
+    let width = WIDTH.min(pen.width()).saturating_sub(2);
+    let question = rows(&lines, width) + Pen::rows_wrapped(width, 1, keys);
+    let changes = profiles::changes_rows(offer, width);
+    let mut part = middle(pen, WIDTH, question.saturating_add(changes).saturating_add(2));
+    let mut inside = part.framed("apply a profile?");
+    let (height, kept) = (inside.height(), question.min(inside.height()));
+    question_in(&lines, keys, &mut inside.rows(0, kept));
+    let key = model.keymap.first_key(Scope::Views, Action::Show(View::Profiles));
+    profiles::changes(offer, &format!(": view {key} has all"), &mut inside.rows(kept, height));
+}
+
+/// Rows of `lines` in `width` columns.
+fn rows(lines: &[Line], width: u16) -> u16 {
+    lines.iter().map(|(text, _)| Pen::rows_wrapped(width, 1, text)).sum()
+}
+
+/// Lines, and below them the keys, which have a row whatever there is.
+fn question_in(lines: &[Line], keys: &str, pen: &mut Pen<'_>) {
+    let height = pen.height();
+    let top = height.saturating_sub(Pen::rows_wrapped(pen.width(), 1, keys));
+    let mut body = pen.rows(0, top);
+    let mut y = 0;
+    for (text, tone) in lines {
+        y = body.put_wrapped(1, y, text, *tone);
     }
-    let rows = inside.height();
-    profiles::changes(offer, &mut inside.rows(y, rows));
+    pen.rows(top, height).put_wrapped(1, 0, keys, Tone::Accent);
+}
+
+/// A question in the middle of the screen, as high as its lines are. A title that has no room is its first line, too.
+fn question(title: &str, columns: u16, mut lines: Vec<Line>, keys: &str, pen: &mut Pen<'_>) {
+    let width = columns.min(pen.width());
+    if title.chars().count() + 6 > usize::from(width) {
+        lines.insert(0, (title.to_owned(), Tone::Title));
+    }
+    let inner = width.saturating_sub(2);
+    let height = rows(&lines, inner) + Pen::rows_wrapped(inner, 1, keys) + 2;
+    // A blank row before the keys, where there is one.
+    let height = if height < pen.height() { height + 1 } else { height };
+    let mut part = middle(pen, columns, height);
+    question_in(&lines, keys, &mut part.framed(title));
 }
 
 /// Which threads it would be refused to, and who else is on the cores.
@@ -65,87 +98,73 @@ fn checks(model: &Model, asked: &Asked) -> Vec<Line> {
     lines
 }
 
+fn open(model: &Model) -> String {
+    count(model.live.picture.as_ref().map_or(0, |picture| picture.derived.open))
+}
+
+/// Why, as far as it was written.
+fn reason(model: &Model) -> Option<Line> {
+    (!model.why.is_empty()).then(|| (format!("why: {}", model.why), Tone::Plain))
+}
+
 /// "Drain and quit?"
 pub fn quit(model: &Model, pen: &mut Pen<'_>) {
-    let open = model.live.picture.as_ref().map_or(0, |picture| picture.derived.open);
-    let mut part = middle(pen, 62, 6);
-    let mut inside = part.framed("drain and quit?");
-    inside.put(1, 0, "The feed stops; every shot that was accepted is answered.", Tone::Plain);
-    inside.put(1, 1, &format!("{} shots are in the path now.", count(open)), Tone::Plain);
-    reason(model, 2, &mut inside);
-    inside.put(1, 3, "y or enter: drain and quit    n or esc: go on    w: why", Tone::Accent);
+    let mut lines = vec![
+        ("The feed stops; every shot that was accepted is answered.".to_owned(), Tone::Plain),
+        (format!("{} shots are in the path now.", open(model)), Tone::Plain),
+    ];
+    lines.extend(reason(model));
+    question("drain and quit?", NARROW, lines, "y or enter: drain and quit    n or esc: go on    w: why", pen);
 }
 
 /// "Quit with shots unanswered?"
 pub fn force(model: &Model, pen: &mut Pen<'_>) {
-    let open = model.live.picture.as_ref().map_or(0, |picture| picture.derived.open);
-    let mut part = middle(pen, 62, 6);
-    let mut inside = part.framed("quit before the drain is over?");
-    inside.put(1, 0, &format!("✖ {} shots are not answered yet and would not be.", count(open)), Tone::Bad);
-    inside.put(1, 3, "y or enter: quit now    n or esc: let it finish", Tone::Accent);
+    let lines = vec![(format!("✖ {} shots are not answered yet and would not be.", open(model)), Tone::Bad)];
+    let title = "quit before the drain is over?";
+    question(title, NARROW, lines, "y or enter: quit now    n or esc: let it finish", pen);
 }
 
 /// "Drain and end the engine of another process?"
 pub fn end(model: &Model, pen: &mut Pen<'_>) {
-    let open = model.live.picture.as_ref().map_or(0, |picture| picture.derived.open);
     let whose = match model.bond {
         Bond::Own => "this process".to_owned(),
         Bond::Attached { pid, .. } => format!("process {pid}"),
     };
-    let mut part = middle(pen, 62, 6);
-    let mut inside = part.framed(&format!("drain and end the engine of {whose}?"));
-    inside.put(1, 0, "Its feed stops for everybody; accepted shots are answered.", Tone::Warn);
-    inside.put(1, 1, &format!("{} shots are in the path now. q only leaves.", count(open)), Tone::Plain);
-    reason(model, 2, &mut inside);
-    inside.put(1, 3, "y or enter: drain and end it    n or esc: go on    w: why", Tone::Accent);
+    let mut lines = vec![
+        ("Its feed stops for everybody; accepted shots are answered.".to_owned(), Tone::Warn),
+        (format!("{} shots are in the path now. q only leaves.", open(model)), Tone::Plain),
+    ];
+    lines.extend(reason(model));
+    let title = format!("drain and end the engine of {whose}?");
+    question(&title, NARROW, lines, "y or enter: drain and end it    n or esc: go on    w: why", pen);
 }
 
 /// "Hold the feed?", or let it go.
 pub fn hold(model: &Model, hold: Hold, pen: &mut Pen<'_>) {
-    let mut part = middle(pen, 62, 6);
     let (title, what) = match hold {
         Hold::Hold => ("hold the feed?", "No shot is taken until it is let go; what is under way finishes."),
         Hold::Release => ("let the feed go?", "Shots are taken again, at the rate in force."),
     };
-    let mut inside = part.framed(title);
-    inside.put(1, 0, what, Tone::Plain);
-    reason(model, 2, &mut inside);
-    inside.put(1, 3, "y or enter: yes    n or esc: no    w: why", Tone::Accent);
+    let mut lines = vec![(what.to_owned(), Tone::Plain)];
+    lines.extend(reason(model));
+    question(title, WIDTH, lines, "y or enter: yes    n or esc: no    w: why", pen);
 }
 
 /// "Do this to a silo, a stream, the input?"
 pub fn deed(model: &Model, deed: &Deed, pen: &mut Pen<'_>) {
-    let mut part = middle(pen, 76, 7);
-    let mut inside = part.framed(&format!("{}?", deed.label()));
-    let y = meaning(model, deed, &mut inside);
-    reason(model, y, &mut inside);
-    inside.put(1, y + 1, "y or enter: do it    n or esc: do not    w: why", Tone::Accent);
+    let mut lines = deed.meaning(model);
+    lines.extend(reason(model));
+    let keys = "y or enter: do it    n or esc: do not    w: why";
+    question(&format!("{}?", deed.label()), WIDTH, lines, keys, pen);
 }
 
 /// The same, where a word must be typed.
 pub fn typed(model: &Model, deed: &Deed, text: &str, pen: &mut Pen<'_>) {
     let word = deed.word().unwrap_or_default();
-    let mut part = middle(pen, 76, 8);
-    let mut inside = part.framed(&format!("{}?", deed.label()));
-    let y = meaning(model, deed, &mut inside);
-    line(text, y, &mut inside);
-    inside.put(1, y + 2, &format!("type {word}, a reason too if you like, then enter    esc: do not"), Tone::Accent);
-}
-
-fn meaning(model: &Model, deed: &Deed, pen: &mut Pen<'_>) -> u16 {
-    let mut y = 0;
-    for (text, tone) in deed.meaning(model) {
-        pen.put(1, y, &text, tone);
-        y += 1;
-    }
-    y + 1
-}
-
-/// Why, as far as it was written.
-fn reason(model: &Model, y: u16, pen: &mut Pen<'_>) {
-    if !model.why.is_empty() {
-        pen.put(1, y, &format!("why: {}", model.why), Tone::Plain);
-    }
+    let mut lines = deed.meaning(model);
+    lines.push((written(text, pen), Tone::Plain));
+    let keys = format!("type {word}, a reason too if you like, then enter    esc: do not");
+    question(&format!("{}?", deed.label()), WIDTH, lines, &keys, pen);
 }
 
 /// Which stream goes where, being written.
@@ -178,17 +197,14 @@ pub fn rate(model: &Model, text: &str, pen: &mut Pen<'_>) {
 }
 
 fn writing(title: &str, text: &str, keys: &str, pen: &mut Pen<'_>) {
-    let mut part = middle(pen, 76, 5);
-    let mut inside = part.framed(title);
-    line(text, 0, &mut inside);
-    inside.put(1, 2, keys, Tone::Accent);
+    let lines = vec![(written(text, pen), Tone::Plain)];
+    question(title, WIDTH, lines, keys, pen);
 }
 
-/// The end of what is being written: that is where the next letter goes.
-fn line(text: &str, y: u16, pen: &mut Pen<'_>) {
-    let room = usize::from(pen.width().saturating_sub(3));
+/// The end of what is being written, in one row: that is where the next letter goes.
+fn written(text: &str, pen: &Pen<'_>) -> String {
+    let room = usize::from(WIDTH.min(pen.width()).saturating_sub(6));
     let hidden = text.chars().count().saturating_sub(room);
-    let shown: String = text.chars().skip(hidden).collect();
-    let x = pen.put(1, y, &shown, Tone::Plain);
-    pen.put(x, y, "_", Tone::Accent);
+    let mark = if hidden > 0 { "…" } else { "" };
+    mark.chars().chain(text.chars().skip(hidden)).chain(['_']).collect()
 }

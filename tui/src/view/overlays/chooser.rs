@@ -6,18 +6,23 @@ use crate::theme::Tone;
 use crate::view::panels::profiles;
 use crate::widgets::pen::Pen;
 
+/// Columns, where there are as many.
+const WIDTH: u16 = 76;
+
 /// Draws the list.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     let offers = model.offers.as_deref().unwrap_or_default();
-    let height = u16::try_from(offers.len()).unwrap_or(u16::MAX).clamp(1, 20) + 3;
-    let mut part = middle(pen, 76, height);
+    let hint = "A gentler spin policy applies at once; anything else is asked first.";
+    let hint_rows = Pen::rows_wrapped(WIDTH.min(pen.width()).saturating_sub(2), 1, hint);
+    let height = u16::try_from(offers.len()).unwrap_or(u16::MAX).clamp(1, 20) + hint_rows + 2;
+    let mut part = middle(pen, WIDTH, height);
     let mut inside = part.framed("profile");
     if offers.is_empty() {
         inside.put(1, 0, "Reading the profiles.", Tone::Dim);
         return;
     }
     let rows = inside.height();
-    profiles::list(model, offers, &mut inside.rows(0, rows.saturating_sub(1)));
-    let hint = "A gentler spin policy applies at once; anything else is asked first.";
-    inside.put(1, rows.saturating_sub(1), hint, Tone::Dim);
+    let top = rows.saturating_sub(hint_rows);
+    profiles::list(model, offers, &mut inside.rows(0, top));
+    inside.rows(top, rows).put_wrapped(1, 0, hint, Tone::Dim);
 }

@@ -13,7 +13,7 @@ pub fn draw(model: &Model, list: List, at: usize, pen: &mut Pen<'_>) {
     let columns = list.columns();
     let shown = columns_shown(model, list, model.size.0);
     let height = u16::try_from(columns.len()).unwrap_or(u16::MAX).saturating_add(3);
-    let mut part = middle(pen, 44, height);
+    let mut part = middle(pen, 48, height);
     let mut inside = part.framed("columns");
     let height = inside.height();
     let mut rows = inside.rows(0, height.saturating_sub(1));

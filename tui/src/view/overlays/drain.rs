@@ -10,7 +10,7 @@ use pinwheel_engine::board::snapshot::SlotState;
 
 /// Draws the drain, always from the live picture.
 pub fn draw(model: &Model, since_ns: u64, pen: &mut Pen<'_>) {
-    let mut part = middle(pen, 70, 14);
+    let mut part = middle(pen, 76, 14);
     let age = time(model.now_ns.saturating_sub(since_ns));
     let mut inside = part.framed(&format!("draining for {age}"));
     let Some(picture) = model.live.picture.as_deref() else {

@@ -4,10 +4,10 @@
 //! runbook. Bounded by the board's alarm log and the pen.
 
 use super::rows_of;
-use super::table::{self, Empty, wrapped};
+use super::table::{self, Empty};
 use crate::model::alarms::{place, standing, sureness};
 use crate::model::lists::List;
-use crate::model::{Model, Picture, Zoom};
+use crate::model::{Model, Picture, View, Zoom};
 use crate::theme::Tone;
 use crate::widgets::format::time;
 use crate::widgets::pen::Pen;
@@ -26,7 +26,7 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let alarms = &picture.snapshot.alarms;
     let stand = standing(&picture.snapshot);
     let ended = alarms.iter().filter(|alarm| !alarm.is_active()).count();
-    let title = format!("alarms: {} call, {} hold, {ended} ended", stand.calling, stand.active);
+    let beside = format!(" {} active, {} unseen, {ended} ended ", stand.active, stand.calling);
     let height = pen.height();
     let visible = (alarms.len() + 1).min((rows_of(pen, 1) * LIST_PERCENT / 100).max(4));
     let split = match model.zoom {
@@ -35,7 +35,8 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         _ => height,
     };
     if split > 0 {
-        table::titled(model, List::Alarms, &title, EMPTY, &mut pen.rows(0, split));
+        let title = (View::Alarms.title(), beside.as_str());
+        table::titled(model, List::Alarms, title, EMPTY, &mut pen.rows(0, split));
     }
     if let Some(alarm) = alarms.get(model.cursor.alarm) {
         details(picture, alarm, &mut pen.rows(split, height));
@@ -45,7 +46,7 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
 fn details(picture: &Picture, alarm: &AlarmView, pen: &mut Pen<'_>) {
     let cause = if alarm.cause.is_empty() { "no verdict yet" } else { &alarm.cause };
     pen.rule(0, &format!("{} at {}: {cause}, {}", alarm.rule, place(alarm), sureness(alarm.confidence)));
-    let mut y = wrapped(pen, 1, "", &alarm.sentence, Tone::Plain);
+    let mut y = pen.put_wrapped(1, 1, &alarm.sentence, Tone::Plain);
     let judged =
         alarm.judged_after_ns.map_or_else(|| "not judged yet".to_owned(), |ns| format!("judged after {}", time(ns)));
     let (now, mut state) = (picture.snapshot.at_ns, Vec::new());
@@ -58,9 +59,9 @@ fn details(picture: &Picture, alarm: &AlarmView, pen: &mut Pen<'_>) {
     state.push(judged);
     pen.put(1, y, &state.join(", "), Tone::Dim);
     y += 1;
-    y = wrapped(pen, y, "do: ", &alarm.runbook, Tone::Accent);
+    y = pen.put_wrapped(1, y, &format!("do: {}", alarm.runbook), Tone::Accent);
     if let Some(culprit) = &alarm.culprit {
-        y = wrapped(pen, y, "culprit: ", culprit, Tone::Warn);
+        y = pen.put_wrapped(1, y, &format!("culprit: {culprit}"), Tone::Warn);
     }
     // Half of what is left for the stack, where there is one: the evidence is worth no less.
     let left = rows_of(pen, y);
@@ -70,6 +71,6 @@ fn details(picture: &Picture, alarm: &AlarmView, pen: &mut Pen<'_>) {
         y += 1;
     }
     for line in &alarm.evidence {
-        y = wrapped(pen, y, "· ", line, Tone::Dim);
+        y = pen.put_wrapped(1, y, &format!("· {line}"), Tone::Dim);
     }
 }

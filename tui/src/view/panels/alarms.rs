@@ -1,19 +1,21 @@
 //! Alarms and faults in the overview, active ones first: onset, glyph, count, sentence.
 
+use crate::keymap::{Action, Scope};
 use crate::model::alarms::{look, standing};
 use crate::model::lists::List;
 use crate::model::target::Target;
-use crate::model::{Model, Picture};
+use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::widgets::format::{count, time, time_of_day};
 use crate::widgets::pen::Pen;
 
 /// Draws title and list.
-pub fn draw(_model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
+pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let alarms = &picture.snapshot.alarms;
     let stand = standing(&picture.snapshot);
     let others = alarms.len() - stand.active;
-    pen.rule(0, &format!("alarms: {} active, {others} ended or noted (9 shows them)", stand.active));
+    let key = model.keymap.first_key(Scope::Views, Action::Show(View::Alarms));
+    pen.rule(0, &format!("alarms: {} active, {others} ended or noted ({key} shows them)", stand.active));
     let engine = &picture.snapshot.engine;
     let mut y = 1;
     for (row, alarm) in alarms.iter().enumerate() {

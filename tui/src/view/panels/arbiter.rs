@@ -6,6 +6,7 @@ use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::widgets::format::{count, rate, time};
 use crate::widgets::pen::Pen;
+use crate::widgets::wrap;
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{ArbiterView, HintName, MovesView, SiloView, TransferView};
 
@@ -63,24 +64,35 @@ fn head(silo: u32, arbiter: &ArbiterView, pen: &mut Pen<'_>) {
         x = pen.put(x + 2, 1, &format!("{name} {}", count(pages)), tone);
     }
     let mut x = pen.put(1, 2, "pages", Tone::Dim) + 1;
+    // What is wrong stands first, for the same reason.
     for (name, times, tone) in [
-        ("left", arbiter.left, Tone::Plain),
-        ("arrived", arbiter.arrived, Tone::Plain),
-        ("kept", arbiter.kept, Tone::Plain),
+        ("torn", arbiter.torn, Tone::Bad),
         ("doubted", arbiter.doubted, Tone::Warn),
         ("forced", arbiter.forced, Tone::Warn),
         ("inherited", arbiter.inherited, Tone::Warn),
-        ("torn", arbiter.torn, Tone::Bad),
         ("unheard", arbiter.unheard, Tone::Warn),
+        ("left", arbiter.left, Tone::Plain),
+        ("arrived", arbiter.arrived, Tone::Plain),
+        ("kept", arbiter.kept, Tone::Plain),
     ] {
         if times > 0 || tone == Tone::Plain {
             x = pen.put(x, 2, &format!("{name} {}", count(times)), tone) + 1;
         }
     }
-    let (decision, transfer) = (quantiles(&arbiter.decision), quantiles(&arbiter.transfer));
-    let counted = time(arbiter.counted_age_ns);
-    let text = format!("p50/p99/p99.9 of a decision {decision}, of a grant to its ACK {transfer}; read {counted} ago");
+    let (of, counted) = (shown_quantiles(pen.width()), time(arbiter.counted_age_ns));
+    let names = of.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("/");
+    let (decision, transfer) = (quantiles(&arbiter.decision, of), quantiles(&arbiter.transfer, of));
+    let text = format!("{names}: decision {decision}, grant to its ACK {transfer}; read {counted} ago");
     pen.put(1, 3, &text, Tone::Dim);
+}
+
+/// Percentiles by their names.
+type Percentiles = &'static [(&'static str, f64)];
+
+/// Those that have room.
+fn shown_quantiles(width: u16) -> Percentiles {
+    const ALL: Percentiles = &[("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];
+    if width < ROOMY { &ALL[..2] } else { ALL }
 }
 
 /// A state's name where there is little room.
@@ -93,10 +105,10 @@ fn short(name: &'static str) -> &'static str {
     }
 }
 
-fn quantiles(times: &Histogram) -> String {
+fn quantiles(times: &Histogram, of: Percentiles) -> String {
     match times.count() {
         0 => "–".to_owned(),
-        _ => [0.5, 0.99, 0.999].map(|q| time(times.quantile_ns(q))).join("/"),
+        _ => of.iter().map(|(_, share)| time(times.quantile_ns(*share))).collect::<Vec<_>>().join("/"),
     }
 }
 
@@ -170,9 +182,10 @@ fn lines(arbiter: &ArbiterView, moves: Option<&MovesView>, width: usize) -> Vec<
 /// Moves of the streams whose shots come from this silo's feed; nothing as long as none was asked for.
 fn moved(moves: Option<&MovesView>, width: usize, lines: &mut Vec<Line>) {
     let Some(moves) = moves.filter(|moves| moves.asked > 0) else { return };
-    let pause = quantiles(&moves.pause);
-    let heading = format!("moves made {}, given up {}; pause {pause}", count(moves.done), count(moves.failed));
-    lines.push((heading, Tone::Dim));
+    let pause = quantiles(&moves.pause, shown_quantiles(u16::MAX));
+    let (done, failed) = (count(moves.done), count(moves.failed));
+    let heading = format!("moves made {done}, given up {failed}; pause p50/p99/p99.9 {pause}");
+    lines.extend(broken(&heading, width, Tone::Dim));
     for one in &moves.open {
         let (stage, age) = (one.stage.name(), time(one.age_ns));
         lines.push((format!("{:>7}  silo {} to {}  {stage} {age}", one.stream, one.from, one.to), Tone::Plain));
@@ -180,7 +193,7 @@ fn moved(moves: Option<&MovesView>, width: usize, lines: &mut Vec<Line>) {
     if let Some(failure) = &moves.last_failure {
         let (stage, age) = (failure.stage.name(), time(failure.age_ns));
         let text = format!("stream {} stayed, {stage} {age} ago: {}", failure.stream, failure.why);
-        lines.extend(wrapped(&text, width).into_iter().map(|line| (line, Tone::Warn)));
+        lines.extend(broken(&text, width, Tone::Warn));
     }
 }
 
@@ -192,29 +205,18 @@ fn grant(transfer: &TransferView, width: usize, lines: &mut Vec<Line>) {
         return;
     };
     lines.push((format!("{row}  ✖ IN_DOUBT"), Tone::Bad));
-    lines.extend(wrapped(remedy, width).into_iter().map(|line| (line, Tone::Bad)));
+    lines.extend(broken(remedy, width, Tone::Bad));
 }
 
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.last().map_or(0, |line| line.chars().count());
-        if last > 0 && last + 1 + word.chars().count() > width.max(20) {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
+/// A sentence as lines, not narrower than can be read.
+fn broken(text: &str, width: usize, tone: Tone) -> impl Iterator<Item = Line> {
+    let width = width.max(20);
+    wrap::rows(text, width, width).map(move |row| (row.to_owned(), tone))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{lines, wrapped};
+    use super::lines;
     use crate::source::synthetic::{Trouble, arbiter};
     use crate::theme::Tone;
     use pinwheel_engine::board::histogram::Histogram;
@@ -242,7 +244,7 @@ mod tests {
         let (stream, from, to, stage, age_ns) = (3, 0, 1, MoveStage::Transfer, 7);
         moves.last_failure = Some(MoveFailure { stream, from, to, stage, age_ns, why });
         let shown = lines(&none, Some(&moves), 44);
-        assert!(shown[1].0.contains("5  silo 0 to 2  transfer"), "{:?}", shown[1]);
+        assert!(shown.iter().any(|(line, _)| line.contains("5  silo 0 to 2  transfer")), "{shown:?}");
         let warned: Vec<_> = shown.iter().filter(|(_, tone)| *tone == Tone::Warn).map(|(text, _)| &**text).collect();
         assert!(
             warned.join(" ").contains("stream 3 stayed") && warned.join(" ").contains("lease_active"),
@@ -268,13 +270,5 @@ mod tests {
             quiesce: Histogram::default(),
             transfer: Histogram::default(),
         }
-    }
-
-    #[test]
-    fn a_sentence_is_wrapped_between_words_and_loses_none() {
-        let text = "page 7: granted to silo 1 in epoch 47, no ACK for 12 us";
-        let found = wrapped(text, 24);
-        assert!(found.len() > 2 && found.iter().all(|line| line.len() <= 24), "{found:?}");
-        assert_eq!(found.join(" "), text);
     }
 }

@@ -43,13 +43,13 @@ fn identity(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     if x.saturating_add(8).saturating_add(name) <= left.width() {
         x = left.put(x, 0, "profile ", Tone::Dim);
     }
-    x = left.put_cut(x, 0, &engine.profile, Tone::Accent) + 2;
+    x = left.put(x, 0, &engine.profile, Tone::Accent) + 2;
     left.target(begin, 0, x.saturating_sub(begin + 2), Target::Do(Action::Show(View::Profiles)));
     if let Some(revert) = &picture.snapshot.control.revert {
         let text = format!("{} in {}", revert.to, clock(revert.in_ns.div_ceil(1_000_000_000)));
         x = left.put(x.saturating_sub(1), 0, &format!("→ {text}"), Tone::Warn) + 2;
     }
-    x = left.put_cut(x, 0, &engine.input, Tone::Plain) + 2;
+    x = left.put(x, 0, &engine.input, Tone::Plain) + 2;
     // Whole parts only: half of one says something else.
     for part in tail(engine) {
         let length = u16::try_from(part.chars().count()).unwrap_or(u16::MAX);

@@ -4,21 +4,28 @@ use crate::keymap::bound::Help;
 use crate::keymap::{Action, Scope};
 use crate::model::{Model, View};
 use crate::theme::Tone;
+use crate::widgets::format::{bytes_per_s, number, percent};
 use crate::widgets::pen::Pen;
+use crate::widgets::wrap;
 
 /// From so many columns on the rows stand side by side.
 const TWO_COLUMNS: u16 = 160;
+/// Column of what keys do.
+const WHAT: u16 = 16;
 /// What the glyphs mean.
-const LEGEND: [&str; 4] = [
+const LEGEND: [&str; 7] = [
     "heat   · ░ ▒ ▓ █   age of a heartbeat against the limit: below 1 %, 10 %, 32 %, 100 %, above",
     "slots  . idle  w written  I in flight  c completed; the overview has a dot for each that is not idle",
     "idle   ▮ worker free  ▯ busy; in hexadecimal worker 0 is the lowest bit",
     "times  from the scheduled arrival; rates and percentiles are of the last second; – is not known, not zero",
+    "waits  since the start: how often dispatch looked for a free worker and found none, and the feed for a free slot",
+    "full   in placement: │ marks the limit, +2% is what streams that were just placed there will add",
+    "filter hot live: rows with both words · !hot: without it · hot|cold: with one of them · core:3: in that column",
 ];
 
 /// Draws the view.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
-    pen.rule(0, "help");
+    pen.rule(0, View::Help.title());
     let width = pen.width();
     let columns = if width >= TWO_COLUMNS { 2 } else { 1 };
     let rows = rows(model, usize::from(width / columns).saturating_sub(4));
@@ -38,9 +45,12 @@ fn one(row: &Row<'_>, pen: &mut Pen<'_>, y: u16) {
         Row::Heading(text) => {
             pen.put(1, y, text, Tone::Title);
         }
-        Row::Key(help) => {
+        Row::Key(help, what) => {
             pen.put(3, y, &help.keys(), Tone::Accent);
-            pen.put(16, y, help.what(), Tone::Plain);
+            pen.put(WHAT, y, what, Tone::Plain);
+        }
+        Row::More(what) => {
+            pen.put(WHAT, y, what, Tone::Plain);
         }
         Row::Text(text) => {
             pen.put(3, y, text, Tone::Plain);
@@ -50,7 +60,10 @@ fn one(row: &Row<'_>, pen: &mut Pen<'_>, y: u16) {
 
 enum Row<'a> {
     Heading(&'static str),
-    Key(Help<'a>),
+    /// Keys and the first row of what they do.
+    Key(Help<'a>, &'static str),
+    /// A further row of what they do.
+    More(&'static str),
     Text(String),
 }
 
@@ -63,7 +76,7 @@ fn first_minutes(model: &Model) -> Vec<String> {
             let engine = &picture.snapshot.engine;
             let rate = engine.rate_hz.map_or_else(
                 || "as fast as it goes".to_owned(),
-                |hz| format!("at {} shots a second ({})", crate::widgets::format::number(hz), engine.rate_origin),
+                |hz| format!("at {} shots a second ({})", number(hz), engine.rate_origin),
             );
             vec![
                 format!(
@@ -96,19 +109,9 @@ fn first_minutes(model: &Model) -> Vec<String> {
     lines
 }
 
-/// A text in rows of so many letters, broken at spaces.
-fn wrapped<'a>(text: &str, room: usize) -> Vec<Row<'a>> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines.into_iter().map(Row::Text).collect()
+/// A text in rows of so many letters.
+fn wrapped<'a>(text: &str, room: usize) -> impl Iterator<Item = Row<'a>> {
+    wrap::rows(text, room, room).map(|row| Row::Text(row.to_owned()))
 }
 
 fn rows(model: &Model, room: usize) -> Vec<Row<'_>> {
@@ -117,15 +120,19 @@ fn rows(model: &Model, room: usize) -> Vec<Row<'_>> {
     rows.extend(first_minutes(model).iter().flat_map(|text| wrapped(text, room)));
     for scope in Scope::ALL {
         rows.push(Row::Heading(scope.heading()));
-        rows.extend(model.keymap.help(scope).map(Row::Key));
+        for help in model.keymap.help(scope) {
+            let columns = (room + 4).saturating_sub(usize::from(WHAT));
+            let mut what = wrap::rows(help.what(), columns, columns);
+            rows.push(Row::Key(help, what.next().unwrap_or("")));
+            rows.extend(what.map(Row::More));
+        }
     }
     rows.push(Row::Heading("reading the screen"));
     rows.extend(LEGEND.iter().flat_map(|text| wrapped(text, room)));
     let cost = &model.console_cost;
-    rows.push(Row::Heading("this console"));
-    rows.push(Row::Text(format!(
-        "{:.1} ms of CPU and {:.0} frames a second, {:.0} bytes a second to the terminal",
-        cost.cpu_ms_per_s, cost.draws_per_s, cost.bytes_per_s
-    )));
+    let (cpu, bytes) = (percent(cost.cpu_ms_per_s / 1e3), bytes_per_s(cost.bytes_per_s));
+    rows.push(Row::Heading("this console (the end of the last row)"));
+    let text = format!("{cpu} of a core, {bytes} to the terminal, {:.0} frames a second", cost.draws_per_s);
+    rows.push(Row::Text(text));
     rows
 }

@@ -5,7 +5,7 @@
 use super::{alarms, latency, path, rows_of, slotmap, streams, threads, trends};
 use crate::model::derived::SiloDerived;
 use crate::model::target::Target;
-use crate::model::{Model, Picture};
+use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::widgets::format::{count, rate, time};
 use crate::widgets::pen::Pen;
@@ -13,6 +13,8 @@ use pinwheel_engine::board::snapshot::{DeviceState, SiloView};
 
 /// Rows kept for the alarms, title included.
 const ALARM_ROWS: u16 = 4;
+/// Rows of trends that silos without room leave, where there are as many.
+const TRENDS_MIN: u16 = 2;
 /// Columns of the label before map and mask.
 const LABEL: u16 = 7;
 
@@ -21,10 +23,13 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let (width, height) = (pen.width(), pen.height());
     let thread_rows = u16::try_from(picture.snapshot.threads.len()).unwrap_or(u16::MAX).clamp(1, height / 4) + 1;
     let kept = ALARM_ROWS + thread_rows;
+    title(picture, pen);
     let silos_end = height.saturating_sub(kept + 1);
-    let (mut y, hidden) = silos(model, picture, &mut pen.rows(0, silos_end));
+    let (mut y, hidden) = silos(model, picture, &mut pen.rows(1, silos_end));
+    y += 1;
     let spare = height.saturating_sub(y + kept);
-    let trend_rows = spare.min(trends::ROWS_MAX);
+    let other_rows = u16::try_from(hidden.len()).unwrap_or(u16::MAX).min(spare.saturating_sub(TRENDS_MIN).max(1));
+    let trend_rows = (spare.saturating_sub(other_rows)).min(trends::ROWS_MAX);
     y += others(picture, &hidden, &mut pen.rows(y, y + spare - trend_rows));
     trends::draw(model, &mut pen.part(0, y, width, trend_rows));
     y += trend_rows;
@@ -32,6 +37,17 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     y += streams::draw(picture, &mut pen.rows(y, height.saturating_sub(kept)));
     threads::list(model, picture, &mut pen.rows(y, y + thread_rows));
     alarms::draw(model, picture, &mut pen.rows(y + thread_rows, height));
+}
+
+/// The question, and beside it what is not answered yet.
+fn title(picture: &Picture, pen: &mut Pen<'_>) {
+    let end = pen.rule(0, View::Overview.title());
+    let oldest = picture.derived.silos.iter().filter_map(|silo| silo.oldest).map(|(_, age_ns)| age_ns).max();
+    let (text, tone) = match oldest {
+        None => (" nothing in path ".to_owned(), Tone::Good),
+        Some(age_ns) => (format!(" {} in path, oldest {} ", count(picture.derived.open), time(age_ns)), Tone::Accent),
+    };
+    pen.put_right(end, pen.width(), 0, &text, tone);
 }
 
 /// Draws silos from the cursor's on while they fit; returns the row after them, and those that had no room, the next first.
@@ -110,7 +126,7 @@ fn device_look(device: DeviceState) -> (char, &'static str, Tone) {
 }
 
 fn one(silo: &SiloView, derived: &SiloDerived, (all, late_ns, map_rows): (usize, u64, u16), pen: &mut Pen<'_>) {
-    title(silo, all, pen);
+    silo_title(silo, all, pen);
     let width = pen.width();
     path::draw(silo, derived, &mut pen.rows(1, 1 + path::ROWS));
     let y = 1 + path::ROWS;
@@ -121,7 +137,7 @@ fn one(silo: &SiloView, derived: &SiloDerived, (all, late_ns, map_rows): (usize,
     mask(silo, derived, pen, y + 1);
 }
 
-fn title(silo: &SiloView, all: usize, pen: &mut Pen<'_>) {
+fn silo_title(silo: &SiloView, all: usize, pen: &mut Pen<'_>) {
     let x = pen.rule(0, &format!("silo {} of {all}", silo.id));
     let (glyph, word, tone) = device_look(silo.device);
     let x = pen.put(x, 0, &format!(" {glyph} {word} "), tone);

@@ -3,7 +3,6 @@
 //! they were made on.
 
 use super::scrolled;
-use super::table::wrapped;
 use crate::model::target::Target;
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
@@ -113,10 +112,14 @@ fn moves(silos: &[SiloView], placement: Option<&PlacementView>, top: u16, pen: &
     if known.is_empty() {
         x = pen.put(x, top, "with one silo there is nowhere to move to", Tone::Dim);
     }
-    for stage in MoveStage::ALL.into_iter().filter(|_| !known.is_empty()) {
+    for stage in MoveStage::ALL {
         let now = open().filter(|one| one.stage == stage).count() as u64;
-        let tone = if now > 0 { Tone::Accent } else { Tone::Dim };
-        x = pen.put(x, top, &format!("{} {}", stage.name(), count(now)), tone) + 1;
+        if now > 0 {
+            x = pen.put(x, top, &format!("{} {}", stage.name(), count(now)), Tone::Accent) + 1;
+        }
+    }
+    if !known.is_empty() && open().next().is_none() {
+        x = pen.put(x, top, "none under way", Tone::Dim) + 1;
     }
     let given_up = sum(|moves| moves.failed);
     let refused = placement.map_or(0, |placement| placement.moves_refused);
@@ -187,7 +190,7 @@ fn silo(depth: &SiloDepthView, placement: &PlacementView, pen: &mut Pen<'_>) {
     pen.put(1, y, &format!("mean {mean}{charge}, fullest {max}"), Tone::Plain);
     let waits = match depth.waiting {
         0 => "nothing waits".to_owned(),
-        waiting => format!("waiting {}, {}", count(waiting), time(depth.backlog_ns)),
+        waiting => format!("{} wait: {} of work", count(waiting), time(depth.backlog_ns)),
     };
     let x = pen.put(1, y + 1, &waits, Tone::Dim);
     if depth.errors > 0 {
@@ -234,7 +237,7 @@ fn overflows(silos: &[SiloView], top: u16, pen: &mut Pen<'_>) -> u16 {
     let mut y = top;
     for silo in silos.iter().filter(|silo| silo.overflow.episodes > 0).take(4) {
         let tone = if silo.overflow.full_for_ns.is_some() { Tone::Warn } else { Tone::Plain };
-        y = wrapped(pen, y + 1, "", &overflow(silo.id, &silo.overflow), tone) - 1;
+        y = pen.put_wrapped(1, y + 1, &overflow(silo.id, &silo.overflow), tone) - 1;
     }
     if y == top {
         pen.put(x + 1, y, "none: every shot found one", Tone::Dim);
@@ -258,7 +261,7 @@ fn decisions(placement: &PlacementView, top: u16, pen: &mut Pen<'_>) {
     pen.put(1, top, "last decisions, and what they were made on", Tone::Title);
     if placement.decisions.is_empty() {
         let why = "none yet: one is made when a stream comes, and when a silo stays too full while another has room";
-        wrapped(pen, top + 1, "", why, Tone::Dim);
+        pen.put_wrapped(1, top + 1, why, Tone::Dim);
     }
     let mut y = top + 1;
     for made in &placement.decisions {
@@ -269,7 +272,7 @@ fn decisions(placement: &PlacementView, top: u16, pen: &mut Pen<'_>) {
             "placed" | "move" => Tone::Plain,
             _ => Tone::Warn,
         };
-        y = wrapped(pen, y, "", &decision(made), tone);
+        y = pen.put_wrapped(1, y, &decision(made), tone);
     }
 }
 

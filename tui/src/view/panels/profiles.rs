@@ -4,15 +4,16 @@
 //! acknowledgements are always live, frozen or not: they answer what the operator just did.
 
 use super::{rows_of, scrolled, threads};
+use crate::keymap::{Action, Scope};
 use crate::model::deeds::Facts;
 use crate::model::switch::{self, Switch};
 use crate::model::target::Target;
-use crate::model::{Model, Picture, View};
+use crate::model::{Model, Picture, View, Zoom};
 use crate::source::{Offer, OfferBody};
 use crate::theme::Tone;
 use crate::widgets::format::time;
 use crate::widgets::pen::Pen;
-use pinwheel_engine::profile::Applies;
+use pinwheel_engine::profile::{Applies, Change};
 
 /// Draws the view.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
@@ -22,6 +23,10 @@ pub fn draw(model: &Model, pen: &mut Pen<'_>) {
         pen.put(1, 1, "No profile listed yet: the list is read when this view opens.", Tone::Dim);
         return;
     };
+    let key = model.keymap.first_key(Scope::Views, Action::Zoom);
+    if let (Zoom::Details, Some(offer)) = (model.zoom, offers.get(model.cursor.profile)) {
+        return changes(offer, "", &mut pen.rows(1, height));
+    }
     let list_rows = u16::try_from(offers.len()).unwrap_or(u16::MAX).min(height / 3).max(1);
     list(model, offers, &mut pen.rows(1, 1 + list_rows));
     let acks = model.live.picture.as_deref();
@@ -30,7 +35,8 @@ pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     let past = u16::try_from(switch::history(model).count()).unwrap_or(u16::MAX);
     let past_rows = if past == 0 { 0 } else { (past + 1).min(height / 4) };
     if let Some(offer) = offers.get(model.cursor.profile) {
-        changes(offer, &mut pen.rows(1 + list_rows, ack_top.saturating_sub(past_rows)));
+        let bottom = ack_top.saturating_sub(past_rows);
+        changes(offer, &format!(": {key} gives them the room"), &mut pen.rows(1 + list_rows, bottom));
     }
     history(model, &mut pen.rows(ack_top.saturating_sub(past_rows), ack_top).fresh());
     acknowledgements(model, acks, &mut pen.rows(ack_top, height).fresh());
@@ -60,38 +66,62 @@ pub fn list(model: &Model, offers: &[Offer], pen: &mut Pen<'_>) {
     }
 }
 
-/// What an offer would change: live fields first, then those that need a restart.
-pub fn changes(offer: &Offer, pen: &mut Pen<'_>) {
+/// What an offer would change: live fields first, then those that need a restart; `more` says where to see what has no room.
+pub fn changes(offer: &Offer, more: &str, pen: &mut Pen<'_>) {
     pen.rule(0, &format!("{} ({})", offer.name, offer.origin));
     match &offer.body {
         Err(why) => {
-            pen.put(1, 1, why, Tone::Bad);
+            pen.put_wrapped(1, 1, why, Tone::Bad);
         }
         Ok(body) if body.changes.is_empty() => {
             pen.put(1, 1, "Nothing would change: it is in force.", Tone::Good);
         }
-        Ok(body) => fields(body, pen),
+        Ok(body) => fields(body, more, pen),
     }
 }
 
-fn fields(body: &OfferBody, pen: &mut Pen<'_>) {
-    let visible = rows_of(pen, 1);
+/// Rows that [`changes`] takes in `width` columns, if it gets them.
+pub fn changes_rows(offer: &Offer, width: u16) -> u16 {
+    let rows = match &offer.body {
+        Err(why) => Pen::rows_wrapped(width, 1, why),
+        Ok(body) if body.changes.is_empty() => 1,
+        Ok(body) => body.changes.iter().map(|change| Pen::rows_wrapped(width, FIELD, &changed(change))).sum(),
+    };
+    rows.saturating_add(1)
+}
+
+/// Column where a field that changes begins.
+const FIELD: u16 = 12;
+
+fn changed(change: &Change) -> String {
+    format!("{}: {} → {}", change.field, change.from, change.to)
+}
+
+/// Each field with both its values in full, as many as there is room for; how many more there are is said.
+fn fields(body: &OfferBody, more: &str, pen: &mut Pen<'_>) {
     let live = body.changes.iter().filter(|change| change.applies == Applies::Live);
     let restart = body.changes.iter().filter(|change| change.applies == Applies::Restart);
-    for (y, change) in (1..).zip(live.chain(restart)).take(visible) {
+    let (mut y, mut hidden) = (1, body.changes.len());
+    for change in live.chain(restart) {
         let (word, tone) = match change.applies {
             Applies::Live => ("▶ live", Tone::Good),
             Applies::Restart => ("○ restart", Tone::Dim),
         };
+        let text = changed(change);
+        let end = y + Pen::rows_wrapped(pen.width(), FIELD, &text);
+        // The last row is for how many more, but of the last one.
+        if end + u16::from(hidden > 1) > pen.height() && y > 1 {
+            break;
+        }
         pen.put(1, y, word, tone);
-        pen.put(12, y, &format!("{}: {} → {}", change.field, change.from, change.to), Tone::Plain);
+        y = pen.put_wrapped(FIELD, y, &text, Tone::Plain);
+        hidden -= 1;
     }
-    if body.changes.len() > visible {
+    if hidden > 0 {
         let last = pen.height().saturating_sub(1);
-        let hidden = body.changes.len() - visible + 1;
         let mut row = pen.rows(last, last + 1);
         row.blank();
-        row.put(1, 0, &format!("… and {hidden} more"), Tone::Dim);
+        row.put(1, 0, &format!("… and {hidden} more{more}"), Tone::Warn);
     }
 }
 

@@ -1,24 +1,34 @@
-//! Below 80×24: the facts that matter most, one a row, as many as there are rows.
+//! Below 80×24: what is shown, and the facts that matter most, one a row, as many as there are rows.
 
 use super::header::{alarm_summary, badges};
-use crate::model::Model;
+use crate::keymap::name;
+use crate::model::{Model, View};
 use crate::theme::Tone;
 use crate::view::FULL;
 use crate::widgets::format::{clock, count, rate, time, time_or_dash};
 use crate::widgets::pen::Pen;
 use crate::widgets::strip::heat;
 
-/// Draws the facts.
-pub fn draw(model: &Model, pen: &mut Pen<'_>) {
-    let Some(picture) = model.picture() else {
-        pen.put(0, 0, "no picture yet", Tone::Warn);
-        return;
-    };
+/// Draws one row: phase, time, and what makes the picture other than live and now; returns the column after it.
+pub fn status(model: &Model, pen: &mut Pen<'_>) -> u16 {
+    let Some(picture) = model.picture() else { return pen.put(0, 0, "no picture yet", Tone::Warn) + 1 };
     let snapshot = &picture.snapshot;
-    let derived = &picture.derived;
     let x = pen.put(0, 0, snapshot.engine.phase.name(), Tone::Accent) + 1;
     let x = pen.put(x, 0, &clock(snapshot.at_ns / 1_000_000_000), Tone::Plain) + 1;
-    badges(model, pen, x);
+    badges(model, pen, x)
+}
+
+/// Draws behind it how many alarms there are: beside a list they have no row of their own.
+pub fn alarms(model: &Model, x: u16, pen: &mut Pen<'_>) {
+    let (alarms, tone) = alarm_summary(model);
+    pen.put_right(x, pen.width(), 0, &alarms, tone);
+}
+
+/// Draws the facts.
+pub fn facts(model: &Model, pen: &mut Pen<'_>) {
+    let Some(picture) = model.picture() else { return };
+    let snapshot = &picture.snapshot;
+    let derived = &picture.derived;
     let (alarms, alarm_tone) = alarm_summary(model);
     let facts = [
         (alarms, alarm_tone),
@@ -28,7 +38,7 @@ pub fn draw(model: &Model, pen: &mut Pen<'_>) {
         (format!("errors {}", count(derived.totals.errored)), Tone::Plain),
         (format!("profile {}", snapshot.engine.profile), Tone::Plain),
     ];
-    let mut y = 1;
+    let mut y = 0;
     for (text, tone) in facts {
         pen.put(0, y, &text, tone);
         y += 1;
@@ -39,5 +49,6 @@ pub fn draw(model: &Model, pen: &mut Pen<'_>) {
         pen.put(2, y, &format!("{} {}", thread.name, time(thread.heartbeat_age_ns)), tone);
         y = y.saturating_add(1);
     }
-    pen.put(0, y, &format!("{}×{} or more shows all", FULL.0, FULL.1), Tone::Dim);
+    let what = if model.view == View::Overview { "all" } else { name::view(model.view) };
+    pen.put(0, y, &format!("{}×{} or more shows {what}", FULL.0, FULL.1), Tone::Dim);
 }

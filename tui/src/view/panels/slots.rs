@@ -10,11 +10,16 @@ use crate::theme::Tone;
 use crate::update::slots_per_row;
 use crate::widgets::format::{count, time};
 use crate::widgets::pen::Pen;
+use crate::widgets::wrap;
 use pinwheel_engine::board::snapshot::{SiloView, SlotState, SlotTimes, SlotView, Snapshot};
 use std::fmt::Write;
 
 /// Columns of the row's first slot number.
 const LABEL: u16 = 7;
+/// Rows beside the map: which silo, and how many slots there are of each state.
+const SIDE_ROWS: u16 = 8;
+/// From so many columns on the states have their names there.
+const SIDE_ROOMY: u16 = 18;
 /// Rows of the life when written across, title included.
 const LIFE_ACROSS: u16 = 4;
 /// Rows of the life when written down, title included.
@@ -40,7 +45,7 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let map_rows = u16::try_from(silo.slots.len().div_ceil(per_row)).unwrap_or(u16::MAX);
     let height = pen.height();
     let life_rows = if height >= LIFE_DOWN + 1 + map_rows.min(16) { LIFE_DOWN } else { LIFE_ACROSS };
-    let map_end = height.saturating_sub(life_rows).min(map_rows.saturating_add(1));
+    let map_end = height.saturating_sub(life_rows).min(map_rows.max(SIDE_ROWS).saturating_add(1));
     // The slots come first: the rings get a row that nothing else needs.
     let ring_rows = u16::from(map_end + life_rows < height);
     map(model, &picture.snapshot, silo, derived, &mut pen.rows(0, map_end));
@@ -61,17 +66,15 @@ fn is_filtered(model: &Model) -> bool {
 }
 
 fn map(model: &Model, snapshot: &Snapshot, silo: &SiloView, derived: &SiloDerived, pen: &mut Pen<'_>) {
-    let [idle, written, in_flight, completed] = derived.slots;
-    let x = pen.rule(0, &which_silo(model, silo.id));
-    let legend = match pen.width() {
-        0..100 => format!(" . idle {idle}  w {written}  I {in_flight}  c {completed} "),
-        _ => format!(" . {idle} idle  w {written} written  I {in_flight} in flight  c {completed} completed "),
+    let end = pen.rule(0, View::Slots.title());
+    let right = pen.width().saturating_sub(1);
+    match derived.oldest {
+        None => pen.put_right(end, right, 0, " none waits ", Tone::Good),
+        Some((slot, age)) => {
+            let text = format!(" slot {slot} for {}, {} ", time(age), on_whom(&silo.slots[slot]));
+            pen.put_right(end, right, 0, &text, Tone::Accent)
+        }
     };
-    let x = pen.put(x, 0, &legend, Tone::Plain);
-    if let Some((slot, age)) = derived.oldest {
-        let right = pen.width().saturating_sub(1);
-        pen.put_right(x, right, 0, &format!(" longest wait {}: slot {slot} ", time(age)), Tone::Accent);
-    }
     let per_row = slots_per_row(model.size.0);
     let visible = rows_of(pen, 1);
     let rows = silo.slots.len().div_ceil(per_row);
@@ -86,6 +89,30 @@ fn map(model: &Model, snapshot: &Snapshot, silo: &SiloView, derived: &SiloDerive
             pen.dot(x, y, letter(slot.state), tone);
         }
     }
+    let side_at = LABEL + u16::try_from(per_row).unwrap_or(u16::MAX) + 1;
+    let (width, height) = (pen.width(), pen.height());
+    side(model, silo, derived, &mut pen.part(side_at, 1, width.saturating_sub(side_at), height.saturating_sub(1)));
+}
+
+fn on_whom(slot: &SlotView) -> String {
+    slot.worker.map_or_else(|| "no worker".to_owned(), |worker| format!("worker {worker}"))
+}
+
+/// Beside the map: which silo, and the states' glyphs with how many slots are in each.
+fn side(model: &Model, silo: &SiloView, derived: &SiloDerived, pen: &mut Pen<'_>) {
+    let which = which_silo(model, silo.id);
+    let mut y = 0;
+    for row in wrap::rows(&which, usize::from(pen.width()), usize::from(pen.width())) {
+        pen.put(0, y, row, Tone::Accent);
+        y += 1;
+    }
+    let states = [SlotState::Idle, SlotState::Written, SlotState::InFlight, SlotState::Completed];
+    for ((y, state), slots) in (y + 1..).zip(states).zip(derived.slots) {
+        let x = pen.put(0, y, &format!("{} {}", letter(state), count(slots as u64)), Tone::Plain) + 1;
+        if pen.width() >= SIDE_ROOMY {
+            pen.put(x, y, word(state), Tone::Dim);
+        }
+    }
 }
 
 /// How full each ring is, how often it was full, and how far its readers are behind.
@@ -97,7 +124,7 @@ fn rings(silo: &SiloView, pen: &mut Pen<'_>) {
     for ring in &silo.rings {
         let mut text = format!("{} {}/{}", ring.name, ring.depth, ring.capacity);
         if ring.refusals > 0 {
-            let _ = write!(text, " full {}x", count(ring.refusals));
+            let _ = write!(text, " found full {} times", count(ring.refusals));
         }
         for lag in &ring.lags {
             let _ = match lag {
@@ -163,7 +190,7 @@ impl LifeStep {
 }
 
 fn life(index: usize, slot: &SlotView, snapshot: &Snapshot, pen: &mut Pen<'_>) {
-    let worker = slot.worker.map_or_else(|| "no worker".to_owned(), |worker| format!("worker {worker}"));
+    let worker = on_whom(slot);
     pen.rule(
         0,
         &format!(

@@ -47,7 +47,7 @@ pub fn with_details(
     let length = list.len(model);
     let below = if length == 0 { 0 } else { below };
     if below < height {
-        titled(model, list, title, empty, &mut pen.rows(0, height - below));
+        titled(model, list, (title, ""), empty, &mut pen.rows(0, height - below));
     }
     if below > 0 {
         let cursor = *list.cursor(&mut model.cursor.clone());
@@ -55,35 +55,43 @@ pub fn with_details(
     }
 }
 
-/// Title, filter and table.
-pub fn titled(model: &Model, list: List, title: &str, empty: Empty<'_>, pen: &mut Pen<'_>) {
+/// Title, filter and table; what is said beside the title gives way to a filter.
+pub fn titled(model: &Model, list: List, (title, beside): (&str, &str), empty: Empty<'_>, pen: &mut Pen<'_>) {
     let rows = lists::shown(model, list);
-    rule(model, list, title, rows.len(), pen);
+    let end = pen.rule(0, title);
+    let right = pen.width().saturating_sub(1);
+    match filter(model, list, rows.len(), right.saturating_sub(end.min(right / 2))) {
+        Some(text) => pen.put_right(end.min(right / 2), right, 0, &text, Tone::Badge),
+        None => pen.put_right(end, right, 0, beside, Tone::Accent),
+    };
     let room = pen.height();
     body(model, list, &rows, empty, &mut pen.rows(1, room));
 }
 
-/// The rule with the title and the filter.
-fn rule(model: &Model, list: List, title: &str, shown: usize, pen: &mut Pen<'_>) {
-    let end = pen.rule(0, title);
-    let arranged = model.lists.of(list);
-    let writing = matches!(model.overlay, Some(Overlay::Filter(_)));
-    if writing || !arranged.filter.is_empty() {
-        let mark = if writing { "_" } else { "" };
-        let text = format!(" /{}{mark} {shown} of {} ", arranged.filter, list.len(model));
-        let right = pen.width().saturating_sub(1);
-        pen.put_right(end, right, 0, &text, Tone::Badge);
+/// The filter and how many rows it leaves, in so many columns: the end of what is written is where the next letter goes.
+fn filter(model: &Model, list: List, shown: usize, columns: u16) -> Option<String> {
+    let filter = &model.lists.of(list).filter;
+    let is_written = matches!(model.overlay, Some(Overlay::Filter(_)));
+    if !is_written && filter.is_empty() {
+        return None;
     }
+    let mark = if is_written { "_" } else { "" };
+    let rows = format!("{mark} {shown} of {} ", list.len(model));
+    let room = usize::from(columns).saturating_sub(rows.chars().count() + 3);
+    let hidden = filter.chars().count().saturating_sub(room);
+    let cut = if hidden > 0 { "…" } else { "" };
+    let end: String = filter.chars().skip(hidden).collect();
+    Some(format!(" /{cut}{end}{rows}"))
 }
 
 fn body(model: &Model, list: List, rows: &[usize], empty: Empty<'_>, pen: &mut Pen<'_>) {
     if list.len(model) == 0 {
-        let y = wrapped(pen, 0, "", empty.why, Tone::Warn);
-        wrapped(pen, y, "", empty.fill, Tone::Dim);
+        let y = pen.put_wrapped(1, 0, empty.why, Tone::Warn);
+        pen.put_wrapped(1, y, empty.fill, Tone::Dim);
         return;
     }
     if rows.is_empty() {
-        pen.put(1, 1, "No row holds these words. Esc in the filter (/) shows all rows again.", Tone::Warn);
+        pen.put(1, 1, "No row is left by this filter. Esc in it (/) shows all rows again.", Tone::Warn);
     }
     table(model, list, rows, Pointer::Shown, pen);
 }
@@ -126,19 +134,24 @@ fn headings(model: &Model, list: List, columns: &[(usize, u16)], pointer: Pointe
     for (column, width) in columns {
         let width = if *width == REST { pen.width().saturating_sub(x) } else { *width };
         let name = list.columns()[*column].name;
+        if x >= pen.width() {
+            return pen.mark_cut(0, name);
+        }
         let sorted = order.filter(|order| order.column == *column).map(|order| order.way);
-        let (text, tone) = match sorted {
-            Some(Way::Up) => (format!("{name}↑"), Tone::Accent),
-            Some(Way::Down) => (format!("{name}↓"), Tone::Accent),
-            None => (name.to_owned(), Tone::Dim),
-        };
+        let tone = if sorted.is_some() { Tone::Accent } else { Tone::Dim };
         match pointer {
             Pointer::Shown => {
                 pen.target(x, 0, width, Target::Heading(list, *column));
-                pen.part(x, 0, width, 1).put(0, 0, &text, tone);
+                // The arrow is what one looks for: a long name gives way.
+                let arrow = sorted.map(|way| if way == Way::Up { '↑' } else { '↓' });
+                let room = width.saturating_sub(u16::from(arrow.is_some()));
+                let end = pen.part(x, 0, room, 1).put(0, 0, name, tone);
+                if let Some(arrow) = arrow {
+                    pen.dot(x + end, 0, arrow, tone);
+                }
             }
             Pointer::Hidden if x > 1 => {
-                pen.put(x - 1, 0, &format!(" {text} "), tone);
+                pen.put(x - 1, 0, &format!(" {name} "), tone);
             }
             Pointer::Hidden => {}
         }
@@ -148,12 +161,7 @@ fn headings(model: &Model, list: List, columns: &[(usize, u16)], pointer: Pointe
 
 fn cell(cell: &Cell, pen: &mut Pen<'_>) {
     if cell.marks.is_empty() {
-        let length = cell.text.chars().count();
-        let end = pen.put(0, 0, &cell.text, cell.tone);
-        // What does not fit says so.
-        if length > usize::from(pen.width()) && end > 0 {
-            pen.dot(end - 1, 0, '…', Tone::Dim);
-        }
+        pen.put(0, 0, &cell.text, cell.tone);
         return;
     }
     // The end of a strip is now: what does not fit is the oldest.
@@ -179,25 +187,6 @@ pub fn lines(lines: &[Line], pen: &mut Pen<'_>) {
             pen.put_right(0, pen.width().saturating_sub(1), 0, &format!(" {hidden} more: z "), Tone::Warn);
             return;
         }
-        y = wrapped(pen, y, "", text, *tone);
+        y = pen.put_wrapped(1, y, text, *tone);
     }
-}
-
-/// Puts a text over as many rows as it needs, broken at spaces; returns the row after it.
-pub fn wrapped(pen: &mut Pen<'_>, mut y: u16, lead: &str, text: &str, tone: Tone) -> u16 {
-    let width = usize::from(pen.width().saturating_sub(2)).max(10);
-    let mut line = lead.to_owned();
-    for word in text.split(' ') {
-        if line.chars().count() + word.chars().count() + 1 > width && !line.trim().is_empty() {
-            pen.put(1, y, &line, tone);
-            y = y.saturating_add(1);
-            line = "  ".to_owned();
-        }
-        if !line.is_empty() && !line.ends_with(' ') {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    pen.put(1, y, &line, tone);
-    y.saturating_add(1)
 }

@@ -98,10 +98,10 @@ fn detail(engine: &EngineView, thread: &ThreadView, derived: &ThreadDerived, pen
     // What is wrong first: a low screen has no room for the rest of the sentence else.
     let mut y = died(thread, pen);
     for line in [refusals(thread), rival(thread)].iter().filter(|line| !line.is_empty()) {
-        y = table::wrapped(pen, y, "", line, Tone::Warn);
+        y = pen.put_wrapped(1, y, line, Tone::Warn);
     }
     for line in &lines {
-        y = table::wrapped(pen, y, "", line, Tone::Plain);
+        y = pen.put_wrapped(1, y, line, Tone::Plain);
     }
 }
 

@@ -1,0 +1,94 @@
+//! Text in rows: broken at blanks, a word that is longer than a row within itself.
+//!
+//! Pure; borrows the text and allocates nothing. The one place that breaks lines: dialogs, details and help ask it.
+
+/// Fewest columns of a row: less than that is no text any more.
+const COLUMNS_MIN: usize = 4;
+
+/// The rows of a text.
+#[derive(Clone, Debug)]
+pub struct Rows<'a> {
+    rest: &'a str,
+    /// Columns of the next row.
+    next: usize,
+    /// Columns of those after it.
+    others: usize,
+}
+
+/// `text` in rows of at most `first` and then `others` columns; none of an empty text. Counts characters: what the console
+/// says takes a column each.
+pub fn rows(text: &str, first: usize, others: usize) -> Rows<'_> {
+    Rows { rest: text.trim_end(), next: first.max(COLUMNS_MIN), others: others.max(COLUMNS_MIN) }
+}
+
+impl<'a> Rows<'a> {
+    /// All that was not given out yet, in one.
+    pub fn take_rest(&mut self) -> Option<&'a str> {
+        let rest = std::mem::take(&mut self.rest);
+        (!rest.is_empty()).then_some(rest)
+    }
+
+    /// Whether all was given out.
+    pub fn is_over(&self) -> bool {
+        self.rest.is_empty()
+    }
+}
+
+impl<'a> Iterator for Rows<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (row, rest) = self.rest.split_at(end_of_row(self.rest, self.next));
+        self.rest = rest.trim_start();
+        self.next = self.others;
+        Some(row.trim_end())
+    }
+}
+
+/// The byte at which the first row of at most `columns` characters ends.
+fn end_of_row(text: &str, columns: usize) -> usize {
+    let mut blank = None;
+    for (place, (at, letter)) in text.char_indices().enumerate() {
+        // A blank that leads is part of the row: an indent breaks nothing.
+        if letter == ' ' && !text[..at].trim().is_empty() {
+            blank = Some(at);
+        }
+        if place == columns {
+            return blank.unwrap_or(at);
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rows;
+    use proptest::prelude::*;
+
+    #[test]
+    fn rows_break_at_blanks_and_long_words_within_themselves() {
+        let found = |text, width| rows(text, width, width).collect::<Vec<_>>();
+        assert_eq!(found("", 10), Vec::<&str>::new());
+        assert_eq!(found("fits in it", 10), ["fits in it"]);
+        assert_eq!(found("fits in  it  not", 10), ["fits in", "it  not"]);
+        assert_eq!(found("  indented text", 12), ["  indented", "text"]);
+        assert_eq!(found("/a/long/path here", 6), ["/a/lon", "g/path", "here"]);
+        assert_eq!(found("µs → ▶ ok", 6), ["µs → ▶", "ok"]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_row_is_too_long_and_no_letter_is_lost(text in "[a-z0-9 µ→]{0,80}", first in 0usize..30, others in 0usize..30) {
+            let found: Vec<&str> = rows(&text, first, others).collect();
+            for (at, row) in found.iter().enumerate() {
+                let width = if at == 0 { first } else { others };
+                prop_assert!(row.chars().count() <= width.max(4));
+            }
+            let letters = |text: &str| text.chars().filter(|letter| *letter != ' ').collect::<String>();
+            prop_assert_eq!(letters(&found.concat()), letters(&text));
+        }
+    }
+}
