@@ -24,6 +24,7 @@ mod devices;
 mod drilling;
 mod environment;
 mod header;
+mod inputs;
 mod lives;
 mod logger;
 mod neighbours;
@@ -69,6 +70,7 @@ pub use actor::Actor;
 pub use cores::foresee;
 pub use drilling::{DrillRefused, Drilled, LiveDrill, prepared as prepared_for_drills};
 pub use environment::{Found, Keep};
+pub use inputs::{InputWanted, check_input};
 pub use steer::{ApplyError, LENT_MAX, Switched};
 
 /// What an engine is started with.
@@ -156,6 +158,16 @@ impl Input {
             | Input::Replay { model, .. }
             | Input::Stream { model, .. }
             | Input::Live { model, .. } => model,
+        }
+    }
+
+    /// In words, as the board names it.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Input::Sampler { name, .. } => format!("sampler {name}"),
+            Input::Replay { name, .. } | Input::Stream { name, .. } => name.clone(),
+            Input::Live { place, .. } => place.to_string(),
         }
     }
 }
@@ -300,15 +312,29 @@ struct Requests {
     drain: AtomicU64,
     /// 1: a drain waits for nothing.
     hurry: AtomicU64,
+    /// Other inputs, asked for by other processes.
+    inputs: inputs::InputDesk,
 }
 
 impl Requests {
     const DRAINED: u64 = 1;
+    /// Likewise, and a run on another input follows.
+    const INPUT: u64 = 2;
     const SIGNAL: u64 = 1 << 32;
 
-    fn ask(&self, word: u64) {
-        // The first reason stands.
-        let _ = self.drain.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed);
+    /// The first reason stands; whether this is it. But who asks for the end wants no other run after it.
+    fn ask(&self, word: u64) -> bool {
+        let replace = |old| self.drain.compare_exchange(old, word, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let is_first = replace(0);
+        if !is_first && word != Self::INPUT {
+            replace(Self::INPUT);
+        }
+        is_first
+    }
+
+    /// What the run that follows takes, if one is to.
+    fn follows(&self) -> Option<&str> {
+        (self.drain.load(Ordering::Relaxed) == Self::INPUT).then(|| self.inputs.follows()).flatten()
     }
 
     /// A drain has no grace from now on.
@@ -323,7 +349,7 @@ impl Requests {
     fn drain(&self) -> Option<EndedBy> {
         match self.drain.load(Ordering::Relaxed) {
             0 => None,
-            Self::DRAINED => Some(EndedBy::Drained),
+            Self::DRAINED | Self::INPUT => Some(EndedBy::Drained),
             word => Some(EndedBy::Signal((word & 0xffff) as i32)),
         }
     }
@@ -548,6 +574,33 @@ impl Engine {
     pub fn drain_by(&self, by: &Actor) {
         self.steering.lock().note_action(by, &format!("drain asked for by {}", by.words()));
         self.request_drain();
+    }
+
+    /// Another input that another process asks for. Whoever calls this now and then answers what comes: it reads and
+    /// checks the input, then ends this engine by [`Engine::drain_for_input`] and starts the next. Until the first call
+    /// such requests are refused.
+    #[must_use]
+    pub fn input_wanted(&self) -> Option<InputWanted> {
+        self.requests.inputs.take()
+    }
+
+    /// Asks for a drain after which a run on `to` follows in this process: an event of the run, and a note on its board
+    /// once it has ended, for those who look at it. Whether nobody had asked for its end before; else none is to follow.
+    #[must_use]
+    pub fn drain_for_input(&self, by: &Actor, from: &str, to: &str) -> bool {
+        // Before the word: whoever reads that finds this.
+        self.requests.inputs.follow(to);
+        let is_first = self.requests.ask(Requests::INPUT);
+        if is_first {
+            self.note_action(by, &format!("input {from} to {to} asked for by {}", by.words()));
+        }
+        is_first
+    }
+
+    /// Whether a run on another input is to follow this one: nobody has asked for the end since.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        self.requests.follows().is_some()
     }
 
     /// Asks for a drain because of signal `number`.

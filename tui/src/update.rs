@@ -145,7 +145,10 @@ fn observe(model: &mut Model, snapshot: Snapshot) {
     if before.is_some_and(|before| before.at_ns == snapshot.at_ns) {
         return;
     }
-    if before.is_some_and(|before| before.at_ns > snapshot.at_ns) {
+    let is_other = |before: &Snapshot| {
+        before.at_ns > snapshot.at_ns || before.engine.started_utc_s != snapshot.engine.started_utc_s
+    };
+    if before.is_some_and(is_other) {
         begin_anew(model);
     }
     // Whoever switched the profile: what a hangup means is the engine's word.

@@ -315,7 +315,7 @@ fn on_call(config: &Config) -> OnCall {
     }
 }
 
-fn check_width(model: &Model) -> Result<(), StartError> {
+pub(super) fn check_width(model: &Model) -> Result<(), StartError> {
     if model.detector_words() > DETECTOR_WORDS_MAX {
         let (found, limit) = (model.detectors, DETECTOR_WORDS_MAX as u32 * 64);
         return Err(StartError::Width { what: "detectors", found, limit });

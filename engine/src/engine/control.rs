@@ -12,6 +12,7 @@ use super::remote::{self, Orders};
 use super::steer::SharedSteering;
 use super::wall::Wall;
 use super::watchdog::Running;
+use super::wire::GOES_ON;
 use super::{EndedBy, Found, Outcome, Requests, header};
 use crate::board::{self, Board};
 use crate::clock::Clock;
@@ -127,6 +128,7 @@ impl Control {
             if let Some(neighbours) = cold.neighbours {
                 neighbours.end();
             }
+            self.tell_what_follows();
             let sink = cold.sink.map(|sink| finish_sink(&sink));
             // A recorder whose disk hangs is left behind; what it has written opens all the same.
             let _ = cold.recorder.map(|ended| ended.recv_timeout(Duration::from_nanos(LEAVE_LIMIT.0)));
@@ -155,6 +157,13 @@ impl Control {
                 task_times,
             }
         })
+    }
+
+    /// For whoever looks at the board: this run is over, and its process goes on.
+    fn tell_what_follows(&self) {
+        if let Some(to) = self.requests.follows() {
+            header::Note::default().write(self.board(), &format!("{GOES_ON}: {to}"));
+        }
     }
 
     fn board(&self) -> &Board {

@@ -1,8 +1,8 @@
 //! What the board says of a run: written at Init, and by the control side when something in it changes.
 
+use super::Config;
 use super::assemble::predecoder_name;
 use super::orders::Orders;
-use super::{Config, Input};
 use crate::board::layout::{NOTES_MAX, ROLES_MAX};
 use crate::board::{self, Board};
 use crate::clock::Clock;
@@ -13,11 +13,6 @@ use crate::silo::Common;
 pub(super) fn write(board: &Board, clock: &Clock, config: &Config, common: &Common) {
     let header = board.header();
     let model = config.input.model();
-    let name = match &config.input {
-        Input::Sampler { name, .. } => format!("sampler {name}"),
-        Input::Replay { name, .. } | Input::Stream { name, .. } => name.clone(),
-        Input::Live { place, .. } => place.to_string(),
-    };
     board::set(&header.started_utc_s, clock.started_utc().as_secs());
     board::set(&header.start_ticks, clock.start().0);
     board::set(&header.nanos_per_tick_q32, clock.rate().nanos_per_tick_q32());
@@ -25,7 +20,7 @@ pub(super) fn write(board: &Board, clock: &Clock, config: &Config, common: &Comm
     board::set(&header.observables, u64::from(model.observables));
     header.version.write(env!("CARGO_PKG_VERSION"));
     header.label.write(&config.label);
-    header.input.write(&name);
+    header.input.write(&config.input.words());
     header.decoder.write(common.decoding.matcher_name());
     header.predecoder.write(predecoder_name(config.profile.predecoder));
     header.device.write(&device_name(&config.profile.device));

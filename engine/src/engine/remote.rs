@@ -4,7 +4,7 @@
 //! up nobody: requests go over a bounded channel to the control thread, which acts between two ticks and answers; the thread
 //! here then looks at the board until the hot threads have said so too. Bounds: [`CLIENTS_MAX`] clients, one request of
 //! each at a time, [`super::wire::LINE_BYTES_MAX`] a line, [`ORDERS_MAX`] orders on the way, [`SETTLE_LIMIT`] for an
-//! acknowledgement. Never blocks on a client, and drops one that does not read for [`client::PATIENCE`].
+//! acknowledgement, [`INPUT_LIMIT`] for another input. Never blocks on a client, and drops one that does not read for [`client::PATIENCE`].
 //!
 //! # Why the file and the peer are both checked
 //! The file has mode 0600 before anybody can connect, which keeps others out where the directory does not; the peer's
@@ -41,6 +41,8 @@ pub(super) const CLIENTS_MAX: usize = 8;
 const ORDERS_MAX: usize = 16;
 /// An order that the control thread did not take in by then is not carried out.
 const ORDER_LIMIT: Nanos = Nanos(5_000_000_000);
+/// Longest wait for another input to be read and checked; then it is not taken.
+const INPUT_LIMIT: Nanos = Nanos(60_000_000_000);
 /// Longest wait for what the hot threads say to it.
 const SETTLE_LIMIT: Nanos = Nanos(2_000_000_000);
 /// Between two looks: with nothing to do, and while something is on its way.
@@ -149,8 +151,8 @@ pub(super) fn spawn(
 enum Waiting {
     /// Its next line.
     Line,
-    /// The control thread, until then.
-    Control(Receiver<Result<Effect, String>>, Ticks),
+    /// The control thread, or who reads another input, for so long, until then.
+    Control(Receiver<Result<Effect, String>>, Nanos, Ticks),
     /// The hot threads, since then.
     Threads(Effect, Ticks),
 }
@@ -257,30 +259,34 @@ impl Remote {
         };
         let (uid, pid) = client.peer();
         let (reply, answer) = bounded(1);
-        let until = now.plus(self.clock.rate().ticks(ORDER_LIMIT));
+        let limit = if matches!(request.ask, Ask::Input(_)) { INPUT_LIMIT } else { ORDER_LIMIT };
+        let until = now.plus(self.clock.rate().ticks(limit));
         let order = Order { ask: request.ask, by: Actor::operator(uid, pid, &request.why), until, reply };
         if self.orders.try_send(order).is_err() {
             let said = format!("found {ORDERS_MAX} requests before this one, expected fewer; try again");
             self.answer(client, Outcome::Refused(said));
             return Ok(Waiting::Line);
         }
-        Ok(Waiting::Control(answer, until))
+        Ok(Waiting::Control(answer, limit, until))
     }
 
     /// Looks whether what a client waits for has come.
     fn look(&self, client: &mut Client, waiting: Waiting, now: Ticks) -> Waiting {
         match waiting {
             Waiting::Line => Waiting::Line,
-            Waiting::Control(answer, until) => match answer.try_recv() {
+            Waiting::Control(answer, limit, until) => match answer.try_recv() {
                 Ok(Ok(effect)) => self.look(client, Waiting::Threads(effect, now), now),
                 Ok(Err(said)) => {
                     self.answer(client, Outcome::Refused(said));
                     Waiting::Line
                 }
-                Err(crossbeam_channel::TryRecvError::Empty) if now < until => Waiting::Control(answer, until),
+                Err(crossbeam_channel::TryRecvError::Empty) if now < until => Waiting::Control(answer, limit, until),
                 Err(_) => {
-                    let said = "found the control thread busy with a start or an end, expected it to take the request within 5 s; try again";
-                    self.answer(client, Outcome::Refused(said.to_owned()));
+                    let limit_s = limit.0 / 1_000_000_000;
+                    let said = format!(
+                        "found the engine busy with a start, an end or a large file, expected an answer within {limit_s} s; try again"
+                    );
+                    self.answer(client, Outcome::Refused(said));
                     Waiting::Line
                 }
             },

@@ -6,11 +6,16 @@
 use crate::profile::Change;
 use crate::silo::SiloDeed;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Of what is said. A request of another version is refused.
 pub const VERSION: u32 = 1;
 /// Longest line either way, bytes: a profile's text at its longest, with room for its escapes.
 pub const LINE_BYTES_MAX: usize = 3 << 20;
+
+/// How the note begins that a run ends with when another one follows it in the same process. Whoever looks at its board
+/// then looks for the next one.
+pub const GOES_ON: &str = "goes on with another input";
 
 /// What a client says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,6 +105,68 @@ pub enum Ask {
         /// For so long, milliseconds; none: the drill's own time.
         for_ms: Option<u64>,
     },
+    /// Another input: the engine drains, and its process starts anew on it. Paths are absolute, or from where that
+    /// process was started.
+    Input(InputSpec),
+}
+
+/// Where a run's shots are to come from: `shots.b8 --dem surface.dem --observables truth.b8 --format b8`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputSpec {
+    /// `sampler`, a file of shots, `udp:ADDRESS:PORT`, `unix:PATH` or `shm:NAME`.
+    pub from: String,
+    /// The model: a file, or a bundled one by name; none: as before.
+    #[serde(default)]
+    pub dem: Option<String>,
+    /// A file of true observables.
+    #[serde(default)]
+    pub observables: Option<String>,
+    /// Of the files: `b8`, `01` or `dets`; none: as before.
+    #[serde(default)]
+    pub format: Option<String>,
+}
+
+impl InputSpec {
+    /// As an operator writes it.
+    ///
+    /// # Errors
+    /// What was found and what was expected.
+    pub fn parse(text: &str) -> Result<InputSpec, String> {
+        let mut parts = text.trim().split(" --");
+        let from = parts.next().unwrap_or_default().trim().to_owned();
+        if from.is_empty() || from.starts_with("--") {
+            return Err(format!(
+                "found {text:?}, expected sampler, a file of shots, udp:ADDRESS:PORT, unix:PATH or shm:NAME first"
+            ));
+        }
+        let mut spec = InputSpec { from, ..InputSpec::default() };
+        for part in parts {
+            let (name, value) = part.trim().split_once([' ', '=']).unwrap_or((part.trim(), ""));
+            let place = match name {
+                "dem" => &mut spec.dem,
+                "observables" => &mut spec.observables,
+                "format" => &mut spec.format,
+                _ => return Err(format!("found --{name}, expected --dem, --observables or --format; leave it out")),
+            };
+            if value.trim().is_empty() || place.is_some() {
+                return Err(format!("found --{name} without a value or twice, expected it once; write --{name} VALUE"));
+            }
+            *place = Some(value.trim().to_owned());
+        }
+        Ok(spec)
+    }
+}
+
+impl fmt::Display for InputSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.from)?;
+        for (name, value) in [("dem", &self.dem), ("observables", &self.observables), ("format", &self.format)] {
+            if let Some(value) = value {
+                write!(f, " --{name} {value}")?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// What a client hears.
@@ -228,6 +295,13 @@ pub enum Done {
         /// The cause that its alarm must name.
         expected: String,
     },
+    /// Another input can be used, and the engine drains for it.
+    Input {
+        /// The input of the run that ends.
+        from: String,
+        /// The input of the run that follows.
+        to: String,
+    },
 }
 
 impl Done {
@@ -241,7 +315,12 @@ impl Done {
             | Done::Silo { acknowledged, .. }
             | Done::Move { acknowledged, .. }
             | Done::Alarms { acknowledged, .. } => *acknowledged,
-            Done::Status(_) | Done::InForce { .. } | Done::Rate { .. } | Done::Note { .. } | Done::Drill { .. } => true,
+            Done::Status(_)
+            | Done::InForce { .. }
+            | Done::Rate { .. }
+            | Done::Note { .. }
+            | Done::Drill { .. }
+            | Done::Input { .. } => true,
         }
     }
 }
@@ -290,7 +369,7 @@ pub struct Acknowledged {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ask, Done, Outcome, Reply, Request, VERSION};
+    use super::{Ask, Done, InputSpec, Outcome, Reply, Request, VERSION};
 
     #[test]
     fn requests_and_replies_are_lines_that_a_script_can_write_and_read() {
@@ -299,11 +378,32 @@ mod tests {
         assert_eq!(serde_json::from_str::<Request>(text).ok(), Some(Request::new(ask, "lunch")));
         let pause = serde_json::from_str::<Request>(r#"{"version":1,"ask":"pause"}"#).ok();
         assert_eq!(pause, Some(Request::new(Ask::Pause, "")));
+        let text = r#"{"version":1,"ask":{"input":{"from":"sampler","dem":"surface_d3"}}}"#;
+        let spec = InputSpec { from: "sampler".to_owned(), dem: Some("surface_d3".to_owned()), ..InputSpec::default() };
+        assert_eq!(serde_json::from_str::<Request>(text).ok(), Some(Request::new(Ask::Input(spec), "")));
         let done = Reply { version: VERSION, outcome: Outcome::Done(Done::Note { text: "a".to_owned() }) };
         let text = serde_json::to_string(&done).unwrap_or_default();
         assert_eq!(text, r#"{"version":1,"done":{"action":"note","text":"a"}}"#);
         assert_eq!(serde_json::from_str::<Reply>(&text).ok(), Some(done));
         let refused = Reply { version: VERSION, outcome: Outcome::Refused("no".to_owned()) };
         assert_eq!(serde_json::to_string(&refused).unwrap_or_default(), r#"{"version":1,"refused":"no"}"#);
+    }
+
+    #[test]
+    fn an_input_is_written_as_it_is_read() {
+        for text in [
+            "sampler",
+            "a file.b8",
+            "sampler --dem surface_d3@r50",
+            "udp:127.0.0.1:7000 --dem m.dem",
+            "shots of today.01 --dem my model.dem --observables truth.01 --format 01",
+        ] {
+            assert_eq!(InputSpec::parse(text).map(|spec| spec.to_string()), Ok(text.to_owned()));
+        }
+        let spaced = InputSpec::parse("  a.b8   --format=dets ");
+        assert_eq!(spaced.map(|spec| spec.to_string()).as_deref(), Ok("a.b8 --format dets"));
+        for text in ["", "  ", "--dem x", "a --rate 5", "a --dem", "a --dem x --dem y"] {
+            assert!(InputSpec::parse(text).is_err(), "{text}");
+        }
     }
 }

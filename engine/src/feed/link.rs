@@ -209,6 +209,27 @@ impl Link {
     }
 }
 
+/// Whether a source could be had at `place` now.
+///
+/// # Errors
+/// As [`Link::open`].
+#[cfg(target_os = "linux")]
+pub fn can_open(place: &Place) -> Result<(), OpenError> {
+    match place {
+        Place::Udp { .. } | Place::Unix(_) => super::socket::can_listen(place),
+        Place::Shm { .. } => super::shm::can_make(place),
+    }
+}
+
+/// Never: there are none on this system.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn can_open(place: &Place) -> Result<(), OpenError> {
+    Err(none_here(place))
+}
+
 #[cfg(target_os = "linux")]
 fn open_wire(place: &Place, facts: &Facts) -> Result<(Box<dyn Wire>, SourceKind, String), OpenError> {
     let (wire, name): (Box<dyn Wire>, String) = match place {
@@ -231,6 +252,11 @@ fn open_wire(place: &Place, facts: &Facts) -> Result<(Box<dyn Wire>, SourceKind,
 
 #[cfg(not(target_os = "linux"))]
 fn open_wire(place: &Place, _facts: &Facts) -> Result<(Box<dyn Wire>, SourceKind, String), OpenError> {
+    Err(none_here(place))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn none_here(place: &Place) -> OpenError {
     let (expected, remedy) = ("Linux, where live sources are built", "run it there, or give the shots as a file");
-    Err(OpenError { place: place.to_string(), found: std::env::consts::OS.to_owned(), expected, remedy })
+    OpenError { place: place.to_string(), found: std::env::consts::OS.to_owned(), expected, remedy }
 }

@@ -54,6 +54,12 @@ pub(super) struct RegionWire {
     board: Arc<Board>,
 }
 
+/// Whether no other engine has that region; what a dead one left is removed.
+pub(super) fn can_make(place: &Place) -> Result<(), OpenError> {
+    let Place::Shm { name, .. } = place else { return Ok(()) };
+    region::is_free(&crate::board::directory(), name).map_err(|error| OpenError { place: place.to_string(), ..error })
+}
+
 impl RegionWire {
     pub(super) fn open(place: &Place, facts: &Facts) -> Result<(RegionWire, String), OpenError> {
         let shape = Shape {

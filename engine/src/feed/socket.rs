@@ -63,6 +63,11 @@ struct Outgoing {
     refused_since: Option<Ticks>,
 }
 
+/// Whether a socket can be had there now: one is opened, and closed again.
+pub(super) fn can_listen(place: &Place) -> Result<(), OpenError> {
+    open::listen(place).map(drop)
+}
+
 impl SocketWire {
     pub(super) fn open(place: &Place, facts: &Facts) -> Result<(SocketWire, String), OpenError> {
         let listening = open::listen(place)?;

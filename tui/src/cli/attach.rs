@@ -14,7 +14,7 @@ use crate::effect::ConsoleEnd;
 use crate::model::View;
 use crate::source::Source;
 use crate::source::attach::line::{Line, Wire};
-use crate::source::attach::{Attach, Attached};
+use crate::source::attach::{Attach, Attached, Succeeding, Successor};
 use crate::term;
 use clap::Args as ClapArgs;
 use pinwheel_engine::engine::wire::{Ask, Outcome};
@@ -95,9 +95,18 @@ impl AttachArgs {
     }
 }
 
+/// Whether the engine's socket was reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HadLine {
+    Yes,
+    No,
+}
+
 /// What an attached console, or a look without one, is made of.
 fn parts(found: Found, line: Option<Line>, access: Result<(), String>, profiles: Option<PathBuf>) -> Attached {
     let notes = found.run_dir.as_deref().and_then(|run| Some(runs::notes(run, &Tape::open(run).ok()?)));
+    let had_line = if line.is_some() { HadLine::Yes } else { HadLine::No };
+    let successor = successor(found.pid, access.clone(), had_line, profiles.clone());
     Attached {
         follow: found.follow,
         pid: found.pid,
@@ -106,7 +115,22 @@ fn parts(found: Found, line: Option<Line>, access: Result<(), String>, profiles:
         run_dir: found.run_dir,
         notes: notes.unwrap_or_default(),
         profiles,
+        successor,
     }
+}
+
+/// Looks for the next run of process `pid`, to be attached to as the one before was.
+fn successor(pid: u32, access: Result<(), String>, had_line: HadLine, profiles: Option<PathBuf>) -> Successor {
+    Box::new(move |before| match engines::after(pid, before) {
+        Some(found) => {
+            // Of the same user, who was let in before: a connection is made at once, and asked nothing here.
+            let wire = found.socket.as_deref().filter(|_| had_line == HadLine::Yes).map(Wire::connect);
+            let line = wire.and_then(Result::ok).and_then(|wire| Line::of(wire).ok());
+            Succeeding::Begun(Box::new(parts(found, line, access.clone(), profiles.clone())))
+        }
+        None if engines::is_there(pid) => Succeeding::Awaited,
+        None => Succeeding::Gone,
+    })
 }
 
 /// The line to its socket, asked one thing so that a refusal is known; else why there is none, in one sentence.

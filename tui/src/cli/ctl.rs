@@ -1,20 +1,33 @@
 //! `pinwheel ctl`: acts on a running engine of the same user, and prints what was acknowledged.
 //!
 //! Runs on the main thread; one request. Exit status 0: done, and the engine's threads said so; 1: done, and they did not
-//! in time; 2: refused, in one sentence. Bounded by one reply.
+//! in time; 2: refused, in one sentence. Bounded by one reply; another input by [`DRAIN_LIMIT`] and [`BEGIN_LIMIT`], until the
+//! next run is live.
 
 use super::args::duration;
-use super::engines;
+use super::engines::{self, Found};
 use super::refusal::Refusal;
 use super::{say, written};
+use crate::source::attach::absolute;
 use crate::source::attach::line::Wire;
 use clap::{Args as ClapArgs, Subcommand};
+use pinwheel_engine::board::follow::Follow;
+use pinwheel_engine::board::{self, Life, Phase};
+use pinwheel_engine::code::Format;
 use pinwheel_engine::engine::SiloDeed;
-use pinwheel_engine::engine::wire::{Ask, Outcome};
+use pinwheel_engine::engine::wire::{Ask, Done, InputSpec, Outcome};
 use pinwheel_engine::profile;
 use serde_json::json;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
+
+/// Between two looks at a board.
+const LOOK: Duration = Duration::from_millis(50);
+/// Longest wait for the end of the run before: a profile's longest grace for a drain, and some.
+const DRAIN_LIMIT: Duration = Duration::from_secs(3_700);
+/// Longest wait for the next run to be there, and again for it to be live.
+const BEGIN_LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, ClapArgs)]
 pub struct CtlArgs {
@@ -60,6 +73,22 @@ pub enum Verb {
         /// Its number, as status lists it
         #[arg(value_name = "ID", default_value_t = 0, hide_default_value = true)]
         number: u64,
+    },
+    /// Another input: the engine drains, its run ends with its report, and the same process begins one on the new input.
+    /// Refused before anything is drained if the input cannot be used; ends when the new run is live
+    Input {
+        /// sampler, a file of shots, udp:ADDRESS:PORT, unix:PATH or shm:NAME
+        #[arg(value_name = "FROM")]
+        from: String,
+        /// Detector error model: a file, or a bundled one by name [default: as before]
+        #[arg(long, value_name = "F")]
+        dem: Option<String>,
+        /// True observables of the shots
+        #[arg(long, value_name = "F")]
+        observables: Option<String>,
+        /// Format of shots and observables: b8, 01 or dets [default: as before]
+        #[arg(long, value_name = "b8|01|dets")]
+        format: Option<Format>,
     },
     /// Drain a silo, kill it, or have it come back: `ctl silo kill 1`
     Silo {
@@ -139,10 +168,62 @@ pub fn ctl(args: &CtlArgs) -> Result<u8, Refusal> {
             if let Some(fields) = value.as_object_mut() {
                 fields.insert("pid".to_owned(), json!(found.pid));
             }
-            let status = u8::from(!done.is_acknowledged());
-            Ok(written(say::json(&mut io::stdout().lock(), &value), status))
+            let status = written(say::json(&mut io::stdout().lock(), &value), u8::from(!done.is_acknowledged()));
+            if matches!(done, Done::Input { .. }) { see_next(&found).map(|next| next.max(status)) } else { Ok(status) }
         }
     }
+}
+
+/// Waits until the run that follows `before` in its process is live, and prints which it is.
+fn see_next(before: &Found) -> Result<u8, Refusal> {
+    let about = format!("engine of process {}", before.pid);
+    let not_begun = |found: String| {
+        let remedy = "its console, or its standard error, says why";
+        Refusal::unusable(&about, found, "a run on another input", remedy)
+    };
+    let gone = || not_begun("its process gone".to_owned());
+    let is_there = || engines::is_there(before.pid);
+    if !wait(DRAIN_LIMIT, || before.follow.life() == Life::Dead || !is_there()) {
+        return Err(not_begun(format!("it draining for {} s", DRAIN_LIMIT.as_secs())));
+    }
+    let mut next = None;
+    wait(BEGIN_LIMIT, || {
+        next = engines::after(before.pid, &before.follow);
+        next.is_some() || !is_there()
+    });
+    let mut next = next.ok_or_else(|| {
+        if is_there() { not_begun(format!("none within {} s", BEGIN_LIMIT.as_secs())) } else { gone() }
+    })?;
+    let mut phase = phase_of(&mut next.follow);
+    wait(BEGIN_LIMIT, || {
+        phase = phase_of(&mut next.follow);
+        phase >= Phase::Live || next.follow.life() == Life::Dead
+    });
+    // What was looked up when the run had just begun may have been named since.
+    let next = engines::find(Some(&before.pid.to_string())).unwrap_or(next);
+    let run = next.run_dir.as_deref().and_then(Path::file_name).map(|name| name.display().to_string());
+    let value = json!({
+        "action": "run", "run": run, "run_dir": next.run_dir, "pid": next.pid,
+        "input": next.follow.board().header().input.read(), "phase": phase.name(),
+    });
+    Ok(written(say::json(&mut io::stdout().lock(), &value), u8::from(phase != Phase::Live)))
+}
+
+fn phase_of(follow: &mut Follow) -> Phase {
+    follow.refresh();
+    Phase::from_code(board::get(&follow.board().header().phase))
+}
+
+/// Looks until something is so; whether it is within `limit`.
+#[expect(clippy::disallowed_methods, reason = "the main thread of a request from outside; it runs no engine")]
+fn wait(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    for _ in 0..limit.as_millis() / LOOK.as_millis() {
+        if is_so() {
+            return true;
+        }
+        std::thread::sleep(LOOK);
+    }
+    is_so()
 }
 
 /// What a verb asks for.
@@ -166,6 +247,11 @@ fn asked(verb: &Verb) -> Result<Ask, Refusal> {
         Verb::Drain => Ask::Drain,
         Verb::Stop => Ask::Stop,
         Verb::Ack { number } => Ask::Acknowledge { number: *number },
+        Verb::Input { from, dem, observables, format } => {
+            let format = format.map(|format| format.name().to_owned());
+            let (dem, observables) = (dem.clone(), observables.clone());
+            Ask::Input(absolute(InputSpec { from: from.clone(), dem, observables, format }))
+        }
         Verb::Silo { deed, silo } => Ask::Silo { silo: *silo, deed: *deed },
         Verb::Move { stream, silo } => Ask::Move { stream: *stream, to: *silo },
         Verb::Note { text } => Ask::Note { text: text.join(" ") },
@@ -179,7 +265,7 @@ fn asked(verb: &Verb) -> Result<Ask, Refusal> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{CtlArgs, SiloDeed, Verb, asked};
+    use super::{CtlArgs, InputSpec, SiloDeed, Verb, asked};
     use clap::{FromArgMatches, Subcommand};
     use pinwheel_engine::engine::wire::Ask;
 
@@ -200,6 +286,11 @@ mod tests {
         assert_eq!(parsed("ctl ack 7"), Ok(Ask::Acknowledge { number: 7 }));
         assert_eq!(parsed("ctl silo kill 1"), Ok(Ask::Silo { silo: 1, deed: SiloDeed::Kill }));
         assert_eq!(parsed("ctl move 7 2"), Ok(Ask::Move { stream: 7, to: 2 }));
+        let sampler =
+            InputSpec { from: "sampler".to_owned(), dem: Some("surface_d3".to_owned()), ..InputSpec::default() };
+        assert_eq!(parsed("ctl input sampler --dem surface_d3"), Ok(Ask::Input(sampler)));
+        let file = InputSpec::parse("/a.01 --observables /o.01 --format 01").unwrap();
+        assert_eq!(parsed("ctl input /a.01 --observables /o.01 --format 01"), Ok(Ask::Input(file)));
         assert_eq!(parsed("ctl note pump on"), Ok(Ask::Note { text: "pump on".to_owned() }));
         let drill = |for_ms| Ok(Ask::Drill { name: "sleep".to_owned(), for_ms });
         assert_eq!((parsed("ctl drill sleep"), parsed("ctl drill sleep --for 200ms")), (drill(None), drill(Some(200))));
@@ -214,6 +305,8 @@ mod tests {
             "ctl dance",
             "ctl note",
             "ctl silo bury 1",
+            "ctl input",
+            "ctl input a --format stim",
         ] {
             assert!(parsed(words).is_err(), "{words}");
         }

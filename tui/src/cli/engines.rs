@@ -48,6 +48,23 @@ impl Found {
     }
 }
 
+/// The run that came after the one of board `before`, in the same process.
+pub fn after(pid: u32, before: &Follow) -> Option<Found> {
+    // A board's path is free again when the run that had it has ended; when its clock began tells them apart.
+    let begun = |follow: &Follow| board::get(&follow.board().header().start_ticks);
+    image::files(&board::directory()).into_iter().filter(|file| file.pid == pid).find_map(|file| {
+        let follow = Follow::open(&file.path).ok()?;
+        (follow.life() == Life::Alive && begun(&follow) > begun(before)).then(|| Found::of(pid, follow))
+    })
+}
+
+/// Whether process `pid` is there; one that has ended and is not yet taken leave of is not.
+pub fn is_there(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name before it may hold anything, brackets too.
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
 /// The engine that `wanted` names: a process number, or a run's name or directory; `None`: the only one there is.
 pub fn find(wanted: Option<&str>) -> Result<Found, Refusal> {
     let directory = board::directory();

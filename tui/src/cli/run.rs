@@ -5,6 +5,8 @@
 //! behind when the start fails.
 
 mod own;
+mod sequel;
+mod succession;
 
 use super::args::RunArgs;
 use super::input::{self, Loaded};
@@ -19,9 +21,9 @@ use super::{say, written};
 use crate::effect::ConsoleEnd;
 use crate::model::View;
 use crate::report::{Context, Report, progress_line, sum};
+use crate::source::News;
 use crate::source::live::Live;
 use crate::term::{self, Heard};
-use own::{Own, Places};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board;
 use pinwheel_engine::board::snapshot::{GraphView, Snapshot};
@@ -38,6 +40,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use succession::{Places, Succession};
 
 /// Between two looks at the engine.
 const LOOK: Duration = Duration::from_millis(20);
@@ -53,8 +56,23 @@ pub fn run(args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
     let profiles = places::profiles(args.profiles.as_deref(), around)?;
     let run = Run::begin(request, &logs, profiles.as_deref(), around)?;
-    let signal = watch(&run.engine, &|| asked_for(&signals, &run.engine), &mut |line| say::people(line), &mut pause);
-    Ok(run.end(signal, None, Audience::Listens))
+    let mut run = Succession::new(run, Places { args: args.clone(), logs, profiles, around: around.clone() });
+    let received = |on_hangup| asked_for(&signals, on_hangup);
+    let signal = watch(&mut run, &received, &mut |line| say::people(line), &mut pause);
+    Ok(end(run, signal, None, Audience::Listens))
+}
+
+/// Ends the last of the runs; the worst exit status of them.
+fn end(run: Succession, signal: Option<i32>, cost: Option<serde_json::Value>, audience: Audience) -> u8 {
+    match run.last() {
+        Ok((run, status)) => run.end(signal, cost, audience).max(status),
+        Err(said) => {
+            if audience == Audience::Listens {
+                say::people(&format!("pinwheel: {said}"));
+            }
+            1
+        }
+    }
 }
 
 /// A run under a live console. A terminal that goes away leaves the engine running without one (`on_hangup: Detach`).
@@ -68,42 +86,45 @@ fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, around: &Surrou
     let run = Run::begin(request, logs, profiles.as_deref(), around)?;
     let places =
         Places { args: args.clone(), logs: logs.to_owned(), profiles: profiles.clone(), around: around.clone() };
-    let mut own = Own::new(run, places);
+    let mut own = Succession::new(run, places);
     let shown = match term::run(&mut Live::new(&mut own, profiles), options) {
         Ok(shown) => shown,
         Err(refused) => {
-            if let Ok(run) = own.last() {
+            if let Ok((run, _)) = own.last() {
                 run.abandon();
             }
             return Err(refused.into());
         }
     };
     tell_unkept(&shown);
-    let run = match own.last() {
-        Ok(run) => run,
-        Err(said) => {
-            say::people(&format!("pinwheel: {said}"));
-            return Ok(1);
-        }
-    };
     let mut audience = if shown.heard == Heard::Yes { Audience::Listens } else { Audience::Gone };
     let signal = match shown.end {
         ConsoleEnd::Finished => None,
         ConsoleEnd::Terminated => Some(SIGTERM),
         ConsoleEnd::Interrupted => Some(SIGINT),
-        ConsoleEnd::Forced | ConsoleEnd::Killed => return Ok(run.leave(audience)),
+        ConsoleEnd::Forced | ConsoleEnd::Killed => return Ok(leave(own, audience)),
         ConsoleEnd::HungUp => {
             audience = Audience::Gone;
             let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
-            watch(&run.engine, &|| asked_for(&signals, &run.engine), &mut |_| (), &mut pause)
+            watch(&mut own, &|on_hangup| asked_for(&signals, on_hangup), &mut |_| (), &mut pause)
         }
     };
-    Ok(run.end(signal, serde_json::to_value(shown.console_cost).ok(), audience))
+    Ok(end(own, signal, serde_json::to_value(shown.console_cost).ok(), audience))
+}
+
+fn leave(run: Succession, audience: Audience) -> u8 {
+    match run.last() {
+        Ok((run, _)) => run.leave(audience),
+        Err(said) => {
+            say::people(&format!("pinwheel: {said}"));
+            1
+        }
+    }
 }
 
 /// The signal that asks for a drain. A lost terminal does where the profile in force says so.
-fn asked_for(signals: &Signals, engine: &Engine) -> Option<i32> {
-    let drains = || signals.has_hung_up() && engine.on_hangup() == OnHangup::Drain;
+fn asked_for(signals: &Signals, on_hangup: OnHangup) -> Option<i32> {
+    let drains = || signals.has_hung_up() && on_hangup == OnHangup::Drain;
     signals.received().or_else(|| drains().then_some(SIGHUP))
 }
 
@@ -184,6 +205,11 @@ impl Run {
                 Err(refused)
             }
         }
+    }
+
+    /// Its name: that of its directory.
+    fn name(&self) -> String {
+        input::file_name(self.run_dir.path())
     }
 
     /// There is no console after all: the engine drains, and nothing is left behind.
@@ -335,24 +361,36 @@ fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>, keep: 
     }
 }
 
-/// What the watching loop needs of an engine.
+/// What the watching loop needs of the runs.
 trait Operated {
-    fn snapshot(&self) -> Snapshot;
-    fn request_drain(&self);
+    /// `None`: there is no run at this moment.
+    fn snapshot(&self) -> Option<Snapshot>;
+    fn on_hangup(&self) -> OnHangup;
+    fn request_drain(&mut self);
     fn is_finished(&self) -> bool;
+    /// Goes on with whatever is under way, and says what there is to say.
+    fn step(&mut self) -> Vec<News>;
 }
 
-impl Operated for Engine {
-    fn snapshot(&self) -> Snapshot {
-        Engine::snapshot(self)
+impl Operated for Succession {
+    fn snapshot(&self) -> Option<Snapshot> {
+        Succession::snapshot(self)
     }
 
-    fn request_drain(&self) {
-        Engine::request_drain(self);
+    fn on_hangup(&self) -> OnHangup {
+        self.profile().map_or(OnHangup::Detach, |profile| profile.on_hangup)
+    }
+
+    fn request_drain(&mut self) {
+        Succession::request_drain(self, None);
     }
 
     fn is_finished(&self) -> bool {
-        Engine::is_finished(self)
+        Succession::is_finished(self)
+    }
+
+    fn step(&mut self) -> Vec<News> {
+        Succession::step(self)
     }
 }
 
@@ -361,33 +399,47 @@ fn pause() {
     std::thread::sleep(LOOK);
 }
 
-/// Looks at the engine until it has ended; returns the signal that asked for its drain.
+/// Looks at the runs until the last has ended; returns the signal that asked for its drain.
 fn watch(
-    engine: &impl Operated,
-    received: &dyn Fn() -> Option<i32>,
+    run: &mut impl Operated,
+    received: &dyn Fn(OnHangup) -> Option<i32>,
     line: &mut dyn FnMut(&str),
     pause: &mut dyn FnMut(),
 ) -> Option<i32> {
-    let mut told = engine.snapshot();
+    let mut told = run.snapshot();
     let mut signal = None;
     let mut looks = 0;
-    while !engine.is_finished() {
+    loop {
+        let news = run.step();
+        if run.is_finished() {
+            // Why no run follows is told at the end.
+            return signal;
+        }
+        for news in news {
+            let (News::Done(said) | News::Refused(said)) = news;
+            line(&format!("pinwheel: {said}"));
+        }
         if signal.is_none()
-            && let Some(number) = received()
+            && let Some(number) = received(run.on_hangup())
         {
             signal = Some(number);
             line("pinwheel: draining; a second signal ends at once and loses what is under way");
-            engine.request_drain();
+            run.request_drain();
         }
         if looks == LOOKS_PER_LINE {
-            let now = engine.snapshot();
-            line(&progress_line(&told, &now));
+            let now = run.snapshot();
+            // Of a run that has just begun there is nothing to compare with.
+            if let (Some(told), Some(now)) = (&told, &now)
+                && told.at_ns < now.at_ns
+                && told.engine.started_utc_s == now.engine.started_utc_s
+            {
+                line(&progress_line(told, now));
+            }
             (told, looks) = (now, 0);
         }
         looks += 1;
         pause();
     }
-    signal
 }
 
 /// The engine knows that a drain was asked for, and not by whom.

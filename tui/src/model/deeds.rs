@@ -13,6 +13,7 @@ use super::lists::Line;
 use super::{Model, Picture};
 use crate::theme::Tone;
 use crate::widgets::format::count;
+use pinwheel_engine::engine::wire::InputSpec;
 use pinwheel_engine::engine::{LiveDrill, SiloDeed};
 
 /// Most actions whose effect is remembered.
@@ -41,8 +42,8 @@ pub enum Deed {
     },
     /// A stall or a fault is provoked, for a limited time.
     Drill(LiveDrill),
-    /// Shots come from elsewhere: `sampler`, a file, `udp:ADDRESS:PORT`, `unix:PATH`, `shm:NAME`.
-    Input(String),
+    /// Shots come from elsewhere.
+    Input(InputSpec),
 }
 
 impl Deed {
@@ -52,7 +53,7 @@ impl Deed {
             Deed::Silo { silo, deed } => format!("{} silo {silo}", deed.name()),
             Deed::Move { stream, to } => format!("move stream {stream} to silo {to}"),
             Deed::Drill(drill) => format!("drill {}", drill.name()),
-            Deed::Input(from) => format!("input {from}"),
+            Deed::Input(spec) => format!("input {spec}"),
         }
     }
 
@@ -95,12 +96,12 @@ impl Deed {
                     }
                 },
             ],
-            Deed::Input(from) => [
+            Deed::Input(spec) => [
                 (
                     format!("The engine drains: {} shots in the path are answered, its report is kept;", count(open)),
                     Tone::Warn,
                 ),
-                (format!("  then it starts anew on {from}. This console stays."), Tone::Plain),
+                (format!("  then it starts anew on {spec}. This console stays."), Tone::Plain),
             ],
         };
         texts.to_vec()
@@ -111,10 +112,7 @@ impl Deed {
 pub fn parse(text: &str) -> Option<Deed> {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words[..] {
-        ["input", ..] => {
-            let from = text.trim_start().strip_prefix("input")?.trim();
-            (!from.is_empty()).then(|| Deed::Input(from.to_owned()))
-        }
+        ["input", ..] => InputSpec::parse(text.trim_start().strip_prefix("input")?).ok().map(Deed::Input),
         [verb, "silo", silo] => {
             let deed = SiloDeed::ALL.into_iter().find(|deed| deed.name() == verb)?;
             Some(Deed::Silo { silo: silo.parse().ok()?, deed })
@@ -201,7 +199,7 @@ pub fn parts(text: &str) -> (&str, &str, &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Deed, LiveDrill, SiloDeed, parse, parts};
+    use super::{Deed, InputSpec, LiveDrill, SiloDeed, parse, parts};
 
     #[test]
     fn deeds_are_read_as_they_are_listed() {
@@ -210,13 +208,13 @@ mod tests {
             Deed::Silo { silo: 0, deed: SiloDeed::Rejoin },
             Deed::Move { stream: 3, to: 2 },
             Deed::Drill(LiveDrill::ALL[0]),
-            Deed::Input("udp:127.0.0.1:7000".to_owned()),
-            Deed::Input("a file.b8".to_owned()),
+            Deed::Input(InputSpec::parse("udp:127.0.0.1:7000").unwrap_or_default()),
+            Deed::Input(InputSpec::parse("a file.b8 --dem surface_d3").unwrap_or_default()),
         ];
         for deed in deeds {
             assert_eq!(parse(&deed.label()), Some(deed));
         }
-        for text in ["", "input", "kill silo x", "bury silo 1", "move stream 1", "kill silo 1 2"] {
+        for text in ["", "input", "input a --rate 5", "kill silo x", "bury silo 1", "move stream 1", "kill silo 1 2"] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! Owns the followed board and the line to the socket; on the console thread. Never waits for the engine: what is asked
 //! goes to a thread of its own ([`mod@line`]), and what was said to it comes back as news. Bounds: one request on its way and
-//! a few behind it. A process that is gone is seen by the lock of its board at the next reading, a tenth of a second later.
+//! a few behind it; [`FOLLOW_LIMIT`] for the run that follows one on another input. A process that is gone is seen by the lock
+//! of its board at the next reading, a tenth of a second later.
 
 pub mod line;
 
@@ -14,12 +15,28 @@ use pinwheel_engine::board::follow::Follow;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::board::{Life, Phase};
 use pinwheel_engine::clock::Clock;
-use pinwheel_engine::engine::wire::{Ask, Done, Outcome};
+use pinwheel_engine::engine::wire::{Ask, Done, GOES_ON, InputSpec, Outcome};
 use pinwheel_engine::profile::{Profile, Rate};
 use pinwheel_engine::record::tape::Tape;
-use pinwheel_engine::units::Nanos;
-use std::path::PathBuf;
+use pinwheel_engine::units::{Nanos, Ticks};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Longest wait for the run that follows in the same process, once the one before has ended.
+pub const FOLLOW_LIMIT: Nanos = Nanos(60_000_000_000);
+
+/// Looks for the run that follows the one of this board.
+pub type Successor = Box<dyn Fn(&Follow) -> Succeeding>;
+
+/// What has become of the process of a run that has ended.
+pub enum Succeeding {
+    /// The next run is there.
+    Begun(Box<Attached>),
+    /// Not yet.
+    Awaited,
+    /// The process is gone.
+    Gone,
+}
 
 /// What an attached console is made of.
 pub struct Attached {
@@ -37,6 +54,8 @@ pub struct Attached {
     pub notes: Vec<Note>,
     /// Where profiles are listed from, besides those built in.
     pub profiles: Option<PathBuf>,
+    /// Looks for what follows it.
+    pub successor: Successor,
 }
 
 /// Another process's engine.
@@ -50,6 +69,9 @@ pub struct Attach {
     /// The epoch for which it was asked last.
     asked: Option<u64>,
     tape: Option<Tape>,
+    sequel: Sequel,
+    /// What there is to tell besides what was said over the line.
+    news: Vec<News>,
 }
 
 #[derive(Clone, Copy)]
@@ -59,10 +81,66 @@ struct Seen {
     life: Life,
 }
 
+/// What comes after the run that is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Sequel {
+    /// Nothing that is known.
+    None,
+    /// It has ended, and another one was to follow; since then.
+    Awaited(Ticks),
+    /// That did not come, in one sentence.
+    Missed(String),
+}
+
 impl Attach {
     /// Looks at it.
     pub fn new(parts: Attached) -> Attach {
-        Attach { parts, clock: Clock::machine(), last: None, in_force: None, asked: None, tape: None }
+        let (clock, sequel) = (Clock::machine(), Sequel::None);
+        Attach { parts, clock, last: None, in_force: None, asked: None, tape: None, sequel, news: Vec::new() }
+    }
+
+    /// Whether the run that is shown has ended, and its process goes on with another input.
+    fn goes_on(&self, snapshot: &Snapshot) -> bool {
+        let has_ended = self.last.is_some_and(|seen| (seen.phase, seen.life) == (Phase::Shutdown, Life::Dead));
+        has_ended && snapshot.engine.notes.iter().any(|note| note.starts_with(GOES_ON))
+    }
+
+    /// Looks for the run that follows, and goes on with that one.
+    fn follow_on(&mut self, snapshot: &Snapshot) {
+        let now = self.clock.ticks();
+        let since = match &self.sequel {
+            Sequel::Awaited(since) => *since,
+            Sequel::Missed(_) => return,
+            Sequel::None => {
+                let note = snapshot.engine.notes.iter().find(|note| note.starts_with(GOES_ON));
+                self.news.push(News::Done(format!("the run {}", note.map_or(GOES_ON, String::as_str))));
+                self.sequel = Sequel::Awaited(now);
+                now
+            }
+        };
+        let pid = self.parts.pid;
+        match (self.parts.successor)(&self.parts.follow) {
+            Succeeding::Begun(parts) => {
+                (self.parts, self.last, self.in_force, self.asked, self.tape) = (*parts, None, None, None, None);
+                self.sequel = Sequel::None;
+                let input = self.parts.follow.board().header().input.read();
+                self.news
+                    .push(News::Done(format!("attached to the next run of process {pid}: shots come from {input}")));
+            }
+            Succeeding::Gone => {
+                let said = format!(
+                    "process {pid} is gone, and its run on another input did not begin; its standard error says why"
+                );
+                self.sequel = Sequel::Missed(said);
+            }
+            Succeeding::Awaited if self.clock.rate().nanos(now.since(since)) >= FOLLOW_LIMIT => {
+                let limit_s = FOLLOW_LIMIT.0 / 1_000_000_000;
+                self.sequel = Sequel::Missed(format!(
+                    "process {pid} began no run on another input within {limit_s} s; its console, or its standard error, says why"
+                ));
+            }
+            Succeeding::Awaited => {}
+        }
     }
 
     fn ask(&mut self, ask: Ask, why: &str) -> Result<(), String> {
@@ -96,7 +174,11 @@ impl Source for Attach {
         let mut snapshot = self.parts.follow.board().snapshot(&clock);
         snapshot.engine.board_path = Some(self.parts.follow.path().display().to_string());
         self.last = Some(Seen { phase: snapshot.engine.phase, at_ns: snapshot.at_ns, life });
-        self.learn(snapshot.engine.spin_epoch_requested);
+        if self.goes_on(&snapshot) {
+            self.follow_on(&snapshot);
+        } else {
+            self.learn(snapshot.engine.spin_epoch_requested);
+        }
         Some(snapshot)
     }
 
@@ -136,10 +218,7 @@ impl Source for Attach {
             Deed::Silo { silo, deed } => self.ask(Ask::Silo { silo: *silo, deed: *deed }, why),
             Deed::Move { stream, to } => self.ask(Ask::Move { stream: *stream, to: *to }, why),
             Deed::Drill(drill) => self.ask(Ask::Drill { name: drill.name().to_owned(), for_ms: None }, why),
-            Deed::Input(_) => Err(
-                "found an engine of another process, expected this console's own; its input is changed at its own console"
-                    .to_owned(),
-            ),
+            Deed::Input(spec) => self.ask(Ask::Input(absolute(spec.clone())), why),
         }
     }
 
@@ -149,8 +228,8 @@ impl Source for Attach {
     }
 
     fn news(&mut self) -> Vec<News> {
-        let Some(line) = &self.parts.line else { return Vec::new() };
-        let mut news = Vec::new();
+        let mut news = std::mem::take(&mut self.news);
+        let Some(line) = &self.parts.line else { return news };
         for outcome in line.heard() {
             match outcome {
                 Outcome::Refused(said) => news.push(News::Refused(said)),
@@ -165,6 +244,9 @@ impl Source for Attach {
     }
 
     fn lost(&self) -> Option<String> {
+        if let Sequel::Missed(said) = &self.sequel {
+            return Some(said.clone());
+        }
         let seen = self.last.filter(|seen| seen.life == Life::Dead && seen.phase != Phase::Shutdown)?;
         let (pid, at_s) = (self.parts.pid, seen.at_ns as f64 / 1e9);
         Some(format!(
@@ -173,7 +255,7 @@ impl Source for Attach {
     }
 
     fn is_finished(&self) -> bool {
-        self.last.is_some_and(|seen| seen.life == Life::Dead)
+        !matches!(self.sequel, Sequel::Awaited(_)) && self.last.is_some_and(|seen| seen.life == Life::Dead)
     }
 
     fn offers(&self) -> Vec<Offer> {
@@ -204,6 +286,23 @@ impl Source for Attach {
     }
 }
 
+/// The same input with paths from the root: the engine's process may stand in another directory.
+pub fn absolute(mut spec: InputSpec) -> InputSpec {
+    let rooted = |path: &str| std::path::absolute(path).map_or(path.to_owned(), |path| path.display().to_string());
+    let is_no_file =
+        |from: &str| ["udp:", "shm:"].iter().any(|kind| from.starts_with(kind)) || ["sampler", "-"].contains(&from);
+    match spec.from.strip_prefix("unix:") {
+        Some(path) if !path.is_empty() => spec.from = format!("unix:{}", rooted(path)),
+        Some(_) => {}
+        None if is_no_file(&spec.from) => {}
+        None => spec.from = rooted(&spec.from),
+    }
+    // What is no file may be the name of a bundled model.
+    spec.dem = spec.dem.map(|dem| if Path::new(&dem).exists() { rooted(&dem) } else { dem });
+    spec.observables = spec.observables.map(|path| rooted(&path));
+    spec
+}
+
 /// What was done, for the footer.
 fn said(done: &Done) -> String {
     match done {
@@ -227,7 +326,33 @@ fn said(done: &Done) -> String {
         Done::Move { stream, silo, acknowledged: true, .. } => format!("stream {stream} is decoded in silo {silo}"),
         Done::Move { stream, silo, .. } => format!("stream {stream} is still decoded in silo {silo}"),
         Done::Note { .. } => "note kept in events.jsonl".to_owned(),
+        Done::Input { from, to } => format!("{to} can be used: the engine drains {from} before it takes it"),
         Done::Drill { name, role, thread, .. } => format!("drill {name} runs: {role} on {thread}"),
         Done::Status(_) | Done::InForce { .. } => "heard".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{InputSpec, absolute};
+
+    #[test]
+    fn what_names_a_file_is_named_from_the_root_and_nothing_else_is() {
+        let here = std::env::current_dir().map(|dir| dir.display().to_string()).unwrap_or_default();
+        for (text, expected) in [
+            ("sampler", "sampler".to_owned()),
+            ("-", "-".to_owned()),
+            ("unix:", "unix:".to_owned()),
+            ("udp:127.0.0.1:7000", "udp:127.0.0.1:7000".to_owned()),
+            ("shm:fpga0", "shm:fpga0".to_owned()),
+            ("unix:in", format!("unix:{here}/in")),
+            ("today.b8 --dem surface_d3", format!("{here}/today.b8 --dem surface_d3")),
+            (
+                "/a.b8 --dem src/main.rs --observables o",
+                format!("/a.b8 --dem {here}/src/main.rs --observables {here}/o"),
+            ),
+        ] {
+            assert_eq!(InputSpec::parse(text).map(|spec| absolute(spec).to_string()), Ok(expected));
+        }
     }
 }

@@ -54,18 +54,27 @@ pub struct Live<'a, H> {
     /// What was looked at last: the minutes in memory, or the recording on disk.
     tape: Option<Tape>,
     notes: Vec<Note>,
+    /// Start of the run that was seen last, and the moment.
+    seen: Option<(u64, u64)>,
 }
 
 impl<'a, H: Handle> Live<'a, H> {
     /// Watches `engine`; profiles are listed from `profiles` and from the binary.
     pub fn new(engine: &'a mut H, profiles: Option<PathBuf>) -> Live<'a, H> {
-        Live { engine, profiles, tape: None, notes: Vec::new() }
+        Live { engine, profiles, tape: None, notes: Vec::new(), seen: None }
     }
 }
 
 impl<H: Handle> Source for Live<'_, H> {
     fn snapshot(&mut self) -> Option<Snapshot> {
-        self.engine.snapshot()
+        let snapshot = self.engine.snapshot()?;
+        let seen = (snapshot.engine.started_utc_s, snapshot.at_ns);
+        if self.seen.is_some_and(|before| before.0 != seen.0 || before.1 > seen.1) {
+            // What was looked at last is the run before.
+            (self.tape, self.notes) = (None, Vec::new());
+        }
+        self.seen = Some(seen);
+        Some(snapshot)
     }
 
     fn apply(&mut self, name: &str, profile: &Profile, lent: Option<Duration>, why: &str) -> Result<(), String> {
@@ -86,10 +95,6 @@ impl<H: Handle> Source for Live<'_, H> {
     }
 
     fn act(&mut self, deed: &Deed, why: &str) -> Result<(), String> {
-        if matches!(deed, Deed::Input(_)) {
-            // What was looked at last is the run before.
-            (self.tape, self.notes) = (None, Vec::new());
-        }
         self.engine.act(deed, why)
     }
 

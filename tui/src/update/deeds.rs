@@ -8,6 +8,7 @@ use crate::effect::Effect;
 use crate::model::deeds::Deed;
 use crate::model::{Model, NoticeKind, Overlay, View};
 use pinwheel_engine::engine::SiloDeed;
+use pinwheel_engine::engine::wire::InputSpec;
 
 /// Asks whether `deed` is to be done.
 pub(super) fn ask(model: &mut Model, deed: Deed) -> Vec<Effect> {
@@ -76,7 +77,14 @@ pub(super) fn moved(model: &mut Model, text: &str) -> Vec<Effect> {
 
 /// An input that was written.
 pub(super) fn another_input(model: &mut Model, text: &str) -> Vec<Effect> {
-    if text.is_empty() { Vec::new() } else { ask(model, Deed::Input(text.to_owned())) }
+    match InputSpec::parse(text) {
+        _ if text.is_empty() => Vec::new(),
+        Ok(spec) => ask(model, Deed::Input(spec)),
+        Err(said) => {
+            notice(model, NoticeKind::Refused, format!("input refused: {said}"));
+            Vec::new()
+        }
+    }
 }
 
 /// It was said yes to.

@@ -54,7 +54,11 @@ fn another_input_drains_first_the_console_stays_and_each_run_keeps_its_report() 
         assert_eq!((report["ended_by"].as_str(), report["lost"].as_u64()), (Some("drained"), Some(0)));
     }
     let events = fs::read_to_string(runs(&world)[0].join("events.jsonl")).unwrap();
-    assert!(events.contains("input today.b8 asked for by") && events.contains(": last night"), "{events}");
+    assert!(
+        events.contains("input sampler surf_z_d3_r3_p0.005.dem to today.b8 asked for by")
+            && events.contains(": last night"),
+        "{events}"
+    );
 }
 
 /// Drills that are tried until one's stack is there: a thread that was descheduled in the middle of its long handler is

@@ -17,11 +17,16 @@ use std::process::{Child, Command, Stdio};
 const NOBODY: u32 = 65_534;
 
 /// A run without a terminal; killed when the test is over, however it ends.
-struct Headless(Child);
+pub struct Headless(pub Child);
 
 impl Headless {
-    fn start(world: &World) -> Headless {
-        let words = "run --profile shared --rate 2000 --duration 10m --logs logs --headless";
+    pub fn start(world: &World) -> Headless {
+        Headless::start_with(world, "--rate 2000 --duration 10m --headless")
+    }
+
+    /// The same with these words besides.
+    pub fn start_with(world: &World, words: &str) -> Headless {
+        let words = &format!("run --profile shared --logs logs {words}");
         let child = world.command(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let headless = Headless(child);
         until("a live engine", || {
@@ -89,7 +94,7 @@ fn attached_beside_a_live_console_one_only_looks_and_with_control_one_acts() {
 }
 
 /// A console of its own engine, which goes on when the console is lost.
-fn own_console(world: &World) -> Terminal {
+pub fn own_console(world: &World) -> Terminal {
     world.put("p/stays.ron", lab_with(&[("spin: Lab", "spin: Shared")]));
     let run = "run --profiles p --profile stays --rate 2000 --logs logs";
     let mut own = Terminal::start(world, run, (100, 30), &[]);

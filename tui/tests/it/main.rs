@@ -7,6 +7,7 @@
 mod world;
 mod acting;
 mod alarms;
+mod another_input;
 mod attach;
 mod commands;
 mod environment;

@@ -12,14 +12,16 @@ use crate::engine::Requests;
 use crate::engine::actor::Actor;
 use crate::engine::control::Hands;
 use crate::engine::drilling::{DrillRefused, LiveDrill};
+use crate::engine::inputs::Reply;
 use crate::engine::logger::{self, Said};
 use crate::engine::steer::{SharedSteering, Switched};
-use crate::engine::wire::{Acknowledged, Ask, Done, Status};
+use crate::engine::wire::{Acknowledged, Ask, Done, InputSpec, Status};
 use crate::fault::EventCode;
 use crate::feed::requests::MoveRequest;
 use crate::profile::{Profile, Rate};
 use crate::silo::SiloDeed;
 use crate::units::Nanos;
+use crossbeam_channel::Sender;
 use pinwheel_edge::spin::{Phase, SpinOrder};
 use std::time::Duration;
 
@@ -56,9 +58,25 @@ pub(in crate::engine) fn act(order: Order, hands: &Hands<'_>) {
     if hands.clock.ticks() > order.until {
         return;
     }
+    if let Ask::Input(spec) = order.ask {
+        return pass_on(spec, order.by, order.reply, hands);
+    }
     let found = carry_out(order.ask, &order.by, hands);
     // A client that went away meanwhile wants to know nothing.
     let _ = order.reply.try_send(found);
+}
+
+/// Another input is for whoever holds the engine to take, who answers in their own time.
+fn pass_on(spec: InputSpec, by: Actor, reply: Sender<Result<Effect, String>>, hands: &Hands<'_>) {
+    let phase = Phase::from_code(board::get(&hands.steering.lock().board().header().phase));
+    let answer: Reply = Box::new(move |done| reply.try_send(done.map(Effect::Done)).is_ok());
+    if phase >= Phase::Drain || hands.requests.drain().is_some() {
+        let said = format!("found the engine in {}, expected one that runs; wait for its end", phase.name());
+        // Nobody who waits: nobody to tell.
+        let _ = answer(Err(said));
+        return;
+    }
+    hands.requests.inputs.ask(spec, by, answer);
 }
 
 fn carry_out(ask: Ask, by: &Actor, hands: &Hands<'_>) -> Result<Effect, String> {
@@ -127,6 +145,7 @@ fn carry_out(ask: Ask, by: &Actor, hands: &Hands<'_>) -> Result<Effect, String> 
             Ok(Effect::Done(Done::Note { text }))
         }
         Ask::Drill { name, for_ms } => drill(name, for_ms, by, steering),
+        Ask::Input(_) => unreachable!("passed on by act"),
     }
 }
 

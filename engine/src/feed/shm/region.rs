@@ -190,6 +190,14 @@ fn make_directory(directory: &Path) -> Result<(), Errno> {
     }
 }
 
+/// Whether region `name` in `directory` could be made: what a killed engine left is removed.
+///
+/// # Errors
+/// If another engine has it, or it is somebody else's.
+pub fn is_free(directory: &Path, name: &str) -> Result<(), OpenError> {
+    remove_dead(&path_of(directory, name))
+}
+
 /// Removes what an engine left that was killed; one that lives holds its lock.
 fn remove_dead(path: &Path) -> Result<(), OpenError> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -244,7 +252,7 @@ fn group_id(name: &str) -> Result<Gid, OpenError> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Region, path_of};
+    use super::{Region, is_free, path_of};
     use crate::feed::packet::Encoding;
     use crate::feed::shm::layout::{Shape, header};
     use std::os::unix::fs::{PermissionsExt, symlink};
@@ -262,6 +270,7 @@ mod tests {
         assert_eq!(Region::open(folder.path(), "a").unwrap().unwrap().1, SHAPE);
         let again = Region::create(folder.path(), "a", None, &SHAPE, 8).unwrap_err().to_string();
         assert!(again.contains("another engine"), "{again}");
+        assert!(is_free(folder.path(), "a").is_err() && is_free(folder.path(), "b").is_ok());
         drop(region);
         assert!(!path.exists());
     }

@@ -2,10 +2,11 @@
 use super::{LOOKS_PER_LINE, Operated, RunArgs, RunRequest, error_name, have_silos, name_signal, run, watch};
 use crate::cli::places::Surroundings;
 use crate::report::tests::sound;
+use crate::source::News;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::EndedBy;
 use pinwheel_engine::host::{CoreFacts, HostFacts};
-use pinwheel_engine::profile::{Profile, Silos};
+use pinwheel_engine::profile::{OnHangup, Profile, Silos};
 use std::cell::Cell;
 use std::fs;
 use std::path::Path;
@@ -15,16 +16,29 @@ use std::time::Duration;
 struct Scripted {
     looks_left: Cell<u32>,
     drains: Cell<u32>,
+    looked: Cell<u64>,
+    news: Vec<News>,
 }
 
 impl Operated for Scripted {
-    fn snapshot(&self) -> Snapshot {
-        sound().snapshot
+    fn snapshot(&self) -> Option<Snapshot> {
+        let mut snapshot = sound().snapshot;
+        snapshot.at_ns += self.looked.get();
+        self.looked.set(self.looked.get() + 1);
+        Some(snapshot)
     }
 
-    fn request_drain(&self) {
+    fn on_hangup(&self) -> OnHangup {
+        OnHangup::Detach
+    }
+
+    fn request_drain(&mut self) {
         self.drains.set(self.drains.get() + 1);
         self.looks_left.set(2);
+    }
+
+    fn step(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.news)
     }
 
     fn is_finished(&self) -> bool {
@@ -34,10 +48,14 @@ impl Operated for Scripted {
     }
 }
 
+fn scripted(looks: u32) -> Scripted {
+    Scripted { looks_left: Cell::new(looks), drains: Cell::new(0), looked: Cell::new(0), news: Vec::new() }
+}
+
 fn watched(looks: u32, signal: Option<i32>) -> (Option<i32>, u32, usize) {
-    let engine = Scripted { looks_left: Cell::new(looks), drains: Cell::new(0) };
+    let mut engine = scripted(looks);
     let mut lines = Vec::new();
-    let found = watch(&engine, &|| signal, &mut |line| lines.push(line.to_owned()), &mut || ());
+    let found = watch(&mut engine, &|_| signal, &mut |line| lines.push(line.to_owned()), &mut || ());
     (found, engine.drains.get(), lines.len())
 }
 
@@ -46,6 +64,15 @@ fn a_line_is_told_every_second() {
     assert_eq!(watched(0, None), (None, 0, 0));
     assert_eq!(watched(LOOKS_PER_LINE, None), (None, 0, 0));
     assert_eq!(watched(3 * LOOKS_PER_LINE + 1, None), (None, 0, 3));
+}
+
+#[test]
+fn what_comes_of_another_input_is_told() {
+    let mut engine = scripted(2);
+    engine.news = vec![News::Done("shots come from b".to_owned())];
+    let mut lines = Vec::new();
+    watch(&mut engine, &|_| None, &mut |line| lines.push(line.to_owned()), &mut || ());
+    assert_eq!(lines, ["pinwheel: shots come from b"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The line to an engine's control socket.
 //!
 //! Owns the connection. A request blocks its caller ([`Wire`]) or a thread of its own ([`Line`]), never the console.
-//! Bounds: [`PATIENCE`] for a reply, [`BEHIND_MAX`] requests waiting, one reply a line of at most
+//! Bounds: [`PATIENCE`] for a reply, [`INPUT_PATIENCE`] for one about another input, [`BEHIND_MAX`] requests waiting, one reply a line of at most
 //! [`LINE_BYTES_MAX`].
 
 use pinwheel_engine::engine::wire::{Ask, LINE_BYTES_MAX, Outcome, Reply, Request, VERSION};
@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// Longest wait for a reply: an order's and an acknowledgement's together, and some.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The same for another input, whose files are read first.
+const INPUT_PATIENCE: Duration = Duration::from_secs(70);
 /// Requests that wait for their turn.
 const BEHIND_MAX: usize = 8;
 
@@ -47,7 +49,6 @@ impl Wire {
         let name = path.display().to_string();
         let open = || {
             let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
             stream.set_write_timeout(Some(PATIENCE))?;
             Ok(stream)
         };
@@ -57,6 +58,9 @@ impl Wire {
 
     /// Asks, and waits for what came of it.
     pub fn ask(&mut self, ask: Ask, why: &str) -> Result<Outcome, WireError> {
+        let patience = if matches!(ask, Ask::Input(_)) { INPUT_PATIENCE } else { PATIENCE };
+        let patient = self.stream.get_ref().set_read_timeout(Some(patience));
+        patient.map_err(|error| WireError::Socket { path: self.path.clone(), error })?;
         let foreign = |found: String| WireError::Foreign { found };
         let mut line = serde_json::to_vec(&Request::new(ask, why)).map_err(|error| foreign(error.to_string()))?;
         line.push(b'\n');

@@ -7,8 +7,10 @@ use crate::model::lists::List;
 use crate::model::{Overlay, View};
 use crate::msg::{Finished, Key, Msg};
 use crate::source::synthetic::{Trouble, beside, snapshot};
+use crate::source::{Access, Bond};
 use pinwheel_engine::board::snapshot::{ActionView, Snapshot};
 use pinwheel_engine::engine::SiloDeed;
+use pinwheel_engine::engine::wire::InputSpec;
 
 fn write(bench: &mut Bench, text: &str) {
     bench.keys(&text.chars().map(Key::Char).collect::<Vec<_>>());
@@ -93,17 +95,42 @@ fn another_input_is_asked_for_and_a_new_engine_begins_anew() {
     bench.keys(&[Key::Char('I')]);
     write(&mut bench, "shots of today.b8");
     bench.keys(&[Key::Enter, Key::Char('y')]);
-    assert_eq!(bench.source.deeds, [Deed::Input("shots of today.b8".to_owned())]);
+    assert_eq!(bench.source.deeds, [Deed::Input(InputSpec::parse("shots of today.b8").unwrap())]);
     bench.keys(&[Key::Char(':')]);
     write(&mut bench, "input udp:127.0.0.1:7000");
     bench.keys(&[Key::Enter]);
-    assert_eq!(bench.model.overlay, Some(Overlay::AskDeed(Deed::Input("udp:127.0.0.1:7000".to_owned()))));
+    assert_eq!(
+        bench.model.overlay,
+        Some(Overlay::AskDeed(Deed::Input(InputSpec::parse("udp:127.0.0.1:7000").unwrap())))
+    );
     bench.keys(&[Key::Esc, Key::Char('m'), Key::Char('f')]);
     let anew = Some(Box::new(snapshot(1, Trouble::None)));
     bench.take(Msg::Snapshot { now_ns: bench.now_ns + 1, snapshot: anew, finished: Finished::No });
     let model = &bench.model;
     assert!(model.frozen.is_none() && model.mark.is_none() && model.live.history.len() == 1);
     assert!(model.picture().unwrap().derived.rates.is_none(), "no rates over two engines");
+    bench.keys(&[Key::Char('I')]);
+    write(&mut bench, "today.b8 --rate 5");
+    bench.keys(&[Key::Enter]);
+    assert!(bench.model.overlay.is_none() && bench.model.notice.as_ref().unwrap().text.contains("found --rate"));
+    // One that began late is as far on as the one before when it is seen first.
+    let mut late = snapshot(1, Trouble::None);
+    late.engine.started_utc_s += 1;
+    late.at_ns += 5;
+    bench.take(Msg::Snapshot { now_ns: bench.now_ns + 2, snapshot: Some(Box::new(late)), finished: Finished::No });
+    assert!(bench.model.live.history.len() == 1);
+}
+
+#[test]
+fn a_console_that_only_looks_is_refused_another_input() {
+    let mut bench = Bench::new();
+    bench.model.bond = Bond::Attached { pid: 7, access: Access::Watch };
+    bench.keys(&[Key::Char('I')]);
+    assert!(bench.model.overlay.is_none());
+    assert!(bench.model.notice.as_ref().unwrap().text.contains("another input refused"));
+    bench.model.bond = Bond::Attached { pid: 7, access: Access::Act };
+    bench.keys(&[Key::Char('I')]);
+    assert_eq!(bench.model.overlay, Some(Overlay::Input(String::new())));
 }
 
 fn picture(bench: &mut Bench, tenths: u64, actions: u64) {

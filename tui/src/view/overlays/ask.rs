@@ -175,7 +175,8 @@ pub fn moved(text: &str, pen: &mut Pen<'_>) {
 /// Another input being written.
 pub fn input(text: &str, pen: &mut Pen<'_>) {
     let title = "input: sampler, a file of shots, udp:ADDRESS:PORT, unix:PATH, shm:NAME";
-    writing(title, text, "enter: ask    esc: stay with this one", pen);
+    let keys = "enter: ask    esc: stay    also --dem F, --observables F, --format F";
+    writing(title, text, keys, pen);
 }
 
 /// Why, being written.
