@@ -217,8 +217,14 @@ impl Observations {
         let mut lines = Vec::new();
         if let Some(Switched { out_ns, taken_ns, taken, by }) = &self.switched {
             let ms = |ns: u64| ns as f64 / 1e6;
-            let by =
-                by.iter().map(|(pid, tid, ns)| format!("{pid}/{tid} {:.1} ms", ms(*ns))).collect::<Vec<_>>().join(", ");
+            // A task of another namespace, or one that is gone, has no number here: the kernel says -1.
+            let who = |pid: u32, tid: u32| match [pid, tid].map(|number| (number != u32::MAX).then_some(number)) {
+                [Some(pid), Some(tid)] => format!("{pid}/{tid}"),
+                [Some(pid), None] => format!("a thread of process {pid}"),
+                [None, _] => "a process that is not visible from here".to_owned(),
+            };
+            let told = by.iter().map(|(pid, tid, ns)| format!("{} {:.1} ms", who(*pid, *tid), ms(*ns)));
+            let by = told.collect::<Vec<_>>().join(", ");
             let by = if by.is_empty() { String::new() } else { format!("; there ran {by}") };
             lines.push(format!(
                 "switches by record: without its core {:.1} ms, of this taken from it {:.1} ms in {taken} times{by}",
