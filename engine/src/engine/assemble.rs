@@ -39,7 +39,7 @@ use crate::hot::provoke::{Provocation, Provoked};
 use crate::hot::{self, Init, Placing, Role, RoleError, RoleSpec, Settings, Shared, ThreadReport};
 use crate::placement::decision::{Decision, Why};
 use crate::plan::Plan;
-use crate::profile::{Diagnostics, HotAllocations, Predecoder, Profile, Silos};
+use crate::profile::{Diagnostics, HotAllocations, Predecoder, Profile, Rate, Silos};
 use crate::record::{AnswerSink, EventSink};
 use crate::silo::{
     self, Answers, Attached, Common, Connected, Decoding, Gpu, Lives, LivesParts, Silo, SiloWishes, Told,
@@ -70,6 +70,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let (placed, devices) = devices::place(settled, &mut config.profile, &host)?;
     let (model, is_live) = (Arc::clone(config.input.model()), matches!(config.input, Input::Live { .. }));
     check_width(&model)?;
+    check_order(&config)?;
     let decoding = Decoding::new(model, config.profile.predecoder, config.profile.window)?;
     let disk = config.environment.as_ref().map(|keep| keep.directory.clone());
     let report = environment::look(&mut config, &host, &placed, &clock)?;
@@ -313,6 +314,19 @@ fn on_call(config: &Config) -> OnCall {
         HotAllocations::Count => OnCall::Count,
         HotAllocations::Abort => OnCall::Abort,
     }
+}
+
+/// Where each silo takes its turns as fast as it can, those with few of them are soon far ahead in the input: a turn in a hundred
+/// is a hundred places a shot. No window holds that for long.
+fn check_order(config: &Config) -> Result<(), StartError> {
+    let (silos, input) = (config.profile.silos.settled(), &config.profile.input);
+    let Some(window) = config.sink.as_ref().and_then(AnswerSink::window_shots) else { return Ok(()) };
+    let is_skewed = silos > 1 && matches!(order(config), InputOrder::Skewed(_));
+    let is_long = config.count.is_none_or(|count| count > window as u64);
+    if is_skewed && is_long && input.rate == Rate::Max {
+        return Err(StartError::Apart { silos, window });
+    }
+    Ok(())
 }
 
 fn check_width(model: &Model) -> Result<(), StartError> {
