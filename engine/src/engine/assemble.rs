@@ -37,7 +37,7 @@ use crate::host::{HostFacts, pin};
 use crate::hot::memory::{Arena, OnCall};
 use crate::hot::provoke::{Provocation, Provoked};
 use crate::hot::{self, Init, Placing, Role, RoleError, RoleSpec, Settings, Shared, ThreadReport};
-use crate::placement::decision::{Decision, Why};
+use crate::placement::decision::Decision;
 use crate::plan::Plan;
 use crate::profile::{Diagnostics, HotAllocations, Predecoder, Profile, Rate, Silos};
 use crate::record::{AnswerSink, EventSink};
@@ -177,28 +177,24 @@ fn directing(profile: &Profile, silos: &[Silo], common: &Common, plan: &Plan) ->
         clock: common.clock.clone(),
         profile: profile.clone(),
         pages: silos.iter().map(|silo| Arc::clone(&silo.pipe.pages)).collect(),
-        mover: mover(Arc::clone(&common.moves), Arc::clone(&common.settings)),
+        mover: mover(Arc::clone(&common.moves)),
+        moves: Arc::clone(&common.moves),
         settings: Arc::clone(&common.settings),
         cold_cores: plan.cold_cores.clone(),
     }
 }
 
 /// Hands on what the director decides to the feeds of the streams, which make the moves.
-fn mover(moves: Arc<MoveRequests>, settings: Arc<Settings>) -> Mover {
+fn mover(moves: Arc<MoveRequests>) -> Mover {
     Box::new(move |decision| {
-        let (stream, to, lease, patience) = match *decision {
-            Decision::Place { stream, silo, .. } => (stream, silo, Nanos(0), Nanos(0)),
-            // A full silo answers what it has of a stream as soon as its shots may wait at all.
-            Decision::Move { stream, to, why: Why::Overflow, lease, .. } => {
-                (stream, to, lease, settings.overflow_deadline())
-            }
-            Decision::Move { stream, to, lease, .. } => (stream, to, lease, Nanos(0)),
+        let (stream, to, lease) = match *decision {
+            Decision::Place { stream, silo, .. } => (stream, silo, Nanos(0)),
+            Decision::Move { stream, to, lease, .. } => (stream, to, lease),
             Decision::Refuse { .. } => return Ok(()),
         };
-        let [lease_ms, patience_ms] =
-            [lease, patience].map(|span| u32::try_from(span.0 / 1_000_000).unwrap_or(u32::MAX));
+        let lease_ms = u32::try_from(lease.0 / 1_000_000).unwrap_or(u32::MAX);
         moves
-            .ask(MoveRequest { stream, to, lease_ms, patience_ms, by: Authority::Port })
+            .ask(MoveRequest { stream, to, lease_ms, patience_ms: 0, by: Authority::Port })
             .map_err(|refused| refused.to_string())
     })
 }
