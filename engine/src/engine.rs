@@ -248,6 +248,16 @@ pub enum StartError {
         /// The rows that failed, each with what was found and its remedy.
         failed: String,
     },
+    /// Predictions cannot be put into the input's order.
+    #[error(
+        "found predictions of {silos} silos with unequal weights as fast as slots come free, expected silos that stay within {window} shots of each other in the input: a silo with few of the turns runs ahead of one with many; set a rate, a count of at most {window}, or one silo"
+    )]
+    Apart {
+        /// How many.
+        silos: u32,
+        /// How far they may lie apart.
+        window: usize,
+    },
     /// The live source cannot be opened.
     #[error(transparent)]
     Source(#[from] crate::feed::place::OpenError),

@@ -37,14 +37,14 @@ pub use overflow::Pressure;
 pub use pace::Cadence;
 pub use share::{OwnTurns, Share};
 
-use crate::board::snapshot::HealthVerdict;
+use crate::board::snapshot::{HealthVerdict, OverflowOutcome};
 use crate::board::{self, Board, FeedBlock};
 use crate::code::Model;
 use crate::code::health::{InputHealth, Verdict};
 use crate::code::sampler::Sampler;
 use crate::fault::{FaultCode, Injector};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Settings, WARM_STREAM, Work};
-use crate::profile::RoleKind;
+use crate::profile::{OverflowStrategy, RoleKind};
 use crate::units::{Nanos, TickRate, Ticks};
 use crossing::{Crossing, Crossings};
 use lane::{Head, Piece};
@@ -208,6 +208,10 @@ impl Feed {
             self.overflow.clear(now, block, &self.pressure);
             return false;
         };
+        if !self.schedule.has_rate() {
+            // What waited at the rate before is due now, as everything is.
+            self.overflow.clear(now, block, &self.pressure);
+        }
         let bound = self.bound(stream);
         // One that comes as fast as slots come free did not come before there was one.
         if !self.has_room(bound, stream, (scheduled < now).then_some(now)) {
@@ -254,16 +258,24 @@ impl Feed {
         if !has_room && bound.is_direct {
             board::add(&block.slot_waits, 1);
         }
-        if !has_room && let Some(now) = overflows_at {
-            self.overflow.full(bound, now, block, &self.pressure);
+        match overflows_at.filter(|_| !has_room) {
+            Some(now) if bound.is_staged => self.overflow.held(now),
+            Some(now) => self.overflow.full(bound, now, block, &self.pressure),
+            None => {}
         }
         has_room
     }
 
     /// Counts what became of the wait of a shot of `stream` that there is room for now; the error that it is answered with, if it is.
-    fn judge(&self, stream: u32, scheduled: Ticks, bound: Bound, waiting: u64, now: Ticks) -> Option<ErrorCode> {
+    fn judge(&mut self, stream: u32, scheduled: Ticks, bound: Bound, waiting: u64, now: Ticks) -> Option<ErrorCode> {
         let outcome = self.overflow.judge(scheduled, bound, waiting, now, &self.settings)?;
-        overflow::count(outcome, self.block(), self.board.stream_feed(stream as usize));
+        let migrates =
+            outcome == OverflowOutcome::Waited && self.settings.overflow_strategy() == OverflowStrategy::Migrate;
+        // Where it goes is known when its move is at its end.
+        if migrates && self.crossings.as_mut().is_some_and(|crossings| crossings.mover.defer(stream)) {
+            return None;
+        }
+        overflow::count(outcome, 1, self.block(), self.board.stream_feed(stream as usize));
         overflow::error_of(outcome)
     }
 

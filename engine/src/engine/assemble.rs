@@ -37,9 +37,9 @@ use crate::host::{HostFacts, pin};
 use crate::hot::memory::{Arena, OnCall};
 use crate::hot::provoke::{Provocation, Provoked};
 use crate::hot::{self, Init, Placing, Role, RoleError, RoleSpec, Settings, Shared, ThreadReport};
-use crate::placement::decision::{Decision, Why};
+use crate::placement::decision::Decision;
 use crate::plan::Plan;
-use crate::profile::{Diagnostics, HotAllocations, Predecoder, Profile, Silos};
+use crate::profile::{Diagnostics, HotAllocations, Predecoder, Profile, Rate, Silos};
 use crate::record::{AnswerSink, EventSink};
 use crate::silo::{
     self, Answers, Attached, Common, Connected, Decoding, Gpu, Lives, LivesParts, Silo, SiloWishes, Told,
@@ -70,6 +70,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let (placed, devices) = devices::place(settled, &mut config.profile, &host)?;
     let (model, is_live) = (Arc::clone(config.input.model()), matches!(config.input, Input::Live { .. }));
     check_width(&model)?;
+    check_order(&config)?;
     let decoding = Decoding::new(model, config.profile.predecoder, config.profile.window)?;
     let disk = config.environment.as_ref().map(|keep| keep.directory.clone());
     let report = environment::look(&mut config, &host, &placed, &clock)?;
@@ -176,28 +177,24 @@ fn directing(profile: &Profile, silos: &[Silo], common: &Common, plan: &Plan) ->
         clock: common.clock.clone(),
         profile: profile.clone(),
         pages: silos.iter().map(|silo| Arc::clone(&silo.pipe.pages)).collect(),
-        mover: mover(Arc::clone(&common.moves), Arc::clone(&common.settings)),
+        mover: mover(Arc::clone(&common.moves)),
+        moves: Arc::clone(&common.moves),
         settings: Arc::clone(&common.settings),
         cold_cores: plan.cold_cores.clone(),
     }
 }
 
 /// Hands on what the director decides to the feeds of the streams, which make the moves.
-fn mover(moves: Arc<MoveRequests>, settings: Arc<Settings>) -> Mover {
+fn mover(moves: Arc<MoveRequests>) -> Mover {
     Box::new(move |decision| {
-        let (stream, to, lease, patience) = match *decision {
-            Decision::Place { stream, silo, .. } => (stream, silo, Nanos(0), Nanos(0)),
-            // A full silo answers what it has of a stream as soon as its shots may wait at all.
-            Decision::Move { stream, to, why: Why::Overflow, lease, .. } => {
-                (stream, to, lease, settings.overflow_deadline())
-            }
-            Decision::Move { stream, to, lease, .. } => (stream, to, lease, Nanos(0)),
+        let (stream, to, lease) = match *decision {
+            Decision::Place { stream, silo, .. } => (stream, silo, Nanos(0)),
+            Decision::Move { stream, to, lease, .. } => (stream, to, lease),
             Decision::Refuse { .. } => return Ok(()),
         };
-        let [lease_ms, patience_ms] =
-            [lease, patience].map(|span| u32::try_from(span.0 / 1_000_000).unwrap_or(u32::MAX));
+        let lease_ms = u32::try_from(lease.0 / 1_000_000).unwrap_or(u32::MAX);
         moves
-            .ask(MoveRequest { stream, to, lease_ms, patience_ms, by: Authority::Port })
+            .ask(MoveRequest { stream, to, lease_ms, patience_ms: 0, by: Authority::Port })
             .map_err(|refused| refused.to_string())
     })
 }
@@ -313,6 +310,19 @@ fn on_call(config: &Config) -> OnCall {
         HotAllocations::Count => OnCall::Count,
         HotAllocations::Abort => OnCall::Abort,
     }
+}
+
+/// Where each silo takes its turns as fast as it can, those with few of them are soon far ahead in the input: a turn in a hundred
+/// is a hundred places a shot. No window holds that for long.
+fn check_order(config: &Config) -> Result<(), StartError> {
+    let (silos, input) = (config.profile.silos.settled(), &config.profile.input);
+    let Some(window) = config.sink.as_ref().and_then(AnswerSink::window_shots) else { return Ok(()) };
+    let is_skewed = silos > 1 && matches!(order(config), InputOrder::Skewed(_));
+    let is_long = config.count.is_none_or(|count| count > window as u64);
+    if is_skewed && is_long && input.rate == Rate::Max {
+        return Err(StartError::Apart { silos, window });
+    }
+    Ok(())
 }
 
 pub(super) fn check_width(model: &Model) -> Result<(), StartError> {

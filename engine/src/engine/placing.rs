@@ -2,17 +2,19 @@
 //!
 //! Owns the desk. Runs on a cold thread, confined to cold cores. Bounds: a look every twentieth of the profile's refresh, and
 //! under `Migrate` one at the shots that wait every [`RELIEF_EVERY`] besides.
-//! Runs where something is to be decided or shown: with diagnostics, or where streams take part in placement.
+//! Runs where something is to be decided or shown: with diagnostics, or where there is more than one silo, for streams may move
+//! then, and `Migrate` can be switched on live.
 
 use super::cold;
 use crate::arbiter::page::{PageTable, State};
 use crate::board::Board;
 use crate::clock::Clock;
+use crate::feed::requests::MoveRequests;
 use crate::host::pin;
 use crate::hot::Settings;
 use crate::placement::decision::Decision;
-use crate::placement::desk::Desk;
-use crate::profile::{Diagnostics, OverflowStrategy, Profile, TakesPart};
+use crate::placement::desk::{Desk, Hands};
+use crate::profile::{Diagnostics, OverflowStrategy, Profile};
 use crate::units::Nanos;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -21,8 +23,6 @@ use std::time::Duration;
 
 /// Under `Migrate`: from one look at the shots that wait to the next, at most.
 const RELIEF_EVERY: Nanos = Nanos::from_millis(10);
-/// What a move may take beyond the time in which its silo answers what it has.
-const MOVE_MARGIN: Nanos = Nanos::from_millis(200);
 
 /// Hands a decision to who makes the move.
 pub(super) type Mover = Box<dyn FnMut(&Decision) -> Result<(), String> + Send>;
@@ -49,6 +49,7 @@ pub(super) struct Directing {
     /// The page words of each silo: what is leased or on its way is not asked for.
     pub(super) pages: Vec<Arc<PageTable>>,
     pub(super) mover: Mover,
+    pub(super) moves: Arc<MoveRequests>,
     pub(super) settings: Arc<Settings>,
     pub(super) cold_cores: Vec<u32>,
 }
@@ -56,8 +57,7 @@ pub(super) struct Directing {
 impl Directing {
     /// Starts it; `None` where nothing is to be decided or shown.
     pub(super) fn spawn(self) -> Option<Placing> {
-        let takes_part = self.profile.placement.streams != TakesPart::Nobody;
-        if self.profile.diagnostics == Diagnostics::Off && !takes_part {
+        if self.profile.diagnostics == Diagnostics::Off && self.pages.len() < 2 {
             return None;
         }
         let (stop, stopped) = channel();
@@ -77,16 +77,16 @@ impl Directing {
             let word = pages[silo as usize].word(stream);
             word.is_writable() && !word.is_exchanging() && word.state() != State::Leased
         };
+        let under_way = |stream: u32| self.moves.is_under_way(stream);
         let (mut nth, mut parts) = (0, 1);
         while stopped.recv_timeout(rest / parts) == Err(RecvTimeoutError::Timeout) {
             let migrates = self.settings.overflow_strategy() == OverflowStrategy::Migrate;
             if migrates {
-                let patience = Nanos(self.settings.overflow_deadline().0.saturating_add(MOVE_MARGIN.0));
-                desk.relieve(&at_rest, patience, &mut *self.mover);
+                desk.relieve(Hands { at_rest: &at_rest, under_way: &under_way, ask: &mut *self.mover });
             }
             nth += 1;
             if nth >= parts {
-                desk.step(&at_rest, &mut *self.mover);
+                desk.step(Hands { at_rest: &at_rest, under_way: &under_way, ask: &mut *self.mover });
                 let often = desk.look_every().0.div_ceil(RELIEF_EVERY.0);
                 (nth, parts) = (0, if migrates { often as u32 } else { 1 });
             }

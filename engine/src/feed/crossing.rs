@@ -21,6 +21,7 @@ use super::{Feed, Source};
 use crate::arbiter::errand::FeedDesk;
 use crate::board;
 use crate::hot::{BUDGET_ITEMS, Frame};
+use crate::units::{Nanos, Ticks};
 use pinwheel_edge::spin::Phase;
 use std::sync::Arc;
 
@@ -105,11 +106,8 @@ impl Feed {
     /// Where the next shot of `stream` goes.
     #[inline]
     pub(super) fn bound(&self, stream: u32) -> Bound {
-        let here = Bound { silo: self.share.silo, is_direct: true };
-        self.crossings.as_ref().map_or(here, |crossings| {
-            let mover = &crossings.mover;
-            Bound { silo: mover.way(stream).0, is_direct: mover.is_direct(stream) }
-        })
+        let here = Bound { silo: self.share.silo, is_direct: true, is_staged: false, came: Ticks(0) };
+        self.crossings.as_ref().map_or(here, |crossings| crossings.mover.bound(stream))
     }
 
     /// Whether the next shot of `stream` goes straight into a slot of this silo.
@@ -204,11 +202,11 @@ impl Feed {
     }
 
     fn step_moves(&mut self, frame: &Frame<'_>) -> u32 {
-        let Feed { crossings, share, board, next, .. } = self;
+        let Feed { crossings, board, next, settings, .. } = self;
         let Some(crossings) = crossings else { return 0 };
         let takes_more = (frame.phase == Phase::Live, crossings.rescue.is_rescuing());
-        let flipped = |stream: u32, to: usize| board::set(&board.stream_feed(stream as usize).silo, to as u64);
-        crossings.mover.step(frame, takes_more, board.moves(share.silo), |stream| next[stream as usize], flipped)
+        let deadline = Nanos(settings.shot_deadline_ns());
+        crossings.mover.step(frame, takes_more, (board, deadline), |stream| next[stream as usize])
     }
 
     /// Lets one shot of the `nth` stage that goes out go; `None`: there is no such stage.

@@ -1,12 +1,13 @@
 //! Moves of streams between silos, as the feed sees them from which their shots come.
 //!
 //! Owns where each of its streams' shots go now, the stage of each stream that moves, and the desk to the arbiters. Part of
-//! the feed, on its thread. Bounds: [`MOVES_MAX`] moves at once, a stage of [`STAGE_SHOTS`] shots for each, [`PATIENCE`] for
-//! each step that can be given up. Never waits: each frame goes on with what has been reported.
+//! the feed, on its thread. Bounds: [`MOVES_MAX`] moves at once, a stage of [`STAGE_SHOTS`] shots for each; [`PATIENCE`] for
+//! each step that can be given up, for the first the time in which the owner answers what it has. Never waits: each frame goes
+//! on with what has been reported.
 //!
 //! ```text
 //!  1 quiesce: shots go to the stage; the owner finishes those before ── Quiet ──▶ 2 transfer: the other silo fetches the page
-//!      │ PATIENCE over: Desist                                                       │ Here: the route flips, with its epoch
+//!      │ its time is over: Desist                                                    │ Here: the route flips, with its epoch
 //!      ▼                                                                             ▼
 //!    stays where it is                                   PATIENCE over: Desist ── 4 return: the owner fetches it back
 //!      └───────────────▶ 3 resume: the stage goes out, then shots go directly again ◀┘
@@ -17,17 +18,25 @@
 //! order and one place to stage; a feed that changed with the stream would have to hand on both. A stream that is decoded
 //! elsewhere costs its shots one copy from lane to slot.
 //!
+//! # Why a full owner has more time
+//! It finishes the stream's shots among all that it has: with 1,024 slots at 1,000 shots a second the last of them is answered
+//! after a second. One that was given less could give nothing away when it should most. So it has until a shot's deadline, by
+//! which each is answered, if only with an error; and goes on having time while what it had at the beginning is being answered.
+//! One that answers nothing of it any more, and has passed the deadline, is given up. Whoever asks need not know any of this.
+//!
 //! # Why nothing can come too late
 //! The owner lets the page go after it has answered every number before the first staged one, those on their way included. So
 //! no shot of the old route is under way when the route flips. A shot that meets another epoch all the same comes back here.
 
+use super::crossing::crossing_shots;
 use super::lane::{LaneIn, LaneOut, lane};
+use super::overflow::{self, Bound};
 use super::requests::{MoveRequest, MoveRequests};
 use crate::arbiter::errand::{ADOPTIONS_MAX, Errand, FeedDesk, MOVES_MAX, Report};
-use crate::arbiter::page::{Authority, Response};
+use crate::arbiter::page::{Authority, Epoch, Response};
 use crate::board::layout::MOVE_ROWS;
-use crate::board::snapshot::MoveStage;
-use crate::board::{self, MoveBlock, move_row};
+use crate::board::snapshot::{MoveStage, OverflowOutcome};
+use crate::board::{self, Board, MoveBlock, move_row};
 use crate::fault::EventCode;
 use crate::hot::Frame;
 use crate::units::{Nanos, Ticks};
@@ -35,7 +44,8 @@ use std::sync::Arc;
 
 /// Shots of one moving stream.
 pub(super) const STAGE_SHOTS: usize = 1_024;
-/// How long the owner may take to finish, unless a request says longer, and the receiver to have the page.
+/// How long the receiver may take to have the page; and the owner to finish beyond a shot's deadline, and with one of the shots
+/// that it had when it was asked.
 pub(super) const PATIENCE: Nanos = Nanos::from_millis(100);
 
 const _: () = assert!(MOVES_MAX == MOVE_ROWS, "the board shows every move");
@@ -46,6 +56,16 @@ struct Way {
     to: u8,
     epoch: u32,
     is_staged: bool,
+    /// When it began to lead there; zero: it always has.
+    came: Ticks,
+}
+
+impl Way {
+    /// Shots go to silo `to` from now on, first those of the stage.
+    fn lead(&mut self, to: usize, epoch: Epoch, now: Ticks) {
+        let came = if usize::from(self.to) == to { self.came } else { now };
+        *self = Way { to: to as u8, epoch: epoch.number(), is_staged: true, came };
+    }
 }
 
 /// A stage: both ends of a lane.
@@ -60,8 +80,9 @@ struct Move {
     from: usize,
     to: usize,
     lease_us: u32,
-    /// How long the owner may take to finish.
+    /// How long the owner may take to finish, whatever it does.
     patience: Nanos,
+    held: Held,
     by: Authority,
     at: MoveStage,
     /// Since when it is at this stage, and since when it is under way.
@@ -76,7 +97,33 @@ struct Move {
     /// Of the stage, since it goes out: shots gone, shots put in behind.
     gone: u64,
     late: u64,
+    /// Shots in it that had to wait before they got there: where they go to is known at the end.
+    deferred: u64,
     stage: Stage,
+}
+
+/// What the owner had when it was asked to finish, and how far it is with that, by all that it has answered.
+struct Held {
+    until: u64,
+    answered: u64,
+    /// When it last answered one of them.
+    at: Ticks,
+}
+
+impl Held {
+    /// What silo `from` has now, with `on_the_way` more shots at most that it has not taken in.
+    fn of(board: &Board, from: usize, on_the_way: u64, now: Ticks) -> Held {
+        // What is taken away is read first: at worst it seems to have a little more.
+        let answered = board::get(&board.harvest(from).position);
+        let written = board::get(&board.feed(from).position);
+        Held { until: written.max(answered) + on_the_way, answered, at: now }
+    }
+
+    fn look(&mut self, answered: u64, now: Ticks) {
+        if answered > self.answered && self.answered < self.until {
+            (self.answered, self.at) = (answered, now);
+        }
+    }
 }
 
 /// What the mover is made of.
@@ -109,6 +156,8 @@ pub(super) struct Mover {
     free: Vec<Stage>,
     number: u32,
     has_changed: bool,
+    /// By when a shot that is in a slot is answered.
+    deadline: Nanos,
     /// Silos that are dead, a bit each.
     dead: u64,
     /// Adoptions that are asked for: number, stream, and the heir.
@@ -121,7 +170,7 @@ impl Mover {
     /// Every stream of this silo goes directly.
     pub(super) fn new(parts: MoverParts) -> Mover {
         let MoverParts { silo, streams, desk, requests, widths: (detectors, observables) } = parts;
-        let way = Way { to: silo as u8, epoch: 0, is_staged: false };
+        let way = Way { to: silo as u8, epoch: 0, is_staged: false, came: Ticks(0) };
         let stage = |_| {
             let (put, take) = lane(detectors, observables, STAGE_SHOTS);
             Stage { put, take }
@@ -136,6 +185,7 @@ impl Mover {
             free: (0..MOVES_MAX).map(stage).collect(),
             number: 0,
             has_changed: true,
+            deadline: Nanos(0),
             dead: 0,
             adopting: Vec::with_capacity(ADOPTIONS_MAX),
             adopted: 0,
@@ -147,6 +197,14 @@ impl Mover {
     pub(super) fn is_direct(&self, stream: u32) -> bool {
         let way = self.ways[stream as usize];
         usize::from(way.to) == self.silo && !way.is_staged
+    }
+
+    /// Where the next shot of `stream` goes.
+    #[inline]
+    pub(super) fn bound(&self, stream: u32) -> Bound {
+        let Way { to, is_staged, came, .. } = self.ways[stream as usize];
+        let silo = usize::from(to);
+        Bound { silo, is_direct: silo == self.silo && !is_staged, is_staged, came }
     }
 
     /// The silo that takes the shots of `stream`, and since which epoch.
@@ -173,6 +231,15 @@ impl Mover {
         resuming.filter(|one| one.stream == stream).for_each(|one| one.late += 1);
     }
 
+    /// A shot of `stream`, which had to wait, goes into its stage: what became of it is counted when the move has been made or
+    /// has failed. `false`: that is known already, or it does not move.
+    pub(super) fn defer(&mut self, stream: u32) -> bool {
+        let mut open = self.moves.iter_mut().filter(|one| one.at != MoveStage::Resume);
+        let Some(one) = open.find(|one| one.stream == stream) else { return false };
+        one.deferred += 1;
+        true
+    }
+
     /// A shot of `stream` has left its stage.
     pub(super) fn note_gone(&mut self, stream: u32) {
         self.moves.iter_mut().filter(|one| one.stream == stream).for_each(|one| one.gone += 1);
@@ -197,16 +264,19 @@ impl Mover {
         self.moves.is_empty()
     }
 
-    /// One frame: reports, what has waited too long, requests. `next` says each stream's next number.
+    /// One frame: reports, what has waited too long, requests. A shot in a slot is answered within `deadline`; `next` says each
+    /// stream's next number.
     pub(super) fn step(
         &mut self,
         frame: &Frame<'_>,
         (takes_more, rescue): (bool, Rescuing),
-        block: &MoveBlock,
+        (board, deadline): (&Board, Nanos),
         next: impl Fn(u32) -> u64,
-        mut flipped: impl FnMut(u32, usize),
     ) -> u32 {
         let mut items = 0;
+        let block = board.moves(self.silo);
+        let mut flipped = |stream: u32, to: usize| board::set(&board.stream_feed(stream as usize).silo, to as u64);
+        self.deadline = deadline;
         if !self.moves.is_empty() || !self.adopting.is_empty() {
             for silo in 0..self.desk.silos() {
                 while let Some(report) = self.desk.hear(silo) {
@@ -215,12 +285,12 @@ impl Mover {
                 }
             }
             if rescue == Rescuing::No {
-                self.finish(frame, block);
+                self.finish(frame, board);
             }
-            self.judge(frame);
+            self.judge(frame, board);
         }
         if takes_more && rescue == Rescuing::No && self.moves.len() < MOVES_MAX {
-            items += self.take_request(frame, block, next);
+            items += self.take_request(frame, board, next);
         }
         if self.has_changed {
             self.publish(block);
@@ -228,8 +298,9 @@ impl Mover {
         items
     }
 
-    fn take_request(&mut self, frame: &Frame<'_>, block: &MoveBlock, next: impl Fn(u32) -> u64) -> u32 {
+    fn take_request(&mut self, frame: &Frame<'_>, board: &Board, next: impl Fn(u32) -> u64) -> u32 {
         let Some(request) = self.requests.take(self.silo, self.taken) else { return 0 };
+        let block = board.moves(self.silo);
         self.taken += 1;
         board::add(&block.asked, 1);
         let MoveRequest { stream, to, lease_ms, patience_ms, by } = request;
@@ -237,6 +308,7 @@ impl Mover {
         let is_dead = self.dead & 1 << to != 0;
         if from == to || is_dead || self.moves.iter().any(|one| one.stream == stream) {
             board::add(&block.needless, 1);
+            self.requests.end(stream);
             return 1;
         }
         let Some(stage) = self.free.pop() else { unreachable!("a stage for each move") };
@@ -249,7 +321,13 @@ impl Mover {
             from,
             to,
             lease_us: lease_ms * 1_000,
-            patience: Nanos::from_millis(patience_ms.into()).max(PATIENCE),
+            patience: Nanos::from_millis(patience_ms.into()).max(Nanos(self.deadline.0.saturating_add(PATIENCE.0))),
+            held: Held::of(
+                board,
+                from,
+                if from == self.silo { 0 } else { crossing_shots(self.desk.silos()) as u64 },
+                now,
+            ),
             by,
             at: MoveStage::Quiesce,
             since: now,
@@ -259,6 +337,7 @@ impl Mover {
             pause: Nanos(0),
             gone: 0,
             late: 0,
+            deferred: 0,
             stage,
         });
         self.ask(from, Errand::Quiesce { number, page: stream, below: next(stream) });
@@ -296,7 +375,7 @@ impl Mover {
                     block.transfer.record(rate.nanos(now.since(one.since)).0);
                     block.pause.record(one.pause.0);
                 }
-                self.ways[stream as usize] = Way { to: to as u8, epoch: epoch.number(), is_staged: true };
+                self.ways[stream as usize].lead(to, epoch, now);
                 flipped(stream, to);
                 // Told to desist all the same: its word comes yet.
                 (one.at, one.since) = (MoveStage::Resume, now);
@@ -338,17 +417,21 @@ impl Mover {
     }
 
     /// What waits too long is told to leave off.
-    fn judge(&mut self, frame: &Frame<'_>) {
-        let rate = frame.clock().rate();
+    fn judge(&mut self, frame: &Frame<'_>, board: &Board) {
+        let (rate, now) = (frame.clock().rate(), frame.now);
         for at in 0..self.moves.len() {
             let one = &mut self.moves[at];
-            let (silo, limit) = match one.at {
-                MoveStage::Quiesce => (one.from, one.patience),
-                MoveStage::Transfer => (one.to, PATIENCE),
+            let (silo, is_late) = match one.at {
+                MoveStage::Quiesce => {
+                    one.held.look(board::get(&board.harvest(one.from).position), now);
+                    let stands = now.since(one.held.at) > rate.ticks(PATIENCE);
+                    (one.from, stands && now.since(one.since) > rate.ticks(one.patience))
+                }
+                MoveStage::Transfer => (one.to, now.since(one.since) > rate.ticks(PATIENCE)),
                 // The page comes back, or its doubt ends: there is nowhere else to go.
                 MoveStage::Return | MoveStage::Resume => continue,
             };
-            if !one.is_desisting && frame.now.since(one.since) > rate.ticks(limit) {
+            if is_late && !one.is_desisting {
                 one.is_desisting = true;
                 let errand = Errand::Desist { number: one.number, page: one.stream };
                 self.ask(silo, errand);
@@ -357,7 +440,7 @@ impl Mover {
     }
 
     /// Ends the moves whose stages are empty: from now on their shots go directly.
-    fn finish(&mut self, frame: &Frame<'_>, block: &MoveBlock) {
+    fn finish(&mut self, frame: &Frame<'_>, board: &Board) {
         for at in (0..self.moves.len()).rev() {
             let one = &self.moves[at];
             if one.at != MoveStage::Resume || one.is_desisting || one.stage.take.depth() > 0 {
@@ -365,12 +448,18 @@ impl Mover {
             }
             let one = self.moves.swap_remove(at);
             self.ways[one.stream as usize].is_staged = false;
+            let outcome = if one.has_failed { OverflowOutcome::Waited } else { OverflowOutcome::SentElsewhere };
+            if one.deferred > 0 {
+                overflow::count(outcome, one.deferred, board.feed(self.silo), board.stream_feed(one.stream as usize));
+            }
             if !one.has_failed {
-                board::add(&block.done, 1);
+                board::add(&board.moves(self.silo).done, 1);
                 let numbers = [u64::from(one.stream), one.from as u64, one.to as u64, one.pause.0];
                 frame.log(EventCode::StreamMoved, numbers);
             }
             self.free.push(one.stage);
+            // Behind the route: who sees that it has ended sees where it led.
+            self.requests.end(one.stream);
             self.has_changed = true;
         }
     }

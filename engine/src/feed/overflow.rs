@@ -62,6 +62,10 @@ pub(super) struct Bound {
     pub(super) silo: usize,
     /// Whether it goes straight into a slot of the feed's own silo.
     pub(super) is_direct: bool,
+    /// Whether it goes into a stage, because its stream moves or is held.
+    pub(super) is_staged: bool,
+    /// When its stream came to that silo; zero: it has always been there.
+    pub(super) came: Ticks,
 }
 
 /// The judge of one feed.
@@ -72,11 +76,14 @@ pub(super) struct Overflow {
     episode: Option<Episode>,
     /// Of each silo: when its ring, or the lane to it, was last found full.
     full_at: Box<[Ticks]>,
+    /// When a stage was last found full.
+    held_at: Ticks,
 }
 
 impl Overflow {
     pub(super) fn new(rate: TickRate, silos: usize) -> Overflow {
-        Overflow { frozen: Frozen::new(rate), rate, episode: None, full_at: vec![Ticks(0); silos].into() }
+        let full_at = vec![Ticks(0); silos].into();
+        Overflow { frozen: Frozen::new(rate), rate, episode: None, full_at, held_at: Ticks(0) }
     }
 
     /// The feed is called.
@@ -96,6 +103,12 @@ impl Overflow {
         board::set(&block.overflow_silo, bound.silo as u64);
         // What is short elsewhere, this silo's dispatch cannot help.
         pressure.set(bound.is_direct);
+    }
+
+    /// A shot that had arrived found the stage of its stream full, which moves. No silo is full for that: nothing is dropped, and
+    /// no stream has to leave; what waits behind it is late all the same.
+    pub(super) fn held(&mut self, now: Ticks) {
+        self.held_at = now;
     }
 
     /// Nothing that has arrived waits.
@@ -119,9 +132,14 @@ impl Overflow {
         now: Ticks,
         settings: &Settings,
     ) -> Option<OverflowOutcome> {
-        let episode = self.episode.filter(|episode| scheduled <= episode.full_at)?;
-        debug_assert!(episode.began <= episode.full_at, "an episode begins with a full ring");
         let strategy = settings.overflow_strategy();
+        let limit = self.rate.ticks(settings.overflow_deadline());
+        let Some(episode) = self.episode.filter(|episode| scheduled <= episode.full_at) else {
+            let drops = matches!(strategy, OverflowStrategy::DropNew | OverflowStrategy::DropOldest);
+            let is_held = scheduled <= self.held_at && !drops;
+            return (is_held && self.frozen.is_overdue(scheduled, now, limit)).then_some(OverflowOutcome::Expired);
+        };
+        debug_assert!(episode.began <= episode.full_at, "an episode begins with a full ring");
         // It may have waited behind another, whose silo was full: that is no reason to drop it.
         let is_its_own = scheduled <= self.full_at[bound.silo];
         Some(match strategy {
@@ -131,10 +149,10 @@ impl Overflow {
             }
             OverflowStrategy::DropNew | OverflowStrategy::DropOldest => OverflowOutcome::Waited,
             OverflowStrategy::Block | OverflowStrategy::CpuFallback | OverflowStrategy::Migrate => {
-                let limit = self.rate.ticks(settings.overflow_deadline());
                 match self.frozen.is_overdue(scheduled, now, limit) {
                     true => OverflowOutcome::Expired,
-                    false if strategy == OverflowStrategy::Migrate && !bound.is_direct => {
+                    // It was due while its stream was still at the silo before.
+                    false if strategy == OverflowStrategy::Migrate && bound.came > scheduled => {
                         OverflowOutcome::SentElsewhere
                     }
                     false => OverflowOutcome::Waited,
@@ -154,10 +172,10 @@ pub(super) const fn error_of(outcome: OverflowOutcome) -> Option<ErrorCode> {
     }
 }
 
-/// Counts an outcome, of the silo and of the stream.
-pub(super) fn count(outcome: OverflowOutcome, block: &FeedBlock, stream: &StreamFeedBlock) {
-    board::add(&block.overflow[outcome as usize], 1);
-    board::add(&stream.overflow[outcome as usize], 1);
+/// Counts the outcome of so many shots, of the silo and of the stream.
+pub(super) fn count(outcome: OverflowOutcome, shots: u64, block: &FeedBlock, stream: &StreamFeedBlock) {
+    board::add(&block.overflow[outcome as usize], shots);
+    board::add(&stream.overflow[outcome as usize], shots);
 }
 
 #[cfg(test)]
@@ -171,8 +189,8 @@ mod tests {
     use crate::units::{TickRate, Ticks};
 
     const MS: u64 = 1_000_000;
-    const HERE: Bound = Bound { silo: 0, is_direct: true };
-    const ELSEWHERE: Bound = Bound { silo: 1, is_direct: false };
+    const HERE: Bound = Bound { silo: 0, is_direct: true, is_staged: false, came: Ticks(0) };
+    const ELSEWHERE: Bound = Bound { silo: 1, is_direct: false, is_staged: false, came: Ticks(0) };
 
     struct Bench {
         overflow: Overflow,
@@ -253,9 +271,36 @@ mod tests {
     fn a_shot_whose_stream_has_moved_went_elsewhere_unless_it_came_too_late() {
         let mut bench = full(OverflowStrategy::Migrate);
         bench.run_until(20);
-        assert_eq!(bench.judge_bound(ELSEWHERE, 9, 3, 13), Some(OverflowOutcome::SentElsewhere));
-        assert_eq!(bench.judge_bound(ELSEWHERE, 9, 3, 15), Some(OverflowOutcome::Expired));
+        let moved = Bound { came: Ticks(12 * MS), ..ELSEWHERE };
+        assert_eq!(bench.judge_bound(moved, 9, 3, 13), Some(OverflowOutcome::SentElsewhere));
+        assert_eq!(bench.judge_bound(moved, 9, 3, 15), Some(OverflowOutcome::Expired));
         assert_eq!(bench.judge(9, 3, 13), Some(OverflowOutcome::Waited), "its stream has stayed");
+        let home = Bound { came: Ticks(12 * MS), ..HERE };
+        assert_eq!(bench.judge_bound(home, 9, 3, 13), Some(OverflowOutcome::SentElsewhere), "back to its own silo");
+    }
+
+    #[test]
+    fn a_shot_that_waited_where_its_stream_is_was_sent_nowhere() {
+        let mut bench = full(OverflowStrategy::Migrate);
+        bench.run_until(20);
+        let since_long = Bound { came: Ticks(2 * MS), ..ELSEWHERE };
+        bench.overflow.full(since_long, Ticks(11 * MS), bench.board.feed(0), &bench.pressure);
+        assert_eq!(bench.judge_bound(since_long, 9, 3, 13), Some(OverflowOutcome::Waited), "for the silo it is in");
+        let staged = Bound { is_staged: true, is_direct: false, ..HERE };
+        assert_eq!(bench.judge_bound(staged, 9, 3, 13), Some(OverflowOutcome::Waited), "its move may fail yet");
+    }
+
+    #[test]
+    fn a_full_stage_is_no_full_silo_and_drops_nothing_but_what_it_holds_up_is_late() {
+        for strategy in [OverflowStrategy::DropNew, OverflowStrategy::DropOldest, OverflowStrategy::Block] {
+            let mut bench = full(strategy);
+            bench.run_until(40);
+            bench.overflow.clear(Ticks(12 * MS), bench.board.feed(0), &bench.pressure);
+            bench.overflow.held(Ticks(30 * MS));
+            assert_eq!(board::get(&bench.board.feed(0).overflow_since), 0, "nobody is to be relieved");
+            let late = (strategy == OverflowStrategy::Block).then_some(OverflowOutcome::Expired);
+            assert_eq!((bench.judge(25, 9, 31), bench.judge(29, 9, 31)), (late, None), "{strategy:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Requests to move a stream: from whoever decides, on a cold thread, to the feed that the stream comes from.
 //!
-//! Owns a few words for each feed. Any cold thread asks; the feed looks at one word in a frame. Bounds: [`REQUESTS_MAX`]
+//! Owns a few words for each feed, and two counts for each stream. Any cold thread asks; the feed looks at one word in a frame. Bounds: [`REQUESTS_MAX`]
 //! requests of one feed that it has not seen; one more is refused, and says so. Never waits. Relaxed: a request is one word
 //! that stands alone, and the count beside it only says that there is one.
 
@@ -19,7 +19,8 @@ pub struct MoveRequest {
     pub to: u32,
     /// The lease that it gets there, so that it does not leave at once: milliseconds, 4,000 at most; 0: none.
     pub lease_ms: u32,
-    /// How long the silo that has it may take to answer the shots that it has, milliseconds, 65,535 at most; 0: as long as usual.
+    /// How long the silo that has it may take to answer the shots that it has, if longer than the feed gives it, milliseconds,
+    /// 65,535 at most; 0: as the feed says.
     pub patience_ms: u32,
     /// In whose name: an operator's breaks a lease that holds the stream, and is counted as such. For the console alone.
     pub by: Authority,
@@ -66,6 +67,14 @@ pub struct MoveRequests {
     /// Silos that take no streams, a bit each.
     shut: AtomicU64,
     feeds: Box<[Slots]>,
+    counts: Box<[Counts]>,
+}
+
+/// Of one stream: requests taken from whoever asks, and those that its feed is through with, whatever became of them.
+#[derive(Debug, Default)]
+struct Counts {
+    asked: AtomicU64,
+    ended: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -98,7 +107,9 @@ impl MoveRequests {
     #[must_use]
     pub fn new(streams: u32, silos: u32, has_joints: bool) -> MoveRequests {
         let slots = |_| Slots { rung: AtomicU64::new(0), words: [const { AtomicU64::new(0) }; REQUESTS_MAX] };
-        MoveRequests { streams, silos, has_joints, shut: AtomicU64::new(0), feeds: (0..silos).map(slots).collect() }
+        let counts = (0..streams).map(|_| Counts::default()).collect();
+        let feeds = (0..silos).map(slots).collect();
+        MoveRequests { streams, silos, has_joints, shut: AtomicU64::new(0), feeds, counts }
     }
 
     /// Asks for a move. That it was made, or why not, is on the board.
@@ -120,11 +131,34 @@ impl MoveRequests {
         let (lease, patience) = (lease_ms.min(LEASE_MS_MAX), patience_ms.min(PATIENCE_MS_MAX));
         let word = ASKED | u64::from(stream) | u64::from(to) << 20 | u64::from(lease) << 26 | u64::from(patience) << 42;
         let word = if by == Authority::Operator { word | FORCED } else { word };
-        let slots = &self.feeds[home(stream, silos)];
         let partner = partner(stream, streams, silos).filter(|_| self.has_joints);
-        slots.put(word)?;
-        // A pair that was parted for want of room here is brought together again by the director.
-        partner.map_or(Ok(()), |partner| slots.put(word - u64::from(stream) + u64::from(partner)))
+        self.put(stream, word)?;
+        // A pair that was parted for want of room here is brought together again by the control thread.
+        partner.map_or(Ok(()), |partner| self.put(partner, word - u64::from(stream) + u64::from(partner)))
+    }
+
+    fn put(&self, stream: u32, word: u64) -> Result<(), MoveRefused> {
+        let asked = &self.counts[stream as usize].asked;
+        // Before it can be seen: a request must not end before it was asked for.
+        asked.fetch_add(1, Ordering::Relaxed);
+        let put = self.feeds[home(stream, self.silos)].put(word);
+        if put.is_err() {
+            asked.fetch_sub(1, Ordering::Relaxed);
+        }
+        put
+    }
+
+    /// Whether a request for `stream` waits, or its move is not at its end. One that was asked for and is not under way any
+    /// more has been made if the stream is there, and has failed if not.
+    #[must_use]
+    pub fn is_under_way(&self, stream: u32) -> bool {
+        let Some(Counts { asked, ended }) = self.counts.get(stream as usize) else { return false };
+        asked.load(Ordering::Relaxed) > ended.load(Ordering::Relaxed)
+    }
+
+    /// A request for `stream` is at its end. By its feed only.
+    pub(super) fn end(&self, stream: u32) {
+        self.counts[stream as usize].ended.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether `silo` takes streams. By the control thread only.

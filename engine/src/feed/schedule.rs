@@ -37,6 +37,11 @@ impl Schedule {
         self.ticks_per_shot = rate_hz.map_or(0.0, |hz| ticks_per_s / (hz * self.fraction).max(1e-9));
     }
 
+    /// Whether shots come at a rate; otherwise as fast as slots come free.
+    pub(super) fn has_rate(&self) -> bool {
+        self.rate_hz.is_some()
+    }
+
     /// The scheduled arrival of shot `n`, if it has come by `now`.
     pub(super) fn due(&self, n: u64, now: Ticks) -> Option<Ticks> {
         let (start, from) = self.start?;

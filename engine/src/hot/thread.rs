@@ -395,7 +395,8 @@ impl Longest {
 }
 
 /// A role panicked: it is published as died and never called again. Its remains are leaked, because dropping what a
-/// panic left half-done could panic again.
+/// panic left half-done could panic again. What they held is not given back either: a dispatch's rig on a GPU stays open, with its
+/// context, to the end of the process.
 fn died(
     shared: &Shared,
     block: &ThreadBlock,

@@ -31,10 +31,31 @@ const BACKED_UP_MAX: f64 = 8.0;
 /// Of all draws of a director.
 const SEED: u64 = 0x0070_6c61_6365;
 
+/// Times that a place is looked for for a new stream, before it stays where it is.
+const PLACE_TRIES: u32 = 10;
+
 /// How a decision is handed on: `Err` says in one sentence why it cannot be acted on.
 pub type Ask<'a> = &'a mut dyn FnMut(&Decision) -> Result<(), String>;
-/// Whether the page of a stream at a silo is at rest there: neither leased nor on its way.
-pub type AtRest<'a> = &'a dyn Fn(u32, u32) -> bool;
+
+/// What the desk has of its engine.
+pub struct Hands<'a> {
+    /// Whether the page of a stream at a silo is at rest there: neither leased nor on its way.
+    pub at_rest: &'a dyn Fn(u32, u32) -> bool,
+    /// Whether a move that was asked for of a stream is not at its end.
+    pub under_way: &'a dyn Fn(u32) -> bool,
+    /// Hands a decision on.
+    pub ask: Ask<'a>,
+}
+
+/// A new stream on its way to its silo.
+struct New {
+    load: StreamLoad,
+    to: u32,
+    is_high: bool,
+    /// Whether its move was taken.
+    is_asked: bool,
+    tries: u32,
+}
 
 /// The desk of one engine.
 pub struct Desk {
@@ -54,7 +75,10 @@ pub struct Desk {
     loads: Vec<StreamLoad>,
     looks: u32,
     has_placed: bool,
+    /// Streams that are not yet where they were placed.
+    new: Vec<New>,
     relief: Relief,
+    near: relief::Near,
     /// The newest snapshot.
     last: Option<Snapshot>,
     /// Why no stream leaves a full silo.
@@ -91,7 +115,9 @@ impl Desk {
             loads: Vec::with_capacity(streams),
             looks: 0,
             has_placed: false,
+            new: Vec::new(),
             relief: Relief::new(silos, rate),
+            near: relief::Near::new(Monitor::new(&board, limits, rate)),
             last: None,
             stuck: None,
             board,
@@ -115,28 +141,31 @@ impl Desk {
     }
 
     /// Looks once; with every [`LOOKS`]th look comes a snapshot, and what follows from it.
-    pub fn step(&mut self, at_rest: AtRest<'_>, ask: Ask<'_>) {
+    pub fn step(&mut self, hands: Hands<'_>) {
         let now = self.clock.ticks();
         self.monitor.look(&self.board, now);
         self.looks += 1;
         let done = self.clock.ticks();
         self.board.placement().look.record(self.clock.rate().nanos(done.since(now)).0);
         if self.looks >= LOOKS {
-            self.refresh(done, at_rest, ask);
+            self.refresh(done, hands);
         }
     }
 
-    fn refresh(&mut self, now: Ticks, at_rest: AtRest<'_>, ask: Ask<'_>) {
+    fn refresh(&mut self, now: Ticks, Hands { at_rest, under_way, ask }: Hands<'_>) {
         let looks = std::mem::take(&mut self.looks);
         let mut snapshot = self.monitor.take(&self.board, now);
         let board = Arc::clone(&self.board);
         self.watch.step(&snapshot, |crossing| show::crossing(&board, &crossing, now));
-        self.weigh(&mut snapshot, at_rest);
+        self.forget_failed(now, under_way);
+        self.weigh(&mut snapshot, &|stream, silo| at_rest(stream, silo) && !under_way(stream));
         self.director.refresh(&snapshot, self.loads.len());
         let is_live = board::get(&board.header().phase) == Phase::Live as u64;
         if is_live && !self.has_placed && snapshot.silos.iter().any(|silo| silo.known().is_some()) {
             self.has_placed = true;
             self.place_all(now, ask);
+        } else if is_live && !self.new.is_empty() {
+            self.place_rest(now, under_way, ask);
         }
         if is_live && self.rules.rebalance {
             self.rebalance(&snapshot, now, ask);
@@ -150,7 +179,7 @@ impl Desk {
     /// What comes for each stream, of what its silo can do, and so for each silo: a stream's answers at what an answer took
     /// there, and as many more as are due at its feed beyond those taken up. Whose answers they are goes by where streams are
     /// now: a move within the interval counts as if it had been made at its beginning.
-    fn weigh(&mut self, snapshot: &mut Snapshot, at_rest: AtRest<'_>) {
+    fn weigh(&mut self, snapshot: &mut Snapshot, at_rest: &dyn Fn(u32, u32) -> bool) {
         let backed_up = self.backed_up();
         let silos = snapshot.silos.len();
         let depths: Vec<Option<SiloDepth>> = snapshot.silos.iter().map(|silo| silo.known().copied()).collect();
@@ -158,7 +187,7 @@ impl Desk {
         self.loads.clear();
         for (stream, before) in (0..).zip(&mut self.answered) {
             let total = board::get(&self.board.stream_harvest(stream as usize).answered);
-            let silo = (board::get(&self.board.stream_feed(stream as usize).silo) as usize).min(silos - 1);
+            let silo = (silo_of(&self.board, stream) as usize).min(silos - 1);
             let since = total.saturating_sub(std::mem::replace(before, total));
             let of_one = depths[silo].map_or(0.0, |depth| depth.max / depth.processed.max(1) as f64);
             let share = of_one * since as f64 * backed_up[home(stream, silos as u32)];
@@ -216,12 +245,47 @@ impl Desk {
             load.share = all * self.expected[load.stream as usize];
         }
         new.sort_by(|one, other| other.share.total_cmp(&one.share));
-        for load in new {
-            let made = self.place(&load, now);
-            let goes = matches!(made.decision, Decision::Place { silo, .. } if silo != load.silo);
-            let answer = if goes { ask(&made.decision) } else { Ok(()) };
-            show::decision(&self.board, &made, now, answer.as_ref().err());
+        new.into_iter().for_each(|load| self.place_one(load, 0, now, ask));
+    }
+
+    /// Places one; where its move is not made, for the so manieth time.
+    fn place_one(&mut self, load: StreamLoad, tries: u32, now: Ticks, ask: Ask<'_>) {
+        let made = self.place(&load, now);
+        let Decision::Place { silo: to, is_high, .. } = made.decision else {
+            show::decision(&self.board, &made, now, None);
+            return;
+        };
+        let answer = if to == load.silo { Ok(()) } else { ask(&made.decision) };
+        show::decision(&self.board, &made, now, answer.as_ref().err());
+        if to == load.silo {
+            show::placed(&self.board, is_high);
+        } else {
+            self.new.push(New { load, to, is_high, is_asked: answer.is_ok(), tries });
         }
+    }
+
+    /// Streams that have arrived are placed; for those whose move was refused, or failed, a place is looked for anew.
+    fn place_rest(&mut self, now: Ticks, under_way: &dyn Fn(u32) -> bool, ask: Ask<'_>) {
+        for new in std::mem::take(&mut self.new) {
+            let New { load, to, is_high, is_asked, tries } = new;
+            let is_out = is_asked && under_way(load.stream);
+            let silo = silo_of(&self.board, load.stream);
+            if is_out {
+                self.new.push(new);
+            } else if silo == to || silo != load.silo {
+                // There, or where somebody else has moved it since.
+                show::placed(&self.board, is_high);
+            } else if tries + 1 < PLACE_TRIES {
+                self.place_one(load, tries + 1, now, ask);
+            }
+        }
+    }
+
+    /// Tells the rebalancer of moves that are at their end, with their streams elsewhere.
+    fn forget_failed(&mut self, now: Ticks, under_way: &dyn Fn(u32) -> bool) {
+        let board = &self.board;
+        let has_failed = |stream: u32, to: u32| !under_way(stream) && silo_of(board, stream) != to;
+        self.rebalancer.forget_failed(now, has_failed);
     }
 
     fn rebalance(&mut self, snapshot: &Snapshot, now: Ticks, ask: Ask<'_>) {
@@ -238,154 +302,14 @@ impl Desk {
     }
 }
 
+/// Where the shots of `stream` go.
+fn silo_of(board: &Board, stream: u32) -> u32 {
+    board::get(&board.stream_feed(stream as usize).silo) as u32
+}
+
 fn refresh(rules: &PlacementRules) -> Nanos {
     Nanos::from_millis(rules.refresh_ms.into())
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Desk, LOOKS};
-    use crate::board::{self, Board, Phase, Place, Shape};
-    use crate::clock::Clock;
-    use crate::placement::decision::Decision;
-    use crate::profile::{PlacementRules, Profile, RoleKind, TakesPart};
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    const SHAPE: Shape = Shape { threads: 2, silos: 2, slots: 64, workers: 8, decoders: 1, streams: 4 };
-    const LOOK_NS: u64 = 50_000_000;
-
-    struct Bench {
-        board: Arc<Board>,
-        clock: Clock,
-        nanos: Arc<AtomicU64>,
-        desk: Desk,
-        asked: Vec<Decision>,
-        /// Shots that become due in a look at silo 0, where 4 are taken up.
-        due: u64,
-        /// What the mover says.
-        refusal: Option<String>,
-    }
-
-    fn bench(change: impl FnOnce(&mut PlacementRules)) -> Bench {
-        let board = Arc::new(Board::create(SHAPE, Place::Private).unwrap());
-        let nanos = Arc::new(AtomicU64::new(LOOK_NS));
-        let clock = Clock::virtual_time(Arc::clone(&nanos));
-        let mut rules = Profile::load("lab", None).unwrap().0.placement;
-        rules.streams = TakesPart::All;
-        rules.rebalance = true;
-        change(&mut rules);
-        for silo in 0..2 {
-            let thread = board.thread(silo);
-            board::set(&thread.state, 1);
-            board::set(&thread.roles_count, 1);
-            board::set(&thread.roles[0].identity, RoleKind::Decode as u64 | (silo as u64) << 8);
-            board::set(&board.poll(silo).idle_mask, 0xff);
-        }
-        for stream in 0..4 {
-            board::set(&board.stream_feed(stream).silo, stream as u64 % 2);
-        }
-        board::set(&board.header().phase, Phase::Live as u64);
-        let desk = Desk::new(Arc::clone(&board), clock.clone(), rules);
-        Bench { board, clock, nanos, desk, asked: Vec::new(), due: 4, refusal: None }
-    }
-
-    impl Bench {
-        /// One snapshot long; silo 0 is busy for `busy` of it, and its streams 0 and 2 answer three to one.
-        fn pass(&mut self, busy: f64) {
-            for _ in 0..LOOKS {
-                let now = self.nanos.fetch_add(LOOK_NS, Ordering::Relaxed) + LOOK_NS;
-                for silo in 0..2 {
-                    board::set(&self.board.thread(silo).heartbeat, now);
-                }
-                board::add(&self.board.decode(0, 0).busy_ticks, (busy * LOOK_NS as f64) as u64);
-                board::add(&self.board.decode(1, 0).busy_ticks, LOOK_NS / 5);
-                board::add(&self.board.stream_harvest(0).answered, 1);
-                board::add(&self.board.stream_harvest(2).answered, 3);
-                board::add(&self.board.harvest(0).answered, 4);
-                board::add(&self.board.feed(0).submitted, 4);
-                board::add(&self.board.feed(0).scheduled, self.due);
-                let (asked, refusal) = (&mut self.asked, &self.refusal);
-                self.desk.step(&|_, _| true, &mut |decision| {
-                    asked.push(*decision);
-                    refusal.clone().map_or(Ok(()), Err)
-                });
-            }
-        }
-
-        fn moves(&self) -> Vec<(u32, u32, u32)> {
-            let moves = self.asked.iter().filter_map(|decision| match decision {
-                Decision::Move { stream, from, to, .. } => Some((*stream, *from, *to)),
-                _ => None,
-            });
-            moves.collect()
-        }
-    }
-
-    #[test]
-    fn a_silo_that_stays_hot_gives_the_stream_away_that_closes_the_gap() {
-        let mut bench = bench(|_| ());
-        (0..3).for_each(|_| bench.pass(0.9));
-        assert_eq!(bench.moves(), [(0, 0, 1)], "of a gap of 0.7, 0.225 closes more than 0.675");
-        let view = bench.board.snapshot(&bench.clock).placement.unwrap();
-        assert_eq!((view.snapshot, view.moves_asked, view.crossings), (3, 1, [1, 0]));
-        let made = &view.decisions[0];
-        assert_eq!((made.what, made.why, made.stream, made.from, made.to), ("move", Some("hot"), 0, Some(0), Some(1)));
-        assert!(made.on[0].max > 0.85 && made.on[1].max < 0.25, "{made:?}");
-        assert!(view.spread_points.unwrap() > 30.0);
-        assert!(view.silos[0].pressed_for_ns.is_some() && view.silos[1].unknown.is_none());
-        let crossing = view.crossing.unwrap();
-        assert_eq!((crossing.silo, crossing.queue, crossing.is_over), (0, "decode", true));
-    }
-
-    #[test]
-    fn a_silo_that_falls_behind_gives_away_what_comes_and_not_what_it_manages() {
-        let mut bench = bench(|_| ());
-        // Twice as much comes as is answered: 1.8 against 0.2, and half of the difference is its larger stream's 1.35.
-        bench.due = 8;
-        (0..3).for_each(|_| bench.pass(0.9));
-        assert_eq!(bench.moves(), [(0, 0, 1)], "0.45 fits; with 1.35 the other one would be far over");
-        let view = bench.board.snapshot(&bench.clock).placement.unwrap();
-        assert!((view.decisions[0].share - 0.45).abs() < 0.05, "{:?}", view.decisions[0]);
-        // What had waited is worked off: full as it is, no more comes for it than for the other.
-        let mut bench = self::bench(|_| ());
-        bench.due = 1;
-        (0..3).for_each(|_| bench.pass(0.9));
-        assert_eq!(bench.moves(), []);
-    }
-
-    #[test]
-    fn a_move_that_is_refused_is_counted_with_its_reason_and_asked_for_again() {
-        let mut bench = bench(|_| ());
-        bench.refusal = Some("found no mover, expected one; wait".to_owned());
-        (0..4).for_each(|_| bench.pass(0.9));
-        assert_eq!(bench.moves().len(), 2);
-        let view = bench.board.snapshot(&bench.clock).placement.unwrap();
-        assert_eq!((view.moves_asked, view.moves_refused), (0, 2));
-        assert!(view.hindrance.unwrap().contains("no mover"));
-        assert_eq!(view.decisions[0].what, "move_refused");
-    }
-
-    #[test]
-    fn new_streams_are_placed_once_and_those_that_take_no_part_keep_their_silo() {
-        let mut bench = bench(|rules| (rules.streams, rules.rebalance) = (TakesPart::Only(vec![0, 2]), false));
-        (0..6).for_each(|_| bench.pass(0.5));
-        let view = bench.board.snapshot(&bench.clock).placement.unwrap();
-        assert_eq!((view.streams, view.placed), (2, 2));
-        assert!(bench.asked.iter().all(|decision| matches!(decision, Decision::Place { stream: 0 | 2, silo: 1, .. })));
-        assert!(!bench.asked.is_empty() && bench.moves().is_empty());
-        assert_eq!(view.decision_ns.count(), 2);
-    }
-
-    #[test]
-    fn before_live_the_queues_are_read_and_nothing_is_decided() {
-        let mut bench = bench(|_| ());
-        board::set(&bench.board.header().phase, Phase::Warmup as u64);
-        (0..5).for_each(|_| bench.pass(0.95));
-        assert!(bench.asked.is_empty());
-        let view = bench.board.snapshot(&bench.clock).placement.unwrap();
-        assert_eq!((view.snapshot, view.decisions.len()), (5, 0));
-        assert!(view.silos[0].max > 0.9);
-    }
-}
+mod tests;

@@ -10,6 +10,7 @@
 //!     ▲◀── below 0.65 and within 3 points of the emptiest ─────────────┘                    while it is above the mean, to
 //!                                                                                            silos that are below it
 //!   pair:  free ── move asked ──▶ token out ── the stream is there, or 4 snapshots ──▶ cooldown of 2 snapshots ──▶ free
+//!            ▲◀── refused, or failed ─┘
 //! ```
 //!
 //! # Why
@@ -50,6 +51,8 @@ pub const COOLDOWN_SNAPSHOTS: u64 = 2;
 pub const TOKEN_SNAPSHOTS: u64 = 4;
 /// Moves asked for on one snapshot.
 pub const MOVES_MAX: usize = 128;
+/// A stream whose move has failed is not asked for again for so long.
+pub const FAILED_REST: Nanos = Nanos::from_millis(1_500);
 /// Lease that a moved stream holds at its new silo.
 pub const LEASE: Nanos = Nanos::from_millis(4_000);
 
@@ -120,6 +123,19 @@ impl Rebalancer {
     pub fn refused(&mut self, stream: u32) {
         self.tokens.retain(|token| token.stream != stream || token.ended.is_some());
         self.leased[stream as usize] = Ticks(0);
+    }
+
+    /// Moves that were begun and not made, as `has_failed` says by stream and silo: their pairs are free, and the streams stay for
+    /// [`FAILED_REST`], so that others are tried first.
+    pub fn forget_failed(&mut self, now: Ticks, has_failed: impl Fn(u32, u32) -> bool) {
+        let (leased, until) = (&mut self.leased, now.plus(self.rate.ticks(FAILED_REST)));
+        self.tokens.retain(|token| {
+            let failed = token.ended.is_none() && has_failed(token.stream, token.to);
+            if failed {
+                leased[token.stream as usize] = until;
+            }
+            !failed
+        });
     }
 
     /// Takes in `snapshot`, with what each stream puts on its silo, and tells `each` move that should be made.
@@ -317,6 +333,22 @@ mod tests {
         assert_eq!(ready(&mut Bench::new(2, &[(0, 0.39)]), &full), [], "the other one would be hot");
         assert_eq!(ready(&mut Bench::new(2, &[(0, 0.2)]), &[Some(0.9), None]), []);
         assert_eq!(ready(&mut Bench::new(2, &[(0, 0.2)]), &full).len(), 1);
+    }
+
+    #[test]
+    fn a_failed_move_frees_its_pair_at_once_and_another_stream_is_tried_before_it() {
+        let mut bench = Bench::new(2, &[(0, 0.2), (0, 0.15)]);
+        let full = [Some(0.9), Some(0.45)];
+        (0..DWELL_SNAPSHOTS).for_each(|_| drop(bench.see(&full)));
+        let first = bench.see(&full);
+        assert_eq!(first, [(0, 0, 1, Why::Hot)]);
+        let now = bench.now();
+        bench.rebalancer.forget_failed(now, |_, _| false);
+        assert_eq!(bench.see(&full), [], "its token is out");
+        bench.rebalancer.forget_failed(bench.now(), |stream, to| (stream, to) == (0, 1));
+        assert_eq!(bench.see(&full)[0].0, 1, "another one");
+        bench.rebalancer.forget_failed(bench.now(), |_, _| true);
+        assert!(bench.see(&full).iter().any(|(stream, ..)| *stream == 0), "it has rested");
     }
 
     #[test]

@@ -1,17 +1,26 @@
 //! Relief: which streams leave a silo that is full while shots wait for it, at once.
 //!
-//! Owns what waited at the last look, the moves that it asked for, and what they shift until a snapshot shows it. Pure but for that; no clock, no board.
-//! Bounds: [`STREAMS_MAX`] streams of a silo at a time; the next ones when those have arrived or were waited for long
-//! enough. Never moves a stream itself. Source: seed 003, `OverflowStrategy.Migrate`.
+//! Owns what waited at the last look, the moves that it asked for, what they shift until a snapshot shows it, and what a full silo
+//! has given away. Pure but for that; no clock, no board. Bounds: [`STREAMS_MAX`] streams of a silo at a time; the next ones when
+//! none of those is under way any more, which a mover sees to. Never moves a stream itself. Source: seed 003, `OverflowStrategy.Migrate`.
 //!
 //! ```text
 //!   full ── another look: will not be over in 50 ms ──▶ up to 8 streams, each to the emptiest silo below 0.80
-//!     ▲──────────── they are there, or time is up ◀──────┘
+//!     ▲──────────── they are there, or have failed ◀─────┘
 //! ```
 //!
 //! # Why not the rebalancer
 //! It goes by means over a second, dwells for two of them and rests for two more: right for a load that is uneven, and
 //! much too slow for shots that wait now. What is read here is no mean but the feed's own word that a shot found no room. Against bouncing it has what the rebalancer has, the lease and the limit at the other silo.
+//!
+//! # Why a silo that gave half away is half full, though its ring is full
+//! How full a ring is says nothing of what comes for it while its backlog lasts. A silo that shots wait for counts as full to
+//! begin with, and as what it has not given away afterwards; otherwise it would give away half of what is left again and again
+//! until its backlog is gone. If what waits does not become less for [`GROWS_FOR`], it gets as much as it can do, whatever it
+//! has given: it counts as full anew.
+//!
+//! # Why a stream that fills a silo alone stays
+//! It would fill the other one as well: nothing gets better, and its shots stand still meanwhile.
 
 use super::decision::{Candidate, Decision, Made, Why};
 use super::depth::{ENTER, Snapshot};
@@ -22,6 +31,8 @@ use crate::units::{Nanos, TickRate, Ticks};
 pub const TOLERATED: Nanos = Nanos::from_millis(50);
 /// Streams that leave a silo at a time.
 pub const STREAMS_MAX: usize = 8;
+/// A backlog that is not smaller after this time grows.
+pub const GROWS_FOR: Nanos = Nanos::from_millis(100);
 
 /// Shots that wait for a silo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +62,20 @@ pub enum Stuck {
         /// The silo.
         silo: u32,
     },
+    /// One has, but not for any of its streams.
+    #[error(
+        "found shots waiting for silo {silo} and no stream of it that fits elsewhere (the lightest that may move is {lightest} % of what it does; silo {emptiest}, the emptiest, is {full} % full), expected one that leaves that below 80 %; divide the load over more streams or lower the rate"
+    )]
+    NoFit {
+        /// The silo.
+        silo: u32,
+        /// Part of it that its lightest stream is which may move, percent.
+        lightest: u32,
+        /// The silo with most room.
+        emptiest: u32,
+        /// How full that is, percent.
+        full: u32,
+    },
 }
 
 /// A move that is out.
@@ -59,7 +84,7 @@ struct Out {
     stream: u32,
     from: u32,
     to: u32,
-    until: Ticks,
+    share: f64,
 }
 
 /// The relief of all silos.
@@ -69,9 +94,16 @@ pub struct Relief {
     out: Vec<Out>,
     /// By silo: what waited at the last look, and when that was.
     before: Vec<Option<(Ticks, Waiting)>>,
-    /// The snapshot that what was shifted is not in.
-    number: u64,
+    /// When the snapshot was taken that what was shifted is not in.
+    taken: Option<Ticks>,
+    /// By silo: what goes there beyond that snapshot.
     shifted: Vec<f64>,
+    /// By silo that is full: what it has given away of itself since it became so.
+    given: Vec<f64>,
+    /// By silo that has given: what waited for it, and when.
+    mark: Vec<Option<(Ticks, u64)>>,
+    /// By silo: refused a stream in this step.
+    refused: Vec<bool>,
 }
 
 impl Relief {
@@ -82,8 +114,11 @@ impl Relief {
             rate,
             out: Vec::with_capacity(silos * STREAMS_MAX),
             before: vec![None; silos],
-            number: 0,
+            taken: None,
             shifted: vec![0.0; silos],
+            given: vec![0.0; silos],
+            mark: vec![None; silos],
+            refused: vec![false; silos],
         }
     }
 
@@ -91,68 +126,126 @@ impl Relief {
     pub fn rest(&mut self) {
         self.out.clear();
         self.before.fill(None);
+        self.given.fill(0.0);
+        self.mark.fill(None);
     }
 
-    /// Asks `each` for the moves that should be made; it says whether one is under way. `full`: what waits for each silo;
-    /// `loads`: where each stream is now; a move may take `patience`. Returns why a silo's streams do not leave.
+    /// Asks `each` for the moves that should be made; it says whether one is under way, as `under_way` does later on. `full`: what
+    /// waits for each silo; `loads`: where each stream is now. Returns why a silo's streams do not leave.
     pub fn step(
         &mut self,
         full: &[Option<Waiting>],
         snapshot: &Snapshot,
         loads: &[StreamLoad],
-        (now, patience): (Ticks, Nanos),
+        (now, under_way): (Ticks, &dyn Fn(u32) -> bool),
         mut each: impl FnMut(Made) -> bool,
     ) -> Option<Stuck> {
-        let is_there = |out: &Out| loads.iter().any(|load| load.stream == out.stream && load.silo == out.to);
-        self.out.retain(|out| now < out.until && !is_there(out));
-        if self.number != snapshot.number {
-            self.number = snapshot.number;
-            self.shifted.fill(0.0);
-        }
-        let until = now.plus(self.rate.ticks(patience));
+        self.settle(snapshot, loads, under_way);
+        self.refused.fill(false);
         let mut stuck = None;
         for silo in 0..full.len() as u32 {
+            self.see_growth(silo as usize, full, now);
             if !self.lasts(silo as usize, full, now) || self.out.iter().any(|out| out.from == silo) {
                 continue;
             }
-            let parts = parts(silo, loads);
-            if parts.is_empty() {
-                stuck = Some(Stuck::NoStream { silo });
-                continue;
-            }
-            let mut left = parts;
-            for nth in 0..STREAMS_MAX {
-                let Some((at, to)) = self.best(silo, full, snapshot, &left) else {
-                    stuck = stuck.or((nth == 0).then_some(Stuck::NoSilo { silo }));
-                    break;
-                };
-                let (stream, share) = left.swap_remove(at);
-                let on = [silo, to].map(|one| self.candidate(one, full, snapshot));
-                let why = Why::Overflow;
-                let decision = Decision::Move { stream, from: silo, to, why, share, lease: LEASE };
-                if each(Made { decision, on }) {
-                    self.shifted[silo as usize] -= share;
-                    self.shifted[to as usize] += share;
-                    self.out.push(Out { stream, from: silo, to, until });
-                }
-            }
+            let found = self.give(silo, full, snapshot, loads, &mut each);
+            stuck = stuck.or(found);
         }
         stuck
     }
 
-    /// How full a silo is: one that shots wait for is full, whatever the mean says.
-    fn view(&self, silo: u32, full: &[Option<Waiting>], snapshot: &Snapshot) -> Option<f64> {
-        let shifted = self.shifted[silo as usize];
-        if full[silo as usize].is_some() {
-            return Some(1.0 + shifted);
+    /// Has streams of `silo` leave; why none does.
+    fn give(
+        &mut self,
+        silo: u32,
+        full: &[Option<Waiting>],
+        snapshot: &Snapshot,
+        loads: &[StreamLoad],
+        each: &mut impl FnMut(Made) -> bool,
+    ) -> Option<Stuck> {
+        let (mut left, had) = (parts(silo, loads, 1.0 - self.given[silo as usize]), self.given[silo as usize]);
+        if left.is_empty() {
+            return Some(Stuck::NoStream { silo });
         }
-        snapshot.silos[silo as usize].known().map(|depth| depth.max + shifted)
+        let (mut gone, mut has_asked) = (0, false);
+        while gone < STREAMS_MAX {
+            let (at, to) = match self.best(silo, full, snapshot, &left) {
+                Ok(best) => best,
+                // One that has given what it should waits for its backlog to go; one that was refused has been told why.
+                Err(stuck) => return (!has_asked && had == 0.0).then_some(stuck),
+            };
+            let (stream, share) = left[at];
+            let on = [silo, to].map(|one| self.candidate(one, full, snapshot));
+            let why = Why::Overflow;
+            let decision = Decision::Move { stream, from: silo, to, why, share, lease: LEASE };
+            has_asked = true;
+            if each(Made { decision, on }) {
+                left.swap_remove(at);
+                self.given[silo as usize] += share;
+                self.shifted[to as usize] += share;
+                self.out.push(Out { stream, from: silo, to, share });
+                gone += 1;
+            } else {
+                // The next best silo may take it, and nothing is asked of this one until the next look.
+                self.refused[to as usize] = true;
+            }
+        }
+        None
+    }
+
+    /// Moves that are not under way any more end: their stream is there, or stays. What goes beyond a new snapshot is what is
+    /// not there yet.
+    fn settle(&mut self, snapshot: &Snapshot, loads: &[StreamLoad], under_way: &dyn Fn(u32) -> bool) {
+        let is_there = |out: &Out| loads.iter().any(|load| load.stream == out.stream && load.silo == out.to);
+        let (given, shifted) = (&mut self.given, &mut self.shifted);
+        self.out.retain(|out| {
+            let (is_out, is_there) = (under_way(out.stream), is_there(out));
+            if !is_out && !is_there {
+                given[out.from as usize] = (given[out.from as usize] - out.share).max(0.0);
+                shifted[out.to as usize] -= out.share;
+            }
+            is_out && !is_there
+        });
+        if self.taken != Some(snapshot.taken) {
+            self.taken = Some(snapshot.taken);
+            self.shifted.fill(0.0);
+            self.out.iter().for_each(|out| self.shifted[out.to as usize] += out.share);
+        }
+    }
+
+    /// A silo whose backlog does not become less, with its streams gone, is full again; one that has none has given nothing.
+    fn see_growth(&mut self, silo: usize, full: &[Option<Waiting>], now: Ticks) {
+        let is_giving = self.out.iter().any(|out| out.from as usize == silo);
+        let Some(Waiting { waiting, .. }) = full[silo] else {
+            (self.given[silo], self.mark[silo]) = (0.0, None);
+            return;
+        };
+        if is_giving || self.given[silo] == 0.0 {
+            self.mark[silo] = None;
+            return;
+        }
+        let (since, before) = *self.mark[silo].get_or_insert((now, waiting));
+        if now.since(since) >= self.rate.ticks(GROWS_FOR) {
+            if waiting >= before {
+                self.given[silo] = 0.0;
+            }
+            self.mark[silo] = Some((now, waiting));
+        }
+    }
+
+    /// How full a silo is: one that shots wait for is what it has not given away, whatever the mean says.
+    fn view(&self, silo: u32, full: &[Option<Waiting>], snapshot: &Snapshot) -> Option<f64> {
+        if full[silo as usize].is_some() {
+            return Some(1.0 - self.given[silo as usize]);
+        }
+        snapshot.silos[silo as usize].known().map(|depth| depth.max + self.shifted[silo as usize])
     }
 
     fn candidate(&self, silo: u32, full: &[Option<Waiting>], snapshot: &Snapshot) -> Option<Candidate> {
         let one = Candidate::of(silo, snapshot.silos[silo as usize].known()?);
-        let max = if full[silo as usize].is_some() { 1.0 } else { one.max };
-        Some(Candidate { max, charge: self.shifted[silo as usize], ..one })
+        let is_full = full[silo as usize].is_some();
+        let (shifted, given) = (self.shifted[silo as usize], self.given[silo as usize]);
+        Some(if is_full { Candidate { max: 1.0, charge: -given, ..one } } else { Candidate { charge: shifted, ..one } })
     }
 
     /// Whether shots will go on to wait for `silo`: at the pace of the last two looks it is not over soon. A machine that
@@ -175,33 +268,43 @@ impl Relief {
         left > u128::from(gone) * u128::from(self.rate.ticks(TOLERATED).0)
     }
 
-    /// Of these streams of `silo` the one that closes most of the gap to the emptiest other, by its place, and that silo.
+    /// Of these streams of `silo` the one that closes most of the gap to the emptiest other, by its place, and that silo; or why
+    /// none does.
     fn best(
         &self,
         silo: u32,
         full: &[Option<Waiting>],
         snapshot: &Snapshot,
         left: &[(u32, f64)],
-    ) -> Option<(usize, u32)> {
-        let from = self.view(silo, full, snapshot)?;
-        let others = (0..full.len() as u32).filter(|other| full[*other as usize].is_none());
+    ) -> Result<(usize, u32), Stuck> {
+        let (from, none) = (1.0 - self.given[silo as usize], Stuck::NoSilo { silo });
+        let is_open = |other: &u32| full[*other as usize].is_none() && !self.refused[*other as usize];
+        let others = (0..full.len() as u32).filter(is_open);
         let others = others.filter_map(|other| Some((other, self.view(other, full, snapshot)?)));
-        let (to, free) = others.min_by(|one, other| one.1.total_cmp(&other.1))?;
+        let (to, free) = others.min_by(|one, other| one.1.total_cmp(&other.1)).ok_or(none)?;
+        if free >= ENTER {
+            return Err(none);
+        }
         let gap = from - free;
         let gain = |share: f64| gap - (gap - 2.0 * share).abs();
         let fits = |(_, (_, share)): &(usize, &(u32, f64))| free + share < ENTER && gain(*share) > GAIN_MIN;
         let best = left.iter().enumerate().filter(fits);
-        let (at, _) = best.max_by(|one, other| gain(one.1.1).total_cmp(&gain(other.1.1)))?;
-        Some((at, to))
+        let best = best.max_by(|one, other| gain(one.1.1).total_cmp(&gain(other.1.1)));
+        best.map(|(at, _)| (at, to)).ok_or_else(|| {
+            let lightest = left.iter().map(|(_, share)| *share).fold(1.0, f64::min);
+            let [lightest, full] = [lightest, free].map(|share| (share * 100.0).round() as u32);
+            Stuck::NoFit { silo, lightest, emptiest: to, full }
+        })
     }
 }
 
-/// Streams of `silo` that may move, each with its part of a silo that is full. Where none was answered, all count alike.
-fn parts(silo: u32, loads: &[StreamLoad]) -> Vec<(u32, f64)> {
+/// Streams of `silo` that may move, each with its part of a silo that is full, of which `all` of them are so much. Where none was
+/// answered, all count alike.
+fn parts(silo: u32, loads: &[StreamLoad], all: f64) -> Vec<(u32, f64)> {
     let own = || loads.iter().filter(|load| load.silo == silo);
     let (count, sum) = (own().count() as f64, own().map(|load| load.share).sum::<f64>());
     let part = |load: &StreamLoad| if sum > 0.0 { load.share / sum } else { 1.0 / count };
-    own().filter(|load| load.may_move).map(|load| (load.stream, part(load))).collect()
+    own().filter(|load| load.may_move).map(|load| (load.stream, all * part(load))).collect()
 }
 
 #[cfg(test)]
@@ -211,15 +314,20 @@ mod tests {
     use crate::placement::decision::{Decision, Why};
     use crate::placement::depth::{Reading, SiloDepth, Snapshot, Unknown};
     use crate::placement::rebalance::StreamLoad;
-    use crate::units::{Nanos, TickRate, Ticks};
+    use crate::units::{TickRate, Ticks};
 
     const MS: u64 = 1_000_000;
-    const PATIENCE: Nanos = Nanos::from_millis(100);
-
     struct Bench {
         relief: Relief,
         loads: Vec<StreamLoad>,
         silos: Vec<Option<f64>>,
+        /// When the snapshot was taken.
+        taken: Ticks,
+        /// Streams whose moves have failed.
+        failed: Vec<u32>,
+        /// Silos that refuse.
+        shut: Vec<u32>,
+        refused: u32,
     }
 
     impl Bench {
@@ -227,7 +335,9 @@ mod tests {
         fn new(silos: &[Option<f64>], streams: &[u32]) -> Bench {
             let load = |(stream, silo): (u32, &u32)| StreamLoad { stream, silo: *silo, share: 0.1, may_move: true };
             let relief = Relief::new(silos.len(), TickRate::NANOS);
-            Bench { relief, loads: (0..).zip(streams).map(load).collect(), silos: silos.to_vec() }
+            let (taken, failed, shut) = (Ticks(0), Vec::new(), Vec::new());
+            let loads = (0..).zip(streams).map(load).collect();
+            Bench { relief, loads, silos: silos.to_vec(), taken, failed, shut, refused: 0 }
         }
 
         /// At `ms`, with shots waiting for silo 0, more and more.
@@ -241,15 +351,19 @@ mod tests {
                 None => Reading::Unknown(Unknown::New),
             };
             let silos = self.silos.iter().map(reading).collect();
-            let snapshot = Snapshot { number: 1, taken: Ticks(0), silos };
+            let snapshot = Snapshot { number: 1, taken: self.taken, silos };
             let full: Vec<_> = (0..self.silos.len()).map(|silo| (silo == 0).then_some(waiting)).collect();
             let (mut moves, now) = (Vec::new(), Ticks(ms * MS));
-            let stuck = self.relief.step(&full, &snapshot, &self.loads, (now, PATIENCE), |made| {
+            let (failed, shut, refused) = (&self.failed, &self.shut, &mut self.refused);
+            let under_way = |stream: u32| !failed.contains(&stream);
+            let stuck = self.relief.step(&full, &snapshot, &self.loads, (now, &under_way), |made| {
                 let Decision::Move { stream, from: 0, to, why: Why::Overflow, .. } = made.decision else {
                     panic!("{made:?}")
                 };
-                moves.push((stream, to));
-                true
+                let is_shut = shut.contains(&to);
+                *refused += u32::from(is_shut);
+                moves.extend((!is_shut).then_some((stream, to)));
+                !is_shut
             });
             (moves, stuck)
         }
@@ -273,14 +387,16 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_so_many_at_a_time_and_the_next_when_they_are_there_or_late() {
+    fn no_more_than_so_many_at_a_time_and_the_next_when_they_are_there_or_have_failed() {
         let mut bench = Bench::new(&[Some(0.9), Some(0.0)], &[0; 100]);
         let _ = bench.see(1);
         let (first, _) = bench.see(10);
         assert_eq!(first.len(), STREAMS_MAX);
         bench.arrive(&first[1..]);
         assert_eq!(bench.see(50), (vec![], None), "one is not there");
-        assert_eq!(bench.see(111).0.len(), STREAMS_MAX, "it was waited for long enough");
+        assert_eq!(bench.see(2_000), (vec![], None), "a full silo may take long");
+        bench.failed.push(first[0].0);
+        assert_eq!(bench.see(2_010).0.len(), STREAMS_MAX, "it is not coming");
     }
 
     #[test]
@@ -290,7 +406,15 @@ mod tests {
         assert_eq!(none.see(10), (vec![], Some(Stuck::NoSilo { silo: 0 })));
         let mut high = Bench::new(&[Some(0.9), Some(0.75)], &[0, 0]);
         let _ = high.see(1);
-        assert_eq!(high.see(10), (vec![], Some(Stuck::NoSilo { silo: 0 })));
+        let no_fit = Stuck::NoFit { silo: 0, lightest: 50, emptiest: 1, full: 75 };
+        assert_eq!(high.see(10), (vec![], Some(no_fit)), "that one is below 80 %, and would not be");
+        let mut full = Bench::new(&[Some(0.9), Some(0.85)], &[0, 0]);
+        let _ = full.see(1);
+        assert_eq!(full.see(10), (vec![], Some(Stuck::NoSilo { silo: 0 })));
+        let mut alone = Bench::new(&[Some(0.9), Some(0.0)], &[0]);
+        let _ = alone.see(1);
+        let stuck = alone.see(10).1.unwrap().to_string();
+        assert!(stuck.contains("is 100 % of what it does; silo 1, the emptiest, is 0 % full"), "{stuck}");
         let mut still = Bench::new(&[Some(0.9), Some(0.1)], &[0, 0]);
         still.loads.iter_mut().for_each(|load| load.may_move = false);
         let _ = still.see(1);
@@ -315,5 +439,48 @@ mod tests {
         assert_eq!(see(20, 120, 240), 0, "60 gone in 10 ms: over in 40");
         assert_eq!(see(30, 120, 240), 0, "the feed has not been there");
         assert_eq!(see(40, 140, 220), 2, "20 gone in 20 ms: over in 220");
+    }
+
+    #[test]
+    fn a_silo_that_gave_half_away_gives_no_half_again_while_its_backlog_goes() {
+        let mut bench = Bench::new(&[Some(0.9), Some(0.0)], &[0; 16]);
+        let mut arrived = 0;
+        let mut see = |bench: &mut Bench, ms, waiting| {
+            arrived += 100;
+            bench.see_waiting(ms, Waiting { arrived, waiting }).0
+        };
+        assert_eq!(see(&mut bench, 1, 10_000), []);
+        let first = see(&mut bench, 10, 10_000);
+        assert_eq!(first.len(), 8);
+        bench.arrive(&first);
+        // A new snapshot has them at the other one, and the backlog goes, slowly.
+        (bench.taken, bench.silos[1]) = (Ticks(15 * MS), Some(0.5));
+        for step in 0..100 {
+            assert_eq!(see(&mut bench, 20 + 10 * step, 9_990 - 10 * step), [], "step {step}");
+        }
+        // It grows again, for longer than a moment: what it still has fills it.
+        bench.silos[1] = Some(0.2);
+        let moves = (0..22).map(|step| see(&mut bench, 1_030 + 10 * step, 9_000 + 10 * step).len());
+        assert!(moves.sum::<usize>() > 0);
+    }
+
+    #[test]
+    fn a_move_that_fails_is_not_counted_as_given_away() {
+        let mut bench = Bench::new(&[Some(0.9), Some(0.0)], &[0; 4]);
+        let _ = bench.see(1);
+        let first = bench.see(10).0;
+        assert_eq!(first.len(), 2);
+        bench.failed.extend(first.iter().map(|(stream, _)| *stream));
+        assert_eq!(bench.see(20).0.len(), 2, "it is as full as it was");
+    }
+
+    #[test]
+    fn a_silo_that_refuses_is_asked_once_and_the_next_one_takes_the_streams() {
+        let mut bench = Bench::new(&[Some(0.9), Some(0.0), Some(0.1)], &[0; 10]);
+        bench.shut.push(1);
+        let _ = bench.see(1);
+        let (moves, stuck) = bench.see(10);
+        assert_eq!((bench.refused, stuck), (1, None));
+        assert!(!moves.is_empty() && moves.iter().all(|(_, to)| *to == 2), "{moves:?}");
     }
 }

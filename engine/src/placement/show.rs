@@ -110,11 +110,7 @@ pub(super) fn decision(board: &Board, made: &Made, now: Ticks, refusal: Option<&
     let row = &block.decisions[(number % block.decisions.len() as u64) as usize];
     board::set(&row.number, 0);
     let (kind, stream, from, to, why, share) = match made.decision {
-        Decision::Place { stream, silo, is_high } => {
-            board::add(&block.placed, 1);
-            board::add(&block.placed_high, is_high.into());
-            (if is_high { 2 } else { 1 }, stream, None, Some(silo), 0, 0.0)
-        }
+        Decision::Place { stream, silo, is_high } => (if is_high { 2 } else { 1 }, stream, None, Some(silo), 0, 0.0),
         Decision::Refuse { stream, why } => {
             board::add(&block.refused, 1);
             (3, stream, None, None, u64::from(why == Refusal::AllHigh), 0.0)
@@ -137,6 +133,12 @@ pub(super) fn decision(board: &Board, made: &Made, now: Ticks, refusal: Option<&
     made.on.iter().enumerate().for_each(|(at, candidate)| numbers(row, at, candidate.as_ref()));
     board::set_last(&row.number, number);
     board::set(&block.decisions_count, number);
+}
+
+/// A stream is in the silo that was chosen for it.
+pub(super) fn placed(board: &Board, is_high: bool) {
+    board::add(&board.placement().placed, 1);
+    board::add(&board.placement().placed_high, is_high.into());
 }
 
 /// Why streams do not move although they should.

@@ -36,6 +36,11 @@ impl Reorder {
         Reorder { base: 0, window, width, present: VecDeque::new(), words: VecDeque::new() }
     }
 
+    /// How far records may lie apart.
+    pub(super) fn window(&self) -> usize {
+        self.window
+    }
+
     /// Takes the record of shot `index`, then gives every record that is now in order to `emit`. A second record of a
     /// shot is ignored: the first answer counts.
     pub(super) fn insert<E>(

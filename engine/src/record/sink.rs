@@ -116,6 +116,12 @@ impl AnswerSink {
         Ok(AnswerSink { predictions, answers, words: layout.words(), error_name, trouble: Vec::new() })
     }
 
+    /// How far apart in the input answers may come, if they are put into its order.
+    #[must_use]
+    pub fn window_shots(&self) -> Option<usize> {
+        self.predictions.as_ref().map(|predictions| predictions.order.window())
+    }
+
     /// Takes one answer.
     pub fn accept(&mut self, record: &AnswerRecord) {
         if let Some(predictions) = &mut self.predictions

@@ -5,8 +5,14 @@
 //! # Why a silo comes back without its device
 //! The dead path's graphs may run still. What they write to is theirs as long as their rig is, and other memory than the new
 //! path's; but the slots are one, and registered once. So the rig before is closed first, on its keeper's thread, in
-//! whatever time the device takes (one that never ends keeps its rig: nothing is freed under it). Until the new keeper has
-//! made another one the silo is as one whose device was lost: its shots go to the CPU.
+//! whatever time the device takes. Until the new keeper has made another one the silo is as one whose device was lost: its shots
+//! go to the CPU.
+//!
+//! # What is not closed
+//! A rig whose graphs never end is never closed: nothing is freed under it, and the silo stays on the CPU. The rig of a dispatch that
+//! panicked does not come back, for what a panic leaves is not dropped (see `hot::thread`): each such death leaks a context and
+//! its registration. The next rig is then tried beside it, and with a driver that does not register the slots twice the silo
+//! stays on the CPU, too.
 
 use super::{Common, Gpu, spec};
 use crate::board;

@@ -27,6 +27,7 @@ mod deaths;
 mod endings;
 mod events;
 mod faults;
+mod full_silos;
 mod golden;
 mod hot_thread;
 mod inputs;

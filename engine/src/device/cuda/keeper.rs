@@ -1,8 +1,8 @@
 //! The cold side of a silo's device: brings it back after a loss, watches it while it works, closes it at the end.
 //!
 //! Owns one thread for each silo, and the rings by which a rig comes and goes. Bounds: one rig on each ring; a renewal
-//! waits [`RETRY_FIRST`] to [`RETRY_MAX`] between attempts and ends with the engine; the engine waits [`END_LIMIT`] for
-//! the thread and then leaves it. Never touches a rig that the dispatcher has.
+//! waits [`RETRY_FIRST`] to [`RETRY_MAX`] between attempts and ends with the engine; a rig is closed in whatever time its graphs
+//! take; the engine waits [`END_LIMIT`] for the thread and then leaves it. Never touches a rig that the dispatcher has.
 //!
 //! ```text
 //!  dispatcher ── give_back ──▶ keeper: nothing runs any more? ─▶ close ─▶ open, capture ── take_renewed ──▶ dispatcher
@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const LOOKS_PER_READING: u64 = 10;
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(10);
-/// Longest wait for the thread at the end: that of closing a rig, and a little.
+/// Longest wait for the thread at the end: that of one look at a rig that is closed, and a little.
 const END_LIMIT: Duration = Duration::from_secs(3);
 
 /// A rig on its way: in one place at a time.
@@ -116,7 +116,8 @@ struct Keeping {
     transits: Transits,
     watched: Option<Watched>,
     clocks: Option<Clocks>,
-    removed: Removed,
+    /// `None`: the keeper has had no rig yet, and the count is that of the keeper before.
+    removed: Option<Removed>,
     /// The rig that was made last.
     last: Option<Carried>,
 }
@@ -160,8 +161,6 @@ pub fn keep(
     let sample = Arc::new(Sample::default());
     let lent = Lent { back, renewed: renewed_rigs, sample: Arc::clone(&sample) };
     let clocks = Clocks::of(&facts.pci);
-    // Of a silo that came back: those of its paths before.
-    let removed = Removed { before: board::get(&board.device(silo).predecoded_events), ..Removed::default() };
     let keeping = Keeping {
         silo,
         index: facts.index,
@@ -175,7 +174,7 @@ pub fn keep(
         transits,
         watched: None,
         clocks,
-        removed,
+        removed: None,
         last: None,
     };
     let named = std::thread::Builder::new().name(format!("cuda-{silo}"));
@@ -220,6 +219,13 @@ impl Drop for Keeper {
     }
 }
 
+/// Closes `rig` when nothing of it runs any more. One that never ends holds the thread: until this has ended no other rig is made
+/// for the silo, and at the end of the engine the thread is left behind.
+fn close(rig: Box<Rig>) {
+    while !rig.settle() {}
+    drop(rig);
+}
+
 impl Keeping {
     fn block(&self) -> &DeviceBlock {
         self.board.device(self.silo)
@@ -254,18 +260,21 @@ impl Keeping {
         if self.fresh.depth() > 0
             && let Some(rig) = self.last.take()
         {
-            drop(rig.unload());
+            close(rig.unload());
         }
         while let Some(rig) = self.back.pop() {
-            drop(rig.unload());
+            close(rig.unload());
         }
     }
 
     /// Closes the lost rig and makes another; `None` if the engine ends before that works.
     fn renew(&mut self) -> Option<Rig> {
         let mut lost = self.back.pop().map(Carried::unload);
+        self.begin_count();
         self.count_removed();
-        (self.removed.before, self.removed.now) = (self.removed.before + self.removed.now, 0);
+        if let Some(removed) = &mut self.removed {
+            (removed.before, removed.now) = (removed.before + removed.now, 0);
+        }
         let mut retry = RETRY_FIRST;
         loop {
             if let Some(rig) = lost.take() {
@@ -293,6 +302,7 @@ impl Keeping {
     fn watch(&mut self, reading: bool) {
         if let Ok(first) = self.first.try_recv() {
             self.watched = Some(first);
+            self.begin_count();
         }
         self.count_removed();
         let Some(watched) = self.watched else { return };
@@ -308,14 +318,22 @@ impl Keeping {
         }
     }
 
+    /// From its first rig on it counts; the keeper before has ended by then. Behind what the paths before have counted.
+    fn begin_count(&mut self) {
+        let before = board::get(&self.block().predecoded_events);
+        self.removed.get_or_insert(Removed { before, ..Removed::default() });
+    }
+
     fn count_removed(&mut self) {
+        let board = &self.board;
+        let Some(removed) = &mut self.removed else { return };
         let workers = 0..self.works.bank.len();
-        self.removed.now = workers.map(|worker| self.works.reports.removed(worker)).sum();
-        let total = self.removed.before + self.removed.now;
-        if board::get(&self.board.header().phase) < Phase::Live as u64 {
-            self.removed.warm = total;
+        removed.now = workers.map(|worker| self.works.reports.removed(worker)).sum();
+        let total = removed.before + removed.now;
+        if board::get(&board.header().phase) < Phase::Live as u64 {
+            removed.warm = total;
         }
-        board::set(&self.block().predecoded_events, total.saturating_sub(self.removed.warm));
+        board::set(&board.device(self.silo).predecoded_events, total.saturating_sub(removed.warm));
     }
 
     /// Takes the time between the two events, if a launch was timed, and asks for the next one.

@@ -2,7 +2,7 @@
 //!
 //! Part of the mover. Bounds: [`ADOPTIONS_MAX`] adoptions asked for at a time; the moves under way.
 
-use super::{ADOPTIONS_MAX, Errand, Mover, Way};
+use super::{ADOPTIONS_MAX, Errand, Mover};
 use crate::arbiter::errand::{DeskEnds, Report};
 use crate::arbiter::page::Authority;
 use crate::board::MoveBlock;
@@ -106,7 +106,7 @@ impl Mover {
         let Some(at) = self.adopting.iter().position(|(asked, ..)| *asked == number) else { return };
         let (_, stream, heir) = self.adopting.swap_remove(at);
         self.adopted += 1;
-        self.ways[stream as usize] = Way { to: heir as u8, epoch: epoch.number(), is_staged: true };
+        self.ways[stream as usize].lead(heir, epoch, now);
         flipped(stream, heir);
         for one in self.moves.iter_mut().filter(|one| one.stream == stream) {
             (one.at, one.since) = (MoveStage::Resume, now);

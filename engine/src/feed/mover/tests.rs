@@ -5,13 +5,13 @@
 use super::{Mover, MoverParts, PATIENCE, Rescuing};
 use crate::arbiter::errand::{ArbiterDesk, Errand, Report, desks};
 use crate::arbiter::page::{Authority, Epoch, Response};
-use crate::board::snapshot::{MoveStage, MovesView};
-use crate::board::{Board, Place, Shape, set};
+use crate::board::snapshot::{MoveStage, MovesView, OverflowOutcome};
+use crate::board::{Board, Place, Shape, get, set};
 use crate::clock::Clock;
 use crate::feed::lane::{Head, Piece};
 use crate::feed::requests::{MoveRequest, MoveRequests};
 use crate::hot::{Frame, Scratch};
-use crate::units::Ticks;
+use crate::units::{Nanos, Ticks};
 use pinwheel_edge::slot::table::ReplyTo;
 use pinwheel_edge::spin::Phase;
 use std::sync::Arc;
@@ -26,6 +26,7 @@ struct Bench {
     requests: Arc<MoveRequests>,
     mover: Mover,
     arbiters: Vec<ArbiterDesk>,
+    deadline: Nanos,
 }
 
 impl Bench {
@@ -38,7 +39,8 @@ impl Bench {
         let (mut feeds, arbiters): (Vec<_>, Vec<_>) = desks(2).into_iter().unzip();
         let (desk, widths) = (feeds.remove(0), (1, 1));
         let mover = Mover::new(MoverParts { silo: 0, streams: 4, desk, requests: Arc::clone(&requests), widths });
-        Bench { nanos, clock, board, scratch: Scratch::new(), requests, mover, arbiters }
+        let (scratch, deadline) = (Scratch::new(), Nanos(0));
+        Bench { nanos, clock, board, scratch, requests, mover, arbiters, deadline }
     }
 
     fn step(&mut self) {
@@ -46,8 +48,7 @@ impl Bench {
         let mut split = || false;
         let frame = Frame::rehearsed(&self.clock, Phase::Live, &mut self.scratch, &mut split);
         let board = &self.board;
-        let flipped = |stream: u32, to: usize| set(&board.stream_feed(stream as usize).silo, to as u64);
-        self.mover.step(&frame, (true, Rescuing::No), board.moves(0), |_| 5, flipped);
+        self.mover.step(&frame, (true, Rescuing::No), (board, self.deadline), |_| 5);
     }
 
     /// The next errand of silo `silo`, after a step of the mover.
@@ -169,4 +170,86 @@ fn an_owner_that_does_not_finish_keeps_its_stream_and_a_page_that_comes_late_is_
     bench.arbiters[1].tell(0, Report::Desisted { number, refusal: None });
     bench.step();
     assert!(bench.mover.is_quiet() && bench.mover.way(2) == (1, 3) && bench.view().done == 1);
+}
+
+/// Begins a move of stream 2 to silo 1, with `slots` shots in the slots of silo 0.
+fn begun(bench: &mut Bench, slots: u64) -> u32 {
+    set(&bench.board.feed(0).position, slots);
+    bench.ask(1);
+    let Some(Errand::Quiesce { number, .. }) = bench.errand(0) else { panic!("the owner is told") };
+    number
+}
+
+#[test]
+fn an_owner_that_goes_on_answering_what_it_had_is_waited_for_and_one_that_stands_is_not() {
+    let mut bench = Bench::new();
+    let number = begun(&mut bench, 20);
+    for answered in 1..=20 {
+        bench.nanos.fetch_add(PATIENCE.0 * 9 / 10, Ordering::Relaxed);
+        set(&bench.board.harvest(0).position, answered);
+        assert_eq!(bench.errand(0), None, "{answered} of 20 are answered, of {PATIENCE:?} each");
+    }
+    // What it answers now came later: it stands with those of this stream.
+    bench.nanos.fetch_add(PATIENCE.0 * 9 / 10, Ordering::Relaxed);
+    set(&bench.board.harvest(0).position, 21);
+    assert_eq!(bench.errand(0), None);
+    bench.nanos.fetch_add(PATIENCE.0 * 2 / 10, Ordering::Relaxed);
+    assert_eq!(bench.errand(0), Some(Errand::Desist { number, page: 2 }));
+}
+
+#[test]
+fn an_owner_has_at_least_as_long_as_a_shot_has() {
+    let mut bench = Bench::new();
+    bench.deadline = Nanos::from_millis(900);
+    let number = begun(&mut bench, 20);
+    bench.nanos.fetch_add(bench.deadline.0, Ordering::Relaxed);
+    assert_eq!(bench.errand(0), None, "the last of its shots may be answered just now");
+    bench.nanos.fetch_add(PATIENCE.0, Ordering::Relaxed);
+    assert_eq!(bench.errand(0), Some(Errand::Desist { number, page: 2 }));
+}
+
+#[test]
+fn whoever_asked_can_tell_a_move_that_failed_from_one_under_way() {
+    let mut bench = Bench::new();
+    assert!(!bench.requests.is_under_way(2));
+    bench.ask(1);
+    assert!(bench.requests.is_under_way(2) && !bench.requests.is_under_way(0), "not begun, and under way");
+    let Some(Errand::Quiesce { number, .. }) = bench.errand(0) else { panic!("the owner is told") };
+    bench.arbiters[0].tell(0, Report::Desisted { number, refusal: None });
+    assert!(bench.requests.is_under_way(2));
+    bench.step();
+    bench.step();
+    assert!(!bench.requests.is_under_way(2) && bench.view().failed == 1);
+    bench.ask(0);
+    bench.step();
+    assert!(!bench.requests.is_under_way(2) && bench.view().needless == 1, "it is there");
+}
+
+#[test]
+fn what_waited_and_was_staged_went_elsewhere_only_if_its_stream_did() {
+    for moves in [true, false] {
+        let mut bench = Bench::new();
+        assert!(!bench.mover.defer(2), "it does not move");
+        let number = begun(&mut bench, 0);
+        bench.put(5);
+        assert!(bench.mover.defer(2) && !bench.mover.defer(0));
+        if moves {
+            bench.arbiters[0].tell(0, Report::Quiet { number });
+            bench.step();
+            bench.arbiters[1].tell(0, Report::Here { number, epoch: Epoch::new(7) });
+        } else {
+            bench.arbiters[0].tell(0, Report::Desisted { number, refusal: None });
+        }
+        bench.step();
+        assert!(!bench.mover.defer(2), "where it goes is known");
+        assert_eq!(bench.mover.bound(2).came != Ticks(0), moves);
+        let (_, stage) = bench.mover.resuming(0).unwrap();
+        let _ = stage.take(&mut [0], &mut [0]).unwrap();
+        bench.step();
+        let outcome = if moves { OverflowOutcome::SentElsewhere } else { OverflowOutcome::Waited };
+        for counted in [&bench.board.feed(0).overflow, &bench.board.stream_feed(2).overflow] {
+            let total: u64 = counted.iter().map(get).sum();
+            assert_eq!((get(&counted[outcome as usize]), total), (1, 1), "{outcome:?}");
+        }
+    }
 }

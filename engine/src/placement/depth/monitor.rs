@@ -100,6 +100,15 @@ impl Monitor {
         }
     }
 
+    /// Silos of `snapshot` that cannot be believed any more become unknown: what it says of them is of before.
+    pub fn recheck(&self, board: &Board, snapshot: &mut Snapshot, now: Ticks) {
+        for (silo, reading) in snapshot.silos.iter_mut().enumerate() {
+            if let Some(why) = trouble(board, silo, now, self.limits.silent, self.rate) {
+                *reading = Reading::Unknown(why);
+            }
+        }
+    }
+
     /// The means of the looks since the last snapshot.
     pub fn take(&mut self, board: &Board, now: Ticks) -> Snapshot {
         self.number += 1;
