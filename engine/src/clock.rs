@@ -212,13 +212,16 @@ mod tests {
     #[test]
     fn the_machine_clock_agrees_with_the_monotonic_clock_within_a_percent() {
         let clock = Clock::machine();
-        let (wall, from) = (std::time::Instant::now(), clock.ticks());
-        while wall.elapsed().as_millis() < 20 {
-            std::hint::spin_loop();
-        }
-        let (elapsed, span) = (wall.elapsed().as_nanos() as f64, clock.rate().nanos(clock.ticks().since(from)));
-        // A descheduling between the two reads can only be seen as a difference; one retry's worth is tolerated.
-        assert!((span.0 as f64 / elapsed - 1.0).abs() < 0.05, "{span:?} against {elapsed}");
+        let agrees = || {
+            let (wall, from) = (std::time::Instant::now(), clock.ticks());
+            while wall.elapsed().as_millis() < 20 {
+                std::hint::spin_loop();
+            }
+            let (elapsed, span) = (wall.elapsed().as_nanos() as f64, clock.rate().nanos(clock.ticks().since(from)));
+            (span.0 as f64 / elapsed - 1.0).abs() < 0.01
+        };
+        // A descheduling between two reads is a difference too: one pair without it is enough, and a wrong rate has none.
+        assert!((0..100).any(|_| agrees()));
     }
 
     #[test]

@@ -230,19 +230,29 @@ mod tests {
     use crate::clock::Clock;
     use crate::units::Nanos;
 
+    /// Durations, ms: a machine that has threads wait for longer than a load lasts gets a longer one.
+    const TRIES: [u64; 5] = [200, 1_000, 5_000, 20_000, 60_000];
+
     #[test]
     fn three_silos_that_want_the_same_pages_break_no_promise() {
-        let load = Load { pages: 3, silos: 3, duration: Nanos::from_millis(200), watched: None };
-        let found = run(load, &Clock::machine());
-        assert!(found.violations.is_empty(), "{:?}", found.violations);
-        assert!(found.transfers > 0 && found.commits > found.transfers, "{found:?}");
-        assert_eq!(found.responses.values().sum::<u64>(), found.decisions);
-        assert!(found.responses.contains_key("granted"), "{:?}", found.responses);
+        let is_seen = |millis: u64| {
+            let load = Load { pages: 3, silos: 3, duration: Nanos::from_millis(millis), watched: None };
+            let found = run(load, &Clock::machine());
+            assert!(found.violations.is_empty(), "{:?}", found.violations);
+            assert_eq!(found.responses.values().sum::<u64>(), found.decisions);
+            found.transfers > 0 && found.commits > found.transfers && found.responses.contains_key("granted")
+        };
+        assert!(TRIES.into_iter().any(is_seen), "no page was granted and moved");
     }
 
     #[test]
     fn the_board_of_a_load_says_what_the_load_has_found() {
-        let load = Load { pages: 5, silos: 2, duration: Nanos::from_millis(250), watched: Some(4) };
+        assert!(TRIES.into_iter().any(says_what_it_found), "no transfer of the watched page by both silos");
+    }
+
+    /// Whether there was anything to say of each silo.
+    fn says_what_it_found(millis: u64) -> bool {
+        let load = Load { pages: 5, silos: 2, duration: Nanos::from_millis(millis), watched: Some(4) };
         let running = start(load, Clock::machine(), Place::Private).unwrap();
         while !running.is_finished() {
             std::thread::yield_now();
@@ -257,7 +267,7 @@ mod tests {
         for view in &views {
             assert_eq!((view.pages, view.history_page), (5, Some(4)));
             assert_eq!(view.states.iter().map(|(_, pages)| pages).sum::<u64>(), 5, "{view:?}");
-            assert!(!view.history.is_empty() && view.transfer.count() > 0, "{view:?}");
         }
+        views.iter().all(|view| !view.history.is_empty() && view.transfer.count() > 0)
     }
 }

@@ -38,10 +38,11 @@ const MEASURE_SETTLE: Nanos = Nanos(500_000_000);
 const MEASURE: Nanos = Nanos(1_500_000_000);
 /// Longest wait for roles to warm, and for warm-up shots to come back.
 const WARM_LIMIT: Nanos = Nanos(30_000_000_000);
-/// After the grace: time for harvest to take the error answers.
-const LAST_HARVEST: Nanos = Nanos(200_000_000);
-/// Longest wait for threads to leave after Shutdown, and for the sink to finish.
-const LEAVE_LIMIT: Nanos = Nanos(2_000_000_000);
+/// After the grace: time for harvest to take the error answers, on a machine that does not run its thread for a while too.
+const LAST_HARVEST: Nanos = Nanos(5_000_000_000);
+/// Longest wait for threads to leave after Shutdown, and for the sink to finish. A disk or a core that is gone for some seconds
+/// costs no answer.
+const LEAVE_LIMIT: Nanos = Nanos(10_000_000_000);
 
 /// What ends a run by itself.
 pub(super) struct End {

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 /// Longest wait for it at a shutdown. Its last look takes a millisecond; on a machine that does not run it, it may take longer, and
 /// a death without an alarm is worse than a late end.
-const LEAVE_LIMIT: Duration = Duration::from_secs(2);
+const LEAVE_LIMIT: Duration = Duration::from_secs(10);
 /// Its own priority, where that is permitted.
 const WATCHDOG_NICE: i32 = -10;
 const LEAVE_LOOK: Duration = Duration::from_millis(1);

@@ -21,16 +21,17 @@ fn assert_only_the_dead_erred(outcome: &Outcome) {
     assert_eq!((errored, errors(snapshot, ErrorCode::SiloDied)), (lives(snapshot, |life| life.errored), errored));
 }
 
-/// Runs so many shots over three silos; a stream moves all the time, and silos die and come back in turn.
+/// Runs over three silos until so many shots are answered, and silos have died, left streams and come back; a stream moves all
+/// the time, and silos die and come back in turn.
 fn run_through_deaths(shots: u64) -> Outcome {
     let _alone = alone();
     let mut profile = profile();
     profile.hot_allocations = HotAllocations::Abort;
     (profile.silos, profile.input.streams) = (Silos::Count(3), 6);
-    let engine = Engine::start(config(&profile, sampler(), Some(shots))).unwrap();
+    let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     let wishes = engine.wishes();
     let (mut asked, mut turn) = (0, 0);
-    while !engine.is_finished() {
+    until(&engine, "deaths, heirs and returns", |now| {
         let (stream, to) = (asked % 6, asked / 6 % 3);
         asked += 1;
         let request = MoveRequest { stream, to, lease_ms: 0, patience_ms: 0, by: Authority::Port };
@@ -43,20 +44,21 @@ fn run_through_deaths(shots: u64) -> Outcome {
             SiloState::Dead => turn += u32::from(wishes.ask(silo, SiloDeed::Rejoin).is_ok()),
             _ => {}
         }
-        look_again();
-    }
+        let seen = |of: fn(&LifeView) -> u64| lives(now, of);
+        let is_seen = seen(|life| life.deaths) > 2 && seen(|life| life.rejoins) > 1 && seen(|life| life.left) > 0;
+        is_seen && total(now, |counters| counters.answered) >= shots
+    });
+    engine.request_drain();
     end(engine)
 }
 
 #[test]
 fn a_hundred_thousand_shots_are_answered_once_while_silos_die_and_streams_move() {
     let outcome = run_through_deaths(100_000);
-    assert_eq!(outcome.ended_by, EndedBy::Count, "{:?}", outcome.snapshot.engine.notes);
+    assert_eq!(outcome.ended_by, EndedBy::Drained, "{:?}", outcome.snapshot.engine.notes);
     assert_only_the_dead_erred(&outcome);
     let snapshot = &outcome.snapshot;
     let (deaths, rejoins) = (lives(snapshot, |life| life.deaths), lives(snapshot, |life| life.rejoins));
-    assert!(deaths > 2 && rejoins > 1, "{deaths} deaths, {rejoins} returns");
-    assert!(lives(snapshot, |life| life.left) > 0, "no stream was inherited");
     let worst = snapshot.silos.iter().map(|silo| silo.life.elsewhere.max_ns()).max();
     eprintln!("{deaths} deaths, {rejoins} returns, elsewhere after {worst:?} ns at most");
 }
@@ -64,7 +66,7 @@ fn a_hundred_thousand_shots_are_answered_once_while_silos_die_and_streams_move()
 #[test]
 fn a_million_shots_are_answered_once_while_silos_die_and_streams_move() {
     let outcome = run_through_deaths(1_000_000);
-    assert_eq!(outcome.ended_by, EndedBy::Count, "{:?}", outcome.snapshot.engine.notes);
+    assert_eq!(outcome.ended_by, EndedBy::Drained, "{:?}", outcome.snapshot.engine.notes);
     assert_only_the_dead_erred(&outcome);
 }
 
@@ -150,8 +152,19 @@ fn a_silo_is_drained_and_comes_back_without_an_error() {
     assert_eq!(engine.move_stream(there), Err(MoveRefused::Shut { silo: 0 }));
     assert_eq!(engine.kill_silo(1, &by), Err(SiloRefused::Last { silo: 1 }));
     engine.rejoin_silo(0, &by).unwrap();
+    let (mut drains, mut since_ns) = (1, drained.at_ns);
     until(&engine, "its streams", |snapshot| {
-        snapshot.streams.iter().all(|stream| stream.silo == stream.id % 2) && snapshot.silos[0].life.drains == 1
+        let life = &snapshot.silos[0].life;
+        // Streams are asked to come home for 5 s only: on a machine that stood still for so long, once more.
+        if snapshot.at_ns > since_ns + 20_000_000_000 && life.state == SiloState::Live && life.drains == drains {
+            (drains, since_ns) = (drains + 1, snapshot.at_ns);
+            engine.drain_silo(0, &by).unwrap();
+        }
+        if life.state == SiloState::Drained && life.drains == drains {
+            // Refused where it is on its way already.
+            since_ns = engine.rejoin_silo(0, &by).map_or(since_ns, |()| snapshot.at_ns);
+        }
+        snapshot.streams.iter().all(|stream| stream.silo == stream.id % 2) && life.drains == drains
     });
     engine.request_drain();
     let outcome = end(engine);

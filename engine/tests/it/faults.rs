@@ -1,15 +1,16 @@
 //! Every fault at once, on real threads, with profile switches: nothing is lost, nothing is answered twice.
 
-use crate::rig::{alone, assert_nothing_lost, config, end, errors, look_again, profile, run, sampler, total, until};
+use crate::rig::{LIMIT, alone, assert_nothing_lost, config, end, errors, profile, run, sampler, total, until};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::engine::{EndedBy, Engine};
 use pinwheel_engine::profile::{Device, FreeWorker, Latency, Predecoder, Profile};
+use std::time::Instant;
 
 /// The drill, denser: each fault some hundred times in 10⁵ shots, deadlines of milliseconds.
 pub(crate) fn drill(free_worker: FreeWorker) -> Profile {
     let (mut drill, _) = Profile::load("drill", None).unwrap();
     let quick = profile();
-    drill.slots = 256;
+    (drill.slots, drill.limits.drain_grace_s) = (256, 60);
     drill.free_worker = free_worker;
     drill.predecoder = Predecoder::Local;
     drill.decoders = quick.decoders;
@@ -43,46 +44,41 @@ const CODES: [ErrorCode; 7] = [
     ErrorCode::DecoderPanic,
 ];
 
-/// Runs `count` shots of the drill while the profile goes lab, shared, prod, lab, ... every 10 to 100 ms.
+/// Runs `count` shots of the drill, and more until each error has come, while the profile goes lab, shared, prod, lab, ... every
+/// 10 to 100 ms.
 fn all_faults_with_switches(free_worker: FreeWorker, count: u64) {
     let alone = alone();
     let drill = drill(free_worker);
-    let mut engine = Engine::start(config(&drill, sampler(), Some(count))).unwrap();
+    let mut engine = Engine::start(config(&drill, sampler(), None)).unwrap();
     let mut switches = 0;
     let mut pause_ns = 10_000_000;
-    'run: for name in ["shared", "prod", "lab"].into_iter().cycle() {
+    let from = Instant::now();
+    for name in ["shared", "prod", "lab"].into_iter().cycle() {
         let mut next = drill.clone();
         let (named, _) = Profile::load(name, None).unwrap();
         (next.spin, next.spin_budgets) = (named.spin, named.spin_budgets);
-        if engine.apply(name, &next).is_err() {
-            break;
-        }
+        engine.apply(name, &next).unwrap();
         switches += 1;
         let asked = engine.snapshot();
         pause_ns = 10_000_000 + pause_ns * 7 % 90_000_001;
-        loop {
-            let now = engine.snapshot();
-            if engine.is_finished() || now.engine.phase > asked.engine.phase.max(pinwheel_engine::board::Phase::Live) {
-                break 'run;
-            }
-            let acknowledged =
-                now.threads.iter().all(|thread| thread.epoch_acknowledged == asked.engine.spin_epoch_requested);
-            if acknowledged && now.at_ns > asked.at_ns + pause_ns {
-                assert_eq!(now.engine.profile, name);
-                break;
-            }
-            look_again();
+        let now = until(&engine, "acknowledgements", |now| {
+            let epoch = asked.engine.spin_epoch_requested;
+            let acknowledged = now.threads.iter().all(|thread| thread.epoch_acknowledged == epoch);
+            acknowledged && now.at_ns > asked.at_ns + pause_ns
+        });
+        assert_eq!(now.engine.profile, name);
+        let is_seen = CODES.into_iter().all(|code| errors(&now, code) > 0);
+        if switches >= 3 && is_seen && total(&now, |c| c.submitted) >= count {
+            break;
         }
+        assert!(from.elapsed() < LIMIT, "after {switches} switches an error is missing: {:?}", now.silos[0].errors);
     }
+    engine.request_drain();
     let outcome = end(engine);
     drop(alone);
-    assert_eq!(outcome.ended_by, EndedBy::Count);
+    assert_eq!(outcome.ended_by, EndedBy::Drained);
     assert_nothing_lost(&outcome);
-    assert_eq!(total(&outcome.snapshot, |c| c.submitted), count);
-    assert!(switches >= 3, "{switches} switches");
-    for code in CODES {
-        assert!(errors(&outcome.snapshot, code) > 0, "{code:?} never happened: {:?}", outcome.snapshot.silos[0].errors);
-    }
+    let count = total(&outcome.snapshot, |c| c.submitted);
     let counted: u64 = outcome.snapshot.silos[0].errors.iter().map(|error| error.count).sum();
     assert_eq!(total(&outcome.snapshot, |c| c.errored), counted);
     eprintln!(

@@ -77,9 +77,16 @@ impl HotThread {
     }
 }
 
-impl Drop for HotThread {
-    fn drop(&mut self) {
+impl HotThread {
+    /// Ends it; its board stays as it has left it.
+    pub(crate) fn stop(&mut self) {
         self.shared.phase.advance(Phase::Shutdown);
         let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+impl Drop for HotThread {
+    fn drop(&mut self) {
+        self.stop();
     }
 }

@@ -231,7 +231,10 @@ fn nonsense(place: LivePlace, seconds: u64) {
     wait("a welcome", || client.welcome().unwrap().is_some());
     let (from, mut before, mut sent) = (Instant::now(), 0, 0u64);
     let mut bytes = Vec::new();
-    while from.elapsed() < Duration::from_secs(seconds) {
+    // Until the engine has met enough of it too, however late it looks.
+    let is_enough = |sent: u64| sent % 100 == 0 && engine.snapshot().sources[0].malformed > 1_000;
+    while from.elapsed() < Duration::from_secs(seconds) || !is_enough(sent) {
+        assert!(from.elapsed() < Duration::from_secs(seconds) + LIMIT, "{:?}", engine.snapshot().sources[0]);
         nonsensical(&mut random, &mut bytes);
         sent += u64::from(client.send_raw(&bytes).unwrap());
         client.receive(&mut |_| ()).unwrap();
@@ -301,7 +304,9 @@ fn scribbled(seconds: u64) {
     let (mut before, directory) = (0, pinwheel_engine::board::directory());
     let mut scribbler = RegionClient::new(&directory, "test", 77);
     wait("a grant", || scribbler.welcome().unwrap().is_some());
-    while from.elapsed() < Duration::from_secs(seconds) {
+    let is_enough = |writes: u64| writes % 1_000 == 0 && engine.snapshot().sources[0].malformed > 0;
+    while from.elapsed() < Duration::from_secs(seconds) || !is_enough(writes) {
+        assert!(from.elapsed() < Duration::from_secs(seconds) + LIMIT, "{:?}", engine.snapshot().sources[0]);
         let (region, shape) = scribbler.region().unwrap();
         let any_word = (random.next_u64() % (shape.bytes() as u64 / 8)) as usize * 8;
         let value = match random.next_u64() % 6 {

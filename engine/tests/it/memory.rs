@@ -74,7 +74,9 @@ fn an_allocation_on_a_hot_thread_in_live_is_counted_and_named() {
         }
         look_again();
     };
-    assert!(view.memory.allocations.is_some_and(|calls| calls <= 2 * view.frames + 2));
+    // Frames as they are later: a look at the board takes its time, and frames go on.
+    let frames = hot.view().frames;
+    assert!(view.memory.allocations.is_some_and(|calls| calls <= 2 * frames + 2), "{view:?} and {frames} frames");
     assert!(name_first_allocation(hot.board().thread(0)));
     let said = hot.view().memory.first_site.unwrap();
     assert!(said.contains("offends") && said.contains("memory.rs:"), "{said}");
@@ -104,7 +106,7 @@ fn in_strict_an_allocation_on_a_hot_thread_ends_the_process_and_names_its_place(
 #[test]
 fn the_frame_arena_is_empty_in_each_frame_and_never_grows() {
     let words = SCRATCH_BYTES / 8 / 4;
-    let hot = HotThread::start(None, OnCall::Abort, move |frame| {
+    let mut hot = HotThread::start(None, OnCall::Abort, move |frame| {
         let mut got = 0;
         while let Some(block) = frame.words(words) {
             assert!(block.iter().all(|word| *word == 0));
@@ -113,12 +115,11 @@ fn the_frame_arena_is_empty_in_each_frame_and_never_grows() {
         }
         got
     });
-    let view = loop {
-        let view = hot.view();
-        if view.frames_busy >= 20 {
-            break view;
-        }
+    while hot.view().frames_busy < 20 {
         look_again();
-    };
-    assert!((3..=4).contains(&(view.items / view.frames_busy)), "{} in {}", view.items, view.frames_busy);
+    }
+    // While it runs the two counters would be of two moments.
+    hot.stop();
+    let view = hot.view();
+    assert!((3..=4).contains(&(view.items.div_ceil(view.frames_busy))), "{} in {}", view.items, view.frames_busy);
 }

@@ -101,7 +101,9 @@ fn another_users_thread_that_waits_for_a_hot_core_turns_prod_into_lab_and_is_nam
     let seen = until(&engine, "the courtesy", gives_way);
     let why = seen.threads[index].policy_refusal.clone().unwrap();
     assert!(why.contains(&format!("process {pid},")) && why.contains(&format!("core {core}")), "{why}");
-    assert_eq!(seen.threads[index].epoch_acknowledged, 2, "a new request, acknowledged");
+    // Each courtesy that was withdrawn before is two more.
+    let epoch = seen.threads[index].epoch_acknowledged;
+    assert!(epoch >= 2 && epoch.is_multiple_of(2), "a new request, acknowledged: {epoch}");
     assert_eq!(seen.engine.spin_requested, Runs::Prod, "the profile still says so");
     drop(busy);
     ends(engine);

@@ -1,6 +1,6 @@
 //! Shots that arrive and find no slot, on a device that is too slow for them: each is answered once, as the strategy says.
 
-use crate::rig::{alone, assert_nothing_lost, config, end, errors, profile, run, sampler, total, until};
+use crate::rig::{alone, assert_nothing_lost, brought, config, end, errors, profile, run, sampler, total, until};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::{Actor, Engine};
@@ -93,11 +93,7 @@ fn a_full_silo_gives_streams_away_and_what_waits_goes_with_them() {
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     let placed = |now: &Snapshot| now.placement.as_ref().is_some_and(|placement| placement.placed == 4);
     until(&engine, "placements", placed);
-    let is_together = |now: &Snapshot| now.streams.iter().all(|stream| stream.silo == 0);
-    for stream in 0..4 {
-        engine.move_stream_by(stream, 0, &Actor::this_process()).unwrap();
-    }
-    until(&engine, "all streams in one silo", is_together);
+    brought(&engine, &[0, 1, 2, 3], 0);
     engine.set_rate(Rate::Hz(1_600.0), &Actor::this_process()).unwrap();
     let is_relieved = |now: &Snapshot| {
         let away = now.streams.iter().filter(|stream| stream.silo == 1).count();
@@ -125,8 +121,7 @@ fn what_waits_for_another_silo_is_refused_as_what_waits_for_its_own() {
     profile.input.rate = Rate::Hz(200.0);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     until(&engine, "live", |now| total(now, |counters| counters.answered) > 10);
-    engine.move_stream_by(0, 1, &Actor::this_process()).unwrap();
-    until(&engine, "the move", |now| now.streams[0].silo == 1);
+    brought(&engine, &[0], 1);
     engine.set_rate(Rate::Hz(20_000.0), &Actor::this_process()).unwrap();
     let expired = |now: &Snapshot| {
         let of = |stream: usize| {

@@ -3,7 +3,7 @@
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::{Counters, Snapshot};
 use pinwheel_engine::code::{Format, Layout, Model, ShotSet, bundled_named};
-use pinwheel_engine::engine::{Config, Engine, Input, Outcome};
+use pinwheel_engine::engine::{Actor, Config, Engine, Input, Outcome};
 use pinwheel_engine::profile::{Decoders, Device, Latency, Profile, Rate, SpinPolicy};
 use pinwheel_engine::record::{AnswerSink, REORDER_SLACK, SinkConfig};
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ impl Alone {
     }
 }
 
-/// Lab, made quick and gentle: spins as Shared does (see [`look_again`] for why not Lab), as fast as slots come free, no latency, no deadline that a busy machine could miss, 1 s of grace.
+/// Lab, made quick and gentle: spins as Shared does (see [`look_again`] for why not Lab), as fast as slots come free, no latency, no deadline and no grace that a busy machine could miss.
 pub(crate) fn profile() -> Profile {
     let (mut profile, _) = Profile::load("lab", None).unwrap();
     profile.spin = SpinPolicy::Shared;
@@ -60,7 +60,7 @@ pub(crate) fn profile() -> Profile {
     profile.limits.launch_deadline_us = 60_000_000;
     profile.limits.shot_deadline_us = 60_000_000;
     profile.placement.overflow.deadline_ms = 60_000;
-    profile.limits.drain_grace_s = 1;
+    profile.limits.drain_grace_s = 60;
     profile
 }
 
@@ -138,6 +138,24 @@ pub(crate) fn until(engine: &Engine, what: &str, mut shows: impl FnMut(&Snapshot
         assert!(from.elapsed() < LIMIT && !engine.is_finished(), "{what} never came: {:?}", snapshot.silos[0].counters);
         look_again();
     }
+}
+
+/// Moves streams to `to` in an operator's name, as the console does. A move that takes too long on a busy machine is given up,
+/// so each is asked for again until it is made.
+pub(crate) fn brought(engine: &Engine, streams: &[u32], to: u32) -> Snapshot {
+    let mut due_ns = vec![0; streams.len()];
+    until(engine, "the moves", |now| {
+        let is_there = |stream: u32| now.streams[stream as usize].silo == to;
+        let moves = now.silos.iter().filter_map(|silo| silo.moves.as_ref()).flat_map(|moves| &moves.open);
+        let open: Vec<u32> = moves.map(|one| one.stream).collect();
+        for (stream, due_ns) in streams.iter().zip(&mut due_ns) {
+            if !is_there(*stream) && !open.contains(stream) && now.at_ns >= *due_ns {
+                engine.move_stream_by(*stream, to, &Actor::this_process()).unwrap();
+                *due_ns = now.at_ns + 500_000_000;
+            }
+        }
+        streams.iter().all(|stream| is_there(*stream))
+    })
 }
 
 /// Between two looks at the board. Not a yield: on a contended core of a recent Linux a thread that yields often is set

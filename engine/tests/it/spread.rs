@@ -5,7 +5,7 @@ use crate::rig::{alone, assert_nothing_lost, config, end, sampler, until};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::Engine;
 use pinwheel_engine::placement::depth::spread_points;
-use pinwheel_engine::profile::{Device, Latency, PlaceBy, Profile, Rate, Silos, TakesPart, Weights};
+use pinwheel_engine::profile::{Device, Latency, Profile, Rate, Silos, TakesPart, Weights};
 
 const SILOS: u32 = 4;
 const STREAMS: u32 = 200;
@@ -27,28 +27,14 @@ fn skewed() -> Profile {
     profile
 }
 
-/// How far apart the silos are: what comes for each, by where the streams are decoded.
-fn spread(snapshot: &Snapshot, weights: &[f64]) -> f64 {
+/// How far apart the silos are: what comes for each, by where each stream is decoded.
+fn spread(at: impl Iterator<Item = u32>, weights: &[f64]) -> f64 {
     let sum: f64 = weights.iter().sum();
     let mut silos = [0.0; SILOS as usize];
-    for (stream, weight) in snapshot.streams.iter().zip(weights) {
-        silos[stream.silo as usize] += weight / sum * LOAD * f64::from(SILOS);
+    for (silo, weight) in at.zip(weights) {
+        silos[silo as usize] += weight / sum * LOAD * f64::from(SILOS);
     }
     spread_points(silos.iter().map(|share| share.min(1.0))).unwrap()
-}
-
-/// After fifty snapshots: how far apart the silos are by what comes, by how full they were seen, and how many moves were asked.
-fn spread_of(profile: &Profile) -> (f64, f64, u64) {
-    let weights = profile.input.weights.of(STREAMS).unwrap();
-    let engine = Engine::start(config(profile, sampler(), None)).unwrap();
-    let is_late = |snapshot: &Snapshot| snapshot.placement.as_ref().is_some_and(|placement| placement.snapshot >= 50);
-    let snapshot = until(&engine, "fifty snapshots", is_late);
-    let placement = snapshot.placement.as_ref().unwrap();
-    let found = (spread(&snapshot, &weights), placement.spread_points.unwrap_or(f64::NAN), placement.moves_asked);
-    engine.request_drain();
-    let outcome = end(engine);
-    assert_nothing_lost(&outcome);
-    found
 }
 
 #[test]
@@ -67,16 +53,21 @@ fn streams_at_unequal_rates_come_as_often_as_their_weights_say() {
     }
 }
 
+/// How soon, and against the seed's rule, is judged in virtual time (`pinwheel_engine::placement::rehearsal`): what a silo is seen
+/// to be loaded with in the first seconds depends on what else the machine does.
 #[test]
-fn a_skewed_load_becomes_even_in_the_engine_and_stays_skewed_by_the_seeds_rule() {
+fn a_skewed_load_becomes_even_in_the_engine() {
     let _alone = alone();
-    let mut ours = skewed();
-    (ours.placement.streams, ours.placement.rebalance) = (TakesPart::All, true);
-    let mut seeds = ours.clone();
-    (seeds.placement.by, seeds.placement.rebalance) = (PlaceBy::LowestAverage, false);
-    let (even, seen, moves) = spread_of(&ours);
-    let (skewed, seen_skewed, _) = spread_of(&seeds);
-    eprintln!("ours {even:.1} points ({seen:.1} seen), {moves} moves; the seed's {skewed:.1} ({seen_skewed:.1} seen)");
-    assert!(even < 5.0, "{even} points, {seen} as it was seen, {moves} moves");
-    assert!(skewed > 2.0 * even, "{skewed} points by the seed's rule ({seen_skewed} as it was seen), {even} by ours");
+    let mut profile = skewed();
+    (profile.placement.streams, profile.placement.rebalance) = (TakesPart::All, true);
+    let weights = profile.input.weights.of(STREAMS).unwrap();
+    let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
+    let first = spread((0..STREAMS).map(|stream| stream % SILOS), &weights);
+    assert!(first > 15.0, "{first} points before anything moves");
+    let is_even = |now: &Snapshot| spread(now.streams.iter().map(|stream| stream.silo), &weights) < 5.0;
+    let even = until(&engine, "an even load", is_even);
+    let placement = even.placement.as_ref().unwrap();
+    assert!(placement.moves_asked > 0, "{placement:?}");
+    engine.request_drain();
+    assert_nothing_lost(&end(engine));
 }

@@ -2,7 +2,7 @@
 
 use crate::console::RUN;
 use crate::terminal::Terminal;
-use crate::world::{World, engine, has_keys, lab_with, until};
+use crate::world::{World, acknowledged, drained, engine, has_keys, lab_with, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -123,7 +123,7 @@ fn a_running_engine_is_told_as_a_screen_as_values_and_as_json_once_and_again_and
     let moments: Vec<f64> =
         (0..20).map(|_| lines.next().unwrap().split(',').next().unwrap().parse().unwrap()).collect();
     assert!(moments.is_sorted() && moments[0] < moments[19], "{moments:?}");
-    world.run("ctl drain").exits(0);
+    drained(&world, "ctl drain");
     assert!(lines.all(|line| line.split(',').count() > 5), "its headings stand before the first alone");
     assert_eq!((stream.wait().unwrap().code(), headless.0.wait().unwrap().code()), (Some(0), Some(0)));
 }
@@ -163,7 +163,7 @@ fn a_profile_that_is_switched_live_decides_what_a_hangup_means() {
     let world = World::new();
     let mut own = own_console(&world);
     // `shared` drains on a hangup; another process switched to it.
-    world.run("ctl profile shared").exits(0);
+    acknowledged(&world, "ctl profile shared");
     own.see_words(&["profile shared"]);
     own.hang_up();
     own.end_unread();
@@ -202,18 +202,18 @@ fn every_verb_of_ctl_acts_and_prints_what_was_acknowledged() {
     let run = PathBuf::from(status["run_dir"].as_str().unwrap());
     assert_eq!(fs::metadata(run.join("control.sock")).unwrap().permissions().mode() & 0o777, 0o600);
     let name = run.file_name().unwrap().to_str().unwrap();
-    let switched = world.run(&format!("ctl profile lab --for 1s --why lunch --to {name}")).exits(0).json();
+    let switched = acknowledged(&world, &format!("ctl profile lab --for 1s --why lunch --to {name}"));
     has_keys(&switched, "action from to epoch changes reverts_in_s threads acknowledged waited_ms pid");
-    assert_eq!((&switched["to"], &switched["acknowledged"]), (&Value::from("lab"), &Value::from(true)));
+    assert_eq!(switched["to"], "lab");
     until("the profile given back", || world.run("ctl status").exits(0).json()["profile"] == "shared");
     world.put("mine.ron", lab_with(&[("spin: Lab", "spin: Shared")]));
-    assert_eq!(world.run("ctl profile ./mine.ron").exits(0).json()["to"], "mine");
-    assert_eq!(world.run("ctl pause").exits(0).json()["held"], true);
+    assert_eq!(acknowledged(&world, "ctl profile ./mine.ron")["to"], "mine");
+    assert_eq!(acknowledged(&world, "ctl pause")["held"], true);
     let held = world.run("ctl status").exits(0).json();
     assert!(held["held_by"].as_str().is_some_and(|by| by.contains("uid")), "{held}");
-    assert_eq!(world.run("ctl resume").exits(0).json()["held"], false);
+    assert_eq!(acknowledged(&world, "ctl resume")["held"], false);
     assert_eq!(world.run("ctl rate 700").exits(0).json()["hz"], 700.0);
-    assert_eq!(world.run("ctl ack").exits(0).json()["acknowledged"], true);
+    acknowledged(&world, "ctl ack");
     assert_eq!(world.run("ctl note pump on").exits(0).json()["text"], "pump on");
     for (words, part) in [
         ("ctl ack 99", "found no alarm 99"),
@@ -225,8 +225,7 @@ fn every_verb_of_ctl_acts_and_prints_what_was_acknowledged() {
         let ran = world.run(words).exits(2);
         assert!(ran.err.contains(part) && ran.err.trim_end().lines().count() == 1, "{words}: {}", ran.err);
     }
-    let drained = world.run("ctl drain --why done").exits(0).json();
-    assert_eq!((&drained["action"], &drained["acknowledged"]), (&Value::from("end"), &Value::from(true)));
+    assert_eq!(drained(&world, "ctl drain --why done")["action"], "end");
     assert_eq!(engine.0.wait().unwrap().code(), Some(0));
     assert!(!run.join("control.sock").exists());
     let events = fs::read_to_string(run.join("events.jsonl")).unwrap();

@@ -1,6 +1,6 @@
 //! The unmodified program on a driver of our own: what it answers, what it survives, what it says without one.
 
-use crate::world::{Ran, World, engine, has_keys, lab_with};
+use crate::world::{Ran, World, engine, has_keys, lab_with, until_seen};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -32,10 +32,17 @@ fn driver() -> &'static Path {
 
 /// Lab for the GPU, with all the time that a busy machine may take, and the predecoder that the kernels have.
 fn world(batch_shots: u32) -> World {
+    world_with(batch_shots, 20_000_000)
+}
+
+/// The same, with a launch deadline.
+fn world_with(batch_shots: u32, launch_deadline_us: u32) -> World {
     let world = World::new();
     let device = format!("device: Cuda(index: None, batch_shots: {batch_shots})");
+    let deadline = format!("launch_deadline_us: {launch_deadline_us},");
     let text = lab_with(&[
         ("spin: Lab", "spin: Shared"),
+        ("launch_deadline_us: 20000,", &deadline),
         ("shot_deadline_us: 1000000,", "shot_deadline_us: 60000000,"),
         ("predecoder: None", "predecoder: Local"),
         ("device: Sim(latency: LogNormal(median_us: 120.0, sigma: 0.4))", &device),
@@ -97,13 +104,16 @@ fn a_gpu_predicts_what_the_stand_in_predicts_bit_for_bit() {
 fn the_time_from_completion_to_claim_is_told_with_its_bounds() {
     let _one = engine();
     let world = world(1);
-    let report = run(&world, "--count 8000 --rate 8000", &[]).exits(0).json();
-    answered(&report, 8_000);
-    let gpu = &report["gpus"][0];
-    let wrong_by_ns = gpu["completion_to_claim_error_ns"].as_u64().unwrap();
-    let (claims, latency) = (&gpu["completion_to_claim_ns"], &report["latency_ns"]["max"]);
-    assert!(wrong_by_ns > 0 && claims["count"].as_u64() > Some(8), "{gpu}");
-    assert!(claims["max"].as_u64().unwrap() <= latency.as_u64().unwrap() + wrong_by_ns, "{claims} {latency}");
+    // A shot of each tenth of a second is looked at.
+    until_seen([8_000, 40_000, 200_000], |shots| {
+        let report = run(&world, &format!("--count {shots} --rate 8000"), &[]).exits(0).json();
+        answered(&report, shots);
+        let gpu = &report["gpus"][0];
+        let wrong_by_ns = gpu["completion_to_claim_error_ns"].as_u64().unwrap();
+        let (claims, latency) = (&gpu["completion_to_claim_ns"], &report["latency_ns"]["max"]);
+        assert!(claims["max"].as_u64().unwrap() <= latency.as_u64().unwrap() + wrong_by_ns, "{claims} {latency}");
+        wrong_by_ns > 0 && claims["count"].as_u64() > Some(8)
+    });
 }
 
 #[test]
@@ -136,16 +146,18 @@ fn a_silo_on_a_gpu_dies_and_comes_back_and_after_it_its_device() {
     // In the second run some graphs end long after the silo that launched them has died, and has come back.
     let fake = [("FAKE_DEVICES", "2"), ("FAKE_RULES", "cuGraphLaunch:700:6000:16:delay")];
     for fake in [&fake[..1], &fake] {
-        let report = run(&world, "--silos 2 --streams 4 --rate 2000 --kill-every 800ms --count 10000", fake).json();
-        answered(&report, 10_000);
-        let lives = &report["lives"];
-        assert!(sum(lives, "deaths") > 2 && sum(lives, "rejoins") > 1, "{lives}");
-        let gpus = &report["gpus"];
-        assert!(sum(gpus, "renewals") > 1 && sum(gpus, "launches") > 2_000, "{gpus}");
-        assert_eq!(errors(&report, "17"), sum(lives, "errored"));
-        // Beside those of a dead silo, such whose graph was late.
-        let codes: Vec<&String> = report["errors"].as_object().unwrap().keys().collect();
-        assert!(codes.iter().all(|code| ["5", "17"].contains(&code.as_str())), "{}", report["errors"]);
+        until_seen([10_000, 40_000, 160_000], |shots| {
+            let words = format!("--silos 2 --streams 4 --rate 2000 --kill-every 800ms --count {shots}");
+            let report = run(&world, &words, fake).json();
+            answered(&report, shots);
+            let (lives, gpus) = (&report["lives"], &report["gpus"]);
+            assert_eq!(errors(&report, "17"), sum(lives, "errored"));
+            // Beside those of a dead silo, such whose graph was late.
+            let codes: Vec<&String> = report["errors"].as_object().unwrap().keys().collect();
+            assert!(codes.iter().all(|code| ["5", "17"].contains(&code.as_str())), "{}", report["errors"]);
+            let is_alive = sum(gpus, "renewals") > 1 && sum(gpus, "launches") > 2_000;
+            is_alive && sum(lives, "deaths") > 2 && sum(lives, "rejoins") > 1
+        });
     }
 }
 
@@ -207,9 +219,10 @@ fn each_shot_is_answered_whatever_a_launch_says() {
     for (rule, code, most) in [
         ("cuGraphLaunch:2:2000:5", "1", 5),
         ("cuGraphLaunch:999:2000:3", "2", 3),
-        ("cuGraphLaunch:300:2000:2:delay", "5", 2),
+        ("cuGraphLaunch:6500:2000:2:delay", "5", 2),
     ] {
-        let world = world(1);
+        // Longer than a busy machine keeps a thread waiting; what is late is later than that again.
+        let world = world_with(1, 4_000_000);
         let report = run(&world, "--count 6000 --rate 6000", &[("FAKE_RULES", rule)]).exits(0).json();
         answered(&report, 6_000);
         // A fault in warm-up is nobody's shot.
@@ -224,12 +237,21 @@ fn a_lost_device_is_made_anew_while_the_cpu_goes_on() {
     // In Live: warm-up at this rate launches fewer.
     for rules in ["cuGraphLaunch:719:3000:1:sticky", "cuGraphLaunch:719:3000:1:sticky,cuCtxCreate_v4:46:2:2"] {
         let world = world(1);
-        let report = run(&world, "--count 12000 --rate 6000", &[("FAKE_RULES", rules)]).exits(0).json();
-        answered(&report, 12_000);
-        let (lost, gpu) = (errors(&report, "7"), &report["gpus"][0]);
-        assert!(lost <= 8, "at most the shots under way: {}", report["errors"]);
-        assert_eq!((gpu["renewals"].as_u64(), gpu["error_code"].as_u64()), (Some(1), Some(719)), "{gpu}");
-        assert_eq!(gpu["renewals_failed"].as_u64().unwrap(), if rules.contains("Create") { 2 } else { 0 });
+        until_seen([12_000, 48_000, 192_000], |shots| {
+            let words = format!("--count {shots} --rate 6000");
+            let report = run(&world, &words, &[("FAKE_RULES", rules)]).exits(0).json();
+            answered(&report, shots);
+            let (lost, gpu) = (errors(&report, "7"), &report["gpus"][0]);
+            assert!(lost <= 8, "at most the shots under way: {}", report["errors"]);
+            assert_eq!(gpu["error_code"], 719, "{gpu}");
+            // A cold thread makes it anew, when it has its turn.
+            let [renewals, failed] = ["renewals", "renewals_failed"].map(|key| gpu[key].as_u64().unwrap());
+            assert!(renewals <= 1, "{gpu}");
+            if renewals == 1 {
+                assert_eq!(failed, if rules.contains("Create") { 2 } else { 0 }, "{gpu}");
+            }
+            renewals == 1
+        });
     }
 }
 

@@ -47,8 +47,9 @@ fn a_profile_taken_for_a_time_is_counted_down_and_comes_back() {
     let world = World::new();
     let mut terminal = Terminal::start(&world, RUN, (120, 40), &[]);
     terminal.see_live();
-    terminal.press(":profile lab for 5s\r");
-    terminal.see_words(&["apply a profile?", "shared", "lab for 5s, then shared again"]);
+    // So long that it is seen while it is lent.
+    terminal.press(":profile lab for 20s\r");
+    terminal.see_words(&["apply a profile?", "shared", "lab for 20s, then shared again"]);
     terminal.press("y");
     terminal.see_words(&["profile lab", "shared in "]);
     terminal.see_words(&["profile shared"]);

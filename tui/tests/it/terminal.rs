@@ -15,7 +15,7 @@ use vt100::{MouseProtocolMode, Parser, Screen};
 const COOKED: u32 = 0o2 | 0o10;
 
 /// How long something may take that is not certain to come.
-const SOON: Duration = Duration::from_secs(2);
+const SOON: Duration = Duration::from_secs(6);
 
 /// The operator's end.
 struct Line {

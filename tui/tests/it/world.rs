@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Longest wait for anything that is going to happen.
-pub const DEADLINE: Duration = Duration::from_secs(20);
+/// Longest wait for anything that is going to happen, on a machine as busy as may be.
+pub const DEADLINE: Duration = Duration::from_secs(120);
 
 /// One engine at a time.
 pub fn engine() -> MutexGuard<'static, ()> {
@@ -173,6 +173,38 @@ pub fn patient(world: &World) -> &'static str {
     ]);
     world.put("patient/patient.ron", text);
     "--profiles patient --profile patient"
+}
+
+/// Runs a verb of `ctl` until every thread has acknowledged within the time that it waits for them; status 1 says that some have
+/// not, which a busy machine may need more than once.
+#[track_caller]
+pub fn acknowledged(world: &World, words: &str) -> Value {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        let ran = world.run(words);
+        if ran.status != Some(1) {
+            let done = ran.exits(0).json();
+            assert_eq!(done["acknowledged"], true, "{words}: {done}");
+            return done;
+        }
+        assert!(ran.json()["acknowledged"] == false && Instant::now() < end, "{words}: {}", ran.text());
+    }
+}
+
+/// Drains the engine by `ctl`; how it ends says whether every thread has acknowledged in time.
+#[track_caller]
+pub fn drained(world: &World, words: &str) -> Value {
+    let ran = world.run(words);
+    let done = ran.json();
+    assert_eq!(ran.status, Some(i32::from(done["acknowledged"] != true)), "{words}: {done}");
+    done
+}
+
+/// Runs the program for longer and longer, until `is_seen` says so of what it printed: what takes a few looks of a cold thread is
+/// there after a second or two, and on a machine that does not run that thread later.
+#[track_caller]
+pub fn until_seen<T>(spans: impl IntoIterator<Item = T>, is_seen: impl FnMut(T) -> bool) {
+    assert!(spans.into_iter().any(is_seen), "not seen in the longest run either");
 }
 
 /// A bundled file of golden data.
