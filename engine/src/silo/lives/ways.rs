@@ -1,7 +1,8 @@
 //! Where streams are decoded: those of a silo that drains leave, those of one that came back are asked to return, and pairs
 //! that are read jointly stay together.
 //!
-//! Part of the lives. Bounds: a stream is asked for at most every [`ASK_EVERY`], after a return for [`HOMING`].
+//! Part of the lives. Bounds: a stream is asked for at most every [`ASK_EVERY`] while it is not on its way, after a return for
+//! [`HOMING`].
 
 use super::Lives;
 use crate::arbiter::page::Authority;
@@ -87,10 +88,13 @@ impl Lives {
         }
     }
 
-    /// Asks, unless it was asked of late; one that finds too many waiting is asked again.
+    /// Asks, unless it was asked of late or is on its way; one that finds too many waiting is asked again.
     fn ask_move(&mut self, stream: u32, to: usize, now: Ticks) {
         let asked = &mut self.asked[stream as usize];
         let is_due = *asked == Ticks(0) || self.parts.common.clock.rate().nanos(now.since(*asked)) >= ASK_EVERY;
+        if self.parts.common.moves.is_under_way(stream) {
+            return;
+        }
         let request = MoveRequest { stream, to: to as u32, lease_ms: 0, patience_ms: 0, by: Authority::Port };
         if is_due && self.parts.common.moves.ask(request).is_ok() {
             *asked = now;
