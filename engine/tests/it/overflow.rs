@@ -45,10 +45,17 @@ fn played(strategy: OverflowStrategy, deadline_ms: u32) -> Snapshot {
 
 #[test]
 fn a_blocked_shot_is_answered_with_an_error_after_its_deadline() {
-    let snapshot = played(OverflowStrategy::Block, 20);
-    let expired = counted(&snapshot, "expired");
-    assert!(expired > 0 && counted(&snapshot, "waited") > 0, "{:?}", snapshot.silos[0].overflow);
-    assert_eq!((errors(&snapshot, ErrorCode::OverflowDeadline), total(&snapshot, |c| c.errored)), (expired, expired));
+    // Once more where a decoder had no turn for so long that none came in time, or all of them at once.
+    let has_both = (0..10).any(|_| {
+        let snapshot = played(OverflowStrategy::Block, 20);
+        let expired = counted(&snapshot, "expired");
+        assert_eq!(
+            (errors(&snapshot, ErrorCode::OverflowDeadline), total(&snapshot, |c| c.errored)),
+            (expired, expired)
+        );
+        expired > 0 && counted(&snapshot, "waited") > 0
+    });
+    assert!(has_both, "shots that were answered in time, and shots that were not");
 }
 
 #[test]

@@ -44,6 +44,8 @@ fn world_with(batch_shots: u32, launch_deadline_us: u32) -> World {
         ("spin: Lab", "spin: Shared"),
         ("launch_deadline_us: 20000,", &deadline),
         ("shot_deadline_us: 1000000,", "shot_deadline_us: 60000000,"),
+        // Behind a launch that is late the answers of its stream wait, and the ring is full.
+        ("deadline_ms: 1000,", "deadline_ms: 60000,"),
         ("predecoder: None", "predecoder: Local"),
         ("device: Sim(latency: LogNormal(median_us: 120.0, sigma: 0.4))", &device),
     ]);

@@ -170,6 +170,7 @@ pub fn patient(world: &World) -> &'static str {
         ("spin: Lab", "spin: Shared"),
         ("launch_deadline_us: 20000,", "launch_deadline_us: 20000000,"),
         ("shot_deadline_us: 1000000,", "shot_deadline_us: 60000000,"),
+        ("deadline_ms: 1000,", "deadline_ms: 60000,"),
     ]);
     world.put("patient/patient.ron", text);
     "--profiles patient --profile patient"
