@@ -169,7 +169,7 @@ fn restarted(alone: &Alone, place: LivePlace, shots: u64) {
                 client
                     .receive(&mut |got| assert!(seen.insert((got.stream, got.sequence), got.status).is_none()))
                     .unwrap();
-                index < seen.len() as uIN_FLIGHT as u64 + 64
+                index < seen.len() as u64 + IN_FLIGHT as u64
                     && client.send((index % 4) as u32, index / 4, records[index as usize % records.len()]).unwrap()
             });
             sent += 1;
