@@ -236,7 +236,7 @@ fn nonsense(place: LivePlace, seconds: u64) {
     let (from, mut before, mut sent) = (Instant::now(), 0, 0u64);
     let mut bytes = Vec::new();
     // Until the engine has met enough of it too, however late it looks.
-    let is_enough = |sent: u64| sent % 100 == 0 && engine.snapshot().sources[0].malformed > 1_000;
+    let is_enough = |sent: u64| sent.is_multiple_of(100) && engine.snapshot().sources[0].malformed > 1_000;
     while from.elapsed() < Duration::from_secs(seconds) || !is_enough(sent) {
         assert!(from.elapsed() < Duration::from_secs(seconds) + LIMIT, "{:?}", engine.snapshot().sources[0]);
         nonsensical(&mut random, &mut bytes);
@@ -308,7 +308,7 @@ fn scribbled(seconds: u64) {
     let (mut before, directory) = (0, pinwheel_engine::board::directory());
     let mut scribbler = RegionClient::new(&directory, "test", 77);
     wait("a grant", || scribbler.welcome().unwrap().is_some());
-    let is_enough = |writes: u64| writes % 1_000 == 0 && engine.snapshot().sources[0].malformed > 0;
+    let is_enough = |writes: u64| writes.is_multiple_of(1_000) && engine.snapshot().sources[0].malformed > 0;
     while from.elapsed() < Duration::from_secs(seconds) || !is_enough(writes) {
         assert!(from.elapsed() < Duration::from_secs(seconds) + LIMIT, "{:?}", engine.snapshot().sources[0]);
         let (region, shape) = scribbler.region().unwrap();
