@@ -66,8 +66,9 @@ fn a_skewed_load_becomes_even_in_the_engine() {
     assert!(first > 15.0, "{first} points before anything moves");
     let is_even = |now: &Snapshot| spread(now.streams.iter().map(|stream| stream.silo), &weights) < 5.0;
     let even = until(&engine, "an even load", is_even);
-    let placement = even.placement.as_ref().unwrap();
-    assert!(placement.moves_asked > 0, "{placement:?}");
+    // By placing, by moves afterwards, or by both: how full a silo looks when its streams are placed is the machine's.
+    let moved: u64 = even.silos.iter().filter_map(|silo| silo.moves.as_ref()).map(|moves| moves.done).sum();
+    assert!(moved > 0, "{moved} streams moved");
     engine.request_drain();
     assert_nothing_lost(&end(engine));
 }
