@@ -2,7 +2,8 @@
 //!
 //! Owns everything that lives in the context. Captured on the dispatcher's thread at Init (on a cold thread after a
 //! loss) and launched by the dispatcher alone; closed on a cold thread. Bounds: [`CLOSE_LIMIT`] for the end, after which
-//! all of it is leaked rather than freed under a running graph. Never queries a stream.
+//! all of it is leaked rather than freed under a running graph. Never queries a stream. Longer than 500 lines: what is made in a
+//! context and how all of it is let go of stand side by side.
 //!
 //! ```text
 //!   seats ─┐                    group 0: stream ── input ─▶ predecode ─▶ output   (a block for each of its workers)
