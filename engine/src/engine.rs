@@ -510,7 +510,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::move_stream`].
     pub fn move_stream_by(&self, stream: u32, to: u32, by: &Actor) -> Result<(), MoveRefused> {
-        self.moves.ask(MoveRequest { stream, to, lease_ms: 0, patience_ms: 0, by: Authority::Operator })?;
+        self.moves.ask(MoveRequest { stream, to, lease_ms: 0, by: Authority::Operator })?;
         let text = format!("move of stream {stream} to silo {to} asked for by {}", by.words());
         self.steering.lock().note_action(by, &text);
         Ok(())

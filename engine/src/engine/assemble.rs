@@ -193,9 +193,7 @@ fn mover(moves: Arc<MoveRequests>) -> Mover {
             Decision::Refuse { .. } => return Ok(()),
         };
         let lease_ms = u32::try_from(lease.0 / 1_000_000).unwrap_or(u32::MAX);
-        moves
-            .ask(MoveRequest { stream, to, lease_ms, patience_ms: 0, by: Authority::Port })
-            .map_err(|refused| refused.to_string())
+        moves.ask(MoveRequest { stream, to, lease_ms, by: Authority::Port }).map_err(|refused| refused.to_string())
     })
 }
 

@@ -80,8 +80,6 @@ struct Move {
     from: usize,
     to: usize,
     lease_us: u32,
-    /// How long the owner may take to finish, whatever it does.
-    patience: Nanos,
     held: Held,
     by: Authority,
     at: MoveStage,
@@ -195,8 +193,7 @@ impl Mover {
     /// Whether a shot of `stream` goes straight into a slot of this silo.
     #[inline]
     pub(super) fn is_direct(&self, stream: u32) -> bool {
-        let way = self.ways[stream as usize];
-        usize::from(way.to) == self.silo && !way.is_staged
+        self.bound(stream).is_direct
     }
 
     /// Where the next shot of `stream` goes.
@@ -303,7 +300,7 @@ impl Mover {
         let block = board.moves(self.silo);
         self.taken += 1;
         board::add(&block.asked, 1);
-        let MoveRequest { stream, to, lease_ms, patience_ms, by } = request;
+        let MoveRequest { stream, to, lease_ms, by } = request;
         let (from, to) = (self.way(stream).0, to as usize);
         let is_dead = self.dead & 1 << to != 0;
         if from == to || is_dead || self.moves.iter().any(|one| one.stream == stream) {
@@ -321,7 +318,6 @@ impl Mover {
             from,
             to,
             lease_us: lease_ms * 1_000,
-            patience: Nanos::from_millis(patience_ms.into()).max(Nanos(self.deadline.0.saturating_add(PATIENCE.0))),
             held: Held::of(
                 board,
                 from,
@@ -419,13 +415,15 @@ impl Mover {
     /// What waits too long is told to leave off.
     fn judge(&mut self, frame: &Frame<'_>, board: &Board) {
         let (rate, now) = (frame.clock().rate(), frame.now);
+        // What the owner has to finish in, whatever it does.
+        let finishing = rate.ticks(Nanos(self.deadline.0.saturating_add(PATIENCE.0)));
         for at in 0..self.moves.len() {
             let one = &mut self.moves[at];
             let (silo, is_late) = match one.at {
                 MoveStage::Quiesce => {
                     one.held.look(board::get(&board.harvest(one.from).position), now);
                     let stands = now.since(one.held.at) > rate.ticks(PATIENCE);
-                    (one.from, stands && now.since(one.since) > rate.ticks(one.patience))
+                    (one.from, stands && now.since(one.since) > finishing)
                 }
                 MoveStage::Transfer => (one.to, now.since(one.since) > rate.ticks(PATIENCE)),
                 // The page comes back, or its doubt ends: there is nowhere else to go.

@@ -19,9 +19,6 @@ pub struct MoveRequest {
     pub to: u32,
     /// The lease that it gets there, so that it does not leave at once: milliseconds, 4,000 at most; 0: none.
     pub lease_ms: u32,
-    /// How long the silo that has it may take to answer the shots that it has, if longer than the feed gives it, milliseconds,
-    /// 65,535 at most; 0: as the feed says.
-    pub patience_ms: u32,
     /// In whose name: an operator's breaks a lease that holds the stream, and is counted as such. For the console alone.
     pub by: Authority,
 }
@@ -100,7 +97,6 @@ impl Slots {
 const ASKED: u64 = 1 << 63;
 const FORCED: u64 = 1 << 62;
 const LEASE_MS_MAX: u32 = 4_000;
-const PATIENCE_MS_MAX: u32 = u16::MAX as u32;
 
 impl MoveRequests {
     /// None yet, for streams whose feeds are as [`home`] says. With `has_joints`, streams of a pair move together.
@@ -117,7 +113,7 @@ impl MoveRequests {
     /// # Errors
     /// If it cannot be made, or too many wait.
     pub fn ask(&self, request: MoveRequest) -> Result<(), MoveRefused> {
-        let MoveRequest { stream, to, lease_ms, patience_ms, by } = request;
+        let MoveRequest { stream, to, lease_ms, by } = request;
         let (streams, silos) = (self.streams, self.silos);
         if stream >= streams {
             return Err(MoveRefused::NoStream { stream, streams });
@@ -128,8 +124,8 @@ impl MoveRequests {
         if self.shut.load(Ordering::Relaxed) & 1 << to != 0 {
             return Err(MoveRefused::Shut { silo: to });
         }
-        let (lease, patience) = (lease_ms.min(LEASE_MS_MAX), patience_ms.min(PATIENCE_MS_MAX));
-        let word = ASKED | u64::from(stream) | u64::from(to) << 20 | u64::from(lease) << 26 | u64::from(patience) << 42;
+        let lease_ms = lease_ms.min(LEASE_MS_MAX);
+        let word = ASKED | u64::from(stream) | u64::from(to) << 20 | u64::from(lease_ms) << 26;
         let word = if by == Authority::Operator { word | FORCED } else { word };
         let partner = partner(stream, streams, silos).filter(|_| self.has_joints);
         self.put(stream, word)?;
@@ -181,8 +177,8 @@ impl MoveRequests {
         let word = slot.swap(0, Ordering::Relaxed);
         let (stream, to) = ((word & 0xf_ffff) as u32, (word >> 20 & 0x3f) as u32);
         let by = if word & FORCED == 0 { Authority::Port } else { Authority::Operator };
-        let [lease_ms, patience_ms] = [26, 42].map(|shift| (word >> shift & 0xffff) as u32);
-        Some(MoveRequest { stream, to, lease_ms, patience_ms, by })
+        let lease_ms = (word >> 26 & 0xffff) as u32;
+        Some(MoveRequest { stream, to, lease_ms, by })
     }
 }
 
@@ -205,16 +201,16 @@ mod tests {
     use super::{Authority, MoveRefused, MoveRequest, MoveRequests, REQUESTS_MAX};
 
     fn to(stream: u32, to: u32) -> MoveRequest {
-        MoveRequest { stream, to, lease_ms: 0, patience_ms: 0, by: Authority::Port }
+        MoveRequest { stream, to, lease_ms: 0, by: Authority::Port }
     }
 
     #[test]
     fn a_request_reaches_the_feed_of_its_stream_once_and_one_too_many_is_refused() {
         let requests = MoveRequests::new(8, 2, false);
-        let asked = MoveRequest { stream: 5, to: 0, lease_ms: 9_999, patience_ms: 70_000, by: Authority::Operator };
+        let asked = MoveRequest { stream: 5, to: 0, lease_ms: 9_999, by: Authority::Operator };
         requests.ask(asked).unwrap_or_else(|refused| panic!("{refused}"));
         assert_eq!(requests.take(0, 0), None);
-        assert_eq!(requests.take(1, 0), Some(MoveRequest { lease_ms: 4_000, patience_ms: 65_535, ..asked }));
+        assert_eq!(requests.take(1, 0), Some(MoveRequest { lease_ms: 4_000, ..asked }));
         assert_eq!(requests.take(1, 1), None);
         for _ in 0..REQUESTS_MAX {
             assert_eq!(requests.ask(to(3, 0)), Ok(()));

@@ -262,9 +262,8 @@ impl<'a> Moving<'a> {
             let draw = self.random.next_u64();
             let (stream, to) = ((draw % u64::from(STREAMS)) as u32, (draw >> 8) as u32 % self.silos.len() as u32);
             let lease_ms = if (draw >> 40).is_multiple_of(4) { 1 } else { 0 };
-            let patience_ms = if (draw >> 44).is_multiple_of(4) { 200 } else { 0 };
             let by = if (draw >> 50).is_multiple_of(8) { Authority::Operator } else { Authority::Port };
-            self.refused += u64::from(self.moves.ask(MoveRequest { stream, to, lease_ms, patience_ms, by }).is_err());
+            self.refused += u64::from(self.moves.ask(MoveRequest { stream, to, lease_ms, by }).is_err());
         }
         if phase == Phase::Live && !self.is_ending && self.random.next_u64().is_multiple_of(FATE_EVERY) {
             self.decide_fate();

@@ -34,7 +34,7 @@ fn run_through_deaths(shots: u64) -> Outcome {
     until(&engine, "deaths, heirs and returns", |now| {
         let (stream, to) = (asked % 6, asked / 6 % 3);
         asked += 1;
-        let request = MoveRequest { stream, to, lease_ms: 0, patience_ms: 0, by: Authority::Port };
+        let request = MoveRequest { stream, to, lease_ms: 0, by: Authority::Port };
         let refused = engine.move_stream(request).err();
         assert!(matches!(refused, None | Some(MoveRefused::Full | MoveRefused::Shut { .. })), "{refused:?}");
         let silo = turn % 3;
@@ -94,7 +94,7 @@ fn silos_that_die_drain_and_come_back_in_any_order_lose_nothing_while_more_comes
     while !engine.is_finished() && !is_enough(&engine.snapshot(), deaths_at_once) {
         let (stream, to) = (draw(16), draw(4));
         // Refused is as good: what counts is what it meets.
-        let _ = engine.move_stream(MoveRequest { stream, to, lease_ms: 0, patience_ms: 0, by: Authority::Port });
+        let _ = engine.move_stream(MoveRequest { stream, to, lease_ms: 0, by: Authority::Port });
         let deed = [SiloDeed::Drain, SiloDeed::Kill, SiloDeed::Kill, SiloDeed::Rejoin][draw(4) as usize];
         let _ = wishes.ask(draw(4), deed);
         let dead = (0..4).filter(|silo| matches!(wishes.state(*silo), SiloState::Dead | SiloState::Dying)).count();
@@ -148,7 +148,7 @@ fn a_silo_is_drained_and_comes_back_without_an_error() {
     engine.drain_silo(0, &by).unwrap();
     let drained = until(&engine, "drained", |snapshot| snapshot.silos[0].life.state == SiloState::Drained);
     assert!(drained.streams.iter().all(|stream| stream.silo == 1));
-    let there = MoveRequest { stream: 0, to: 0, lease_ms: 0, patience_ms: 0, by: Authority::Operator };
+    let there = MoveRequest { stream: 0, to: 0, lease_ms: 0, by: Authority::Operator };
     assert_eq!(engine.move_stream(there), Err(MoveRefused::Shut { silo: 0 }));
     assert_eq!(engine.kill_silo(1, &by), Err(SiloRefused::Last { silo: 1 }));
     engine.rejoin_silo(0, &by).unwrap();

@@ -98,7 +98,7 @@ impl World {
         for _ in 0..times {
             if let Some(asked) = &mut asked {
                 let (stream, to) = (**asked % MOVING, **asked / MOVING % SILOS);
-                let request = MoveRequest { stream, to, lease_ms: 0, patience_ms: 0, by: Authority::Port };
+                let request = MoveRequest { stream, to, lease_ms: 0, by: Authority::Port };
                 **asked += u32::from(self.moves.ask(request).is_ok());
             }
             took.iter_mut().for_each(|took| took.push(self.pass()));

@@ -22,7 +22,7 @@ fn streams_that_move_all_the_time_lose_nothing_and_double_nothing() {
         let mut asked = 0;
         until(&engine, "moves with shots in them", |now| {
             let (stream, to) = (asked % streams, asked / streams % silos);
-            match engine.move_stream(MoveRequest { stream, to, lease_ms: 0, patience_ms: 0, by: Authority::Port }) {
+            match engine.move_stream(MoveRequest { stream, to, lease_ms: 0, by: Authority::Port }) {
                 Ok(()) => asked += 1,
                 Err(refused) => assert_eq!(refused, MoveRefused::Full),
             }
@@ -53,8 +53,8 @@ fn a_stream_under_a_lease_stays_for_its_term_unless_an_operator_moves_it() {
         snapshot.silos.iter().filter_map(|silo| silo.arbiter.as_ref()).map(|pages| pages.forced).sum::<u64>()
     };
     until(&engine, "live", |snapshot| total(snapshot, |counters| counters.answered) > 10);
-    let there = MoveRequest { stream: 0, to: 1, lease_ms: 4_000, patience_ms: 0, by: Authority::Port };
-    let back = MoveRequest { stream: 0, to: 0, lease_ms: 0, patience_ms: 0, by: Authority::Port };
+    let there = MoveRequest { stream: 0, to: 1, lease_ms: 4_000, by: Authority::Port };
+    let back = MoveRequest { stream: 0, to: 0, lease_ms: 0, by: Authority::Port };
     let refused = |snapshot: &Snapshot| {
         let failure = snapshot.silos[0].moves.as_ref().and_then(|moves| moves.last_failure.as_ref());
         failure.is_some_and(|failure| failure.to == 0 && failure.why.contains("lease_active"))
@@ -117,13 +117,7 @@ fn others_ns(moves_every: Option<Duration>) -> ([u64; 3], u64) {
             look_again();
             continue;
         };
-        let request = MoveRequest {
-            stream: asked % MOVING,
-            to: asked / MOVING % 3,
-            lease_ms: 0,
-            patience_ms: 0,
-            by: Authority::Port,
-        };
+        let request = MoveRequest { stream: asked % MOVING, to: asked / MOVING % 3, lease_ms: 0, by: Authority::Port };
         asked += u32::from(engine.move_stream(request).is_ok());
         std::thread::park_timeout(every);
     }

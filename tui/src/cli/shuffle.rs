@@ -37,7 +37,7 @@ impl Shuffle {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let (stream, to) = (streams[(random >> 33) as usize % streams.len()], (random >> 17) as u32 % silos);
                 // A stream that stays for its partner's sake, and one request too many: the next draw is another one.
-                let _ = moves.ask(MoveRequest { stream, to, lease_ms: 0, patience_ms: 0, by: Authority::Port });
+                let _ = moves.ask(MoveRequest { stream, to, lease_ms: 0, by: Authority::Port });
             }
         });
         Shuffle { stop: Some(stop), thread: Some(thread) }

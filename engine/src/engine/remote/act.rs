@@ -126,7 +126,7 @@ fn carry_out(ask: Ask, by: &Actor, hands: &Hands<'_>) -> Result<Effect, String> 
             Ok(Effect::Silo { silo, deed })
         }
         Ask::Move { stream, to } => {
-            let request = MoveRequest { stream, to, lease_ms: 0, patience_ms: 0, by: Authority::Operator };
+            let request = MoveRequest { stream, to, lease_ms: 0, by: Authority::Operator };
             hands.moves.ask(request).map_err(|refused| refused.to_string())?;
             let text = format!("move of stream {stream} to silo {to} asked for by {}", by.words);
             steering.lock().note_action(by, &text);

@@ -58,7 +58,7 @@ impl Bench {
     }
 
     fn ask(&mut self, to: u32) {
-        self.requests.ask(MoveRequest { stream: 2, to, lease_ms: 3, patience_ms: 0, by: Authority::Port }).unwrap();
+        self.requests.ask(MoveRequest { stream: 2, to, lease_ms: 3, by: Authority::Port }).unwrap();
     }
 
     fn view(&self) -> MovesView {

@@ -95,7 +95,7 @@ impl Lives {
         if self.parts.common.moves.is_under_way(stream) {
             return;
         }
-        let request = MoveRequest { stream, to: to as u32, lease_ms: 0, patience_ms: 0, by: Authority::Port };
+        let request = MoveRequest { stream, to: to as u32, lease_ms: 0, by: Authority::Port };
         if is_due && self.parts.common.moves.ask(request).is_ok() {
             *asked = now;
         }
