@@ -1,10 +1,12 @@
 //! Requests to move a stream: from whoever decides, on a cold thread, to the feed that the stream comes from.
 //!
-//! Owns a few words for each feed, and two counts for each stream. Any cold thread asks; the feed looks at one word in a frame. Bounds: [`REQUESTS_MAX`]
-//! requests of one feed that it has not seen; one more is refused, and says so. Never waits. Relaxed: a request is one word
-//! that stands alone, and the count beside it only says that there is one.
+//! Owns a few words for each feed, and two counts for each stream. Any cold thread asks; the feed looks at one word in a frame.
+//! Bounds: [`REQUESTS_MAX`] requests of one feed that it has not seen; one more is refused, and says so. Never waits. Relaxed: a
+//! request is one word that stands alone, and the count beside it only says that there is one. The count of those that are over is
+//! a mark (edge O6): who sees it sees where the stream's shots go since.
 
 use crate::arbiter::page::{Authority, SILOS_MAX};
+use pinwheel_edge::page::Marks;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Requests of one feed that it has not seen yet.
@@ -64,14 +66,10 @@ pub struct MoveRequests {
     /// Silos that take no streams, a bit each.
     shut: AtomicU64,
     feeds: Box<[Slots]>,
-    counts: Box<[Counts]>,
-}
-
-/// Of one stream: requests taken from whoever asks, and those that its feed is through with, whatever became of them.
-#[derive(Debug, Default)]
-struct Counts {
-    asked: AtomicU64,
-    ended: AtomicU64,
+    /// By stream: requests taken from whoever asks.
+    asked: Box<[AtomicU64]>,
+    /// By stream: those that its feed is through with, whatever became of them. Set by that feed only.
+    ended: Marks,
 }
 
 #[derive(Debug)]
@@ -103,9 +101,9 @@ impl MoveRequests {
     #[must_use]
     pub fn new(streams: u32, silos: u32, has_joints: bool) -> MoveRequests {
         let slots = |_| Slots { rung: AtomicU64::new(0), words: [const { AtomicU64::new(0) }; REQUESTS_MAX] };
-        let counts = (0..streams).map(|_| Counts::default()).collect();
-        let feeds = (0..silos).map(slots).collect();
-        MoveRequests { streams, silos, has_joints, shut: AtomicU64::new(0), feeds, counts }
+        let (feeds, shut) = ((0..silos).map(slots).collect(), AtomicU64::new(0));
+        let asked = (0..streams).map(|_| AtomicU64::new(0)).collect();
+        MoveRequests { streams, silos, has_joints, shut, feeds, asked, ended: Marks::new(streams, |_| 0) }
     }
 
     /// Asks for a move. That it was made, or why not, is on the board.
@@ -134,7 +132,7 @@ impl MoveRequests {
     }
 
     fn put(&self, stream: u32, word: u64) -> Result<(), MoveRefused> {
-        let asked = &self.counts[stream as usize].asked;
+        let asked = &self.asked[stream as usize];
         // Before it can be seen: a request must not end before it was asked for.
         asked.fetch_add(1, Ordering::Relaxed);
         let put = self.feeds[home(stream, self.silos)].put(word);
@@ -148,13 +146,13 @@ impl MoveRequests {
     /// more has been made if the stream is there, and has failed if not.
     #[must_use]
     pub fn is_under_way(&self, stream: u32) -> bool {
-        let Some(Counts { asked, ended }) = self.counts.get(stream as usize) else { return false };
-        asked.load(Ordering::Relaxed) > ended.load(Ordering::Relaxed)
+        let asked = self.asked.get(stream as usize);
+        asked.is_some_and(|asked| asked.load(Ordering::Relaxed) > self.ended.get(stream))
     }
 
     /// A request for `stream` is at its end. By its feed only.
     pub(super) fn end(&self, stream: u32) {
-        self.counts[stream as usize].ended.fetch_add(1, Ordering::Relaxed);
+        self.ended.set(stream, self.ended.get(stream) + 1);
     }
 
     /// Whether `silo` takes streams. By the control thread only.
