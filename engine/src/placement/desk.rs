@@ -248,7 +248,7 @@ impl Desk {
         new.into_iter().for_each(|load| self.place_one(load, 0, now, ask));
     }
 
-    /// Places one; where its move is not made, for the so manieth time.
+    /// Places one, for which a place was looked for `tries` times before: its move was refused, or failed.
     fn place_one(&mut self, load: StreamLoad, tries: u32, now: Ticks, ask: Ask<'_>) {
         let made = self.place(&load, now);
         let Decision::Place { silo: to, is_high, .. } = made.decision else {

@@ -1,6 +1,6 @@
 //! The desk's part in [`crate::placement::relief`]: what it reads for it, and what it shows of it.
 
-use super::{Desk, Hands, LOOKS_MIN, OLD_REFRESHES, refresh};
+use super::{Desk, Hands, LOOKS_MIN, OLD_REFRESHES, refresh, silo_of};
 use crate::board::{self, Phase};
 use crate::placement::depth::{Monitor, Snapshot};
 use crate::placement::rebalance::StreamLoad;
@@ -91,7 +91,7 @@ impl Desk {
     /// The loads of the last snapshot, where their streams are now.
     fn loads_now(&self, at_rest: &dyn Fn(u32, u32) -> bool) -> Vec<StreamLoad> {
         let as_of_now = |load: &StreamLoad| {
-            let silo = board::get(&self.board.stream_feed(load.stream as usize).silo) as u32;
+            let silo = silo_of(&self.board, load.stream);
             let may_move = self.rules.streams.includes(load.stream) && at_rest(load.stream, silo);
             StreamLoad { silo, may_move, ..*load }
         };
