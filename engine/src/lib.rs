@@ -8,6 +8,7 @@ pub use pinwheel_edge::units;
 #[expect(unsafe_code, reason = "reads the processor's counter")]
 pub mod clock;
 pub mod timer;
+pub mod files;
 pub mod fault;
 pub mod profile;
 #[expect(unsafe_code, reason = "maps the shared region")]
