@@ -25,3 +25,5 @@ mod mouse;
 mod moving;
 #[cfg(target_os = "linux")]
 mod live;
+#[cfg(target_os = "linux")]
+mod hostile;

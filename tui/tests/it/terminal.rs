@@ -88,6 +88,12 @@ impl Terminal {
         line.keys.flush().unwrap();
     }
 
+    /// Types what no keyboard sends. A program that has ended takes nothing.
+    pub fn press_bytes(&mut self, bytes: &[u8]) {
+        let line = self.line.as_mut().unwrap();
+        let _ = line.keys.write_all(bytes).and_then(|()| line.keys.flush());
+    }
+
     /// Clicks on the first place where these words stand.
     #[track_caller]
     pub fn click(&mut self, words: &str) {
