@@ -3,16 +3,9 @@
 //! A module imports only modules declared before it; the order below is the order to read in.
 #![warn(missing_docs, unreachable_pub)]
 
+pub use pinwheel_board::{board, clock, fault, files, profile, timer};
 pub use pinwheel_edge::units;
 
-#[expect(unsafe_code, reason = "reads the processor's counter")]
-pub mod clock;
-pub mod timer;
-pub mod files;
-pub mod fault;
-pub mod profile;
-#[expect(unsafe_code, reason = "maps the shared region")]
-pub mod board;
 pub mod host;
 pub mod plan;
 pub mod hot;

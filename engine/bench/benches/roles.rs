@@ -17,7 +17,7 @@ use pinwheel_engine::arbiter::page::{Limits, PageTable, Silo};
 use pinwheel_engine::board::{self, Board, Place, Shape};
 use pinwheel_engine::code::Model;
 use pinwheel_engine::decode::orchestrator::{Orchestrator, OrchestratorParts};
-use pinwheel_engine::decode::pool::{Kernel, Pool};
+use pinwheel_engine::decode::pool::{Kernel, Pool, kernel_of};
 use pinwheel_engine::decode::state::StreamStates;
 use pinwheel_engine::decode::steward::Steward;
 use pinwheel_engine::device::{Launch, Launched};
@@ -75,7 +75,7 @@ impl NullBench {
     fn run(&mut self, work: &GraphTask, now: Ticks) {
         let jobs = &self.pipe.jobs;
         let job = Job::from_number(work.task.args[0] as u32);
-        match Kernel::of(&work.task) {
+        match kernel_of(&work.task) {
             Kernel::Whole | Kernel::Commit => {
                 let origin = jobs.origin(&job);
                 let (stream, sequence) = jobs.shot(&job);

@@ -20,7 +20,7 @@
 //! Locks are taken in the order of the pages, so nobody waits for a lower page with a higher one in hand. A lock is a lease
 //! of a tenth of a millisecond at most, so one that its holder never gives back ends by itself.
 
-use super::pool::{Kernel, Regions};
+use super::pool::{Kernel, Regions, task_of};
 use super::state::{HEAD_WORDS as FRAME_AT, StreamStates};
 use super::steward::Steward;
 use crate::arbiter::page::Epoch;
@@ -261,7 +261,7 @@ impl Joints {
         let epochs = desk.lock_both(pair.streams, frame)?;
         self.cells.ask((low, high), epochs, pair.until);
         let accesses = [desk.regions.state(low), desk.regions.state(high)];
-        match desk.submitter.try_submit(&Kernel::Joint.task(low, high.into(), 0), &accesses, &[]) {
+        match desk.submitter.try_submit(&task_of(Kernel::Joint, low, high.into(), 0), &accesses, &[]) {
             Ok(task) => {
                 pair.streams.iter().for_each(|stream| desk.last[*stream as usize] = task);
                 desk.submitter.flush();

@@ -27,7 +27,7 @@ use super::carries::Carries;
 use super::joint::{Desk, Joints};
 use super::moves::{Floor, Moves};
 use super::order::{Held, Order};
-use super::pool::{Kernel, Regions};
+use super::pool::{Kernel, Regions, task_of};
 use super::shown::Shown;
 use super::state::StreamStates;
 use super::steward::Steward;
@@ -379,7 +379,7 @@ impl Orchestrator {
     ) -> Result<TaskId, NoRoom> {
         let is_timed = self.submitted.is_multiple_of(TIMED_EVERY);
         let begun = if is_timed { frame.ticks().0 } else { 0 };
-        let task: Task = kernel.task(stream, about, begun);
+        let task: Task = task_of(kernel, stream, about, begun);
         match self.parts.submitter.try_submit(&task, of, &[]) {
             Ok(id) => {
                 self.submitted += 1;

@@ -34,27 +34,21 @@ const CELL_BYTES: u32 = 16;
 /// Where the submitter's worker would run tasks: nowhere, for none are for the device.
 const NOWHERE: Resource = Resource::Device;
 
-impl Kernel {
-    /// Every kernel, by number.
-    pub const ALL: [Kernel; 7] =
-        [Kernel::Whole, Kernel::Decode, Kernel::Commit, Kernel::Bury, Kernel::Stray, Kernel::Window, Kernel::Joint];
+/// The kernel of a task.
+///
+/// # Panics
+/// If it is none of the pool's.
+#[must_use]
+#[inline]
+pub fn kernel_of(task: &Task) -> Kernel {
+    Kernel::ALL[usize::from(task.kernel)]
+}
 
-    /// The kernel of a task.
-    ///
-    /// # Panics
-    /// If it is none of the pool's.
-    #[must_use]
-    #[inline]
-    pub fn of(task: &Task) -> Kernel {
-        Kernel::ALL[usize::from(task.kernel)]
-    }
-
-    /// A task of it, for `stream`; `about` is a job's number or, to bury, a sequence number.
-    #[must_use]
-    #[inline]
-    pub fn task(self, stream: u32, about: u64, submitted: u64) -> Task {
-        Task { stream, ..Task::new(self as u16, [about, submitted, 0]) }
-    }
+/// A task of `kernel`, for `stream`; `about` is a job's number or, to bury, a sequence number.
+#[must_use]
+#[inline]
+pub fn task_of(kernel: Kernel, stream: u32, about: u64, submitted: u64) -> Task {
+    Task { stream, ..Task::new(kernel as u16, [about, submitted, 0]) }
 }
 
 /// The regions.
@@ -156,7 +150,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Carries, Kernel, Pool};
+    use super::{Carries, Kernel, Pool, kernel_of, task_of};
     use crate::clock::Clock;
     use crate::code::bundled_named;
     use crate::decode::MatcherModel;
@@ -172,7 +166,7 @@ mod tests {
     fn met(mut pool: Pool) -> Vec<(Kernel, u32, u64)> {
         let mut met = Vec::new();
         pool.workers[0].work_by(1_000, |work| {
-            met.push((Kernel::of(&work.task), work.task.stream, work.task.args[0]));
+            met.push((kernel_of(&work.task), work.task.stream, work.task.args[0]));
             ControlFlow::Continue(Ended::Done)
         });
         assert!(pool.submitter.poll_done());
@@ -184,14 +178,14 @@ mod tests {
         let mut pool = Pool::new(config(), 2, 8, 2, None, &Clock::machine()).unwrap();
         let (regions, submitter) = (pool.regions, &mut pool.submitter);
         for job in 0..4u32 {
-            submitter.try_submit(&Kernel::Decode.task(0, job.into(), 0), &[regions.job(job)], &[]).unwrap();
+            submitter.try_submit(&task_of(Kernel::Decode, 0, job.into(), 0), &[regions.job(job)], &[]).unwrap();
         }
         assert_eq!(submitter.summary().edges, 0, "decodes are independent");
         for job in [2u32, 0, 1, 3] {
             let accesses = [regions.job(job), regions.state(0)];
-            submitter.try_submit(&Kernel::Commit.task(0, job.into(), 0), &accesses, &[]).unwrap();
+            submitter.try_submit(&task_of(Kernel::Commit, 0, job.into(), 0), &accesses, &[]).unwrap();
         }
-        submitter.try_submit(&Kernel::Bury.task(1, 9, 0), &[regions.state(1)], &[]).unwrap();
+        submitter.try_submit(&task_of(Kernel::Bury, 1, 9, 0), &[regions.state(1)], &[]).unwrap();
         // Four commits on their decodes, and three on the commit before; another stream's waits for none of them.
         assert_eq!(submitter.summary().edges, 7);
         let met = met(pool);
@@ -213,7 +207,7 @@ mod tests {
         for index in 0..windows {
             // Two shots in turn, of different streams: what one waits for is never the other's.
             for job in 0..2u32 {
-                let task = Kernel::Window.task(job, u64::from(job) | u64::from(index) << 32, 0);
+                let task = task_of(Kernel::Window, job, u64::from(job) | u64::from(index) << 32, 0);
                 submitter.try_submit(&task, &[regions.carry(job, carries.region(index))], &[]).unwrap();
             }
         }

@@ -11,7 +11,7 @@
 
 use super::carries::{Carries, WindowBench};
 use super::joint::JointCells;
-use super::pool::Kernel;
+use super::pool::{Kernel, kernel_of};
 use super::state::{StateWrite, StreamStates};
 use super::{Matcher, MatcherModel};
 use crate::board::{self, DecodeBlock};
@@ -146,7 +146,7 @@ impl Bench {
         let task = &work.task;
         let began = frame.ticks();
         self.begin(work, began, frame);
-        let ended = match Kernel::of(task) {
+        let ended = match kernel_of(task) {
             kernel @ (Kernel::Whole | Kernel::Stray) => {
                 let job = Job::from_number(task.args[0] as u32);
                 let origin = self.parts.pipe.jobs.origin(&job);

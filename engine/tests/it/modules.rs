@@ -10,6 +10,49 @@ fn engine() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
+/// A crate of the workspace.
+struct Crate {
+    /// The folder of its sources.
+    src: PathBuf,
+    /// Its name in paths.
+    name: String,
+    /// The crates of this workspace that it depends on, for its tests too, by their names in paths.
+    imports: Vec<String>,
+}
+
+/// The crates in the order in which the workspace lists them.
+fn crates() -> Vec<Crate> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let workspace = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let (_, members) = workspace.split_once("members = [").unwrap();
+    let (members, _) = members.split_once(']').unwrap();
+    let read = |folder: &str| {
+        let manifest = std::fs::read_to_string(root.join(folder).join("Cargo.toml")).unwrap();
+        let value = |line: &str, key: &str| Some(line.strip_prefix(key)?.trim_matches([' ', '=', '"']).to_string());
+        let name = manifest.lines().find_map(|line| value(line, "name ")).unwrap().replace('-', "_");
+        let imports = manifest.lines().filter(|line| line.starts_with("pinwheel") && line.contains("path = "));
+        let imports = imports.map(|line| line.split(' ').next().unwrap().replace('-', "_")).collect();
+        Crate { src: root.join(folder).join("src"), name, imports }
+    };
+    members
+        .split(',')
+        .map(|folder| folder.trim().trim_matches('"'))
+        .filter(|folder| !folder.is_empty())
+        .map(read)
+        .collect()
+}
+
+/// The modules that `map`, the text of a `lib.rs`, declares, in that order.
+fn declared(map: &str) -> Vec<&str> {
+    map.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect()
+}
+
+/// What `map` re-exports of other crates under their names there.
+fn exported_again(map: &str) -> Vec<String> {
+    let uses = map.lines().filter_map(|line| line.strip_prefix("pub use ")?.split_once("::"));
+    uses.flat_map(|(root, rest)| imported(&format!("{root}::{rest}"), root)).collect()
+}
+
 /// Every source file under `folder`, with the module at the root that it belongs to.
 fn sources(folder: &Path) -> Vec<(String, PathBuf)> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -75,19 +118,35 @@ fn imports_are_found_alone_and_in_groups() {
 
 #[test]
 fn a_module_imports_only_modules_declared_before_it() {
-    let map = std::fs::read_to_string(engine().join("lib.rs")).unwrap();
-    let order: Vec<&str> = map.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
-    assert!(order.len() > 10, "{order:?}");
-    let place = |module: &str| order.iter().position(|known| *known == module);
-    for (module, path) in sources(&engine()).into_iter().filter(|(module, _)| module != "lib") {
-        let own = place(&module).unwrap_or_else(|| panic!("{module} is not on the map"));
-        for name in imported(&std::fs::read_to_string(&path).unwrap(), "crate") {
-            // The edge crate's units, re-exported; macros and re-exports at the root have no place of their own.
-            if name == "units" {
-                continue;
+    for one in crates().into_iter().filter(|one| one.name != "pinwheel_edge" && one.src.join("lib.rs").is_file()) {
+        let map = std::fs::read_to_string(one.src.join("lib.rs")).unwrap();
+        let order = declared(&map);
+        assert!(!order.is_empty(), "{} has modules", one.name);
+        let others = exported_again(&map);
+        let place = |module: &str| order.iter().position(|known| *known == module);
+        for (module, path) in sources(&one.src).into_iter().filter(|(module, _)| module != "lib") {
+            let own = place(&module).unwrap_or_else(|| panic!("{module} is not on the map of {}", one.name));
+            for name in imported(&std::fs::read_to_string(&path).unwrap(), "crate") {
+                // What another crate has is before everything here.
+                if others.contains(&name) {
+                    continue;
+                }
+                let theirs = place(&name).unwrap_or_else(|| panic!("{}: {name} is not on the map", path.display()));
+                assert!(theirs <= own, "{} imports {name}, which is declared after {module}", path.display());
             }
-            let theirs = place(&name).unwrap_or_else(|| panic!("{}: {name} is not on the map", path.display()));
-            assert!(theirs <= own, "{} imports {name}, which is declared after {module}", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_crate_imports_only_crates_listed_before_it() {
+    let crates = crates();
+    assert!(crates.len() > 4, "{} crates", crates.len());
+    for (own, one) in crates.iter().enumerate() {
+        for import in &one.imports {
+            let theirs = crates.iter().position(|known| known.name == *import);
+            let theirs = theirs.unwrap_or_else(|| panic!("{} imports {import}, which is not listed", one.name));
+            assert!(theirs < own, "{} imports {import}, which the workspace lists after it", one.name);
         }
     }
 }
@@ -117,7 +176,8 @@ fn code_of(text: &str) -> String {
 #[test]
 fn nothing_but_the_clock_reads_a_clock() {
     let mut clocks = 0;
-    for folder in [engine(), engine().join("../edge/src")] {
+    let engine = |one: &Crate| one.src.is_dir() && one.name != "pinwheel";
+    for folder in crates().into_iter().filter(engine).map(|one| one.src) {
         for (module, path) in sources(&folder).into_iter().filter(|(_, path)| !path.ends_with("tests.rs")) {
             let code = code_of(&std::fs::read_to_string(&path).unwrap());
             let file = path.strip_prefix(&folder).unwrap().display().to_string();

@@ -9,7 +9,7 @@ use pinwheel_edge::page::Response;
 const ROW: u64 = 1 << 63;
 
 /// A move's row.
-pub(crate) fn move_row(stream: u32, from: usize, to: usize, stage: MoveStage) -> u64 {
+pub fn move_row(stream: u32, from: usize, to: usize, stage: MoveStage) -> u64 {
     u64::from(stream) | (from as u64) << 20 | (to as u64) << 26 | (stage as u64) << 32 | ROW
 }
 

@@ -140,6 +140,19 @@ pub enum TaskKernel {
     Joint = 6,
 }
 
+impl TaskKernel {
+    /// Every kernel, by number.
+    pub const ALL: [TaskKernel; 7] = [
+        TaskKernel::Whole,
+        TaskKernel::Decode,
+        TaskKernel::Commit,
+        TaskKernel::Bury,
+        TaskKernel::Stray,
+        TaskKernel::Window,
+        TaskKernel::Joint,
+    ];
+}
+
 /// In which order ready tasks are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReadyPolicy {

@@ -11,12 +11,12 @@ use pinwheel_edge::page::{Hint, Response, State, Word};
 const ROW: u64 = 1 << 54;
 
 /// A transfer's row.
-pub(crate) fn open_row(page: u32, receiver: u8, epoch: u32, is_in_doubt: bool) -> u64 {
+pub fn open_row(page: u32, receiver: u8, epoch: u32, is_in_doubt: bool) -> u64 {
     u64::from(page) | u64::from(receiver) << 20 | u64::from(epoch) << 26 | u64::from(is_in_doubt) << 53 | ROW
 }
 
 /// A lease's row.
-pub(crate) fn lease_row(page: u32, hint: Hint) -> u64 {
+pub fn lease_row(page: u32, hint: Hint) -> u64 {
     u64::from(page) | (hint as u64) << 20 | ROW
 }
 

@@ -22,10 +22,10 @@ pub const DEFAULT_NAME: &str = "lab";
 
 /// The profiles that the binary carries, in the order in which they are listed.
 const EMBEDDED: [(&str, &str); 4] = [
-    ("prod", include_str!("../../../profiles/prod.ron")),
-    ("lab", include_str!("../../../profiles/lab.ron")),
-    ("shared", include_str!("../../../profiles/shared.ron")),
-    ("drill", include_str!("../../../profiles/drill.ron")),
+    ("prod", include_str!("../../../../profiles/prod.ron")),
+    ("lab", include_str!("../../../../profiles/lab.ron")),
+    ("shared", include_str!("../../../../profiles/shared.ron")),
+    ("drill", include_str!("../../../../profiles/drill.ron")),
 ];
 
 /// Where a profile came from.

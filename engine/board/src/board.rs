@@ -32,8 +32,8 @@ pub use layout::{
     StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
 };
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
-pub(crate) use read::arbiter::{lease_row, open_row};
-pub(crate) use read::moves::move_row;
+pub use read::arbiter::{lease_row, open_row};
+pub use read::moves::move_row;
 pub use region::{BoardError, Life, Place, directory};
 pub use text::Text;
 

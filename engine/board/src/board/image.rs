@@ -56,7 +56,7 @@ impl Board {
     }
 
     /// The place of the first word of one of this board's blocks.
-    pub(crate) fn place_of_block<T>(&self, block: &T) -> usize {
+    pub fn place_of_block<T>(&self, block: &T) -> usize {
         let first: *const AtomicU64 = self.words().as_ptr();
         (std::ptr::from_ref(block).addr() - first.addr()) / WORD
     }

@@ -370,7 +370,7 @@ blocks! {
         committed: AtomicU64,
         /// Of these: tombstones, for they were answered with an error.
         tombstones: AtomicU64,
-        /// What the pool's worker counted, by number of [`crate::graph::Count`].
+        /// What the pool's worker counted, by number of the task graph's `Count`.
         counts: [AtomicU64; COUNTS_MAX],
         /// Tasks that are its own, as of its last turn.
         deque_depth: AtomicU64,
