@@ -4,13 +4,12 @@
 #![warn(missing_docs, unreachable_pub)]
 
 pub use pinwheel_board::{board, clock, fault, files, profile, timer};
+pub use pinwheel_code::{code, predecode};
 pub use pinwheel_edge::units;
 
 pub mod host;
 pub mod plan;
 pub mod hot;
-pub mod code;
-pub mod predecode;
 pub mod device;
 pub mod arbiter;
 pub mod feed;

@@ -51,7 +51,7 @@ pub fn parity_of(shot: &[u64]) -> u64 {
 /// at least `counts` (of d=5, of d=9).
 pub fn surfaces(counts: [u64; 2]) -> Vec<Input> {
     let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let small = engine.join("src/code/data/surf_z_d5_r5_p0.005.dem");
+    let small = engine.join("code/src/code/data/surf_z_d5_r5_p0.005.dem");
     let beside = || engine.join("../../shared/data");
     let data = std::env::var_os("PINWHEEL_BENCH_DATA").map_or_else(beside, PathBuf::from);
     let large = data.join("surf_z_d9_r9_p0.005.dem");

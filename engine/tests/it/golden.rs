@@ -19,7 +19,7 @@ struct Golden {
 }
 
 fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/code/data")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("code/src/code/data")
 }
 
 fn golden(name: &str) -> Golden {

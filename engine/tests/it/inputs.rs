@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn d5() -> (Arc<Model>, Vec<u8>) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/code/data/surf_z_d5_r5_p0.005.dets.b8");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("code/src/code/data/surf_z_d5_r5_p0.005.dets.b8");
     (Arc::new(bundled_named("surface_d5").unwrap()), std::fs::read(path).unwrap())
 }
 

@@ -29,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 const IN_FLIGHT: usize = 8;
 
 pub(crate) fn data(name: &str) -> Vec<u8> {
-    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/code/data").join(name)).unwrap()
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("code/src/code/data").join(name)).unwrap()
 }
 
 pub(crate) fn model(name: &str) -> Arc<Model> {

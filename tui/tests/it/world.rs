@@ -210,7 +210,7 @@ pub fn until_seen<T>(spans: impl IntoIterator<Item = T>, is_seen: impl FnMut(T) 
 
 /// A bundled file of golden data.
 pub fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/src/code/data").join(name).canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/code/src/code/data").join(name).canonicalize().unwrap()
 }
 
 /// A path as one word of a command line.

@@ -11,9 +11,9 @@
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 pub mod dem;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 #[allow(clippy::unwrap_used, reason = "harness")]
-pub(crate) mod golden;
+pub mod golden;
 pub mod graph;
 pub mod health;
 pub mod long;

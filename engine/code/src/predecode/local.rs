@@ -77,7 +77,7 @@ impl Local {
     }
 
     /// A predecoder for the syndromes of one graph, such as a window's.
-    pub(crate) fn of(graph: &Graph) -> Self {
+    pub fn of(graph: &Graph) -> Self {
         let neighbours = neighbours(graph);
         let radius = ISOLATION * median_weight(graph);
         let boundary = boundary_distances(&neighbours);
@@ -166,7 +166,7 @@ impl Local {
 
     /// As [`Predecoder::predecode`], for who keeps edges instead of observables: tells `each` the places of the edges
     /// resolved over in the graph that this was made of.
-    pub(crate) fn resolve_edges(&self, syndrome: &[u64], residual: &mut [u64], mut each: impl FnMut(u32)) {
+    pub fn resolve_edges(&self, syndrome: &[u64], residual: &mut [u64], mut each: impl FnMut(u32)) {
         self.resolve(syndrome, residual, |way| each(way.edge));
     }
 }

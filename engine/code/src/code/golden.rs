@@ -8,28 +8,34 @@ use std::path::{Path, PathBuf};
 use super::{Format, Layout, Model, ShotSet};
 
 /// One golden set.
-pub(crate) struct Golden {
-    pub(crate) name: String,
-    pub(crate) model: Model,
-    pub(crate) detections: ShotSet,
-    pub(crate) observables: ShotSet,
-    pub(crate) predictions: ShotSet,
-    pub(crate) weights: Vec<f32>,
+pub struct Golden {
+    /// The name of its files.
+    pub name: String,
+    /// The error model.
+    pub model: Model,
+    /// Detection events of each shot.
+    pub detections: ShotSet,
+    /// Observables that really flipped.
+    pub observables: ShotSet,
+    /// Observables that the reference predicts.
+    pub predictions: ShotSet,
+    /// Weight of the reference's matching of each shot.
+    pub weights: Vec<f32>,
 }
 
 /// The directory of the sets that every checkout has.
-pub(crate) fn committed_directory() -> PathBuf {
+pub fn committed_directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/code/data")
 }
 
 /// A committed set by its name in the directory.
-pub(crate) fn committed(name: &str) -> Golden {
+pub fn committed(name: &str) -> Golden {
     load(&committed_directory().join(format!("{name}.dem")))
 }
 
 /// The committed sets, then the shared ones that are here.
-pub(crate) fn all() -> Vec<Golden> {
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+pub fn all() -> Vec<Golden> {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let mut sets: Vec<Golden> = Vec::new();
     for directory in [committed_directory(), shared] {
         let Ok(entries) = std::fs::read_dir(&directory) else { continue };

@@ -1,0 +1,7 @@
+//! What a shot is made of, and what is decoded of it before the matcher: models, shot files, a sampler, the predecoder.
+//!
+//! A module imports only modules declared before it; the order below is the order to read in.
+#![warn(missing_docs, unreachable_pub)]
+
+pub mod code;
+pub mod predecode;
