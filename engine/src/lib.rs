@@ -6,9 +6,8 @@
 pub use pinwheel_board::{board, clock, fault, files, profile, timer};
 pub use pinwheel_code::{code, predecode};
 pub use pinwheel_edge::units;
+pub use pinwheel_host::{host, plan};
 
-pub mod host;
-pub mod plan;
 pub mod hot;
 pub mod device;
 pub mod arbiter;

@@ -47,9 +47,10 @@ fn declared(map: &str) -> Vec<&str> {
     map.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect()
 }
 
-/// What `map` re-exports of other crates under their names there.
-fn exported_again(map: &str) -> Vec<String> {
-    let uses = map.lines().filter_map(|line| line.strip_prefix("pub use ")?.split_once("::"));
+/// What `map` imports of other crates, under their names there.
+fn of_other_crates(map: &str) -> Vec<String> {
+    let uses = map.lines().map(|line| line.strip_prefix("pub ").unwrap_or(line));
+    let uses = uses.filter_map(|line| line.strip_prefix("use ")?.split_once("::"));
     uses.flat_map(|(root, rest)| imported(&format!("{root}::{rest}"), root)).collect()
 }
 
@@ -122,7 +123,7 @@ fn a_module_imports_only_modules_declared_before_it() {
         let map = std::fs::read_to_string(one.src.join("lib.rs")).unwrap();
         let order = declared(&map);
         assert!(!order.is_empty(), "{} has modules", one.name);
-        let others = exported_again(&map);
+        let others = of_other_crates(&map);
         let place = |module: &str| order.iter().position(|known| *known == module);
         for (module, path) in sources(&one.src).into_iter().filter(|(module, _)| module != "lib") {
             let own = place(&module).unwrap_or_else(|| panic!("{module} is not on the map of {}", one.name));

@@ -24,8 +24,8 @@ mod recorded;
 #[expect(unsafe_code, reason = "reads the word that the kernel keeps of a thread's core")]
 pub mod sense;
 mod topology;
-#[cfg(test)]
-pub(crate) mod trees;
+#[cfg(any(test, feature = "testing"))]
+pub mod trees;
 pub mod usage;
 
 use std::path::Path;

@@ -14,7 +14,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 /// The recorded machines: name and text.
-pub(crate) const MACHINES: [(&str, &str); 5] = [
+pub const MACHINES: [(&str, &str); 5] = [
     ("vm2", include_str!("../../testdata/sys/vm2.tree")),
     ("desktop8", include_str!("../../testdata/sys/desktop8.tree")),
     ("server64", include_str!("../../testdata/sys/server64.tree")),
@@ -23,7 +23,7 @@ pub(crate) const MACHINES: [(&str, &str); 5] = [
 ];
 
 /// Spreads one of [`MACHINES`].
-pub(crate) fn machine(name: &str) -> TempDir {
+pub fn machine(name: &str) -> TempDir {
     let (_, text) = MACHINES.iter().find(|(known, _)| *known == name).unwrap();
     let dir = tempfile::tempdir().unwrap();
     spread(dir.path(), text);
@@ -31,7 +31,7 @@ pub(crate) fn machine(name: &str) -> TempDir {
 }
 
 /// Writes one file of a tree.
-pub(crate) fn write(root: &Path, path: &str, text: &str) {
+pub fn write(root: &Path, path: &str, text: &str) {
     let path = root.join(path);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
