@@ -6,6 +6,7 @@
 pub use pinwheel_board::{board, clock, fault, files, profile, timer};
 pub use pinwheel_code::{code, predecode};
 pub use pinwheel_edge::units;
+pub use pinwheel_graph::graph;
 pub use pinwheel_host::{host, plan};
 
 pub mod hot;
@@ -13,7 +14,6 @@ pub mod device;
 pub mod arbiter;
 pub mod feed;
 pub mod dispatch;
-pub mod graph;
 pub mod decode;
 pub mod placement;
 pub mod silo;

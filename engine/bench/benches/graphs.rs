@@ -7,10 +7,10 @@
 
 use super::measure::{CLOCK, CORES, Placement, Reading, Suite, ns_per, pin_to};
 use crossbeam_deque::{Steal, Stealer, Worker as Deque};
-use pinwheel_engine::graph::bundled::predecessors;
 use pinwheel_engine::graph::{
     Config, Deps, Ended, Pool, Ready, Shape, Start, Submitter, Task, TaskId, Tensor, Work, Workload,
 };
+use pinwheel_lab::graphs::bundled::predecessors;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 

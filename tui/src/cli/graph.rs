@@ -8,11 +8,12 @@ use super::{say, written};
 use crate::report::grouped;
 use clap::{Args as ClapArgs, ValueEnum};
 use pinwheel_engine::clock::Clock;
-use pinwheel_engine::graph::described::{Described, Kernel};
-use pinwheel_engine::graph::perform::{Report, perform, workers_for};
 use pinwheel_engine::graph::{
-    Batch, Config, Deps, Event, Filter, Issue, Overflow, Placement, Ready, Start, Trace, bundled, write_trace,
+    Batch, Config, Deps, Event, Filter, Issue, Overflow, Placement, Ready, Start, Trace, write_trace,
 };
+use pinwheel_lab::graphs::bundled;
+use pinwheel_lab::graphs::described::{Described, Kernel};
+use pinwheel_lab::graphs::perform::{Report, perform, workers_for};
 use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, BufWriter};

@@ -4,17 +4,13 @@
 //! end and compares them with dependencies found by brute force, the other is timed. Bounds: the graph.
 
 use super::bundled::NAMES;
-use super::config::{Config, Deps, Pool, Trace};
 use super::described::{Described, Kernel, Row, Tile};
 use super::domain;
-use super::region::{Access, Mode};
-use super::shared::Count;
-use super::submit::{SubmitError, Submitter};
-use super::task::{Body, Ended, Task, TaskId, Work};
-use super::trace::Event;
-use super::worker::Worker;
-use super::{CompileError, RecordError, Tensor, Workload};
 use crate::clock::Clock;
+use crate::graph::{
+    Access, Body, CompileError, Config, Count, Deps, Ended, Event, Mode, Pool, RecordError, Shape, SubmitError,
+    Submitter, Task, TaskId, Tensor, Trace, Work, Worker, Workload,
+};
 use crate::host::pin;
 use crate::units::Ticks;
 use serde::Serialize;
@@ -86,17 +82,18 @@ pub enum PerformError {
 }
 
 /// What the bodies work on.
+#[derive(Clone)]
 struct Bodies {
     graph: Arc<Described>,
     clock: Clock,
-    data: Vec<Box<[AtomicU32]>>,
-    spans: Option<Box<[[AtomicU64; 2]]>>,
+    data: Arc<[Box<[AtomicU32]>]>,
+    spans: Option<Arc<[[AtomicU64; 2]]>>,
 }
 
 impl Bodies {
     fn new(graph: &Arc<Described>, clock: &Clock, keeps_spans: bool) -> Bodies {
         let computes = graph.tasks.iter().any(|row| matches!(row.kernel, Kernel::Copy | Kernel::MultiplyAdd));
-        let elements = |shape: &super::Shape| if computes { shape.rows as usize * shape.columns as usize } else { 0 };
+        let elements = |shape: &Shape| if computes { shape.rows as usize * shape.columns as usize } else { 0 };
         let one = || AtomicU32::new(1.0f32.to_bits());
         Bodies {
             data: graph.tensors.iter().map(|shape| (0..elements(shape)).map(|_| one()).collect()).collect(),
@@ -195,14 +192,18 @@ fn submit_all(
     prepared: &Prepared,
     truth: Option<&[Vec<u32>]>,
 ) -> Result<(), PerformError> {
-    let first = graph.next;
+    let mut first = 0;
     let mut after = Vec::new();
     for (index, (task, accesses)) in prepared.tasks.iter().enumerate() {
         let named = truth.map_or(&described.tasks[index].after, |truth| &truth[index]);
         after.clear();
         after.extend(named.iter().map(|before| TaskId(first + u64::from(*before))));
         let accesses = if truth.is_some() { &[][..] } else { accesses };
-        graph.submit(task, accesses, &after).map_err(|error| PerformError::Submit { task: index, error })?;
+        let number =
+            graph.submit(task, accesses, &after).map_err(|error| PerformError::Submit { task: index, error })?;
+        if index == 0 {
+            first = number.0;
+        }
     }
     Ok(())
 }
@@ -248,10 +249,9 @@ fn launching<'scope>(
     mut worker: Worker<Bodies>,
     is_over: &'scope AtomicBool,
 ) -> ScopedJoinHandle<'scope, Worker<Bodies>> {
-    let shared = Arc::clone(&worker.shared);
-    let (mut link, end) = domain::link(&shared.body.clock);
+    let bodies = worker.body().clone();
+    let (mut link, end) = domain::link(&bodies.clock);
     scope.spawn(move || {
-        let bodies = &shared.body;
         domain::serve(end, is_over, |place| {
             bodies.run_task(place as usize, bodies.graph.tasks[place as usize].kernel.number());
         });
@@ -382,7 +382,7 @@ fn violations(
         graph.wait().map(drop).map_err(|error| PerformError::Submit { task: 0, error })
     });
     done?;
-    let Some(spans) = &graph.shared.body.spans else { return Ok(0) };
+    let Some(spans) = &graph.worker().body().spans else { return Ok(0) };
     let time = |task: usize, end: usize| spans[task][end].load(Ordering::Relaxed);
     let broken = |task: usize| truth[task].iter().filter(|before| time(**before as usize, 1) > time(task, 0)).count();
     Ok((0..truth.len()).map(|task| broken(task) as u64).sum())
@@ -442,10 +442,10 @@ pub fn workers_for(described: &Described, processors: u32) -> Vec<Pool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::{Config, Deps, Ready};
+    use super::super::bundled;
     use super::{perform, workers_for};
     use crate::clock::Clock;
-    use crate::graph::bundled;
+    use crate::graph::{Config, Deps, Ready};
 
     #[test]
     fn bundled_graphs_run_in_order_under_every_policy() {

@@ -10,7 +10,6 @@
 //! | `shared`, `worker`, `complete` | the running side |
 //! | `replay` | a graph that runs again without being submitted |
 //! | `verdict`, `observe`, `trace` | what it says about itself |
-//! | [`described`], [`bundled`], [`perform`], `domain` | graphs as text, and what running one costs |
 //!
 //! Owns nothing but what [`Workload::compile`] makes: a [`Submitter`] with worker 0 in it, the other [`Worker`]s, each
 //! for a thread of its own, and a [`Completer`] for whoever hears of launches. None of them waits unless its name says so
@@ -18,8 +17,8 @@
 //! after construction but a recording.
 //!
 //! ```
-//! use pinwheel_engine::clock::Clock;
-//! use pinwheel_engine::graph::{Config, Deps, Ended, Shape, Task, Work, Workload};
+//! use pinwheel_board::clock::Clock;
+//! use pinwheel_graph::graph::{Config, Deps, Ended, Shape, Task, Work, Workload};
 //!
 //! let mut workload = Workload::new(Config { deps: Deps::InferBytesOverlap, ..Config::default() });
 //! let row = workload.tensor(Shape { rows: 1, columns: 4096, element_bytes: 1, granule_bytes: 64 }).unwrap();
@@ -31,16 +30,12 @@
 //! assert_eq!((summary.retired, summary.edges, summary.failed), (2, 1, 0));
 //! ```
 
-pub mod bundled;
 mod complete;
 mod config;
-pub mod described;
-mod domain;
 mod exact;
 mod found;
 mod observe;
 mod overlap;
-pub mod perform;
 mod promise;
 mod record;
 mod region;

@@ -13,10 +13,8 @@
 //! A launch returns before its work is done, and its completion is found by looking. A graph whose device tasks were plain
 //! bodies would never meet an order in which the processor goes on meanwhile.
 
-use super::task::{Ended, Work};
-use super::worker::Worker;
-use super::{Body, CompleteError};
 use crate::clock::Clock;
+use crate::graph::{Body, CompleteError, Ended, Work, Worker};
 use crate::units::Ticks;
 use pinwheel_edge::queue::handshake::{Caller, Domain, handshake};
 use std::ops::ControlFlow;

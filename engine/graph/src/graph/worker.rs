@@ -654,6 +654,12 @@ impl<B: Body> Worker<B> {
         self.index
     }
 
+    /// What runs the tasks.
+    #[must_use]
+    pub fn body(&self) -> &B {
+        &self.shared.body
+    }
+
     /// What it counted.
     #[must_use]
     pub fn counted(&self, what: Count) -> u64 {

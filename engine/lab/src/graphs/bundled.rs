@@ -4,7 +4,7 @@
 //! part only, so that inference has to find overlaps and not names.
 
 use super::described::{Described, Kernel, Row, Tile};
-use super::region::Shape;
+use crate::graph::Shape;
 
 /// Names of the bundled graphs.
 pub const NAMES: [&str; 8] = ["chain", "independent", "tree", "wavefront", "random", "matmul", "attention", "offload"];

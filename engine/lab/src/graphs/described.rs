@@ -3,8 +3,7 @@
 //! Pure: RON in, [`Described`] out, checked so far that running it can only fail by its own dependencies. Bounds:
 //! [`TASKS_MAX`] tasks. The bundled graphs are made by `bundled`.
 
-use super::config::Pool;
-use super::region::{Mode, Shape};
+use crate::graph::{Mode, Pool, Shape};
 use serde::Deserialize;
 
 /// Tasks of a described graph, at most.

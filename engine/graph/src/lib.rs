@@ -1,0 +1,8 @@
+//! The task graph, by itself: decode workers run it, and `pinwheel graph` times it.
+//!
+//! A module imports only modules declared before it; the order below is the order to read in.
+#![warn(missing_docs, unreachable_pub)]
+
+use pinwheel_board::{clock, profile, units};
+
+pub mod graph;
