@@ -8,6 +8,7 @@ pub use pinwheel_code::{code, predecode};
 pub use pinwheel_edge::units;
 pub use pinwheel_graph::graph;
 pub use pinwheel_host::{host, plan};
+pub use pinwheel_observe::{record, stall};
 
 pub mod hot;
 pub mod device;
@@ -18,7 +19,5 @@ pub mod decode;
 pub mod placement;
 pub mod silo;
 pub mod sim;
-pub mod stall;
-pub mod record;
 pub mod engine;
 pub mod drill;
