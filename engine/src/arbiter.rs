@@ -3,7 +3,7 @@
 //! Owns the protocol between silos ([`protocol`]), a function over messages and one table of pages; [`ports`] order the
 //! requests of one frame, [`errand`] says what a feed asks that moves a stream, [`driver`] is the call that a driver makes, [`retry`] says what a refused one does next, [`deadlines`] which
 //! pages to look at, [`fence`] who may be inherited, [`history`] what became of a page; [`keeper`] is a silo's arbiter, made of
-//! these, and [`load`] runs some against each other. The words themselves, which decode workers touch too, are in
+//! these. The words themselves, which decode workers touch too, are in
 //! `pinwheel_edge::page`. One thread of each silo runs its arbiter. Bounds: 64 silos; one reply for each message. Never
 //! copies a page's bytes, never waits, never sleeps. Source: seed 001.
 //!
@@ -22,7 +22,6 @@ pub mod errand;
 pub mod fence;
 pub mod history;
 pub mod keeper;
-pub mod load;
 
 /// Words and decisions: they stand in the crate below, beside the orderings that carry them.
 pub use pinwheel_edge::page;

@@ -18,6 +18,4 @@ pub mod dispatch;
 pub mod decode;
 pub mod placement;
 pub mod silo;
-pub mod sim;
 pub mod engine;
-pub mod drill;

@@ -8,9 +8,9 @@
 use super::measure::{CLOCK, Placement, Suite};
 use pinwheel_engine::placement::depth::{Reading, SiloDepth, Snapshot};
 use pinwheel_engine::placement::director::{Director, Rules};
-use pinwheel_engine::placement::rehearsal::{Rule, Setting, play};
 use pinwheel_engine::profile::PlaceBy;
 use pinwheel_engine::units::Ticks;
+use pinwheel_lab::placement_rehearsal::{Rule, Setting, play};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

@@ -43,7 +43,6 @@ mod overflow;
 mod panics;
 mod priorities;
 mod recorded;
-mod rehearsal;
 #[expect(unsafe_code, reason = "sets the variable that moves boards, behind the lock")]
 mod rig;
 mod rings;

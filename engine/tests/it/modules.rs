@@ -199,7 +199,8 @@ fn the_console_imports_of_the_engine_only_what_it_may() {
     let console = engine().join("../../tui/src");
     let mut seen = 0;
     for (module, path) in sources(&console).into_iter().filter(|(module, _)| module != "cli") {
-        for name in imported(&std::fs::read_to_string(&path).unwrap(), "pinwheel_engine") {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for name in ["pinwheel_engine", "pinwheel_lab"].into_iter().flat_map(|root| imported(&text, root)) {
             seen += 1;
             assert!(CONSOLE_MAY.contains(&name.as_str()), "{} of {module} imports {name}", path.display());
         }

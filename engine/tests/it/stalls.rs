@@ -4,43 +4,12 @@ use crate::rig::{alone, assert_nothing_lost, config, end, profile, sampler, tota
 use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::alarms::AlarmState;
 use pinwheel_engine::board::snapshot::{AlarmView, ThreadView};
-use pinwheel_engine::drill::{self, Drill, Program, Row};
 use pinwheel_engine::engine::{Actor, Config, DrillRefused, Engine, LiveDrill, prepared_for_drills};
 use pinwheel_engine::hot::provoke::{Deed, Provocation};
 use pinwheel_engine::profile::{Diagnostics, Profile, Rate, RoleKind, Severity, SpinPolicy};
 use pinwheel_engine::stall::Cause;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// No drill here starts a child.
-fn run(drill: Drill) -> Row {
-    let program = Program { path: "/nonexistent".into(), words: Vec::new() };
-    let row = drill::run(drill, &program);
-    eprintln!("{row:?}");
-    row
-}
-
-/// Tries that a verdict has: on a busy machine a thread that waits for its core stalls too, and a watchdog that waits for one comes
-/// too late to see what another does.
-const TRIES: usize = 10;
-
-/// The same until it is right; else the last one.
-fn run_until_right(drill: Drill) -> Row {
-    let mut row = run(drill);
-    for _ in 1..TRIES {
-        if row.is_right() {
-            break;
-        }
-        row = run(drill);
-    }
-    row
-}
-
-fn assert_right(drill: Drill) {
-    let _alone = alone();
-    let row = run_until_right(drill);
-    assert!(row.is_right(), "{row:?}");
-}
 
 fn steady() -> Profile {
     let mut profile = profile();
@@ -112,16 +81,6 @@ fn without_diagnostics_nothing_is_judged_and_the_run_ends_in_order() {
     assert_nothing_lost(&end(engine));
 }
 
-#[test]
-fn a_role_that_claims_work_for_ever_gets_its_verdict() {
-    assert_right(Drill::ClaimsWork);
-}
-
-#[test]
-fn a_role_that_panics_is_in_the_alarm_log_with_its_place() {
-    assert_right(Drill::RolePanic);
-}
-
 /// With nothing under way the drain is over before the watchdog's next tick: the alarm must not depend on that.
 #[test]
 fn a_death_is_an_alarm_however_soon_the_run_is_over() {
@@ -180,28 +139,6 @@ fn a_drill_in_a_running_engine_gets_its_verdict_and_the_log_says_who_asked_for_i
     assert_eq!(engine.may_drill(), Err(DrillRefused::Prod { profile: "prod".into() }));
     engine.request_drain();
     assert_nothing_lost(&end(engine));
-}
-
-#[test]
-fn a_device_that_hangs_gets_its_verdict() {
-    assert_right(Drill::DeviceHang);
-}
-
-/// Unmapping memory in this process interrupts hot cores (TLB shoot-downs): that row is watched.
-#[test]
-fn memory_that_is_unmapped_all_the_time_is_seen_as_interrupts_of_a_hot_core() {
-    let _alone = alone();
-    let row = run_until_right(Drill::AllocationStorm);
-    if row.permitted && row.given.is_none() {
-        return eprintln!("skipped: no shoot-downs are counted on this machine: {row:?}");
-    }
-    assert!(row.is_right(), "{row:?}");
-}
-
-#[test]
-fn a_drill_that_is_not_permitted_says_why() {
-    let row = run(Drill::LostAck);
-    assert!(!row.permitted && row.is_right() && row.reason.unwrap().contains("arbiter"));
 }
 
 /// Ten minutes of the lab's profile on a machine with nothing else to do: `PINWHEEL_QUIET_S` says other seconds. Its result is

@@ -14,13 +14,13 @@ use crate::model::View;
 use crate::report::grouped;
 use crate::term::{self, Heard};
 use clap::Args as ClapArgs;
-use pinwheel_engine::arbiter::load::{Found, Load, Running, start};
 use pinwheel_engine::arbiter::page::{PAGES_MAX, SILOS_MAX};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::board::{self, Place};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::profile::OnHangup;
 use pinwheel_engine::units::Nanos;
+use pinwheel_lab::arbiter_load::{Found, Load, Running, start};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fmt::Write;
@@ -207,10 +207,10 @@ fn text(args: &ArbiterArgs, found: &Found) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::{ArbiterArgs, as_json, end, text};
-    use pinwheel_engine::arbiter::load::{Load, start};
     use pinwheel_engine::board::Place;
     use pinwheel_engine::clock::Clock;
     use pinwheel_engine::units::Nanos;
+    use pinwheel_lab::arbiter_load::{Load, start};
 
     #[test]
     fn the_report_has_what_the_contract_names_and_every_violation() {

@@ -7,8 +7,8 @@ use super::refusal::Refusal;
 use super::{say, written};
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::alarms::Confidence;
-use pinwheel_engine::drill::{self, Drill, Program, Row};
 use pinwheel_engine::profile::RuleId;
+use pinwheel_lab::drill::{self, Drill, Program, Row};
 use std::io::Write;
 
 /// Options of `pinwheel drill`.

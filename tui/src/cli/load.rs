@@ -5,9 +5,9 @@
 
 use crate::source::past::Past;
 use crate::source::{Offer, Source};
-use pinwheel_engine::arbiter::load::Running;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::Profile;
+use pinwheel_lab::arbiter_load::Running;
 use std::time::Duration;
 
 impl Source for &Running {

@@ -53,7 +53,7 @@ pub enum Refusal {
     Board(#[from] pinwheel_engine::board::BoardError),
     /// The rehearsal cannot be held.
     #[error(transparent)]
-    Rehearsal(#[from] pinwheel_engine::sim::RehearsalError),
+    Rehearsal(#[from] pinwheel_lab::sim::RehearsalError),
     /// The recording.
     #[error(transparent)]
     Tape(#[from] pinwheel_engine::record::tape::TapeError),

@@ -6,7 +6,7 @@ use super::args::SimArgs;
 use super::refusal::Refusal;
 use super::{say, written};
 use crate::report::grouped;
-use pinwheel_engine::sim::{Rehearsal, rehearse};
+use pinwheel_lab::sim::{Rehearsal, rehearse};
 use std::fmt::Write;
 use std::io;
 
@@ -47,7 +47,7 @@ fn text(found: &Rehearsal) -> String {
 #[cfg(test)]
 mod tests {
     use super::text;
-    use pinwheel_engine::sim::{Rehearsal, Violation};
+    use pinwheel_lab::sim::{Rehearsal, Violation};
 
     #[test]
     fn a_violation_names_the_seed_that_replays_it() {

@@ -1,6 +1,6 @@
-//! The rehearsal over many seeds, of which the engine's own tests hold the first hundred.
+//! The rehearsal over many seeds, of which the unit tests hold the first hundred.
 
-use pinwheel_engine::sim::{SHOTS, rehearse};
+use pinwheel_lab::sim::{SHOTS, rehearse};
 use std::ops::Range;
 
 fn holds(seeds: Range<u64>) {

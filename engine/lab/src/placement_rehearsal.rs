@@ -5,10 +5,10 @@
 //! [`Rule::Ours`] the director places and the rebalancer moves; with [`Rule::Seed`] the seed's rule places (lowest average
 //! below 0.80, else any) and nothing moves. Pure, and determined by its seed. Bounds: [`Course`]'s seconds.
 
-use super::decision::{Decision, Made};
-use super::depth::{QUEUES, Queue, Reading, SiloDepth, Snapshot, spread_points};
-use super::director::{Director, Rules};
-use super::rebalance::{Rebalancer, StreamLoad};
+use crate::placement::decision::{Decision, Made};
+use crate::placement::depth::{QUEUES, Queue, Reading, SiloDepth, Snapshot, spread_points};
+use crate::placement::director::{Director, Rules};
+use crate::placement::rebalance::{Rebalancer, StreamLoad};
 use crate::profile::PlaceBy;
 use crate::units::{Nanos, TickRate, Ticks};
 use rand_core::{Rng, SeedableRng};

@@ -1,0 +1,20 @@
+//! What is built on the engine, from the outside.
+//!
+//! One binary; one engine at a time behind a lock. Long runs are `#[ignore]`d and named with their size.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    missing_docs,
+    unreachable_pub,
+    reason = "harness"
+)]
+
+use pinwheel_engine::hot::memory::Allocator;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+#[expect(unsafe_code, reason = "sets the variable that moves boards, behind the lock")]
+mod drills;
+mod rehearsal;
