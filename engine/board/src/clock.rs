@@ -127,18 +127,21 @@ impl Clock {
     }
 
     /// Ticks per nanosecond and back.
+    #[inline]
     #[must_use]
     pub fn rate(&self) -> TickRate {
         self.rate
     }
 
     /// The moment this clock was made.
+    #[inline]
     #[must_use]
     pub fn start(&self) -> Ticks {
         self.start
     }
 
     /// Nanoseconds from this clock's start to `at`; zero before it.
+    #[inline]
     #[must_use]
     pub fn since_start(&self, at: Ticks) -> Nanos {
         self.rate.nanos(at.since(self.start))

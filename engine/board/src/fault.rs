@@ -77,6 +77,7 @@ impl FaultCode {
     ];
 
     /// Number, as logs and JSON carry it.
+    #[inline]
     #[must_use]
     pub const fn number(self) -> u16 {
         match self {
@@ -97,6 +98,7 @@ impl FaultCode {
     }
 
     /// Row of this code in tables of [`FaultCode::ALL`].
+    #[inline]
     #[must_use]
     pub fn row(self) -> usize {
         match self {
@@ -202,6 +204,7 @@ impl Injector {
     }
 
     /// A uniform number in 0..1.
+    #[inline]
     pub fn uniform(&mut self) -> f64 {
         (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -232,11 +235,13 @@ impl Injector {
     }
 
     /// Whether the next decode panics.
+    #[inline]
     pub fn decode_panics(&mut self) -> bool {
         self.injections.decoder_panic > 0.0 && self.uniform() < self.injections.decoder_panic
     }
 
     /// Whether the next shot gets a bad address.
+    #[inline]
     pub fn address_is_bad(&mut self) -> bool {
         self.injections.bad_address > 0.0 && self.uniform() < self.injections.bad_address
     }

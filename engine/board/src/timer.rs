@@ -294,12 +294,14 @@ impl Wheel {
         Some(list)
     }
 
+    #[inline]
     fn position_of(&self, handle: Handle) -> Option<Position> {
         let position = self.records.get(handle.index as usize)?.position;
         let timer = self.lists.at(position);
         ((timer.index, timer.generation) == (handle.index, handle.generation)).then_some(position)
     }
 
+    #[inline]
     fn detach(&mut self, position: Position) -> Timer {
         let timer = *self.lists.at(position);
         if let Some(moved) = self.lists.remove(position) {

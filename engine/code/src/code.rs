@@ -78,6 +78,7 @@ pub enum NameError {
 }
 
 /// 64-bit words that hold `bits` bits.
+#[inline]
 #[must_use]
 pub const fn words(bits: u32) -> usize {
     bits.div_ceil(64) as usize
@@ -88,6 +89,7 @@ pub const fn words(bits: u32) -> usize {
 /// # Panics
 ///
 /// If `index` lies past the last word.
+#[inline]
 #[must_use]
 pub const fn bit(shot: &[u64], index: u32) -> bool {
     shot[index as usize / 64] >> (index % 64) & 1 == 1
@@ -98,6 +100,7 @@ pub const fn bit(shot: &[u64], index: u32) -> bool {
 /// # Panics
 ///
 /// If `index` lies past the last word.
+#[inline]
 pub const fn flip(shot: &mut [u64], index: u32) {
     shot[index as usize / 64] ^= 1 << (index % 64);
 }

@@ -16,6 +16,7 @@ const SUB: usize = 1 << SUB_BITS;
 pub const BUCKETS: usize = SUB * 61;
 
 /// The bucket that holds `value_ns`.
+#[inline]
 #[must_use]
 pub const fn bucket_of(value_ns: u64) -> usize {
     if value_ns < SUB as u64 {
@@ -55,6 +56,7 @@ pub struct HistogramBlock {
 
 impl HistogramBlock {
     /// Records one value. Call from the block's one writer only: the adds are a load and a store, not locked.
+    #[inline]
     pub fn record(&self, value_ns: u64) {
         bump(&self.buckets[bucket_of(value_ns)], 1);
         bump(&self.count, 1);
@@ -76,6 +78,7 @@ impl HistogramBlock {
 }
 
 /// Adds to a single-writer counter without a locked instruction.
+#[inline]
 pub(crate) fn bump(word: &AtomicU64, by: u64) {
     word.store(word.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
 }

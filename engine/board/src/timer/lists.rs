@@ -31,16 +31,19 @@ const LISTS: usize = BLOCKS_FROM + BLOCKS;
 pub(super) const LINE_TIMERS: usize = 10;
 
 /// The list of a slot.
+#[inline]
 pub(super) fn slot_list(slot: u64) -> usize {
     slot as usize % GROUP
 }
 
 /// The list of a group.
+#[inline]
 pub(super) fn group_list(group: u64) -> usize {
     GROUPS_FROM + group as usize % GROUP
 }
 
 /// The list of a block.
+#[inline]
 pub(super) fn block_list(block: u64) -> usize {
     BLOCKS_FROM + block as usize % BLOCKS
 }
@@ -222,6 +225,7 @@ impl Lists {
     }
 
     /// The timer at `position`, or the last that stood there, or one of [`NOBODY`] if that one has expired.
+    #[inline]
     pub(super) fn at(&self, position: Position) -> &Timer {
         &self.lines[position.line()].timers[position.place()]
     }

@@ -106,12 +106,14 @@ impl Model {
     }
 
     /// 64-bit words in one shot's detectors.
+    #[inline]
     #[must_use]
     pub const fn detector_words(&self) -> usize {
         words(self.detectors)
     }
 
     /// 64-bit words in one shot's observables.
+    #[inline]
     #[must_use]
     pub const fn observable_words(&self) -> usize {
         words(self.observables)

@@ -79,6 +79,7 @@ impl Rounds {
     }
 
     /// Rounds.
+    #[inline]
     #[must_use]
     pub fn count(&self) -> u32 {
         u32::try_from(self.members.len()).unwrap_or(u32::MAX)
@@ -89,6 +90,7 @@ impl Rounds {
     /// # Panics
     ///
     /// If the model has no such detector.
+    #[inline]
     #[must_use]
     pub fn of(&self, detector: u32) -> u32 {
         self.of[detector as usize]
@@ -99,6 +101,7 @@ impl Rounds {
     /// # Panics
     ///
     /// If there is no such round.
+    #[inline]
     #[must_use]
     pub fn members(&self, round: u32) -> &[u32] {
         &self.members[round as usize]
@@ -109,6 +112,7 @@ impl Rounds {
     /// # Panics
     ///
     /// If there are no such rounds.
+    #[inline]
     #[must_use]
     pub fn words(&self, rounds: Range<u32>) -> Range<usize> {
         self.first_word[rounds.start as usize] as usize..self.first_word[rounds.end as usize] as usize
@@ -119,6 +123,7 @@ impl Rounds {
     /// # Panics
     ///
     /// If the model has no such detector.
+    #[inline]
     #[must_use]
     pub fn position(&self, detector: u32) -> u32 {
         self.position[detector as usize]

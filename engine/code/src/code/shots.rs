@@ -91,6 +91,7 @@ impl Layout {
     }
 
     /// 64-bit words of a record.
+    #[inline]
     #[must_use]
     pub const fn words(self) -> usize {
         words(self.bits())
@@ -209,6 +210,7 @@ impl ShotSet {
     /// # Panics
     ///
     /// If there is no such shot.
+    #[inline]
     #[must_use]
     pub fn shot(&self, index: usize) -> &[u64] {
         assert!(index < self.shots, "shot {index} of {}", self.shots);

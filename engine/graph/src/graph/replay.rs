@@ -43,6 +43,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
+    #[inline]
     pub(super) fn task(&self, index: usize) -> Task {
         Task::of_words(self.nodes[index].words)
     }
@@ -63,11 +64,13 @@ impl Recording {
     }
 
     /// The task that stands for the round.
+    #[inline]
     pub(super) fn round(&self) -> u64 {
         self.round.load(Ordering::Relaxed)
     }
 
     /// The next roots, and whether more are left.
+    #[inline]
     pub(super) fn hand_out(&self) -> (&[u32], bool) {
         let from = self.handed_out.load(Ordering::Relaxed) as usize;
         let to = (from + CHUNK as usize).min(self.roots.len());
@@ -107,6 +110,7 @@ impl Recording {
     }
 
     /// So many tasks of the round have ended; says whether they were the last.
+    #[inline]
     pub(super) fn count_down(&self, ended: u32) -> bool {
         self.left.release_many(0, ended)
     }

@@ -156,6 +156,7 @@ pub(super) const FAILED: u32 = 1 << 31;
 pub(super) const CANCELLED: u32 = 1 << 30;
 
 /// The outcome of a failed task and of its dependents.
+#[inline]
 pub(super) fn outcome_of(task: u64) -> u32 {
     (task as u32 & !FAILED) | FAILED
 }
