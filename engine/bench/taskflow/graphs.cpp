@@ -3,7 +3,7 @@
 // static:  the graph is made before, the second run is timed: what a replay of ours is compared with.
 // dynamic: tasks are submitted one by one with their predecessors, from the first submission to the last task's end:
 //          what explicit dependencies of ours are compared with.
-// The graphs are those of engine/src/graph/bundled.rs, made by the same rules and the same random numbers.
+// The graphs are those of engine/lab/src/graphs/bundled.rs, made by the same rules and the same random numbers.
 
 #include <algorithm>
 #include <chrono>
