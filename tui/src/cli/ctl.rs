@@ -203,7 +203,7 @@ fn see_next(before: &Found) -> Result<u8, Refusal> {
     let next = engines::find(Some(&before.pid.to_string())).unwrap_or(next);
     let run = next.run_dir.as_deref().and_then(Path::file_name).map(|name| name.display().to_string());
     let value = json!({
-        "action": "run", "run": run, "run_dir": next.run_dir, "pid": next.pid,
+        "action": "run", "run": run, "run_dir": next.run_dir.map(|dir| dir.display().to_string()), "pid": next.pid,
         "input": next.follow.board().header().input.read(), "phase": phase.name(),
     });
     Ok(written(say::json(&mut io::stdout().lock(), &value), u8::from(phase != Phase::Live)))

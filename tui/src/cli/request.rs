@@ -96,7 +96,7 @@ impl RunRequest {
         in_range(args, &profile_name, &profile)?;
         let model = profile.input.source.model().to_owned();
         let shots = shot_source(args, &profile.input.source)?;
-        let m2d = profile.input.m2d.as_ref().map(PathBuf::from);
+        let m2d = args.m2d.clone().or_else(|| profile.input.m2d.as_ref().map(PathBuf::from));
         let mut request = RunRequest {
             profile_name,
             label: args.label.clone().unwrap_or_default(),

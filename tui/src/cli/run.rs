@@ -300,7 +300,7 @@ fn manifest(request: &RunRequest) -> Manifest {
             ShotSource::Sampler { seed } => Some(seed),
             ShotSource::File { .. } | ShotSource::Stdin | ShotSource::Live(_) => None,
         },
-        command: std::env::args().collect(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         pid: std::process::id(),
         started_utc_s: utc_now_s(),
         keep: request.keep,

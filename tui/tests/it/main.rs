@@ -23,5 +23,6 @@ mod terminal;
 mod looks;
 mod mouse;
 mod moving;
+mod paths_without_utf8;
 #[cfg(target_os = "linux")]
 mod live;
