@@ -7,6 +7,7 @@
 use super::looks::LooksArgs;
 use super::refusal::Refusal;
 use super::replay::moment;
+use super::say::Syntax;
 use super::signals::Signals;
 use super::still::StillArgs;
 use super::{say, written};
@@ -73,7 +74,8 @@ pub fn watch(
             };
             heads = Heads::Hidden;
             let out = &mut io::stdout().lock();
-            match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            let shown = say::visible(&text, if form == Form::Json { Syntax::Json } else { Syntax::Plain });
+            match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(0),
                 Err(error) => return Ok(written(Err(error), 1)),
                 Ok(()) => {}
