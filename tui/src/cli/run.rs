@@ -35,7 +35,7 @@ use pinwheel_engine::hot::install_hook;
 use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Profile, Severity, Silos};
 use pinwheel_engine::record::runs::{Ended, MANIFEST, Manifest};
 use pinwheel_engine::record::tape::Tape;
-use pinwheel_engine::record::{AnswerSink, RunDir, SinkConfig, hlog};
+use pinwheel_engine::record::{self, AnswerSink, RunDir, SinkConfig, hlog};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -183,8 +183,9 @@ impl Run {
         })
         .map_err(Refusal::from)
         .and_then(|engine| {
-            let viewer = engine.viewer();
-            let served = request.metrics.map(|address| Metrics::serve(address, move || viewer.snapshot()));
+            let (viewer, clock) = (engine.viewer(), engine.clock().clone());
+            let body = move || record::metrics::text(&viewer.snapshot());
+            let served = request.metrics.map(|address| Metrics::serve(address, clock, body));
             Ok((served.transpose()?, engine))
         });
         match started {

@@ -23,6 +23,7 @@ mod terminal;
 mod looks;
 mod mouse;
 mod moving;
+mod metrics;
 mod control_characters;
 mod paths_without_utf8;
 #[cfg(target_os = "linux")]
