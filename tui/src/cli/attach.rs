@@ -8,7 +8,7 @@ use super::looks::{LooksArgs, Scenery, tell_unkept};
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
 use super::still::StillArgs;
-use super::watch::{Form, watch};
+use super::watch::{Form, LOOK, watch};
 use super::{runs, say};
 use crate::effect::ConsoleEnd;
 use crate::model::View;
@@ -42,12 +42,19 @@ pub struct AttachArgs {
     pub json: bool,
     #[command(flatten)]
     pub still: StillArgs,
-    /// Print it again so often, until the engine ends: 1s, 100ms [default: once]
-    #[arg(long, value_name = "D", value_parser = duration, requires = "told")]
+    /// Print it again so often, until the engine ends: 1s, 100ms and in steps of that [default: once]
+    #[arg(long, value_name = "D", value_parser = every, allow_hyphen_values = true, requires = "told")]
     pub every: Option<Duration>,
     #[command(flatten)]
     pub looks: LooksArgs,
 }
+/// A time in which the board is looked at once at least.
+fn every(text: &str) -> Result<Duration, String> {
+    let every = duration(text)?;
+    let least = format!("found {text}, expected 100ms or more: the board is looked at as often as that");
+    if every < LOOK { Err(least) } else { Ok(every) }
+}
+
 
 /// What is said to an action without `--control`.
 const READ_ONLY: &str = "read-only: found an attached console without --control, expected one with it; attach again with --control, as the engine's user";

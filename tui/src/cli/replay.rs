@@ -44,6 +44,9 @@ pub fn replay(args: &ReplayArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let mut tape = runs::open(&dir)?;
     let at = runs::tick(&tape, args.at.unwrap_or(When::Since(pinwheel_engine::units::Nanos(0))));
     let at = at.ok_or_else(|| runs::empty(&dir))?;
+    if let Some(said) = args.at.and_then(|when| runs::outside(&tape, when)) {
+        say::people(&format!("pinwheel: {said}"));
+    }
     if args.still.is_asked() {
         let notes = runs::notes(&dir, &tape);
         let at_ns = tape.since_start(at).0;

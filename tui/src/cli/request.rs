@@ -273,7 +273,10 @@ fn lay_over(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
         };
     }
     if let Some(period) = args.round_period {
-        profile.input.round_ns = Some(u32::try_from(period.as_nanos()).unwrap_or(u32::MAX));
+        profile.input.round_ns = Some(u32::try_from(period.as_nanos()).map_err(|_| {
+            let found = format!("{period:?}");
+            Refusal::unusable("--round-period", found, "100ns to 1s", "superconducting qubits have about 1us")
+        })?);
     }
     match args.device {
         None => {}

@@ -26,7 +26,7 @@ use std::io::{self, ErrorKind, Write};
 use std::time::Duration;
 
 /// Between two looks at the board.
-const LOOK: Duration = Duration::from_millis(100);
+pub const LOOK: Duration = Duration::from_millis(100);
 /// Looks before the first is told: a second, of which rates and percentiles are.
 const FIRST_LOOKS: u32 = 11;
 

@@ -23,6 +23,7 @@ mod terminal;
 mod looks;
 mod mouse;
 mod moving;
+mod numeric_options;
 mod metrics;
 mod control_characters;
 mod paths_without_utf8;
