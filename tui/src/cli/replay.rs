@@ -17,7 +17,7 @@ use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::profile::OnHangup;
 use serde_json::{Value, json};
-use std::io::{self, IsTerminal};
+use std::io;
 
 #[derive(Debug, ClapArgs)]
 pub struct ReplayArgs {
@@ -52,7 +52,7 @@ pub fn replay(args: &ReplayArgs, around: &Surroundings) -> Result<u8, Refusal> {
         let at_ns = tape.since_start(at).0;
         return args.still.tell(Replay::new(tape, notes, at_ns).beside(&dir), at_ns, &args.looks);
     }
-    let on_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let on_terminal = term::can_show();
     if !args.json && on_terminal {
         let notes = runs::notes(&dir, &tape);
         let at_ns = tape.since_start(at).0;

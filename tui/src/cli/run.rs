@@ -37,7 +37,7 @@ use pinwheel_engine::record::runs::{Ended, MANIFEST, Manifest};
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::record::{self, AnswerSink, RunDir, SinkConfig, hlog};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use succession::{Places, Succession};
@@ -320,7 +320,7 @@ fn write_manifest(run_dir: &mut RunDir, manifest: &Manifest) {
 fn settle(args: &RunArgs, around: &Surroundings) -> Result<(RunRequest, PathBuf), Refusal> {
     let dir = places::profiles(args.profiles.as_deref(), around)?;
     let (profile, origin) = Profile::load(args.profile.as_deref().unwrap_or(DEFAULT_NAME), dir.as_deref())?;
-    let on_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let on_terminal = term::can_show();
     let request = RunRequest::settle(args, origin.name(), profile, on_terminal)?;
     Ok((request, places::logs(args.logs.as_deref(), around)?))
 }

@@ -23,6 +23,7 @@ mod terminal;
 mod looks;
 mod mouse;
 mod moving;
+mod dumb_terminals;
 mod numeric_options;
 mod metrics;
 mod control_characters;
