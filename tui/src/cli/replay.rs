@@ -9,7 +9,7 @@ use super::runs::{self, RunName, When};
 use super::still::StillArgs;
 use super::{say, written};
 use crate::model::View;
-use crate::report::{Context, Report};
+use crate::report::{Alarm, Context, Report};
 use crate::source::replay::Replay;
 use crate::term;
 use clap::Args as ClapArgs;
@@ -101,7 +101,9 @@ pub fn moment(snapshot: &Snapshot, kind: &str, about: &Value) -> Value {
         OF_THE_END.iter().for_each(|name| {
             fields.remove(*name);
         });
-        fields.insert("alarms".to_owned(), serde_json::to_value(&snapshot.alarms).unwrap_or_default());
+        // What is judged at the end alone is left out.
+        let alarms: Vec<Alarm> = snapshot.alarms.iter().map(Alarm::logged).collect();
+        fields.insert("alarms".to_owned(), serde_json::to_value(alarms).unwrap_or_default());
         fields.insert("board".to_owned(), serde_json::to_value(snapshot).unwrap_or_default());
         fields.insert(kind.to_owned(), about.clone());
     }
