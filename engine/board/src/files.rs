@@ -72,6 +72,14 @@ pub fn read_up_to(file: File, bytes_max: u64) -> Result<Vec<u8>, OpenError> {
     if bytes.len() as u64 > bytes_max { Err(OpenError::TooLong(bytes_max)) } else { Ok(bytes) }
 }
 
+/// The text of a file; what is no UTF-8 in it, as a name of a process or of a file may be, becomes replacement characters.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read_lossy(path: impl AsRef<Path>) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned())
+}
+
 /// Who beside this user and root may change a file or directory; `None` if nobody may.
 pub fn altered_by_others(metadata: &Metadata) -> Option<String> {
     let owner = owner(metadata);

@@ -3,7 +3,7 @@
 //! A module imports only modules declared before it; the order below is the order to read in.
 #![warn(missing_docs, unreachable_pub)]
 
-use pinwheel_board::{board, clock, fault, profile, units};
+use pinwheel_board::{board, clock, fault, files, profile, units};
 use pinwheel_code::code;
 use pinwheel_host::host;
 

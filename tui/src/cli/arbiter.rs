@@ -24,7 +24,7 @@ use pinwheel_lab::arbiter_load::{Found, Load, Running, start};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fmt::Write;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::time::Duration;
 
 /// Without a terminal, unless said otherwise.
@@ -59,7 +59,7 @@ pub struct ArbiterArgs {
 }
 
 pub fn arbiter(args: &ArbiterArgs, around: &Surroundings) -> Result<u8, Refusal> {
-    let has_console = !args.json && !args.headless && io::stdin().is_terminal() && io::stdout().is_terminal();
+    let has_console = !args.json && !args.headless && term::can_show();
     let usual = if has_console { DURATION_SHOWN } else { DURATION };
     let duration = Nanos(u64::try_from(args.duration.unwrap_or(usual).as_nanos()).unwrap_or(u64::MAX));
     if let Some(page) = args.page.filter(|page| *page >= args.pages) {

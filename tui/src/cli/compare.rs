@@ -142,8 +142,7 @@ fn comparison(sides: &[Side; 2]) -> Comparison {
 }
 
 fn profile_of(dir: &Path) -> Result<Profile, String> {
-    let path = dir.join("profile.ron").display().to_string();
-    Profile::load(&path, None).map(|(profile, _)| profile).map_err(|error| error.to_string())
+    Profile::load_file(&dir.join("profile.ron")).map_err(|error| error.to_string())
 }
 
 impl Side {

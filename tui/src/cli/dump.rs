@@ -14,6 +14,7 @@ use pinwheel_engine::board::image::{self, BoardFile, Image};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::board::{self, Life};
 use pinwheel_engine::clock::{Clock, utc_now_s};
+use pinwheel_engine::files::read_lossy;
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::host::check::{Observations, judge};
 use pinwheel_engine::record::hlog;
@@ -67,7 +68,7 @@ pub fn dump(args: &DumpArgs, around: &Surroundings) -> Result<u8, Refusal> {
         Refusal::unusable(format!("dump {}", dir.display()), found, "a new directory", "name another with -o DIR")
     })?;
     let mut bundle = Bundle { dir, taken: Vec::new(), missing: Vec::new() };
-    let about = json!({"pid": file.pid, "board": file.path, "taken_utc_s": utc_now_s()});
+    let about = json!({"pid": file.pid, "board": file.path.display().to_string(), "taken_utc_s": utc_now_s()});
     bundle.put("board.json", &pretty(&moment(&snapshot, "dump", &about)));
     bundle.copy(&file.path, "board");
     bundle.process(file.pid);
@@ -79,7 +80,7 @@ pub fn dump(args: &DumpArgs, around: &Surroundings) -> Result<u8, Refusal> {
             bundle.miss("recording", "the engine has no run directory on its board: its profile says diagnostics: Off")
         }
     }
-    let told = json!({"pid": file.pid, "directory": bundle.dir, "profile": snapshot.engine.profile,
+    let told = json!({"pid": file.pid, "directory": bundle.dir.display().to_string(), "profile": snapshot.engine.profile,
         "frozen": state_of(file.pid), "taken": bundle.taken, "missing": bundle.missing});
     bundle.put("dump.json", &pretty(&told));
     say::people(&format!(
@@ -100,7 +101,7 @@ fn pretty(value: &Value) -> Vec<u8> {
 
 /// "T (stopped)", "R (running)" …; empty if it cannot be read.
 fn state_of(pid: u32) -> String {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = read_lossy(format!("/proc/{pid}/status")).unwrap_or_default();
     status.lines().find_map(|line| line.strip_prefix("State:")).unwrap_or_default().trim().to_owned()
 }
 

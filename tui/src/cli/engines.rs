@@ -5,6 +5,7 @@
 use super::refusal::Refusal;
 use pinwheel_engine::board::follow::Follow;
 use pinwheel_engine::board::{self, Life, image};
+use pinwheel_engine::files;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -60,7 +61,7 @@ pub fn after(pid: u32, before: &Follow) -> Option<Found> {
 
 /// Whether process `pid` is there; one that has ended and is not yet taken leave of is not.
 pub fn is_there(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = files::read_lossy(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name before it may hold anything, brackets too.
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }

@@ -9,12 +9,13 @@ use super::replay::{moment, seconds, words};
 use super::runs;
 use super::{say, written};
 use crate::source::replay::Replay;
+use crate::term;
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::image::{self, BoardFile, Image};
 use pinwheel_engine::board::{self, Life, dead};
 use pinwheel_engine::record::tape::{Moment, Tape};
 use serde_json::json;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, ClapArgs)]
@@ -54,7 +55,7 @@ pub fn postmortem(args: &PostmortemArgs, around: &Surroundings) -> Result<u8, Re
             "last_sign_ns": snapshot.at_ns, "last_sign_utc_s": died_utc_s, "run_dir": run});
         return Ok(written(say::json(&mut io::stdout().lock(), &moment(&snapshot, "postmortem", &about)), 0));
     }
-    if io::stdin().is_terminal() && io::stdout().is_terminal() {
+    if term::can_show() {
         // With the run's recording, what led there can be looked at too; without, there is the one picture.
         let tape = run.as_deref().and_then(|run| Tape::open(run).ok());
         let notes = tape.as_ref().zip(run.as_deref()).map(|(tape, run)| runs::notes(run, tape));

@@ -106,6 +106,24 @@ pub fn tick(tape: &Tape, when: When) -> Option<Ticks> {
     Some(at.clamp(first, last))
 }
 
+/// In words, where a moment that was asked for lies outside of the recording, whose nearest picture is then shown.
+pub fn outside(tape: &Tape, when: When) -> Option<String> {
+    let (first, last) = tape.span()?;
+    let is_outside = match when {
+        // The start, before the first picture.
+        When::Since(Nanos(0)) => false,
+        When::Since(since) => !(first..=last).contains(&tape.tick_at(since)),
+        When::Before(before) => tape.rate().ticks(before).0 > last.since(first).0,
+    };
+    let seconds = |at: Ticks| tape.since_start(at).0 as f64 / 1e9;
+    is_outside.then(|| {
+        let (first, last) = (seconds(first), seconds(last));
+        format!(
+            "--at: found a moment outside of the recording, which has {first:.1} s to {last:.1} s; shows the nearest"
+        )
+    })
+}
+
 /// The refusal of a recording without a picture.
 pub fn empty(dir: &Path) -> Refusal {
     let about = format!("recording of {}", dir.display());

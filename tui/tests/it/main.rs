@@ -23,6 +23,11 @@ mod terminal;
 mod looks;
 mod mouse;
 mod moving;
+mod dumb_terminals;
+mod numeric_options;
+mod metrics;
+mod control_characters;
+mod paths_without_utf8;
 #[cfg(target_os = "linux")]
 mod live;
 #[cfg(target_os = "linux")]
