@@ -8,10 +8,10 @@
 
 pub mod sync;
 pub mod units;
+pub mod spin;
 #[expect(unsafe_code, reason = "slots of a ring are written before they are published")]
 pub mod ring;
-pub mod slot;
-pub mod spin;
 #[expect(unsafe_code, reason = "cells of a queue are written before they are published")]
 pub mod queue;
+pub mod slot;
 pub mod page;
