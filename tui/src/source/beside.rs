@@ -142,9 +142,10 @@ fn cores(load: &mut Option<Times>) -> Result<Vec<CoreUse>, String> {
     let now = Times::read(root);
     // At the first look nothing has passed yet: the load is not known, and shown so.
     let before = load.replace(now.clone()).unwrap_or_else(|| now.clone());
-    let claimed = claims::claimed(&board::directory());
+    let directory = board::directory();
+    let (claimed, locked) = (claims::claimed(&directory), claims::foreign(&directory));
     let pinned = pins::pins(root, 0);
-    Ok(rows(root, &host, &claimed, &pinned, (&before, &now)))
+    Ok(rows(root, &host, (&claimed, &locked), &pinned, (&before, &now)))
 }
 
 #[cfg(test)]
