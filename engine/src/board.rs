@@ -34,7 +34,7 @@ pub use layout::{
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
 pub(crate) use read::arbiter::{lease_row, open_row};
 pub(crate) use read::moves::move_row;
-pub use region::{BoardError, Life, Place, directory};
+pub use region::{BoardError, Life, Place, directory, remarks};
 pub use text::Text;
 
 use crate::fault::FaultCode;

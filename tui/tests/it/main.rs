@@ -11,6 +11,7 @@ mod another_input;
 mod attach;
 mod commands;
 mod environment;
+mod foreign_files;
 mod board_directory;
 mod refusals;
 mod runs;
