@@ -45,7 +45,10 @@ pub fn postmortem(args: &PostmortemArgs, around: &Surroundings) -> Result<u8, Re
     let pid = args.whose.as_deref().and_then(|whose| whose.parse().ok());
     engines::say_strangers(&directory);
     let Left { file, moment: last } = match args.whose.as_deref().filter(|_| pid.is_none()) {
-        Some(run) => of_run(&runs::find(run, args.logs.as_deref(), around)?)?,
+        Some(run) => match left_by(&directory, run) {
+            Some(left) => left,
+            None => of_run(&runs::find(run, args.logs.as_deref(), around)?)?,
+        },
         None => find(&directory, pid)?,
     };
     runs::say_whose(&format!("board {}", file.path.display()), file.owner);
@@ -87,6 +90,19 @@ fn of_run(run: &Path) -> Result<Left, Refusal> {
     let pid = image.pid();
     let owner = fs::symlink_metadata(&path).map_or_else(|_| files::our_uid(), |metadata| files::owner(&metadata));
     Ok(Left { file: BoardFile { path, pid, owner }, moment: Moment { at, image } })
+}
+
+/// The board in the directory of boards whose process is dead and whose run has this name or directory.
+fn left_by(directory: &Path, run: &str) -> Option<Left> {
+    let wanted = Path::new(run).canonicalize().ok();
+    image::files(directory).into_iter().find_map(|file| {
+        let (image, life) = Image::open(&file.path).ok()?;
+        let dir = PathBuf::from(image.board().ok()?.recorder().run_dir.read());
+        let is_named =
+            dir.file_name().is_some_and(|name| name == run) || (wanted.is_some() && dir.canonicalize().ok() == wanted);
+        let at = image.last_sign().ok()?;
+        (life == Life::Dead && is_named).then_some(Left { file, moment: Moment { at, image } })
+    })
 }
 
 fn find(directory: &Path, pid: Option<u32>) -> Result<Left, Refusal> {

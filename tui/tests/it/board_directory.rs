@@ -114,3 +114,21 @@ fn a_dead_board_that_another_user_has_locked_is_still_a_dead_one() {
     other.wait().unwrap();
     assert_eq!(found.exits(0).json()["postmortem"]["pid"], pid);
 }
+
+#[test]
+fn a_killed_engines_board_is_found_by_its_runs_name_as_by_its_process() {
+    let _one = engine();
+    let world = World::new();
+    let mut headless = Headless::start(&world);
+    let run = fs::read_dir(world.path("logs")).unwrap().next().unwrap().unwrap().path();
+    headless.0.kill().unwrap();
+    headless.0.wait().unwrap();
+    let pid = headless.0.id();
+    let name = run.file_name().unwrap().to_str().unwrap().to_owned();
+    // By its name alone the directory of runs is not needed: the board is where boards are.
+    for whose in [pid.to_string(), name, format!("logs/{}", run.file_name().unwrap().to_str().unwrap())] {
+        let found = world.run(&format!("postmortem {whose} --json")).exits(0).json();
+        assert_eq!(found["postmortem"]["pid"], pid, "{whose}");
+    }
+    world.run("postmortem no-such-run --logs logs").exits(2);
+}
