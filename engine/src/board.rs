@@ -14,6 +14,8 @@
 
 pub mod alarms;
 pub mod dead;
+#[cfg(unix)]
+pub mod fatal;
 pub mod follow;
 pub mod gaps;
 pub mod histogram;

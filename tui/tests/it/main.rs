@@ -13,6 +13,7 @@ mod commands;
 mod environment;
 mod foreign_files;
 mod board_directory;
+mod truncated_board;
 mod refusals;
 mod runs;
 mod recordings;
