@@ -86,14 +86,6 @@ impl Profile {
         Ok((profile, origin))
     }
 
-    /// Loads a profile from its file, whatever that is called.
-    ///
-    /// # Errors
-    /// When the file cannot be read, and when its text is not a profile in range.
-    pub fn load_file(path: &Path) -> Result<Self, ProfileError> {
-        Self::parse(&read(path)?, &path.display().to_string())
-    }
-
     /// Its text, as a file has it, so that it can be run again.
     ///
     /// # Errors

@@ -147,7 +147,7 @@ pub fn ctl(args: &CtlArgs) -> Result<u8, Refusal> {
             "act as its user, or as root",
         )
     };
-    let mut wire = Wire::connect(socket).map_err(|error| refused(&error))?;
+    let mut wire = Wire::connect(socket, found.uid).map_err(|error| refused(&error))?;
     match wire.ask(ask, &args.why).map_err(|error| refused(&error))? {
         Outcome::Refused(said) => Err(Refusal::Usage(format!("{about}: {said}"))),
         Outcome::Done(done) => {
