@@ -62,7 +62,7 @@ pub fn main() -> ExitCode {
         Err(error) => Err(refusal::usage(&error)),
     };
     ExitCode::from(done.unwrap_or_else(|refusal| {
-        say::people(&format!("pinwheel: {refusal}"));
+        say::people(&format!("pinwheel: {}", refusal::sentence(&refusal)));
         UNUSABLE
     }))
 }

@@ -4,6 +4,7 @@
 //! one that starts, never one that still runs, and follows no link.
 
 use super::tape;
+use crate::files;
 use crate::profile::KeptRuns;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// The file that says what a run is.
 pub const MANIFEST: &str = "manifest.json";
+/// Largest manifest read: it holds the words of a command line and a plan of some hundred threads.
+const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 
 /// What a run is, written at its start and again at its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -57,7 +60,7 @@ impl Manifest {
     /// Of the run in `dir`; `None` if it has none that can be read.
     #[must_use]
     pub fn read(dir: &Path) -> Option<Manifest> {
-        serde_json::from_slice(&fs::read(dir.join(MANIFEST)).ok()?).ok()
+        serde_json::from_slice(&files::read(&dir.join(MANIFEST), MANIFEST_BYTES_MAX).ok()?).ok()
     }
 
     /// Hash of this program's layout, as it stands in manifests.

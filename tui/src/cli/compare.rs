@@ -12,13 +12,16 @@ use crate::widgets::format::time;
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::profile::{Change, Profile, diff};
+use pinwheel_engine::files;
+use pinwheel_engine::profile::{self, Change, Profile, diff};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Largest report read: lists grow with streams and threads.
+const REPORT_BYTES_MAX: u64 = 16 << 20;
 
 #[derive(Debug, ClapArgs)]
 pub struct CompareArgs {
@@ -109,7 +112,7 @@ pub fn compare(args: &CompareArgs, around: &Surroundings) -> Result<u8, Refusal>
 }
 
 fn json_of(path: &Path) -> Option<Value> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    serde_json::from_slice(&files::read(path, REPORT_BYTES_MAX).ok()?).ok()
 }
 
 fn comparison(sides: &[Side; 2]) -> Comparison {
@@ -143,7 +146,9 @@ fn comparison(sides: &[Side; 2]) -> Comparison {
 
 fn profile_of(dir: &Path) -> Result<Profile, String> {
     let path = dir.join("profile.ron").display().to_string();
-    Profile::load(&path, None).map(|(profile, _)| profile).map_err(|error| error.to_string())
+    // As a text: it is compared and not run, so it may name a program whoever wrote it.
+    let (text, _) = profile::text(&path, None).map_err(|error| error.to_string())?;
+    Profile::parse(&text, &path).map_err(|error| error.to_string())
 }
 
 impl Side {

@@ -14,6 +14,7 @@ use pinwheel_engine::board::image::{self, BoardFile, Image};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::board::{self, Life};
 use pinwheel_engine::clock::{Clock, utc_now_s};
+use pinwheel_engine::files::{self, OpenError};
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::host::check::{Observations, judge};
 use pinwheel_engine::record::hlog;
@@ -34,6 +35,8 @@ const OF_THE_PROCESS: [&str; 6] = ["status", "limits", "cgroup", "sched", "maps"
 const OF_THE_MACHINE: [&str; 5] = ["interrupts", "softirqs", "stat", "pressure/cpu", "cmdline"];
 /// Files of the run.
 const OF_THE_RUN: [&str; 5] = ["manifest.json", "profile.ron", "environment.json", "events.jsonl", "report.json"];
+/// Most bytes of a file that is copied: a run's events have 64 MiB.
+const COPY_BYTES_MAX: u64 = 128 << 20;
 /// Most threads whose files are taken.
 const THREADS_MAX: usize = 4_096;
 
@@ -157,14 +160,13 @@ impl Bundle {
 
     /// Files of `/proc` say no size: they are read to their end.
     fn copy(&mut self, from: &Path, name: &str) {
-        match fs::read(from) {
+        match files::read(from, COPY_BYTES_MAX) {
             Ok(content) => self.put(name, &content),
             Err(error) => {
-                let remedy = if error.kind() == io::ErrorKind::PermissionDenied {
-                    "; run dump as root, or as the engine's user with ptrace allowed"
-                } else {
-                    ""
-                };
+                let is_denied =
+                    matches!(&error, OpenError::System(error) if error.kind() == io::ErrorKind::PermissionDenied);
+                let remedy =
+                    if is_denied { "; run dump as root, or as the engine's user with ptrace allowed" } else { "" };
                 self.miss(name, &format!("{}: {error}{remedy}", from.display()));
             }
         }

@@ -5,6 +5,8 @@
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
 use clap::Args as ClapArgs;
+use pinwheel_engine::files;
+use pinwheel_engine::record::EVENTS_BYTES_MAX;
 use pinwheel_engine::record::runs::Manifest;
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::{Nanos, Ticks};
@@ -119,7 +121,8 @@ pub fn empty(dir: &Path) -> Refusal {
 
 /// Notes in the run's log of events: nanoseconds since the engine's start, and their words.
 pub fn notes(dir: &Path, tape: &Tape) -> Vec<(u64, String)> {
-    let text = fs::read_to_string(dir.join("events.jsonl")).unwrap_or_default();
+    let bytes = files::read(&dir.join("events.jsonl"), EVENTS_BYTES_MAX).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
     let lines = text.lines().filter(|line| line.contains("\"event\":\"note\""));
     lines
         .filter_map(|line| {

@@ -7,16 +7,20 @@ use super::effects::Effects;
 use crate::model::found::{Brought, EVENTS_MAX, Event, Wanted};
 use pinwheel_engine::board;
 use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::files;
 use pinwheel_engine::host::check::Row;
 use pinwheel_engine::host::check::report::Report;
 use pinwheel_engine::host::usage::{CoreUse, Times, rows};
 use pinwheel_engine::host::{HostFacts, claims, pins};
+use pinwheel_engine::quote::cut;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// Bytes of events read, from the end.
 pub const TAIL_BYTES: u64 = 1 << 20;
+/// Largest environment report read.
+const REPORT_BYTES_MAX: u64 = 1 << 20;
 
 /// What a look-up needs to know of the engine shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,15 +67,17 @@ pub fn look_up(wanted: Wanted, about: &About, kept: &mut Kept) -> Brought {
     }
 }
 
-fn unread(path: &Path, error: &std::io::Error) -> String {
+fn unread(path: &Path, error: &dyn std::fmt::Display) -> String {
     format!("found {} not readable ({error}), expected the run's file; it appears with the run's start", path.display())
 }
 
 fn environment(dir: &Path) -> Result<Vec<Row>, String> {
     let path = dir.join("environment.json");
-    let text = std::fs::read_to_string(&path).map_err(|error| unread(&path, &error))?;
-    let report: Report = serde_json::from_str(&text).map_err(|error| {
-        format!("found {} damaged ({error}), expected a report of pinwheel check; look at another run", path.display())
+    let bytes = files::read(&path, REPORT_BYTES_MAX).map_err(|error| unread(&path, &error))?;
+    let report: Report = serde_json::from_slice(&bytes).map_err(|error| {
+        let said = error.to_string();
+        let (path, said) = (path.display(), cut(&said));
+        format!("found {path} damaged ({said}), expected a report of pinwheel check; look at another run")
     })?;
     Ok(report.rows)
 }

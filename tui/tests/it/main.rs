@@ -16,6 +16,8 @@ mod runs;
 mod recordings;
 mod golden;
 mod golden_recording;
+#[cfg(unix)]
+mod limits;
 mod gpu;
 mod console;
 mod signals;

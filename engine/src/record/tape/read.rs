@@ -10,6 +10,7 @@ use super::{FILE, INDEX, delta, slots};
 use crate::board::BoardError;
 use crate::board::image::Image;
 use crate::board::snapshot::Snapshot;
+use crate::files;
 use crate::units::{Nanos, TickRate, Ticks};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,8 @@ use std::path::{Path, PathBuf};
 const WINDOW: usize = 1 << 20;
 /// Bytes of an entry of the index: tick, offset, checksum.
 pub(in crate::record) const ENTRY_BYTES: usize = 20;
+/// Largest index read: three months of a recording. Without one the recording is searched.
+const INDEX_BYTES_MAX: u64 = 16 << 20;
 
 /// Why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +109,7 @@ impl Tape {
     pub fn open(run: &Path) -> Result<Tape, TapeError> {
         let path = if run.is_dir() { run.join(FILE) } else { run.to_owned() };
         let source = Source::open(&path).map_err(|source| TapeError::Unreadable { path: path.clone(), source })?;
-        let index = std::fs::read(path.with_file_name(INDEX)).unwrap_or_default();
+        let index = files::read(&path.with_file_name(INDEX), INDEX_BYTES_MAX).unwrap_or_default();
         Tape::of(path, source, &index)
     }
 
