@@ -234,8 +234,7 @@ fn asked(verb: &Verb) -> Result<Ask, Refusal> {
             let for_s = lent.map(|lent| lent.as_secs());
             if profile.contains('/') || profile.ends_with(".ron") {
                 // The path is ours to follow, not the engine's.
-                let (text, origin) = profile::text(profile, None)?;
-                profile::Profile::parse(&text, &origin.to_string())?;
+                let (text, origin) = profile::usable_text(profile, None)?;
                 Ask::Profile { name: origin.name(), text: Some(text), for_s }
             } else {
                 Ask::Profile { name: profile.clone(), text: None, for_s }

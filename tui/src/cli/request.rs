@@ -52,6 +52,8 @@ pub enum ModelSource {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRequest {
     pub profile_name: String,
+    /// The file that it was read from; `None`: built in.
+    pub profile_file: Option<PathBuf>,
     /// The profile with the options laid over it.
     pub profile: Profile,
     pub label: String,
@@ -99,6 +101,7 @@ impl RunRequest {
         let m2d = profile.input.m2d.as_ref().map(PathBuf::from);
         let mut request = RunRequest {
             profile_name,
+            profile_file: None,
             label: args.label.clone().unwrap_or_default(),
             model: args.dem.clone().map_or(ModelSource::Profile(model), ModelSource::Option),
             shots,

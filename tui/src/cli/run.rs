@@ -32,7 +32,7 @@ use pinwheel_engine::engine::{Config, EndedBy, Engine, Keep, Outcome, foresee};
 use pinwheel_engine::graph;
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::hot::install_hook;
-use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Profile, Severity, Silos};
+use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Origin, Profile, Severity, Silos};
 use pinwheel_engine::record::runs::{Ended, MANIFEST, Manifest};
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::record::{AnswerSink, RunDir, SinkConfig, hlog};
@@ -244,6 +244,12 @@ impl Run {
         let context = Context {
             predictions_asked: request.predictions.is_some(),
             run_dir: Some(run_dir.path().display().to_string()),
+            // Another profile may be in force by now, from anywhere.
+            profile_file: request
+                .profile_file
+                .as_ref()
+                .filter(|_| outcome.snapshot.engine.profile == request.profile_name)
+                .map(|path| path.display().to_string()),
             host: serde_json::to_value(host).unwrap_or_default(),
             console_cost,
             silos_auto,
@@ -320,7 +326,10 @@ fn settle(args: &RunArgs, around: &Surroundings) -> Result<(RunRequest, PathBuf)
     let dir = places::profiles(args.profiles.as_deref(), around)?;
     let (profile, origin) = Profile::load(args.profile.as_deref().unwrap_or(DEFAULT_NAME), dir.as_deref())?;
     let on_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-    let request = RunRequest::settle(args, origin.name(), profile, on_terminal)?;
+    let mut request = RunRequest::settle(args, origin.name(), profile, on_terminal)?;
+    if let Origin::File(path) = origin {
+        request.profile_file = Some(std::path::absolute(&path).unwrap_or(path));
+    }
     Ok((request, places::logs(args.logs.as_deref(), around)?))
 }
 

@@ -18,6 +18,8 @@ mod golden;
 mod golden_recording;
 #[cfg(unix)]
 mod limits;
+#[cfg(unix)]
+mod profile_owners;
 mod gpu;
 mod console;
 mod signals;

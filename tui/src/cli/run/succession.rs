@@ -253,6 +253,7 @@ impl Succession {
         let name = run.engine.snapshot().engine.profile;
         let request = request(&self.places.args, &name, &run.engine.profile(), spec, run.request.face);
         let mut request = request.map_err(|refusal| refusal.to_string())?;
+        request.profile_file = run.request.profile_file.clone().filter(|_| name == run.request.profile_name);
         request.notes.push(format!("follows run {} with another input", run.name()));
         Ok(request)
     }
