@@ -120,7 +120,7 @@ impl RunRequest {
             profile,
         };
         request.end_somewhere();
-        request.keep_outputs_apart()?;
+        request.keep_predictions_in_a_file()?;
         request.suit_the_source()?;
         request.have_where_to_move()?;
         Ok(request)
@@ -173,7 +173,7 @@ impl RunRequest {
         }
     }
 
-    fn keep_outputs_apart(&self) -> Result<(), Refusal> {
+    fn keep_predictions_in_a_file(&self) -> Result<(), Refusal> {
         if self.predictions.as_deref() == Some(Path::new("-")) {
             let remedy = "name a file, or use --answers - for a stream of answers";
             return Err(Refusal::unusable(
@@ -182,11 +182,6 @@ impl RunRequest {
                 "a file: predictions appear whole at the end",
                 remedy,
             ));
-        }
-        let (Some(predictions), Some(answers)) = (&self.predictions, &self.answers) else { return Ok(()) };
-        if predictions == answers {
-            let about = format!("--predictions {}", predictions.display());
-            return Err(Refusal::unusable(about, "the file of --answers", "a file of its own", "name two files"));
         }
         Ok(())
     }
@@ -434,7 +429,6 @@ mod tests {
             ("--window 5,10001", "--window: found 10001, expected 1..=10000"),
             ("--deadline 61s", "--deadline: found"),
             ("--predictions -", "--answers -"),
-            ("--predictions f --answers f", "name two files"),
         ] {
             let said = settle(options, false).unwrap_err();
             assert!(said.contains(part) && !said.contains('\n'), "{options}: {said}");

@@ -8,13 +8,14 @@ mod own;
 mod sequel;
 mod succession;
 
+use super::apart::keep_apart;
 use super::args::RunArgs;
 use super::input::{self, Loaded};
 use super::looks::{Scenery, tell_unkept};
 use super::metrics::Metrics;
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
-use super::request::{Face, RunRequest, ShotSource};
+use super::request::{Face, ModelSource, RunRequest, ShotSource};
 use super::shuffle::{Reaper, Shuffle, movable};
 use super::signals::Signals;
 use super::{say, written};
@@ -50,6 +51,7 @@ const LOOKS_PER_LINE: u32 = 50;
 /// Runs what the options ask for; returns the exit status.
 pub fn run(args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let (request, logs) = settle(args, around)?;
+    keep_files_apart(&request, args)?;
     if request.face == Face::Console {
         return run_console(request, &logs, args, around);
     }
@@ -331,6 +333,31 @@ fn settle(args: &RunArgs, around: &Surroundings) -> Result<(RunRequest, PathBuf)
         request.profile_file = Some(std::path::absolute(&path).unwrap_or(path));
     }
     Ok((request, places::logs(args.logs.as_deref(), around)?))
+}
+
+/// Nothing that the run writes is something that it reads.
+fn keep_files_apart(request: &RunRequest, args: &RunArgs) -> Result<(), Refusal> {
+    let (model_option, model) = match &request.model {
+        ModelSource::Option(path) => ("--dem", path.as_path()),
+        ModelSource::Profile(name) => ("the profile's model", Path::new(name)),
+    };
+    let (shots, observables) = match &request.shots {
+        ShotSource::File { shots, observables } => (Some(shots.as_path()), observables.as_deref()),
+        ShotSource::Stdin => (Some(Path::new("-")), None),
+        ShotSource::Sampler { .. } | ShotSource::Live(_) => (None, None),
+    };
+    let inputs = [
+        (model_option, Some(model)),
+        ("--shots", shots),
+        ("--observables", observables),
+        ("--m2d", request.m2d.as_deref()),
+        ("the profile", request.profile_file.as_deref()),
+        ("--keys", args.looks.keys.as_deref()),
+    ];
+    let outputs = [("--predictions", request.predictions.as_deref()), ("--answers", request.answers.as_deref())];
+    let inputs: Vec<_> = inputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
+    let outputs: Vec<_> = outputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
+    keep_apart(&inputs, &outputs)
 }
 
 fn open_sink(request: &RunRequest, observables: u32) -> Result<Option<AnswerSink>, Refusal> {

@@ -19,6 +19,8 @@ mod golden_recording;
 #[cfg(unix)]
 mod limits;
 #[cfg(unix)]
+mod outputs;
+#[cfg(unix)]
 mod profile_owners;
 mod gpu;
 mod console;
