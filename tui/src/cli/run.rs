@@ -55,9 +55,9 @@ pub fn run(args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
     if request.face == Face::Console {
         return run_console(request, &logs, args, around);
     }
-    let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
+    let signals = Signals::install_ending().map_err(|error| Refusal::signals(&error))?;
     let profiles = places::profiles(args.profiles.as_deref(), around)?;
-    let run = Run::begin(request, &logs, profiles.as_deref(), around)?;
+    let run = Run::begin(request, &logs, profiles.as_deref(), around, || signals.drain_from_now())?;
     let mut run = Succession::new(run, Places { args: args.clone(), logs, profiles, around: around.clone() });
     let received = |on_hangup| asked_for(&signals, on_hangup);
     let signal = watch(&mut run, &received, &mut |line| say::people(line), &mut pause);
@@ -85,7 +85,7 @@ fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, around: &Surrou
     let options = args.looks.options(scenery, profiles.as_deref(), around)?;
     // The engine's hook first: the console's chains to it.
     install_hook();
-    let run = Run::begin(request, logs, profiles.as_deref(), around)?;
+    let run = Run::begin(request, logs, profiles.as_deref(), around, || ())?;
     let places =
         Places { args: args.clone(), logs: logs.to_owned(), profiles: profiles.clone(), around: around.clone() };
     let mut own = Succession::new(run, places);
@@ -153,20 +153,29 @@ struct Run {
 
 impl Run {
     /// Loads, opens, and starts; makes nothing before all that can be refused without it has been looked at.
-    fn begin(request: RunRequest, logs: &Path, profiles: Option<&Path>, around: &Surroundings) -> Result<Run, Refusal> {
+    /// `opened` is called when every file is loaded or open: what is made from then on has to be ended properly.
+    fn begin(
+        request: RunRequest,
+        logs: &Path,
+        profiles: Option<&Path>,
+        around: &Surroundings,
+        opened: impl FnOnce(),
+    ) -> Result<Run, Refusal> {
         let loaded = input::load(&request)?;
-        Run::begin_on(request, loaded, logs, profiles, around)
+        let sink = open_sink(&request, loaded.observables)?;
+        opened();
+        Run::begin_on(request, loaded, sink, logs, profiles, around)
     }
 
     /// The same on an input that is loaded.
     fn begin_on(
         request: RunRequest,
         loaded: Loaded,
+        sink: Option<AnswerSink>,
         logs: &Path,
         profiles: Option<&Path>,
         around: &Surroundings,
     ) -> Result<Run, Refusal> {
-        let sink = open_sink(&request, loaded.observables)?;
         // Read before any thread is pinned.
         let host = HostFacts::read()?;
         have_silos(&request, &host)?;

@@ -17,6 +17,8 @@ mod recordings;
 mod golden;
 mod golden_recording;
 #[cfg(unix)]
+mod loading;
+#[cfg(unix)]
 mod limits;
 #[cfg(unix)]
 mod outputs;
