@@ -314,6 +314,13 @@ impl Report {
             profile_file: context.profile_file.clone(),
         }
     }
+
+    /// Adds what was found wrong after the run had ended, in the place of what was said of it before.
+    pub fn add_unsound(&mut self, name: &'static str, what: String) {
+        self.alarms.retain(|alarm| alarm.alarm != name);
+        self.alarms.push(judge::unsound(name, what));
+        self.exit_status = 1;
+    }
 }
 
 fn gpus(silos: &[SiloView], elapsed_s: f64) -> Vec<GpuReport> {

@@ -36,7 +36,8 @@ use pinwheel_engine::hot::install_hook;
 use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Origin, Profile, Severity, Silos};
 use pinwheel_engine::record::runs::{Ended, MANIFEST, Manifest};
 use pinwheel_engine::record::tape::Tape;
-use pinwheel_engine::record::{AnswerSink, RunDir, SinkConfig, hlog};
+use pinwheel_engine::record::{AnswerSink, REPORT, RunDir, SinkConfig, hlog};
+use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -266,17 +267,27 @@ impl Run {
             silos_auto,
             notes: request.notes.clone(),
         };
-        let report = Report::new(&outcome, &context);
-        keep_end(&mut run_dir, &report, &outcome);
+        let mut report = Report::new(&outcome, &context);
+        // First: it has room of its own, and what it does not need of that is room for the others.
+        write_json(&mut run_dir, REPORT, &report);
+        keep_end(&mut run_dir, &outcome);
         keep_task_times(&mut run_dir, &mut outcome, &clock);
+        if let Some(said) = run_dir.trouble() {
+            report.add_unsound("run_directory", said);
+            write_json(&mut run_dir, REPORT, &report);
+        }
         let critical = outcome.snapshot.alarms.iter().filter(|alarm| alarm.severity == Severity::Critical);
         let (by, exit_status) = (report.ended_by.clone(), report.exit_status);
         manifest.ended = Some(Ended { by, exit_status, critical_alarms: critical.count() as u64 });
         write_manifest(&mut run_dir, &manifest);
+        let trouble = run_dir.trouble();
+        if let Some(said) = &trouble {
+            report.add_unsound("run_directory", said.clone());
+        }
         if audience == Audience::Gone {
             return report.exit_status;
         }
-        if let Some(said) = run_dir.trouble() {
+        if let Some(said) = trouble {
             say::people(&format!("pinwheel: {said}"));
         }
         if let Some(said) = outcome.environment.as_ref().and_then(|found| found.trouble.as_deref()) {
@@ -327,9 +338,13 @@ fn manifest(request: &RunRequest) -> Manifest {
 }
 
 fn write_manifest(run_dir: &mut RunDir, manifest: &Manifest) {
-    if let Ok(mut text) = serde_json::to_vec_pretty(manifest) {
+    write_json(run_dir, MANIFEST, manifest);
+}
+
+fn write_json(run_dir: &mut RunDir, name: &str, value: &impl Serialize) {
+    if let Ok(mut text) = serde_json::to_vec_pretty(value) {
         text.push(b'\n');
-        run_dir.write(MANIFEST, &text);
+        run_dir.write(name, &text);
     }
 }
 
@@ -494,19 +509,8 @@ fn name_signal(outcome: &mut Outcome, signal: Option<i32>) {
     }
 }
 
-fn keep_end(run_dir: &mut RunDir, report: &Report, outcome: &Outcome) {
-    let lines = |json: serde_json::Result<Vec<u8>>| {
-        json.map(|mut bytes| {
-            bytes.push(b'\n');
-            bytes
-        })
-    };
-    if let Ok(bytes) = lines(serde_json::to_vec_pretty(report)) {
-        run_dir.write("report.json", &bytes);
-    }
-    if let Ok(bytes) = lines(serde_json::to_vec_pretty(&outcome.snapshot.faults)) {
-        run_dir.write("faults.json", &bytes);
-    }
+fn keep_end(run_dir: &mut RunDir, outcome: &Outcome) {
+    write_json(run_dir, "faults.json", &outcome.snapshot.faults);
     // From the recording: a run without one has none, and its report has the quantiles.
     let mut log = Vec::new();
     let written = Tape::open(run_dir.path()).ok().map(|mut tape| hlog::write(&mut tape, &mut log));
