@@ -9,6 +9,7 @@ pub use pinwheel_edge::units;
 pub mod clock;
 pub mod timer;
 pub mod files;
+pub mod quote;
 pub mod fault;
 pub mod profile;
 #[expect(unsafe_code, reason = "maps the shared region")]

@@ -4,6 +4,7 @@
 //! environment (one sentence on standard error), 128 + signal after a signal with a clean drain. Bounded by one command.
 //! Never exits by itself: every path returns, so that what was opened is closed.
 
+mod apart;
 mod arbiter;
 mod args;
 mod attach;
@@ -65,7 +66,7 @@ pub fn main() -> ExitCode {
         Err(error) => Err(refusal::usage(&error)),
     };
     ExitCode::from(done.unwrap_or_else(|refusal| {
-        say::people(&format!("pinwheel: {refusal}"));
+        say::people(&format!("pinwheel: {}", refusal::sentence(&refusal)));
         UNUSABLE
     }))
 }

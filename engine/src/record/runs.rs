@@ -13,9 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// The file that says what a run is.
 pub const MANIFEST: &str = "manifest.json";
-
-/// Most bytes read of it.
-const MANIFEST_BYTES_MAX: u64 = 1 << 24;
+/// Largest manifest read: it holds the words of a command line and a plan of some hundred threads.
+const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 
 /// What a run is, written at its start and again at its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -61,8 +60,7 @@ impl Manifest {
     /// Of the run in `dir`; `None` if it has none that can be read.
     #[must_use]
     pub fn read(dir: &Path) -> Option<Manifest> {
-        let bytes = files::read_up_to(files::open_in(dir, MANIFEST).ok()?, MANIFEST_BYTES_MAX).ok()?;
-        serde_json::from_slice(&bytes).ok()
+        serde_json::from_slice(&files::read_in(dir, MANIFEST, MANIFEST_BYTES_MAX).ok()?).ok()
     }
 
     /// Hash of this program's layout, as it stands in manifests.

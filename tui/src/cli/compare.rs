@@ -13,12 +13,15 @@ use clap::Args as ClapArgs;
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::files;
-use pinwheel_engine::profile::{Change, Profile, diff};
+use pinwheel_engine::profile::{self, Change, Profile, diff};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Largest report read: lists grow with streams and threads.
+const REPORT_BYTES_MAX: u64 = 16 << 20;
 
 #[derive(Debug, ClapArgs)]
 pub struct CompareArgs {
@@ -108,12 +111,8 @@ pub fn compare(args: &CompareArgs, around: &Surroundings) -> Result<u8, Refusal>
     Ok(written(told, 0))
 }
 
-/// Most bytes read of a run's JSON.
-const JSON_BYTES_MAX: u64 = 1 << 26;
-
 fn json_of(dir: &Path, name: &str) -> Option<Value> {
-    let bytes = files::read_up_to(files::open_in(dir, name).ok()?, JSON_BYTES_MAX).ok()?;
-    serde_json::from_slice(&bytes).ok()
+    serde_json::from_slice(&files::read_in(dir, name, REPORT_BYTES_MAX).ok()?).ok()
 }
 
 fn comparison(sides: &[Side; 2]) -> Comparison {
@@ -147,7 +146,8 @@ fn comparison(sides: &[Side; 2]) -> Comparison {
 
 fn profile_of(dir: &Path) -> Result<Profile, String> {
     let path = dir.join("profile.ron").display().to_string();
-    let read = files::open_in(dir, "profile.ron").and_then(|file| files::read_up_to(file, JSON_BYTES_MAX));
+    // As a text: it is compared and not run, so it may name a program whoever wrote it.
+    let read = files::read_in(dir, "profile.ron", profile::FILE_BYTES_MAX);
     let bytes = read.map_err(|error| format!("{path}: {error}"))?;
     Profile::parse(&String::from_utf8_lossy(&bytes), &path).map_err(|error| error.to_string())
 }

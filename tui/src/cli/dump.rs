@@ -37,8 +37,8 @@ const OF_THE_PROCESS: [&str; 6] = ["status", "limits", "cgroup", "sched", "maps"
 const OF_THE_MACHINE: [&str; 5] = ["interrupts", "softirqs", "stat", "pressure/cpu", "cmdline"];
 /// Files of the run.
 const OF_THE_RUN: [&str; 5] = ["manifest.json", "profile.ron", "environment.json", "events.jsonl", "report.json"];
-/// Most bytes of one file of the run.
-const FILE_BYTES_MAX: u64 = 1 << 30;
+/// Most bytes of a file that is copied: a run's events have 64 MiB.
+const COPY_BYTES_MAX: u64 = 128 << 20;
 /// Most threads whose files are taken.
 const THREADS_MAX: usize = 4_096;
 
@@ -181,14 +181,13 @@ impl Bundle {
 
     /// Files of `/proc` say no size: they are read to their end.
     fn copy(&mut self, from: &Path, name: &str) {
-        match fs::read(from) {
+        match files::read(from, COPY_BYTES_MAX) {
             Ok(content) => self.put(name, &content),
             Err(error) => {
-                let remedy = if error.kind() == io::ErrorKind::PermissionDenied {
-                    "; run dump as root, or as the engine's user with ptrace allowed"
-                } else {
-                    ""
-                };
+                let is_denied =
+                    matches!(&error, OpenError::System(error) if error.kind() == io::ErrorKind::PermissionDenied);
+                let remedy =
+                    if is_denied { "; run dump as root, or as the engine's user with ptrace allowed" } else { "" };
                 self.miss(name, &format!("{}: {error}{remedy}", from.display()));
             }
         }
@@ -235,7 +234,7 @@ impl Bundle {
 
     /// A file that others may have made, as [`files`] opened it.
     fn take(&mut self, opened: Result<fs::File, OpenError>, name: &str) {
-        match opened.and_then(|file| files::read_up_to(file, FILE_BYTES_MAX)) {
+        match opened.and_then(|file| files::read_up_to(file, COPY_BYTES_MAX)) {
             Ok(content) => self.put(name, &content),
             Err(error) => self.miss(name, &error.to_string()),
         }

@@ -7,14 +7,12 @@ use super::refusal::Refusal;
 use super::say;
 use clap::Args as ClapArgs;
 use pinwheel_engine::files;
+use pinwheel_engine::record::EVENTS_BYTES_MAX;
 use pinwheel_engine::record::runs::Manifest;
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::{Nanos, Ticks};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Most bytes of events that are searched for notes.
-const EVENTS_BYTES_MAX: u64 = 1 << 28;
 
 /// A run, on the command line.
 #[derive(Debug, Clone, ClapArgs)]
@@ -157,8 +155,7 @@ pub fn empty(dir: &Path) -> Refusal {
 
 /// Notes in the run's log of events: nanoseconds since the engine's start, and their words.
 pub fn notes(dir: &Path, tape: &Tape) -> Vec<(u64, String)> {
-    let file = files::open_in(dir, "events.jsonl").ok();
-    let bytes = file.and_then(|file| files::read_up_to(file, EVENTS_BYTES_MAX).ok()).unwrap_or_default();
+    let bytes = files::read_in(dir, "events.jsonl", EVENTS_BYTES_MAX).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let lines = text.lines().filter(|line| line.contains("\"event\":\"note\""));
     lines

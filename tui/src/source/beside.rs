@@ -12,13 +12,14 @@ use pinwheel_engine::host::check::Row;
 use pinwheel_engine::host::check::report::Report;
 use pinwheel_engine::host::usage::{CoreUse, Times, rows};
 use pinwheel_engine::host::{HostFacts, claims, pins};
+use pinwheel_engine::quote::cut;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// Bytes of events read, from the end.
 pub const TAIL_BYTES: u64 = 1 << 20;
-/// Most bytes read of a kept report of the environment.
-const ENVIRONMENT_BYTES_MAX: u64 = 1 << 24;
+/// Largest environment report read.
+const REPORT_BYTES_MAX: u64 = 1 << 20;
 
 /// What a look-up needs to know of the engine shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,10 +72,11 @@ fn unread(path: &Path, error: &dyn std::fmt::Display) -> String {
 
 fn environment(dir: &Path) -> Result<Vec<Row>, String> {
     let path = dir.join("environment.json");
-    let file = files::open_in(dir, "environment.json").map_err(|error| unread(&path, &error))?;
-    let bytes = files::read_up_to(file, ENVIRONMENT_BYTES_MAX).map_err(|error| unread(&path, &error))?;
+    let bytes = files::read_in(dir, "environment.json", REPORT_BYTES_MAX).map_err(|error| unread(&path, &error))?;
     let report: Report = serde_json::from_slice(&bytes).map_err(|error| {
-        format!("found {} damaged ({error}), expected a report of pinwheel check; look at another run", path.display())
+        let said = error.to_string();
+        let (path, said) = (path.display(), cut(&said));
+        format!("found {path} damaged ({said}), expected a report of pinwheel check; look at another run")
     })?;
     Ok(report.rows)
 }

@@ -19,6 +19,14 @@ mod runs;
 mod recordings;
 mod golden;
 mod golden_recording;
+#[cfg(unix)]
+mod loading;
+#[cfg(unix)]
+mod limits;
+#[cfg(unix)]
+mod outputs;
+#[cfg(unix)]
+mod profile_owners;
 mod gpu;
 mod console;
 mod signals;

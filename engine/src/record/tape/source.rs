@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Most bytes read of an index: some three million key pictures.
-const INDEX_BYTES_MAX: u64 = 1 << 26;
+/// Largest index read: three months of a recording. Without one the recording is searched.
+const INDEX_BYTES_MAX: u64 = 16 << 20;
 
 /// Where bytes come from.
 #[derive(Debug)]
