@@ -274,7 +274,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         fs::write(&path, "").unwrap();
-        let mut said = |mode| {
+        let said = |mode| {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             altered_by_others(&path.metadata().unwrap())
         };
