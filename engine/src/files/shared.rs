@@ -9,6 +9,7 @@ use rustix::fd::AsFd;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::process::{Pid, test_kill_process};
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -156,10 +157,15 @@ pub fn user_of_process(pid: u32) -> Option<u32> {
 /// nothing about the owner's process: whoever may read a file may lock it.
 #[must_use]
 pub fn is_locked_by_owner(file: impl AsFd) -> bool {
-    let owner = fs::fstat(&file).map(|stat| stat.st_uid).ok();
-    let holder = Locks::read(Path::new("/")).and_then(|locks| locks.holder_of(&file)).and_then(user_of_process);
-    // A holder that is not visible may be the owner's, in a container.
-    holder.is_none() || owner.is_none() || holder == owner
+    let Some(pid) = Locks::read(Path::new("/")).and_then(|locks| locks.holder_of(&file)) else {
+        // A holder that is not visible may be the owner's, in a container.
+        return true;
+    };
+    match user_of_process(pid) {
+        Some(user) => fs::fstat(&file).is_ok_and(|stat| stat.st_uid == user),
+        // Hidden from us, or gone: then another process has the file from it, and an engine hands it to nobody.
+        None => Pid::from_raw(pid.cast_signed()).is_none_or(|pid| test_kill_process(pid) != Err(Errno::SRCH)),
+    }
 }
 
 fn read_text(path: &Path) -> Option<String> {
@@ -190,7 +196,7 @@ pub fn connect_of(path: &Path, expected: u32, patience: Duration) -> Result<Unix
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{connect_of, directory, remarks};
+    use super::{connect_of, directory, is_locked_by_owner, remarks};
     use crate::files::{OpenError, our_uid};
     use std::fs::{self, Permissions};
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -241,6 +247,26 @@ mod tests {
         assert!(said.iter().any(|said| said.contains("disk file system") && said.contains("/dev/shm")), "{said:?}");
         let in_memory = remarks(std::path::Path::new("/dev/shm"));
         assert!(!in_memory.iter().any(|said| said.contains("disk")), "{in_memory:?}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_lock_whose_taker_has_gone_is_none_of_the_files_owner() {
+        use std::io::Read;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().lock().unwrap();
+        assert!(is_locked_by_owner(file.as_file()));
+        file.as_file().unlock().unwrap();
+        // The shell keeps the file open, and with it the lock that a process took which has ended.
+        let script = "exec 9<\"$0\"; flock 9; echo; exec sleep 600";
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", script]).arg(file.path()).stdout(std::process::Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        shell.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let told = is_locked_by_owner(file.as_file());
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        assert!(!told);
     }
 
     #[test]
