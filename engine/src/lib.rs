@@ -5,7 +5,7 @@
 //! | crate | modules |
 //! |---|---|
 //! | `pinwheel_edge` | every memory ordering; [`units`] |
-//! | `pinwheel_board` | [`clock`], [`timer`], [`files`], [`fault`], [`profile`], [`board`] |
+//! | `pinwheel_board` | [`clock`], [`timer`], [`files`], [`quote`], [`fault`], [`profile`], [`board`] |
 //! | `pinwheel_code` | [`code`], [`predecode`] |
 //! | `pinwheel_graph` | [`graph`]: the task graph that decode workers run |
 //! | `pinwheel_host` | [`host`], [`plan`] |
@@ -17,7 +17,7 @@
 //! the order to read in.
 #![warn(missing_docs, unreachable_pub)]
 
-pub use pinwheel_board::{board, clock, fault, files, profile, timer};
+pub use pinwheel_board::{board, clock, fault, files, profile, quote, timer};
 pub use pinwheel_code::{code, predecode};
 pub use pinwheel_edge::units;
 pub use pinwheel_graph::graph;

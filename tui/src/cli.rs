@@ -4,6 +4,7 @@
 //! environment (one sentence on standard error), 128 + signal after a signal with a clean drain. Bounded by one command.
 //! Never exits by itself: every path returns, so that what was opened is closed.
 
+mod apart;
 mod arbiter;
 mod args;
 mod attach;
@@ -43,6 +44,7 @@ mod watch;
 use args::{Args, Command, RunArgs};
 use clap::Parser;
 use clap::error::ErrorKind;
+use pinwheel_engine::board::fatal;
 use places::Surroundings;
 use refusal::Refusal;
 use std::process::ExitCode;
@@ -52,6 +54,8 @@ const UNUSABLE: u8 = 2;
 
 /// Does what the command line asks.
 pub fn main() -> ExitCode {
+    // Where the system refuses the handlers, such an end is as bare as without them.
+    let _ = fatal::install();
     let done = match Args::try_parse() {
         Ok(args) => perform(args),
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
@@ -62,7 +66,7 @@ pub fn main() -> ExitCode {
         Err(error) => Err(refusal::usage(&error)),
     };
     ExitCode::from(done.unwrap_or_else(|refusal| {
-        say::people(&format!("pinwheel: {refusal}"));
+        say::people(&format!("pinwheel: {}", refusal::sentence(&refusal)));
         UNUSABLE
     }))
 }

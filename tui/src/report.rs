@@ -31,6 +31,8 @@ pub struct Context {
     pub predictions_asked: bool,
     /// Where the run is kept.
     pub run_dir: Option<String>,
+    /// The profile's file; `None`: built in, or another profile is in force.
+    pub profile_file: Option<String>,
     /// The machine.
     pub host: serde_json::Value,
     /// What the console cost; `None` without one.
@@ -151,6 +153,8 @@ pub struct Report {
     pub decoder: String,
     pub predecoder: String,
     pub profile: String,
+    /// Its file; `None`: built in, or read by another process.
+    pub profile_file: Option<String>,
     pub label: String,
     pub silos: usize,
     /// Why so many, where the machine decided; `null`: they were asked for.
@@ -307,7 +311,15 @@ impl Report {
             host: context.host.clone(),
             environment: outcome.environment.clone(),
             run_dir: context.run_dir.clone(),
+            profile_file: context.profile_file.clone(),
         }
+    }
+
+    /// Adds what was found wrong after the run had ended, in the place of what was said of it before.
+    pub fn add_unsound(&mut self, name: &'static str, what: String) {
+        self.alarms.retain(|alarm| alarm.alarm != name);
+        self.alarms.push(judge::unsound(name, what));
+        self.exit_status = 1;
     }
 }
 

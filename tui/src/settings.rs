@@ -12,9 +12,12 @@
 use crate::model::lists::{List, Way};
 use crate::model::{Model, Mouse};
 use crate::theme::{Glyphs, Palette};
+use pinwheel_engine::files;
+use pinwheel_engine::quote::cut;
+use pinwheel_engine::record::Output;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// Most bytes of the file.
@@ -167,17 +170,11 @@ fn read(path: &Path) -> Result<Settings, String> {
         let path = path.display();
         format!("found {path} {found}, expected the console's settings; they begin anew, remove it or mend it")
     };
-    let mut text = String::new();
-    let file = match std::fs::File::open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Settings::default()),
-        file => file.map_err(|error| refused(format!("not readable ({error})")))?,
-    };
-    let read = file.take(BYTES_MAX as u64 + 1).read_to_string(&mut text);
-    read.map_err(|error| refused(format!("not readable ({error})")))?;
-    if text.len() > BYTES_MAX {
-        return Err(refused(format!("longer than {BYTES_MAX} bytes")));
+    match files::read_named_text(path, BYTES_MAX as u64) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Settings::default()),
+        Err(error) => Err(refused(format!("not readable ({error})"))),
+        Ok(text) => parse(&text).map_err(|said| refused(format!("damaged ({})", cut(&said)))),
     }
-    parse(&text).map_err(|said| refused(format!("damaged ({said})")))
 }
 
 fn parse(text: &str) -> Result<Settings, String> {
@@ -227,13 +224,8 @@ fn write(path: &Path, settings: &Settings) -> Result<(), String> {
     let text = text(settings).map_err(|error| refused(&error))?;
     let dir = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(dir).map_err(|error| refused(&error))?;
-    let new = dir.join(format!(".console.ron.{}", std::process::id()));
-    let written = std::fs::write(&new, text + "\n").and_then(|()| std::fs::rename(&new, path));
-    written.map_err(|error| {
-        // What was half written is in nobody's way, and the error that is told is the first one.
-        let _ = std::fs::remove_file(&new);
-        refused(&error)
-    })
+    let mut output = Output::file(path, "settings").map_err(|error| refused(&error.into_source()))?;
+    output.write_all((text + "\n").as_bytes()).and_then(|()| output.commit()).map_err(|error| refused(&error))
 }
 
 #[cfg(test)]

@@ -1,12 +1,22 @@
 //! Files that another user may have put where we look for our own.
 //!
 //! [`open`] follows no link in the last part of a path, never waits for the other end of a FIFO, and opens regular
-//! files only. [`open_of`] also demands an owner. [`altered_by_others`] says who else may change a file or directory.
+//! files only. [`open_of`] also demands an owner, [`open_in`] that of the file's directory. [`altered_by_others`] says
+//! who else may change a file or directory. [`shared`] has what boards, claims and sockets of several users need.
+//!
+//! [`open_named`] and [`read_named`] are for files that the user named: links are followed and a FIFO is waited for.
+//! [`destination`] says where writing to a path would write, and [`identity`] tells whether two paths mean one file.
 //! Runs on cold threads. Bounded by one file for each call.
+
+#[cfg(unix)]
+pub mod shared;
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Most links that [`destination`] follows, as the system does.
+const LINKS_MAX: usize = 40;
 
 /// Why a file was not opened.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +41,15 @@ pub enum OpenError {
     /// It holds more than the caller reads.
     #[error("it is longer than {0} bytes")]
     TooLong(u64),
+}
+
+impl From<OpenError> for io::Error {
+    fn from(error: OpenError) -> io::Error {
+        match error {
+            OpenError::System(error) => error,
+            other => io::Error::other(other),
+        }
+    }
 }
 
 /// Opens a regular file for reading, whoever it belongs to.
@@ -62,6 +81,28 @@ pub fn open_of(path: &Path, expected: u32) -> Result<File, OpenError> {
     }
 }
 
+/// Opens the regular file `name` in `directory` for reading, which must belong to the user whose the directory is.
+///
+/// # Errors
+/// As [`open_of`], or if there is no such directory.
+pub fn open_in(directory: &Path, name: &str) -> Result<File, OpenError> {
+    let (file, expected) = unfollowed_in(directory, name)?;
+    let metadata = file.metadata()?;
+    match (kind(&metadata), owner(&metadata)) {
+        (Some(kind), _) => Err(OpenError::NotRegular(kind)),
+        (None, found) if found != expected => Err(OpenError::Owner { found, expected }),
+        (None, _) => Ok(file),
+    }
+}
+
+/// Reads the file `name` of a directory, as [`open_in`] opens it, up to a limit.
+///
+/// # Errors
+/// Those of [`open_in`], or if it is longer than `bytes_max`.
+pub fn read_in(directory: &Path, name: &str, bytes_max: u64) -> Result<Vec<u8>, OpenError> {
+    read_up_to(open_in(directory, name)?, bytes_max)
+}
+
 /// Reads a file that [`open`] or [`open_of`] opened, up to a limit.
 ///
 /// # Errors
@@ -80,6 +121,136 @@ pub fn read_lossy(path: impl AsRef<Path>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned())
 }
 
+/// What the entry of a directory is, if no regular file; by metadata that follow no link.
+pub fn irregular(metadata: &Metadata) -> Option<&'static str> {
+    if metadata.is_symlink() { Some("symbolic link") } else { kind(metadata) }
+}
+
+/// Opens a file or FIFO that the user named, for reading. Links are followed, and a FIFO waits for its writer.
+///
+/// # Errors
+/// If it is a directory or a device, or if the system refuses.
+pub fn open_named(path: &Path) -> io::Result<File> {
+    let refuse_kind = |metadata: &Metadata| match kind(metadata) {
+        None | Some("FIFO") => Ok(()),
+        Some(kind) => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("a {kind}"))),
+    };
+    // Before it is opened: opening a device can have effects.
+    refuse_kind(&path.metadata()?)?;
+    let file = File::open(path)?;
+    refuse_kind(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// Reads a file or FIFO that the user named, as [`open_named`] opens it, up to a limit.
+///
+/// # Errors
+/// Those of [`open_named`], or if it is longer than `bytes_max`.
+pub fn read_named(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let too_long = || io::Error::new(io::ErrorKind::FileTooLarge, format!("more than {bytes_max} bytes"));
+    let file = open_named(path)?;
+    if file.metadata()?.len() > bytes_max {
+        return Err(too_long());
+    }
+    match read_up_to(file, bytes_max) {
+        Ok(bytes) => Ok(bytes),
+        Err(OpenError::System(error)) => Err(error),
+        Err(_) => Err(too_long()),
+    }
+}
+
+/// [`read_named`] for a text.
+///
+/// # Errors
+/// Those of [`read_named`], or if it is no UTF-8.
+pub fn read_named_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    String::from_utf8(read_named(path, bytes_max)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        io::Error::new(io::ErrorKind::InvalidData, format!("a byte that is no UTF-8 at offset {at}"))
+    })
+}
+
+/// The file that writing to `path` would write: the end of its links, which need not exist.
+///
+/// # Errors
+/// If the system does not let this process follow them, or if there is no such directory.
+pub fn destination(path: &Path) -> io::Result<PathBuf> {
+    match std::fs::metadata(path) {
+        // What a pipe of /proc/self/fd is called is no path: it is reached by the name that was given.
+        Ok(_) => Ok(std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut place = path.to_owned();
+            for _ in 0..LINKS_MAX {
+                let Ok(target) = std::fs::read_link(&place) else { break };
+                place = directory_of(&place).join(target);
+            }
+            let name = place.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+            Ok(std::fs::canonicalize(directory_of(&place))?.join(name))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The directory that holds `path`.
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// What two paths have in common that mean one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// Device and number of a file that exists.
+    File(u64, u64),
+    /// Where a file would be made.
+    Absent(PathBuf),
+}
+
+/// The file that `path` means, also by links and hard links; `None` for a character device, which any number of
+/// readers and writers may share, and for what cannot be reached.
+#[must_use]
+pub fn identity(path: &Path) -> Option<Identity> {
+    match std::fs::metadata(path) {
+        Ok(metadata) => number(&metadata),
+        Err(_) => destination(path).ok().map(Identity::Absent),
+    }
+}
+
+/// The file behind standard input, output or error, if it is a regular one.
+#[cfg(unix)]
+#[must_use]
+pub fn identity_of_stream(stream: impl std::os::fd::AsFd) -> Option<Identity> {
+    let file = File::from(stream.as_fd().try_clone_to_owned().ok()?);
+    file.metadata().ok().filter(Metadata::is_file).as_ref().and_then(number)
+}
+
+/// Who beside this user and root may change what `path` holds: the opened file itself, or its place in its directory.
+/// In a sticky directory nobody replaces another user's file.
+#[must_use]
+pub fn replaceable_by_others(path: &Path, opened: &Metadata) -> Option<String> {
+    let by_itself = altered_by_others(opened).map(|who| format!("{} ({who})", path.display()));
+    by_itself.or_else(|| {
+        let place = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        directory_altered_by_others(directory_of(&place))
+    })
+}
+
+/// Who beside this user and root may replace what lies in a directory, with its name; `None` if nobody may.
+#[must_use]
+pub fn directory_altered_by_others(directory: &Path) -> Option<String> {
+    let metadata = std::fs::metadata(directory).ok()?;
+    let who = altered_by_others(&metadata)?;
+    let is_kept = is_sticky(&metadata) && (owner(&metadata) == 0 || owner(&metadata) == our_uid());
+    (!is_kept).then(|| format!("{} ({who})", directory.display()))
+}
+
+/// Reads a regular file that others may have put there, as [`open`] opens it, up to a limit.
+///
+/// # Errors
+/// Those of [`open`], or if it is longer than `bytes_max`.
+pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, OpenError> {
+    read_up_to(open(path)?, bytes_max)
+}
+
 /// Who beside this user and root may change a file or directory; `None` if nobody may.
 pub fn altered_by_others(metadata: &Metadata) -> Option<String> {
     let owner = owner(metadata);
@@ -95,14 +266,30 @@ pub fn altered_by_others(metadata: &Metadata) -> Option<String> {
 
 #[cfg(unix)]
 mod system {
-    use super::{File, Metadata, Path, io};
-    use rustix::fs::{Mode, OFlags};
+    use super::{File, Identity, Metadata, OpenError, Path, io};
+    use rustix::fs::{Mode, OFlags, fstat, open, openat};
+    use rustix::io::Errno;
     use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
+    // NONBLOCK: opening a FIFO without a writer would wait for one. It has no effect on a regular file.
+    const UNFOLLOWED: OFlags =
+        OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
     pub(super) fn unfollowed(path: &Path) -> io::Result<File> {
-        // NONBLOCK: opening a FIFO without a writer would wait for one. It has no effect on a regular file.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
+        Ok(open(path, UNFOLLOWED, Mode::empty())?.into())
+    }
+
+    /// The file and the owner of its directory. By the directory's descriptor: nobody can put another directory in its
+    /// place between the two looks.
+    pub(super) fn unfollowed_in(directory: &Path, name: &str) -> Result<(File, u32), OpenError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = open(directory, flags, Mode::empty()).map_err(io::Error::from)?;
+        let owner = fstat(&folder).map_err(io::Error::from)?.st_uid;
+        match openat(&folder, name, UNFOLLOWED, Mode::empty()) {
+            Ok(file) => Ok((file.into(), owner)),
+            Err(Errno::LOOP) => Err(OpenError::Link),
+            Err(error) => Err(io::Error::from(error).into()),
+        }
     }
 
     pub(super) fn is_refused_link(error: &io::Error) -> bool {
@@ -121,13 +308,29 @@ mod system {
         }
     }
 
-    pub(super) fn owner(metadata: &Metadata) -> u32 {
+    /// The number of the user whose a file is.
+    pub fn owner(metadata: &Metadata) -> u32 {
         metadata.uid()
     }
 
-    /// Whether the group, and whether everybody, may write it.
+    /// Device and number; none of a character device.
+    pub(super) fn number(metadata: &Metadata) -> Option<Identity> {
+        (!metadata.file_type().is_char_device()).then(|| Identity::File(metadata.dev(), metadata.ino()))
+    }
+
+    pub(super) fn is_sticky(metadata: &Metadata) -> bool {
+        metadata.mode() & 0o1000 != 0
+    }
+
+    /// Whether the group, and whether everybody, may write it. A group with the owner's own number is private to the
+    /// owner: systems that give each user such a group let it write by default.
     pub(super) fn writers(metadata: &Metadata) -> (bool, bool) {
-        (metadata.mode() & 0o020 != 0, metadata.mode() & 0o002 != 0)
+        writers_of(metadata.mode(), metadata.uid(), metadata.gid())
+    }
+
+    /// [`writers`] of a file with this mode, owner and group.
+    pub(super) fn writers_of(mode: u32, owner: u32, group: u32) -> (bool, bool) {
+        (mode & 0o020 != 0 && group != owner, mode & 0o002 != 0)
     }
 
     /// The user that this process acts as.
@@ -138,10 +341,22 @@ mod system {
 
 #[cfg(not(unix))]
 mod system {
-    use super::{File, Metadata, Path, io};
+    use super::{File, Identity, Metadata, OpenError, Path, io};
+
+    pub(super) fn number(_: &Metadata) -> Option<Identity> {
+        None
+    }
+
+    pub(super) fn is_sticky(_: &Metadata) -> bool {
+        false
+    }
 
     pub(super) fn unfollowed(path: &Path) -> io::Result<File> {
         File::open(path)
+    }
+
+    pub(super) fn unfollowed_in(directory: &Path, name: &str) -> Result<(File, u32), OpenError> {
+        Ok((File::open(directory.join(name))?, 0))
     }
 
     pub(super) fn is_refused_link(_: &io::Error) -> bool {
@@ -152,7 +367,8 @@ mod system {
         if metadata.is_file() { None } else { Some("directory or device") }
     }
 
-    pub(super) fn owner(_: &Metadata) -> u32 {
+    /// The number of the user whose a file is; not known on this system.
+    pub fn owner(_: &Metadata) -> u32 {
         0
     }
 
@@ -166,8 +382,8 @@ mod system {
     }
 }
 
-pub use system::our_uid;
-use system::{is_refused_link, kind, owner, unfollowed, writers};
+use system::{is_refused_link, is_sticky, kind, number, unfollowed, unfollowed_in, writers};
+pub use system::{our_uid, owner};
 
 fn is_link(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink())
@@ -176,7 +392,11 @@ fn is_link(path: &Path) -> bool {
 #[cfg(all(test, unix))]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{OpenError, altered_by_others, open, open_of, our_uid, read_up_to};
+    use super::system::writers_of;
+    use super::{
+        Identity, OpenError, altered_by_others, destination, directory_altered_by_others, identity, open, open_in,
+        open_of, our_uid, read_named, read_up_to,
+    };
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
@@ -206,7 +426,25 @@ mod tests {
     }
 
     #[test]
-    fn what_group_or_others_may_write_is_said() {
+    fn a_file_in_a_directory_is_opened_only_if_its_directorys_owner_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = |name: &str| dir.path().join(name);
+        fs::write(place("file"), "abc").unwrap();
+        symlink("/etc/passwd", place("link")).unwrap();
+        mknodat(CWD, place("fifo"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert!(open_in(dir.path(), "file").is_ok());
+        assert!(matches!(open_in(dir.path(), "link"), Err(OpenError::Link)));
+        assert!(matches!(open_in(dir.path(), "fifo"), Err(OpenError::NotRegular("FIFO"))));
+        assert!(matches!(open_in(&place("none"), "file"), Err(OpenError::System(_))));
+        // Only root can give a directory away.
+        if our_uid() == 0 {
+            std::os::unix::fs::chown(dir.path(), Some(65_534), None).unwrap();
+            assert!(matches!(open_in(dir.path(), "file"), Err(OpenError::Owner { found: 0, expected: 65_534 })));
+        }
+    }
+
+    #[test]
+    fn what_others_may_write_is_said() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         fs::write(&path, "").unwrap();
@@ -215,7 +453,60 @@ mod tests {
             altered_by_others(&path.metadata().unwrap())
         };
         assert_eq!(said(0o644), None);
-        assert!(said(0o664).unwrap().contains("group"));
         assert!(said(0o666).unwrap().contains("all users"));
+    }
+
+    #[test]
+    fn the_group_counts_as_others_unless_it_is_the_owners_own() {
+        assert_eq!(writers_of(0o664, 1_000, 100), (true, false));
+        assert_eq!(writers_of(0o664, 1_000, 1_000), (false, false));
+        assert_eq!(writers_of(0o666, 1_000, 1_000), (false, true));
+        assert_eq!(writers_of(0o644, 1_000, 100), (false, false));
+    }
+
+    #[test]
+    fn a_named_device_directory_or_endless_file_is_refused_unread() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        let said = |path: &std::path::Path| read_named(path, 10).unwrap_err().to_string();
+        assert_eq!(said("/dev/zero".as_ref()), "a device");
+        assert_eq!(said(dir.path()), "a directory");
+        assert_eq!(said(&path), "more than 10 bytes");
+        symlink("/proc/version", dir.path().join("link")).unwrap();
+        assert!(!read_named(&dir.path().join("link"), 1 << 20).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_path_and_its_links_mean_one_file_whether_it_exists_or_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = |name: &str| dir.path().join(name);
+        fs::write(place("file"), "").unwrap();
+        symlink("file", place("link")).unwrap();
+        fs::hard_link(place("file"), place("hard")).unwrap();
+        symlink("absent", place("one")).unwrap();
+        symlink("one", place("two")).unwrap();
+        assert!(matches!(identity(&place("file")), Some(Identity::File(..))));
+        assert_eq!(identity(&place("file")), identity(&place("link")));
+        assert_eq!(identity(&place("file")), identity(&place("hard")));
+        assert_eq!(identity(&place("absent")), identity(&place("two")));
+        assert_eq!(identity(&place("absent")), identity(&place("./absent")));
+        assert_ne!(identity(&place("absent")), identity(&place("other")));
+        assert_eq!(identity("/dev/null".as_ref()), None);
+        assert_eq!(destination(&place("two")).unwrap(), dir.path().canonicalize().unwrap().join("absent"));
+        assert!(destination(&place("no/such")).is_err());
+    }
+
+    #[test]
+    fn a_directory_whose_entries_others_may_replace_is_named_unless_it_is_sticky() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path();
+        let said = |mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+            directory_altered_by_others(path)
+        };
+        assert_eq!(said(0o755), None);
+        assert_eq!(said(0o1777), None);
+        assert!(said(0o777).unwrap().contains("all users"));
     }
 }

@@ -1,4 +1,4 @@
-//! What every part of the engine shares: the clock, timers, files, faults, profiles, and the board of published counters.
+//! What every part of the engine shares: the clock, timers, files, quotes, faults, profiles, and the board of published counters.
 //!
 //! A module imports only modules declared before it; the order below is the order to read in.
 #![warn(missing_docs, unreachable_pub)]
@@ -9,6 +9,7 @@ pub use pinwheel_edge::units;
 pub mod clock;
 pub mod timer;
 pub mod files;
+pub mod quote;
 pub mod fault;
 pub mod profile;
 #[expect(unsafe_code, reason = "maps the shared region")]

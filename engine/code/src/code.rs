@@ -28,7 +28,7 @@ pub use long::LongError;
 pub use measure::{Encoding, MapError, Measurements};
 pub use rounds::{NoTime, Rounds};
 pub use sampler::Sampler;
-pub use shots::{Format, Layout, ShotError, ShotReader, ShotSet, ShotWriter};
+pub use shots::{Format, Layout, SET_WORDS_MAX, ShotError, ShotReader, ShotSet, ShotWriter};
 
 /// A model that a user runs without a file.
 struct Bundled {

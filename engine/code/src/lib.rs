@@ -3,5 +3,7 @@
 //! A module imports only modules declared before it; the order below is the order to read in.
 #![warn(missing_docs, unreachable_pub)]
 
+use pinwheel_board::quote;
+
 pub mod code;
 pub mod predecode;

@@ -3,7 +3,7 @@
 //! A module imports only modules declared before it; the order below is the order to read in.
 #![warn(missing_docs, unreachable_pub)]
 
-use pinwheel_board::{board, clock, profile, units};
+use pinwheel_board::{board, clock, files, profile, units};
 
 pub mod host;
 pub mod plan;

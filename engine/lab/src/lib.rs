@@ -4,7 +4,7 @@
 #![warn(missing_docs, unreachable_pub)]
 
 use pinwheel_engine::{arbiter, board, clock, code, decode, dispatch, engine, fault, feed, graph, host, hot};
-use pinwheel_engine::{placement, profile, record, silo, stall, units};
+use pinwheel_engine::{placement, profile, quote, record, silo, stall, units};
 
 pub mod graphs;
 pub mod arbiter_load;

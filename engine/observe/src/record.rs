@@ -26,7 +26,7 @@ pub mod tape;
 pub mod trace;
 
 pub use events::{EVENTS_BYTES_MAX, Event, EventSink};
-pub use output::OutputError;
+pub use output::{Output, OutputError};
 pub use recorder::{LookBack, MEMORY_MAX, MEMORY_SPAN, PICTURE, Recorder, SAMPLE};
-pub use run_dir::{RUNS_OF_ONE_NAME_MAX, RunDir, RunDirError, keep};
+pub use run_dir::{REPORT, RUNS_OF_ONE_NAME_MAX, RunDir, RunDirError, keep};
 pub use sink::{AnswerRecord, AnswerSink, OBSERVABLE_WORDS_MAX, REORDER_SLACK, SinkConfig};

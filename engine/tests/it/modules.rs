@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 /// What every module of the console other than `cli` may import of the engine.
-const CONSOLE_MAY: [&str; 12] =
-    ["files", "board", "clock", "units", "profile", "plan", "host", "stall", "record", "fault", "drill", "engine"];
+const CONSOLE_MAY: [&str; 13] = [
+    "files", "quote", "board", "clock", "units", "profile", "plan", "host", "stall", "record", "fault", "drill",
+    "engine",
+];
 
 fn engine() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")

@@ -141,8 +141,14 @@ fn pause() {
 /// Starts the load with a board that others can find, or with one of its own where there is no shared memory.
 fn begin(load: Load) -> Result<Running, Refusal> {
     let clock = Clock::machine();
-    match start(load, clock.clone(), Place::Shared(board::directory())) {
-        Ok(running) => Ok(running),
+    let directory = board::directory();
+    match start(load, clock.clone(), Place::Shared(directory.clone())) {
+        Ok(running) => {
+            for said in board::remarks(&directory) {
+                say::people(&format!("pinwheel: {said}"));
+            }
+            Ok(running)
+        }
         Err(refused) => {
             say::people(&format!("pinwheel: {refused}"));
             Ok(start(load, clock, Place::Private)?)

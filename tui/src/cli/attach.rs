@@ -130,7 +130,11 @@ fn successor(pid: u32, access: Result<(), String>, had_line: HadLine, profiles: 
     Box::new(move |before| match engines::after(pid, before) {
         Some(found) => {
             // Of the same user, who was let in before: a connection is made at once, and asked nothing here.
-            let wire = found.socket.as_deref().filter(|_| had_line == HadLine::Yes).map(Wire::connect);
+            let wire = found
+                .socket
+                .as_deref()
+                .filter(|_| had_line == HadLine::Yes)
+                .map(|socket| Wire::connect(socket, found.uid));
             let line = wire.and_then(Result::ok).and_then(|wire| Line::of(wire).ok());
             Succeeding::Begun(Box::new(parts(found, line, access.clone(), profiles.clone())))
         }
@@ -149,7 +153,7 @@ fn reach(found: &Found) -> Result<Line, String> {
     let refused = |said: String| {
         format!("{about}: found its control socket closed to us ({said}), expected user {}'s; {remedy}", found.uid)
     };
-    let mut wire = Wire::connect(socket).map_err(|error| refused(error.to_string()))?;
+    let mut wire = Wire::connect(socket, found.uid).map_err(|error| refused(error.to_string()))?;
     match wire.ask(Ask::Status, "") {
         Ok(Outcome::Done(_)) => Line::of(wire).map_err(|error| refused(error.to_string())),
         Ok(Outcome::Refused(said)) => Err(format!("{about}: {said}")),

@@ -10,6 +10,7 @@ use clap::Args as ClapArgs;
 use pinwheel_engine::board;
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::device::cuda;
+use pinwheel_engine::files;
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::host::check::report::{Left, Report, take};
 use pinwheel_engine::host::check::sign::{HostKey, SignatureError};
@@ -17,10 +18,14 @@ use pinwheel_engine::host::check::{Row, Verdict, probe, refuses_strict};
 use pinwheel_engine::host::claims::{ClaimError, Claims};
 use pinwheel_engine::plan::Plan;
 use pinwheel_engine::profile::{DEFAULT_NAME, Profile};
+use pinwheel_engine::quote::cut;
 use serde::Serialize;
 use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Largest report verified.
+const REPORT_BYTES_MAX: u64 = 1 << 20;
 
 #[derive(Debug, ClapArgs)]
 pub struct CheckArgs {
@@ -123,8 +128,8 @@ fn verify(file: &Path, args: &CheckArgs, around: &Surroundings, out: &mut dyn io
             "name another file",
         )
     };
-    let text = std::fs::read_to_string(file).map_err(|error| refused(error.to_string()))?;
-    let report: Report = serde_json::from_str(&text).map_err(|error| refused(error.to_string()))?;
+    let text = files::read_named_text(file, REPORT_BYTES_MAX).map_err(|error| refused(error.to_string()))?;
+    let report: Report = serde_json::from_str(&text).map_err(|error| refused(cut(&error.to_string()).into_owned()))?;
     let outcome = report.verify();
     let own = places::host_key(around).filter(|path| path.exists());
     let own = own.and_then(|path| HostKey::load_or_make(&path).ok()).map(|key| key.public());

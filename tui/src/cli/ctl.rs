@@ -147,7 +147,7 @@ pub fn ctl(args: &CtlArgs) -> Result<u8, Refusal> {
             "act as its user, or as root",
         )
     };
-    let mut wire = Wire::connect(socket).map_err(|error| refused(&error))?;
+    let mut wire = Wire::connect(socket, found.uid).map_err(|error| refused(&error))?;
     match wire.ask(ask, &args.why).map_err(|error| refused(&error))? {
         Outcome::Refused(said) => Err(Refusal::Usage(format!("{about}: {said}"))),
         Outcome::Done(done) => {
@@ -232,8 +232,7 @@ fn asked(verb: &Verb) -> Result<Ask, Refusal> {
                 lent.map(|lent| whole(lent, Duration::from_secs(1), "1 s or more, in whole seconds")).transpose()?;
             if profile.contains('/') || profile.ends_with(".ron") {
                 // The path is ours to follow, not the engine's.
-                let (text, origin) = profile::text(profile, None)?;
-                profile::Profile::parse(&text, &origin.to_string())?;
+                let (text, origin) = profile::usable_text(profile, None)?;
                 Ask::Profile { name: origin.name(), text: Some(text), for_s }
             } else {
                 Ask::Profile { name: profile.clone(), text: None, for_s }

@@ -3,26 +3,30 @@
 //! Runs on the main thread, which is the first worker, with the other workers on threads of their own until the graph is
 //! over. Exit status 1 if a task failed or ran before one that it depends on.
 
+use super::apart::keep_apart;
 use super::refusal::Refusal;
 use super::{say, written};
 use crate::report::grouped;
 use clap::builder::RangedI64ValueParser;
 use clap::{Args as ClapArgs, ValueEnum, value_parser};
 use pinwheel_engine::clock::Clock;
+use pinwheel_engine::files;
 use pinwheel_engine::graph::{
     BATCH_MAX, Batch, Config, Deps, Event, Filter, Issue, Overflow, PERMITS_MAX, Placement, Ready, Start, Trace,
     WINDOW_TASKS_MAX, WORKERS_MAX, write_trace,
 };
+use pinwheel_engine::record::Output;
 use pinwheel_lab::graphs::bundled;
 use pinwheel_lab::graphs::described::{Described, Kernel};
 use pinwheel_lab::graphs::perform::{Report, perform, workers_for};
 use std::fmt::Write;
-use std::fs::File;
-use std::io::{self, BufWriter};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// Tasks of a bundled graph unless the command line says otherwise.
 const TASKS: u32 = 100_000;
+/// Largest description read.
+const GRAPH_BYTES_MAX: u64 = 16 << 20;
 
 #[derive(Debug, ClapArgs)]
 pub struct GraphArgs {
@@ -105,16 +109,26 @@ fn start(word: &str) -> Result<Start, String> {
 }
 
 pub fn graph(args: &GraphArgs) -> Result<u8, Refusal> {
+    let trace = args.trace.as_deref();
+    let outputs: Vec<_> = trace.iter().map(|path| ("--trace", *path)).collect();
+    keep_apart(&[("the graph", Path::new(&args.graph))], &outputs)?;
     let described = described(args)?;
+    let trace = trace.map(|path| Ok::<_, Refusal>((path, Output::file(path, "--trace")?))).transpose()?;
     let config = config(args, &described);
     let clock = Clock::machine();
     let done = perform(&described, &config, &clock);
     let (report, events) =
         done.map_err(|error| Refusal::Content { about: args.graph.clone(), said: error.to_string() })?;
-    if let Some(path) = &args.trace {
-        write_events(path, &clock, &events)?;
+    let mut status = u8::from(report.failed > 0 || report.order_violations.is_some_and(|count| count > 0));
+    if let Some((path, output)) = trace
+        && let Err(error) = write_events(output, &clock, &events)
+    {
+        say::people(&format!(
+            "pinwheel: --trace {}: found it not writable ({error}), expected room for it; free some or name another place",
+            path.display()
+        ));
+        status = 1;
     }
-    let status = u8::from(report.failed > 0 || report.order_violations.is_some_and(|count| count > 0));
     let out = &mut io::stdout().lock();
     Ok(written(if args.json { say::json(out, &report) } else { say::text(out, &text(&report)) }, status))
 }
@@ -123,7 +137,7 @@ fn described(args: &GraphArgs) -> Result<Described, Refusal> {
     if let Some(described) = bundled::bundled(&args.graph, args.tasks) {
         return Ok(described);
     }
-    let text = std::fs::read_to_string(&args.graph).map_err(|error| {
+    let text = files::read_named_text(Path::new(&args.graph), GRAPH_BYTES_MAX).map_err(|error| {
         let expected = format!("a readable file, or one of {}", bundled::NAMES.join(", "));
         Refusal::unusable(format!("graph {}", args.graph), error.to_string(), expected, "name another one")
     })?;
@@ -162,16 +176,9 @@ fn config(args: &GraphArgs, described: &Described) -> Config {
     }
 }
 
-fn write_events(path: &PathBuf, clock: &Clock, events: &[Event]) -> Result<(), Refusal> {
-    let write = || -> io::Result<()> {
-        let mut file = BufWriter::new(File::create(path)?);
-        write_trace(&mut file, clock, events.iter().map(|event| (0, event)), Kernel::name)?;
-        io::Write::flush(&mut file)
-    };
-    write().map_err(|error| {
-        let about = format!("--trace {}", path.display());
-        Refusal::unusable(about, error.to_string(), "a file that can be written", "name another one")
-    })
+fn write_events(mut output: Output, clock: &Clock, events: &[Event]) -> io::Result<()> {
+    write_trace(&mut output, clock, events.iter().map(|event| (0, event)), Kernel::name)?;
+    output.commit()
 }
 
 fn text(report: &Report) -> String {

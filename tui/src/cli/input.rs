@@ -6,16 +6,21 @@
 use super::measured;
 use super::refusal::Refusal;
 use super::request::{ModelSource, RunRequest, ShotSource};
-use pinwheel_engine::code::{Format, Layout, Model, NameError, ShotReader, ShotSet, bundled_named, bundled_names};
+use pinwheel_engine::code::{
+    Format, Layout, Model, NameError, SET_WORDS_MAX, ShotReader, ShotSet, bundled_named, bundled_names,
+};
 use pinwheel_engine::engine::Input;
+use pinwheel_engine::files;
 use pinwheel_engine::record::OBSERVABLE_WORDS_MAX;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Largest model read.
 const DEM_BYTES_MAX: u64 = 1 << 28;
+/// Most bytes of a text that a bit takes: " D1048575".
+const TEXT_BYTES_PER_BIT: u64 = 9;
 /// Bytes read from a file of shots at a time.
 pub const BUFFER_BYTES: usize = 1 << 16;
 
@@ -68,7 +73,7 @@ fn load_model(source: &ModelSource) -> Result<(Model, String), Refusal> {
             Err(error) => return Err(Refusal::Content { about, said: error.to_string() }),
         }
     }
-    let text = read_model(path).map_err(|error| {
+    let text = files::read_named(path, DEM_BYTES_MAX).map_err(|error| {
         let bundled: Vec<&str> = bundled_names().collect();
         let names = format!("{}, or one of these with its rounds: {}@r50", bundled.join(", "), bundled[0]);
         let expected = format!("a readable detector error model, one of {names}");
@@ -92,15 +97,6 @@ fn load_model(source: &ModelSource) -> Result<(Model, String), Refusal> {
     Ok((model, file_name(path)))
 }
 
-fn read_model(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    File::open(path)?.take(DEM_BYTES_MAX + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > DEM_BYTES_MAX {
-        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, format!("more than {DEM_BYTES_MAX} bytes")));
-    }
-    Ok(text)
-}
-
 fn replay(model: Arc<Model>, shots: &Path, observables: Option<&Path>, format: Format) -> Result<Input, Refusal> {
     let about = format!("--shots {}", shots.display());
     let set = read_set(&about, shots, format, Layout::detectors(model.detectors))?;
@@ -121,11 +117,27 @@ pub fn read_truth(path: &Path, model: &Model, shots: usize, format: Format) -> R
 
 /// A file of shots.
 pub fn read_set(about: &str, path: &Path, format: Format, layout: Layout) -> Result<ShotSet, Refusal> {
-    let file = File::open(path).map_err(|error| {
-        Refusal::unusable(about, error.to_string(), "a readable file of shots", "check the path and its permissions")
-    })?;
+    let (shots_max, bits) = ((SET_WORDS_MAX / layout.words().max(1)) as u64, u64::from(layout.bits()));
+    let bytes_max = match format {
+        Format::B8 => shots_max * bits.div_ceil(8),
+        // A shot with all its bits set is a line of "shot" and the longest names.
+        Format::Text01 | Format::Dets => shots_max * (bits + 1) * TEXT_BYTES_PER_BIT,
+    };
+    let file = open_shots(about, path, "a readable file of shots", bytes_max)?;
     ShotSet::read(BufReader::with_capacity(BUFFER_BYTES, file), format, layout)
         .map_err(|error| Refusal::Content { about: about.to_owned(), said: error.to_string() })
+}
+
+/// Opens a file of shots. One whose length alone says that it holds more than memory takes is not read first.
+pub fn open_shots(about: &str, path: &Path, expected: &str, bytes_max: u64) -> Result<File, Refusal> {
+    let refused = |found: String, remedy: &str| Refusal::unusable(about, found, expected, remedy);
+    let unreadable = |error: std::io::Error| refused(error.to_string(), "check the path and its permissions");
+    let file = files::open_named(path).map_err(unreadable)?;
+    if file.metadata().map_err(unreadable)?.len() > bytes_max {
+        let found = format!("more than {bytes_max} bytes");
+        return Err(refused(found, "send it to standard input, which is read shot by shot: --shots -"));
+    }
+    Ok(file)
 }
 
 fn stdin(model: Arc<Model>, format: Format) -> Input {

@@ -11,6 +11,7 @@ use crate::settings::Keeper;
 use crate::term::{self, Heard};
 use crate::theme::{Colour, Glyphs, Palette, Theme};
 use clap::{Args as ClapArgs, ValueEnum};
+use pinwheel_engine::files;
 use pinwheel_engine::profile::{self, OnHangup};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -154,7 +155,7 @@ impl LooksArgs {
             None => own.into_iter().chain(around.config().map(|dir| dir.join("keys.ron"))).collect(),
         };
         for path in candidates {
-            match std::fs::read_to_string(&path) {
+            match files::read_named_text(&path, BYTES_MAX as u64) {
                 Err(error) if error.kind() == ErrorKind::NotFound && self.keys.is_none() => {}
                 Err(error) => {
                     let expected = format!("a file of keys of at most {BYTES_MAX} bytes");

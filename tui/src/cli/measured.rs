@@ -3,11 +3,13 @@
 //! Runs before anything is started, as `input` does. A file is mapped as a whole and standard input shot by shot, on cold
 //! threads: no hot thread maps what was there before. Bounded by [`MAP_BYTES_MAX`] and the limits of `code`.
 
-use super::input::{BUFFER_BYTES, file_name, read_set, read_truth};
+use super::input::{BUFFER_BYTES, file_name, open_shots, read_set, read_truth};
 use super::refusal::Refusal;
-use pinwheel_engine::code::{Encoding, Format, Layout, Measurements, Model, ShotReader, ShotSet, ShotWriter};
+use pinwheel_engine::code::{
+    Encoding, Format, Layout, Measurements, Model, SET_WORDS_MAX, ShotReader, ShotSet, ShotWriter,
+};
 use pinwheel_engine::engine::Input;
-use std::fs::File;
+use pinwheel_engine::files;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -18,12 +20,13 @@ const MAP_BYTES_MAX: u64 = 1 << 28;
 /// Reads a map that goes with `model`.
 pub fn load(path: &Path, model: &Model) -> Result<Measurements, Refusal> {
     let about = format!("--m2d {}", path.display());
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAP_BYTES_MAX).read_to_string(&mut text));
-    if let Err(error) = read {
-        let remedy = "check the path and its permissions";
-        return Err(Refusal::unusable(about, error.to_string(), "a readable map of measurements", remedy));
-    }
+    let text = match files::read_named_text(path, MAP_BYTES_MAX) {
+        Ok(text) => text,
+        Err(error) => {
+            let remedy = "check the path and its permissions";
+            return Err(Refusal::unusable(about, error.to_string(), "a readable map of measurements", remedy));
+        }
+    };
     Measurements::parse(&text, model.detectors, model.observables)
         .map_err(|error| Refusal::Content { about, said: error.to_string() })
 }
@@ -76,10 +79,9 @@ fn mapped(
 
 /// A file of 32-bit words, little-endian, one for each outcome.
 fn read_words(about: &str, path: &Path, count: u32) -> Result<ShotSet, Refusal> {
-    let refused = |found: String, expected: &str, remedy: &str| Refusal::unusable(about, found, expected, remedy);
-    let file = File::open(path).map_err(|error| {
-        refused(error.to_string(), "a readable file of 32-bit words", "check the path and its permissions")
-    })?;
+    let words = Layout::detectors(count).words().max(1);
+    let bytes_max = (SET_WORDS_MAX / words) as u64 * u64::from(count) * 4;
+    let file = open_shots(about, path, "a readable file of 32-bit words", bytes_max)?;
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, file);
     let layout = Layout::detectors(count);
     let mut writer = ShotWriter::new(Vec::new(), Format::B8, layout);

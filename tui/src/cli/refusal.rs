@@ -5,6 +5,7 @@
 use pinwheel_engine::engine::StartError;
 use pinwheel_engine::host::HostError;
 use pinwheel_engine::profile::ProfileError;
+use pinwheel_engine::quote::cut;
 use pinwheel_engine::record::{OutputError, RunDirError};
 
 /// Unusable input or environment.
@@ -79,6 +80,15 @@ impl Refusal {
         let expected = "handlers for SIGINT, SIGTERM and SIGHUP";
         Refusal::unusable("signals", error.to_string(), expected, "run it outside the sandbox")
     }
+}
+
+/// Longest sentence of a refusal; what it quotes is cut where it is quoted, and this is for what was forgotten there.
+const SENTENCE_CHARS_MAX: usize = 2_000;
+
+/// What a refusal says, without the middle where it is longer than a sentence may be.
+pub fn sentence(refusal: &Refusal) -> String {
+    let said = refusal.to_string();
+    if said.chars().nth(SENTENCE_CHARS_MAX).is_none() { said } else { cut(&said).into_owned() }
 }
 
 /// What clap has to say, as one sentence.

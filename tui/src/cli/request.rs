@@ -52,6 +52,8 @@ pub enum ModelSource {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRequest {
     pub profile_name: String,
+    /// The file that it was read from; `None`: built in.
+    pub profile_file: Option<PathBuf>,
     /// The profile with the options laid over it.
     pub profile: Profile,
     pub label: String,
@@ -99,6 +101,7 @@ impl RunRequest {
         let m2d = args.m2d.clone().or_else(|| profile.input.m2d.as_ref().map(PathBuf::from));
         let mut request = RunRequest {
             profile_name,
+            profile_file: None,
             label: args.label.clone().unwrap_or_default(),
             model: args.dem.clone().map_or(ModelSource::Profile(model), ModelSource::Option),
             shots,
@@ -117,7 +120,7 @@ impl RunRequest {
             profile,
         };
         request.end_somewhere();
-        request.keep_outputs_apart()?;
+        request.keep_predictions_in_a_file()?;
         request.suit_the_source()?;
         request.have_where_to_move()?;
         Ok(request)
@@ -170,7 +173,7 @@ impl RunRequest {
         }
     }
 
-    fn keep_outputs_apart(&self) -> Result<(), Refusal> {
+    fn keep_predictions_in_a_file(&self) -> Result<(), Refusal> {
         if self.predictions.as_deref() == Some(Path::new("-")) {
             let remedy = "name a file, or use --answers - for a stream of answers";
             return Err(Refusal::unusable(
@@ -179,11 +182,6 @@ impl RunRequest {
                 "a file: predictions appear whole at the end",
                 remedy,
             ));
-        }
-        let (Some(predictions), Some(answers)) = (&self.predictions, &self.answers) else { return Ok(()) };
-        if predictions == answers {
-            let about = format!("--predictions {}", predictions.display());
-            return Err(Refusal::unusable(about, "the file of --answers", "a file of its own", "name two files"));
         }
         Ok(())
     }
@@ -434,7 +432,6 @@ mod tests {
             ("--window 5,10001", "--window: found 10001, expected 1..=10000"),
             ("--deadline 61s", "--deadline: found"),
             ("--predictions -", "--answers -"),
-            ("--predictions f --answers f", "name two files"),
         ] {
             let said = settle(options, false).unwrap_err();
             assert!(said.contains(part) && !said.contains('\n'), "{options}: {said}");

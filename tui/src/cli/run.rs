@@ -8,13 +8,14 @@ mod own;
 mod sequel;
 mod succession;
 
+use super::apart::keep_apart;
 use super::args::RunArgs;
 use super::input::{self, Loaded};
 use super::looks::{Scenery, tell_unkept};
 use super::metrics::Metrics;
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
-use super::request::{Face, RunRequest, ShotSource};
+use super::request::{Face, ModelSource, RunRequest, ShotSource};
 use super::shuffle::{Reaper, Shuffle, movable};
 use super::signals::Signals;
 use super::{say, written};
@@ -32,10 +33,11 @@ use pinwheel_engine::engine::{Config, EndedBy, Engine, Keep, Outcome, foresee};
 use pinwheel_engine::graph;
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::hot::install_hook;
-use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Profile, Severity, Silos};
+use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Origin, Profile, Severity, Silos};
 use pinwheel_engine::record::runs::{Ended, MANIFEST, Manifest};
 use pinwheel_engine::record::tape::Tape;
-use pinwheel_engine::record::{self, AnswerSink, RunDir, SinkConfig, hlog};
+use pinwheel_engine::record::{self, AnswerSink, REPORT, RunDir, SinkConfig, hlog};
+use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,12 +52,13 @@ const LOOKS_PER_LINE: u32 = 50;
 /// Runs what the options ask for; returns the exit status.
 pub fn run(args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let (request, logs) = settle(args, around)?;
+    keep_files_apart(&request, args)?;
     if request.face == Face::Console {
         return run_console(request, &logs, args, around);
     }
-    let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
+    let signals = Signals::install_ending().map_err(|error| Refusal::signals(&error))?;
     let profiles = places::profiles(args.profiles.as_deref(), around)?;
-    let run = Run::begin(request, &logs, profiles.as_deref(), around)?;
+    let run = Run::begin(request, &logs, profiles.as_deref(), around, || signals.drain_from_now())?;
     let mut run = Succession::new(run, Places { args: args.clone(), logs, profiles, around: around.clone() });
     let received = |on_hangup| asked_for(&signals, on_hangup);
     let signal = watch(&mut run, &received, &mut |line| say::people(line), &mut pause);
@@ -83,7 +86,7 @@ fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, around: &Surrou
     let options = args.looks.options(scenery, profiles.as_deref(), around)?;
     // The engine's hook first: the console's chains to it.
     install_hook();
-    let run = Run::begin(request, logs, profiles.as_deref(), around)?;
+    let run = Run::begin(request, logs, profiles.as_deref(), around, || ())?;
     let places =
         Places { args: args.clone(), logs: logs.to_owned(), profiles: profiles.clone(), around: around.clone() };
     let mut own = Succession::new(run, places);
@@ -151,20 +154,29 @@ struct Run {
 
 impl Run {
     /// Loads, opens, and starts; makes nothing before all that can be refused without it has been looked at.
-    fn begin(request: RunRequest, logs: &Path, profiles: Option<&Path>, around: &Surroundings) -> Result<Run, Refusal> {
+    /// `opened` is called when every file is loaded or open: what is made from then on has to be ended properly.
+    fn begin(
+        request: RunRequest,
+        logs: &Path,
+        profiles: Option<&Path>,
+        around: &Surroundings,
+        opened: impl FnOnce(),
+    ) -> Result<Run, Refusal> {
         let loaded = input::load(&request)?;
-        Run::begin_on(request, loaded, logs, profiles, around)
+        let sink = open_sink(&request, loaded.observables)?;
+        opened();
+        Run::begin_on(request, loaded, sink, logs, profiles, around)
     }
 
     /// The same on an input that is loaded.
     fn begin_on(
         request: RunRequest,
         loaded: Loaded,
+        sink: Option<AnswerSink>,
         logs: &Path,
         profiles: Option<&Path>,
         around: &Surroundings,
     ) -> Result<Run, Refusal> {
-        let sink = open_sink(&request, loaded.observables)?;
         // Read before any thread is pinned.
         let host = HostFacts::read()?;
         have_silos(&request, &host)?;
@@ -245,22 +257,38 @@ impl Run {
         let context = Context {
             predictions_asked: request.predictions.is_some(),
             run_dir: Some(run_dir.path().display().to_string()),
+            // Another profile may be in force by now, from anywhere.
+            profile_file: request
+                .profile_file
+                .as_ref()
+                .filter(|_| outcome.snapshot.engine.profile == request.profile_name)
+                .map(|path| path.display().to_string()),
             host: serde_json::to_value(host).unwrap_or_default(),
             console_cost,
             silos_auto,
             notes: request.notes.clone(),
         };
-        let report = Report::new(&outcome, &context);
-        keep_end(&mut run_dir, &report, &outcome);
+        let mut report = Report::new(&outcome, &context);
+        // First: it has room of its own, and what it does not need of that is room for the others.
+        write_json(&mut run_dir, REPORT, &report);
+        keep_end(&mut run_dir, &outcome);
         keep_task_times(&mut run_dir, &mut outcome, &clock);
+        if let Some(said) = run_dir.trouble() {
+            report.add_unsound("run_directory", said);
+            write_json(&mut run_dir, REPORT, &report);
+        }
         let critical = outcome.snapshot.alarms.iter().filter(|alarm| alarm.severity == Severity::Critical);
         let (by, exit_status) = (report.ended_by.clone(), report.exit_status);
         manifest.ended = Some(Ended { by, exit_status, critical_alarms: critical.count() as u64 });
         write_manifest(&mut run_dir, &manifest);
+        let trouble = run_dir.trouble();
+        if let Some(said) = &trouble {
+            report.add_unsound("run_directory", said.clone());
+        }
         if audience == Audience::Gone {
             return report.exit_status;
         }
-        if let Some(said) = run_dir.trouble() {
+        if let Some(said) = trouble {
             say::people(&format!("pinwheel: {said}"));
         }
         if let Some(said) = outcome.environment.as_ref().and_then(|found| found.trouble.as_deref()) {
@@ -311,9 +339,13 @@ fn manifest(request: &RunRequest) -> Manifest {
 }
 
 fn write_manifest(run_dir: &mut RunDir, manifest: &Manifest) {
-    if let Ok(mut text) = serde_json::to_vec_pretty(manifest) {
+    write_json(run_dir, MANIFEST, manifest);
+}
+
+fn write_json(run_dir: &mut RunDir, name: &str, value: &impl Serialize) {
+    if let Ok(mut text) = serde_json::to_vec_pretty(value) {
         text.push(b'\n');
-        run_dir.write(MANIFEST, &text);
+        run_dir.write(name, &text);
     }
 }
 
@@ -321,8 +353,36 @@ fn settle(args: &RunArgs, around: &Surroundings) -> Result<(RunRequest, PathBuf)
     let dir = places::profiles(args.profiles.as_deref(), around)?;
     let (profile, origin) = Profile::load(args.profile.as_deref().unwrap_or(DEFAULT_NAME), dir.as_deref())?;
     let on_terminal = term::can_show();
-    let request = RunRequest::settle(args, origin.name(), profile, on_terminal)?;
+    let mut request = RunRequest::settle(args, origin.name(), profile, on_terminal)?;
+    if let Origin::File(path) = origin {
+        request.profile_file = Some(std::path::absolute(&path).unwrap_or(path));
+    }
     Ok((request, places::logs(args.logs.as_deref(), around)?))
+}
+
+/// Nothing that the run writes is something that it reads.
+fn keep_files_apart(request: &RunRequest, args: &RunArgs) -> Result<(), Refusal> {
+    let (model_option, model) = match &request.model {
+        ModelSource::Option(path) => ("--dem", path.as_path()),
+        ModelSource::Profile(name) => ("the profile's model", Path::new(name)),
+    };
+    let (shots, observables) = match &request.shots {
+        ShotSource::File { shots, observables } => (Some(shots.as_path()), observables.as_deref()),
+        ShotSource::Stdin => (Some(Path::new("-")), None),
+        ShotSource::Sampler { .. } | ShotSource::Live(_) => (None, None),
+    };
+    let inputs = [
+        (model_option, Some(model)),
+        ("--shots", shots),
+        ("--observables", observables),
+        ("--m2d", request.m2d.as_deref()),
+        ("the profile", request.profile_file.as_deref()),
+        ("--keys", args.looks.keys.as_deref()),
+    ];
+    let outputs = [("--predictions", request.predictions.as_deref()), ("--answers", request.answers.as_deref())];
+    let inputs: Vec<_> = inputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
+    let outputs: Vec<_> = outputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
+    keep_apart(&inputs, &outputs)
 }
 
 fn open_sink(request: &RunRequest, observables: u32) -> Result<Option<AnswerSink>, Refusal> {
@@ -450,19 +510,8 @@ fn name_signal(outcome: &mut Outcome, signal: Option<i32>) {
     }
 }
 
-fn keep_end(run_dir: &mut RunDir, report: &Report, outcome: &Outcome) {
-    let lines = |json: serde_json::Result<Vec<u8>>| {
-        json.map(|mut bytes| {
-            bytes.push(b'\n');
-            bytes
-        })
-    };
-    if let Ok(bytes) = lines(serde_json::to_vec_pretty(report)) {
-        run_dir.write("report.json", &bytes);
-    }
-    if let Ok(bytes) = lines(serde_json::to_vec_pretty(&outcome.snapshot.faults)) {
-        run_dir.write("faults.json", &bytes);
-    }
+fn keep_end(run_dir: &mut RunDir, outcome: &Outcome) {
+    write_json(run_dir, "faults.json", &outcome.snapshot.faults);
     // From the recording: a run without one has none, and its report has the quantiles.
     let mut log = Vec::new();
     let written = Tape::open(run_dir.path()).ok().map(|mut tape| hlog::write(&mut tape, &mut log));

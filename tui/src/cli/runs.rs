@@ -4,7 +4,10 @@
 
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
+use super::say;
 use clap::Args as ClapArgs;
+use pinwheel_engine::files;
+use pinwheel_engine::record::EVENTS_BYTES_MAX;
 use pinwheel_engine::record::runs::Manifest;
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::{Nanos, Ticks};
@@ -22,11 +25,26 @@ pub struct RunName {
     pub logs: Option<PathBuf>,
 }
 
-/// The directory of the run that is meant.
+/// The directory of the run that is meant; says whose it is if it is another user's.
 ///
 /// # Errors
 /// If there is none.
 pub fn find(run: &str, logs: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Refusal> {
+    let found = named(run, logs, around)?;
+    if let Ok(metadata) = fs::metadata(&found) {
+        say_whose(&format!("run {}", found.display()), files::owner(&metadata));
+    }
+    Ok(found)
+}
+
+/// Says to people that something belongs to another user.
+pub fn say_whose(what: &str, owner: u32) {
+    if owner != files::our_uid() {
+        say::people(&format!("pinwheel: {what} belongs to user {owner}"));
+    }
+}
+
+fn named(run: &str, logs: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Refusal> {
     let given = around.working_dir.join(run);
     if given.is_dir() || given.is_file() {
         return Ok(given);
@@ -137,7 +155,8 @@ pub fn empty(dir: &Path) -> Refusal {
 
 /// Notes in the run's log of events: nanoseconds since the engine's start, and their words.
 pub fn notes(dir: &Path, tape: &Tape) -> Vec<(u64, String)> {
-    let text = fs::read_to_string(dir.join("events.jsonl")).unwrap_or_default();
+    let bytes = files::read_in(dir, "events.jsonl", EVENTS_BYTES_MAX).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
     let lines = text.lines().filter(|line| line.contains("\"event\":\"note\""));
     lines
         .filter_map(|line| {

@@ -7,6 +7,7 @@
 //! A sender that waits for an answer before it sends the next shot would leave out exactly the shots that a stalled engine
 //! would have delayed. Each shot has its time from the start on; its round trip counts from there, however late it went.
 
+use super::apart::keep_apart;
 use super::args::rate_or_max;
 use super::input::read_set;
 use super::refusal::Refusal;
@@ -19,7 +20,7 @@ use pinwheel_engine::code::{Format, Layout, ShotSet, ShotWriter};
 use pinwheel_engine::engine::LivePlace;
 use pinwheel_engine::feed::client::{Client, Received, connect};
 use pinwheel_engine::feed::packet::Welcome;
-use pinwheel_engine::record::OBSERVABLE_WORDS_MAX;
+use pinwheel_engine::record::{OBSERVABLE_WORDS_MAX, Output};
 use pinwheel_engine::units::{Nanos, Ticks};
 use serde::Serialize;
 use std::io;
@@ -90,6 +91,9 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
         let found = "shared memory, where each shot is written whole";
         return Err(Refusal::unusable(format!("--parts {}", args.parts), found, "a socket", "leave --parts out"));
     }
+    let predictions = args.predictions.as_deref();
+    let outputs: Vec<_> = predictions.iter().map(|path| ("--predictions", *path)).collect();
+    keep_apart(&[("the shots", &args.file)], &outputs)?;
     let clock = Clock::machine();
     // Grows with each start, as sessions have to.
     let session = clock.started_utc().as_nanos() as u64;
@@ -106,13 +110,21 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
         return Err(Refusal::unusable(about, "no shots", "at least one", "check that the file is whole"));
     }
     let rate_hz = Some(args.rate.unwrap_or(RATE_HZ)).filter(|hz| hz.is_finite());
+    let predictions =
+        predictions.map(|path| Ok::<_, Refusal>((path, Output::file(path, "--predictions")?))).transpose()?;
     let mut run = Run::new(&clock, &shots, &welcome, rate_hz, u64::from(args.laps));
     run.through(client.as_mut()).map_err(|error| trouble(&error))?;
-    if let Some(path) = &args.predictions {
-        run.write(path)?;
-    }
     let report = run.report();
-    let status = u8::from(report.lost + report.errors + report.doubled > 0);
+    let mut status = u8::from(report.lost + report.errors + report.doubled > 0);
+    if let Some((path, output)) = predictions
+        && let Err(error) = run.write(output)
+    {
+        say::people(&format!(
+            "pinwheel: --predictions {}: found it not writable ({error}), expected room for it; free some or name another place",
+            path.display()
+        ));
+        status = 1;
+    }
     let out = &mut io::stdout().lock();
     Ok(written(if args.json { say::json(out, &report) } else { say::text(out, &text(&report)) }, status))
 }
@@ -255,23 +267,17 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn write(&self, path: &std::path::Path) -> Result<(), Refusal> {
+    fn write(&self, output: Output) -> Result<(), String> {
         let layout = Layout::observables(self.welcome.observables);
         let zeros = [0; OBSERVABLE_WORDS_MAX];
-        let put = || -> Result<(), String> {
-            let mut writer = ShotWriter::new(Vec::new(), Format::B8, layout);
-            for answer in &self.answers {
-                let found =
-                    answer.as_ref().filter(|answer| answer.status == 0).map_or(&zeros, |answer| &answer.observables);
-                writer.write_shot(&found[..layout.words()]).map_err(|error| error.to_string())?;
-            }
-            let bytes = writer.finish().map_err(|error| error.to_string())?;
-            std::fs::write(path, bytes).map_err(|error| error.to_string())
-        };
-        put().map_err(|error| {
-            let about = format!("--predictions {}", path.display());
-            Refusal::unusable(about, error.to_string(), "a file that can be written", "name another one")
-        })
+        let mut writer = ShotWriter::new(output, Format::B8, layout);
+        for answer in &self.answers {
+            let found =
+                answer.as_ref().filter(|answer| answer.status == 0).map_or(&zeros, |answer| &answer.observables);
+            writer.write_shot(&found[..layout.words()]).map_err(|error| error.to_string())?;
+        }
+        let output = writer.finish().map_err(|error| error.to_string())?;
+        output.commit().map_err(|error| error.to_string())
     }
 
     fn report(&self) -> Report {

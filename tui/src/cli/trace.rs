@@ -2,14 +2,16 @@
 //!
 //! Runs on the main thread. Bounded by the recording. A file appears whole or not at all.
 
+use super::apart::keep_apart;
 use super::places::Surroundings;
 use super::refusal::Refusal;
 use super::runs::{self, RunName};
 use super::say;
 use clap::Args as ClapArgs;
+use pinwheel_engine::record::runs::MANIFEST;
+use pinwheel_engine::record::tape::{FILE, INDEX};
 use pinwheel_engine::record::trace::TraceError;
-use pinwheel_engine::record::{hlog, trace};
-use std::fs::{self, File};
+use pinwheel_engine::record::{Output, hlog, trace};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -27,14 +29,20 @@ pub struct TraceArgs {
 
 pub fn trace(args: &TraceArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let dir = runs::find(&args.name.run, args.name.logs.as_deref(), around)?;
+    let output = args.output.clone().unwrap_or_else(|| dir.join("trace.json"));
+    let inputs = [FILE, INDEX, MANIFEST, "events.jsonl"].map(|name| dir.join(name));
+    let inputs: Vec<_> = inputs.iter().chain([&dir]).map(|path| ("the recording", path.as_path())).collect();
+    let hlog = args.hlog.iter().map(|path| ("--hlog", path.as_path()));
+    keep_apart(&inputs, &hlog.chain([("-o", output.as_path())]).collect::<Vec<_>>())?;
     let mut tape = runs::open(&dir)?;
     tape.span().ok_or_else(|| runs::empty(&dir))?;
     if let Some(path) = &args.hlog {
-        whole(path, |out| hlog::write(&mut tape, out).map_err(|error| error.to_string()))?;
+        whole(Output::file(path, "--hlog")?, path, |out| {
+            hlog::write(&mut tape, out).map_err(|error| error.to_string())
+        })?;
         say::people(&format!("pinwheel: wrote {}", path.display()));
     }
     let notes = runs::notes(&dir, &tape);
-    let output = args.output.clone().unwrap_or_else(|| dir.join("trace.json"));
     let mut write = |out: &mut dyn Write| trace::write(&mut tape, &notes, out);
     if output == Path::new("-") {
         return match write(&mut BufWriter::new(say::JsonStream::new(io::stdout().lock()))) {
@@ -42,31 +50,23 @@ pub fn trace(args: &TraceArgs, around: &Surroundings) -> Result<u8, Refusal> {
             other => other.map(|_| 0).map_err(|error| Refusal::Usage(error.to_string())),
         };
     }
-    let events = whole(&output, |out| write(out).map_err(|error| error.to_string()))?;
+    // In a run's directory, which may be another user's, a link is not ours to follow.
+    let out = if args.output.is_some() { Output::file(&output, "-o") } else { Output::in_place(&output, "-o") };
+    let events = whole(out?, &output, |out| write(out).map_err(|error| error.to_string()))?;
     say::people(&format!("pinwheel: wrote {events} events to {}; open it at ui.perfetto.dev", output.display()));
     Ok(0)
 }
 
-/// Writes a file under a hidden name and lets it appear at the end.
-pub fn whole<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T, String>) -> Result<T, Refusal> {
-    let refused = |error: &io::Error| {
-        let about = format!("output {}", path.display());
-        Refusal::unusable(
-            about,
-            format!("it not writable ({error})"),
-            "a file that can be made",
-            "name another place with -o",
-        )
-    };
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let hidden = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
-    let mut out = BufWriter::new(File::create(&hidden).map_err(|error| refused(&error))?);
-    let written = write(&mut out).and_then(|value| out.flush().map(|()| value).map_err(|error| error.to_string()));
-    let kept = written
-        .map_err(Refusal::Usage)
-        .and_then(|value| fs::rename(&hidden, path).map(|()| value).map_err(|error| refused(&error)));
-    if kept.is_err() {
-        let _ = fs::remove_file(&hidden);
-    }
-    kept
+/// Writes a file that appears at the end.
+fn whole<T>(
+    mut out: Output,
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, String>,
+) -> Result<T, Refusal> {
+    let about = format!("output {}", path.display());
+    let value = write(&mut out).map_err(|said| Refusal::Content { about: about.clone(), said })?;
+    out.commit().map_err(|error| {
+        Refusal::unusable(about, format!("it not writable ({error})"), "room for it", "free some or name another place")
+    })?;
+    Ok(value)
 }

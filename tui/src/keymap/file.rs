@@ -10,6 +10,7 @@
 
 use super::{Scope, TABLE, name};
 use crate::msg::Key;
+use pinwheel_engine::quote::cut;
 use std::collections::BTreeMap;
 
 /// Most bytes of a file of keys.
@@ -84,12 +85,14 @@ pub fn read(text: &str) -> Result<Vec<(usize, Vec<Key>)>, KeysError> {
         return Err(KeysError::Shape(format!("{} bytes", text.len())));
     }
     let scopes: BTreeMap<String, BTreeMap<String, Vec<String>>> =
-        ron::from_str(text).map_err(|error| KeysError::Shape(error.to_string()))?;
+        ron::from_str(text).map_err(|error| KeysError::Shape(cut(&error.to_string()).into_owned()))?;
     let mut rows = Vec::new();
     for (scope, actions) in scopes {
         let known = Scope::ALL.into_iter().find(|known| known.name() == scope);
-        let known =
-            known.ok_or_else(|| KeysError::Scope { found: scope, expected: Scope::ALL.map(Scope::name).join(", ") })?;
+        let known = known.ok_or_else(|| KeysError::Scope {
+            found: cut(&scope).into_owned(),
+            expected: Scope::ALL.map(Scope::name).join(", "),
+        })?;
         for (action, keys) in actions {
             rows.push((row(known, &action)?, self::keys(&action, &keys)?));
         }
@@ -102,7 +105,7 @@ fn row(scope: Scope, action: &str) -> Result<usize, KeysError> {
     let here = || (0..TABLE.len()).filter(is_here);
     let found = here().find(|row| name::action(TABLE[*row].action) == action);
     found.ok_or_else(|| KeysError::Action {
-        found: action.to_owned(),
+        found: cut(action).into_owned(),
         scope: scope.name(),
         expected: here().map(|row| name::action(TABLE[row].action)).collect::<Vec<_>>().join(", "),
     })
@@ -113,7 +116,7 @@ fn keys(action: &str, keys: &[String]) -> Result<Vec<Key>, KeysError> {
         return Err(KeysError::Count { found: keys.len(), action: action.to_owned() });
     }
     let key = |text: &String| {
-        name::key(text).ok_or_else(|| KeysError::Key { found: text.clone(), action: action.to_owned() })
+        name::key(text).ok_or_else(|| KeysError::Key { found: cut(text).into_owned(), action: action.to_owned() })
     };
     keys.iter().map(key).collect()
 }

@@ -108,6 +108,11 @@ fn alarm(alarm: &'static str, unsound: bool, what: String) -> Alarm {
     Alarm { alarm, what, unsound, record }
 }
 
+/// A condition that came after the outcome and makes the run unsound.
+pub fn unsound(name: &'static str, what: String) -> Alarm {
+    alarm(name, true, what)
+}
+
 /// Every condition that holds, gravest first.
 pub fn alarms(outcome: &Outcome, context: &Context) -> Vec<Alarm> {
     let snapshot = &outcome.snapshot;

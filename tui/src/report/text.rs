@@ -85,7 +85,11 @@ fn line(f: &mut Formatter<'_>, what: &str, value: impl Display, meaning: impl Di
 
 impl Report {
     fn head(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "Run of profile {} on {}", self.profile, self.input)?;
+        write!(f, "Run of profile {}", self.profile)?;
+        if let Some(file) = &self.profile_file {
+            write!(f, " ({file})")?;
+        }
+        write!(f, " on {}", self.input)?;
         if !self.label.is_empty() {
             write!(f, ": {}", self.label)?;
         }

@@ -43,7 +43,12 @@ pub fn write(model: &Model) -> Result<String, String> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(refused(&name, &error)),
             Ok(mut file) => {
-                return file.write_all(text(model).as_bytes()).map(|()| name.clone()).map_err(|e| refused(&name, &e));
+                let written = file.write_all(text(model).as_bytes());
+                if written.is_err() {
+                    // Half a screen is none.
+                    let _ = std::fs::remove_file(&name);
+                }
+                return written.map(|()| name.clone()).map_err(|error| refused(&name, &error));
             }
         }
     }

@@ -11,11 +11,22 @@ mod another_input;
 mod attach;
 mod commands;
 mod environment;
+mod foreign_files;
+mod board_directory;
+mod truncated_board;
 mod refusals;
 mod runs;
 mod recordings;
 mod golden;
 mod golden_recording;
+#[cfg(unix)]
+mod loading;
+#[cfg(unix)]
+mod limits;
+#[cfg(unix)]
+mod outputs;
+#[cfg(unix)]
+mod profile_owners;
 mod gpu;
 mod console;
 mod signals;

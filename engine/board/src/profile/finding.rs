@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::check::RangeError;
 use super::locate::{self, Located, Place};
+use crate::quote::cut;
 
 /// One thing that is wrong with a profile, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -48,6 +49,9 @@ pub enum ProfileError {
     /// The file cannot be read.
     #[error("{0}")]
     Unreadable(Finding),
+    /// It names a program, and other users may change the file.
+    #[error("{0}")]
+    Untrusted(Finding),
     /// The text is not a profile.
     #[error("{0}")]
     Malformed(Finding),
@@ -69,9 +73,10 @@ impl ProfileError {
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         match self {
-            Self::Unknown(finding) | Self::Unreadable(finding) | Self::Malformed(finding) => {
-                std::slice::from_ref(finding)
-            }
+            Self::Unknown(finding)
+            | Self::Unreadable(finding)
+            | Self::Untrusted(finding)
+            | Self::Malformed(finding) => std::slice::from_ref(finding),
             Self::OutOfRange(findings) => findings,
         }
     }
@@ -80,7 +85,7 @@ impl ProfileError {
 /// A range error with the place of its field in `text`.
 pub(super) fn from_range(file: &str, fields: &[Located], error: RangeError) -> Finding {
     let Place { line, column } = locate::place_of(fields, &error.field);
-    let found = format!("{} in {}", error.found, error.field);
+    let found = format!("{} in {}", cut(&error.found), error.field);
     Finding { file: file.to_owned(), line, column, found, expected: error.expected, remedy: error.remedy }
 }
 
@@ -96,6 +101,7 @@ pub(super) fn from_ron(file: &str, text: &str, error: &SpannedError) -> Finding 
     };
     let token = token_at(text, place);
     let Said { found, expected, remedy } = say(&error.code, &token);
+    let found = cut(&found).into_owned();
     let found = match locate::path_at(&fields, place) {
         Some(path) if !names_a_field(&error.code) => format!("{found} in {path}"),
         _ => found,

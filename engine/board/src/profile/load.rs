@@ -1,14 +1,18 @@
 //! From a name or a path to a checked profile.
 //!
 //! Owns the embedded profiles and the search for files. Cold; bounded by [`FILE_BYTES_MAX`] and [`ENTRIES_MAX`].
-//! Never writes.
+//! Never writes. Never lets a file that other users may change name a program to run.
 
 use std::fmt;
-use std::io::Read;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
+use crate::files;
+use crate::quote::cut;
+
+use super::alarms::OnAlarm;
 use super::finding::{Finding, ProfileError, from_range, from_ron};
 use super::locate;
 use super::schema::Profile;
@@ -79,19 +83,10 @@ impl Profile {
     /// Loads a profile by name (`DIR/NAME.ron`, else the embedded one) or by path (anything with a `/` or `.ron`).
     ///
     /// # Errors
-    /// When nothing has that name, when the file cannot be read, and when its text is not a profile in range.
+    /// When nothing has that name, when the file cannot be read, when its text is not a profile in range, and when it
+    /// names a program although other users may change the file.
     pub fn load(name_or_path: &str, dir: Option<&Path>) -> Result<(Self, Origin), ProfileError> {
-        let (text, origin) = text(name_or_path, dir)?;
-        let profile = Self::parse(&text, &origin.to_string())?;
-        Ok((profile, origin))
-    }
-
-    /// Loads a profile from its file, whatever that is called.
-    ///
-    /// # Errors
-    /// When the file cannot be read, and when its text is not a profile in range.
-    pub fn load_file(path: &Path) -> Result<Self, ProfileError> {
-        Self::parse(&read(path)?, &path.display().to_string())
+        usable(name_or_path, dir).map(|(profile, found)| (profile, found.origin))
     }
 
     /// Its text, as a file has it, so that it can be run again.
@@ -124,19 +119,70 @@ impl Profile {
 /// # Errors
 /// When nothing has that name and when the file cannot be read as text.
 pub fn text(name_or_path: &str, dir: Option<&Path>) -> Result<(String, Origin), ProfileError> {
+    find(name_or_path, dir).map(|found| (found.text, found.origin))
+}
+
+/// The text of a profile that [`Profile::load`] would take, for an engine that parses it itself.
+///
+/// # Errors
+/// As [`Profile::load`].
+pub fn usable_text(name_or_path: &str, dir: Option<&Path>) -> Result<(String, Origin), ProfileError> {
+    usable(name_or_path, dir).map(|(_, found)| (found.text, found.origin))
+}
+
+fn usable(name_or_path: &str, dir: Option<&Path>) -> Result<(Profile, Found), ProfileError> {
+    let found = find(name_or_path, dir)?;
+    let profile = Profile::parse(&found.text, &found.origin.to_string())?;
+    if let (OnAlarm::Exec(_), Origin::File(path), Some(file)) = (&profile.on_alarm, &found.origin, &found.file)
+        && let Some(who) = files::replaceable_by_others(path, file)
+    {
+        return Err(ProfileError::Untrusted(untrusted(path, &found.text, &who)));
+    }
+    Ok((profile, found))
+}
+
+/// A profile's text, where it was, and the owner and mode of the file as it was open.
+struct Found {
+    text: String,
+    origin: Origin,
+    file: Option<Metadata>,
+}
+
+fn find(name_or_path: &str, dir: Option<&Path>) -> Result<Found, ProfileError> {
+    let of_file = |path: PathBuf| {
+        let (text, file) = read(&path)?;
+        Ok(Found { text, origin: Origin::File(path), file: Some(file) })
+    };
     let is_path = name_or_path.contains(['/', '\\']) || name_or_path.ends_with(".ron");
     if is_path {
-        let path = PathBuf::from(name_or_path);
-        return Ok((read(&path)?, Origin::File(path)));
+        return of_file(PathBuf::from(name_or_path));
     }
     if let Some(path) = dir.map(|dir| dir.join(format!("{name_or_path}.ron"))).filter(|path| path.exists()) {
-        return Ok((read(&path)?, Origin::File(path)));
+        return of_file(path);
     }
     EMBEDDED
         .iter()
         .find(|(name, _)| *name == name_or_path)
-        .map(|(name, text)| ((*text).to_owned(), Origin::Embedded(name)))
+        .map(|(name, text)| Found { text: (*text).to_owned(), origin: Origin::Embedded(name), file: None })
         .ok_or_else(|| unknown(name_or_path, dir))
+}
+
+/// A program in a file that `who` may change.
+fn untrusted(path: &Path, text: &str, who: &str) -> Finding {
+    let place = locate::place_of(&locate::fields(text), "on_alarm");
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Finding {
+        file: path.display().to_string(),
+        line: place.line,
+        column: place.column,
+        found: format!("a program to run in on_alarm, and other users may change {who}"),
+        expected: "a program only in a profile that no other user may change".to_owned(),
+        remedy: format!(
+            "make {0} and {1} your own and run chmod go-w on both, or set on_alarm: None",
+            path.display(),
+            directory.display()
+        ),
+    }
 }
 
 /// All profiles: the embedded ones or the files that replace them, then the other files of `dir` by name.
@@ -170,7 +216,7 @@ fn names_in(dir: &Path) -> Vec<String> {
     names
 }
 
-fn read(path: &Path) -> Result<String, ProfileError> {
+fn read(path: &Path) -> Result<(String, Metadata), ProfileError> {
     let unreadable = |found: String, expected: &str, remedy: &str| {
         ProfileError::Unreadable(Finding {
             file: path.display().to_string(),
@@ -185,17 +231,20 @@ fn read(path: &Path) -> Result<String, ProfileError> {
         let remedy = "check the path and its permissions; `pinwheel profiles list` shows what there is";
         unreadable(error.to_string(), "a readable profile", remedy)
     };
-    let file = std::fs::File::open(path).map_err(io)?;
-    let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(io)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        let found = format!("more than {FILE_BYTES_MAX} bytes");
-        return Err(unreadable(found, "a profile of a few hundred lines", "name a profile, not a data file"));
-    }
-    String::from_utf8(bytes).map_err(|error| {
+    let file = files::open_named(path).map_err(io)?;
+    let metadata = file.metadata().map_err(io)?;
+    let bytes = files::read_up_to(file, FILE_BYTES_MAX).map_err(|error| match error {
+        files::OpenError::System(error) => io(error),
+        _ => {
+            let found = format!("more than {FILE_BYTES_MAX} bytes");
+            unreadable(found, "a profile of a few hundred lines", "name a profile, not a data file")
+        }
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
         let found = format!("a byte that is no UTF-8 at offset {}", error.utf8_error().valid_up_to());
         unreadable(found, "a text", "save the file as UTF-8")
-    })
+    })?;
+    Ok((text, metadata))
 }
 
 fn unknown(name: &str, dir: Option<&Path>) -> ProfileError {
@@ -205,7 +254,7 @@ fn unknown(name: &str, dir: Option<&Path>) -> ProfileError {
         file: looked,
         line: 0,
         column: 0,
-        found: format!("no profile {name:?}"),
+        found: format!("no profile {:?}", cut(name)),
         expected: format!("one of {}", known.join(", ")),
         remedy: "name one of these, or give a path that ends in .ron".to_owned(),
     })

@@ -15,6 +15,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::quote::cut;
+
 /// Most outcomes of a shot.
 pub const MEASUREMENTS_MAX: u32 = 65_536;
 /// Most terms of all parities together.
@@ -95,7 +97,12 @@ impl Measurements {
             }
             let place = &mut parities[parity.output as usize];
             if place.is_some() {
-                return error(number, format!("{line:?} a second time"), "one line for each", "remove one of the two");
+                return error(
+                    number,
+                    format!("{:?} a second time", cut(line)),
+                    "one line for each",
+                    "remove one of the two",
+                );
             }
             *place = Some(parity);
         }
@@ -193,7 +200,7 @@ fn head(line: Option<(usize, &str)>) -> Result<(u32, Encoding), MapError> {
     let count = words.get(1).and_then(|word| word.parse().ok()).filter(|count| (1..=MEASUREMENTS_MAX).contains(count));
     match (encoding, count) {
         (Some(encoding), Some(count)) => Ok((count, encoding)),
-        _ => error(number, format!("{line:?}"), expected, "begin with how many outcomes a shot has"),
+        _ => error(number, format!("{:?}", cut(line)), expected, "begin with how many outcomes a shot has"),
     }
 }
 
@@ -208,20 +215,30 @@ fn parity(number: usize, line: &str, count: u32, (detectors, observables): (u32,
     };
     let Some(output) = output else {
         let expected = format!("D below {detectors} or L below {observables}, as the model has");
-        return error(number, format!("{name:?}"), expected, "make map and model from one circuit");
+        return error(number, format!("{:?}", cut(name)), expected, "make map and model from one circuit");
     };
     let (mut outcomes, mut flipped) = (BTreeSet::new(), false);
     for word in words {
         match known(count, word) {
-            _ if flipped => return error(number, format!("{word:?} after !"), "! at the end", "move it there"),
+            _ if flipped => return error(number, format!("{:?} after !", cut(word)), "! at the end", "move it there"),
             _ if word == "!" => flipped = true,
             Some(outcome) if outcomes.insert(outcome) => {}
             Some(_) => {
-                return error(number, format!("{word} twice"), "each outcome once", "twice is never: remove both");
+                return error(
+                    number,
+                    format!("{} twice", cut(word)),
+                    "each outcome once",
+                    "twice is never: remove both",
+                );
             }
             None => {
                 let expected = format!("an outcome below {count}, or ! at the end");
-                return error(number, format!("{word:?}"), expected, "count outcomes from 0, in the order measured");
+                return error(
+                    number,
+                    format!("{:?}", cut(word)),
+                    expected,
+                    "count outcomes from 0, in the order measured",
+                );
             }
         }
     }

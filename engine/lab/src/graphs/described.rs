@@ -4,6 +4,7 @@
 //! [`TASKS_MAX`] tasks. The bundled graphs are made by `bundled`.
 
 use crate::graph::{Mode, Pool, Shape};
+use crate::quote::cut;
 use serde::Deserialize;
 
 /// Tasks of a described graph, at most.
@@ -140,7 +141,7 @@ impl Described {
     pub fn parse(text: &str) -> Result<Described, DescribedError> {
         let text: Text = ron::from_str(text).map_err(|error| {
             let (line, column) = (error.span.start.line, error.span.start.col);
-            DescribedError::Text { line, column, what: error.code.to_string() }
+            DescribedError::Text { line, column, what: cut(&error.code.to_string()).into_owned() }
         })?;
         let shape = |(rows, columns, element_bytes, granule_bytes): (u32, u32, u32, u32)| Shape {
             rows,

@@ -1,14 +1,23 @@
-//! One output of a run: a file that appears whole at its end, a device, or standard output.
+//! One output of a command: a file that appears whole at its end, a device or FIFO, or standard output.
 //!
-//! Used by the sink's owner, a cold thread. Bounded by one buffer of [`BUFFER_BYTES`]. Never leaves a partial file: what
-//! is not committed is removed when it is dropped.
+//! The one way in which every command writes a file that the user named. A regular file is written under a hidden name
+//! beside its place and renamed. A link is written through to the file that it names. A device or FIFO is written
+//! through and never replaced.
+//!
+//! Runs on cold threads. Bounded by one buffer of [`BUFFER_BYTES`] and [`HIDDEN_NAMES_MAX`] names. Never leaves a
+//! partial file: what is not committed is removed when it is dropped.
 
+use crate::files;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Bytes collected before the system is asked to write.
 const BUFFER_BYTES: usize = 1 << 16;
+/// Most hidden names that are tried: killed processes of this number may have left some.
+const HIDDEN_NAMES_MAX: u32 = 100;
+/// Characters of the final name in a hidden one: a name has a limit.
+const HIDDEN_NAME_CHARS: usize = 48;
 
 /// Why an output cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -19,9 +28,17 @@ pub struct OutputError {
     source: io::Error,
 }
 
+impl OutputError {
+    /// What the system said.
+    #[must_use]
+    pub fn into_source(self) -> io::Error {
+        self.source
+    }
+}
+
 /// An open output; see the module's header.
 #[derive(Debug)]
-pub(super) struct Output {
+pub struct Output {
     writer: BufWriter<Sink>,
     /// Hidden name and final name; `None` for what is written through.
     rename: Option<(PathBuf, PathBuf)>,
@@ -51,33 +68,68 @@ impl Write for Sink {
 
 impl Output {
     /// Standard output.
-    pub(super) fn stdout() -> Output {
+    #[must_use]
+    pub fn stdout() -> Output {
         Output { writer: BufWriter::with_capacity(BUFFER_BYTES, Sink::Stdout(io::stdout())), rename: None }
     }
 
     /// A file; `purpose` names it in errors ("--predictions").
-    pub(super) fn file(path: &Path, purpose: &'static str) -> Result<Output, OutputError> {
-        let refuse = |source| OutputError { purpose, path: path.display().to_string(), source };
-        // A link is followed, so that the file it names is replaced and not the link.
-        let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    ///
+    /// # Errors
+    /// If it cannot be written there; nothing is left behind then.
+    pub fn file(path: &Path, purpose: &'static str) -> Result<Output, OutputError> {
+        Output::named(path).map_err(|source| OutputError { purpose, path: path.display().to_string(), source })
+    }
+
+    /// A file at a place that the program chose, in a directory that may be another user's. What is there is replaced,
+    /// and no link is followed.
+    ///
+    /// # Errors
+    /// If it cannot be written there; nothing is left behind then.
+    pub fn in_place(path: &Path, purpose: &'static str) -> Result<Output, OutputError> {
+        Output::hidden(path.to_owned(), None).map_err(|source| OutputError {
+            purpose,
+            path: path.display().to_string(),
+            source,
+        })
+    }
+
+    fn named(path: &Path) -> io::Result<Output> {
+        let place = files::destination(path)?;
         match fs::metadata(&place) {
-            Ok(found) if found.is_dir() => Err(refuse(io::Error::from(io::ErrorKind::IsADirectory))),
-            // A device or a pipe is written through: renaming onto it would replace it.
+            Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            // Renaming onto a device or a FIFO would replace it.
             Ok(found) if !found.is_file() => {
-                let file = OpenOptions::new().write(true).open(&place).map_err(refuse)?;
+                let file = OpenOptions::new().write(true).open(&place)?;
                 Ok(Output { writer: BufWriter::with_capacity(BUFFER_BYTES, Sink::File(file)), rename: None })
             }
-            _ => {
-                let hidden = hidden_beside(&place).ok_or_else(|| refuse(io::ErrorKind::InvalidFilename.into()))?;
-                let file = OpenOptions::new().write(true).create_new(true).open(&hidden).map_err(refuse)?;
-                let writer = BufWriter::with_capacity(BUFFER_BYTES, Sink::File(file));
-                Ok(Output { writer, rename: Some((hidden, place)) })
-            }
+            // A file that only its owner may read stays one.
+            Ok(found) => Output::hidden(place, Some(found.permissions())),
+            Err(_) => Output::hidden(place, None),
         }
     }
 
+    fn hidden(place: PathBuf, permissions: Option<fs::Permissions>) -> io::Result<Output> {
+        let (file, hidden) = create_hidden(&place)?;
+        let writer = BufWriter::with_capacity(BUFFER_BYTES, Sink::File(file));
+        let output = Output { writer, rename: Some((hidden.clone(), place)) };
+        if let Some(permissions) = permissions {
+            fs::set_permissions(&hidden, permissions)?;
+        }
+        Ok(output)
+    }
+
+    /// Whether the file appears at the end, under its name; else it is written through.
+    #[must_use]
+    pub fn appears_whole(path: &Path) -> bool {
+        fs::metadata(path).map_or(true, |found| found.is_file())
+    }
+
     /// Writes the rest and lets the file appear under its name.
-    pub(super) fn commit(mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If there is no room. Nothing is left behind then.
+    pub fn commit(mut self) -> io::Result<()> {
         self.writer.flush()?;
         if let Some((hidden, place)) = &self.rename {
             fs::rename(hidden, place)?;
@@ -107,9 +159,21 @@ impl Drop for Output {
 }
 
 /// `.NAME.PID.partial` in the same directory, so that the rename stays on one file system.
-fn hidden_beside(place: &Path) -> Option<PathBuf> {
-    let name = place.file_name()?.to_string_lossy().into_owned();
-    Some(place.with_file_name(format!(".{name}.{}.partial", std::process::id())))
+fn create_hidden(place: &Path) -> io::Result<(File, PathBuf)> {
+    let name = place.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
+    let name: String = name.chars().take(HIDDEN_NAME_CHARS).collect();
+    let pid = std::process::id();
+    let mut refused = io::Error::from(io::ErrorKind::AlreadyExists);
+    for attempt in 1..=HIDDEN_NAMES_MAX {
+        let more = if attempt == 1 { String::new() } else { format!("-{attempt}") };
+        let hidden = place.with_file_name(format!(".{name}.{pid}{more}.partial"));
+        match OpenOptions::new().write(true).create_new(true).open(&hidden) {
+            Ok(file) => return Ok((file, hidden)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => refused = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(refused)
 }
 
 #[cfg(test)]
@@ -163,6 +227,47 @@ mod tests {
         output.commit().unwrap();
         assert!(link.is_symlink());
         assert_eq!(fs::read(&real).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_link_to_no_file_yet_stays_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+        std::os::unix::fs::symlink("real", &link).unwrap();
+        let mut output = Output::file(&link, "--hlog").unwrap();
+        output.write_all(b"new").unwrap();
+        output.commit().unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read(&real).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_link_in_a_place_that_the_program_chose_is_replaced_and_its_target_untouched() {
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        std::os::unix::fs::symlink("real", &link).unwrap();
+        let mut output = Output::in_place(&link, "-o").unwrap();
+        output.write_all(b"new").unwrap();
+        output.commit().unwrap();
+        assert!(!link.is_symlink());
+        assert_eq!((fs::read(&real).unwrap(), fs::read(&link).unwrap()), (b"old".to_vec(), b"new".to_vec()));
+    }
+
+    #[test]
+    fn a_private_file_stays_private_and_a_killed_process_is_not_in_the_way() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(dir.path().join(format!(".out.{}.partial", std::process::id())), "left").unwrap();
+        Output::file(&path, "-o").unwrap().commit().unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read(&path).unwrap(), b"");
+        let long = dir.path().join("n".repeat(255));
+        Output::file(&long, "-o").unwrap().commit().unwrap();
+        assert!(long.is_file());
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The directory of one run: `<logs>/<UTC time>-<profile>/` with `profile.ron`, `report.json`, `faults.json` and `events.jsonl`.
 //!
 //! Made by the command line before the engine starts, sealed by it after the engine has ended. Bounded by
-//! [`RUNS_OF_ONE_NAME_MAX`] names. Never takes another run's directory: it is created exclusively.
+//! [`RUNS_OF_ONE_NAME_MAX`] names. Never takes another run's directory: it is created exclusively. Room for the report,
+//! [`RESERVED_BYTES`], is taken at the start where the file system does so at once: a disk that fills up during the run
+//! does not cost the report.
 
 use super::events::EventSink;
 use crate::profile::Profile;
@@ -11,6 +13,10 @@ use std::path::{Path, PathBuf};
 
 /// Most runs of one profile that may start in one second in one logs directory.
 pub const RUNS_OF_ONE_NAME_MAX: u32 = 1_000;
+/// The report of a run.
+pub const REPORT: &str = "report.json";
+/// Room taken for the report at the start. That of one stream and six threads has 11 KB; its lists grow with both.
+const RESERVED_BYTES: u64 = 256 << 10;
 
 /// Why a run directory cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -48,13 +54,25 @@ pub fn keep(dir: &Path, name: &str, content: &[u8]) -> Result<(), String> {
     })
 }
 
+/// What a run directory lacks.
+#[derive(Debug)]
+struct Lost {
+    /// Why the first of them could not be written.
+    error: io::Error,
+    /// Their names.
+    files: Vec<String>,
+}
+
 /// An open run directory.
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
     /// Directories above `path` that did not exist before, outermost first.
     made: Vec<PathBuf>,
-    trouble: Option<String>,
+    /// The report's file under its hidden name, with room for it; `None` where there is no such room.
+    reserved: Option<fs::File>,
+    unwritable_profile: Option<String>,
+    lost: Option<Lost>,
 }
 
 impl RunDir {
@@ -69,7 +87,10 @@ impl RunDir {
         for attempt in 1..=RUNS_OF_ONE_NAME_MAX {
             let path = if attempt == 1 { logs.join(&name) } else { logs.join(format!("{name}-{attempt}")) };
             match fs::create_dir(&path) {
-                Ok(()) => return Ok(RunDir { path, made, trouble: None }),
+                Ok(()) => {
+                    let reserved = reserve(&hidden_name(&path, REPORT));
+                    return Ok(RunDir { path, made, reserved, unwritable_profile: None, lost: None });
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(source) => {
                     remove_empty(&made);
@@ -98,22 +119,41 @@ impl RunDir {
         match profile.to_ron() {
             Ok(text) => self.write("profile.ron", text.as_bytes()),
             Err(error) => {
-                self.trouble.get_or_insert(format!("run directory: found a profile that cannot be written ({error}), expected a valid one; the run went on without it"));
+                self.unwritable_profile = Some(format!(
+                    "run directory: found a profile that cannot be written ({error}), expected a valid one; the run went on without it"
+                ));
             }
         }
     }
 
-    /// Writes one file whole or not at all. The first trouble is kept for [`RunDir::trouble`]; the run goes on.
+    /// Writes one file whole or not at all. What could not be written is told by [`RunDir::trouble`]; the run goes on.
     pub fn write(&mut self, name: &str, content: &[u8]) {
-        if let Err(said) = keep(&self.path, name, content) {
-            self.trouble.get_or_insert(said);
+        let reserved = if name == REPORT { self.reserved.take() } else { None };
+        let written = match reserved {
+            Some(file) => write_reserved(file, &self.path, content),
+            None => write_whole(&self.path, name, content),
+        };
+        match (written, &mut self.lost) {
+            (Ok(()), Some(lost)) => lost.files.retain(|file| file != name),
+            (Ok(()), None) => {}
+            (Err(error), None) => self.lost = Some(Lost { error, files: vec![name.to_owned()] }),
+            (Err(_), Some(lost)) if lost.files.iter().any(|file| file == name) => {}
+            (Err(_), Some(lost)) => lost.files.push(name.to_owned()),
         }
     }
 
-    /// The first trouble, in one sentence.
+    /// What the directory lacks, in one sentence.
     #[must_use]
-    pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    pub fn trouble(&self) -> Option<String> {
+        let lost = self.lost.as_ref().filter(|lost| !lost.files.is_empty()).map(|lost| {
+            format!(
+                "run directory: found {} not writable ({}), expected room for {}; free some or name another place with --logs DIR; the run has no such file",
+                self.path.display(),
+                lost.error,
+                lost.files.join(", ")
+            )
+        });
+        lost.or_else(|| self.unwritable_profile.clone())
     }
 
     /// Removes the directory and all that was made for it: the run did not start.
@@ -154,13 +194,46 @@ fn remove_empty(made: &[PathBuf]) {
 }
 
 fn write_whole(dir: &Path, name: &str, content: &[u8]) -> io::Result<()> {
-    let hidden = dir.join(format!(".{name}.partial"));
+    let hidden = hidden_name(dir, name);
     let written = fs::File::create(&hidden).and_then(|mut file| file.write_all(content));
-    let moved = written.and_then(|()| fs::rename(&hidden, dir.join(name)));
+    appear(written, &hidden, &dir.join(name))
+}
+
+/// The same into a file that has room already; what it does not need of that is given back.
+fn write_reserved(mut file: fs::File, dir: &Path, content: &[u8]) -> io::Result<()> {
+    let written = file.write_all(content).and_then(|()| file.set_len(content.len() as u64));
+    appear(written, &hidden_name(dir, REPORT), &dir.join(REPORT))
+}
+
+/// Lets a file that was written appear under its name, and removes one that was not.
+fn appear(written: io::Result<()>, hidden: &Path, place: &Path) -> io::Result<()> {
+    let moved = written.and_then(|()| fs::rename(hidden, place));
     if moved.is_err() {
-        let _ = fs::remove_file(&hidden);
+        let _ = fs::remove_file(hidden);
     }
     moved
+}
+
+fn hidden_name(dir: &Path, name: &str) -> PathBuf {
+    dir.join(format!(".{name}.partial"))
+}
+
+/// A file with room for the report and no bytes yet.
+#[cfg(target_os = "linux")]
+fn reserve(hidden: &Path) -> Option<fs::File> {
+    let file = fs::File::create_new(hidden).ok()?;
+    let reserved = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::KEEP_SIZE, 0, RESERVED_BYTES);
+    if reserved.is_err() {
+        // The file system cannot, or has no room even now: what is written later says so.
+        let _ = fs::remove_file(hidden);
+        return None;
+    }
+    Some(file)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn reserve(_: &Path) -> Option<fs::File> {
+    None
 }
 
 /// `20260131T235959Z`; the raw seconds for a time outside the calendar.
@@ -243,7 +316,29 @@ mod tests {
         run.write("report.json", b"{}");
         run.write("faults.json", b"[]");
         let said = run.trouble().unwrap();
-        assert!(said.contains("report.json") && !said.contains("faults.json"), "{said}");
+        assert!(said.contains("report.json, faults.json") && !said.contains("profile.ron"), "{said}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn room_for_the_report_is_taken_at_the_start_and_given_back_at_the_end() {
+        use super::{REPORT, RESERVED_BYTES, hidden_name};
+        use std::os::unix::fs::MetadataExt;
+        let logs = tempfile::tempdir().unwrap();
+        let mut run = RunDir::create(logs.path(), "lab", 0).unwrap();
+        let hidden = hidden_name(run.path(), REPORT);
+        match fs::metadata(&hidden) {
+            Ok(found) => assert!(found.blocks() * 512 >= RESERVED_BYTES && found.len() == 0, "{found:?}"),
+            Err(_) => eprintln!("skipped: the file system of {} reserves no room", logs.path().display()),
+        }
+        run.write(REPORT, b"{}");
+        assert!(!hidden.exists() && run.trouble().is_none());
+        let kept = fs::metadata(run.path().join(REPORT)).unwrap();
+        assert!(kept.len() == 2 && kept.blocks() * 512 < RESERVED_BYTES, "{kept:?}");
+        let longer = vec![b' '; 2 * usize::try_from(RESERVED_BYTES).unwrap()];
+        let mut other = RunDir::create(logs.path(), "lab", 0).unwrap();
+        other.write(REPORT, &longer);
+        assert_eq!(fs::read(other.path().join(REPORT)).unwrap(), longer);
     }
 
     #[test]

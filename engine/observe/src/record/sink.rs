@@ -98,6 +98,14 @@ impl AnswerSink {
     pub fn new(config: &SinkConfig) -> Result<AnswerSink, OutputError> {
         let layout = Layout::observables(config.observables);
         assert!(layout.words() <= OBSERVABLE_WORDS_MAX, "{} observables", config.observables);
+        let open_answers = || match &config.answers {
+            None => Ok(None),
+            Some(path) if path == Path::new("-") => Ok(Some(Answers { path: path.clone(), output: Output::stdout() })),
+            Some(path) => Output::file(path, "--answers").map(|output| Some(Answers { path: path.clone(), output })),
+        };
+        // A FIFO waits for its reader. What a signal would leave behind meanwhile is opened after it.
+        let through = config.answers.as_deref().filter(|path| !Output::appears_whole(path));
+        let early = if through.is_some() { open_answers()? } else { None };
         let predictions = match &config.predictions {
             None => None,
             Some(path) => {
@@ -107,11 +115,7 @@ impl AnswerSink {
                 Some(Predictions { path: path.clone(), order, writer })
             }
         };
-        let answers = match &config.answers {
-            None => None,
-            Some(path) if path == Path::new("-") => Some(Answers { path: path.clone(), output: Output::stdout() }),
-            Some(path) => Some(Answers { path: path.clone(), output: Output::file(path, "--answers")? }),
-        };
+        let answers = if early.is_some() { early } else { open_answers()? };
         let error_name = config.error_name;
         Ok(AnswerSink { predictions, answers, words: layout.words(), error_name, trouble: Vec::new() })
     }

@@ -14,7 +14,7 @@
 //! hot threads run. An engine that takes another input is another engine, with a run directory and a report of its own.
 
 use super::sequel::{is_same, keeps_results_apart, request};
-use super::{Audience, Run};
+use super::{Audience, Run, open_sink};
 use crate::cli::args::RunArgs;
 use crate::cli::input::{self, Loaded};
 use crate::cli::places::Surroundings;
@@ -253,6 +253,7 @@ impl Succession {
         let name = run.engine.snapshot().engine.profile;
         let request = request(&self.places.args, &name, &run.engine.profile(), spec, run.request.face);
         let mut request = request.map_err(|refusal| refusal.to_string())?;
+        request.profile_file = run.request.profile_file.clone().filter(|_| name == run.request.profile_name);
         request.notes.push(format!("follows run {} with another input", run.name()));
         Ok(request)
     }
@@ -299,7 +300,9 @@ impl Succession {
         let succeed = move || {
             let status = run.end(None, None, audience);
             let (request, loaded) = *prepared;
-            let begun = Run::begin_on(request, loaded, &places.logs, places.profiles.as_deref(), &places.around);
+            let begun = open_sink(&request, loaded.observables).and_then(|sink| {
+                Run::begin_on(request, loaded, sink, &places.logs, places.profiles.as_deref(), &places.around)
+            });
             let _ = tell.send((status, begun.map(Box::new)));
         };
         match spawn("succession", succeed) {
