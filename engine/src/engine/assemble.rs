@@ -566,7 +566,7 @@ fn spawn_threads(
     }
     assert!(specs.is_empty(), "the plan gives every role a thread");
     let (board, roles) = (Arc::clone(&shared.board), HotThreads::roles_of(plan));
-    Ok(HotThreads { board, callers, reports, roles, building: 0 })
+    Ok(HotThreads { board, callers, reports, roles, building: 0, unbuilt: None })
 }
 
 /// Waits until every thread has built its roles; returns what could not be pinned.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::check::NAME_BYTES_MAX;
 use super::finding::{Finding, ProfileError, from_range, from_ron};
 use super::locate;
 use super::schema::Profile;
@@ -77,6 +78,7 @@ impl Profile {
     /// When nothing has that name, when the file cannot be read, and when its text is not a profile in range.
     pub fn load(name_or_path: &str, dir: Option<&Path>) -> Result<(Self, Origin), ProfileError> {
         let (text, origin) = text(name_or_path, dir)?;
+        check_name(&origin.name(), &origin.to_string())?;
         let profile = Self::parse(&text, &origin.to_string())?;
         Ok((profile, origin))
     }
@@ -104,6 +106,24 @@ impl Profile {
         let findings = errors.into_iter().map(|error| from_range(file, &fields, error)).collect();
         Err(ProfileError::OutOfRange(findings))
     }
+}
+
+/// Whether a profile may have this name; `file` is what it was read from.
+///
+/// # Errors
+/// When it is longer than [`NAME_BYTES_MAX`].
+pub fn check_name(name: &str, file: &str) -> Result<(), ProfileError> {
+    if name.len() <= NAME_BYTES_MAX {
+        return Ok(());
+    }
+    Err(ProfileError::Unreadable(Finding {
+        file: file.to_owned(),
+        line: 0,
+        column: 0,
+        found: format!("a name of {} bytes", name.len()),
+        expected: format!("at most {NAME_BYTES_MAX} bytes"),
+        remedy: "give the file a shorter name".to_owned(),
+    }))
 }
 
 /// The text of a profile as it was written, comments and all, found as [`Profile::load`] finds it.

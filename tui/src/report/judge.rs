@@ -5,7 +5,7 @@
 
 use super::{Context, sum};
 use pinwheel_engine::board::snapshot::{
-    AlarmView, Counters, DeviceState, HealthVerdict, SiloState, SiloView, Snapshot, StreamView, ThreadView,
+    AlarmView, Counters, DeviceState, HealthVerdict, SiloState, SiloView, Snapshot, StreamView, ThreadState, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::fault::FaultCode;
@@ -84,7 +84,14 @@ fn logged(view: &AlarmView) -> Alarm {
 
 /// Where nothing panicked a role has ended with its silo, see [`dead`].
 fn died(snapshot: &Snapshot) -> impl Iterator<Item = Alarm> + '_ {
-    snapshot.threads.iter().filter(|thread| thread.panic_site.is_some()).flat_map(|thread| {
+    let is_outside = |thread: &&ThreadView| thread.state == ThreadState::Panicked;
+    let outside = snapshot.threads.iter().filter(is_outside).map(|thread| {
+        let (site, roles) = (thread.panic_site.as_deref().unwrap_or("an unknown place"), thread.roles.len());
+        let what = format!("{} panicked at {site}, outside its roles: all {roles} of them ended with it", thread.name);
+        alarm("role_died", true, what)
+    });
+    let panicked = move |thread: &&ThreadView| thread.panic_site.is_some() && !is_outside(thread);
+    let inside = snapshot.threads.iter().filter(panicked).flat_map(|thread| {
         thread.roles.iter().filter_map(|role| {
             let frame = role.died_frame?;
             let what = format!(
@@ -93,7 +100,8 @@ fn died(snapshot: &Snapshot) -> impl Iterator<Item = Alarm> + '_ {
             );
             Some(alarm("role_died", true, what))
         })
-    })
+    });
+    outside.chain(inside)
 }
 
 /// A silo that was killed and not asked back is as somebody wanted it; what panicked is told by itself.
