@@ -243,6 +243,7 @@ impl Run {
         name_signal(&mut outcome, signal);
         let context = Context {
             predictions_asked: request.predictions.is_some(),
+            faults: Some(request.profile.faults.clone()),
             run_dir: Some(run_dir.path().display().to_string()),
             host: serde_json::to_value(host).unwrap_or_default(),
             console_cost,
