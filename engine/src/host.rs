@@ -14,6 +14,7 @@
 
 pub mod check;
 pub mod claims;
+pub mod limit;
 mod machine;
 pub mod neighbours;
 pub mod pin;

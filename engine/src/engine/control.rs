@@ -26,6 +26,7 @@ use crate::silo::{Lives, Silo, SiloWishes};
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::spin::Phase;
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
@@ -102,7 +103,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn spawn(mut self, cold: ColdSide, cold_cores: Vec<u32>) -> JoinHandle<Outcome> {
+    pub(super) fn spawn(mut self, cold: ColdSide, cold_cores: Vec<u32>) -> io::Result<JoinHandle<Outcome>> {
         cold::spawn("control", move || {
             // A courtesy to the hot threads; where it is not permitted the scheduler decides.
             let _ = crate::host::pin::confine_current_thread(&cold_cores);

@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::host::{pin, priority};
 use crate::profile::{AlarmAction, AlarmRule, Diagnostics, OnAlarm, Priority, Profile};
 use crate::stall::{Deeds, Request, TICK, Watchdog, Watched};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -102,9 +103,9 @@ pub(super) fn spawn(
     hands: Hands,
     (disk, cold_cores): (Option<PathBuf>, Vec<u32>),
     notes: &mut Vec<String>,
-) -> Option<(Running, Sender<Told>)> {
+) -> io::Result<Option<(Running, Sender<Told>)>> {
     if profile.diagnostics == Diagnostics::Off {
-        return None;
+        return Ok(None);
     }
     notes.extend(unreadable(&profile.alarms, hands.profiles.as_deref()));
     let (sender, told) = channel();
@@ -118,8 +119,8 @@ pub(super) fn spawn(
         // It takes a hundredth of a core; on a busy machine that hundredth is when it is needed.
         let _ = priority::set(None, Priority::Nice(WATCHDOG_NICE));
         run(Watchdog::new(Watched { board, clock, rules, on_alarm, disk }), hands, &told, &told_to_stop);
-    });
-    Some((Running { thread, stop }, sender))
+    })?;
+    Ok(Some((Running { thread, stop }, sender)))
 }
 
 fn run(mut watchdog: Watchdog, mut hands: Hands, told: &Receiver<Told>, stop: &Stop) {

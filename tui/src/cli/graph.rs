@@ -4,7 +4,7 @@
 //! over. Exit status 1 if a task failed or ran before one that it depends on.
 
 use super::refusal::Refusal;
-use super::{say, written};
+use super::{have_threads, say, written};
 use crate::report::grouped;
 use clap::{Args as ClapArgs, ValueEnum};
 use pinwheel_engine::clock::Clock;
@@ -94,9 +94,13 @@ fn start(word: &str) -> Result<Start, String> {
     }
 }
 
+/// Most threads that are tried before a graph is run.
+const THREADS_TRIED_MAX: usize = 1024;
+
 pub fn graph(args: &GraphArgs) -> Result<u8, Refusal> {
     let described = described(args)?;
     let config = config(args, &described);
+    have_threads("graph", THREADS_TRIED_MAX.min(args.workers as usize))?;
     let clock = Clock::machine();
     let done = perform(&described, &config, &clock);
     let (report, events) =

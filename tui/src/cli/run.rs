@@ -185,19 +185,24 @@ impl Run {
         .and_then(|engine| {
             let viewer = engine.viewer();
             let served = request.metrics.map(|address| Metrics::serve(address, move || viewer.snapshot()));
-            Ok((served.transpose()?, engine))
+            let silos = engine.plan().silos.count;
+            let shuffle = |every| Shuffle::start(engine.moves(), movable(&request.profile), silos, every);
+            let reaper = |every| Reaper::start(engine.wishes(), every);
+            let refused = |error: io::Error| {
+                let remedy = "raise the process limit (ulimit -u)";
+                Refusal::unusable("run", format!("no room for a thread ({error})"), "one more", remedy)
+            };
+            let shuffle = request.move_every.map(shuffle).transpose().map_err(refused)?;
+            let reaper = request.kill_every.map(reaper).transpose().map_err(refused)?;
+            Ok((served.transpose()?, (shuffle, reaper), engine))
         });
         match started {
-            Ok((metrics, engine)) => {
+            Ok((metrics, shuffle, engine)) => {
                 manifest.plan = serde_json::to_value(engine.plan()).unwrap_or_default();
                 write_manifest(&mut run_dir, &manifest);
                 if let Some(metrics) = metrics.as_ref().filter(|_| request.face != Face::Console) {
                     say::people(&format!("pinwheel: metrics at http://{}/metrics", metrics.address()));
                 }
-                let silos = engine.plan().silos.count;
-                let shuffle = |every| Shuffle::start(engine.moves(), movable(&request.profile), silos, every);
-                let reaper = |every| Reaper::start(engine.wishes(), every);
-                let shuffle = (request.move_every.map(shuffle), request.kill_every.map(reaper));
                 Ok(Run { request, host, run_dir, manifest, metrics, shuffle, engine })
             }
             Err(refused) => {

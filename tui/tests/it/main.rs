@@ -12,6 +12,7 @@ mod attach;
 mod commands;
 mod environment;
 mod refusals;
+mod limits;
 mod no_observables;
 mod runs;
 mod recordings;
