@@ -115,6 +115,13 @@ pub(crate) fn list(cores: &[u32]) -> String {
     cores.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
+/// The cores that are switched on in the machine whose files lie under `root`, ascending; empty where that is not
+/// visible.
+#[must_use]
+pub fn online_cores(root: &Path) -> Vec<u32> {
+    topology::online(root)
+}
+
 impl HostFacts {
     /// Looks at this machine. Call it before any thread is pinned: the allowed cores are those of the main thread.
     ///

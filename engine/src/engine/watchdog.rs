@@ -94,6 +94,14 @@ impl Deeds for Hands {
             },
         };
     }
+
+    fn pin(&mut self, tid: u32, core: u32) -> Result<(), String> {
+        pin::confine_thread(tid, &[core]).map_err(|error| error.to_string())
+    }
+
+    fn note(&mut self, text: &str) {
+        self.steering.lock().note_action(&Actor::watchdog(), text);
+    }
 }
 
 /// Starts the watchdog that `profile` asks for; `None` if it asks for none. What its
@@ -118,7 +126,8 @@ pub(super) fn spawn(
         let _ = pin::confine_current_thread(&cold_cores);
         // It takes a hundredth of a core; on a busy machine that hundredth is when it is needed.
         let _ = priority::set(None, Priority::Nice(WATCHDOG_NICE));
-        run(Watchdog::new(Watched { board, clock, rules, on_alarm, disk }), hands, &told, &told_to_stop);
+        let root = PathBuf::from("/");
+        run(Watchdog::new(Watched { board, clock, rules, on_alarm, disk, root }), hands, &told, &told_to_stop);
     })?;
     Ok(Some((Running { thread, stop }, sender)))
 }
