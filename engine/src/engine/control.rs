@@ -244,9 +244,10 @@ impl Control {
         let asked = |control: &Control| {
             control.requests.drain().is_some() || control.role_died() || control.has_lost_a_thread()
         };
-        let rate = self.steering.lock().profile().input.rate;
+        // Measured for a profile that comes later, too: any that says Auto means this rate.
+        let own_rate = self.steering.lock().own_rate();
         let mut measured = None;
-        if !self.is_live && rate == Rate::Auto {
+        if !self.is_live && own_rate == Rate::Auto {
             self.tick_until(MEASURE_SETTLE, asked);
             let (from, before) = (self.now(), self.harvested());
             self.tick_until(MEASURE, asked);

@@ -236,7 +236,7 @@ fn every_verb_of_ctl_acts_and_prints_what_was_acknowledged() {
     assert_eq!(engine.0.wait().unwrap().code(), Some(0));
     assert!(!run.join("control.sock").exists());
     let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
-    for part in ["to lab for 1 s", ": lunch", "lab to shared", "feed held by", "rate Auto to Hz(700.0)", ": done"]
+    for part in ["to lab for 1 s", ": lunch", "lab to shared", "feed held by", "rate Hz(2000.0) to Hz(700.0)", ": done"]
     {
         assert!(events.contains(part), "{part}: {events}");
     }

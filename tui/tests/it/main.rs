@@ -14,6 +14,7 @@ mod environment;
 mod refusals;
 mod limits;
 mod no_observables;
+mod profile_rates;
 mod runs;
 mod recordings;
 mod golden;

@@ -210,6 +210,7 @@ impl Effect {
                     to: switched.to.clone(),
                     epoch: switched.epoch,
                     changes: switched.changes.clone(),
+                    rate: switched.rate.clone(),
                     reverts_in_s: switched.reverts_in.map(|span| span.as_secs()),
                     threads,
                     acknowledged,
