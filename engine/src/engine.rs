@@ -25,6 +25,7 @@ mod drilling;
 mod environment;
 mod header;
 mod inputs;
+mod limits;
 mod lives;
 mod logger;
 mod neighbours;
@@ -281,6 +282,21 @@ pub enum StartError {
         threads: usize,
         /// The system's word.
         source: std::io::Error,
+    },
+    /// The process may not have what a run needs.
+    #[error(
+        "found a limit of {found} bytes on {what}, expected at least {expected}; raise it (ulimit {option}, which counts in \
+         units of 1024 bytes)"
+    )]
+    Limit {
+        /// On what.
+        what: &'static str,
+        /// The limit.
+        found: u64,
+        /// What a run needs.
+        expected: u64,
+        /// The shell's option for it.
+        option: &'static str,
     },
     /// A thread did not build its roles in time.
     #[error(

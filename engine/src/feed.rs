@@ -127,7 +127,7 @@ impl Feed {
         }
         let health = share.own.iter().map(|_| InputHealth::new(model)).collect();
         let fraction = share.fraction();
-        let widths = (model.detector_words(), model.observable_words().max(1));
+        let widths = (model.detector_words(), model.observable_words());
         let crossings =
             crossing.map(|(crossing, turns)| Crossings::new(crossing, turns, share.silo, share.streams, widths));
         let overflow = Overflow::new(rate, crossings.as_ref().map_or(1, |crossings| crossings.silos as usize));
@@ -154,7 +154,7 @@ impl Feed {
             exhausted: share.own.is_empty(),
             draining: false,
             detectors: vec![0; model.detector_words()],
-            observables: vec![0; model.observable_words().max(1)],
+            observables: vec![0; model.observable_words()],
             share,
         }
     }

@@ -94,7 +94,7 @@ impl Decoding {
     /// The predecoder's tables, for a device that has its own program for the same rule.
     #[must_use]
     pub fn tables(&self) -> Tables {
-        self.local.as_ref().map_or_else(Tables::empty, |local| local.tables(self.model.observable_words().max(1)))
+        self.local.as_ref().map_or_else(Tables::empty, |local| local.tables(self.model.observable_words()))
     }
 
     /// Whether a shot is decoded by more windows than one.
@@ -275,8 +275,8 @@ pub fn wire(
 }
 
 fn geometry(slots: u32, model: &Model) -> Geometry {
-    let words = |words: usize| words.max(1) as u32;
-    Geometry { slots, detector_words: words(model.detector_words()), observable_words: words(model.observable_words()) }
+    let (detector_words, observable_words) = (model.detector_words() as u32, model.observable_words() as u32);
+    Geometry { slots, detector_words, observable_words }
 }
 
 /// Where decode workers leave the times of their tasks, if somebody asks for them.

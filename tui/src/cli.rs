@@ -45,17 +45,39 @@ use args::{Args, Command, RunArgs};
 use clap::Parser;
 use clap::error::ErrorKind;
 use pinwheel_engine::board::fatal;
+use pinwheel_engine::host::limit;
 use places::Surroundings;
 use refusal::Refusal;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Unusable input or environment.
 const UNUSABLE: u8 = 2;
 
+/// Main thread's stack below which not even the command line is read. Release builds need 128 KiB, others more.
+const STACK_BYTES_MIN: u64 = 1 << 20;
+
 /// Does what the command line asks.
 pub fn main() -> ExitCode {
+    if let Some(found) = limit::stack_bytes().filter(|found| *found < STACK_BYTES_MIN) {
+        // Short, for there is little stack for it.
+        say::people(&format!(
+            "pinwheel: found a stack limit of {} KiB, expected at least {}; raise it (ulimit -s)",
+            found / 1024,
+            STACK_BYTES_MIN / 1024
+        ));
+        return ExitCode::from(UNUSABLE);
+    }
     // Where the system refuses the handlers, such an end is as bare as without them.
     let _ = fatal::install();
+    // A write beyond the limit on a file's size is an error like a full disk's, and does not end the program.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+    ExitCode::from(read_and_perform())
+}
+
+/// Reads the command line, does what it asks and tells what is refused; the exit status.
+#[inline(never)]
+fn read_and_perform() -> u8 {
     let done = match Args::try_parse() {
         Ok(args) => perform(args),
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
@@ -65,10 +87,18 @@ pub fn main() -> ExitCode {
         }
         Err(error) => Err(refusal::usage(&error)),
     };
-    ExitCode::from(done.unwrap_or_else(|refusal| {
+    done.unwrap_or_else(|refusal| {
         say::people(&format!("pinwheel: {}", refusal::sentence(&refusal)));
         UNUSABLE
-    }))
+    })
+}
+
+/// Refuses what needs so many threads where the system does not give them.
+fn have_threads(about: &str, threads: usize) -> Result<(), Refusal> {
+    limit::try_threads(threads).map_err(|(given, error)| {
+        let found = format!("room for {given} threads ({error})");
+        Refusal::unusable(about, found, format!("{threads}"), "raise the process limit (ulimit -u) or ask for fewer")
+    })
 }
 
 fn perform(args: Args) -> Result<u8, Refusal> {

@@ -21,6 +21,7 @@ use pinwheel_engine::board::snapshot::{
     PriorityView, RivalView, SiloView, Snapshot, SourceView, StreamView, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Found, Outcome};
+use pinwheel_engine::profile::Faults;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -29,6 +30,8 @@ use std::collections::BTreeMap;
 pub struct Context {
     /// Whether `--predictions` was given: an errored shot is then a hole in a result.
     pub predictions_asked: bool,
+    /// The faults that the profile injects; `None`: not known, so none.
+    pub faults: Option<Faults>,
     /// Where the run is kept.
     pub run_dir: Option<String>,
     /// The profile's file; `None`: built in, or another profile is in force.

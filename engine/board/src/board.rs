@@ -88,6 +88,12 @@ pub struct Board {
 }
 
 impl Board {
+    /// Bytes of a board of `shape`.
+    #[must_use]
+    pub fn bytes_of(shape: Shape) -> usize {
+        Layout::of(shape).bytes
+    }
+
     /// A new board of `shape`, all zero, in `place`. The magic word is not set yet: see [`Board::publish`].
     ///
     /// # Errors

@@ -25,12 +25,13 @@ mod weights;
 
 pub use alarms::{AlarmAction, AlarmRule, Diagnostics, OnAlarm, RuleId, Severity, rule};
 pub use check::{
-    DECODERS_AUTO_MAX, DECODERS_MAX, RangeError, SILOS_MAX, STREAM_QUEUES_BYTES_MAX, THREAD_NAME_BYTES_MAX,
-    THREADS_MAX, WINDOW_ROUNDS_MAX, WINDOW_TASKS_MAX, WORKERS_MAX, stream_queues_bytes,
+    DECODERS_AUTO_MAX, DECODERS_MAX, NAME_BYTES_MAX, RangeError, SILOS_MAX, STREAM_QUEUES_BYTES_MAX,
+    THREAD_NAME_BYTES_MAX, THREAD_ROLES_MAX, THREADS_MAX, WINDOW_ROUNDS_MAX, WINDOW_TASKS_MAX, WORKERS_MAX,
+    stream_queues_bytes,
 };
 pub use diff::{Applies, Change, applies, diff};
 pub use finding::{Finding, ProfileError};
-pub use load::{DEFAULT_NAME, ENTRIES_MAX, FILE_BYTES_MAX, Origin, ProfileEntry, list, text, usable_text};
+pub use load::{DEFAULT_NAME, ENTRIES_MAX, FILE_BYTES_MAX, Origin, ProfileEntry, check_name, list, text, usable_text};
 pub use placement::{AllHigh, Overflow, OverflowStrategy, PlaceBy, PlacementRules, TakesPart};
 pub use schema::{
     Courtesy, Decoders, Device, Environment, Faults, FreeWorker, Graph, HotAllocations, Input, IssueGate, KeptRuns,

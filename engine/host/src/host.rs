@@ -14,6 +14,7 @@
 
 pub mod check;
 pub mod claims;
+pub mod limit;
 mod machine;
 pub mod neighbours;
 pub mod pin;
@@ -112,6 +113,13 @@ pub enum HostError {
 /// Numbers with commas between them.
 pub(crate) fn list(cores: &[u32]) -> String {
     cores.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// The cores that are switched on in the machine whose files lie under `root`, ascending; empty where that is not
+/// visible.
+#[must_use]
+pub fn online_cores(root: &Path) -> Vec<u32> {
+    topology::online(root)
 }
 
 impl HostFacts {

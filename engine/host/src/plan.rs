@@ -26,7 +26,7 @@ pub use explicit::PlanError;
 pub use silos::PlannedSilos;
 
 use crate::host::HostFacts;
-use crate::profile::{Priority, Profile, SpinPolicy, Threads};
+use crate::profile::{Priority, Profile, Silos, SpinPolicy, THREAD_ROLES_MAX, Threads};
 
 /// Which threads run which roles on which cores.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,12 +120,39 @@ impl Plan {
     /// Makes the plan that the profile asks for.
     ///
     /// # Errors
-    /// When the profile lists its threads and they cannot be had; an automatic plan always can.
+    /// When the profile lists its threads and they cannot be had, and when a thread would have more than
+    /// [`THREAD_ROLES_MAX`] roles.
     pub fn make(profile: &Profile, host: &HostFacts) -> Result<Self, PlanError> {
-        match &profile.threads {
-            Threads::Auto => Ok(Self::auto(profile, host)),
-            Threads::Explicit(specs) => Self::explicit(specs, profile, host),
+        let plan = match &profile.threads {
+            Threads::Auto => Self::auto(profile, host),
+            Threads::Explicit(specs) => Self::explicit(specs, profile, host)?,
+        };
+        match plan.overfull() {
+            None => Ok(plan),
+            Some(thread) => {
+                let (silos, cores) = (plan.silos.count, plan.hot_cores().len());
+                let fits = |silos: &u32| {
+                    let fewer = Profile { silos: Silos::Count(*silos), ..profile.clone() };
+                    Self::auto(&fewer, host).overfull().is_none()
+                };
+                let remedy = match (1..silos).rev().find(fits) {
+                    Some(most) => format!("plan at most {most} silos, or fewer decoders"),
+                    None => "plan fewer decoders".to_owned(),
+                };
+                Err(PlanError::TooManyRoles {
+                    thread: thread.name.clone(),
+                    found: thread.roles.len(),
+                    silos,
+                    cores,
+                    remedy,
+                })
+            }
         }
+    }
+
+    /// The first thread with more roles than the board has blocks for.
+    fn overfull(&self) -> Option<&PlannedThread> {
+        self.threads.iter().find(|thread| thread.roles.len() > THREAD_ROLES_MAX)
     }
 
     /// The cores to claim before the threads are started: those that a thread is to have for itself, ascending.

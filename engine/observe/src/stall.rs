@@ -20,6 +20,7 @@ pub mod book;
 pub mod observe;
 pub mod procfs;
 mod notify;
+mod offline;
 #[expect(unsafe_code, reason = "holds a thread of another process by ptrace")]
 pub mod hold;
 pub mod outside;

@@ -12,7 +12,7 @@ const WHY_CHARS_MAX: usize = 160;
 /// Who acts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
-    /// As the log of events names it: `operator`, `alarm`, `timer`.
+    /// As the log of events names it: `operator`, `alarm`, `timer`, `watchdog`.
     pub(super) kind: &'static str,
     /// In words.
     pub(super) words: String,
@@ -52,6 +52,11 @@ impl Actor {
     /// A time that is over.
     pub(super) fn timer() -> Actor {
         Actor { kind: "timer", words: "itself: the time is over".to_owned(), numbers: Vec::new() }
+    }
+
+    /// The watchdog.
+    pub(super) fn watchdog() -> Actor {
+        Actor { kind: "watchdog", words: "the watchdog".to_owned(), numbers: Vec::new() }
     }
 
     /// In words.

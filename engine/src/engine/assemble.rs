@@ -1,6 +1,6 @@
 //! From a configuration to running threads.
 //!
-//! Runs once, on the caller's thread. Order: what can be refused first (host, plan, model), then memory, then threads;
+//! Runs once, on the caller's thread. Order: what can be refused first (host, plan, model, limits), then memory, then threads;
 //! a failure on the way stops the threads that run already. Bounds: [`BUILD_LIMIT`] for all roles to be built.
 //!
 //! Longer than 500 lines, because each step of a start is a short function beside the order that they are called in.
@@ -18,7 +18,7 @@ use super::remote;
 use super::steer::{Pace, Reins, SharedSteering};
 use super::wall::Wall;
 use super::watchdog::{self, Hands};
-use super::{Config, Engine, Input, Requests, StartError, cores, devices, environment, header};
+use super::{Config, Engine, Input, Requests, StartError, cores, devices, environment, header, limits};
 use crate::arbiter::page::Authority;
 use crate::board::{self, Board, Place, Shape};
 use crate::clock::Clock;
@@ -50,6 +50,7 @@ use pinwheel_edge::ring::log::{self, Writer};
 use pinwheel_edge::ring::mpsc::PRODUCERS_MAX;
 use pinwheel_edge::slot::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX};
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinWord};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -62,6 +63,7 @@ pub(super) const BUILD_LIMIT: Duration = Duration::from_secs(30);
 const DISMISS_LIMIT: Duration = Duration::from_secs(2);
 const DISMISS_LOOK: Duration = Duration::from_millis(1);
 
+#[expect(clippy::too_many_lines, reason = "the steps of a start, in their order")]
 pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     hot::install_hook();
     let host = HostFacts::read()?;
@@ -76,6 +78,7 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let report = environment::look(&mut config, &host, &placed, &clock)?;
     let cores::Placed { plan, claims, notes } = placed;
     let Devices { contexts, name: device_name, notes: device_notes } = devices;
+    limits::check(&plan, Board::bytes_of(shape(&config.profile, &plan)) as u64)?;
     let mut notes: Vec<String> = config.notes.iter().cloned().chain(device_notes).chain(notes).collect();
     let common = common(&config.profile, &plan, decoding, &clock, &mut notes)?;
     let Common { board, settings, moves, .. } = common.clone();
@@ -85,33 +88,37 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     header::write_threads(&board, &plan, &orders.lock());
     let steering = steering(&config, asked, &orders, &common);
     let (phase, on_call) = (Arc::new(PhaseWord::new()), on_call(&config));
-    let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase, on_call };
+    let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase: Arc::clone(&phase), on_call };
     provoke(&mut silos, config.provocation.as_ref());
     let (stop, requests) = (cold::Stop::new(), Arc::new(Requests::default()));
     let hands = hands(&requests, &steering, &shared);
+    let mut starting = Starting::new(&stop, &shared);
     let watchdog = watchdog::spawn(&config.profile, hands, (disk, plan.cold_cores.clone()), &mut notes);
+    starting.watchdog = watchdog.map_err(no_room("watchdog", &plan))?;
     let (logs, logger) = wire_log(config.events.take(), &plan, &shared, &mut notes);
-    let mut threads = Threads::new();
-    let built = spawn_threads(&mut threads, &plan, &mut silos, &orders.lock(), logs, &shared)
-        .and_then(|hot| Ok((wait_built(&hot.reports, threads.len())?, hot)));
-    let call_off =
-        |_: &_| call_off(&stop, watchdog.as_ref().map(|(watchdog, _)| watchdog), threads.as_slice(), &shared);
-    let (unpinned, hot) = built.inspect_err(call_off)?;
-    notes.extend(unpinned);
+    let hot = spawn_threads(&mut starting.threads, &plan, &mut silos, &orders.lock(), logs, &shared)?;
+    notes.extend(wait_built(&hot.reports, starting.threads.len())?);
     let (remote, remote_orders) = reach(config.run_dir.as_deref(), &plan, &shared, &stop, &mut notes).unzip();
     header::write_notes(&board, &notes);
     board.publish();
     let sink = config.sink.take().map(|sink| tap(sink, &mut silos, order(&config), &stop));
-    let (events, said) = logger.map(|(logger, said)| (logger.spawn(stop.clone()), said)).unzip();
+    let sink = sink.transpose().map_err(no_room("answers", &plan))?;
+    let logging = logger.map(|(logger, said)| Ok((logger.spawn(stop.clone())?, said)));
+    let (events, said) = logging.transpose().map_err(no_room("events", &plan))?.unzip();
     let recording = record(&mut config, &plan, &shared, said.as_ref(), &stop);
+    let recording = recording.transpose().map_err(no_room("recorder", &plan))?;
     let (recorder, look_back) = recording.map(|recording| (recording.ended, recording.look_back)).unzip();
     let reader = StreamReader::new(order(&config), config.input, fills);
     let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
+    let input_error = input_error.transpose().map_err(no_room("reader", &plan))?;
     let environment = report.map(|report| environment::spawn(report, &shared, plan.cold_cores.clone()));
+    let environment = environment.transpose().map_err(no_room("environment", &plan))?;
+    let neighbours = watch_neighbours(orders, &plan, &shared).map_err(no_room("neighbours", &plan))?;
+    let placing = directing(&config.profile, &silos, &common, &plan).spawn();
+    let placing = placing.map_err(no_room("placement", &plan))?;
+    let (threads, watchdog) = starting.end();
     let (watchdog, told) = watchdog.unzip();
     steering.lock().connect(said, told);
-    let neighbours = watch_neighbours(orders, &plan, &shared);
-    let placing = directing(&config.profile, &silos, &common, &plan).spawn();
     let cold =
         ColdSide { stop, sink, events, recorder, input_error, environment, neighbours, placing, watchdog, remote };
     let control = Control {
@@ -130,15 +137,51 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
         claims,
         is_live,
     };
-    let control = control.spawn(cold, plan.cold_cores.clone());
+    // Nobody is left to move the phases on if this thread is refused: the hot threads then leave by themselves.
+    let control = control.spawn(cold, plan.cold_cores.clone()).map_err(no_room("control", &plan));
+    let control = control.inspect_err(|_| {
+        phase.advance(Phase::Shutdown);
+    })?;
     Ok(Engine { board, clock, steering, plan, requests, moves, wishes, look_back, control: Some(control) })
 }
 
-/// A start that is not going to be: everybody who runs already is told to leave.
-fn call_off(stop: &cold::Stop, watchdog: Option<&watchdog::Running>, threads: &[JoinHandle<()>], shared: &Shared) {
-    stop.stop();
-    watchdog.into_iter().for_each(watchdog::Running::dismiss);
-    dismiss(threads, shared);
+/// A start under way. Where it fails, everybody who runs already is told to leave.
+struct Starting {
+    stop: cold::Stop,
+    shared: Shared,
+    threads: Threads,
+    watchdog: Option<(watchdog::Running, Sender<watchdog::Told>)>,
+    is_over: bool,
+}
+
+impl Starting {
+    fn new(stop: &cold::Stop, shared: &Shared) -> Starting {
+        let (stop, shared) = (stop.clone(), shared.clone());
+        Starting { stop, shared, threads: Threads::new(), watchdog: None, is_over: false }
+    }
+
+    /// It has succeeded.
+    fn end(mut self) -> (Threads, Option<(watchdog::Running, Sender<watchdog::Told>)>) {
+        self.is_over = true;
+        (std::mem::take(&mut self.threads), self.watchdog.take())
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        self.stop.stop();
+        self.watchdog.iter().for_each(|(watchdog, _)| watchdog.dismiss());
+        dismiss(&self.threads, &self.shared);
+    }
+}
+
+/// The system refused the thread of this name.
+fn no_room(name: &'static str, plan: &Plan) -> impl FnOnce(io::Error) -> StartError {
+    let threads = plan.threads.len();
+    move |source| StartError::Thread { name: name.to_owned(), threads, source }
 }
 
 /// What all silos share.
@@ -228,7 +271,7 @@ fn record(
     shared: &Shared,
     said: Option<&SyncSender<Said>>,
     stop: &cold::Stop,
-) -> Option<Recording> {
+) -> Option<io::Result<Recording>> {
     let run = config.run_dir.take().filter(|_| config.profile.diagnostics == Diagnostics::On)?;
     let (board, clock, cold_cores) = (Arc::clone(&shared.board), shared.clock.clone(), plan.cold_cores.clone());
     let kept = config.profile.recorder;
@@ -236,7 +279,7 @@ fn record(
 }
 
 /// The look at who else wants the hot cores.
-fn watch_neighbours(orders: SharedOrders, plan: &Plan, shared: &Shared) -> Option<Watching> {
+fn watch_neighbours(orders: SharedOrders, plan: &Plan, shared: &Shared) -> io::Result<Option<Watching>> {
     let (cores, cold_cores) = (plan.threads.iter().map(|planned| planned.core).collect(), plan.cold_cores.clone());
     Watch { board: Arc::clone(&shared.board), clock: shared.clock.clone(), orders, cores, cold_cores }.spawn()
 }
@@ -298,7 +341,12 @@ fn order(config: &Config) -> InputOrder {
 }
 
 /// The thread of the answers' sink.
-fn tap(sink: AnswerSink, silos: &mut [Silo], order: InputOrder, stop: &cold::Stop) -> Receiver<Result<(), String>> {
+fn tap(
+    sink: AnswerSink,
+    silos: &mut [Silo],
+    order: InputOrder,
+    stop: &cold::Stop,
+) -> io::Result<Receiver<Result<(), String>>> {
     let taps = silos.iter_mut().flat_map(|silo| silo.answers.drain(..)).collect();
     cold::spawn_sink(sink, taps, order, stop.clone())
 }
@@ -335,17 +383,22 @@ pub(super) fn check_width(model: &Model) -> Result<(), StartError> {
     Ok(())
 }
 
-/// A shared board, or a private one and a note.
-fn make_board(profile: &Profile, plan: &Plan, notes: &mut Vec<String>) -> Result<Board, StartError> {
+/// How many of each there are.
+fn shape(profile: &Profile, plan: &Plan) -> Shape {
     let decoders = (0..profile.silos.settled()).map(|silo| plan.decoders(silo)).max().unwrap_or(1);
-    let shape = Shape {
+    Shape {
         threads: plan.threads.len() as u32,
         silos: profile.silos.settled(),
         slots: profile.slots,
         workers: profile.workers,
         decoders,
         streams: profile.input.streams,
-    };
+    }
+}
+
+/// A shared board, or a private one and a note.
+fn make_board(profile: &Profile, plan: &Plan, notes: &mut Vec<String>) -> Result<Board, StartError> {
+    let shape = shape(profile, plan);
     let directory = board::directory();
     match Board::create(shape, Place::Shared(directory.clone())) {
         Ok(board) => {
@@ -435,7 +488,8 @@ fn wire_silos(
                 let (source, fill) = origin.source(silo, end);
                 (silo::wire(profile, share, plan.decoders(silo), source, answers, attached, common), fill)
             })
-        });
+        })
+        .map_err(no_room("wiring", plan))?;
         let mut made = made?;
         let usage = arena.usage();
         board::add(&header.arenas_touched_bytes, usage.touched_bytes as u64);
@@ -449,15 +503,15 @@ fn wire_silos(
 
 /// Runs `body` where silo `silo` will run, so that the pages it touches first lie on that node. Where the silo has no
 /// core of its own, or may not be confined to it, they lie wherever the scheduler has the thread.
-fn on_cores_of<R: Send>(silo: u32, plan: &Plan, body: impl FnOnce() -> R + Send) -> R {
+fn on_cores_of<R: Send>(silo: u32, plan: &Plan, body: impl FnOnce() -> R + Send) -> io::Result<R> {
     let cores: Vec<u32> =
         plan.threads.iter().filter(|thread| thread.silo == silo).filter_map(|thread| thread.core).collect();
     std::thread::scope(|scope| {
-        let wiring = scope.spawn(|| {
+        let wiring = std::thread::Builder::new().spawn_scoped(scope, || {
             let _ = pin::confine_current_thread(&cores);
             body()
         });
-        wiring.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        Ok(wiring?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 
@@ -570,7 +624,7 @@ fn spawn_threads(
     }
     assert!(specs.is_empty(), "the plan gives every role a thread");
     let (board, roles) = (Arc::clone(&shared.board), HotThreads::roles_of(plan));
-    Ok(HotThreads { board, callers, reports, roles, building: 0 })
+    Ok(HotThreads { board, callers, reports, roles, building: 0, unbuilt: None })
 }
 
 /// Waits until every thread has built its roles; returns what could not be pinned.

@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::fault::EventCode;
 use crate::profile::KeptRuns;
 use crate::record::{LookBack, Recorder, SAMPLE, runs};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, channel};
@@ -35,7 +36,7 @@ pub(super) struct Recording {
 
 impl Blackbox {
     /// Starts its thread.
-    pub(super) fn spawn(self, stop: Stop) -> Recording {
+    pub(super) fn spawn(self, stop: Stop) -> io::Result<Recording> {
         let Blackbox { board, clock, run, kept, cold_cores, said } = self;
         let (sender, ended) = channel();
         // From wherever somebody attaches: a path of its own.
@@ -46,7 +47,7 @@ impl Blackbox {
         let tell = Tell { clock, said };
         let make_room = tell.clone();
         // A directory with gigabytes in it takes its time to go.
-        cold::spawn("retention", move || make_room.room(&run, kept));
+        cold::spawn("retention", move || make_room.room(&run, kept))?;
         cold::spawn("recorder", move || {
             // A courtesy to the hot threads; where it is not permitted the scheduler decides.
             let _ = crate::host::pin::confine_current_thread(&cold_cores);
@@ -57,8 +58,8 @@ impl Blackbox {
             }
             tell.trouble(recorder.finish());
             let _ = sender.send(());
-        });
-        Recording { ended, look_back }
+        })?;
+        Ok(Recording { ended, look_back })
     }
 }
 

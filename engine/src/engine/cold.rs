@@ -11,9 +11,11 @@ use crate::feed::requests::home;
 use crate::feed::stage::{Ending, StageFill};
 use crate::record::{AnswerRecord, AnswerSink};
 use pinwheel_edge::ring::{BATCH, broadcast};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long a cold thread sleeps when there is nothing for it.
@@ -42,14 +44,16 @@ pub(super) fn sleep(span: Duration) {
     std::thread::sleep(span);
 }
 
-/// Starts a cold thread; a system that refuses it ends the process with its own words, before anything runs.
+/// Starts a cold thread.
+///
+/// # Errors
+/// If the system refuses another thread.
 #[expect(clippy::disallowed_methods, reason = "the engine's cold side starts its threads here")]
 pub(super) fn spawn<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
-) -> std::thread::JoinHandle<T> {
-    let builder = std::thread::Builder::new().name(name.to_string());
-    builder.spawn(body).unwrap_or_else(|error| panic!("no room for thread {name}: {error}"))
+) -> io::Result<JoinHandle<T>> {
+    std::thread::Builder::new().name(name.to_string()).spawn(body)
 }
 
 /// The sink's thread: takes answers from every silo's ring. Its result comes through the receiver.
@@ -58,7 +62,7 @@ pub(super) fn spawn_sink(
     mut taps: Vec<broadcast::Reader<Answer>>,
     order: InputOrder,
     stop: Stop,
-) -> Receiver<Result<(), String>> {
+) -> io::Result<Receiver<Result<(), String>>> {
     let (sender, receiver) = channel();
     spawn("answers", move || {
         loop {
@@ -77,8 +81,8 @@ pub(super) fn spawn_sink(
             }
         }
         let _ = sender.send(sink.finish());
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }
 
 fn record(answer: &Answer, order: &InputOrder) -> AnswerRecord {
@@ -137,10 +141,10 @@ impl Reader {
 }
 
 /// The reader's thread. Its error, if any, comes through the receiver.
-pub(super) fn spawn_reader(reader: Reader, stop: Stop) -> Receiver<Option<String>> {
+pub(super) fn spawn_reader(reader: Reader, stop: Stop) -> io::Result<Receiver<Option<String>>> {
     let (sender, receiver) = channel();
     spawn("reader", move || {
         let _ = sender.send(reader.run(&stop));
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }

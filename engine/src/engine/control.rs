@@ -14,6 +14,7 @@ use super::wall::Wall;
 use super::watchdog::Running;
 use super::wire::GOES_ON;
 use super::{EndedBy, Found, Outcome, Requests, header};
+use crate::board::snapshot::ThreadState;
 use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::feed::requests::MoveRequests;
@@ -25,6 +26,7 @@ use crate::silo::{Lives, Silo, SiloWishes};
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::spin::Phase;
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
@@ -101,7 +103,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn spawn(mut self, cold: ColdSide, cold_cores: Vec<u32>) -> JoinHandle<Outcome> {
+    pub(super) fn spawn(mut self, cold: ColdSide, cold_cores: Vec<u32>) -> io::Result<JoinHandle<Outcome>> {
         cold::spawn("control", move || {
             // A courtesy to the hot threads; where it is not permitted the scheduler decides.
             let _ = crate::host::pin::confine_current_thread(&cold_cores);
@@ -163,7 +165,7 @@ impl Control {
     /// For whoever looks at the board: this run is over, and its process goes on.
     fn tell_what_follows(&self) {
         if let Some(to) = self.requests.follows() {
-            header::Note::default().write(self.board(), &format!("{GOES_ON}: {to}"));
+            self.note(&format!("{GOES_ON}: {to}"));
         }
     }
 
@@ -235,22 +237,17 @@ impl Control {
     /// Warms the path and settles the rate. Returns a reason to end at once, if there is one.
     fn warm_up(&mut self) -> Option<EndedBy> {
         self.enter(Phase::Warmup);
-        let limit = Duration::from_nanos(WARM_LIMIT.0);
-        for _ in 0..self.threads.len() {
-            match self.hot.reports.recv_timeout(limit) {
-                Ok(ThreadReport { result: Ok(()), .. }) => {}
-                Ok(ThreadReport { result: Err(error), .. }) => {
-                    header::Note::default().write(self.board(), &error.to_string());
-                    return Some(EndedBy::Fault);
-                }
-                Err(_) => return Some(EndedBy::Fault),
-            }
+        if let Some(by) = self.wait_warm() {
+            return Some(by);
         }
         self.settings.set_warming(Warming::On);
-        let asked = |control: &Control| control.requests.drain().is_some() || control.role_died();
-        let rate = self.steering.lock().profile().input.rate;
+        let asked = |control: &Control| {
+            control.requests.drain().is_some() || control.role_died() || control.has_lost_a_thread()
+        };
+        // Measured for a profile that comes later, too: any that says Auto means this rate.
+        let own_rate = self.steering.lock().own_rate();
         let mut measured = None;
-        if !self.is_live && rate == Rate::Auto {
+        if !self.is_live && own_rate == Rate::Auto {
             self.tick_until(MEASURE_SETTLE, asked);
             let (from, before) = (self.now(), self.harvested());
             self.tick_until(MEASURE, asked);
@@ -267,8 +264,61 @@ impl Control {
         // it has seen that warm-up is over and its cursor is true.
         let frames = self.frames();
         let settled = |control: &Control| control.frames().iter().zip(&frames).all(|(now, then)| *now >= then + 2);
-        self.tick_until(WARM_LIMIT, |control| settled(control) && control.all_harvested() || control.role_died());
-        self.requests.drain().or_else(|| self.role_died().then_some(EndedBy::Fault))
+        self.tick_until(WARM_LIMIT, |control| settled(control) && control.all_harvested() || asked(control));
+        if let Some(by) = self.requests.drain() {
+            return Some(by);
+        }
+        if self.role_died() || self.has_lost_a_thread() {
+            return Some(EndedBy::Fault);
+        }
+        let stands = self.frames().iter().zip(&frames).position(|(now, then)| *now < then + 2)?;
+        self.note(&format!(
+            "found thread {} without two frames in {} s of warm-up, expected thousands; see what holds it up",
+            self.board().thread(stands).name.read(),
+            WARM_LIMIT.0 / 1_000_000_000
+        ));
+        Some(EndedBy::Fault)
+    }
+
+    /// Waits until every thread has warmed its roles. Returns a reason to end at once, if there is one.
+    fn wait_warm(&mut self) -> Option<EndedBy> {
+        let from = self.now();
+        let mut missing = self.threads.len();
+        while missing > 0 {
+            // Before the report is looked for: a thread that fails sends it and then ends.
+            let has_failed = self.role_died() || self.has_lost_a_thread();
+            match self.hot.reports.try_recv() {
+                Ok(ThreadReport { result: Ok(()), .. }) => {
+                    missing -= 1;
+                    continue;
+                }
+                Ok(ThreadReport { result: Err(error), .. }) => {
+                    self.note(&error.to_string());
+                    return Some(EndedBy::Fault);
+                }
+                Err(_) => {}
+            }
+            if let Some(by) = self.requests.drain() {
+                return Some(by);
+            }
+            if has_failed {
+                return Some(EndedBy::Fault);
+            }
+            if self.since(from) >= WARM_LIMIT {
+                let (threads, limit_s) = (self.threads.len(), WARM_LIMIT.0 / 1_000_000_000);
+                self.note(&format!(
+                    "found {missing} of {threads} threads not warm after {limit_s} s, expected all; look for a stopped \
+                     process or an overloaded machine"
+                ));
+                return Some(EndedBy::Fault);
+            }
+            self.tick();
+        }
+        None
+    }
+
+    fn note(&self, text: &str) {
+        header::Note::default().write(self.board(), text);
     }
 
     /// Live, until a reason to end; a death or a return that is under way is seen through first.
@@ -282,7 +332,7 @@ impl Control {
             self.tick();
         }
         if let Some(why) = self.lives.broken() {
-            header::Note::default().write(self.board(), why);
+            self.note(why);
         }
         by
     }
@@ -317,10 +367,11 @@ impl Control {
         let grace = Nanos::from_millis(u64::from(grace_s) * 1_000);
         // In this order: a feed that has come to its end has published its last shot, which then shows as not harvested.
         let is_drained = |control: &Control| control.all_drained() && control.all_harvested();
-        self.tick_until(grace, |control| is_drained(control) || control.requests.is_hurried());
+        let has_ended = |control: &Control| control.threads.iter().all(JoinHandle::is_finished);
+        self.tick_until(grace, |control| is_drained(control) || control.requests.is_hurried() || has_ended(control));
         if !is_drained(self) && !self.all_harvested() {
             self.close_tickets();
-            self.tick_until(LAST_HARVEST, Control::all_harvested);
+            self.tick_until(LAST_HARVEST, |control| control.all_harvested() || has_ended(control));
         }
         self.unanswered()
     }
@@ -379,15 +430,25 @@ impl Control {
     }
 
     fn all_drained(&self) -> bool {
-        (0..self.threads.len()).all(|thread| board::get(&self.board().thread(thread).phase_done) > Phase::Drain as u64)
+        self.threads.iter().enumerate().all(|(index, thread)| {
+            board::get(&self.board().thread(index).phase_done) > Phase::Drain as u64 || thread.is_finished()
+        })
     }
 
     /// Whether the run cannot go on: of one silo a role died; of several, a door, or who could not be inherited.
     fn has_failed(&self) -> bool {
-        match self.silos.len() {
+        let died = match self.silos.len() {
             1 => self.role_died(),
             _ => self.hot.has_lost_a_door() || self.lives.broken().is_some(),
-        }
+        };
+        died || self.has_lost_a_thread()
+    }
+
+    /// Whether a thread has ended without being told to and without publishing the death of its roles.
+    fn has_lost_a_thread(&self) -> bool {
+        self.threads.iter().enumerate().any(|(index, thread)| {
+            thread.is_finished() && board::get(&self.board().thread(index).state) != ThreadState::Panicked as u64
+        })
     }
 
     fn role_died(&self) -> bool {

@@ -21,6 +21,7 @@ use crate::profile::Environment;
 use crate::record;
 use pinwheel_edge::spin::Phase;
 use serde::Serialize;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -111,7 +112,7 @@ fn refuse(rows: &[Row]) -> Result<(), StartError> {
 }
 
 /// Finishes the report on a cold thread: it comes when the engine is Live, or has ended before.
-pub(super) fn spawn(mut report: Unfinished, shared: &Shared, cold_cores: Vec<u32>) -> Receiver<Found> {
+pub(super) fn spawn(mut report: Unfinished, shared: &Shared, cold_cores: Vec<u32>) -> io::Result<Receiver<Found>> {
     let (sender, receiver) = channel();
     let (clock, phase) = (shared.clock.clone(), shared.phase.clone());
     cold::spawn("environment", move || {
@@ -126,8 +127,8 @@ pub(super) fn spawn(mut report: Unfinished, shared: &Shared, cold_cores: Vec<u32
         report.seen.interrupts = before.zip(Interrupts::read(root)).map(|(before, after)| (before, after, window_ns));
         // Nobody is left to tell where the engine is gone.
         let _ = sender.send(keep(judge(&report.seen), &report.keep));
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }
 
 /// Signs and writes the report.

@@ -21,6 +21,8 @@ pub(super) struct HotThreads {
     pub(super) roles: Vec<Vec<(RoleKind, u32, u32)>>,
     /// Threads that have not said yet what they built.
     pub(super) building: usize,
+    /// Why roles cannot be built, if so.
+    pub(super) unbuilt: Option<String>,
 }
 
 impl HotThreads {
@@ -71,20 +73,32 @@ impl HotSide for HotThreads {
     }
 
     fn revive(&mut self, silo: usize, mut specs: Vec<RoleSpec>) {
-        self.building = 0;
-        for (caller, roles) in self.callers.iter_mut().zip(&self.roles) {
+        (self.building, self.unbuilt) = (0, None);
+        for (thread, (caller, roles)) in self.callers.iter_mut().zip(&self.roles).enumerate() {
             let is_mine = |spec: &mut RoleSpec| {
                 let identity = (spec.kind, spec.silo, spec.index);
                 spec.silo as usize == silo && roles.contains(&identity)
             };
             let mine: Vec<RoleSpec> = specs.extract_if(.., is_mine).collect();
-            if !mine.is_empty() && caller.push(Call::Revive(mine)).is_ok() {
-                self.building += 1;
+            if mine.is_empty() {
+                continue;
+            }
+            match caller.push(Call::Revive(mine)) {
+                Ok(()) => self.building += 1,
+                Err(_) => {
+                    let name = self.board.thread(thread).name.read();
+                    let why =
+                        format!("found thread {name} ended, expected it to run the roles; start the engine again");
+                    self.unbuilt = Some(why);
+                }
             }
         }
     }
 
     fn revived(&mut self, _silo: usize) -> Option<Result<(), String>> {
+        if let Some(why) = self.unbuilt.take() {
+            return Some(Err(why));
+        }
         while self.building > 0 {
             let report = self.reports.try_recv().ok()?;
             self.building -= 1;

@@ -16,6 +16,7 @@ use crate::fault::EventCode;
 use crate::record::{Event, EventSink};
 use crate::units::Ticks;
 use pinwheel_edge::ring::log::{Reader, Record};
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -77,7 +78,7 @@ impl Logger {
     }
 
     /// Starts its thread. How the file ended comes through the receiver.
-    pub(super) fn spawn(mut self, stop: Stop) -> Receiver<Result<(), String>> {
+    pub(super) fn spawn(mut self, stop: Stop) -> io::Result<Receiver<Result<(), String>>> {
         let (sender, receiver) = channel();
         cold::spawn("events", move || {
             loop {
@@ -95,8 +96,8 @@ impl Logger {
             self.hear();
             self.write_down(|_| true);
             let _ = sender.send(self.sink.finish());
-        });
-        receiver
+        })?;
+        Ok(receiver)
     }
 
     /// Takes what is there, writes what is older than the last look; returns how many it took.

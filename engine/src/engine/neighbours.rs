@@ -11,6 +11,7 @@ use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::host::neighbours::{Look, Rival, look, own_uid, rivals, user};
 use crate::host::pin;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -50,11 +51,13 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Starts watching; `None` if no thread has a core of which others could be kept.
-    pub(super) fn spawn(self) -> Option<Watching> {
-        self.cores.iter().flatten().next()?;
+    pub(super) fn spawn(self) -> io::Result<Option<Watching>> {
+        if self.cores.iter().flatten().next().is_none() {
+            return Ok(None);
+        }
         let (stop, stopped) = channel();
-        let thread = cold::spawn("neighbours", move || self.run(&stopped));
-        Some(Watching { stop, thread })
+        let thread = cold::spawn("neighbours", move || self.run(&stopped))?;
+        Ok(Some(Watching { stop, thread }))
     }
 
     fn run(self, stopped: &Receiver<()>) {

@@ -21,7 +21,7 @@ use pinwheel_edge::spin::{SpinBudgets, SpinOrder, SpinPolicy, SpinWord};
 use std::sync::Mutex;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-/// The board's state word of a thread that has left.
+/// The board's state word of a thread that has left, from here on.
 const FINISHED: u64 = 2;
 
 /// One thread and what it was told.
@@ -155,7 +155,7 @@ impl Orders {
         let (wanted, why) = self.wanted_priority(index);
         let block = board.thread(index);
         let tid = u32::try_from(board::get(&block.tid)).ok().filter(|tid| *tid != 0);
-        if wanted == self.threads[index].priority || tid.is_none() || board::get(&block.state) == FINISHED {
+        if wanted == self.threads[index].priority || tid.is_none() || board::get(&block.state) >= FINISHED {
             return;
         }
         self.threads[index].priority = wanted;

@@ -16,6 +16,7 @@ use crate::placement::decision::Decision;
 use crate::placement::desk::{Desk, Hands};
 use crate::profile::{Diagnostics, OverflowStrategy, Profile};
 use crate::units::Nanos;
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -56,13 +57,13 @@ pub(super) struct Directing {
 
 impl Directing {
     /// Starts it; `None` where nothing is to be decided or shown.
-    pub(super) fn spawn(self) -> Option<Placing> {
+    pub(super) fn spawn(self) -> io::Result<Option<Placing>> {
         if self.profile.diagnostics == Diagnostics::Off && self.pages.len() < 2 {
-            return None;
+            return Ok(None);
         }
         let (stop, stopped) = channel();
-        let thread = cold::spawn("placement", move || self.run(&stopped));
-        Some(Placing { stop, thread })
+        let thread = cold::spawn("placement", move || self.run(&stopped))?;
+        Ok(Some(Placing { stop, thread }))
     }
 
     fn run(mut self, stopped: &Receiver<()>) {

@@ -139,11 +139,12 @@ pub(super) fn spawn(
     board.control().socket.write(&listener.path.display().to_string());
     let (board, clock) = (Arc::clone(board), clock.clone());
     let remote = Remote { listener, clients: Vec::with_capacity(CLIENTS_MAX), orders, board, clock };
-    let thread = cold::spawn("control-socket", move || {
+    let spawned = cold::spawn("control-socket", move || {
         // A courtesy to the hot threads; where it is not permitted the scheduler decides.
         let _ = crate::host::pin::confine_current_thread(&cold_cores);
         remote.run(&stop);
     });
+    let thread = spawned.map_err(|error| format!("found no thread for the control socket ({error}), expected one"))?;
     Ok((Running { thread }, taken))
 }
 

@@ -82,6 +82,8 @@ pub struct Switched {
     pub epoch: u64,
     /// Every field in which the two differ; those that apply at restart stay as they were.
     pub changes: Vec<Change>,
+    /// The rate in force now, in words.
+    pub rate: String,
     /// Time until the profile before comes back; `None`: it does not.
     pub reverts_in: Option<Duration>,
 }
@@ -122,6 +124,8 @@ pub(super) struct Steering {
     reins: Reins,
     revert: Option<Revert>,
     drilling: Drilling,
+    /// The run's own rate: what it was started with. A profile that says `Auto` means this one.
+    own_rate: Rate,
     /// The rate that warm-up measured, and how; `None`: it measured none.
     measured: Option<(f64, String)>,
     log: Option<SyncSender<Said>>,
@@ -140,7 +144,8 @@ impl SharedSteering {
         let (name, profile) = (name.to_owned(), Arc::new(profile.clone()));
         let drilling = Drilling::new(reins.provocation.clone());
         let (revert, measured, log, watchdog) = (None, None, None, None);
-        let steering = Steering { name, profile, reins, revert, drilling, measured, log, watchdog };
+        let own_rate = profile.input.rate;
+        let steering = Steering { name, profile, reins, revert, drilling, own_rate, measured, log, watchdog };
         steering.show();
         #[expect(clippy::disallowed_types, reason = "cold: shared by the engine's holder and its cold threads")]
         SharedSteering(Arc::new(Mutex::new(steering)))
@@ -156,6 +161,11 @@ impl Steering {
     /// From now on actions are written into the log of events, and the watchdog hears of what is for it.
     pub(super) fn connect(&mut self, log: Option<SyncSender<Said>>, watchdog: Option<Sender<Told>>) {
         (self.log, self.watchdog) = (log, watchdog);
+    }
+
+    /// The run's own rate.
+    pub(super) fn own_rate(&self) -> Rate {
+        self.own_rate
     }
 
     /// The profile in force.
@@ -190,7 +200,12 @@ impl Steering {
             return Err(ApplyError::Lent { found_s: lent.as_secs() });
         }
         let (from, before) = (self.name.clone(), self.profile());
-        let changes = profile::diff(&before, next);
+        let mut next = next.clone();
+        let is_own_rate = next.input.rate == Rate::Auto;
+        if is_own_rate {
+            next.input.rate = self.own_rate;
+        }
+        let changes = profile::diff(&before, &next);
         let rate_changes = next.input.rate != before.input.rate;
         let mut now = (*before).clone();
         now.summary.clone_from(&next.summary);
@@ -208,7 +223,7 @@ impl Steering {
         settings.set_overflow(&now.placement.overflow);
         header::write_limits(board, &now.limits);
         if rate_changes {
-            self.apply_rate(now.input.rate, "profile");
+            self.apply_rate(now.input.rate, if is_own_rate { "fixed" } else { "profile" });
         }
         let epoch = orders.lock().give(name, &now, board, clock);
         self.tell(Told::Rules(now.alarms.clone(), now.on_alarm.clone()));
@@ -223,7 +238,27 @@ impl Steering {
         self.show();
         let lent_words = lent.map_or_else(String::new, |lent| format!(" for {} s", lent.as_secs()));
         self.note_action(by, &format!("profile {from} to {name}{lent_words}, epoch {epoch}, by {}", by.words));
-        Ok(Switched { from, to: name.to_owned(), epoch, changes, reverts_in: lent })
+        let rate = self.rate_words(is_own_rate);
+        Ok(Switched { from, to: name.to_owned(), epoch, changes, rate, reverts_in: lent })
+    }
+
+    /// The rate in force after a switch, in words.
+    fn rate_words(&self, is_own: bool) -> String {
+        if self.reins.pace == Pace::Senders {
+            return "as its senders send".to_owned();
+        }
+        let rate = match (self.profile.input.rate, &self.measured) {
+            (Rate::Hz(hz), _) => format!("{hz}/s"),
+            (Rate::Max, _) => "as fast as slots come free".to_owned(),
+            (Rate::Auto, Some((hz, _))) => format!("{hz:.0}/s"),
+            (Rate::Auto, None) => "half of what warm-up measures".to_owned(),
+        };
+        let name = &self.name;
+        if is_own {
+            format!("{rate}: the run's own, because profile {name} says Auto")
+        } else {
+            format!("{rate}: as profile {name} says")
+        }
     }
 
     /// Gives back a profile whose time is over, and ends a drill whose time is.
@@ -377,7 +412,7 @@ impl Steering {
         self.apply_rate(self.profile.input.rate, "fixed");
     }
 
-    /// `Auto` is what was measured in Warmup, which cannot be repeated live; where nothing was, the rate stays.
+    /// `Auto` is what was measured in Warmup, which cannot be repeated live; before that was measured, the rate stays.
     fn apply_rate(&self, rate: Rate, whose: &str) {
         let Reins { settings, board, pace, .. } = &self.reins;
         if *pace == Pace::Senders {

@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::host::{pin, priority};
 use crate::profile::{AlarmAction, AlarmRule, Diagnostics, OnAlarm, Priority, Profile};
 use crate::stall::{Deeds, Request, TICK, Watchdog, Watched};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -93,6 +94,14 @@ impl Deeds for Hands {
             },
         };
     }
+
+    fn pin(&mut self, tid: u32, core: u32) -> Result<(), String> {
+        pin::confine_thread(tid, &[core]).map_err(|error| error.to_string())
+    }
+
+    fn note(&mut self, text: &str) {
+        self.steering.lock().note_action(&Actor::watchdog(), text);
+    }
 }
 
 /// Starts the watchdog that `profile` asks for; `None` if it asks for none. What its
@@ -102,9 +111,9 @@ pub(super) fn spawn(
     hands: Hands,
     (disk, cold_cores): (Option<PathBuf>, Vec<u32>),
     notes: &mut Vec<String>,
-) -> Option<(Running, Sender<Told>)> {
+) -> io::Result<Option<(Running, Sender<Told>)>> {
     if profile.diagnostics == Diagnostics::Off {
-        return None;
+        return Ok(None);
     }
     notes.extend(unreadable(&profile.alarms, hands.profiles.as_deref()));
     let (sender, told) = channel();
@@ -117,9 +126,10 @@ pub(super) fn spawn(
         let _ = pin::confine_current_thread(&cold_cores);
         // It takes a hundredth of a core; on a busy machine that hundredth is when it is needed.
         let _ = priority::set(None, Priority::Nice(WATCHDOG_NICE));
-        run(Watchdog::new(Watched { board, clock, rules, on_alarm, disk }), hands, &told, &told_to_stop);
-    });
-    Some((Running { thread, stop }, sender))
+        let root = PathBuf::from("/");
+        run(Watchdog::new(Watched { board, clock, rules, on_alarm, disk, root }), hands, &told, &told_to_stop);
+    })?;
+    Ok(Some((Running { thread, stop }, sender)))
 }
 
 fn run(mut watchdog: Watchdog, mut hands: Hands, told: &Receiver<Told>, stop: &Stop) {

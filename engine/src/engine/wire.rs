@@ -212,6 +212,9 @@ pub enum Done {
         epoch: u64,
         /// Fields that differ.
         changes: Vec<Change>,
+        /// The rate in force now, in words.
+        #[serde(default)]
+        rate: String,
         /// Seconds until the one before comes back.
         reverts_in_s: Option<u64>,
         /// Each hot thread's answer.

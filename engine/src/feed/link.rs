@@ -122,7 +122,7 @@ impl Link {
         let observables = model.observables;
         let facts = Facts { epoch: parts.epoch, streams, observables, width, silence, board: Arc::clone(&board) };
         let (wire, kind, name) = open_wire(parts.place, &facts)?;
-        let (detector_words, observable_words) = (model.detector_words(), model.observable_words().max(1));
+        let (detector_words, observable_words) = (model.detector_words(), model.observable_words());
         let (ins, lanes) = (0..parts.silos).map(|_| lane(detector_words, observable_words, LANE_SHOTS)).unzip();
         let intake = IntakeParts {
             width,

@@ -2,6 +2,11 @@
 //!
 //! Owns the frame loop. Runs on the thread itself; what others need of it is on the board. Bounds: the budgets of the
 //! contract; between Init and Warmup it waits for the phase in short sleeps, which is the only waiting outside policy.
+//!
+//! # What happens to a panic
+//! In a role's `work`: the role is published as died, and the thread goes on with the others. Anywhere else on the
+//! thread: all its roles are published as died, the thread's state is `Panicked`, and the thread ends. Before Live the
+//! control side also gets a report with the place.
 
 use super::idle::{Idle, Waited};
 use super::log::ThreadLog;
@@ -9,6 +14,8 @@ use super::memory::{self, OnCall};
 use super::own::Own;
 use super::{Call, Calls, Frame, Init, Role, RoleError, RoleSpec, Scratch, is_door, panics};
 use crate::board::gaps::BETWEEN;
+use crate::board::layout::ROLES_MAX;
+use crate::board::snapshot::ThreadState;
 use crate::board::{self, Board, ThreadBlock};
 use crate::clock::Clock;
 use crate::fault::{EventCode, FaultCode};
@@ -17,7 +24,9 @@ use crate::profile::{Priority, RoleKind};
 use crate::units::Ticks;
 use pinwheel_edge::ring::log::Writer;
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinWord};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
@@ -78,10 +87,27 @@ struct Hot {
     /// Duty, silo and number of each.
     identities: Vec<Identity>,
     calls: Option<Calls>,
-    reports: Sender<ThreadReport>,
+    reports: Reports,
     scratch: Scratch,
     /// Last, so that the roles' memory is theirs until they are dropped.
     own: Own,
+}
+
+/// Where a thread reports to.
+struct Reports {
+    sender: Sender<ThreadReport>,
+    /// Whether the report of Warmup, the last one of a start, has been sent.
+    is_warm: Rc<Cell<bool>>,
+}
+
+impl Reports {
+    fn send(&self, report: ThreadReport) {
+        if report.phase >= Phase::Warmup {
+            self.is_warm.set(true);
+        }
+        // The control side reads no reports once a start has failed.
+        let _ = self.sender.send(report);
+    }
 }
 
 /// Starts hot thread `index` with `specs`, placed as `placing` says. Its events go into `log`.
@@ -101,22 +127,73 @@ pub fn spawn(
     #[expect(clippy::disallowed_methods, reason = "this module starts the hot threads")]
     builder.spawn(move || {
         panics::mark_hot();
-        let unpinned = place(&shared, index, &placing);
-        let unprivileged = prioritize(&shared, index, &placing, unpinned.as_ref());
-        let own = Own::of_current_thread(placing.core.filter(|_| unpinned.is_none()), shared.on_call);
-        let identities = specs.iter().map(|spec| (spec.kind, spec.silo, spec.index)).collect();
-        let (built, scratch) = memory::lend(|| (build(&shared, specs), Scratch::new()));
-        let (result, roles) = match built {
-            Ok(roles) => (Ok(()), roles),
-            Err(error) => (Err(error), Vec::new()),
-        };
-        let failed = result.is_err();
-        let _ = reports.send(ThreadReport { thread: index, phase: Phase::Init, unpinned, unprivileged, result });
-        if !failed {
-            let log = log.map(|writer| ThreadLog::new(writer, Arc::clone(&shared.board), index));
-            Hot { index, shared, spin, log, roles, identities, calls, reports, scratch, own }.live();
+        let is_warm = Rc::new(Cell::new(false));
+        let reports = Reports { sender: reports, is_warm };
+        let (sender, is_warm) = (reports.sender.clone(), Rc::clone(&reports.is_warm));
+        let (block, first) = (shared.clone(), specs.first().map(|spec| (spec.kind, spec.silo)));
+        let run = || run(index, &placing, specs, (spin, log, calls), shared, reports);
+        if catch_unwind(AssertUnwindSafe(run)).is_err() {
+            memory::excused(|| {
+                publish_panic(&block, index);
+                let (role, silo) = first.unwrap_or((RoleKind::Feed, 0));
+                if !is_warm.get() {
+                    let result = Err(RoleError { role, silo, reason: panicked("its thread, outside the role,") });
+                    let (phase, unpinned, unprivileged) = (Phase::Init, None, None);
+                    let _ = sender.send(ThreadReport { thread: index, phase, unpinned, unprivileged, result });
+                }
+            });
         }
     })
+}
+
+/// The thread's life: pinned, built, warmed, frames.
+fn run(
+    index: usize,
+    placing: &Placing,
+    specs: Vec<RoleSpec>,
+    (spin, log, calls): (Arc<SpinWord>, Option<Writer>, Option<Calls>),
+    shared: Shared,
+    reports: Reports,
+) {
+    let unpinned = place(&shared, index, placing);
+    let unprivileged = prioritize(&shared, index, placing, unpinned.as_ref());
+    let own = Own::of_current_thread(placing.core.filter(|_| unpinned.is_none()), shared.on_call);
+    let identities = specs.iter().map(|spec| (spec.kind, spec.silo, spec.index)).collect();
+    let (built, scratch) = memory::lend(|| (build(&shared, specs), Scratch::new()));
+    let (result, roles) = match built {
+        Ok(roles) => (Ok(()), roles),
+        Err(error) => (Err(error), Vec::new()),
+    };
+    let failed = result.is_err();
+    reports.send(ThreadReport { thread: index, phase: Phase::Init, unpinned, unprivileged, result });
+    if failed {
+        return;
+    }
+    let log = log.map(|writer| ThreadLog::new(writer, Arc::clone(&shared.board), index));
+    let mut hot = Hot { index, shared, spin, log, roles, identities, calls, reports, scratch, own };
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| hot.live())) {
+        // As in [`died`]: to drop what a panic left half-done could panic again.
+        memory::excused(|| hot.roles.drain(..).for_each(std::mem::forget));
+        resume_unwind(panic);
+    }
+}
+
+/// Publishes that the thread has panicked outside its roles, and where: none of its roles is called again.
+fn publish_panic(shared: &Shared, index: usize) {
+    let block = shared.board.thread(index);
+    panics::last_site(|file, line| {
+        block.panic_file.write(file);
+        board::set(&block.panic_line, u64::from(line));
+    });
+    let frame = board::get(&block.frames) + 1;
+    let roles = (board::get(&block.roles_count) as usize).min(ROLES_MAX);
+    // The place first: whoever sees a role's death reads the place with it.
+    for role in block.roles[..roles].iter().filter(|role| board::get(&role.died) == 0) {
+        board::set_last(&role.died, frame);
+    }
+    board::set(&block.stage, 0);
+    shared.board.fault(0, FaultCode::RoleDied, shared.clock.ticks(), index as u64);
+    board::set(&block.state, ThreadState::Panicked as u64);
 }
 
 /// Pins or confines the calling thread. Returns why it could not be pinned.
@@ -171,15 +248,15 @@ fn build(shared: &Shared, specs: Vec<RoleSpec>) -> Result<Vec<Option<Box<dyn Rol
         .map(|spec| {
             let (role, silo) = (spec.kind, spec.silo);
             catch_unwind(AssertUnwindSafe(|| (spec.build)(&mut init)))
-                .unwrap_or_else(|_| Err(RoleError { role, silo, reason: panicked() }))
+                .unwrap_or_else(|_| Err(RoleError { role, silo, reason: panicked("it") }))
                 .map(Some)
         })
         .collect()
 }
 
-fn panicked() -> String {
+fn panicked(who: &str) -> String {
     let mut words = String::new();
-    panics::last_site(|file, line| words = format!("it panicked at {file}:{line}; please report this"));
+    panics::last_site(|file, line| words = format!("{who} panicked at {file}:{line}; please report this"));
     words
 }
 
@@ -188,7 +265,7 @@ impl Hot {
         self.shared.board.thread(self.index)
     }
 
-    fn live(mut self) {
+    fn live(&mut self) {
         while self.shared.phase.current() < Phase::Warmup {
             pause();
         }
@@ -198,21 +275,21 @@ impl Hot {
         let failed = result.is_err();
         let (unpinned, unprivileged) = (None, None);
         let report = ThreadReport { thread: self.index, phase: Phase::Warmup, unpinned, unprivileged, result };
-        let _ = self.reports.send(report);
+        self.reports.send(report);
         if !failed {
-            board::set(&self.block().state, 1);
+            board::set(&self.block().state, ThreadState::Running as u64);
             self.frames();
         }
-        board::set(&self.block().state, 2);
+        board::set(&self.block().state, ThreadState::Finished as u64);
     }
 
     fn warm_up(&mut self) -> Result<(), RoleError> {
         let clock = &self.shared.clock;
-        for role in self.roles.iter_mut().flatten() {
-            let kind = role.kind();
+        for (role, (kind, silo, _)) in self.roles.iter_mut().zip(&self.identities) {
+            let (Some(role), kind, silo) = (role, *kind, *silo) else { continue };
             let mut frame = Frame::new(clock, clock.ticks(), Phase::Warmup, &mut self.scratch);
             catch_unwind(AssertUnwindSafe(|| role.warm_up(&mut frame)))
-                .unwrap_or_else(|_| Err(RoleError { role: kind, silo: 0, reason: panicked() }))?;
+                .unwrap_or_else(|_| Err(RoleError { role: kind, silo, reason: panicked("it") }))?;
         }
         Ok(())
     }
@@ -301,7 +378,7 @@ impl Hot {
                 let result = memory::lend(|| self.revive(specs));
                 let (phase, unpinned, unprivileged) = (Phase::Live, None, None);
                 let report = ThreadReport { thread: self.index, phase, unpinned, unprivileged, result };
-                let _ = self.reports.send(report);
+                self.reports.send(report);
             }
         }
     }
@@ -333,7 +410,7 @@ impl Hot {
             let Some(mut made) = built.pop().flatten() else { continue };
             let mut frame = Frame::new(&shared.clock, shared.clock.ticks(), Phase::Warmup, &mut self.scratch);
             catch_unwind(AssertUnwindSafe(|| made.warm_up(&mut frame)))
-                .unwrap_or_else(|_| Err(RoleError { role, silo, reason: panicked() }))?;
+                .unwrap_or_else(|_| Err(RoleError { role, silo, reason: panicked("it") }))?;
             self.roles[place] = Some(made);
             board::set_last(&block.roles[place].died, 0);
         }
@@ -421,4 +498,114 @@ fn died(
 #[expect(clippy::disallowed_methods, reason = "before Live nothing is hot yet")]
 fn pause() {
     std::thread::sleep(PHASE_LOOK);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
+
+    use super::{Placing, Shared, ThreadReport, spawn};
+    use crate::board::snapshot::ThreadState;
+    use crate::board::{self, Board, Place, Shape};
+    use crate::clock::Clock;
+    use crate::fault::FaultCode;
+    use crate::hot::memory::OnCall;
+    use crate::hot::{Frame, Role, RoleError, RoleSpec, Work, install_hook};
+    use crate::profile::{Priority, RoleKind};
+    use pinwheel_edge::spin::{Phase, PhaseWord, SpinBudgets, SpinPolicy, SpinWord};
+    use std::sync::Arc;
+    use std::sync::mpsc::{Receiver, channel};
+    use std::thread::JoinHandle;
+
+    /// A role that panics where no one catches it for the role: not in its `work`.
+    struct PanicsOutsideWork {
+        /// When it is asked for its kind, which each frame does; else when it is asked whether it is drained.
+        in_kind: bool,
+    }
+
+    impl Role for PanicsOutsideWork {
+        fn kind(&self) -> RoleKind {
+            assert!(!self.in_kind, "a panic on purpose");
+            RoleKind::Poll
+        }
+
+        fn warm_up(&mut self, _: &mut Frame<'_>) -> Result<(), RoleError> {
+            Ok(())
+        }
+
+        fn work(&mut self, _: &mut Frame<'_>) -> Work {
+            Work(0)
+        }
+
+        fn is_drained(&self) -> bool {
+            panic!("a panic on purpose")
+        }
+    }
+
+    fn started(
+        role: impl FnOnce() -> PanicsOutsideWork + Send + 'static,
+    ) -> (Shared, JoinHandle<()>, Receiver<ThreadReport>) {
+        install_hook();
+        let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
+        let shared = Shared {
+            clock: Clock::machine(),
+            board: Arc::new(Board::create(shape, Place::Private).unwrap()),
+            phase: Arc::new(PhaseWord::new()),
+            on_call: OnCall::Count,
+        };
+        let block = shared.board.thread(0);
+        board::set(&block.roles_count, 2);
+        board::set(&block.roles[0].identity, RoleKind::Poll as u64);
+        board::set(&block.roles[1].identity, RoleKind::Graph as u64);
+        let (sender, reports) = channel();
+        let placing = Placing { core: None, elsewhere: Vec::new(), priority: Priority::Normal };
+        let specs =
+            vec![RoleSpec { kind: RoleKind::Poll, silo: 0, index: 0, build: Box::new(|_| Ok(Box::new(role()))) }];
+        let budgets = SpinBudgets { lab_spin_ticks: 1, shared_spin_ticks: 1, shared_sleep_ns: 1_000 };
+        let own = (Arc::new(SpinWord::new(SpinPolicy::Shared, budgets)), None, None);
+        let thread = spawn(0, "hot-0", placing, specs, own, shared.clone(), sender).unwrap();
+        (shared, thread, reports)
+    }
+
+    fn assert_published(shared: &Shared) {
+        let block = shared.board.thread(0);
+        assert_eq!(board::get(&block.state), ThreadState::Panicked as u64);
+        assert!(block.panic_file.read().ends_with("hot/thread.rs") && board::get(&block.panic_line) > 0);
+        assert!(block.roles[..2].iter().all(|role| board::get(&role.died) > 0));
+        let faults = shared.board.snapshot(&shared.clock).faults;
+        assert_eq!(faults.iter().filter(|fault| fault.code == FaultCode::RoleDied.number()).count(), 1);
+    }
+
+    #[test]
+    fn a_panic_outside_all_roles_is_published_as_died_with_its_place() {
+        let (shared, thread, reports) = started(|| PanicsOutsideWork { in_kind: false });
+        assert!(reports.recv().unwrap().result.is_ok());
+        shared.phase.advance(Phase::Warmup);
+        assert!(reports.recv().unwrap().result.is_ok());
+        shared.phase.advance(Phase::Live);
+        shared.phase.advance(Phase::Drain);
+        thread.join().unwrap();
+        assert_published(&shared);
+        // Both reports of a start were sent before.
+        assert!(reports.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_panic_outside_all_roles_in_warm_up_is_published_as_died_with_its_place() {
+        let (shared, thread, reports) = started(|| PanicsOutsideWork { in_kind: true });
+        assert!(reports.recv().unwrap().result.is_ok());
+        shared.phase.advance(Phase::Warmup);
+        thread.join().unwrap();
+        assert_published(&shared);
+        assert!(reports.recv().unwrap().result.is_ok(), "its role was warm");
+    }
+
+    #[test]
+    fn a_panic_in_building_is_reported_with_its_place() {
+        let (shared, thread, reports) = started(|| panic!("a panic on purpose"));
+        let error = reports.recv().unwrap().result.unwrap_err().to_string();
+        assert!(error.contains("it panicked at") && error.contains("hot/thread.rs"), "{error}");
+        shared.phase.advance(Phase::Shutdown);
+        thread.join().unwrap();
+    }
 }

@@ -43,7 +43,7 @@ pub fn connect(silos: u32, model: &Model, requests: &Arc<MoveRequests>) -> Conne
             links[high].push(other);
         }
     }
-    let lanes = lanes(count, model.detector_words(), model.observable_words().max(1));
+    let lanes = lanes(count, model.detector_words(), model.observable_words());
     let pieces = desks(count).into_iter().zip(lanes).zip(links);
     let mut told = Vec::with_capacity(count);
     let pieces = pieces

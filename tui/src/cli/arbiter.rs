@@ -8,7 +8,7 @@ use super::looks::{LooksArgs, Scenery, tell_unkept};
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
 use super::signals::Signals;
-use super::{say, written};
+use super::{have_threads, say, written};
 use crate::effect::ConsoleEnd;
 use crate::model::View;
 use crate::report::grouped;
@@ -140,6 +140,7 @@ fn pause() {
 
 /// Starts the load with a board that others can find, or with one of its own where there is no shared memory.
 fn begin(load: Load) -> Result<Running, Refusal> {
+    have_threads("arbiter", load.silos as usize + 2)?;
     let clock = Clock::machine();
     let directory = board::directory();
     match start(load, clock.clone(), Place::Shared(directory.clone())) {

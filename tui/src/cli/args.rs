@@ -4,6 +4,7 @@
 //! others is settled in `request`.
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
+use pinwheel_engine::board::layout::LABEL_BYTES_MAX;
 use pinwheel_engine::code::Format;
 use pinwheel_engine::engine::LivePlace;
 use pinwheel_engine::profile::{Rate, Silos, WindowRounds};
@@ -143,7 +144,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub logs: Option<PathBuf>,
     /// Your own words for this run, kept in its report
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = label)]
     pub label: Option<String>,
     /// Of all runs, remove this one last
     #[arg(long)]
@@ -230,6 +231,15 @@ const UNITS_NS: [(&str, f64); 8] =
     [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("μs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3_600e9)];
 /// Longest duration taken: a year.
 const DURATION_NS_MAX: f64 = 366.0 * 86_400e9;
+
+/// Words that the board has room for.
+fn label(text: &str) -> Result<String, String> {
+    if text.len() > LABEL_BYTES_MAX {
+        let found = text.len();
+        return Err(format!("found {found} bytes, expected at most {LABEL_BYTES_MAX}; say it in fewer words"));
+    }
+    Ok(text.to_owned())
+}
 
 /// `10s`, `500ms`, `20us`, `1m`, `1.5h`.
 pub fn duration(text: &str) -> Result<Duration, String> {

@@ -32,6 +32,9 @@ pub struct DrillArgs {
 }
 
 /// Does what the words say.
+/// Threads of a drill and of what it starts, at most.
+const DRILL_THREADS: usize = 24;
+
 pub fn drill(args: &DrillArgs) -> Result<u8, Refusal> {
     if args.victim {
         return Ok(drill::be_victim());
@@ -44,6 +47,7 @@ pub fn drill(args: &DrillArgs) -> Result<u8, Refusal> {
         return Ok(written(say::text(&mut out, &list()), 0));
     }
     let drills = named(&args.drills)?;
+    super::have_threads("drill", DRILL_THREADS)?;
     let path = std::env::current_exe().map_err(|error| {
         let found = format!("no path of this program ({error})");
         Refusal::unusable("drill", found, "one to start a child from", "mount /proc")

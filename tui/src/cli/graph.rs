@@ -5,7 +5,7 @@
 
 use super::apart::keep_apart;
 use super::refusal::Refusal;
-use super::{say, written};
+use super::{have_threads, say, written};
 use crate::report::grouped;
 use clap::builder::RangedI64ValueParser;
 use clap::{Args as ClapArgs, ValueEnum, value_parser};
@@ -108,6 +108,9 @@ fn start(word: &str) -> Result<Start, String> {
     }
 }
 
+/// Most threads that are tried before a graph is run.
+const THREADS_TRIED_MAX: usize = 1024;
+
 pub fn graph(args: &GraphArgs) -> Result<u8, Refusal> {
     let trace = args.trace.as_deref();
     let outputs: Vec<_> = trace.iter().map(|path| ("--trace", *path)).collect();
@@ -115,6 +118,7 @@ pub fn graph(args: &GraphArgs) -> Result<u8, Refusal> {
     let described = described(args)?;
     let trace = trace.map(|path| Ok::<_, Refusal>((path, Output::file(path, "--trace")?))).transpose()?;
     let config = config(args, &described);
+    have_threads("graph", THREADS_TRIED_MAX.min(args.workers as usize))?;
     let clock = Clock::machine();
     let done = perform(&described, &config, &clock);
     let (report, events) =

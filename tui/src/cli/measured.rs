@@ -122,7 +122,7 @@ fn read_shot_of_words(reader: &mut impl Read, count: u32, shot: &mut [u64]) -> R
 pub fn stdin(model: Arc<Model>, map: Measurements, format: Format) -> Input {
     let mut input = BufReader::with_capacity(BUFFER_BYTES, io::stdin());
     let layout = Layout::detectors(map.count());
-    let (mut outcomes, mut flips) = (vec![0; layout.words()], vec![0; model.observable_words().max(1)]);
+    let (mut outcomes, mut flips) = (vec![0; layout.words()], vec![0; model.observable_words()]);
     let name = "standard input, measurements".to_owned();
     let said = |error: &dyn std::fmt::Display| format!("--shots -: {error}");
     let reader: pinwheel_engine::engine::ReadShot = match map.encoding() {

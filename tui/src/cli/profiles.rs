@@ -7,7 +7,9 @@ use super::args::{ProfilesAction, ProfilesArgs};
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
 use super::{say, written};
-use pinwheel_engine::profile::{self, Applies, Change, Finding, Profile, ProfileEntry};
+use pinwheel_engine::host::HostFacts;
+use pinwheel_engine::plan::{Plan, PlanError};
+use pinwheel_engine::profile::{self, Applies, Change, Finding, Profile, ProfileEntry, THREAD_ROLES_MAX};
 use serde::Serialize;
 use std::fmt::Write;
 use std::io;
@@ -44,7 +46,11 @@ fn act(action: &ProfilesAction, json: bool, dir: Option<&Path>, out: &mut dyn io
 
 fn validate(name: &str, json: bool, dir: Option<&Path>, out: &mut dyn io::Write) -> u8 {
     let loaded = Profile::load(name, dir);
-    let errors = loaded.as_ref().err().map_or(&[][..], |error| error.findings());
+    let errors: Vec<Finding> = match &loaded {
+        Ok((profile, origin)) => unplannable(profile, &origin.to_string()).into_iter().collect(),
+        Err(error) => error.findings().to_vec(),
+    };
+    let errors = &errors[..];
     let told = if json {
         say::json(out, &Validation { ok: errors.is_empty(), errors })
     } else if errors.is_empty() {
@@ -54,6 +60,23 @@ fn validate(name: &str, json: bool, dir: Option<&Path>, out: &mut dyn io::Write)
         say::text(out, &lines)
     };
     written(told, u8::from(!errors.is_empty()))
+}
+
+/// What no run of this profile on this machine can be: more roles on a thread than there is room for. That its cores are
+/// not here is no fault of the profile: it may be meant for another machine.
+fn unplannable(profile: &Profile, file: &str) -> Option<Finding> {
+    let host = HostFacts::read().ok()?;
+    match Plan::make(profile, &host) {
+        Err(PlanError::TooManyRoles { thread, found, silos, cores, remedy }) => Some(Finding {
+            file: file.to_owned(),
+            line: 0,
+            column: 0,
+            found: format!("{found} roles on thread {thread} ({silos} silo(s) on {cores} hot core(s) of this machine)"),
+            expected: format!("at most {THREAD_ROLES_MAX} on one thread"),
+            remedy,
+        }),
+        Ok(_) | Err(_) => None,
+    }
 }
 
 fn list_text(entries: &[ProfileEntry]) -> String {

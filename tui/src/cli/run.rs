@@ -198,19 +198,24 @@ impl Run {
             let (viewer, clock) = (engine.viewer(), engine.clock().clone());
             let body = move || record::metrics::text(&viewer.snapshot());
             let served = request.metrics.map(|address| Metrics::serve(address, clock, body));
-            Ok((served.transpose()?, engine))
+            let silos = engine.plan().silos.count;
+            let shuffle = |every| Shuffle::start(engine.moves(), movable(&request.profile), silos, every);
+            let reaper = |every| Reaper::start(engine.wishes(), every);
+            let refused = |error: io::Error| {
+                let remedy = "raise the process limit (ulimit -u)";
+                Refusal::unusable("run", format!("no room for a thread ({error})"), "one more", remedy)
+            };
+            let shuffle = request.move_every.map(shuffle).transpose().map_err(refused)?;
+            let reaper = request.kill_every.map(reaper).transpose().map_err(refused)?;
+            Ok((served.transpose()?, (shuffle, reaper), engine))
         });
         match started {
-            Ok((metrics, engine)) => {
+            Ok((metrics, shuffle, engine)) => {
                 manifest.plan = serde_json::to_value(engine.plan()).unwrap_or_default();
                 write_manifest(&mut run_dir, &manifest);
                 if let Some(metrics) = metrics.as_ref().filter(|_| request.face != Face::Console) {
                     say::people(&format!("pinwheel: metrics at http://{}/metrics", metrics.address()));
                 }
-                let silos = engine.plan().silos.count;
-                let shuffle = |every| Shuffle::start(engine.moves(), movable(&request.profile), silos, every);
-                let reaper = |every| Reaper::start(engine.wishes(), every);
-                let shuffle = (request.move_every.map(shuffle), request.kill_every.map(reaper));
                 Ok(Run { request, host, run_dir, manifest, metrics, shuffle, engine })
             }
             Err(refused) => {
@@ -256,6 +261,7 @@ impl Run {
         name_signal(&mut outcome, signal);
         let context = Context {
             predictions_asked: request.predictions.is_some(),
+            faults: Some(request.profile.faults.clone()),
             run_dir: Some(run_dir.path().display().to_string()),
             // Another profile may be in force by now, from anywhere.
             profile_file: request

@@ -6,9 +6,10 @@
 
 use pinwheel_engine::engine::{Authority, MoveRequest, MoveRequests, SiloDeed, SiloWishes};
 use pinwheel_engine::profile::{Profile, TakesPart};
+use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 /// Which streams are drawn of: those that take part in placement; where nobody does, all.
@@ -25,10 +26,13 @@ pub struct Shuffle {
 
 impl Shuffle {
     /// Starts it; of `streams` one is drawn each time.
+    ///
+    /// # Errors
+    /// If the system refuses another thread.
     #[expect(clippy::disallowed_methods, reason = "a cold thread of the command line")]
-    pub fn start(moves: Arc<MoveRequests>, streams: Vec<u32>, silos: u32, every: Duration) -> Shuffle {
+    pub fn start(moves: Arc<MoveRequests>, streams: Vec<u32>, silos: u32, every: Duration) -> io::Result<Shuffle> {
         let (stop, stopped) = channel();
-        let thread = std::thread::spawn(move || {
+        let thread = Builder::new().name("shuffle".to_owned()).spawn(move || {
             if streams.is_empty() {
                 return;
             }
@@ -39,8 +43,8 @@ impl Shuffle {
                 // A stream that stays for its partner's sake, and one request too many: the next draw is another one.
                 let _ = moves.ask(MoveRequest { stream, to, lease_ms: 0, by: Authority::Port });
             }
-        });
-        Shuffle { stop: Some(stop), thread: Some(thread) }
+        })?;
+        Ok(Shuffle { stop: Some(stop), thread: Some(thread) })
     }
 }
 
@@ -59,11 +63,14 @@ pub struct Reaper {
 
 impl Reaper {
     /// Starts it.
+    ///
+    /// # Errors
+    /// If the system refuses another thread.
     #[expect(clippy::disallowed_methods, reason = "a cold thread of the command line")]
-    pub fn start(wishes: Arc<SiloWishes>, every: Duration) -> Reaper {
+    pub fn start(wishes: Arc<SiloWishes>, every: Duration) -> io::Result<Reaper> {
         let (stop, stopped) = channel();
         let half = every / 2;
-        let thread = std::thread::spawn(move || {
+        let thread = Builder::new().name("reaper".to_owned()).spawn(move || {
             for turn in 0.. {
                 let silo = turn % wishes.silos();
                 for deed in [SiloDeed::Kill, SiloDeed::Rejoin] {
@@ -74,8 +81,8 @@ impl Reaper {
                     let _ = wishes.ask(silo, deed);
                 }
             }
-        });
-        Reaper { stop: Some(stop), thread: Some(thread) }
+        })?;
+        Ok(Reaper { stop: Some(stop), thread: Some(thread) })
     }
 }
 

@@ -3,14 +3,15 @@
 //! Pure: a final snapshot in, conditions out. Bounded by the snapshot. What it judges itself holds at the end; the alarm log
 //! of the board follows, ended ones included.
 
-use super::{Context, sum};
+use super::{Context, by_code, sum};
+use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::alarms::{AlarmState, Confidence, Site};
 use pinwheel_engine::board::snapshot::{
-    AlarmView, Counters, DeviceState, HealthVerdict, SiloState, SiloView, Snapshot, StreamView, ThreadView,
+    AlarmView, Counters, DeviceState, HealthVerdict, SiloState, SiloView, Snapshot, StreamView, ThreadState, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::fault::FaultCode;
-use pinwheel_engine::profile::Severity;
+use pinwheel_engine::profile::{Faults, Severity};
 use serde::Serialize;
 
 /// What was wrong: a condition that holds at the end, or an alarm of the board's log. Both have the same fields in JSON.
@@ -116,7 +117,7 @@ pub fn unsound(name: &'static str, what: String) -> Alarm {
 /// Every condition that holds, gravest first.
 pub fn alarms(outcome: &Outcome, context: &Context) -> Vec<Alarm> {
     let snapshot = &outcome.snapshot;
-    let Counters { submitted, answered, duplicated, errored, joint_read, joint_consistent, .. } = sum(&snapshot.silos);
+    let Counters { submitted, answered, duplicated, joint_read, joint_consistent, .. } = sum(&snapshot.silos);
     let mut found = Vec::new();
     if submitted != answered {
         let what = format!("{submitted} shots were submitted and {answered} answered");
@@ -149,21 +150,69 @@ pub fn alarms(outcome: &Outcome, context: &Context) -> Vec<Alarm> {
     if let Some(Err(said)) = &outcome.sink {
         found.push(alarm("output", true, said.clone()));
     }
-    if context.predictions_asked && errored > 0 {
-        found.push(alarm(
-            "errored",
-            true,
-            format!("{errored} shots were answered with an error: their predictions are zeros"),
-        ));
-    }
+    found.extend(errored(snapshot, context));
     found.extend(snapshot.streams.iter().filter_map(health));
     found.extend(snapshot.alarms.iter().map(Alarm::logged));
     found
 }
 
+/// Answers that carry an error. Those that the profile's `faults` injected are what the run was made for, unless
+/// predictions were asked for: they are zeros in the file.
+fn errored(snapshot: &Snapshot, context: &Context) -> Option<Alarm> {
+    let counts = by_code(&snapshot.silos, |error, count: &mut u64| *count += error.count);
+    let is_injected = |code: u16| {
+        let (code, faults) = (ErrorCode::from_number(code), context.faults.as_ref());
+        code.zip(faults).is_some_and(|(code, faults)| injects(faults, code))
+    };
+    let (mut total, mut parts) = (0, Vec::new());
+    for (code, count) in counts {
+        if context.predictions_asked || !is_injected(code) {
+            total += count;
+            parts.push(format!(
+                "{count} {}",
+                ErrorCode::from_number(code).map_or("of an unknown kind", ErrorCode::name)
+            ));
+        }
+    }
+    let zeros = if context.predictions_asked { "; their predictions are zeros" } else { "" };
+    let what = format!("{total} shots were answered with an error: {}{zeros}", parts.join(", "));
+    (total > 0).then(|| alarm("errored", true, what))
+}
+
+/// Whether these faults make answers of this code: directly, or because shots wait behind a device that is late or lost.
+fn injects(faults: &Faults, code: ErrorCode) -> bool {
+    let is_late = faults.unknown + faults.never_ready + faults.late_ready > 0.0 || faults.lose_device_every.is_some();
+    match code {
+        ErrorCode::LaunchFailed => faults.not_started > 0.0,
+        ErrorCode::LaunchUnknown => faults.unknown > 0.0,
+        ErrorCode::BadAddress => faults.bad_address > 0.0,
+        ErrorCode::DecoderPanic => faults.decoder_panic > 0.0,
+        ErrorCode::LaunchDeadline
+        | ErrorCode::ShotDeadline
+        | ErrorCode::DeviceLost
+        | ErrorCode::OverflowDeadline
+        | ErrorCode::DroppedOldest
+        | ErrorCode::DroppedNew => is_late,
+        ErrorCode::UnknownStream
+        | ErrorCode::Drained
+        | ErrorCode::Unmatchable
+        | ErrorCode::WindowFull
+        | ErrorCode::PageAway
+        | ErrorCode::RoundsMissing
+        | ErrorCode::SiloDied => false,
+    }
+}
+
 /// Where nothing panicked a role has ended with its silo, see [`dead`].
 fn died(snapshot: &Snapshot) -> impl Iterator<Item = Alarm> + '_ {
-    snapshot.threads.iter().filter(|thread| thread.panic_site.is_some()).flat_map(|thread| {
+    let is_outside = |thread: &&ThreadView| thread.state == ThreadState::Panicked;
+    let outside = snapshot.threads.iter().filter(is_outside).map(|thread| {
+        let (site, roles) = (thread.panic_site.as_deref().unwrap_or("an unknown place"), thread.roles.len());
+        let what = format!("{} panicked at {site}, outside its roles: all {roles} of them ended with it", thread.name);
+        alarm("role_died", true, what)
+    });
+    let panicked = move |thread: &&ThreadView| thread.panic_site.is_some() && !is_outside(thread);
+    let inside = snapshot.threads.iter().filter(panicked).flat_map(|thread| {
         thread.roles.iter().filter_map(|role| {
             let frame = role.died_frame?;
             let what = format!(
@@ -172,7 +221,8 @@ fn died(snapshot: &Snapshot) -> impl Iterator<Item = Alarm> + '_ {
             );
             Some(alarm("role_died", true, what))
         })
-    })
+    });
+    outside.chain(inside)
 }
 
 /// A silo that was killed and not asked back is as somebody wanted it; what panicked is told by itself.

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
 use super::{Context, Report, progress_line};
+use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
@@ -9,7 +10,7 @@ use pinwheel_engine::board::snapshot::{
 };
 use pinwheel_engine::engine::{EndedBy, Found, Outcome};
 use pinwheel_engine::fault::FaultCode;
-use pinwheel_engine::profile::RoleKind;
+use pinwheel_engine::profile::{Faults, Profile, RoleKind};
 
 fn engine() -> EngineView {
     EngineView {
@@ -300,19 +301,44 @@ fn warnings_alone_exit_with_0() {
     assert_eq!(status(killed), (0, vec!["silo_dead"]));
 }
 
-#[test]
-fn an_errored_shot_is_unsound_only_where_predictions_were_asked() {
+/// An outcome with two launches past their deadline in silo 0, and three in silo 1.
+fn errored() -> Outcome {
     let mut outcome = sound();
     outcome.snapshot.silos[0].counters.errored = 2;
     for (silo, count) in [(0, 2), (1, 3)] {
-        let error = ErrorCount { code: 4, name: "launch deadline".to_owned(), count };
-        outcome.snapshot.silos[silo].errors.push(error);
+        let code = ErrorCode::LaunchDeadline as u16;
+        outcome.snapshot.silos[silo].errors.push(ErrorCount { code, name: "launch deadline".to_owned(), count });
     }
-    let plain = Report::new(&outcome, &Context::default());
-    assert_eq!(plain.exit_status, 0);
-    let asked = Report::new(&outcome, &Context { predictions_asked: true, ..Context::default() });
+    outcome
+}
+
+#[test]
+fn answers_with_errors_exit_with_1_whatever_outputs_were_asked_for() {
+    let plain = Report::new(&errored(), &Context::default());
+    assert_eq!(plain.exit_status, 1);
+    let alarm = plain.alarms.iter().find(|alarm| alarm.alarm == "errored").unwrap();
+    assert_eq!(alarm.what, "5 shots were answered with an error: 5 launch_deadline");
+    assert!(!plain.to_string().contains(": sound"), "{plain}");
+    assert_eq!(serde_json::to_value(&plain).unwrap()["errors"], serde_json::json!({ "5": 5 }));
+}
+
+#[test]
+fn errors_that_the_profile_injected_exit_with_0_unless_predictions_were_asked() {
+    let injected = |set: fn(&mut Faults)| {
+        let mut faults = Profile::load("lab", None).unwrap().0.faults;
+        set(&mut faults);
+        Context { faults: Some(faults), ..Context::default() }
+    };
+    let status = |context: Context| Report::new(&errored(), &context).exit_status;
+    assert_eq!(status(injected(|faults| faults.never_ready = 0.1)), 0);
+    assert_eq!(status(injected(|faults| faults.lose_device_every = Some(9))), 0);
+    // Other faults are no excuse for these errors.
+    assert_eq!(status(injected(|faults| faults.decoder_panic = 0.1)), 1);
+    assert_eq!(status(injected(|_| ())), 1);
+    let asked = Context { predictions_asked: true, ..injected(|faults| faults.never_ready = 0.1) };
+    let asked = Report::new(&errored(), &asked);
     assert_eq!(asked.exit_status, 1);
-    assert_eq!(serde_json::to_value(&asked).unwrap()["errors"], serde_json::json!({ "4": 5 }));
+    assert!(asked.alarms.iter().any(|alarm| alarm.what.ends_with("their predictions are zeros")));
 }
 
 #[test]

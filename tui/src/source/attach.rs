@@ -306,11 +306,13 @@ pub fn absolute(mut spec: InputSpec) -> InputSpec {
 /// What was done, for the footer.
 fn said(done: &Done) -> String {
     match done {
-        Done::Profile { to, epoch, threads, acknowledged, waited_ms, .. } => {
+        Done::Profile { to, epoch, threads, acknowledged, waited_ms, rate, .. } => {
             let count = threads.iter().filter(|thread| thread.acknowledged).count();
             let all = threads.len();
             let late = if *acknowledged { "" } else { ", the others not yet" };
-            format!("profile {to}: epoch {epoch} acknowledged by {count} of {all} threads within {waited_ms} ms{late}")
+            format!(
+                "profile {to}: epoch {epoch} acknowledged by {count} of {all} threads within {waited_ms} ms{late}; rate {rate}"
+            )
         }
         Done::Feed { held: true, submitted, answered, .. } => {
             format!("feed held at {submitted} submitted, {answered} answered")

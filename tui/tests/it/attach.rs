@@ -26,7 +26,7 @@ impl Headless {
 
     /// The same with these words besides.
     pub fn start_with(world: &World, words: &str) -> Headless {
-        let words = &format!("run --profile shared --logs logs {words}");
+        let words = &format!("run --profiles calm --profile shared --logs logs {words}");
         let child = world.command(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let headless = Headless(child);
         until("a live engine", || {
@@ -95,7 +95,14 @@ fn attached_beside_a_live_console_one_only_looks_and_with_control_one_acts() {
 
 /// A console of its own engine, which goes on when the console is lost.
 pub fn own_console(world: &World) -> Terminal {
-    world.put("p/stays.ron", lab_with(&[("spin: Lab", "spin: Shared")]));
+    world.put(
+        "p/stays.ron",
+        lab_with(&[
+            ("spin: Lab", "spin: Shared"),
+            ("launch_deadline_us: 20000,", "launch_deadline_us: 20000000,"),
+            ("shot_deadline_us: 1000000,", "shot_deadline_us: 60000000,"),
+        ]),
+    );
     let run = "run --profiles p --profile stays --rate 2000 --logs logs";
     let mut own = Terminal::start(world, run, (100, 30), &[]);
     own.see_live();
@@ -229,7 +236,8 @@ fn every_verb_of_ctl_acts_and_prints_what_was_acknowledged() {
     assert_eq!(engine.0.wait().unwrap().code(), Some(0));
     assert!(!run.join("control.sock").exists());
     let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
-    for part in ["to lab for 1 s", ": lunch", "lab to shared", "feed held by", "rate Auto to Hz(700.0)", ": done"] {
+    for part in ["to lab for 1 s", ": lunch", "lab to shared", "feed held by", "rate Hz(2000.0) to Hz(700.0)", ": done"]
+    {
         assert!(events.contains(part), "{part}: {events}");
     }
     assert!(world.run("ctl status").exits(2).err.contains("found none"));
@@ -242,7 +250,7 @@ fn several_engines_are_told_apart_and_stop_ends_one_at_once() {
     let mut first = Headless::start(&world);
     let second = Headless(
         world
-            .command("run --profile shared --rate 500 --duration 10m --logs more --headless")
+            .command("run --profiles calm --profile shared --rate 500 --duration 10m --logs more --headless")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

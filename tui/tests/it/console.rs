@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
 /// A run that leaves cores to whatever else the machine does: the claims here are the console's.
-pub const RUN: &str = "run --profile shared --rate 2000 --logs logs";
+pub const RUN: &str = "run --profiles calm --profile shared --rate 2000 --logs logs";
 
 /// Counters that only grow, from a wide screen.
 fn answered(terminal: &Terminal) -> f64 {
@@ -85,7 +85,8 @@ fn a_load_of_the_arbiter_shows_who_has_which_page_until_one_quits() {
 fn a_gentler_profile_takes_two_keys_and_every_thread_acknowledges_it() {
     let _one = engine();
     let world = World::new();
-    let mut terminal = Terminal::start(&world, "run --profile lab --rate 2000 --logs logs", (120, 40), &[]);
+    let mut terminal =
+        Terminal::start(&world, "run --profiles calm --profile lab --rate 2000 --logs logs", (120, 40), &[]);
     terminal.see_live();
     terminal.press("p");
     terminal.see_words(&["shared", "drill"]);
@@ -257,7 +258,8 @@ fn answered_after(terminal: &mut Terminal, keys: usize) -> Vec<Duration> {
 fn keys_at_full_rate(keys: usize) -> Vec<Duration> {
     let _one = engine();
     let world = World::new();
-    let mut terminal = Terminal::start(&world, "run --profile lab --rate max --logs logs", (120, 40), &[]);
+    let mut terminal =
+        Terminal::start(&world, "run --profiles calm --profile lab --rate max --logs logs", (120, 40), &[]);
     terminal.see_live();
     let took = answered_after(&mut terminal, keys);
     let of = |share: usize| took[(took.len() * share / 100).min(took.len() - 1)];

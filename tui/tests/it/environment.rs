@@ -108,7 +108,7 @@ fn run_dir(world: &World) -> std::path::PathBuf {
 fn every_run_keeps_a_signed_report_of_the_machine_and_says_what_is_wrong() {
     let _one = engine();
     let world = World::new();
-    let report = world.run("run --json --count 500 --rate 5000").exits(0).json();
+    let report = world.run("run --profiles calm --profile lab --json --count 500 --rate 5000").exits(0).json();
     has_keys(&report["environment"], "fail warn file");
     let kept = run_dir(&world).join("environment.json");
     assert_eq!(report["environment"]["file"], kept.to_str().unwrap());
@@ -133,7 +133,7 @@ fn a_report_that_cannot_be_kept_is_told_once_and_the_run_goes_on() {
     let _one = engine();
     let world = World::new();
     world.put("state/pinwheel/host.key", "no key");
-    let ran = world.run("run --json --count 200 --rate max --logs l").exits(0);
+    let ran = world.run("run --profiles calm --profile lab --json --count 200 --rate max --logs l").exits(0);
     assert_eq!(ran.err.matches("environment report not signed").count(), 1, "{}", ran.err);
     assert!(ran.json()["environment"]["file"].is_string());
 }

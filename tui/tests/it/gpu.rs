@@ -215,6 +215,15 @@ fn a_library_that_lacks_a_symbol_is_refused_and_no_panic() {
     assert!(ran.err.contains("without cuGraphUpload") && !ran.err.contains("panicked"), "{}", ran.err);
 }
 
+/// The report of a run; where shots were answered with an error, the exit status is 1.
+#[track_caller]
+fn judged(ran: Ran) -> Value {
+    let report = ran.json();
+    let status = i32::from(!report["errors"].as_object().unwrap().is_empty());
+    assert_eq!(ran.status, Some(status), "{}", report["alarms"]);
+    report
+}
+
 #[test]
 fn each_shot_is_answered_whatever_a_launch_says() {
     let _one = engine();
@@ -225,7 +234,7 @@ fn each_shot_is_answered_whatever_a_launch_says() {
     ] {
         // Longer than a busy machine keeps a thread waiting; what is late is later than that again.
         let world = world_with(1, 4_000_000);
-        let report = run(&world, "--count 6000 --rate 6000", &[("FAKE_RULES", rule)]).exits(0).json();
+        let report = judged(run(&world, "--count 6000 --rate 6000", &[("FAKE_RULES", rule)]));
         answered(&report, 6_000);
         // A fault in warm-up is nobody's shot.
         assert!(errors(&report, code) <= most, "{rule}: {}", report["errors"]);
@@ -241,7 +250,7 @@ fn a_lost_device_is_made_anew_while_the_cpu_goes_on() {
         let world = world(1);
         until_seen([12_000, 48_000, 192_000], |shots| {
             let words = format!("--count {shots} --rate 6000");
-            let report = run(&world, &words, &[("FAKE_RULES", rules)]).exits(0).json();
+            let report = judged(run(&world, &words, &[("FAKE_RULES", rules)]));
             answered(&report, shots);
             let (lost, gpu) = (errors(&report, "7"), &report["gpus"][0]);
             assert!(lost <= 8, "at most the shots under way: {}", report["errors"]);

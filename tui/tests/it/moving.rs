@@ -85,7 +85,7 @@ fn a_users_own_keys_hold_and_a_bad_file_of_them_is_refused_in_one_sentence() {
 fn a_recorded_moment_is_printed_as_a_screen_and_as_values() {
     let _one = engine();
     let world = World::new();
-    world.run("run --profile shared --rate 2000 --duration 2s --headless --logs logs").exits(0);
+    world.run("run --profiles calm --profile shared --rate 2000 --duration 2s --headless --logs logs").exits(0);
     let screen = world.run("replay last --at end --snapshot --view rings --size 120x30 --logs logs").exits(0).text();
     assert!(screen.contains("which queue is full") && screen.contains("emptied by"), "{screen}");
     assert!(screen.lines().count() == 30 && screen.lines().all(|line| line.chars().count() <= 120), "{screen}");

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-const SHORT: &str = "run --profile shared --rate 2000 --duration 1500ms --logs logs --json";
+const SHORT: &str = "run --profiles calm --profile shared --rate 2000 --duration 1500ms --logs logs --json";
 
 /// Runs that a moment has to be near in, or an end.
 const TRIES: usize = 8;
@@ -34,7 +34,8 @@ struct Engine(Child);
 
 impl Engine {
     fn start(world: &World, more: &str) -> Engine {
-        let words = format!("run --profile shared --rate 2000 --duration 10m --logs logs --headless {more}");
+        let words =
+            format!("run --profiles calm --profile shared --rate 2000 --duration 10m --logs logs --headless {more}");
         let mut command = world.command(&words);
         let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let engine = Engine(child);
@@ -188,7 +189,9 @@ fn two_runs_are_compared_with_intervals_and_their_profiles() {
     let _one = engine();
     let world = World::new();
     world.run(SHORT).exits(0);
-    world.run("run --profile lab --rate 2000 --duration 1500ms --deadline 1us --logs logs --json").exits(0);
+    world
+        .run("run --profiles calm --profile lab --rate 2000 --duration 1500ms --deadline 1us --logs logs --json")
+        .exits(0);
     let runs: Vec<String> =
         run_dirs(&world).iter().map(|run| run.file_name().unwrap().to_str().unwrap().to_owned()).collect();
     let words = format!("compare {} {} --logs logs", runs[0], runs[1]);
@@ -298,7 +301,8 @@ fn metrics_are_served_on_loopback_and_well_formed() {
     }
     assert!(scrape(&address, "GET /other HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
     assert!(scrape(&address, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400"));
-    let taken = world.run(&format!("run --profile shared --metrics {address} --logs more --headless")).exits(2);
+    let taken =
+        world.run(&format!("run --profiles calm --profile shared --metrics {address} --logs more --headless")).exits(2);
     assert!(taken.err.contains("free port") && !world.path("more").exists(), "{}", taken.err);
     running.signal(Signal::TERM);
     assert_eq!(running.0.wait().unwrap().code(), Some(143));

@@ -53,7 +53,7 @@ fn json_has_every_key_of_the_contract_and_the_run_directory_keeps_it() {
 fn a_duration_ends_a_run_and_says_so() {
     let _one = engine();
     let world = World::new();
-    let report = world.run("run --json --duration 300ms --rate 2000").exits(0).json();
+    let report = world.run("run --profiles calm --profile lab --json --duration 300ms --rate 2000").exits(0).json();
     assert_eq!(report["ended_by"], "duration");
     let live_ns = report["elapsed_live_ns"].as_u64().unwrap();
     assert!(live_ns >= 300_000_000, "{live_ns}");
@@ -66,7 +66,7 @@ fn people_get_a_report_on_standard_output_and_progress_beside_it() {
     let _one = engine();
     let world = World::new();
     until_seen(["1500ms", "6s", "30s"], |span| {
-        let ran = world.run(&format!("run --duration {span} --rate 2000")).exits(0);
+        let ran = world.run(&format!("run --profiles calm --profile lab --duration {span} --rate 2000")).exits(0);
         for part in ["answered", "must equal submitted", "ended by duration", "Kept in "] {
             assert!(String::from_utf8_lossy(&ran.out).contains(part), "{part}");
         }
@@ -78,7 +78,8 @@ fn people_get_a_report_on_standard_output_and_progress_beside_it() {
 fn answers_on_standard_output_are_one_line_each_and_the_report_is_the_last() {
     let _one = engine();
     let world = World::new();
-    let ran = world.run("run --json --count 500 --rate max --streams 2 --answers -").exits(0);
+    let ran =
+        world.run("run --profiles calm --profile lab --json --count 500 --rate max --streams 2 --answers -").exits(0);
     let lines: Vec<Value> = ran.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (report, answers) = lines.split_last().unwrap();
     sound(report, 500);
@@ -115,7 +116,7 @@ fn a_reader_of_answers_that_goes_away_ends_nothing_badly() {
 fn without_shared_memory_it_says_so_once_and_runs() {
     let _one = engine();
     let world = World::new();
-    let mut command = world.command("run --json --count 300 --rate max");
+    let mut command = world.command("run --profiles calm --profile lab --json --count 300 --rate max");
     let output = command.env("PINWHEEL_SHM", "/proc/nowhere").output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0), "{said}");
@@ -136,7 +137,8 @@ fn sigterm_and_sigint_drain_and_exit_by_their_number() {
         [(rustix::process::Signal::TERM, 143, "sigterm"), (rustix::process::Signal::INT, 130, "sigint")]
     {
         let world = World::new();
-        let mut command = world.command("run --json --profile shared --rate 2000 --duration 40s --answers a");
+        let mut command =
+            world.command("run --profiles calm --json --profile shared --rate 2000 --duration 40s --answers a");
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         until("an answer", || world.answer_bytes() > 0);
         let pid = rustix::process::Pid::from_child(&child);

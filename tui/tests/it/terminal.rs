@@ -39,6 +39,7 @@ impl Terminal {
     pub fn start(world: &World, words: &str, (columns, rows): (u16, u16), variables: &[(&str, &str)]) -> Terminal {
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
+        world.put_calm(words);
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_pinwheel"));
         command.args(words.split_whitespace());
         command.cwd(world.path(""));

@@ -12,6 +12,11 @@ use tempfile::TempDir;
 /// Longest wait for anything that is going to happen, on a machine as busy as may be.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
+/// Deadlines that no busy machine misses.
+const CALM_LAUNCH: &str = "launch_deadline_us: 20000000,";
+const CALM_SHOT: (&str, &str) = ("shot_deadline_us: 1000000,", "shot_deadline_us: 60000000,");
+const CALM_WAIT: (&str, &str) = ("            deadline_ms: 1000,", "            deadline_ms: 60000,");
+
 /// One engine at a time.
 pub fn engine() -> MutexGuard<'static, ()> {
     static ENGINE: Mutex<()> = Mutex::new(());
@@ -47,8 +52,23 @@ impl World {
         vec![("HOME", self.path("home")), ("XDG_STATE_HOME", self.path("state")), ("PINWHEEL_SHM", self.path("shm"))]
     }
 
+    /// Puts the profiles `shared` and `lab` into the directory `calm`, where these words name it: with deadlines that no
+    /// busy machine misses. An answer with an error makes the exit status 1.
+    pub fn put_calm(&self, words: &str) {
+        if !words.contains("--profiles calm") {
+            return;
+        }
+        let shared = include_str!("../../../profiles/shared.ron");
+        self.put(
+            "calm/shared.ron",
+            with(shared, &[("launch_deadline_us: 100000,", CALM_LAUNCH), CALM_SHOT, CALM_WAIT]),
+        );
+        self.put("calm/lab.ron", lab_with(&[("launch_deadline_us: 20000,", CALM_LAUNCH), CALM_SHOT, CALM_WAIT]));
+    }
+
     /// The program with these words; it runs in the world's own directory, so that words may name its files.
     pub fn command(&self, words: &str) -> Command {
+        self.put_calm(words);
         let mut command = Command::new(env!("CARGO_BIN_EXE_pinwheel"));
         command.args(words.split_whitespace()).current_dir(self.dir.path()).stdin(Stdio::null());
         command.envs(self.variables());
@@ -156,7 +176,11 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// A profile made of lab's text with some of it replaced; every replacement must find its text.
 pub fn lab_with(replacements: &[(&str, &str)]) -> String {
-    let mut text = include_str!("../../../profiles/lab.ron").to_owned();
+    with(include_str!("../../../profiles/lab.ron"), replacements)
+}
+
+fn with(profile: &str, replacements: &[(&str, &str)]) -> String {
+    let mut text = profile.to_owned();
     for (from, to) in replacements {
         assert!(text.contains(from), "{from}");
         text = text.replace(from, to);

@@ -15,6 +15,7 @@ pub use places::Shape;
 use super::gaps::GAPS_MAX;
 use super::histogram::{BUCKETS, HistogramBlock};
 use super::text::Text;
+use crate::profile::{NAME_BYTES_MAX, THREAD_ROLES_MAX};
 use pinwheel_edge::page::{Response, State};
 use pinwheel_edge::slot::WORKERS_MAX;
 use std::mem::offset_of;
@@ -26,7 +27,9 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"PINWHEEL");
 /// Layout version; the hash covers what it forgets.
 pub const VERSION: u64 = 1;
 /// Most roles that one thread runs.
-pub const ROLES_MAX: usize = 64;
+pub const ROLES_MAX: usize = THREAD_ROLES_MAX;
+/// Longest label of a run, bytes.
+pub const LABEL_BYTES_MAX: usize = 128;
 /// Notes that the header holds.
 pub const NOTES_MAX: usize = 8;
 /// Callers kept of a hot thread's first allocation.
@@ -117,9 +120,9 @@ blocks! {
         /// Version of the program.
         version: Text<4>,
         /// Profile in force.
-        profile: Text<8>,
+        profile: Text<{ NAME_BYTES_MAX / 8 }>,
         /// Operator's label.
-        label: Text<16>,
+        label: Text<{ LABEL_BYTES_MAX / 8 }>,
         /// Input.
         input: Text<32>,
         /// Device.
@@ -154,7 +157,7 @@ blocks! {
         policy_acknowledged: AtomicU64,
         /// Thread id of the system.
         tid: AtomicU64,
-        /// 0 starting, 1 running, 2 finished.
+        /// 0 starting, 1 running, 2 finished, 3 panicked outside its roles.
         state: AtomicU64,
         /// 1 if pinning was verified.
         pinned: AtomicU64,

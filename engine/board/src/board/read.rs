@@ -118,6 +118,7 @@ impl Reader<'_> {
         let state = match get(&block.state) {
             0 => ThreadState::Starting,
             1 => ThreadState::Running,
+            3 => ThreadState::Panicked,
             _ => ThreadState::Finished,
         };
         let refusal = block.refusal.read();

@@ -4,14 +4,14 @@
 //! can add the line and the command line can name its option. Bounded by the profile. Never corrects a value.
 //! Longer than 500 lines, because every field has its line here, in the schema's order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use super::alarms::{AlarmAction, OnAlarm};
 use super::placement::{OverflowStrategy, TakesPart};
 use super::schema::{
     Courtesy, Decoders, Device, Faults, Graph, Input, IssueGate, KeptRuns, Latency, Limits, Priority, Profile, Rate,
-    ReadyPolicy, Source, StartPolicy, TaskTrace, ThreadSpec, Threads, WindowOverflow, WindowRounds,
+    ReadyPolicy, RoleKind, Source, StartPolicy, TaskTrace, ThreadSpec, Threads, WindowOverflow, WindowRounds,
 };
 use super::silos::Silos;
 use super::weights::Weights;
@@ -40,6 +40,10 @@ const CUDA_INDEX_MAX: u32 = 63;
 pub const DECODERS_MAX: u32 = 64;
 /// Most threads of an explicit plan.
 pub const THREADS_MAX: usize = 1024;
+/// Longest name of a profile, bytes: what the board keeps of it.
+pub const NAME_BYTES_MAX: usize = 64;
+/// Most roles of one thread: the board has a block for each.
+pub const THREAD_ROLES_MAX: usize = 64;
 /// Most senders or networks that a source names.
 pub(super) const ALLOW_MAX: usize = 64;
 /// Most commit or buffer rounds of a window.
@@ -180,6 +184,14 @@ impl Check {
                 self.refuse(&field, found, "a name given to one thread only", "rename one of the two");
             }
         }
+        // `Decoders::Count` has a range of its own; `Auto` takes as many as are listed.
+        for (silo, found) in listed_decoders(specs) {
+            if found > DECODERS_MAX {
+                let found = format!("{found} Decode roles in silo {silo}");
+                let expected = format!("at most {DECODERS_MAX} in each silo");
+                self.refuse("threads", found, expected, "list fewer, or use more silos for more of them");
+            }
+        }
     }
 
     fn thread(&mut self, index: usize, spec: &ThreadSpec, silos: u32) {
@@ -189,14 +201,14 @@ impl Check {
             let expected = format!("1..={THREAD_NAME_BYTES_MAX} ASCII characters without spaces");
             self.refuse(&format!("threads[{index}].name"), format!("{name:?}"), expected, "shorten the name");
         }
-        if !(1..=64).contains(&spec.roles.len()) {
+        if !(1..=THREAD_ROLES_MAX).contains(&spec.roles.len()) {
             let found = format!("{} roles", spec.roles.len());
-            self.refuse(
-                &format!("threads[{index}].roles"),
-                found,
-                "1..=64 roles",
-                "give it a role or remove the thread",
-            );
+            let remedy = match spec.roles.len() {
+                0 => "give it a role or remove the thread",
+                _ => "move some of its roles to another thread",
+            };
+            let expected = format!("1..={THREAD_ROLES_MAX} roles");
+            self.refuse(&format!("threads[{index}].roles"), found, expected, remedy);
         }
         if spec.silo >= silos {
             let expected = format!("below silos, {silos}");
@@ -380,9 +392,10 @@ impl Check {
 
     fn graph(&mut self, profile: &Profile) {
         let graph = &profile.graph;
-        let decoders = match profile.decoders {
-            Decoders::Auto => DECODERS_AUTO_MAX,
-            Decoders::Count(count) => count,
+        let decoders = match (profile.decoders, &profile.threads) {
+            (Decoders::Count(count), _) => count,
+            (Decoders::Auto, Threads::Auto) => DECODERS_AUTO_MAX,
+            (Decoders::Auto, Threads::Explicit(specs)) => listed_decoders(specs).into_values().max().unwrap_or(0),
         };
         // Each job buffer may be a task's, and none may find the queue full.
         let jobs = u64::from(profile.slots) + u64::from(profile.workers) + u64::from(decoders);
@@ -542,6 +555,17 @@ impl Check {
             self.refuse("on_alarm", format!("{path:?}"), "a path from the root", remedy);
         }
     }
+}
+
+/// By silo: how many decode workers the listed threads give it.
+fn listed_decoders(specs: &[ThreadSpec]) -> BTreeMap<u32, u32> {
+    let mut decoders = BTreeMap::new();
+    for spec in specs {
+        for _ in spec.roles.iter().filter(|role| **role == RoleKind::Decode) {
+            *decoders.entry(spec.silo).or_default() += 1;
+        }
+    }
+    decoders
 }
 
 fn is_network(text: &str) -> bool {

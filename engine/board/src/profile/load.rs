@@ -13,6 +13,7 @@ use crate::files;
 use crate::quote::cut;
 
 use super::alarms::OnAlarm;
+use super::check::NAME_BYTES_MAX;
 use super::finding::{Finding, ProfileError, from_range, from_ron};
 use super::locate;
 use super::schema::Profile;
@@ -114,6 +115,24 @@ impl Profile {
     }
 }
 
+/// Whether a profile may have this name; `file` is what it was read from.
+///
+/// # Errors
+/// When it is longer than [`NAME_BYTES_MAX`].
+pub fn check_name(name: &str, file: &str) -> Result<(), ProfileError> {
+    if name.len() <= NAME_BYTES_MAX {
+        return Ok(());
+    }
+    Err(ProfileError::Unreadable(Finding {
+        file: file.to_owned(),
+        line: 0,
+        column: 0,
+        found: format!("a name of {} bytes", name.len()),
+        expected: format!("at most {NAME_BYTES_MAX} bytes"),
+        remedy: "give the file a shorter name".to_owned(),
+    }))
+}
+
 /// The text of a profile as it was written, comments and all, found as [`Profile::load`] finds it.
 ///
 /// # Errors
@@ -132,6 +151,7 @@ pub fn usable_text(name_or_path: &str, dir: Option<&Path>) -> Result<(String, Or
 
 fn usable(name_or_path: &str, dir: Option<&Path>) -> Result<(Profile, Found), ProfileError> {
     let found = find(name_or_path, dir)?;
+    check_name(&found.origin.name(), &found.origin.to_string())?;
     let profile = Profile::parse(&found.text, &found.origin.to_string())?;
     if let (OnAlarm::Exec(_), Origin::File(path), Some(file)) = (&profile.on_alarm, &found.origin, &found.file)
         && let Some(who) = files::replaceable_by_others(path, file)

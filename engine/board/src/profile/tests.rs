@@ -470,3 +470,31 @@ fn silos_are_auto_or_a_number_and_anything_else_is_refused_with_its_place() {
         assert_eq!((found.line, found.column), (line, column), "{word}: {found}");
     }
 }
+
+/// The limits of the board's layout that a profile's values can reach.
+#[test]
+fn a_limit_of_the_board_is_checked_where_a_profile_says_it() {
+    let decode = |count: usize| vec!["Decode"; count].join(", ");
+    let thread = |name: &str, roles: &str| format!("(name: \"{name}\", roles: [{roles}], silo: 0, core: None)");
+    let ring = "Feed, Dispatch, Device, Poll, Graph, Harvest";
+    let found = |threads: &[String]| {
+        let threads = format!("threads: Explicit([{}])", threads.join(", "));
+        Profile::parse(&lab().replacen("threads: Auto", &threads, 1), "lab.ron").err()
+    };
+    assert_eq!(found(&[thread("ring", ring), thread("a", &decode(40)), thread("b", &decode(24))]), None);
+    let many = found(&[thread("ring", ring), thread("a", &decode(40)), thread("b", &decode(25))]).unwrap();
+    assert!(
+        many.to_string().contains("65 Decode roles in silo 0") && many.to_string().contains("at most 64"),
+        "{many}"
+    );
+    let wide = found(&[thread("ring", &format!("{ring}, {}", decode(59)))]).unwrap();
+    assert!(wide.to_string().contains("65 roles in threads[0].roles, expected 1..=64 roles"), "{wide}");
+    let dir = tempfile::tempdir().unwrap();
+    for (length, is_refused) in [(64, false), (65, true)] {
+        let name = "n".repeat(length);
+        std::fs::write(dir.path().join(format!("{name}.ron")), lab()).unwrap();
+        let error = Profile::load(&name, Some(dir.path())).err().map(|error| error.to_string());
+        assert_eq!(error.is_some(), is_refused, "{error:?}");
+        assert!(error.is_none_or(|error| error.contains("a name of 65 bytes, expected at most 64 bytes")));
+    }
+}

@@ -105,18 +105,19 @@ impl Model {
         expand::expand(&parse::parse(text)?)
     }
 
-    /// 64-bit words in one shot's detectors.
+    /// 64-bit words of a shot's detectors; at least one, also in a model without detectors: slots, job buffers, matchers
+    /// and predecoders all have this width.
     #[inline]
     #[must_use]
     pub const fn detector_words(&self) -> usize {
-        words(self.detectors)
+        width(self.detectors)
     }
 
-    /// 64-bit words in one shot's observables.
+    /// 64-bit words of a shot's observables; at least one, also in a model without observables.
     #[inline]
     #[must_use]
     pub const fn observable_words(&self) -> usize {
-        words(self.observables)
+        width(self.observables)
     }
 
     /// Probability of each detector to fire in one shot: `(1 - Π(1 - 2p)) / 2` over the mechanisms that flip it.
@@ -139,6 +140,10 @@ impl Model {
         }
         self.expected_detection_fractions().iter().sum::<f64>() / f64::from(self.detectors)
     }
+}
+
+const fn width(bits: u32) -> usize {
+    if bits == 0 { 1 } else { words(bits) }
 }
 
 #[cfg(test)]

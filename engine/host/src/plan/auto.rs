@@ -1,6 +1,7 @@
 //! The automatic plan.
 //!
-//! Cold and pure. Bounded by cores, silos and decode workers. Always yields a plan: it folds where cores are short.
+//! Cold and pure. Bounded by cores, silos and decode workers. Folds roles onto fewer threads where cores are short;
+//! [`Plan::make`] refuses a plan with too many roles on one thread.
 //!
 //! # The rule
 //!

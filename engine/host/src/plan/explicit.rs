@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::host::HostFacts;
 use crate::plan::silos;
 use crate::plan::{Plan, PlannedRole, PlannedThread, RoleKind};
-use crate::profile::{Decoders, Profile, SpinPolicy, ThreadSpec};
+use crate::profile::{Decoders, Profile, SpinPolicy, THREAD_ROLES_MAX, ThreadSpec};
 
 /// Why the listed threads cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,6 +59,23 @@ pub enum PlanError {
         silo: u32,
         /// The profile's silos.
         silos: u32,
+    },
+    /// More roles than a thread can run.
+    #[error(
+        "found {found} roles on thread {thread} ({silos} silo(s) on {cores} hot core(s)), expected at most \
+         {THREAD_ROLES_MAX} on one thread; {remedy}, or give the engine more cores"
+    )]
+    TooManyRoles {
+        /// The thread.
+        thread: String,
+        /// Its roles.
+        found: usize,
+        /// Silos of the plan.
+        silos: u32,
+        /// Hot cores of the plan.
+        cores: usize,
+        /// What to lower, in words.
+        remedy: String,
     },
     /// A role that nobody has.
     #[error("found no thread with role {role} in silo {silo}, expected one; add the role to a thread of that silo")]

@@ -372,6 +372,30 @@ fn an_explicit_plan_agrees_with_the_counts_of_its_profile() {
 }
 
 #[test]
+fn a_limit_of_the_board_refuses_a_plan_with_too_many_roles_on_a_thread() {
+    let (one, two) = (plain([0]), plain([0, 1]));
+    let counted = |silos, decoders| Profile { decoders, ..profile(silos) };
+    assert!(Plan::make(&counted(9, Decoders::Auto), &one).is_ok());
+    assert!(Plan::make(&counted(10, Decoders::Auto), &two).is_ok());
+    let cases = [
+        (12, Decoders::Auto, &one, 84, "plan at most 9 silos"),
+        (11, Decoders::Auto, &two, 66, "plan at most 10 silos"),
+        (64, Decoders::Auto, &two, 384, "plan at most 10 silos"),
+        (1, Decoders::Count(59), &one, 65, "plan fewer decoders"),
+        (2, Decoders::Count(64), &one, 140, "plan fewer decoders"),
+        (2, Decoders::Count(40), &two, 80, "plan at most 1 silos"),
+    ];
+    for (silos, decoders, host, found, part) in cases {
+        let error = Plan::make(&counted(silos, decoders), host).unwrap_err();
+        assert!(matches!(error, PlanError::TooManyRoles { found: is, .. } if is == found), "{error}");
+        let said = error.to_string();
+        for part in [part, "expected at most 64 on one thread", "give the engine more cores"] {
+            assert!(said.contains(part) && !said.contains("  "), "{silos} silos: no {part} in: {said}");
+        }
+    }
+}
+
+#[test]
 fn a_plan_serializes_as_the_contract_says() {
     let plan = serde_json::to_value(Plan::auto(&profile(1), &plain([0, 1]))).unwrap();
     let ring = &plan["threads"][0];

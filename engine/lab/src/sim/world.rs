@@ -158,7 +158,7 @@ impl<'a> World<'a> {
         let source = Source::Replay { shots: Arc::clone(&script.shots), observables: None };
         let share = Share::of(0, 1, STREAMS, Some(SHOTS));
         let answers = Answers::PassedOn { readers: 1 };
-        let observable_words = common.decoding.model.observable_words().max(1);
+        let observable_words = common.decoding.model.observable_words();
         let is_greedy = random.next_u64().is_multiple_of(2);
         let (neighbour, link) = Neighbour::new(&clock, STREAMS, observable_words, is_greedy);
         let attached = Attached { links: vec![link], ..Attached::default() };

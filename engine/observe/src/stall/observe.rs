@@ -54,6 +54,8 @@ pub struct Observations {
     pub policy: Option<SpinPolicy>,
     /// Core by plan.
     pub core: Option<u32>,
+    /// That core was offline in the stall, or just before.
+    pub core_offline: bool,
     /// Length of the stall, so far.
     pub stall_ns: u64,
     /// Between the two looks.
@@ -185,6 +187,9 @@ impl Observations {
                 count(self.timer_ticks, "timer ticks of the core"),
             ),
         ];
+        if let Some(core) = self.core.filter(|_| self.core_offline) {
+            lines.push(format!("core {core} was offline"));
+        }
         if let Some((times, ns)) = self.throttled.filter(|held| held.0 + held.1 > 0) {
             lines.push(format!("control group held back {times} times, {}", ms(ns)));
         }

@@ -8,7 +8,7 @@ mod seen;
 
 use super::verdict::{Cause, Verdict, joined};
 use crate::board::alarms::{Confidence, Site};
-use crate::board::snapshot::{HealthVerdict, SourceKind};
+use crate::board::snapshot::{HealthVerdict, SourceKind, ThreadState};
 use crate::board::{self, Board};
 use crate::profile::{RoleKind, RuleId};
 use crate::units::TickRate;
@@ -374,6 +374,12 @@ fn engine(board: &Board, long: &Seen, now: &Seen, found: &mut Vec<Condition>) {
                 // Nothing panicked: its silo was killed, or another role of it died.
                 file if file.is_empty() => {
                     format!("{role} on {name} ended with its silo: it is not called until that comes back")
+                }
+                file if board::get(&block.state) == ThreadState::Panicked as u64 => {
+                    let line = board::get(&block.panic_line);
+                    format!(
+                        "{name} panicked at {file}:{line}, outside its roles: none of its {died} roles is called again"
+                    )
                 }
                 file => {
                     let line = board::get(&block.panic_line);

@@ -61,6 +61,8 @@ causes! {
     Frozen = "frozen",
     /// It is not where it was pinned.
     Affinity = "affinity lost",
+    /// Its core was switched off.
+    Offline = "core offline",
     /// A clock moved.
     Clock = "clock problem",
     /// A role panicked.
@@ -231,6 +233,10 @@ fn excluding(seen: &Observations) -> Option<Found> {
 fn moved(seen: &Observations) -> Option<Found> {
     let planned = seen.core?;
     let allowed = seen.closer.allowed.as_ref();
+    if seen.core_offline {
+        let why = format!("core {planned} went offline; the thread is pinned to it again when it is back");
+        return Some((Cause::Offline, Confidence::Certain, why));
+    }
     if let Some(allowed) = allowed.filter(|cores| !cores.contains(&planned)) {
         let cores: Vec<String> = allowed.iter().map(u32::to_string).collect();
         let why = format!(

@@ -19,6 +19,7 @@ mod judge;
 use super::account::{Accounts, CoreAccount, Owner, ThreadAccount};
 use super::book::{Book, Raised, Request};
 use super::notify::Teller;
+use super::offline::{Look, Presence};
 use super::services::{Recent, Services};
 use super::stack::{Maps, Namer, Sampler};
 use super::switches::Switches;
@@ -26,6 +27,7 @@ use super::verdict::{Cause, Verdict};
 use crate::board::alarms::{AlarmState, Confidence, Site};
 use crate::board::{self, Board, Phase};
 use crate::clock::Clock;
+use crate::host;
 use crate::profile::{AlarmAction, AlarmRule, OnAlarm, RuleId, Severity, rule};
 use crate::units::{Nanos, Ticks};
 use episode::Episode;
@@ -57,6 +59,15 @@ const EXPLAINS_NS: u64 = 2_500_000_000;
 pub trait Deeds {
     /// An alarm's action, once at its onset, with the alarm's sentence.
     fn act(&mut self, action: &AlarmAction, why: &str);
+
+    /// Pins thread `tid` to `core`.
+    ///
+    /// # Errors
+    /// Why it is not, in one sentence.
+    fn pin(&mut self, tid: u32, core: u32) -> Result<(), String>;
+
+    /// Something happened that is no alarm: an event of the run.
+    fn note(&mut self, text: &str);
 }
 
 /// What is watched.
@@ -71,6 +82,8 @@ pub struct Watched {
     pub on_alarm: OnAlarm,
     /// Where the run is kept.
     pub disk: Option<PathBuf>,
+    /// Where the machine's files lie: `/`, but in tests.
+    pub root: PathBuf,
 }
 
 /// A look at a thread and its core.
@@ -88,6 +101,7 @@ struct Thread {
     episode: Option<Episode>,
     gaps_seen: u64,
     elsewhere_seen: u64,
+    presence: Presence,
 }
 
 /// The watchdog of one engine.
@@ -243,6 +257,7 @@ impl Watchdog {
                 episode: None,
                 gaps_seen: board::get(&block.gaps_count),
                 elsewhere_seen: board::get(&block.frames_elsewhere),
+                presence: Presence::default(),
             }
         };
         self.threads = (0..count).map(met).collect();
@@ -265,15 +280,40 @@ impl Watchdog {
                 bases.pop_front();
             }
         }
+        self.look_at_cores(now, deeds);
         if !matches!(self.phase, Phase::Live | Phase::Drain) {
             return;
         }
         let recent = self.recent(now).or_else(|| self.waited_lately());
         let mut found = self.services.look(&board, self.at_ns(now), recent.as_ref());
         for index in 0..self.threads.len() {
-            found.extend(self.by_account(index));
+            found.extend(self.by_account(index, self.at_ns(now)));
         }
         self.settle(found, now, deeds);
+    }
+
+    /// Whether the threads' cores are online. A thread is pinned again when its core is back.
+    fn look_at_cores(&mut self, now: Ticks, deeds: &mut dyn Deeds) {
+        let (online, now_ns) = (host::online_cores(&self.watched.root), self.at_ns(now));
+        for thread in self.threads.iter_mut().filter(|thread| thread.pinned) {
+            let Thread { name, core, tid, presence, .. } = thread;
+            match presence.look(*core, &online, now_ns) {
+                Look::Same => {}
+                Look::WentOffline => {
+                    deeds.note(&format!("core {core} went offline: {name} runs on other cores until it is back"));
+                }
+                // Where the system refuses it, it is tried again at the next look.
+                Look::IsBack { offline_ns } => {
+                    if deeds.pin(*tid, *core).is_ok() {
+                        presence.end(now_ns);
+                        let offline_ms = offline_ns / 1_000_000;
+                        deeds.note(&format!(
+                            "core {core} was offline for {offline_ms} ms: {name} is pinned to it again"
+                        ));
+                    }
+                }
+            }
+        }
     }
 
     fn base(&mut self, index: usize, now: Ticks) -> Base {

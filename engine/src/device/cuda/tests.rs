@@ -59,7 +59,7 @@ struct Host {
 
 impl Host {
     fn new(model: &Model, tables: Tables, workers: usize) -> Host {
-        let (words, flips) = (model.detector_words(), model.observable_words().max(1));
+        let (words, flips) = (model.detector_words(), model.observable_words());
         let geometry = Geometry { slots: 8, detector_words: words as u32, observable_words: flips as u32 };
         let (_feed, _dispatch, _harvest, table) = table(geometry);
         let (dispatch, _device, poll, bank) = bank(workers);
@@ -148,7 +148,7 @@ fn the_kernels_resolve_bit_for_bit_what_the_cpu_predecoder_does() {
     for (name, shots) in [("surface_d3", 10_000), ("surface_d5", 10_000), ("surface_d5@r50", 2_000)] {
         let model = bundled_named(name).unwrap();
         let mut local = Local::new(&model).unwrap();
-        let flips = model.observable_words().max(1);
+        let flips = model.observable_words();
         let mut host = Host::new(&model, local.tables(flips), 1);
         let mut sampler = Sampler::new(&model, 11);
         let mut shot = vec![0; model.detector_words()];

@@ -18,7 +18,7 @@ use crate::engine::steer::{SharedSteering, Switched};
 use crate::engine::wire::{Acknowledged, Ask, Done, InputSpec, Status};
 use crate::fault::EventCode;
 use crate::feed::requests::MoveRequest;
-use crate::profile::{Profile, Rate};
+use crate::profile::{self, Profile, Rate};
 use crate::silo::SiloDeed;
 use crate::units::Nanos;
 use crossbeam_channel::Sender;
@@ -181,7 +181,9 @@ fn switch(
     // A file is read before the lock is taken: a disk that hangs holds up whoever asked, and the control thread.
     let profiles = steering.lock().profiles();
     let loaded = match text {
-        Some(text) => Profile::parse(text, name).map(|profile| (profile, name.to_owned())),
+        Some(text) => profile::check_name(name, name)
+            .and_then(|()| Profile::parse(text, name))
+            .map(|profile| (profile, name.to_owned())),
         None => Profile::load(name, profiles.as_deref()).map(|(profile, origin)| (profile, origin.name())),
     };
     let (profile, name) = loaded.map_err(|error| error.to_string())?;
@@ -208,6 +210,7 @@ impl Effect {
                     to: switched.to.clone(),
                     epoch: switched.epoch,
                     changes: switched.changes.clone(),
+                    rate: switched.rate.clone(),
                     reverts_in_s: switched.reverts_in.map(|span| span.as_secs()),
                     threads,
                     acknowledged,

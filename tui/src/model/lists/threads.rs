@@ -72,6 +72,7 @@ fn silence(engine: &EngineView, thread: &ThreadView) -> Cell {
     match thread.state {
         ThreadState::Starting => Cell::words("○ starting").toned(Tone::Dim),
         ThreadState::Finished => Cell::words("✔ finished").toned(Tone::Dim),
+        ThreadState::Panicked => Cell::words("✖ panicked").toned(Tone::Bad),
         ThreadState::Running => {
             let (glyph, tone) = heat(thread.heartbeat_age_ns, engine.heartbeat_limit_ns);
             let age_ns = thread.heartbeat_age_ns;

@@ -11,7 +11,7 @@ use crate::theme::Tone;
 use crate::view::panels::profiles;
 use crate::widgets::format::count;
 use crate::widgets::pen::Pen;
-use pinwheel_engine::profile::SpinPolicy;
+use pinwheel_engine::profile::{Rate, SpinPolicy};
 
 /// Columns of a question, where there are as many.
 const WIDTH: u16 = 76;
@@ -24,6 +24,7 @@ pub fn apply(model: &Model, asked: &Asked, pen: &mut Pen<'_>) {
     let from = model.in_force().map_or("?", |(name, _)| name);
     let span = asked.span.map_or_else(String::new, |span| format!(" for {}, then {from} again", said(span)));
     let mut lines = vec![(format!("{from} → {}{span}", offer.name), Tone::Accent)];
+    lines.extend(own_rate(asked));
     lines.extend(checks(model, asked));
     lines.extend(reason(model));
     let keys = "y or enter: apply    n or esc: do not    w: why";
@@ -36,6 +37,16 @@ pub fn apply(model: &Model, asked: &Asked, pen: &mut Pen<'_>) {
     question_in(&lines, keys, &mut inside.rows(0, kept));
     let key = model.keymap.first_key(Scope::Views, Action::Show(View::Profiles));
     profiles::changes(offer, &format!(": view {key} has all"), &mut inside.rows(kept, height));
+}
+
+/// What becomes of a rate that was set since, where the profile leaves it to the run.
+fn own_rate(asked: &Asked) -> Option<Line> {
+    let body = asked.offer.body.as_ref().ok()?;
+    let changes = body.changes.iter().any(|change| change.field == "input.rate");
+    (changes && body.profile.input.rate == Rate::Auto).then(|| {
+        let words = "rate: the run's own, as it was started with or as warm-up measured it";
+        (words.to_owned(), Tone::Plain)
+    })
 }
 
 /// Rows of `lines` in `width` columns.

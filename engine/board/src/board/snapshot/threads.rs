@@ -126,9 +126,11 @@ pub struct RoleView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum ThreadState {
     /// Planned, not yet started.
-    Starting,
+    Starting = 0,
     /// In its frame loop.
-    Running,
+    Running = 1,
     /// Left its loop in order.
-    Finished,
+    Finished = 2,
+    /// Panicked outside its roles: none of them is called again.
+    Panicked = 3,
 }

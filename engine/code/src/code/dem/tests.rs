@@ -29,7 +29,7 @@ fn targets_and_decompositions_are_read() {
 fn an_empty_text_is_a_model_of_nothing() {
     let model = parse(" \r\n# only a remark\n");
     assert_eq!((model.detectors, model.observables, model.errors.len()), (0, 0, 0));
-    assert_eq!((model.detector_words(), model.expected_detection_fraction()), (0, 0.0));
+    assert_eq!((model.detector_words(), model.expected_detection_fraction()), (1, 0.0));
 }
 
 #[test]
@@ -186,4 +186,13 @@ proptest! {
             assert_eq!(model.coordinates.len(), model.detectors as usize);
         }
     }
+}
+
+/// Slots, job buffers, matchers and predecoders take their width from here.
+#[test]
+fn a_model_without_observables_has_a_word_for_them() {
+    let none = parse("error(0.1) D0\nerror(0.1) D0 D1\n");
+    assert_eq!((none.observables, none.observable_words(), none.detector_words()), (0, 1, 1));
+    let neither = parse("error(0.1) L0\n");
+    assert_eq!((neither.detectors, neither.detector_words(), neither.observable_words()), (0, 1, 1));
 }

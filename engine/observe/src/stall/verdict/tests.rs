@@ -227,3 +227,13 @@ fn a_core_far_below_its_frequency_is_likely_the_cause_and_pressure_is_evidence()
     let bare = Observations { frequency: None, pressure: None, ..fast };
     assert!(!verdict(&bare).evidence.contains("pressure"), "what is not visible is not said to be nothing");
 }
+
+#[test]
+fn a_stall_while_the_core_was_offline_says_so() {
+    let mut seen = Observations { core: Some(1), core_offline: true, stall_ns: 20_000_000, ..Observations::default() };
+    seen.closer.allowed = Some(vec![0]);
+    let found = verdict(&seen);
+    assert_eq!((found.cause, found.confidence), (Cause::Offline, Confidence::Certain));
+    assert!(found.sentence.contains("core 1 went offline"), "{}", found.sentence);
+    assert!(found.evidence.contains("core 1 was offline"), "{}", found.evidence);
+}

@@ -46,7 +46,7 @@ impl Watchdog {
         let board = Arc::clone(&self.watched.board);
         let block = board.thread(index);
         let (state, heartbeat) = (board::get(&block.state), board::get(&block.heartbeat));
-        if self.threads[index].episode.as_ref().is_some_and(|episode| episode.heartbeat != heartbeat || state == 2) {
+        if self.threads[index].episode.as_ref().is_some_and(|episode| episode.heartbeat != heartbeat || state >= 2) {
             self.recover(index, now, deeds);
         }
         let (since, limit_ns) = match state {

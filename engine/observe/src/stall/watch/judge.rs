@@ -6,6 +6,7 @@ use super::{Base, Thread, Watchdog};
 use crate::board::alarms::{Confidence, Site};
 use crate::board::{self, Phase};
 use crate::clock::Correlation;
+use crate::host;
 use crate::profile::{RoleKind, RuleId};
 use crate::stall::observe::Observations;
 use crate::stall::services::{Condition, Recent, condition, plain};
@@ -36,6 +37,7 @@ impl Watchdog {
             role: stage.map(RoleKind::name),
             policy: Some(SpinOrder::unpack(board::get(&block.policy_acknowledged)).policy),
             core: thread.pinned.then_some(thread.core),
+            core_offline: thread.pinned && self.is_offline(index, now),
             stall_ns: self.ns(now.since(since)),
             closer: self.accounts.closer(index),
             watcher_late_ns: self.late_ns,
@@ -53,6 +55,13 @@ impl Watchdog {
         let early = thread.bases.front().and_then(|base| base.1.throttled).zip(after.1.throttled);
         seen.throttled = early.map(|(b, a)| (a.0.saturating_sub(b.0), a.1.saturating_sub(b.1)));
         seen
+    }
+
+    /// Whether the core of thread `index` is offline, or was just before.
+    fn is_offline(&self, index: usize, now: Ticks) -> bool {
+        let Thread { core, presence, .. } = &self.threads[index];
+        let online = host::online_cores(&self.watched.root);
+        presence.explains(self.at_ns(now)) || !online.is_empty() && !online.contains(core)
     }
 
     /// The kernel's records of a thread's switches from `since` to `now`.
@@ -88,7 +97,7 @@ impl Watchdog {
     }
 
     /// Waiting for its core, being interrupted, being elsewhere.
-    pub(super) fn by_account(&mut self, index: usize) -> Vec<Condition> {
+    pub(super) fn by_account(&mut self, index: usize, now_ns: u64) -> Vec<Condition> {
         let mut found = Vec::new();
         let board = Arc::clone(&self.watched.board);
         let thread = &mut self.threads[index];
@@ -98,21 +107,19 @@ impl Watchdog {
         thread.elsewhere_seen = elsewhere;
         let thread = &self.threads[index];
         if moved > 0 && thread.pinned {
+            let is_offline = thread.presence.explains(now_ns);
             let allowed = self.accounts.closer(index).allowed.unwrap_or_default();
             let cores: Vec<String> = allowed.iter().map(u32::to_string).collect();
-            let sentence = format!(
-                "{}: {moved} frames elsewhere than on core {}; it may run on {}: something changed its affinity",
-                thread.name,
-                thread.core,
-                cores.join(",")
-            );
-            found.push(condition(
-                RuleId::Affinity,
-                site,
-                moved as f64,
-                Some(elsewhere),
-                plain(Cause::Affinity, sentence),
-            ));
+            let (name, core, cores) = (&thread.name, thread.core, cores.join(","));
+            let (cause, sentence) = if is_offline {
+                let why = "the thread is pinned to it again when it is back";
+                (Cause::Offline, format!("{name}: core {core} went offline, {moved} frames elsewhere; {why}"))
+            } else {
+                let why = "something changed its affinity";
+                let what = format!("{moved} frames elsewhere than on core {core}; it may run on {cores}");
+                (Cause::Affinity, format!("{name}: {what}: {why}"))
+            };
+            found.push(condition(RuleId::Affinity, site, moved as f64, Some(elsewhere), plain(cause, sentence)));
         }
         let Some(then) = thread.bases.len().checked_sub(1 + HALF_SECOND).map(|at| &thread.bases[at]) else {
             return found;

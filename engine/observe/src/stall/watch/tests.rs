@@ -6,22 +6,38 @@ use crate::board::alarms::{AlarmState, Site};
 use crate::board::snapshot::AlarmView;
 use crate::board::{self, Board, Phase, Place, Shape};
 use crate::clock::Clock;
+use crate::host::trees;
 use crate::profile::{AlarmAction, AlarmRule, OnAlarm, RoleKind, RuleId, Severity};
 use crate::stall::Request;
 use crate::units::Ticks;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tempfile::TempDir;
 
 const MS: u64 = 1_000_000;
 const TICK_NS: u64 = 1_500_000;
 
 #[derive(Default)]
-struct Done(Vec<AlarmAction>);
+struct Done {
+    actions: Vec<AlarmAction>,
+    /// Threads and the cores that they were pinned to.
+    pinned: Vec<(u32, u32)>,
+    notes: Vec<String>,
+}
 
 impl Deeds for Done {
     fn act(&mut self, action: &AlarmAction, why: &str) {
         assert!(!why.is_empty());
-        self.0.push(action.clone());
+        self.actions.push(action.clone());
+    }
+
+    fn pin(&mut self, tid: u32, core: u32) -> Result<(), String> {
+        self.pinned.push((tid, core));
+        Ok(())
+    }
+
+    fn note(&mut self, text: &str) {
+        self.notes.push(text.to_owned());
     }
 }
 
@@ -31,6 +47,8 @@ struct World {
     clock: Clock,
     dog: Watchdog,
     done: Done,
+    /// The machine's files.
+    root: TempDir,
 }
 
 /// Two threads that run in Live, limit 10 ms.
@@ -45,10 +63,11 @@ fn world(rules: Vec<AlarmRule>) -> World {
         board.thread(index).name.write(["hot-0", "work-0"][index]);
         board::set(&board.thread(index).state, 1);
     }
-    let watched =
-        Watched { board: Arc::clone(&board), clock: clock.clone(), rules, on_alarm: OnAlarm::None, disk: None };
+    let root = tempfile::tempdir().unwrap();
+    let (on_alarm, disk, files) = (OnAlarm::None, None, root.path().to_owned());
+    let watched = Watched { board: Arc::clone(&board), clock: clock.clone(), rules, on_alarm, disk, root: files };
     let dog = Watchdog::new(watched);
-    World { nanos, board, clock, dog, done: Done::default() }
+    World { nanos, board, clock, dog, done: Done::default(), root }
 }
 
 impl World {
@@ -169,7 +188,7 @@ fn a_condition_alarms_once_acts_once_and_ends_when_it_was_away_for_the_hold() {
     world.run(500 * MS, [true, true]);
     let raised = world.alarm(RuleId::Duplicates, Site::Silo(0, 0)).unwrap();
     assert_eq!((raised.severity, raised.count, raised.cause.as_str()), (Severity::Critical, 2, "defect"));
-    assert_eq!(world.done.0, [AlarmAction::Drain]);
+    assert_eq!(world.done.actions, [AlarmAction::Drain]);
     assert_eq!(world.dog.answer(Request::Acknowledge(raised.number)), 1);
     assert!(!world.alarm(RuleId::Duplicates, Site::Silo(0, 0)).unwrap().calls(0));
     board::set(&world.board.harvest(0).duplicated, 0);
@@ -233,4 +252,41 @@ fn a_role_that_always_reports_work_and_moves_nothing_is_alarmed() {
     let alarm = world.alarm(RuleId::NeverIdle, Site::Thread(0)).unwrap();
     assert!(alarm.sentence.contains("poll claimed"), "{}", alarm.sentence);
     assert_eq!(world.alarm(RuleId::NeverIdle, Site::Thread(1)), None);
+}
+
+/// A core of the machine that is switched off for half a second, and on again.
+#[test]
+fn a_core_that_goes_offline_is_named_and_its_thread_is_pinned_again_when_it_is_back() {
+    let mut world = world(Vec::new());
+    let tid = std::process::id();
+    let block = world.board.thread(0);
+    board::set(&block.tid, u64::from(tid));
+    board::set(&block.planned_core, 8);
+    board::set(&block.pinned, 1);
+    let online = |world: &World, cores: &str| trees::write(world.root.path(), "sys/devices/system/cpu/online", cores);
+    online(&world, "0-7");
+    world.run(300 * MS, [true, true]);
+    assert_eq!((world.alarms(), world.done.notes.len()), (Vec::new(), 0));
+    online(&world, "0-6");
+    for _ in 0..5 {
+        board::add(&world.board.thread(0).frames_elsewhere, 1_000);
+        world.run(100 * MS, [true, true]);
+    }
+    let alarm = world.alarm(RuleId::Affinity, Site::Thread(0)).unwrap();
+    assert_eq!((alarm.cause.as_str(), alarm.state), ("core offline", AlarmState::Active));
+    assert!(alarm.sentence.contains("core 7 went offline"), "{}", alarm.sentence);
+    assert_eq!(world.done.pinned, []);
+    online(&world, "0-7");
+    world.run(300 * MS, [true, true]);
+    assert_eq!(world.done.pinned, [(tid, 7)]);
+    let [gone, back] = &world.done.notes[..] else { panic!("{:?}", world.done.notes) };
+    assert!(gone.contains("core 7 went offline: hot-0"), "{gone}");
+    assert!(back.contains("core 7 was offline for") && back.contains("hot-0 is pinned to it again"), "{back}");
+    // Whoever changes an affinity by hand is told of it, and not set right.
+    world.run(1_000 * MS, [true, true]);
+    board::add(&world.board.thread(0).frames_elsewhere, 1_000);
+    world.run(200 * MS, [true, true]);
+    let alarm = world.alarm(RuleId::Affinity, Site::Thread(0)).unwrap();
+    assert!(alarm.sentence.contains("something changed its affinity"), "{}", alarm.sentence);
+    assert_eq!(world.done.pinned.len(), 1);
 }

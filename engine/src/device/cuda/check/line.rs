@@ -72,7 +72,7 @@ impl Line {
         clock: &Clock,
     ) -> Result<Line, OpenError> {
         let slots = (4 * workers as u32).next_power_of_two().max(64);
-        let (words, flips) = (model.detector_words().max(1), model.observable_words().max(1));
+        let (words, flips) = (model.detector_words(), model.observable_words());
         let geometry = Geometry { slots, detector_words: words as u32, observable_words: flips as u32 };
         let (feed, end, harvest, table) = table(geometry);
         let (dispatch, _device, poll, bank) = bank(workers);

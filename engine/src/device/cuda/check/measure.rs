@@ -19,7 +19,7 @@ const WARM: u64 = 1_000;
 /// The CPU predecoder of a model, and its tables.
 pub(super) fn local(model: &Model) -> Result<(Local, Arc<Tables>), String> {
     let local = Local::new(model).map_err(|error| error.to_string())?;
-    let tables = Arc::new(local.tables(model.observable_words().max(1)));
+    let tables = Arc::new(local.tables(model.observable_words()));
     Ok((local, tables))
 }
 
@@ -33,9 +33,9 @@ pub(super) fn line(bench: &Bench<'_>, model: &Model, workers: usize, batch: u32)
 /// Shots of a model.
 pub(super) fn draw(model: &Model, seed: u64) -> Vec<Vec<u64>> {
     let mut sampler = Sampler::new(model, seed);
-    let mut observables = vec![0; model.observable_words().max(1)];
+    let mut observables = vec![0; model.observable_words()];
     let mut shot = || {
-        let mut shot = vec![0; model.detector_words().max(1)];
+        let mut shot = vec![0; model.detector_words()];
         sampler.draw(&mut shot[..], &mut observables[..]);
         shot
     };

@@ -1,0 +1,107 @@
+//! What the system lets this process have: its limits (`ulimit`) in bytes, and threads.
+//!
+//! Cold, before a start. A limit is `None` where there is none, or it is not visible. Bounded by the threads that are
+//! asked for.
+//!
+//! # Why threads are tried and not counted
+//! A limit on threads is the user's, the control group's and the machine's, and counts what others of that user run. Only
+//! the system knows what is left.
+
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+
+/// Starts so many threads, all at once, and ends them.
+///
+/// # Errors
+/// How many the system gave, and its word on the next one.
+pub fn try_threads(threads: usize) -> Result<(), (usize, io::Error)> {
+    let mut started: Vec<(Sender<()>, JoinHandle<()>)> = Vec::with_capacity(threads);
+    let mut refused = None;
+    while started.len() < threads && refused.is_none() {
+        let (end, until): (Sender<()>, Receiver<()>) = channel();
+        // It ends when the other end is dropped.
+        let body = move || until.recv().unwrap_or_default();
+        #[expect(clippy::disallowed_methods, reason = "cold: before anything runs")]
+        match Builder::new().spawn(body) {
+            Ok(thread) => started.push((end, thread)),
+            Err(error) => refused = Some(error),
+        }
+    }
+    let (ends, handles): (Vec<_>, Vec<_>) = started.into_iter().unzip();
+    drop(ends);
+    let given = handles.len();
+    // These threads do nothing that could panic.
+    handles.into_iter().for_each(|thread| thread.join().unwrap_or_default());
+    refused.map_or(Ok(()), |error| Err((given, error)))
+}
+
+#[cfg(unix)]
+mod imp {
+    use rustix::process::{Resource, getrlimit};
+
+    /// Of the main thread's stack.
+    #[must_use]
+    pub fn stack_bytes() -> Option<u64> {
+        getrlimit(Resource::Stack).current
+    }
+
+    /// Of a file that it writes.
+    #[must_use]
+    pub fn file_bytes() -> Option<u64> {
+        getrlimit(Resource::Fsize).current
+    }
+
+    /// Of its address space.
+    #[must_use]
+    pub fn address_bytes() -> Option<u64> {
+        getrlimit(Resource::As).current
+    }
+
+    /// Its address space now; 0: not visible.
+    #[must_use]
+    pub fn address_bytes_used() -> u64 {
+        let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        let pages: u64 = text.split_whitespace().next().and_then(|pages| pages.parse().ok()).unwrap_or(0);
+        pages * rustix::param::page_size() as u64
+    }
+}
+
+#[cfg(not(unix))]
+mod imp {
+    /// Of the main thread's stack.
+    #[must_use]
+    pub fn stack_bytes() -> Option<u64> {
+        None
+    }
+
+    /// Of a file that it writes.
+    #[must_use]
+    pub fn file_bytes() -> Option<u64> {
+        None
+    }
+
+    /// Of its address space.
+    #[must_use]
+    pub fn address_bytes() -> Option<u64> {
+        None
+    }
+
+    /// Its address space now; 0: not visible.
+    #[must_use]
+    pub fn address_bytes_used() -> u64 {
+        0
+    }
+}
+
+pub use imp::{address_bytes, address_bytes_used, file_bytes, stack_bytes};
+
+#[cfg(test)]
+mod tests {
+    use super::try_threads;
+
+    #[test]
+    fn threads_that_the_system_gives_are_given_back() {
+        assert!(try_threads(8).is_ok());
+    }
+}

@@ -1,0 +1,37 @@
+//! What the system must let this process have: asked before anything is made, so that a start that cannot be leaves
+//! nothing behind.
+//!
+//! Runs once, on the caller's thread, after the plan is made and before the board. Bounds: as many short-lived threads as
+//! the engine starts.
+
+use super::StartError;
+use crate::host::limit;
+use crate::plan::Plan;
+
+/// Cold threads of an engine and of the program around it, at most.
+const COLD_THREADS: usize = 16;
+/// Address space that a thread takes: its stack.
+const THREAD_BYTES: u64 = 2 << 20;
+/// Address space that the system's allocator takes for its own before it has served anybody.
+const ALLOCATOR_BYTES: u64 = 256 << 20;
+/// Largest file of a run's directory that is written at once.
+const FILE_BYTES: u64 = 1 << 20;
+
+/// Refuses a start for which the process's limits are too low; `board_bytes` is the size of the board.
+pub(super) fn check(plan: &Plan, board_bytes: u64) -> Result<(), StartError> {
+    let threads = plan.threads.len() + COLD_THREADS;
+    let file = board_bytes.max(FILE_BYTES);
+    if let Some(found) = limit::file_bytes().filter(|found| *found < file) {
+        let (what, option) = ("the size of a file", "-f");
+        return Err(StartError::Limit { what, found, expected: file, option });
+    }
+    let space = limit::address_bytes_used() + ALLOCATOR_BYTES + threads as u64 * THREAD_BYTES + 2 * board_bytes;
+    if let Some(found) = limit::address_bytes().filter(|found| *found < space) {
+        let (what, option) = ("address space", "-v");
+        return Err(StartError::Limit { what, found, expected: space, option });
+    }
+    limit::try_threads(threads).map_err(|(given, source)| {
+        let name = format!("number {} of {threads}", given + 1);
+        StartError::Thread { name, threads, source }
+    })
+}
