@@ -20,7 +20,7 @@ fn kept() -> PathBuf {
 }
 
 /// The golden run in a world of its own, as a relative path there.
-fn golden(world: &World) -> &'static str {
+pub fn golden(world: &World) -> &'static str {
     for file in FILES {
         world.put(&format!("golden/{file}"), fs::read(kept().join(file)).unwrap());
     }
