@@ -220,7 +220,7 @@ fn series<'a>(figures: &'a [Figure<'_>]) -> Series<'a> {
 
 /// A small plot for each series, both axes logarithmic.
 fn scaling(figures: &[Figure<'_>]) -> String {
-    const WIDTH: f64 = 340.0;
+    const WIDTH: f64 = 350.0;
     const HEIGHT: f64 = 220.0;
     const COLUMNS: usize = 3;
     let found = series(figures);
@@ -242,13 +242,13 @@ fn plot(name: &str, lines: &BTreeMap<&str, BTreeMap<u64, f64>>, (left, top): (f6
     // From a whole power of ten to another one.
     let from = y_min.log10().floor() as i32;
     let to = (y_max.log10().ceil() as i32).max(from + 1);
-    let x_of = |x: f64| left + 60.0 + 150.0 * (x / x_min).ln() / (x_max / x_min).ln();
+    let x_of = |x: f64| left + 66.0 + 150.0 * (x / x_min).ln() / (x_max / x_min).ln();
     let y_of = |y: f64| top + 180.0 - 130.0 * (y.log10() - f64::from(from)) / f64::from(to - from);
     word(body, (left + 12.0, top + 24.0), "start", name);
     for power in from..=to {
         let y = 10f64.powi(power);
-        line(body, (left + 60.0, y_of(y)), (left + 215.0, y_of(y)), if power == from { INK } else { "#dddddd" });
-        word(body, (left + 54.0, y_of(y) + 4.0), "end", &format!("{y}"));
+        line(body, (left + 66.0, y_of(y)), (left + 221.0, y_of(y)), if power == from { INK } else { "#dddddd" });
+        word(body, (left + 60.0, y_of(y) + 4.0), "end", &format!("{y}"));
     }
     for x in points().map(|(x, _)| x as u64).collect::<std::collections::BTreeSet<_>>() {
         word(body, (x_of(x as f64), top + 201.0), "middle", &x.to_string());
@@ -278,7 +278,7 @@ fn plot(name: &str, lines: &BTreeMap<&str, BTreeMap<u64, f64>>, (left, top): (f6
         let _always_fits = writeln!(
             body,
             "<text x=\"{:.1}\" y=\"{y:.1}\" fill=\"{colour}\" font-size=\"10\">{short}</text>",
-            left + 220.0
+            left + 226.0
         );
     }
 }

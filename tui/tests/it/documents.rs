@@ -16,7 +16,7 @@ mod pages;
 const README_WORDS_MAX: usize = 900;
 /// The screens of the golden recording that the documents show, at a moment when an alarm holds and names its cause.
 const PICTURES: [(&str, &str); 2] =
-    [("console.svg", "--view overview --size 110x36"), ("alarms.svg", "--view alarms --size 110x20")];
+    [("console.svg", "--view overview --size 110x36"), ("alarms.svg", "--view alarms --size 110x24")];
 /// How they are drawn, whatever the terminal is.
 const LOOKS: &str = "--at 3500ms --glyphs utf-8 --theme dark --colour true";
 
