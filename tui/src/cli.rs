@@ -27,6 +27,8 @@ mod places;
 mod plan;
 mod postmortem;
 mod profiles;
+#[cfg(test)]
+mod reference;
 mod refusal;
 mod replay;
 mod request;

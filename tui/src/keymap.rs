@@ -1,4 +1,4 @@
-//! The key table: dispatch, footer, help, palette, man page and the README's section are all made from it.
+//! The key table: dispatch, footer, help, palette, man page and the book's page of keys are all made from it.
 //!
 //! Owns the words of every binding; pure data, on the console thread. [`mod@table`] is the table, [`bound`] is the table with the keys that a user chose, [`mod@file`]
 //! reads them, [`page`] writes the table out. Tests compare what all of these show. Nothing else in the console matches on

@@ -49,6 +49,7 @@ pub struct Context {
 /// Readouts of two streams at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct JointReport {
+    /// Readouts made.
     pub read: u64,
     /// Of these: what the answers of both streams say.
     pub consistent: u64,
@@ -59,9 +60,11 @@ pub struct JointReport {
 /// Moves of streams between silos. Times are nanoseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct MovesReport {
+    /// Moves asked for.
     pub asked: u64,
     /// Of these: to where the stream was, or of one that moved already.
     pub needless: u64,
+    /// Moves after which the stream is decoded in the other silo.
     pub done: u64,
     /// Given up: the stream stayed.
     pub failed: u64,
@@ -105,25 +108,37 @@ impl MovesReport {
 /// A run, as scripts and people read it. Times are nanoseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
+    /// Version of the program.
     pub version: String,
+    /// The status that the command ends with.
     pub exit_status: u8,
+    /// Shots whose arrival was due.
     pub scheduled: u64,
+    /// Shots written into a slot.
     pub submitted: u64,
+    /// Answers harvested, errors included.
     pub answered: u64,
     /// Submitted and not answered at the end.
     pub lost: u64,
+    /// Answers of a shot that was answered before.
     pub duplicated: u64,
+    /// Answers that came before that of an older shot of their stream.
     pub out_of_order: u64,
     /// Errors answered, by code.
     pub errors: BTreeMap<u16, u64>,
     /// What the codes mean.
     pub error_names: BTreeMap<u16, String>,
+    /// Answers that came after their deadline.
     pub late: u64,
     /// Later than this from the scheduled arrival is late.
     pub deadline_ns: u64,
+    /// Answers that differ from the true observables.
     pub logical_errors: u64,
+    /// Logical errors over the shots with true observables; `null`: there were none.
     pub logical_error_rate: Option<f64>,
+    /// The 95 % Wilson interval of that rate.
     pub logical_error_rate_ci95: Option<[f64; 2]>,
+    /// Answers that could be compared with true observables.
     pub shots_with_observables: u64,
     /// Readouts of two streams at once.
     pub joint: JointReport,
@@ -135,35 +150,56 @@ pub struct Report {
     pub overflow: OverflowReport,
     /// The director as it stood at the end; `null`: none ran.
     pub placement: Option<PlacementView>,
+    /// What ended the run: its count, its duration, its input, an operator, a signal or a fault.
     pub ended_by: String,
+    /// Time in the phases Live and Drain.
     pub elapsed_live_ns: u64,
+    /// Answers a second of that time.
     pub throughput_per_s: Option<f64>,
+    /// Scheduled arrivals a second; `null`: as fast as slots come free.
     pub rate_hz: Option<f64>,
+    /// Where the rate comes from.
     pub rate_origin: String,
     /// From scheduled arrival to answer.
     pub latency_ns: Histogram,
+    /// From the slot to the answer.
     pub latency_from_submit_ns: Histogram,
+    /// Time in each stage of the path, by its name.
     #[serde(serialize_with = "as_map")]
     pub stages: Vec<(&'static str, Histogram)>,
     /// Work of dispatch per shot.
     pub dispatch_ns_per_shot: Option<f64>,
+    /// Detection events that the predecoder resolved.
     pub predecoded_events: u64,
+    /// What the console cost; `null` without one.
     pub console_cost: Option<serde_json::Value>,
+    /// Where shots came from.
     pub input: String,
+    /// Detectors of a shot.
     pub detectors: u32,
+    /// Observables of an answer.
     pub observables: u32,
+    /// The device that predecoded.
     pub device: String,
+    /// The decoder.
     pub decoder: String,
+    /// The predecoder.
     pub predecoder: String,
+    /// Name of the profile in force at the end.
     pub profile: String,
-    /// Its file; `None`: built in, or read by another process.
+    /// The profile's file; `null`: built in, or read by another process.
     pub profile_file: Option<String>,
+    /// The words given by `--label`.
     pub label: String,
+    /// Number of silos.
     pub silos: usize,
     /// Why so many, where the machine decided; `null`: they were asked for.
     pub silos_auto: Option<String>,
+    /// One for each hot thread.
     pub threads: Vec<ThreadReport>,
+    /// One for each stream.
     pub streams: Vec<StreamReport>,
+    /// What is wrong at the end, and the alarms of the log.
     pub alarms: Vec<Alarm>,
     /// Live sources of shots; empty where they were drawn or read.
     pub sources: Vec<SourceView>,
@@ -173,26 +209,38 @@ pub struct Report {
     pub timer_lateness_ns: Histogram,
     /// One for each silo on a GPU.
     pub gpus: Vec<GpuReport>,
+    /// What told the time.
     pub clock: ClockReport,
     /// Events of the hot threads.
     pub log: LogView,
+    /// Sentences for people.
     pub notes: Vec<String>,
+    /// The machine.
     pub host: serde_json::Value,
     /// What the environment report of this run said; `null` if none was made.
     pub environment: Option<Found>,
+    /// The run's directory; `null`: it has none.
     pub run_dir: Option<String>,
 }
 
 /// One thread of the frame loop; `hot`: it has a core.
 #[derive(Clone, Debug, Serialize)]
 pub struct ThreadReport {
+    /// Its name.
     pub name: String,
+    /// Its roles, in the order in which a frame runs them.
     pub roles: Vec<&'static str>,
+    /// The core that it is pinned to.
     pub core: Option<u32>,
+    /// Whether it is pinned.
     pub pinned: bool,
+    /// Whether it has a core.
     pub hot: bool,
+    /// Frames since its start.
     pub frames: u64,
+    /// From the start of a frame to the start of the next.
     pub frame_gap_ns: Histogram,
+    /// Its scheduling priority.
     pub priority: PriorityView,
     /// Who else wanted its core, last and most; `null`: nobody was seen.
     pub contended_by: Option<RivalView>,
@@ -207,38 +255,50 @@ pub struct ThreadReport {
 /// One stream.
 #[derive(Clone, Debug, Serialize)]
 pub struct StreamReport {
+    /// Its number.
     pub id: u32,
+    /// Its answers, errors included.
     pub answered: u64,
+    /// Of these: after their deadline.
     pub late: u64,
+    /// Of these: error codes.
     pub errors: u64,
     /// Of the latency, nanoseconds; `null` before the first answer.
     pub p99: Option<u64>,
+    /// Its rate of logical errors; `null`: no true observables.
     pub logical_error_rate: Option<f64>,
     /// Parity of each of the first 64 observables over its answers.
     pub frame: u64,
     /// Shots that found no slot, by outcome.
     pub overflow: BTreeMap<&'static str, u64>,
+    /// How its detection events compare with the model.
     pub input_health: InputHealthView,
 }
 
 /// A silo's GPU.
 #[derive(Clone, Debug, Serialize)]
 pub struct GpuReport {
+    /// The silo.
     pub silo: u32,
+    /// What the board says of it.
     #[serde(flatten)]
     pub gpu: GpuView,
+    /// Launches a second while live.
     pub launches_per_s: Option<f64>,
 }
 
 /// What told the time.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClockReport {
+    /// The clock.
     pub source: String,
     /// Why it is not the counter, if so.
     pub degraded: Option<String>,
     /// Times it was compared with the system's clocks.
     pub pairs: u64,
+    /// Times that UTC was set.
     pub utc_steps: u64,
+    /// Times that the counter jumped.
     pub counter_steps: u64,
     /// Of the last comparison: how long it took, so how exactly UTC is known.
     pub width_ns: Option<u64>,

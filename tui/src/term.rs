@@ -13,6 +13,7 @@ pub mod output;
 mod pace;
 mod screen;
 mod signals;
+pub mod svg;
 mod writer;
 
 use crate::effect::{ConsoleEnd, Effect};

@@ -1,7 +1,8 @@
 //! Pinwheel's figures, each beside its peer measured in the same run: `cargo bench -p pinwheel-bench`.
 //!
 //! Prints what each case measured (minimum, median, maximum over its repetitions), then one `BENCH` line per figure.
-//! Words on the command line choose areas; `--quick` (or `PINWHEEL_BENCH_QUICK=1`) makes a smoke run of under a minute.
+//! Words on the command line choose areas; `--quick` (or `PINWHEEL_BENCH_QUICK=1`) makes a smoke run of under a minute;
+//! `--pages` keeps the lines of a whole run in `engine/docs/bench.txt` and makes the book's page and plots of them.
 //! Bounds: each area has a number of repetitions; what `scrub` and `telemetry` write goes to the temporary directory and is removed.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "harness")]
 
@@ -18,6 +19,7 @@ mod live;
 mod measure;
 mod overflow;
 mod overhead;
+mod pages;
 mod path;
 mod placement;
 mod predecode;
@@ -32,6 +34,9 @@ mod transfers;
 mod window;
 
 use measure::{Effort, Suite};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 /// Adds an area's cases.
 type Register = fn(&mut Suite);
@@ -75,7 +80,33 @@ fn main() {
         }
     }
     println!();
-    for line in lines {
+    for line in &lines {
         println!("{line}");
+    }
+    if words.iter().any(|word| word == "--pages") {
+        assert!(wanted.is_empty(), "--pages: found some areas named, expected none: the page shows all");
+        write_pages(&lines, is_quick);
+    }
+}
+
+/// Keeps the lines with where and when they came from, and makes the page of them.
+fn write_pages(lines: &[String], is_quick: bool) {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model =
+        cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("?", |(_, name)| name);
+    let system = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let date = Command::new("date").args(["-u", "+%F"]).output().unwrap().stdout;
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let head = format!(
+        "# machine={model}, {cores} cores for this process, Linux {}\n# date={}\n# effort={}\n",
+        system.trim(),
+        String::from_utf8_lossy(&date).trim(),
+        if is_quick { "a smoke run (--quick)" } else { "full" },
+    );
+    let text = format!("{head}{}\n", lines.join("\n"));
+    fs::write(docs.join("bench.txt"), &text).unwrap();
+    for (name, content) in pages::files(&text) {
+        fs::write(docs.join("src").join(name), content).unwrap();
     }
 }

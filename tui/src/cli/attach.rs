@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Debug, ClapArgs)]
-#[command(group = clap::ArgGroup::new("told").args(["json", "snapshot", "csv"]))]
+#[command(group = clap::ArgGroup::new("told").args(["json", "snapshot", "svg", "csv"]))]
 pub struct AttachArgs {
     /// The engine's process, or its run: a name or a directory [default: the only one there is]
     #[arg(value_name = "PID|RUN")]
@@ -42,7 +42,7 @@ pub struct AttachArgs {
     #[command(flatten)]
     pub still: StillArgs,
     /// Print it again so often, until the engine ends: 1s, 100ms and in steps of that [default: once]
-    #[arg(long, value_name = "D", value_parser = every, allow_hyphen_values = true, requires = "told")]
+    #[arg(long, value_name = "D", value_parser = every, allow_hyphen_values = true, requires = "told", conflicts_with = "svg")]
     pub every: Option<Duration>,
     #[command(flatten)]
     pub looks: LooksArgs,
@@ -97,7 +97,8 @@ impl AttachArgs {
     /// What is printed instead of a console.
     fn form(&self) -> Option<Form> {
         let json = self.json.then_some(Form::Json);
-        json.or(self.still.csv.then_some(Form::Values)).or(self.still.snapshot.then_some(Form::Screen))
+        let values = self.still.csv.then_some(Form::Values);
+        json.or(values).or(self.still.svg.then_some(Form::Picture)).or(self.still.snapshot.then_some(Form::Screen))
     }
 }
 

@@ -11,6 +11,14 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::io;
 
+/// What an exit status says.
+pub const EXIT_STATUSES: [(&str, &str); 4] = [
+    ("0", "Done, and sound."),
+    ("1", "Done, and something is wrong: lost shots, a failed drill, a strict check that failed."),
+    ("2", "Unusable input or environment; one sentence says what was found, what was expected, what to do."),
+    ("130, 143", "After SIGINT or SIGTERM, with a clean drain."),
+];
+
 #[derive(Debug, ClapArgs)]
 pub struct CompletionsArgs {
     /// The shell
@@ -117,12 +125,7 @@ fn files() -> Roff {
         roff.text([roman(what)]);
     }
     roff.control("SH", ["EXIT STATUS"]);
-    for (status, what) in [
-        ("0", "Done, and sound."),
-        ("1", "Done, and something is wrong: lost shots, a failed drill, a strict check that failed."),
-        ("2", "Unusable input or environment; one sentence says what was found, what was expected, what to do."),
-        ("130, 143", "After SIGINT or SIGTERM, with a clean drain."),
-    ] {
+    for (status, what) in EXIT_STATUSES {
         roff.control("TP", []);
         roff.text([bold(status)]);
         roff.text([roman(what)]);

@@ -36,7 +36,7 @@ pub struct ReplayArgs {
 }
 
 /// What a report holds of a run's end, which a moment has not.
-const OF_THE_END: [&str; 7] =
+pub const OF_THE_END: [&str; 7] =
     ["exit_status", "ended_by", "elapsed_live_ns", "throughput_per_s", "unanswered", "console_cost", "run_dir"];
 
 pub fn replay(args: &ReplayArgs, around: &Surroundings) -> Result<u8, Refusal> {

@@ -1,4 +1,4 @@
-//! One moment of a recording without a console: a view's screen as text, or a view's list as CSV.
+//! One moment of a recording without a console: a view's screen as text or as a picture, or a view's list as CSV.
 //!
 //! Runs on the main thread; draws what the console would draw. Bounded by the screen's size and by the picture.
 
@@ -23,18 +23,22 @@ use std::io;
 const SIZE_MAX: u16 = 1_000;
 
 #[derive(Debug, Clone, Default, ClapArgs)]
+#[command(group = clap::ArgGroup::new("screen").args(["snapshot", "svg"]))]
 pub struct StillArgs {
     /// Print what the console would show at that moment, as text
     #[arg(long, conflicts_with = "json")]
     pub snapshot: bool,
+    /// Print what the console would show at that moment, as an SVG picture in the theme's colours
+    #[arg(long, conflicts_with = "json")]
+    pub svg: bool,
     /// Print the view's list at that moment as comma-separated values, every column
-    #[arg(long, conflicts_with_all = ["json", "snapshot"])]
+    #[arg(long, conflicts_with_all = ["json", "screen"])]
     pub csv: bool,
-    /// View of --snapshot and --csv: overview, threads, streams, rings, alarms … [default: overview; of --csv: threads]
+    /// View of --snapshot, --svg and --csv: overview, threads, streams, rings, alarms … [default: overview; of --csv: threads]
     #[arg(long, value_name = "VIEW", value_parser = view)]
     pub view: Option<View>,
-    /// Screen of --snapshot [default: 100x40]
-    #[arg(long, value_name = "COLUMNSxROWS", value_parser = size, requires = "snapshot")]
+    /// Screen of --snapshot and --svg [default: 100x40]
+    #[arg(long, value_name = "COLUMNSxROWS", value_parser = size, requires = "screen")]
     pub size: Option<(u16, u16)>,
 }
 
@@ -57,7 +61,7 @@ fn size(text: &str) -> Result<(u16, u16), String> {
 impl StillArgs {
     /// Whether anything of this was asked for.
     pub fn is_asked(&self) -> bool {
-        self.snapshot || self.csv
+        self.snapshot || self.svg || self.csv
     }
 
     /// The view, and its list.
@@ -99,6 +103,7 @@ impl StillArgs {
         }
         let text = match list.filter(|_| self.csv) {
             Some(list) => lists::csv(&model, list, None, Heads::Shown),
+            None if self.svg => term::svg::picture(&model),
             None => term::dump::text(&model),
         };
         Ok(written(say::text(&mut io::stdout().lock(), &text), 0))

@@ -34,6 +34,7 @@ const FIRST_LOOKS: u32 = 11;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Screen,
+    Picture,
     Values,
     Json,
 }
@@ -70,6 +71,7 @@ pub fn watch(
             let text = match (form, list) {
                 (Form::Values, Some(list)) => lists::csv(&watched.model, list, every.map(|_| watched.at_s()), heads),
                 (Form::Json, _) => watched.json(pid),
+                (Form::Picture, _) => term::svg::picture(&watched.model),
                 _ => term::dump::text(&watched.model),
             };
             heads = Heads::Hidden;

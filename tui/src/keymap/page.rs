@@ -1,4 +1,4 @@
-//! The table written out: for the README and for the man page.
+//! The table written out: for the book and for the man page.
 //!
 //! Pure. Always the table as it is built in: a page is read before the program is started.
 

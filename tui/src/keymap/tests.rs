@@ -4,7 +4,7 @@
 
 use super::bound::{Hint, Keymap};
 use super::file::KeysError;
-use super::{Action, Footer, Scope, TABLE, name, page};
+use super::{Action, Footer, Scope, TABLE, name};
 use crate::msg::Key;
 use std::collections::BTreeSet;
 
@@ -104,28 +104,6 @@ fn a_bad_file_is_refused_in_one_sentence() {
         let said = error.to_string();
         assert!(said.contains("found") && said.contains("expected") && !said.contains('\n'), "{said}");
     }
-}
-
-/// The table for the README.
-fn markdown() -> String {
-    let mut text = String::new();
-    for scope in Scope::ALL {
-        text += &format!("\n**{}** (`{}`)\n\n| keys | name | |\n|---|---|---|\n", scope.heading(), scope.name());
-        for (keys, name, what) in page::lines(scope) {
-            let keys: Vec<String> = keys.split(' ').map(|key| format!("`{}`", key.replace('|', "\\|"))).collect();
-            text += &format!("| {} | `{name}` | {what} |\n", keys.join(" "));
-        }
-    }
-    text
-}
-
-#[test]
-fn the_readme_shows_the_table() {
-    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();
-    let (_, rest) = readme.split_once("<!-- keys -->\n").expect("README has a section of keys");
-    let (shown, _) = rest.split_once("<!-- end of keys -->").expect("the section of keys ends");
-    let expected = markdown();
-    assert!(shown == expected, "README's keys are not the table's; between the two marks write:\n{expected}");
 }
 
 proptest::proptest! {

@@ -9,13 +9,17 @@ use serde::Serialize;
 /// One silo's life. Times are nanoseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct LifeReport {
+    /// Its number.
     pub id: u32,
     /// At the end.
     pub state: SiloState,
     /// Paths that were built.
     pub epoch: u64,
+    /// Times that it failed.
     pub deaths: u64,
+    /// Times that it came back.
     pub rejoins: u64,
+    /// Times that it was drained.
     pub drains: u64,
     /// Shots answered with an error because it died.
     pub errored: u64,

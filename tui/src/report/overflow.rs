@@ -25,7 +25,9 @@ pub struct OverflowReport {
 /// One silo.
 #[derive(Clone, Debug, Serialize)]
 pub struct SiloOverflow {
+    /// Its number.
     pub silo: u32,
+    /// What the board says of it.
     #[serde(flatten)]
     pub overflow: OverflowView,
 }

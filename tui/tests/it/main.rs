@@ -10,6 +10,7 @@ mod alarms;
 mod another_input;
 mod attach;
 mod commands;
+mod documents;
 mod environment;
 mod foreign_files;
 mod board_directory;

@@ -189,7 +189,7 @@ impl Measurements {
 fn head(line: Option<(usize, &str)>) -> Result<(u32, Encoding), MapError> {
     let expected = format!("measurements N, with N in 1..={MEASUREMENTS_MAX}, or measurements N int32");
     let Some((number, line)) = line else {
-        return error(0, "an empty map", expected, "make it with the lines that the README shows");
+        return error(0, "an empty map", expected, "make one as engine/docs/src/guide/inputs.md shows");
     };
     let words: Vec<&str> = line.split_whitespace().collect();
     let encoding = match words[..] {

@@ -106,7 +106,7 @@ pub struct Described {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DescribedError {
     /// It is not the RON that it should be.
-    #[error("line {line}, column {column}: {what}; see the README for a graph's fields")]
+    #[error("line {line}, column {column}: {what}; see engine/docs/src/design/task-graph.md for the fields of a graph")]
     Text {
         /// Line, from 1.
         line: usize,

@@ -1,0 +1,154 @@
+//! The screen as a picture: an SVG with the colours of the console, for `--svg` and for the documents.
+//!
+//! Pure: a model in, text out. Bounded by the screen's size.
+//!
+//! # Why every run of glyphs says how wide it is
+//! A reader's machine may lack the font that was meant, and two fonts differ in the width of a block or a
+//! braille cell. A run that states its width stands where the terminal would show it, with any font.
+
+use crate::keymap::name;
+use crate::model::Model;
+use crate::theme::{Colour, Palette};
+use crate::view;
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier};
+use std::fmt::Write;
+
+/// Width of a cell, in the picture's own unit.
+const CELL_WIDTH: u32 = 9;
+/// Height of a cell.
+const CELL_HEIGHT: u32 = 19;
+/// From the top of a cell to the line that letters stand on.
+const BASELINE: u32 = 15;
+/// Around the screen.
+const MARGIN: u32 = 12;
+
+/// What the screen shows. Colours are the theme's full ones, unless it has none.
+pub fn picture(model: &Model) -> String {
+    let mut coloured = model.clone();
+    if coloured.theme.colour != Colour::None {
+        coloured.theme.colour = Colour::True;
+    }
+    let area = Rect::new(0, 0, model.size.0, model.size.1);
+    let mut buffer = Buffer::empty(area);
+    view::draw(&coloured, area, &mut buffer);
+    let (paper, ink) = match model.theme.palette {
+        Palette::Light => ("#ffffff", "#1e1e1e"),
+        Palette::Dark | Palette::ColourBlind | Palette::Mono => ("#14161a", "#d8d8d8"),
+    };
+    let (width, height) =
+        (u32::from(area.width) * CELL_WIDTH + 2 * MARGIN, u32::from(area.height) * CELL_HEIGHT + 2 * MARGIN);
+    let mut text = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+         font-family=\"DejaVu Sans Mono, Menlo, Consolas, monospace\" font-size=\"15\" fill=\"{ink}\">\n\
+         <title>The console of Pinwheel, view {}</title>\n\
+         <rect width=\"{width}\" height=\"{height}\" rx=\"8\" fill=\"{paper}\"/>\n",
+        name::view(model.view)
+    );
+    for y in 0..area.height {
+        let row: Vec<&Cell> = (0..area.width).map(|x| &buffer[(x, y)]).collect();
+        let mut x = 0;
+        for run in row.chunk_by(|a, b| Kind::of(a) == Kind::of(b)) {
+            draw(run, (x, u32::from(y)), (paper, ink), &mut text);
+            x += run.len() as u32;
+        }
+    }
+    text.push_str("</svg>\n");
+    text
+}
+
+/// What cells of one run have in common.
+#[derive(PartialEq, Eq)]
+struct Kind {
+    colour: Color,
+    modifier: Modifier,
+    is_ascii: bool,
+}
+
+impl Kind {
+    fn of(cell: &Cell) -> Kind {
+        Kind { colour: cell.fg, modifier: cell.modifier, is_ascii: cell.symbol().is_ascii() }
+    }
+}
+
+fn draw(run: &[&Cell], (column, row): (u32, u32), (paper, ink): (&str, &str), text: &mut String) {
+    let Some(Kind { colour, modifier, .. }) = run.first().map(|cell| Kind::of(cell)) else { return };
+    let is_reversed = modifier.contains(Modifier::REVERSED);
+    let colour = match colour {
+        Color::Rgb(red, green, blue) => format!("#{red:02x}{green:02x}{blue:02x}"),
+        _ => ink.to_owned(),
+    };
+    let (x, y) = (MARGIN + column * CELL_WIDTH, MARGIN + row * CELL_HEIGHT);
+    if is_reversed {
+        let width = run.len() as u32 * CELL_WIDTH;
+        let _always_fits =
+            writeln!(text, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{CELL_HEIGHT}\" fill=\"{colour}\"/>");
+    }
+    let glyphs: String = run.iter().map(|cell| cell.symbol()).collect();
+    let shown = glyphs.trim_matches(' ');
+    if shown.is_empty() {
+        return;
+    }
+    let x = x + (glyphs.len() - glyphs.trim_start_matches(' ').len()) as u32 * CELL_WIDTH;
+    let width = shown.chars().count() as u32 * CELL_WIDTH;
+    let _always_fits = write!(
+        text,
+        "<text x=\"{x}\" y=\"{}\" textLength=\"{width}\" lengthAdjust=\"spacingAndGlyphs\" xml:space=\"preserve\"",
+        y + BASELINE
+    );
+    let fill = if is_reversed { paper } else { &colour };
+    if fill != ink {
+        text.push_str(&format!(" fill=\"{fill}\""));
+    }
+    for (flag, attribute) in [
+        (Modifier::BOLD, " font-weight=\"bold\""),
+        (Modifier::DIM, " opacity=\"0.6\""),
+        (Modifier::UNDERLINED, " text-decoration=\"underline\""),
+    ] {
+        if modifier.contains(flag) {
+            text.push_str(attribute);
+        }
+    }
+    let escaped = shown.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let _always_fits = writeln!(text, ">{escaped}</text>");
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+
+    use super::{Cell, Color, Modifier, draw};
+    use ratatui::style::Style;
+
+    fn drawn(cells: &[Cell]) -> String {
+        let mut text = String::new();
+        draw(&cells.iter().collect::<Vec<_>>(), (2, 1), ("#000000", "#eeeeee"), &mut text);
+        text
+    }
+
+    fn cells(symbols: &str, style: Style) -> Vec<Cell> {
+        let cell = |c: char| {
+            let mut cell = Cell::default();
+            cell.set_char(c).set_style(style);
+            cell
+        };
+        symbols.chars().map(cell).collect()
+    }
+
+    #[test]
+    fn a_run_stands_at_its_column_with_its_width_colour_and_weight() {
+        let style = Style::new().fg(Color::Rgb(255, 0, 16)).add_modifier(Modifier::BOLD);
+        let text = drawn(&cells(" a<b ", style));
+        assert!(text.contains("x=\"39\" y=\"46\" textLength=\"27\""), "{text}");
+        assert!(text.contains("fill=\"#ff0010\" font-weight=\"bold\">a&lt;b</text>"), "{text}");
+    }
+
+    #[test]
+    fn a_reversed_run_is_paper_on_its_colour_and_blank_cells_draw_nothing() {
+        let text = drawn(&cells("ab", Style::new().add_modifier(Modifier::REVERSED)));
+        assert!(text.contains("<rect x=\"30\" y=\"31\" width=\"18\" height=\"19\" fill=\"#eeeeee\"/>"), "{text}");
+        assert!(text.contains("fill=\"#000000\">ab</text>"), "{text}");
+        assert_eq!(drawn(&cells("   ", Style::new())), "");
+    }
+}
