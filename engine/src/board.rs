@@ -14,6 +14,8 @@
 
 pub mod alarms;
 pub mod dead;
+#[cfg(unix)]
+pub mod fatal;
 pub mod follow;
 pub mod gaps;
 pub mod histogram;
@@ -34,7 +36,7 @@ pub use layout::{
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
 pub(crate) use read::arbiter::{lease_row, open_row};
 pub(crate) use read::moves::move_row;
-pub use region::{BoardError, Life, Place, directory};
+pub use region::{BoardError, Life, Place, directory, remarks};
 pub use text::Text;
 
 use crate::fault::FaultCode;

@@ -58,8 +58,8 @@ mod tests;
 
 pub use complete::{CompleteError, Completer};
 pub use config::{
-    Batch, Config, ConfigError, Deps, Filter, Issue, Overflow, POOLS, Placement, Pool, Ready, Start, Trace,
-    WINDOW_TASKS_MAX,
+    BATCH_MAX, Batch, Config, ConfigError, Deps, Filter, Issue, Overflow, PERMITS_MAX, POOLS, Placement, Pool, Ready,
+    Start, Trace, WINDOW_TASKS_MAX, WORKERS_MAX,
 };
 pub use observe::Observed;
 pub use record::RecordError;

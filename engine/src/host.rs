@@ -177,6 +177,9 @@ impl HostFacts {
         }
         let taken = self.with_siblings(&taken);
         notes.retain(|_| self.cores.iter().any(|facts| taken.contains(&facts.core)));
+        let foreign: Vec<_> =
+            claims::foreign(directory).into_iter().filter(|found| self.core(found.core).is_some()).collect();
+        notes.extend(claims::told_foreign(&foreign));
         self.cores.retain(|facts| !taken.contains(&facts.core));
         (self, notes)
     }

@@ -43,6 +43,7 @@ mod watch;
 use args::{Args, Command, RunArgs};
 use clap::Parser;
 use clap::error::ErrorKind;
+use pinwheel_engine::board::fatal;
 use places::Surroundings;
 use refusal::Refusal;
 use std::process::ExitCode;
@@ -52,6 +53,8 @@ const UNUSABLE: u8 = 2;
 
 /// Does what the command line asks.
 pub fn main() -> ExitCode {
+    // Where the system refuses the handlers, such an end is as bare as without them.
+    let _ = fatal::install();
     let done = match Args::try_parse() {
         Ok(args) => perform(args),
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {

@@ -31,7 +31,8 @@ use pace::Pace;
 use pinwheel_engine::profile::OnHangup;
 use screen::Screen;
 use signals::Signals;
-use std::io;
+use std::ffi::OsStr;
+use std::io::{self, IsTerminal};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -72,6 +73,20 @@ pub struct Outcome {
     pub heard: Heard,
     /// Why what the user changed could not be kept, in one sentence.
     pub unkept: Option<String>,
+}
+
+/// What there is where [`can_show`] says no.
+pub const NONE: &str = "no terminal (or TERM unset, or dumb)";
+
+/// Whether standard input and output are a terminal that can show the console. One that TERM does not name, or names `dumb`,
+/// has no cursor that could be moved.
+pub fn can_show() -> bool {
+    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    is_terminal && moves_its_cursor(std::env::var_os("TERM").as_deref())
+}
+
+fn moves_its_cursor(term: Option<&OsStr>) -> bool {
+    term.is_some_and(|term| !term.is_empty() && term != "dumb")
 }
 
 /// Why there can be no console.
@@ -335,5 +350,20 @@ impl Console<'_> {
             }
         }
         ConsoleEnd::HungUp
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::moves_its_cursor;
+    use std::ffi::OsStr;
+
+    #[test]
+    fn a_terminal_without_a_name_or_named_dumb_shows_no_console() {
+        for (term, expected) in
+            [(None, false), (Some(""), false), (Some("dumb"), false), (Some("xterm"), true), (Some("dumber"), true)]
+        {
+            assert_eq!(moves_its_cursor(term.map(OsStr::new)), expected, "{term:?}");
+        }
     }
 }

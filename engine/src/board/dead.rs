@@ -5,7 +5,8 @@
 
 use super::Life;
 use super::image::Image;
-use std::fs::{File, OpenOptions};
+use crate::files;
+use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,8 @@ pub(super) fn keep(path: &Path) -> Option<PathBuf> {
 /// A disk that fills up on the way leaves nothing half.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut copy = OpenOptions::new().write(true).create_new(true).open(to)?;
-    let copied = File::open(from).and_then(|mut board| io::copy(&mut board, &mut copy)).map(drop);
+    let board = files::open_of(from, files::our_uid()).map_err(io::Error::from);
+    let copied = board.and_then(|mut board| io::copy(&mut board, &mut copy)).map(drop);
     if copied.is_err() {
         let _ = std::fs::remove_file(to);
     }

@@ -11,6 +11,7 @@ use super::layout::{self, Layout, MAGIC};
 use super::region::Region;
 use super::{Board, BoardError, Life, Place, Shape, get, set};
 use crate::clock::Clock;
+use crate::files::{irregular, owner};
 use crate::units::{TickRate, Ticks};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -185,29 +186,53 @@ pub struct BoardFile {
     pub path: PathBuf,
     /// The process that its name says.
     pub pid: u32,
+    /// The user whose it is.
+    pub owner: u32,
 }
 
-/// The board files in `directory`, newest first. What cannot be read is not listed.
+/// The board files in `directory`, newest first. What cannot be read is not listed, nor what [`strangers`] tells.
 #[must_use]
 pub fn files(directory: &Path) -> Vec<BoardFile> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let mut found: Vec<_> = entries
-        .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name();
-            let number = name.to_str()?.strip_prefix("board-")?;
-            let pid = number.split('.').next()?.parse().ok()?;
-            Some((entry.metadata().ok()?.modified().ok()?, BoardFile { path: entry.path(), pid }))
+    let mut found: Vec<_> = named(directory)
+        .filter(|(_, _, metadata)| irregular(metadata).is_none())
+        .filter_map(|(path, pid, metadata)| {
+            Some((metadata.modified().ok()?, BoardFile { path, pid, owner: owner(&metadata) }))
         })
         .collect();
     found.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.path.cmp(&other.1.path)));
     found.into_iter().map(|(_, file)| file).collect()
 }
 
+/// What is named like a board in `directory` and is no regular file, one sentence each. It is never opened.
+#[must_use]
+pub fn strangers(directory: &Path) -> Vec<String> {
+    let mut said: Vec<String> = named(directory)
+        .filter_map(|(path, _, metadata)| {
+            let (kind, owner) = (irregular(&metadata)?, owner(&metadata));
+            Some(format!(
+                "{} is ignored: it is a {kind} of user {owner}, and a board is a regular file",
+                path.display()
+            ))
+        })
+        .collect();
+    said.sort();
+    said
+}
+
+/// Entries named like boards: path, the process that the name says, and metadata that follow no link.
+fn named(directory: &Path) -> impl Iterator<Item = (PathBuf, u32, std::fs::Metadata)> {
+    std::fs::read_dir(directory).into_iter().flatten().flatten().filter_map(|entry| {
+        let name = entry.file_name();
+        let number = name.to_str()?.strip_prefix("board-")?;
+        let pid = number.split('.').next()?.parse().ok()?;
+        Some((entry.path(), pid, entry.metadata().ok()?))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Image, files};
+    use super::{Image, files, strangers};
     use crate::board::{Board, Life, Place, Shape, set};
     use crate::units::Ticks;
 
@@ -231,6 +256,27 @@ mod tests {
         assert_eq!((snapshot.engine.profile.as_str(), snapshot.at_ns), ("lab", 100));
         assert_eq!(board.place_of(&board.header().pid), 3);
         assert_eq!(files(folder.path())[0].path, path);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_named_like_a_board_and_is_no_regular_file_is_refused_at_once_and_said() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        mknodat(CWD, place("board-1"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        std::fs::create_dir(place("board-2")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", place("board-3")).unwrap();
+        assert_eq!(files(folder.path()), []);
+        let said = strangers(folder.path());
+        for (at, kind) in ["FIFO", "directory", "symbolic link"].into_iter().enumerate() {
+            let name = format!("board-{}", at + 1);
+            assert!(said[at].contains(&name) && said[at].contains(&format!("is a {kind} of user")), "{said:?}");
+            let refused = Image::open(&place(&name)).unwrap_err().to_string();
+            assert!(refused.contains(&format!("it is a {kind}")), "{refused}");
+        }
+        // Boards are still made beside them, which looks at every board there.
+        assert!(Board::create(SHAPE, Place::Shared(folder.path().into())).is_ok());
     }
 
     #[test]

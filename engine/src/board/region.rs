@@ -1,7 +1,8 @@
 //! The memory of a board: a file in shared memory, or private memory where there is none.
 //!
 //! Owns the mapping and the lock on the file. Made and dropped on a cold thread; read and written by all. Bounds: the
-//! size given at creation. Never maps a disk file, never follows a link, never shrinks.
+//! size given at creation. Never follows a link, never shrinks. A directory on a disk is used and said: see
+//! [`crate::files::shared::remarks`].
 //!
 //! # Why the lock
 //! `flock` is held for as long as the process lives, however it ends: a board whose lock is free is a dead one, and no
@@ -35,6 +36,15 @@ pub enum Place {
 #[must_use]
 pub fn directory() -> PathBuf {
     std::env::var_os("PINWHEEL_SHM").map_or_else(|| PathBuf::from(DEFAULT_DIRECTORY), PathBuf::from)
+}
+
+/// What is wrong with a directory of boards that is used all the same, one sentence each.
+#[must_use]
+pub fn remarks(directory: &Path) -> Vec<String> {
+    #[cfg(unix)]
+    return crate::files::shared::remarks(directory);
+    #[cfg(not(unix))]
+    return Vec::new();
 }
 
 /// Why a board could not be made in shared memory.
@@ -140,6 +150,7 @@ mod tests {
     #[test]
     fn dead_boards_beyond_the_limit_are_removed_and_live_ones_kept() {
         let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("board-8")).unwrap();
         for i in 0..DEAD_BOARDS_MAX + 3 {
             std::fs::write(folder.path().join(format!("board-9{i}")), b"dead").unwrap();
         }
@@ -147,6 +158,6 @@ mod tests {
         let second = Region::create(4096, Place::Shared(folder.path().into())).unwrap();
         assert_ne!(first.path(), second.path());
         assert!(first.path().unwrap().exists());
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), DEAD_BOARDS_MAX + 2);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), DEAD_BOARDS_MAX + 3);
     }
 }

@@ -63,7 +63,7 @@ impl Actor {
 
 /// The terminal that process `pid` was started from, `pts/3`; `None`: it has none, or cannot be seen.
 fn terminal(root: &Path, pid: u32) -> Option<String> {
-    let stat = std::fs::read_to_string(root.join(format!("proc/{pid}/stat"))).ok()?;
+    let stat = crate::files::read_lossy(root.join(format!("proc/{pid}/stat"))).ok()?;
     // The name before it may hold anything, brackets too. Then: state, parent, group, session, terminal.
     let number: u64 = stat.rsplit_once(')')?.1.split_whitespace().nth(4)?.parse().ok()?;
     let (major, minor) = (number >> 8 & 0xfff, number & 0xff | number >> 12 & 0xfff00);

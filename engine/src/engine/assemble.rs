@@ -346,8 +346,12 @@ fn make_board(profile: &Profile, plan: &Plan, notes: &mut Vec<String>) -> Result
         decoders,
         streams: profile.input.streams,
     };
-    match Board::create(shape, Place::Shared(board::directory())) {
-        Ok(board) => Ok(board),
+    let directory = board::directory();
+    match Board::create(shape, Place::Shared(directory.clone())) {
+        Ok(board) => {
+            notes.extend(board::remarks(&directory));
+            Ok(board)
+        }
         Err(error) => {
             notes.push(error.to_string());
             Ok(Board::create(shape, Place::Private)?)

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::devices;
-use crate::host::claims::{ClaimError, Claims, Conflict, claimed, told};
+use crate::host::claims::{ClaimError, Claims, Conflict, claimed, foreign, told, told_foreign};
 use crate::host::{CORES_MAX, HostFacts};
 use crate::plan::{Plan, PlanError};
 use crate::profile::{Profile, Silos, SpinPolicy, Threads};
@@ -93,6 +93,8 @@ pub fn foresee(profile: &Profile, host: HostFacts, directory: &Path) -> Result<P
                 plan.contest(conflict.core, &host);
                 plan.notes.push(contested(&conflict));
             }
+            let others = foreign(directory).into_iter().filter(|found| wanted.contains(&found.core));
+            plan.notes.extend(told_foreign(&others.collect::<Vec<_>>()));
             plan
         }
     };
@@ -107,7 +109,9 @@ fn contested(conflict: &Conflict) -> String {
 
 fn listed(profile: &Profile, host: &HostFacts, directory: &Path) -> Result<Placed, PlanError> {
     let mut plan = Plan::make(profile, host)?;
-    let mut notes = Vec::new();
+    let wanted = host.with_siblings(&plan.claims());
+    let others = foreign(directory).into_iter().filter(|found| wanted.contains(&found.core));
+    let mut notes = told_foreign(&others.collect::<Vec<_>>());
     let mut claims = None;
     for _ in 0..CORES_MAX {
         match Claims::take(directory, &host.with_siblings(&plan.claims())) {

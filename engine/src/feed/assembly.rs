@@ -2,22 +2,32 @@
 //!
 //! Owns one window of sequence numbers and one open shot per stream. Pure: parts and ticks in, a verdict out, so that every
 //! order of arrival is a test. Called by the link on the feed's thread; never allocates after construction. Bounds:
-//! [`WINDOW`] numbers behind the newest, one open shot a stream, [`ROUNDS_MAX`] parts a shot.
+//! [`WINDOW`] numbers behind the newest, one open shot a stream, [`ROUNDS_MAX`] parts a shot, [`SKIPPED_MAX`] numbers skipped
+//! on the word of one.
 //!
 //! ```text
 //! session older ─▶ stale     number seen ─▶ duplicate     part overlaps or is too wide ─▶ malformed
+//! number far ahead ─▶ malformed, unless it follows one that was as far
 //! part of a new number ─▶ open (the one before, if unfinished: incomplete) ─ all parts ─▶ whole
 //! ```
 //!
 //! # Why one open shot
 //! A sender finishes a shot before it begins the next of that stream; parts of two shots of one stream interleave only
 //! where a network reorders by more than a shot, and there the older one is given up and counted.
+//!
+//! # Why one number far ahead is not believed
+//! A damaged number would move the window to where no shot of the sender ever comes, and all that follow would be too far
+//! behind. So it is refused, and two successive numbers are believed, as receivers of RTP do (RFC 3550, appendix A.1): a
+//! sender that did skip so many loses the first shot after them. The first number of a session has none to be compared
+//! with: where the second is far behind it, the first was the damaged one.
 
 use super::packet::{Encoding, Part, Position, ROUNDS_MAX};
 use crate::units::Ticks;
 
 /// Sequence numbers behind the newest whose second coming is known for a duplicate.
 pub const WINDOW: u64 = 256;
+/// Most numbers that are skipped on the word of one; at 10,000 shots a second those of a hundred seconds.
+pub const SKIPPED_MAX: u64 = 1 << 20;
 const WINDOW_WORDS: usize = (WINDOW / 64) as usize;
 const ROUND_WORDS: usize = (ROUNDS_MAX / 64) as usize;
 
@@ -45,7 +55,7 @@ pub struct Counts {
     pub duplicates: u64,
     /// Shots that came after a younger one.
     pub reordered: u64,
-    /// Parts that do not fit.
+    /// Parts that do not fit, and numbers that are not believed.
     pub malformed: u64,
     /// Shots given up with parts missing.
     pub incomplete: u64,
@@ -69,6 +79,10 @@ struct Stream {
     session: u64,
     /// The lowest number never seen; meaningless before the first.
     next: u64,
+    /// Numbers taken since the session's first one that is believed.
+    taken: u64,
+    /// The number after one that was not believed.
+    believed_next: Option<u64>,
     /// Bit `n % WINDOW`: number `n` of the window is settled.
     settled: [u64; WINDOW_WORDS],
     open: Option<Open>,
@@ -109,6 +123,8 @@ impl Assembly {
         let stream = Stream {
             session: 0,
             next: 0,
+            taken: 0,
+            believed_next: None,
             settled: [0; WINDOW_WORDS],
             open: None,
             gave_up: false,
@@ -191,7 +207,16 @@ impl Assembly {
         let is_open = stream.open.is_some_and(|open| open.sequence == part.sequence);
         if !is_open {
             match stream.place(part.sequence) {
-                Place::New => stream.advance(part.sequence),
+                Place::FarAhead if stream.believed_next != Some(part.sequence) => {
+                    stream.believed_next = Some(part.sequence + 1);
+                    return Verdict::Malformed;
+                }
+                Place::FarBehindFirst => {
+                    stream.counts.malformed += 1;
+                    stream.begin_at(part.sequence);
+                    stream.advance(part.sequence);
+                }
+                Place::New | Place::FarAhead => stream.advance(part.sequence),
                 Place::Missing => stream.counts.reordered += 1,
                 Place::Settled => return Verdict::Duplicate,
                 Place::Behind => return Verdict::Stale,
@@ -266,6 +291,10 @@ impl Assembly {
 
 enum Place {
     New,
+    /// More than [`SKIPPED_MAX`] numbers ahead.
+    FarAhead,
+    /// As far behind the only number so far.
+    FarBehindFirst,
     Missing,
     Settled,
     Behind,
@@ -283,9 +312,14 @@ impl Stream {
         self.counts.restarts += u64::from(self.session != 0);
         self.give_up();
         self.session = part.session;
-        // What lies before the first number that is seen is neither missing nor settled.
-        (self.next, self.settled) = (part.sequence, [0; WINDOW_WORDS]);
+        self.begin_at(part.sequence);
         true
+    }
+
+    /// What lies before the first number that is seen is neither missing nor settled.
+    fn begin_at(&mut self, sequence: u64) {
+        (self.next, self.settled) = (sequence, [0; WINDOW_WORDS]);
+        (self.taken, self.believed_next) = (0, None);
     }
 
     fn give_up(&mut self) {
@@ -297,10 +331,12 @@ impl Stream {
 
     fn place(&self, sequence: u64) -> Place {
         if sequence >= self.next {
-            return Place::New;
+            return if sequence - self.next > SKIPPED_MAX { Place::FarAhead } else { Place::New };
         }
-        if self.next - sequence > WINDOW {
-            return Place::Behind;
+        match self.next - sequence {
+            behind if behind > SKIPPED_MAX && self.taken == 1 => return Place::FarBehindFirst,
+            behind if behind > WINDOW => return Place::Behind,
+            _ => {}
         }
         let (word, bit) = slot(sequence);
         if self.settled[word] & bit == 0 { Place::Missing } else { Place::Settled }
@@ -318,12 +354,13 @@ impl Stream {
                 self.settled[word] &= !bit;
             }
         }
-        self.next = sequence + 1;
+        (self.next, self.believed_next) = (sequence + 1, None);
     }
 
     fn settle(&mut self, sequence: u64) {
         let (word, bit) = slot(sequence);
         self.settled[word] |= bit;
+        self.taken += 1;
     }
 }
 

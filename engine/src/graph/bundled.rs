@@ -9,15 +9,20 @@ use super::region::Shape;
 /// Names of the bundled graphs.
 pub const NAMES: [&str; 8] = ["chain", "independent", "tree", "wavefront", "random", "matmul", "attention", "offload"];
 
+/// Most tasks of a bundled graph.
+pub const TASKS_MAX: u32 = 1 << 20;
 /// Bytes that a task of the first five writes.
 const OWN: u32 = 64;
 /// Elements along a tile's side of those with real bodies.
 const SIDE: u32 = 16;
 
 /// The bundled graph `name` of about `tasks` tasks, if there is one.
+///
+/// # Panics
+/// If `tasks` is 0 or above [`TASKS_MAX`].
 #[must_use]
 pub fn bundled(name: &str, tasks: u32) -> Option<Described> {
-    let tasks = tasks.clamp(1, 1 << 20);
+    assert!((1..=TASKS_MAX).contains(&tasks), "{tasks} tasks, expected 1..={TASKS_MAX}");
     let root = |power: u32| (f64::from(tasks).powf(1.0 / f64::from(power)).round() as u32).max(1);
     Some(match name {
         "matmul" => matmul(root(3)),

@@ -226,6 +226,12 @@ impl Default for Config {
 
 /// Largest window.
 pub const WINDOW_TASKS_MAX: u32 = profile::WINDOW_TASKS_MAX;
+/// Most workers of a graph, all pools together.
+pub const WORKERS_MAX: u32 = 256;
+/// Most completions resolved together.
+pub const BATCH_MAX: u32 = 4_096;
+/// Most permits of a gate.
+pub const PERMITS_MAX: u32 = TASKS_MAX;
 
 impl From<&profile::Graph> for Config {
     /// What a profile asks of the graph that decode workers run; workers, streams and tensors are its owner's to set.
@@ -318,9 +324,9 @@ impl Config {
         let rows = [
             ("window_tasks", self.window_tasks, 1, WINDOW_TASKS_MAX),
             ("slab_tasks", self.slab_tasks, 1, TASKS_MAX),
-            ("issue", permits, 1, TASKS_MAX),
-            ("batch.threshold", self.batch.threshold, 1, 4_096),
-            ("workers", self.workers.len() as u32, 1, 256),
+            ("issue", permits, 1, PERMITS_MAX),
+            ("batch.threshold", self.batch.threshold, 1, BATCH_MAX),
+            ("workers", self.workers.len() as u32, 1, WORKERS_MAX),
             ("streams", self.streams, 1, 4_096),
             ("map_entries", self.map_entries, 16, 1 << 24),
             ("granules", self.granules, 1, 1 << 24),

@@ -433,7 +433,7 @@ fn critical_path(predecessors: &[Vec<u32>]) -> u32 {
 /// A worker for each pool that the graph's tasks need, `processors` of them of the processor's.
 #[must_use]
 pub fn workers_for(described: &Described, processors: u32) -> Vec<Pool> {
-    let mut workers = vec![Pool::Cpu; processors.max(1) as usize];
+    let mut workers = vec![Pool::Cpu; processors as usize];
     if described.tasks.iter().any(|row| row.on_device) {
         workers.push(Pool::Device);
     }

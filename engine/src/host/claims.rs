@@ -1,14 +1,20 @@
 //! Core claims: who may run a hot thread on which core of this machine.
 //!
-//! Owns the lock files `cpuN.lock` in the directory of boards and, for the life of a [`Claims`], the locks on them.
+//! Owns the lock files `cpuN.lock` in the directory of boards and, for the life of a [`Claims`], the locks on them and
+//! the file `claim-PID`.
 //! Taken and released on cold threads, before hot threads start and after they left. Bounded by the cores asked for and
 //! [`TRIES_MAX`] attempts each. Never waits for another process, never removes a lock file, never trusts a name: the
 //! directory and the files are opened without following links.
 //!
 //! ```text
-//!  ask for {3, 5} ─▶ add SMT siblings ─▶ ascending: open cpuN.lock ─▶ flock ─▶ still the file of that name? ─▶ held
-//!                                                       │ another holds it ─▶ release all ─▶ Conflict(core, holder)
+//!  ask for {3, 5} ─▶ say so in claim-PID ─▶ ascending: open cpuN.lock ─▶ flock ─▶ still the file of that name? ─▶ held
+//!                                                       │ an engine holds it ─▶ release all ─▶ Conflict(core, holder)
+//!                                                       │ somebody else holds it ─▶ say so in claim-PID, go on without
 //! ```
+//!
+//! # Why a lock is not enough
+//! Whoever may read a lock file may lock it. A lock counts as a claim only if a live engine says that it has it, in its
+//! own `claim-PID` ([`mod@marker`]) or by its board. What else is locked is told by [`foreign`], and the core is used.
 //!
 //! # Why locks, and why the files stay
 //! The kernel frees a `flock` when its process ends, however it ends: no claim outlives its engine, and nothing has to
@@ -25,6 +31,8 @@ mod lock;
 #[cfg(not(unix))]
 #[path = "claims/no_lock.rs"]
 mod lock;
+#[cfg(unix)]
+mod marker;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,7 +47,9 @@ pub const TRIES_MAX: usize = 8;
 /// Cores held by this process; dropping it releases them.
 #[derive(Debug)]
 pub struct Claims {
-    held: Vec<(u32, lock::LockFile)>,
+    /// Cores with their locks; `None`: somebody who is no engine has the lock. Before `marker`: released in this order.
+    held: Vec<(u32, Option<lock::LockFile>)>,
+    _marker: Option<lock::Marker>,
 }
 
 /// Why cores could not be claimed.
@@ -77,25 +87,41 @@ impl Claims {
     /// Claims `cores` in `directory`, all or none. Name the SMT siblings too: see `HostFacts::with_siblings`.
     ///
     /// # Errors
-    /// [`ClaimError::Conflict`] for the lowest core that is taken, with its holder; nothing is held then.
+    /// [`ClaimError::Conflict`] for the lowest core that another engine has, with its holder; nothing is held then.
     pub fn take(directory: &Path, cores: &[u32]) -> Result<Claims, ClaimError> {
         let mut ascending = cores.to_vec();
         ascending.sort_unstable();
         ascending.dedup();
-        let mut claims = Claims { held: Vec::with_capacity(ascending.len()) };
+        let mut claims = Claims { held: Vec::with_capacity(ascending.len()), _marker: None };
         if ascending.is_empty() {
             return Ok(claims);
         }
         let folder = lock::Folder::open(directory)?;
+        let mut marker = folder.mark(&ascending)?;
         for core in ascending {
-            match folder.lock(core)? {
-                lock::Locked::Held(file) => claims.held.push((core, file)),
-                lock::Locked::Taken(file) => {
-                    let holder = Holder::of(Path::new("/"), directory, &file);
-                    return Err(ClaimError::Conflict(Conflict { core, holder }));
-                }
+            let mut locked = folder.lock(core)?;
+            if let lock::Locked::Taken(file) = &locked
+                && !folder.has_engine(core, file, Some(&marker))
+            {
+                folder.use_unlocked(core, &mut marker)?;
+                // An engine that had the lock meanwhile did not see the line above: one of us has to see the other.
+                locked = folder.lock(core)?;
             }
+            let other = match &locked {
+                lock::Locked::Taken(file) if folder.has_engine(core, file, Some(&marker)) => Some(file),
+                _ => None,
+            };
+            let user = folder.used_unlocked(core, Some(&marker));
+            if let Some(file) = other.or(user.as_ref()) {
+                let holder = Holder::of(Path::new("/"), directory, file);
+                return Err(ClaimError::Conflict(Conflict { core, holder }));
+            }
+            claims.held.push(match locked {
+                lock::Locked::Held(file) => (core, Some(file)),
+                lock::Locked::Taken(_) => (core, None),
+            });
         }
+        claims._marker = Some(marker);
         Ok(claims)
     }
 
@@ -111,13 +137,43 @@ impl Claims {
 #[must_use]
 pub fn claimed(directory: &Path) -> Vec<Conflict> {
     let Some(folder) = lock::Folder::look(directory) else { return Vec::new() };
+    let mut cores = folder.cores();
+    cores.extend(folder.all_unlocked());
+    cores.sort_unstable();
+    cores.dedup();
     let mut taken = Vec::new();
-    for core in folder.cores() {
-        if let Some(file) = folder.taken(core) {
+    for core in cores {
+        let locked = folder.taken(core).filter(|file| folder.has_engine(core, file, None));
+        if let Some(file) = locked.or_else(|| folder.used_unlocked(core, None)) {
             taken.push(Conflict { core, holder: Holder::of(Path::new("/"), directory, &file) });
         }
     }
     taken
+}
+
+/// Cores in `directory` whose lock somebody holds who is no engine, ascending: they claim nothing by it.
+#[must_use]
+pub fn foreign(directory: &Path) -> Vec<Conflict> {
+    let Some(folder) = lock::Folder::look(directory) else { return Vec::new() };
+    let mut found = Vec::new();
+    for core in folder.cores() {
+        if let Some(file) = folder.taken(core).filter(|file| !folder.has_engine(core, file, None)) {
+            found.push(Conflict { core, holder: Holder::of(Path::new("/"), directory, &file) });
+        }
+    }
+    found
+}
+
+/// What to tell of cores whose lock somebody holds who is no engine: one sentence a core.
+#[must_use]
+pub fn told_foreign(foreign: &[Conflict]) -> Vec<String> {
+    let sentence = |found: &Conflict| {
+        format!(
+            "core {}: {} holds its lock and is no engine; that claims nothing, so the core is used",
+            found.core, found.holder
+        )
+    };
+    foreign.iter().map(sentence).collect()
 }
 
 /// What to tell of cores that others hold: one sentence a holder.

@@ -24,6 +24,8 @@ pub struct CoreUse {
     pub allowed: bool,
     /// The engine that has claimed it.
     pub claimed_by: Option<Holder>,
+    /// Who holds its lock without an engine, which claims nothing.
+    pub locked_by: Option<Holder>,
     /// Threads of other programs that may run on no other physical core.
     pub pinned_by: Vec<Pin>,
     /// The share of the sample in which it was not idle, 0 to 1; `None` if it cannot be seen.
@@ -75,7 +77,7 @@ fn busy(from: &Times, to: &Times, core: u32) -> Option<f64> {
 pub fn rows(
     root: &Path,
     host: &HostFacts,
-    claimed: &[Conflict],
+    (claimed, locked): (&[Conflict], &[Conflict]),
     pins: &[Pin],
     sample: (&Times, &Times),
 ) -> Vec<CoreUse> {
@@ -90,6 +92,7 @@ pub fn rows(
             node: facts.node,
             sibling: facts.siblings.first().copied(),
             allowed: host.core(core).is_some(),
+            locked_by: locked.iter().find(|lock| lock.core == core).map(|lock| lock.holder.clone()),
             claimed_by: claimed.iter().find(|claim| claim.core == core).map(|claim| claim.holder.clone()),
             pinned_by: pins.iter().filter(|pin| pin.cores.contains(&core)).cloned().collect(),
             busy: busy(sample.0, sample.1, core),
@@ -127,7 +130,7 @@ mod tests {
         let holder = Holder { pid: Some(7), user: Some("ada".into()), profile: None, since: None };
         let claims = [Conflict { core: 33, holder: holder.clone() }];
         let pin = Pin { pid: 8, tid: 9, name: "x".into(), user: None, cores: vec![33], running: true };
-        let rows = rows(dir.path(), &host, &claims, &[pin], (&Times::default(), &Times::default()));
+        let rows = rows(dir.path(), &host, (&claims, &claims[..0]), &[pin], (&Times::default(), &Times::default()));
         assert_eq!(rows.len(), 128);
         let row = &rows[33];
         assert_eq!((row.core, row.node, row.sibling, row.allowed), (33, 1, Some(97), true));

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::finding::{Finding, ProfileError, from_range, from_ron};
 use super::locate;
@@ -57,12 +57,17 @@ impl fmt::Display for Origin {
     }
 }
 
+fn lossy<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|path| path.display().to_string()).serialize(serializer)
+}
+
 /// One line of a list of profiles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProfileEntry {
     /// What to ask for it by.
     pub name: String,
     /// Its file; none for an embedded one.
+    #[serde(serialize_with = "lossy")]
     pub path: Option<PathBuf>,
     /// Its summary; of an invalid one, the sentence that says what is wrong.
     pub summary: String,

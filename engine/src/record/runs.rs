@@ -4,14 +4,18 @@
 //! one that starts, never one that still runs, and follows no link.
 
 use super::tape;
+use crate::files;
 use crate::profile::KeptRuns;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// The file that says what a run is.
 pub const MANIFEST: &str = "manifest.json";
+
+/// Most bytes read of it.
+const MANIFEST_BYTES_MAX: u64 = 1 << 24;
 
 /// What a run is, written at its start and again at its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -57,7 +61,8 @@ impl Manifest {
     /// Of the run in `dir`; `None` if it has none that can be read.
     #[must_use]
     pub fn read(dir: &Path) -> Option<Manifest> {
-        serde_json::from_slice(&fs::read(dir.join(MANIFEST)).ok()?).ok()
+        let bytes = files::read_up_to(files::open_in(dir, MANIFEST).ok()?, MANIFEST_BYTES_MAX).ok()?;
+        serde_json::from_slice(&bytes).ok()
     }
 
     /// Hash of this program's layout, as it stands in manifests.
@@ -151,7 +156,7 @@ fn bytes_of(dir: &Path) -> u64 {
 /// Whether the run in `dir` still runs: its recording is locked, or its process is there and has not told its end.
 #[must_use]
 pub fn is_running(dir: &Path) -> bool {
-    if let Ok(file) = File::open(dir.join(tape::FILE)) {
+    if let Ok(file) = files::open_in(dir, tape::FILE) {
         return matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
     }
     let unfinished = Manifest::read(dir).filter(|manifest| manifest.ended.is_none());
@@ -239,6 +244,24 @@ mod tests {
         assert_eq!(left(logs.path()), before);
         drop(lock);
         assert!(!is_running(&live));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_manifest_or_a_recording_that_is_a_link_or_a_fifo_is_not_read_and_not_waited_for() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let logs = tempfile::tempdir().unwrap();
+        let dir = run(logs.path(), 1, 10, &Manifest::default());
+        assert!(Manifest::read(&dir).is_some());
+        fs::rename(dir.join(MANIFEST), logs.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(logs.path().join("elsewhere"), dir.join(MANIFEST)).unwrap();
+        assert!(Manifest::read(&dir).is_none());
+        for name in [MANIFEST, tape::FILE] {
+            fs::remove_file(dir.join(name)).unwrap();
+            mknodat(CWD, dir.join(name), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        }
+        assert!(Manifest::read(&dir).is_none() && !is_running(&dir));
+        assert!(tape::Tape::open(&dir).unwrap_err().to_string().contains("it is a FIFO"));
     }
 
     #[test]

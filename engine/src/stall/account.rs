@@ -204,7 +204,7 @@ impl Accounts {
     #[must_use]
     pub fn closer(&self, index: usize) -> Closer {
         let Some(files) = self.threads.get(index) else { return Closer::default() };
-        let text = |name: &str| std::fs::read_to_string(self.task.join(format!("{}/{name}", files.tid))).ok();
+        let text = |name: &str| crate::files::read_lossy(self.task.join(format!("{}/{name}", files.tid))).ok();
         let (tracer, allowed, _, _) = procfs::status(&text("status").unwrap_or_default());
         let call = text("syscall");
         Closer {
@@ -268,6 +268,8 @@ fn read<'t>(file: Option<&File>, text: &'t mut Vec<u8>) -> Option<&'t str> {
             Err(_) => return None,
         }
     }
+    // A name in it may be of any bytes; all else is ASCII.
+    text[..filled].iter_mut().filter(|byte| !byte.is_ascii()).for_each(|byte| *byte = b'?');
     std::str::from_utf8(&text[..filled]).ok()
 }
 

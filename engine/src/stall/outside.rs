@@ -32,7 +32,7 @@ pub fn threads_of(pid: u32) -> Vec<Suspect> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let suspect = |path: PathBuf| {
         let tid = path.file_name()?.to_str()?.parse().ok()?;
-        let name = std::fs::read_to_string(path.join("comm")).ok()?.trim().to_owned();
+        let name = crate::files::read_lossy(path.join("comm")).ok()?.trim().to_owned();
         Some(Suspect { tid, name, ..Suspect::default() })
     };
     let mut found: Vec<Suspect> = tasks.flatten().filter_map(|entry| suspect(entry.path())).collect();

@@ -197,7 +197,7 @@ fn judged(tid: u32, scope: Scope, records: &VecDeque<Record>, from_ns: u64, to_n
 #[must_use]
 pub fn named(switched: &Switched, known: &[Other]) -> Vec<Other> {
     let own = std::process::id();
-    let name = |pid: u32, tid: u32| match std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")) {
+    let name = |pid: u32, tid: u32| match crate::files::read_lossy(format!("/proc/{pid}/task/{tid}/comm")) {
         Ok(name) => name.trim().to_owned(),
         Err(_) => {
             let known = known.iter().find(|known| known.pid == pid);

@@ -24,7 +24,7 @@ use pinwheel_engine::units::Nanos;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fmt::Write;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::time::Duration;
 
 /// Without a terminal, unless said otherwise.
@@ -59,7 +59,7 @@ pub struct ArbiterArgs {
 }
 
 pub fn arbiter(args: &ArbiterArgs, around: &Surroundings) -> Result<u8, Refusal> {
-    let has_console = !args.json && !args.headless && io::stdin().is_terminal() && io::stdout().is_terminal();
+    let has_console = !args.json && !args.headless && term::can_show();
     let usual = if has_console { DURATION_SHOWN } else { DURATION };
     let duration = Nanos(u64::try_from(args.duration.unwrap_or(usual).as_nanos()).unwrap_or(u64::MAX));
     if let Some(page) = args.page.filter(|page| *page >= args.pages) {
@@ -141,8 +141,14 @@ fn pause() {
 /// Starts the load with a board that others can find, or with one of its own where there is no shared memory.
 fn begin(load: Load) -> Result<Running, Refusal> {
     let clock = Clock::machine();
-    match start(load, clock.clone(), Place::Shared(board::directory())) {
-        Ok(running) => Ok(running),
+    let directory = board::directory();
+    match start(load, clock.clone(), Place::Shared(directory.clone())) {
+        Ok(running) => {
+            for said in board::remarks(&directory) {
+                say::people(&format!("pinwheel: {said}"));
+            }
+            Ok(running)
+        }
         Err(refused) => {
             say::people(&format!("pinwheel: {refused}"));
             Ok(start(load, clock, Place::Private)?)

@@ -264,6 +264,18 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     }
 }
 
+/// A rate above 0, or `max` as an infinite one: where nothing is measured that `auto` could go by.
+pub fn rate_or_max(text: &str) -> Result<f64, String> {
+    match rate(text) {
+        Ok(Rate::Hz(hz)) => Ok(hz),
+        Ok(Rate::Max) => Ok(f64::INFINITY),
+        Ok(Rate::Auto) | Err(_) => {
+            Err("expected shots per second above 0 and at most 1e9, or max; auto is measured at a start only"
+                .to_owned())
+        }
+    }
+}
+
 /// `C,B`, or `whole`. Their range is the profile's matter.
 pub fn window(text: &str) -> Result<Windows, String> {
     if text == "whole" {

@@ -8,7 +8,7 @@ use super::looks::{LooksArgs, Scenery, tell_unkept};
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
 use super::still::StillArgs;
-use super::watch::{Form, watch};
+use super::watch::{Form, LOOK, watch};
 use super::{runs, say};
 use crate::effect::ConsoleEnd;
 use crate::model::View;
@@ -21,7 +21,6 @@ use pinwheel_engine::engine::wire::{Ask, Outcome};
 use pinwheel_engine::profile::OnHangup;
 use pinwheel_engine::record::tape::Tape;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,11 +41,18 @@ pub struct AttachArgs {
     pub json: bool,
     #[command(flatten)]
     pub still: StillArgs,
-    /// Print it again so often, until the engine ends: 1s, 100ms [default: once]
-    #[arg(long, value_name = "D", value_parser = duration, requires = "told")]
+    /// Print it again so often, until the engine ends: 1s, 100ms and in steps of that [default: once]
+    #[arg(long, value_name = "D", value_parser = every, allow_hyphen_values = true, requires = "told")]
     pub every: Option<Duration>,
     #[command(flatten)]
     pub looks: LooksArgs,
+}
+
+/// A time in which the board is looked at once at least.
+fn every(text: &str) -> Result<Duration, String> {
+    let every = duration(text)?;
+    let least = format!("found {text}, expected 100ms or more: the board is looked at as often as that");
+    if every < LOOK { Err(least) } else { Ok(every) }
 }
 
 /// What is said to an action without `--control`.
@@ -59,9 +65,9 @@ pub fn attach(args: &AttachArgs, around: &Surroundings) -> Result<u8, Refusal> {
         let mut source = Attach::new(parts(found, None, Err(READ_ONLY.to_owned()), None));
         return watch(&mut source, pid, form, &args.still, args.every, &args.looks);
     }
-    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+    if !term::can_show() {
         let remedy = "run it on a terminal; scripts have --json, --csv and --snapshot, and pinwheel ctl status";
-        return Err(Refusal::unusable("attach", "no terminal", "one for the console", remedy));
+        return Err(Refusal::unusable("attach", term::NONE, "one for the console", remedy));
     }
     let profiles = places::profiles(args.profiles.as_deref(), around)?;
     let scenery = Scenery::plain(OnHangup::Detach, View::Overview);
@@ -124,7 +130,11 @@ fn successor(pid: u32, access: Result<(), String>, had_line: HadLine, profiles: 
     Box::new(move |before| match engines::after(pid, before) {
         Some(found) => {
             // Of the same user, who was let in before: a connection is made at once, and asked nothing here.
-            let wire = found.socket.as_deref().filter(|_| had_line == HadLine::Yes).map(Wire::connect);
+            let wire = found
+                .socket
+                .as_deref()
+                .filter(|_| had_line == HadLine::Yes)
+                .map(|socket| Wire::connect(socket, found.uid));
             let line = wire.and_then(Result::ok).and_then(|wire| Line::of(wire).ok());
             Succeeding::Begun(Box::new(parts(found, line, access.clone(), profiles.clone())))
         }
@@ -143,7 +153,7 @@ fn reach(found: &Found) -> Result<Line, String> {
     let refused = |said: String| {
         format!("{about}: found its control socket closed to us ({said}), expected user {}'s; {remedy}", found.uid)
     };
-    let mut wire = Wire::connect(socket).map_err(|error| refused(error.to_string()))?;
+    let mut wire = Wire::connect(socket, found.uid).map_err(|error| refused(error.to_string()))?;
     match wire.ask(Ask::Status, "") {
         Ok(Outcome::Done(_)) => Line::of(wire).map_err(|error| refused(error.to_string())),
         Ok(Outcome::Refused(said)) => Err(format!("{about}: {said}")),

@@ -12,11 +12,11 @@ use crate::widgets::format::time;
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::files;
 use pinwheel_engine::profile::{Change, Profile, diff};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -87,7 +87,7 @@ struct Side {
 pub fn compare(args: &CompareArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let side = |run: &str| -> Result<Side, Refusal> {
         let dir = runs::find(run, args.logs.as_deref(), around)?;
-        let report = json_of(&dir.join("report.json"));
+        let report = json_of(&dir, "report.json");
         let last = runs::open(&dir).ok().and_then(|mut tape| {
             let (_, last) = tape.span()?;
             tape.at(last).ok()??.snapshot().ok()?
@@ -108,8 +108,12 @@ pub fn compare(args: &CompareArgs, around: &Surroundings) -> Result<u8, Refusal>
     Ok(written(told, 0))
 }
 
-fn json_of(path: &Path) -> Option<Value> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+/// Most bytes read of a run's JSON.
+const JSON_BYTES_MAX: u64 = 1 << 26;
+
+fn json_of(dir: &Path, name: &str) -> Option<Value> {
+    let bytes = files::read_up_to(files::open_in(dir, name).ok()?, JSON_BYTES_MAX).ok()?;
+    serde_json::from_slice(&bytes).ok()
 }
 
 fn comparison(sides: &[Side; 2]) -> Comparison {
@@ -143,7 +147,9 @@ fn comparison(sides: &[Side; 2]) -> Comparison {
 
 fn profile_of(dir: &Path) -> Result<Profile, String> {
     let path = dir.join("profile.ron").display().to_string();
-    Profile::load(&path, None).map(|(profile, _)| profile).map_err(|error| error.to_string())
+    let read = files::open_in(dir, "profile.ron").and_then(|file| files::read_up_to(file, JSON_BYTES_MAX));
+    let bytes = read.map_err(|error| format!("{path}: {error}"))?;
+    Profile::parse(&String::from_utf8_lossy(&bytes), &path).map_err(|error| error.to_string())
 }
 
 impl Side {
@@ -244,7 +250,7 @@ fn histograms(sides: &[Side; 2]) -> Vec<Distribution> {
 
 fn environment(one: &Side, other: &Side) -> Vec<Difference> {
     let rows = |side: &Side| -> Vec<(String, String)> {
-        let report = json_of(&side.dir.join("environment.json")).unwrap_or_default();
+        let report = json_of(&side.dir, "environment.json").unwrap_or_default();
         let rows = report.get("rows").and_then(Value::as_array).cloned().unwrap_or_default();
         let word = |row: &Value, key: &str| row.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         rows.iter().map(|row| (word(row, "id"), format!("{} ({})", word(row, "found"), word(row, "verdict")))).collect()

@@ -32,9 +32,10 @@ pub fn cores(args: &CoresArgs) -> Result<u8, Refusal> {
     #[expect(clippy::disallowed_methods, reason = "the sample's length, on the main thread")]
     std::thread::sleep(SAMPLE);
     let to = Times::read(root);
-    let claimed = claims::claimed(&board::directory());
+    let directory = board::directory();
+    let (claimed, locked) = (claims::claimed(&directory), claims::foreign(&directory));
     let pinned = pins::pins(root, std::process::id());
-    let rows = rows(root, &host, &claimed, &pinned, (&from, &to));
+    let rows = rows(root, &host, (&claimed, &locked), &pinned, (&from, &to));
     let out = &mut io::stdout().lock();
     Ok(written(if args.json { say::json(out, &rows) } else { say::text(out, &text(&rows)) }, 0))
 }
@@ -53,6 +54,7 @@ fn text(rows: &[CoreUse]) -> String {
 
 fn users(row: &CoreUse) -> String {
     let mut users: Vec<String> = row.claimed_by.iter().map(|holder| format!("claimed by {holder}")).collect();
+    users.extend(row.locked_by.iter().map(|holder| format!("{holder} holds its lock and is no engine")));
     for pin in row.pinned_by.iter().take(NAMED_MAX) {
         let state = if pin.running { "running" } else { "waiting" };
         users.push(format!("{} (process {}, thread {}) pinned here, {state}", pin.name, pin.pid, pin.tid));
@@ -84,6 +86,7 @@ mod tests {
             sibling: Some(11),
             allowed: true,
             claimed_by: Some(holder),
+            locked_by: None,
             pinned_by: (0..5).map(pin).collect(),
             busy: Some(0.254),
         };

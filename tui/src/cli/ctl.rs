@@ -4,7 +4,7 @@
 //! in time; 2: refused, in one sentence. Bounded by one reply; another input by [`DRAIN_LIMIT`] and [`BEGIN_LIMIT`], until the
 //! next run is live.
 
-use super::args::duration;
+use super::args::{duration, rate_or_max};
 use super::engines::{self, Found};
 use super::refusal::Refusal;
 use super::{say, written};
@@ -61,7 +61,7 @@ pub enum Verb {
     /// Another rate, until a profile says another
     Rate {
         /// Shots per second of all streams together, or max
-        #[arg(value_name = "HZ|max", value_parser = rate, allow_hyphen_values = true)]
+        #[arg(value_name = "HZ|max", value_parser = rate_or_max, allow_hyphen_values = true)]
         hz: f64,
     },
     /// Stop the feed, let accepted shots finish, end
@@ -131,19 +131,6 @@ fn deed(text: &str) -> Result<SiloDeed, String> {
     found.ok_or_else(|| "expected drain, kill or rejoin".to_owned())
 }
 
-/// A rate above 0, or `max` as an infinite one.
-fn rate(text: &str) -> Result<f64, String> {
-    use pinwheel_engine::profile::Rate;
-    match super::args::rate(text) {
-        Ok(Rate::Hz(hz)) => Ok(hz),
-        Ok(Rate::Max) => Ok(f64::INFINITY),
-        Ok(Rate::Auto) | Err(_) => {
-            Err("expected shots per second above 0 and at most 1e9, or max; auto is measured at a start only"
-                .to_owned())
-        }
-    }
-}
-
 pub fn ctl(args: &CtlArgs) -> Result<u8, Refusal> {
     let ask = asked(&args.verb)?;
     let found = engines::find(args.to.as_deref())?;
@@ -160,7 +147,7 @@ pub fn ctl(args: &CtlArgs) -> Result<u8, Refusal> {
             "act as its user, or as root",
         )
     };
-    let mut wire = Wire::connect(socket).map_err(|error| refused(&error))?;
+    let mut wire = Wire::connect(socket, found.uid).map_err(|error| refused(&error))?;
     match wire.ask(ask, &args.why).map_err(|error| refused(&error))? {
         Outcome::Refused(said) => Err(Refusal::Usage(format!("{about}: {said}"))),
         Outcome::Done(done) => {
@@ -203,7 +190,7 @@ fn see_next(before: &Found) -> Result<u8, Refusal> {
     let next = engines::find(Some(&before.pid.to_string())).unwrap_or(next);
     let run = next.run_dir.as_deref().and_then(Path::file_name).map(|name| name.display().to_string());
     let value = json!({
-        "action": "run", "run": run, "run_dir": next.run_dir, "pid": next.pid,
+        "action": "run", "run": run, "run_dir": next.run_dir.map(|dir| dir.display().to_string()), "pid": next.pid,
         "input": next.follow.board().header().input.read(), "phase": phase.name(),
     });
     Ok(written(say::json(&mut io::stdout().lock(), &value), u8::from(phase != Phase::Live)))
@@ -226,12 +213,23 @@ fn wait(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     is_so()
 }
 
+/// How many `unit`s a time is, which may not be a part of one.
+fn whole(span: Duration, unit: Duration, expected: &str) -> Result<u64, Refusal> {
+    let units = span.as_nanos() / unit.as_nanos();
+    let is_whole = units * unit.as_nanos() == span.as_nanos();
+    u64::try_from(units)
+        .ok()
+        .filter(|units| is_whole && *units > 0)
+        .ok_or_else(|| Refusal::unusable("--for", format!("{span:?}"), expected, "name another time"))
+}
+
 /// What a verb asks for.
 fn asked(verb: &Verb) -> Result<Ask, Refusal> {
     Ok(match verb {
         Verb::Status => Ask::Status,
         Verb::Profile { profile, lent } => {
-            let for_s = lent.map(|lent| lent.as_secs());
+            let for_s =
+                lent.map(|lent| whole(lent, Duration::from_secs(1), "1 s or more, in whole seconds")).transpose()?;
             if profile.contains('/') || profile.ends_with(".ron") {
                 // The path is ours to follow, not the engine's.
                 let (text, origin) = profile::text(profile, None)?;
@@ -256,7 +254,8 @@ fn asked(verb: &Verb) -> Result<Ask, Refusal> {
         Verb::Move { stream, silo } => Ask::Move { stream: *stream, to: *silo },
         Verb::Note { text } => Ask::Note { text: text.join(" ") },
         Verb::Drill { drill, span } => {
-            let for_ms = span.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+            let milli = Duration::from_millis(1);
+            let for_ms = span.map(|span| whole(span, milli, "1 ms or more, in whole milliseconds")).transpose()?;
             Ask::Drill { name: drill.clone(), for_ms }
         }
     })
@@ -292,6 +291,9 @@ mod tests {
         let file = InputSpec::parse("/a.01 --observables /o.01 --format 01").unwrap();
         assert_eq!(parsed("ctl input /a.01 --observables /o.01 --format 01"), Ok(Ask::Input(file)));
         assert_eq!(parsed("ctl note pump on"), Ok(Ask::Note { text: "pump on".to_owned() }));
+        for words in ["ctl profile lab --for 1500ms", "ctl drill sleep --for 20us", "ctl drill sleep --for 1.0005s"] {
+            assert!(parsed(words).is_err_and(|said| said.contains("in whole")), "{words}");
+        }
         let drill = |for_ms| Ok(Ask::Drill { name: "sleep".to_owned(), for_ms });
         assert_eq!((parsed("ctl drill sleep"), parsed("ctl drill sleep --for 200ms")), (drill(None), drill(Some(200))));
         for (words, ask) in [("status", Ask::Status), ("pause", Ask::Pause), ("resume", Ask::Resume)] {

@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use pinwheel_engine::board::alarms::Confidence;
 use pinwheel_engine::drill::{self, Drill, Program, Row};
 use pinwheel_engine::profile::RuleId;
-use std::io::Write;
+use std::fmt::Write;
 
 /// Options of `pinwheel drill`.
 #[derive(Debug, ClapArgs)]
@@ -38,10 +38,10 @@ pub fn drill(args: &DrillArgs) -> Result<u8, Refusal> {
     }
     let mut out = std::io::stdout().lock();
     if args.rules {
-        return Ok(written(rules(&mut out), 0));
+        return Ok(written(say::text(&mut out, &rules()), 0));
     }
     if args.drills.is_empty() {
-        return Ok(written(list(&mut out), 0));
+        return Ok(written(say::text(&mut out, &list()), 0));
     }
     let drills = named(&args.drills)?;
     let path = std::env::current_exe().map_err(|error| {
@@ -62,11 +62,7 @@ pub fn drill(args: &DrillArgs) -> Result<u8, Refusal> {
         }
     }
     let status = u8::from(!rows.iter().all(Row::is_right));
-    let result = if args.json {
-        writeln!(out, "{}", serde_json::to_string(&rows).unwrap_or_default())
-    } else {
-        matrix(&rows, &mut out)
-    };
+    let result = if args.json { say::json(&mut out, &rows) } else { say::text(&mut out, &matrix(&rows)) };
     Ok(written(result, status))
 }
 
@@ -84,26 +80,29 @@ fn named(words: &[String]) -> Result<Vec<Drill>, Refusal> {
     words.iter().map(find).collect()
 }
 
-fn list(out: &mut impl Write) -> std::io::Result<()> {
-    writeln!(out, "{:<18} {:<26} what it does", "drill", "verdict it must get")?;
+fn list() -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{:<18} {:<26} what it does", "drill", "verdict it must get");
     for drill in Drill::ALL {
-        writeln!(out, "{:<18} {:<26} {}", drill.name(), drill.expected().name(), drill.what())?;
+        let _ = writeln!(text, "{:<18} {:<26} {}", drill.name(), drill.expected().name(), drill.what());
     }
-    Ok(())
+    text
 }
 
-fn rules(out: &mut impl Write) -> std::io::Result<()> {
+fn rules() -> String {
+    let mut text = String::new();
     for id in RuleId::ALL {
         let rule = id.bundled();
-        writeln!(out, "// {id}: counts {}", id.unit())?;
+        let _ = writeln!(text, "// {id}: counts {}", id.unit());
         let (severity, action) = (rule.severity, &rule.action);
         let (limit, hysteresis, runbook) = (rule.limit, rule.hysteresis, &rule.runbook);
-        writeln!(
-            out,
+        let _ = writeln!(
+            text,
             "(id: {id:?}, severity: {severity:?}, limit: {limit:?}, hysteresis: {hysteresis:?}, action: {action:?}, runbook: {runbook:?}),"
-        )?;
+        );
     }
-    Ok(())
+    text
 }
 
 fn outcome(row: &Row) -> String {
@@ -116,12 +115,13 @@ fn outcome(row: &Row) -> String {
 }
 
 /// One line for each drill: expected, given, how often right, median and worst time.
-fn matrix(rows: &[Row], out: &mut impl Write) -> std::io::Result<()> {
-    writeln!(
-        out,
+fn matrix(rows: &[Row]) -> String {
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
         "{:<18} {:<24} {:<24} {:>7} {:>10} {:>9} {:>9}",
         "drill", "expected", "given", "right", "sure", "median", "worst"
-    )?;
+    );
     let mut names: Vec<&str> = rows.iter().map(|row| row.drill).collect();
     names.dedup();
     for name in names {
@@ -129,7 +129,7 @@ fn matrix(rows: &[Row], out: &mut impl Write) -> std::io::Result<()> {
         let Some(first) = mine.first() else { continue };
         if !first.permitted {
             let reason = first.reason.as_deref().unwrap_or("");
-            writeln!(out, "{name:<18} {:<24} not permitted here: {reason}", first.expected)?;
+            let _ = writeln!(text, "{name:<18} {:<24} not permitted here: {reason}", first.expected);
             continue;
         }
         let right = mine.iter().filter(|row| row.is_right()).count();
@@ -145,9 +145,13 @@ fn matrix(rows: &[Row], out: &mut impl Write) -> std::io::Result<()> {
         };
         let (median, worst) = (time(times.len() / 2), time(times.len().saturating_sub(1)));
         let share = format!("{right}/{}", mine.len());
-        writeln!(out, "{name:<18} {:<24} {given:<24} {share:>7} {sure:>10} {median:>9} {worst:>9}", first.expected)?;
+        let _ = writeln!(
+            text,
+            "{name:<18} {:<24} {given:<24} {share:>7} {sure:>10} {median:>9} {worst:>9}",
+            first.expected
+        );
     }
-    Ok(())
+    text
 }
 
 #[cfg(test)]
@@ -156,20 +160,14 @@ mod tests {
     use super::{Drill, Row, list, matrix, named, rules};
     use pinwheel_engine::profile::RuleId;
 
-    fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
-        let mut bytes = Vec::new();
-        write(&mut bytes).unwrap();
-        String::from_utf8(bytes).unwrap()
-    }
-
     #[test]
     fn drills_are_taken_by_name_and_an_unknown_one_says_which_there_are() {
         assert_eq!(named(&["sleep".into(), "sigstop".into()]).unwrap(), [Drill::Sleep, Drill::Sigstop]);
         assert_eq!(named(&["all".into()]).unwrap().len(), Drill::ALL.len());
         let refused = named(&["nap".into()]).unwrap_err().to_string();
         assert!(refused.contains("nap") && refused.contains("long-handler"), "{refused}");
-        assert_eq!(text(list).lines().count(), Drill::ALL.len() + 1);
-        assert_eq!(text(rules).lines().count(), 2 * RuleId::ALL.len());
+        assert_eq!(list().lines().count(), Drill::ALL.len() + 1);
+        assert_eq!(rules().lines().count(), 2 * RuleId::ALL.len());
     }
 
     #[test]
@@ -187,10 +185,10 @@ mod tests {
             stack: Vec::new(),
         };
         let rows = [row(Some("blocked in a system call"), Some(20.0)), row(Some("descheduled"), Some(40.0))];
-        let shown = text(|out| matrix(&rows, out));
+        let shown = matrix(&rows);
         assert!(shown.contains("1/2") && shown.contains("descheduled") && shown.contains("40 ms"), "{shown}");
         let refused = Row { permitted: false, reason: Some("no".into()), ..row(None, None) };
         assert!(refused.is_right());
-        assert!(text(|out| matrix(&[refused], out)).contains("not permitted here: no"));
+        assert!(matrix(&[refused]).contains("not permitted here: no"));
     }
 }

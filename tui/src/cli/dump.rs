@@ -5,15 +5,17 @@
 
 mod stacks;
 
+use super::engines;
 use super::places::Surroundings;
 use super::refusal::Refusal;
 use super::replay::moment;
-use super::{say, written};
+use super::{runs, say, written};
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::image::{self, BoardFile, Image};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::board::{self, Life};
 use pinwheel_engine::clock::{Clock, utc_now_s};
+use pinwheel_engine::files::{self, OpenError, read_lossy, shared};
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::host::check::{Observations, judge};
 use pinwheel_engine::record::hlog;
@@ -21,7 +23,8 @@ use pinwheel_engine::record::tape::{self, Moment, Tape};
 use pinwheel_engine::units::{Nanos, Ticks};
 use serde_json::{Value, json};
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// What is taken of the recording.
@@ -34,6 +37,8 @@ const OF_THE_PROCESS: [&str; 6] = ["status", "limits", "cgroup", "sched", "maps"
 const OF_THE_MACHINE: [&str; 5] = ["interrupts", "softirqs", "stat", "pressure/cpu", "cmdline"];
 /// Files of the run.
 const OF_THE_RUN: [&str; 5] = ["manifest.json", "profile.ron", "environment.json", "events.jsonl", "report.json"];
+/// Most bytes of one file of the run.
+const FILE_BYTES_MAX: u64 = 1 << 30;
 /// Most threads whose files are taken.
 const THREADS_MAX: usize = 4_096;
 
@@ -62,24 +67,36 @@ pub fn dump(args: &DumpArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let snapshot = now(&image)?;
     let name = format!("pinwheel-dump-{}-{}", file.pid, utc_now_s());
     let dir = args.output.clone().unwrap_or_else(|| around.working_dir.join(name));
-    fs::create_dir(&dir).map_err(|error| {
+    fs::DirBuilder::new().mode(0o700).create(&dir).map_err(|error| {
         let found = format!("it not to be made ({error})");
         Refusal::unusable(format!("dump {}", dir.display()), found, "a new directory", "name another with -o DIR")
     })?;
     let mut bundle = Bundle { dir, taken: Vec::new(), missing: Vec::new() };
-    let about = json!({"pid": file.pid, "board": file.path, "taken_utc_s": utc_now_s()});
+    let about = json!({"pid": file.pid, "board": file.path.display().to_string(), "taken_utc_s": utc_now_s()});
     bundle.put("board.json", &pretty(&moment(&snapshot, "dump", &about)));
-    bundle.copy(&file.path, "board");
-    bundle.process(file.pid);
-    bundle.standing(file.pid, &snapshot);
+    bundle.take(files::open_of(&file.path, file.owner), "board");
+    match shared::user_of_process(file.pid) {
+        // Its name is the board's word; a board of somebody else must not make us hold or read another's process.
+        Some(user) if user != file.owner => bundle.miss(
+            "proc",
+            &format!(
+                "process {} is user {user}'s, and its board is user {}'s: a board names another's process",
+                file.pid, file.owner
+            ),
+        ),
+        _ => {
+            bundle.process(file.pid);
+            bundle.standing(file.pid, &snapshot);
+        }
+    }
     bundle.machine(&snapshot);
     match snapshot.recorder.run_dir.as_deref().map(Path::new) {
-        Some(run) => bundle.run(run),
+        Some(run) => bundle.run(run, file.owner),
         None => {
             bundle.miss("recording", "the engine has no run directory on its board: its profile says diagnostics: Off")
         }
     }
-    let told = json!({"pid": file.pid, "directory": bundle.dir, "profile": snapshot.engine.profile,
+    let told = json!({"pid": file.pid, "directory": bundle.dir.display().to_string(), "profile": snapshot.engine.profile,
         "frozen": state_of(file.pid), "taken": bundle.taken, "missing": bundle.missing});
     bundle.put("dump.json", &pretty(&told));
     say::people(&format!(
@@ -100,7 +117,7 @@ fn pretty(value: &Value) -> Vec<u8> {
 
 /// "T (stopped)", "R (running)" …; empty if it cannot be read.
 fn state_of(pid: u32) -> String {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = read_lossy(format!("/proc/{pid}/status")).unwrap_or_default();
     status.lines().find_map(|line| line.strip_prefix("State:")).unwrap_or_default().trim().to_owned()
 }
 
@@ -108,6 +125,7 @@ fn find(pid: Option<u32>) -> Result<(BoardFile, Image), Refusal> {
     let directory = board::directory();
     let about = || format!("boards in {}", directory.display());
     let (mut alive, mut refused) = (Vec::new(), None);
+    engines::say_strangers(&directory);
     for file in image::files(&directory).into_iter().filter(|file| pid.is_none_or(|pid| pid == file.pid)) {
         match Image::open(&file.path) {
             Ok((image, Life::Alive)) => alive.push((file, image)),
@@ -121,12 +139,14 @@ fn find(pid: Option<u32>) -> Result<(BoardFile, Image), Refusal> {
         let pids: Vec<String> = alive.iter().map(|(file, _)| file.pid.to_string()).collect();
         return Err(Refusal::unusable(about(), format!("engines {}", pids.join(", ")), "one", "name its PID"));
     }
-    alive.pop().ok_or_else(|| {
+    let found = alive.pop().ok_or_else(|| {
         let whose =
             pid.map_or_else(|| "a running engine's board".to_owned(), |pid| format!("the board of process {pid}"));
         let found = refused.unwrap_or_else(|| "none".to_owned());
         Refusal::unusable(about(), found, whose, "start one with pinwheel run, as a user who may share memory there")
-    })
+    })?;
+    runs::say_whose(&format!("the engine of process {}", found.0.pid), found.0.owner);
+    Ok(found)
 }
 
 /// The engine as it is now: the counter is the machine's, so its ages are true although its own threads may stand still.
@@ -144,7 +164,11 @@ fn now(image: &Image) -> Result<Snapshot, Refusal> {
 impl Bundle {
     fn put(&mut self, name: &str, content: &[u8]) {
         let path = self.dir.join(name);
-        let made = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, content));
+        // What it holds may be for its owner's eyes only, and is copied by whoever may read it.
+        let make = |folder: &Path| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        let made = path.parent().map_or(Ok(()), make).and_then(|()| {
+            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?.write_all(content)
+        });
         match made {
             Ok(()) => self.taken.push(name.to_owned()),
             Err(error) => self.miss(name, &error.to_string()),
@@ -209,9 +233,26 @@ impl Bundle {
         }
     }
 
-    fn run(&mut self, run: &Path) {
+    /// A file that others may have made, as [`files`] opened it.
+    fn take(&mut self, opened: Result<fs::File, OpenError>, name: &str) {
+        match opened.and_then(|file| files::read_up_to(file, FILE_BYTES_MAX)) {
+            Ok(content) => self.put(name, &content),
+            Err(error) => self.miss(name, &error.to_string()),
+        }
+    }
+
+    /// Files of the run in `run`, which a board of user `owner` names.
+    fn run(&mut self, run: &Path, owner: u32) {
+        match fs::metadata(run).map(|found| files::owner(&found)) {
+            Ok(found) if found == owner => {}
+            Ok(found) => {
+                let why = format!("{} belongs to user {found}, and the board to user {owner}", run.display());
+                return self.miss("run", &why);
+            }
+            Err(error) => return self.miss("run", &format!("{}: {error}", run.display())),
+        }
         for name in OF_THE_RUN {
-            self.copy(&run.join(name), &format!("run/{name}"));
+            self.take(files::open_in(run, name), &format!("run/{name}"));
         }
         let mut tape = match Tape::open(run) {
             Ok(tape) => tape,

@@ -3,9 +3,11 @@
 //! Reads the directory of boards; bounded by it. Never acts on anything.
 
 use super::refusal::Refusal;
+use super::{runs, say};
 use pinwheel_engine::board::follow::Follow;
-use pinwheel_engine::board::{self, Life, image};
-use std::os::unix::fs::MetadataExt;
+use pinwheel_engine::board::image::{self, BoardFile};
+use pinwheel_engine::board::{self, Life};
+use pinwheel_engine::files;
 use std::path::{Path, PathBuf};
 
 /// A running engine.
@@ -21,8 +23,8 @@ pub struct Found {
 }
 
 impl Found {
-    fn of(pid: u32, follow: Follow) -> Found {
-        let uid = std::fs::metadata(follow.path()).map_or(0, |file| file.uid());
+    fn of(file: &BoardFile, follow: Follow) -> Found {
+        let (pid, uid) = (file.pid, file.owner);
         let text = |text: String| Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty());
         let board = follow.board();
         let (run_dir, socket) = (text(board.recorder().run_dir.read()), text(board.control().socket.read()));
@@ -54,13 +56,13 @@ pub fn after(pid: u32, before: &Follow) -> Option<Found> {
     let begun = |follow: &Follow| board::get(&follow.board().header().start_ticks);
     image::files(&board::directory()).into_iter().filter(|file| file.pid == pid).find_map(|file| {
         let follow = Follow::open(&file.path).ok()?;
-        (follow.life() == Life::Alive && begun(&follow) > begun(before)).then(|| Found::of(pid, follow))
+        (follow.life() == Life::Alive && begun(&follow) > begun(before)).then(|| Found::of(&file, follow))
     })
 }
 
 /// Whether process `pid` is there; one that has ended and is not yet taken leave of is not.
 pub fn is_there(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = files::read_lossy(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name before it may hold anything, brackets too.
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
@@ -70,12 +72,13 @@ pub fn find(wanted: Option<&str>) -> Result<Found, Refusal> {
     let directory = board::directory();
     let (mut alive, mut why) = (Vec::new(), None);
     let pid = wanted.and_then(|wanted| wanted.parse::<u32>().ok());
+    say_strangers(&directory);
     for file in image::files(&directory) {
         if pid.is_some_and(|pid| pid != file.pid) {
             continue;
         }
         match Follow::open(&file.path) {
-            Ok(follow) if follow.life() == Life::Alive => alive.push(Found::of(file.pid, follow)),
+            Ok(follow) if follow.life() == Life::Alive => alive.push(Found::of(&file, follow)),
             Ok(_) => why = Some(format!("process {} ended; see pinwheel postmortem {}", file.pid, file.pid)),
             Err(error) => why = Some(error.to_string()),
         }
@@ -92,10 +95,19 @@ pub fn find(wanted: Option<&str>) -> Result<Found, Refusal> {
     if alive.len() > 1 {
         return Err(Refusal::unusable(about, format!("engines {}", list(&alive)), "one", "name its PID or its run"));
     }
-    alive.pop().ok_or_else(|| {
+    let found = alive.pop().ok_or_else(|| {
         let whose = pid.map_or_else(|| "a running engine".to_owned(), |pid| format!("the engine of process {pid}"));
         Refusal::unusable(about, why.unwrap_or_else(|| "none".to_owned()), whose, remedy)
-    })
+    })?;
+    runs::say_whose(&format!("the engine of process {}", found.pid), found.uid);
+    Ok(found)
+}
+
+/// Says what is named like a board and is none.
+pub fn say_strangers(directory: &Path) {
+    for said in image::strangers(directory) {
+        say::people(&format!("pinwheel: {said}"));
+    }
 }
 
 fn list(found: &[Found]) -> String {

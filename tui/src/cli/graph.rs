@@ -6,12 +6,14 @@
 use super::refusal::Refusal;
 use super::{say, written};
 use crate::report::grouped;
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::builder::RangedI64ValueParser;
+use clap::{Args as ClapArgs, ValueEnum, value_parser};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::graph::described::{Described, Kernel};
 use pinwheel_engine::graph::perform::{Report, perform, workers_for};
 use pinwheel_engine::graph::{
-    Batch, Config, Deps, Event, Filter, Issue, Overflow, Placement, Ready, Start, Trace, bundled, write_trace,
+    BATCH_MAX, Batch, Config, Deps, Event, Filter, Issue, Overflow, PERMITS_MAX, Placement, Ready, Start, Trace,
+    WINDOW_TASKS_MAX, WORKERS_MAX, bundled, write_trace,
 };
 use std::fmt::Write;
 use std::fs::File;
@@ -27,10 +29,10 @@ pub struct GraphArgs {
     #[arg(value_name = "FILE|NAME")]
     pub graph: String,
     /// About how many tasks a bundled graph has
-    #[arg(long, value_name = "N", default_value_t = TASKS)]
+    #[arg(long, value_name = "N", default_value_t = TASKS, value_parser = from_1(bundled::TASKS_MAX), allow_negative_numbers = true)]
     pub tasks: u32,
     /// Workers of the processor's pool, this thread included
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = from_1(WORKERS_MAX), allow_negative_numbers = true)]
     pub workers: u32,
     /// How dependencies are found
     #[arg(long, value_name = "RULE", default_value = "overlap")]
@@ -39,19 +41,19 @@ pub struct GraphArgs {
     #[arg(long, value_name = "ORDER", default_value = "auto")]
     pub ready: ReadyWord,
     /// When the first task may run: immediate, after (all are submitted), or after so many
-    #[arg(long, value_name = "WHEN", default_value = "immediate", value_parser = start)]
+    #[arg(long, value_name = "WHEN", default_value = "immediate", value_parser = start, allow_negative_numbers = true)]
     pub start: Start,
     /// Tasks submitted and not retired
-    #[arg(long, value_name = "N", default_value_t = 8_192)]
+    #[arg(long, value_name = "N", default_value_t = 8_192, value_parser = from_1(WINDOW_TASKS_MAX), allow_negative_numbers = true)]
     pub window: u32,
     /// What happens beyond the window
     #[arg(long, value_name = "WORD", default_value = "stall")]
     pub overflow: OverflowWord,
     /// Tasks of a stream between dispatch and completion
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = from_1(PERMITS_MAX), allow_negative_numbers = true)]
     pub permits_per_stream: Option<u32>,
     /// Completions resolved together
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_1(BATCH_MAX), allow_negative_numbers = true)]
     pub batch: u32,
     /// Send ready tasks to the worker of their stream
     #[arg(long)]
@@ -86,11 +88,18 @@ pub enum OverflowWord {
     Benchmark,
 }
 
+fn from_1(most: u32) -> RangedI64ValueParser<u32> {
+    value_parser!(u32).range(1..=i64::from(most))
+}
+
 fn start(word: &str) -> Result<Start, String> {
     match word {
         "immediate" => Ok(Start::Immediate),
         "after" => Ok(Start::AfterOrchestration),
-        number => number.parse().map(Start::Threshold).map_err(|_| "expected immediate, after, or a number".to_owned()),
+        number => match number.parse() {
+            Ok(tasks @ 1..) => Ok(Start::Threshold(tasks)),
+            _ => Err("expected immediate, after, or a number of tasks, 1 or more".to_owned()),
+        },
     }
 }
 
@@ -241,7 +250,8 @@ mod tests {
         let said = |words: &str| run(words).unwrap_err();
         assert!(said("pinwheel graph nonsense").contains("one of chain, independent, tree"));
         assert!(said("pinwheel graph chain --start soon").contains("expected immediate, after, or a number"));
-        assert!(said("pinwheel graph chain --tasks 10 --window 0").contains("window_tasks: found 0"));
+        // One more of the device's.
+        assert!(said("pinwheel graph offload --tasks 10 --workers 256").contains("workers: found 257"));
         let over = said("pinwheel graph chain --tasks 5000 --window 16 --overflow abort --start after");
         assert!(over.contains("window overflow: found 16"), "{over}");
     }

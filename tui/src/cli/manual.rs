@@ -135,6 +135,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
 
     use super::{Args, Scope, manual, page};
+    use crate::cli::say::{Syntax, visible};
     use clap::{CommandFactory, ValueEnum};
     use clap_complete::Shell;
 
@@ -159,6 +160,7 @@ mod tests {
             clap_complete::generate(*shell, &mut Args::command(), "pinwheel", &mut text);
             let text = String::from_utf8(text).unwrap();
             assert!(text.contains("postmortem") && text.contains("replay"), "{shell}");
+            assert_eq!(visible(&text, Syntax::Plain), text, "{shell}: printed as it is");
         }
     }
 }

@@ -6,15 +6,18 @@ use super::looks::LooksArgs;
 use super::places::Surroundings;
 use super::refusal::Refusal;
 use super::replay::{moment, seconds, words};
-use super::runs;
+use super::{engines, runs};
 use super::{say, written};
 use crate::source::replay::Replay;
+use crate::term;
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::image::{self, BoardFile, Image};
 use pinwheel_engine::board::{self, Life, dead};
+use pinwheel_engine::files;
 use pinwheel_engine::record::tape::{Moment, Tape};
 use serde_json::json;
-use std::io::{self, IsTerminal};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, ClapArgs)]
@@ -41,10 +44,15 @@ struct Left {
 pub fn postmortem(args: &PostmortemArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let directory = board::directory();
     let pid = args.whose.as_deref().and_then(|whose| whose.parse().ok());
+    engines::say_strangers(&directory);
     let Left { file, moment: last } = match args.whose.as_deref().filter(|_| pid.is_none()) {
-        Some(run) => of_run(&runs::find(run, args.logs.as_deref(), around)?)?,
+        Some(run) => match left_by(&directory, run) {
+            Some(left) => left,
+            None => of_run(&runs::find(run, args.logs.as_deref(), around)?)?,
+        },
         None => find(&directory, pid)?,
     };
+    runs::say_whose(&format!("board {}", file.path.display()), file.owner);
     let snapshot =
         last.snapshot().ok().flatten().ok_or_else(|| nothing(&directory, pid, "a board whose clock was never set"))?;
     let run = snapshot.recorder.run_dir.clone().map(PathBuf::from).filter(|run| run.is_dir());
@@ -54,7 +62,7 @@ pub fn postmortem(args: &PostmortemArgs, around: &Surroundings) -> Result<u8, Re
             "last_sign_ns": snapshot.at_ns, "last_sign_utc_s": died_utc_s, "run_dir": run});
         return Ok(written(say::json(&mut io::stdout().lock(), &moment(&snapshot, "postmortem", &about)), 0));
     }
-    if io::stdin().is_terminal() && io::stdout().is_terminal() {
+    if term::can_show() {
         // With the run's recording, what led there can be looked at too; without, there is the one picture.
         let tape = run.as_deref().and_then(|run| Tape::open(run).ok());
         let notes = tape.as_ref().zip(run.as_deref()).map(|(tape, run)| runs::notes(run, tape));
@@ -81,7 +89,21 @@ fn of_run(run: &Path) -> Result<Left, Refusal> {
     let (image, _) = Image::open(&path).map_err(|error| refused(error.to_string()))?;
     let at = image.last_sign().map_err(pinwheel_engine::record::tape::TapeError::from)?;
     let pid = image.pid();
-    Ok(Left { file: BoardFile { path, pid }, moment: Moment { at, image } })
+    let owner = fs::symlink_metadata(&path).map_or_else(|_| files::our_uid(), |metadata| files::owner(&metadata));
+    Ok(Left { file: BoardFile { path, pid, owner }, moment: Moment { at, image } })
+}
+
+/// The board in the directory of boards whose process is dead and whose run has this name or directory.
+fn left_by(directory: &Path, run: &str) -> Option<Left> {
+    let wanted = Path::new(run).canonicalize().ok();
+    image::files(directory).into_iter().find_map(|file| {
+        let (image, life) = Image::open(&file.path).ok()?;
+        let dir = PathBuf::from(image.board().ok()?.recorder().run_dir.read());
+        let is_named =
+            dir.file_name().is_some_and(|name| name == run) || (wanted.is_some() && dir.canonicalize().ok() == wanted);
+        let at = image.last_sign().ok()?;
+        (life == Life::Dead && is_named).then_some(Left { file, moment: Moment { at, image } })
+    })
 }
 
 fn find(directory: &Path, pid: Option<u32>) -> Result<Left, Refusal> {

@@ -9,7 +9,7 @@ use super::runs::{self, RunName, When};
 use super::still::StillArgs;
 use super::{say, written};
 use crate::model::View;
-use crate::report::{Context, Report};
+use crate::report::{Alarm, Context, Report};
 use crate::source::replay::Replay;
 use crate::term;
 use clap::Args as ClapArgs;
@@ -17,7 +17,7 @@ use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::profile::OnHangup;
 use serde_json::{Value, json};
-use std::io::{self, IsTerminal};
+use std::io;
 
 #[derive(Debug, ClapArgs)]
 pub struct ReplayArgs {
@@ -44,12 +44,15 @@ pub fn replay(args: &ReplayArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let mut tape = runs::open(&dir)?;
     let at = runs::tick(&tape, args.at.unwrap_or(When::Since(pinwheel_engine::units::Nanos(0))));
     let at = at.ok_or_else(|| runs::empty(&dir))?;
+    if let Some(said) = args.at.and_then(|when| runs::outside(&tape, when)) {
+        say::people(&format!("pinwheel: {said}"));
+    }
     if args.still.is_asked() {
         let notes = runs::notes(&dir, &tape);
         let at_ns = tape.since_start(at).0;
         return args.still.tell(Replay::new(tape, notes, at_ns).beside(&dir), at_ns, &args.looks);
     }
-    let on_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let on_terminal = term::can_show();
     if !args.json && on_terminal {
         let notes = runs::notes(&dir, &tape);
         let at_ns = tape.since_start(at).0;
@@ -98,7 +101,9 @@ pub fn moment(snapshot: &Snapshot, kind: &str, about: &Value) -> Value {
         OF_THE_END.iter().for_each(|name| {
             fields.remove(*name);
         });
-        fields.insert("alarms".to_owned(), serde_json::to_value(&snapshot.alarms).unwrap_or_default());
+        // What is judged at the end alone is left out.
+        let alarms: Vec<Alarm> = snapshot.alarms.iter().map(Alarm::logged).collect();
+        fields.insert("alarms".to_owned(), serde_json::to_value(alarms).unwrap_or_default());
         fields.insert("board".to_owned(), serde_json::to_value(snapshot).unwrap_or_default());
         fields.insert(kind.to_owned(), about.clone());
     }

@@ -96,7 +96,7 @@ impl RunRequest {
         in_range(args, &profile_name, &profile)?;
         let model = profile.input.source.model().to_owned();
         let shots = shot_source(args, &profile.input.source)?;
-        let m2d = profile.input.m2d.as_ref().map(PathBuf::from);
+        let m2d = args.m2d.clone().or_else(|| profile.input.m2d.as_ref().map(PathBuf::from));
         let mut request = RunRequest {
             profile_name,
             label: args.label.clone().unwrap_or_default(),
@@ -273,7 +273,10 @@ fn lay_over(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
         };
     }
     if let Some(period) = args.round_period {
-        profile.input.round_ns = Some(u32::try_from(period.as_nanos()).unwrap_or(u32::MAX));
+        profile.input.round_ns = Some(u32::try_from(period.as_nanos()).map_err(|_| {
+            let found = format!("{period:?}");
+            Refusal::unusable("--round-period", found, "100ns to 1s", "superconducting qubits have about 1us")
+        })?);
     }
     match args.device {
         None => {}

@@ -35,9 +35,9 @@ use pinwheel_engine::hot::install_hook;
 use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Profile, Severity, Silos};
 use pinwheel_engine::record::runs::{Ended, MANIFEST, Manifest};
 use pinwheel_engine::record::tape::Tape;
-use pinwheel_engine::record::{AnswerSink, RunDir, SinkConfig, hlog};
+use pinwheel_engine::record::{self, AnswerSink, RunDir, SinkConfig, hlog};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use succession::{Places, Succession};
@@ -183,8 +183,9 @@ impl Run {
         })
         .map_err(Refusal::from)
         .and_then(|engine| {
-            let viewer = engine.viewer();
-            let served = request.metrics.map(|address| Metrics::serve(address, move || viewer.snapshot()));
+            let (viewer, clock) = (engine.viewer(), engine.clock().clone());
+            let body = move || record::metrics::text(&viewer.snapshot());
+            let served = request.metrics.map(|address| Metrics::serve(address, clock, body));
             Ok((served.transpose()?, engine))
         });
         match started {
@@ -300,7 +301,7 @@ fn manifest(request: &RunRequest) -> Manifest {
             ShotSource::Sampler { seed } => Some(seed),
             ShotSource::File { .. } | ShotSource::Stdin | ShotSource::Live(_) => None,
         },
-        command: std::env::args().collect(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         pid: std::process::id(),
         started_utc_s: utc_now_s(),
         keep: request.keep,
@@ -319,7 +320,7 @@ fn write_manifest(run_dir: &mut RunDir, manifest: &Manifest) {
 fn settle(args: &RunArgs, around: &Surroundings) -> Result<(RunRequest, PathBuf), Refusal> {
     let dir = places::profiles(args.profiles.as_deref(), around)?;
     let (profile, origin) = Profile::load(args.profile.as_deref().unwrap_or(DEFAULT_NAME), dir.as_deref())?;
-    let on_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let on_terminal = term::can_show();
     let request = RunRequest::settle(args, origin.name(), profile, on_terminal)?;
     Ok((request, places::logs(args.logs.as_deref(), around)?))
 }

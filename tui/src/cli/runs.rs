@@ -4,12 +4,17 @@
 
 use super::places::{self, Surroundings};
 use super::refusal::Refusal;
+use super::say;
 use clap::Args as ClapArgs;
+use pinwheel_engine::files;
 use pinwheel_engine::record::runs::Manifest;
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::units::{Nanos, Ticks};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// Most bytes of events that are searched for notes.
+const EVENTS_BYTES_MAX: u64 = 1 << 28;
 
 /// A run, on the command line.
 #[derive(Debug, Clone, ClapArgs)]
@@ -22,11 +27,26 @@ pub struct RunName {
     pub logs: Option<PathBuf>,
 }
 
-/// The directory of the run that is meant.
+/// The directory of the run that is meant; says whose it is if it is another user's.
 ///
 /// # Errors
 /// If there is none.
 pub fn find(run: &str, logs: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Refusal> {
+    let found = named(run, logs, around)?;
+    if let Ok(metadata) = fs::metadata(&found) {
+        say_whose(&format!("run {}", found.display()), files::owner(&metadata));
+    }
+    Ok(found)
+}
+
+/// Says to people that something belongs to another user.
+pub fn say_whose(what: &str, owner: u32) {
+    if owner != files::our_uid() {
+        say::people(&format!("pinwheel: {what} belongs to user {owner}"));
+    }
+}
+
+fn named(run: &str, logs: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Refusal> {
     let given = around.working_dir.join(run);
     if given.is_dir() || given.is_file() {
         return Ok(given);
@@ -106,6 +126,24 @@ pub fn tick(tape: &Tape, when: When) -> Option<Ticks> {
     Some(at.clamp(first, last))
 }
 
+/// In words, where a moment that was asked for lies outside of the recording, whose nearest picture is then shown.
+pub fn outside(tape: &Tape, when: When) -> Option<String> {
+    let (first, last) = tape.span()?;
+    let is_outside = match when {
+        // The start, before the first picture.
+        When::Since(Nanos(0)) => false,
+        When::Since(since) => !(first..=last).contains(&tape.tick_at(since)),
+        When::Before(before) => tape.rate().ticks(before).0 > last.since(first).0,
+    };
+    let seconds = |at: Ticks| tape.since_start(at).0 as f64 / 1e9;
+    is_outside.then(|| {
+        let (first, last) = (seconds(first), seconds(last));
+        format!(
+            "--at: found a moment outside of the recording, which has {first:.1} s to {last:.1} s; shows the nearest"
+        )
+    })
+}
+
 /// The refusal of a recording without a picture.
 pub fn empty(dir: &Path) -> Refusal {
     let about = format!("recording of {}", dir.display());
@@ -119,7 +157,9 @@ pub fn empty(dir: &Path) -> Refusal {
 
 /// Notes in the run's log of events: nanoseconds since the engine's start, and their words.
 pub fn notes(dir: &Path, tape: &Tape) -> Vec<(u64, String)> {
-    let text = fs::read_to_string(dir.join("events.jsonl")).unwrap_or_default();
+    let file = files::open_in(dir, "events.jsonl").ok();
+    let bytes = file.and_then(|file| files::read_up_to(file, EVENTS_BYTES_MAX).ok()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
     let lines = text.lines().filter(|line| line.contains("\"event\":\"note\""));
     lines
         .filter_map(|line| {

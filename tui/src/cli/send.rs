@@ -7,7 +7,7 @@
 //! A sender that waits for an answer before it sends the next shot would leave out exactly the shots that a stalled engine
 //! would have delayed. Each shot has its time from the start on; its round trip counts from there, however late it went.
 
-use super::args::rate;
+use super::args::rate_or_max;
 use super::input::read_set;
 use super::refusal::Refusal;
 use super::{say, written};
@@ -19,7 +19,6 @@ use pinwheel_engine::code::{Format, Layout, ShotSet, ShotWriter};
 use pinwheel_engine::engine::LivePlace;
 use pinwheel_engine::feed::client::{Client, Received, connect};
 use pinwheel_engine::feed::packet::Welcome;
-use pinwheel_engine::profile::Rate;
 use pinwheel_engine::record::OBSERVABLE_WORDS_MAX;
 use pinwheel_engine::units::{Nanos, Ticks};
 use serde::Serialize;
@@ -46,16 +45,16 @@ pub struct SendArgs {
     #[arg(value_name = "ADDR", value_parser = LivePlace::parse)]
     pub place: LivePlace,
     /// Shots per second of all streams together, or max: as fast as 64 of them come back [default: 10000]
-    #[arg(long, value_name = "HZ|max", value_parser = rate)]
-    pub rate: Option<Rate>,
+    #[arg(long, value_name = "HZ|max", value_parser = rate_or_max, allow_hyphen_values = true)]
+    pub rate: Option<f64>,
     /// Format of the file: b8, 01 or dets [default: b8]
     #[arg(long, value_name = "b8|01|dets")]
     pub format: Option<Format>,
     /// Datagrams of each shot
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024), allow_negative_numbers = true)]
     pub parts: u32,
     /// Times that the file is sent
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     pub laps: u32,
     /// Write the observables that came back, one record per shot in the file's order; an unanswered one is zeros
     #[arg(long, value_name = "F")]
@@ -87,6 +86,10 @@ struct Report {
 }
 
 pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
+    if matches!(args.place, LivePlace::Shm { .. }) && args.parts > 1 {
+        let found = "shared memory, where each shot is written whole";
+        return Err(Refusal::unusable(format!("--parts {}", args.parts), found, "a socket", "leave --parts out"));
+    }
     let clock = Clock::machine();
     // Grows with each start, as sessions have to.
     let session = clock.started_utc().as_nanos() as u64;
@@ -102,11 +105,7 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
     if shots.is_empty() {
         return Err(Refusal::unusable(about, "no shots", "at least one", "check that the file is whole"));
     }
-    let rate_hz = match args.rate {
-        None | Some(Rate::Auto) => Some(RATE_HZ),
-        Some(Rate::Max) => None,
-        Some(Rate::Hz(hz)) => Some(hz),
-    };
+    let rate_hz = Some(args.rate.unwrap_or(RATE_HZ)).filter(|hz| hz.is_finite());
     let mut run = Run::new(&clock, &shots, &welcome, rate_hz, u64::from(args.laps));
     run.through(client.as_mut()).map_err(|error| trouble(&error))?;
     if let Some(path) = &args.predictions {

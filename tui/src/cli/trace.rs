@@ -37,7 +37,7 @@ pub fn trace(args: &TraceArgs, around: &Surroundings) -> Result<u8, Refusal> {
     let output = args.output.clone().unwrap_or_else(|| dir.join("trace.json"));
     let mut write = |out: &mut dyn Write| trace::write(&mut tape, &notes, out);
     if output == Path::new("-") {
-        return match write(&mut BufWriter::new(io::stdout().lock())) {
+        return match write(&mut BufWriter::new(say::JsonStream::new(io::stdout().lock()))) {
             Err(TraceError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
             other => other.map(|_| 0).map_err(|error| Refusal::Usage(error.to_string())),
         };

@@ -7,6 +7,7 @@
 use super::looks::LooksArgs;
 use super::refusal::Refusal;
 use super::replay::moment;
+use super::say::Syntax;
 use super::signals::Signals;
 use super::still::StillArgs;
 use super::{say, written};
@@ -25,7 +26,7 @@ use std::io::{self, ErrorKind, Write};
 use std::time::Duration;
 
 /// Between two looks at the board.
-const LOOK: Duration = Duration::from_millis(100);
+pub const LOOK: Duration = Duration::from_millis(100);
 /// Looks before the first is told: a second, of which rates and percentiles are.
 const FIRST_LOOKS: u32 = 11;
 
@@ -73,7 +74,8 @@ pub fn watch(
             };
             heads = Heads::Hidden;
             let out = &mut io::stdout().lock();
-            match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            let shown = say::visible(&text, if form == Form::Json { Syntax::Json } else { Syntax::Plain });
+            match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(0),
                 Err(error) => return Ok(written(Err(error), 1)),
                 Ok(()) => {}

@@ -4,14 +4,16 @@
 //! of the board follows, ended ones included.
 
 use super::{Context, sum};
+use pinwheel_engine::board::alarms::{AlarmState, Confidence, Site};
 use pinwheel_engine::board::snapshot::{
     AlarmView, Counters, DeviceState, HealthVerdict, SiloState, SiloView, Snapshot, StreamView, ThreadView,
 };
 use pinwheel_engine::engine::{EndedBy, Outcome};
 use pinwheel_engine::fault::FaultCode;
+use pinwheel_engine::profile::Severity;
 use serde::Serialize;
 
-/// A condition that holds at the end.
+/// What was wrong: a condition that holds at the end, or an alarm of the board's log. Both have the same fields in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Alarm {
     /// Its name, stable for scripts.
@@ -20,13 +22,90 @@ pub struct Alarm {
     pub what: String,
     /// Whether it alone makes the run unsound (exit status 1).
     pub unsound: bool,
-    /// What the board's alarm log holds of it, if it comes from there.
+    /// What the board's alarm log holds of it, or would.
     #[serde(flatten)]
-    pub record: Option<AlarmView>,
+    pub record: Record,
+}
+
+/// An alarm as the board's log has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Record {
+    /// It is in the log.
+    Logged(AlarmView),
+    /// It was found at the end.
+    AtEnd(AtEnd),
+}
+
+/// A condition found at the end, in the fields of [`AlarmView`]: those of an episode that nobody watched are `None`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AtEnd {
+    number: Option<u64>,
+    rule: &'static str,
+    site: Option<Site>,
+    thread: Option<String>,
+    severity: Severity,
+    state: AlarmState,
+    first_ns: Option<u64>,
+    onset_ns: Option<u64>,
+    last_ns: Option<u64>,
+    ended_ns: Option<u64>,
+    duration_ns: Option<u64>,
+    judged_after_ns: Option<u64>,
+    count: u64,
+    acknowledged_ns: Option<u64>,
+    snoozed_until_ns: Option<u64>,
+    confidence: Confidence,
+    cause: String,
+    sentence: String,
+    evidence: Vec<String>,
+    stack: Vec<String>,
+    culprit: Option<String>,
+    runbook: String,
+}
+
+impl Alarm {
+    /// An alarm of the board's log: told whole, also when it has ended. It makes no run unsound by itself.
+    pub fn logged(view: &AlarmView) -> Alarm {
+        let record = Record::Logged(view.clone());
+        Alarm { alarm: view.rule, what: view.sentence.clone(), unsound: false, record }
+    }
+
+    /// How bad it is.
+    pub fn severity(&self) -> Severity {
+        match &self.record {
+            Record::Logged(view) => view.severity,
+            Record::AtEnd(found) => found.severity,
+        }
+    }
 }
 
 fn alarm(alarm: &'static str, unsound: bool, what: String) -> Alarm {
-    Alarm { alarm, what, unsound, record: None }
+    let record = Record::AtEnd(AtEnd {
+        number: None,
+        rule: alarm,
+        site: None,
+        thread: None,
+        severity: if unsound { Severity::Critical } else { Severity::Warn },
+        state: AlarmState::Active,
+        first_ns: None,
+        onset_ns: None,
+        last_ns: None,
+        ended_ns: None,
+        duration_ns: None,
+        judged_after_ns: None,
+        count: 1,
+        acknowledged_ns: None,
+        snoozed_until_ns: None,
+        confidence: Confidence::Certain,
+        cause: String::new(),
+        sentence: what.clone(),
+        evidence: Vec::new(),
+        stack: Vec::new(),
+        culprit: None,
+        runbook: String::new(),
+    });
+    Alarm { alarm, what, unsound, record }
 }
 
 /// Every condition that holds, gravest first.
@@ -73,13 +152,8 @@ pub fn alarms(outcome: &Outcome, context: &Context) -> Vec<Alarm> {
         ));
     }
     found.extend(snapshot.streams.iter().filter_map(health));
-    found.extend(snapshot.alarms.iter().map(logged));
+    found.extend(snapshot.alarms.iter().map(Alarm::logged));
     found
-}
-
-/// An alarm of the board's log: told whole, also when it has ended. It makes no run unsound by itself: what does is above.
-fn logged(view: &AlarmView) -> Alarm {
-    Alarm { alarm: view.rule, what: view.sentence.clone(), unsound: false, record: Some(view.clone()) }
 }
 
 /// Where nothing panicked a role has ended with its silo, see [`dead`].

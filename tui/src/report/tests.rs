@@ -193,6 +193,36 @@ fn a_report_has_every_key_that_scripts_rely_on() {
 }
 
 #[test]
+fn every_alarm_has_one_shape_whoever_found_it() {
+    use crate::source::synthetic::{Trouble, snapshot};
+    let mut outcome = sound();
+    outcome.snapshot.silos[0].counters.answered -= 1;
+    outcome.snapshot.threads[0].frames_elsewhere = 1;
+    outcome.snapshot.threads[0].core = Some(1);
+    let logged = snapshot(100, Trouble::All).alarms;
+    assert!(!logged.is_empty());
+    outcome.snapshot.alarms.extend(logged);
+    let report = serde_json::to_value(Report::new(&outcome, &Context::default())).unwrap();
+    let alarms = report["alarms"].as_array().unwrap();
+    let keys = |alarm: &serde_json::Value| alarm.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let found_at_end = alarms.iter().filter(|alarm| alarm["number"].is_null()).count();
+    assert!(found_at_end >= 2 && found_at_end < alarms.len(), "{alarms:?}");
+    for alarm in alarms {
+        assert_eq!(keys(alarm), keys(&alarms[alarms.len() - 1]), "{alarm}");
+        for key in ["alarm", "what", "unsound", "rule", "severity", "state", "sentence", "count"] {
+            assert!(!alarm[key].is_null(), "{key} of {alarm}");
+        }
+        let kinds = alarm.as_object().unwrap().iter().zip(alarms[alarms.len() - 1].as_object().unwrap());
+        for ((key, one), (_, other)) in kinds.filter(|((_, one), (_, other))| !one.is_null() && !other.is_null()) {
+            assert_eq!(std::mem::discriminant(one), std::mem::discriminant(other), "{key}");
+        }
+    }
+    let of = |name: &str| alarms.iter().find(|alarm| alarm["alarm"] == name).unwrap();
+    assert_eq!((&of("lost")["severity"], &of("lost")["rule"]), (&"critical".into(), &"lost".into()));
+    assert_eq!((&of("affinity_lost")["severity"], &of("lost")["sentence"]), (&"warn".into(), &of("lost")["what"]));
+}
+
+#[test]
 fn silos_add_up() {
     let report = Report::new(&sound(), &Context::default());
     assert_eq!((report.submitted, report.answered, report.lost, report.silos), (1_000, 1_000, 0, 2));

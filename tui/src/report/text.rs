@@ -380,7 +380,7 @@ impl Report {
             writeln!(f, "\nAlarms")?;
         }
         // Notes healed themselves: they are in the JSON and on the console, not among what somebody should read first.
-        let is_note = |alarm: &&Alarm| alarm.record.as_ref().is_some_and(|record| record.severity == Severity::Note);
+        let is_note = |alarm: &&Alarm| alarm.severity() == Severity::Note;
         for alarm in self.alarms.iter().filter(|alarm| !is_note(alarm)) {
             writeln!(f, "  {}: {}", alarm.alarm, alarm.what)?;
         }

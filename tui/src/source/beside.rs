@@ -7,16 +7,18 @@ use super::effects::Effects;
 use crate::model::found::{Brought, EVENTS_MAX, Event, Wanted};
 use pinwheel_engine::board;
 use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::files;
 use pinwheel_engine::host::check::Row;
 use pinwheel_engine::host::check::report::Report;
 use pinwheel_engine::host::usage::{CoreUse, Times, rows};
 use pinwheel_engine::host::{HostFacts, claims, pins};
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// Bytes of events read, from the end.
 pub const TAIL_BYTES: u64 = 1 << 20;
+/// Most bytes read of a kept report of the environment.
+const ENVIRONMENT_BYTES_MAX: u64 = 1 << 24;
 
 /// What a look-up needs to know of the engine shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,14 +65,15 @@ pub fn look_up(wanted: Wanted, about: &About, kept: &mut Kept) -> Brought {
     }
 }
 
-fn unread(path: &Path, error: &std::io::Error) -> String {
+fn unread(path: &Path, error: &dyn std::fmt::Display) -> String {
     format!("found {} not readable ({error}), expected the run's file; it appears with the run's start", path.display())
 }
 
 fn environment(dir: &Path) -> Result<Vec<Row>, String> {
     let path = dir.join("environment.json");
-    let text = std::fs::read_to_string(&path).map_err(|error| unread(&path, &error))?;
-    let report: Report = serde_json::from_str(&text).map_err(|error| {
+    let file = files::open_in(dir, "environment.json").map_err(|error| unread(&path, &error))?;
+    let bytes = files::read_up_to(file, ENVIRONMENT_BYTES_MAX).map_err(|error| unread(&path, &error))?;
+    let report: Report = serde_json::from_slice(&bytes).map_err(|error| {
         format!("found {} damaged ({error}), expected a report of pinwheel check; look at another run", path.display())
     })?;
     Ok(report.rows)
@@ -79,7 +82,7 @@ fn environment(dir: &Path) -> Result<Vec<Row>, String> {
 /// The newest events, oldest first.
 fn log(dir: &Path, moment: Option<(u64, u64)>) -> Result<Vec<Event>, String> {
     let path = dir.join("events.jsonl");
-    let mut file = File::open(&path).map_err(|error| unread(&path, &error))?;
+    let mut file = files::open_in(dir, "events.jsonl").map_err(|error| unread(&path, &error))?;
     let length = file.metadata().map_err(|error| unread(&path, &error))?.len();
     let from = length.saturating_sub(TAIL_BYTES);
     let mut bytes = Vec::new();
@@ -142,9 +145,10 @@ fn cores(load: &mut Option<Times>) -> Result<Vec<CoreUse>, String> {
     let now = Times::read(root);
     // At the first look nothing has passed yet: the load is not known, and shown so.
     let before = load.replace(now.clone()).unwrap_or_else(|| now.clone());
-    let claimed = claims::claimed(&board::directory());
+    let directory = board::directory();
+    let (claimed, locked) = (claims::claimed(&directory), claims::foreign(&directory));
     let pinned = pins::pins(root, 0);
-    Ok(rows(root, &host, &claimed, &pinned, (&before, &now)))
+    Ok(rows(root, &host, (&claimed, &locked), &pinned, (&before, &now)))
 }
 
 #[cfg(test)]

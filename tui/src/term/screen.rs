@@ -1,6 +1,7 @@
 //! The screen: raw mode and alternate screen while it lives, the terminal as before afterwards.
 //!
-//! Owns the terminal's state. It is given back once, whichever comes first: drop, or a panic of the console thread.
+//! Owns the terminal's state. It is given back once, whichever comes first: drop, a panic of the console thread, or a
+//! signal that ends the process ([`fatal`]).
 //!
 //! # Why the hook looks at the thread
 //!
@@ -18,6 +19,7 @@ use crate::view;
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::{cursor, queue, style, terminal};
+use pinwheel_engine::board::fatal;
 use pinwheel_engine::engine::set_before_abort;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -150,6 +152,8 @@ struct Keys {
 
 impl Taken {
     fn take(last_word: LastWord) -> io::Result<Taken> {
+        // Without a terminal at standard input a fatal signal gives back nothing; keys then come from /dev/tty.
+        let _ = fatal::take_terminal(give_back_bytes());
         terminal::enable_raw_mode()?;
         let keys = Arc::new(Keys { up: AtomicBool::new(true), last_word });
         let taken = Taken { keys: Arc::clone(&keys), scribbled: Arc::new(AtomicBool::new(false)) };
@@ -170,21 +174,27 @@ impl Keys {
         if !self.up.swap(false, Ordering::Relaxed) {
             return Heard::Yes;
         }
-        let mut bytes = Vec::new();
-        // Writing to memory cannot fail.
-        let _ = queue!(
-            bytes,
-            EndSynchronizedUpdate,
-            style::Print(MOUSE_OFF),
-            DisableBracketedPaste,
-            LeaveAlternateScreen,
-            cursor::Show
-        );
-        let heard = self.last_word.say(bytes);
+        let heard = self.last_word.say(give_back_bytes());
         // A terminal that is gone cannot be restored, and there is nobody to tell.
         let _gone = terminal::disable_raw_mode();
+        fatal::release_terminal();
         heard
     }
+}
+
+/// What undoes all that the console told the terminal.
+fn give_back_bytes() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Writing to memory cannot fail.
+    let _ = queue!(
+        bytes,
+        EndSynchronizedUpdate,
+        style::Print(MOUSE_OFF),
+        DisableBracketedPaste,
+        LeaveAlternateScreen,
+        cursor::Show
+    );
+    bytes
 }
 
 /// Chains a hook that restores the terminal when the console thread panics, or when a hot thread ends the process

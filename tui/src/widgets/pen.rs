@@ -347,6 +347,23 @@ mod tests {
     }
 
     #[test]
+    fn control_characters_of_a_text_reach_no_cell() {
+        let text = "a\u{1b}[2Jb\u{9b}2Jc\u{7f}\r\u{202e}d\u{2066}e\u{200f} ▮\u{1b}";
+        for glyphs in [Glyphs::Utf8, Glyphs::Ascii] {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, 40, 4));
+            let theme = Theme { glyphs, ..THEME };
+            let mut pen = Pen::new(&mut buffer, Rect::new(0, 0, 40, 4), theme, Freshness::Fresh);
+            pen.put(0, 0, text, Tone::Plain);
+            pen.put_wrapped(0, 1, text, Tone::Plain);
+            pen.rule(3, text);
+            let drawn: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
+            let turns =
+                |found| matches!(found, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+            assert!(drawn.contains('d') && !drawn.chars().any(|found| found.is_control() || turns(found)), "{drawn:?}");
+        }
+    }
+
+    #[test]
     fn every_narrow_character_takes_one_column() {
         for glyph in ('\u{0}'..='\u{ffff}').filter(|glyph| is_narrow(*glyph)) {
             let mut buffer = Buffer::empty(Rect::new(0, 0, 4, 1));

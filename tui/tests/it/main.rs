@@ -11,6 +11,9 @@ mod another_input;
 mod attach;
 mod commands;
 mod environment;
+mod foreign_files;
+mod board_directory;
+mod truncated_board;
 mod refusals;
 mod runs;
 mod recordings;
@@ -23,6 +26,11 @@ mod terminal;
 mod looks;
 mod mouse;
 mod moving;
+mod dumb_terminals;
+mod numeric_options;
+mod metrics;
+mod control_characters;
+mod paths_without_utf8;
 #[cfg(target_os = "linux")]
 mod live;
 #[cfg(target_os = "linux")]

@@ -4,9 +4,11 @@
 
 use super::{BoardError, Life};
 use crate::board::HeaderBlock;
+use crate::files::{self, shared};
 use rustix::fs::{self, AtFlags, FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{self, MapFlags, ProtFlags};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -41,7 +43,11 @@ impl Memory {
 
     pub(super) fn shared(bytes: usize, directory: &Path) -> Result<Memory, BoardError> {
         let failed = |step, error: Errno| BoardError { step, path: directory.to_path_buf(), source: error.into() };
-        let folder = open_directory(directory).map_err(|source| failed("opening directory", source))?;
+        let folder = shared::directory(directory).map_err(|source| BoardError {
+            step: "opening directory",
+            path: directory.to_path_buf(),
+            source,
+        })?;
         remove_old_dead_boards(directory, &folder);
         let name = format!("board-{}", std::process::id());
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
@@ -74,13 +80,17 @@ impl Memory {
     /// Another process's board, for reading: a store through it would fault, and nobody makes one.
     pub(super) fn open(path: &Path) -> Result<(Memory, usize, Life), BoardError> {
         let failed = |step, error: Errno| BoardError { step, path: path.to_path_buf(), source: error.into() };
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = fs::open(path, flags, Mode::empty()).map_err(|error| failed("opening", error))?;
+        let file = files::open(path).map_err(|error| {
+            let source = io::Error::from(error);
+            BoardError { step: "opening", path: path.to_path_buf(), source }
+        })?;
+        let file = OwnedFd::from(file);
         let stat = fs::fstat(&file).map_err(|error| failed("measuring", error))?;
         let bytes = usize::try_from(stat.st_size).ok().filter(|bytes| *bytes >= size_of::<HeaderBlock>());
         let bytes = bytes.ok_or_else(|| failed("measuring", Errno::NODATA))?;
         let life = life(&file);
-        // SAFETY: a fresh mapping at an address of the kernel's choice; its file is never shrunk by whoever made it.
+        // SAFETY: a fresh mapping at an address of the kernel's choice. Pinwheel never shrinks the file; where its owner
+        // does all the same, reading it raises SIGBUS, which ends the process: see `board::fatal`.
         let base = unsafe { mm::mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, &file, 0) }
             .map_err(|error| failed("mapping", error))?;
         Ok((Memory { base: non_null(base), bytes, shared: None, opened: Some(file) }, bytes, life))
@@ -100,7 +110,7 @@ impl Memory {
     }
 }
 
-/// Whether somebody holds the lock of a board's file. Ours is shared, so that two readers do not take each other for the
+/// Whether its owner holds the lock of a board's file: whoever may read the file may lock it. Ours is shared, so that two readers do not take each other for the
 /// owner, and given back at once, so that whoever clears dead boards away is not held up.
 fn life(file: &OwnedFd) -> Life {
     match fs::flock(file, FlockOperation::NonBlockingLockShared) {
@@ -108,7 +118,8 @@ fn life(file: &OwnedFd) -> Life {
             let _ = fs::flock(file, FlockOperation::Unlock);
             Life::Dead
         }
-        Err(_) => Life::Alive,
+        Err(_) if shared::is_locked_by_owner(file) => Life::Alive,
+        Err(_) => Life::Dead,
     }
 }
 
@@ -126,20 +137,6 @@ impl Drop for Memory {
     }
 }
 
-/// Opens the directory of boards, making it (for all users, sticky) if it is missing.
-fn open_directory(directory: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-    match fs::open(directory, flags, Mode::empty()) {
-        Err(Errno::NOENT) => {
-            fs::mkdir(directory, Mode::RWXU)?;
-            let folder = fs::open(directory, flags, Mode::empty())?;
-            fs::fchmod(&folder, Mode::RWXU | Mode::RWXG | Mode::RWXO | Mode::SVTX)?;
-            Ok(folder)
-        }
-        other => other,
-    }
-}
-
 /// Leaves the newest dead boards for a post-mortem and moves the rest. What cannot be read or removed is left alone.
 fn remove_old_dead_boards(directory: &Path, folder: &OwnedFd) {
     let Ok(entries) = std::fs::read_dir(directory) else { return };
@@ -148,8 +145,7 @@ fn remove_old_dead_boards(directory: &Path, folder: &OwnedFd) {
         .filter(|entry| entry.file_name().to_string_lossy().starts_with("board-"))
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.file_name())))
         .filter(|(_, name)| {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            fs::openat(folder, name.as_os_str(), flags, Mode::empty())
+            files::open(&directory.join(name))
                 .is_ok_and(|file| fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
         })
         .collect();

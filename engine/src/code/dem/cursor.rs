@@ -1,6 +1,10 @@
 //! Bytes to names, numbers and targets, positions kept: the words that `parse` builds instructions from.
 
-use super::DemError;
+use super::{DETECTORS_MAX, DemError, OBSERVABLES_MAX};
+use std::borrow::Cow;
+
+/// Most characters of a number that an error quotes.
+const QUOTED_MAX: usize = 64;
 
 /// Where something stands in the text, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,22 +143,35 @@ impl<'a> Cursor<'a> {
         while matches!(self.peek(), Some(b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-')) {
             self.bump();
         }
-        let text = str::from_utf8(&self.text[start..self.next]).unwrap_or_default();
+        let text = self.written_from(start);
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(number),
             _ if text.is_empty() => Err(at.refuse(self.found(), "a number", "write a decimal number")),
-            _ => Err(at.refuse(format!("'{text}'"), "a finite number", "write a decimal number")),
+            _ => Err(at.refuse(format!("'{}'", quoted(text)), "a finite number", "write a decimal number")),
         }
     }
 
-    /// A whole number; `None` without digits. What passes 64 bits saturates, and passes every limit.
-    pub(super) fn digits(&mut self) -> Option<u64> {
-        let mut number: Option<u64> = None;
-        while let Some(byte @ b'0'..=b'9') = self.peek() {
+    /// The text from `start` up to the cursor.
+    pub(super) fn written_from(&self, start: usize) -> &'a str {
+        str::from_utf8(&self.text[start..self.next]).unwrap_or_default()
+    }
+
+    /// A whole number: `None` without digits, and as it is written where it passes 64 bits.
+    fn digits(&mut self) -> Option<Result<u64, &'a str>> {
+        let start = self.next;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.bump();
-            number = Some(number.unwrap_or(0).saturating_mul(10).saturating_add(u64::from(byte - b'0')));
         }
-        number
+        let text = self.written_from(start);
+        (!text.is_empty()).then(|| text.parse().map_err(|_| text))
+    }
+
+    /// A whole number that only 64 bits limit; `None` without digits.
+    pub(super) fn count(&mut self, at: At) -> Result<Option<u64>, DemError> {
+        self.digits().transpose().map_err(|text| {
+            let found = format!("the number {}", quoted(text));
+            at.refuse(found, format!("at most {}", u64::MAX), "check the number, or use a smaller model")
+        })
     }
 
     /// The next target on the line; `None` at the line's end.
@@ -174,16 +191,36 @@ impl<'a> Cursor<'a> {
                 self.bump();
                 Target::Separator
             }
-            b'D' | b'd' | b'L' | b'l' => {
-                self.bump();
-                let index = self.digits().ok_or_else(|| self.at.refuse(self.found(), "an index", "write D0, L0, …"))?;
-                let index = u32::try_from(index).unwrap_or(u32::MAX);
-                if byte.eq_ignore_ascii_case(&b'D') { Target::Detector(index) } else { Target::Observable(index) }
+            b'D' | b'd' => Target::Detector(self.index(at, "detector", DETECTORS_MAX)?),
+            b'L' | b'l' => Target::Observable(self.index(at, "observable", OBSERVABLES_MAX)?),
+            _ => {
+                let number = self.count(at)?;
+                let number = number.ok_or_else(|| at.refuse(self.found(), expected, "correct or remove the target"))?;
+                Target::Number(number)
             }
-            _ => Target::Number(
-                self.digits().ok_or_else(|| at.refuse(self.found(), expected, "correct or remove the target"))?,
-            ),
         };
         Ok(Some((at, target)))
+    }
+
+    /// The index after a letter, below `most`. `kind`: what there are so many of.
+    fn index(&mut self, at: At, kind: &str, most: u32) -> Result<u32, DemError> {
+        let start = self.next;
+        self.bump();
+        let Some(index) = self.digits() else {
+            return Err(self.at.refuse(self.found(), "an index", "write D0, L0, …"));
+        };
+        let index = index.ok().and_then(|index| u32::try_from(index).ok()).filter(|index| *index < most);
+        index.ok_or_else(|| {
+            let found = format!("{kind} {}", quoted(self.written_from(start)));
+            at.refuse(found, format!("at most {most} {kind}s"), "check the index, or use a smaller model")
+        })
+    }
+}
+
+/// A number as it is written, cut where it is longer than anybody reads.
+pub(super) fn quoted(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(QUOTED_MAX) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}… ({} characters)", &text[..end], text.len())),
     }
 }

@@ -4,11 +4,12 @@
 
 use super::cursor::At;
 use super::parse::{Body, Instruction};
-use super::{Component, DETECTORS_MAX, DemError, EXPANDED_MAX, Mechanism, Model, OBSERVABLES_MAX};
+use super::{Component, DETECTORS_MAX, DemError, EXPANDED_MAX, Mechanism, Model};
 
 struct Expander {
     model: Model,
-    detector_shift: u64,
+    /// Wide enough for as many shifts as [`EXPANDED_MAX`] lets through, each as far as it can be written.
+    detector_shift: u128,
     coordinate_shift: Vec<f64>,
 }
 
@@ -39,8 +40,9 @@ fn cost(instructions: &[Instruction]) -> Result<u64, DemError> {
         };
         total = total.saturating_add(own).saturating_add(1);
         if total > EXPANDED_MAX {
+            let least = if total == u64::MAX { "at least " } else { "" };
             return Err(at.refuse(
-                format!("{total} instructions and arguments once repeats are unrolled"),
+                format!("{least}{total} instructions and arguments once repeats are unrolled"),
                 format!("at most {EXPANDED_MAX}"),
                 "use a model of fewer rounds",
             ));
@@ -58,9 +60,9 @@ impl Expander {
         match body {
             Body::Error { probability, components } => self.error(*at, *probability, components)?,
             Body::Detectors { coordinates, targets } => self.detectors(*at, coordinates, targets)?,
-            Body::Observables { targets } => targets.iter().try_for_each(|&index| self.observable(*at, index))?,
+            Body::Observables { targets } => targets.iter().for_each(|&index| self.observable(index)),
             Body::Shift { coordinates, detectors } => {
-                self.detector_shift = self.detector_shift.saturating_add(*detectors);
+                self.detector_shift += u128::from(*detectors);
                 let longer = self.coordinate_shift.len().max(coordinates.len());
                 self.coordinate_shift.resize(longer, 0.0);
                 self.coordinate_shift.iter_mut().zip(coordinates).for_each(|(shift, by)| *shift += by);
@@ -74,7 +76,7 @@ impl Expander {
         let mut shifted = Vec::with_capacity(components.len());
         for part in components {
             let detectors = part.detectors.iter().map(|&index| self.detector(at, index)).collect::<Result<_, _>>()?;
-            part.observables.iter().try_for_each(|&index| self.observable(at, index))?;
+            part.observables.iter().for_each(|&index| self.observable(index));
             shifted.push(Component { detectors, observables: part.observables.clone() });
         }
         self.model.errors.push(Mechanism { probability, components: shifted });
@@ -95,7 +97,7 @@ impl Expander {
 
     /// The absolute index of a relative one, which from now on the model has.
     fn detector(&mut self, at: At, relative: u32) -> Result<u32, DemError> {
-        let absolute = self.detector_shift.saturating_add(u64::from(relative));
+        let absolute = self.detector_shift + u128::from(relative);
         match u32::try_from(absolute) {
             Ok(index) if index < DETECTORS_MAX => {
                 self.model.detectors = self.model.detectors.max(index + 1);
@@ -109,15 +111,8 @@ impl Expander {
         }
     }
 
-    fn observable(&mut self, at: At, index: u32) -> Result<(), DemError> {
-        if index >= OBSERVABLES_MAX {
-            return Err(at.refuse(
-                format!("observable L{index}"),
-                format!("at most {OBSERVABLES_MAX} observables"),
-                "check the index, or use a smaller model",
-            ));
-        }
+    /// The parser has refused an index above the limit.
+    fn observable(&mut self, index: u32) {
         self.model.observables = self.model.observables.max(index + 1);
-        Ok(())
     }
 }

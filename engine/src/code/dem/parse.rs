@@ -1,6 +1,6 @@
 //! Text to instructions, positions kept. Recursion is as deep as repeat blocks, at most [`NESTING_MAX`].
 
-use super::cursor::{At, Cursor, Target};
+use super::cursor::{At, Cursor, Target, quoted};
 use super::{Component, DemError, NESTING_MAX, odd_ones};
 
 /// One instruction, its detector indices still relative to the shifts before it.
@@ -80,10 +80,14 @@ impl Cursor<'_> {
     fn error(&mut self) -> Result<Body, DemError> {
         self.skip_blanks();
         let at = self.at;
+        let start = self.next;
         let arguments = self.arguments()?;
         let probability = match arguments[..] {
             [one] if (0.0..=1.0).contains(&one) => one,
-            [one] => return Err(at.refuse(format!("probability {one}"), "0 to 1", "correct the probability")),
+            [_] => {
+                let written = self.written_from(start).trim_matches(['(', ')', ' ', '\t', '\r']);
+                return Err(at.refuse(format!("probability {}", quoted(written)), "0 to 1", "correct the probability"));
+            }
             _ => {
                 let found = format!("{} arguments", arguments.len());
                 return Err(at.refuse(found, "one probability, as in error(0.01)", "give one"));
@@ -152,7 +156,7 @@ impl Cursor<'_> {
     fn repeat(&mut self, at: At, depth: usize) -> Result<Body, DemError> {
         self.skip_blanks();
         let number_at = self.at;
-        let times = self.digits().ok_or_else(|| {
+        let times = self.count(number_at)?.ok_or_else(|| {
             number_at.refuse(self.found(), "a number of repetitions, as in repeat 5 {", "give a whole number")
         })?;
         self.skip_between();

@@ -125,7 +125,8 @@ fn what_is_not_a_model_is_refused_with_its_place() {
 fn every_limit_is_refused_by_its_number() {
     let nested = "repeat 1 {\n".repeat(NESTING_MAX + 1) + &"}\n".repeat(NESTING_MAX + 1);
     for (text, limit) in [
-        ("repeat 99999999999999999999999 {\nerror(0.1) D0\n}".to_owned(), EXPANDED_MAX),
+        ("repeat 99999999999999999999999 {\nerror(0.1) D0\n}".to_owned(), u64::MAX),
+        (format!("repeat {} {{\nerror(0.1) D0\n}}", u64::MAX), EXPANDED_MAX),
         ("repeat 100000000 {\n}".to_owned(), EXPANDED_MAX),
         (format!("error(0.1) D{DETECTORS_MAX}"), u64::from(DETECTORS_MAX)),
         ("shift_detectors 18446744073709551615\nerror(0.1) D9".to_owned(), u64::from(DETECTORS_MAX)),
@@ -138,6 +139,28 @@ fn every_limit_is_refused_by_its_number() {
     let deepest = "repeat 1 {\n".repeat(NESTING_MAX) + "error(0.1) D0\n" + &"}\n".repeat(NESTING_MAX);
     assert_eq!(parse(&deepest).errors.len(), 1);
     assert_eq!(parse(&format!("error(0.1) D{}", DETECTORS_MAX - 1)).detectors, DETECTORS_MAX);
+}
+
+#[test]
+fn a_number_beyond_its_limit_is_named_as_it_is_written() {
+    let long = "9".repeat(100);
+    for (text, column, found) in [
+        ("error(0.1) D4294967297".to_owned(), 12, "detector D4294967297".to_owned()),
+        ("error(0.1) D0 L99999999999".to_owned(), 15, "observable L99999999999".to_owned()),
+        ("detector D18446744073709551616".to_owned(), 10, "detector D18446744073709551616".to_owned()),
+        ("logical_observable L4294967296".to_owned(), 20, "observable L4294967296".to_owned()),
+        ("error(0.1) 99999999999999999999".to_owned(), 12, "the number 99999999999999999999".to_owned()),
+        ("shift_detectors 99999999999999999999".to_owned(), 17, "the number 99999999999999999999".to_owned()),
+        ("repeat 99999999999999999999 {\n}".to_owned(), 8, "the number 99999999999999999999".to_owned()),
+        (format!("error(0.1) D{long}"), 12, format!("detector D{}… (101 characters)", &long[..63])),
+        ("error(9007199254740993) D0".to_owned(), 6, "probability 9007199254740993".to_owned()),
+    ] {
+        let error = refusal(&text);
+        assert_eq!((error.line, error.column, error.found), (1, column, found), "{text}");
+    }
+    let shifted = refusal("shift_detectors 18446744073709551615\nerror(0.1) D9");
+    assert_eq!(shifted.found, "detector D18446744073709551624");
+    assert_eq!(parse("error(0.1) D00000000000000000000001").detectors, 2);
 }
 
 proptest! {

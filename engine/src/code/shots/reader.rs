@@ -6,6 +6,8 @@ use std::io::{BufRead, ErrorKind};
 use super::super::{bit, flip};
 use super::{Format, Layout, Place, ShotError};
 
+/// Most digits of an index that an error quotes.
+const QUOTED_MAX: usize = 64;
 const OTHER_MODEL: &str = "check that model and shots belong together, and --format";
 const TRUNCATED: &str = "the file may be truncated: get the whole file";
 
@@ -166,21 +168,36 @@ impl<R: BufRead> ShotReader<R> {
     fn read_index(&mut self, kind: u8, shot: &mut [u64]) -> Result<(), ShotError> {
         self.bump(Some(kind));
         let mut number: Option<u32> = None;
+        // As it is written, where it is too large for a number.
+        let mut written = String::new();
         while let Some(byte @ b'0'..=b'9') = self.peek()? {
             self.bump(Some(byte));
-            number = Some(number.unwrap_or(0).saturating_mul(10).saturating_add(u32::from(byte - b'0')));
+            let digit = u32::from(byte - b'0');
+            let before = number.unwrap_or(0);
+            match before.checked_mul(10).and_then(|tens| tens.checked_add(digit)) {
+                Some(more) if written.is_empty() => number = Some(more),
+                _ => {
+                    if written.is_empty() {
+                        written = before.to_string();
+                    }
+                    if written.len() < QUOTED_MAX {
+                        written.push(char::from(byte));
+                    } else if !written.ends_with('…') {
+                        written.push('…');
+                    }
+                }
+            }
         }
         let kind = char::from(kind);
         let (first, count) = match kind {
             'D' => (0, self.layout.detectors),
             _ => (self.layout.detectors, self.layout.observables),
         };
+        let expected = || format!("{kind} indices below {count} ({})", self.width());
         match number {
+            _ if !written.is_empty() => Err(self.refuse(format!("{kind}{written}"), expected(), OTHER_MODEL)),
             None => Err(self.refuse(format!("'{kind}' without an index"), format!("'{kind}0'"), TRUNCATED)),
-            Some(index) if index >= count => {
-                let expected = format!("{kind} indices below {count} ({})", self.width());
-                Err(self.refuse(format!("{kind}{index}"), expected, OTHER_MODEL))
-            }
+            Some(index) if index >= count => Err(self.refuse(format!("{kind}{index}"), expected(), OTHER_MODEL)),
             Some(index) if bit(shot, first + index) => {
                 let remedy = "the file is damaged: write it again";
                 Err(self.refuse(format!("{kind}{index} twice"), "each index once".to_owned(), remedy))

@@ -92,7 +92,7 @@ fn misfitting_dets_are_refused() {
     for (bytes, place, found) in [
         (&b"shot D3\n"[..], text(1, 8), "D3"),
         (b"shot L1\n", text(1, 8), "L1"),
-        (b"shot D99999999999999999999\n", text(1, 27), "D4294967295"),
+        (b"shot D99999999999999999999\n", text(1, 27), "D99999999999999999999"),
         (b"shot D1 D1\n", text(1, 11), "D1 twice"),
         (b"shot M0\n", text(1, 6), "a measurement, M"),
         (b"shot D\n", text(1, 7), "'D' without an index"),
@@ -105,6 +105,20 @@ fn misfitting_dets_are_refused() {
     }
     let (_, _, found) = refusal(b"shot L0\n", Format::Dets, Layout::detectors(3));
     assert_eq!(found, "L0", "observables in a file of detectors alone");
+}
+
+#[test]
+fn an_index_beyond_its_limit_is_named_as_it_is_written() {
+    let layout = Layout { detectors: 3, observables: 1 };
+    for index in ["4294967295", "4294967296", "4294967297", "18446744073709551616"] {
+        for kind in ["D", "L"] {
+            let (_, _, found) = refusal(format!("shot {kind}{index}\n").as_bytes(), Format::Dets, layout);
+            assert_eq!(found, format!("{kind}{index}"));
+        }
+    }
+    let long = "9".repeat(100);
+    let (_, _, found) = refusal(format!("shot D{long}\n").as_bytes(), Format::Dets, layout);
+    assert_eq!(found, format!("D{}…", &long[..64]));
 }
 
 #[test]

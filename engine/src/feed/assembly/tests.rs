@@ -1,4 +1,4 @@
-use super::{Assembly, Counts, Verdict, WINDOW, Width};
+use super::{Assembly, Counts, SKIPPED_MAX, Verdict, WINDOW, Width};
 use crate::feed::packet::{Encoding, Part, Position};
 use crate::units::Ticks;
 use proptest::prelude::proptest;
@@ -87,6 +87,37 @@ fn gaps_duplicates_and_reordering_are_told_apart() {
     assert_eq!(take(4), Verdict::Whole, "the oldest number of the window");
     let expected = Counts { gaps: 2 + WINDOW - 1, duplicates: 1, reordered: 2, stale: 1, ..Counts::default() };
     assert_eq!(assembly.counts(1), expected);
+}
+
+#[test]
+fn a_damaged_sequence_number_is_one_malformed_shot_wherever_it_comes() {
+    for damaged in [u64::MAX - 1, 1 << 63, 1 << 32, 300 + SKIPPED_MAX] {
+        for place in [0, 1, 2, 50] {
+            let mut assembly = assembly();
+            let numbers = (0..100).map(|shot| if shot == place { damaged } else { 100 + shot });
+            let taken =
+                numbers.filter(|number| assembly.accept(&whole(1, *number), Ticks(0)) == Verdict::Whole).count();
+            // The first of a session is told from the second, when it has been taken.
+            let is_first = place == 0;
+            let gaps = u64::from(!is_first);
+            assert_eq!(taken, if is_first { 100 } else { 99 }, "{damaged} at {place}");
+            assert_eq!(assembly.counts(1), Counts { malformed: 1, gaps, ..Counts::default() }, "{damaged} at {place}");
+        }
+    }
+}
+
+#[test]
+fn a_sender_that_skips_far_is_believed_at_its_second_number() {
+    let mut assembly = assembly();
+    let mut take = |sequence| assembly.accept(&whole(1, sequence), Ticks(0));
+    assert_eq!([take(0), take(1), take(2 + SKIPPED_MAX)], [Verdict::Whole; 3], "as far as one number is believed");
+    let far = 1 << 40;
+    assert_eq!([take(far), take(far), take(3 + SKIPPED_MAX)], [Verdict::Malformed, Verdict::Malformed, Verdict::Whole]);
+    assert_eq!(take(far + 1), Verdict::Malformed, "another one came between");
+    assert_eq!([take(far + 2), take(far + 3), take(far + 3)], [Verdict::Whole, Verdict::Whole, Verdict::Duplicate]);
+    assert_eq!(take(4 + SKIPPED_MAX), Verdict::Stale);
+    let gaps = SKIPPED_MAX + (far + 2) - (4 + SKIPPED_MAX);
+    assert_eq!(assembly.counts(1), Counts { gaps, malformed: 3, duplicates: 1, stale: 1, ..Counts::default() });
 }
 
 #[test]

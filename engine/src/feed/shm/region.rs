@@ -7,9 +7,10 @@
 use super::layout::{MAGIC, Shape, VERSION, engine, header};
 use crate::feed::packet::Encoding;
 use crate::feed::place::OpenError;
+use crate::files::shared;
 use pinwheel_edge::slot::outside::Outside;
 use pinwheel_edge::sync::DataWord;
-use rustix::fs::{self, FallocateFlags, FlockOperation, Gid, Mode, OFlags};
+use rustix::fs::{self, FallocateFlags, FileType, FlockOperation, Gid, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{self, MapFlags, ProtFlags};
 use std::io;
@@ -58,7 +59,10 @@ impl Region {
     ) -> Result<Region, OpenError> {
         let said =
             |error: Errno| refused(error.to_string(), "room in the shared memory", "see df /dev/shm, or name another");
-        make_directory(directory).map_err(said)?;
+        shared::directory(directory).map_err(|error| {
+            let found = format!("{} with {error}", directory.display());
+            refused(found, "a directory for shared memory", "mount a memory file system, or set PINWHEEL_SHM to one")
+        })?;
         let path = path_of(directory, name);
         remove_dead(&path)?;
         let gid = group.map(group_id).transpose()?;
@@ -88,8 +92,7 @@ impl Region {
     /// # Errors
     /// If it is not ours, not of this version, or another client has it.
     pub fn open(directory: &Path, name: &str) -> io::Result<Option<(Region, Shape)>> {
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = match fs::open(path_of(directory, name), flags, Mode::empty()) {
+        let file = match open_regular(&path_of(directory, name)) {
             Err(Errno::NOENT) => return Ok(None),
             other => other?,
         };
@@ -181,13 +184,12 @@ impl Drop for Region {
     }
 }
 
-/// The directory that boards are in too: for all users, sticky.
-fn make_directory(directory: &Path) -> Result<(), Errno> {
-    match fs::mkdir(directory, Mode::RWXU) {
-        Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(error),
-        Ok(()) => fs::chmod(directory, Mode::RWXU | Mode::RWXG | Mode::RWXO | Mode::SVTX),
-    }
+/// Opens a region's file, which others may have made: no link, and nothing but a regular file.
+fn open_regular(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = fs::open(path, flags, Mode::empty())?;
+    let kind = FileType::from_raw_mode(fs::fstat(&file)?.st_mode);
+    if kind == FileType::RegularFile { Ok(file) } else { Err(Errno::INVAL) }
 }
 
 /// Whether region `name` in `directory` could be made: what a killed engine left is removed.
@@ -200,8 +202,7 @@ pub fn is_free(directory: &Path, name: &str) -> Result<(), OpenError> {
 
 /// Removes what an engine left that was killed; one that lives holds its lock.
 fn remove_dead(path: &Path) -> Result<(), OpenError> {
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match fs::open(path, flags, Mode::empty()) {
+    match open_regular(path) {
         Err(Errno::NOENT) => Ok(()),
         Err(error) => {
             Err(refused(error.to_string(), "a region of this user", "name another, or have its owner remove it"))
@@ -255,6 +256,7 @@ mod tests {
     use super::{Region, is_free, path_of};
     use crate::feed::packet::Encoding;
     use crate::feed::shm::layout::{Shape, header};
+    use rustix::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::sync::atomic::Ordering;
 
@@ -286,6 +288,10 @@ mod tests {
         symlink(&other, &path).unwrap();
         assert!(Region::create(folder.path(), "a", None, &SHAPE, 7).is_err());
         assert_eq!(std::fs::read_to_string(&other).unwrap(), "mine");
+        let fifo = path_of(folder.path(), "fifo");
+        fs::mknodat(fs::CWD, &fifo, fs::FileType::Fifo, fs::Mode::RUSR | fs::Mode::WUSR, 0).unwrap();
+        assert!(is_free(folder.path(), "fifo").is_err() && Region::open(folder.path(), "fifo").is_err());
+        assert!(fifo.exists(), "what is no region is nobody's to remove");
         let said = Region::create(folder.path(), "b", Some("no-such-group"), &SHAPE, 7).unwrap_err().to_string();
         assert!(said.contains("no-such-group"), "{said}");
     }

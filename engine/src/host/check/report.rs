@@ -1,7 +1,8 @@
 //! A signed report: the rows, and who vouches for them.
 //!
 //! Cold. Taking one lasts as long as the probe; bounded by it and by the rows. The signature is over the rows as compact
-//! JSON in their fixed order of fields, so that a report may be laid out anew without breaking it.
+//! JSON in their fixed order of fields, so that a report may be laid out anew without breaking it. A field that is not
+//! signed is no part of a report: one with another field than these is refused.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use crate::host::HostFacts;
 
 /// What `pinwheel check` prints and keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Report {
     /// One for each thing that was looked at.
     pub rows: Vec<Row>,
@@ -101,6 +103,24 @@ mod tests {
         read.rows[1].found.push('!');
         assert_eq!(read.verify(), Err(SignatureError::Broken));
         assert_eq!(Report::new(rows, None).verify(), Err(SignatureError::Unsigned));
+    }
+
+    #[test]
+    fn a_field_that_is_not_signed_or_comes_twice_is_refused_by_name() {
+        let row = r#"{"id":"swap","found":"a","expected":"b","verdict":"pass","why":"c","fix":""}"#;
+        let report = |row: &str, more: &str| format!(r#"{{"rows":[{row}],"signature":null,"key":null{more}}}"#);
+        assert!(serde_json::from_str::<Report>(&report(row, "")).is_ok());
+        for (text, name) in [
+            (report(row, r#","approved":true"#), "approved"),
+            (report(row, r#","verified":true"#), "verified"),
+            (report(row, r#","rows":[]"#), "rows"),
+            (report(row, r#","key":"00""#), "key"),
+            (report(&row.replacen('{', r#"{"note":{},"#, 1), ""), "note"),
+            (report(&row.replacen('{', r#"{"found":"x","#, 1), ""), "found"),
+        ] {
+            let said = serde_json::from_str::<Report>(&text).unwrap_err().to_string();
+            assert!(said.contains(&format!("field `{name}`")), "{name}: {said}");
+        }
     }
 
     #[test]

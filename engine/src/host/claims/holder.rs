@@ -5,15 +5,15 @@
 #[cfg(unix)]
 mod seen;
 
+#[cfg(unix)]
+pub(super) use seen::has_board;
+
 use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::lock::LockFile;
-
-#[cfg(unix)]
-pub(super) use seen::Locks;
 
 /// A process that holds a claim, as far as can be seen from here.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]

@@ -8,11 +8,16 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
+use super::marker;
 use super::{ClaimError, TRIES_MAX};
+use crate::files;
+use crate::files::shared::{self, Locks};
 use crate::host::CORES_MAX;
+
+pub(super) use super::marker::Marker;
 
 /// A lock file, open.
 pub(super) type LockFile = OwnedFd;
@@ -20,7 +25,6 @@ pub(super) type LockFile = OwnedFd;
 /// Between two attempts at a lock.
 const PAUSE: Duration = Duration::from_millis(1);
 const READ_ALL: Mode = Mode::from_raw_mode(0o444);
-const OPEN_TO_ALL: Mode = Mode::from_raw_mode(0o1777);
 
 /// The directory, held open.
 pub(super) struct Folder {
@@ -37,22 +41,44 @@ pub(super) enum Locked {
 impl Folder {
     /// Opens the directory, making it if it is missing.
     pub(super) fn open(path: &Path) -> Result<Folder, ClaimError> {
-        let failed = |source: Errno| unavailable("opening directory", path, source);
-        match fs::mkdir(path, Mode::RWXU) {
-            Ok(()) => {
-                let made = open_directory(path).map_err(failed)?;
-                // The mask of the process would have taken the others' right to write.
-                fs::fchmod(&made, OPEN_TO_ALL).map_err(failed)?;
-                Ok(Folder { path: path.to_owned(), folder: made })
-            }
-            // Whatever kept it from being made, what counts is whether it is there.
-            Err(_) => Ok(Folder { path: path.to_owned(), folder: open_directory(path).map_err(failed)? }),
-        }
+        let folder = shared::directory(path).map_err(|source| unavailable("opening directory", path, source))?;
+        Ok(Folder { path: path.to_owned(), folder })
     }
 
     /// Opens the directory if it is there.
     pub(super) fn look(path: &Path) -> Option<Folder> {
-        Some(Folder { path: path.to_owned(), folder: open_directory(path).ok()? })
+        Some(Folder { path: path.to_owned(), folder: shared::open_directory(path).ok()? })
+    }
+
+    /// Says that this process claims `cores`.
+    pub(super) fn mark(&self, cores: &[u32]) -> Result<Marker, ClaimError> {
+        Marker::make(&self.path, &self.folder, cores)
+            .map_err(|source| unavailable("marking claims in", &self.path, source))
+    }
+
+    /// Says in `marker` that `core` is used although somebody else has its lock.
+    pub(super) fn use_unlocked(&self, core: u32, marker: &mut Marker) -> Result<(), ClaimError> {
+        marker.use_unlocked(core).map_err(|source| unavailable("marking claims in", &self.path, source))
+    }
+
+    /// The marker of another live engine that uses `core` although somebody else has its lock.
+    pub(super) fn used_unlocked(&self, core: u32, own: Option<&Marker>) -> Option<LockFile> {
+        let mut others = marker::live(&self.path).into_iter().filter(|found| own.is_none_or(|own| !own.is(found)));
+        others.find(|found| found.unlocked.contains(&core)).map(|found| found.file)
+    }
+
+    /// Cores that live engines use although somebody else has their locks.
+    pub(super) fn all_unlocked(&self) -> Vec<u32> {
+        marker::live(&self.path).into_iter().flat_map(|found| found.unlocked).filter(|&core| core < CORES_MAX).collect()
+    }
+
+    /// Whether a live engine is behind the lock of `core`, which somebody holds on `file`: one that says that it claims
+    /// the core, or one whose board the holder has.
+    pub(super) fn has_engine(&self, core: u32, file: &LockFile, own: Option<&Marker>) -> bool {
+        let mut others = marker::live(&self.path).into_iter().filter(|found| own.is_none_or(|own| !own.is(found)));
+        let holder = || Locks::read(Path::new("/")).and_then(|locks| locks.holder_of(file));
+        others.any(|found| found.cores.contains(&core))
+            || holder().is_some_and(|pid| super::holder::has_board(&self.path, pid))
     }
 
     /// The cores that have a lock file, ascending.
@@ -70,7 +96,7 @@ impl Folder {
     /// Tries to lock a core's file, which is made if it is missing.
     pub(super) fn lock(&self, core: u32) -> Result<Locked, ClaimError> {
         let name = name_of(core);
-        let failed = |step, source| unavailable(step, &self.path.join(&name), source);
+        let failed = |step, source: Errno| unavailable(step, &self.path.join(&name), source.into());
         let mut taken = None;
         for _ in 0..TRIES_MAX {
             let file = self.file(&name).map_err(|source| failed("opening", source))?;
@@ -89,7 +115,7 @@ impl Folder {
     /// The file of a core that somebody has locked; `None` if nobody has.
     pub(super) fn taken(&self, core: u32) -> Option<OwnedFd> {
         let file = self.existing(&name_of(core)).ok()?;
-        if let Some(locks) = super::holder::Locks::read(Path::new("/")) {
+        if let Some(locks) = Locks::read(Path::new("/")) {
             let listed = locks.holder_of(&file).is_some();
             // A holder in another process namespace is not listed: the lock itself has to be asked.
             return (listed || is_locked(&file)).then_some(file);
@@ -116,19 +142,25 @@ impl Folder {
     }
 
     fn existing(&self, name: &str) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = fs::openat(&self.folder, name, flags, Mode::empty())?;
-        let kind = FileType::from_raw_mode(fs::fstat(&file)?.st_mode);
-        if kind == FileType::RegularFile { Ok(file) } else { Err(Errno::INVAL) }
+        match files::open(&self.path.join(name)) {
+            Ok(file) => Ok(file.into()),
+            Err(files::OpenError::System(error)) => Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
+            Err(_) => Err(Errno::INVAL),
+        }
     }
 
     fn is_named(&self, file: &OwnedFd, name: &str) -> bool {
-        let named = fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW);
-        matches!((fs::fstat(file), named), (Ok(a), Ok(b)) if (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino))
+        is_named(&self.folder, file, name)
     }
 }
 
-fn is_locked(file: &OwnedFd) -> bool {
+/// Whether `name` in `folder` leads to `file`.
+pub(super) fn is_named(folder: &OwnedFd, file: &OwnedFd, name: &str) -> bool {
+    let named = fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+    matches!((fs::fstat(file), named), (Ok(a), Ok(b)) if (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino))
+}
+
+pub(super) fn is_locked(file: &OwnedFd) -> bool {
     match fs::flock(file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => {
             let _ = fs::flock(file, FlockOperation::Unlock);
@@ -142,13 +174,8 @@ fn name_of(core: u32) -> String {
     format!("cpu{core}.lock")
 }
 
-fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-    fs::open(path, flags, Mode::empty())
-}
-
-fn unavailable(step: &'static str, path: &Path, source: Errno) -> ClaimError {
-    ClaimError::Unavailable { step, path: path.to_owned(), source: io::Error::from(source) }
+fn unavailable(step: &'static str, path: &Path, source: io::Error) -> ClaimError {
+    ClaimError::Unavailable { step, path: path.to_owned(), source }
 }
 
 #[expect(clippy::disallowed_methods, reason = "cold, before any hot thread is started")]

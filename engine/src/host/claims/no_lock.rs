@@ -10,6 +10,9 @@ use super::ClaimError;
 /// A lock file: there are none.
 pub(super) type LockFile = std::convert::Infallible;
 
+/// The file that says who claims what: there is none.
+pub(super) type Marker = std::convert::Infallible;
+
 /// The directory of locks, which cannot be had.
 pub(super) struct Folder(LockFile);
 
@@ -39,6 +42,26 @@ impl Folder {
     }
 
     pub(super) fn taken(&self, _core: u32) -> Option<LockFile> {
+        match self.0 {}
+    }
+
+    pub(super) fn mark(&self, _cores: &[u32]) -> Result<Marker, ClaimError> {
+        match self.0 {}
+    }
+
+    pub(super) fn use_unlocked(&self, _core: u32, marker: &mut Marker) -> Result<(), ClaimError> {
+        match *marker {}
+    }
+
+    pub(super) fn used_unlocked(&self, _core: u32, _own: Option<&Marker>) -> Option<LockFile> {
+        match self.0 {}
+    }
+
+    pub(super) fn all_unlocked(&self) -> Vec<u32> {
+        match self.0 {}
+    }
+
+    pub(super) fn has_engine(&self, _core: u32, _file: &LockFile, _own: Option<&Marker>) -> bool {
         match self.0 {}
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use super::{ClaimError, Claims, Conflict, claimed, told};
+use super::{ClaimError, Claims, Conflict, claimed, foreign, told, told_foreign};
 
 const DIRECTORY: &str = "PINWHEEL_TEST_CLAIMS";
 const CORES: &str = "PINWHEEL_TEST_CORES";
@@ -165,4 +165,54 @@ fn a_board_tells_the_profile_and_the_start() {
     let holder = conflict(folder.path(), &[9]).holder;
     assert_eq!((holder.pid, holder.profile.as_deref()), (Some(std::process::id()), Some("prod")));
     assert_eq!(holder.since.as_deref(), Some("2023-11-14T22:13:20Z"));
+}
+
+/// What another user's plain `flock` is: a lock without an engine. Says so, and stays until its input ends.
+#[test]
+#[ignore = "the other process of the test below"]
+fn plain_lock_process() {
+    let file = std::fs::File::open(std::env::var(DIRECTORY).unwrap()).unwrap();
+    file.lock().unwrap();
+    eprintln!("claims: locked");
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
+#[test]
+fn a_plain_lock_without_an_engine_behind_it_claims_nothing_and_its_holder_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(Claims::take(folder.path(), &[1, 2]).unwrap());
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "host::claims::tests::plain_lock_process", "--ignored", "--nocapture"]);
+    command.env(DIRECTORY, folder.path().join("cpu1.lock"));
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    assert_eq!(said(&mut child), "locked");
+    assert_eq!(claimed(folder.path()), []);
+    let told = told_foreign(&foreign(folder.path()));
+    assert!(told[0].starts_with(&format!("core 1: process {} ", child.id())) && told.len() == 1, "{told:?}");
+    let claims = Claims::take(folder.path(), &[1, 2]).unwrap();
+    assert_eq!(claims.cores(), [1, 2]);
+    // Another engine is still kept out, also when the plain lock has gone.
+    assert_eq!(conflict(folder.path(), &[1]).core, 1);
+    assert_eq!(claimed(folder.path()).iter().map(|row| row.core).collect::<Vec<_>>(), [1, 2]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let found = conflict(folder.path(), &[1]);
+    assert_eq!((found.core, found.holder.pid), (1, Some(std::process::id())));
+    drop(claims);
+    assert!(Claims::take(folder.path(), &[1, 2]).is_ok() && foreign(folder.path()).is_empty());
+}
+
+#[test]
+fn a_killed_engines_marker_is_removed_by_the_next_claim() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut holder = process(folder.path(), "1");
+    let marker = folder.path().join(format!("claim-{}", holder.child.id()));
+    assert!(marker.exists());
+    holder.child.kill().unwrap();
+    holder.child.wait().unwrap();
+    drop(Claims::take(folder.path(), &[2]).unwrap());
+    let left = std::fs::read_dir(folder.path()).unwrap().flatten();
+    let left: Vec<_> =
+        left.map(|entry| entry.file_name()).filter(|name| name.to_string_lossy().contains("claim")).collect();
+    assert!(left.is_empty(), "{left:?}");
 }

@@ -6,7 +6,7 @@
 use super::burst::{FastSet, Next, samples};
 use super::frame::{self, FILE_HEAD_BYTES, FileHead, Head, Kind, NoFrame};
 use super::source::Source;
-use super::{FILE, INDEX, delta, slots};
+use super::{FILE, delta, slots};
 use crate::board::BoardError;
 use crate::board::image::Image;
 use crate::board::snapshot::Snapshot;
@@ -105,8 +105,8 @@ impl Tape {
     /// [`TapeError`], one sentence.
     pub fn open(run: &Path) -> Result<Tape, TapeError> {
         let path = if run.is_dir() { run.join(FILE) } else { run.to_owned() };
-        let source = Source::open(&path).map_err(|source| TapeError::Unreadable { path: path.clone(), source })?;
-        let index = std::fs::read(path.with_file_name(INDEX)).unwrap_or_default();
+        let source = Source::open(run).map_err(|source| TapeError::Unreadable { path: path.clone(), source })?;
+        let index = source.index(&path);
         Tape::of(path, source, &index)
     }
 

@@ -2,9 +2,14 @@
 //!
 //! One reader owns it. Bounds: what is asked for at once. A file that ends early gives what there is.
 
+use super::{FILE, INDEX};
+use crate::files;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+
+/// Most bytes read of an index: some three million key pictures.
+const INDEX_BYTES_MAX: u64 = 1 << 26;
 
 /// Where bytes come from.
 #[derive(Debug)]
@@ -14,8 +19,18 @@ pub(super) enum Source {
 }
 
 impl Source {
-    pub(super) fn open(path: &Path) -> io::Result<Source> {
-        File::open(path).map(Source::File)
+    /// The recording in the directory of a run, or the file itself that somebody named.
+    pub(super) fn open(run: &Path) -> io::Result<Source> {
+        let file = if run.is_dir() { files::open_in(run, FILE) } else { files::open(&run.canonicalize()?) };
+        Ok(Source::File(file?))
+    }
+
+    /// The index beside it, of the same user; nothing if there is none that can be read.
+    pub(super) fn index(&self, path: &Path) -> Vec<u8> {
+        let Source::File(file) = self else { return Vec::new() };
+        let owner = file.metadata().map(|metadata| files::owner(&metadata));
+        let read = owner.map_err(Into::into).and_then(|owner| files::open_of(&path.with_file_name(INDEX), owner));
+        read.and_then(|index| files::read_up_to(index, INDEX_BYTES_MAX)).unwrap_or_default()
     }
 
     /// Up to `length` bytes from `offset` on.

@@ -41,7 +41,7 @@ impl Maps {
     /// # Errors
     /// If `/proc` does not say.
     pub fn own() -> std::io::Result<Maps> {
-        Ok(Maps::parse(&std::fs::read_to_string("/proc/self/maps")?))
+        Ok(Maps::parse(&crate::files::read_lossy("/proc/self/maps")?))
     }
 
     /// Of process `pid`.
@@ -49,7 +49,7 @@ impl Maps {
     /// # Errors
     /// If `/proc` does not say, or not to this user.
     pub fn of(pid: u32) -> std::io::Result<Maps> {
-        Ok(Maps::parse(&std::fs::read_to_string(format!("/proc/{pid}/maps"))?))
+        Ok(Maps::parse(&crate::files::read_lossy(format!("/proc/{pid}/maps"))?))
     }
 
     fn parse(text: &str) -> Maps {

@@ -5,6 +5,7 @@
 //! [`LINE_BYTES_MAX`].
 
 use pinwheel_engine::engine::wire::{Ask, LINE_BYTES_MAX, Outcome, Reply, Request, VERSION};
+use pinwheel_engine::files::{OpenError, shared};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -44,15 +45,16 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Connects to the socket at `path`.
-    pub fn connect(path: &Path) -> Result<Wire, WireError> {
+    /// Connects to the socket of user `owner` at `path`.
+    pub fn connect(path: &Path, owner: u32) -> Result<Wire, WireError> {
         let name = path.display().to_string();
         let open = || {
-            let stream = UnixStream::connect(path)?;
+            let stream = shared::connect_of(path, owner, PATIENCE)?;
             stream.set_write_timeout(Some(PATIENCE))?;
             Ok(stream)
         };
-        let stream = open().map_err(|error| WireError::Socket { path: name.clone(), error })?;
+        let stream =
+            open().map_err(|error: OpenError| WireError::Socket { path: name.clone(), error: error.into() })?;
         Ok(Wire { stream: BufReader::new(stream), path: name })
     }
 

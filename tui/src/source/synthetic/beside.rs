@@ -22,6 +22,7 @@ pub fn beside(trouble: Trouble) -> Vec<Brought> {
         sibling: None,
         allowed: true,
         claimed_by: None,
+        locked_by: None,
         pinned_by: Vec::new(),
         busy: (core > 0).then_some(0.41),
     };

@@ -5,12 +5,13 @@
 use std::io::Read;
 use std::path::Path;
 
-use rustix::fs::{self, Mode, OFlags};
 use zerocopy::FromBytes;
 
 use super::Holder;
 use crate::board::layout::{self, MAGIC};
 use crate::board::{self, HeaderBlock};
+use crate::files;
+use crate::files::shared::Locks;
 use crate::host::claims::lock::LockFile;
 use crate::host::{machine, read_text};
 
@@ -24,27 +25,9 @@ pub(super) fn holder(root: &Path, boards: &Path, file: &LockFile) -> Holder {
     Holder { pid: Some(pid), user, profile, since: since.and_then(utc) }
 }
 
-/// The kernel's list of file locks.
-pub(in crate::host::claims) struct Locks(String);
-
-impl Locks {
-    pub(in crate::host::claims) fn read(root: &Path) -> Option<Locks> {
-        read_text(&root.join("proc/locks")).map(Locks)
-    }
-
-    /// The process that holds a `flock` on `file`; lines of those who wait for it begin their words with an arrow.
-    pub(in crate::host::claims) fn holder_of(&self, file: &LockFile) -> Option<u32> {
-        let stat = fs::fstat(file).ok()?;
-        let (major, minor) = (fs::major(stat.st_dev), fs::minor(stat.st_dev));
-        let wanted = format!("{major:02x}:{minor:02x}:{}", stat.st_ino);
-        self.0.lines().find_map(|line| {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            match words[..] {
-                [_, "FLOCK", _, _, pid, place, ..] if place == wanted => pid.parse().ok().filter(|&pid| pid > 0),
-                _ => None,
-            }
-        })
-    }
+/// Whether process `pid` writes a board of this version in `boards`.
+pub(in crate::host::claims) fn has_board(boards: &Path, pid: u32) -> bool {
+    board_of(boards, pid).is_some()
 }
 
 /// The header of the board that `pid` writes, if it has one of our layout.
@@ -60,10 +43,8 @@ fn board_of(boards: &Path, pid: u32) -> Option<HeaderBlock> {
 }
 
 fn header(path: &Path) -> Option<HeaderBlock> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = fs::open(path, flags, Mode::empty()).ok()?;
     let mut bytes = vec![0; size_of::<HeaderBlock>()];
-    std::fs::File::from(file).read_exact(&mut bytes).ok()?;
+    files::open(path).ok()?.read_exact(&mut bytes).ok()?;
     let header = HeaderBlock::read_from_bytes(&bytes).ok()?;
     let known = board::get(&header.magic) == MAGIC && board::get(&header.layout_hash) == layout::hash();
     known.then_some(header)

@@ -1,0 +1,133 @@
+//! The file `claim-PID` by which an engine says that it is behind its claims.
+//!
+//! Owns one file for each [`super::Claims`], locked while they are held, and removed with them. Cold. Bounded by
+//! [`BYTES_MAX`] a file and by the entries of the directory. Written by its owner's process only.
+//!
+//! # Why
+//! Whoever may read `cpuN.lock` may lock it. So a lock alone claims nothing: somebody must say that an engine holds it.
+//! The file names the cores before their locks are taken, so that no moment is left in which a true claim looks like a
+//! plain lock. A second line names the cores that the engine uses although somebody else has their locks.
+//!
+//! ```text
+//! cores 2 3 6
+//! unlocked 3
+//! ```
+
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{self, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::lock::{is_locked, is_named};
+use crate::files;
+use crate::files::shared;
+use crate::host::CORES_MAX;
+
+/// Most bytes of such a file: every core twice.
+const BYTES_MAX: u64 = 1 << 16;
+const PREFIX: &str = "claim-";
+const READ_ALL: Mode = Mode::from_raw_mode(0o444);
+
+/// This process's file; dropping it removes it.
+#[derive(Debug)]
+pub(super) struct Marker {
+    file: std::fs::File,
+    path: PathBuf,
+    inode: (u64, u64),
+}
+
+/// Another's file, or one of this process, whose process lives.
+pub(super) struct Found {
+    pub(super) file: OwnedFd,
+    pub(super) cores: Vec<u32>,
+    pub(super) unlocked: Vec<u32>,
+    inode: (u64, u64),
+}
+
+impl Marker {
+    /// Makes the file in `directory`, which is open as `folder`. Removes those of killed processes of this user.
+    pub(super) fn make(directory: &Path, folder: &OwnedFd, cores: &[u32]) -> io::Result<Marker> {
+        remove_dead(directory);
+        let name = format!("{PREFIX}{}", std::process::id());
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
+        for attempt in 0..CORES_MAX {
+            let name = if attempt == 0 { name.clone() } else { format!("{name}.{attempt}") };
+            // Nobody else may open it, and thus lock it, before its own lock is on it.
+            let file = match fs::openat(folder, &name, flags, Mode::RUSR | Mode::WUSR) {
+                Err(Errno::EXIST) => continue,
+                other => other?,
+            };
+            // A process of this user that removes dead ones may have taken it for one.
+            let is_ours = fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+            if !is_ours || !is_named(folder, &file, &name) {
+                continue;
+            }
+            let mut marker = Marker { inode: inode(&file)?, file: file.into(), path: directory.join(name) };
+            marker.line("cores", cores)?;
+            fs::fchmod(&marker.file, READ_ALL)?;
+            return Ok(marker);
+        }
+        Err(Errno::EXIST.into())
+    }
+
+    /// Says that `core` is used although somebody else has its lock.
+    pub(super) fn use_unlocked(&mut self, core: u32) -> io::Result<()> {
+        self.line("unlocked", &[core])
+    }
+
+    pub(super) fn is(&self, found: &Found) -> bool {
+        self.inode == found.inode
+    }
+
+    fn line(&mut self, word: &str, cores: &[u32]) -> io::Result<()> {
+        let cores: Vec<String> = cores.iter().map(u32::to_string).collect();
+        self.file.write_all(format!("{word} {}\n", cores.join(" ")).as_bytes())
+    }
+}
+
+impl Drop for Marker {
+    fn drop(&mut self) {
+        // It is this process's own; where it cannot be removed it is a dead one, for the next claim to remove.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// The files in `directory` whose processes live.
+pub(super) fn live(directory: &Path) -> Vec<Found> {
+    paths(directory).into_iter().filter_map(|path| found(&path)).collect()
+}
+
+fn found(path: &Path) -> Option<Found> {
+    let file = OwnedFd::from(files::open(path).ok()?);
+    if !is_locked(&file) || !shared::is_locked_by_owner(&file) {
+        return None;
+    }
+    let inode = inode(&file).ok()?;
+    let bytes = files::read_up_to(file.try_clone().ok()?.into(), BYTES_MAX).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let of = |word: &str| {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(word));
+        lines.flat_map(str::split_whitespace).filter_map(|core| core.parse().ok()).collect()
+    };
+    Some(Found { cores: of("cores "), unlocked: of("unlocked "), file, inode })
+}
+
+fn remove_dead(directory: &Path) {
+    for path in paths(directory) {
+        let Ok(file) = files::open_of(&path, files::our_uid()) else { continue };
+        if fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+}
+
+fn paths(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)).map(|entry| entry.path()).collect()
+}
+
+fn inode(file: &OwnedFd) -> Result<(u64, u64), Errno> {
+    fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino))
+}
