@@ -133,6 +133,8 @@ fn a_door_that_dies_ends_the_run_of_several_silos() {
     let mut profile = profile();
     (profile.silos, profile.input.streams) = (Silos::Count(2), 4);
     profile.faults.role_panic = Some(RoleFault { role: RoleKind::Feed, after_items: 500 });
+    // What the feed leaves behind never comes: the drain waits for its whole grace.
+    profile.limits.drain_grace_s = 1;
     let outcome = end(Engine::start(config(&profile, sampler(), None)).unwrap());
     assert_eq!(outcome.ended_by, EndedBy::Fault);
 }
