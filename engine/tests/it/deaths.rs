@@ -64,6 +64,7 @@ fn a_hundred_thousand_shots_are_answered_once_while_silos_die_and_streams_move()
 }
 
 #[test]
+#[ignore = "a million shots, minutes on two cores"]
 fn a_million_shots_are_answered_once_while_silos_die_and_streams_move() {
     let outcome = run_through_deaths(1_000_000);
     assert_eq!(outcome.ended_by, EndedBy::Drained, "{:?}", outcome.snapshot.engine.notes);
@@ -132,6 +133,8 @@ fn a_door_that_dies_ends_the_run_of_several_silos() {
     let mut profile = profile();
     (profile.silos, profile.input.streams) = (Silos::Count(2), 4);
     profile.faults.role_panic = Some(RoleFault { role: RoleKind::Feed, after_items: 500 });
+    // What the feed leaves behind never comes: the drain waits for its whole grace.
+    profile.limits.drain_grace_s = 1;
     let outcome = end(Engine::start(config(&profile, sampler(), None)).unwrap());
     assert_eq!(outcome.ended_by, EndedBy::Fault);
 }

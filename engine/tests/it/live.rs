@@ -197,18 +197,18 @@ fn restarted(alone: &Alone, place: LivePlace, shots: u64) {
 
 #[test]
 fn shots_of_clients_that_are_killed_and_started_again_are_answered_once_each_over_udp() {
-    restarted(&alone(), udp(), 50_000);
+    restarted(&alone(), udp(), 25_000);
 }
 
 #[test]
 fn shots_of_clients_that_are_killed_and_started_again_are_answered_once_each_over_a_unix_socket() {
     let alone = alone();
-    restarted(&alone, unix(&alone), 50_000);
+    restarted(&alone, unix(&alone), 25_000);
 }
 
 #[test]
 fn shots_of_clients_that_are_killed_and_started_again_are_answered_once_each_through_shared_memory() {
-    restarted(&alone(), shm(), 100_000);
+    restarted(&alone(), shm(), 25_000);
 }
 
 #[test]

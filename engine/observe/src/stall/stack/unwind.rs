@@ -1,13 +1,15 @@
 //! From copied registers and stack words to functions and lines.
 //!
 //! Owns the tables of the programs and libraries of one process, read from their files when first needed. On the namer's
-//! thread, or of a command that looks at another process. Bounds: [`FILE_MAX`] a file, [`FRAMES_MAX`] frames. What has no tables
-//! is shown as an address.
+//! thread, or of a command that looks at another process. Bounds: [`FILE_MAX`] a file, [`FRAMES_MAX`] frames. A function
+//! without lines is named from the symbol table; what is not there either is shown as an address.
 
 use super::{FRAMES_MAX, Named, Sample};
 use framehop::{CacheNative, ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder, UnwinderNative};
 use gimli::{EndianArcSlice, LittleEndian};
-use object::{Object, ObjectSection, ObjectSegment};
+use object::{CompressionFormat, Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+use std::borrow::Cow;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -75,6 +77,18 @@ struct Program {
     bias: u64,
     range: std::ops::Range<u64>,
     lines: Option<Lines>,
+    /// Start and end in the file and mangled name of each function, by address. A release build has no lines of the
+    /// packages that it depends on.
+    functions: Vec<(u64, u64, String)>,
+}
+
+impl Program {
+    /// The function of the symbol table that `inside` the file belongs to.
+    fn function(&self, inside: u64) -> Option<String> {
+        let after = self.functions.partition_point(|(start, ..)| *start <= inside);
+        let (_, _, name) = self.functions.get(after.checked_sub(1)?).filter(|(_, end, _)| inside < *end)?;
+        Some(plain(&addr2line::demangle(name, gimli::DW_LANG_Rust).unwrap_or_else(|| name.clone())))
+    }
 }
 
 /// The tables of one process.
@@ -138,7 +152,8 @@ impl Symbols {
         let range = mapping.start..mapping.end;
         self.unwinder.add_module(Module::new(name.clone(), range.clone(), bias, info));
         let lines = lines(&object);
-        self.programs.push(Program { name, bias, range, lines });
+        let functions = functions(&object);
+        self.programs.push(Program { name, bias, range, lines, functions });
         Some(())
     }
 
@@ -199,7 +214,8 @@ impl Symbols {
             }
         }
         if count == 0 {
-            named.frames.push(format!("{} + {inside:#x}", program.name));
+            let unnamed = || format!("{} + {inside:#x}", program.name);
+            named.frames.push(program.function(inside).unwrap_or_else(unnamed));
         }
     }
 }
@@ -218,12 +234,40 @@ fn short(file: &str) -> &str {
 
 fn lines<'d>(object: &impl Object<'d>) -> Option<Lines> {
     let load = |id: gimli::SectionId| -> Result<EndianArcSlice<LittleEndian>, gimli::Error> {
-        let data = object.section_by_name(id.name()).and_then(|section| section.data().ok());
-        let bytes: Bytes = Arc::from(data.unwrap_or(&[]));
+        let data = object.section_by_name(id.name()).and_then(|section| uncompressed(&section));
+        let bytes: Bytes = Arc::from(data.unwrap_or_default());
         Ok(EndianArcSlice::new(bytes, LittleEndian))
     };
     let dwarf = gimli::Dwarf::load(load).ok()?;
     Lines::from_dwarf(dwarf).ok()
+}
+
+fn functions<'d>(object: &impl Object<'d>) -> Vec<(u64, u64, String)> {
+    let functions = object.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
+    let mut found: Vec<_> = functions
+        .filter_map(|symbol| {
+            let start = symbol.address();
+            Some((start, start.saturating_add(symbol.size()), symbol.name().ok()?.to_owned()))
+        })
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// The bytes of a section; the linker compresses those of a release build with zlib. `None` if they are damaged, longer than
+/// [`FILE_MAX`], or compressed in another way.
+fn uncompressed<'d>(section: &impl ObjectSection<'d>) -> Option<Cow<'d, [u8]>> {
+    let found = section.compressed_data().ok()?;
+    match found.format {
+        CompressionFormat::None => Some(Cow::Borrowed(found.data)),
+        CompressionFormat::Zlib if found.uncompressed_size <= FILE_MAX => {
+            let mut bytes = Vec::new();
+            let decoder = flate2::read::ZlibDecoder::new(found.data);
+            decoder.take(found.uncompressed_size + 1).read_to_end(&mut bytes).ok()?;
+            (bytes.len() as u64 == found.uncompressed_size).then_some(Cow::Owned(bytes))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -234,4 +278,58 @@ fn registers(sample: &Sample) -> framehop::UnwindRegsNative {
 #[cfg(target_arch = "aarch64")]
 fn registers(sample: &Sample) -> framehop::UnwindRegsNative {
     framehop::UnwindRegsNative::new(sample.lr, sample.sp, sample.fp)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::*;
+    use object::elf::{ELFCOMPRESS_ZLIB, SHF_COMPRESSED};
+    use std::io::Write;
+
+    const TEXT: &[u8] = b"src/dispatch.rs src/dispatch.rs src/dispatch.rs src/dispatch.rs";
+
+    /// A program with one section `.debug_str`, compressed, that claims `size` bytes.
+    fn program(compressed: &[u8], size: u64) -> Vec<u8> {
+        let names = b"\0.debug_str\0.names\0";
+        // Behind the program's header: kind, reserved, size, alignment, and then the compressed bytes.
+        let mut section = [ELFCOMPRESS_ZLIB.0.to_le_bytes(), [0; 4]].concat();
+        section.extend([size.to_le_bytes(), 1u64.to_le_bytes()].concat());
+        section.extend(compressed);
+        let (at, names_at) = (64, 64 + section.len() as u64);
+        let header = |name: u32, kind: u32, flags: u64, at: u64, size: usize| {
+            let words = [flags, 0, at, size as u64, 0, 1, 0].map(u64::to_le_bytes).concat();
+            [name.to_le_bytes().to_vec(), kind.to_le_bytes().to_vec(), words].concat()
+        };
+        let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+        bytes.resize(16, 0);
+        bytes.extend([2u16, 62].map(u16::to_le_bytes).concat());
+        bytes.extend(1u32.to_le_bytes());
+        bytes.extend([0, 0, names_at + names.len() as u64].map(u64::to_le_bytes).concat());
+        bytes.extend(0u32.to_le_bytes());
+        bytes.extend([64u16, 0, 0, 64, 3, 2].map(u16::to_le_bytes).concat());
+        bytes.extend(&section);
+        bytes.extend(names);
+        bytes.extend(header(0, 0, 0, 0, 0));
+        bytes.extend(header(1, 1, SHF_COMPRESSED.0, at, section.len()));
+        bytes.extend(header(12, 3, 0, names_at, names.len()));
+        bytes
+    }
+
+    fn debug_str(program: &[u8]) -> Option<Vec<u8>> {
+        let object = object::File::parse(program).unwrap();
+        uncompressed(&object.section_by_name(".debug_str").unwrap()).map(Cow::into_owned)
+    }
+
+    #[test]
+    fn a_compressed_section_is_read_and_a_damaged_one_or_one_that_claims_another_size_is_none() {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(TEXT).unwrap();
+        let compressed = encoder.finish().unwrap();
+        let size = TEXT.len() as u64;
+        assert_eq!(debug_str(&program(&compressed, size)).as_deref(), Some(TEXT));
+        for (bytes, size) in [(&compressed[..], size + 1), (&compressed[..8], size), (&compressed[..], u64::MAX)] {
+            assert_eq!(debug_str(&program(bytes, size)), None, "{size}");
+        }
+    }
 }
