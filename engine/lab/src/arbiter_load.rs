@@ -2,7 +2,7 @@
 //!
 //! What happens: a silo picks a page at random; what it owns it writes (or locks and gives back, one time in eight); what it
 //! does not own it asks for (7 of 16 DEFAULT, 4 LOCK, 3 LEASE of [`LEASE_US`], 2 MIGRATE), and asks again by the advice of each
-//! refusal, as often as [`BackOff`](super::retry::BackOff) says. Messages travel by bounded rings; one that finds its ring full is lost, as on any
+//! refusal, as often as [`BackOff`](crate::arbiter::retry::BackOff) says. Messages travel by bounded rings; one that finds its ring full is lost, as on any
 //! channel. Runs on cold threads of its own, until its time is over and no transfer is open; shows itself on a board.
 //! Bounds: [`SAMPLES_MAX`] latencies kept, [`GRACE`] to settle, a look at the board each [`PUBLISH_EVERY`].
 //!
