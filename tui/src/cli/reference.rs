@@ -15,10 +15,11 @@ use crate::keymap::{Scope, page};
 use clap::CommandFactory;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::drill::Drill;
+
 use pinwheel_engine::profile::{Applies, Profile, RuleId, applies};
 use pinwheel_engine::record::{metrics, tape::Tape};
 use pinwheel_engine::units::Nanos;
+use pinwheel_lab::drill::Drill;
 use serde_json::{Value, json};
 use source::{Items, Kind};
 use std::collections::BTreeSet;
