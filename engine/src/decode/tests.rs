@@ -49,8 +49,9 @@ fn a_matcher_goes_on_after_what_it_cannot_match() {
 
 #[test]
 fn a_model_without_detectors_or_observables_decodes() {
-    assert_eq!(matcher("").decode(&[], &mut []).unwrap().weight, Some(0.0));
-    assert!(matcher("error(0.1) D0").decode(&[1], &mut []).unwrap().weight > Some(0.0));
+    // Shots and answers have at least one word.
+    assert_eq!(matcher("").decode(&[0], &mut [0]).unwrap().weight, Some(0.0));
+    assert!(matcher("error(0.1) D0").decode(&[1], &mut [0]).unwrap().weight > Some(0.0));
 }
 
 #[test]

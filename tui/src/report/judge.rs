@@ -38,6 +38,10 @@ pub enum Record {
     AtEnd(AtEnd),
 }
 
+/// The rule of conditions that are judged at the end: none of the profile's, so that whoever looks for one of those finds
+/// the log's alarm.
+const END_OF_RUN: &str = "end_of_run";
+
 /// A condition found at the end, in the fields of [`AlarmView`]: those of an episode that nobody watched are `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AtEnd {
@@ -84,7 +88,7 @@ impl Alarm {
 fn alarm(alarm: &'static str, unsound: bool, what: String) -> Alarm {
     let record = Record::AtEnd(AtEnd {
         number: None,
-        rule: alarm,
+        rule: END_OF_RUN,
         site: None,
         thread: None,
         severity: if unsound { Severity::Critical } else { Severity::Warn },

@@ -219,7 +219,7 @@ fn every_alarm_has_one_shape_whoever_found_it() {
         }
     }
     let of = |name: &str| alarms.iter().find(|alarm| alarm["alarm"] == name).unwrap();
-    assert_eq!((&of("lost")["severity"], &of("lost")["rule"]), (&"critical".into(), &"lost".into()));
+    assert_eq!((&of("lost")["severity"], &of("lost")["rule"]), (&"critical".into(), &"end_of_run".into()));
     assert_eq!((&of("affinity_lost")["severity"], &of("lost")["sentence"]), (&"warn".into(), &of("lost")["what"]));
 }
 
