@@ -1,6 +1,5 @@
 //! What the program reads whole has a limit, and what a message quotes of it is cut.
 
-use crate::golden_recording::golden;
 use crate::world::{World, word};
 use std::os::unix::fs::symlink;
 use std::time::Instant;
@@ -13,7 +12,6 @@ fn an_endless_or_enormous_file_in_the_place_of_each_input_is_refused_unread() {
     let world = World::new();
     world.put("m.dem", "error(0.1) D0 L0\n");
     world.put("s.b8", [0; 100]);
-    golden(&world);
     std::fs::File::create(world.path("huge")).unwrap().set_len(1 << 40).unwrap();
     for file in ["/dev/zero".to_owned(), word(&world.path("huge"))] {
         for words in [
@@ -22,7 +20,6 @@ fn an_endless_or_enormous_file_in_the_place_of_each_input_is_refused_unread() {
             "run --headless --dem m.dem --shots s.b8 --observables FILE",
             "run --headless --dem m.dem --shots s.b8 --m2d FILE",
             "run --headless --profile FILE",
-            "replay golden --snapshot --keys FILE",
             "check --verify FILE",
             "graph FILE",
         ] {
@@ -61,16 +58,13 @@ fn what_a_message_quotes_of_a_file_is_cut() {
     world.put("m.dem", "error(0.1) D0 L0\n");
     world.put("s.b8", [0; 100]);
     world.put("map", format!("measurements 4\nD0 {long}\n"));
-    golden(&world);
     world.put("graph", format!("({long}: 1)"));
     world.put("report", format!("{{\"rows\": \"{long}\"}}"));
     world.put("profile.ron", format!("({long}: 1)"));
-    world.put("keys", format!("{{\"{}\": {{}}}}", &long[..60_000]));
     for (words, status) in [
         ("run --headless --dem m.dem --shots s.b8 --m2d map", 2),
         ("graph graph", 2),
         ("check --verify report", 2),
-        ("replay golden --snapshot --keys keys", 2),
         ("run --headless --profile ./profile.ron", 2),
         ("profiles validate ./profile.ron", 1),
     ] {
