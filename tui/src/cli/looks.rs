@@ -254,4 +254,20 @@ mod tests {
         let said = keys(&looks).unwrap_err().to_string();
         assert!(said.contains("keys.ron") && said.contains("expected"), "{said}");
     }
+
+    #[test]
+    fn endless_keys_are_refused_unread_and_a_long_name_in_them_is_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = dir.path().join("keys.ron");
+        let said = |path: &std::path::Path| {
+            let looks = LooksArgs { keys: Some(path.to_owned()), ..LooksArgs::default() };
+            looks.keymap(None, &Surroundings::default()).unwrap_err().to_string()
+        };
+        assert!(said("/dev/zero".as_ref()).contains("found a device"));
+        std::fs::write(&keys, format!("{{\"{}\": {{}}}}", "x".repeat(60_000))).unwrap();
+        let cut = said(&keys);
+        assert!(cut.contains("bytes omitted") && cut.len() < 1_000, "{} bytes", cut.len());
+        std::fs::File::create(&keys).unwrap().set_len(1 << 40).unwrap();
+        assert!(said(&keys).contains("more than 65536 bytes"));
+    }
 }

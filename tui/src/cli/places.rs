@@ -177,8 +177,8 @@ mod tests {
             let path = root.path().join(part);
             set_mode(&path, open);
             let said = checkout(&from).unwrap_err();
-            let named = path.to_str().unwrap().trim_end_matches('/');
-            assert!(said.contains(named) && said.contains("--profiles DIR"), "{said}");
+            let what = path.to_str().unwrap().trim_end_matches('/');
+            assert!(said.contains(what) && said.contains("--profiles DIR"), "{said}");
             let around = Surroundings {
                 working_dir: from.clone(),
                 state_home: Some(PathBuf::from("/state")),

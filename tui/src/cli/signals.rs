@@ -76,15 +76,15 @@ impl Signals {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::Signals;
-    use signal_hook::consts::{SIGHUP, SIGTERM};
+    use signal_hook::consts::SIGHUP;
     use signal_hook::low_level::raise;
 
+    // SIGTERM would end this process: another test in it may be loading an input at this moment. What the first and the
+    // second signal do is shown on programs of their own.
     #[test]
-    fn a_hangup_is_survived_and_a_signal_is_remembered() {
+    fn a_hangup_is_survived_and_told_once() {
         let signals = Signals::install().unwrap();
         raise(SIGHUP).unwrap();
         assert_eq!((signals.received(), signals.has_hung_up(), signals.has_hung_up()), (None, true, false));
-        raise(SIGTERM).unwrap();
-        assert_eq!(signals.received(), Some(SIGTERM));
     }
 }
