@@ -13,6 +13,7 @@ mod sockets;
 mod region;
 mod control;
 mod screen;
+mod directories;
 
 use crate::world::{DEADLINE, Ran, World, until};
 use rand_core::{Rng, SeedableRng};
