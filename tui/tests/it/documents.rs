@@ -54,6 +54,20 @@ fn compare(path: &Path, expected: &str) {
     assert!(fs::read_to_string(path).unwrap_or_default() == expected, "{} is out of date: {remedy}", path.display());
 }
 
+#[test]
+fn every_source_file_that_a_document_names_is_there() {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_/.-".contains(c);
+    for path in documents() {
+        let text = fs::read_to_string(&path).unwrap();
+        for word in text.split(|c| !is_part(c)) {
+            // NAME stands for a name of the reader's choice.
+            let is_source = ["engine/", "tui/"].iter().any(|root| word.starts_with(root)) && word.ends_with(".rs");
+            let is_there = !is_source || word.contains("NAME") || root().join(word).is_file();
+            assert!(is_there, "{}: {word}", path.display());
+        }
+    }
+}
+
 /// Prose without code: no blocks, no spans.
 fn prose(text: &str) -> String {
     let blocks = text.split("```").step_by(2).collect::<String>();
