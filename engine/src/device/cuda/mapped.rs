@@ -6,7 +6,8 @@
 //!
 //! # Why pages, merged
 //! The driver registers whole pages. Pieces that share a page would be registered twice, which it refuses; so they are
-//! rounded outwards and merged before.
+//! rounded outwards and merged before. Two silos may share a page too. Then the later one registers page by page, and
+//! leaves what is registered already to the other.
 
 use super::context::{Context, OpenError};
 use super::driver::{Failure, done};
@@ -14,8 +15,10 @@ use pinwheel_edge::sync::Span;
 
 /// `CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP`: silos may share a page, and have a context each.
 const FLAGS: u32 = 1 | 2;
-/// `CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED`: by a context that was lost and could not give it back.
+/// `CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED`: by another silo, or by a context that was lost and could not give it back.
 const ALREADY_REGISTERED: i32 = 712;
+/// `CUDA_ERROR_INVALID_VALUE`: what the driver says of an address that it does not know.
+const INVALID_VALUE: i32 = 1;
 const PAGE: u64 = 4096;
 
 /// A registered piece.
@@ -29,6 +32,8 @@ struct Piece {
 #[derive(Debug, Default)]
 pub(super) struct Mapped {
     pieces: Vec<Piece>,
+    /// Addresses of what this context registered, to be given back.
+    registered: Vec<u64>,
 }
 
 impl Mapped {
@@ -41,7 +46,7 @@ impl Mapped {
         let mut mapped = Mapped::default();
         for host in merged(spans) {
             // SAFETY: the caller's promise.
-            match unsafe { register_piece(context, host) } {
+            match unsafe { mapped.register_piece(context, host) } {
                 Ok(device) => mapped.pieces.push(Piece { host, device }),
                 Err(failure) => {
                     mapped.release(context);
@@ -50,6 +55,44 @@ impl Mapped {
             }
         }
         Ok(mapped)
+    }
+
+    /// The device's address of `host`, whole pages, which are registered as far as nobody has done so.
+    ///
+    /// # Safety
+    /// See [`Mapped::register`].
+    unsafe fn register_piece(&mut self, context: &Context, host: Span) -> Result<u64, Failure> {
+        // SAFETY: the caller's promise.
+        if unsafe { self.register_pages(context, host) }? {
+            return device_address(context, host.address);
+        }
+        let mut first = None;
+        for address in (host.address..host.address + host.bytes).step_by(PAGE as usize) {
+            // SAFETY: the caller's promise.
+            unsafe { self.register_pages(context, Span { address, bytes: PAGE }) }?;
+            let device = device_address(context, address)?;
+            // The device sees the piece as one, or not at all.
+            if device != *first.get_or_insert(device) + (address - host.address) {
+                return Err(Failure { call: "cuMemHostGetDevicePointer", code: INVALID_VALUE });
+            }
+        }
+        device_address(context, host.address)
+    }
+
+    /// Registers these pages; `false` if some of them are registered already.
+    ///
+    /// # Safety
+    /// See [`Mapped::register`].
+    unsafe fn register_pages(&mut self, context: &Context, pages: Span) -> Result<bool, Failure> {
+        let pointer = std::ptr::with_exposed_provenance_mut(pages.address as usize);
+        // SAFETY: whole pages of this process that the caller keeps.
+        let code = unsafe { (context.driver.host_register)(pointer, pages.bytes as usize, FLAGS) };
+        if code == ALREADY_REGISTERED {
+            return Ok(false);
+        }
+        done("cuMemHostRegister", code)?;
+        self.registered.push(pages.address);
+        Ok(true)
     }
 
     /// The device's address for `bytes` bytes at the host's `address`.
@@ -71,24 +114,19 @@ impl Mapped {
 
     /// Gives all of it back, as far as the context still can.
     pub(super) fn release(&mut self, context: &Context) {
-        for piece in self.pieces.drain(..) {
+        self.pieces.clear();
+        for address in self.registered.drain(..) {
             // SAFETY: registered by us, once. A lost context refuses; its end gives the memory back then.
-            let _ = unsafe { (context.driver.host_unregister)(piece.host.address as usize as *mut _) };
+            let _ = unsafe { (context.driver.host_unregister)(address as usize as *mut _) };
         }
     }
 }
 
-/// # Safety
-/// See [`Mapped::register`].
-unsafe fn register_piece(context: &Context, host: Span) -> Result<u64, Failure> {
-    let pointer = std::ptr::with_exposed_provenance_mut(host.address as usize);
-    // SAFETY: whole pages of this process that the caller keeps.
-    let code = unsafe { (context.driver.host_register)(pointer, host.bytes as usize, FLAGS) };
-    if code != ALREADY_REGISTERED {
-        done("cuMemHostRegister", code)?;
-    }
+/// The device's address of a registered page.
+fn device_address(context: &Context, host: u64) -> Result<u64, Failure> {
     let mut device = 0;
-    // SAFETY: a place for the address; the pointer is the registered one.
+    let pointer = std::ptr::with_exposed_provenance_mut(host as usize);
+    // SAFETY: a place for the address; the driver only looks the pointer up.
     done("cuMemHostGetDevicePointer", unsafe { (context.driver.host_address)(&raw mut device, pointer, 0) })?;
     Ok(device)
 }
@@ -127,7 +165,8 @@ mod tests {
 
     #[test]
     fn only_what_lies_wholly_inside_is_translated() {
-        let mapped = Mapped { pieces: vec![Piece { host: span(PAGE, PAGE), device: 1 << 40 }] };
+        let pieces = vec![Piece { host: span(PAGE, PAGE), device: 1 << 40 }];
+        let mapped = Mapped { pieces, registered: Vec::new() };
         assert_eq!(mapped.translate(PAGE + 8, 8), Some((1 << 40) + 8));
         assert_eq!(mapped.translate(PAGE, PAGE), Some(1 << 40));
         for (address, bytes) in [(PAGE - 8, 16), (2 * PAGE - 4, 8), (2 * PAGE, 1), (u64::MAX, 8)] {
