@@ -170,6 +170,10 @@ fn read(path: &Path) -> Result<Settings, String> {
         let path = path.display();
         format!("found {path} {found}, expected the console's settings; they begin anew, remove it or mend it")
     };
+    // Nobody named it: a FIFO in its place is not waited for.
+    if path.exists() && !path.is_file() {
+        return Err(refused("no regular file".to_owned()));
+    }
     match files::read_named_text(path, BYTES_MAX as u64) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Settings::default()),
         Err(error) => Err(refused(format!("not readable ({error})"))),

@@ -178,7 +178,18 @@ fn find(name_or_path: &str, dir: Option<&Path>) -> Result<Found, ProfileError> {
         return of_file(PathBuf::from(name_or_path));
     }
     if let Some(path) = dir.map(|dir| dir.join(format!("{name_or_path}.ron"))).filter(|path| path.exists()) {
-        return of_file(path);
+        // Nobody named this file: a FIFO in its place is not waited for.
+        if path.is_file() {
+            return of_file(path);
+        }
+        return Err(ProfileError::Unreadable(Finding {
+            file: path.display().to_string(),
+            line: 0,
+            column: 0,
+            found: "no regular file".to_owned(),
+            expected: "a readable profile".to_owned(),
+            remedy: "remove it, or name a profile by its path".to_owned(),
+        }));
     }
     EMBEDDED
         .iter()

@@ -498,3 +498,14 @@ fn a_limit_of_the_board_is_checked_where_a_profile_says_it() {
         assert!(error.is_none_or(|error| error.contains("a name of 65 bytes, expected at most 64 bytes")));
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_fifo_among_the_profiles_is_listed_as_invalid_and_not_waited_for() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let dir = tempfile::tempdir().unwrap();
+    mknodat(CWD, dir.path().join("x.ron"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let entries = super::list(Some(dir.path()));
+    let found = entries.iter().find(|entry| entry.name == "x").unwrap();
+    assert!(!found.valid && found.summary.contains("no regular file"), "{}", found.summary);
+}
