@@ -235,7 +235,10 @@ fn scaling(figures: &[Figure<'_>]) -> String {
 
 fn plot(name: &str, lines: &BTreeMap<&str, BTreeMap<u64, f64>>, (left, top): (f64, f64), body: &mut String) {
     let points = || lines.values().flatten().map(|(size, time)| (*size as f64, time.max(1e-3)));
-    let (mut x_min, mut x_max, mut y_min, mut y_max) = (f64::MAX, 0f64, f64::MAX, 0f64);
+    let mut x_min = f64::MAX;
+    let mut x_max = 0f64;
+    let mut y_min = f64::MAX;
+    let mut y_max = 0f64;
     for (x, y) in points() {
         (x_min, x_max, y_min, y_max) = (x_min.min(x), x_max.max(x), y_min.min(y), y_max.max(y));
     }

@@ -155,7 +155,14 @@ impl LooksArgs {
             None => own.into_iter().chain(around.config().map(|dir| dir.join("keys.ron"))).collect(),
         };
         for path in candidates {
-            match files::read_named_text(&path, BYTES_MAX as u64) {
+            // A FIFO that nobody named is not waited for.
+            let would_wait = self.keys.is_none() && path.exists() && !path.is_file();
+            let read = if would_wait {
+                Err(std::io::Error::other("no regular file"))
+            } else {
+                files::read_named_text(&path, BYTES_MAX as u64)
+            };
+            match read {
                 Err(error) if error.kind() == ErrorKind::NotFound && self.keys.is_none() => {}
                 Err(error) => {
                     let expected = format!("a file of keys of at most {BYTES_MAX} bytes");
@@ -232,6 +239,16 @@ mod tests {
         assert_eq!(found(&named), (Palette::Dark, Mouse::On, true));
         let none = LooksArgs { no_settings: true, ..LooksArgs::default() };
         assert_eq!(found(&none), (Palette::Light, Mouse::On, false));
+    }
+
+    #[test]
+    fn a_fifo_in_the_place_of_the_keys_is_not_waited_for() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let profiles = tempfile::tempdir().unwrap();
+        let path = profiles.path().join("keys.ron");
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let said = LooksArgs::default().keymap(Some(profiles.path()), &Surroundings::default()).unwrap_err();
+        assert!(said.to_string().contains("no regular file"), "{said}");
     }
 
     #[test]

@@ -92,10 +92,9 @@ fn a_changed_profile_is_refused_in_words_or_it_runs() {
         let said = ran(&world, "profiles validate changed --profiles profiles --json");
         is_sound(&said, &[0, 1, 2]);
         let words = "run --profile changed --profiles profiles --rate 200 --count 20 --logs logs --json";
-        let running = Running::start(&world, words);
+        let mut running = Running::start(&world, words);
         // A profile may ask for arrivals that take hours: then it must end when it is told to.
         let from = Instant::now();
-        let mut running = running;
         while running.child.try_wait().unwrap().is_none() && from.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -34,7 +34,10 @@ fn random_stores_over_the_region_disturb_no_later_client_and_no_counter() {
         u64::from_le_bytes(word)
     };
     let store = |at: u64, value: u64| region.write_all_at(&value.to_le_bytes(), at).unwrap();
-    let (slots, rx, records, stride) = (read(SLOTS), read(RX_AT), read(SHOTS_AT), read(SHOT_STRIDE));
+    let slots = read(SLOTS);
+    let rx = read(RX_AT);
+    let records = read(SHOTS_AT);
+    let stride = read(SHOT_STRIDE);
     let words = region.metadata().unwrap().len() / 8;
     store(SESSION, 77);
     until("a grant", || read(GRANTED) == 77);
