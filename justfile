@@ -20,7 +20,7 @@ bench *areas:
 weaken *edges:
     .ci/weaken {{edges}}
 
-# A seed range of the rehearsal
+# A seed range of the simulation
 seeds range="0..1000":
     cargo run --release -- sim --seeds {{range}}
 

@@ -1,11 +1,13 @@
 //! The arbiter: which silo may write a stream's state, and how a page goes from one silo to another.
 //!
-//! Owns the protocol between silos ([`protocol`]), a function over messages and one table of pages; [`ports`] order the
-//! requests of one frame, [`errand`] says what a feed asks that moves a stream, [`driver`] is the call that a driver makes, [`retry`] says what a refused one does next, [`deadlines`] which
-//! pages to look at, [`fence`] who may be inherited, [`history`] what became of a page; [`keeper`] is a silo's arbiter, made of
-//! these. The words themselves, which decode workers touch too, are in
-//! `pinwheel_edge::page`. One thread of each silo runs its arbiter. Bounds: 64 silos; one reply for each message. Never
-//! copies a page's bytes, never waits, never sleeps. Source: seed 001.
+//! Owns the protocol between silos ([`protocol`]), a function over messages and one table of pages.
+//! [`ports`] orders the requests of one frame, [`requests`] carries a feed's requests to move a
+//! stream, [`driver`] is the call of a driver, [`retry`] schedules refused requests, [`deadlines`]
+//! selects the pages to check, [`fence`] proves that a silo may be taken over, and [`history`]
+//! keeps a page's transitions. [`directory`] is a silo's arbiter, made of these. The page words,
+//! which decode workers access too, are in `pinwheel_edge::page`. One thread of each silo runs its
+//! arbiter. Bounds: 64 silos; one reply for each message. Never copies a page's bytes, never waits,
+//! never sleeps. Source: seed 001.
 //!
 //! ```text
 //!   requester ── REQ ──▶ decide ──▶ GRANT + PAGE_DATA ──▶ receiver installs ── ACK ──▶ route flips
@@ -18,10 +20,10 @@ pub mod ports;
 pub mod retry;
 pub mod driver;
 pub mod deadlines;
-pub mod errand;
+pub mod requests;
 pub mod fence;
 pub mod history;
-pub mod keeper;
+pub mod directory;
 
-/// Words and decisions: they stand in the crate below, beside the orderings that carry them.
+/// Page words and decisions: they stand in the crate below, next to their memory orderings.
 pub use pinwheel_edge::page;

@@ -1,23 +1,17 @@
-//! Matching: from a syndrome to the observables that its most probable explanation flips.
+//! Matching: computes the observables flipped by the most probable error that explains a syndrome.
 //!
-//! Owns the [`Matcher`] contract. A [`MatcherModel`] is built once by cold code, shared and cloned freely; each decode
-//! worker builds its own matcher from it, on its own thread, and is its only caller. Bounded by the model. Once warm a
-//! matcher's memory no longer grows (where the library behind it still allocates, `sparse` says). Never panics on a syndrome that cannot be explained: that is an error word's business.
+//! Owns the [`Matcher`] contract. Cold code builds a [`MatcherModel`] once; it is shared and cloned
+//! freely. Each decode worker builds its own matcher from it, on its own thread, and is its only
+//! caller. Bounded by the model. A warm matcher's memory no longer grows; `sparse` lists where the
+//! library still allocates. A syndrome without explanation never panics: the shot is answered with
+//! an error word.
 //!
 //! # Why a trait
 //!
-//! The library behind it is young. Everything of it stays inside `sparse`; what the engine knows is this file.
+//! The library is young. Only `sparse` uses it; the rest of the engine uses this file.
 
-pub mod carries;
-pub mod joint;
-pub mod moves;
-mod order;
-pub mod orchestrator;
-pub mod pool;
-mod shown;
 mod sparse;
-pub mod state;
-pub mod steward;
+mod window_tasks;
 pub mod window;
 pub mod worker;
 
@@ -25,63 +19,63 @@ use std::sync::Arc;
 
 use crate::code::Model;
 use crate::code::graph::{Graph, GraphError};
+use crate::pipe::Carries;
 use crate::profile::{Predecoder, WindowRounds};
 use window::{WindowError, WindowMatcher, WindowModel};
 
-/// What a decode found, beside the observables it wrote.
+/// The result of a decode, beside the observables it wrote.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decoded {
-    /// Weight of the matching, `Σ ln((1-p)/p)` over its edges; `None`: of several windows, whose commits are not summed up.
+    /// Weight of the matching, `Σ ln((1-p)/p)` over its edges; `None` for shots of several windows,
+    /// whose weights are not summed.
     pub weight: Option<f64>,
 }
 
-/// Why a syndrome has no answer.
+/// Why a syndrome could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// Detectors fired that no set of the model's mechanisms explains.
+    /// No set of the model's mechanisms explains the fired detectors.
     #[error(
-        "found a syndrome that no set of mechanisms explains, expected shots of this model; check that model and shots \
+        "no set of mechanisms explains this syndrome; check that model and shots \
          belong together"
     )]
     Unmatchable,
-    /// The matcher gave up at its own bound on work.
-    #[error(
-        "found a syndrome past the matcher's bound on work, expected fewer fired detectors; check the input's health"
-    )]
+    /// The matcher exceeded its own bound on work.
+    #[error("the syndrome exceeds the matcher's bound on work; check the input for too many fired detectors")]
     Declined,
 }
 
-/// Decodes one shot at a time; neither shared nor sent.
+/// Decodes one shot at a time. Used by one thread only.
 pub trait Matcher {
     /// Writes the predicted observables of `syndrome`; bits past the observables are zero.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`]; `observables` is then zero, and the matcher can go on.
+    /// [`DecodeError`]; `observables` is then zero, and the matcher stays usable.
     ///
     /// # Panics
     ///
-    /// If a slice is not as long as the model's words.
+    /// If a slice differs in length from the model's words.
     fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError>;
 
-    /// The matcher's name, as reports show it.
+    /// The matcher's name in reports.
     fn name(&self) -> &'static str;
 }
 
-/// Why a model cannot be made ready.
+/// Why a model cannot be prepared for matching.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadyError {
-    /// It is not a matching problem.
+    /// The model is not a matching problem.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// It cannot be decoded by the windows asked for.
+    /// The model cannot be decoded with the requested windows.
     #[error(transparent)]
     Window(#[from] WindowError),
 }
 
-/// A model made ready for matching; what every worker builds its matcher from.
+/// A model prepared for matching; every worker builds its matcher from it.
 #[derive(Clone)]
 pub struct MatcherModel(Ready);
 
@@ -92,26 +86,27 @@ enum Ready {
 }
 
 impl MatcherModel {
-    /// Makes `model` ready for whole shots.
+    /// Prepares `model` for decoding whole shots.
     ///
     /// # Errors
     ///
-    /// If it is not a matching problem; see [`GraphError`].
+    /// If `model` is not a matching problem; see [`GraphError`].
     pub fn new(model: &Model) -> Result<Self, GraphError> {
         let graph = Graph::new(model)?;
         Ok(Self(Ready::Whole(Arc::new(sparse::SparseModel::new(&graph)))))
     }
 
-    /// Makes `model` ready for decoding by windows; see [`window`].
+    /// Prepares `model` for decoding by windows; see [`window`].
     ///
     /// # Errors
     ///
-    /// If it is not a matching problem, has no rounds, or windows of that size do not fit it.
+    /// If `model` is not a matching problem, has no rounds, or is smaller than the windows.
     pub fn windowed(model: &Model, size: WindowRounds) -> Result<Self, ReadyError> {
         Ok(Self(Ready::Windows(Arc::new(WindowModel::new(model, size)?))))
     }
 
-    /// Makes the windows of shots that come by rounds ready for `predecoder` too. Whole shots are predecoded whole, before.
+    /// As [`Self::windowed`], and prepares the windows of shots that arrive by rounds for
+    /// `predecoder`. Whole shots are predecoded before they are cut.
     ///
     /// # Errors
     ///
@@ -120,14 +115,15 @@ impl MatcherModel {
         Ok(Self(Ready::Windows(Arc::new(WindowModel::new(model, size)?.predecoding(predecoder)))))
     }
 
-    /// A matcher that answers as the windows of a shot that comes by rounds do; `None`: whole shots only.
+    /// A matcher that answers like the windows of a shot that arrives by rounds; `None` for models
+    /// without windows.
     #[must_use]
     pub fn matcher_by_rounds(&self) -> Option<Box<dyn Matcher>> {
         let model = Arc::clone(self.windows()?);
         Some(Box::new(WindowMatcher::by_rounds(model)))
     }
 
-    /// A matcher of its own for the calling thread.
+    /// Builds a matcher for the calling thread.
     #[must_use]
     pub fn matcher(&self) -> Box<dyn Matcher> {
         match &self.0 {
@@ -136,7 +132,7 @@ impl MatcherModel {
         }
     }
 
-    /// The windows that it decodes by; `None`: whole shots.
+    /// The windows; `None` if the model decodes whole shots.
     #[must_use]
     pub fn windows(&self) -> Option<&Arc<WindowModel>> {
         match &self.0 {
@@ -145,7 +141,15 @@ impl MatcherModel {
         }
     }
 
-    /// The matcher's name, as reports show it.
+    /// Carries for `jobs` job buffers; `None` for whole shots, or for a single window if shots
+    /// arrive whole.
+    #[must_use]
+    pub fn carries(&self, jobs: u32, by_rounds: bool) -> Option<Arc<Carries>> {
+        let model = self.windows()?;
+        (model.plan().count() > 1 || by_rounds).then(|| Arc::new(model.carries(jobs)))
+    }
+
+    /// The matcher's name in reports.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match &self.0 {

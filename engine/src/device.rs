@@ -1,9 +1,9 @@
-//! The device contract, and the devices.
+//! The device contract, and its implementations.
 //!
-//! Owns what dispatch may ask of a device ([`Launch`]) and the words by which a lost device is brought back. `launch` is
-//! called by dispatch on its thread; completions come through the workers' ready flags; [`Recovery`] runs on a cold
-//! thread. Bounds: one launch per worker in progress. Never queries the device: a completion is a flag, or it is
-//! overdue.
+//! Owns the operations that dispatch needs of a device ([`Launch`]) and the recovery of a lost
+//! device. Dispatch calls `launch` on its thread; completions arrive through the workers' ready
+//! flags; [`Recovery`] runs on a cold thread. Bounds: one launch per worker in progress. Never
+//! queries the device: a launch sets its ready flag, or it becomes overdue.
 
 #[expect(unsafe_code, reason = "calls the CUDA driver")]
 pub mod cuda;
@@ -15,99 +15,105 @@ use pinwheel_edge::slot::health::{Health, HealthWord};
 use pinwheel_edge::slot::workers::Mail;
 use std::sync::Arc;
 
-/// What became of a launch call.
+/// The outcome of a launch call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Launched {
     /// The graph runs or will run.
     Started,
-    /// It certainly does not run: the worker is free.
+    /// The graph certainly does not run: the worker is free.
     NotStarted,
-    /// An error came back although the graph may run (drivers report older errors late): the worker is quarantined.
+    /// The call failed although the graph may run (drivers report older errors late): the worker is
+    /// quarantined.
     Unknown,
-    /// The device is gone (its error is sticky): the worker is quarantined, the shot lost with it.
+    /// The device is lost (its error is sticky): the worker is quarantined and the shot is answered
+    /// with an error.
     Lost,
 }
 
-/// Starts a worker's graph; its mailbox is filled.
+/// Starts a worker's graph, after its mailbox was filled.
 pub trait Launch {
     /// Launches worker `worker`, whose mailbox holds `mail`.
     fn launch(&mut self, worker: usize, mail: Mail, frame: &Frame<'_>) -> Launched;
 
-    /// Starts what [`Launch::launch`] put off to start it with others; dispatch calls it at the end of its frame, until
-    /// it returns `None`. What could not be started then is returned.
+    /// Starts the launches that [`Launch::launch`] postponed to start them together. Dispatch calls
+    /// it at the end of its frame until it returns `None`; otherwise it returns the launches that
+    /// failed.
     fn flush(&mut self, _frame: &Frame<'_>) -> Option<Failed> {
         None
     }
 
-    /// Readies the device for its first launch.
+    /// Prepares the device for its first launch.
     ///
     /// # Errors
-    /// Found, expected, remedy.
+    /// Why the device cannot launch, and what to do.
     fn warm_up(&mut self) -> Result<(), String> {
         Ok(())
     }
 
-    /// The device is declared lost: gives it up, before anybody brings it back.
-    fn let_go(&mut self) {}
+    /// Releases the device, which has been declared lost, before it is recovered.
+    fn release(&mut self) {}
 
-    /// The device is back: takes it up again.
-    fn take_up(&mut self) {}
+    /// Uses the device again after its recovery.
+    fn resume(&mut self) {}
 }
 
-/// Launches that failed after their own call.
+/// Launches that failed after their own call had returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// Bits of their workers.
+    /// Bit mask of their workers.
     pub workers: u64,
-    /// What became of them; never `Started` nor `NotStarted`.
+    /// Their outcome; never `Started` nor `NotStarted`.
     pub how: Launched,
 }
 
-/// Makes a lost device anew, on a thread of its own: what it takes is nobody's to wait for.
+/// Recreates a lost device on a thread of its own, so that nothing waits for it.
 pub trait Renew: Send {
-    /// Begins. Called when the device was given up.
+    /// Begins. Called after the device was released.
     fn begin(&mut self);
 
-    /// Whether a renewal has ended, once for each.
+    /// Whether a renewal has ended; true once for each renewal.
     fn is_done(&mut self) -> bool;
 
-    /// Nobody launches any more: closes the device when nothing of it runs, and waits for nothing.
+    /// Closes the device as soon as none of its work runs; returns at once. Called after the last
+    /// launch.
     fn retire(&mut self);
 
-    /// After that: whether its thread has ended.
+    /// Whether the thread has ended after [`Renew::retire`].
     fn has_ended(&mut self) -> bool;
 }
 
-/// Brings a lost device back, from a cold thread.
+/// Recovers a lost device, from a cold thread.
 ///
-/// "Reset" between RESETTING and RESET is done by the device's own role where the device is one that polls (the
-/// stand-in), else by a [`Renew`]. The wait stands for the time in which a stand-in's context would be made anew.
+/// The step from RESETTING to RESET is done by the device's own role if the device polls (the
+/// stand-in), otherwise by a [`Renew`]. For the stand-in, the wait stands for the time to recreate
+/// a context.
 pub struct Recovery {
     health: Arc<HealthWord>,
     wait: Nanos,
     lost_at: Option<Ticks>,
     renew: Option<Box<dyn Renew>>,
-    /// That of the dead path before, which still has something to close.
+    /// The recovery of the previous, dead path, which still has a device to close.
     before: Option<Box<Recovery>>,
 }
 
 impl Recovery {
-    /// Watches `health`; a lost device is reopened after `wait`.
+    /// Watches `health`; reopens a lost device after `wait`.
     #[must_use]
     pub fn new(health: Arc<HealthWord>, wait: Nanos) -> Recovery {
         Recovery { health, wait, lost_at: None, renew: None, before: None }
     }
 
-    /// The device is made anew by `renew`.
+    /// Uses `renew` to recreate the device.
     #[must_use]
     pub fn renewed_by(self, renew: Box<dyn Renew>) -> Recovery {
         Recovery { renew: Some(renew), ..self }
     }
 
-    /// Takes the place of `before`, the path of which is dead: its device is closed, and this one's is opened after that.
+    /// Replaces `before`, whose path is dead: closes its device, then opens this one's.
     ///
     /// # Why not both at once
-    /// Both have the silo's slots registered with the driver, and the one that is closed takes the registration back.
+    /// Both register the silo's slots with the driver, and closing the old device removes the
+    /// registration.
     pub fn succeed(&mut self, mut before: Recovery) {
         if let Some(renew) = &mut before.renew {
             renew.retire();
@@ -115,13 +121,13 @@ impl Recovery {
         self.before = (!before.has_ended()).then(|| Box::new(before));
     }
 
-    /// Whether nothing of it is left to close.
+    /// Whether nothing is left to close.
     fn has_ended(&mut self) -> bool {
         self.before.take_if(|before| before.has_ended());
         self.before.is_none() && self.renew.as_mut().is_none_or(|renew| renew.has_ended())
     }
 
-    /// Does what is due now. Call about once a millisecond.
+    /// Does the due steps. Call about once a millisecond.
     pub fn step(&mut self, now: Ticks, rate: TickRate) {
         match self.health.current() {
             Health::Lost => {
@@ -159,7 +165,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// Closes its device when it is told to, and makes one when `has_begun` says so.
+    /// Closes its device when `has_ended` is set, and records the calls of `begin` and `retire`.
     #[derive(Clone, Default)]
     struct Made {
         has_begun: Arc<AtomicBool>,
@@ -186,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_opened_only_after_those_of_the_dead_paths_before_are_closed() {
+    fn a_device_is_opened_only_after_all_earlier_ones_of_the_silo_are_closed() {
         let made: [Made; 3] = std::array::from_fn(|_| Made::default());
         let health = Arc::new(HealthWord::new());
         let [first, second, mut third] =
@@ -202,7 +208,7 @@ mod tests {
         assert!(made[..2].iter().all(|made| made.is_retired.load(Ordering::Relaxed)));
         assert!(!begun(&mut third));
         made[1].has_ended.store(true, Ordering::Relaxed);
-        assert!(!begun(&mut third), "the first one of all is open still");
+        assert!(!begun(&mut third), "the first device is still open");
         made[0].has_ended.store(true, Ordering::Relaxed);
         assert!(begun(&mut third) && !made[2].is_retired.load(Ordering::Relaxed));
         assert_eq!(health.current(), Health::Resetting);

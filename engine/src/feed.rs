@@ -1,14 +1,15 @@
-//! The feed: where shots come from, and when.
+//! The feed: brings shots into a silo, at their scheduled times.
 //!
-//! Owns the source, the schedule and the writer's end of the slots of one silo. Runs as a role; each rx ring has exactly
-//! one; a live source's [`link`] is part of the first silo's, and all silos' feeds take its shots from their lanes. A stream that
-//! is decoded in another silo keeps its feed, which hands its shots on ([`crossing`]). Bounds: 64 shots a frame. A shot's latency counts from its scheduled arrival, whether or not a slot was free
-//! then. Never blocks: with no free slot it returns, and the schedule goes on.
+//! Owns the source, the schedule and the writer's end of the slots of one silo. Runs as a role;
+//! each rx ring has exactly one feed. The [`link`] of a live source is part of the first silo's
+//! feed, and the feeds of all silos take its shots from their lanes. A stream that is decoded in
+//! another silo keeps its feed, which hands its shots on ([`cross_silo`]). Bounds: 64 shots a
+//! frame. A shot's latency counts from its scheduled arrival, even if no slot was free then. Never
+//! blocks: without a free slot it returns, and the schedule goes on.
 
-mod answer;
 pub mod assembly;
 pub mod client;
-pub mod crossing;
+pub mod cross_silo;
 mod intake;
 pub mod lane;
 pub mod link;
@@ -18,9 +19,9 @@ pub mod order;
 mod overflow;
 mod pace;
 pub mod packet;
-pub mod place;
+pub mod address;
+mod reading;
 pub mod requests;
-pub mod rescue;
 mod schedule;
 mod share;
 #[cfg(target_os = "linux")]
@@ -29,61 +30,62 @@ pub mod shm;
 mod socket;
 pub mod source;
 pub mod stage;
-pub mod turns;
+mod wire;
 
-pub use answer::Answer;
 pub use live::SLOTS_PER_STREAM;
-pub use overflow::Pressure;
 pub use pace::Cadence;
 pub use share::{OwnTurns, Share};
 
-use crate::board::snapshot::{HealthVerdict, OverflowOutcome};
 use crate::board::{self, Board, FeedBlock};
 use crate::code::Model;
-use crate::code::health::{InputHealth, Verdict};
+use crate::code::health::InputHealth;
 use crate::code::sampler::Sampler;
 use crate::fault::{FaultCode, Injector};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Settings, WARM_STREAM, Work};
-use crate::profile::{OverflowStrategy, RoleKind};
+use crate::pipe::{Pressure, Watermarks};
+use crate::profile::OverflowStrategy;
+use crate::roles::RoleKind;
+use crate::streams::OverflowOutcome;
 use crate::units::{Nanos, TickRate, Ticks};
-use crossing::{Crossing, Crossings};
+use cross_silo::{CrossSilo, CrossSiloParts};
 use lane::{Head, Piece};
 use overflow::{Bound, Overflow};
 use pace::Pace;
 use pinwheel_edge::slot::table::{FeedEnd, OpenShot, ReplyTo, ShotHeader};
 use pinwheel_edge::slot::word::{self, ErrorCode};
 use pinwheel_edge::spin::Phase;
+use reading::Shared;
 use schedule::Schedule;
-use share::Due;
+use share::{Due, Turn};
 use source::{Drawn, Source};
 use std::sync::Arc;
-use turns::Turns;
 
-/// How often one stream's health is judged and published.
+/// How often the input health of one stream is assessed and published.
 const HEALTH_EVERY: Nanos = Nanos(20_000_000);
-/// Added to a slot's address to make it bad: misaligned, and beyond the payload.
+/// Added to a slot's address to make it invalid: misaligned, and beyond the payload.
 const BAD_ADDRESS_OFFSET: u64 = (1 << 40) + 1;
 
-/// What a feed has of its engine.
-pub struct Outside {
+/// The parts of the engine that a feed uses.
+pub struct FeedContext {
     /// Live limits and rate.
     pub settings: Arc<Settings>,
     /// The board.
     pub board: Arc<Board>,
-    /// Tells dispatch that shots wait for a slot.
+    /// Signals to dispatch that shots wait for a slot.
     pub pressure: Arc<Pressure>,
-    /// Of the engine's clock.
+    /// Tick rate of the engine's clock.
     pub rate: TickRate,
 }
 
-/// The role.
+/// The feed role of one silo.
 pub struct Feed {
     share: Share,
     end: FeedEnd,
     source: Source,
     schedule: Schedule,
     pace: Option<Pace>,
-    /// Of each own stream: the shot that comes piece by piece, and how many words of it are there.
+    /// For each own stream: the open shot whose pieces are still arriving, and how many of its
+    /// words have arrived.
     open: Vec<Option<OpenShot>>,
     open_words: Vec<u32>,
     settings: Arc<Settings>,
@@ -97,39 +99,42 @@ pub struct Feed {
     health_judged: Ticks,
     /// Shots submitted in Live.
     submitted: u64,
-    /// Of each stream: the number of its next shot.
+    /// The turn of the next one, if the source holds complete shots.
+    turn: Turn,
+    clock: Shared,
+    /// For each stream: the sequence number of its next shot.
     next: Vec<u64>,
-    /// What runs between this silo and others, if there are any.
-    crossings: Option<Crossings>,
+    /// Traffic with other silos; `None` in an engine of one silo.
+    crossings: Option<CrossSilo>,
     crosses_first: bool,
     exhausted: bool,
     draining: bool,
-    /// The shot being written.
+    /// Buffers of the shot that is being written.
     detectors: Vec<u64>,
     observables: Vec<u64>,
 }
 
 impl Feed {
-    /// The role with its end and its source.
+    /// A feed that writes into `end` the shots of `source`.
     #[must_use]
     pub fn new(
         share: Share,
         end: FeedEnd,
         source: Source,
         model: &Model,
-        outside: Outside,
+        context: FeedContext,
         injector: Injector,
-        crossing: Option<(Crossing, Arc<Turns>)>,
+        cross_silo: Option<(CrossSiloParts, Arc<Watermarks>)>,
     ) -> Feed {
-        let Outside { settings, board, pressure, rate } = outside;
+        let FeedContext { settings, board, pressure, rate } = context;
         for stream in &share.own {
             board::set(&board.stream_feed(*stream as usize).silo, share.silo as u64);
         }
         let health = share.own.iter().map(|_| InputHealth::new(model)).collect();
         let fraction = share.fraction();
         let widths = (model.detector_words(), model.observable_words());
-        let crossings =
-            crossing.map(|(crossing, turns)| Crossings::new(crossing, turns, share.silo, share.streams, widths));
+        let crossings = cross_silo
+            .map(|(cross_silo, watermarks)| CrossSilo::new(cross_silo, watermarks, share.silo, share.streams, widths));
         let overflow = Overflow::new(rate, crossings.as_ref().map_or(1, |crossings| crossings.silos as usize));
         Feed {
             health,
@@ -148,6 +153,8 @@ impl Feed {
             health_next: 0,
             health_judged: Ticks(0),
             submitted: 0,
+            turn: Turn::default(),
+            clock: Shared::new(),
             next: vec![0; share.streams as usize],
             crossings,
             crosses_first: false,
@@ -159,7 +166,7 @@ impl Feed {
         }
     }
 
-    /// Lets the shots of a source that has whole ones come round by round.
+    /// Delivers the shots of a source that holds complete shots round by round.
     #[must_use]
     pub fn at(mut self, cadence: Option<Cadence>) -> Feed {
         let slots = self.end.slots() as usize;
@@ -184,14 +191,16 @@ impl Feed {
     fn live(&mut self, frame: &Frame<'_>) -> u32 {
         let pace = (self.settings.rate_hz(), self.settings.flow());
         self.schedule.follow(pace, frame.clock().rate(), frame.now, self.submitted);
-        let mut items = 0;
+        let (mut items, mut clock) = (0, self.clock);
+        let mut readings = clock.begin(frame);
         while items < BUDGET_ITEMS {
-            let now = frame.ticks();
+            let now = readings.next(frame);
             if frame.is_spent(now) || !self.submit_next(now, frame) {
                 break;
             }
             items += 1;
         }
+        self.clock = clock;
         let block = self.block();
         board::set(&block.scheduled, self.schedule.arrived(frame.now, self.submitted));
         items
@@ -199,7 +208,7 @@ impl Feed {
 
     /// Submits the next shot if it is due and a slot is free.
     fn submit_next(&mut self, now: Ticks, frame: &Frame<'_>) -> bool {
-        let Some(Due { index, own, stream, sequence }) = self.share.place(self.submitted) else {
+        let Some(Due { index, own, stream, sequence }) = self.share.due(self.turn) else {
             self.exhausted = true;
             return false;
         };
@@ -209,17 +218,21 @@ impl Feed {
             return false;
         };
         if !self.schedule.has_rate() {
-            // What waited at the rate before is due now, as everything is.
+            // Without a rate every shot is due now, including the backlog of an earlier rate.
             self.overflow.clear(now, block, &self.pressure);
         }
         let bound = self.bound(stream);
-        // One that comes as fast as slots come free did not come before there was one.
+        // Unpaced shots are never early, so they cannot overflow.
         if !self.has_room(bound, stream, (scheduled < now).then_some(now)) {
             return false;
         }
         let Some(truth_known) = self.draw(index, frame) else { return false };
-        let waiting = self.schedule.arrived(now, self.submitted).saturating_sub(self.submitted);
-        let refused = self.judge(stream, scheduled, bound, waiting, now);
+        let (schedule, submitted) = (&self.schedule, self.submitted);
+        let waiting = || schedule.arrived(now, submitted).saturating_sub(submitted);
+        let refused = match self.overflow.judge(scheduled, bound, waiting, now, &self.settings) {
+            Some(outcome) => self.refuse(stream, outcome),
+            None => None,
+        };
         let (reply_to, piece) = (ReplyTo { peer: 0, sequence }, Piece::Whole);
         let head = Head { stream, epoch: 0, sequence, reply_to, arrived: scheduled, truth_known, piece, refused };
         if bound.is_direct {
@@ -229,12 +242,14 @@ impl Feed {
         }
         self.health[own].observe(&self.detectors);
         self.submitted += 1;
-        // A stream that there is not has no number that a move could ask for.
+        self.turn = self.share.after(self.turn);
+        // A stream number beyond the engine's streams has no entry; no move can ask for it.
         self.next.get_mut(stream as usize).into_iter().for_each(|next| *next = sequence + 1);
         true
     }
 
-    /// Draws the shot at place `index` of the input; whether its truth is known, if there is one.
+    /// Draws the shot at index `index` of the input. Returns whether its true observables are
+    /// known; `None` if no shot was drawn.
     fn draw(&mut self, index: u64, frame: &Frame<'_>) -> Option<bool> {
         match self.source.draw(index, &mut self.detectors, &mut self.observables) {
             Drawn::Shot { truth_known } => Some(truth_known),
@@ -251,27 +266,28 @@ impl Feed {
         }
     }
 
-    /// Whether there is a slot, or a way there, for a shot of `stream`; one that had arrived and found none, overflows at that time.
+    /// Whether a slot, or a route to one, has room for a shot of `stream`. A shot that has already
+    /// arrived and finds no room overflows at `overflows_at`.
     fn has_room(&mut self, bound: Bound, stream: u32, overflows_at: Option<Ticks>) -> bool {
-        let has_room = if bound.is_direct { self.end.vacant().is_some() } else { self.has_way(stream) };
+        let has_room = if bound.is_direct { self.end.vacant().is_some() } else { self.has_route(stream) };
         let block = self.board.feed(self.share.silo);
         if !has_room && bound.is_direct {
             board::add(&block.slot_waits, 1);
         }
         match overflows_at.filter(|_| !has_room) {
-            Some(now) if bound.is_staged => self.overflow.held(now),
+            Some(now) if bound.is_staged => self.overflow.stage_full(now),
             Some(now) => self.overflow.full(bound, now, block, &self.pressure),
             None => {}
         }
         has_room
     }
 
-    /// Counts what became of the wait of a shot of `stream` that there is room for now; the error that it is answered with, if it is.
-    fn judge(&mut self, stream: u32, scheduled: Ticks, bound: Bound, waiting: u64, now: Ticks) -> Option<ErrorCode> {
-        let outcome = self.overflow.judge(scheduled, bound, waiting, now, &self.settings)?;
+    /// Counts the outcome of the wait of a shot of `stream` that now has room. Returns the error
+    /// that the shot is answered with, if any.
+    fn refuse(&mut self, stream: u32, outcome: OverflowOutcome) -> Option<ErrorCode> {
         let migrates =
             outcome == OverflowOutcome::Waited && self.settings.overflow_strategy() == OverflowStrategy::Migrate;
-        // Where it goes is known when its move is at its end.
+        // The shot's destination is known when the move ends.
         if migrates && self.crossings.as_mut().is_some_and(|crossings| crossings.mover.defer(stream)) {
             return None;
         }
@@ -279,15 +295,15 @@ impl Feed {
         overflow::error_of(outcome)
     }
 
-    /// Writes the shot in hand into a slot, of which one is vacant.
+    /// Writes the current shot into a slot; one is vacant.
     fn write(&mut self, head: &Head, submitted: Ticks) {
-        let Some(vacant) = self.end.vacant() else { unreachable!("a vacant slot was looked for") };
+        let Some(vacant) = self.end.vacant() else { unreachable!("the caller checked for a vacant slot") };
         let Head { stream, sequence, reply_to, arrived: scheduled, truth_known, .. } = *head;
         let header = ShotHeader { stream, sequence, scheduled, submitted, reply_to };
         let truth = truth_known.then_some(self.observables.as_slice());
         let own = |stream| self.share.own.binary_search(stream);
         let slot = if let Some(code) = head.refused {
-            // Further pieces of it find no open shot, and have nobody to tell.
+            // Further pieces of the shot find no open shot and are dropped.
             vacant.submit_at(word::error(code), &header, &self.detectors, truth)
         } else if let Piece::Opens(words) = head.piece
             && let Ok(own) = own(&stream)
@@ -315,7 +331,7 @@ impl Feed {
         board::set(&stamps.submitted, header.submitted.0);
     }
 
-    /// Judges one stream's input every so often, in turn.
+    /// Assesses the input of one stream in each period, in turn.
     fn publish_health(&mut self, now: Ticks, every: Ticks) {
         if self.health.is_empty() || now.since(self.health_judged) < every {
             return;
@@ -324,13 +340,7 @@ impl Feed {
         self.health_next = (self.health_next + 1) % self.health.len();
         let report = self.health[self.health_next].assess();
         let block = self.board.stream_feed(self.share.own[self.health_next] as usize);
-        let verdict = match report.verdict {
-            Verdict::TooFew => HealthVerdict::TooFew,
-            Verdict::Good => HealthVerdict::Good,
-            Verdict::Suspect => HealthVerdict::Suspect,
-            Verdict::Bad => HealthVerdict::Bad,
-        };
-        board::set(&block.verdict, verdict.code());
+        board::set(&block.verdict, report.verdict.code());
         board::set(&block.examined, report.shots_examined);
         board::set(&block.found_bits, report.fraction_found.to_bits());
         board::set(&block.expected_bits, report.fraction_expected.to_bits());
@@ -341,7 +351,7 @@ impl Feed {
         }
     }
 
-    /// Slots and places in lanes that were ever taken.
+    /// Slots and lane entries ever used.
     fn used(&self) -> u64 {
         let handed_on = |_| board::get(&self.board.moves(self.share.silo).handed_on);
         self.end.submitted() + self.crossings.as_ref().map_or(0, handed_on)
@@ -365,9 +375,10 @@ impl Role for Feed {
         self.overflow.note(frame.now);
         let linked = self.work_link(frame);
         let shown = self.pace.as_mut().map_or(0, |pace| pace.show(&mut self.end, frame.now));
-        // In turn the first to find a free slot: what comes from other silos, what comes from the source. Who came first and got
-        // one comes second next time. Not by frames: where slots come free in every second one, one of the two would wait for ever.
-        let (crosses_first, used) = (self.crosses_first || self.is_halted(), self.used());
+        // Shots from other silos and shots from the source take turns to look first for a free
+        // slot. The side that looked first and got a slot looks second next time. Alternating by
+        // frame would starve one side if slots came free only in every second frame.
+        let (crosses_first, used) = (self.crosses_first || self.has_stopped(), self.used());
         let mut crossed = if crosses_first { self.cross(frame) } else { 0 };
         let used_by_crossed = self.used();
         let mut items = match frame.phase {
@@ -388,13 +399,13 @@ impl Role for Feed {
             board::set(&self.block().overflow_strategy, self.settings.overflow_strategy() as u64);
         }
         if frame.phase == Phase::Drain && !self.draining {
-            // What was scheduled and not accepted stays outside: the backlog ends here.
+            // Scheduled shots that were not accepted stay outside: the backlog ends here.
             self.draining = true;
             if !self.is_live() {
                 board::set(&self.block().scheduled, self.submitted);
                 self.overflow.clear(frame.now, self.board.feed(self.share.silo), &self.pressure);
             }
-            // The last word on every stream's input, however short the run was.
+            // Publishes the final health of every stream, even in a short run.
             for _ in 0..self.health.len() {
                 self.publish_health(frame.now, Ticks(0));
             }

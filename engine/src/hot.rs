@@ -9,40 +9,40 @@
 //!   frame: phase? → now → for each role { stage = role; work(frame) } → heartbeat → idle by policy, or note work
 //! ```
 
-mod calls;
-mod doomed;
+mod path_change;
+mod faulty;
 mod frame;
-mod frozen;
+mod call_gaps;
 pub mod idle;
 #[expect(unsafe_code, reason = "the counting allocator and its arenas")]
 pub mod memory;
-mod own;
+mod self_check;
 mod log;
 mod panics;
-pub mod post;
-pub mod provoke;
+pub mod mailbox;
+pub mod drill_role;
 mod settings;
 mod thread;
 
-pub use calls::{Call, Caller, Calls, calls};
-pub use doomed::{Deed, Doomed};
+pub(crate) use call_gaps::CallGaps;
+pub use faulty::{FaultyRole, HotFault};
 pub use frame::{Frame, Init, SCRATCH_BYTES, Scratch, Work};
-pub(crate) use frozen::Frozen;
-pub use own::name_first_allocation;
 pub use panics::{install_hook, kept};
+pub use path_change::{PathChange, PathChangeReceiver, PathChangeSender, path_changes};
+pub use self_check::name_first_allocation;
 pub use settings::{Flow, Settings, WARM_STREAM, Warming};
-pub use thread::{Placing, Shared, ThreadReport, spawn};
+pub use thread::{HotThread, Placing, Shared, ThreadReport, spawn};
 
-use crate::profile::RoleKind;
+use crate::roles::RoleKind;
 
 /// Most items a role handles in one frame.
 pub const BUDGET_ITEMS: u32 = 64;
 /// Time after which a role stops taking further items in one frame, nanoseconds.
 pub const BUDGET_NANOS: u64 = 50_000;
 
-/// Whether a role is a door of its silo: those outlive its path, see the feed's rescue.
+/// Whether a role keeps running when its silo's path stops: the feed (ingress) and harvest (egress).
 #[must_use]
-pub const fn is_door(kind: RoleKind) -> bool {
+pub const fn outlives_path(kind: RoleKind) -> bool {
     matches!(kind, RoleKind::Feed | RoleKind::Harvest)
 }
 
@@ -57,10 +57,10 @@ pub trait Role {
     /// If the role cannot work; the engine then does not start.
     fn warm_up(&mut self, frame: &mut Frame<'_>) -> Result<(), RoleError>;
 
-    /// Does what there is to do now, within the frame's budget. Called in Warmup, Live and Drain.
+    /// Does the work that is ready, within the frame's budget. Called in Warmup, Live and Drain.
     fn work(&mut self, frame: &mut Frame<'_>) -> Work;
 
-    /// Whether nothing is left in the role's hands. Asked in Drain only.
+    /// Whether the role holds no more work. Called in Drain only.
     fn is_drained(&self) -> bool;
 }
 

@@ -18,35 +18,49 @@
 //! |---|---|---|
 //! | `pinwheel_edge` | [`units`] | rings, queues and the words of slots and pages, with every ordering that the path needs |
 //! | `pinwheel_board` | [`clock`], [`timer`] | ticks and their pairing with UTC; deadlines in a wheel |
-//! | | [`files`], [`quote`] | files that another user may have made; what a message quotes of them |
-//! | | [`fault`], [`profile`] | what can go wrong, counted by code; what an operator may set |
+//! | | [`files`], [`quote`] | files that another user may have written; quoting them safely in a message |
+//! | | [`roles`], [`streams`] | roles, threads and silos with their states; states and verdicts of streams |
+//! | | [`fault`], [`profile`] | fault codes and their counters; the settings of an operator |
 //! | | [`board`] | the mapped region: layout, writers, readers, the alarm log |
-//! | `pinwheel_code` | [`code`], [`predecode`] | error models and shot files; the easy part of a syndrome, taken away |
-//! | `pinwheel_graph` | [`graph`] | tasks ordered by what they read and write, as decode workers run them |
-//! | `pinwheel_host` | [`host`], [`plan`] | cores, claims, what disturbs them; which role runs on which thread and core |
-//! | `pinwheel_observe` | [`stall`], [`record`] | why a thread stood still; recordings, events, metrics, run directories |
-//! | this one | [`hot`] | the role's contract, and the one loop that runs roles on a pinned thread |
+//! | `pinwheel_code` | [`code`], [`predecode`] | error models and shot files; predecoding of isolated error patterns |
+//! | `pinwheel_graph` | [`graph`] | tasks ordered by the data they read and write; decode workers run them |
+//! | `pinwheel_host` | [`host`], [`plan`] | cores, claims, disturbances; which role runs on which thread and core |
+//! | `pinwheel_observe` | [`stall`], [`record`] | causes of stalls; recordings, events, metrics, run directories |
+//! | this one | [`hot`] | the trait of a role, and the loop that runs roles on a pinned thread |
 //! | | [`device`] | the predecoding device: a GPU, or a stand-in on the CPU |
 //! | | [`arbiter`] | which silo may write a stream's state, and how a page moves |
-//! | | [`feed`], [`dispatch`] | shots on their way in; launches, completions, deadlines, answers on their way out |
-//! | | [`decode`] | matching, windows, commits |
-//! | | [`placement`] | how full silos are, and which stream should move |
-//! | | [`silo`] | one pipeline, wired |
-//! | | [`engine`] | start, commands, drain and report of a run |
-//! | `pinwheel_lab` | | the same roles in virtual time under a seed; faults provoked on purpose; loads |
+//! | | [`pipe`] | slots, job buffers, marks and messages that the stages of a silo share |
+//! | | [`feed`] | sources of shots: sampler, files, streams, live senders |
+//! | | [`commit`] | order of a stream's answers, its state, and which silo may write it |
+//! | | [`dispatch`] | launches, completions, deadlines, harvest of answers |
+//! | | [`decode`] | matching, windows, and the workers that run them |
+//! | | [`placement`] | load of the silos, and which stream should move |
+//! | | [`silo`] | one pipeline, assembled from its stages |
+//! | | [`engine`] | start, commands, drain and outcome of a run |
+//! | `pinwheel_lab` | | the same roles in seeded virtual time; injected faults; synthetic loads |
 #![warn(missing_docs, unreachable_pub)]
 
-pub use pinwheel_board::{board, clock, fault, files, profile, quote, timer};
+pub use pinwheel_board::{board, clock, fault, files, profile, quote, roles, streams, timer};
 pub use pinwheel_code::{code, predecode};
 pub use pinwheel_edge::units;
 pub use pinwheel_graph::graph;
 pub use pinwheel_host::{host, plan};
 pub use pinwheel_observe::{record, stall};
 
+#[cfg(test)]
+#[allow(clippy::unwrap_used, dead_code, reason = "harness; each crate that has it uses its part")]
+#[path = "../code/testing/golden.rs"]
+pub mod golden;
+#[cfg(test)]
+#[allow(dead_code, reason = "each crate that has it uses its part")]
+#[path = "../host/testing/trees.rs"]
+pub mod trees;
 pub mod hot;
 pub mod device;
 pub mod arbiter;
+pub mod pipe;
 pub mod feed;
+pub mod commit;
 pub mod dispatch;
 pub mod decode;
 pub mod placement;

@@ -1,68 +1,72 @@
-//! A silo: one complete pipeline, wired.
+//! A silo: one complete pipeline, with its parts connected.
 //!
-//! Owns nothing that runs: it makes the words, queues and buffers of one pipeline and hands each end to the builder of
-//! the one role that owns it. Runs once, at Init, on a cold thread. The rehearsal wires the same silos.
+//! Owns nothing that runs: it creates the words, queues and buffers of one pipeline and hands each
+//! end to the builder of the one role that owns it. Runs once, at Init, on a cold thread. The
+//! simulation builds the same silos.
 //!
-//! Job buffers: slots + workers + decoders. A quarantined launch and an expired decode each keep theirs beyond the
-//! reuse of their slot, so with fewer a slow device could starve a sound one.
+//! Job buffers: slots + workers + decoders. A quarantined launch and an expired decode each keep
+//! their buffer after their slot is reused; with fewer buffers a slow device could starve a healthy
+//! one.
 
 mod connect;
 mod cuda;
-mod lives;
+mod supervisor;
 mod path;
 mod rebuild;
-mod wishes;
+mod commands;
 
-pub use connect::{Connected, Told, connect};
-pub use lives::{HotSide, Lives, LivesParts};
-pub use wishes::{SiloDeed, SiloRefused, SiloWishes};
+pub use commands::{SiloCommand, SiloCommands, SiloRefused};
+pub use connect::{Connected, SiloNotifiers, connect};
+pub use supervisor::{PathControl, SiloSupervisor, SupervisorParts};
 
 use crate::arbiter::deadlines::Timebase;
-use crate::arbiter::errand::ArbiterDesk;
 use crate::arbiter::page::{Limits, PageTable, Silo as Owner};
+use crate::arbiter::requests::ArbiterEndpoint;
 use crate::board::Board;
 use crate::board::layout::ANSWER_READERS_MAX;
 use crate::clock::Clock;
 use crate::code::Model;
-use crate::decode::carries::Carries;
-use crate::decode::joint::{JointCells, Joints};
-use crate::decode::state::StreamStates;
-use crate::decode::steward::{Link, Post};
+use crate::commit::arbiter_driver::{Link, MembershipEndpoint};
+use crate::commit::joint_readouts::{JointCells, Joints};
+use crate::commit::state::StreamStates;
+use crate::commit::{JointCheck, JointTally};
 use crate::decode::{MatcherModel, ReadyError};
 use crate::device::Recovery;
 use crate::device::cuda::{Context, DeviceFacts};
-use crate::dispatch::{Answer, Harvester, HarvesterParts, JointCheck, JointTally, Pipe};
+use crate::dispatch::{Harvester, HarvesterParts};
 use crate::fault::{Injections, Injector};
-use crate::feed::crossing::Crossing;
-use crate::feed::requests::{MoveRequests, home};
+use crate::feed::cross_silo::CrossSiloParts;
+use crate::feed::requests::MoveRequests;
 use crate::feed::source::Source;
-use crate::feed::turns::Turns;
-use crate::feed::{Cadence, Feed, Outside, Share};
+use crate::feed::{Cadence, Feed, FeedContext, Share};
 use crate::graph::{CompileError, Event};
 use crate::hot::memory::Arena;
-use crate::hot::{Deed, Doomed, Init, Role, RoleError, RoleSpec, Settings};
+use crate::hot::{FaultyRole, HotFault, Init, Role, RoleError, RoleSpec, Settings};
+use crate::pipe::{Answer, Pipe, ToGraph, Watermarks, home};
 use crate::predecode::{self, Local, Passthrough, Tables};
-use crate::profile::{Faults, Predecoder, Profile, RoleFault, RoleKind, TaskTrace, WindowRounds};
+use crate::profile::{Faults, Predecoder, Profile, RoleFault, TaskTrace, WindowRounds};
+use crate::roles::RoleKind;
 use crate::units::Nanos;
 use path::{ArbiterParts, PathParts, job_bank, path};
 use pinwheel_edge::ring::broadcast::{self, Reader, Writer};
 use pinwheel_edge::slot::health::HealthWord;
-use pinwheel_edge::slot::table::{Geometry, table};
-use pinwheel_edge::slot::workers::WorkerBank;
+use pinwheel_edge::slot::jobs::FreeJobs;
+use pinwheel_edge::slot::table::{DispatchEnd, Geometry, table};
+use pinwheel_edge::slot::workers::{DispatchWorkers, WorkerBank};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// A model made ready for every role that needs it.
+/// A model, prepared for every role that needs it.
 #[derive(Clone)]
 pub struct Decoding {
-    /// The model.
+    /// The detector error model.
     pub model: Arc<Model>,
     matching: MatcherModel,
     local: Option<Local>,
 }
 
 impl Decoding {
-    /// Makes `model` ready for matching, as a whole or by windows, and for `predecoder`.
+    /// Prepares `model` for matching, as a whole or by windows, and for `predecoder`.
     ///
     /// # Errors
     /// If the model is not a matching problem, or cannot be decoded by these windows.
@@ -82,7 +86,7 @@ impl Decoding {
         Ok(Decoding { model, matching, local })
     }
 
-    /// A predecoder of one thread's own.
+    /// A new predecoder, for one thread.
     #[must_use]
     pub fn predecoder(&self) -> Box<dyn predecode::Predecoder> {
         match &self.local {
@@ -91,7 +95,7 @@ impl Decoding {
         }
     }
 
-    /// The predecoder's tables, for a device that has its own program for the same rule.
+    /// The predecoder's tables, for a device that runs the same rule by a program of its own.
     #[must_use]
     pub fn tables(&self) -> Tables {
         self.local.as_ref().map_or_else(Tables::empty, |local| local.tables(self.model.observable_words()))
@@ -103,7 +107,7 @@ impl Decoding {
         self.matching.windows().is_some_and(|windows| windows.plan().count() > 1)
     }
 
-    /// Whether something is done to a syndrome before it is matched.
+    /// Whether a syndrome is predecoded before matching.
     #[must_use]
     pub fn predecodes(&self) -> bool {
         self.local.is_some()
@@ -116,7 +120,7 @@ impl Decoding {
     }
 }
 
-/// What all silos of an engine share.
+/// Parts that all silos of an engine share.
 #[derive(Clone)]
 pub struct Common {
     /// The board.
@@ -125,87 +129,91 @@ pub struct Common {
     pub settings: Arc<Settings>,
     /// The engine's clock.
     pub clock: Clock,
-    /// The model made ready.
+    /// The prepared model.
     pub decoding: Decoding,
-    /// Moves of streams that are asked for.
+    /// Requested moves of streams.
     pub moves: Arc<MoveRequests>,
-    /// What is known of streams that are read jointly, if there are any.
+    /// Answers and readouts of streams that are read jointly, if any.
     pub joints: Option<Arc<JointTally>>,
 }
 
-/// A wired silo.
+/// Dispatch's ends: slots, device workers, free job buffers, and the rings to the graph role.
+type DispatchEnds = (DispatchEnd, DispatchWorkers, FreeJobs, ToGraph);
+
+/// A built silo.
 pub struct Silo {
-    /// Its shared words.
+    /// Its shared words, queues and buffers.
     pub pipe: Pipe,
-    /// Its device workers' words.
+    /// The words of its device workers.
     pub workers: Arc<WorkerBank>,
-    /// What is known of each of its streams.
+    /// The committed state of each stream.
     pub states: Arc<StreamStates>,
     /// Its roles, to be built on their threads.
     pub specs: Vec<RoleSpec>,
-    /// Brings its device back, on a cold thread.
+    /// Recovers its device, on a cold thread.
     pub recovery: Recovery,
-    /// Its GPU, to be opened again.
+    /// Its GPU, for reopening after a restart.
     gpu: Option<(DeviceFacts, Vec<u32>)>,
-    /// Its answers: an end for each who wants them, each of which sees them all.
+    /// Readers of its answers; each reader receives every answer.
     pub answers: Vec<Reader<Answer>>,
-    /// The memory of all of these, if they were wired in an arena.
+    /// The memory of these parts, if they were built in an arena.
     pub arena: Arena,
-    /// Times of tasks, of one decode worker each, when its thread has ended; nothing unless the profile asks for them.
+    /// Task times of each decode worker, sent when its thread ends; empty unless the profile asks
+    /// for a trace.
     pub task_times: Receiver<Vec<Event>>,
-    /// The other end of it, for paths that are built anew.
+    /// The sending end of `task_times`, for rebuilt paths.
     times: Option<Sender<Vec<Event>>>,
-    /// The memory of a path that was built anew.
+    /// The memory of a rebuilt path.
     pub path_arena: Arena,
 }
 
-/// Whether answers go further than the board.
+/// Whether answers leave the silo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
-    /// Counted only.
+    /// Answers are only counted.
     Counted,
-    /// Also passed on through a ring, whose slowest reader holds the silo up.
+    /// Answers also go through a ring; its slowest reader holds the silo up.
     PassedOn {
-        /// Who wants them: at most [`ANSWER_READERS_MAX`].
+        /// Number of readers: at most [`ANSWER_READERS_MAX`].
         readers: usize,
     },
 }
 
-/// Room in the answer ring, beyond one per slot.
+/// Slots of the answer ring beyond one per slot of the silo.
 const ANSWERS_SLACK: usize = 1024;
 
 /// A GPU for one silo.
 pub struct Gpu {
-    /// Opened on a cold thread; `None`: its keeper opens one.
+    /// Opened on a cold thread; `None`: the supervisor opens one.
     pub context: Option<Context>,
-    /// Of which device.
+    /// Properties of the device.
     pub facts: DeviceFacts,
-    /// Where its keeper runs.
+    /// Cores of the supervisor's thread.
     pub cold_cores: Vec<u32>,
 }
 
-/// What a silo has of its own beside its roles.
+/// Parts of one silo that connect it to its surroundings.
 #[derive(Default)]
 pub struct Attached {
-    /// Its GPU; `None`: the stand-in.
+    /// Its GPU; `None`: the CPU stand-in.
     pub gpu: Option<Gpu>,
-    /// To the silos that it exchanges pages with.
+    /// Links to the silos that it exchanges pages with.
     pub links: Vec<Link>,
-    /// Its feed's ends between silos, if there are several.
-    pub crossing: Option<Crossing>,
-    /// Its arbiter's desk to the feeds, likewise.
-    pub desk: Option<ArbiterDesk>,
-    /// Its arbiter's way to who knows which silos live, likewise.
-    pub post: Option<Post>,
+    /// Its feed's ends of the lanes between silos, if there are several silos.
+    pub cross_silo: Option<CrossSiloParts>,
+    /// Its arbiter's endpoint to the feeds, if there are several silos.
+    pub endpoint: Option<ArbiterEndpoint>,
+    /// Its arbiter's endpoint to the supervisor of the silos, if there are several.
+    pub membership: Option<MembershipEndpoint>,
 }
 
-/// Wires one silo.
+/// Builds one silo and connects its parts.
 ///
 /// # Errors
-/// If its graph cannot be had.
+/// If its graph cannot be created.
 ///
 /// # Panics
-/// If more than [`ANSWER_READERS_MAX`] want its answers.
+/// If `answers` has more than [`ANSWER_READERS_MAX`] readers.
 pub fn wire(
     profile: &Profile,
     share: Share,
@@ -218,16 +226,15 @@ pub fn wire(
     let model = &common.decoding.model;
     let geometry = geometry(profile.slots, model);
     let (feed_end, dispatch_end, harvest_end, table) = table(geometry);
-    let (jobs, ready) = job_bank(profile, decoders, geometry);
+    let jobs = job_bank(profile, decoders, geometry);
     let pipe = Pipe {
         silo: share.silo,
         streams: share.streams,
         table,
         jobs,
-        ready,
         pages: pages(&share, profile.silos.settled()),
         pressure: Arc::default(),
-        turns: Arc::new(Turns::new(share.streams, |stream| share.own.binary_search(&stream).is_ok())),
+        watermarks: Arc::new(Watermarks::new(share.streams, |stream| share.own.binary_search(&stream).is_ok())),
         health: Arc::new(HealthWord::new()),
         settings: Arc::clone(&common.settings),
         board: Arc::clone(&common.board),
@@ -236,27 +243,33 @@ pub fn wire(
     let (silo, base) = (share.silo, timebase(common));
     let joints = joints_of(common, &share.own, share.streams);
     let check = common.joints.clone().map(|tally| JointCheck::new(tally, share.silo, share.streams));
-    let draws = Draws { faults: &profile.faults, silo, life: 0 };
-    let crossing = attached.crossing.map(|crossing| (crossing, Arc::clone(&pipe.turns)));
-    let carries = Carries::of(&common.decoding.matching, pipe.jobs.len() as u32, profile.input.round_ns.is_some());
-    let cadence = cadence(profile, carries.as_deref(), base);
-    let feed = Feed::new(share, feed_end, source, model, outside(common, &pipe), draws.of(3), crossing).at(cadence);
+    let draws = Draws { faults: &profile.faults, silo, epoch: 0 };
+    let cross_silo = attached.cross_silo.map(|cross_silo| (cross_silo, Arc::clone(&pipe.watermarks)));
+    let matching = &common.decoding.matching;
+    let carries = matching.carries(pipe.jobs.len() as u32, profile.input.round_ns.is_some());
+    let cadence = cadence(profile, matching, base);
+    let feed = Feed::new(share, feed_end, source, model, context(common, &pipe), draws.of(3), cross_silo).at(cadence);
     let states = Arc::new(StreamStates::new(Arc::clone(&pipe.pages), base, geometry.observable_words as usize));
-    let arbiter = ArbiterParts { links: attached.links, desk: attached.desk, post: attached.post, heirs: Vec::new() };
+    let arbiter = ArbiterParts {
+        links: attached.links,
+        endpoint: attached.endpoint,
+        membership: attached.membership,
+        successors: Vec::new(),
+    };
     let (times, task_times) = times_asked(profile);
     let (end, gpu) = (dispatch_end, attached.gpu);
     let seat = gpu.as_ref().map(|gpu| (gpu.facts.clone(), gpu.cold_cores.clone()));
     let parts = PathParts { pipe: &pipe, states: &states, end, arbiter, joints, gpu, draws, times: times.clone() };
     let path = path(profile, decoders, parts, carries, common)?;
     let harvester = Harvester::new(HarvesterParts { pipe: pipe.clone(), end: harvest_end, sink, joints: check });
-    // In the order of the path: the rehearsal draws by it.
+    // In the order of the path: the simulation draws random numbers in this order.
     let mut specs = vec![spec(RoleKind::Feed, silo, 0, move |_| Ok(Box::new(feed)))];
     let mut of_path = path.specs;
     let decode = of_path.split_off(of_path.len() - decoders as usize);
     specs.extend(of_path);
     specs.push(spec(RoleKind::Harvest, silo, 0, move |_| Ok(Box::new(harvester))));
     specs.extend(decode);
-    let specs = doomed(specs, profile, silo);
+    let specs = with_injected_faults(specs, profile, silo);
     let (workers, recovery) = (path.workers, path.recovery);
     let [arena, path_arena] = [Arena::none(), Arena::none()];
     Ok(Silo {
@@ -279,7 +292,7 @@ fn geometry(slots: u32, model: &Model) -> Geometry {
     Geometry { slots, detector_words, observable_words }
 }
 
-/// Where decode workers leave the times of their tasks, if somebody asks for them.
+/// The channel for the decode workers' task times, if the profile asks for a trace.
 fn times_asked(profile: &Profile) -> (Option<Sender<Vec<Event>>>, Receiver<Vec<Event>>) {
     let (sender, times) = channel();
     ((profile.graph.trace != TaskTrace::Off).then_some(sender), times)
@@ -289,15 +302,15 @@ fn timebase(common: &Common) -> Timebase {
     Timebase { rate: common.clock.rate(), start: common.clock.start() }
 }
 
-fn outside(common: &Common, pipe: &Pipe) -> Outside {
+fn context(common: &Common, pipe: &Pipe) -> FeedContext {
     let (settings, board) = (Arc::clone(&common.settings), Arc::clone(&common.board));
-    Outside { settings, board, pressure: Arc::clone(&pipe.pressure), rate: common.clock.rate() }
+    FeedContext { settings, board, pressure: Arc::clone(&pipe.pressure), rate: common.clock.rate() }
 }
 
-/// How the rounds of a shot come, where they come one by one.
-fn cadence(profile: &Profile, carries: Option<&Carries>, base: Timebase) -> Option<Cadence> {
-    let (carries, period) = carries.zip(profile.input.round_ns)?;
-    Some(Cadence { words_after: carries.words_after_rounds(), period: base.rate.ticks(Nanos(u64::from(period))) })
+/// The cadence of a shot's rounds, if shots arrive by rounds.
+fn cadence(profile: &Profile, matching: &MatcherModel, base: Timebase) -> Option<Cadence> {
+    let (windows, period) = matching.windows().zip(profile.input.round_ns)?;
+    Some(Cadence { words_after: windows.words_after_rounds(), period: base.rate.ticks(Nanos(u64::from(period))) })
 }
 
 fn recovery(profile: &Profile, pipe: &Pipe) -> Recovery {
@@ -305,14 +318,15 @@ fn recovery(profile: &Profile, pipe: &Pipe) -> Recovery {
     Recovery::new(Arc::clone(&pipe.health), wait)
 }
 
-/// The page words of a silo: a page for each stream of the engine, its own at rest, the others those of their silos.
+/// The page words of a silo, one for each stream of the engine: its own pages at rest, the others
+/// owned by their home silos.
 fn pages(share: &Share, silos: u32) -> Arc<PageTable> {
     let me = Owner::new(share.silo as u8);
     let owner = |stream: u32| if share.own.contains(&stream) { me } else { Owner::new(home(stream, silos) as u8) };
     Arc::new(PageTable::new(me, share.streams, Limits::SEED, owner))
 }
 
-/// The ring of answers, with an end for each who wants them.
+/// The ring of answers, with its readers.
 fn answer_ring(answers: Answers, slots: u32) -> (Option<Writer<Answer>>, Vec<Reader<Answer>>) {
     let Answers::PassedOn { readers } = answers else { return (None, Vec::new()) };
     assert!(readers <= ANSWER_READERS_MAX, "{readers} readers of answers, not 1..={ANSWER_READERS_MAX}");
@@ -320,7 +334,7 @@ fn answer_ring(answers: Answers, slots: u32) -> (Option<Writer<Answer>>, Vec<Rea
     (Some(sink), readers)
 }
 
-/// What a run's joint readouts are checked by, if there are any.
+/// The tally that checks a run's joint readouts, if there are any.
 #[must_use]
 pub fn tally(profile: &Profile, model: &Model) -> Option<Arc<JointTally>> {
     let of = (profile.input.streams, profile.silos.settled(), profile.slots);
@@ -328,24 +342,25 @@ pub fn tally(profile: &Profile, model: &Model) -> Option<Arc<JointTally>> {
     profile.input.joint_every.map(|every| Arc::new(JointTally::new(every, of, words)))
 }
 
-/// A path's joint readouts, of which `own` are there to begin with, and where they are written to.
+/// A path's joint readouts, which begins with the streams of `own`, and the cells that readouts are
+/// written to.
 fn joints_of(common: &Common, own: &[u32], streams: u32) -> (Option<Joints>, Option<Arc<JointCells>>) {
     let Some(tally) = &common.joints else { return (None, None) };
     let cells = Arc::new(JointCells::new(streams, tally.words()));
     (Some(Joints::new(Arc::clone(tally), own, streams, Arc::clone(&cells))), Some(cells))
 }
 
-/// Draws of one silo's roles, each of its own.
+/// Random draws of one silo's roles; each role has its own sequence.
 struct Draws<'a> {
     faults: &'a Faults,
     silo: usize,
-    /// Times that the silo came back.
-    life: u64,
+    /// Number of restarts of the silo.
+    epoch: u64,
 }
 
 impl Draws<'_> {
     fn of(&self, role: u64) -> Injector {
-        let place = self.life << 32 | role << 8 | self.silo as u64;
+        let place = self.epoch << 32 | role << 8 | self.silo as u64;
         Injector::new(injections(self.faults), self.faults.seed, place)
     }
 }
@@ -359,26 +374,28 @@ fn spec(
     RoleSpec { kind, silo: silo as u32, index, build: Box::new(build) }
 }
 
-/// With the roles in it that the profile dooms.
-fn doomed(mut specs: Vec<RoleSpec>, profile: &Profile, silo: usize) -> Vec<RoleSpec> {
-    for (fault, deed) in [(profile.faults.role_panic, Deed::Panic), (profile.faults.role_allocation, Deed::Allocate)] {
+/// The specs, with the roles made faulty that the profile names.
+fn with_injected_faults(mut specs: Vec<RoleSpec>, profile: &Profile, silo: usize) -> Vec<RoleSpec> {
+    for (fault, kind) in
+        [(profile.faults.role_panic, HotFault::Panic), (profile.faults.role_allocation, HotFault::Allocate)]
+    {
         if let Some(fault) = fault.filter(|_| silo == 0) {
-            specs = specs.into_iter().map(|spec| doom(spec, fault, deed)).collect();
+            specs = specs.into_iter().map(|spec| make_faulty(spec, fault, kind)).collect();
         }
     }
     specs
 }
 
-/// Puts a doomed role in the place of the one that the profile names.
-fn doom(spec: RoleSpec, fault: RoleFault, deed: Deed) -> RoleSpec {
+/// Wraps the role that the profile names in a faulty one.
+fn make_faulty(spec: RoleSpec, fault: RoleFault, kind: HotFault) -> RoleSpec {
     if spec.kind != fault.role || spec.index != 0 {
         return spec;
     }
     let build = spec.build;
-    let doomed = move |init: &mut Init<'_>| -> Result<Box<dyn Role>, RoleError> {
-        Ok(Box::new(Doomed::new(build(init)?, fault.after_items, deed)))
+    let faulty = move |init: &mut Init<'_>| -> Result<Box<dyn Role>, RoleError> {
+        Ok(Box::new(FaultyRole::new(build(init)?, fault.after_items, kind)))
     };
-    RoleSpec { build: Box::new(doomed), ..spec }
+    RoleSpec { build: Box::new(faulty), ..spec }
 }
 
 fn injections(faults: &Faults) -> Injections {

@@ -1,6 +1,7 @@
 //! The ownership protocol, every state of it: the production table and protocol under three silos and a bad channel.
 //!
-//! What the design replaces of the seed is kept as a variant that the model must refute, so that the reason stays proven.
+//! What the design replaces of the seed is kept as a variant that the model must refute, so that
+//! the reason stays proven.
 //!
 //! | DESIGN §9, row 001 | refuted here, unless another place is named |
 //! |---|---|
@@ -9,9 +10,9 @@
 //! | §4.1 check, then mark | `a_commit_slips_between_check_and_mark` |
 //! | §2 one shared word; deadlines that wrap | `one_word_for_all_silos…`; `arbiter::deadlines`: `heat_that_nobody_asks_about…` shows the wrap |
 //! | §7 LOCK holds nothing | `a_lock_that_holds_nothing_is_broken` |
-//! | §4.2 lease at the old owner | `a_lease_at_the_old_owner_protects_nobody` |
+//! | §4.2 lease at the old owner | `a_lease_at_the_old_owner_does_not_protect_the_new_owner` |
 //! | §4.1 a write erases its lease; endless heat | `a_write_that_erases…`, `with_endless_heat…` |
-//! | §5 LEASE_ACTIVE for two things | `a_refusal_that_reads_like_a_lease_is_taken_for_one` |
+//! | §5 LEASE_ACTIVE for two things | `a_refusal_with_the_bits_of_a_lease_is_read_as_a_lease` |
 //! | §7 static priority | `arbiter::ports`: `static_priorities_alone_keep_a_port_out_for_ever` |
 //!
 //! A binary of its own: the models hold millions of states, and the other tests count what is allocated.
@@ -77,25 +78,26 @@ fn an_operator_breaks_a_lease_and_nothing_else() {
 }
 
 #[test]
-fn a_crash_at_any_moment_leaves_one_owner_and_the_page() {
+fn a_crash_at_any_step_leaves_one_owner_and_the_page_intact() {
     let world = World { has_crash: true, writers: [true, false, false], ..World::new(Rule::Ours) };
     explore("crash", world);
 }
 
-/// Silo 0 inherits whatever silo 1 leaves when it crashes; silo 2 asks, and may have been granted what was lost.
-fn orphaned(rule: Rule) -> World {
+/// Silo 0 takes over whatever silo 1 leaves when it crashes; silo 2 asks, and may have been granted what was lost.
+fn unassigned(rule: Rule) -> World {
     let asks: [&'static [Hint]; 3] = [&[], &[Hint::Default], &[Hint::Default]];
-    World { asks, has_crash: true, heir: Some(0), writers: [true, true, false], ..World::new(rule) }
+    World { asks, has_crash: true, successor: Some(0), writers: [true, true, false], ..World::new(rule) }
 }
 
 #[test]
-fn an_heir_takes_over_what_a_crashed_silo_leaves_and_nothing_twice() {
-    let states = explore("heir", orphaned(Rule::Ours));
+fn a_successor_takes_over_each_page_of_a_crashed_silo_once() {
+    let states = explore("successor", unassigned(Rule::Ours));
     assert!(states > 10_000, "{states}");
 }
 
-/// With a third message on the way each silo's doubled GRANT meets its CANCEL and a newer REQ at once. Three silos that ask
-/// in such a world are more states than a test can visit; two are enough for a page to go and to come back.
+/// With a third message on the way each silo's doubled GRANT meets its CANCEL and a newer REQ at
+/// once. Three silos that ask in such a world are more states than a test can visit; two are enough
+/// for a page to go and to come back.
 #[test]
 fn a_third_message_on_the_way_changes_nothing() {
     let asks: [&'static [Hint]; 3] = [&[Hint::Default], &[Hint::Default], &[]];
@@ -103,18 +105,18 @@ fn a_third_message_on_the_way_changes_nothing() {
 }
 
 #[test]
-fn a_late_receiver_that_counts_as_dead_makes_two_owners() {
+fn a_late_receiver_treated_as_dead_makes_two_owners() {
     refutes(World::new(Rule::LateIsDead), ONE_OWNER);
 }
 
 #[test]
-fn a_silent_owner_that_counts_as_dead_makes_two_owners() {
-    refutes(orphaned(Rule::SilentIsDead), ONE_OWNER);
+fn a_silent_owner_treated_as_dead_makes_two_owners() {
+    refutes(unassigned(Rule::SilentIsDead), ONE_OWNER);
 }
 
 #[test]
-fn a_dead_silos_grants_that_die_with_it_make_two_owners() {
-    refutes(orphaned(Rule::GrantsDieToo), ONE_OWNER);
+fn discarding_the_open_grants_of_a_dead_silo_makes_two_owners() {
+    refutes(unassigned(Rule::GrantsDieToo), ONE_OWNER);
 }
 
 #[test]
@@ -129,7 +131,7 @@ fn a_lock_that_holds_nothing_is_broken() {
 }
 
 #[test]
-fn a_refusal_that_reads_like_a_lease_is_taken_for_one() {
+fn a_refusal_with_the_bits_of_a_lease_is_read_as_a_lease() {
     let asks: [&'static [Hint]; 3] = [&[Hint::Lease], &[Hint::Default], &[]];
     refutes(World { asks, ..World::new(Rule::LeaseActiveIsYours) }, UNBROKEN);
 }
@@ -155,7 +157,7 @@ fn without_epochs_an_old_ack_loses_the_page() {
 }
 
 #[test]
-fn a_lease_at_the_old_owner_protects_nobody() {
+fn a_lease_at_the_old_owner_does_not_protect_the_new_owner() {
     let world = World { asks: [&[], &[Hint::Lease], &[Hint::Default]], ..World::new(Rule::LeaseAtOldOwner) };
     refutes(world, UNBROKEN);
 }

@@ -1,10 +1,11 @@
-//! The command line: what was asked, whether it can be done, and the exit status.
+//! The command line: parses a command, runs it, and returns the exit status.
 //!
-//! Runs on the main thread. Exit status: 0 done and sound, 1 done but something is wrong, 2 unusable input or
-//! environment (one sentence on standard error), 128 + signal after a signal with a clean drain. Bounded by one command.
-//! Never exits by itself: every path returns, so that what was opened is closed.
+//! Runs on the main thread. Exit status: 0 for success, 1 when the command ran but found a problem,
+//! 2 for unusable input or environment (with one sentence on standard error), 128 + signal after a
+//! signal with a clean drain. Never calls `exit`: every path returns, so that open files are
+//! closed.
 
-mod apart;
+mod distinct_files;
 mod arbiter;
 mod args;
 mod attach;
@@ -19,16 +20,14 @@ mod drill;
 mod graph;
 mod input;
 mod load;
-mod looks;
+mod console_options;
 mod manual;
 mod metrics;
-mod measured;
+mod measurements;
 mod places;
 mod plan;
 mod postmortem;
 mod profiles;
-#[cfg(test)]
-mod reference;
 mod refusal;
 mod replay;
 mod request;
@@ -36,33 +35,32 @@ mod run;
 mod runs;
 mod say;
 mod send;
-mod shuffle;
+mod shots;
+mod disturbances;
 mod signals;
 mod sim;
-mod still;
+mod screen_output;
 mod trace;
+mod values;
 mod watch;
 
-use args::{Args, Command, RunArgs};
-use clap::Parser;
+use args::{Args, Command};
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use pinwheel_engine::board::fatal;
 use pinwheel_engine::host::limit;
-use places::Surroundings;
-use refusal::Refusal;
+use places::UserPaths;
+use refusal::{Refusal, UNUSABLE};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Unusable input or environment.
-const UNUSABLE: u8 = 2;
-
-/// Main thread's stack below which not even the command line is read. Release builds need 128 KiB, others more.
+/// Smallest main-thread stack that is accepted. Release builds need 128 KiB, debug builds more.
 const STACK_BYTES_MIN: u64 = 1 << 20;
 
-/// Does what the command line asks.
+/// Runs the command that the command line names.
 pub fn main() -> ExitCode {
     if let Some(found) = limit::stack_bytes().filter(|found| *found < STACK_BYTES_MIN) {
-        // Short, for there is little stack for it.
+        // Kept simple, because little stack is left.
         say::people(&format!(
             "pinwheel: found a stack limit of {} KiB, expected at least {}; raise it (ulimit -s)",
             found / 1024,
@@ -70,20 +68,21 @@ pub fn main() -> ExitCode {
         ));
         return ExitCode::from(UNUSABLE);
     }
-    // Where the system refuses the handlers, such an end is as bare as without them.
+    // Without handlers a fatal signal ends the program without a report.
     let _ = fatal::install();
-    // A write beyond the limit on a file's size is an error like a full disk's, and does not end the program.
+    // With this handler a write beyond the file-size limit returns an error instead of ending the
+    // program.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     ExitCode::from(read_and_perform())
 }
 
-/// Reads the command line, does what it asks and tells what is refused; the exit status.
+/// Parses and runs the command line, and prints a refusal; returns the exit status.
 #[inline(never)]
 fn read_and_perform() -> u8 {
     let done = match Args::try_parse() {
         Ok(args) => perform(args),
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
-            // Help that nobody reads is no failure.
+            // A closed output is no failure of `--help`.
             let _ = error.print();
             Ok(0)
         }
@@ -95,50 +94,32 @@ fn read_and_perform() -> u8 {
     })
 }
 
-/// Refuses what needs so many threads where the system does not give them.
-fn have_threads(about: &str, threads: usize) -> Result<(), Refusal> {
-    limit::try_threads(threads).map_err(|(given, error)| {
-        let found = format!("room for {given} threads ({error})");
-        Refusal::unusable(about, found, format!("{threads}"), "raise the process limit (ulimit -u) or ask for fewer")
-    })
-}
-
 fn perform(args: Args) -> Result<u8, Refusal> {
-    let around = Surroundings::of_process();
+    let user_paths = UserPaths::of_process();
     match args.command {
-        None => run::run(&RunArgs::default(), &around),
-        Some(Command::Run(args)) => run::run(&args, &around),
+        None => run::run(&run::args::RunArgs::default(), &user_paths),
+        Some(Command::Run(args)) => run::run(&args, &user_paths),
         Some(Command::Sim(args)) => sim::sim(&args),
-        Some(Command::Profiles(args)) => profiles::profiles(&args, &around),
-        Some(Command::Plan(args)) => plan::plan(&args, &around),
+        Some(Command::Profiles(args)) => profiles::profiles(&args, &user_paths),
+        Some(Command::Plan(args)) => plan::plan(&args, &user_paths),
         Some(Command::Cores(args)) => cores::cores(&args),
-        Some(Command::Arbiter(args)) => arbiter::arbiter(&args, &around),
-        Some(Command::Check(args)) => check::check(&args, &around),
-        Some(Command::Replay(args)) => replay::replay(&args, &around),
-        Some(Command::Postmortem(args)) => postmortem::postmortem(&args, &around),
-        Some(Command::Attach(args)) => attach::attach(&args, &around),
+        Some(Command::Arbiter(args)) => arbiter::arbiter(&args, &user_paths),
+        Some(Command::Check(args)) => check::check(&args, &user_paths),
+        Some(Command::Replay(args)) => replay::replay(&args, &user_paths),
+        Some(Command::Postmortem(args)) => postmortem::postmortem(&args, &user_paths),
+        Some(Command::Attach(args)) => attach::attach(&args, &user_paths),
         Some(Command::Ctl(args)) => ctl::ctl(&args),
-        Some(Command::Dump(args)) => dump::dump(&args, &around),
-        Some(Command::Compare(args)) => compare::compare(&args, &around),
-        Some(Command::Trace(args)) => trace::trace(&args, &around),
+        Some(Command::Dump(args)) => dump::dump(&args, &user_paths),
+        Some(Command::Compare(args)) => compare::compare(&args, &user_paths),
+        Some(Command::Trace(args)) => trace::trace(&args, &user_paths),
         Some(Command::Send(args)) => send::send(&args),
         Some(Command::Drill(args)) => drill::drill(&args),
         Some(Command::Graph(args)) => graph::graph(&args),
         Some(Command::GpuCheck(args)) => gpu_check::gpu_check(&args),
-        Some(Command::Completions(args)) => Ok(manual::completions(&args)),
-        Some(Command::Man) => Ok(manual::man()),
+        Some(Command::Completions(args)) => Ok(manual::completions(&args, Args::command())),
+        Some(Command::Man) => Ok(manual::man(Args::command())),
     }
 }
 
-/// The exit status of a command whose result was written, or could not be.
-fn written(result: std::io::Result<()>, status: u8) -> u8 {
-    match result {
-        Ok(()) => status,
-        Err(error) => {
-            say::people(&format!(
-                "pinwheel: standard output: found it not writable ({error}), expected room for the result; free some"
-            ));
-            1
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

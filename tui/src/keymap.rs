@@ -1,45 +1,43 @@
-//! The key table: dispatch, footer, help, palette, man page and the book's page of keys are all made from it.
+//! The key table: dispatch, footer, help, palette, man page and the book's page of keys all use it.
 //!
-//! Owns the words of every binding; pure data, on the console thread. [`mod@table`] is the table, [`bound`] is the table with the keys that a user chose, [`mod@file`]
-//! reads them, [`page`] writes the table out. Tests compare what all of these show. Nothing else in the console matches on
-//! a key.
+//! Owns the texts of every binding; pure data, on the console thread. [`mod@table`] is the table,
+//! [`bound`] is the table with the user's keys, [`mod@file`] reads those keys, [`page`] writes the
+//! table for documents. Tests compare all of these. No other code of the console matches on a key.
 
 pub mod bound;
 pub mod file;
+pub mod key;
 pub mod name;
 pub mod page;
 mod table;
 
 pub use table::TABLE;
 
-use crate::model::View;
-use crate::msg::Key;
-use pinwheel_engine::engine::SiloDeed;
+use crate::model::view::View;
+use crate::named::named;
+use key::Key;
+use pinwheel_engine::engine::SiloCommand;
 
-/// What a key means.
+/// The action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Next view.
     NextView,
-    /// Previous view.
     PreviousView,
-    /// That view.
     Show(View),
     /// Move the cursor.
     Move(Step),
-    /// Another silo.
     NextSilo,
-    /// Freeze, or go on.
+    /// Freeze the picture, or continue.
     Freeze,
-    /// Look so many milliseconds back (negative) or forward.
+    /// Step so many milliseconds back (negative) or forward.
     Scrub(i64),
-    /// To the onset of the alarm before the moment shown.
+    /// Step to the onset of the previous alarm.
     ToOnset,
-    /// To the first moment recorded, or to the last.
+    /// Step to the first moment recorded, or to the last.
     ToEnd(End),
     /// Write a note.
     Note,
-    /// Let a replay run, or stop it.
+    /// Play a replay, or stop it.
     Play,
     /// Open the profile chooser.
     Choose,
@@ -47,27 +45,24 @@ pub enum Action {
     Take,
     /// Take the profile of that number, from 1.
     TakeNumber(u8),
-    /// Leave: asks, drains, then ends; another process's engine is left as it is.
+    /// Leave: asks, drains, then ends; the engine of another process continues.
     Quit,
-    /// Drain and end the engine, whose process it may be.
+    /// Drain and end the engine, also that of another process.
     End,
-    /// Hold the feed, or let it go.
+    /// Hold the feed, or resume it.
     Hold,
-    /// Write another rate.
+    /// Set another rate.
     Rate,
-    /// Yes.
     Confirm,
-    /// No.
     Cancel,
-    /// Suspend: refused.
     Suspend,
-    /// Draw everything anew.
+    /// Redraw the whole screen.
     Redraw,
     /// Acknowledge the alarm under the cursor.
     Acknowledge,
-    /// Acknowledge all that hold.
+    /// Acknowledge all active alarms.
     AcknowledgeAll,
-    /// Let the alarm under the cursor not call for a while.
+    /// Silence the alarm under the cursor for ten minutes.
     Snooze,
     /// Open the command palette.
     Palette,
@@ -81,13 +76,13 @@ pub enum Action {
     Toggle,
     /// List and details, details alone, list alone.
     Zoom,
-    /// To what the row under the cursor points to.
+    /// Follow the link of the row under the cursor.
     Follow,
-    /// Back to where one came from.
+    /// Return to the place before the last link.
     Back,
-    /// The next theme.
+    /// Change to the next theme.
     NextTheme,
-    /// Keep the picture shown to compare with.
+    /// Mark the picture shown, to compare with.
     Mark,
     /// Apply the profile that was in force before the last switch.
     Undo,
@@ -95,22 +90,21 @@ pub enum Action {
     DumpScreen,
     /// Take the mouse, or leave it to the terminal.
     Mouse,
-    /// Drain, kill or bring back the silo under the cursor.
-    Silo(SiloDeed),
-    /// Have a stream decoded elsewhere.
+    /// Drain, kill or rejoin the silo under the cursor.
+    Silo(SiloCommand),
+    /// Move a stream to another silo.
     MoveStream,
-    /// Another input.
     Input,
-    /// Say why, at a question.
+    /// Give a reason, at a question.
     Why,
 }
 
-/// How to sort a list anew.
+/// How to sort a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sorting {
-    /// By the next column; after the last one as the engine orders them.
+    /// By the next column; after the last column, in the engine's order.
     Next,
-    /// By the same column, the other way round; a list not sorted yet by its first.
+    /// By the same column in the opposite direction; an unsorted list by its first column.
     Reverse,
 }
 
@@ -119,7 +113,7 @@ pub enum Sorting {
 pub enum End {
     /// The first moment.
     First,
-    /// The last one.
+    /// The last moment.
     Last,
 }
 
@@ -138,130 +132,62 @@ pub enum Step {
     PageUp,
     /// A page down.
     PageDown,
-    /// To the first.
+    /// To the first row.
     First,
-    /// To the last.
+    /// To the last row.
     Last,
 }
 
-/// Where a binding holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
-    /// In every view while nothing is asked.
-    Views,
-    /// In the profiles view, before the keys of every view.
-    Profiles,
-    /// While the picture is frozen or from a recording, before the keys of every view.
-    Past,
-    /// In the alarms view, before the keys of every view.
-    Alarms,
-    /// In the placement view, likewise.
-    Placement,
-    /// In the streams view, likewise.
-    Streams,
-    /// In the profile chooser.
-    Chooser,
-    /// While a question is open.
-    Question,
-    /// While a note or a rate is written: what is not bound here is written.
-    Note,
-    /// In the command palette: what is not bound here is written.
-    Palette,
-    /// While a filter is written: what is not bound here is written.
-    Filter,
-    /// While columns are chosen.
-    Columns,
+named! {
+    /// Scopes of bindings, in the order of help.
+    pub enum Scope {
+        /// In every view without a question.
+        Views = "views", "everywhere";
+        /// Takes precedence over the keys of every view, as do the next four.
+        Profiles = "profiles", "in profiles";
+        Alarms = "alarms", "in alarms";
+        Placement = "placement", "in placement";
+        Streams = "streams", "in streams";
+        /// While the picture is frozen or from a recording.
+        Past = "past", "in the past";
+        /// Unbound keys are text input, as in a filter and a note.
+        Palette = "palette", "in the palette";
+        Filter = "filter", "in a filter";
+        Columns = "columns", "at the columns";
+        Chooser = "chooser", "in the profile chooser";
+        Question = "question", "at a question";
+        Note = "note", "while writing";
+    }
 }
 
 impl Scope {
-    /// All of them, in the order in which help shows them.
-    pub const ALL: [Scope; 12] = [
-        Scope::Views,
-        Scope::Profiles,
-        Scope::Alarms,
-        Scope::Placement,
-        Scope::Streams,
-        Scope::Past,
-        Scope::Palette,
-        Scope::Filter,
-        Scope::Columns,
-        Scope::Chooser,
-        Scope::Question,
-        Scope::Note,
-    ];
-
-    /// Help's heading.
-    pub fn heading(self) -> &'static str {
-        match self {
-            Scope::Views => "everywhere",
-            Scope::Profiles => "in profiles",
-            Scope::Past => "in the past",
-            Scope::Alarms => "in alarms",
-            Scope::Placement => "in placement",
-            Scope::Streams => "in streams",
-            Scope::Chooser => "in the profile chooser",
-            Scope::Question => "at a question",
-            Scope::Note => "while writing",
-            Scope::Palette => "in the palette",
-            Scope::Filter => "in a filter",
-            Scope::Columns => "at the columns",
-        }
-    }
-
-    /// Its name in a file of keys.
-    pub fn name(self) -> &'static str {
-        match self {
-            Scope::Views => "views",
-            Scope::Profiles => "profiles",
-            Scope::Past => "past",
-            Scope::Alarms => "alarms",
-            Scope::Placement => "placement",
-            Scope::Streams => "streams",
-            Scope::Chooser => "chooser",
-            Scope::Question => "question",
-            Scope::Note => "note",
-            Scope::Palette => "palette",
-            Scope::Filter => "filter",
-            Scope::Columns => "columns",
-        }
-    }
-
-    /// Where to look for a key that this scope does not bind.
+    /// The scope searched for a key that this scope does not bind.
     fn outer(self) -> Option<Scope> {
         match self {
             Scope::Profiles | Scope::Past | Scope::Alarms | Scope::Placement | Scope::Streams => Some(Scope::Views),
-            Scope::Views
-            | Scope::Chooser
-            | Scope::Question
-            | Scope::Note
-            | Scope::Palette
-            | Scope::Filter
-            | Scope::Columns => None,
+            _ => None,
         }
     }
 }
 
-/// Whether the footer names a binding.
+/// Whether the footer shows a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Footer {
-    /// Yes, by this word.
+    /// Shown, with this word.
     Word(&'static str),
-    /// No.
     Absent,
 }
 
-/// One row of the table: any of `keys` does `action`. Where `keys` are the digits, the digit is the action's number.
+/// A row of the table: each of `keys` performs `action`. If `keys` are the digits, the digit is the
+/// action's number.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
-    /// Where.
     pub scope: Scope,
-    /// Which keys.
     pub keys: &'static [Key],
-    /// What.
     pub action: Action,
-    /// In the footer.
+    /// Word in the footer, if any.
     pub footer: Footer,
-    /// In help, one line.
+    /// Text in help, one line.
     pub help: &'static str,
 }
 

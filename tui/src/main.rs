@@ -1,6 +1,7 @@
 //! `pinwheel`: the console and the command line of the engine.
 #![forbid(unsafe_code)]
 
+mod named;
 mod source;
 mod model;
 mod msg;
@@ -25,3 +26,6 @@ static ALLOCATOR: Allocator = Allocator;
 fn main() -> ExitCode {
     cli::main()
 }
+
+#[cfg(test)]
+mod tests;

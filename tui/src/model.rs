@@ -1,377 +1,241 @@
-//! All that the console knows.
+//! The console's model: its entire state.
 //!
-//! Owns the model and its parts; changed by `update` only, read by `view`. On the console thread. Bounded: one picture, one
-//! frozen one and one marked one, a minute of samples, [`TRAIL_MAX`] steps back, [`SWITCHES_MAX`] switches.
+//! Owns the model and its parts; `update` alone changes it, `view` reads it. On the console thread.
+//! Bounded: one live picture, one frozen and one marked; a minute of samples; [`TRAIL_MAX`] steps
+//! back; [`SWITCHES_MAX`] switches.
 
 pub mod alarms;
 mod asking;
+pub mod choices;
 pub mod commands;
-pub mod deeds;
 pub mod derived;
-pub mod found;
+pub mod lookups;
 pub mod history;
+pub mod leaving;
 pub mod links;
 pub mod lists;
+pub mod measured;
+pub mod questions;
 pub mod switch;
 pub mod target;
+pub mod view;
 
-use crate::effect::ConsoleEnd;
 use crate::keymap::Scope;
 use crate::keymap::bound::Keymap;
 use crate::msg::{ConsoleCost, Finished};
-use crate::settings::Chosen;
+use crate::source::data::{Access, Offer, Ownership};
 use crate::source::past::Note;
-use crate::source::{Access, Bond, Offer};
 use crate::theme::Theme;
-use crate::update::Pressed;
-use deeds::Measured;
+use choices::Chosen;
 use derived::{Derived, Marks};
-use found::Found;
 use history::History;
 use lists::{Arrangements, Pair};
+use lookups::LookedUp;
+use measured::Measured;
 use pinwheel_engine::board::SpinPolicy;
-use pinwheel_engine::board::snapshot::{Snapshot, ThreadState};
+use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::OnHangup;
+use pinwheel_engine::roles::ThreadState;
 use std::rc::Rc;
 use switch::Switch;
+use target::Pressed;
 
 pub use asking::{Asked, Overlay};
+pub use choices::Mouse;
+pub use leaving::Leaving;
+pub use view::View;
 
 /// A picture older than this is marked stale, nanoseconds.
 pub const STALE_NS: u64 = 500_000_000;
-/// How long a notice stays in the footer, nanoseconds.
+/// Time that a notice stays in the footer, nanoseconds.
 pub const NOTICE_NS: u64 = 6_000_000_000;
-/// Most steps that can be gone back.
+/// Most steps back.
 pub const TRAIL_MAX: usize = 32;
-/// Most profile switches remembered.
+/// Most profile switches kept.
 pub const SWITCHES_MAX: usize = 64;
 
-/// The views, in the order of Tab.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
-    /// The data path.
-    Overview,
-    /// Threads.
-    Threads,
-    /// Slots and one slot's life.
-    Slots,
-    /// Device workers.
-    Workers,
-    /// Profiles.
-    Profiles,
-    /// The graph that decode workers run.
-    Graph,
-    /// The arbiter.
-    Arbiter,
-    /// How full silos are, and which stream should move.
-    Placement,
-    /// Live sources.
-    Sources,
-    /// The key table.
-    Help,
-    /// Alarms.
-    Alarms,
-    /// Streams.
-    Streams,
-    /// Rings.
-    Rings,
-    /// What the machine is like.
-    Environment,
-    /// Cores and their users.
-    Cores,
-    /// Events of the run.
-    Log,
-    /// What was done to the engine.
-    Actions,
-    /// The mark beside now.
-    Compare,
-}
-
-impl View {
-    /// All, in the order of Tab.
-    pub const ALL: [View; 18] = [
-        View::Overview,
-        View::Threads,
-        View::Slots,
-        View::Workers,
-        View::Profiles,
-        View::Graph,
-        View::Arbiter,
-        View::Placement,
-        View::Sources,
-        View::Alarms,
-        View::Streams,
-        View::Rings,
-        View::Environment,
-        View::Cores,
-        View::Log,
-        View::Actions,
-        View::Compare,
-        View::Help,
-    ];
-
-    /// The question that the view answers.
-    pub fn title(self) -> &'static str {
-        match self {
-            View::Overview => "overview: is every shot answered, and how fast?",
-            View::Threads => "threads: which is late, and under what policy?",
-            View::Slots => "slots: which waits longest, and on whom?",
-            View::Workers => "workers: which is busy, and with which slot?",
-            View::Profiles => "profiles: what would change, and has it arrived?",
-            View::Graph => "graph: which task waits longest, and on what?",
-            View::Arbiter => "arbiter: who may write which page, and who waits?",
-            View::Placement => "placement: which silo is full, and which stream should move?",
-            View::Sources => "sources: who sends, how fast, and what is missing?",
-            View::Help => "help: which key does what, and what do the signs mean?",
-            View::Alarms => "alarms: what is wrong, since when, and why?",
-            View::Streams => "streams: which logical qubit is late, or wrong?",
-            View::Rings => "rings: which queue is full, and who empties it?",
-            View::Environment => "environment: what of this machine costs latency?",
-            View::Cores => "cores: who uses which core?",
-            View::Log => "log: what happened in this run, and when?",
-            View::Actions => "actions: who did what, why, and with what effect?",
-            View::Compare => "compare: what is other than at the mark?",
-        }
-    }
-}
-
-/// A snapshot with what was derived from it.
+/// A snapshot and the numbers derived from it.
 #[derive(Clone, Debug)]
 pub struct Picture {
-    /// What the source said.
+    /// The source's snapshot.
     pub snapshot: Snapshot,
-    /// What follows from it.
+    /// Rates, quantiles, depths and ages.
     pub derived: Derived,
-    /// When it was read, console clock.
+    /// Time of the reading, console clock.
     pub received_ns: u64,
 }
 
-/// What a view draws: the live picture, or a frozen one.
+/// The data of a view: the live picture, or a frozen one.
 #[derive(Clone, Debug, Default)]
 pub struct Scene {
     /// The picture; `None` before the first.
     pub picture: Option<Rc<Picture>>,
-    /// The past up to it.
+    /// The samples up to the picture.
     pub history: History,
 }
 
-/// Where the cursor is in each view; always clamped to what there is when it is used.
+/// Cursor positions of all views; clamped to the existing rows on use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// Silo shown in slots and workers.
     pub silo: usize,
-    /// Thread.
     pub thread: usize,
-    /// Slot.
     pub slot: usize,
-    /// Worker.
     pub worker: usize,
-    /// Profile.
     pub profile: usize,
-    /// First row of the arbiter's lists shown.
+    /// First visible row of the arbiter's lists.
     pub arbiter: usize,
-    /// First row of help shown.
+    /// First visible row of help.
     pub help: usize,
     /// Stream of the sources view.
     pub source: usize,
-    /// First silo shown in the overview.
+    /// First visible silo in the overview.
     pub overview: usize,
-    /// Alarm.
     pub alarm: usize,
     /// Stream of the streams view.
     pub stream: usize,
-    /// Ring, over all silos.
+    /// Ring, counted over all silos.
     pub ring: usize,
     /// Row of the environment.
     pub environment: usize,
-    /// Core.
     pub core: usize,
     /// Event of the log.
     pub event: usize,
-    /// Action.
     pub action: usize,
     /// Row of the comparison.
     pub fact: usize,
 }
 
-/// How much of a view's room its list and its details get.
+/// Division of a view between its list and its details.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Zoom {
-    /// Both.
     #[default]
     Both,
-    /// The details have it all.
+    /// Details only.
     Details,
-    /// The list has it all.
+    /// List only.
     List,
 }
 
-/// Where one was before following a link.
+/// View and cursor before a link was followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The view.
+pub struct Location {
     pub view: View,
-    /// The cursors.
     pub cursor: Cursor,
-    /// The zoom.
     pub zoom: Zoom,
 }
 
 /// Longest note, characters.
 pub const NOTE_MAX: usize = 200;
 
-/// What of the past can be looked at, and where in it the console is. Nanoseconds since the engine's start.
+/// The span of the recorded past and the moment shown. Nanoseconds since the engine's start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
-    /// First moment.
     pub from_ns: u64,
-    /// Last moment.
     pub to_ns: u64,
     /// The moment shown.
     pub at_ns: u64,
-    /// Notes.
     pub notes: Vec<Note>,
 }
 
-/// What the console looks at.
+/// Whether the source is an engine or a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// A running engine.
     Live,
-    /// A recording.
     Replay {
-        /// When it was last moved on, console clock; `None`: it stands.
+        /// Time of the last advance, console clock; `None`: the replay is stopped.
         running_since_ns: Option<u64>,
     },
 }
 
-/// How far leaving has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaving {
-    /// Not asked for.
-    No,
-    /// Draining since then; ends as said.
-    Draining {
-        /// Console clock.
-        since_ns: u64,
-        /// What the console will return.
-        end: ConsoleEnd,
-    },
-}
-
-/// A sentence for the footer.
+/// A sentence in the footer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// What to say.
+    /// The sentence.
     pub text: String,
-    /// Until when, console clock.
+    /// End of its display, console clock.
     pub until_ns: u64,
-    /// Whether it reports something refused.
+    /// Whether it reports success or a refusal.
     pub kind: NoticeKind,
-}
-
-/// Whose the mouse is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mouse {
-    /// The console's: clicks and the wheel mean something here.
-    #[default]
-    On,
-    /// The terminal's own: it selects text.
-    Off,
-}
-
-impl Mouse {
-    /// The other one.
-    pub fn other(self) -> Mouse {
-        match self {
-            Mouse::On => Mouse::Off,
-            Mouse::Off => Mouse::On,
-        }
-    }
 }
 
 /// Kind of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoticeKind {
-    /// Something was done.
+    /// A success.
     Done,
-    /// Something was refused.
+    /// A refusal.
     Refused,
 }
 
-/// Everything.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Now, console clock.
+    /// Current time, console clock.
     pub now_ns: u64,
     /// Columns and rows.
     pub size: (u16, u16),
-    /// Looks.
     pub theme: Theme,
     /// The view shown.
     pub view: View,
     /// The live scene.
     pub live: Scene,
-    /// The frozen scene, and when it was frozen.
+    /// The frozen scene, and the time of the freeze.
     pub frozen: Option<(Scene, u64)>,
-    /// Where in the past the frozen scene is; `None`: it is the moment of the freeze.
+    /// Position of the frozen scene in the past; `None`: the moment of the freeze.
     pub timeline: Option<Timeline>,
     /// Live or replay.
     pub mode: Mode,
-    /// Cursors.
     pub cursor: Cursor,
-    /// Overlay.
     pub overlay: Option<Overlay>,
     /// Profiles on offer; `None` until listed.
     pub offers: Option<Vec<Offer>>,
-    /// The last switch.
+    /// The last profile switch.
     pub switch: Option<Switch>,
     /// The switches before it, oldest first.
     pub switches: Vec<Switch>,
-    /// Leaving.
     pub leaving: Leaving,
     /// Whether the engine has ended.
     pub finished: Finished,
-    /// What to do when the terminal goes away: as the engine says, once it has said so.
+    /// Whether the engine drains when the terminal closes: the engine's setting once it is known.
     pub on_hangup: OnHangup,
-    /// Whose engine is shown.
-    pub bond: Bond,
-    /// Why no picture will come any more.
+    /// Whether this process owns the engine.
+    pub ownership: Ownership,
+    /// Why no further picture will arrive.
     pub lost: Option<String>,
-    /// Footer's sentence.
     pub notice: Option<Notice>,
-    /// What the console costs.
+    /// Measured cost of the console itself.
     pub console_cost: ConsoleCost,
     /// Counters of the last second.
     pub marks: Marks,
-    /// The keys that hold.
+    /// The keys in force.
     pub keymap: Rc<Keymap>,
-    /// How lists are arranged.
+    /// Filters, orders and columns of the lists.
     pub lists: Arrangements,
-    /// What has the room.
+    /// Division of the view between list and details.
     pub zoom: Zoom,
-    /// Why the next action is taken, as it was written at its question.
+    /// The reason for the next action, as written at its question.
     pub why: String,
-    /// Actions that were seen, oldest first.
+    /// Effects of observed actions, oldest first.
     pub measured: Vec<Measured>,
-    /// Where one came from, the last step last.
-    pub trail: Vec<Place>,
-    /// The picture to compare with.
+    /// Places to return to, the latest last.
+    pub trail: Vec<Location>,
+    /// The marked picture, to compare with.
     pub mark: Option<Rc<Picture>>,
-    /// The mark beside what is shown, while that view is open.
+    /// The values of the comparison, while its view is open.
     pub compared: Vec<Pair>,
-    /// What was looked up beside the board.
-    pub found: Found,
-    /// What its user chose, to be kept.
+    /// Data from outside the board.
+    pub lookups: LookedUp,
+    /// The user's choices, to be saved.
     pub chosen: Chosen,
-    /// Whether the mouse is the console's.
+    /// Whether the console handles the mouse.
     pub mouse: Mouse,
     /// The last click.
     pub pressed: Option<Pressed>,
 }
 
 impl Model {
-    /// A console that has seen nothing yet.
+    /// A console before its first picture.
     pub fn new(theme: Theme, size: (u16, u16), on_hangup: OnHangup) -> Model {
         Model {
             now_ns: 0,
@@ -389,7 +253,7 @@ impl Model {
             leaving: Leaving::No,
             finished: Finished::No,
             on_hangup,
-            bond: Bond::Own,
+            ownership: Ownership::Own,
             lost: None,
             notice: None,
             console_cost: ConsoleCost::default(),
@@ -403,14 +267,14 @@ impl Model {
             trail: Vec::new(),
             mark: None,
             compared: Vec::new(),
-            found: Found::default(),
+            lookups: LookedUp::default(),
             chosen: Chosen::default(),
             mouse: Mouse::On,
             pressed: None,
         }
     }
 
-    /// What views draw.
+    /// The scene that views draw.
     pub fn scene(&self) -> &Scene {
         self.frozen.as_ref().map_or(&self.live, |(scene, _)| scene)
     }
@@ -425,32 +289,33 @@ impl Model {
         self.picture().map_or(0, |picture| self.now_ns.saturating_sub(picture.received_ns))
     }
 
-    /// Whether the picture that views draw is the present.
+    /// Whether the picture that views draw is current.
     pub fn is_fresh(&self) -> bool {
-        // A replay is all past, and says so in its header: it is drawn as it looked then.
-        let lives = self.lost.is_none() && self.silence_ns() <= STALE_NS;
-        self.is_replay() || self.frozen.is_none() && self.age_ns() <= STALE_NS && lives
+        // A replay shows only the past, and its header says so: it is drawn like a live picture of
+        // its time.
+        let recent = self.lost.is_none() && self.silence_ns() <= STALE_NS;
+        self.is_replay() || self.frozen.is_none() && self.age_ns() <= STALE_NS && recent
     }
 
-    /// How long no hot thread of another process has given a sign of life, nanoseconds. Of our own process it is the
-    /// watchdog's matter: if all stood still, so did this console.
+    /// Nanoseconds since the last heartbeat of a hot thread of another process. In this process the
+    /// watchdog checks heartbeats: if all threads stopped, so did this console.
     pub fn silence_ns(&self) -> u64 {
-        let Some(picture) = self.live.picture.as_ref().filter(|_| self.bond != Bond::Own) else { return 0 };
+        let Some(picture) = self.live.picture.as_ref().filter(|_| self.ownership != Ownership::Own) else { return 0 };
         let running = picture.snapshot.threads.iter().filter(|thread| thread.state == ThreadState::Running);
         running.map(|thread| thread.heartbeat_age_ns).min().unwrap_or(0)
     }
 
-    /// Whether what is shown may only be looked at.
+    /// Whether the console is read-only.
     pub fn is_watching(&self) -> bool {
-        matches!(self.bond, Bond::Attached { access: Access::Watch, .. })
+        matches!(self.ownership, Ownership::Attached { access: Access::Watch, .. })
     }
 
-    /// Whether this is a recording.
+    /// Whether the source is a recording.
     pub fn is_replay(&self) -> bool {
         self.mode != Mode::Live
     }
 
-    /// Where keys go.
+    /// The scope of the keys.
     pub fn scope(&self) -> Scope {
         match (&self.overlay, self.view) {
             (Some(Overlay::Chooser), _) => Scope::Chooser,
@@ -460,7 +325,7 @@ impl Model {
             (Some(Overlay::Columns(_)), _) => Scope::Columns,
             (Some(_), _) => Scope::Question,
             (None, View::Profiles) => Scope::Profiles,
-            // Among the slots the arrows move the cursor, frozen or not; [ and ] look back everywhere.
+            // In the slots view the arrows always move the cursor; [ and ] step in time everywhere.
             (None, view) if self.frozen.is_some() && view != View::Slots => Scope::Past,
             (None, View::Alarms) => Scope::Alarms,
             (None, View::Placement) => Scope::Placement,

@@ -1,86 +1,87 @@
-//! The report of a run: one structure, as JSON for scripts and as text for people.
+//! The report of a run: one structure, printed as JSON or as text.
 //!
-//! Pure: an outcome in, a report out; the command line prints it and the run directory keeps it. Bounded by the final
-//! snapshot. Never shows a number that was not measured: what is not known is `null`, and absent from the text.
+//! Pure: made from the outcome of a run. The command line prints the report, and the run directory
+//! keeps it. Its size is bounded by the final snapshot. An unknown number is `null` in JSON and
+//! absent from the text.
 
-mod judge;
-mod lives;
+mod conditions;
+mod lifecycle;
 mod overflow;
 mod text;
 mod wilson;
 
-pub use judge::Alarm;
-pub use lives::LifeReport;
+pub use conditions::Alarm;
+pub use lifecycle::LifecycleReport;
 pub use overflow::OverflowReport;
 pub use text::{grouped, progress_line};
 pub use wilson::{byar_95, interval_95};
 
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, Counters, ErrorCount, GpuView, InputHealthView, LogView, MoveFailure, MovesView, PlacementView,
-    PriorityView, RivalView, SiloView, Snapshot, SourceView, StreamView, ThreadView,
+    ClockView, CompetitorView, ErrorCount, GpuView, InputHealthView, LogView, MoveFailure, MovesView, PlacementView,
+    PriorityView, SiloView, Snapshot, SourceView, StreamView, ThreadView,
 };
-use pinwheel_engine::engine::{EndedBy, Found, Outcome};
+use pinwheel_engine::engine::{EndedBy, EnvironmentResult, Outcome};
 use pinwheel_engine::profile::Faults;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// What a report needs besides the outcome.
+/// Facts that a report needs besides the outcome.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
-    /// Whether `--predictions` was given: an errored shot is then a hole in a result.
+    /// Whether `--predictions` was given: an errored shot then leaves zeros in the file.
     pub predictions_asked: bool,
-    /// The faults that the profile injects; `None`: not known, so none.
+    /// The faults that the profile injects; `None` if not known, which counts as none.
     pub faults: Option<Faults>,
-    /// Where the run is kept.
+    /// The run's directory.
     pub run_dir: Option<String>,
-    /// The profile's file; `None`: built in, or another profile is in force.
+    /// The profile's file; `None` if it is built in, or another profile has been applied.
     pub profile_file: Option<String>,
-    /// The machine.
+    /// Facts about the host machine.
     pub host: serde_json::Value,
-    /// What the console cost; `None` without one.
+    /// Cost of the console in time and output; `None` without a console.
     pub console_cost: Option<serde_json::Value>,
-    /// Why there are so many silos, where the machine decided.
+    /// Reason for the number of silos, if it was chosen automatically.
     pub silos_auto: Option<String>,
-    /// Sentences to say with the report.
+    /// Notes to print with the report.
     pub notes: Vec<String>,
 }
 
 /// Readouts of two streams at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct JointReport {
-    /// Readouts made.
+    /// Completed readouts.
     pub read: u64,
-    /// Of these: what the answers of both streams say.
+    /// Of these: readouts that agree with the answers of both streams.
     pub consistent: u64,
-    /// Given up: a stream did not come so far, or its state was away.
+    /// Abandoned: a stream did not reach the sequence number, or its state was in another silo.
     pub refused: u64,
 }
 
 /// Moves of streams between silos. Times are nanoseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct MovesReport {
-    /// Moves asked for.
+    /// Requested moves.
     pub asked: u64,
-    /// Of these: to where the stream was, or of one that moved already.
+    /// Of these: no move needed, because the stream was there or was already moving.
     pub needless: u64,
     /// Moves after which the stream is decoded in the other silo.
     pub done: u64,
-    /// Given up: the stream stayed.
+    /// Abandoned moves; the stream stayed in its silo.
     pub failed: u64,
-    /// Shots that waited in a stage.
+    /// Shots that waited for the move of their stream.
     pub staged: u64,
-    /// Shots that were decoded in another silo than their feed's.
+    /// Shots decoded in another silo than the one whose feed took them.
     pub handed_on: u64,
-    /// Shots that met another route than theirs, and went back.
+    /// Shots whose route had changed on the way, and which were sent back.
     pub sent_back: u64,
-    /// How long streams that moved stood still.
+    /// Pause of a stream during a move.
     pub pause_ns: Histogram,
-    /// Of that: until the owner had answered all.
+    /// Part of the pause until the old owner had answered all its shots.
     pub quiesce_ns: Histogram,
-    /// Of that: until the page had come.
+    /// Part of the pause until the stream's page had arrived.
     pub transfer_ns: Histogram,
-    /// Why moves were given up: the last of each silo's.
+    /// The last abandoned move of each silo, with its reason.
     pub failures: Vec<MoveFailure>,
 }
 
@@ -105,12 +106,12 @@ impl MovesReport {
     }
 }
 
-/// A run, as scripts and people read it. Times are nanoseconds.
+/// The report of one run. Times are nanoseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Version of the program.
     pub version: String,
-    /// The status that the command ends with.
+    /// Exit status of the command.
     pub exit_status: u8,
     /// Shots whose arrival was due.
     pub scheduled: u64,
@@ -118,23 +119,23 @@ pub struct Report {
     pub submitted: u64,
     /// Answers harvested, errors included.
     pub answered: u64,
-    /// Submitted and not answered at the end.
+    /// Shots submitted but not answered at the end.
     pub lost: u64,
-    /// Answers of a shot that was answered before.
+    /// Answers to a shot that had already been answered.
     pub duplicated: u64,
-    /// Answers that came before that of an older shot of their stream.
+    /// Answers that overtook an older shot of their stream.
     pub out_of_order: u64,
-    /// Errors answered, by code.
+    /// Shots answered with an error, by code.
     pub errors: BTreeMap<u16, u64>,
-    /// What the codes mean.
+    /// Names of the error codes.
     pub error_names: BTreeMap<u16, String>,
-    /// Answers that came after their deadline.
+    /// Answers after their deadline.
     pub late: u64,
-    /// Later than this from the scheduled arrival is late.
+    /// Deadline of an answer, from the scheduled arrival.
     pub deadline_ns: u64,
     /// Answers that differ from the true observables.
     pub logical_errors: u64,
-    /// Logical errors over the shots with true observables; `null`: there were none.
+    /// Logical errors divided by shots with true observables; `null` without such shots.
     pub logical_error_rate: Option<f64>,
     /// The 95 % Wilson interval of that rate.
     pub logical_error_rate_ci95: Option<[f64; 2]>,
@@ -142,181 +143,181 @@ pub struct Report {
     pub shots_with_observables: u64,
     /// Readouts of two streams at once.
     pub joint: JointReport,
-    /// Moves of streams between silos; `null`: there was one silo.
+    /// Moves of streams between silos; `null` with one silo.
     pub moves: Option<MovesReport>,
-    /// How each silo lived; `null`: there was one silo.
-    pub lives: Option<Vec<LifeReport>>,
-    /// Shots that found no slot.
+    /// Failures, restarts and drains of each silo; `null` with one silo.
+    pub lifecycles: Option<Vec<LifecycleReport>>,
+    /// Shots for which no slot was free.
     pub overflow: OverflowReport,
-    /// The director as it stood at the end; `null`: none ran.
+    /// Placement at the end of the run; `null` without placement.
     pub placement: Option<PlacementView>,
     /// What ended the run: its count, its duration, its input, an operator, a signal or a fault.
     pub ended_by: String,
     /// Time in the phases Live and Drain.
     pub elapsed_live_ns: u64,
-    /// Answers a second of that time.
+    /// Answers per second of that time.
     pub throughput_per_s: Option<f64>,
-    /// Scheduled arrivals a second; `null`: as fast as slots come free.
+    /// Scheduled arrivals per second; `null` if unpaced (rate max).
     pub rate_hz: Option<f64>,
-    /// Where the rate comes from.
+    /// Origin of the rate.
     pub rate_origin: String,
     /// From scheduled arrival to answer.
     pub latency_ns: Histogram,
-    /// From the slot to the answer.
+    /// From submission (written into a slot) to answer.
     pub latency_from_submit_ns: Histogram,
     /// Time in each stage of the path, by its name.
     #[serde(serialize_with = "as_map")]
     pub stages: Vec<(&'static str, Histogram)>,
-    /// Work of dispatch per shot.
+    /// Mean time that dispatch works on a shot.
     pub dispatch_ns_per_shot: Option<f64>,
     /// Detection events that the predecoder resolved.
     pub predecoded_events: u64,
     /// What the console cost; `null` without one.
     pub console_cost: Option<serde_json::Value>,
-    /// Where shots came from.
+    /// Source of the shots.
     pub input: String,
     /// Detectors of a shot.
     pub detectors: u32,
     /// Observables of an answer.
     pub observables: u32,
-    /// The device that predecoded.
+    /// The device of the predecode step.
     pub device: String,
-    /// The decoder.
+    /// Name of the decoder.
     pub decoder: String,
-    /// The predecoder.
+    /// Name of the predecoder.
     pub predecoder: String,
     /// Name of the profile in force at the end.
     pub profile: String,
-    /// The profile's file; `null`: built in, or read by another process.
+    /// The profile's file; `null` if built in, or read by another process.
     pub profile_file: Option<String>,
-    /// The words given by `--label`.
+    /// The label given by `--label`.
     pub label: String,
     /// Number of silos.
     pub silos: usize,
-    /// Why so many, where the machine decided; `null`: they were asked for.
+    /// Reason for the number of silos; `null` if the number was requested.
     pub silos_auto: Option<String>,
     /// One for each hot thread.
     pub threads: Vec<ThreadReport>,
     /// One for each stream.
     pub streams: Vec<StreamReport>,
-    /// What is wrong at the end, and the alarms of the log.
+    /// Problems found at the end, and the alarms of the log.
     pub alarms: Vec<Alarm>,
-    /// Live sources of shots; empty where they were drawn or read.
+    /// Live sources of shots; empty for sampled shots and files.
     pub sources: Vec<SourceView>,
     /// Stream and sequence of shots without an answer.
     pub unanswered: Vec<(u32, u64)>,
-    /// From the deadline of a timer to the frame that found it expired.
+    /// From the deadline of a timer to the frame that detected its expiry.
     pub timer_lateness_ns: Histogram,
     /// One for each silo on a GPU.
     pub gpus: Vec<GpuReport>,
-    /// What told the time.
+    /// The clock of the run.
     pub clock: ClockReport,
     /// Events of the hot threads.
     pub log: LogView,
     /// Sentences for people.
     pub notes: Vec<String>,
-    /// The machine.
+    /// Facts about the host machine.
     pub host: serde_json::Value,
-    /// What the environment report of this run said; `null` if none was made.
-    pub environment: Option<Found>,
-    /// The run's directory; `null`: it has none.
+    /// Result of the environment check of this run; `null` if none was made.
+    pub environment: Option<EnvironmentResult>,
+    /// The run's directory; `null` if it has none.
     pub run_dir: Option<String>,
 }
 
-/// One thread of the frame loop; `hot`: it has a core.
+/// One thread of the frame loop.
 #[derive(Clone, Debug, Serialize)]
 pub struct ThreadReport {
-    /// Its name.
+    /// Name of the thread.
     pub name: String,
-    /// Its roles, in the order in which a frame runs them.
+    /// Roles of the thread, in the order in which a frame runs them.
     pub roles: Vec<&'static str>,
-    /// The core that it is pinned to.
+    /// The planned core; see `pinned`.
     pub core: Option<u32>,
-    /// Whether it is pinned.
+    /// Whether the thread is pinned to `core`.
     pub pinned: bool,
-    /// Whether it has a core.
+    /// Whether the thread is a hot thread with a core of its own.
     pub hot: bool,
-    /// Frames since its start.
+    /// Frames since the start of the thread.
     pub frames: u64,
     /// From the start of a frame to the start of the next.
     pub frame_gap_ns: Histogram,
-    /// Its scheduling priority.
+    /// Scheduling priority of the thread.
     pub priority: PriorityView,
-    /// Who else wanted its core, last and most; `null`: nobody was seen.
-    pub contended_by: Option<RivalView>,
-    /// Allocations in Live; `null`: not visible.
+    /// The last and the most frequent competitor for the core; `null` if none was seen.
+    pub contended_by: Option<CompetitorView>,
+    /// Allocations in phase Live; `null` if not visible.
     pub allocations: Option<u64>,
-    /// Allocations in Live that the thread's own reserve served.
+    /// Allocations in phase Live that the thread's own reserve served.
     pub allocations_lent: u64,
     /// Frames that began on another core than `core`.
     pub frames_elsewhere: u64,
 }
 
-/// One stream.
+/// Report of one stream.
 #[derive(Clone, Debug, Serialize)]
 pub struct StreamReport {
-    /// Its number.
+    /// Number of the stream.
     pub id: u32,
-    /// Its answers, errors included.
+    /// Answers of the stream, errors included.
     pub answered: u64,
-    /// Of these: after their deadline.
+    /// Answers after their deadline.
     pub late: u64,
-    /// Of these: error codes.
+    /// Answers with an error code.
     pub errors: u64,
-    /// Of the latency, nanoseconds; `null` before the first answer.
+    /// 99th percentile of the latency, nanoseconds; `null` before the first answer.
     pub p99: Option<u64>,
-    /// Its rate of logical errors; `null`: no true observables.
+    /// Logical errors divided by compared shots; `null` without true observables.
     pub logical_error_rate: Option<f64>,
-    /// Parity of each of the first 64 observables over its answers.
+    /// Bit mask: parity of each of the first 64 observables over the stream's answers.
     pub frame: u64,
-    /// Shots that found no slot, by outcome.
+    /// Shots for which no slot was free, by outcome.
     pub overflow: BTreeMap<&'static str, u64>,
-    /// How its detection events compare with the model.
+    /// Comparison of the detector firing rate with the model.
     pub input_health: InputHealthView,
 }
 
-/// A silo's GPU.
+/// The GPU of a silo.
 #[derive(Clone, Debug, Serialize)]
 pub struct GpuReport {
-    /// The silo.
+    /// Number of the silo.
     pub silo: u32,
-    /// What the board says of it.
+    /// Counters and state from the board.
     #[serde(flatten)]
     pub gpu: GpuView,
-    /// Launches a second while live.
+    /// Launches per second of the live time.
     pub launches_per_s: Option<f64>,
 }
 
-/// What told the time.
+/// The clock of the run.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClockReport {
-    /// The clock.
+    /// Name of the clock source.
     pub source: String,
-    /// Why it is not the counter, if so.
+    /// Why the processor's counter is not used; `null` if it is.
     pub degraded: Option<String>,
-    /// Times it was compared with the system's clocks.
+    /// Comparisons with the system's clocks.
     pub pairs: u64,
-    /// Times that UTC was set.
+    /// Number of times UTC was set.
     pub utc_steps: u64,
-    /// Times that the counter jumped.
+    /// Number of times the counter jumped.
     pub counter_steps: u64,
-    /// Of the last comparison: how long it took, so how exactly UTC is known.
+    /// Duration of the last comparison, which is the uncertainty of UTC.
     pub width_ns: Option<u64>,
 }
 
 impl Report {
-    /// Makes the report of an ended run.
+    /// Makes the report of a finished run.
     pub fn new(outcome: &Outcome, context: &Context) -> Report {
         let Snapshot { engine, threads, silos, streams, .. } = &outcome.snapshot;
-        let counters = sum(silos);
-        let alarms = judge::alarms(outcome, context);
+        let counters = outcome.snapshot.totals();
+        let alarms = conditions::alarms(outcome, context);
         let elapsed_s = outcome.elapsed_live_ns as f64 / 1e9;
         let mut notes = engine.notes.clone();
         notes.extend(context.notes.iter().filter(|note| !engine.notes.contains(note)).cloned());
         notes.extend(outcome.events.iter().filter_map(|ended| ended.clone().err()));
         Report {
             version: engine.version.clone(),
-            exit_status: judge::exit_status(&outcome.ended_by, &alarms),
+            exit_status: conditions::exit_status(&outcome.ended_by, &alarms),
             scheduled: counters.scheduled,
             submitted: counters.submitted,
             answered: counters.answered,
@@ -337,7 +338,7 @@ impl Report {
                 refused: counters.joint_refused,
             },
             moves: MovesReport::of(silos),
-            lives: lives::of(silos),
+            lifecycles: lifecycle::of(silos),
             overflow: OverflowReport::of(silos),
             placement: outcome.snapshot.placement.clone(),
             ended_by: ended_by_name(&outcome.ended_by),
@@ -378,10 +379,10 @@ impl Report {
         }
     }
 
-    /// Adds what was found wrong after the run had ended, in the place of what was said of it before.
+    /// Adds a problem found after the end of the run; replaces an earlier one of the same name.
     pub fn add_unsound(&mut self, name: &'static str, what: String) {
         self.alarms.retain(|alarm| alarm.alarm != name);
-        self.alarms.push(judge::unsound(name, what));
+        self.alarms.push(conditions::unsound(name, what));
         self.exit_status = 1;
     }
 }
@@ -395,30 +396,7 @@ fn gpus(silos: &[SiloView], elapsed_s: f64) -> Vec<GpuReport> {
     silos.iter().filter_map(of).collect()
 }
 
-/// Those counters that a report shows, of all silos together; the others stay zero.
-pub fn sum(silos: &[SiloView]) -> Counters {
-    let mut total = Counters::default();
-    for counters in silos.iter().map(|silo| &silo.counters) {
-        total.scheduled += counters.scheduled;
-        total.submitted += counters.submitted;
-        total.dispatched += counters.dispatched;
-        total.answered += counters.answered;
-        total.errored += counters.errored;
-        total.late += counters.late;
-        total.duplicated += counters.duplicated;
-        total.out_of_order += counters.out_of_order;
-        total.shots_with_observables += counters.shots_with_observables;
-        total.logical_errors += counters.logical_errors;
-        total.predecoded_events += counters.predecoded_events;
-        total.dispatch_ns += counters.dispatch_ns;
-        total.joint_read += counters.joint_read;
-        total.joint_consistent += counters.joint_consistent;
-        total.joint_refused += counters.joint_refused;
-    }
-    total
-}
-
-/// Distributions of all silos together.
+/// Merges the distributions of all silos.
 pub fn merged<'a>(parts: impl Iterator<Item = &'a Histogram>) -> Histogram {
     let mut whole = Histogram::default();
     parts.for_each(|part| whole.merge(part));

@@ -1,9 +1,10 @@
-//! The terminal and the one loop that reads, updates, acts and draws.
+//! The terminal and the console's loop: it reads, updates, acts and draws.
 //!
-//! Owns the screen, the signals and the console's clock while [`run`] runs, on the caller's thread (the console thread).
-//! Bounded: data every [`DATA_NS`], frames as [`pace`] says, at most [`EVENTS_MAX`] events a turn, one frame
-//! under way. Never waits for the engine or for the terminal's reader: the source copies, a thread of its own writes, and
-//! the loop waits only for keys and for the end of that write, at most until the next data.
+//! Owns the screen, the signals and the console's clock while [`run`] runs, on the caller's thread
+//! (the console thread). Bounded: data every [`DATA_NS`], frames at the rate of [`pace`], at most
+//! [`EVENTS_MAX`] events a turn, one frame in progress. Never waits for the engine or for the
+//! terminal's reader: the source copies, a separate thread writes, and the loop waits only for keys
+//! and for the end of that write, at most until the next data.
 
 mod clock;
 pub mod dump;
@@ -20,9 +21,9 @@ use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::bound::Keymap;
 use crate::model::{Model, Mouse, View};
 use crate::msg::{ConsoleCost, Finished, Msg};
-use crate::settings::Keeper;
-use crate::source::beside::About;
-use crate::source::{Hold, News, Source};
+use crate::settings::SettingsFile;
+use crate::source::Source;
+use crate::source::lookup::LookupContext;
 use crate::theme::Theme;
 use crate::update::update;
 use clock::Clock;
@@ -37,7 +38,7 @@ use std::io::{self, IsTerminal};
 use std::rc::Rc;
 use std::time::Duration;
 
-pub use writer::Heard;
+pub use writer::Delivered;
 
 /// Time between two readings of the source, nanoseconds.
 pub const DATA_NS: u64 = 100_000_000;
@@ -46,41 +47,40 @@ pub const EVENTS_MAX: usize = 256;
 /// Window of the console's own cost, nanoseconds.
 const COST_WINDOW_NS: u64 = 1_000_000_000;
 
-/// How to run the console.
+/// Options of the console.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Looks.
     pub theme: Theme,
-    /// What to do when the terminal goes away.
+    /// Whether the engine drains when the terminal closes.
     pub on_hangup: OnHangup,
-    /// What to show first.
+    /// The first view.
     pub view: View,
-    /// The keys that hold.
+    /// The keys in force.
     pub keymap: Rc<Keymap>,
-    /// Whose the mouse is at first.
+    /// Whether the console handles the mouse at first.
     pub mouse: Mouse,
-    /// What was kept of earlier starts, and where.
-    pub keeper: Keeper,
+    /// Settings of earlier starts, and their file.
+    pub settings: SettingsFile,
 }
 
-/// How the console went.
+/// Result of the console.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Why it returned.
+    /// Why the console returned.
     pub end: ConsoleEnd,
-    /// What it cost.
+    /// CPU time, frames and bytes of the console.
     pub console_cost: ConsoleCost,
-    /// Whether the terminal still took what was said last.
-    pub heard: Heard,
-    /// Why what the user changed could not be kept, in one sentence.
-    pub unkept: Option<String>,
+    /// Whether the terminal took the last write.
+    pub delivered: Delivered,
+    /// Why the user's settings could not be saved, in one sentence.
+    pub unsaved: Option<String>,
 }
 
-/// What there is where [`can_show`] says no.
+/// Description of the terminal where [`can_show`] returns false.
 pub const NONE: &str = "no terminal (or TERM unset, or dumb)";
 
-/// Whether standard input and output are a terminal that can show the console. One that TERM does not name, or names `dumb`,
-/// has no cursor that could be moved.
+/// Whether standard input and output are a terminal that can show the console. Without TERM, or
+/// with TERM=dumb, a terminal has no movable cursor.
 pub fn can_show() -> bool {
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     is_terminal && moves_its_cursor(std::env::var_os("TERM").as_deref())
@@ -90,48 +90,48 @@ fn moves_its_cursor(term: Option<&OsStr>) -> bool {
     term.is_some_and(|term| !term.is_empty() && term != "dumb")
 }
 
-/// Why there can be no console.
+/// Why the console cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum TermError {
     /// The terminal could not be set up or drawn to.
-    #[error("the terminal refused {what}: {error}; run with --headless to go without a console")]
+    #[error("the terminal refused {what}: {error}; use --headless to run without a console")]
     Terminal {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// Signals could not be watched.
-    #[error("signals cannot be watched: {0}; run with --headless to go without a console")]
+    /// The signal handlers could not be registered.
+    #[error("cannot register signal handlers: {0}; use --headless to run without a console")]
     Signals(io::Error),
 }
 
-/// Runs the console on `source` until it ends; the terminal is as before when this returns.
+/// Runs the console on `source` until it ends; the terminal is restored when this returns.
 ///
 /// # Errors
-/// When the terminal cannot be set up. A terminal that goes away later is not an error: [`ConsoleEnd::HungUp`].
+/// When the terminal cannot be set up. A terminal that closes later is not an error:
+/// [`ConsoleEnd::HungUp`].
 pub fn run(source: &mut dyn Source, options: Options) -> Result<Outcome, TermError> {
     let signals = Signals::watch().map_err(TermError::Signals)?;
     let clock = Clock::start();
     let screen = Screen::open(clock, options.mouse)?;
     let size = screen.size()?;
-    let bond = source.bond();
+    let ownership = source.ownership();
     let mut model = Model {
         view: options.view,
-        bond,
+        ownership,
         keymap: options.keymap,
         mouse: options.mouse,
         ..Model::new(options.theme, size, options.on_hangup)
     };
-    options.keeper.settings.arrange(&mut model);
-    if let Some(said) = &options.keeper.said {
+    options.settings.settings.arrange(&mut model);
+    if let Some(said) = &options.settings.said {
         update(&mut model, Msg::Unusable(said.clone()));
     }
     let mut console = Console {
         source,
         model,
-        lookups: Lookups::start()
-            .map_err(|error| TermError::Terminal { what: "a thread that looks things up", error })?,
+        lookups: Lookups::start().map_err(|error| TermError::Terminal { what: "the look-up thread", error })?,
         clock,
         screen,
         signals,
@@ -144,20 +144,20 @@ pub fn run(source: &mut dyn Source, options: Options) -> Result<Outcome, TermErr
         Err(error) => return Err(TermError::Terminal { what: "a frame or a key", error }),
     };
     let cost = console.meter.cost(console.clock.now_ns(), clock::cpu_ns(), console.screen.bytes());
-    let heard = console.screen.close();
-    // The terminal is given back first: a disk that hangs holds up nobody's shell but this one.
-    let unkept = options.keeper.keep(&console.model).err();
-    Ok(Outcome { end, console_cost: cost, heard, unkept })
+    let delivered = console.screen.close();
+    // The terminal is restored first, so that a slow disk does not block the shell.
+    let unsaved = options.settings.keep(&console.model).err();
+    Ok(Outcome { end, console_cost: cost, delivered, unsaved })
 }
 
-/// A terminal that is gone answers with one of these.
+/// A closed terminal returns one of these errors.
 fn is_hangup(error: &io::Error) -> bool {
     const EIO: i32 = 5;
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof)
         || error.raw_os_error() == Some(EIO)
 }
 
-/// When the next reading and the next frame are due, console clock.
+/// Times of the next reading and of the next frame, console clock.
 #[derive(Clone, Copy, Debug, Default)]
 struct FrameTimes {
     data_due_ns: u64,
@@ -209,7 +209,7 @@ impl Console<'_> {
             }
         }
         if let Some(brought) = self.lookups.take() {
-            self.take(Msg::Brought(brought))?;
+            self.take(Msg::LookedUp(brought))?;
         }
         let now_ns = self.clock.now_ns();
         if now_ns >= self.frame.data_due_ns {
@@ -238,15 +238,15 @@ impl Console<'_> {
         if let Some(why) = self.source.lost() {
             self.take(Msg::Lost(why))?;
         }
-        for news in self.source.news() {
-            self.take(Msg::News(news))?;
+        for reply in self.source.replies() {
+            self.take(Msg::Reply(reply))?;
         }
         self.take(Msg::Snapshot { now_ns, snapshot, finished })
     }
 
     fn keys(&mut self) -> io::Result<Option<ConsoleEnd>> {
         let now_ns = self.clock.now_ns();
-        // The end of a frame under way wakes the loop.
+        // The end of the write in progress wakes the loop.
         let due_ns = match self.frame.changed {
             Changed::Yes if self.screen.is_idle() => self.frame.data_due_ns.min(self.frame.pace.due_ns()),
             _ => self.frame.data_due_ns,
@@ -277,49 +277,19 @@ impl Console<'_> {
                     let offers = self.source.offers();
                     update(&mut self.model, Msg::Offers(offers));
                 }
-                Effect::Apply { name, profile, lent, why } => {
-                    let result = self.source.apply(&name, &profile, lent, &why);
-                    let follow = update(&mut self.model, Msg::Applied { name, result });
+                Effect::Execute(command, why) => {
+                    let result = self.source.execute(&command, &why);
+                    let follow = update(&mut self.model, Msg::Executed { command, result });
                     if let Some(end) = self.act(follow)? {
                         return Ok(Some(end));
                     }
-                }
-                Effect::Drain(why) => {
-                    if let Err(why) = self.source.drain(&why) {
-                        update(&mut self.model, Msg::News(News::Refused(format!("drain refused: {why}"))));
-                    }
-                }
-                Effect::Hold(hold, why) => {
-                    let what = if hold == Hold::Hold { "hold of the feed" } else { "release of the feed" }.to_owned();
-                    let result = self.source.hold(hold, &why);
-                    update(&mut self.model, Msg::Asked { what, result });
-                }
-                Effect::Rate(rate, why) => {
-                    let result = self.source.set_rate(rate, &why);
-                    update(&mut self.model, Msg::Asked { what: "another rate".to_owned(), result });
-                }
-                Effect::Act(deed, why) => {
-                    let result = self.source.act(&deed, &why);
-                    update(&mut self.model, Msg::Asked { what: deed.label(), result });
                 }
                 Effect::LookAt(at_ns) => {
                     let past = self.source.past(at_ns).map(Box::new);
                     update(&mut self.model, Msg::Past(past));
                 }
-                Effect::Note(text) => {
-                    let result = self.source.note(&text);
-                    update(&mut self.model, Msg::Noted(result));
-                }
-                Effect::Acknowledge(number) => {
-                    let result = self.source.acknowledge(number);
-                    update(&mut self.model, Msg::Answered { what: "acknowledged", result });
-                }
-                Effect::Snooze(number) => {
-                    let result = self.source.snooze(number);
-                    update(&mut self.model, Msg::Answered { what: "snoozed for ten minutes", result });
-                }
                 Effect::LookUp(wanted) => {
-                    let about = About::of(self.model.picture().map(|picture| &picture.snapshot));
+                    let about = LookupContext::of(self.model.picture().map(|picture| &picture.snapshot));
                     self.lookups.ask(wanted, about);
                 }
                 Effect::DumpScreen => {
@@ -342,12 +312,13 @@ impl Console<'_> {
         Ok(())
     }
 
-    /// The terminal is gone without a signal having been seen: the same as SIGHUP.
+    /// The terminal closed and no signal was seen: the same as SIGHUP.
     fn hung_up(&mut self) -> ConsoleEnd {
         for effect in update(&mut self.model, Msg::Signal(crate::msg::Signal::Hangup)) {
-            if let Effect::Drain(why) = effect {
-                // There is nobody to tell, and the engine in this process never refuses.
-                drop(self.source.drain(&why));
+            if let Effect::Execute(command, why) = effect {
+                // The terminal that would show an error is closed, and the engine in this process
+                // never refuses to drain.
+                drop(self.source.execute(&command, &why));
             }
         }
         ConsoleEnd::HungUp

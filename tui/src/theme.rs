@@ -1,80 +1,85 @@
-//! Looks: tones, their styles, and the plain-ASCII stand-ins for glyphs.
+//! Themes: tones, their styles, and the ASCII substitutes of glyphs.
 //!
-//! Owns every colour and every glyph substitution of the console; runs on the console thread; holds three words. Never
-//! reads the environment by itself: [`Theme::from_variables`] is handed what it needs. The colours are in [`hues`].
+//! Owns every colour and every glyph substitution of the console; on the console thread; holds
+//! three words. Does not read the environment: the caller passes the variables to
+//! [`Theme::from_variables`]. The colours are in [`hues`].
 //!
 //! # Why the theme drops colour itself
 //!
-//! Under `NO_COLOR` the terminal library writes an empty colour sequence in place of each colour, and terminals read
-//! that as "all attributes off": bold and reverse would vanish with the colours. So without colour no style here has any.
+//! Under `NO_COLOR` the terminal library writes an empty colour sequence in place of each colour,
+//! and terminals read that as "all attributes off": bold and reverse would vanish with the colours.
+//! So without colour no style here has any.
 
 mod hues;
 
+use clap::ValueEnum;
 use ratatui::style::{Modifier, Style};
 
-/// What a piece of text means; the theme decides how that looks.
+/// Meaning of a piece of text; the theme maps it to a style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// Ordinary text.
     Plain,
     /// Labels and units beside the numbers.
     Dim,
-    /// As it should be.
+    /// In order.
     Good,
-    /// Wants an eye on it.
+    /// Needs attention.
     Warn,
-    /// Wrong.
+    /// In error.
     Bad,
     /// Section titles.
     Title,
-    /// Numbers that one looks for first.
+    /// The most important numbers.
     Accent,
     /// The row or cell under the cursor.
     Selected,
-    /// A badge that must be seen (FROZEN, STALE, DRAIN).
+    /// A badge of the console's state (FROZEN, STALE, DRAIN).
     Badge,
 }
 
-/// How many colours are drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Number of colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Colour {
-    /// Any of 16 million.
+    /// Any of 16 million
     True,
-    /// The 256 of an indexed palette.
+    /// The 256 of an indexed palette
+    #[value(name = "256")]
     Indexed,
-    /// The sixteen colours that every terminal has.
+    /// The sixteen of every terminal
+    #[value(name = "16")]
     Sixteen,
-    /// None at all; bold, dim and reverse only.
+    /// Bold, dim and reverse only
     None,
 }
 
-/// Which glyphs may be drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Set of glyphs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Glyphs {
-    /// Braille, blocks, arrows.
+    /// Braille, blocks, arrows
+    #[value(name = "utf-8")]
     Utf8,
-    /// ASCII only.
     Ascii,
 }
 
-/// Which colours say what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Choice of colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Palette {
-    /// For a dark background.
+    /// For a dark background
     Dark,
-    /// For a light background.
+    /// For a light background
     Light,
-    /// Told apart without telling red from green; for a dark background.
+    /// Told apart without telling red from green; for a dark background
     ColourBlind,
-    /// No colour, whatever the terminal could: bold, dim, reverse.
+    /// No colour, whatever the terminal could: bold, dim, reverse
     Mono,
 }
 
 impl Palette {
-    /// All, in the order in which the console goes through them.
+    /// All palettes, in the order of the key that changes them.
     pub const ALL: [Palette; 4] = [Palette::Dark, Palette::Light, Palette::ColourBlind, Palette::Mono];
 
-    /// As options and the palette of commands name it.
+    /// Name in options and in the command palette.
     pub fn name(self) -> &'static str {
         match self {
             Palette::Dark => "dark",
@@ -84,14 +89,14 @@ impl Palette {
         }
     }
 
-    /// The one after it.
+    /// The next palette in that order.
     pub fn next(self) -> Palette {
         let here = Palette::ALL.iter().position(|palette| *palette == self).unwrap_or(0);
         Palette::ALL[(here + 1) % Palette::ALL.len()]
     }
 }
 
-/// How everything looks.
+/// Palette, colour depth and glyph set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
     /// Which colours.
@@ -103,8 +108,9 @@ pub struct Theme {
 }
 
 impl Theme {
-    /// Chooses by the environment: `NO_COLOR` set and not empty means no colour; `COLORTERM` and `TERM` say how many there
-    /// are; the first of `LC_ALL`, `LC_CTYPE`, `LANG` that is set must name UTF-8, else glyphs are ASCII.
+    /// Chooses by the environment. `NO_COLOR` set and not empty: no colour. `COLORTERM` and `TERM`
+    /// determine the number of colours. The first of `LC_ALL`, `LC_CTYPE`, `LANG` that is set must
+    /// name UTF-8, else glyphs are ASCII.
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Theme {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let term = set("TERM").unwrap_or_default();
@@ -121,7 +127,7 @@ impl Theme {
         Theme { palette: Palette::Dark, colour, glyphs: if utf8 { Glyphs::Utf8 } else { Glyphs::Ascii } }
     }
 
-    /// The style of fresh text of this tone.
+    /// Style of current text of this tone.
     pub fn style(self, tone: Tone) -> Style {
         let plain = Style::new();
         match tone {
@@ -141,7 +147,7 @@ impl Theme {
         }
     }
 
-    /// The style of text that is not fresh: what says "good" or "now" is dimmed; warnings stay.
+    /// Style of text that is not current: tones for "good" and "now" are dimmed; warnings stay.
     pub fn style_aged(self, tone: Tone) -> Style {
         match tone {
             Tone::Plain | Tone::Good | Tone::Accent => self.style(Tone::Dim),
@@ -149,7 +155,7 @@ impl Theme {
         }
     }
 
-    /// `glyph` or its stand-in.
+    /// `glyph`, or its ASCII substitute.
     pub fn glyph(self, glyph: char) -> char {
         match self.glyphs {
             Glyphs::Utf8 => glyph,
@@ -158,7 +164,8 @@ impl Theme {
     }
 }
 
-/// The ASCII stand-in of a glyph, one column for one column; `?` for what the console never draws by itself.
+/// The ASCII substitute of a glyph, one column for one column; `?` for glyphs that the console
+/// itself never draws.
 pub fn ascii(glyph: char) -> char {
     match glyph {
         ' '..='~' => glyph,

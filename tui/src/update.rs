@@ -1,34 +1,36 @@
-//! How the console changes: one message in, effects out.
+//! The console's update function: one message in, effects out.
 //!
-//! Pure: no I/O, no clock, no terminal; on the console thread. Every dangerous effect (a switch that steps up, a drain, a
-//! forced end) is made in [`actions`] and [`profile`] from a confirmed question and nowhere else; signals are the operating
-//! system's word and drain at once, and a profile that was confirmed for a time comes back when that is over.
+//! Pure: no I/O, no clock, no terminal; on the console thread. Only [`actions`] and [`profile`]
+//! make dangerous effects (a switch that steps up, a drain, a forced end), and only from a
+//! confirmed question. Signals drain at once. A temporary profile, once confirmed, ends without a
+//! question.
 
 mod actions;
-mod deeds;
 mod lists;
 mod mouse;
 mod moves;
 mod palette;
 mod past;
 mod profile;
+mod questions;
+mod refusals;
 mod typing;
 
-pub use mouse::Pressed;
 pub use moves::slots_per_row;
 
 use crate::effect::{ConsoleEnd, Effect};
-use crate::model::deeds::measure;
 use crate::model::derived::Marks;
-use crate::model::found::Found;
+use crate::model::lookups::LookedUp;
+use crate::model::measured::measure;
 use crate::model::{Leaving, Mode, Model, NOTICE_NS, Notice, NoticeKind, Overlay, Picture, Scene, View};
 use crate::msg::{Finished, Msg, Signal};
-use crate::source::{Bond, News};
+use crate::source::{Ownership, Reply};
 use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::engine::Command;
 use pinwheel_engine::profile::OnHangup;
 use std::rc::Rc;
 
-/// Takes in `msg`; what must be done about it comes back.
+/// Applies `msg` to the model and returns the effects.
 pub fn update(model: &mut Model, msg: Msg) -> Vec<Effect> {
     let mut effects = take_in(model, msg);
     if model.view == View::Compare {
@@ -67,9 +69,8 @@ fn take_in(model: &mut Model, msg: Msg) -> Vec<Effect> {
             model.mode = Mode::Replay { running_since_ns: None };
             vec![Effect::LookAt(at_ns)]
         }
-        Msg::Applied { name, result } => profile::applied(model, &name, result),
-        Msg::News(news) => heard(model, news),
-        Msg::Asked { what, result } => asked(model, &what, result),
+        Msg::Executed { command, result } => executed(model, &command, result),
+        Msg::Reply(reply) => show_reply(model, reply),
         Msg::Signal(signal) => signalled(model, signal),
         msg => {
             take_note(model, msg);
@@ -78,21 +79,19 @@ fn take_in(model: &mut Model, msg: Msg) -> Vec<Effect> {
     }
 }
 
-/// Messages after which there is nothing to do.
+/// Messages that only store data.
 fn take_note(model: &mut Model, msg: Msg) {
     match msg {
-        Msg::Brought(brought) => lists::brought(model, brought),
+        Msg::LookedUp(brought) => lists::brought(model, brought),
         Msg::Dumped(Ok(file)) => notice(model, NoticeKind::Done, format!("screen written to {file}")),
         Msg::Dumped(Err(said)) => notice(model, NoticeKind::Refused, said),
         Msg::Unusable(said) => notice(model, NoticeKind::Refused, said),
         Msg::Past(result) => past::arrived(model, result),
-        Msg::Noted(result) => past::noted(model, result),
         Msg::Resize { columns, rows } => model.size = (columns, rows),
         Msg::Offers(offers) => {
             model.cursor.profile = model.cursor.profile.min(offers.len().saturating_sub(1));
             model.offers = Some(offers);
         }
-        Msg::Answered { what, result } => answered(model, what, result),
         Msg::Lost(why) => model.lost = Some(why),
         Msg::Cost(cost) => model.console_cost = cost,
         Msg::Tick { .. }
@@ -100,36 +99,40 @@ fn take_note(model: &mut Model, msg: Msg) {
         | Msg::Key(_)
         | Msg::Mouse(_)
         | Msg::Replay(_)
-        | Msg::Applied { .. }
-        | Msg::News(_)
-        | Msg::Asked { .. }
+        | Msg::Executed { .. }
+        | Msg::Reply(_)
         | Msg::Signal(_) => {}
     }
 }
 
-/// What another process said.
-fn heard(model: &mut Model, news: News) -> Vec<Effect> {
-    match news {
-        News::Done(text) => notice(model, NoticeKind::Done, text),
-        News::Refused(text) => notice(model, NoticeKind::Refused, text),
+/// Shows the reply of another process.
+fn show_reply(model: &mut Model, reply: Reply) -> Vec<Effect> {
+    match reply {
+        Reply::Done(text) => notice(model, NoticeKind::Done, text),
+        Reply::Refused(text) => notice(model, NoticeKind::Refused, text),
     }
     vec![Effect::ListOffers]
 }
 
-fn asked(model: &mut Model, what: &str, result: Result<(), String>) -> Vec<Effect> {
-    match result {
-        Ok(()) => notice(model, NoticeKind::Done, format!("{what} asked for")),
-        Err(why) => notice(model, NoticeKind::Refused, format!("{what} refused: {why}")),
-    }
+/// Shows whether the engine accepted a command.
+fn executed(model: &mut Model, command: &Command, result: Result<(), String>) -> Vec<Effect> {
+    let answer = match command {
+        Command::Profile { name, .. } => return profile::applied(model, name, result),
+        Command::Acknowledge { .. } => Some("acknowledged"),
+        Command::Snooze { .. } => Some("snoozed for ten minutes"),
+        _ => None,
+    };
+    let (kind, text) = match (result, answer, command) {
+        // The screen shows the drain.
+        (Ok(()), _, Command::Drain) => return Vec::new(),
+        (Ok(()), _, Command::Note { .. }) => (NoticeKind::Done, "note kept in events.jsonl".to_owned()),
+        (Ok(()), Some(what), _) => (NoticeKind::Done, format!("alarm {what}: shown after the watchdog's next check")),
+        (Ok(()), None, command) => (NoticeKind::Done, format!("{command} asked for")),
+        (Err(why), Some(what), _) => (NoticeKind::Refused, format!("not {what}: {why}")),
+        (Err(why), None, command) => (NoticeKind::Refused, format!("{command} refused: {why}")),
+    };
+    notice(model, kind, text);
     Vec::new()
-}
-
-/// What became of an answer to an alarm.
-fn answered(model: &mut Model, what: &str, result: Result<(), String>) {
-    match result {
-        Ok(()) => notice(model, NoticeKind::Done, format!("alarm {what}: shown when the watchdog has taken it in")),
-        Err(why) => notice(model, NoticeKind::Refused, format!("not {what}: {why}")),
-    }
 }
 
 fn tick(model: &mut Model, now_ns: u64) {
@@ -139,7 +142,7 @@ fn tick(model: &mut Model, now_ns: u64) {
     }
 }
 
-/// Takes in a picture. One that shows the same moment as the last is not news: its age keeps growing.
+/// Stores a picture. A picture of the same moment as the last is ignored: its age keeps growing.
 fn observe(model: &mut Model, snapshot: Snapshot) {
     let before = model.live.picture.as_ref().map(|picture| &picture.snapshot);
     if before.is_some_and(|before| before.at_ns == snapshot.at_ns) {
@@ -151,25 +154,26 @@ fn observe(model: &mut Model, snapshot: Snapshot) {
     if before.is_some_and(is_other) {
         begin_anew(model);
     }
-    // Whoever switched the profile: what a hangup means is the engine's word.
+    // Any client may have switched the profile, so the engine's setting for a hangup applies.
     let drains = snapshot.control.drains_on_hangup;
     model.on_hangup = if drains { OnHangup::Drain } else { OnHangup::Detach };
     let derived = model.marks.derive(&snapshot);
     model.live.history.push(&derived);
     let alarm = lists::alarm_under_cursor(model);
     let picture = Picture { snapshot, derived, received_ns: model.now_ns };
-    measure(&mut model.measured, model.live.picture.as_deref(), &picture);
+    let before = model.live.picture.as_deref().map(|before| (&before.snapshot, &before.derived));
+    measure(&mut model.measured, before, (&picture.snapshot, &picture.derived));
     profile::measure(model, &picture);
     model.live.picture = Some(Rc::new(picture));
     lists::stay_on_alarm(model, alarm);
     moves::clamp(model);
 }
 
-/// Another engine runs: what was seen of the one before is over.
+/// Another engine runs: clears the data of the previous one.
 fn begin_anew(model: &mut Model) {
     (model.live, model.marks) = (Scene::default(), Marks::default());
     (model.frozen, model.timeline, model.mark) = (None, None, None);
-    (model.switch, model.found) = (None, Found::default());
+    (model.switch, model.lookups) = (None, LookedUp::default());
     model.switches.clear();
     model.measured.clear();
     model.trail.clear();
@@ -188,12 +192,12 @@ fn signalled(model: &mut Model, signal: Signal) -> Vec<Effect> {
             refuse_suspend(model);
             Vec::new()
         }
-        // Another process's engine goes on, whatever happens to this console.
-        Signal::Hangup if model.bond != Bond::Own => vec![Effect::Leave(ConsoleEnd::HungUp)],
-        Signal::Terminate if model.bond != Bond::Own => vec![Effect::Leave(ConsoleEnd::Terminated)],
-        Signal::Interrupt if model.bond != Bond::Own => vec![Effect::Leave(ConsoleEnd::Interrupted)],
+        // The engine of another process continues when this console ends.
+        Signal::Hangup if model.ownership != Ownership::Own => vec![Effect::Leave(ConsoleEnd::HungUp)],
+        Signal::Terminate if model.ownership != Ownership::Own => vec![Effect::Leave(ConsoleEnd::Terminated)],
+        Signal::Interrupt if model.ownership != Ownership::Own => vec![Effect::Leave(ConsoleEnd::Interrupted)],
         Signal::Hangup if model.on_hangup == OnHangup::Detach => vec![Effect::Leave(ConsoleEnd::HungUp)],
-        Signal::Hangup => vec![Effect::Drain("the terminal went away".to_owned()), Effect::Leave(ConsoleEnd::HungUp)],
+        Signal::Hangup => vec![drain("the terminal closed".to_owned()), Effect::Leave(ConsoleEnd::HungUp)],
         Signal::Terminate => drain_by_signal(model, ConsoleEnd::Terminated),
         Signal::Interrupt => drain_by_signal(model, ConsoleEnd::Interrupted),
     }
@@ -212,19 +216,23 @@ fn drain_by_signal(model: &mut Model, end: ConsoleEnd) -> Vec<Effect> {
                 model.overlay = None;
             }
             model.leaving = Leaving::Draining { since_ns: model.now_ns, end };
-            let mut effects = vec![Effect::Drain("by a signal".to_owned())];
+            let mut effects = vec![drain("by a signal".to_owned())];
             effects.extend(leave_if_drained(model));
             effects
         }
     }
 }
 
+fn drain(why: String) -> Effect {
+    Effect::Execute(Command::Drain, why)
+}
+
 fn refuse_suspend(model: &mut Model) {
-    let why = match model.bond {
-        Bond::Own => {
+    let why = match model.ownership {
+        Ownership::Own => {
             "suspend refused: it would stop the engine in this process too; f freezes the picture, q drains and quits"
         }
-        Bond::Attached { .. } => "suspend refused: f freezes the picture; q leaves, and the engine goes on",
+        Ownership::Attached { .. } => "suspend refused: f freezes the picture; q leaves, and the engine continues",
     };
     notice(model, NoticeKind::Refused, why.to_owned());
 }

@@ -1,7 +1,8 @@
-//! The picture: one function from the model to a frame, mutating nothing of the model.
+//! The view: a function from the model to a frame; it does not change the model.
 //!
-//! Owns the arrangement of header, view and footer; panels draw the parts. On the console thread. From 80×24 up the full
-//! views; below that lists and help, and for other views the facts; below 20×5 a sentence. No size panics: the pen clips.
+//! Owns the layout of header, view and footer; panels draw the parts. On the console thread. Full
+//! views from 80×24 up; below that lists and help, and a summary for other views; below 20×5 a
+//! sentence. The pen clips, so no size causes a panic.
 
 mod overlays;
 mod panels;
@@ -19,7 +20,7 @@ use ratatui::layout::Rect;
 
 /// Smallest size of the full views.
 pub const FULL: (u16, u16) = (80, 24);
-/// From so many rows on a row names the views.
+/// Fewest rows for a row of view names.
 pub const TABS: u16 = 30;
 /// Smallest size of lists.
 pub const LISTS: (u16, u16) = (40, 10);
@@ -37,16 +38,16 @@ pub fn draw(model: &Model, area: Rect, buffer: &mut Buffer) {
     paint(model, &mut Pen::new(buffer, area, model.theme, freshness(model)));
 }
 
-/// What the cell at (`x`, `y`) of the picture that `model` gives stands for.
+/// The target of the cell at (`x`, `y`) when `model` is drawn.
 pub fn target_at(model: &Model, x: u16, y: u16) -> Option<Target> {
     targets(model).at(x, y)
 }
 
-/// What the places of the picture that `model` gives stand for.
+/// The targets of all cells when `model` is drawn.
 pub fn targets(model: &Model) -> Targets {
     let area = Rect::new(0, 0, model.size.0, model.size.1);
     let (mut buffer, targets) = (Buffer::empty(area), Targets::default());
-    paint(model, &mut Pen::new(&mut buffer, area, model.theme, freshness(model)).telling(&targets));
+    paint(model, &mut Pen::new(&mut buffer, area, model.theme, freshness(model)).with_targets(&targets));
     targets
 }
 
@@ -87,7 +88,8 @@ fn paint(model: &Model, pen: &mut Pen<'_>) {
     panels::footer::draw(model, &mut pen.fresh());
 }
 
-/// Whether a view makes sense below [`FULL`]: lists, which show the columns that fit and the rest in their details, and help.
+/// Whether a view has a summary only below [`FULL`]. Lists show the columns that fit and the rest
+/// in their details; help wraps.
 fn reduced(view: View, (width, height): (u16, u16)) -> bool {
     let is_list = matches!(view, View::Help | View::Profiles) || (List::of(view).is_some() && view != View::Slots);
     is_list && width >= LISTS.0 && height >= LISTS.1
@@ -105,7 +107,7 @@ fn body(model: &Model, pen: &mut Pen<'_>) {
         (_, View::Profiles) => panels::profiles::draw(model, pen),
         (None, _) => {
             pen.put(1, 1, "Waiting for the engine's first picture.", Tone::Warn);
-            pen.put(1, 2, "It appears when the engine has made its board; nothing needs to be pressed.", Tone::Dim);
+            pen.put(1, 2, "It appears when the engine has created its board; no key is needed.", Tone::Dim);
         }
         (Some(picture), View::Overview) => panels::overview::draw(model, picture, pen),
         (Some(picture), View::Threads) => panels::threads::draw(model, picture, pen),
@@ -130,27 +132,26 @@ fn overlay(model: &Model, pen: &mut Pen<'_>) {
     if let Leaving::Draining { since_ns, .. } = model.leaving {
         overlays::drain::draw(model, since_ns, pen);
     }
-    // What is asked, chosen or written has the screen to itself; a filter is written into the list that it is about.
+    // A question, chooser or input line has the screen to itself; the filter input stays in its
+    // list.
     if !matches!(model.overlay, None | Some(Overlay::Filter(_))) {
         pen.cover();
     }
     match &model.overlay {
         None => {}
         Some(Overlay::Chooser) => overlays::chooser::draw(model, pen),
-        Some(Overlay::AskDeed(deed)) => overlays::ask::deed(model, deed, pen),
-        Some(Overlay::TypeDeed(deed, text)) => overlays::ask::typed(model, deed, text, pen),
+        Some(Overlay::Ask(command)) => overlays::ask::command(model, command, pen),
+        Some(Overlay::Type(command, text)) => overlays::ask::typed(model, command, text, pen),
         Some(Overlay::Move(text)) => overlays::ask::moved(text, pen),
         Some(Overlay::Input(text)) => overlays::ask::input(text, pen),
         Some(Overlay::Why(_, text)) => overlays::ask::why(text, pen),
         Some(Overlay::AskApply(asked)) => overlays::ask::apply(model, asked, pen),
         Some(Overlay::AskQuit) => overlays::ask::quit(model, pen),
-        Some(Overlay::AskEnd) => overlays::ask::end(model, pen),
-        Some(Overlay::AskHold(hold)) => overlays::ask::hold(model, *hold, pen),
         Some(Overlay::AskForce) => overlays::ask::force(model, pen),
         Some(Overlay::Rate(text)) => overlays::ask::rate(model, text, pen),
         Some(Overlay::Note(text)) => overlays::ask::note(text, pen),
         Some(Overlay::Palette(typed)) => overlays::palette::draw(model, typed, pen),
-        // The filter is written into the list's own title.
+        // The filter input is in the list's own title.
         Some(Overlay::Filter(_)) => {}
         Some(Overlay::Columns(at)) => {
             if let Some(list) = List::of(model.view) {

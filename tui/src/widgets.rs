@@ -1,6 +1,7 @@
-//! What panels draw with: the pen, strips, maps and number formats.
+//! Drawing primitives of the panels: the pen, strips, maps and number formats.
 //!
-//! Pure, on the console thread; every write is clipped to its panel, so that no size of terminal can panic.
+//! Pure, on the console thread; every write is clipped to its panel, so that no size of the
+//! terminal causes a panic.
 
 pub mod format;
 pub mod pen;

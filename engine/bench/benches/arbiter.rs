@@ -1,10 +1,12 @@
-//! Decisions on pages against what a user would write instead.
+//! Compares decisions on pages with simpler implementations.
 //!
-//! One decision is one attempt to take a page or to give it back. Ours is the whole of it: [`PageTable::decide`] with
-//! hints, leases, heat, epochs, then the receiver's refusal back to its owner. The peers keep a state, an owner, an epoch
-//! and a deadline: behind a lock around a map, or packed in one word with a CAS. *Decision*: 1,024 pages at rest, one after another.
-//! *There and back*: the same page taken and given back at once. *Alone*: one thread. *Contended*: one
-//! thread measured while another does the same, on one page (the line itself crosses) or on 1,024.
+//! One decision is one attempt to take a page or to give it back. Ours is the complete decision:
+//! [`PageTable::decide`] with hints, leases, heat, epochs, then the receiver's refusal back to its
+//! owner. The peers keep a state, an owner, an epoch and a deadline: behind a lock around a map, or
+//! packed in one word with a CAS. *Decision*: 1,024 pages at rest, one after another. *There and
+//! back*: the same page taken and given back at once. *Alone*: one thread. *Contended*: one thread
+//! is measured while another does the same, on one page (the line itself moves between cores) or on
+//! 1,024.
 #![allow(clippy::disallowed_types, reason = "peers lock")]
 
 use super::measure::{CLOCK, CORES, Effort, Placement, Suite, median, ns_per, pin_to};
@@ -43,7 +45,7 @@ impl Pages for Ours {
 
     #[inline(always)]
     fn give(&self, page: u32, agent: u8) -> bool {
-        // The receiver's word is its last: it never installed the page.
+        // The receiver never installed the page, so no later word follows.
         let failed = Failed::Dead {
             receiver: Silo::new(agent),
             last: pinwheel_edge::page::Word::elsewhere(OWNER, Epoch::default()),
@@ -117,7 +119,8 @@ locked! {
 #[repr(align(64))]
 struct Line(AtomicU64);
 
-/// The obvious machine: `deadline << 32 | epoch << 16 | owner << 3 | taken`, a line per page, one CAS.
+/// The straightforward implementation: `deadline << 32 | epoch << 16 | owner << 3 | taken`, a line
+/// per page, one CAS.
 struct Packed(Vec<Line>);
 
 impl Pages for Packed {
@@ -173,8 +176,8 @@ impl Pick {
 const WINDOW: u64 = 2_000;
 const AT_REST: u32 = 1_024;
 
-/// Nanoseconds per decision on one thread that takes a page and gives it back at once, the median window's: each
-/// exchange waits for the one before it on the same line.
+/// Nanoseconds per decision on one thread that takes a page and gives it back at once, for the
+/// median window: each exchange waits for the previous one on the same line.
 fn alone<P: Pages>(pages: u32, windows: u64) -> f64 {
     let (held, mut pick) = (P::new(pages), Pick(77));
     let window = || {
@@ -189,7 +192,8 @@ fn alone<P: Pages>(pages: u32, windows: u64) -> f64 {
     median(&std::iter::repeat_with(window).take(windows as usize).collect::<Vec<_>>())
 }
 
-/// Nanoseconds per decision of pages at rest, one after another: each is taken, and given back when nobody measures.
+/// Nanoseconds per decision on pages at rest, one after another: each is taken, and given back
+/// outside the measurement.
 fn decisions<P: Pages>(windows: u64) -> f64 {
     let held = P::new(AT_REST);
     let mut window = || {
@@ -206,7 +210,7 @@ fn decisions<P: Pages>(windows: u64) -> f64 {
     median(&std::iter::repeat_with(&mut window).take(windows as usize).collect::<Vec<_>>())
 }
 
-/// Latencies of single decisions, the clock's reading included: p50, p99, p99.9.
+/// Latencies of single decisions, the clock reading included: p50, p99, p99.9.
 fn latencies<P: Pages>(pages: u32, samples: u64, is_contended: bool) -> Vec<f64> {
     let held = Arc::new(P::new(pages));
     let is_over = Arc::new(AtomicBool::new(!is_contended));
@@ -239,7 +243,7 @@ fn latencies<P: Pages>(pages: u32, samples: u64, is_contended: bool) -> Vec<f64>
     [0.5, 0.99, 0.999].map(|q| found[((found.len() - 1) as f64 * q) as usize]).to_vec()
 }
 
-/// Its name, at rest, there and back, latencies.
+/// Name, and functions for at rest, there and back, latencies.
 type Candidate = (&'static str, fn(u64) -> f64, fn(u32, u64) -> f64, fn(u32, u64, bool) -> Vec<f64>);
 
 const OURS: Candidate = ("ours", decisions::<Ours>, alone::<Ours>, latencies::<Ours>);

@@ -1,7 +1,13 @@
-//! The peer of the path: the same job over bounded `crossbeam` channels.
+//! The peer of the path: the same work over bounded `crossbeam` channels.
 //!
-//! feed → jobs → dispatch → device → ready → pool → answers → collector, each arrow a bounded channel that carries the
-//! shot by value. The null device and the null decoder do what ours do: copy the shot, answer its parity.
+//! feed → jobs → dispatch → device → ready → pool → answers → collector; each arrow is a bounded
+//! channel that carries the shot by value. As in ours, the null device and the null decoder copy
+//! the shot and answer its parity. With two threads the feeder launches each shot as it takes it,
+//! so that one channel leads to the pool and one back.
+//!
+//! Each form runs bare or measured. A measured one reads the clock five times a shot for the six
+//! stamps (arrival and submission share a reading, and so do the decoder's begin and its answer)
+//! and records nine histograms a shot.
 
 use super::input::{Input, parity_of};
 use super::measure::{CLOCK, CORES, median, ns_per, pin_to};
@@ -16,7 +22,7 @@ const CAPACITY: usize = 1024;
 const BATCH: usize = 64;
 const WINDOW: u64 = 2_048;
 
-/// A shot on its way; `stamps` stay zero where nothing is measured.
+/// A shot in transit; `stamps` stay zero without measurement.
 #[derive(Clone, Copy)]
 struct Shot {
     stream: u32,
@@ -27,21 +33,23 @@ struct Shot {
     stamps: [u64; 7],
 }
 
-/// What the measured peer records: as many histograms as the harvester.
+/// The measured peer's histograms: as many as the harvester's.
 pub struct Meter {
     stages: Vec<Histogram<u64>>,
     streams: Vec<Histogram<u64>>,
 }
 
 impl Meter {
-    /// Empty histograms of the engine's resolution.
+    /// Creates empty histograms of the engine's resolution.
     pub fn new() -> Meter {
         let histogram = || Histogram::new_with_bounds(1, 60_000_000_000, 2).unwrap();
         Meter { stages: (0..8).map(|_| histogram()).collect(), streams: (0..STREAMS).map(|_| histogram()).collect() }
     }
 
     fn record(&mut self, shot: &Shot) {
-        let span = |from: usize, to: usize| CLOCK.rate().nanos(Ticks(shot.stamps[to] - shot.stamps[from])).0.max(1);
+        // Two cores' clocks may differ by a little: a span is then 0, as in ours.
+        let ticks = |from: usize, to: usize| Ticks(shot.stamps[to]).since(Ticks(shot.stamps[from]));
+        let span = |from: usize, to: usize| CLOCK.rate().nanos(ticks(from, to)).0.max(1);
         for stage in 0..6 {
             self.stages[stage].saturating_record(span(stage, stage + 1));
         }
@@ -51,7 +59,7 @@ impl Meter {
     }
 }
 
-/// Where shots come from; checks what comes back.
+/// Feeds the shots and checks the answers.
 struct Ends<'a> {
     input: &'a Input,
     fed: u64,
@@ -102,11 +110,12 @@ fn step(from: &Receiver<Shot>, to: &Sender<Shot>, mut work: impl FnMut(&mut Shot
     for _ in 0..BATCH {
         let Ok(mut shot) = from.try_recv() else { break };
         work(&mut shot);
-        to.try_send(shot).expect("every channel holds what is under way");
+        to.try_send(shot).expect("every channel has room for all shots in transit");
     }
 }
 
-/// All steps on one thread, 64 shots at a time; nanoseconds per shot, of the median window.
+/// Runs all steps on one thread, 64 shots at a time; returns nanoseconds per shot of the median
+/// window.
 pub fn one_core(input: &Input, mut meter: Option<Meter>) -> f64 {
     let (jobs, arrived) = bounded(CAPACITY);
     let (launch, launched) = bounded(CAPACITY);
@@ -119,7 +128,7 @@ pub fn one_core(input: &Input, mut meter: Option<Meter>) -> f64 {
         for _ in 0..BATCH {
             let Some(mut shot) = ends.next() else { break };
             stamp(&mut shot, 0..2, measures);
-            jobs.try_send(shot).expect("every channel holds what is under way");
+            jobs.try_send(shot).expect("every channel has room for all shots in transit");
         }
         step(&arrived, &launch, |shot| stamp(shot, 2..3, measures));
         step(&launched, &ready, |shot| stamp(shot, 3..4, measures));
@@ -143,14 +152,17 @@ pub fn one_core(input: &Input, mut meter: Option<Meter>) -> f64 {
     median(&windows)
 }
 
-/// Feeding and collecting on one core, a pool of one worker on the other; nanoseconds per shot.
-pub fn pool(input: &Input) -> f64 {
+/// Feeds and collects on one core, with a pool of one worker on the other; returns nanoseconds per
+/// shot.
+pub fn pool(input: &Input, mut meter: Option<Meter>) -> f64 {
     let (jobs, tasks) = bounded::<Shot>(CAPACITY);
     let (answers, answered) = bounded::<Shot>(CAPACITY);
+    let measures = meter.is_some();
     let worker = std::thread::spawn(move || {
         pin_to(CORES.there);
         while let Ok(mut shot) = tasks.recv() {
             shot.answer = parity_of(&shot.syndrome);
+            stamp(&mut shot, 4..6, measures);
             if answers.send(shot).is_err() {
                 break;
             }
@@ -161,7 +173,14 @@ pub fn pool(input: &Input) -> f64 {
     let from = CLOCK.ticks();
     while ends.collected < ends.shots() {
         for _ in 0..BATCH {
-            let Some(shot) = held.take().or_else(|| ends.next()) else { break };
+            let fed = || {
+                let mut shot = ends.next()?;
+                stamp(&mut shot, 0..2, measures);
+                stamp(&mut shot, 2..3, measures);
+                stamp(&mut shot, 3..4, measures);
+                Some(shot)
+            };
+            let Some(shot) = held.take().or_else(fed) else { break };
             if let Err(refused) = jobs.try_send(shot) {
                 held = Some(refused.into_inner());
                 break;
@@ -169,7 +188,13 @@ pub fn pool(input: &Input) -> f64 {
         }
         loop {
             match answered.try_recv() {
-                Ok(shot) => ends.collect(&shot),
+                Ok(mut shot) => {
+                    ends.collect(&shot);
+                    if let Some(meter) = &mut meter {
+                        stamp(&mut shot, 6..7, true);
+                        meter.record(&shot);
+                    }
+                }
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => panic!("the pool left early"),
             }

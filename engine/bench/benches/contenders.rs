@@ -1,4 +1,4 @@
-//! The rings and their peers behind one face: push, pop, and batches of both where they have them.
+//! The rings and their peers behind one interface: push, pop, and batches if supported.
 
 use crossbeam_channel::{Receiver, Sender};
 use crossbeam_queue::ArrayQueue;
@@ -11,11 +11,11 @@ use std::sync::Arc;
 /// Items of a batch.
 pub const BATCH: usize = 64;
 
-/// What is sent: 8 bytes, or what a cache line holds beside a sequence word.
+/// An item: 8 bytes, or the content of a cache line beside a sequence word.
 pub trait Item: Copy + Default + Send + Sync + 'static {
-    /// The item of that number.
+    /// Builds the item of number `number`.
     fn of(number: u64) -> Self;
-    /// Its number, if it came whole.
+    /// Its number; panics if the item is torn.
     fn number(&self) -> u64;
 }
 
@@ -33,7 +33,7 @@ impl Item for u64 {
 #[derive(Clone, Copy, Default)]
 pub struct Content([u64; 7]);
 
-/// The same in a cache line of its own: what a ring without sequence words would be given.
+/// The same content in a cache line of its own, for rings without sequence words.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 pub struct Aligned(Content);
@@ -46,7 +46,7 @@ impl Item for Content {
 
     #[inline(always)]
     fn number(&self) -> u64 {
-        assert_eq!(self.0[0], self.0[6], "an item comes whole");
+        assert_eq!(self.0[0], self.0[6], "an item must not be torn");
         self.0[6]
     }
 }
@@ -72,21 +72,21 @@ pub trait Contender<T>: 'static {
 
     /// An empty queue.
     fn make(capacity: usize) -> (Self::Tx, Self::Rx);
-    /// Whether there was room for `item`.
+    /// Pushes `item`; returns whether there was room.
     fn push(tx: &mut Self::Tx, item: T) -> bool;
-    /// Hands over an item, or as many as it cannot help handing over; says how many.
+    /// Passes one item to `take`, or a batch if the queue cannot pop one; returns the number.
     fn pop(rx: &mut Self::Rx, take: &mut impl FnMut(&T)) -> usize;
 }
 
-/// One that has batches.
+/// A queue with batches.
 pub trait Batches<T>: Contender<T> {
-    /// Puts in `of(0)`, `of(1)` … up to `count` of them, as cheaply as it can; how many there was room for.
+    /// Pushes up to `count` items `of(0)`, `of(1)` … in one batch; returns the number pushed.
     fn push_batch(tx: &mut Self::Tx, count: usize, of: impl Fn(usize) -> T) -> usize;
-    /// Hands over up to [`BATCH`] items.
+    /// Passes up to [`BATCH`] items to `take`.
     fn pop_batch(rx: &mut Self::Rx, take: &mut impl FnMut(&T)) -> usize;
 }
 
-/// One with several producers.
+/// A queue with several producers.
 pub trait Many<T>: Contender<T> {
     /// Another writing end.
     fn another(tx: &Self::Tx) -> Self::Tx;
@@ -245,7 +245,7 @@ macro_rules! polled {
 }
 
 contender!(
-    /// `disruptor`, single producer; its consumer always gets all there is.
+    /// `disruptor`, single producer; its consumer always takes all available items.
     DisruptorSingle, SingleProducer<T, SingleConsumerBarrier>, EventPoller<T, SingleProducerBarrier>,
     |capacity| {
         let (poller, builder) = disruptor::build_single_producer(capacity, T::default, BusySpin).new_event_poller();

@@ -1,7 +1,8 @@
-//! The work-stealing deque against `crossbeam-deque` and `st3`, all with 8-byte items.
+//! Compares the work-stealing deque with `crossbeam-deque` and `st3`, all with 8-byte items.
 //!
-//! *Pair*: one push, one pop. *Drain*: a window of pushes, then as many pops. *Steal*: a thief on the other core takes,
-//! one by one, what the owner filled in before. *Busy*: what an owner's operation costs while a thief steals.
+//! *Pair*: one push, one pop. *Drain*: a window of pushes, then as many pops. *Steal*: a thief on
+//! the other core takes items that the owner pushed before, one by one. *Busy*: cost of an owner's
+//! operation while a thief steals.
 
 use super::measure::{CLOCK, CORES, Placement, Suite, median, ns_per, pin_to};
 use pinwheel_edge::queue::deque::{self, Steal};
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const CAPACITY: usize = 8_192;
 const WINDOW: u64 = 4_096;
 
-/// An owner's end and a thief's.
+/// An owner's end and a thief's end.
 trait Deque: Send + 'static {
     type Thief: Send + 'static;
     fn make() -> (Self, Self::Thief)
@@ -156,7 +157,7 @@ fn steal<D: Deque>(windows: u64) -> f64 {
             pin_to(CORES.there);
             let from = CLOCK.ticks();
             for expected in 0..WINDOW {
-                assert_eq!(D::steal(&mut thief), Some(expected), "nobody else takes anything");
+                assert_eq!(D::steal(&mut thief), Some(expected), "no other thread takes items");
             }
             ns_per(from, WINDOW)
         });

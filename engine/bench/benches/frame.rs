@@ -1,19 +1,21 @@
-//! What an empty frame costs: the engine's frame loop over roles that do nothing, on its own hot thread.
+//! Cost of an empty frame: the engine's frame loop over roles that do nothing, on its own hot
+//! thread.
 //!
-//! The peer is the least loop that could replace it: the same roles called in turn, one reading of the counter, no
-//! catching of panics, no phase, heartbeat, stage, gap histogram or policy. *Busy* roles claim an item each, so that the
-//! loop neither waits nor looks at its policy; *idle* ones let it pause as the policy `Prod` says, and so does the peer.
+//! The peer is the smallest replacement loop: the same roles called in turn, one reading of the
+//! counter, no catching of panics, no phase, heartbeat, stage, gap histogram or policy. *Busy*
+//! roles claim an item each, so that the loop neither waits nor consults its policy; *idle* roles
+//! let it pause as the policy `Prod` prescribes, and the peer does the same.
 
 use super::measure::{CLOCK, CORES, Placement, Suite, median, ns_per};
 use super::threads::{HotThreads, shared};
 use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::hot::{Frame, Init, Role, RoleError, RoleSpec, Scratch, Work};
-use pinwheel_engine::profile::RoleKind;
+use pinwheel_engine::roles::RoleKind;
 use pinwheel_engine::units::Ticks;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Does nothing and says that it did `items`.
+/// Does nothing and reports `items` items.
 struct Empty {
     items: u32,
     probe: Option<Probe>,
@@ -82,7 +84,7 @@ pub fn register(suite: &mut Suite) {
     }
 }
 
-/// Frames of a hot thread with `count` empty roles, nanoseconds each.
+/// Nanoseconds per frame of a hot thread with `count` empty roles.
 pub fn hot(count: usize, items: u32) -> f64 {
     let shared = shared(1);
     let found = Arc::new(std::sync::OnceLock::new());
@@ -108,7 +110,7 @@ pub fn hot(count: usize, items: u32) -> f64 {
     *found.get().unwrap()
 }
 
-/// The least loop, nanoseconds a pass.
+/// Nanoseconds per pass of the smallest loop.
 pub fn bare(count: usize, items: u32) -> f64 {
     let mut roles: Vec<Box<dyn Role>> =
         (0..count).map(|_| Box::new(Empty { items, probe: None }) as Box<dyn Role>).collect();

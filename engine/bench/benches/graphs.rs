@@ -1,9 +1,10 @@
-//! The task graph against what a user would pick instead: empty tasks, two threads.
+//! Compares the task graph with other schedulers: empty tasks, two threads.
 //!
-//! *Inferred*: every task names one granule that it writes and up to two regions that it reads, half of them in part only;
-//! dependencies are found while they are submitted, from the first submission to the last retirement. *Explicit*: it
-//! names its predecessors. *Replay*: the graph was recorded; nothing is submitted. The peers know all successors before
-//! they begin (counters and successor lists made beforehand), which is what a replay knows.
+//! *Inferred*: every task names one granule that it writes and up to two regions that it reads,
+//! half of them only in part; dependencies are found during submission; measured from the first
+//! submission to the last retirement. *Explicit*: every task names its predecessors. *Replay*: the
+//! graph was recorded; nothing is submitted. The peers know all successors before they begin
+//! (counters and successor lists prepared in advance), like a replay.
 
 use super::measure::{CLOCK, CORES, Placement, Reading, Suite, ns_per, pin_to};
 use crossbeam_deque::{Steal, Stealer, Worker as Deque};
@@ -87,7 +88,7 @@ pub fn register(suite: &mut Suite) {
 
 type Body = fn(&Work) -> Ended;
 
-/// Makes a graph of two workers, the other one on the other core, and drives it.
+/// Builds a graph of two workers, the second on the other core, and runs it.
 fn with_graph(dag: &Dag, deps: Deps, drive: impl FnOnce(&mut Submitter<Body>, Tensor) -> f64) -> f64 {
     let config = Config {
         deps,
@@ -150,14 +151,14 @@ fn submit(graph: &mut Submitter<Body>, dag: &Dag, deps: Deps, tensor: Tensor, fi
     }
 }
 
-/// Submission to retirement, the second time over.
+/// Time from submission to retirement in the second run.
 fn ours(dag: &Dag, deps: Deps) -> f64 {
     with_graph(dag, deps, |graph, tensor| {
         submit(graph, dag, deps, tensor, 1);
-        graph.wait().unwrap();
+        graph.wait();
         let from = CLOCK.ticks();
         submit(graph, dag, deps, tensor, dag.tasks() + 1);
-        graph.wait().unwrap();
+        graph.wait();
         ns_per(from, dag.tasks())
     })
 }
@@ -167,12 +168,12 @@ fn replayed(dag: &Dag) -> f64 {
         graph.record().unwrap();
         submit(graph, dag, Deps::Explicit, tensor, 1);
         let recording = graph.end_recording().unwrap();
-        graph.wait().unwrap();
+        graph.wait();
         let mut found = 0.0;
         for _ in 0..2 {
             let from = CLOCK.ticks();
             graph.replay(recording).unwrap();
-            graph.wait().unwrap();
+            graph.wait();
             found = ns_per(from, dag.tasks());
         }
         found
@@ -211,7 +212,7 @@ fn rayon_scope(dag: &Dag) -> f64 {
     found
 }
 
-/// Two workers over `crossbeam-deque`, each with the first ready successor at once.
+/// Two workers over `crossbeam-deque`, each continuing with the first ready successor.
 fn crossbeam_pool(dag: &Dag) -> f64 {
     let (mine, other) = (Deque::new_lifo(), Deque::new_lifo());
     let (my_stealer, other_stealer) = (mine.stealer(), other.stealer());

@@ -1,9 +1,12 @@
-//! Three hops between hot threads: feed → role → role → feed, each over a ring of the engine's, each to the other core.
+//! Three hops between hot threads: feed → role → role → feed, each over a ring of the engine's,
+//! each to the other core.
 //!
-//! One message at a time, the next at the earliest [`EVERY`] after it, so that what is measured is the way and no queue. The clock is read when the
-//! feed writes and when the message is back in a feed's hands; the frames of both threads lie in between. The aim is a
-//! p99 of at most 1 µs, or of four bare round trips between the same cores, whichever is larger. On a machine that takes
-//! its cores away for a hundredth of the time nothing has such a p99: bare round trips at the same pace stand beside.
+//! One message at a time, each at the earliest [`EVERY`] after the previous one, so that no
+//! queueing is measured. The clock is read when the feed writes and when a feed receives the
+//! message again; frames of both threads lie in between. The aim is a p99 of at most 1 µs, or of
+//! four bare round trips between the same cores, whichever is larger. A machine that preempts its
+//! cores for a hundredth of the time has no such p99: bare round trips at the same pace are shown
+//! for comparison.
 
 use super::measure::{CLOCK, CORES, Placement, Suite, pin_to, ping_pong};
 use super::threads::{HotThreads, each, shared};
@@ -14,7 +17,7 @@ use pinwheel_engine::units::{Nanos, Ticks};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// From one message to the next.
+/// Interval between two messages.
 pub const EVERY: Nanos = Nanos(10_000);
 const MESSAGES: u64 = 40_000;
 const CAPACITY: usize = 64;
@@ -32,7 +35,7 @@ pub fn register(suite: &mut Suite) {
     suite.figure("hops/three_p999", "ns", ours.part(2), Some(("bare-round-trip", bare.part(2))));
 }
 
-/// Two lines and two loops, at the same pace: what the machine takes of two hops, without anything of ours.
+/// Two lines and two loops at the same pace: the machine's share of two hops.
 pub fn bare(messages: u64) -> Vec<f64> {
     let lines = Arc::new([const { Line(AtomicU64::new(0)) }; 2]);
     let echo = {
@@ -83,7 +86,7 @@ fn three_hops(messages: u64) -> Vec<f64> {
     let (mut next, mut sent, taken) = (Ticks(0), 0, Arc::clone(&arrived));
     let feed = each(move |frame| {
         let now = frame.ticks();
-        // Relaxed: a count; the times travel by the rings.
+        // Relaxed: only a count; the rings carry the times.
         if now < next || taken.load(Ordering::Relaxed) != sent || out.push(now).is_err() {
             return 0;
         }
@@ -111,7 +114,7 @@ fn three_hops(messages: u64) -> Vec<f64> {
     let plan = [(CORES.here, vec![feed, second]), (CORES.there, vec![first, collect])];
     let running = HotThreads::start(&shared, SpinPolicy::Prod, plan);
     shared.phase.advance(Phase::Live);
-    // Blocks: a thread that looked again and again would take a core away from what it measures.
+    // Blocks: a polling thread would take a core away from the measurement.
     let times = found.recv().unwrap();
     shared.phase.advance(Phase::Shutdown);
     running.join();

@@ -1,10 +1,10 @@
-//! Models and shots of the cases, in memory before anything is measured.
+//! Models and shots of the cases, loaded before the measurement.
 
 use pinwheel_engine::code::{Format, Layout, Model, Sampler, ShotSet, ShotWriter, bundled_named};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A model with shots and, where they are known, their observables.
+/// A model with shots and, if known, their observables.
 #[derive(Clone)]
 pub struct Input {
     /// Short name: `d5`, `d9`.
@@ -13,7 +13,7 @@ pub struct Input {
     pub model: Arc<Model>,
     /// Detection events.
     pub shots: Arc<ShotSet>,
-    /// What an answer has to be; a case says what it means by that.
+    /// The expected answers; each case defines their meaning.
     pub truth: Option<Arc<ShotSet>>,
 }
 
@@ -25,8 +25,8 @@ fn set(shots: impl Iterator<Item = Vec<u64>>, layout: Layout) -> Arc<ShotSet> {
     Arc::new(ShotSet::read(writer.finish().unwrap().as_slice(), Format::B8, layout).unwrap())
 }
 
-/// Shots drawn from the bundled d=5 model, each with the parity of its detectors for its only observable: an answer
-/// that needs no decoder and still cannot be right by chance.
+/// Shots drawn from the bundled d=5 model, with the parity of the detectors as the only observable:
+/// it needs no decoder and still detects a wrong answer.
 pub fn parity(count: u64) -> Input {
     let model = Arc::new(bundled_named("surface_d5").unwrap());
     let mut sampler = Sampler::new(&model, 7);
@@ -46,9 +46,8 @@ pub fn parity_of(shot: &[u64]) -> u64 {
     u64::from(shot.iter().fold(0, |word, next| word ^ next).count_ones() % 2)
 }
 
-/// Shots of the d=5 set that every checkout has and, where the larger sets lie beside it or in
-/// `PINWHEEL_BENCH_DATA`, of the d=9 set; repeated to
-/// at least `counts` (of d=5, of d=9).
+/// Shots of the d=5 set that every checkout has and, if the larger sets lie beside it or in
+/// `PINWHEEL_BENCH_DATA`, of the d=9 set; repeated to at least `counts` (of d=5, of d=9).
 pub fn surfaces(counts: [u64; 2]) -> Vec<Input> {
     let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let small = engine.join("code/src/code/data/surf_z_d5_r5_p0.005.dem");

@@ -1,9 +1,10 @@
-//! Jitter: how evenly a hot thread's frames come, beside a bare loop that only reads the counter.
+//! Jitter: regularity of a hot thread's frames, compared with a loop that only reads the counter.
 //!
-//! Both run alone on the same core under the same conditions, turn by turn, and record each gap into the same kind of
-//! histogram. What both see is the machine's (ticks, interrupts, the hypervisor); what only the thread sees is ours.
-//! The quantiles of gaps are nearly always met, so gaps above 5 µs per second, the share of time in them and the longest
-//! stand beside. Where the core is isolated, p99.99 below 5 µs passes or fails.
+//! Both run alone on the same core under the same conditions, in alternation, and record each gap
+//! into the same kind of histogram. Gaps in both come from the machine (ticks, interrupts, the
+//! hypervisor); gaps only in the thread come from the engine. The quantiles are nearly always met,
+//! so the number of gaps above 5 µs per second, their share of time and the longest are also
+//! reported. On an isolated core, p99.99 below 5 µs passes, otherwise it fails.
 
 use super::measure::{CLOCK, CORES, Placement, Reading, Suite};
 use super::threads::{HotThreads, each, shared};
@@ -13,9 +14,9 @@ use pinwheel_engine::board::{Board, Place, Shape};
 use pinwheel_engine::units::Nanos;
 use std::time::Duration;
 
-/// A gap that counts as noise.
+/// Shortest gap that counts as noise.
 const NOISE_NS: u64 = 5_000;
-/// Turns of each; 20 s together in a full run.
+/// Turns of each loop; 20 s together in a full run.
 const TURNS: usize = 8;
 const TURN_MS: u64 = 2_500;
 
@@ -61,7 +62,7 @@ fn hot(span: Duration) -> Vec<f64> {
     judged(&found, span)
 }
 
-/// The least loop that can see a gap.
+/// The smallest loop that can detect a gap.
 fn bare(span: Duration) -> Vec<f64> {
     let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
     let board = Board::create(shape, Place::Private).unwrap();
@@ -86,7 +87,7 @@ fn watch(gaps: &HistogramBlock, span: Duration) {
     }
 }
 
-/// Whether the kernel keeps everything else off `core`.
+/// Whether the kernel keeps all other work off `core`.
 fn is_isolated(core: u32) -> bool {
     let list = std::fs::read_to_string("/sys/devices/system/cpu/isolated").unwrap_or_default();
     list.trim().split(',').any(|range| {

@@ -1,8 +1,10 @@
-//! Live sources: from a client's write to its read of the answer, decoder and device null, one shot a time and many.
+//! Live sources: from a client's write to its read of the answer, with null device and decoder, one
+//! shot at a time and many.
 //!
-//! The silo runs on one hot thread, the client on the other core. Shared memory stands beside bare round trips of two
-//! lines between the same cores at the same pace, and beside four of the median ones; UDP beside an echo of the same
-//! datagrams by a thread that does nothing else, busy-polled too.
+//! The silo runs on one hot thread, the client on the other core. Shared memory is compared with
+//! bare round trips of two lines between the same cores at the same pace, and with four times the
+//! median round trip; UDP with an echo of the same datagrams by a dedicated thread, also
+//! busy-polled.
 
 use super::hops::{EVERY, bare, quantiles};
 use super::measure::{CLOCK, CORES, Placement, Suite, pin_to, ping_pong};
@@ -11,10 +13,10 @@ use super::threads::{HotThreads, shared_on};
 use pinwheel_edge::ring::broadcast;
 use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::code::bundled_named;
+use pinwheel_engine::feed::address::SourceAddress;
 use pinwheel_engine::feed::client::connect;
 use pinwheel_engine::feed::link::{Link, LinkParts};
 use pinwheel_engine::feed::packet::{Encoding, Part, Position};
-use pinwheel_engine::feed::place::Place;
 use pinwheel_engine::feed::source::{LiveEnd, Source};
 use pinwheel_engine::units::Ticks;
 use std::net::UdpSocket;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const SHOTS: u64 = 20_000;
-/// Shots on their way at once where throughput is measured.
+/// Shots in transit at once in the throughput measurement.
 const WINDOW: u64 = 32;
 const WORKERS: u32 = 8;
 /// A shot of the bundled code of distance 5.
@@ -32,11 +34,11 @@ const PARTS: [&str; 4] = ["p50", "p99", "p99.9", "ns/shot"];
 /// Registers the area `live`.
 pub fn register(suite: &mut Suite) {
     let shots = suite.effort.scale(SHOTS);
-    let shm = move || through(&Place::parse(&format!("shm:bench-{}", std::process::id())).unwrap(), shots);
+    let shm = move || through(&SourceAddress::parse(&format!("shm:bench-{}", std::process::id())).unwrap(), shots);
     let shm = suite.case("shared memory", &PARTS, (Placement::CrossCore, 7), shm);
     let lines = suite.case("bare round trips", &PARTS[..3], (Placement::CrossCore, 7), move || bare(shots));
     let trips = suite.case("bare round trip", &["x4"], (Placement::CrossCore, 7), || vec![4.0 * ping_pong()]);
-    let udp = move || through(&Place::parse("udp:127.0.0.1:0").unwrap(), shots);
+    let udp = move || through(&SourceAddress::parse("udp:127.0.0.1:0").unwrap(), shots);
     let udp = suite.case("udp", &PARTS, (Placement::CrossCore, 7), udp);
     let echo = suite.case("bare udp echo", &PARTS, (Placement::CrossCore, 7), move || echoed(shots));
     suite.figure("live/shm_p50", "ns", shm, Some(("4-median-round-trips", trips)));
@@ -49,8 +51,8 @@ pub fn register(suite: &mut Suite) {
     }
 }
 
-/// A null silo behind a live source; where it really is.
-fn silo(place: &Place) -> (NullSilo, Place) {
+/// A null silo behind a live source, and the source's actual address.
+fn silo(place: &SourceAddress) -> (NullSilo, SourceAddress) {
     let model = bundled_named("surface_d5").unwrap();
     let board = null_board(WORKERS);
     let parts = LinkParts {
@@ -70,10 +72,10 @@ fn silo(place: &Place) -> (NullSilo, Place) {
     readers.into_iter().for_each(|reader| linked.taps.send(reader).unwrap());
     let lane = linked.lanes.pop().unwrap();
     let source = Source::Live(LiveEnd { lane, link: Some(Box::new(linked.link)) });
-    (wired(&model, WORKERS, (board, source), Some(sink)), Place::parse(&linked.name).unwrap())
+    (wired(&model, WORKERS, (board, source), Some(sink)), SourceAddress::parse(&linked.name).unwrap())
 }
 
-fn through(place: &Place, shots: u64) -> Vec<f64> {
+fn through(place: &SourceAddress, shots: u64) -> Vec<f64> {
     let (mut silo, place) = silo(place);
     let shared = shared_on(Arc::clone(&silo.board));
     let specs = std::mem::take(&mut silo.specs);
@@ -92,7 +94,8 @@ fn through(place: &Place, shots: u64) -> Vec<f64> {
     found
 }
 
-/// One message at a time at a pace, then many: `step` sends message `Some(n)`, or counts what has come back.
+/// Sends one message at a time at a pace, then many at once: `step` sends message `Some(n)`, or
+/// counts returned messages.
 fn trips(shots: u64, mut step: impl FnMut(Option<u64>, &mut u64) -> bool) -> Vec<f64> {
     let every = CLOCK.rate().ticks(EVERY);
     let (mut times, mut next, mut back) = (Vec::with_capacity(shots as usize), CLOCK.ticks(), 0);
@@ -120,7 +123,7 @@ fn trips(shots: u64, mut step: impl FnMut(Option<u64>, &mut u64) -> bool) -> Vec
     found
 }
 
-/// The same datagrams to a thread that sends back as many bytes as an answer has.
+/// The same datagrams to a thread that returns as many bytes as an answer has.
 fn echoed(shots: u64) -> Vec<f64> {
     let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
     let [here, there] = sockets;

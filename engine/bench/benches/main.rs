@@ -1,9 +1,12 @@
-//! Pinwheel's figures, each beside its peer measured in the same run: `cargo bench -p pinwheel-bench`.
+//! Pinwheel's benchmarks, each with its peer measured in the same run: `cargo bench -p
+//! pinwheel-bench`.
 //!
-//! Prints what each case measured (minimum, median, maximum over its repetitions), then one `BENCH` line per figure.
-//! Words on the command line choose areas; `--quick` (or `PINWHEEL_BENCH_QUICK=1`) makes a smoke run of under a minute;
-//! `--pages` keeps the lines of a whole run in `engine/docs/bench.txt` and makes the book's page and plots of them.
-//! Bounds: each area has a number of repetitions; what `scrub` and `telemetry` write goes to the temporary directory and is removed.
+//! Prints the measurements of each case (minimum, median, maximum over its repetitions), then one
+//! `BENCH` line per figure. Words on the command line select areas; `--quick` (or
+//! `PINWHEEL_BENCH_QUICK=1`) makes a smoke run of under a minute; `--pages` stores the lines of a
+//! full run in `engine/docs/bench.txt` and generates the book's page and plots from them. Bounds:
+//! each area has a number of repetitions; `scrub` and `telemetry` write to the temporary directory
+//! and remove their files.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "harness")]
 
 mod arbiter;
@@ -41,7 +44,7 @@ use std::process::Command;
 /// Adds an area's cases.
 type Register = fn(&mut Suite);
 
-/// Areas by the name that starts their figures.
+/// Areas by the prefix of their figures' names.
 const AREAS: [(&str, Register); 20] = [
     ("arbiter", arbiter::register),
     ("transfer", transfers::register),
@@ -84,12 +87,12 @@ fn main() {
         println!("{line}");
     }
     if words.iter().any(|word| word == "--pages") {
-        assert!(wanted.is_empty(), "--pages: found some areas named, expected none: the page shows all");
+        assert!(wanted.is_empty(), "--pages measures all areas; name none");
         write_pages(&lines, is_quick);
     }
 }
 
-/// Keeps the lines with where and when they came from, and makes the page of them.
+/// Stores the lines with their machine and date, and generates the page from them.
 fn write_pages(lines: &[String], is_quick: bool) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

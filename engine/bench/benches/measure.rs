@@ -1,13 +1,14 @@
-//! The harness: cases interleaved, repeated, each on a pinned thread of its own.
+//! The harness: interleaves and repeats the cases, each on a pinned thread of its own.
 //!
-//! Owns the cases of one area and their readings. A repetition runs on a fresh thread pinned to [`Cores::here`], so that
-//! no case inherits another's placement; a case that starts threads of its own is not pinned. A cross-core case is
-//! bracketed by a bare ping-pong, whose round trip is printed as its floor. Bounds: repetitions as registered.
+//! Owns the cases of one area and their readings. A repetition runs on a fresh thread pinned to
+//! [`Cores::here`], so that no case inherits another's placement; a case that starts threads of its
+//! own is not pinned. A bare ping-pong runs before and after a cross-core case; its round trip is
+//! printed as the floor. Bounds: repetitions as registered.
 //!
 //! # Why
-//! The core pairs of a virtual machine move between near and far from minute to minute, and every figure that crosses
-//! moves with them: a figure compares medians of repetitions whose two floors say the same mode, the mode that both
-//! sides have most of.
+//! The core pairs of a virtual machine change between near and far from minute to minute, and so
+//! does every cross-core figure: a figure compares medians of repetitions whose two floors agree on
+//! the mode, for the mode that is most frequent on both sides.
 
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::host::pin;
@@ -15,12 +16,12 @@ use pinwheel_engine::units::Ticks;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
-/// How long a run may take.
+/// Duration of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
     /// Every case once or twice, small.
     Quick,
-    /// What a figure is quoted from.
+    /// For published figures.
     Full,
 }
 
@@ -41,28 +42,28 @@ impl Effort {
     }
 }
 
-/// Where a case's threads are.
+/// Placement of a case's threads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     /// One thread.
     OneCore,
-    /// Two threads that talk, one on each of [`Cores`].
+    /// Two communicating threads, one on each of [`Cores`].
     CrossCore,
-    /// It places its threads itself.
+    /// The case places its threads itself.
     Own,
 }
 
 /// The two cores that cases use.
 pub struct Cores {
-    /// The measuring thread's.
+    /// The measuring thread's core.
     pub here: u32,
-    /// Its partner's; the same on a machine with one core.
+    /// The partner thread's core; the same on a machine with one core.
     pub there: u32,
 }
 
-/// The last and the first core that this process may use: the system keeps to the first ones.
+/// The last and the first core that this process may use: the system prefers the first ones.
 pub static CORES: LazyLock<Cores> = LazyLock::new(|| {
-    let cores = pin::allowed_cores().expect("the system says which cores there are");
+    let cores = pin::allowed_cores().expect("the system lists the allowed cores");
     Cores { here: *cores.last().unwrap(), there: *cores.first().unwrap() }
 });
 
@@ -93,7 +94,7 @@ struct Case {
     floors: Vec<f64>,
 }
 
-/// One reading of a case.
+/// A case, and one of its parts.
 #[derive(Clone, Copy)]
 pub struct Reading {
     case: usize,
@@ -116,14 +117,14 @@ struct Figure {
 
 /// Cases of one area.
 pub struct Suite {
-    /// How much to do.
+    /// The effort of the run.
     pub effort: Effort,
     cases: Vec<Case>,
     figures: Vec<Figure>,
 }
 
 impl Suite {
-    /// No cases yet.
+    /// Creates a suite without cases.
     pub fn new(effort: Effort) -> Suite {
         Suite { effort, cases: Vec::new(), figures: Vec::new() }
     }
@@ -144,7 +145,7 @@ impl Suite {
         Reading { case: self.cases.len() - 1, part: 0 }
     }
 
-    /// Adds a figure to be printed.
+    /// Adds a figure to print.
     pub fn figure(
         &mut self,
         name: impl Into<String>,
@@ -155,7 +156,8 @@ impl Suite {
         self.figures.push(Figure { name: name.into(), unit, ours, peer });
     }
 
-    /// Runs all cases in turn until each has its repetitions; prints them and returns the lines of the figures.
+    /// Runs all cases in turn until each has its repetitions; prints them and returns the `BENCH`
+    /// lines.
     pub fn run(mut self) -> Vec<String> {
         let rounds = self.cases.iter().map(|case| case.repetitions).max().unwrap_or(0);
         for round in 0..rounds {
@@ -235,7 +237,7 @@ impl Case {
         }
     }
 
-    /// A part's readings whose floors before and after say `mode`, or all.
+    /// A part's readings whose floors before and after agree on `mode`; all readings for `None`.
     fn of_mode(&self, part: usize, mode: Option<Mode>) -> Vec<f64> {
         let is_wanted = |index: usize| mode.is_none() || self.mode(index) == mode;
         self.readings[part].iter().enumerate().filter(|(index, _)| is_wanted(*index)).map(|(_, x)| *x).collect()
@@ -245,19 +247,19 @@ impl Case {
         self.floors.iter().copied().filter(|floor| Mode::of(*floor) == mode).collect()
     }
 
-    /// The mode of a repetition; `None` for one that moved, or that has no floors.
+    /// The mode of a repetition; `None` if it changed or has no floors.
     fn mode(&self, repetition: usize) -> Option<Mode> {
         let floors = self.floors.get(2 * repetition..2 * repetition + 2)?;
         Some(Mode::of(floors[0])).filter(|mode| *mode == Mode::of(floors[1]))
     }
 }
 
-/// How far apart the two cores were.
+/// Distance of the two cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// They share a cache.
+    /// The cores share a cache.
     Near,
-    /// They do not.
+    /// The cores share no cache.
     Far,
 }
 
@@ -278,7 +280,7 @@ pub fn median(values: &[f64]) -> f64 {
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// Median round trip between the two cores, nanoseconds: the floor of whatever crosses.
+/// Median round trip between the two cores, nanoseconds: the floor of every cross-core case.
 pub fn ping_pong() -> f64 {
     const TRIPS: u64 = 2_000;
     let lines = Arc::new((Line::default(), Line::default()));

@@ -1,17 +1,19 @@
-//! Overflow: how long shots still find no slot once a burst is over, by strategy; and how long until streams have left a silo
-//! that is too full for good.
+//! Overflow: how long shots find no free slot after a burst, by strategy; and how long until
+//! streams have left a permanently overloaded silo.
 //!
-//! The device takes 4,000 shots a second (four workers of 1 ms each), 2,000 come, and for a tenth of a second 12,000: 800 more
-//! than it can take. Recovery counts from the end of the burst until no shot waits outside the ring. Shots may wait for 30 ms, so
-//! that under `Block` it takes 60: those of the burst are gone after 30, and what came meanwhile is half of what the device takes.
-//! The peer is waiting without a limit, as a queue does that has no strategy. Under `Migrate` all streams of two such silos are in
-//! one, 5,000 shots come for good, and recovery counts from the first shot that waits until none does.
+//! The device completes 4,000 shots a second (four workers of 1 ms each). 2,000 arrive, and for a
+//! tenth of a second 12,000: 800 more than it can complete. Recovery counts from the end of the
+//! burst until no shot waits outside the ring. Shots may wait for 30 ms, so under `Block` recovery
+//! takes 60: those of the burst are gone after 30, and the arrivals meanwhile are half of the
+//! device's capacity. The peer waits without a limit, like a queue without a strategy. Under
+//! `Migrate` all streams of two such silos are in one, 5,000 shots arrive permanently, and recovery
+//! counts from the first shot that waits until none does.
 
 use super::measure::{CLOCK, Placement, Reading, Suite};
 use super::overhead::{live, unrecorded};
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::code::bundled_named;
-use pinwheel_engine::engine::{Actor, Config, Engine, Input};
+use pinwheel_engine::engine::{Actor, Command, Config, Engine, Input};
 use pinwheel_engine::profile::{Device, Latency, Overflow, OverflowStrategy, Profile, Rate, Silos, TakesPart};
 use pinwheel_engine::units::Ticks;
 use std::sync::Arc;
@@ -27,9 +29,9 @@ const BURSTS: u64 = 10;
 const WAIT_MS: u32 = 30;
 const PATIENT_MS: u32 = 60_000;
 const STREAMS: u32 = 6;
-/// After this an overload that has not ended is reported as it is.
+/// An overload that lasts longer is reported with this time.
 const GIVEN_UP_MS: f64 = 5_000.0;
-/// Longest wait for anything.
+/// Longest wait for any condition.
 const LIMIT: Duration = Duration::from_secs(20);
 const PARTS: [&str; 3] = ["ms to recover, median", "ms, longest", "% of the shots refused"];
 
@@ -80,7 +82,7 @@ fn ms_since(from: Ticks) -> f64 {
     CLOCK.rate().nanos(CLOCK.ticks().since(from)).0 as f64 / 1e6
 }
 
-/// Milliseconds until it is seen.
+/// Milliseconds until the condition holds.
 fn until(engine: &Engine, what: &str, mut is_so: impl FnMut(&Snapshot) -> bool) -> f64 {
     let from = CLOCK.ticks();
     loop {
@@ -110,13 +112,16 @@ fn summary(mut recoveries: Vec<f64>, engine: Engine) -> Vec<f64> {
     vec![recoveries[recoveries.len() / 2], recoveries[recoveries.len() - 1], refused * 100.0]
 }
 
+fn rate(engine: &Engine, hz: f64) {
+    engine.execute(Command::Rate { hz: Some(hz) }, &Actor::this_process()).unwrap();
+}
+
 fn after_bursts(strategy: OverflowStrategy, wait_ms: u32, bursts: u64) -> Vec<f64> {
     let engine = live(config(strategy, wait_ms, 1), SETTLES);
-    let me = Actor::this_process();
     let recover = |_| {
-        engine.set_rate(Rate::Hz(BURST_HZ), &me).unwrap();
+        rate(&engine, BURST_HZ);
         std::thread::sleep(BURST);
-        engine.set_rate(Rate::Hz(BASE_HZ), &me).unwrap();
+        rate(&engine, BASE_HZ);
         let took = until(&engine, "recovery", |now| !waits(now));
         std::thread::sleep(BURST);
         took
@@ -139,23 +144,23 @@ fn once_overloaded() -> Vec<f64> {
             && now.silos.iter().filter_map(|silo| silo.moves.as_ref()).all(|moves| moves.open.is_empty())
     };
     until(&engine, "placement", placed);
-    // On a busy machine a move may be given up: asked for until it is made.
+    // On a busy machine a move may be given up, so it is requested until it succeeds.
     until(&engine, "all streams in one silo", |now| {
         let is_quiet = now.silos.iter().filter_map(|silo| silo.moves.as_ref()).all(|moves| moves.open.is_empty());
         for (stream, _) in (0..).zip(&now.streams).filter(|(_, stream)| is_quiet && stream.silo != 0) {
-            let _ = engine.move_stream_by(stream, 0, &Actor::this_process());
+            let _ = engine.execute(Command::Move { stream, to: 0 }, &Actor::this_process());
         }
         now.streams.iter().all(|stream| stream.silo == 0)
     });
-    engine.set_rate(Rate::Hz(SKEWED_HZ), &Actor::this_process()).unwrap();
+    rate(&engine, SKEWED_HZ);
     until(&engine, "the first shot that waits", waits);
-    // It counts as over when none has waited for a while: a ring that is full once more has not recovered.
+    // Recovered when no shot has waited for a while: a ring that fills again has not recovered.
     let (from, mut calm) = (CLOCK.ticks(), None);
     until(&engine, "recovery", |now| {
         calm = if waits(now) { None } else { calm.or_else(|| Some(CLOCK.ticks())) };
         calm.is_some_and(|since| ms_since(since) > 50.0) || ms_since(from) > GIVEN_UP_MS
     });
-    // A machine that has no time for either silo has not recovered at all.
+    // A machine without time for either silo has not recovered.
     let calm = calm.or_else(|| Some(CLOCK.ticks()));
     let took = CLOCK.rate().nanos(calm.unwrap_or(from).since(from)).0 as f64 / 1e6;
     summary(vec![took], engine)

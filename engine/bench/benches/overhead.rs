@@ -1,27 +1,30 @@
-//! The engine end to end against a bare loop over the same shots: what the path takes from decoding.
+//! Compares the engine end to end with a bare loop over the same shots: the path's overhead on
+//! decoding.
 //!
-//! No device latency, no predecoder, as fast as slots come free: decode is the bottleneck. Ours is the engine's time per
-//! answered shot with one decode worker, over a span in Live; theirs is one thread that decodes shot after shot on the
-//! core on which the engine puts its decode worker. On two cores that worker shares its core with the cold threads.
-//! The `_cpu` figures compare the two threads' own processor time per shot. The engine's decode thread spins while the
-//! ring thread is kept from its core, so on a loaded machine both figures measure the load; quote them from an idle one.
+//! No device latency, no predecoder, shots as fast as slots come free: decoding is the bottleneck.
+//! Ours is the engine's time per answered shot with one decode worker, over a span in Live. Theirs
+//! is one thread that decodes shot after shot on the core of the engine's decode worker. On two
+//! cores that worker shares its core with the cold threads. The `_cpu` figures compare the two
+//! threads' own processor time per shot. The engine's decode thread spins while the ring thread is
+//! preempted, so on a loaded machine both figures measure the load; quote them from an idle one.
 
 use super::input::{Input, surfaces};
 use super::measure::{CLOCK, CORES, Placement, Suite, ns_per, pin_to};
 use pinwheel_engine::board::Phase;
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::{Config, Engine, Input as Feeding};
-use pinwheel_engine::profile::{Decoders, Device, Latency, Predecoder, Profile, Rate, RoleKind};
+use pinwheel_engine::profile::{Decoders, Device, Latency, Predecoder, Profile, Rate};
+use pinwheel_engine::roles::RoleKind;
 use std::sync::Arc;
 use std::time::Duration;
 
 const REPETITIONS: usize = 7;
-/// Wall time per shot, and processor time of the thread that decodes.
+/// Wall time per shot, and processor time of the decoding thread.
 const PARTS: [&str; 2] = ["wall", "cpu"];
 
 /// Registers the area `overhead`.
 pub fn register(suite: &mut Suite) {
-    // More shots than the engine can answer in its span: some milliseconds each way do not end it early.
+    // More shots than the engine can answer in its span, so that it does not end early.
     for input in surfaces([600_000, 60_000]) {
         let span = Duration::from_millis(suite.effort.scale(1_600));
         let bare_shots = suite.effort.scale(if input.name == "d5" { 60_000 } else { 8_000 });
@@ -36,13 +39,13 @@ pub fn register(suite: &mut Suite) {
     }
 }
 
-/// Processor time that thread `tid` of this process has had, nanoseconds; 0 where the system does not say.
+/// Processor time of thread `tid` of this process, nanoseconds; 0 if the system does not report it.
 fn cpu_ns(tid: u32) -> u64 {
     let line = std::fs::read_to_string(format!("/proc/self/task/{tid}/schedstat")).unwrap_or_default();
     line.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
-/// The calling thread's.
+/// The calling thread's id.
 fn own_tid() -> u32 {
     let link = std::fs::read_link("/proc/thread-self").unwrap_or_default();
     link.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0)
@@ -72,11 +75,11 @@ fn engine(input: &Input, span: Duration) -> Vec<f64> {
     profile.predecoder = Predecoder::None;
     profile.input.rate = Rate::Max;
     profile.decoders = Decoders::Count(1);
-    // A full ring waits long for its one decoder; nothing of that is a fault here.
+    // With a full ring shots wait long for the only decoder; that is no fault here.
     profile.limits.shot_deadline_us = 60_000_000;
     profile.slots = 256;
-    // No yields: a thread that has yielded much is passed over for seconds as soon as anything else wants its core
-    // (seen on Linux 6.18), and what is measured here is the engine.
+    // No yields: a thread that has yielded often is not scheduled for seconds once other work wants
+    // its core (seen on Linux 6.18), and this case measures the engine.
     profile.spin_budgets.lab_spin_us = 1_000_000;
     let input = Feeding::Replay {
         model: Arc::clone(&input.model),
@@ -99,7 +102,7 @@ fn engine(input: &Input, span: Duration) -> Vec<f64> {
     found
 }
 
-/// An engine that leaves nothing behind.
+/// An engine that writes no files.
 pub(super) fn unrecorded(profile: Profile, input: Feeding) -> Config {
     Config {
         profile_name: "lab".to_string(),
@@ -113,12 +116,12 @@ pub(super) fn unrecorded(profile: Profile, input: Feeding) -> Config {
         run_dir: None,
         environment: None,
         notes: Vec::new(),
-        provocation: None,
+        drill_command: None,
         profiles: None,
     }
 }
 
-/// Started, and live for `settles`: of the start nothing is measured.
+/// Starts an engine and runs it in Live for `settles`, so that the start is not measured.
 pub(super) fn live(config: Config, settles: Duration) -> Engine {
     let engine = Engine::start(config).expect("the engine starts");
     while engine.snapshot().engine.phase != Phase::Live {

@@ -1,12 +1,13 @@
-//! The book's page of figures: `BENCH` lines in, a page and its plots out.
+//! Generates the book's page of figures and its plots from `BENCH` lines.
 //!
-//! Pure. Bounded by the lines. `main` writes what comes out after a whole run; a test of package `pinwheel` includes this
-//! file and compares what it makes of the kept lines with the files of the book.
+//! Pure. Bounded by the lines. `main` writes the result after a full run; a test of package
+//! `pinwheel` includes this file and compares its result for the stored lines with the files of the
+//! book.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What each area measures, in the order of the page.
+/// The subject of each area, in the order of the page.
 const AREAS: [(&str, &str); 19] = [
     ("dispatch", "A shot's path from feed to harvest with a decoder that does nothing."),
     ("overhead", "The whole engine against a loop that only decodes."),
@@ -29,7 +30,7 @@ const AREAS: [(&str, &str); 19] = [
     ("telemetry", "A run with watchdog, recorder and metrics against one without."),
 ];
 
-/// One line.
+/// One `BENCH` line.
 struct Figure<'a> {
     name: &'a str,
     unit: &'a str,
@@ -116,7 +117,7 @@ fn page(lines: &str, figures: &[Figure<'_>]) -> String {
     text
 }
 
-/// Three digits, or all of a larger number.
+/// Three digits, or all digits of a larger number.
 fn number(value: f64) -> String {
     match value.abs() {
         100.0.. => format!("{value:.0}"),
@@ -150,12 +151,14 @@ fn line(body: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), colour: &
     );
 }
 
-/// A bar for each ratio on a logarithmic axis: to the right ahead of the peer, to the left behind it.
+/// A bar for each ratio on a logarithmic axis: to the right if ours is faster, to the left if the
+/// peer is.
 fn ratios(figures: &[Figure<'_>]) -> String {
     const ROW: f64 = 17.0;
     const LABELS: f64 = 470.0;
     const PLOT: f64 = 440.0;
-    /// Ratios beyond 2 to the power of this, or below its inverse, are cut; their number stands beside the bar.
+    /// Bars beyond 2 to the power of this, or below its inverse, are cut; the ratio is printed
+    /// beside them.
     const POWER: f64 = 6.0;
     let at = |ratio: f64| LABELS + PLOT * (ratio.log2().clamp(-POWER, POWER) + POWER) / (2.0 * POWER);
     let (mut body, mut y) = (String::new(), 56.0);
@@ -189,7 +192,7 @@ fn ratios(figures: &[Figure<'_>]) -> String {
     svg(LABELS + PLOT + 70.0, height, "Ratio of each peer's time to Pinwheel's", &body)
 }
 
-/// Figures whose names differ in one number: by that number, the time of each contender.
+/// Figures whose names differ in one number: the time of each contender, by that number.
 type Series<'a> = BTreeMap<String, BTreeMap<&'a str, BTreeMap<u64, f64>>>;
 
 fn series<'a>(figures: &'a [Figure<'_>]) -> Series<'a> {
@@ -200,7 +203,7 @@ fn series<'a>(figures: &'a [Figure<'_>]) -> Series<'a> {
         while let Some(start) = figure.name[at..].find(digits).map(|found| at + found) {
             let end =
                 figure.name[start..].find(|c: char| !digits(c)).map_or(figure.name.len(), |length| start + length);
-            // The digits of `p99` are no size.
+            // The digits of `p99` are not a size.
             let is_quantile = figure.name[..start].ends_with('p');
             if let (Ok(size), false) = (figure.name[start..end].parse::<u64>(), is_quantile) {
                 let key = format!("{}N{}, {}", &figure.name[..start], &figure.name[end..], figure.unit);
@@ -242,7 +245,7 @@ fn plot(name: &str, lines: &BTreeMap<&str, BTreeMap<u64, f64>>, (left, top): (f6
     for (x, y) in points() {
         (x_min, x_max, y_min, y_max) = (x_min.min(x), x_max.max(x), y_min.min(y), y_max.max(y));
     }
-    // From a whole power of ten to another one.
+    // The axis begins and ends at a power of ten.
     let from = y_min.log10().floor() as i32;
     let to = (y_max.log10().ceil() as i32).max(from + 1);
     let x_of = |x: f64| left + 66.0 + 150.0 * (x / x_min).ln() / (x_max / x_min).ln();
@@ -256,7 +259,7 @@ fn plot(name: &str, lines: &BTreeMap<&str, BTreeMap<u64, f64>>, (left, top): (f6
     for x in points().map(|(x, _)| x as u64).collect::<std::collections::BTreeSet<_>>() {
         word(body, (x_of(x as f64), top + 201.0), "middle", &x.to_string());
     }
-    // Ours last, over the others.
+    // Ours last, on top of the others.
     let order = lines.iter().filter(|(name, _)| **name != "Pinwheel").chain(lines.get_key_value("Pinwheel"));
     let mut labels: Vec<f64> = Vec::new();
     for (index, (name, points)) in order.enumerate() {

@@ -1,10 +1,14 @@
-//! What the path costs one shot: dispatch, and everything around it, with a null device and a null decoder.
+//! Cost of the path per shot: dispatch and its surroundings, with a null device and a null decoder.
 //!
-//! *One core*: all roles on one thread, in a frame like the engine's; the breakdown is the ticks between roles. *Threads*:
-//! ring roles on one hot thread, the decoder on another. The peer is the same job over bounded `crossbeam` channels:
-//! shots copied, taken by a pool, answers collected, each sequence number and answer checked. Two peers on one core: a
-//! *bare* one that measures nothing, and a *measured* one that takes the same six stamps and records the same histograms
-//! (eight of a silo, one of a stream) in `hdrhistogram`. Neither peer has deadlines, tickets or a board.
+//! *One core*: all roles on one thread, in a frame like the engine's; the breakdown is the ticks
+//! between roles. *Two threads*, cut in two places: the decoder alone on the second thread
+//! (`threads`), or graph, decoder and harvest together (`threads_split`).
+//!
+//! The peer does the same work over bounded `crossbeam` channels: shots copied, taken by a pool,
+//! answers collected, each sequence number and answer checked. On one core and on two threads it
+//! runs twice: *bare*, where it measures nothing, and *measured*, where it takes the same six
+//! stamps and records the same histograms (eight of a silo, one of a stream) in `hdrhistogram`. No
+//! peer has deadlines, tickets or a board.
 
 use super::channels;
 use super::input::{Input, parity};
@@ -19,10 +23,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Shots of one window; the median window is a repetition's reading, so that a preempted one does not count.
+/// Shots of one window; a repetition's reading is its median window, so that preempted ones do not
+/// count.
 const WINDOW: u64 = 2_048;
-/// Place of the decoder among [`ROLES`].
-const DECODE: usize = 4;
 
 /// Registers the area `dispatch`.
 pub fn register(suite: &mut Suite) {
@@ -38,10 +41,17 @@ pub fn register(suite: &mut Suite) {
     let measured = suite.case("crossbeam-channel+hdrhistogram", &["total"], one, move || {
         vec![channels::one_core(&measured, Some(channels::Meter::new()))]
     });
-    let (ours, theirs) = (input.clone(), input);
     let two = (Placement::CrossCore, if suite.effort == Effort::Full { 9 } else { 2 });
-    let threads = suite.case("path, 2 threads", &["total"], two, move || vec![two_threads(&ours)]);
-    let pool = suite.case("crossbeam-channel, pool", &["total"], two, move || vec![channels::pool(&theirs)]);
+    let (ours, split) = (input.clone(), input.clone());
+    let threads = suite.case("path, 2 threads", &["total"], two, move || vec![two_threads(&ours, &["decode"])]);
+    let split = suite.case("path, 2 threads, split at graph", &["total"], two, move || {
+        vec![two_threads(&split, &["graph", "decode", "harvest"])]
+    });
+    let (bare_input, measured_input) = (input.clone(), input);
+    let pool = suite.case("crossbeam-channel, pool", &["total"], two, move || vec![channels::pool(&bare_input, None)]);
+    let measured_pool = suite.case("crossbeam-channel+hdrhistogram, pool", &["total"], two, move || {
+        vec![channels::pool(&measured_input, Some(channels::Meter::new()))]
+    });
 
     suite.figure("dispatch/path", "ns/shot", path, Some(("crossbeam-channel", bare)));
     suite.figure("dispatch/path_measured", "ns/shot", path, Some(("crossbeam-channel+hdrhistogram", measured)));
@@ -50,9 +60,12 @@ pub fn register(suite: &mut Suite) {
         suite.figure(format!("dispatch/{role}"), "ns/shot", path.part(index + 1), None);
     }
     suite.figure("dispatch/threads", "ns/shot", threads, Some(("crossbeam-channel-pool", pool)));
+    let with_stamps = Some(("crossbeam-channel-pool+hdrhistogram", measured_pool));
+    suite.figure("dispatch/threads_measured", "ns/shot", threads, with_stamps);
+    suite.figure("dispatch/threads_split", "ns/shot", split, Some(("crossbeam-channel-pool", pool)));
 }
 
-/// Runs all shots through one thread; nanoseconds per shot in total, then by role.
+/// Runs all shots through one thread; returns nanoseconds per shot in total, then by role.
 fn one_core(input: &Input, workers: u32) -> Vec<f64> {
     let mut silo = null_silo(input, workers);
     let mut roles = silo.build();
@@ -88,22 +101,26 @@ fn one_core(input: &Input, workers: u32) -> Vec<f64> {
     (0..=ROLES.len()).map(|part| median(&windows.iter().map(|window| window[part]).collect::<Vec<_>>())).collect()
 }
 
-/// Runs all shots through two hot threads of the engine; nanoseconds per shot.
-fn two_threads(input: &Input) -> f64 {
+/// Runs all shots through two hot threads of the engine, the roles `there` of [`ROLES`] on the
+/// second; returns nanoseconds per shot.
+fn two_threads(input: &Input, there: &[&str]) -> f64 {
     let mut silo = null_silo(input, 64);
     let shared = shared_on(Arc::clone(&silo.board));
-    let decode = silo.specs.remove(DECODE);
-    let threads = [(CORES.there, vec![decode]), (CORES.here, silo.specs)];
-    let running = HotThreads::start(&shared, SpinPolicy::Prod, threads);
+    let (mut here_specs, mut there_specs) = (Vec::new(), Vec::new());
+    for (role, spec) in ROLES.iter().zip(silo.specs.drain(..)) {
+        if there.contains(role) { &mut there_specs } else { &mut here_specs }.push(spec);
+    }
+    let running = HotThreads::start(&shared, SpinPolicy::Prod, [(CORES.there, there_specs), (CORES.here, here_specs)]);
     let shots = input.shots.len() as u64;
     let from = CLOCK.ticks();
     shared.phase.advance(Phase::Live);
     while board::get(&silo.board.harvest(0).answered) < shots {
-        std::thread::sleep(Duration::from_micros(100));
+        // This thread waits on a hot thread's core: each look takes that core from it.
+        std::thread::sleep(Duration::from_millis(1));
     }
-    let span = board::get(&silo.board.thread(1).heartbeat);
+    let last = silo.board.slots(0).iter().map(|slot| board::get(&slot.harvested)).max().expect("a silo has slots");
     shared.phase.advance(Phase::Shutdown);
     running.join();
     check(&silo.board, shots);
-    CLOCK.rate().nanos(Ticks(span).since(from)).0 as f64 / shots as f64
+    CLOCK.rate().nanos(Ticks(last).since(from)).0 as f64 / shots as f64
 }

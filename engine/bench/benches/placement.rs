@@ -1,16 +1,18 @@
-//! Placement: what a decision takes over 8, 64 and 1,024 silos, and how even a skewed load becomes, beside the seed's own rule.
+//! Placement: time of a decision over 8, 64 and 1,024 silos, and the balance of a skewed load,
+//! compared with the seed's rule.
 //!
-//! A decision is timed alone, with the clock's two readings in it; a hundred are made on each snapshot, so that charges crowd
-//! the table. The spread is that of the engine's rehearsal of placement in virtual time (1,000 streams that come within five
-//! seconds, snapshots a second apart), in points, over many draws: first Zipf 1.1 on four silos at 60 %, then other silos,
-//! loads and skews, there also beside the floor: what no placement of whole streams could be below.
+//! Each decision is timed alone, including two clock readings; a hundred are made on each snapshot,
+//! so that charges fill the table. The spread comes from the engine's simulation of placement in
+//! virtual time (1,000 streams that arrive within five seconds, snapshots a second apart), in
+//! points, over many draws: first Zipf 1.1 on four silos at 60 %, then other silos, loads and
+//! skews, also compared with the floor: the least spread of any placement of whole streams.
 
 use super::measure::{CLOCK, Placement, Suite};
 use pinwheel_engine::placement::depth::{Reading, SiloDepth, Snapshot};
 use pinwheel_engine::placement::director::{Director, Rules};
 use pinwheel_engine::profile::PlaceBy;
 use pinwheel_engine::units::Ticks;
-use pinwheel_lab::placement_rehearsal::{Rule, Setting, play};
+use pinwheel_lab::placement_simulation::{Rule, Setting, play};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -57,7 +59,7 @@ fn spreads(suite: &mut Suite, (silos, load, zipf): (usize, f64, f64)) {
     suite.figure(format!("placement/spread {name} after 10 s beside the floor"), "points", ours.part(0), floor);
 }
 
-/// Nanoseconds of a decision: p99, p50, p99.9.
+/// Nanoseconds per decision: p99, p50, p99.9.
 fn decide(by: PlaceBy, silos: usize, decisions: usize) -> Vec<f64> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(silos as u64);
     let mut director = Director::new(Rules { by, ..Rules::SEED }, 1);
@@ -76,7 +78,8 @@ fn decide(by: PlaceBy, silos: usize, decisions: usize) -> Vec<f64> {
     [0.99, 0.5, 0.999].map(|quantile| took[((took.len() - 1) as f64 * quantile) as usize] as f64).to_vec()
 }
 
-/// Points after 10 s, mean and worst of `draws`, after 40 s likewise, moves, and the least points there could be.
+/// Points after 10 s, mean and worst of `draws`, after 40 s likewise, moves, and the least possible
+/// points.
 fn spread(setting: &Setting, rule: Rule, draws: u64) -> Vec<f64> {
     let mut found = [0.0f64; 6];
     for seed in 0..draws {

@@ -1,4 +1,4 @@
-//! Decoding with the predecoder `Local` against decoding without: what the easy part costs and saves.
+//! Compares decoding with the predecoder `Local` and without it.
 
 use super::input::{Input, surfaces};
 use super::measure::{CLOCK, Placement, Suite, median, ns_per};
@@ -22,7 +22,7 @@ pub fn register(suite: &mut Suite) {
     }
 }
 
-/// Time per shot, of the median window.
+/// Time per shot in the median window.
 fn decode(input: &Input, predecoder: &mut dyn Predecoder) -> f64 {
     let mut matcher = MatcherModel::new(&input.model).unwrap().matcher();
     let mut residual = vec![0; input.model.detector_words()];

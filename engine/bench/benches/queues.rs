@@ -1,7 +1,8 @@
-//! Rings, queues and the histogram against what a user would pick instead.
+//! Compares rings, queues and the histogram with common alternatives.
 //!
-//! 8-byte items. *Single*: one push, one pop; *batch*: 64 pushes, then 64 pops (the peer's chunks where it has them).
-//! *Cross*: producer and consumer on the two cores, beside a bare ping-pong. A reading is the median window's.
+//! 8-byte items. *Single*: one push, one pop; *batch*: 64 pushes, then 64 pops (the peer's chunks
+//! if it has them). *Cross*: producer and consumer on the two cores, with a bare ping-pong for
+//! comparison. A reading is the median window's.
 
 use super::measure::{CLOCK, CORES, Placement, Suite, median, ns_per, pin_to};
 use crossbeam_queue::ArrayQueue;
@@ -14,7 +15,7 @@ const CAPACITY: usize = 1024;
 const BATCH: u64 = 64;
 const WINDOW: u64 = 8_192;
 
-/// Its name and what it takes for so many windows, nanoseconds per item.
+/// Its name, and a function of the number of windows that returns nanoseconds per item.
 type Candidate = (&'static str, fn(u64) -> f64);
 
 /// The writing end of a queue of words.
@@ -133,7 +134,7 @@ pub fn register(suite: &mut Suite) {
     pair("queue/fifo_cross", two, [|n| cross(fifo(), n), |n| cross(array_queue(), n)]);
 }
 
-/// One thread: `batch` pushes, then as many pops; nanoseconds per push and pop.
+/// One thread: `batch` pushes, then as many pops; returns nanoseconds per push and pop.
 fn single((mut tx, mut rx): (impl Push, impl Pop), windows: u64, batch: u64) -> f64 {
     let mut readings = Vec::new();
     let (mut sent, mut taken) = (0u64, 0u64);
@@ -174,7 +175,8 @@ fn rtrb_chunks(windows: u64) -> f64 {
     median(&readings)
 }
 
-/// Producer on the measuring core, consumer on the other; nanoseconds per item as the consumer sees it.
+/// Producer on the measuring core, consumer on the other; returns nanoseconds per item, measured by
+/// the consumer.
 fn cross((mut tx, mut rx): (impl Push, impl Pop), windows: u64) -> f64 {
     let items = windows * WINDOW;
     let consumer = std::thread::spawn(move || {
@@ -195,7 +197,7 @@ fn cross((mut tx, mut rx): (impl Push, impl Pop), windows: u64) -> f64 {
     consumer.join().unwrap()
 }
 
-/// Spins until `attempt` succeeds; yields at last, for machines whose cores are shared.
+/// Spins until `attempt` succeeds; yields after a while, for machines whose cores are shared.
 fn wait<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     let mut spins = 0u32;
     loop {
@@ -231,7 +233,7 @@ pub fn register_histogram(suite: &mut Suite) {
     suite.figure("histogram/record", "ns/op", ours, Some(("hdrhistogram", theirs)));
 }
 
-/// Values spread over latencies from 100 ns to 1 ms.
+/// Records values spread over latencies from 100 ns to 1 ms.
 fn record(windows: u64, mut one: impl FnMut(u64)) -> f64 {
     let values: Vec<u64> =
         (0..WINDOW).map(|n| 100 << (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60).min(13)).map(|v| v + v / 3).collect();

@@ -1,8 +1,9 @@
-//! Rings between the two cores against what a user would pick instead.
+//! Compares rings between the two cores with common alternatives.
 //!
-//! A reading is the median window's, in nanoseconds per item as the consumer sees it (the producers, in `fill`), or per
-//! round trip. Items have 8 bytes, or 56 in a cache line: a line ring keeps its sequence word in the other 8. One and
-//! two producers: there are two cores, so two producers share one, or fill a ring at once that nobody reads yet.
+//! A reading is the median window's, in nanoseconds per item measured by the consumer (by the
+//! producers, in `fill`), or per round trip. Items have 8 bytes, or 56 in a cache line: a line ring
+//! keeps its sequence word in the other 8. One and two producers: there are two cores, so two
+//! producers share one, or fill a ring at once without a reader.
 
 use super::contenders::{
     Aligned, BATCH, Batches, Channel, Contender, Content, DisruptorMulti, DisruptorSingle, Item, Line, Many, Mpsc,
@@ -14,10 +15,10 @@ use std::sync::{Arc, Barrier};
 const CAPACITY: usize = 1024;
 const WINDOW: u64 = 8_192;
 const TRIPS: u64 = 20_000;
-/// Items that each of two producers puts into a ring that has room for them all.
+/// Items pushed by each of two producers into a ring with room for all.
 const FILL: u64 = 30_000;
 
-/// Its name and what it takes for so many windows, nanoseconds.
+/// Its name, and a function of the number of windows that returns nanoseconds.
 type Candidate = (&'static str, fn(u64) -> f64);
 
 /// Registers the area `ring`.
@@ -132,13 +133,13 @@ fn mpsc(group: &mut impl FnMut(&str, &[Candidate])) {
     );
 }
 
-/// One producer here, its consumer there, item by item.
+/// One producer on this core, its consumer on the other, item by item.
 fn single<T: Item, C: Contender<T>>(windows: u64) -> f64 {
     let push = |tx: &mut C::Tx, sent: u64, _: u64| usize::from(C::push(tx, T::of(sent)));
     stream::<T, C>(windows, push, |rx, taken| C::pop(rx, &mut |item| in_order(item, taken)))
 }
 
-/// The same, 64 at a time.
+/// As `single`, 64 at a time.
 fn batch<T: Item, C: Batches<T>>(windows: u64) -> f64 {
     let push = |tx: &mut C::Tx, sent: u64, items: u64| {
         C::push_batch(tx, BATCH.min((items - sent) as usize), |index| T::of(sent + index as u64))
@@ -152,7 +153,7 @@ fn in_order(item: &impl Item, taken: &mut u64) {
     *taken += 1;
 }
 
-/// Streams items through `push` and `pop`, which count them as they take them.
+/// Streams items through `push` and `pop`, which return the number of items moved.
 fn stream<T: Item, C: Contender<T>>(
     windows: u64,
     push: impl Fn(&mut C::Tx, u64, u64) -> usize,
@@ -177,7 +178,7 @@ fn stream<T: Item, C: Contender<T>>(
     consumer.join().unwrap()
 }
 
-/// An item there and back, over two rings.
+/// Sends an item to the other core and back, over two rings.
 fn round_trip<T: Item, C: Contender<T>>(_: u64) -> f64 {
     let ((mut there, mut arrived), (mut back, mut returned)) = (C::make(BATCH), C::make(BATCH));
     let partner = std::thread::spawn(move || {
@@ -199,7 +200,7 @@ fn round_trip<T: Item, C: Contender<T>>(_: u64) -> f64 {
     median(&trips)
 }
 
-/// Two producers that share this core, the consumer there.
+/// Two producers that share this core, the consumer on the other.
 fn two_producers<C: Many<u64>>(windows: u64) -> f64 {
     let items = windows / 2 * WINDOW;
     let (tx, mut rx) = C::make(CAPACITY);
@@ -236,7 +237,7 @@ fn two_producers<C: Many<u64>>(windows: u64) -> f64 {
     found
 }
 
-/// Two producers on the two cores at once, nobody reading: what a push costs where both push.
+/// Two producers on the two cores at once, without a reader: cost of a contended push.
 fn fill<C: Many<u64>>(windows: u64) -> f64 {
     let rounds = (windows / 8).max(1);
     let readings: Vec<f64> = (0..rounds).map(|_| fill_once::<C>()).collect();
@@ -245,14 +246,14 @@ fn fill<C: Many<u64>>(windows: u64) -> f64 {
 
 fn fill_once<C: Many<u64>>() -> f64 {
     let (mut tx, mut rx) = C::make(65_536);
-    // Touches every slot, so that no push meets a page for the first time.
+    // Touches every slot, so that no push causes a page fault.
     (0..65_536).for_each(|item| assert!(C::push(&mut tx, item)));
     let mut taken = 0;
     while taken < 65_536 {
         taken += C::pop(&mut rx, &mut |_| ());
     }
     let mut other = C::another(&tx);
-    // The other's lane, where it has one of its own.
+    // The other producer's lane, if it has one.
     (0..65_536).for_each(|item| assert!(C::push(&mut other, item)));
     taken = 0;
     while taken < 65_536 {
@@ -274,7 +275,7 @@ fn fill_once<C: Many<u64>>() -> f64 {
     sum / 2.0
 }
 
-/// Windows of items that went by.
+/// Times of completed windows.
 struct Meter {
     readings: Vec<f64>,
     from: pinwheel_engine::units::Ticks,
@@ -295,7 +296,7 @@ impl Meter {
     }
 }
 
-/// Spins until `attempt` moves something; yields at last, for machines whose cores are shared.
+/// Spins until `attempt` moves an item; yields after a while, for machines whose cores are shared.
 #[inline(always)]
 fn spin_until(mut attempt: impl FnMut() -> usize) -> usize {
     let mut spins = 0u32;

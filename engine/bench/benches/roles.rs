@@ -1,43 +1,42 @@
 //! One silo with a device that completes inside the launch and a decoder that answers at once.
 //!
-//! Everything else is what the engine runs: feed, dispatcher, poller, harvester, slots, jobs, board. What is left when
-//! device and decoder cost next to nothing is the path itself.
+//! Everything else is the engine's: feed, dispatcher, poller, harvester, slots, jobs, board. Device
+//! and decoder cost next to nothing, so the path itself is measured.
 
 use super::input::{Input, parity_of};
 use super::measure::CLOCK;
-use pinwheel_edge::queue::fifo::Fifo;
 use pinwheel_edge::ring::broadcast::Writer;
 use pinwheel_edge::slot::health::HealthWord;
-use pinwheel_edge::slot::jobs::{Job, JobBank};
-use pinwheel_edge::slot::table::{AnswerTimes, Geometry, SlotTable, table};
+use pinwheel_edge::slot::jobs::{FreeJobs, Job, JobBank};
+use pinwheel_edge::slot::table::{Geometry, SlotTable, table};
 use pinwheel_edge::slot::workers::{Mail, WorkerBank, bank};
 use pinwheel_edge::sync::read_words;
 use pinwheel_engine::arbiter::deadlines::Timebase;
 use pinwheel_engine::arbiter::page::{Limits, PageTable, Silo};
 use pinwheel_engine::board::{self, Board, Place, Shape};
 use pinwheel_engine::code::Model;
-use pinwheel_engine::decode::orchestrator::{Orchestrator, OrchestratorParts};
-use pinwheel_engine::decode::pool::{Kernel, Pool, kernel_of};
-use pinwheel_engine::decode::state::StreamStates;
-use pinwheel_engine::decode::steward::Steward;
+use pinwheel_engine::commit::arbiter_driver::ArbiterDriver;
+use pinwheel_engine::commit::orchestrator::{Orchestrator, OrchestratorParts};
+use pinwheel_engine::commit::state::StreamStates;
 use pinwheel_engine::device::{Launch, Launched};
-use pinwheel_engine::dispatch::{Dispatcher, Harvester, HarvesterParts, Pipe, Poller, Tombstones};
+use pinwheel_engine::dispatch::{Dispatcher, Harvester, HarvesterParts, Poller};
 use pinwheel_engine::fault::{Injections, Injector};
 use pinwheel_engine::feed::source::Source;
-use pinwheel_engine::feed::turns::Turns;
-use pinwheel_engine::feed::{Answer, Feed, Outside, Share};
-use pinwheel_engine::graph::{Brought, Config, Ended, Work as GraphTask, Worker};
+use pinwheel_engine::feed::{Feed, FeedContext, Share};
+use pinwheel_engine::graph::Config;
 use pinwheel_engine::hot::{BUDGET_ITEMS, Frame, Init, Role, RoleError, RoleSpec, Settings, Work};
-use pinwheel_engine::profile::{FreeWorker, Profile, RoleKind};
-use pinwheel_engine::units::Ticks;
-use std::ops::ControlFlow;
+use pinwheel_engine::pipe::lanes::{DecodeLanes, LINE_WORDS, ResultLine, WorkerLane, fits_line};
+use pinwheel_engine::pipe::pool::Pool;
+use pinwheel_engine::pipe::{Answer, Pipe, ToGraph, Watermarks};
+use pinwheel_engine::profile::{FreeWorker, Profile};
+use pinwheel_engine::roles::RoleKind;
 use std::sync::Arc;
 
-/// As in the default profile.
+/// Number of streams, as in the default profile.
 pub const STREAMS: u32 = 4;
 const SLOTS: u32 = 1024;
 
-/// Copies the shot into its job and is done before the launch returns.
+/// Copies the shot into its job and completes before the launch returns.
 struct NullDevice {
     table: Arc<SlotTable>,
     jobs: Arc<JobBank>,
@@ -59,41 +58,12 @@ impl Launch for NullDevice {
 /// The only silo.
 const OWNER: Silo = Silo::new(0);
 
-/// Answers with the parity of the syndrome: a worker of the pool's graph with bodies that cost next to nothing.
+/// Results that are the parity of the syndrome: a decode worker with a nearly free decode.
 struct NullDecoder {
-    bench: NullBench,
-    worker: Worker<Brought>,
-}
-
-struct NullBench {
     pipe: Pipe,
-    states: Arc<StreamStates>,
+    lane: WorkerLane,
     syndrome: Vec<u64>,
-}
-
-impl NullBench {
-    fn run(&mut self, work: &GraphTask, now: Ticks) {
-        let jobs = &self.pipe.jobs;
-        let job = Job::from_number(work.task.args[0] as u32);
-        match kernel_of(&work.task) {
-            Kernel::Whole | Kernel::Commit => {
-                let origin = jobs.origin(&job);
-                let (stream, sequence) = jobs.shot(&job);
-                read_words(jobs.detectors(&job), &mut self.syndrome);
-                let claim = self.pipe.table.claim(origin.ticket).expect("nobody else answers");
-                let times =
-                    AnswerTimes { arrived: Ticks(0), completed: origin.completed, decoding: now, answered: now };
-                let answer = [parity_of(&self.syndrome)];
-                let state = self.states.begin_write(stream).expect("its page is here");
-                claim.answer_after(&answer, times, || state.commit(sequence, &answer, now));
-                jobs.give(job);
-            }
-            Kernel::Decode => {}
-            Kernel::Bury | Kernel::Stray | Kernel::Window | Kernel::Joint => {
-                unreachable!("every shot comes once, without an error")
-            }
-        }
-    }
+    fits_line: bool,
 }
 
 impl Role for NullDecoder {
@@ -106,23 +76,39 @@ impl Role for NullDecoder {
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
-        let bench = &mut self.bench;
-        Work(self.worker.work_by(BUDGET_ITEMS, |work| {
-            bench.run(work, frame.ticks());
-            ControlFlow::Continue(Ended::Done)
-        }))
+        let (mut items, mut began) = (0, None);
+        while items < BUDGET_ITEMS
+            && self.lane.results.room() > 0
+            && let Some(shot) = self.lane.shots.pop()
+        {
+            let since = *began.get_or_insert_with(|| frame.ticks());
+            let words = self.syndrome.len();
+            if self.fits_line {
+                self.syndrome.copy_from_slice(&shot.words[..words]);
+            } else {
+                read_words(self.pipe.jobs.detectors(&Job::from_number(shot.job)), &mut self.syndrome);
+            }
+            let mut observables = [0; LINE_WORDS];
+            observables[0] = parity_of(&self.syndrome);
+            let ended = frame.ticks();
+            let result = ResultLine { job: shot.job, error: None, began: since, ended, observables };
+            assert!(self.lane.results.push(result).is_ok(), "the room was checked");
+            began = Some(ended);
+            items += 1;
+        }
+        Work(items)
     }
 
     fn is_drained(&self) -> bool {
-        self.worker.is_idle()
+        true
     }
 }
 
-/// A silo ready to run.
+/// A silo with all its roles.
 pub struct NullSilo {
     /// Its board.
     pub board: Arc<Board>,
-    /// Its roles in path order: feed, dispatch, poll, graph, decode, harvest.
+    /// The specs of its roles in path order: feed, dispatch, poll, graph, decode, harvest.
     pub specs: Vec<RoleSpec>,
 }
 
@@ -138,10 +124,10 @@ fn spec(kind: RoleKind, role: impl Role + Send + 'static) -> RoleSpec {
     RoleSpec { kind, silo: 0, index: 0, build: Box::new(move |_| Ok(Box::new(role))) }
 }
 
-/// The roles of [`NullSilo`], in its order.
+/// Names of the roles of [`NullSilo`], in its order.
 pub const ROLES: [&str; 6] = ["feed", "dispatch", "poll", "graph", "decode", "harvest"];
 
-/// Wires a silo of `workers` workers over `input`'s shots, as fast as slots come free.
+/// Connects a silo of `workers` workers to `input`'s shots, fed as fast as slots come free.
 pub fn null_silo(input: &Input, workers: u32) -> NullSilo {
     let source = Source::Replay { shots: Arc::clone(&input.shots), observables: input.truth.clone() };
     wired(&input.model, workers, (null_board(workers), source), None)
@@ -153,7 +139,7 @@ pub fn null_board(workers: u32) -> Arc<Board> {
     Arc::new(Board::create(shape, Place::Private).unwrap())
 }
 
-/// Wires a silo over any source; its answers go to `sink` too.
+/// Connects a silo to any source; its answers also go to `sink`.
 pub fn wired(
     model: &Model,
     workers: u32,
@@ -166,7 +152,7 @@ pub fn wired(
         observable_words: model.observable_words() as u32,
     };
     let (feed_end, dispatch_end, harvest_end, table) = table(geometry);
-    let (dispatch_workers, _, poll_workers, words) = bank(workers as usize);
+    let (dispatch_workers, _, poll_workers, release, words) = bank(workers as usize);
     let count = (SLOTS + workers + 1) as usize;
     let (detectors, observables) = (geometry.detector_words as usize, geometry.observable_words as usize);
     let jobs = Arc::new(JobBank::new(count, detectors, observables));
@@ -180,10 +166,9 @@ pub fn wired(
         streams: STREAMS,
         table: Arc::clone(&table),
         jobs: Arc::clone(&jobs),
-        ready: Arc::new(Fifo::new(count)),
         pages: Arc::new(PageTable::new(OWNER, STREAMS, Limits::SEED, |_| OWNER)),
         pressure: Arc::default(),
-        turns: Arc::new(Turns::new(STREAMS, |_| true)),
+        watermarks: Arc::new(Watermarks::new(STREAMS, |_| true)),
         health: Arc::new(HealthWord::new()),
         settings: Arc::clone(&settings),
         board: Arc::clone(&board),
@@ -191,35 +176,41 @@ pub fn wired(
     let rate = CLOCK.rate();
     let injector = Injector::new(Injections::default(), 0, 0);
     let (outside_board, pressure) = (Arc::clone(&board), Arc::clone(&pipe.pressure));
-    let outside = Outside { settings, board: outside_board, pressure, rate };
-    let feed = Feed::new(Share::of(0, 1, STREAMS, None), feed_end, source, model, outside, injector, None);
-    let (refused, refused_end) = Tombstones::channel(SLOTS);
-    let (expired, expired_end) = Tombstones::channel(SLOTS);
+    let context = FeedContext { settings, board: outside_board, pressure, rate };
+    let feed = Feed::new(Share::of(0, 1, STREAMS, None), feed_end, source, model, context, injector, None);
+    let (from_dispatch, dispatch_input) = ToGraph::channel(count, SLOTS);
+    let (from_poll, poll_input) = ToGraph::channel(count, SLOTS);
+    let (free, [polls_return, returns]) = FreeJobs::new(count);
     let graph = Profile::load("lab", None).unwrap().0.graph;
     let config = Config { streams: STREAMS, ..Config::from(&graph) };
-    let mut pool = Pool::new(config, 1, count as u32, STREAMS, None, &CLOCK).unwrap();
+    let pool = Pool::new(config, 1, count as u32, STREAMS, None, &CLOCK).unwrap();
     let base = Timebase { rate, start: CLOCK.start() };
     let states = Arc::new(StreamStates::new(Arc::clone(&pipe.pages), base, observables));
+    let (lanes, mut ends) = DecodeLanes::new(1, rate);
     let orchestrator = Orchestrator::new(OrchestratorParts {
         pipe: pipe.clone(),
-        bank: Arc::clone(&words),
+        release,
+        lanes,
         submitter: pool.submitter,
         regions: pool.regions,
-        tombstones: vec![refused_end, expired_end],
-        decoders: 1,
+        inputs: [dispatch_input, poll_input],
+        returns,
         carries: None,
-        steward: Steward::new(Arc::clone(&states), base, Vec::new(), None),
+        arbiter: ArbiterDriver::new(Arc::clone(&states), base, Vec::new(), None),
         joints: None,
         moves: None,
         states: Arc::clone(&states),
     });
-    let bench = NullBench { pipe: pipe.clone(), states, syndrome: vec![0; detectors] };
-    let decoder = NullDecoder { bench, worker: pool.workers.remove(0) };
+    let (lane, fits_line) = (ends.remove(0), fits_line(geometry));
+    let decoder = NullDecoder { pipe: pipe.clone(), lane, syndrome: vec![0; detectors], fits_line };
     let device = NullDevice { table, jobs, bank: words };
+    let (workers, to_graph) = (dispatch_workers, from_dispatch);
+    let dispatcher = Dispatcher::new(pipe.clone(), dispatch_end, workers, device, free, to_graph, rate);
+    let poller = Poller::new(pipe.clone(), poll_workers, polls_return, from_poll, FreeWorker::AfterCopy, rate);
     let specs = vec![
         spec(RoleKind::Feed, feed),
-        spec(RoleKind::Dispatch, Dispatcher::new(pipe.clone(), dispatch_end, dispatch_workers, device, refused, rate)),
-        spec(RoleKind::Poll, Poller::new(pipe.clone(), poll_workers, expired, FreeWorker::AfterCopy, rate)),
+        spec(RoleKind::Dispatch, dispatcher),
+        spec(RoleKind::Poll, poller),
         spec(RoleKind::Graph, orchestrator),
         spec(RoleKind::Decode, decoder),
         spec(RoleKind::Harvest, Harvester::new(HarvesterParts { pipe, end: harvest_end, sink, joints: None })),
@@ -227,7 +218,7 @@ pub fn wired(
     NullSilo { board, specs }
 }
 
-/// Stops the run if the silo did not answer each of `shots` shots once, and rightly.
+/// Panics unless the silo answered each of `shots` shots once and correctly.
 pub fn check(board: &Board, shots: u64) {
     let block = board.harvest(0);
     let found = [&block.answered, &block.judged, &block.errored, &block.duplicated, &block.logical_errors];

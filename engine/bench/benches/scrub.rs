@@ -1,16 +1,17 @@
-//! Scrubbing: any moment of a long recording, as a snapshot, beside the least that must be done for one.
+//! Scrubbing: a snapshot of any moment of a long recording, compared with the minimum work for one.
 //!
-//! The recording is an hour at ten pictures a second, made by the recorder's own writer under virtual time from a board at
-//! the lab's sizes with 2,000 shots between two pictures; it lies in the temporary directory while it is measured. Ours is
-//! the time from an instant drawn at random to its snapshot, the file already open. The peer has that instant's words in
-//! memory and makes the same snapshot of them: what no recording can save. `look_back` is the same over the ten minutes in
-//! the memory of a running recorder, from scratch.
+//! The recording is an hour at ten pictures a second, written by the recorder under virtual time
+//! from a board of the lab's sizes with 2,000 shots between two pictures; it is kept in the
+//! temporary directory during the measurement. Ours is the time from a randomly drawn instant to
+//! its snapshot, with the file open. The peer has that instant's words in memory and makes the same
+//! snapshot from them: the unavoidable part. `look_back` measures the same over the ten minutes in
+//! a running recorder's memory, from scratch.
 
 use super::measure::{CLOCK, Placement, Suite, median};
 use pinwheel_engine::board::{self, Board, Place, Shape};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::record::tape::Tape;
-use pinwheel_engine::record::{PICTURE, Recorder};
+use pinwheel_engine::record::{Recorder, SNAPSHOT_PERIOD};
 use pinwheel_engine::units::Ticks;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -52,7 +53,7 @@ pub fn register(suite: &mut Suite) {
     }
 }
 
-/// A recorder that has taken so many pictures.
+/// A recorder that has taken `pictures` pictures.
 fn recorded(pictures: u64, run: Option<&std::path::Path>) -> Recorder {
     let nanos = Arc::new(AtomicU64::new(1_000_000));
     let clock = Clock::virtual_time(Arc::clone(&nanos));
@@ -64,7 +65,7 @@ fn recorded(pictures: u64, run: Option<&std::path::Path>) -> Recorder {
     let mut draw = move |below: u64| random.next_u64() % below;
     let mut shot = 0u64;
     for _ in 0..pictures {
-        let now = nanos.fetch_add(PICTURE.0, Ordering::Relaxed);
+        let now = nanos.fetch_add(SNAPSHOT_PERIOD.0, Ordering::Relaxed);
         for _ in 0..SHOTS {
             answer(&board, shot, now, &mut draw);
             shot += 1;
@@ -79,7 +80,7 @@ fn recorded(pictures: u64, run: Option<&std::path::Path>) -> Recorder {
     recorder
 }
 
-/// One shot through the path, as the board shows it.
+/// Writes one shot's path to the board.
 fn answer(board: &Board, shot: u64, now: u64, draw: &mut impl FnMut(u64) -> u64) {
     let stamps = &board.slots(0)[(shot % u64::from(SHAPE.slots)) as usize];
     let mut at = now + shot % SHOTS * 50_000;
@@ -97,7 +98,7 @@ fn answer(board: &Board, shot: u64, now: u64, draw: &mut impl FnMut(u64) -> u64)
     board.stream_harvest((shot % 4) as usize).latency.record(20_000 + draw(150_000));
 }
 
-/// Instants drawn over all of `tape`.
+/// Instants drawn over the whole of `tape`.
 fn instants(tape: &Tape, looks: u64) -> Vec<Ticks> {
     let (from, to) = tape.span().unwrap();
     let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
@@ -121,10 +122,10 @@ fn bare(folder: &tempfile::TempDir, looks: u64) -> Vec<f64> {
     judged((0..looks).map(|_| timed(|| drop(std::hint::black_box(moment.snapshot().unwrap())))).collect())
 }
 
-/// Ten minutes in memory; each look opens them anew, as the first of a console does.
+/// Ten minutes in memory; each look opens them anew, like a console's first look.
 fn look_back(looks: u64) -> Vec<f64> {
-    static RECORDER: OnceLock<pinwheel_engine::record::LookBack> = OnceLock::new();
-    let look_back = RECORDER.get_or_init(|| recorded(6_000, None).look_back());
+    static RECORDER: OnceLock<pinwheel_engine::record::RecentRecording> = OnceLock::new();
+    let look_back = RECORDER.get_or_init(|| recorded(6_000, None).recent_recording());
     let asked = instants(&look_back.tape().unwrap(), looks.max(2));
     let took = asked.into_iter().map(|at| {
         timed(|| {

@@ -1,13 +1,15 @@
-//! What watching costs: the same run with watchdog, recorder and a scraper of its metrics, and without any of them; and the
-//! frame loop's own publishing as a share of a loaded run.
+//! Cost of monitoring: the same run with and without watchdog, recorder and a scraper of its
+//! metrics; and the frame loop's publishing as a share of a loaded run.
 //!
-//! The engine runs at the lab's sizes and 20,000 shots a second on the whole machine, turn by turn with and without, so that both
-//! see the same minutes. Without: `diagnostics: Off` and no run directory. With: both, pictures on disk, and each second a page
-//! of metrics as a scraper takes it. Compared are the latencies of all shots between two looks.
+//! The engine runs at the lab's sizes and 20,000 shots a second on the whole machine, in
+//! alternation with and without, so that both see the same conditions. Without: `diagnostics: Off`
+//! and no run directory. With: both, pictures on disk, and a page of metrics each second, as for a
+//! scraper. The latencies of all shots between two readings are compared.
 //!
-//! `share` multiplies what a frame of six busy roles costs above the bare loop (area `frame`) with the frames of the busiest hot
-//! thread in such a run that had work: frames without work have nothing better to do. It is the hot threads' whole
-//! publishing (heartbeat, stages, gaps, counts) and their catching of panics; the aim is 1 %.
+//! `share` multiplies the cost of a frame of six busy roles above the bare loop (area `frame`) by
+//! the number of frames with work on the busiest hot thread of such a run; frames without work
+//! delay nothing. It covers all publishing of hot threads (heartbeat, stages, gaps, counts) and
+//! their catching of panics; the aim is 1 %.
 
 use super::frame;
 use super::measure::{CLOCK, Placement, Suite};
@@ -19,13 +21,13 @@ use pinwheel_engine::record::metrics;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Of the start nothing is measured.
+/// The start is not measured.
 const SETTLES: Duration = Duration::from_millis(500);
 
 const TURNS: usize = 7;
 const TURN_MS: u64 = 6_000;
 const RATE_HZ: f64 = 20_000.0;
-/// Between two pages of metrics.
+/// Interval between two pages of metrics.
 const SCRAPE: Duration = Duration::from_secs(1);
 const PARTS: [&str; 4] = ["p50 ns", "p99 ns", "p99.9 ns", "max ns"];
 
@@ -83,7 +85,8 @@ fn unwatched(span: Duration) -> Vec<f64> {
     found
 }
 
-/// Share of the busiest hot thread that publishing takes in its frames with work, and how many of those there are a second.
+/// Share of the busiest hot thread spent on publishing in its frames with work, and the number of
+/// those frames a second.
 fn share(span: Duration) -> Vec<f64> {
     let engine = live(config(Diagnostics::On), SETTLES);
     let busy = || engine.snapshot().threads.iter().map(|thread| thread.frames_busy).collect::<Vec<_>>();

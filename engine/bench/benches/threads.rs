@@ -3,24 +3,25 @@
 use super::measure::CLOCK;
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinBudgets, SpinPolicy, SpinWord};
 use pinwheel_engine::board::{Board, Place, Shape};
-use pinwheel_engine::hot::memory::OnCall;
-use pinwheel_engine::hot::{Frame, Init, Placing, Role, RoleError, RoleSpec, Shared, Work, spawn};
-use pinwheel_engine::profile::{Priority, RoleKind};
+use pinwheel_engine::hot::memory::OnAllocation;
+use pinwheel_engine::hot::{Frame, HotThread, Init, Placing, Role, RoleError, RoleSpec, Shared, Work, spawn};
+use pinwheel_engine::profile::Priority;
+use pinwheel_engine::roles::RoleKind;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 const BUDGETS: SpinBudgets = SpinBudgets { lab_spin_ticks: 100_000, shared_spin_ticks: 0, shared_sleep_ns: 1 };
 
-/// What `threads` hot threads share, on a private board.
+/// State shared by `threads` hot threads, on a private board.
 pub fn shared(threads: u32) -> Shared {
     let shape = Shape { threads, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
     shared_on(Arc::new(Board::create(shape, Place::Private).unwrap()))
 }
 
-/// The same on a board that is there already.
+/// As [`shared`], on an existing board.
 pub fn shared_on(board: Arc<Board>) -> Shared {
-    Shared { clock: CLOCK.clone(), board, phase: Arc::new(PhaseWord::new()), on_call: OnCall::Count }
+    Shared { clock: CLOCK.clone(), board, phase: Arc::new(PhaseWord::new()), on_allocation: OnAllocation::Count }
 }
 
 /// A role that calls `body` in each frame.
@@ -49,11 +50,12 @@ impl<F: FnMut(&mut Frame<'_>) -> u32> Role for Each<F> {
     }
 }
 
-/// Running threads, warmed.
+/// Running threads, after their warm-up.
 pub struct HotThreads(Vec<JoinHandle<()>>);
 
 impl HotThreads {
-    /// Starts a thread for each core with its roles, waiting as `policy` says, and returns when all are warm.
+    /// Starts a thread with its roles for each core, waiting under `policy`, and returns when all
+    /// are warm.
     pub fn start(
         shared: &Shared,
         policy: SpinPolicy,
@@ -66,7 +68,9 @@ impl HotThreads {
             .map(|(index, (core, specs))| {
                 let spin = Arc::new(SpinWord::new(policy, BUDGETS));
                 let placing = Placing { core: Some(core), elsewhere: Vec::new(), priority: Priority::Normal };
-                spawn(index, "bench-hot", placing, specs, (spin, None, None), shared.clone(), sender.clone()).unwrap()
+                let (log, path_changes, shared) = (None, None, shared.clone());
+                let thread = HotThread { index, placing, specs, spin, log, path_changes, shared };
+                spawn("bench-hot", thread, sender.clone()).unwrap()
             })
             .collect();
         shared.phase.advance(Phase::Warmup);
@@ -76,7 +80,7 @@ impl HotThreads {
         HotThreads(threads)
     }
 
-    /// Waits for their end; the phase is Shutdown.
+    /// Joins the threads after the phase has become Shutdown.
     pub fn join(self) {
         for thread in self.0 {
             thread.join().unwrap();

@@ -1,8 +1,8 @@
-//! The timer wheel against what a user would pick instead: a million timers at once.
+//! Compares the timer wheel with common alternatives: a million timers at once.
 //!
-//! Delays are uniform over 60,000 slots: a slot is 1 µs for ours and 1 ms for the peer, whose finest that is; both do the
-//! same arithmetic and expire slot by slot. *Cancel*: each timer is cancelled a thousand insertions later, so that a
-//! thousand are armed.
+//! Delays are uniform over 60,000 slots: a slot is 1 µs for ours and 1 ms for the peer, its finest
+//! resolution; both do the same arithmetic and expire slot by slot. *Cancel*: each timer is
+//! cancelled a thousand insertions later, so that a thousand are armed.
 
 use super::measure::{CLOCK, Placement, Suite, ns_per};
 use hierarchical_hash_wheel_timer::IdOnlyTimerEntry;
@@ -113,7 +113,7 @@ fn expire_peer(delays: &[u32]) -> Vec<f64> {
     vec![insert, expire, insert + expire]
 }
 
-/// The peer's wheel whose timers can be cancelled, as ours can.
+/// The peer's wheel with cancellable timers, as ours has.
 fn expire_cancellable_peer(delays: &[u32]) -> Vec<f64> {
     let mut wheel: cancellable::QuadWheelWithOverflow<IdOnlyTimerEntry<u32>> =
         cancellable::QuadWheelWithOverflow::new();
@@ -159,7 +159,7 @@ fn cancel_peer(delays: &[u32]) -> Vec<f64> {
     vec![ns_per(from, delays.len() as u64)]
 }
 
-/// A frame's cost when nothing is due, with a thousand timers armed far ahead.
+/// Cost of a poll when no timer is due, with a thousand timers armed far ahead.
 fn idle_ours(polls: u64) -> Vec<f64> {
     let mut wheel = Wheel::new(TickRate::NANOS, Ticks(0), Slots(ARMED as u32));
     for i in 0..ARMED as u64 {

@@ -1,15 +1,17 @@
-//! A page of 4 KiB goes from one silo's thread to another's, back and forth, against two ring hops and a copy.
+//! A page of 4 KiB moves from one silo's thread to another's, back and forth, compared with two
+//! ring hops and a copy.
 //!
-//! *Ours*: REQ, decision, GRANT with the bytes, installation, by the whole arbiter of each silo (ports, wheel, sweep, history, routes,
-//! tallies); from the request to the page's arrival, the ACK going its way meanwhile. *Peer*: the same two rings, the same
-//! bytes, and nothing that decides. Each thread asks when it has not the page, so both directions are in the figure.
+//! *Ours*: REQ, decision, GRANT with the bytes, installation, by each silo's complete arbiter
+//! (ports, wheel, sweep, history, routes, tallies); from the request to the page's arrival, while
+//! the ACK is sent. *Peer*: the same two rings, the same bytes, and no decision. Each thread
+//! requests the page whenever it does not have it, so the figure covers both directions.
 
 use super::measure::{CLOCK, CORES, Placement, Suite, pin_to};
 use pinwheel_edge::page::{Hint, Limits, PageTable, Routes, Signals, Silo, WriteBuffer};
 use pinwheel_edge::ring::spsc::{Consumer, Producer, channel};
 use pinwheel_engine::arbiter::deadlines::Timebase;
+use pinwheel_engine::arbiter::directory::{Context, OwnershipDirectory};
 use pinwheel_engine::arbiter::driver::Gva;
-use pinwheel_engine::arbiter::keeper::{Ground, Keeper};
 use pinwheel_engine::arbiter::protocol::{Change, Message};
 use pinwheel_engine::arbiter::retry::BackOff;
 use pinwheel_engine::board::histogram::Histogram;
@@ -25,7 +27,7 @@ const PARTS: [&str; 3] = ["p50", "p99", "p999"];
 #[repr(align(64))]
 struct Bytes([u64; 512]);
 
-/// One end of the way between two silos.
+/// One silo's endpoints of the links.
 struct End {
     small_out: Producer<Message>,
     small_in: Consumer<Message>,
@@ -41,21 +43,21 @@ fn ends() -> [End; 2] {
     [End { small_out, small_in, large_out, large_in }, there]
 }
 
-/// A silo's bytes and ways out.
-struct Floor {
+/// A silo's bytes and outgoing rings.
+struct BenchContext {
     end: End,
     bytes: Box<Bytes>,
     incoming: Box<Bytes>,
 }
 
-impl Ground for Floor {
+impl Context for BenchContext {
     fn signals(&self, _: u32) -> Signals {
         Signals { write_buffer: WriteBuffer::Drained }
     }
     fn put(&mut self, _: u32) {
         self.bytes.0.copy_from_slice(&self.incoming.0);
     }
-    fn inherit(&mut self, _: u32, _: Silo) {}
+    fn take_over(&mut self, _: u32, _: Silo) {}
     fn send(&mut self, _: Silo, _: u32, message: Message) {
         let is_sent = match message {
             Message::Grant(_) => self.end.large_out.push((message, *self.bytes)).is_ok(),
@@ -68,44 +70,44 @@ impl Ground for Floor {
     }
 }
 
-/// One silo until `arrivals` have come to it and the other one has had its own.
+/// Runs one silo until `arrivals` pages have arrived here and the other silo is done.
 fn silo(me: u8, end: End, arrivals: u64, done: &AtomicU64) -> Vec<u64> {
     let (silos, owner) = ([Silo::new(me), Silo::new(1 - me)], |_| Silo::new(0));
-    // A page whose ACK is late because the other thread was taken off its core must not be asked back.
+    // If the other thread is preempted its ACK is late; the page must not be requested back.
     let limits = Limits { ack_us: 1_000_000, resend_us: 1_000_000, ..Limits::SEED };
     let table = Arc::new(PageTable::new(silos[0], 1, limits, owner));
     let base = Timebase { rate: CLOCK.rate(), start: CLOCK.start() };
-    let mut keeper = Keeper::new(table, Arc::new(Routes::new(1, owner)), base, |_| 0);
+    let mut directory = OwnershipDirectory::new(table, Arc::new(Routes::new(1, owner)), base, |_| 0);
     let blank = || Box::new(Bytes([u64::from(me); 512]));
-    let mut floor = Floor { end, bytes: blank(), incoming: blank() };
+    let mut context = BenchContext { end, bytes: blank(), incoming: blank() };
     let (mut times, mut asked) = (Vec::with_capacity(arrivals as usize), None);
     while (times.len() as u64) < arrivals || done.load(Ordering::Relaxed) < 2 {
-        if let Some((message, bytes)) = floor.end.large_in.pop() {
-            *floor.incoming = bytes;
-            if matches!(keeper.receive(&mut floor, 0, silos[1], &message), Change::Arrived(_)) {
+        if let Some((message, bytes)) = context.end.large_in.pop() {
+            *context.incoming = bytes;
+            if matches!(directory.receive(&mut context, 0, silos[1], &message), Change::Arrived(_)) {
                 times.extend(asked.take().map(|at| CLOCK.rate().nanos(CLOCK.ticks().since(at)).0));
                 if times.len() as u64 == arrivals {
                     done.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }
-        while let Some(message) = floor.end.small_in.pop() {
-            if let Change::Refused(_) = keeper.receive(&mut floor, 0, silos[1], &message) {
+        while let Some(message) = context.end.small_in.pop() {
+            if let Change::Refused(_) = directory.receive(&mut context, 0, silos[1], &message) {
                 asked = None;
             }
         }
-        keeper.decide(&mut floor);
-        keeper.look(&mut floor);
-        let word = keeper.table().word(0);
+        directory.decide(&mut context);
+        directory.look(&mut context);
+        let word = directory.table().word(0);
         if asked.is_none() && !word.is_writable() && !word.awaits() && (times.len() as u64) < arrivals {
             asked = Some(CLOCK.ticks());
-            let _ = keeper.request_ownership(&mut floor, Gva(0), (Hint::Default, 0), &BackOff::new(1));
+            let _ = directory.request_ownership(&mut context, Gva(0), (Hint::Default, 0), &BackOff::new(1));
         }
     }
     times
 }
 
-/// The same way without anybody who decides: asked, copied, sent.
+/// The same path without a decision: request, copy, send.
 fn bare(me: u8, mut end: End, arrivals: u64, done: &AtomicU64) -> Vec<u64> {
     let request = Message::Ack(pinwheel_edge::page::Epoch::default());
     let mut bytes = Box::new(Bytes([u64::from(me); 512]));

@@ -1,8 +1,10 @@
-//! Long experiments by sliding windows against whole shots: how long after the last round the answer is there.
+//! Compares sliding windows with whole shots on long experiments: time from the last round to the
+//! answer.
 //!
-//! A window is as large as the code's distance, and so is its buffer. By windows only the last one is left when the last
-//! round has come; a whole shot begins then. Each is shown at 5 d and at 100 d rounds of measurement.
-//! What is known of the last window before its last round is rehearsed, as who waits for that round does.
+//! A window is as large as the code's distance, and so is its buffer. By windows only the last
+//! window remains when the last round arrives; a whole shot begins then. Each is shown at 5 d and
+//! at 100 d rounds of measurement. The part of the last window before its last round is warmed up,
+//! as in the engine.
 
 use super::measure::{CLOCK, Placement, Reading, Suite, median, ns_per};
 use pinwheel_engine::code::{Model, Sampler, bundled_named};
@@ -23,7 +25,8 @@ pub fn register(suite: &mut Suite) {
     }
 }
 
-/// One length of experiment: its last window against a whole shot. Returns the reading of the last window.
+/// Compares the last window with a whole shot, for one length of experiment. Returns the reading of
+/// the last window.
 fn lengths(suite: &mut Suite, code: &str, distance: u32, rounds: u32) -> Reading {
     let model = Arc::new(bundled_named(&format!("surface_{code}@r{rounds}")).unwrap());
     let shots = (suite.effort.scale(ROUNDS) / u64::from(rounds)).max(20);
@@ -44,7 +47,7 @@ fn lengths(suite: &mut Suite, code: &str, distance: u32, rounds: u32) -> Reading
     windows
 }
 
-/// Median time of the last window, and of those between the first and the last.
+/// Median time of the last window, and of the windows between the first and the last.
 fn windows(model: &Model, ready: &Arc<WindowModel>, shots: u64, predecodes: bool) -> Vec<f64> {
     let mut worker = WindowWorker::new(Arc::clone(ready));
     let mut carry = vec![0; ready.carry_words()];
@@ -54,7 +57,7 @@ fn windows(model: &Model, ready: &Arc<WindowModel>, shots: u64, predecodes: bool
         let end = ready.plan().count() - 1;
         for index in 0..=end {
             if index == end {
-                worker.rehearse(index, &carry);
+                worker.warm_up(index, &carry);
             }
             let from = CLOCK.ticks();
             if predecodes {
@@ -73,7 +76,7 @@ fn windows(model: &Model, ready: &Arc<WindowModel>, shots: u64, predecodes: bool
     vec![median(&last), median(&middle)]
 }
 
-/// Median time of a shot as a whole.
+/// Median time of a whole shot.
 fn whole(model: &Model, shots: u64) -> f64 {
     let mut matcher = MatcherModel::new(model).unwrap().matcher();
     let mut spent = Vec::new();
@@ -85,8 +88,9 @@ fn whole(model: &Model, shots: u64) -> f64 {
     median(&spent)
 }
 
-/// Hands out shots, the same ones for each caller, each with room for its observables. They are drawn beforehand: a
-/// sampler of a long model is tens of megabytes, and what it leaves of the caches would be measured.
+/// Passes shots, the same for each caller, each with room for its observables. They are drawn in
+/// advance: a sampler of a long model is tens of megabytes, and its effect on the caches would be
+/// measured.
 fn each(model: &Model, shots: u64, mut run: impl FnMut(&[u64], &mut [u64])) {
     let mut sampler = Sampler::new(model, 11);
     let mut observables = vec![0; model.observable_words()];

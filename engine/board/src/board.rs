@@ -1,16 +1,19 @@
 //! The board: one mapped region with every published counter.
 //!
-//! Owns the region's life (create, name, lock, remove) and hands out its blocks. Written by whoever owns each word, read
-//! by anyone: console, `--json` and report all see it through [`snapshot::Snapshot`]. Bounds: the [`layout::Shape`]
-//! fixes the size at creation; it never grows or shrinks. Never lives on a disk file (write-back would stall the
-//! writers), never holds a word that the protocol depends on: rings and slot words stay in heap or pinned memory.
+//! Owns the region's lifetime (create, name, lock, remove) and hands out its blocks. The owner of
+//! each word writes it; anyone may read it. The console, `--json` and the report all read it
+//! through [`snapshot::Snapshot`]. Bounds: the [`layout::Shape`] fixes the size at creation. The
+//! region is never on a disk file, whose write-back would stall the writers. It holds no word that
+//! the protocol depends on: rings and slot words stay in heap or pinned memory.
 //!
 //! # Why plain words and no sequence numbers
-//! Every word has one writer and is meaningful on its own; what spans several words (a slot's life, a quantile) is
-//! derived by the reader, who is told the age. A record under a sequence would be unreadable exactly when its writer is
-//! stuck. The exception to "one writer" are the fault rows: any role may count a fault, rarely, with an atomic add. The
-//! records under a number are the clock's pair and the alarms, see [`ClockBlock::publish`] and [`AlarmRow::publish`]: their
-//! writers are cold, and half of one is wrong.
+//! Every word has one writer and is meaningful on its own. A reader derives quantities that span
+//! several words (the steps of a slot, a quantile) and knows the age of each. A record under a
+//! sequence number would be unreadable exactly when its writer is stuck. Fault rows are the
+//! exception to "one writer": any role may count a fault, rarely, with an atomic add. Records that
+//! are wrong when read half-written have a sequence number and are written rarely: the clock's
+//! pair, alarms, gaps of threads, the director's decisions. All orderings are those of
+//! [`pinwheel_edge::seqlock`].
 
 pub mod alarms;
 pub mod dead;
@@ -23,20 +26,22 @@ pub mod image;
 pub mod layout;
 mod pair;
 mod read;
+mod reading;
 mod region;
 pub mod snapshot;
 mod text;
 
 pub use layout::{
     AlarmRow, ArbiterBlock, ClockBlock, ControlBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock,
-    GraphBlock, HarvestBlock, HeaderBlock, LatencyBlock, LifeBlock, LogBlock, MoveBlock, PeerRow, PlacementBlock,
+    GraphBlock, HarvestBlock, HeaderBlock, LatencyBlock, LifecycleBlock, LogBlock, MoveBlock, PeerRow, PlacementBlock,
     PollBlock, RecorderBlock, RoleBlock, Shape, SiloDepthBlock, SlotStamps, SourceBlock, Stage, StreamFeedBlock,
-    StreamHarvestBlock, StreamSourceBlock, ThreadBlock,
+    StreamHarvestBlock, StreamSourceBlock, ThreadBlock, WHOLE_SHOT,
 };
+pub use pinwheel_edge::seqlock::{get_first, set_last};
 pub use pinwheel_edge::spin::{Phase, SpinPolicy};
 pub use read::arbiter::{lease_row, open_row};
 pub use read::moves::move_row;
-pub use region::{BoardError, Life, Place, directory, remarks};
+pub use region::{BoardError, OwnerState, Place, directory, remarks};
 pub use text::Text;
 
 use crate::fault::FaultCode;
@@ -58,27 +63,11 @@ pub fn set(word: &AtomicU64, value: u64) {
     word.store(value, Ordering::Relaxed);
 }
 
-/// Reads a word.
+/// Reads a word without ordering.
 #[inline(always)]
 #[must_use]
 pub fn get(word: &AtomicU64) -> u64 {
     word.load(Ordering::Relaxed)
-}
-
-/// Stores into a word that only the caller writes, after everything that it wrote before.
-#[inline(always)]
-pub fn set_last(word: &AtomicU64, value: u64) {
-    // ORDERING: release: a reader that gets the value by `get_first` sees what was written before it. Relaxed could show
-    // the value before the words that it vouches for. One writer, one location: nothing stronger is needed.
-    word.store(value, Ordering::Release);
-}
-
-/// Reads a word before everything that it vouches for; see [`set_last`].
-#[inline(always)]
-#[must_use]
-pub fn get_first(word: &AtomicU64) -> u64 {
-    // ORDERING: acquire side of `set_last`.
-    word.load(Ordering::Acquire)
 }
 
 /// The region with its layout.
@@ -97,7 +86,8 @@ impl Board {
     /// A new board of `shape`, all zero, in `place`. The magic word is not set yet: see [`Board::publish`].
     ///
     /// # Errors
-    /// If the shared memory cannot be had; the caller falls back to [`Place::Private`] and says so.
+    /// If the shared memory cannot be created; the caller falls back to [`Place::Private`] and
+    /// reports it.
     pub fn create(shape: Shape, place: Place) -> Result<Board, BoardError> {
         let layout = Layout::of(shape);
         let board = Board { region: Region::create(layout.bytes, place)?, layout };
@@ -113,18 +103,16 @@ impl Board {
 
     /// Declares the board complete: a reader that sees the magic sees everything written before.
     pub fn publish(&self) {
-        // ORDERING: release, so that a reader of another process which acquires the magic sees the header. Relaxed
-        // could show the magic before the shape.
-        self.header().magic.store(MAGIC, Ordering::Release);
+        set_last(&self.header().magic, MAGIC);
     }
 
-    /// Sizes.
+    /// How many blocks of each kind the board has.
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.layout.shape
     }
 
-    /// Where others can find it; `None` if it is private.
+    /// Path under which other processes find the board; `None` if it is private.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.region.path()
@@ -175,8 +163,14 @@ impl Board {
     /// Block of decode worker `index` of silo `silo`.
     #[must_use]
     pub fn decode(&self, silo: usize, index: usize) -> &DecodeBlock {
+        &self.decoders(silo)[index]
+    }
+
+    /// Blocks of the decode workers of silo `silo`.
+    #[must_use]
+    pub fn decoders(&self, silo: usize) -> &[DecodeBlock] {
         let decoders = self.layout.shape.decoders as usize;
-        &self.region.section(self.layout.decodes, self.silos() * decoders)[silo * decoders + index]
+        &self.region.section(self.layout.decodes, self.silos() * decoders)[silo * decoders..(silo + 1) * decoders]
     }
 
     /// The graph's block of silo `silo`.
@@ -191,20 +185,20 @@ impl Board {
         &self.region.section(self.layout.latencies, self.silos())[silo]
     }
 
-    /// Stamps of the slots of silo `silo`.
+    /// Times of the slots of silo `silo`.
     #[must_use]
     pub fn slots(&self, silo: usize) -> &[SlotStamps] {
         let slots = self.layout.shape.slots as usize;
         &self.region.section(self.layout.slots, self.silos() * slots)[silo * slots..(silo + 1) * slots]
     }
 
-    /// What the feed knows of stream `stream`.
+    /// Owner and input health of stream `stream`, written by the feed.
     #[must_use]
     pub fn stream_feed(&self, stream: usize) -> &StreamFeedBlock {
         &self.region.section(self.layout.stream_feeds, self.layout.shape.streams as usize)[stream]
     }
 
-    /// What harvest knows of stream `stream`.
+    /// Answers, errors and latency of stream `stream`, written by harvest.
     #[must_use]
     pub fn stream_harvest(&self, stream: usize) -> &StreamHarvestBlock {
         &self.region.section(self.layout.stream_harvests, self.layout.shape.streams as usize)[stream]
@@ -234,7 +228,7 @@ impl Board {
         &self.region.section::<RecorderBlock>(self.layout.recorder, 1)[0]
     }
 
-    /// How the engine is acted on.
+    /// Control of the engine: held feed, revert timer, socket.
     #[must_use]
     pub fn control(&self) -> &ControlBlock {
         &self.region.section::<ControlBlock>(self.layout.control, 1)[0]
@@ -252,7 +246,7 @@ impl Board {
         &self.region.section::<PlacementBlock>(self.layout.placement, 1)[0]
     }
 
-    /// What the director knows of silo `silo`.
+    /// Queues of silo `silo`, written by the director.
     #[must_use]
     pub fn silo_depth(&self, silo: usize) -> &SiloDepthBlock {
         &self.region.section(self.layout.silo_depths, self.silos())[silo]
@@ -264,10 +258,10 @@ impl Board {
         &self.region.section(self.layout.moves, self.silos())[silo]
     }
 
-    /// How silo `silo` lives.
+    /// State and restarts of silo `silo`.
     #[must_use]
-    pub fn life(&self, silo: usize) -> &LifeBlock {
-        &self.region.section(self.layout.lives, self.silos())[silo]
+    pub fn lifecycle(&self, silo: usize) -> &LifecycleBlock {
+        &self.region.section(self.layout.lifecycles, self.silos())[silo]
     }
 
     /// The live source's block.
@@ -276,7 +270,7 @@ impl Board {
         &self.region.section::<SourceBlock>(self.layout.source, 1)[0]
     }
 
-    /// What the live source knows of stream `stream`.
+    /// Receive counters of stream `stream`, written by the live source.
     #[must_use]
     pub fn stream_source(&self, stream: usize) -> &StreamSourceBlock {
         &self.region.section(self.layout.stream_sources, self.layout.shape.streams as usize)[stream]

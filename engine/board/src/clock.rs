@@ -1,9 +1,10 @@
 //! The only source of time.
 //!
-//! Owns the tick counter (invariant TSC on x86-64, `cntvct_el0` on AArch64, the monotonic clock where neither can be
-//! believed), its rate, and the virtual clock of the rehearsal. Any thread may read it; reading never blocks and never
-//! allocates. Bounds: one calibration of [`CALIBRATION`] at start. Never corrects itself afterwards: a [`WallClock`] on
-//! the cold side follows rate and UTC from [`Correlation`]s, and hot threads see neither.
+//! Owns the tick counter (invariant TSC on x86-64, `cntvct_el0` on AArch64, the monotonic clock
+//! where neither is reliable), its rate, and the virtual clock of the simulation. Any thread may
+//! read it; reading never blocks and never allocates. Bounds: one calibration of [`CALIBRATION`] at
+//! start. Never corrects itself afterwards: a [`WallClock`] on the cold side follows rate and UTC
+//! from [`Correlation`]s, without effect on hot threads.
 
 mod correlation;
 mod counter;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long the counter is compared with the monotonic clock at start.
+/// Duration of the comparison of the counter with the monotonic clock at start.
 pub const CALIBRATION: Duration = Duration::from_millis(20);
 
 /// A tick counter with its rate and its zero.
@@ -47,28 +48,28 @@ struct System {
 }
 
 impl Clock {
-    /// The machine's clock, calibrated: the counter, or monotonic time where the counter cannot be believed. Takes
-    /// [`CALIBRATION`].
+    /// The machine's clock, calibrated: the counter, or monotonic time where the counter is not
+    /// reliable. Takes [`CALIBRATION`].
     #[must_use]
     pub fn machine() -> Clock {
         Clock::machine_at(Path::new("/"))
     }
 
-    /// As [`Clock::machine`], of a machine whose kernel's tree is below `root`.
+    /// As [`Clock::machine`], with the kernel's file tree below `root`.
     #[must_use]
     pub fn machine_at(root: &Path) -> Clock {
         Clock::strict_at(root).unwrap_or_else(|error| Clock::started(Source::Monotonic(error), TickRate::NANOS))
     }
 
-    /// As [`Clock::machine`], but the counter or nothing.
+    /// As [`Clock::machine`], but without the fallback to monotonic time.
     ///
     /// # Errors
-    /// If processor or kernel do not vouch for the counter, or its rate is no counter's.
+    /// If the processor or the kernel does not guarantee the counter, or its rate is implausible.
     pub fn strict() -> Result<Clock, CounterError> {
         Clock::strict_at(Path::new("/"))
     }
 
-    /// As [`Clock::strict`], of a machine whose kernel's tree is below `root`.
+    /// As [`Clock::strict`], with the kernel's file tree below `root`.
     ///
     /// # Errors
     /// As [`Clock::strict`].
@@ -77,14 +78,15 @@ impl Clock {
         Ok(Clock::started(Source::Counter, counter_rate()?))
     }
 
-    /// A clock that shows `nanos`, which its owner moves.
+    /// A clock that shows `nanos`, which its owner advances.
     #[must_use]
     pub fn virtual_time(nanos: Arc<AtomicU64>) -> Clock {
         let start = Ticks(nanos.load(Ordering::Relaxed));
         Clock { source: Source::Virtual(nanos), rate: TickRate::NANOS, start, started_utc: Duration::ZERO }
     }
 
-    /// A clock that stands at `at`, for looking at what another clock of that start and rate had written.
+    /// A stopped clock that shows `at`, for reading records of another clock with that start and
+    /// rate.
     #[must_use]
     pub fn standing(at: Ticks, start: Ticks, rate: TickRate) -> Clock {
         let source = Source::Virtual(Arc::new(AtomicU64::new(at.0)));
@@ -109,7 +111,8 @@ impl Clock {
         }
     }
 
-    /// The clocks to set beside the ticks. Virtual time is its own monotonic time and its own UTC.
+    /// The system's clocks for comparison with the ticks. Virtual time is its own monotonic time
+    /// and its own UTC.
     fn system(&self) -> System {
         match &self.source {
             Source::Counter | Source::Monotonic(_) => system_now(),
@@ -120,7 +123,8 @@ impl Clock {
         }
     }
 
-    /// Time that thread `tid` of this process has run, up to now; `None` where the system does not say.
+    /// CPU time that thread `tid` of this process has used; `None` where the system does not report
+    /// it.
     #[must_use]
     pub fn ran(tid: u32) -> Option<Nanos> {
         system::ran(tid)
@@ -153,7 +157,7 @@ impl Clock {
         self.started_utc
     }
 
-    /// What the ticks are, in words.
+    /// Source of the ticks, as text.
     #[must_use]
     pub fn source_name(&self) -> &'static str {
         match &self.source {
@@ -167,7 +171,8 @@ impl Clock {
         }
     }
 
-    /// Why the ticks are not the counter's, if the machine's clock had to do without.
+    /// Why the ticks do not come from the counter; `None` if they do, or the clock is not the
+    /// machine's.
     #[must_use]
     pub fn degraded(&self) -> Option<&CounterError> {
         match &self.source {
@@ -177,7 +182,7 @@ impl Clock {
     }
 }
 
-/// UTC in whole seconds since 1970, for naming things before an engine and its clock are there.
+/// UTC in whole seconds since 1970, for names made before the engine has a clock.
 #[must_use]
 pub fn utc_now_s() -> i64 {
     i64::try_from(system::utc().0 / 1_000_000_000).unwrap_or(i64::MAX)
@@ -223,7 +228,8 @@ mod tests {
             let (elapsed, span) = (wall.elapsed().as_nanos() as f64, clock.rate().nanos(clock.ticks().since(from)));
             (span.0 as f64 / elapsed - 1.0).abs() < 0.01
         };
-        // A descheduling between two reads is a difference too: one pair without it is enough, and a wrong rate has none.
+        // A descheduling between two reads also causes a difference: one undisturbed pair suffices,
+        // and a wrong rate has none.
         assert!((0..100).any(|_| agrees()));
     }
 
@@ -248,7 +254,7 @@ mod tests {
     fn a_counter_that_the_kernel_distrusts_is_refused_when_strict_and_replaced_otherwise() {
         let root = tree("hpet\n");
         let error = Clock::strict_at(root.path()).unwrap_err();
-        // A processor without the counter says so before the kernel is asked.
+        // A processor without the counter is refused before the kernel is asked.
         let distrusted = CounterError::Distrusted { clocksource: "hpet".to_string() };
         assert!(error == distrusted || error == CounterError::NotInvariant, "{error}");
         let clock = Clock::machine_at(root.path());

@@ -1,7 +1,8 @@
 //! Fault codes, event codes, and the points at which faults are injected.
 //!
-//! Owns the numbers and words of every fault that the engine counts, and the seeded draws by which a profile provokes
-//! them. Roles count by code; cold code renders. Bounds: [`FaultCode::ALL`]. Never formats, never allocates.
+//! Owns the numbers and names of every fault that the engine counts, and the seeded draws by which
+//! a profile injects them. Roles count by code; cold code renders. Bounds: [`FaultCode::ALL`].
+//! Never formats, never allocates.
 
 mod event;
 
@@ -11,7 +12,8 @@ use pinwheel_edge::slot::word::ErrorCode;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// What went wrong. The first numbers are those of the error words; the others answer no shot.
+/// Kind of a fault. The first numbers are those of the error words; the other faults answer no
+/// shot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultCode {
     /// A shot was answered with this error word. Detail: slot.
@@ -107,7 +109,7 @@ impl FaultCode {
         }
     }
 
-    /// Name in words; says what the detail number is.
+    /// Name as text, with the meaning of the detail number.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -149,7 +151,7 @@ impl FaultCode {
 pub struct Injections {
     /// The launch fails, the graph does not run.
     pub not_started: f64,
-    /// The launch reports an error; whether the graph runs is a coin's toss.
+    /// The launch reports an error; the graph runs with probability one half.
     pub unknown: f64,
     /// The ready flag never comes.
     pub never_ready: f64,
@@ -157,7 +159,7 @@ pub struct Injections {
     pub late_ready: f64,
     /// The device completes before the launch call returns.
     pub inside_launch: f64,
-    /// The device is lost at every so many launches; 0: never.
+    /// The device is lost at every this many launches; 0: never.
     pub lose_device_every: u64,
     /// A decode panics.
     pub decoder_panic: f64,
@@ -165,7 +167,7 @@ pub struct Injections {
     pub bad_address: f64,
 }
 
-/// What becomes of one launch.
+/// Outcome of one launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaunchFate {
     /// Nothing is injected.
@@ -174,7 +176,7 @@ pub enum LaunchFate {
     NotStarted,
     /// Reports an error; runs if `runs`.
     Unknown {
-        /// Whether it runs all the same.
+        /// Whether the graph runs.
         runs: bool,
     },
     /// Never completes.
@@ -183,7 +185,7 @@ pub enum LaunchFate {
     LateReady,
     /// Completes inside the launch.
     InsideLaunch,
-    /// Takes the whole device with it.
+    /// Loses the whole device.
     LosesDevice,
 }
 

@@ -1,12 +1,15 @@
-//! Files that another user may have put where we look for our own.
+//! Opens files that other users may have created in place of ours.
 //!
-//! [`open`] follows no link in the last part of a path, never waits for the other end of a FIFO, and opens regular
-//! files only. [`open_of`] also demands an owner, [`open_in`] that of the file's directory. [`altered_by_others`] says
-//! who else may change a file or directory. [`shared`] has what boards, claims and sockets of several users need.
+//! [`open`] follows no link in the last part of a path, never waits for a FIFO's writer, and opens
+//! regular files only. [`open_of`] also requires a given owner, [`open_in`] the owner of the file's
+//! directory. [`altered_by_others`] reports who else may change a file or directory. [`shared`] has
+//! the checks for boards, claims and sockets of several users.
 //!
-//! [`open_named`] and [`read_named`] are for files that the user named: links are followed and a FIFO is waited for.
-//! [`destination`] says where writing to a path would write, and [`identity`] tells whether two paths mean one file.
-//! Runs on cold threads. Bounded by one file for each call.
+//! [`open_named`] and [`read_named`] are for files that the user named: links are followed, and
+//! opening a FIFO waits for its writer. [`open_unnamed`] and [`read_unnamed_text`] are for files
+//! that the program searches by itself: links are followed, and only regular files are accepted.
+//! [`destination`] returns the path that a write to a path would reach, and [`identity`] shows
+//! whether two paths mean one file. Runs on cold threads. Bounded by one file for each call.
 
 #[cfg(unix)]
 pub mod shared;
@@ -15,13 +18,13 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Most links that [`destination`] follows, as the system does.
+/// Most links that [`destination`] follows, the system's own limit.
 const LINKS_MAX: usize = 40;
 
 /// Why a file was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The system refused.
+    /// The system returned an error.
     #[error("{0}")]
     System(#[from] io::Error),
     /// The last part of the path is a symbolic link.
@@ -30,15 +33,15 @@ pub enum OpenError {
     /// It is a directory, a FIFO, a socket or a device.
     #[error("it is a {0}; a regular file was expected")]
     NotRegular(&'static str),
-    /// It belongs to somebody else.
+    /// The file belongs to another user.
     #[error("it belongs to user {found}; user {expected} was expected")]
     Owner {
-        /// Its owner's number.
+        /// User number of its owner.
         found: u32,
-        /// The number of the user whose it should be.
+        /// User number required.
         expected: u32,
     },
-    /// It holds more than the caller reads.
+    /// The file is longer than the caller's limit.
     #[error("it is longer than {0} bytes")]
     TooLong(u64),
 }
@@ -52,10 +55,10 @@ impl From<OpenError> for io::Error {
     }
 }
 
-/// Opens a regular file for reading, whoever it belongs to.
+/// Opens a regular file of any user for reading.
 ///
 /// # Errors
-/// If the last part of `path` is a link, if it is no regular file, or if the system refuses.
+/// If the last part of `path` is a link, if it is not a regular file, or if the system refuses.
 pub fn open(path: &Path) -> Result<File, OpenError> {
     let file = match unfollowed(path) {
         Err(error) if is_link(path) => {
@@ -72,7 +75,7 @@ pub fn open(path: &Path) -> Result<File, OpenError> {
 /// Opens a regular file of the user `expected` for reading.
 ///
 /// # Errors
-/// As [`open`], or if it belongs to somebody else.
+/// As [`open`], or if it belongs to another user.
 pub fn open_of(path: &Path, expected: u32) -> Result<File, OpenError> {
     let file = open(path)?;
     match owner(&file.metadata()?) {
@@ -81,7 +84,8 @@ pub fn open_of(path: &Path, expected: u32) -> Result<File, OpenError> {
     }
 }
 
-/// Opens the regular file `name` in `directory` for reading, which must belong to the user whose the directory is.
+/// Opens the regular file `name` in `directory` for reading; it must belong to the directory's
+/// owner.
 ///
 /// # Errors
 /// As [`open_of`], or if there is no such directory.
@@ -113,7 +117,8 @@ pub fn read_up_to(file: File, bytes_max: u64) -> Result<Vec<u8>, OpenError> {
     if bytes.len() as u64 > bytes_max { Err(OpenError::TooLong(bytes_max)) } else { Ok(bytes) }
 }
 
-/// The text of a file; what is no UTF-8 in it, as a name of a process or of a file may be, becomes replacement characters.
+/// The text of a file; bytes that are not UTF-8, as in names of processes or files, become
+/// replacement characters.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -121,7 +126,7 @@ pub fn read_lossy(path: impl AsRef<Path>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned())
 }
 
-/// What the entry of a directory is, if no regular file; by metadata that follow no link.
+/// Kind of a directory entry that is not a regular file, by metadata that follow no link.
 pub fn irregular(metadata: &Metadata) -> Option<&'static str> {
     if metadata.is_symlink() { Some("symbolic link") } else { kind(metadata) }
 }
@@ -131,13 +136,30 @@ pub fn irregular(metadata: &Metadata) -> Option<&'static str> {
 /// # Errors
 /// If it is a directory or a device, or if the system refuses.
 pub fn open_named(path: &Path) -> io::Result<File> {
+    opened(path, |path| File::open(path), &["FIFO"])
+}
+
+/// Opens a file that the user did not name, for reading. Links are followed; a FIFO is refused
+/// without waiting.
+///
+/// # Errors
+/// If it is not a regular file, or if the system refuses.
+pub fn open_unnamed(path: &Path) -> io::Result<File> {
+    opened(path, unwaited, &[])
+}
+
+/// Opens a regular file, or a file of a `permitted` kind. The kind is checked before opening,
+/// because opening a device can have effects, and again afterwards, because another file may have
+/// replaced it.
+fn opened(path: &Path, open: fn(&Path) -> io::Result<File>, permitted: &[&str]) -> io::Result<File> {
     let refuse_kind = |metadata: &Metadata| match kind(metadata) {
-        None | Some("FIFO") => Ok(()),
-        Some(kind) => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("a {kind}"))),
+        Some(kind) if !permitted.contains(&kind) => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, format!("a {kind}")))
+        }
+        _ => Ok(()),
     };
-    // Before it is opened: opening a device can have effects.
     refuse_kind(&path.metadata()?)?;
-    let file = File::open(path)?;
+    let file = open(path)?;
     refuse_kind(&file.metadata()?)?;
     Ok(file)
 }
@@ -147,8 +169,11 @@ pub fn open_named(path: &Path) -> io::Result<File> {
 /// # Errors
 /// Those of [`open_named`], or if it is longer than `bytes_max`.
 pub fn read_named(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    limited(open_named(path)?, bytes_max)
+}
+
+fn limited(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     let too_long = || io::Error::new(io::ErrorKind::FileTooLarge, format!("more than {bytes_max} bytes"));
-    let file = open_named(path)?;
     if file.metadata()?.len() > bytes_max {
         return Err(too_long());
     }
@@ -162,21 +187,33 @@ pub fn read_named(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 /// [`read_named`] for a text.
 ///
 /// # Errors
-/// Those of [`read_named`], or if it is no UTF-8.
+/// Those of [`read_named`], or if it is not UTF-8.
 pub fn read_named_text(path: &Path, bytes_max: u64) -> io::Result<String> {
-    String::from_utf8(read_named(path, bytes_max)?).map_err(|error| {
+    utf8(read_named(path, bytes_max)?)
+}
+
+/// The text of a file that the user did not name, as [`open_unnamed`] opens it, up to a limit.
+///
+/// # Errors
+/// Those of [`open_unnamed`], if it is longer than `bytes_max`, or if it is not UTF-8.
+pub fn read_unnamed_text(path: &Path, bytes_max: u64) -> io::Result<String> {
+    utf8(limited(open_unnamed(path)?, bytes_max)?)
+}
+
+fn utf8(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        io::Error::new(io::ErrorKind::InvalidData, format!("a byte that is no UTF-8 at offset {at}"))
+        io::Error::new(io::ErrorKind::InvalidData, format!("invalid UTF-8 at offset {at}"))
     })
 }
 
-/// The file that writing to `path` would write: the end of its links, which need not exist.
+/// The file that a write to `path` would reach: the end of its links, which need not exist.
 ///
 /// # Errors
-/// If the system does not let this process follow them, or if there is no such directory.
+/// If the system does not let this process follow the links, or if there is no such directory.
 pub fn destination(path: &Path) -> io::Result<PathBuf> {
     match std::fs::metadata(path) {
-        // What a pipe of /proc/self/fd is called is no path: it is reached by the name that was given.
+        // A pipe of /proc/self/fd has no path of its own: use the given name.
         Ok(_) => Ok(std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut place = path.to_owned();
@@ -196,17 +233,17 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// What two paths have in common that mean one file.
+/// Identity of a file, equal for all paths that mean it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identity {
     /// Device and number of a file that exists.
     File(u64, u64),
-    /// Where a file would be made.
+    /// Path at which a missing file would be created.
     Absent(PathBuf),
 }
 
-/// The file that `path` means, also by links and hard links; `None` for a character device, which any number of
-/// readers and writers may share, and for what cannot be reached.
+/// The file that `path` means, also by links and hard links; `None` for a character device, which
+/// any number of readers and writers may share, and for an unreachable path.
 #[must_use]
 pub fn identity(path: &Path) -> Option<Identity> {
     match std::fs::metadata(path) {
@@ -223,8 +260,8 @@ pub fn identity_of_stream(stream: impl std::os::fd::AsFd) -> Option<Identity> {
     file.metadata().ok().filter(Metadata::is_file).as_ref().and_then(number)
 }
 
-/// Who beside this user and root may change what `path` holds: the opened file itself, or its place in its directory.
-/// In a sticky directory nobody replaces another user's file.
+/// Which users besides this one and root may change the content of `path`: the opened file itself,
+/// or its entry in its directory. In a sticky directory no user can replace another user's file.
 #[must_use]
 pub fn replaceable_by_others(path: &Path, opened: &Metadata) -> Option<String> {
     let by_itself = altered_by_others(opened).map(|who| format!("{} ({who})", path.display()));
@@ -234,7 +271,8 @@ pub fn replaceable_by_others(path: &Path, opened: &Metadata) -> Option<String> {
     })
 }
 
-/// Who beside this user and root may replace what lies in a directory, with its name; `None` if nobody may.
+/// Which users besides this one and root may replace a directory's files, with its name; `None`: no
+/// user.
 #[must_use]
 pub fn directory_altered_by_others(directory: &Path) -> Option<String> {
     let metadata = std::fs::metadata(directory).ok()?;
@@ -243,7 +281,7 @@ pub fn directory_altered_by_others(directory: &Path) -> Option<String> {
     (!is_kept).then(|| format!("{} ({who})", directory.display()))
 }
 
-/// Reads a regular file that others may have put there, as [`open`] opens it, up to a limit.
+/// Reads a regular file that others may have created, as [`open`] opens it, up to a limit.
 ///
 /// # Errors
 /// Those of [`open`], or if it is longer than `bytes_max`.
@@ -251,7 +289,7 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, OpenError> {
     read_up_to(open(path)?, bytes_max)
 }
 
-/// Who beside this user and root may change a file or directory; `None` if nobody may.
+/// Which users besides this one and root may change a file or directory; `None`: no user.
 pub fn altered_by_others(metadata: &Metadata) -> Option<String> {
     let owner = owner(metadata);
     if owner != our_uid() && owner != 0 {
@@ -279,8 +317,12 @@ mod system {
         Ok(open(path, UNFOLLOWED, Mode::empty())?.into())
     }
 
-    /// The file and the owner of its directory. By the directory's descriptor: nobody can put another directory in its
-    /// place between the two looks.
+    pub(super) fn unwaited(path: &Path) -> io::Result<File> {
+        Ok(open(path, UNFOLLOWED.difference(OFlags::NOFOLLOW), Mode::empty())?.into())
+    }
+
+    /// The file and the owner of its directory. Uses the directory's descriptor, so that the
+    /// directory cannot be replaced between the two calls.
     pub(super) fn unfollowed_in(directory: &Path, name: &str) -> Result<(File, u32), OpenError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = open(directory, flags, Mode::empty()).map_err(io::Error::from)?;
@@ -296,7 +338,7 @@ mod system {
         error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
     }
 
-    /// What it is, if no regular file.
+    /// Kind of a file that is not regular.
     pub(super) fn kind(metadata: &Metadata) -> Option<&'static str> {
         let kind = metadata.file_type();
         match () {
@@ -308,12 +350,12 @@ mod system {
         }
     }
 
-    /// The number of the user whose a file is.
+    /// User number of a file's owner.
     pub fn owner(metadata: &Metadata) -> u32 {
         metadata.uid()
     }
 
-    /// Device and number; none of a character device.
+    /// Device and inode number; `None` for a character device.
     pub(super) fn number(metadata: &Metadata) -> Option<Identity> {
         (!metadata.file_type().is_char_device()).then(|| Identity::File(metadata.dev(), metadata.ino()))
     }
@@ -322,8 +364,9 @@ mod system {
         metadata.mode() & 0o1000 != 0
     }
 
-    /// Whether the group, and whether everybody, may write it. A group with the owner's own number is private to the
-    /// owner: systems that give each user such a group let it write by default.
+    /// Whether the group, and whether all users, may write the file. A group with the owner's own
+    /// number is private to the owner: systems that give each user such a group let it write by
+    /// default.
     pub(super) fn writers(metadata: &Metadata) -> (bool, bool) {
         writers_of(metadata.mode(), metadata.uid(), metadata.gid())
     }
@@ -333,7 +376,7 @@ mod system {
         (mode & 0o020 != 0 && group != owner, mode & 0o002 != 0)
     }
 
-    /// The user that this process acts as.
+    /// Effective user of this process.
     pub fn our_uid() -> u32 {
         rustix::process::geteuid().as_raw()
     }
@@ -355,6 +398,10 @@ mod system {
         File::open(path)
     }
 
+    pub(super) fn unwaited(path: &Path) -> io::Result<File> {
+        File::open(path)
+    }
+
     pub(super) fn unfollowed_in(directory: &Path, name: &str) -> Result<(File, u32), OpenError> {
         Ok((File::open(directory.join(name))?, 0))
     }
@@ -367,7 +414,7 @@ mod system {
         if metadata.is_file() { None } else { Some("directory or device") }
     }
 
-    /// The number of the user whose a file is; not known on this system.
+    /// User number of a file's owner; unknown on this system.
     pub fn owner(_: &Metadata) -> u32 {
         0
     }
@@ -376,13 +423,13 @@ mod system {
         (false, false)
     }
 
-    /// The user that this process acts as; not known on this system.
+    /// Effective user of this process; unknown on this system.
     pub fn our_uid() -> u32 {
         0
     }
 }
 
-use system::{is_refused_link, is_sticky, kind, number, unfollowed, unfollowed_in, writers};
+use system::{is_refused_link, is_sticky, kind, number, unfollowed, unfollowed_in, unwaited, writers};
 pub use system::{our_uid, owner};
 
 fn is_link(path: &Path) -> bool {
@@ -395,7 +442,7 @@ mod tests {
     use super::system::writers_of;
     use super::{
         Identity, OpenError, altered_by_others, destination, directory_altered_by_others, identity, open, open_in,
-        open_of, our_uid, read_named, read_up_to,
+        open_of, open_unnamed, our_uid, read_named, read_unnamed_text, read_up_to,
     };
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     use std::fs;
@@ -475,6 +522,20 @@ mod tests {
         assert_eq!(said(&path), "more than 10 bytes");
         symlink("/proc/version", dir.path().join("link")).unwrap();
         assert!(!read_named(&dir.path().join("link"), 1 << 20).unwrap().is_empty());
+    }
+
+    #[test]
+    fn an_unnamed_file_may_be_a_link_but_not_a_fifo_or_device() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = |name: &str| dir.path().join(name);
+        fs::write(place("file"), "abc").unwrap();
+        symlink("file", place("link")).unwrap();
+        mknodat(CWD, place("fifo"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert_eq!(read_unnamed_text(&place("link"), 3).unwrap(), "abc");
+        assert_eq!(read_unnamed_text(&place("file"), 2).unwrap_err().to_string(), "more than 2 bytes");
+        for (path, kind) in [(place("fifo").as_path(), "a FIFO"), ("/dev/zero".as_ref(), "a device")] {
+            assert_eq!(open_unnamed(path).unwrap_err().to_string(), kind);
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! What every part of the engine shares: the clock, timers, files, quotes, faults, profiles, and the board of published counters.
+//! Shared parts of the engine: clock, timers, files, quotes, faults, profiles, and the board of
+//! published counters.
 //!
 //! A module imports only modules declared before it; the order below is the order to read in.
 #![warn(missing_docs, unreachable_pub)]
@@ -10,6 +11,8 @@ pub mod clock;
 pub mod timer;
 pub mod files;
 pub mod quote;
+pub mod roles;
+pub mod streams;
 pub mod fault;
 pub mod profile;
 #[expect(unsafe_code, reason = "maps the shared region")]

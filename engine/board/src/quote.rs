@@ -1,15 +1,16 @@
-//! What a message quotes of a text that somebody else wrote.
+//! Shortens foreign text for messages.
 //!
-//! Pure. Bounded by [`QUOTE_CHARS_MAX`]: a line of twenty megabytes must not become a message of twenty megabytes.
+//! Pure. Bounded by [`QUOTE_CHARS_MAX`]: a line of twenty megabytes must not become a message of
+//! twenty megabytes.
 
 use std::borrow::Cow;
 
 /// Most characters of a foreign text in one message.
 pub const QUOTE_CHARS_MAX: usize = 160;
-/// Of these, the last ones of the text: a parser names the place at the end of what it says.
+/// Of these, characters kept of the text's end, where parsers name the place of an error.
 const TAIL_CHARS: usize = 60;
 
-/// `text` as a message quotes it. Of a longer text the beginning and the end are kept.
+/// `text` as a message quotes it; of a longer text the beginning and the end are kept.
 #[must_use]
 pub fn cut(text: &str) -> Cow<'_, str> {
     if text.char_indices().nth(QUOTE_CHARS_MAX).is_none() {

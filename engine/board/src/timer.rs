@@ -1,10 +1,11 @@
-//! Two-level timer wheel: what is due by now, without a look at what is not.
+//! Two-level timer wheel: finds due timers without visiting the others.
 //!
-//! Owns the records of its timers and the lists they wait in. One thread owns a wheel and polls it; there is nothing
-//! atomic in it. Bounds: the timers are reserved at construction; arm, cancel and re-arm take constant time; a poll
-//! hands out at most [`EXPIRIES_MAX`] expiries and moves at most [`MOVES_MAX`] timers towards their slots; a deadline lies at most
-//! [`HORIZON`] ahead. Never allocates after construction, never reads a clock, never calls back across threads: an
-//! expiry is handed to the caller of [`Wheel::poll`], who makes it an event in somebody's ring and records its lateness.
+//! Owns the records of its timers and the lists they wait in. One thread owns a wheel and polls it;
+//! it uses no atomics. Bounds: the timers are reserved at construction; arm, cancel and re-arm take
+//! constant time; a poll hands out at most [`EXPIRIES_MAX`] expiries and moves at most
+//! [`MOVES_MAX`] timers towards their slots; a deadline lies at most [`HORIZON`] ahead. Never
+//! allocates after construction, never reads a clock, never calls back across threads: the caller
+//! of [`Wheel::poll`] receives each expiry, forwards it as an event and records its lateness.
 //!
 //! ```text
 //!   inner: 65,536 slots of 1 µs from the cursor on           outer: 65,536 blocks of 65,536 µs (71 minutes)
@@ -13,30 +14,33 @@
 //!                ▼ out
 //! ```
 //!
-//! Gaps: the bitmaps of both levels find the next occupied slot or block in a few words, so a poll after an hour costs
-//! what a poll after a microsecond does. Falling behind loses nothing: what a poll left is first in the next.
-//! A timer is never early, and late by at most one slot plus the time to the next poll. Source: seed 004 §8.
+//! Gaps: the bitmaps of both levels find the next occupied slot or block in a few words, so a poll
+//! after an hour costs the same as a poll after a microsecond. A late poll loses no timer: the next
+//! poll starts with the timers that remain. A timer is never early, and late by at most one slot
+//! plus the time to the next poll. Source: seed 004 §8.
 //!
 //! # Why
 //!
-//! *Lines instead of links.* Timers that wait together stand together, in lines of 256 bytes. Linked records cost a
-//! cache miss each, and the next one waits for it.
+//! *Lines instead of links.* Timers of one list are stored together, in lines of 256 bytes. Each
+//! linked record would cost a cache miss, and the misses are serial.
 //!
-//! *The inner level in groups.* A million timers thrown into 65,536 lists miss the cache and the page table at every throw.
-//! The inner level therefore keeps the 256 slots ahead of the cursor apart, and the rest by groups of 256 slots that are
-//! sorted out when they begin. Beside the same peer that made insert and cancel twice as fast; insert and expire of a
-//! million at once did not change beyond noise, and a wheel that cannot cancel is still faster at that.
+//! *The inner level in groups.* Distributing a million timers over 65,536 lists misses the cache
+//! and the page table at every insertion. The inner level therefore keeps the 256 slots ahead of
+//! the cursor apart, and the rest in groups of 256 slots that are sorted when they begin. Measured
+//! against the same peer, that made insert and cancel twice as fast; insert and expire of a million
+//! at once did not change beyond noise, and a wheel that cannot cancel is still faster at that.
 //!
-//! *A horizon instead of an overflow list.* Nothing here waits an hour. A list of the rest would need a scan that a
-//! poll cannot bound.
+//! *A horizon instead of an overflow list.* No timer here waits an hour. An overflow list would
+//! need a scan that a poll cannot bound.
 //!
-//! *Poll keeps few timers and cancels none.* Deadlines change live and leave out the time in which the machine stood
-//! still, so an expiry is a cause to look, not a verdict. Given that, one timer for each busy worker and one for the oldest
-//! open shot suffice, armed again for what is left: no shot costs an arm or a cancel, and a frame in which nothing is
-//! due costs one comparison, see `dispatch::deadlines`.
+//! *Poll keeps few timers and cancels none.* Deadlines change live and exclude the time in which
+//! the machine stood still, so an expiry causes a check and is no verdict. One timer for each busy
+//! worker and one for the oldest open shot therefore suffice, armed again for the remaining time:
+//! no shot costs an arm or a cancel, and a frame without a due timer costs one comparison, see
+//! `dispatch::deadlines`.
 //!
-//! *The stand-in device has no wheel.* It looks at each worker's doorbell in every frame anyway, and beside that a due
-//! time is one comparison more.
+//! *The simulated device has no wheel.* It checks each worker's doorbell in every frame anyway, and
+//! a due time adds one comparison.
 
 mod lists;
 mod occupancy;
@@ -57,7 +61,8 @@ pub const MOVES_MAX: u32 = 256;
 /// Most timers of one wheel.
 pub const TIMERS_MAX: Slots = Slots(1 << 24);
 
-/// An armed timer. Goes stale when the timer expires or is cancelled, and stays so for 2³² uses of its record.
+/// An armed timer. Becomes stale when the timer expires or is cancelled, for 2³² uses of its
+/// record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handle {
     index: u32,
@@ -67,15 +72,15 @@ pub struct Handle {
 /// A timer whose deadline has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expired {
-    /// The timer, stale by now.
+    /// The timer's handle, now stale.
     pub handle: Handle,
-    /// What it was armed with.
+    /// The value it was armed with.
     pub payload: u64,
     /// From its deadline to the poll that found it.
     pub lateness: Ticks,
 }
 
-/// What a poll did.
+/// Result of a poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Polled {
@@ -101,7 +106,7 @@ pub enum ArmError {
 /// A timer was not re-armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RearmError {
-    /// It expired or was cancelled before.
+    /// It has expired or was cancelled.
     #[error("the timer has expired or was cancelled; arm a new one")]
     Stale,
     /// Beyond [`HORIZON`]; the timer keeps its old deadline.
@@ -109,8 +114,9 @@ pub enum RearmError {
     BeyondHorizon,
 }
 
-/// Where a timer stands or stood last, and how often the record was used. An expiry does not write here, where it would
-/// miss the cache: it wipes the timer's place, which no longer answers to the handle.
+/// Current or last position of a timer, and the number of uses of its record. An expiry does not
+/// write here, where it would miss the cache: it wipes the timer's position, which then no longer
+/// matches the handle.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     position: Position,
@@ -243,7 +249,7 @@ impl Wheel {
                 return;
             }
             for position in head.positions() {
-                // Read in place: a copy of the line would be waited for.
+                // Read in place: a copy would wait for the line.
                 let timer = *self.lists.at(position);
                 let due = self.due_of(timer.deadline).max(self.cursor);
                 let near =
@@ -264,7 +270,7 @@ impl Wheel {
                 polled.is_behind = true;
                 return;
             }
-            // Before anything is handed out: a caller that panics leaves the wheel whole.
+            // Cut before any timer is handed out: the wheel stays consistent if the caller panics.
             self.lists.cut(list, head);
             polled.expired += head.len();
             for position in head.positions() {
@@ -322,8 +328,8 @@ impl Wheel {
         ((u128::from(ticks) * u128::from(self.slots_per_tick_q64)) >> 64) as u64
     }
 
-    /// The first slot that begins at or after `deadline`: `slot_of` grows with its argument, so a moment in this slot is
-    /// later than the last tick before the deadline.
+    /// The first slot that begins at or after `deadline`: `slot_of` grows with its argument, so a
+    /// moment in this slot is later than the last tick before the deadline.
     #[inline]
     fn due_of(&self, deadline: Ticks) -> u64 {
         deadline.since(self.start).0.checked_sub(1).map_or(0, |before| self.slot_of(before) + 1)

@@ -1,41 +1,44 @@
-//! What a shot is made of: detector error models, shot files, a sampler, and a judgement of the input's health.
+//! Detector error models, shot files, a sampler, and a check that a stream's shots fit their model.
 //!
-//! Owns no thread: cold code parses models and files; feeds call the sampler, the streaming reader and the health
-//! counters, none of which allocates once built. Bounded by the limits named in [`dem`] and [`shots`]. Never opens a
-//! file: callers bring bytes or readers, and add the file's name to an error.
+//! Owns no thread. Cold code parses models and files. Feeds call the sampler, the streaming reader
+//! and the health counters, which allocate only when they are built. Bounded by the limits named in
+//! [`dem`] and [`shots`]. Never opens a file: callers pass bytes or readers, and add the file's
+//! name to an error.
 //!
 //! # Words
 //!
-//! A shot is bit-packed: detector (or observable) `d` is bit `d % 64` of word `d / 64`, bits past the width are zero.
-//! Every size in words comes from [`words`], so that no two places can disagree about it.
+//! A shot is bit-packed: detector (or observable) `d` is bit `d % 64` of word `d / 64`. Bits past
+//! the width are zero. Every size in words comes from [`words`].
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
 pub mod dem;
-#[cfg(any(test, feature = "testing"))]
-#[allow(clippy::unwrap_used, reason = "harness")]
-pub mod golden;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, dead_code, reason = "harness; each crate that has it uses its part")]
+#[path = "../testing/golden.rs"]
+pub(crate) mod golden;
 pub mod graph;
 pub mod health;
-pub mod long;
+pub mod extend;
 pub mod measure;
 pub mod rounds;
 pub mod sampler;
 pub mod shots;
 
 pub use dem::{Component, DemError, Mechanism, Model};
-pub use health::{HealthReport, InputHealth, Verdict};
-pub use long::LongError;
+pub use extend::ExtendError;
+pub use health::{HealthReport, InputHealth};
 pub use measure::{Encoding, MapError, Measurements};
-pub use rounds::{NoTime, Rounds};
+pub use rounds::{MissingTime, Rounds};
 pub use sampler::Sampler;
 pub use shots::{Format, Layout, SET_WORDS_MAX, ShotError, ShotReader, ShotSet, ShotWriter};
 
-/// A model that a user runs without a file.
+/// A model that is part of the program.
 struct Bundled {
     name: &'static str,
     /// Its text, as Stim's circuit generator makes it.
     text: &'static str,
-    /// The text that longer ones are made from: that of the fewest rounds with a bulk to repeat.
+    /// The text that models with more rounds are made from: that of the fewest rounds with a bulk
+    /// to repeat.
     bulk: &'static str,
 }
 
@@ -52,14 +55,14 @@ const BUNDLED: [Bundled; 2] = [
     },
 ];
 
-/// Why a name is no bundled model's.
+/// Why a name does not name a bundled model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// Nothing bundled begins like that.
+    /// No bundled model has this name.
     #[error("found model {0:?}, expected surface_d5 or surface_d3, or one of them with its rounds: surface_d5@r50")]
     Unknown(String),
-    /// What follows the `@` is no number of rounds.
+    /// The text after the `@` is not a number of rounds.
     #[error("found {found:?} after the @ of {name}, expected its rounds; write it like {name}@r50")]
     Rounds {
         /// The bundled model.
@@ -67,13 +70,13 @@ pub enum NameError {
         /// What follows the `@`.
         found: String,
     },
-    /// It is not made for so many rounds.
+    /// The model cannot be made with that many rounds.
     #[error("{name}: {error}")]
-    Long {
+    Extend {
         /// The bundled model.
         name: &'static str,
-        /// Why.
-        error: LongError,
+        /// The reason.
+        error: ExtendError,
     },
 }
 
@@ -124,26 +127,26 @@ pub fn bundled_names() -> impl Iterator<Item = &'static str> {
     BUNDLED.iter().map(|bundled| bundled.name)
 }
 
-/// The default model: a distance-5 rotated surface code, 5 rounds, all four noise knobs 0.005.
+/// The default model: a distance-5 rotated surface code, 5 rounds, all four noise parameters 0.005.
 ///
 /// # Panics
 ///
-/// Never in a build whose tests passed: the text is part of the program.
+/// Only if the bundled text does not parse, which a test excludes.
 #[must_use]
 pub fn bundled() -> Model {
     bundled_named(BUNDLED[0].name).expect("the first bundled model exists")
 }
 
-/// A bundled model by name. `NAME@rR` is the model of R rounds of measurement: its own text where it has as many, else
-/// made longer by [`long::lengthened`].
+/// A bundled model by name. `NAME@rR` is the model with R rounds of measurement: the bundled text
+/// if it has that many rounds, else extended by [`extend::extended`].
 ///
 /// # Errors
 ///
-/// A name that [`bundled_names`] does not list, or rounds that the model is not made for.
+/// If [`bundled_names`] does not list the name, or the model cannot have that many rounds.
 ///
 /// # Panics
 ///
-/// Never in a build whose tests passed: the text is part of the program.
+/// Only if the bundled text does not parse, which a test excludes.
 pub fn bundled_named(name: &str) -> Result<Model, NameError> {
     let (base, rounds) = name.split_once('@').map_or((name, None), |(base, rounds)| (base, Some(rounds)));
     let known =
@@ -154,9 +157,9 @@ pub fn bundled_named(name: &str) -> Result<Model, NameError> {
     let refuse = || NameError::Rounds { name: known.name, found: rounds.to_owned() };
     let rounds: u32 = digits.and_then(|digits| digits.parse().ok()).ok_or_else(refuse)?;
     let own = parsed(known.text);
-    long::lengthened(&own, rounds)
-        .or_else(|_| long::lengthened(&parsed(known.bulk), rounds))
-        .map_err(|error| NameError::Long { name: known.name, error })
+    extend::extended(&own, rounds)
+        .or_else(|_| extend::extended(&parsed(known.bulk), rounds))
+        .map_err(|error| NameError::Extend { name: known.name, error })
 }
 
 #[cfg(test)]

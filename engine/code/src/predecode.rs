@@ -1,10 +1,11 @@
-//! The CPU predecoder: takes the easy part of a syndrome away before matching.
+//! The CPU predecoder: resolves the easy part of a syndrome before matching.
 //!
-//! Owns the [`Predecoder`] contract, [`Passthrough`] and [`Local`]. One instance per caller, on its thread; nothing is
-//! allocated after construction, and a call's work is bounded by the fired detectors and their neighbourhoods.
+//! Owns the [`Predecoder`] contract, [`Passthrough`] and [`Local`]. Each caller has its own
+//! instance on its thread. Nothing is allocated after construction. A call's work is bounded by the
+//! fired detectors and their neighbourhoods.
 //!
-//! What is taken away and the observables it flips, together with the matching of the rest, must explain the shot: for
-//! every predecoder `residual = syndrome ⊕ (detectors of what was resolved)`.
+//! The resolved part and the matching of the rest together explain the shot: for every predecoder
+//! `residual = syndrome ⊕ (resolved detectors)`.
 
 mod local;
 mod paths;
@@ -13,28 +14,29 @@ mod tables;
 pub use local::Local;
 pub use tables::{BOUNDARY, Tables};
 
-/// What a predecoder did with one shot.
+/// The result of predecoding one shot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Predecoded {
-    /// Fired detectors that the residual no longer has.
+    /// Number of fired detectors that were resolved.
     pub resolved: u32,
 }
 
-/// Takes the easy part of a syndrome away.
+/// Resolves the easy part of a syndrome.
 pub trait Predecoder: Send {
-    /// Writes what is left of `syndrome` to `residual`, and the observables flipped by what was resolved to
-    /// `observables`; both are overwritten. The prediction is these observables, XORed with those of the residual.
+    /// Writes the unresolved part of `syndrome` to `residual`, and the observables that the
+    /// resolved part flips to `observables`. Overwrites both. The prediction is these observables
+    /// XOR those of the residual's matching.
     ///
     /// # Panics
     ///
     /// If a slice is not as long as the model's words.
     fn predecode(&mut self, syndrome: &[u64], residual: &mut [u64], observables: &mut [u64]) -> Predecoded;
 
-    /// The predecoder's name, as profiles and reports spell it.
+    /// The predecoder's name in profiles and reports.
     fn name(&self) -> &'static str;
 }
 
-/// Hands everything on: the predecoder `None`.
+/// The predecoder `None`: resolves nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Passthrough;
 

@@ -1,52 +1,62 @@
-//! Pages: who may write a stream's state, one word per page and silo.
+//! Pages: which silo may write a stream's state, one word per page and silo.
 //!
-//! Owns the words of one silo. Its decode workers begin and end writes, its arbiter decides and transfers; every
-//! transition is one CAS on the page's word, so a commit cannot slip in between a check and a mark. No other silo
-//! touches the table: silos talk by rings. Bounds: [`PAGES_MAX`] pages; an operation loses at most [`RACES_MAX`] races.
-//! Never copies a page, never waits, never reads a clock, never allocates after construction.
+//! Owns the words of one silo. Writers begin and end writes; the silo's arbiter decides and
+//! transfers. Every transition is one CAS on the page's word, so no commit can happen between a
+//! check and a mark. A thread that writes and also runs the arbiter needs no mark between check and
+//! write ([`PageTable::may_write`], [`PageTable::written`]): so does the engine's graph role. No other silo accesses the table: silos communicate by rings. Bounds:
+//! [`PAGES_MAX`] pages; an operation loses at most [`RACES_MAX`] races. Never copies a page, never
+//! waits, never reads a clock, never allocates after construction.
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
 //! | O1 | end of a write | [`PageTable::decide`] | the committed bytes, to the thread that sends them |
 //! | O2 | [`PageTable::install`] | [`PageTable::begin_write`] | the received bytes |
 //! | O3 | [`PageTable::reclaim`] | [`PageTable::begin_write`], as O2 | that the bytes sent have been read |
-//! | O4 | [`PageTable::inherit`] | [`PageTable::begin_write`], as O2 | a dead silo's bytes |
+//! | O4 | [`PageTable::take_over`] | [`PageTable::begin_write`], as O2 | a dead silo's bytes |
 //! | O5 | [`Routes::flip`] | [`Routes::route`] | see `route` |
 //! | O6 | [`Marks::set`] | [`Marks::get`] | see `mark` |
 //!
-//! A worker also sees what the worker before it wrote: O1's release, O2's acquire. Every transition is a
-//! read-modify-write, so those in between continue the release sequence and need no ordering of their own.
+//! A worker also sees the writes of the worker before it: O1's release, O2's acquire. Every
+//! transition is a read-modify-write, so those in between continue the release sequence and need no
+//! ordering of their own.
 //!
 //! # Why
 //!
-//! *A line per page.* Words side by side would make pages that have nothing to do with each other wait for one line; a
-//! pair of lines would double the table (2²⁰ pages: 64 MiB) for a prefetcher that brings a neighbour nobody asked for.
+//! *One cache line per page.* With words side by side, unrelated pages would contend for one line.
+//! A pair of lines would double the table (2²⁰ pages: 64 MiB) only to avoid the adjacent-line
+//! prefetcher.
 //!
-//! *No owner bit outside the word.* One shared word for all silos would make the protocol theatre: its messages would
-//! carry nothing that the word does not say. Each table is one silo's knowledge, and may be old.
+//! *No owner bit outside the word.* With one word shared by all silos the protocol would be
+//! redundant: its messages would carry no more than the word. Each table is the knowledge of one
+//! silo, and may be outdated.
 
+mod cause;
 mod decide;
-mod estate;
+mod takeover;
+mod hint;
 mod mark;
 mod request;
 mod route;
 mod transfer;
 mod word;
 
+pub use cause::Cause;
 use decide::at_rest;
 pub use decide::{WriteRefused, at_length, begin_write, commit, decide, release};
-pub use estate::{Bequest, inherited};
+pub use hint::Hint;
 pub use mark::Marks;
-pub use request::{Authority, Hint, How, Limits, Request, Response, Signals, WriteBuffer};
+pub use request::{Authority, How, Limits, Request, Response, Signals, WriteBuffer};
 pub use route::{Role, Route, Routes};
-pub use transfer::{Due, Grant, Receipt, acknowledged, bereaved, cancel, due, install, learned, reclaimed};
+pub use takeover::{Takeover, taken_over};
+pub use transfer::{Due, Grant, Receipt, acknowledged, cancel, due, install, learned, receiver_died, reclaimed};
 pub use word::{Epoch, LEASE_US_MAX, LIVE_US_MAX, Moment, SILOS_MAX, Silo, State, Word};
 
 use crate::sync::{AtomicU64, Ordering, edge};
 
 /// Most pages of a table.
 pub const PAGES_MAX: u32 = 1 << 20;
-/// Races that an operation may lose before it gives up. Whoever won has moved on, so somebody always does.
+/// Most races that an operation loses before it gives up. Each lost race is another operation's
+/// progress.
 pub const RACES_MAX: u32 = 16;
 
 /// Keeps a word on a cache line of its own.
@@ -62,12 +72,12 @@ pub struct PageTable {
     words: Box<[Line]>,
 }
 
-/// Other transitions won each of an operation's attempts; nothing was changed.
+/// Other transitions won each of an operation's attempts; the word is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contended;
 
 impl PageTable {
-    /// The table of silo `me`, with `pages` pages that `owner` says the owners of.
+    /// The table of silo `me`, with `pages` pages; `owner` gives the first owner of each.
     ///
     /// # Panics
     /// If there are more than [`PAGES_MAX`] pages, or a lease could outlast [`LEASE_US_MAX`].
@@ -81,7 +91,7 @@ impl PageTable {
         PageTable::restored(me, limits, (0..pages).map(|page| word(owner(page))))
     }
 
-    /// The table of silo `me`, with the words that a table of this silo held before.
+    /// The table of silo `me`, with the words of an earlier table of this silo.
     ///
     /// # Panics
     /// As [`PageTable::new`].
@@ -94,13 +104,13 @@ impl PageTable {
         PageTable { me, limits, words }
     }
 
-    /// Whose table it is.
+    /// The silo that the table belongs to.
     #[must_use]
     pub fn silo(&self) -> Silo {
         self.me
     }
 
-    /// Its limits.
+    /// Durations of heat, leases and waits that decisions use.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
@@ -112,28 +122,29 @@ impl PageTable {
         self.words.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no pages.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The word of `page`: a copy, old as soon as it is read. Publishes nothing.
+    /// A copy of the word of `page`, which may be outdated at once. Publishes nothing.
     ///
     /// # Panics
-    /// As every operation here, if there is no such page.
+    /// If there is no such page, as in every operation here.
     #[inline]
     #[must_use]
     pub fn word(&self, page: u32) -> Word {
         Word::from_bits(self.words[page as usize].0.load(Ordering::Relaxed))
     }
 
-    /// Applies `step` to the word of `page` in one CAS, or not at all if it leaves the word as it is.
+    /// Applies `step` to the word of `page` in one CAS; makes no store if `step` leaves the word
+    /// unchanged.
     #[inline(always)]
     fn step<R>(&self, page: u32, won: Ordering, step: impl Fn(Word) -> (R, Word) + Copy) -> Result<R, Contended> {
         let word = &self.words[page as usize].0;
-        // ORDERING: Relaxed here and on a lost race: a step only computes from the word; what it may touch depends on
-        // the exchange that succeeds, which carries `won`.
+        // ORDERING: Relaxed here and on a lost race: a step only computes from the word; the
+        // accesses that it permits depend on the exchange that succeeds, which carries `won`.
         let seen = word.load(Ordering::Relaxed);
         let (result, next) = step(Word::from_bits(seen));
         if next.bits() == seen {
@@ -145,12 +156,13 @@ impl PageTable {
         }
     }
 
-    /// Decides `request` on `page`. After `Granted` with [`How::Moves`] or [`How::Forced`] the caller alone may read the
-    /// bytes, and sends them. A lost race is answered COLLISION.
+    /// Decides `request` for `page`. After `Granted` with [`How::Moves`] or [`How::Forced`] only
+    /// the caller may read the bytes, and sends them. A lost race is answered COLLISION.
     #[inline]
     pub fn decide(&self, page: u32, request: &Request, signals: Signals, now: Moment) -> Response {
-        // ORDERING: acquire side of O1: the sender copies what writers committed. Relaxed could copy a page half
-        // written; Release adds nothing, the decision writes no bytes. Model: loom_page::a_commit_is_sent_or_refused.
+        // ORDERING: acquire side of O1: the sender copies what writers committed. Relaxed could
+        // copy a page half written; Release adds nothing, the decision writes no bytes. Model:
+        // loom_page::a_commit_is_sent_or_refused.
         let won = edge("O1.acquire", Ordering::Acquire);
         let word = &self.words[page as usize].0;
         let seen = Word::from_bits(word.load(Ordering::Relaxed));
@@ -159,8 +171,8 @@ impl PageTable {
         {
             return Response::Granted { epoch: next.epoch(), how: How::Moves };
         }
-        // A copy, so that the request of a page at rest never has to lie in memory: its stores would stand before the
-        // exchange, which waits for them.
+        // Passed by copy, so that the request of a page at rest is never stored to memory: the
+        // stores would precede the exchange, which waits for them.
         self.decide_at_length(page, *request, signals, now, won)
     }
 
@@ -176,9 +188,10 @@ impl PageTable {
     /// If this silo may not write the page now.
     #[inline]
     pub fn begin_write(&self, page: u32) -> Result<Writing<'_>, WriteRefused> {
-        // ORDERING: acquire side of O2 and O3: the writer reads what was installed or written before, and overwrites
-        // what a sender has read. Relaxed lets the write overtake either. Release adds nothing: nothing was written yet.
-        // Model: loom_page::installed_bytes_are_read_by_the_next_writer.
+        // ORDERING: acquire side of O2 and O3: the writer reads what was installed or written
+        // before, and overwrites what a sender has read. Relaxed lets the write overtake either.
+        // Release adds nothing: nothing was written yet. Model:
+        // loom_page::installed_bytes_are_read_by_the_next_writer.
         let won = edge("O2.acquire", Ordering::Acquire);
         let begun = self.step(page, won, |word| match begin_write(word) {
             Ok(next) => (Ok(()), next),
@@ -187,32 +200,55 @@ impl PageTable {
         begun.unwrap_or(Err(WriteRefused::Contended)).map(|()| Writing { table: self, page })
     }
 
-    /// The end of a write. Not given up: a page that stayed busy could never move. While it is busy only deadlines and
-    /// drains change the word, and each changes it once.
+    /// Whether the thread that runs every transition of this table may write `page` now. Nothing is
+    /// marked: no transition can come before that thread's [`PageTable::written`].
+    ///
+    /// # Errors
+    /// If this silo may not write the page now.
+    #[inline]
+    pub fn may_write(&self, page: u32) -> Result<(), WriteRefused> {
+        begin_write(self.word(page)).map(|_| ())
+    }
+
+    /// Commits a write that [`PageTable::may_write`] allowed: the page becomes hot, unless a lease
+    /// dominates or the page drains. A plain store: call it only from the thread that runs every
+    /// transition of this table, or a transition of another thread is lost.
+    #[inline]
+    pub fn written(&self, page: u32, now: Moment) {
+        // ORDERING: Relaxed: whoever sends or overwrites the bytes is this thread. Other threads
+        // read a copy of the word, which publishes nothing.
+        let next = commit(self.word(page), &self.limits, now);
+        self.words[page as usize].0.store(next.bits(), Ordering::Relaxed);
+    }
+
+    /// Ends a write. It retries without limit, because a page that stayed busy could never move.
+    /// While the page is busy only deadlines and drains change the word, each of them once.
     #[inline]
     fn end_write(&self, page: u32, next: impl Fn(Word) -> Word) {
-        // ORDERING: release side of O1, publishing the write. Relaxed could send, or let the next writer read, a page
-        // half written. Model: loom_page::a_commit_is_sent_or_refused.
+        // ORDERING: release side of O1, publishing the write. Relaxed could send, or let the next
+        // writer read, a page half written. Model: loom_page::a_commit_is_sent_or_refused.
         let won = edge("O1.release", Ordering::Release);
         while self.step(page, won, |word| ((), next(word))).is_err() {}
     }
 
-    /// A GRANT has arrived. `put` puts its bytes in place, and is called only if nobody else can touch them.
+    /// Installs the page of a GRANT. `put` installs its bytes; it is called only if no other thread
+    /// can access them.
     ///
     /// # Errors
     /// If every race was lost; the granter will ask again.
     pub fn install(&self, page: u32, grant: &Grant, now: Moment, put: impl FnOnce()) -> Result<Receipt, Contended> {
         let step = |word| install(word, self.me, grant, &self.limits, now);
-        // The one thread that installs is the one that could change this verdict: writers are refused meanwhile.
+        // Only this thread could change this verdict, because it is the one that installs and
+        // writers are refused meanwhile.
         if step(self.word(page)).0 == Receipt::Installed {
             put();
         }
-        // ORDERING: release side of O2, publishing the bytes put in place. Relaxed could let a writer begin on the bytes
-        // before. Model: loom_page::installed_bytes_are_read_by_the_next_writer.
+        // ORDERING: release side of O2, publishing the installed bytes. Relaxed could let a writer
+        // begin on the bytes before. Model: loom_page::installed_bytes_are_read_by_the_next_writer.
         self.step(page, edge("O2.release", Ordering::Release), step)
     }
 
-    /// A CANCEL of `epoch` has arrived from `from`.
+    /// Handles a CANCEL of `epoch` from `from`.
     ///
     /// # Errors
     /// If every race was lost; the granter will ask again.
@@ -220,22 +256,25 @@ impl PageTable {
         self.step(page, Ordering::Relaxed, |word| cancel(word, from, epoch))
     }
 
-    /// An ACK of `epoch` has arrived from `from`. Returns whether it ended a transfer: then the route flips.
+    /// Handles an ACK of `epoch` from `from`. Returns whether it ended a transfer: then the route
+    /// flips.
     ///
     /// # Errors
-    /// If every race was lost; a CANCEL will bring the ACK again.
+    /// If every race was lost; a CANCEL causes another ACK.
     pub fn acknowledged(&self, page: u32, from: Silo, epoch: Epoch) -> Result<bool, Contended> {
         self.step(page, Ordering::Relaxed, |word| changed(word, acknowledged(word, from, epoch)))
     }
 
-    /// A transfer has failed for the reason `why`. Returns whether that ended it; [`PageTable::word`] says where the page is.
+    /// A transfer has failed for the reason `why`. Returns whether that ended it;
+    /// [`PageTable::word`] then shows where the page is.
     ///
     /// # Errors
-    /// If every race was lost; a CANCEL will bring the answer again, and death stays.
+    /// If every race was lost; a CANCEL causes another answer, and a death is permanent.
     #[inline]
     pub fn reclaim(&self, page: u32, why: Failed) -> Result<bool, Contended> {
-        // ORDERING: release side of O3: the sender has read the bytes that writers may now change. Relaxed lets a write
-        // overtake the reading. Model: loom_page::a_reclaimed_page_is_written_after_it_was_sent.
+        // ORDERING: release side of O3: the sender has read the bytes that writers may now change.
+        // Relaxed lets a write overtake the reading. Model:
+        // loom_page::a_reclaimed_page_is_written_after_it_was_sent.
         let won = edge("O3.release", Ordering::Release);
         let me = self.me;
         match why {
@@ -243,49 +282,52 @@ impl PageTable {
                 self.step(page, won, move |word| changed(word, reclaimed(word, me, from, epoch)))
             }
             Failed::Dead { receiver, last } => {
-                self.step(page, won, move |word| changed(word, bereaved(word, me, receiver, last)))
+                self.step(page, won, move |word| changed(word, receiver_died(word, me, receiver, last)))
             }
         }
     }
 
-    /// Silo `dead` is fenced with `last` as its own word of `page`, and this silo is its one heir. `put` puts the dead
-    /// silo's bytes in place, and is called only if nobody else can touch them here.
+    /// Takes a page over: silo `dead` is fenced, `last` is its own word of `page`, and this silo is
+    /// its only successor. `put` installs the dead silo's bytes; it is called only if no other
+    /// thread here can access them.
     ///
     /// # Errors
-    /// If every race was lost; the next look finds the same.
-    pub fn inherit(
+    /// If every race was lost; the next check finds the same state.
+    pub fn take_over(
         &self,
         page: u32,
         (dead, last): (Silo, Word),
         now: Moment,
         put: impl FnOnce(),
-    ) -> Result<Bequest, Contended> {
-        let step = |word| inherited(word, self.me, dead, last, &self.limits, now);
-        // As in `install`: the one thread that inherits is the one that could change this verdict.
+    ) -> Result<Takeover, Contended> {
+        let step = |word| taken_over(word, self.me, dead, last, &self.limits, now);
+        // As in `install`: only this thread could change this verdict, because it is the one that
+        // takes over.
         if step(self.word(page)).0.has_bytes() {
             put();
         }
-        // ORDERING: release side of O4, publishing the bytes put in place. Relaxed could let a writer begin on the bytes
-        // before. Model: loom_page::inherited_bytes_are_read_by_the_next_writer.
+        // ORDERING: release side of O4, publishing the installed bytes. Relaxed could let a writer
+        // begin on the bytes before. Model: loom_page::inherited_bytes_are_read_by_the_next_writer.
         self.step(page, edge("O4.release", Ordering::Release), step)
     }
 
-    /// Another silo says that `owner` has `page` in `epoch`.
+    /// Records another silo's report that `owner` has `page` in `epoch`.
     ///
     /// # Errors
-    /// If every race was lost; the next refusal says it again.
+    /// If every race was lost; the next refusal repeats the report.
     pub fn learn(&self, page: u32, owner: Silo, epoch: Epoch) -> Result<(), Contended> {
         self.step(page, Ordering::Relaxed, |word| ((), learned(word, owner, epoch)))
     }
 
-    /// This table begins anew, behind a silo that was fenced and whose pages were inherited: `page` is `owner`'s in `epoch`, as
-    /// another silo's table has it. For whoever has the table alone; that it is old news costs a refusal, as anywhere.
+    /// Resets `page` for a silo that restarts after it was fenced and its pages were taken over:
+    /// `owner` has it in `epoch`, according to another silo's table. The caller must have exclusive
+    /// access to the table. Outdated information costs one refusal, as anywhere.
     pub fn restart(&self, page: u32, owner: Silo, epoch: Epoch) {
-        // Relaxed: who works with the table next is handed it by an edge of its own.
+        // Relaxed: the table's next users receive it by an edge of their own.
         self.words[page as usize].0.store(Word::elsewhere(owner, epoch).bits(), Ordering::Relaxed);
     }
 
-    /// Gives a lease of this silo back.
+    /// Releases a lease of this silo.
     ///
     /// # Errors
     /// If every race was lost; the lease ends by itself.
@@ -293,10 +335,10 @@ impl PageTable {
         self.step(page, Ordering::Relaxed, |word| ((), release(word)))
     }
 
-    /// Looks at the deadline of `page`.
+    /// Checks the deadline of `page`.
     ///
     /// # Errors
-    /// If every race was lost; the next look finds the same.
+    /// If every race was lost; the next check finds the same state.
     pub fn due(&self, page: u32, now: Moment) -> Result<Due, Contended> {
         self.step(page, Ordering::Relaxed, |word| due(word, &self.limits, now))
     }
@@ -307,21 +349,22 @@ impl PageTable {
 pub enum Failed {
     /// A CANCEL_ACK has arrived.
     Cancelled {
-        /// From whom.
+        /// The silo that sent it.
         from: Silo,
-        /// Of which epoch.
+        /// Epoch of the CANCEL_ACK.
         epoch: Epoch,
     },
-    /// The receiver is dead: its thread is joined, or has published that its root handler died. Late is not dead.
+    /// The receiver is dead: its thread is joined, or has published that its root handler died. A
+    /// late receiver is not dead.
     Dead {
-        /// Who.
+        /// The silo that the page was granted to.
         receiver: Silo,
-        /// Its own word of the page, read after it was joined.
+        /// The receiver's own word of the page, read after the join.
         last: Word,
     },
 }
 
-/// The attempts after the first, apart from it: whoever meets nobody should not carry them.
+/// The attempts after the first, in a function of their own: the uncontended path stays small.
 #[cold]
 #[inline(never)]
 fn after_a_lost_race<R>(
@@ -357,7 +400,7 @@ pub struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Commits: the page is hot, unless a lease dominates or it drains.
+    /// Commits: the page becomes hot, unless a lease dominates or the page drains.
     #[inline]
     pub fn commit(self, now: Moment) {
         let (table, page) = (self.table, self.page);

@@ -10,7 +10,8 @@
 //! | [`window`] | how many tasks are under way |
 //! | [`handshake`] | one job at a time into another domain and back |
 //!
-//! Bounded, lock-free, allocation-free after construction; a refused item comes back to its caller. Nothing here waits.
+//! Bounded, lock-free, allocation-free after construction; a refused item comes back to its caller.
+//! Nothing here waits.
 
 pub mod countdown;
 pub mod deque;

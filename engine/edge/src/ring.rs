@@ -9,9 +9,9 @@
 //! | [`broadcast`] | one | some, each sees every item | the item comes back and is counted |
 //! | [`log`] | some | one | the record is dropped and counted |
 //!
-//! Nothing here waits, and nothing allocates after construction. Ends that must be single are not `Clone`. A batch is at
-//! most [`BATCH`] items, whatever a caller asks for: a role's `work` stays bounded. Items are `Copy`: what was read is
-//! never dropped, what was not read needs no care.
+//! Nothing here waits, and nothing allocates after construction. Ends that must be single are not
+//! `Clone`. A batch is at most [`BATCH`] items, whatever a caller asks for: a role's `work` stays
+//! bounded. Items are `Copy`: what was read is never dropped, what was not read needs no care.
 
 pub mod broadcast;
 pub mod emergency;

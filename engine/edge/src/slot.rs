@@ -1,15 +1,17 @@
-//! The slot protocol: how a shot is written, dispatched, launched, completed, answered and harvested.
+//! The slot protocol: how a shot is written, dispatched, launched, completed, answered and
+//! harvested.
 //!
-//! Owns the words of one silo's ring ([`table`]), of its device workers ([`workers`]) and of its jobs ([`jobs`]).
-//! Runs on every thread of the silo, each through the end that it alone owns. Bounds: slots, workers and jobs are
-//! fixed at construction. Never waits, never allocates after construction, never interprets a payload.
+//! Owns the words of one silo's ring ([`table`]), of its device workers ([`workers`]) and of its
+//! jobs ([`jobs`]). Runs on every thread of the silo, each through the end that it alone owns.
+//! Bounds: slots, workers and jobs are fixed at construction. Never waits, never allocates after
+//! construction, never interprets a payload.
 //!
 //! ```text
 //!            feed                dispatch               device        poll            answerer        harvest   feed
 //! rx:  0 ──S1──▶ address ─────────────────S8──▶ 0
 //! tx:  0 ─────────────────▶ IN_FLIGHT ───────────────────────────────────────S5──▶ READY|error ──S7──▶ 0 ──▶ reuse
 //! ticket:            (g, OPEN) S2 ────────────────────────────────────▶ claim: (g, CLAIMED)
-//! worker:                   S3 doorbell ──▶ runs ──S4──▶ ready (g, 1→2) ──S6──▶ idle bit
+//! worker:                   S3 doorbell ──▶ runs ──S4──▶ ready (g, 1) ───S6──▶ idle bit
 //! ```
 //!
 //! | edge | release site | acquire site | publishes |
@@ -17,21 +19,22 @@
 //! | S1 | `Vacant::submit` rx | `DispatchEnd::arrived` rx | payload, header |
 //! | S2 | `DispatchEnd::hold` ticket | `SlotTable::claim`, `is_open` (S2.view) ticket | IN_FLIGHT, last harvest, time |
 //! | S3 | `WorkerBank::ring` doorbell | `DeviceWorkers::rung` doorbell | mailbox |
-//! | S4 | `DeviceWorkers::complete` ready | `PollWorkers::claim_ready` ready | device outputs |
+//! | S4 | `WorkerBank::complete` ready | `PollWorkers::claim_ready` ready | device outputs |
 //! | S5 | `Claim` tx | `HarvestEnd::next` tx | result block |
-//! | S6 | `WorkerBank::release` idle | `DispatchWorkers::take_idle` idle | that the worker's words were read |
+//! | S6 | `ReleaseEnd::release` toggles of poll, of the graph role | `DispatchWorkers::take_idle` toggles | that the worker's words were read |
 //! | S7 | `HarvestEnd::take` tx | `FeedEnd::vacant` tx | that the result was read |
 //! | S8 | `DispatchEnd::retire` rx | `FeedEnd::vacant` rx | IN_FLIGHT |
 //! | S9 | `FeedEnd::extend` arrival word | `SlotTable::arrival` | words of a payload that comes by rounds |
-//! | W1 | `DispatchWorkers::start` word | `PollWorkers::running` (W1.view), `quarantine` word | start, tags |
-//! | W2 | `PollWorkers::quarantine` word | `DispatchWorkers::recover`, `abort` (W2.abort) word | tags were read |
+//! | W1 | `DispatchWorkers::start`, `fail`, `recover` launch word | `PollWorkers::running`, `quarantine`, `resolve` launch word | start, tags |
+//! | W2 | `DispatchWorkers::fail`, `recover` number of reports | `PollWorkers::reported` number of reports | launch words with reports |
 //! | U1 to U5 | see [`outside`] | | the same with a process that is not ours |
 //! | H1 | `HealthWord::advance` | `HealthWord::current` | the mover's last access to workers, mail and jobs |
 //!
 //! # Why IN_FLIGHT comes before the ticket opens
-//! The shot deadline finds its victims by their tickets. Opened first, a ticket could be claimed and answered before
-//! dispatch stores IN_FLIGHT over that answer, and the slot would never be harvested. So `hold` stores IN_FLIGHT, then
-//! opens the ticket with release; whoever claims it writes tx later than IN_FLIGHT.
+//! The shot deadline finds its victims by their tickets. Opened first, a ticket could be claimed
+//! and answered before dispatch stores IN_FLIGHT over that answer, and the slot would never be
+//! harvested. So `hold` stores IN_FLIGHT, then opens the ticket with release; whoever claims it
+//! writes tx later than IN_FLIGHT.
 
 pub mod health;
 pub mod jobs;
@@ -43,7 +46,7 @@ pub mod workers;
 /// Which shot an answer belongs to: a slot and the generation of its ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// Slot number.
+    /// Index of the slot in its table.
     pub slot: u32,
     /// Generation, from 1; grows by one with each use of the slot.
     pub generation: u64,

@@ -1,7 +1,8 @@
 //! Spin policy and phase: the two words by which cold code steers hot threads.
 //!
-//! Owns the packing of policy and epoch into one atomic word per thread, and the engine-wide phase word. Written by the
-//! control side, read by a hot thread when it is idle (policy) or once per frame (phase). Nothing here waits.
+//! Owns the packing of policy and epoch into one atomic word per thread, and the engine-wide phase
+//! word. Written by the control side, read by a hot thread when it is idle (policy) or once per
+//! frame (phase). Nothing here waits.
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
@@ -12,7 +13,7 @@
 use crate::sync::{AtomicU64, Ordering, edge};
 
 /// How a hot thread waits for work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum SpinPolicy {
     /// Pauses, never yields: for a core of its own.
@@ -20,6 +21,7 @@ pub enum SpinPolicy {
     /// Spins for a time, then yields in each idle frame.
     Lab,
     /// Spins briefly, then sleeps with a bounded wake-up.
+    #[default]
     Shared,
 }
 
@@ -83,7 +85,8 @@ impl SpinOrder {
 pub struct SpinWord {
     requested: AtomicU64,
     acknowledged: AtomicU64,
-    /// Budgets of the request, in ticks: spin before a yield (Lab), spin before a sleep (Shared), sleep (nanoseconds).
+    /// Budgets of the request, in ticks: spin before a yield (Lab), spin before a sleep (Shared),
+    /// sleep (nanoseconds).
     lab_spin_ticks: AtomicU64,
     shared_spin_ticks: AtomicU64,
     shared_sleep_ns: AtomicU64,
@@ -118,13 +121,14 @@ impl SpinWord {
         self.lab_spin_ticks.store(budgets.lab_spin_ticks, Ordering::Relaxed);
         self.shared_spin_ticks.store(budgets.shared_spin_ticks, Ordering::Relaxed);
         self.shared_sleep_ns.store(budgets.shared_sleep_ns, Ordering::Relaxed);
-        // ORDERING: release side of P1: whoever sees the epoch sees the budgets above. Relaxed could pair a new policy
-        // with old budgets; SeqCst adds nothing, one location decides. Model: loom_spin::order_carries_its_budgets.
+        // ORDERING: release side of P1: whoever sees the epoch sees the budgets above. Relaxed
+        // could pair a new policy with old budgets; SeqCst adds nothing, one location decides.
+        // Model: loom_spin::order_carries_its_budgets.
         self.requested.store(order.pack(), edge("P1.release", Ordering::Release));
     }
 
-    /// What is asked for now, and its budgets; or newer budgets, if a request comes in between: the next look finds its
-    /// epoch too.
+    /// What is asked for now, and its budgets; or newer budgets, if a request comes in between: the
+    /// next look finds its epoch too.
     #[must_use]
     pub fn requested(&self) -> (SpinOrder, SpinBudgets) {
         // ORDERING: acquire side of P1, see `request`.
@@ -145,8 +149,9 @@ impl SpinWord {
 
     /// Called by the thread: it runs `order` from this frame on.
     pub fn acknowledge(&self, order: SpinOrder) {
-        // ORDERING: release side of P2: what the thread did under the old policy happened before. Relaxed could let a
-        // judge hold work done under the old policy against the new one. Model: loom_spin::acknowledgement_is_last.
+        // ORDERING: release side of P2: what the thread did under the old policy happened before.
+        // Relaxed could let a judge hold work done under the old policy against the new one. Model:
+        // loom_spin::acknowledgement_is_last.
         self.acknowledged.store(order.pack(), edge("P2.release", Ordering::Release));
     }
 
@@ -159,18 +164,19 @@ impl SpinWord {
 }
 
 /// Phases of the engine, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum Phase {
     /// Memory and threads are made.
+    #[default]
     Init,
     /// Paths are warmed, the rate is measured.
     Warmup,
-    /// Shots flow.
+    /// Shots are fed, decoded and answered.
     Live,
     /// The feed is stopped; what is accepted is finished.
     Drain,
-    /// Threads leave.
+    /// Hot threads end.
     Shutdown,
 }
 
@@ -205,7 +211,7 @@ impl Phase {
 pub struct PhaseWord(AtomicU64);
 
 impl PhaseWord {
-    /// In `Init`.
+    /// A word that says [`Phase::Init`].
     #[must_use]
     #[expect(clippy::new_without_default, reason = "a phase word is made once, on purpose")]
     pub fn new() -> PhaseWord {
@@ -214,8 +220,9 @@ impl PhaseWord {
 
     /// Moves to `phase` unless a later one is in force. Returns whether this call moved it.
     pub fn advance(&self, phase: Phase) -> bool {
-        // ORDERING: release side of P3: a thread that sees Live sees all that Init built. AcqRel is not needed: a
-        // mover reads nothing that another mover wrote. Model: loom_spin::live_sees_what_init_built.
+        // ORDERING: release side of P3: a thread that sees Live sees all that Init built. AcqRel is
+        // not needed: a mover reads nothing that another mover wrote. Model:
+        // loom_spin::live_sees_what_init_built.
         self.0.fetch_max(phase as u64, edge("P3.release", Ordering::Release)) < phase as u64
     }
 

@@ -1,16 +1,31 @@
 //! The seam between the machine's atomics and loom's.
 //!
-//! Everything in this crate takes its atomics and cells from here. [`edge`] names each acquire or release access, so
-//! that under loom the environment variable `WEAKEN=<name>` turns exactly that one `Relaxed`: a model must notice.
+//! Everything in this crate takes its atomics and cells from here. [`edge`] names each acquire or
+//! release access, so that under loom the environment variable `WEAKEN=<name>` turns exactly that
+//! one `Relaxed`: a model must notice. With the feature `count-exchanges` each thread counts the
+//! read-modify-writes of the atomics from here, for a test; no program has that feature.
 
+#[cfg(all(feature = "count-exchanges", not(loom)))]
+mod counted;
+
+use crate::aligned::{Aligned, LINE_BYTES, PAGE_BYTES};
+/// A word in memory that another crate or process declared: of a board, of a mapped region. It is
+/// loaded and stored, never exchanged, because exchanges of it are not counted.
 #[cfg(not(loom))]
-pub use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+pub use core::sync::atomic::AtomicU64 as MappedWord;
+#[cfg(not(any(feature = "count-exchanges", loom)))]
+pub use core::sync::atomic::{AtomicU32, AtomicU64};
+#[cfg(not(loom))]
+pub use core::sync::atomic::{Ordering, fence};
+#[cfg(all(feature = "count-exchanges", not(loom)))]
+pub use counted::{AtomicU32, AtomicU64, exchanges};
 #[cfg(loom)]
 pub use loom::sync::atomic::{Ordering, fence};
 #[cfg(loom)]
-pub use loom_atomic::{AtomicU32, AtomicU64};
+pub use loom_atomic::{AtomicU32, AtomicU64, AtomicU64 as MappedWord};
 
-/// The ordering of the access named `name`: `ordering`, except that a loom run may weaken one by name.
+/// The ordering of the access named `name`: `ordering`, except that a loom run may weaken one by
+/// name.
 #[cfg(not(loom))]
 #[inline(always)]
 #[must_use]
@@ -27,21 +42,22 @@ pub fn edge(name: &'static str, ordering: Ordering) -> Ordering {
     if weak.as_deref() == Some(name) { Ordering::Relaxed } else { ordering }
 }
 
-/// The sequentially consistent fence named `name`: always there, except that a loom run may take one away by name.
+/// The fence named `name`: always there, except that a loom run may take one away by name.
 #[inline(always)]
-pub fn fence_edge(name: &'static str) {
-    if edge(name, Ordering::SeqCst) != Ordering::Relaxed {
-        fence(Ordering::SeqCst);
+pub fn fence_edge(name: &'static str, ordering: Ordering) {
+    if edge(name, ordering) != Ordering::Relaxed {
+        fence(ordering);
     }
 }
 
 /// Loom's atomics, each with a second word that every access bumps first.
 ///
 /// # Why
-/// Loom tries another order of two accesses only if the earlier one is the last that it remembers of its word. A thread
-/// that loads a word and then stores to it hides the load of another thread before, and the order in which the store
-/// comes first is never tried (a model of S7 stayed green without the edge). Relaxed read-modify-writes of one word
-/// depend on each other pairwise and publish nothing: with the second word no order is missed.
+/// Loom tries another order of two accesses only if the earlier one is the last that it remembers
+/// of its word. A thread that loads a word and then stores to it hides the load of another thread
+/// before, and the order in which the store comes first is never tried (a model of S7 stayed green
+/// without the edge). Relaxed read-modify-writes of one word depend on each other pairwise and
+/// publish nothing: with the second word no order is missed.
 #[cfg(loom)]
 mod loom_atomic {
     use super::Ordering;
@@ -131,9 +147,10 @@ pub use loom::cell::UnsafeCell;
 /// One 64-bit word of plain data that an edge publishes (payload, header, result, mailbox).
 ///
 /// # Why
-/// In production it is a `Relaxed` atomic: a late device write into memory that somebody else reads is then a wrong
-/// value in a discarded result, never undefined behaviour, and costs the same move instruction. Under loom it is an
-/// `UnsafeCell`, so that a model fails on any access which no edge orders.
+/// In production it is a `Relaxed` atomic: a late device write into memory that somebody else reads
+/// is then a wrong value in a discarded result, never undefined behaviour, and costs the same move
+/// instruction. Under loom it is an `UnsafeCell`, so that a model fails on any access which no edge
+/// orders.
 #[cfg(not(loom))]
 #[derive(Debug, Default)]
 #[repr(transparent)]
@@ -147,14 +164,14 @@ impl DataWord {
         DataWord(AtomicU64::new(value))
     }
 
-    /// Reads it.
+    /// Its value. Ordered by the edge that published it, not by itself.
     #[inline(always)]
     #[must_use]
     pub fn load(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Writes it.
+    /// Changes its value. An edge publishes it later.
     #[inline(always)]
     pub fn store(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
@@ -171,7 +188,8 @@ pub struct DataWord(UnsafeCell<u64>);
 mod loom_data_word {
     use super::{DataWord, UnsafeCell};
 
-    // SAFETY: loom panics on the first pair of accesses that are not ordered; no such execution goes on.
+    // SAFETY: loom panics on the first pair of accesses that are not ordered; no such execution
+    // goes on.
     unsafe impl Sync for DataWord {}
 
     impl DataWord {
@@ -181,14 +199,14 @@ mod loom_data_word {
             DataWord(UnsafeCell::new(value))
         }
 
-        /// Reads it.
+        /// Its value. Ordered by the edge that published it, not by itself.
         #[must_use]
         pub fn load(&self) -> u64 {
             // SAFETY: the pointer is the cell's own; loom has checked that no write is concurrent.
             self.0.with(|word| unsafe { *word })
         }
 
-        /// Writes it.
+        /// Changes its value. An edge publishes it later.
         pub fn store(&self, value: u64) {
             // SAFETY: as in `load`; loom has checked that no access is concurrent.
             self.0.with_mut(|word| unsafe { *word = value });
@@ -196,10 +214,11 @@ mod loom_data_word {
     }
 }
 
-/// A row of [`DataWord`]s, cut into records of equal length.
+/// A row of [`DataWord`]s, cut into records of equal length. Starts a cache line: a record of eight
+/// words lies in one.
 #[derive(Debug)]
 pub struct DataWords {
-    words: Box<[DataWord]>,
+    words: Aligned<DataWord>,
     stride_words: usize,
 }
 
@@ -207,7 +226,18 @@ impl DataWords {
     /// `records` records of `stride_words` words, all zero.
     #[must_use]
     pub fn new(records: usize, stride_words: usize) -> DataWords {
-        DataWords { words: (0..records * stride_words).map(|_| DataWord::new(0)).collect(), stride_words }
+        DataWords::on(LINE_BYTES, records, stride_words)
+    }
+
+    /// The same on pages of their own, for a device that is to see them.
+    #[must_use]
+    pub fn in_pages(records: usize, stride_words: usize) -> DataWords {
+        DataWords::on(PAGE_BYTES, records, stride_words)
+    }
+
+    fn on(boundary: usize, records: usize, stride_words: usize) -> DataWords {
+        let words = (0..records * stride_words).map(|_| DataWord::new(0));
+        DataWords { words: Aligned::new(boundary, words), stride_words }
     }
 
     /// The words of record `index`.
@@ -220,7 +250,7 @@ impl DataWords {
         &self.words[index * self.stride_words..(index + 1) * self.stride_words]
     }
 
-    /// All words.
+    /// The words of all records, one after the other.
     #[must_use]
     pub fn all(&self) -> &[DataWord] {
         &self.words
@@ -244,7 +274,7 @@ impl DataWords {
 pub struct Span {
     /// Address of its first byte.
     pub address: u64,
-    /// Its bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
@@ -270,6 +300,17 @@ pub fn read_words(from: &[DataWord], to: &mut [u64]) {
     for (value, word) in to.iter_mut().zip(from) {
         *value = word.load();
     }
+}
+
+/// The first words of `from`.
+///
+/// # Panics
+/// If there are fewer.
+#[inline(always)]
+#[must_use]
+pub fn words_of<const WORDS: usize>(from: &[DataWord]) -> [u64; WORDS] {
+    let from = from.first_chunk::<WORDS>().expect("a record holds its words");
+    std::array::from_fn(|at| from[at].load())
 }
 
 /// Keeps its value on cache lines of its own (two, because adjacent lines are fetched in pairs).

@@ -1,12 +1,13 @@
 //! Units that public signatures carry, and the only conversions between them.
 //!
-//! Bounds: all arithmetic saturates; a clock that runs backwards yields a zero duration, never a wrap.
+//! Bounds: all arithmetic saturates; a clock that runs backwards yields a zero duration, never a
+//! wrap.
 
 /// A point or a span on the engine's tick counter (invariant TSC or a nanosecond fallback).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticks(pub u64);
 
-/// Nanoseconds.
+/// A time span, or a moment on a clock that counts nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
 
@@ -33,13 +34,13 @@ impl Ticks {
 }
 
 impl Nanos {
-    /// From microseconds.
+    /// `us` microseconds.
     #[must_use]
     pub const fn from_micros(us: u64) -> Nanos {
         Nanos(us.saturating_mul(1_000))
     }
 
-    /// From milliseconds.
+    /// `ms` milliseconds.
     #[must_use]
     pub const fn from_millis(ms: u64) -> Nanos {
         Nanos(ms.saturating_mul(1_000_000))
@@ -60,7 +61,8 @@ impl TickRate {
     /// From a counter frequency.
     ///
     /// # Panics
-    /// If `ticks_per_s` is outside 1 MHz..=20 GHz: no counter of that rate exists, the calibration is broken.
+    /// If `ticks_per_s` is outside 1 MHz..=20 GHz: no counter of that rate exists, the calibration
+    /// is broken.
     #[must_use]
     pub fn from_hz(ticks_per_s: f64) -> TickRate {
         assert!((1e6..=2e10).contains(&ticks_per_s), "tick rate {ticks_per_s} Hz is not a counter's");
@@ -104,7 +106,7 @@ mod tests {
     use super::{Nanos, TickRate, Ticks};
 
     #[test]
-    fn a_rate_comes_back_from_its_multiplier_and_nonsense_does_not() {
+    fn a_rate_is_read_from_its_multiplier_and_invalid_values_are_refused() {
         let rate = TickRate::from_hz(2.45e9);
         let back = TickRate::from_q32(rate.nanos_per_tick_q32()).unwrap_or(TickRate::NANOS);
         assert_eq!(back.nanos(Ticks(2_450_000_000)), rate.nanos(Ticks(2_450_000_000)));

@@ -1,4 +1,5 @@
-//! Ordinary tests of the protocol: what holds on one thread, and that nothing is lost on two real ones.
+//! Ordinary tests of the protocol: what holds on one thread, and that nothing is lost on two real
+//! ones.
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "harness")]
 

@@ -1,8 +1,9 @@
-//! Loom models: for each edge of `edges.txt`, at least one that fails when that side of it is weakened.
+//! Loom models: for each edge of `edges.txt`, at least one that fails when that side of it is
+//! weakened.
 //!
-//! Loom explores every interleaving (up to `LOOM_MAX_PREEMPTIONS`) and every stale value that the orderings allow, and
-//! panics on unordered accesses to plain data. One attempt per step: a step that finds nothing goes on, so no model
-//! spins. Run by `.ci/weaken`, or by hand:
+//! Loom explores every interleaving (up to `LOOM_MAX_PREEMPTIONS`) and every stale value that the
+//! orderings allow, and panics on unordered accesses to plain data. One attempt per step: a step
+//! that finds nothing goes on, so no model spins. Run by `.ci/weaken`, or by hand:
 //!
 //! ```sh
 //! ( export CARGO_TARGET_DIR=target/loom RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=3
@@ -39,6 +40,8 @@ mod loom_outside;
 mod loom_page;
 #[path = "loom/path.rs"]
 mod loom_path;
+#[path = "loom/seqlock.rs"]
+mod loom_seqlock;
 #[path = "loom/slot.rs"]
 mod loom_slot;
 #[path = "loom/spin.rs"]

@@ -1,20 +1,21 @@
-//! The task graph: tasks name what they read and write, and run when what they wait for is done.
+//! The task graph. A task names the regions that it reads and writes, and runs once its
+//! dependencies have ended.
 //!
 //! | module | what |
 //! |---|---|
 //! | `config` | policies and limits |
 //! | `region` | tiles of tensors, ranges of bytes |
-//! | `task` | what is submitted, what a body sees, how it ends |
-//! | `overlap`, `exact`, `found` | from regions to predecessors |
-//! | `submit`, `promise`, `retire`, `record` | the submitting side, one owner |
-//! | `shared`, `worker`, `complete` | the running side |
-//! | `replay` | a graph that runs again without being submitted |
-//! | `verdict`, `observe`, `trace` | what it says about itself |
+//! | `task` | a task as it is submitted, as its body sees it, and its result |
+//! | `overlap`, `exact`, `predecessors` | find a task's predecessors from its regions |
+//! | `submit`, `retire`, `record` | the submitting side, owned by one thread |
+//! | `shared`, `worker`, `complete` | the side that runs tasks |
+//! | `replay` | a recorded graph, which runs again without being submitted |
+//! | `observe`, `trace` | diagnostics: state and times of tasks |
 //!
-//! Owns nothing but what [`Workload::compile`] makes: a [`Submitter`] with worker 0 in it, the other [`Worker`]s, each
-//! for a thread of its own, and a [`Completer`] for whoever hears of launches. None of them waits unless its name says so
-//! (`submit`, `wait`, `finish`); a role calls `try_submit`, `work`, `poll_done`. Bounds: [`Config`]. Nothing allocates
-//! after construction but a recording.
+//! [`Workload::compile`] makes a [`Submitter`], which contains worker 0, the other [`Worker`]s, one
+//! for each thread, and a [`Completer`] for the thread that receives launch completions. Only
+//! `submit`, `wait` and `finish` wait. A role calls `try_submit`, `work` and `poll_done`.
+//! [`Config`] sets all bounds. After construction only a recording allocates.
 //!
 //! ```
 //! use pinwheel_board::clock::Clock;
@@ -33,10 +34,9 @@
 mod complete;
 mod config;
 mod exact;
-mod found;
+mod predecessors;
 mod observe;
 mod overlap;
-mod promise;
 mod record;
 mod region;
 mod replay;
@@ -45,7 +45,6 @@ mod shared;
 mod submit;
 mod task;
 mod trace;
-mod verdict;
 mod worker;
 
 #[cfg(test)]
@@ -56,59 +55,59 @@ pub use config::{
     BATCH_MAX, Batch, Config, ConfigError, Deps, Filter, Issue, Overflow, PERMITS_MAX, POOLS, Placement, Pool, Ready,
     Start, Trace, WINDOW_TASKS_MAX, WORKERS_MAX,
 };
-pub use observe::Observed;
+pub use observe::{BlockedBy, Observed};
 pub use record::RecordError;
 pub use region::{Access, GRANULE_BYTES_MAX, Mode, Region, Shape, Tensor};
 pub use replay::RecordingId;
 pub use shared::{COUNTS, Count, Failure};
 pub use submit::{SubmitError, Submitter, Summary};
-pub use task::{Body, Brought, Ended, Reason, Status, Task, TaskId, Work};
+pub use task::{Body, CallerBody, Ended, Reason, Status, Task, TaskId, Work};
 pub use trace::{Event, write_trace};
-pub use verdict::{Holdup, Verdict};
 pub use worker::Worker;
 
 use crate::clock::Clock;
 use exact::Exact;
 use overlap::Overlap;
 use pinwheel_edge::queue::deque::deque;
-use region::Placed;
+use region::TensorLayout;
 use shared::Shared;
 use std::sync::Arc;
-use submit::Rules;
+use submit::DependencyMap;
 use task::{ByBody, ByCaller, Runner};
 
-/// A graph that is being described.
+/// A graph before it is compiled: its configuration and its tensors.
 pub struct Workload {
     config: Config,
-    tensors: Vec<Placed>,
+    tensors: Vec<TensorLayout>,
     granules: u64,
 }
 
-/// Why a graph cannot be compiled, or has no room for a tensor.
+/// Why a graph cannot be compiled, or a tensor cannot be registered.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// A number outside its range.
+    /// A number of the configuration is outside its range.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A tensor without elements, or with a granule that is none.
+    /// The tensor has no elements, or its granule size is not valid.
     #[error(
-        "tensor: found {shape:?}, expected elements, at most 2^40 bytes, and a granule of 16 to 32768 bytes that is a power of two; change it"
+        "tensor: found {shape:?}, expected elements, at most 2^40 bytes, and a granule of 16 to 32768 bytes \
+        that is a power of two; change it"
     )]
     Shape {
-        /// The shape.
+        /// The shape that was refused.
         shape: Shape,
     },
-    /// Too many granules.
+    /// The tensors need more granules than the configuration allows.
     #[error("tensors: found {needed} granules, expected at most {limit}; raise granules or granule_bytes")]
     Granules {
-        /// Needed by all tensors so far.
+        /// Granules that all tensors so far need.
         needed: u64,
-        /// Most.
+        /// Most granules that the configuration allows.
         limit: u32,
     },
 }
 
-/// What a compiled graph consists of.
+/// The submitter, the other workers and the completer of a compiled graph.
 pub type Compiled<B> = (Submitter<B>, Vec<Worker<B>>, Completer<B>);
 
 impl Workload {
@@ -121,7 +120,7 @@ impl Workload {
     /// Registers a tensor.
     ///
     /// # Errors
-    /// If its shape is none, or there are too many granules.
+    /// If the shape is not valid, or the tensors together need too many granules.
     pub fn tensor(&mut self, shape: Shape) -> Result<Tensor, CompileError> {
         let Shape { rows, columns, element_bytes, granule_bytes } = shape;
         let pitch_bytes = u64::from(columns) * u64::from(element_bytes);
@@ -135,26 +134,26 @@ impl Workload {
             return Err(CompileError::Granules { needed, limit: self.config.granules });
         }
         let granule_shift = granule_bytes.trailing_zeros();
-        self.tensors.push(Placed { shape, first_granule: self.granules as u32, granule_shift, pitch_bytes });
+        self.tensors.push(TensorLayout { shape, first_granule: self.granules as u32, granule_shift, pitch_bytes });
         self.granules = needed;
         Ok(Tensor { number: self.tensors.len() as u32 - 1, shape })
     }
 
-    /// Makes the graph. The submitter has worker 0; the others are for threads of their own.
+    /// Compiles the graph. The submitter contains worker 0; each other worker needs a thread.
     ///
     /// # Errors
-    /// If the configuration is none.
+    /// If the configuration is not valid.
     pub fn compile<B: Body>(self, body: B, clock: Clock) -> Result<Compiled<B>, CompileError> {
         self.config.check()?;
         let config = self.config;
         let ends = config.workers.iter().map(|_| deque(config.records() as usize));
         let (owners, thieves): (Vec<_>, Vec<_>) = ends.unzip();
         let rules = match config.deps {
-            Deps::Explicit => Rules::Explicit,
-            Deps::InferTensorMapExact => Rules::Exact(Exact::new(config.map_entries, config.failures)),
+            Deps::Explicit => DependencyMap::Explicit,
+            Deps::InferTensorMapExact => DependencyMap::Exact(Exact::new(config.map_entries, config.failures)),
             Deps::InferBytesOverlap => {
                 let tensors = self.tensors.into_boxed_slice();
-                Rules::Overlap(Overlap::new(tensors, self.granules as usize, config.map_entries))
+                DependencyMap::Overlap(Overlap::new(tensors, self.granules as usize, config.map_entries))
             }
         };
         let shared = Arc::new(Shared::new(config, body, clock, thieves.into_boxed_slice()));

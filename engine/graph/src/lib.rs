@@ -1,4 +1,4 @@
-//! The task graph, by itself: decode workers run it, and `pinwheel graph` times it.
+//! The task graph runtime. Decode workers use it, and `pinwheel graph` measures it.
 //!
 //! A module imports only modules declared before it; the order below is the order to read in.
 #![warn(missing_docs, unreachable_pub)]

@@ -1,16 +1,17 @@
-//! The machine under the engine: facts that need no privilege, and pinning.
+//! Facts about the machine that need no privilege, and pinning of threads.
 //!
-//! Owns what is known of cores, nodes, SMT, quota and identity ([`HostFacts`]), read once on a cold thread before
-//! threads are started, and the calls that bind a thread to cores ([`pin`]), made by each thread for itself. Bounded by
-//! [`CORES_MAX`] and by [`FILE_BYTES_MAX`] for each file read. Beside them: which cores are claimed by which engine
-//! ([`claims`]), pinned to by other programs ([`pins`]) and in use ([`usage`]), and whether the machine is set up for
-//! hot threads at all ([`check`]). Never changes a setting of the machine; what cannot be
-//! seen is `None` or [`Quota::NotVisible`], never a guess.
+//! Owns what is known of cores, nodes, SMT, quota and identity ([`HostFacts`]), read once on a cold
+//! thread before threads start, and the calls by which each thread pins itself ([`pin`]). Bounded
+//! by [`CORES_MAX`] and by [`FILE_BYTES_MAX`] for each file. Submodules tell which cores are
+//! claimed by engines ([`claims`]), pinned to by other programs ([`pins`]) and in use ([`usage`]),
+//! and whether the machine is set up for hot threads ([`check`]). Never changes a setting of the
+//! machine. What is not visible is `None` or [`Quota::NotVisible`].
 //!
 //! # Why the cores come from the affinity mask
 //!
-//! The number of processors is neither the number that this process may use (containers, `taskset`) nor says which.
-//! Pinning to core 5 of a set of 8..=15 fails; pinning to "the fifth" pins somewhere else.
+//! The number of processors differs from the number that this process may use (containers,
+//! `taskset`), and does not say which these are. Pinning to core 5 fails if the set is 8..=15, and
+//! its fifth core is another one.
 
 pub mod check;
 pub mod claims;
@@ -23,10 +24,13 @@ pub mod pins;
 pub mod priority;
 mod recorded;
 #[expect(unsafe_code, reason = "reads the word that the kernel keeps of a thread's core")]
-pub mod sense;
+pub mod current_core;
 mod topology;
-#[cfg(any(test, feature = "testing"))]
-pub mod trees;
+mod utc;
+#[cfg(test)]
+#[allow(dead_code, reason = "each crate that has it uses its part")]
+#[path = "../testing/trees.rs"]
+pub(crate) mod trees;
 pub mod usage;
 
 use std::path::Path;
@@ -36,12 +40,12 @@ use serde::Serialize;
 pub use machine::Quota;
 pub use topology::parse_cpu_list;
 
-/// Most cores that are looked at, and above the highest core number that can be pinned to.
+/// Most cores that are examined. Cores with this number or a higher one cannot be pinned to.
 pub const CORES_MAX: u32 = 1024;
 /// Most bytes read of any one file under `/proc` and `/sys`.
 pub const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// What is known of the machine and of this process's place on it.
+/// What is known of the machine and of this process on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostFacts {
     /// The machine's name.
@@ -54,7 +58,7 @@ pub struct HostFacts {
     pub user: Option<String>,
     /// The processor's model.
     pub cpu_model: Option<String>,
-    /// Whether a hypervisor is underneath.
+    /// Whether the machine is virtual.
     pub hypervisor: Option<bool>,
     /// The machine's memory, bytes.
     pub memory_bytes: Option<u64>,
@@ -62,16 +66,17 @@ pub struct HostFacts {
     pub cpu_quota: Quota,
     /// The cores that this process may use, ascending.
     pub cores: Vec<CoreFacts>,
-    /// The NUMA nodes that a GPU hangs on, ascending.
+    /// The NUMA nodes of the GPUs, ascending.
     pub gpu_nodes: Vec<u32>,
-    /// GPUs on the bus; where the driver was asked, those that it has.
+    /// Number of GPUs on the bus, or, if the driver was asked, of those that it has.
     pub gpus: u32,
 }
 
-/// One core that this process may use. A core here is what the system schedules on: one SMT thread.
+/// One core that this process may use. "Core" means one SMT thread, the unit that the system
+/// schedules on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CoreFacts {
-    /// The system's number of it.
+    /// The system's number of the core.
     pub core: u32,
     /// Its NUMA node.
     pub node: u32,
@@ -79,7 +84,7 @@ pub struct CoreFacts {
     pub siblings: Vec<u32>,
 }
 
-/// Why the machine could not be looked at.
+/// Why the machine's facts cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// The affinity mask cannot be read.
@@ -88,10 +93,10 @@ pub enum HostError {
          allow sched_getaffinity in the sandbox"
     )]
     NoMask {
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// A recorded tree without cores.
+    /// A recorded tree contains no cores.
     #[error(
         "found no cores under {path}, expected a recorded tree with sys/devices/system/cpu; record one with cp -rL of \
          that directory and sys/devices/system/node, or name another"
@@ -100,12 +105,12 @@ pub enum HostError {
         /// The directory.
         path: String,
     },
-    /// Cores asked for that the process may not use.
-    #[error("found core {} asked for, expected some of {}; name cores of that list", list(.found), list(.allowed))]
+    /// Cores were asked for that the process may not use.
+    #[error("core {} is not allowed to this process; name cores of {}", list(.found), list(.allowed))]
     NotAllowed {
         /// The cores that may not be used.
         found: Vec<u32>,
-        /// Those that may.
+        /// The cores that the process may use.
         allowed: Vec<u32>,
     },
 }
@@ -115,7 +120,7 @@ pub(crate) fn list(cores: &[u32]) -> String {
     cores.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// The cores that are switched on in the machine whose files lie under `root`, ascending; empty where that is not
+/// The online cores of the machine whose files are under `root`, ascending; empty if they are not
 /// visible.
 #[must_use]
 pub fn online_cores(root: &Path) -> Vec<u32> {
@@ -123,15 +128,17 @@ pub fn online_cores(root: &Path) -> Vec<u32> {
 }
 
 impl HostFacts {
-    /// Looks at this machine. Call it before any thread is pinned: the allowed cores are those of the main thread.
+    /// Reads this machine's facts. Call it before any thread is pinned: it reads the main thread's
+    /// allowed cores.
     ///
     /// # Errors
-    /// When the system does not say which cores this process may use.
+    /// If the system does not tell which cores this process may use.
     pub fn read() -> Result<Self, HostError> {
         Ok(Self::read_at(Path::new("/"), &pin::allowed_cores()?))
     }
 
-    /// Looks at the tree under `root`, which holds `proc`, `sys` and `etc`, as a process that may use `allowed`.
+    /// Reads the tree under `root`, which has `proc`, `sys` and `etc`, for a process that may use
+    /// the cores `allowed`.
     #[must_use]
     pub fn read_at(root: &Path, allowed: &[u32]) -> Self {
         let mut cores: Vec<CoreFacts> = allowed.iter().map(|&core| topology::core(root, core)).collect();
@@ -154,10 +161,10 @@ impl HostFacts {
         }
     }
 
-    /// Leaves only `cores` of those that this process may use.
+    /// Keeps only these cores.
     ///
     /// # Errors
-    /// When one of them is not among them.
+    /// If this process may not use one of them.
     pub fn restrict(&mut self, cores: &[u32]) -> Result<(), HostError> {
         let found: Vec<u32> = cores.iter().copied().filter(|&core| self.core(core).is_none()).collect();
         if !found.is_empty() || cores.is_empty() {
@@ -167,12 +174,13 @@ impl HostFacts {
         Ok(())
     }
 
-    /// This machine without the cores that others have, and a sentence on each of those: cores that an engine has
-    /// claimed in `directory` and cores that a running thread of another program is pinned to, with their SMT siblings.
+    /// Removes the cores that others use, with their SMT siblings, and returns a sentence on each:
+    /// cores that an engine has claimed in `directory`, and cores that a running thread of another
+    /// program is pinned to.
     #[must_use]
-    pub fn without_taken(mut self, directory: &Path) -> (Self, Vec<String>) {
+    pub fn without_used_cores(mut self, directory: &Path) -> (Self, Vec<String>) {
         let claimed = claims::claimed(directory);
-        let mut notes = claims::told(&claimed);
+        let mut notes = claims::conflict_messages(&claimed);
         let mut taken: Vec<u32> = claimed.iter().map(|conflict| conflict.core).collect();
         for pin in pins::pins(Path::new("/"), std::process::id()).into_iter().filter(|pin| pin.running) {
             let here: Vec<u32> = pin.cores.iter().copied().filter(|core| !taken.contains(core)).collect();
@@ -186,13 +194,14 @@ impl HostFacts {
         let taken = self.with_siblings(&taken);
         notes.retain(|_| self.cores.iter().any(|facts| taken.contains(&facts.core)));
         let foreign: Vec<_> =
-            claims::foreign(directory).into_iter().filter(|found| self.core(found.core).is_some()).collect();
-        notes.extend(claims::told_foreign(&foreign));
+            claims::foreign_locks(directory).into_iter().filter(|found| self.core(found.core).is_some()).collect();
+        notes.extend(claims::foreign_lock_messages(&foreign));
         self.cores.retain(|facts| !taken.contains(&facts.core));
         (self, notes)
     }
 
-    /// These cores and all their SMT siblings, allowed or not, ascending: what a claim on them covers.
+    /// These cores and all their SMT siblings, allowed or not, ascending. A claim covers all of
+    /// them.
     #[must_use]
     pub fn with_siblings(&self, cores: &[u32]) -> Vec<u32> {
         let mut all = cores.to_vec();

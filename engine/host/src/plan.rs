@@ -1,27 +1,29 @@
-//! From a profile and a machine to threads: which roles share a thread, and which core it is pinned to.
+//! The plan of threads: which roles share a thread, and which core it is pinned to.
 //!
-//! Owns [`Plan`] and the two ways to make one: [`Plan::auto`] by a table, [`Plan::explicit`] by checking what the
-//! profile lists. Pure and cold: it runs before any thread is started, and shows what would be started. Bounded by the
-//! cores, silos and roles it is given. Never pins, never claims, never looks at the machine itself.
+//! Owns [`Plan`] and the two ways to make one from a profile and a machine: [`Plan::auto`] by a
+//! rule, [`Plan::explicit`] from the profile's list. Pure and cold: it runs before any thread
+//! starts. Bounded by the cores, silos and roles. Never pins, claims, or reads the machine.
 //!
-//! # What a core is given to
+//! # How cores are divided
 //!
 //! ```text
 //! allowed cores = hot cores + SMT siblings of exclusive hot cores (unused) + cold cores
 //! ```
 //!
-//! A thread is *exclusive* if it is pinned and nothing of ours, hot or cold, runs on its core or that core's SMT
-//! siblings. Where every core is hot, cold work has to share one with a hot thread, which then is not exclusive.
+//! A thread is *exclusive* if it is pinned and no other thread of ours, hot or cold, runs on its
+//! core or that core's SMT siblings. If every core is hot, cold threads share one with a hot
+//! thread, which then is not exclusive.
 
 mod auto;
 mod explicit;
 mod nodes;
 mod row;
+mod hot_core;
 mod silos;
 
 use std::collections::BTreeSet;
 
-pub use crate::profile::RoleKind;
+pub use crate::roles::RoleKind;
 pub use explicit::PlanError;
 pub use silos::PlannedSilos;
 
@@ -31,36 +33,36 @@ use crate::profile::{Priority, Profile, Silos, SpinPolicy, THREAD_ROLES_MAX, Thr
 /// Which threads run which roles on which cores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// How many silos, and why.
+    /// How many silos there are, and why.
     pub silos: PlannedSilos,
-    /// The hot threads, in the order in which they are started.
+    /// The hot threads, in the order in which they start.
     pub threads: Vec<PlannedThread>,
-    /// Where cold threads run, ascending; empty only where no core is known.
+    /// Cores of cold threads, ascending; empty only if no core is known.
     pub cold_cores: Vec<u32>,
-    /// SMT siblings of exclusive hot cores, ascending: nothing of ours runs there.
+    /// SMT siblings of exclusive hot cores, ascending. No thread of ours runs there.
     pub unused_cores: Vec<u32>,
-    /// What the operator should know of this plan, a sentence each.
+    /// Notes for the operator, one sentence each.
     pub notes: Vec<String>,
-    /// The spin policy that the threads run, but for those that refuse it.
+    /// The spin policy of the threads, except those that refuse it.
     pub spin: SpinPolicy,
-    /// The priority that the threads run at, but for those that refuse it.
+    /// The priority of the threads, except those that refuse it.
     pub priority: Priority,
 }
 
 /// One hot thread of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedThread {
-    /// The thread's name, at most 15 bytes in plans that are made here.
+    /// The thread's name, at most 15 bytes if the plan is automatic.
     pub name: String,
-    /// The silo of its first role; folded threads serve several, see `roles`.
+    /// The silo of its first role. A thread may serve several silos, see `roles`.
     pub silo: u32,
-    /// Its roles in the order in which a frame runs them.
+    /// Its roles, in the order in which a frame runs them.
     pub roles: Vec<PlannedRole>,
-    /// The core it is pinned to; a thread without one runs where cold work runs.
+    /// The core it is pinned to; a thread without one runs on the cold cores.
     pub core: Option<u32>,
     /// The NUMA node of that core.
     pub node: Option<u32>,
-    /// Whether nothing else of ours, hot or cold, runs on its core or that core's SMT siblings.
+    /// Whether no other thread of ours runs on its core or that core's SMT siblings.
     pub exclusive: bool,
     /// Whether another process has claimed its core.
     pub contested: bool,
@@ -71,20 +73,21 @@ pub struct PlannedThread {
 pub struct PlannedRole {
     /// What it does.
     pub kind: RoleKind,
-    /// The silo it does it for.
+    /// The silo it works for.
     pub silo: u32,
-    /// The decode worker's number in its silo; 0 for every other role.
+    /// The decode worker's number in its silo; 0 for other roles.
     pub index: u32,
 }
 
 impl PlannedThread {
-    /// Whether it is pinned. A thread that is not runs the same frames, wherever the system puts it.
+    /// Whether it is pinned. An unpinned thread runs the same frames on any core.
     #[must_use]
     pub fn hot(&self) -> bool {
         self.core.is_some()
     }
 
-    /// Why this thread may not run under `policy`; `None` if it may. A refused thread keeps `Lab`.
+    /// Why this thread may not run under `policy`; `None` if it may. A thread that refuses runs
+    /// `Lab`.
     #[must_use]
     pub fn refuses(&self, policy: SpinPolicy) -> Option<&'static str> {
         match policy {
@@ -96,7 +99,8 @@ impl PlannedThread {
         }
     }
 
-    /// Why this thread may not run at `priority` under `spin`; `None` if it may. A refused thread keeps `Normal`.
+    /// Why this thread may not run at `priority` under `spin`; `None` if it may. A thread that
+    /// refuses runs `Normal`.
     #[must_use]
     pub fn refuses_priority(&self, priority: Priority, spin: SpinPolicy) -> Option<&'static str> {
         match priority {
@@ -109,7 +113,7 @@ impl PlannedThread {
         }
     }
 
-    /// The policy that it runs where `spin` is asked for.
+    /// The policy that it runs if `spin` is asked for.
     #[must_use]
     pub fn spin(&self, spin: SpinPolicy) -> SpinPolicy {
         if self.refuses(spin).is_some() { SpinPolicy::Lab } else { spin }
@@ -120,7 +124,7 @@ impl Plan {
     /// Makes the plan that the profile asks for.
     ///
     /// # Errors
-    /// When the profile lists its threads and they cannot be had, and when a thread would have more than
+    /// If the threads that the profile lists are not possible, or a thread would have more than
     /// [`THREAD_ROLES_MAX`] roles.
     pub fn make(profile: &Profile, host: &HostFacts) -> Result<Self, PlanError> {
         let plan = match &profile.threads {
@@ -150,12 +154,12 @@ impl Plan {
         }
     }
 
-    /// The first thread with more roles than the board has blocks for.
+    /// The first thread with more roles than the board has room for.
     fn overfull(&self) -> Option<&PlannedThread> {
         self.threads.iter().find(|thread| thread.roles.len() > THREAD_ROLES_MAX)
     }
 
-    /// The cores to claim before the threads are started: those that a thread is to have for itself, ascending.
+    /// The cores to claim before the threads start: those of exclusive threads, ascending.
     #[must_use]
     pub fn claims(&self) -> Vec<u32> {
         let mut cores: Vec<u32> = exclusive(&self.threads).collect();
@@ -163,7 +167,7 @@ impl Plan {
         cores
     }
 
-    /// What the threads refuse of the profile's spin policy and priority, a sentence for each thread and thing.
+    /// What the threads refuse of the profile's spin policy and priority: one sentence each.
     #[must_use]
     pub fn refusals(&self) -> Vec<String> {
         let of = |thread: &PlannedThread| {
@@ -185,7 +189,8 @@ impl Plan {
         cores
     }
 
-    /// Another process has claimed `core` or its SMT sibling: the threads there have it not for themselves.
+    /// Marks the threads on `core` or its SMT sibling as contested, because another process has
+    /// claimed it.
     pub fn contest(&mut self, core: u32, host: &HostFacts) {
         for thread in &mut self.threads {
             if thread.core.is_some_and(|mine| host.with_siblings(&[mine]).contains(&core)) {
@@ -207,11 +212,11 @@ impl Plan {
         decode.fold(0, |count, _| count + 1)
     }
 
-    /// Settles which threads are exclusive, where cold work goes and what stays unused.
+    /// Decides which threads are exclusive, where cold threads run and which cores stay unused.
     ///
-    /// Cold work takes the first of these that is not empty: cores without a hot thread, other than siblings of
-    /// exclusive ones; cores of threads that share anyway; the core of the last
-    /// exclusive thread.
+    /// Cold threads take the first of these that is not empty: cores without a hot thread that are
+    /// not siblings of exclusive ones; cores of threads that are not exclusive anyway; the core of
+    /// the last exclusive thread.
     fn settle(
         mut threads: Vec<PlannedThread>,
         silos: PlannedSilos,
@@ -256,7 +261,7 @@ fn unused(threads: &[PlannedThread], host: &HostFacts) -> BTreeSet<u32> {
     siblings.copied().filter(|&core| host.core(core).is_some()).collect()
 }
 
-/// The allowed cores on which cold work would disturb no exclusive thread.
+/// The allowed cores on which cold threads disturb no exclusive thread.
 fn not_exclusive(threads: &[PlannedThread], host: &HostFacts) -> Vec<u32> {
     let mut taken = unused(threads, host);
     taken.extend(exclusive(threads));

@@ -1,63 +1,68 @@
-//! A contention load on the arbiter alone: each thread is a silo with an arbiter, all want the same pages, nothing else is there.
+//! A contention load on the arbiter alone: each thread is a silo with an arbiter; all request the
+//! same pages; no other role runs.
 //!
-//! What happens: a silo picks a page at random; what it owns it writes (or locks and gives back, one time in eight); what it
-//! does not own it asks for (7 of 16 DEFAULT, 4 LOCK, 3 LEASE of [`LEASE_US`], 2 MIGRATE), and asks again by the advice of each
-//! refusal, as often as [`BackOff`](crate::arbiter::retry::BackOff) says. Messages travel by bounded rings; one that finds its ring full is lost, as on any
-//! channel. Runs on cold threads of its own, until its time is over and no transfer is open; shows itself on a board.
-//! Bounds: [`SAMPLES_MAX`] latencies kept, [`GRACE`] to settle, a look at the board each [`PUBLISH_EVERY`].
+//! A silo picks a page at random. It writes a page that it owns (or locks and releases it, one time
+//! in eight). It requests any other page (7 of 16 DEFAULT, 4 LOCK, 3 LEASE of [`LEASE_US`], 2
+//! MIGRATE) and repeats the request as each refusal advises, up to the limit of
+//! [`BackOff`](crate::arbiter::retry::BackOff). Messages travel by bounded rings; a full ring loses
+//! them, like any channel. Runs on cold threads of its own until its time is over and no transfer
+//! is open; publishes to a board. Bounds: [`SAMPLES_MAX`] latencies kept, [`GRACE`] to settle, an
+//! update of the board each [`PUBLISH_EVERY`].
 //!
 //! # Why
-//! Beside the pages stand two facts that the protocol never sees: who is writing, and what was written last. A second
-//! writer, a lost value, and a page that nobody or two own at the end are violations.
+//! Two values outside of the protocol are recorded for each page: its current writer and its last
+//! value. Violations are a second writer, a lost value, and a page with no owner or two at the end.
 
 mod member;
 mod outcome;
 
 use crate::arbiter::deadlines::Timebase;
-use crate::arbiter::keeper::Keeper;
+use crate::arbiter::directory::OwnershipDirectory;
 use crate::arbiter::page::{Limits, PageTable, Routes, SILOS_MAX, Silo};
 use crate::board::{self, Board, BoardError, Phase, Place, Shape};
 use crate::clock::Clock;
 use crate::units::Nanos;
-use member::{Envelope, Floor, Member, Tally};
-pub use outcome::Found;
+use member::{Envelope, Member, MemberContext, Tally};
+pub use outcome::LoadResult;
 use pinwheel_edge::ring::spsc::{Consumer, Producer, channel};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// Lease asked for.
+/// Requested lease, microseconds.
 pub const LEASE_US: u32 = 20;
-/// Latencies kept of each kind and thread; later ones are counted and not kept.
+/// Latencies kept of each kind and thread; later ones are only counted.
 pub const SAMPLES_MAX: usize = 1 << 20;
 /// How long transfers may stay open after the end.
 pub const GRACE: Nanos = Nanos(2_000_000_000);
-/// From one look of the board to the next.
+/// Interval between two updates of the board.
 pub const PUBLISH_EVERY: Nanos = Nanos(1_000_000);
 const RING_SLOTS: usize = 256;
 
-/// What to run.
+/// The parameters of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Pages: 1 to 2²⁰.
     pub pages: u32,
     /// Silos, a thread each: 2 to 64.
     pub silos: u8,
-    /// For how long.
+    /// Duration of the load.
     pub duration: Nanos,
-    /// Page whose history the board shows; `None`: the one in doubt, or the last that moved.
+    /// Page whose history the board shows; `None` selects the page in doubt, or the last that
+    /// moved.
     pub watched: Option<u32>,
 }
 
-/// What is true of a page, whatever the protocol says. Relaxed: values that one writer at a time leaves to the next, who
-/// is ordered after it by the page's word, or the protocol is broken and the values show it.
+/// The actual state of a page, independent of the protocol. Relaxed: one writer at a time passes
+/// the values to the next, ordered after it by the page's word; if the protocol fails, the values
+/// show it.
 #[derive(Default)]
 struct Truth {
     writer: AtomicU32,
     last: AtomicU64,
 }
 
-/// What all silos of a load know.
+/// State shared by all silos of a load.
 struct Shared {
     load: Load,
     clock: Clock,
@@ -67,7 +72,7 @@ struct Shared {
     quiet: Vec<AtomicBool>,
 }
 
-/// A load under way. Dropping it leaves its threads to their duration.
+/// A running load. Dropping it does not stop its threads: they run for their duration.
 pub struct Running {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<Member>>,
@@ -76,13 +81,13 @@ pub struct Running {
 /// Starts `load`, with its board in `place`.
 ///
 /// # Errors
-/// If the board cannot be made there.
+/// If the board cannot be created there.
 ///
 /// # Panics
-/// If pages or silos are outside their bounds: the command line checks them.
+/// If pages or silos are out of bounds; the command line checks them first.
 #[expect(clippy::disallowed_methods, reason = "a load's silos are threads of no engine")]
 pub fn start(load: Load, clock: Clock, place: Place) -> Result<Running, BoardError> {
-    assert!((2..=SILOS_MAX).contains(&load.silos) && load.pages > 0, "a load needs two silos and a page");
+    assert!((2..=SILOS_MAX).contains(&load.silos) && load.pages > 0, "a load needs at least two silos and a page");
     let silos = u32::from(load.silos);
     let shape = Shape { threads: silos, silos, slots: 0, workers: 0, decoders: 0, streams: 0 };
     let board = Arc::new(Board::create(shape, place)?);
@@ -102,10 +107,10 @@ pub fn start(load: Load, clock: Clock, place: Place) -> Result<Running, BoardErr
 /// # Panics
 /// As [`start`].
 #[must_use]
-pub fn run(load: Load, clock: &Clock) -> Found {
+pub fn run(load: Load, clock: &Clock) -> LoadResult {
     match start(load, clock.clone(), Place::Private) {
         Ok(running) => running.finish(),
-        // Private memory is had like any other: there is no load without it.
+        // Private memory can always be allocated.
         Err(refused) => panic!("{refused}"),
     }
 }
@@ -117,19 +122,19 @@ impl Running {
         &self.shared.board
     }
 
-    /// Its board, to be read after its end.
+    /// A handle to its board that stays valid after its end.
     #[must_use]
     pub fn board_handle(&self) -> Arc<Board> {
         Arc::clone(&self.shared.board)
     }
 
-    /// The clock that its board goes by.
+    /// The clock of its board's timestamps.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.shared.clock
     }
 
-    /// Asks the silos to end before their time.
+    /// Requests an early end.
     pub fn request_end(&self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
         board::set(&self.shared.board.header().phase, Phase::Drain as u64);
@@ -141,25 +146,25 @@ impl Running {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
-    /// Waits for the end.
+    /// Waits for the end and returns the result.
     #[must_use]
-    pub fn finish(self) -> Found {
+    pub fn finish(self) -> LoadResult {
         let members: Vec<Member> = self.threads.into_iter().filter_map(|thread| thread.join().ok()).collect();
         outcome::sum_up(&members, &self.shared)
     }
 }
 
-/// What the header says of a load.
+/// Describes the load in the board's header.
 fn describe(board: &Board, load: Load, clock: &Clock) {
     let header = board.header();
     board::set(&header.started_utc_s, clock.started_utc().as_secs());
     board::set(&header.start_ticks, clock.start().0);
     board::set(&header.nanos_per_tick_q32, clock.rate().nanos_per_tick_q32());
     board::set(&header.phase, Phase::Live as u64);
-    // No answer can be late, and a silo of a load may stand still: its threads are nobody's hot ones.
+    // A load has no shots, so no answer is late, and its threads are not hot threads.
     board::set(&header.late_ns, u64::MAX);
     board::set(&header.heartbeat_limit_ns, u64::MAX);
-    // There is nobody who could attach to a load and end it: one without a terminal ends.
+    // No console can attach to a load to end it, so it ends with its terminal.
     board::set(&board.control().drains_on_hangup, 1);
     header.version.write(env!("CARGO_PKG_VERSION"));
     header.profile.write("none");
@@ -202,11 +207,11 @@ fn member(
     let table = Arc::new(PageTable::new(me, load.pages, Limits::SEED, owner));
     let routes = Arc::new(Routes::new(load.pages, owner));
     let base = Timebase { rate: shared.clock.rate(), start: shared.clock.start() };
-    let mut keeper = Keeper::new(table, routes, base, |_| 0);
-    keeper.watch(load.watched);
+    let mut directory = OwnershipDirectory::new(table, routes, base, |_| 0);
+    directory.watch(load.watched);
     Member {
-        keeper,
-        floor: Floor {
+        directory,
+        context: MemberContext {
             me,
             clock: shared.clock.clone(),
             values: vec![0; load.pages as usize],
@@ -230,11 +235,12 @@ mod tests {
     use crate::clock::Clock;
     use crate::units::Nanos;
 
-    /// Durations, ms: a machine that has threads wait for longer than a load lasts gets a longer one.
+    /// Durations, ms: a longer one follows if the machine's threads waited longer than the load
+    /// lasted.
     const TRIES: [u64; 5] = [200, 1_000, 5_000, 20_000, 60_000];
 
     #[test]
-    fn three_silos_that_want_the_same_pages_break_no_promise() {
+    fn three_silos_contending_for_the_same_pages_violate_no_invariant() {
         let is_seen = |millis: u64| {
             let load = Load { pages: 3, silos: 3, duration: Nanos::from_millis(millis), watched: None };
             let found = run(load, &Clock::machine());
@@ -250,7 +256,7 @@ mod tests {
         assert!(TRIES.into_iter().any(says_what_it_found), "no transfer of the watched page by both silos");
     }
 
-    /// Whether there was anything to say of each silo.
+    /// Whether each silo produced results.
     fn says_what_it_found(millis: u64) -> bool {
         let load = Load { pages: 5, silos: 2, duration: Nanos::from_millis(millis), watched: Some(4) };
         let running = start(load, Clock::machine(), Place::Private).unwrap();

@@ -1,20 +1,20 @@
-//! Drills: real faults, provoked on purpose, and the verdicts that they must get.
+//! Drills: real faults that are provoked on purpose, to check the watchdog's verdicts.
 //!
-//! Owns the list, the engines that it provokes, and the judgement. Run by the command line on a cold thread. Bounds: one drill
-//! at a time, [`VERDICT_LIMIT`] for each verdict; what a drill changes it changes back. Never fakes an observation: a drill
-//! that this machine does not permit says why and is not run.
+//! Owns the list of drills, their engines, and the comparison. Run by the command line on a cold
+//! thread. One drill at a time, [`VERDICT_LIMIT`] for each verdict. A drill undoes its changes. A
+//! drill that this machine does not permit gives the reason and is not run; nothing is simulated.
 //!
 //! ```text
-//!   engine (in this process, or in a child that can be stopped) ─ LIVE ─▶ fault ─▶ alarm with a cause ─▶ expected = given?
+//!   engine (in this process or in a child) ─ LIVE ─▶ fault ─▶ alarm with a cause ─▶ as expected?
 //! ```
 
-mod deeds;
-mod outer;
+mod own_process;
+mod other_process;
 mod quota;
-mod stage;
-mod victim;
+mod drill_engine;
+mod child_engine;
 
-pub use victim::{Program, be_victim};
+pub use child_engine::{Program, run_as_child};
 
 use crate::board::alarms::Confidence;
 use crate::stall::Cause;
@@ -31,7 +31,7 @@ macro_rules! drills {
         pub enum Drill { $( $(#[$meta])* $drill, )* }
 
         impl Drill {
-            /// All of them.
+            /// All drills.
             pub const ALL: &[Drill] = &[ $( Drill::$drill, )* ];
 
             /// Name on the command line.
@@ -40,13 +40,13 @@ macro_rules! drills {
                 match self { $( Drill::$drill => $name, )* }
             }
 
-            /// The verdict that it must get.
+            /// The cause that the watchdog must find.
             #[must_use]
             pub const fn expected(self) -> Cause {
                 match self { $( Drill::$drill => Cause::$cause, )* }
             }
 
-            /// What it does.
+            /// The fault, in words.
             #[must_use]
             pub const fn what(self) -> &'static str {
                 match self { $( Drill::$drill => $what, )* }
@@ -60,17 +60,17 @@ drills! {
     LongHandler = "long-handler", LongHandler, "dispatch computes for 60 ms";
     /// A role sleeps.
     Sleep = "sleep", Blocked, "dispatch sleeps for 60 ms";
-    /// A role touches fresh memory.
+    /// A role accesses memory that was not used before.
     PageFaults = "page-faults", PageFaults, "dispatch touches fresh pages for 60 ms";
     /// Another program has the core.
     Competitor = "competitor", Descheduled, "a shell takes a hot thread's core";
-    /// The control group is held back.
+    /// The control group's quota is used up.
     CpuQuota = "cpu-quota", Quota, "a control group allows 20 ms of each 100 ms";
     /// The process is stopped.
     Sigstop = "sigstop", Stopped, "SIGSTOP of an engine, judged from outside";
     /// One thread is held by a debugger.
     PtraceStop = "ptrace-stop", Stopped, "a tracer holds one hot thread";
-    /// A cold thread unmaps memory without end.
+    /// A cold thread maps and unmaps memory all the time.
     AllocationStorm = "allocation-storm", Interrupts, "a cold thread maps and unmaps memory";
     /// A hot thread is moved.
     LostAffinity = "lost-affinity", Affinity, "a hot thread's affinity is changed";
@@ -84,42 +84,42 @@ drills! {
     WorkerNeverEnds = "worker-never-ends", WorkerLost, "one launch in a thousand never completes";
     /// A transfer's acknowledgement is lost.
     LostAck = "lost-ack", Unexplained, "the arbiter's ACK is dropped";
-    /// Nobody reads the answers.
+    /// No reader takes the answers.
     FullRing = "full-ring", RingFull, "the reader of the answers does not read";
-    /// Harvest dawdles.
+    /// Harvest is slow.
     SlowHarvest = "slow-harvest", SlowStage, "harvest takes 3 ms for each batch";
     /// A role claims work that moves nothing.
     ClaimsWork = "claims-work", ClaimsWork, "poll reports work in each frame";
 }
 
 impl Drill {
-    /// By name.
+    /// The drill with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Drill> {
         Drill::ALL.iter().copied().find(|drill| drill.name() == name)
     }
 }
 
-/// What came of one drill.
+/// The result of one drill.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// Its name.
     pub drill: &'static str,
     /// Whether it could be run here.
     pub permitted: bool,
-    /// Why not; or what went wrong.
+    /// Why it could not be run, or what went wrong.
     pub reason: Option<String>,
-    /// The cause that it must get.
+    /// The cause that the watchdog must find.
     pub expected: &'static str,
-    /// The cause that it got.
+    /// The cause that it found.
     pub given: Option<String>,
-    /// How sure the verdict was.
+    /// How certain the verdict was.
     pub confidence: Option<Confidence>,
-    /// From the fault to the verdict.
+    /// Time from the fault to the verdict, milliseconds.
     pub time_to_verdict_ms: Option<f64>,
     /// The verdict's sentence.
     pub sentence: Option<String>,
-    /// The line to blame, where a stack was taken.
+    /// The source line that the stack names, if a stack was taken.
     pub culprit: Option<String>,
     /// That stack, innermost first.
     pub stack: Vec<String>,
@@ -141,7 +141,7 @@ impl Row {
         }
     }
 
-    /// Whether it got what it must, or could not be run.
+    /// Whether the cause was as expected, or the drill could not be run.
     #[must_use]
     pub fn is_right(&self) -> bool {
         !self.permitted || self.given.as_deref() == Some(self.expected)
@@ -150,28 +150,29 @@ impl Row {
 
 /// Why a drill was not run, or did not come to a verdict.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Trouble {
-    /// Not here.
+pub(crate) enum DrillError {
+    /// The machine does not permit it.
     #[error("{0}")]
     NotPermitted(String),
-    /// It went wrong.
+    /// It failed.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Runs one drill. `program` is what a child engine is started with.
+/// Runs one drill. `program` starts child engines.
 #[must_use]
 pub fn run(drill: Drill, program: &Program) -> Row {
     let row = Row::of(drill);
     let done = match drill {
-        Drill::Sigstop => outer::sigstop(program),
-        Drill::PtraceStop => outer::ptrace_stop(program),
-        Drill::CpuQuota => outer::cpu_quota(program),
-        Drill::LostAck => Err(Trouble::NotPermitted(
-            "no drill takes a letter out of the arbiter's way between two silos; the rehearsal loses, doubles and delays them (pinwheel sim)"
+        Drill::Sigstop => other_process::sigstop(program),
+        Drill::PtraceStop => other_process::ptrace_stop(program),
+        Drill::CpuQuota => other_process::cpu_quota(program),
+        Drill::LostAck => Err(DrillError::NotPermitted(
+            "no drill can drop a message between two silos' arbiters; the simulation drops, duplicates and \
+            delays them (pinwheel sim)"
                 .into(),
         )),
-        _ => on_a_thread_of_its_own(|| deeds::inside(drill)),
+        _ => on_a_thread_of_its_own(|| own_process::inside(drill)),
     };
     match done {
         Ok(given) => Row {
@@ -183,21 +184,23 @@ pub fn run(drill: Drill, program: &Program) -> Row {
             stack: given.stack,
             ..row
         },
-        Err(Trouble::NotPermitted(why)) => Row { permitted: false, reason: Some(why), ..row },
-        Err(Trouble::Failed(why)) => Row { reason: Some(why), ..row },
+        Err(DrillError::NotPermitted(why)) => Row { permitted: false, reason: Some(why), ..row },
+        Err(DrillError::Failed(why)) => Row { reason: Some(why), ..row },
     }
 }
 
-/// A drill stays off the hot cores by confining its thread, and what it starts inherits that: on a thread that goes on, the
-/// next drill would find a machine of one core.
-fn on_a_thread_of_its_own(drill: impl FnOnce() -> Result<Given, Trouble> + Send) -> Result<Given, Trouble> {
+/// Runs a drill on a new thread. A drill moves its thread off the hot cores, and new threads
+/// take over that; on a reused thread the next drill would see a machine with one core.
+fn on_a_thread_of_its_own(
+    drill: impl FnOnce() -> Result<DrillVerdict, DrillError> + Send,
+) -> Result<DrillVerdict, DrillError> {
     std::thread::scope(|scope| scope.spawn(drill).join())
-        .unwrap_or_else(|_| Err(Trouble::Failed("the drill itself panicked".into())))
+        .unwrap_or_else(|_| Err(DrillError::Failed("the drill itself panicked".into())))
 }
 
-/// A verdict that a drill got.
+/// The verdict that a drill got.
 #[derive(Clone, Debug)]
-pub(crate) struct Given {
+pub(crate) struct DrillVerdict {
     pub(crate) cause: String,
     pub(crate) confidence: Confidence,
     pub(crate) sentence: String,

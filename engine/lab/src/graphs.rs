@@ -1,8 +1,8 @@
-//! Task graphs as text, the bundled ones, and what running one costs: `pinwheel graph`.
+//! `pinwheel graph`: task graphs from text, the bundled ones, and the measurement of a run.
 //!
 //! Cold code; each file names its threads and its bounds.
 
 pub mod bundled;
-pub mod described;
+pub mod graph_spec;
 mod domain;
-pub mod perform;
+pub mod run;

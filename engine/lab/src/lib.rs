@@ -3,11 +3,11 @@
 //! A module imports only modules declared before it; the order below is the order to read in.
 #![warn(missing_docs, unreachable_pub)]
 
-use pinwheel_engine::{arbiter, board, clock, code, decode, dispatch, engine, fault, feed, graph, host, hot};
-use pinwheel_engine::{placement, profile, quote, record, silo, stall, units};
+use pinwheel_engine::{arbiter, board, clock, code, commit, decode, engine, fault, feed, graph, host, hot};
+use pinwheel_engine::{pipe, placement, profile, quote, record, roles, silo, stall, streams, units};
 
 pub mod graphs;
 pub mod arbiter_load;
-pub mod placement_rehearsal;
+pub mod placement_simulation;
 pub mod sim;
 pub mod drill;

@@ -1,21 +1,27 @@
-//! The rehearsal: all roles of one silo or several on one thread, in seeded order, under virtual time.
+//! Simulation: runs all roles of one or several silos on one thread, in seeded order, under virtual
+//! time.
 //!
-//! Owns the scheduler and the checks. The roles, rings and words are the real ones; only clock, seed and order are the
-//! rehearsal's. Each seed draws its own fault probabilities, sizes and policies, so that a range of seeds covers
-//! combinations nobody would write down. Bounds: [`SHOTS`] shots and [`STEPS_MAX`] steps a seed.
+//! Owns the scheduler and the checks. Roles, rings and words are the production code; only clock,
+//! seed and order are simulated. Each seed draws its own fault probabilities, sizes and policies,
+//! so that a range of seeds covers combinations that hand-written tests would miss. Bounds:
+//! [`SHOTS`] shots and [`STEPS_MAX`] steps a seed.
 //!
-//! After every step: no shot is in two slots, the slots hold exactly what was submitted and not yet harvested, every job
-//! buffer is in one place, no free worker is running, no page has two owners, nothing is committed to a page that is away. A
-//! second silo's arbiter takes the pages away and gives them back, by mail that loses, doubles and delays; in every other seed
-//! there are two or three whole silos, half of them with that same mail, and streams move between them under load; silos are
-//! drained, killed or struck by a role's death, inherited, and come back, pairs of their streams read jointly in half of them. Answers of a stream without an error come in
-//! sequence. At the end: no page is lost, every shot was answered once, and every answer that is no error is the decode of its own shot.
+//! Checks after every step: no shot is in two slots; the slots hold exactly the shots submitted and
+//! not yet harvested; every job buffer is in one place; no free worker is running; no page has two
+//! owners; no silo commits to a page it does not have. In half of the seeds a second silo's arbiter
+//! takes pages away and returns them, over links that lose, duplicate and delay messages. In the
+//! other half there are two or three complete silos, half of them with the same links: streams move
+//! between them under load, silos are drained, stopped or lose a role, are taken over, and rejoin;
+//! in half of these seeds pairs of their streams are read jointly. A stream's answers without an
+//! error arrive in sequence. Checks at the end: no page is lost, every shot was answered once, and
+//! every answer without an error is the decode of its own shot.
 
-mod cast;
+mod role_set;
 mod checks;
-mod mail;
-mod moving;
+mod network;
 mod neighbour;
+mod silo_events;
+mod inputs;
 mod world;
 
 use crate::decode::ReadyError;
@@ -26,45 +32,45 @@ use std::ops::Range;
 
 /// Shots of one seed.
 pub const SHOTS: u64 = 1_000;
-/// Steps after which a seed counts as wedged.
+/// Steps after which a seed counts as stuck.
 pub const STEPS_MAX: u64 = 2_000_000;
 
-/// What a rehearsal over seeds found.
+/// The result of a simulation over several seeds.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Rehearsal {
-    /// Seeds rehearsed.
+pub struct SimulationResult {
+    /// Number of seeds simulated.
     pub seeds: u64,
-    /// Shots over all seeds.
+    /// Number of shots over all seeds.
     pub shots: u64,
     /// Role calls over all seeds.
     pub steps: u64,
-    /// Faults met, by name.
+    /// Number of injected and observed faults, by name.
     pub faults: BTreeMap<String, u64>,
-    /// Promises that were broken.
+    /// Invariants that were violated.
     pub violations: Vec<Violation>,
 }
 
-/// One broken promise.
+/// One violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// Seed that replays it.
+    /// Seed that reproduces it.
     pub seed: u64,
-    /// Step at which it was seen.
+    /// Step at which it was detected.
     pub step: u64,
-    /// What was seen.
+    /// Description of the violation.
     pub what: String,
 }
 
-/// Why a rehearsal cannot be held.
+/// Why a simulation cannot be set up.
 #[derive(Debug, thiserror::Error)]
-pub enum RehearsalError {
+pub enum SimulationError {
     /// The bundled model cannot be decoded.
     #[error(transparent)]
     Model(#[from] ReadyError),
-    /// No memory for a board.
+    /// No memory could be allocated for a board.
     #[error(transparent)]
     Board(#[from] crate::board::BoardError),
-    /// A graph cannot be had.
+    /// A task graph could not be built.
     #[error(transparent)]
     Graph(#[from] crate::graph::CompileError),
     /// A role could not be built.
@@ -72,32 +78,17 @@ pub enum RehearsalError {
     Role(#[from] crate::hot::RoleError),
 }
 
-/// One seed's world.
-trait Rehearsed {
-    /// Plays to the end; the first broken promise, if there is one.
-    fn play(&mut self) -> Option<Violation>;
-    /// Role calls so far.
-    fn steps(&self) -> u64;
-    /// Faults of this seed, by name.
-    fn faults(&self) -> Vec<(String, u64)>;
-}
-
-/// Rehearses every seed of `seeds`; a seed ends at its first violation.
+/// Simulates every seed of `seeds`; a seed ends at its first violation.
 ///
 /// # Errors
-/// If a rehearsal cannot be set up at all.
-pub fn rehearse(seeds: Range<u64>) -> Result<Rehearsal, RehearsalError> {
-    let script = world::Script::new()?;
-    let mut found = Rehearsal::default();
+/// If a simulation cannot be set up.
+pub fn simulate(seeds: Range<u64>) -> Result<SimulationResult, SimulationError> {
+    let inputs = inputs::Inputs::new()?;
+    let mut found = SimulationResult::default();
     for seed in seeds {
-        // In turn: one silo with a bad neighbour, and several between which streams move.
-        let mut world: Box<dyn Rehearsed> = if seed.is_multiple_of(2) {
-            Box::new(world::World::new(&script, seed)?)
-        } else {
-            Box::new(moving::Moving::new(&script, seed)?)
-        };
-        // A panic outside a decode is a broken promise too: an assertion of the protocol.
-        let violation = kept(|| world.play()).unwrap_or_else(|place| {
+        let mut world = world::World::new(&inputs, seed)?;
+        // A panic outside a decode is a violation too: a protocol assertion failed.
+        let violation = kept(|| world.run_seed()).unwrap_or_else(|place| {
             Some(Violation { seed, step: world.steps(), what: format!("a role panicked at {place}") })
         });
         found.seeds += 1;
@@ -114,11 +105,11 @@ pub fn rehearse(seeds: Range<u64>) -> Result<Rehearsal, RehearsalError> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::rehearse;
+    use super::simulate;
 
     #[test]
     fn every_shot_is_answered_once_in_a_hundred_seeds_of_faults() {
-        let found = rehearse(0..100).unwrap();
+        let found = simulate(0..100).unwrap();
         assert!(found.violations.is_empty(), "{:?}", found.violations);
         for name in [
             "launch_failed",
@@ -169,10 +160,10 @@ mod tests {
     }
 
     #[test]
-    fn silos_that_die_and_come_back_break_no_promise_in_fifty_seeds() {
-        let found = rehearse(100..200).unwrap();
+    fn silos_that_die_and_rejoin_violate_no_invariant_in_fifty_seeds() {
+        let found = simulate(100..200).unwrap();
         assert!(found.violations.is_empty(), "{:?}", found.violations);
-        for name in ["silo_death", "silo_rejoin", "silo_drain", "stream_inherited", "silo_died", "moving_joint_read"] {
+        for name in ["silo_death", "silo_rejoin", "silo_drain", "stream_taken_over", "silo_died", "moving_joint_read"] {
             let times = found.faults.get(name);
             assert!(times.is_some_and(|count| *count > 0), "{name} never happened: {:?}", found.faults);
         }
@@ -180,7 +171,7 @@ mod tests {
 
     #[test]
     fn equal_seeds_take_equal_steps() {
-        let (one, two) = (rehearse(6..8).unwrap(), rehearse(6..8).unwrap());
+        let (one, two) = (simulate(6..8).unwrap(), simulate(6..8).unwrap());
         assert_eq!((one.steps, one.faults), (two.steps, two.faults));
     }
 }

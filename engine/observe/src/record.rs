@@ -1,15 +1,16 @@
-//! What a run leaves on disk: its directory, its predictions, its answers.
+//! The files of a run: its directory, recording, predictions, answers and events.
 //!
-//! Owns the files and nothing else. Runs on cold threads only: the command line makes and seals the run directory, the
-//! engine's cold side feeds the [`AnswerSink`] and the [`EventSink`]. Bounded by [`RUNS_OF_ONE_NAME_MAX`] tries for a directory's name and by
-//! the sink's reorder window. Never blocks a hot thread (records arrive through a ring), never fails a run because a
-//! disk is full: the first trouble is kept as one sentence and the run goes on.
+//! Runs on cold threads only. The command line makes and completes the run directory; the engine's
+//! cold side feeds the [`AnswerSink`] and the [`EventSink`]. Bounded by [`RUNS_OF_ONE_NAME_MAX`]
+//! names for a directory and by the sink's reorder window. Never blocks a hot thread (records
+//! arrive through a ring). A full disk never fails a run: the first error is kept as one sentence,
+//! and the run goes on.
 //!
-//! # Why files appear whole or not at all
+//! # Why files appear only when they are complete
 //!
-//! Predictions and reports are read by scripts. Half of one looks like all of a shorter one, so each is written under
-//! a hidden name beside its place and renamed at the end. Standard output and devices cannot be renamed and are written
-//! through.
+//! Scripts read predictions and reports. A truncated file looks like a complete shorter one. So
+//! each file is written under a hidden name beside its final one and renamed at the end. Standard
+//! output and devices cannot be renamed and are written directly.
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
@@ -27,6 +28,6 @@ pub mod trace;
 
 pub use events::{EVENTS_BYTES_MAX, Event, EventSink};
 pub use output::{Output, OutputError};
-pub use recorder::{LookBack, MEMORY_MAX, MEMORY_SPAN, PICTURE, Recorder, SAMPLE};
-pub use run_dir::{REPORT, RUNS_OF_ONE_NAME_MAX, RunDir, RunDirError, keep};
-pub use sink::{AnswerRecord, AnswerSink, OBSERVABLE_WORDS_MAX, REORDER_SLACK, SinkConfig};
+pub use recorder::{MEMORY_MAX, MEMORY_SPAN, RecentRecording, Recorder, SAMPLE_PERIOD, SNAPSHOT_PERIOD};
+pub use run_dir::{REPORT, RUNS_OF_ONE_NAME_MAX, RunDir, RunDirError, write_file};
+pub use sink::{AnswerRecord, AnswerSink, REORDER_SLACK, SinkConfig};

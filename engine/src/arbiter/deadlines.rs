@@ -1,49 +1,53 @@
 //! Deadlines of one silo's pages: transfers and leases on the timer wheel, everything else by a sweep.
 //!
-//! Owned by the silo's arbiter and run on its thread. Says which pages to look at; the look itself is
-//! [`super::protocol::look`]. Bounds: [`TRANSFER_TIMERS`] and [`LEASE_TIMERS`] timers, [`EXPIRIES_MAX`] expiries and
-//! [`VISITS_MAX`] visited pages in each poll. Never allocates after construction.
+//! Owned by the silo's arbiter and run on its thread. Selects the pages to check;
+//! [`super::protocol::look`] checks them. Bounds: [`TRANSFER_TIMERS`] and [`LEASE_TIMERS`] timers,
+//! [`EXPIRIES_MAX`] expiries and [`VISITS_MAX`] visited pages in each poll. Never allocates after
+//! construction.
 //!
 //! # Why
 //!
-//! *Three ways for one deadline.* A decision settles the word that it meets, so a late timer costs nobody anything that he
-//! asks for. The wheel is there for what nobody asks about: a transfer whose ACK is lost, a lease that is over. The sweep is
-//! there because a deadline is 24 bits: one that has passed looks like one to come when three quarters of 16.7 s are over.
-//! Each page is visited within [`SWEEP_US`], half of what would suffice, and heat, which each commit renews, is left to it.
+//! *Three mechanisms for one deadline.* A decision settles the word that it reads, so a late timer
+//! delays no request. The wheel serves pages without requests: a transfer whose ACK is lost, a
+//! lease that is over. The sweep exists because a deadline has 24 bits: three quarters of 16.7 s
+//! after it passed, it looks like a future deadline. Each page is visited within [`SWEEP_US`], half
+//! the interval that would suffice. Heat, which each commit renews, is left to the sweep.
 //!
-//! *A lease timer is not cancelled.* It is a cause to look, not a verdict: of a lease given back early it finds nothing. A
-//! lease that finds no timer free ends by the next decision or by the sweep.
+//! *A lease timer is not cancelled.* It only triggers a check: if the lease was given back early,
+//! the check finds nothing. A lease that finds no free timer ends by the next decision or by the
+//! sweep.
 //!
-//! *After a stand-still.* A machine that stood still for longer than a sweep may show a page hot or leased that is not, for 4.2 s at most: it
-//! refuses what it could grant, and grants nothing that it should refuse.
+//! *After a stall.* If the machine stalls for longer than a sweep, a page may look hot or leased
+//! that is not, for 4.2 s at most. The silo then refuses a request that it could grant; it never
+//! grants one that it should refuse.
 
 use crate::arbiter::page::{Moment, State, Word};
 use crate::timer::{Handle, Wheel};
 use crate::units::{Nanos, Slots, TickRate, Ticks};
 
-/// Timers for transfers.
+/// Number of timers for transfers.
 pub const TRANSFER_TIMERS: u32 = 64;
-/// Timers for leases.
+/// Number of timers for leases.
 pub const LEASE_TIMERS: u32 = 1_024;
-/// Pages that one poll of the wheel names.
+/// Most pages that one poll of the wheel returns.
 pub const EXPIRIES_MAX: usize = crate::timer::EXPIRIES_MAX as usize;
 /// Longest time between two visits of one page: a quarter of a deadline's range.
 pub const SWEEP_US: u32 = 1 << 22;
-/// A page is visited at most once in so long: a visit costs its writer a line.
+/// Shortest interval between two visits: a visit costs the word's writer a cache-line transfer.
 pub const VISIT_US: u32 = 4;
-/// Shortest round: what the console shows is no fresher.
+/// Shortest round: the console refreshes no faster.
 pub const ROUND_US_MIN: u32 = 100_000;
-/// Visits of one poll.
+/// Most visits of one poll.
 pub const VISITS_MAX: u32 = 256;
 
 const LEASE: u64 = 1 << 32;
 
-/// What turns ticks into the moments of one silo's words.
+/// Converts ticks into the moments of one silo's words.
 #[derive(Clone, Copy, Debug)]
 pub struct Timebase {
     /// Ticks per nanosecond.
     pub rate: TickRate,
-    /// The moment 0.
+    /// Ticks at moment 0.
     pub start: Ticks,
 }
 
@@ -60,7 +64,7 @@ impl Timebase {
     }
 }
 
-/// The wheel and the sweep of one silo.
+/// The timer wheel and the sweep of one silo.
 #[derive(Debug)]
 pub struct Deadlines {
     base: Timebase,
@@ -70,7 +74,7 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
-    /// Deadlines of `pages` pages.
+    /// No timers, and a sweep over `pages` pages.
     #[must_use]
     pub fn new(base: Timebase, pages: u32) -> Deadlines {
         let wheel = Wheel::new(base.rate, base.start, Slots(TRANSFER_TIMERS + LEASE_TIMERS));
@@ -83,7 +87,7 @@ impl Deadlines {
         self.wheel.arm(self.base.after_us(now, left_us), u64::from(page)).ok()
     }
 
-    /// Arms the wheel for the end of a lease, if there is a timer for it.
+    /// Arms the wheel for the end of a lease, if a timer is free.
     pub fn arm_lease(&mut self, page: u32, left_us: u32, now: Ticks) {
         if self.lease_timers < LEASE_TIMERS
             && self.wheel.arm(self.base.after_us(now, left_us), LEASE | u64::from(page)).is_ok()
@@ -92,18 +96,19 @@ impl Deadlines {
         }
     }
 
-    /// The transfer is over.
+    /// Disarms the timer of a transfer that has ended.
     pub fn disarm(&mut self, handle: Handle) {
         self.wheel.cancel(handle);
     }
 
-    /// Timers armed.
+    /// Number of armed timers.
     #[must_use]
     pub fn armed(&self) -> usize {
         self.wheel.len()
     }
 
-    /// Pages whose timer has expired; the number of them. More may be due: they come with the next poll.
+    /// Writes the pages whose timers have expired to `pages` and returns their number. Any more
+    /// follow in the next poll.
     pub fn expired(&mut self, now: Ticks, pages: &mut [u32; EXPIRIES_MAX]) -> usize {
         let (mut found, mut leases) = (0, 0);
         let polled = self.wheel.poll(now, |expired| {
@@ -116,12 +121,12 @@ impl Deadlines {
         found
     }
 
-    /// Pages to visit now, in turn.
+    /// Number of pages to visit now.
     pub fn visits_due(&mut self, now: Ticks) -> u32 {
         self.sweep.visits_due(now)
     }
 
-    /// The next page in turn, and whether it ends a round.
+    /// Visits the next page in turn.
     pub fn visit(&mut self, word: impl FnOnce(u32) -> Word) -> Visit {
         self.sweep.visit(word)
     }
@@ -130,9 +135,9 @@ impl Deadlines {
 /// One visit of the sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct Visit {
-    /// The page.
+    /// Number of the page.
     pub page: u32,
-    /// Its word.
+    /// The page's word.
     pub word: Word,
     /// Pages by state, in the order of [`State::ALL`], if this visit ends a round.
     pub round: Option<[u32; State::ALL.len()]>,
@@ -163,7 +168,7 @@ impl Sweep {
         self.last = self.last.max(now);
         let visits = (self.credit / round).min(u128::from(VISITS_MAX));
         self.credit -= visits * round;
-        // What a stand-still has left undone is done once, not as often as it was missed.
+        // After a stall the sweep makes one round, not one for each round it missed.
         self.credit = self.credit.min(u128::from(self.pages) * round);
         visits as u32
     }
@@ -222,12 +227,13 @@ mod tests {
     }
 
     #[test]
-    fn heat_that_nobody_asks_about_is_gone_when_its_deadline_would_come_round_again() {
+    fn heat_without_requests_ends_before_its_deadline_wraps() {
         for started_us in [0_u64, (1 << 24) - 2, (1 << 24) - 1_000_000, 3 << 24] {
             let table = PageTable::new(ME, 8, Limits::SEED, |_| ME);
             table.begin_write(5).unwrap().commit(BASE.moment(at_us(started_us)));
             let deadline = table.word(5).deadline();
-            // Where the wrap would show it as one to come: this is what the sweep is for.
+            // When the wrapped deadline would look like a future one: the case that the sweep is
+            // for.
             let comes_round_us = started_us + (1 << 24) - u64::from(LEASE_US_MAX);
             assert!(!deadline.has_passed(BASE.moment(at_us(comes_round_us))), "{started_us}");
             let mut deadlines = Deadlines::new(Timebase { start: at_us(0), ..BASE }, 8);
@@ -275,7 +281,10 @@ mod tests {
         assert_eq!(ask(&table, &request(Silo::new(1), Hint::Default), before), Response::LeaseActive { left_us: 1 });
         assert_eq!((deadlines.expired(at_us(ends_us + 2), &mut pages), pages[0], deadlines.armed()), (1, 0, 0));
         let after = BASE.moment(at_us(ends_us));
-        assert!(ask(&table, &request(Silo::new(1), Hint::Default), after).is_granted(), "lazily, without the wheel");
+        assert!(
+            ask(&table, &request(Silo::new(1), Hint::Default), after).is_granted(),
+            "the decision settles the lease, without the wheel"
+        );
     }
 
     #[test]

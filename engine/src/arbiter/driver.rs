@@ -1,8 +1,9 @@
-//! The call that a driver makes: may this silo write the page at this address?
+//! The call of a driver: may this silo write the page at this address?
 //!
-//! Runs on the arbiter's thread of the silo that asks. Owns no state. Bounds: no loop, no wait: the answer is there, or
-//! there is a message to send to the silo that has the page as far as this one knows. What a refusal advises is in
-//! [`super::retry`]; when to ask again says its [`BackOff`], at which a hot thread looks once a frame. Source: seed 001 §5.
+//! Runs on the arbiter's thread of the requesting silo. Owns no state. Bounds: no loop, no wait:
+//! the call returns a decision, or a message for the silo that has the page according to the local
+//! table. [`super::retry`] gives the advice for a refusal and schedules the next attempt with
+//! [`BackOff`], which a hot thread checks once a frame. Source: seed 001 §5.
 
 use crate::arbiter::page::{Authority, Hint, Moment, PageTable, Request, Response, Signals, Silo, State};
 use crate::arbiter::protocol::Message;
@@ -11,59 +12,59 @@ use crate::arbiter::retry::BackOff;
 /// Bytes of a page.
 pub const PAGE_BYTES: u64 = 4_096;
 
-/// A global virtual address: any byte of a page names it.
+/// A global virtual address: any byte address within a page identifies the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gva(pub u64);
 
-/// What a page is asked for.
+/// Parameters of a request for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want {
-    /// What for.
+    /// Purpose of the request.
     pub hint: Hint,
-    /// Lease asked for.
+    /// Requested lease, in microseconds.
     pub ttl_us: u32,
-    /// In whose name.
+    /// On whose behalf the request is made.
     pub authority: Authority,
 }
 
 impl From<(Hint, u32)> for Want {
-    /// In the name of a port.
+    /// On behalf of a port.
     fn from((hint, ttl_us): (Hint, u32)) -> Want {
         Want { hint, ttl_us, authority: Authority::Port }
     }
 }
 
-/// What a request came to so far.
+/// Result of a request so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Asked {
-    /// Decided here.
+    /// Decided by this silo.
     Here(Response),
-    /// Send this; the answer comes as a message.
+    /// Send this message; the reply arrives as a message.
     Send {
-        /// To whom.
+        /// Receiver.
         to: Silo,
-        /// Of which page.
+        /// The page.
         page: u32,
-        /// What.
+        /// The message to send.
         message: Message,
     },
 }
 
-/// A request was not made.
+/// Why a request was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// No such page.
-    #[error("address {:#x} lies beyond the {pages} pages of this table; expected one below {:#x}", .gva.0, *pages as u64 * PAGE_BYTES)]
+    /// The table has no such page.
+    #[error("address {:#x} lies beyond the {pages} pages of this table; use an address below {:#x}", .gva.0, *pages as u64 * PAGE_BYTES)]
     NoPage {
-        /// What was asked for.
+        /// The requested address.
         gva: Gva,
-        /// Pages there are.
+        /// Pages of the table.
         pages: usize,
     },
 }
 
-/// Asks for the page at `gva`. `back_off` says how often it was refused before.
+/// Requests the page at `gva`. `back_off` counts earlier refusals.
 ///
 /// # Errors
 /// If there is no such page.
@@ -88,19 +89,19 @@ pub fn request_ownership(
     })
 }
 
-/// What became of a release.
+/// Result of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Released {
-    /// The lease is over, and whoever waits may have the page.
+    /// The lease has ended; a waiting silo may have the page.
     Given,
-    /// There was none: it has ended by its time, or the page is another silo's.
+    /// There was no lease: it has expired, or another silo has the page.
     NotHeld,
-    /// Other transitions came first, each time: ask again, or let it end by its time.
+    /// Other transitions won every attempt: try again, or let the lease expire.
     Contended,
 }
 
-/// Gives the lease of the page at `gva` back: the explicit end of a LOCK.
+/// Releases the lease of the page at `gva`: the explicit end of a LOCK.
 ///
 /// # Errors
 /// If there is no such page.
@@ -112,10 +113,10 @@ pub fn release_ownership(table: &PageTable, gva: Gva) -> Result<Released, AskErr
     Ok(if table.release(page).is_ok() { Released::Given } else { Released::Contended })
 }
 
-/// The page at `gva`.
+/// The number of the page at `gva`.
 ///
 /// # Errors
-/// If there is none.
+/// If there is no such page.
 pub fn page_of(table: &PageTable, gva: Gva) -> Result<u32, AskError> {
     let pages = table.len();
     let page = u32::try_from(gva.0 / PAGE_BYTES).ok().filter(|page| (*page as usize) < pages);
@@ -134,7 +135,7 @@ mod tests {
     const DRAINED: Signals = Signals { write_buffer: WriteBuffer::Drained };
 
     #[test]
-    fn a_page_is_asked_of_its_owner_arrives_and_is_here_from_then_on() {
+    fn a_requested_page_arrives_and_stays_here() {
         let [asks, has] = [0, 1].map(|silo| PageTable::new(Silo::new(silo), 2, Limits::SEED, |_| Silo::new(1)));
         let back_off = BackOff::new(1);
         let gva = Gva(PAGE_BYTES + 8);
@@ -151,15 +152,15 @@ mod tests {
         assert_eq!(has.word(1).owner(), Silo::new(0), "the route flips with the word");
         assert_eq!(ask(), Asked::Here(Response::LeaseYours { left_us: 40 }));
         assert_eq!(release_ownership(&asks, gva), Ok(Released::Given));
-        assert_eq!(release_ownership(&asks, gva), Ok(Released::NotHeld), "given back once");
-        assert_eq!(release_ownership(&has, gva), Ok(Released::NotHeld), "another silo's");
+        assert_eq!(release_ownership(&asks, gva), Ok(Released::NotHeld), "released once");
+        assert_eq!(release_ownership(&has, gva), Ok(Released::NotHeld), "another silo has the page");
         let again = receive(&asks, page, (to, &granted.reply.unwrap()), DRAINED, NOW, || bytes = 0);
-        assert_eq!((again.reply, bytes), (arrived.reply, 7), "a repeated grant touches nothing");
+        assert_eq!((again.reply, bytes), (arrived.reply, 7), "a repeated grant changes nothing");
         assert!(matches!(arrived.reply, Some(Message::Ack(_))));
     }
 
     #[test]
-    fn an_address_beyond_the_table_is_refused_and_the_refusal_says_what_there_is() {
+    fn an_address_beyond_the_table_is_refused_with_its_bound() {
         let table = PageTable::new(Silo::new(0), 2, Limits::SEED, |_| Silo::new(0));
         let gva = Gva(2 * PAGE_BYTES);
         let asked = request_ownership(&table, gva, (Hint::Default, 0), &BackOff::new(1), DRAINED, NOW);

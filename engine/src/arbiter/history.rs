@@ -1,33 +1,32 @@
-//! What became of a page: its last sixteen transitions, kept by the silo that saw them.
+//! History of a page: its last sixteen transitions, kept by the silo where they happened.
 //!
-//! Owned by the silo's arbiter and written on its thread; read there, on request. Bounds: [`PAGES_KEPT`] pages of
-//! [`KEPT`] transitions. Never allocates after construction. Commits are the decode workers' and are not written down:
-//! heat comes and goes a million times a second, and the word tells of it.
+//! Owned by the silo's arbiter, written and read on its thread. Bounds: [`PAGES_KEPT`] pages of
+//! [`KEPT`] transitions. Never allocates after construction. Commits are not recorded: decode
+//! workers make them, heat comes and goes a million times a second, and the word shows it.
 //!
 //! # Why
-//! A ring for each page would be 400 MB for 2²⁰ pages of which a few move. One ring for all would let a page that moves
-//! all the time push out the last words of one that moved once and got lost: the page that somebody asks about. So pages
-//! that have moved have rings of their own, found by number in sets of four, and the one of the set that has been quiet for longest gives
-//! way. Up to [`PAGES_KEPT`] pages, each keeps its own.
+//! A ring for each page would be 400 MB for 2²⁰ pages of which a few move. In one ring for all, a
+//! page that moves all the time would displace the last transitions of a page that moved once and
+//! got lost: the page that an operator looks for. So pages that have moved have rings of their own,
+//! found by number in sets of four; a new page replaces the one of its set that has been quiet for
+//! longest. Up to [`PAGES_KEPT`] pages, each keeps its own.
 
-use crate::arbiter::page::Word;
+use crate::arbiter::page::{Cause, Word};
 use crate::units::Ticks;
 
-/// Transitions kept of a page.
+/// Transitions kept for each page.
 pub const KEPT: usize = 16;
-/// Pages that have a history at one time.
+/// Pages with a history at one time.
 pub const PAGES_KEPT: u32 = 1_024;
 const WAYS: usize = 4;
 const NOBODY: u32 = u32::MAX;
 
-pub use crate::board::snapshot::PageCause as Cause;
-
 /// One transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition {
-    /// When.
+    /// Time of the transition.
     pub at: Ticks,
-    /// Why.
+    /// Cause of the transition.
     pub cause: Cause,
     /// The word after it.
     pub word: Word,
@@ -49,7 +48,7 @@ pub struct History {
 }
 
 impl History {
-    /// No transitions yet, of `pages` pages.
+    /// Empty histories for `pages` pages.
     #[must_use]
     pub fn new(pages: u32) -> History {
         let rings = pages.clamp(1, PAGES_KEPT).next_multiple_of(WAYS as u32);
@@ -63,7 +62,7 @@ impl History {
         set * WAYS..(set + 1) * WAYS
     }
 
-    /// Writes a transition down.
+    /// Records a transition.
     pub fn note(&mut self, page: u32, at: Ticks, cause: Cause, word: Word) {
         let set = self.set(page);
         let set = &mut self.rings[set];
@@ -80,7 +79,7 @@ impl History {
         ring.last = at;
     }
 
-    /// The transitions of `page` that are kept, oldest first.
+    /// The kept transitions of `page`, oldest first.
     pub fn of(&self, page: u32) -> impl DoubleEndedIterator<Item = Transition> + '_ {
         let ring = self.rings[self.set(page)].iter().find(|ring| ring.page == page);
         ring.into_iter().flat_map(|ring| {
@@ -92,8 +91,8 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cause, History, KEPT, PAGES_KEPT};
-    use crate::arbiter::page::Word;
+    use super::{History, KEPT, PAGES_KEPT};
+    use crate::arbiter::page::{Cause, Word};
     use crate::units::Ticks;
 
     fn note(history: &mut History, page: u32, at: u64) {
@@ -120,7 +119,7 @@ mod tests {
         note(&mut history, 5, 1);
         (2..10_000).for_each(|at| note(&mut history, 6, at));
         assert_eq!(of(&history, 5), [1]);
-        // In its set of four the quietest gives way.
+        // A new page replaces the quietest of its set of four.
         let sets = PAGES_KEPT / 4;
         (1..=4).for_each(|other| note(&mut history, 5 + other * sets, 10_000 + u64::from(other)));
         assert_eq!((of(&history, 5), of(&history, 5 + sets)), (vec![], vec![10_001]));

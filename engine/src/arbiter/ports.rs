@@ -1,20 +1,21 @@
-//! Ports: the requests of one frame, ordered; at most one decision for each page.
+//! Ports: orders the requests of one frame; at most one decision for each page.
 //!
-//! Owned by the silo's arbiter and run on its thread. Each requester is a port with a static priority. Of the requests to
-//! one page in one frame the best is decided and the rest are answered COLLISION at once. Bounds: [`OFFERS_MAX`] requests
-//! a frame; ports as silos; nothing is kept from one frame to the next but each port's age. Source: seed 001 §4.3.
+//! Owned by the silo's arbiter and run on its thread. Each requester is a port with a static
+//! priority. Of the requests for one page in one frame, the best is decided and the others are
+//! answered COLLISION at once. Bounds: [`OFFERS_MAX`] requests a frame; as many ports as silos;
+//! only each port's age is kept from one frame to the next. Source: seed 001 §4.3.
 //!
 //! # Why
-//! *Refused ports age.* A static order alone lets a busy port of high priority keep all others out. Each refusal adds one
-//! to a port's rank until it is granted something, so a port is passed by at most the difference of the priorities, plus
-//! one for each other port.
+//! *Refused ports age.* With a static order alone, a busy port of high priority starves all others.
+//! Each refusal adds one to a port's rank until it is granted a page. So a port is passed over at
+//! most as often as the priorities differ, plus once for each other port.
 
 use crate::arbiter::page::{Request, Response, SILOS_MAX, Silo};
 
-/// Requests of one frame.
+/// Most requests in one frame.
 pub const OFFERS_MAX: usize = 64;
 
-/// A request that found the frame full: offer it again in the next.
+/// A request that found the frame full: offer it again in the next frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameFull(pub Request);
 
@@ -27,20 +28,20 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Ports with static priorities, higher first.
+    /// Ports with static priorities; a higher number comes first.
     #[must_use]
     pub fn new(priority: impl Fn(Silo) -> u8) -> Ports {
         let priorities = std::array::from_fn(|number| priority(Silo::new(number as u8)));
         Ports { priorities, ages: [0; SILOS_MAX as usize], offers: Vec::with_capacity(OFFERS_MAX) }
     }
 
-    /// How often `port` was refused since it was last granted a page.
+    /// Refusals of `port` since it was last granted a page.
     #[must_use]
     pub fn age(&self, port: Silo) -> u8 {
         self.ages[port.number() as usize]
     }
 
-    /// Adds a request to this frame's.
+    /// Adds a request to this frame.
     ///
     /// # Errors
     /// If the frame is full.
@@ -52,13 +53,14 @@ impl Ports {
         Ok(())
     }
 
-    /// Requests of this frame so far.
+    /// Number of requests in this frame so far.
     #[must_use]
     pub fn offers(&self) -> usize {
         self.offers.len()
     }
 
-    /// Answers the frame's requests, page by page, the best port first: `decide` is asked of that one, the rest collide.
+    /// Answers the frame's requests page by page: `decide` decides the best port's request, the
+    /// others are answered COLLISION.
     pub fn decide(
         &mut self,
         mut decide: impl FnMut(u32, &Request) -> Response,
@@ -121,7 +123,8 @@ mod tests {
         assert_eq!((ports.age(Silo::new(1)), ports.age(Silo::new(3))), (1, 0));
     }
 
-    /// Frames until port 2 is granted the page that port 1, of priority 9, asks for in each frame too; at most `most`.
+    /// Frames until port 2 is granted a page that port 1, of priority 9, also requests in each
+    /// frame; at most `most`.
     fn frames_until_the_low_port_wins(most: u32, between: impl Fn(&mut Ports)) -> Option<u32> {
         let (table, mut ports) = (table(), Ports::new(|port| if port.number() == 1 { 9 } else { 0 }));
         (1..=most).find(|_| {
@@ -143,11 +146,11 @@ mod tests {
     }
 
     #[test]
-    fn a_port_of_low_priority_is_passed_by_a_bounded_number_of_times() {
+    fn a_low_port_is_passed_over_a_bounded_number_of_times() {
         assert!(frames_until_the_low_port_wins(9 + 2, |_| ()).is_some());
     }
 
-    /// The seed's rule (§4.3), without aging: refuted.
+    /// The seed's rule (§4.3), without aging: a static priority starves the low port.
     #[test]
     fn static_priorities_alone_keep_a_port_out_for_ever() {
         assert_eq!(frames_until_the_low_port_wins(10_000, |ports| ports.ages.fill(0)), None);

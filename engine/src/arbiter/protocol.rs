@@ -1,60 +1,60 @@
-//! Messages between two silos about one page, and what each does at the silo that it reaches.
+//! Messages between two silos about one page, and their effect at the receiving silo.
 //!
-//! Runs on the arbiter's thread, and in the model that visits every order of them (`tests/ownership.rs`). Owns no
-//! state: that is the page's word. Bounds: each message causes one reply at most. Never resends by itself: a look at the
-//! deadline does ([`look`]).
+//! Runs on the arbiter's thread, and in the model that visits every order of messages
+//! (`tests/ownership.rs`). Owns no state beyond the page's word. Bounds: each message causes one
+//! reply at most. Resends only when a deadline is checked ([`look`]).
 //!
 //! # Why
 //!
-//! *No queue, no memory of requests.* Whoever is refused asks again. Whoever loses a message loses time only: the granter
-//! asks until the receiver has said *installed* or *fenced*, and nothing but that word, or the receiver's death, ends its
-//! doubt.
+//! *No queue, no memory of requests.* A refused requester asks again. A lost message costs only
+//! time: the granter asks until the receiver answers *installed* or *fenced*. Only that answer, or
+//! the receiver's death, ends a transfer in doubt.
 
 use crate::arbiter::page::{
     Contended, Due, Epoch, Failed, Grant, How, Moment, PageTable, Receipt, Request, Response, Signals, Silo,
 };
 
-/// What one silo tells another about a page.
+/// A message from one silo to another about a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Message {
     /// OWNERSHIP_REQ.
     Request(Request),
     /// The refusal of a request.
     Refused(Response),
-    /// GRANT; PAGE_DATA travels with it.
+    /// GRANT, sent with PAGE_DATA.
     Grant(Grant),
     /// The page is installed.
     Ack(Epoch),
-    /// The granter doubts: answer ACK, or fence the epoch and answer CANCEL_ACK.
+    /// The granter has no ACK: answer ACK, or fence the epoch and answer CANCEL_ACK.
     Cancel(Epoch),
     /// The epoch is fenced.
     CancelAck(Epoch),
 }
 
-/// What has changed at the silo that a message reached.
+/// Effect of a message at the receiving silo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing that anybody else must know of.
+    /// No change that other parts need to know of.
     Nothing,
-    /// The page departs: copy its bytes beside the GRANT.
+    /// The page departs: send its bytes with the GRANT.
     Departs(How),
-    /// It has arrived, in this epoch.
+    /// The page has arrived, in this epoch.
     Arrived(Epoch),
-    /// It has left: the route flips to that silo, in this epoch.
+    /// The page has left: the route flips to that silo, in this epoch.
     Left(Silo, Epoch),
-    /// It stays after all: the route is this silo's, in this epoch.
+    /// The page stays: the route points to this silo, in this epoch.
     Kept(Epoch),
-    /// Its owner has refused.
+    /// The page's owner has refused.
     Refused(Response),
 }
 
-/// What a message leads to.
+/// Result of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Outcome {
-    /// What to send back to whom it came from.
+    /// Reply to the sender.
     pub reply: Option<Message>,
-    /// What has changed here.
+    /// Change at this silo.
     pub change: Change,
 }
 
@@ -70,7 +70,7 @@ impl Outcome {
     }
 }
 
-/// A message from silo `from` about `page` arrives. `put` puts a grant's bytes in place.
+/// Handles a message from silo `from` about `page`. `put` installs a grant's bytes.
 pub fn receive(
     table: &PageTable,
     page: u32,
@@ -95,7 +95,7 @@ pub fn receive(
     }
 }
 
-/// What the decision of a request leads to.
+/// The outcome of a decided request.
 pub fn requested(request: &Request, response: Response) -> Outcome {
     match response {
         Response::Granted { epoch, how } if how != How::Here => {
@@ -107,13 +107,13 @@ pub fn requested(request: &Request, response: Response) -> Outcome {
 }
 
 fn refused(table: &PageTable, page: u32, from: Silo, response: Response) -> Outcome {
-    let news = match response {
+    let learnt = match response {
         Response::NotOwner { owner, epoch } => Some((owner, epoch)),
         Response::Stale { epoch } => Some((from, epoch)),
         _ => None,
     };
-    // A race lost here costs one more refusal, which says the same again.
-    if let Some((owner, epoch)) = news
+    // A lost race costs one more refusal, which carries the same information.
+    if let Some((owner, epoch)) = learnt
         && owner != table.silo()
     {
         let _ = table.learn(page, owner, epoch);
@@ -130,7 +130,8 @@ fn receipt(receipt: Result<Receipt, Contended>, epoch: Epoch) -> Outcome {
     }
 }
 
-/// A look at a page's deadline: what to send to whom, if a transfer is in doubt.
+/// Checks a page's deadline; returns the message to send and its receiver, if a transfer is in
+/// doubt.
 #[must_use]
 pub fn look(table: &PageTable, page: u32, now: Moment) -> Option<(Silo, Message)> {
     match table.due(page, now) {

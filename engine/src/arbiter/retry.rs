@@ -1,40 +1,40 @@
-//! What a refused requester does next: typed advice, and a back-off that is bounded and never sleeps.
+//! Retry of refused requests: typed advice, and a bounded back-off that never sleeps.
 //!
-//! Owned by whoever asks; runs on its thread. Bounds: [`BackOff::TRIES_MAX`] tries, [`BackOff::WAIT_US_MAX`] between two.
-//! Says when, never waits. Source: seed 001 §5.
+//! Owned by the requester; runs on its thread. Bounds: [`BackOff::TRIES_MAX`] tries,
+//! [`BackOff::WAIT_US_MAX`] between two. Computes times, never waits. Source: seed 001 §5.
 
 use crate::arbiter::page::{Epoch, Moment, Response, Silo};
 
-/// What to do about a response.
+/// What a requester should do after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Advice {
-    /// Nothing: the page is the requester's, or on its way.
+    /// Nothing: the page is the requester's, or in transfer to it.
     Done,
-    /// Ask again, at the earliest after so long.
+    /// Ask again, at the earliest after `after_us`.
     Again {
-        /// Microseconds that the refusal itself asks for.
+        /// Wait that the refusal itself requires, in microseconds.
         after_us: u32,
     },
-    /// Ask again, later by the back-off.
+    /// Ask again after the back-off's wait.
     Later,
-    /// Ask that silo, at once.
+    /// Ask silo `owner` at once.
     Elsewhere {
-        /// Who has the page, as far as known.
+        /// Last known owner of the page.
         owner: Silo,
         /// Newest epoch known.
         epoch: Epoch,
     },
     /// Ask the same silo at once, with this epoch.
     Refresh {
-        /// The owner's.
+        /// Epoch according to the owner.
         epoch: Epoch,
     },
     /// Do not ask again.
     Never,
 }
 
-/// The advice that goes with `response`.
+/// The advice for `response`.
 pub const fn advice(response: Response) -> Advice {
     match response {
         Response::Granted { .. } | Response::LeaseYours { .. } => Advice::Done,
@@ -47,7 +47,7 @@ pub const fn advice(response: Response) -> Advice {
     }
 }
 
-/// When one request is made again.
+/// The retry schedule of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackOff {
     tries: u8,
@@ -58,33 +58,33 @@ pub struct BackOff {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Next {
-    /// Nothing more to do.
+    /// The request is settled.
     Done,
-    /// Make it again when this moment has passed: look once a frame.
+    /// Send it again when this moment has passed; check once a frame.
     At(Moment),
-    /// Tell who waits for the page: it was refused as often as a request is made, or for good.
+    /// Give up: the request was refused [`BackOff::TRIES_MAX`] times, or for good.
     GiveUp,
 }
 
 impl BackOff {
-    /// Times that a request is made.
+    /// Most attempts of a request.
     pub const TRIES_MAX: u8 = 64;
-    /// Longest wait that the back-off itself asks for.
+    /// Longest wait of the back-off itself, in microseconds.
     pub const WAIT_US_MAX: u32 = 256;
 
-    /// For a new request. Requesters with different seeds do not meet again and again.
+    /// The schedule of a new request. Requesters with different seeds do not collide repeatedly.
     #[must_use]
     pub const fn new(seed: u32) -> BackOff {
         BackOff { tries: 0, random: seed.wrapping_mul(0x9E37_79B9) | 1 }
     }
 
-    /// How often the request was refused: what it says of its age.
+    /// Number of refusals so far, which is the request's age.
     #[must_use]
     pub const fn refusals(&self) -> u8 {
         self.tries
     }
 
-    /// After a response.
+    /// The next step after a response.
     pub const fn next(&mut self, response: Response, now: Moment) -> Next {
         let after_us = match advice(response) {
             Advice::Done => return Next::Done,
@@ -97,7 +97,7 @@ impl BackOff {
         if self.tries >= BackOff::TRIES_MAX { Next::GiveUp } else { Next::At(now.plus(after_us)) }
     }
 
-    /// Between half and all of a wait that doubles with each refusal.
+    /// A wait between half and all of a span that doubles with each refusal.
     const fn later_us(&mut self) -> u32 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 17;

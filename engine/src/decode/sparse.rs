@@ -1,24 +1,26 @@
-//! The matcher behind the contract: `stabilizer_qec`'s sparse blossom, exact minimum-weight perfect matching.
+//! The matcher: `stabilizer_qec`'s sparse blossom, exact minimum-weight perfect matching.
 //!
-//! Nothing of that crate is named anywhere else. One [`SparseModel`] per model, shared; one [`SparseMatcher`] with its
-//! own scratch per worker thread.
+//! Only this file names that crate. One shared [`SparseModel`] per model; one [`SparseMatcher`]
+//! with its own scratch per worker thread.
 //!
 //! # Where it still allocates
 //!
-//! The scratch grows to the largest shot seen and then stays. What remains is the library's `shatter`, which copies a
-//! blossom's cycle into short-lived vectors each time a blossom comes apart: about 1 allocation in 370 shots at d = 5 and
-//! 1 in 17 at d = 9 (surface code, p = 0.005), none where no blossom shatters. It cannot be avoided from outside, so the
-//! library is lent the thread's own reserve: see [`memory::lend`].
+//! The scratch grows to the largest shot seen and then stays. After that only the library's
+//! `shatter` allocates: it copies a blossom's cycle into short-lived vectors each time a blossom
+//! shatters: about 1 allocation in 370 shots at d = 5 and 1 in 17 at d = 9 (surface code, p =
+//! 0.005). Callers cannot avoid it, so the library allocates from the thread's own reserve: see
+//! [`memory::lend`].
 //!
 //! # Why one graph per 64 observables
 //!
-//! The library carries 64 observables along an edge. The matching does not depend on them, so the same search over a
-//! graph with the next 64 finds the same matching and yields their bits. Models of up to 64 observables search once.
+//! The library carries 64 observables along an edge. The matching does not depend on them, so the
+//! same search over a graph with the next 64 finds the same matching and yields their bits. Models
+//! of up to 64 observables need one search.
 //!
-//! # Observables that are none
+//! # Other bits as observables
 //!
-//! What the library calls an observable is a bit that edges flip, whatever it means. Windows give it bits that say where
-//! their commits end (see [`window`](super::window)), and so need no edge by its name.
+//! To the library an observable is any bit that edges flip. Windows add bits for the detectors at
+//! which their commits end (see [`window`](super::window)), so the search need not list edges.
 
 use std::sync::Arc;
 
@@ -30,12 +32,12 @@ use crate::code::graph::Graph;
 use crate::code::ones;
 use crate::hot::memory;
 
-/// The matcher's name.
+/// The matcher's name in reports.
 pub(super) const NAME: &str = "sparse-blossom";
 
 /// The graphs of one model.
 pub(super) struct SparseModel {
-    /// One per word of observables, at least one.
+    /// One per 64 observables, at least one.
     graphs: Vec<SparseGraph>,
     detectors: u32,
     detector_words: usize,
@@ -67,7 +69,7 @@ impl SparseModel {
 }
 
 impl SparseModel {
-    /// Words of what a matching flips.
+    /// 64-bit words flipped by a matching.
     pub(super) fn observable_words(&self) -> usize {
         self.observable_words
     }
@@ -77,7 +79,7 @@ impl SparseModel {
 pub(super) struct SparseMatcher {
     model: Arc<SparseModel>,
     scratch: Vec<Scratch>,
-    /// The syndrome with what negative weights always flip, then its set bits.
+    /// The syndrome, XORed with the detectors that negative weights always flip, and its set bits.
     syndrome: Vec<u64>,
     defects: Vec<u32>,
 }
@@ -92,11 +94,11 @@ impl SparseMatcher {
 }
 
 impl SparseMatcher {
-    /// The weight of the matching of `defects`, whose observables are added to `observables`.
+    /// Matches `defects`, XORs the matching's observables into `observables`, returns the weight.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`]; `observables` is then of no use.
+    /// [`DecodeError`]; `observables` is then undefined.
     pub(super) fn matched(
         &mut self,
         defects: impl Iterator<Item = u32>,
@@ -116,8 +118,9 @@ impl SparseMatcher {
         Ok(weight)
     }
 
-    /// Writes the edges of the matching of `defects` to `edges`, as their places in [`Graph::edges`]: one more search for
-    /// each matched pair, and of several shortest paths one. For tests of what windows commit.
+    /// Writes the edges of the matching of `defects` to `edges`, as indices into [`Graph::edges`].
+    /// Takes one more search for each matched pair and picks one of several shortest paths. For
+    /// tests of commits.
     ///
     /// # Errors
     ///
@@ -140,7 +143,7 @@ impl SparseMatcher {
         })
     }
 
-    /// The library wants them ascending.
+    /// Collects `defects` in ascending order, which the library requires.
     fn take(&mut self, defects: impl Iterator<Item = u32>) {
         self.defects.clear();
         self.defects.extend(defects);
@@ -160,8 +163,8 @@ const fn reason(error: LibraryError) -> DecodeError {
 impl Matcher for SparseMatcher {
     fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError> {
         let model = Arc::clone(&self.model);
-        assert_eq!(syndrome.len(), model.detector_words, "a syndrome is as wide as the model");
-        assert_eq!(observables.len(), model.observable_words, "observables are as wide as the model");
+        assert_eq!(syndrome.len(), model.detector_words, "the syndrome must be as wide as the model");
+        assert_eq!(observables.len(), model.observable_words, "observables must be as wide as the model");
         let mut flipped = std::mem::take(&mut self.syndrome);
         for ((word, given), always) in flipped.iter_mut().zip(syndrome).zip(&model.always_detectors) {
             *word = given ^ always;

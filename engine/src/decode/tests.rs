@@ -3,7 +3,8 @@
 use proptest::prelude::{Strategy, prop, proptest};
 
 use super::*;
-use crate::code::{bundled, flip, golden};
+use crate::code::{bundled, flip};
+use crate::golden;
 
 fn matcher(text: &str) -> Box<dyn Matcher> {
     MatcherModel::new(&Model::parse(text.as_bytes()).unwrap()).unwrap().matcher()
@@ -77,11 +78,12 @@ fn workers_share_one_model_and_agree() {
     assert_eq!((a, one.name()), (b, model.name()));
 }
 
-/// Detectors of the small models below, and the most mechanisms in one.
+/// Detectors of the small models below, and the maximum of mechanisms in one model.
 const DETECTORS: u32 = 6;
 const MECHANISMS_MAX: usize = 11;
 
-/// A small model: mechanisms of one or two detectors, likely and unlikely, each with two observables far apart.
+/// A small model: mechanisms of one or two detectors, likely and unlikely, each with two
+/// observables far apart.
 fn small_models() -> impl Strategy<Value = String> {
     let mechanism = (0..DETECTORS, 0..=DETECTORS, 1u32..100, 0u32..4);
     prop::collection::vec(mechanism, 1..=MECHANISMS_MAX).prop_map(|mechanisms| {
@@ -94,7 +96,8 @@ fn small_models() -> impl Strategy<Value = String> {
     })
 }
 
-/// By trying every set of edges: the least weight that explains `syndrome`, and the observables of every set that near it.
+/// By trying every set of edges: the least weight that explains `syndrome`, and the observables of
+/// every set close to that weight.
 fn exhaustive(graph: &Graph, weights: &[f64], syndrome: u64) -> Option<(f64, Vec<[u64; 2]>)> {
     let mut explanations = Vec::new();
     for chosen in 0u64..1 << graph.edges.len() {
@@ -120,7 +123,8 @@ proptest! {
     fn every_answer_is_the_least_weight_of_all_explanations(text in small_models()) {
         let model = Model::parse(text.as_bytes()).unwrap();
         let graph = Graph::new(&model).unwrap();
-        // The signed weight of an edge: the graph keeps its size, and what is used beforehand keeps the sign.
+        // The signed weight of an edge: the graph stores its magnitude; the always-flipped edges
+        // carry the sign.
         let weights: Vec<f64> = signed_weights(&model, &graph);
         let mut matcher = MatcherModel::new(&model).unwrap().matcher();
         for syndrome in 0u64..1 << DETECTORS {

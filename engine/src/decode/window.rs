@@ -1,8 +1,10 @@
-//! Long experiments by sliding windows: a few rounds are matched at a time, and only what is old enough is committed.
+//! Long experiments by sliding windows: matches a few rounds at a time and commits only the older
+//! ones.
 //!
-//! Owns [`WindowModel`], built once by cold code and shared; [`WindowWorker`], one per thread, which decodes one window at
-//! a call; and [`WindowMatcher`], which decodes a whole shot window by window. Bounded by the model: a window's work is
-//! that of its own rounds, however long the experiment is. Never looks at a round after the window's last one.
+//! Owns [`WindowModel`], built once by cold code and shared; [`WindowWorker`], one per thread,
+//! which decodes one window per call; and [`WindowMatcher`], which decodes a whole shot window by
+//! window. Bounded by the model: the work of a window depends on its own rounds, not on the
+//! experiment's length. Never reads a round after the window's last one.
 //!
 //! # The rule (Dennis et al., quant-ph/0110143; Skoric et al., arXiv:2209.08552)
 //!
@@ -13,46 +15,51 @@
 //!   last                       [ all committed ]
 //! ```
 //!
-//! A window's graph has the detectors of its rounds and the edges that have none in the past: those belong to earlier
-//! commits. Of its matching, the edges that touch a commit round are committed: observables and weight are added up, both
-//! ends are flipped in the *carry*, the shot with what is explained so far taken away. So the commit rounds of the carry
-//! become silent, an end in the buffer or beyond is flipped for the next window, and no edge is committed twice. After
-//! the last window nothing fired is left unexplained.
+//! A window's graph has the detectors of its rounds and the edges without an end in the past: those
+//! belong to earlier commits. A window commits those edges of its matching that touch a commit
+//! round: it adds up observables and weight, and flips both ends in the *carry*, the shot minus
+//! everything explained so far. So the commit rounds of the carry become silent, an end in the
+//! buffer or beyond is flipped for the next window, and no edge is committed twice. After the last
+//! window every fired detector is explained.
 //!
-//! The carry's rounds begin words (see [`Rounds`]): a window reads and writes
-//! [`WindowModel::words`] and nothing else, which is what may be declared as a task's region.
+//! Each round of the carry begins a word (see [`Rounds`]): a window reads and writes
+//! [`WindowModel::words`] only, which a task can declare as its region.
 //!
 //! # Why no edge is traced
 //!
-//! A matching tells which observables it flips in all, and its edges only for one more search for each pair: 0.84 µs a window
-//! instead of 0.58 at d = 3, 7.3 instead of 5.1 at d = 5 (the former beside other work). But nobody needs the edges. The commit rounds
-//! are silent afterwards, whatever they were; what the later windows must know is which detectors outside of them are
-//! flipped, and those are few: the ends of edges that leave the commit rounds, a surface code's one round. So each of
-//! these detectors is given a bit behind the observables, an edge that would be committed flips its observables and the
-//! bits of its outer ends, and the matching adds them up along its way. A shot of one window is decoded exactly as a
-//! whole shot is, ties included.
+//! A matching yields its total of observables at once, but its edges only by one more search for
+//! each pair: 0.84 µs a window instead of 0.58 at d = 3, 7.3 instead of 5.1 at d = 5 (the former
+//! beside other work). Windows do not need the edges. The commit rounds are silent afterwards;
+//! later windows need only the flipped detectors outside of them. These are few: the ends of edges
+//! that leave the commit rounds, one round in a surface code. So each of these detectors gets a bit
+//! behind the observables, an edge that would be committed flips its observables and the bits of
+//! its outer ends, and the matching XORs them along its path. A shot of one window is decoded
+//! exactly like a whole shot, ties included.
 //!
 //! # Why windows share graphs
 //!
-//! In the bulk of a long experiment all windows are alike, bit for bit. Kept once, with one scratch, they stay in the
-//! cache, and a worker's memory does not grow with the experiment: 4 graphs at any length.
+//! In the bulk of a long experiment all windows are identical, bit for bit. Stored once, with one
+//! scratch, they stay in the cache, and a worker's memory does not grow with the experiment: 4
+//! graphs at any length.
 //!
-//! # What it costs
+//! # Cost in accuracy
 //!
-//! Surface codes, p = 0.005, commit and buffer as the distance, on the same shots: 0.14 % more logical errors than whole
-//! shots at d = 3, 0.2 % (not resolved) at d = 5. A buffer of one round: 4 % and 22 % more.
+//! Surface codes, p = 0.005, commit and buffer as the distance, on the same shots: 0.14 % more
+//! logical errors than whole shots at d = 3, 0.2 % (not resolved) at d = 5. A buffer of one round:
+//! 4 % and 22 % more.
 //!
 //! # Predecoding a window
 //!
-//! A shot that comes whole is predecoded whole before it is cut. One that comes by rounds is predecoded window by window,
-//! by the same rule on the window's own graph: what stands alone and touches a commit round is committed as a matched edge
-//! would be; what stands alone in the buffer is left out of this matching and seen anew by the next window. The rule
-//! looks a little under three edges far, so that a buffer of three rounds shows it all that it asks about a commit round.
+//! A whole shot is predecoded before it is cut. A shot that arrives by rounds is predecoded window
+//! by window, by the same rule on the window's own graph: an isolated pair or event that touches a
+//! commit round is committed like a matched edge; one in the buffer is left out of this matching
+//! and considered again by the next window. The rule reaches a little under three edges, so a
+//! buffer of three rounds covers everything it needs for a commit round.
 //!
-//! # What a window cannot do
+//! # Limits
 //!
-//! A detector whose only way to the boundary or to its partner leads through the past is unmatchable. Surface codes have
-//! none.
+//! A detector whose only path to the boundary or to its partner leads through the past is
+//! unmatchable. Surface codes have no such detector.
 
 mod cut;
 mod matcher;
@@ -68,56 +75,58 @@ use std::sync::Arc;
 use super::ReadyError;
 use super::sparse::SparseModel;
 use crate::code::graph::Graph;
-use crate::code::{Model, NoTime, Rounds};
+use crate::code::{MissingTime, Model, Rounds};
+use crate::pipe::{Carries, CarryWindow};
 use crate::predecode::Local;
 use crate::profile::{Predecoder, WindowRounds};
 use cut::{Cut, Cutter};
 
-/// The matcher's name.
+/// The matcher's name in reports.
 pub(super) const NAME: &str = "sparse-blossom in windows";
 
 /// Why a model cannot be decoded by windows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WindowError {
-    /// It does not say when its detectors are.
+    /// The model gives its detectors no times.
     #[error(transparent)]
-    NoTime(#[from] NoTime),
+    MissingTime(#[from] MissingTime),
     /// One of the two sizes is 0 or larger than the model.
     #[error(
-        "found windows of {found} {what} rounds, expected 1..={rounds}, the model's rounds of detectors; give both sizes \
-         in this range, best a buffer of the code's distance"
+        "{found} {what} rounds do not fit the model's {rounds} rounds of detectors; choose both sizes from \
+         1..={rounds}, with a buffer of the code's distance"
     )]
     Size {
         /// `commit` or `buffer`.
         what: &'static str,
-        /// The size asked for.
+        /// The requested size.
         found: u32,
-        /// The model's rounds.
+        /// The model's rounds of detectors.
         rounds: u32,
     },
 }
 
-/// Windows of one form: their graph, ready for matching, and what committing an edge of it means.
+/// Windows with equal graphs: the graph prepared for matching, and the effect of committing each
+/// edge.
 struct Form {
     cut: Cut,
     matching: Arc<SparseModel>,
-    /// Takes away what stands alone in the window, where windows are predecoded.
+    /// Removes isolated events of the window, where windows are predecoded.
     local: Option<Local>,
 }
 
-/// Where one window is, and its form.
-struct Place {
+/// The position and form of one window.
+struct WindowSpec {
     form: usize,
     words: Range<usize>,
     own_words: Range<usize>,
 }
 
-/// What a window needs of a packed shot that comes by rounds.
+/// The words that a window needs of a packed shot that arrives by rounds.
 struct Arrival {
-    /// Leading words.
+    /// Number of leading words.
     words: u32,
-    /// The detectors that no window before it has seen: of which word, which bits.
+    /// The detectors that this window is the first to read: index of a word, and bits in it.
     fresh: Vec<(u32, u64)>,
 }
 
@@ -156,16 +165,16 @@ fn words_after_rounds(rounds: &Rounds, detector_words: usize) -> Vec<u32> {
     after
 }
 
-/// A model made ready for decoding by windows.
+/// A model prepared for decoding by windows.
 pub struct WindowModel {
     plan: WindowPlan,
     rounds: Rounds,
     forms: Vec<Form>,
-    places: Vec<Place>,
+    windows: Vec<WindowSpec>,
     detector_words: usize,
     observables: u32,
     observable_words: usize,
-    /// Of each window: what it needs of a packed shot that comes by rounds.
+    /// For each window: the words that it needs of a packed shot that arrives by rounds.
     arrivals: Vec<Arrival>,
     always_detectors: Vec<u64>,
     always_observables: Vec<u64>,
@@ -177,13 +186,13 @@ impl WindowModel {
     ///
     /// # Errors
     ///
-    /// If it is not a matching problem, has no rounds, or windows of that size do not fit it.
+    /// If it is not a matching problem, has no rounds, or is smaller than the windows.
     pub fn new(model: &Model, size: WindowRounds) -> Result<Self, ReadyError> {
         let graph = Graph::new(model)?;
         let rounds = Rounds::new(model).map_err(WindowError::from)?;
         let plan = WindowPlan::new(rounds.count(), size)?;
         let cutter = Cutter::new(&graph, &rounds);
-        let (mut forms, mut places) = (Vec::<Form>::new(), Vec::new());
+        let (mut forms, mut windows) = (Vec::<Form>::new(), Vec::new());
         for index in 0..plan.count() {
             let window = plan.window(index);
             let (cut, touched) = cutter.cut(&window);
@@ -195,14 +204,14 @@ impl WindowModel {
                 forms.push(Form { cut, matching, local: None });
                 forms.len() - 1
             });
-            places.push(Place { form, words, own_words });
+            windows.push(WindowSpec { form, words, own_words });
         }
         let arrivals = arrivals(&plan, &rounds, graph.detector_words);
         Ok(Self {
             plan,
             arrivals,
             forms,
-            places,
+            windows,
             detector_words: graph.detector_words,
             observables: model.observables,
             observable_words: graph.observable_words,
@@ -213,17 +222,18 @@ impl WindowModel {
         })
     }
 
-    /// Makes each window ready for `predecoder` too; see [`WindowWorker::window_predecoded`].
+    /// Prepares each window for `predecoder` too; see [`WindowWorker::window_predecoded`].
     #[must_use]
     pub fn predecoding(mut self, predecoder: Predecoder) -> Self {
-        // Edges of negative weight make silent detectors the unlikely ones: the rule means nothing there.
+        // With an edge of negative weight, silent detectors are the unlikely ones: the rule does
+        // not apply.
         if predecoder == Predecoder::Local && self.always_weight >= 0.0 {
             self.forms.iter_mut().for_each(|form| form.local = Some(Local::of(&form.cut.graph)));
         }
         self
     }
 
-    /// Where the windows are.
+    /// The positions of the windows.
     #[must_use]
     pub const fn plan(&self) -> &WindowPlan {
         &self.plan
@@ -242,10 +252,10 @@ impl WindowModel {
     /// If there is no such window.
     #[must_use]
     pub fn words(&self, index: u32) -> Range<usize> {
-        self.places[index as usize].words.clone()
+        self.windows[index as usize].words.clone()
     }
 
-    /// Leading words of a packed shot that must be there before window `index` is decoded.
+    /// Leading words of a packed shot that must have arrived before window `index` is decoded.
     ///
     /// # Panics
     ///
@@ -255,25 +265,35 @@ impl WindowModel {
         self.arrivals[index as usize].words
     }
 
-    /// Leading whole words of a packed shot that are there after each round: what has come of the words after them does
-    /// not count.
+    /// For each round, the leading words of a packed shot that are complete once it has arrived; a
+    /// partial word does not count.
     #[must_use]
     pub fn words_after_rounds(&self) -> Vec<u32> {
         words_after_rounds(&self.rounds, self.detector_words)
     }
 
-    /// Detectors and edges of the graph of window `index`: what its work is bounded by.
+    /// Carries for `jobs` job buffers.
+    #[must_use]
+    pub fn carries(&self, jobs: u32) -> Carries {
+        let window = |index| {
+            let words = self.words(index);
+            CarryWindow { words: words.start as u32..words.end as u32, needed_words: self.needed_words(index) }
+        };
+        Carries::new(jobs, self.carry_words(), (0..self.plan.count()).map(window).collect())
+    }
+
+    /// Detectors and edges of the graph of window `index`, which bound its work.
     ///
     /// # Panics
     ///
     /// If there is no such window.
     #[must_use]
     pub fn size(&self, index: u32) -> (usize, usize) {
-        let graph = &self.forms[self.places[index as usize].form].cut.graph;
+        let graph = &self.forms[self.windows[index as usize].form].cut.graph;
         (graph.detectors as usize, graph.edges.len())
     }
 
-    /// Graphs that all windows share.
+    /// Number of distinct graphs of all windows.
     #[must_use]
     pub fn graphs(&self) -> usize {
         self.forms.len()

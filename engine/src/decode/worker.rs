@@ -1,40 +1,48 @@
-//! The decode role: a worker of the pool's graph. Matches, commits, answers.
+//! The decode role: decodes whole shots from its lane, and windows from the pool's task graph.
 //!
-//! Owns one matcher with its scratch (the rest of a decode's memory is the frame's), a CPU predecoder for jobs that did not
-//! pass the device, and a worker of the graph, whose bodies it brings along. Any number of these roles run one graph.
-//! Bounds: tasks until the frame's time is spent, at least one. A panic inside a decode is caught per task: the shot is
-//! answered with an error and the matcher made anew. A commit that the stream's page refuses is put off to the next frame, never waited for. A panic outside of one breaks a promise, and ends the role.
+//! Owns one matcher with its scratch (all other memory of a decode is the frame's), a CPU
+//! predecoder for jobs that did not pass the device, its ends of the lane, and a graph worker
+//! together with its task bodies. Each result goes back to the graph role, which commits and
+//! answers it. Bounds: shots and tasks until the frame's time is spent, at least one; none without
+//! room for its result. A panic inside a decode is caught: the shot's result is an error and the
+//! matcher is rebuilt. A panic outside a decode breaks an invariant and ends the role. Never waits.
 //!
-//! # Why bodies are brought along
-//! A matcher is one thread's. A body that all workers share would have to find its worker's matcher by number, and
-//! nothing but care would keep two threads from the same one; the role that has matcher and worker lends both for a turn.
+//! # Why the role supplies the task bodies
+//! A matcher belongs to one thread. Bodies shared by all workers would have to look up their
+//! worker's matcher by number, and nothing would keep two threads from using the same one. The role
+//! owns matcher and worker and lends both to a body for one call.
 
-use super::carries::{Carries, WindowBench};
-use super::joint::JointCells;
-use super::pool::{Kernel, kernel_of};
-use super::state::{StateWrite, StreamStates};
+use super::window_tasks::WindowBench;
 use super::{Matcher, MatcherModel};
-use crate::board::{self, DecodeBlock};
-use crate::dispatch::Pipe;
-use crate::fault::{FaultCode, Injector};
-use crate::graph::{Brought, Count, Ended, Event, TaskId, Work as GraphTask, Worker};
+use crate::board::{self, DecodeBlock, WHOLE_SHOT};
+use crate::commit::joint_readouts::JointCells;
+use crate::commit::state::StreamStates;
+use crate::fault::Injector;
+use crate::graph::{CallerBody, Count, Ended, Event, Work as GraphTask, Worker};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work, memory};
+use crate::pipe::lanes::{LINE_WORDS, ResultLine, ShotLine, WorkerLane, fits_line};
+use crate::pipe::pool::kernel_of;
+use crate::pipe::{Carries, Pipe};
 use crate::predecode::Predecoder;
-use crate::profile::RoleKind;
-use crate::units::Ticks;
+use crate::roles::RoleKind;
+use crate::roles::TaskKernel;
+use crate::units::{Nanos, Ticks};
+use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::jobs::{Job, Origin};
-use pinwheel_edge::slot::table::{AnswerTimes, TicketView};
+use pinwheel_edge::slot::table::TicketView;
 use pinwheel_edge::slot::word::ErrorCode;
-use pinwheel_edge::slot::workers::WorkerBank;
 use pinwheel_edge::spin::Phase;
 use pinwheel_edge::sync::{read_words, write_words};
-use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-// The board shows a worker's counts by these numbers.
+/// A shot that waited longer for its worker may have expired: only then the worker reads its
+/// ticket, whose line other threads write.
+const MAY_HAVE_EXPIRED: Nanos = Nanos(100_000);
+
+// The board reports a worker's counts by these numbers.
 const _: () = {
     assert!(Count::Ran as usize == 0 && Count::Stolen as usize == 3 && Count::StealsEmpty as usize == 4);
     assert!(Count::StealsLost as usize == 5 && Count::GateWaits as usize == 7 && Count::FlushesFull as usize == 8);
@@ -43,62 +51,48 @@ const _: () = {
     );
 };
 
-/// What a decode worker is made of.
+/// The parts of a decode worker.
 pub struct DecoderParts {
-    /// The silo's shared parts.
+    /// The parts shared within the silo.
     pub pipe: Pipe,
-    /// The device's workers, to release after a decode (`AfterDecode`).
-    pub bank: Arc<WorkerBank>,
-    /// Which of the silo's decode workers.
+    /// Index among the silo's decode workers.
     pub index: usize,
-    /// The model made ready.
+    /// Its ends of its lane.
+    pub lane: WorkerLane,
+    /// The prepared model.
     pub matching: MatcherModel,
     /// Predecoder of the CPU path.
     pub predecoder: Box<dyn Predecoder>,
-    /// Draws of injected panics.
+    /// Draws the injected panics.
     pub injector: Injector,
-    /// What is known of each stream.
+    /// State of each stream, for joint readouts.
     pub states: Arc<StreamStates>,
     /// Carries of jobs, where shots are decoded by windows.
     pub carries: Option<Arc<Carries>>,
-    /// Where joint readouts are written to, if there are any.
+    /// Destination of joint readouts, if there are any.
     pub joints: Option<Arc<JointCells>>,
-    /// Takes the times of the tasks that this worker ran, when it is let go.
+    /// Receives the times of the tasks that this worker ran, when the role is dropped.
     pub times: Option<Sender<Vec<Event>>>,
 }
 
-/// The role.
+/// The decode role.
 pub struct Decoder {
     bench: Bench,
-    worker: Worker<Brought>,
+    worker: Worker<CallerBody>,
     failed: u64,
 }
 
-/// What bodies work with.
+/// The state that decodes and task bodies work with.
 struct Bench {
     parts: DecoderParts,
     matcher: Box<dyn Matcher>,
     windows: Option<WindowBench>,
     observables: Vec<u64>,
-    /// Commits put off to the next frame, by the rehearsal or for want of the stream's page: at most one of each stream.
-    in_hand: VecDeque<(TaskId, PutOff)>,
+    /// Whether a shot's words travel in its line.
+    fits_line: bool,
 }
 
-/// What is to be committed yet.
-enum PutOff {
-    /// A decode that is done.
-    Decoded(Job, Kernel),
-    /// A sequence number of a stream that was answered with an error.
-    Buried(u32, u64),
-}
-
-/// The end of a decode: of which task, and when it began.
-struct Turn {
-    kernel: Kernel,
-    began: Ticks,
-}
-
-/// What one decode works on, in the frame's arena.
+/// Working memory of one decode, in the frame's arena.
 struct Rough<'a> {
     raw: &'a mut [u64],
     syndrome: &'a mut [u64],
@@ -106,23 +100,23 @@ struct Rough<'a> {
 }
 
 impl Decoder {
-    /// The role, on its thread.
+    /// Builds the role on its own thread.
     #[must_use]
-    pub fn new(parts: DecoderParts, worker: Worker<Brought>) -> Decoder {
+    pub fn new(parts: DecoderParts, worker: Worker<CallerBody>) -> Decoder {
         let geometry = parts.pipe.table.geometry();
         let observables = vec![0; geometry.observable_words as usize];
-        let windows = parts.carries.clone().map(WindowBench::new);
-        let in_hand = VecDeque::with_capacity(parts.pipe.streams as usize + 1);
-        let bench = Bench { matcher: parts.matching.matcher(), windows, parts, observables, in_hand };
-        Decoder { bench, worker, failed: 0 }
+        let windows = parts.matching.windows().cloned().zip(parts.carries.clone());
+        let windows = windows.map(|(model, carries)| WindowBench::new(model, carries));
+        let (matcher, fits_line) = (parts.matching.matcher(), fits_line(geometry));
+        Decoder { bench: Bench { matcher, windows, parts, observables, fits_line }, worker, failed: 0 }
     }
 
-    /// Ends the role if one of its bodies failed: none does, unless a promise of the path is broken.
+    /// Ends the role if one of its bodies failed, which only a broken invariant causes.
     fn judge(&mut self) {
         let failed = self.worker.counted(Count::Failed);
         if failed != self.failed {
             self.failed = failed;
-            // With the place of the first panic, which the graph has caught.
+            // Carries the place of the first panic, which the graph has caught.
             resume_unwind(Box::new(()));
         }
     }
@@ -141,53 +135,77 @@ impl Decoder {
 }
 
 impl Bench {
-    /// The body of a task.
-    fn run(&mut self, work: &GraphTask, rough: &mut Rough<'_>, frame: &mut Frame<'_>) -> ControlFlow<Ended, Ended> {
+    /// Decodes shots from the lane, at most `limit`, until the frame's time is spent. Returns how
+    /// many.
+    fn run_lane(&mut self, limit: u32, rough: &mut Rough<'_>, frame: &Frame<'_>) -> u32 {
+        let mut items = 0;
+        let mut began = None;
+        while items < limit && self.parts.lane.results.room() > 0 {
+            let Some(shot) = self.parts.lane.shots.pop() else { break };
+            // The next decode begins where the one before ended.
+            let since = *began.get_or_insert_with(|| frame.ticks());
+            let ended = self.run_shot(&shot, rough, since, frame);
+            began = Some(ended);
+            items += 1;
+            if frame.is_spent(ended) {
+                break;
+            }
+        }
+        if items > 0 {
+            board::set(&self.block().task, 0);
+        }
+        items
+    }
+
+    /// Decodes one shot and sends its result. Returns when it ended.
+    fn run_shot(&mut self, shot: &ShotLine, rough: &mut Rough<'_>, began: Ticks, frame: &Frame<'_>) -> Ticks {
+        let job = Job::from_number(shot.job);
+        let block = self.block();
+        board::set(&block.task_what, WHOLE_SHOT | u64::from(shot.stream) << 32);
+        board::set(&block.task_since, began.0);
+        board::set(&block.task, u64::from(shot.slot) + 1);
+        self.note_decoding(u32::from(shot.slot), began, frame.phase);
+        let result = self.decode(&job, shot, rough, began, frame);
+        let ended = frame.ticks();
+        if result.is_err() {
+            self.observables.fill(0);
+        }
+        self.send(&job, result, (began, ended));
+        board::add(&self.block().busy_ticks, ended.since(began).0);
+        board::add(&self.block().decoded, 1);
+        ended
+    }
+
+    /// Sends a result with `self.observables` to the graph role; room was checked.
+    fn send(&mut self, job: &Job, result: Result<(), ErrorCode>, (began, ended): (Ticks, Ticks)) {
+        let mut observables = [0; LINE_WORDS];
+        match self.observables.len() {
+            words @ ..=LINE_WORDS => observables[..words].copy_from_slice(&self.observables),
+            _ => write_words(self.parts.pipe.jobs.observables(job), &self.observables),
+        }
+        let line = ResultLine { job: job.number(), error: result.err(), began, ended, observables };
+        assert!(self.parts.lane.results.push(line).is_ok(), "the room for the result was checked");
+    }
+
+    /// Runs the body of a task.
+    fn run(&mut self, work: &GraphTask, rough: &mut Rough<'_>, frame: &Frame<'_>) -> ControlFlow<Ended, Ended> {
         let task = &work.task;
         let began = frame.ticks();
         self.begin(work, began, frame);
         let ended = match kernel_of(task) {
-            kernel @ (Kernel::Whole | Kernel::Stray) => {
-                let job = Job::from_number(task.args[0] as u32);
-                let origin = self.parts.pipe.jobs.origin(&job);
-                let result = self.decode(&job, &origin, rough, began, frame.phase);
-                if frame.split_here() {
-                    self.keep(&job, result, began);
-                    return self.put_off(work, PutOff::Decoded(job, kernel));
-                }
-                match self.answer(job, &origin, result, Turn { kernel, began }, frame) {
-                    Ok(ended) => ended,
-                    Err(job) => {
-                        self.keep(&job, result, began);
-                        return self.put_off(work, PutOff::Decoded(job, kernel));
-                    }
-                }
-            }
-            Kernel::Decode => {
-                let job = Job::from_number(task.args[0] as u32);
-                let origin = self.parts.pipe.jobs.origin(&job);
-                let result = self.decode(&job, &origin, rough, began, frame.phase);
-                self.keep(&job, result, began);
-                self.release(&origin);
-                frame.ticks()
-            }
-            Kernel::Window => {
+            TaskKernel::Window => {
                 let job = Job::from_number(task.args[0] as u32);
                 self.window(&job, (task.args[0] >> 32) as u32, rough, began, frame)
             }
-            Kernel::Joint => {
+            TaskKernel::Release => {
+                let job = Job::from_number(task.args[0] as u32);
+                self.observables.fill(0);
+                self.send(&job, Err(ErrorCode::RoundsMissing), (began, began));
+                began
+            }
+            TaskKernel::Joint => {
                 self.parts.joints.iter().for_each(|cells| cells.read(&self.parts.states, task.stream));
                 frame.ticks()
-            }
-            kernel @ (Kernel::Commit | Kernel::Bury) => {
-                let commit = match kernel {
-                    Kernel::Commit => PutOff::Decoded(Job::from_number(task.args[0] as u32), kernel),
-                    _ => PutOff::Buried(task.stream, task.args[0]),
-                };
-                match self.commit(commit, frame) {
-                    Ok(ended) => ended,
-                    Err(refused) => return self.put_off(work, refused),
-                }
             }
         };
         board::add(&self.block().busy_ticks, ended.since(began).0);
@@ -195,15 +213,7 @@ impl Bench {
         if frame.is_spent(ended) { ControlFlow::Break(Ended::Done) } else { ControlFlow::Continue(Ended::Done) }
     }
 
-    /// Leaves a commit to a later frame: its task goes on, this worker does not wait.
-    fn put_off(&mut self, work: &GraphTask, commit: PutOff) -> ControlFlow<Ended, Ended> {
-        assert!(self.in_hand.len() < self.in_hand.capacity(), "commits of a stream follow each other");
-        self.in_hand.push_back((work.id, commit));
-        board::set(&self.block().task, 0);
-        ControlFlow::Break(Ended::Launched)
-    }
-
-    /// Shows what begins, and how long it took to begin.
+    /// Publishes the task that begins, and how long it waited.
     fn begin(&self, work: &GraphTask, began: Ticks, frame: &Frame<'_>) {
         let (block, task) = (self.block(), &work.task);
         board::set(&block.task_what, u64::from(task.kernel) | u64::from(task.stream) << 32);
@@ -214,13 +224,14 @@ impl Bench {
         }
     }
 
-    /// Decodes one window of the shot of `job`, unless it has been answered or a window before failed.
+    /// Decodes one window of the shot of `job`, unless the shot has been answered or an earlier
+    /// window failed. The last window's end is the shot's result.
     fn window(&mut self, job: &Job, index: u32, rough: &mut Rough<'_>, began: Ticks, frame: &Frame<'_>) -> Ticks {
         let (table, jobs) = (&self.parts.pipe.table, &self.parts.pipe.jobs);
         let origin = jobs.origin(job);
         let (before, begun) = if index == 0 { (Ok(()), began) } else { jobs.decoded(job) };
         if index == 0 {
-            self.note_decoding(&origin, began, frame.phase);
+            self.note_decoding(origin.ticket.slot, began, frame.phase);
         }
         let is_open = table.is_open(origin.ticket) != TicketView::Closed;
         let before = if is_open { before } else { Err(ErrorCode::ShotDeadline) };
@@ -232,10 +243,15 @@ impl Bench {
         if index == 0 || result.is_err() {
             self.parts.pipe.jobs.set_decoded(job, result, begun);
         }
-        if self.windows.as_ref().is_some_and(|windows| windows.is_last(index)) {
-            self.release(&origin);
-        }
         let ended = frame.ticks();
+        if self.windows.as_ref().is_some_and(|windows| windows.is_last(index)) {
+            if result.is_ok() {
+                self.observables.copy_from_slice(rough.flips);
+            } else {
+                self.observables.fill(0);
+            }
+            self.send(job, result, (begun, ended));
+        }
         self.block().window.record(frame.clock().rate().nanos(ended.since(began)).0);
         ended
     }
@@ -251,11 +267,16 @@ impl Bench {
         assert!(!panics, "injected");
         match (index, origin.by_rounds) {
             (0, true) => rough.flips.fill(0),
-            (0, false) => self.take_syndrome(job, origin, rough),
+            (0, false) => {
+                read_shot(&self.parts.pipe, job, origin.raw, rough);
+                self.predecode(origin.raw, rough);
+            }
             _ => read_words(self.parts.pipe.jobs.observables(job), rough.flips),
         }
         let payload = origin.by_rounds.then(|| self.parts.pipe.table.payload(origin.ticket.slot));
-        let Some(windows) = &mut self.windows else { unreachable!("a window is submitted where there are windows") };
+        let Some(windows) = &mut self.windows else {
+            unreachable!("window tasks are submitted only if the model has windows")
+        };
         match (index, origin.by_rounds) {
             (0, true) => windows.begin_by_rounds(rough.flips, &mut self.observables),
             (0, false) => windows.begin(rough.syndrome, rough.flips, &mut self.observables),
@@ -267,7 +288,7 @@ impl Bench {
         Ok(())
     }
 
-    /// What is left after a decode panicked: the matchers are made anew.
+    /// Recovers from a panic in a decode: rebuilds the matchers.
     fn recover(&mut self, payload: Box<dyn std::any::Any + Send>) -> ErrorCode {
         memory::excused(|| {
             drop(payload);
@@ -279,41 +300,46 @@ impl Bench {
         ErrorCode::DecoderPanic
     }
 
-    fn note_decoding(&self, origin: &Origin, began: Ticks, phase: Phase) {
+    fn note_decoding(&self, slot: u32, began: Ticks, phase: Phase) {
         let pipe = &self.parts.pipe;
-        board::set(&pipe.board.slots(pipe.silo)[origin.ticket.slot as usize].decoding, began.0);
-        // Warm-up shots are nobody's: they are gone before Live.
+        board::set(&pipe.board.slots(pipe.silo)[slot as usize].decoding, began.0);
+        // Warm-up shots belong to no stream and finish before Live.
         if phase != Phase::Warmup {
             board::add(&self.block().decoding, 1);
         }
     }
 
-    /// Decodes `job` into `self.observables`, unless its shot has been answered.
+    /// Decodes a whole shot into `self.observables`, unless it has been answered.
     fn decode(
         &mut self,
         job: &Job,
-        origin: &Origin,
+        shot: &ShotLine,
         rough: &mut Rough<'_>,
         began: Ticks,
-        phase: Phase,
+        frame: &Frame<'_>,
     ) -> Result<(), ErrorCode> {
-        self.note_decoding(origin, began, phase);
-        if self.parts.pipe.table.is_open(origin.ticket) == TicketView::Closed {
-            // Expired on the way: nobody would take the answer. The claim below fails and is counted.
+        let pipe = &self.parts.pipe;
+        let ticket = Ticket { slot: u32::from(shot.slot), generation: shot.generation };
+        let limit = frame.clock().rate().ticks(MAY_HAVE_EXPIRED);
+        if began.since(shot.assigned) > limit && pipe.table.is_open(ticket) == TicketView::Closed {
             return Err(ErrorCode::ShotDeadline);
         }
-        if origin.by_rounds {
-            // Its rounds are read by windows alone; what comes here has lost its turn on the way.
-            return Err(ErrorCode::RoundsMissing);
+        if self.fits_line {
+            let (detectors, flips) = shot.words.split_at(rough.syndrome.len());
+            let syndrome = if shot.is_raw { &mut *rough.raw } else { &mut *rough.syndrome };
+            syndrome.copy_from_slice(detectors);
+            rough.flips.copy_from_slice(&flips[..rough.flips.len()]);
+        } else {
+            read_shot(pipe, job, shot.is_raw, rough);
         }
-        let panics = phase != Phase::Warmup && self.parts.injector.decode_panics();
-        catch_unwind(AssertUnwindSafe(|| self.attempt(job, origin, rough, panics)))
+        let panics = frame.phase != Phase::Warmup && self.parts.injector.decode_panics();
+        catch_unwind(AssertUnwindSafe(|| self.attempt(shot.is_raw, rough, panics)))
             .unwrap_or_else(|payload| Err(self.recover(payload)))
     }
 
-    fn attempt(&mut self, job: &Job, origin: &Origin, rough: &mut Rough<'_>, panics: bool) -> Result<(), ErrorCode> {
+    fn attempt(&mut self, is_raw: bool, rough: &mut Rough<'_>, panics: bool) -> Result<(), ErrorCode> {
         assert!(!panics, "injected");
-        self.take_syndrome(job, origin, rough);
+        self.predecode(is_raw, rough);
         self.matcher.decode(rough.syndrome, &mut self.observables).map_err(|_| ErrorCode::Unmatchable)?;
         for (observable, flip) in self.observables.iter_mut().zip(&*rough.flips) {
             *observable ^= flip;
@@ -321,105 +347,11 @@ impl Bench {
         Ok(())
     }
 
-    /// The syndrome of `job` and what is flipped already, predecoded here if it did not pass the device.
-    fn take_syndrome(&mut self, job: &Job, origin: &Origin, rough: &mut Rough<'_>) {
-        let jobs = &self.parts.pipe.jobs;
-        if origin.raw {
-            read_words(jobs.detectors(job), rough.raw);
+    /// Predecodes a shot here if it did not pass the device.
+    fn predecode(&mut self, is_raw: bool, rough: &mut Rough<'_>) {
+        if is_raw {
             let predecoded = self.parts.predecoder.predecode(rough.raw, rough.syndrome, rough.flips);
             board::add(&self.block().predecoded_events, u64::from(predecoded.resolved));
-        } else {
-            read_words(jobs.detectors(job), rough.syndrome);
-            read_words(jobs.observables(job), rough.flips);
-        }
-    }
-
-    /// Leaves what a decode came to with its job, for a commit on whichever worker.
-    fn keep(&self, job: &Job, result: Result<(), ErrorCode>, began: Ticks) {
-        let jobs = &self.parts.pipe.jobs;
-        write_words(jobs.observables(job), &self.observables);
-        jobs.set_decoded(job, result, began);
-    }
-
-    /// Commits what was left, and answers it if that is to be done; gives it back if the stream's state may not be written now.
-    fn commit(&mut self, commit: PutOff, frame: &Frame<'_>) -> Result<Ticks, PutOff> {
-        let (job, kernel) = match commit {
-            PutOff::Decoded(job, kernel) => (job, kernel),
-            PutOff::Buried(stream, sequence) => {
-                let Ok(write) = self.parts.states.begin_write(stream) else { return Err(commit) };
-                let now = frame.ticks();
-                self.settle(Some((write, sequence)), Err(ErrorCode::ShotDeadline), now);
-                return Ok(now);
-            }
-        };
-        let jobs = &self.parts.pipe.jobs;
-        let (origin, (result, began)) = (jobs.origin(&job), jobs.decoded(&job));
-        read_words(jobs.observables(&job), &mut self.observables);
-        self.answer(job, &origin, result, Turn { kernel, began }, frame).map_err(|job| PutOff::Decoded(job, kernel))
-    }
-
-    /// Claims the ticket, commits and answers; gives back what the job holds either way, and the job itself with nothing
-    /// done if the stream's state may not be written now.
-    fn answer(
-        &self,
-        job: Job,
-        origin: &Origin,
-        result: Result<(), ErrorCode>,
-        turn: Turn,
-        frame: &Frame<'_>,
-    ) -> Result<Ticks, Job> {
-        let pipe = &self.parts.pipe;
-        let write = if turn.kernel == Kernel::Stray {
-            None
-        } else {
-            let (stream, sequence) = pipe.jobs.shot(&job);
-            let Ok(write) = self.parts.states.begin_write(stream) else { return Err(job) };
-            Some((write, sequence))
-        };
-        let answered = frame.ticks();
-        match pipe.table.claim(origin.ticket) {
-            Some(claim) => {
-                let arrived =
-                    if origin.by_rounds { pipe.table.last_round(origin.ticket.slot) } else { Ticks::default() };
-                let times = AnswerTimes { arrived, completed: origin.completed, decoding: turn.began, answered };
-                board::set(&pipe.board.slots(pipe.silo)[origin.ticket.slot as usize].answered, answered.0);
-                match result {
-                    Ok(()) => claim.answer_after(&self.observables, times, || self.settle(write, result, answered)),
-                    Err(code) => {
-                        let slot = u64::from(origin.ticket.slot);
-                        pipe.board.fault(pipe.silo, FaultCode::Answered(code), answered, slot);
-                        claim.fail_after(code, times, || self.settle(write, result, answered));
-                    }
-                }
-                board::add(&self.block().answered, 1);
-            }
-            None => {
-                self.settle(write, Err(ErrorCode::ShotDeadline), answered);
-                board::add(&self.block().claims_lost, 1);
-            }
-        }
-        pipe.jobs.give(job);
-        self.release(origin);
-        Ok(answered)
-    }
-
-    /// Commits a sequence number to its stream: its observables, or that it has none.
-    fn settle(&self, write: Option<(StateWrite<'_>, u64)>, result: Result<(), ErrorCode>, now: Ticks) {
-        let Some((state, sequence)) = write else { return };
-        board::add(&self.block().committed, 1);
-        match result {
-            Ok(()) => state.commit(sequence, &self.observables, now),
-            Err(_) => {
-                board::add(&self.block().tombstones, 1);
-                state.bury(sequence, now);
-            }
-        }
-    }
-
-    /// Frees the device worker that is kept until the decode (`AfterDecode`); a second time is none.
-    fn release(&self, origin: &Origin) {
-        if let Some((worker, generation)) = origin.worker {
-            self.parts.bank.release(usize::from(worker), generation);
         }
     }
 
@@ -438,11 +370,22 @@ impl Bench {
     }
 }
 
+/// Reads a shot from its job buffer: the raw syndrome, or what the device left of it and the bits
+/// already flipped.
+fn read_shot(pipe: &Pipe, job: &Job, is_raw: bool, rough: &mut Rough<'_>) {
+    if is_raw {
+        read_words(pipe.jobs.detectors(job), rough.raw);
+    } else {
+        read_words(pipe.jobs.detectors(job), rough.syndrome);
+        read_words(pipe.jobs.observables(job), rough.flips);
+    }
+}
+
 impl Drop for Decoder {
-    /// At the end of its thread, when nothing is hot any more.
+    /// Runs at the end of its thread, after the hot loop.
     fn drop(&mut self) {
         if let Some(times) = &self.bench.parts.times {
-            // Nobody may want them any more.
+            // The receiver may be gone.
             let _ = times.send(self.worker.events().copied().collect());
         }
     }
@@ -458,21 +401,14 @@ impl Role for Decoder {
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
-        let mut items = 0;
-        for _ in 0..self.bench.in_hand.len() {
-            let Some((task, commit)) = self.bench.in_hand.pop_front() else { break };
-            if let Err(refused) = self.bench.commit(commit, frame) {
-                self.bench.in_hand.push_back((task, refused));
-                continue;
-            }
-            let ended = self.worker.end_launched(task);
-            assert!(ended.is_ok(), "nobody else ends a task of this worker: {ended:?}");
-            items += 1;
-        }
-        // No room in the frame's arena: other roles of this thread have used it. The tasks wait for the next frame.
-        let Some(mut rough) = self.bench.rough(frame) else { return Work(items) };
+        // The frame's arena has no room: other roles of this thread have used it. The shots wait
+        // for the next frame.
+        let Some(mut rough) = self.bench.rough(frame) else { return Work(0) };
         let bench = &mut self.bench;
-        items += self.worker.work_by(BUDGET_ITEMS - items, |work| bench.run(work, &mut rough, frame));
+        // A task sends at most one result.
+        let room = BUDGET_ITEMS.min(bench.parts.lane.results.room() as u32);
+        let mut items = self.worker.work_by(room, |work| bench.run(work, &mut rough, frame));
+        items += self.bench.run_lane(BUDGET_ITEMS - items, &mut rough, frame);
         self.judge();
         if items > 0 {
             self.publish(frame);
@@ -481,6 +417,6 @@ impl Role for Decoder {
     }
 
     fn is_drained(&self) -> bool {
-        self.bench.in_hand.is_empty() && self.worker.is_idle()
+        self.worker.is_idle()
     }
 }

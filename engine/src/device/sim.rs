@@ -1,9 +1,9 @@
-//! The CPU stand-in for a device: what a person without one runs by default.
+//! The CPU stand-in for a device: the default on machines without one.
 //!
-//! Owns the launcher that dispatch calls and the role that plays the device. It executes the three steps of a worker's
-//! graph: input by mailbox, predecode, outputs then ready flag; when the drawn latency has passed. Faults are drawn in
-//! the launcher from one seed and handed over with the mail. Bounds: one launch per worker. Never reads a payload
-//! address that dispatch has not validated.
+//! Owns the launcher that dispatch calls and the role that simulates the device. After the drawn
+//! latency it executes the three steps of a worker's graph: input by mailbox, predecode, outputs
+//! then ready flag. The launcher draws faults from one seed and passes them with the mail. Bounds:
+//! one launch per worker. Never reads a payload address that dispatch has not validated.
 //!
 //! ```text
 //!  launch (dispatch's thread)                         role (device's thread)
@@ -15,7 +15,8 @@ use crate::board::{self, Board};
 use crate::fault::{Injector, LaunchFate};
 use crate::hot::{Frame, Role, RoleError, Work};
 use crate::predecode::Predecoder;
-use crate::profile::{Latency, RoleKind};
+use crate::profile::Latency;
+use crate::roles::RoleKind;
 use crate::units::{Nanos, TickRate, Ticks};
 use pinwheel_edge::slot::health::{Health, HealthWord};
 use pinwheel_edge::slot::jobs::{Job, JobBank};
@@ -30,24 +31,25 @@ const FATE_NORMAL: u64 = 0;
 const FATE_NEVER: u64 = 1;
 const FATE_LATE: u64 = 2;
 
-/// What launcher and role share.
+/// State shared by launcher and role.
 #[derive(Debug)]
 pub struct SimShared {
-    /// How each worker's launch in progress is to end; ordered by S3 like the mailbox.
+    /// The fault of each worker's launch in progress; ordered by S3 like the mailbox.
     fates: DataWords,
-    /// The device is gone until it is reset. Relaxed: it only changes when faults begin, not what they publish.
+    /// The device is lost until it is reset. Relaxed: it only decides when faults begin and
+    /// publishes no data.
     lost: AtomicU64,
 }
 
 impl SimShared {
-    /// For `workers` workers.
+    /// Creates the state for `workers` workers.
     #[must_use]
     pub fn new(workers: usize) -> SimShared {
         SimShared { fates: DataWords::new(workers, 1), lost: AtomicU64::new(0) }
     }
 }
 
-/// The graph of a worker: the three steps.
+/// The graph of a worker: its three steps.
 pub struct Graph {
     table: Arc<SlotTable>,
     jobs: Arc<JobBank>,
@@ -59,7 +61,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// A graph of one thread.
+    /// Builds a graph for one thread.
     #[must_use]
     pub fn new(
         table: Arc<SlotTable>,
@@ -79,9 +81,11 @@ impl Graph {
         }
     }
 
-    /// Runs it for `mail` on worker `w`; returns the detection events that the predecoder removed.
+    /// Runs the graph for `mail` on worker `w`; returns the number of detection events removed by
+    /// the predecoder.
     fn run(&mut self, w: usize, mail: Mail) -> u32 {
-        // Dispatch validated the address; one that is wrong all the same reads as an empty syndrome.
+        // Dispatch validated the address; should it be wrong nevertheless, it reads as an empty
+        // syndrome.
         match self.table.payload_at(mail.address) {
             Some(words) => read_words(words, &mut self.syndrome),
             None => self.syndrome.fill(0),
@@ -95,7 +99,7 @@ impl Graph {
     }
 }
 
-/// Dispatch's side.
+/// The launcher, called by dispatch.
 pub struct SimLauncher {
     shared: Arc<SimShared>,
     injector: Injector,
@@ -103,7 +107,8 @@ pub struct SimLauncher {
 }
 
 impl SimLauncher {
-    /// A launcher with its own graph (for launches that complete before they return) and its own draws.
+    /// Builds a launcher with its own graph (for launches that complete before they return) and its
+    /// own draws.
     #[must_use]
     pub fn new(shared: Arc<SimShared>, injector: Injector, graph: Graph) -> SimLauncher {
         SimLauncher { shared, injector, graph }
@@ -117,9 +122,9 @@ impl SimLauncher {
 
 impl Launch for SimLauncher {
     fn launch(&mut self, worker: usize, mail: Mail, frame: &Frame<'_>) -> Launched {
-        // Warm-up shots meet a sound device: they are not answered to anybody.
+        // Warm-up shots get no faults: they have no recipient.
         let fate = if frame.phase == Phase::Warmup { LaunchFate::Sound } else { self.injector.launch() };
-        // As with a real device, every call after the loss reports it.
+        // As on a real device, every call after the loss reports it.
         if self.shared.lost.load(Ordering::Relaxed) != 0 {
             return Launched::Lost;
         }
@@ -146,7 +151,7 @@ impl Launch for SimLauncher {
     }
 }
 
-/// Draws latencies.
+/// Draws launch latencies.
 #[derive(Debug)]
 struct LatencyDraw {
     latency: Latency,
@@ -170,7 +175,7 @@ impl LatencyDraw {
     }
 }
 
-/// The device's side, a role.
+/// The simulated device, a role.
 pub struct SimDevice {
     silo: usize,
     shared: Arc<SimShared>,
@@ -180,21 +185,21 @@ pub struct SimDevice {
     board: Arc<Board>,
     latency: LatencyDraw,
     late_by: Ticks,
-    /// Mail in progress and when it is due.
+    /// By worker: the launch in progress and when it is due.
     pending: Box<[Option<(Mail, Ticks)>]>,
 }
 
-/// How long things take on the stand-in.
+/// Latencies of the stand-in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimTimes {
-    /// Launch to ready.
+    /// From launch to ready.
     pub latency: Latency,
-    /// What a late launch takes on top.
+    /// Additional time of a late launch.
     pub late_by: Nanos,
 }
 
 impl SimDevice {
-    /// The role of silo `silo`; `injector` seeds the latency draws.
+    /// Builds the role of silo `silo`; `injector` seeds the latency draws.
     #[must_use]
     pub fn new(
         silo: usize,
@@ -245,7 +250,7 @@ impl Role for SimDevice {
             self.reset();
             return Work(1);
         }
-        // A lost device takes nothing and finishes nothing, until it is reset.
+        // A lost device accepts and completes nothing until it is reset.
         if self.shared.lost.load(Ordering::Relaxed) != 0 {
             return Work(0);
         }
@@ -269,7 +274,7 @@ impl Role for SimDevice {
     }
 
     fn is_drained(&self) -> bool {
-        // What a lost device had begun never ends; it learns of a reset only if somebody launches on it again.
+        // Launches of a lost device never end, and only a further launch reveals a reset.
         self.shared.lost.load(Ordering::Relaxed) != 0 || self.pending.iter().all(Option::is_none)
     }
 }

@@ -1,39 +1,41 @@
-//! The two deadlines of a silo, on a wheel: who has to be looked at now.
+//! The two deadlines of a silo, on a timer wheel: selects the launches and tickets to check now.
 //!
-//! Owns the timers of poll and the gaps in which poll itself stood still. Runs in poll's frames. Bounds: one timer for
-//! each worker and one for the oldest open ticket, all reserved; two polls of the wheel a frame. Never answers a shot: an
-//! expiry is a cause to look, and poll looks.
+//! Owns poll's timers and the record of gaps between poll's frames. Runs in poll's frames. Bounds:
+//! one timer for each worker and one for the oldest open ticket, all reserved; two polls of the
+//! wheel a frame. Never answers a shot: an expiry only makes poll check the launch or ticket.
 //!
 //! ```text
 //!   seen running ─▶ armed ─ expiry ─▶ overdue? ─ yes ─▶ quarantine
-//!                     ▲                  │ no: done long ago and a newer one runs, or the machine stood still
+//!                     ▲                  │ no: ended long ago and a newer one runs, or poll was suspended
 //!                     └──────────────────┘
 //! ```
 //!
 //! # Why
 //!
-//! *A timer is never cancelled.* A launch ends within microseconds, its deadline lies milliseconds ahead: an arm and a
-//! cancel for each would be all that the wheel does. A timer that is left alone until it expires, and then armed for what
-//! is left to the launch that runs by then, is touched once in a deadline however many launches went by. It never strikes
-//! late for that: a newer launch has a later deadline than the one it was armed for.
+//! *A timer is never cancelled.* A launch ends within microseconds; its deadline lies milliseconds
+//! ahead. Arming and cancelling for each launch would dominate the wheel's work. Instead a timer
+//! runs until it expires and is then armed for the remaining time of the launch that runs by then,
+//! so it is touched once per deadline, however many launches pass. It is never late: a newer launch
+//! has a later deadline.
 //!
-//! *Limits that change pull every timer to now.* They apply live, and an operator who shortens one does not wait for the
-//! old one to end.
+//! *A changed limit makes every timer due now.* Limits apply live: a shortened limit does not wait
+//! for the old one to expire.
 
 use crate::board::histogram::HistogramBlock;
-use crate::hot::{Frozen, Settings};
+use crate::hot::{CallGaps, Settings};
 use crate::timer::{Handle, Wheel};
 use crate::units::{Nanos, Slots, TickRate, Ticks};
 use pinwheel_edge::slot::WORKERS_MAX;
 
-/// Timers of a wheel: the workers' and the tickets'.
+/// Timers of a wheel: one per worker, and one for the tickets.
 const TIMERS: usize = WORKERS_MAX + 1;
-/// The tickets' timer; those before are the workers'.
+/// Index of the tickets' timer; lower indices are the workers'.
 const SHOTS: usize = WORKERS_MAX;
-/// How soon to look again for a ticket when none was open: shots may have waited for a worker and be due at once.
+/// When to check tickets again if none was open: shots may have waited for a worker and be due at
+/// once.
 const LOOK_EVERY: Nanos = Nanos(20_000);
 
-/// A limit as the settings have it, and in ticks.
+/// A limit from the settings, in nanoseconds and in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Limit {
     ns: u64,
@@ -41,7 +43,7 @@ struct Limit {
 }
 
 impl Limit {
-    /// Takes over `ns`; whether that is another limit.
+    /// Adopts `ns`; returns whether the limit changed.
     fn follow(&mut self, ns: u64, rate: TickRate) -> bool {
         let changed = self.ns != ns;
         if changed {
@@ -51,12 +53,12 @@ impl Limit {
     }
 }
 
-/// What a frame has to look at.
+/// The launches and tickets to check in this frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Due {
-    /// Bits of workers.
+    /// Bit mask of workers whose launch is to be checked.
     pub(super) launches: u64,
-    /// The oldest open ticket.
+    /// Whether to check the oldest open ticket.
     pub(super) shots: bool,
 }
 
@@ -64,12 +66,12 @@ pub(super) struct Due {
 #[derive(Debug)]
 pub(super) struct Deadlines {
     wheel: Wheel,
-    frozen: Frozen,
+    call_gaps: CallGaps,
     rate: TickRate,
     launch: Limit,
     shot: Limit,
     handles: [Option<Handle>; TIMERS],
-    /// Workers whose timer is armed.
+    /// Bit mask of workers whose timer is armed.
     watched: u64,
     look_every: Ticks,
 }
@@ -79,7 +81,7 @@ impl Deadlines {
         let never = Limit { ns: u64::MAX, ticks: Ticks(u64::MAX) };
         Deadlines {
             wheel: Wheel::new(rate, Ticks(0), Slots(TIMERS as u32)),
-            frozen: Frozen::new(rate),
+            call_gaps: CallGaps::new(rate),
             rate,
             launch: never,
             shot: never,
@@ -89,23 +91,23 @@ impl Deadlines {
         }
     }
 
-    /// Begins the frame at `now`, before anything else: notes how long poll stood still and what the limits are, and
-    /// returns what is due. How late each expiry is goes into `lateness`.
+    /// Begins the frame at `now`, before anything else: records how long poll was suspended, reads
+    /// the limits, and returns the due checks. Records the lateness of each expiry in `lateness`.
     #[inline]
     pub(super) fn begin(&mut self, now: Ticks, settings: &Settings, lateness: &HistogramBlock) -> Due {
-        self.frozen.note(now);
+        self.call_gaps.note(now);
         let launch = self.launch.follow(settings.launch_deadline_ns(), self.rate);
         if self.shot.follow(settings.shot_deadline_ns(), self.rate) || launch {
             self.pull_all(now);
         }
         let mut due = Due::default();
-        // A second pass takes what the bound of the first left: there are fewer timers than two polls hand out.
+        // A second pass takes the rest: two polls return more expiries than there are timers.
         while self.poll(now, &mut due, lateness) {}
         self.watched &= !due.launches;
         due
     }
 
-    /// One poll of the wheel; whether there is more.
+    /// Polls the wheel once; returns whether more timers are due.
     #[inline]
     fn poll(&mut self, now: Ticks, due: &mut Due, lateness: &HistogramBlock) -> bool {
         let rate = self.rate;
@@ -122,25 +124,26 @@ impl Deadlines {
     /// Makes every armed timer due.
     fn pull_all(&mut self, now: Ticks) {
         for handle in self.handles.iter().flatten() {
-            // One that has expired is being looked at, or is armed anew with the limits of now.
+            // An expired timer is being checked, or will be armed with the current limits.
             let _ = self.wheel.rearm(*handle, now);
         }
-        // Before the first arm there is nothing to pull; the tickets' first look is now.
+        // Before the first arm there is no timer to move; the tickets are checked now.
         if self.handles[SHOTS].is_none() {
             let _ = self.wheel.poll(now, |_| ());
             self.watch(SHOTS, now);
         }
     }
 
-    /// Of the running workers `running`, those that nobody watches.
+    /// The running workers of `running` whose timer is not armed.
     #[inline]
     pub(super) fn unwatched(&self, running: u64) -> u64 {
         running & !self.watched
     }
 
-    /// Whether the launch that runs on worker `w` since `started` is overdue at `now`. If it is not, it is watched.
+    /// Whether the launch that runs on worker `w` since `started` is overdue at `now`. Arms its
+    /// timer if it is not.
     pub(super) fn launch_is_overdue(&mut self, w: usize, started: Ticks, now: Ticks) -> bool {
-        let due = self.frozen.due(started, self.launch.ticks);
+        let due = self.call_gaps.due(started, self.launch.ticks);
         if now > due {
             return true;
         }
@@ -149,13 +152,15 @@ impl Deadlines {
         false
     }
 
-    /// Whether a shot that was submitted at `submitted` is overdue at `now`; if it is not, when it will be.
+    /// `Ok` if a shot submitted at `submitted` is overdue at `now`; `Err` with the time at which it
+    /// will be.
     pub(super) fn shot_is_overdue(&self, submitted: Ticks, now: Ticks) -> Result<(), Ticks> {
-        let due = self.frozen.due(submitted, self.shot.ticks);
+        let due = self.call_gaps.due(submitted, self.shot.ticks);
         if now > due { Ok(()) } else { Err(due.plus(Ticks(1))) }
     }
 
-    /// Has the tickets looked at again at `at`; `None`: when one may have opened.
+    /// Schedules the next check of the tickets for `at`; with `None`, for the time when one may
+    /// have opened.
     pub(super) fn watch_shots(&mut self, at: Option<Ticks>, now: Ticks) {
         self.watch(SHOTS, at.unwrap_or_else(|| now.plus(self.look_every)));
     }
@@ -165,7 +170,7 @@ impl Deadlines {
             return;
         }
         let armed = self.wheel.arm(at, timer as u64);
-        self.handles[timer] = Some(armed.expect("a timer for each, and limits of a minute on a wheel of an hour"));
+        self.handles[timer] = Some(armed.expect("each has a timer, and limits of a minute fit a wheel of an hour"));
     }
 }
 
@@ -180,7 +185,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A silo's deadlines under a clock that is moved in steps of 100 µs, as frames would.
+    /// A silo's deadlines under a clock that advances in steps of 100 µs, like frames.
     struct Bench {
         deadlines: Deadlines,
         settings: Settings,
@@ -203,7 +208,7 @@ mod tests {
             self.deadlines.begin(Ticks(self.now), &self.settings, &self.board.poll(0).timer_lateness)
         }
 
-        /// Frames until workers are due or `until` is past; which, and when.
+        /// Runs frames until workers are due or `until` is past; returns which, and when.
         fn launches_due(&mut self, until: u64) -> Option<(u64, u64)> {
             while self.now < until {
                 self.now += 100_000;
@@ -276,7 +281,7 @@ mod tests {
         let mut first = bench.frame().shots;
         bench.now += 10_000;
         first |= bench.frame().shots;
-        assert!(first, "the first look is at once");
+        assert!(first, "the first check is immediate");
         bench.deadlines.watch_shots(None, Ticks(bench.now));
         bench.now += LOOK_EVERY.0 / 2;
         assert!(!bench.frame().shots);

@@ -1,84 +1,76 @@
-//! Dispatch: takes shots in ring order, gives each a worker, launches.
+//! Dispatch: takes shots in ring order, assigns each a worker, launches.
 //!
-//! Owns the consumer's end of rx and the dispatcher's end of the workers. Bounds: 64 shots a frame. It checks for a
-//! worker and a job before it takes a shot; with none it leaves the shot where it is and returns. A shot that can not
-//! go on (bad address, unknown stream, overdue, refused launch) is answered here, with an error word.
+//! Owns the consumer's end of rx and the dispatcher's end of the workers. Bounds: 64 shots a frame.
+//! It checks for a free worker and job before it takes a shot; without them the shot stays in its
+//! slot. Dispatch answers a shot that cannot proceed (bad address, unknown stream, overdue, refused
+//! launch) with an error word. A launch of unknown result may complete, so dispatch only reports
+//! it, and poll answers it.
 //!
-//! When every worker is quarantined it declares the device lost and hands shots to the CPU predecoder until the device
-//! is back.
+//! When every worker is quarantined it declares the device lost and passes shots to the CPU
+//! predecoder until the device has recovered.
 
-use super::{Pipe, Tombstones};
-use crate::board::snapshot::OverflowOutcome;
 use crate::board::{self, DispatchBlock};
-use crate::device::{Failed, Launch, Launched};
+use crate::device::{Launch, Launched};
 use crate::fault::{EventCode, FaultCode};
-use crate::hot::{BUDGET_ITEMS, Frame, Frozen, Role, RoleError, WARM_STREAM, Work};
-use crate::profile::{OverflowStrategy, RoleKind};
+use crate::hot::{BUDGET_ITEMS, CallGaps, Frame, Role, RoleError, WARM_STREAM, Work};
+use crate::pipe::{Pipe, ToGraph};
+use crate::profile::OverflowStrategy;
+use crate::roles::RoleKind;
+use crate::streams::OverflowOutcome;
 use crate::units::{Nanos, TickRate, Ticks};
 use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::health::Health;
-use pinwheel_edge::slot::jobs::{Job, Origin};
+use pinwheel_edge::slot::jobs::{FreeJobs, Origin};
 use pinwheel_edge::slot::table::{Arrived, DispatchEnd};
 use pinwheel_edge::slot::word::{self, ErrorCode};
-use pinwheel_edge::slot::workers::{DispatchWorkers, Mail};
+use pinwheel_edge::slot::workers::{DispatchWorkers, Failure, Mail};
 use pinwheel_edge::spin::Phase;
 
-/// The role.
+/// The dispatch role.
 pub struct Dispatcher<L> {
     pipe: Pipe,
     end: DispatchEnd,
     workers: DispatchWorkers,
     launcher: L,
-    tombstones: Tombstones,
-    frozen: Frozen,
+    jobs: FreeJobs,
+    to_graph: ToGraph,
+    call_gaps: CallGaps,
     launches: u64,
-    /// By worker: the generation and the ticket of its last launch, for launches that fail after their call.
-    last: Box<[(u64, Ticket)]>,
-    /// Of these: still to be answered, when there is room.
-    failed: Option<Failed>,
+    /// Jobs taken and jobs passed on, as last published.
+    shown: (u64, u64),
 }
 
-/// What one attempt to move a shot came to.
+/// The outcome of one attempt to move a shot.
 enum Step {
     /// The shot left its slot's rx.
     Moved,
-    /// It has to wait.
+    /// The shot has to wait.
     Wait,
 }
 
 impl<L: Launch> Dispatcher<L> {
-    /// The role with its ends.
+    /// Builds the role from its endpoints.
     #[must_use]
     pub fn new(
         pipe: Pipe,
         end: DispatchEnd,
         workers: DispatchWorkers,
         launcher: L,
-        tombstones: Tombstones,
+        jobs: FreeJobs,
+        to_graph: ToGraph,
         rate: TickRate,
     ) -> Dispatcher<L> {
-        let none = (0, Ticket { slot: 0, generation: 0 });
-        let last = vec![none; workers.bank().len()].into();
-        Dispatcher {
-            pipe,
-            end,
-            workers,
-            launcher,
-            tombstones,
-            frozen: Frozen::new(rate),
-            launches: 0,
-            last,
-            failed: None,
-        }
+        let (call_gaps, launches, shown) = (CallGaps::new(rate), 0, (0, 0));
+        Dispatcher { pipe, end, workers, launcher, jobs, to_graph, call_gaps, launches, shown }
     }
 
     fn step(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
-        // Any shot may have to be answered here.
-        if !self.tombstones.has_room() {
+        // Any shot may need an answer here.
+        if !self.to_graph.has_room() {
             return Step::Wait;
         }
         if self.pipe.table.payload_at(arrived.address).is_none() {
-            // A shot that the feed refused has the reason there.
+            // For a refused shot, the feed stored the reason in the address.
             let code = word::error_in(arrived.address).unwrap_or(ErrorCode::BadAddress);
             return self.refuse(arrived, frame, code);
         }
@@ -86,7 +78,7 @@ impl<L: Launch> Dispatcher<L> {
             return self.refuse(arrived, frame, ErrorCode::UnknownStream);
         }
         let limit = frame.clock().rate().ticks(Nanos(self.pipe.settings.shot_deadline_ns()));
-        if self.frozen.is_overdue(arrived.submitted, frame.now, limit) {
+        if self.call_gaps.is_overdue(arrived.submitted, frame.now, limit) {
             return self.refuse(arrived, frame, ErrorCode::ShotDeadline);
         }
         if arrived.by_rounds {
@@ -102,7 +94,8 @@ impl<L: Launch> Dispatcher<L> {
         }
     }
 
-    /// Answers a shot that cannot go on. Like every answer it comes after the hold and by the ticket.
+    /// Answers a shot that cannot proceed. Like every answer it comes after the hold and uses the
+    /// ticket.
     fn refuse(&mut self, arrived: &Arrived, frame: &Frame<'_>, code: ErrorCode) -> Step {
         let now = frame.ticks();
         let ticket = self.end.hold(arrived, now);
@@ -113,7 +106,7 @@ impl<L: Launch> Dispatcher<L> {
     }
 
     fn fail(&mut self, ticket: Ticket, code: ErrorCode, frame: &Frame<'_>) {
-        if !self.pipe.fail(ticket, code, frame.ticks(), &mut self.tombstones) {
+        if !self.pipe.fail(ticket, code, frame.ticks(), &mut self.to_graph) {
             board::add(&self.block().claims_lost, 1);
         }
     }
@@ -127,7 +120,7 @@ impl<L: Launch> Dispatcher<L> {
             }
             return self.past_the_device(arrived, frame);
         };
-        let Some(job) = self.pipe.jobs.take() else {
+        let Some(job) = self.jobs.take() else {
             self.workers.untake(worker);
             return Step::Wait;
         };
@@ -138,7 +131,6 @@ impl<L: Launch> Dispatcher<L> {
         let number = job.number();
         let generation = self.workers.start(worker, arrived.address, job, ticket, now);
         let mail = Mail { generation, address: arrived.address, job: number };
-        self.last[worker] = (generation, ticket);
         match self.launcher.launch(worker, mail, frame) {
             Launched::Started => {
                 self.launches += 1;
@@ -147,49 +139,36 @@ impl<L: Launch> Dispatcher<L> {
                 }
             }
             Launched::NotStarted => {
-                if let Some(job) = self.workers.abort(worker, generation) {
-                    self.pipe.jobs.give(job);
-                }
+                self.workers.fail(worker, Failure::NotStarted);
                 self.fail(ticket, ErrorCode::LaunchFailed, frame);
             }
-            Launched::Unknown => self.give_up(worker, generation, ticket, ErrorCode::LaunchUnknown, frame),
-            Launched::Lost => self.give_up(worker, generation, ticket, ErrorCode::DeviceLost, frame),
+            how @ (Launched::Unknown | Launched::Lost) => self.give_up(worker, how),
         }
         self.end.retire();
         Step::Moved
     }
 
-    /// Quarantines a worker after a launch that may have run. If it has completed all the same, its decode answers.
-    fn give_up(&mut self, worker: usize, generation: u64, ticket: Ticket, code: ErrorCode, frame: &Frame<'_>) {
-        if self.workers.quarantine(worker, generation) {
-            board::add(&self.block().quarantined, 1);
-            self.pipe.board.fault(self.pipe.silo, FaultCode::WorkerQuarantined, frame.now, worker as u64);
-            let numbers = [self.pipe.silo as u64, worker as u64, u64::from(ticket.slot), code as u64];
-            frame.log(EventCode::WorkerQuarantined, numbers);
-            self.fail(ticket, code, frame);
-        }
+    /// Has poll quarantine a worker whose launch may run, and answer its shot.
+    fn give_up(&mut self, worker: usize, how: Launched) {
+        self.workers.fail(worker, if how == Launched::Lost { Failure::Lost } else { Failure::Unknown });
     }
 
-    /// Launches what was put off, and answers what could not be launched.
+    /// Starts the postponed launches, and gives up those that failed: each is its worker's last
+    /// launch.
     fn flush(&mut self, frame: &Frame<'_>) {
-        while let Some(Failed { mut workers, how }) = self.failed.take().or_else(|| self.launcher.flush(frame)) {
-            let code = if how == Launched::Lost { ErrorCode::DeviceLost } else { ErrorCode::LaunchUnknown };
+        while let Some(failed) = self.launcher.flush(frame) {
+            let mut workers = failed.workers;
             while workers != 0 {
-                if !self.tombstones.has_room() {
-                    self.failed = Some(Failed { workers, how });
-                    return;
-                }
-                let worker = workers.trailing_zeros() as usize;
-                let (generation, ticket) = self.last[worker];
-                self.give_up(worker, generation, ticket, code, frame);
+                self.give_up(workers.trailing_zeros() as usize, failed.how);
                 workers &= workers - 1;
             }
         }
     }
 
-    /// A shot that comes by rounds: the graph waits for them, and the device never sees them together.
+    /// Submits a shot that arrives by rounds: the graph waits for the rounds; the device never
+    /// receives them together.
     fn send_by_rounds(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
-        let Some(job) = self.pipe.jobs.take() else { return Step::Wait };
+        let Some(job) = self.jobs.take() else { return Step::Wait };
         let now = frame.ticks();
         let ticket = self.end.hold(arrived, now);
         self.stamp(arrived, now, None);
@@ -197,12 +176,13 @@ impl<L: Launch> Dispatcher<L> {
         let origin = Origin { ticket, completed: now, worker: None, raw: true, by_rounds: true };
         self.pipe.jobs.set_origin(&job, &origin);
         board::add(&self.block().by_rounds, 1);
-        self.pipe.hand_on(job);
+        self.to_graph.pass(job);
         self.end.retire();
         Step::Moved
     }
 
-    /// With no worker free: on to the CPU where shots wait for a slot and the profile wants that, else nowhere.
+    /// Without a free worker: sends the shot to the CPU if shots wait for a slot and the profile
+    /// allows it.
     fn past_the_device(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
         let is_wanted = self.pipe.settings.overflow_strategy() == OverflowStrategy::CpuFallback;
         if !is_wanted || !self.pipe.pressure.is_on() || arrived.stream >= self.pipe.streams {
@@ -219,9 +199,9 @@ impl<L: Launch> Dispatcher<L> {
 
     /// The CPU path: the raw syndrome becomes a job that the decoder predecodes itself.
     fn send_to_cpu(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
-        let Some(job) = self.pipe.jobs.take() else { return Step::Wait };
+        let Some(job) = self.jobs.take() else { return Step::Wait };
         let Some(payload) = self.pipe.table.payload_at(arrived.address) else {
-            self.pipe.jobs.give(job);
+            self.jobs.give(job);
             return self.refuse(arrived, frame, ErrorCode::BadAddress);
         };
         let now = frame.ticks();
@@ -234,13 +214,13 @@ impl<L: Launch> Dispatcher<L> {
         self.pipe.jobs.set_shot(&job, arrived.stream, arrived.sequence);
         self.pipe.jobs.set_origin(&job, &Origin { ticket, completed: now, worker: None, raw: true, by_rounds: false });
         board::add(&self.block().cpu_fallbacks, 1);
-        self.pipe.hand_on(job);
+        self.to_graph.pass(job);
         self.end.retire();
         Step::Moved
     }
 
     fn declare_lost(&mut self, frame: &Frame<'_>) {
-        self.launcher.let_go();
+        self.launcher.release();
         self.pipe.health.advance(Health::Online);
         board::add(&self.block().device_losses, 1);
         self.pipe.board.fault(self.pipe.silo, FaultCode::DeviceLost, frame.now, self.launches);
@@ -248,9 +228,8 @@ impl<L: Launch> Dispatcher<L> {
     }
 
     fn recover(&mut self, frame: &Frame<'_>) {
-        let jobs = &self.pipe.jobs;
-        self.workers.recover(|job: Job| jobs.give(job));
-        self.launcher.take_up();
+        self.workers.recover();
+        self.launcher.resume();
         self.pipe.health.advance(Health::Recovered);
         self.pipe.board.fault(self.pipe.silo, FaultCode::DeviceRecovered, frame.now, self.launches);
         frame.log(EventCode::DeviceRecovered, [self.pipe.silo as u64, self.launches]);
@@ -269,15 +248,21 @@ impl<L: Launch> Dispatcher<L> {
         self.pipe.board.dispatch(self.pipe.silo)
     }
 
-    /// `began`: when this call saw its first shot. The frame's own beginning would charge us with the roles before us.
-    fn publish(&self, frame: &Frame<'_>, moved: u32, began: Option<Ticks>) {
-        let block = self.block();
+    /// `began`: when this call read its first shot. The frame's start would include the time of the
+    /// roles before this one.
+    fn publish(&mut self, frame: &Frame<'_>, moved: u32, began: Option<Ticks>) {
+        let block = self.pipe.board.dispatch(self.pipe.silo);
         let state = match self.pipe.health.current() {
             Health::Online | Health::Recovered => 0,
             Health::Lost => 1,
             Health::Resetting | Health::Reset => 2,
         };
         board::set(&block.device_state, state);
+        // By differences: a path that is made again after a death begins at 0.
+        let (taken, pushed) = (self.jobs.taken(), self.to_graph.passed());
+        board::set(&block.jobs_taken, board::get(&block.jobs_taken).wrapping_add(taken.wrapping_sub(self.shown.0)));
+        board::add(&block.ready_pushed, pushed - self.shown.1);
+        self.shown = (taken, pushed);
         if moved > 0 {
             board::set(&block.position, self.end.taken());
             if let Some(began) = began.filter(|_| frame.phase != Phase::Warmup) {
@@ -298,7 +283,7 @@ impl<L: Launch> Role for Dispatcher<L> {
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
-        self.frozen.note(frame.now);
+        self.call_gaps.note(frame.now);
         let (mut moved, mut began) = (0, None);
         while moved < BUDGET_ITEMS {
             let Some(arrived) = self.end.arrived() else { break };

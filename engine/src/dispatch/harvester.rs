@@ -1,60 +1,76 @@
 //! Harvest: takes answers in any order, accounts for them, passes them to the sink.
 //!
-//! Owns the harvester's end of tx, the ledger and all latency histograms of its silo. Bounds: 64 answers a frame. With a
-//! sink it checks for room before it takes an answer: a reader that stops reading stops the engine, it loses nothing.
+//! Owns the harvester's end of tx, the ledger and all latency histograms of its silo. Bounds: 64
+//! answers a frame. With a sink it checks for room before it takes an answer: a reader that stops
+//! reading stops the engine; no answer is lost.
 //!
-//! # Why an answer that overtakes is left for the next pass
-//! Commits of a stream are in its order, so its answers are given in sequence. A pass looks at one slot after the other: one
-//! that it found in flight may be answered behind its back, and the one after it too, which it then finds. Whoever took that
-//! one let a stream's answers leave in another order than they were given. The next pass finds the older one first. An error is
-//! given out of order on purpose, and leaves when it is given.
+//! # Why an overtaking answer waits for the next pass
+//! Commits of a stream are in order, so its answers are given in sequence. A pass visits one slot
+//! after the other. A shot that it found in flight may be answered after the visit, and so may its
+//! successor, which the pass then finds. Taking the successor would release the stream's answers
+//! out of order. The next pass finds the older one first. An error is given out of order on
+//! purpose, and leaves when it is given.
+//!
+//! # When counts appear
+//! A call counts its answers in its own memory, and writes to the board once, at its end: also if
+//! it panics. The mark that another silo may continue a stream follows the stream's counts.
 
-use super::Pipe;
-use super::joints::JointCheck;
-use super::ledger::{Ledger, Outcome};
-use crate::board::{self, HarvestBlock, Stage};
+mod tally;
+
+use crate::board::{self, HarvestBlock};
+use crate::commit::JointCheck;
+use crate::commit::{Ledger, Outcome};
 use crate::fault::FaultCode;
-use crate::feed::Answer;
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, WARM_STREAM, Work};
-use crate::profile::RoleKind;
-use crate::units::Ticks;
+use crate::pipe::{Answer, Pipe};
+use crate::roles::RoleKind;
+use crate::units::{TickRate, Ticks};
 use pinwheel_edge::ring::broadcast::Writer;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_edge::slot::table::{Answered, HarvestEnd, ShotHeader};
+use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::sync::read_words;
+use tally::{Tally, Times, Verdict};
 
-/// What a harvester is made of.
+/// The parts of a harvester.
 pub struct HarvesterParts {
-    /// The silo's shared parts.
+    /// The parts shared within the silo.
     pub pipe: Pipe,
-    /// Its end of the slots.
+    /// Its endpoint of the slots.
     pub end: HarvestEnd,
-    /// Where answers go, if anybody wants them.
+    /// Destination of answers, if there is one.
     pub sink: Option<Writer<Answer>>,
     /// Checks joint readouts, if there are any.
     pub joints: Option<JointCheck>,
 }
 
-/// When all of the shot was there: latency counts from then. Of one that came by rounds, with the last of them.
-fn whole_at(answered: &Answered) -> Ticks {
-    let Answered { header, times, .. } = answered;
-    if times.arrived == Ticks(0) { header.scheduled } else { times.arrived }
-}
-
-/// The role.
+/// The harvest role.
 pub struct Harvester {
     pipe: Pipe,
     end: HarvestEnd,
     sink: Option<Writer<Answer>>,
-    /// A reader had something to read when the lags were last published.
+    /// Whether a reader had unread answers when the lags were last published.
     lagging: bool,
     ledger: Ledger,
     joints: Option<JointCheck>,
+    tally: Tally,
     taken: u64,
 }
 
+/// The answers of one call; publishes what they add to the board when it is dropped.
+struct Batch<'a> {
+    harvester: &'a mut Harvester,
+    rate: TickRate,
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        self.harvester.publish(self.rate);
+    }
+}
+
 impl Harvester {
-    /// The role with its end.
+    /// Builds the role from its parts.
     #[must_use]
     pub fn new(parts: HarvesterParts) -> Harvester {
         let HarvesterParts { pipe, end, sink, joints } = parts;
@@ -64,128 +80,84 @@ impl Harvester {
             board::set(&block.sink_capacity, sink.capacity());
             board::set(&block.sink_readers, sink.readers() as u64);
         }
-        Harvester { pipe, end, sink, lagging: false, ledger, joints, taken: 0 }
+        let tally = Tally::new(pipe.streams);
+        Harvester { pipe, end, sink, lagging: false, ledger, joints, tally, taken: 0 }
     }
 
+    #[inline(always)]
     fn account(&mut self, answered: &Answered, now: Ticks, frame: &Frame<'_>) {
-        let rate = frame.clock().rate();
-        let latency_ns = rate.nanos(now.since(whole_at(answered))).0;
-        let stream = answered.header.stream as usize;
-        if stream >= self.pipe.streams as usize {
-            // Refused by dispatch as unknown: answered, counted in total, belongs to no stream's ledger.
-            self.count(answered, latency_ns);
+        let ShotHeader { stream, sequence, .. } = answered.header;
+        let (times, rate) = (Times::of(answered, now), frame.clock().rate());
+        if let Some(error) = answered.error {
+            board::add(&self.block().errors[error as usize], 1);
+        }
+        if stream >= self.pipe.streams {
+            self.count_unknown(times.latency(rate).ns(), answered.error);
             return;
         }
-        self.ledger.resume(stream, self.pipe.turns.begins.get(answered.header.stream));
-        let outcome = self.ledger.enter(stream, answered.header.sequence);
+        self.ledger.resume(stream as usize, self.pipe.watermarks.begins.get(stream));
+        let outcome = self.ledger.enter(stream as usize, sequence);
         match outcome {
             Outcome::InOrder => {}
             Outcome::OutOfOrder => board::add(&self.block().out_of_order, 1),
             Outcome::Duplicate => {
                 board::add(&self.block().duplicated, 1);
-                self.pipe.board.fault(self.pipe.silo, FaultCode::Duplicate, now, answered.header.sequence);
+                self.pipe.board.fault(self.pipe.silo, FaultCode::Duplicate, now, sequence);
             }
         }
         if let Some(joints) = self.joints.as_ref().filter(|_| outcome != Outcome::Duplicate) {
             let observables = answered.error.is_none().then(|| self.end.observables(answered));
-            joints.enter(answered.header.stream, answered.header.sequence, observables);
+            joints.enter(stream, sequence, observables);
         }
-        if outcome != Outcome::Duplicate && answered.error.is_none() {
-            let frame = &self.pipe.board.stream_harvest(stream).frame;
-            board::set(frame, board::get(frame) ^ self.end.observables(answered)[0].load());
-        }
-        self.count(answered, latency_ns);
-        self.judge(answered, latency_ns);
-        self.measure(answered, now, latency_ns, frame);
+        let verdict = answered.error.is_none().then(|| self.judge(answered, outcome));
+        let board = (&*self.pipe.board, self.pipe.silo);
+        let late_ns = self.pipe.settings.late_ns();
+        let latency_ns = self.tally.enter(board, stream, (times, rate), (verdict, late_ns));
         self.pass_on(answered, latency_ns);
-        // Last of all: with this the stream may go on elsewhere.
-        self.pipe.turns.answered.set(answered.header.stream, self.ledger.next(stream));
     }
 
-    /// Whether an older answer of its stream has been given that this pass went by.
+    /// Whether an older answer of its stream was given in a slot that this pass has already
+    /// visited.
     fn overtakes(&self, answered: &Answered) -> bool {
         let ShotHeader { stream, sequence, .. } = answered.header;
         if answered.error.is_some() || answered.oldest || stream >= self.pipe.streams {
             return false;
         }
-        sequence > self.ledger.next(stream as usize).max(self.pipe.turns.begins.get(stream))
+        sequence > self.ledger.next(stream as usize).max(self.pipe.watermarks.begins.get(stream))
     }
 
-    fn count(&self, answered: &Answered, latency_ns: u64) {
+    /// Dispatch refused its stream as unknown: counts in the total, and in no stream's ledger.
+    fn count_unknown(&self, latency_ns: u64, error: Option<ErrorCode>) {
         let block = self.block();
+        board::add(&block.errored, error.is_some().into());
+        board::add(&block.late, (latency_ns > self.pipe.settings.late_ns()).into());
         board::add(&block.answered, 1);
-        if let Some(error) = answered.error {
-            board::add(&block.errored, 1);
-            board::add(&block.errors[error as usize], 1);
-        }
-        if latency_ns > self.pipe.settings.late_ns() {
-            board::add(&block.late, 1);
-        }
     }
 
-    fn judge(&self, answered: &Answered, latency_ns: u64) {
-        let (block, stream) = (self.block(), self.pipe.board.stream_harvest(answered.header.stream as usize));
-        board::add(&stream.answered, 1);
-        stream.latency.record(latency_ns);
-        if answered.error.is_some() {
-            board::add(&stream.errors, 1);
-        }
-        if latency_ns > self.pipe.settings.late_ns() {
-            board::add(&stream.late, 1);
-        }
-        if answered.has_truth && answered.error.is_none() {
-            let pairs = || self.end.observables(answered).iter().zip(self.end.truth(answered));
-            let wrong = pairs().any(|(found, truth)| found.load() != truth.load());
-            board::add(&block.judged, 1);
-            board::add(&stream.judged, 1);
-            if wrong {
-                board::add(&block.logical_errors, 1);
-                board::add(&stream.logical_errors, 1);
-            }
-        }
-    }
-
-    /// Stage times of a shot that went the whole way; errors have no stages, only a latency.
-    fn measure(&self, answered: &Answered, now: Ticks, latency_ns: u64, frame: &Frame<'_>) {
-        let rate = frame.clock().rate();
-        let latency = self.pipe.board.latency(self.pipe.silo);
-        latency.total.record(latency_ns);
-        let whole = whole_at(answered);
-        latency.from_submit.record(rate.nanos(now.since(answered.header.submitted.max(whole))).0);
-        if answered.error.is_some() {
-            return;
-        }
-        let times = [
-            answered.header.scheduled,
-            answered.header.submitted,
-            answered.dispatched,
-            answered.times.completed,
-            answered.times.decoding,
-            answered.times.answered,
-            now,
-        ];
-        for stage in Stage::ALL {
-            // Of one that came by rounds: what of the stage came after the last of them.
-            let from = times[stage as usize].max(whole);
-            let span = times[stage as usize + 1].max(whole).since(from);
-            latency.stages[stage as usize].record(rate.nanos(span).0);
-        }
+    /// Compares the observables of an answer without an error.
+    fn judge(&self, answered: &Answered, outcome: Outcome) -> Verdict {
+        let observables = self.end.observables(answered);
+        let is_wrong = answered.has_truth.then(|| {
+            let mut pairs = observables.iter().zip(self.end.truth(answered));
+            pairs.any(|(found, truth)| found.load() != truth.load())
+        });
+        Verdict { frame: if outcome == Outcome::Duplicate { 0 } else { observables[0].load() }, is_wrong }
     }
 
     fn pass_on(&mut self, answered: &Answered, latency_ns: u64) {
         let Some(sink) = &mut self.sink else { return };
-        let mut answer = Answer {
-            stream: answered.header.stream,
-            sequence: answered.header.sequence,
-            reply_to: answered.header.reply_to,
-            error: answered.error,
-            latency_ns,
-            observables: [0; OBSERVABLE_WORDS_MAX],
-        };
-        if answered.error.is_none() {
-            read_words(self.end.observables(answered), &mut answer.observables);
-        }
-        assert!(sink.try_write(answer).is_ok(), "room was checked before the answer was taken");
+        let Answered { header: ShotHeader { stream, sequence, reply_to, .. }, error, .. } = *answered;
+        let observables = self.end.observables(answered);
+        // Beyond the model's words an answer stays as it was made: zero.
+        let none = [0; OBSERVABLE_WORDS_MAX];
+        let blank = || Answer { stream, sequence, reply_to, error, latency_ns, observables: none };
+        let is_written = sink.try_write_over(blank, |answer| {
+            (answer.stream, answer.sequence, answer.reply_to) = (stream, sequence, reply_to);
+            (answer.error, answer.latency_ns) = (error, latency_ns);
+            // An error's are zero.
+            read_words(observables, &mut answer.observables);
+        });
+        assert!(is_written, "the sink's room was checked before the answer was taken");
     }
 
     fn has_room(&mut self) -> bool {
@@ -196,7 +168,52 @@ impl Harvester {
         room
     }
 
-    /// How far behind each reader is, for as long as one is.
+    /// Takes the answers that are given, within the budget. Returns how many.
+    fn take(&mut self, frame: &Frame<'_>) -> u32 {
+        let mut items = 0;
+        self.end.begin();
+        // One clock reading for the whole batch: all answers given before the frame's start are
+        // harvested in it.
+        let mut now = None;
+        while items < BUDGET_ITEMS {
+            if !self.has_room() {
+                break;
+            }
+            let Some(answered) = self.end.next_answered() else { break };
+            if self.overtakes(&answered) {
+                self.end.leave();
+                continue;
+            }
+            let now = *now.get_or_insert_with(|| frame.ticks());
+            // An answer of this batch may be younger than the clock reading.
+            let now = now.max(answered.times.answered);
+            if answered.header.stream != WARM_STREAM {
+                self.account(&answered, now, frame);
+            }
+            board::set(&self.pipe.board.slots(self.pipe.silo)[answered.slot as usize].harvested, now.0);
+            self.end.take(&answered);
+            self.taken += 1;
+            items += 1;
+        }
+        items
+    }
+
+    /// Publishes what was taken.
+    fn publish(&mut self, rate: TickRate) {
+        let Harvester { pipe, ledger, tally, .. } = self;
+        let position = &pipe.board.harvest(pipe.silo).position;
+        // In an idle frame the line stays with its readers.
+        if board::get(position) == self.taken {
+            return;
+        }
+        let answered = &pipe.watermarks.answered;
+        // From then on another silo may continue the stream.
+        let note = |stream| answered.set(stream, ledger.next(stream as usize));
+        tally.publish((&pipe.board, pipe.silo), rate, note);
+        board::set(position, self.taken);
+    }
+
+    /// Publishes how far each reader lags, while at least one does.
     fn publish_lags(&mut self) {
         let Some(sink) = &self.sink else { return };
         let words = &self.pipe.board.harvest(self.pipe.silo).sink_lags;
@@ -223,33 +240,7 @@ impl Role for Harvester {
     }
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
-        let mut items = 0;
-        self.end.begin();
-        // One reading for the whole batch: what is answered at the frame's start is harvested in it.
-        let mut now = None;
-        while items < BUDGET_ITEMS {
-            if !self.has_room() {
-                break;
-            }
-            let Some(answered) = self.end.next_answered() else { break };
-            if self.overtakes(&answered) {
-                self.end.leave();
-                continue;
-            }
-            let now = *now.get_or_insert_with(|| frame.ticks());
-            // An answer of this very batch may be younger than the batch's reading.
-            let now = now.max(answered.times.answered);
-            if answered.header.stream != WARM_STREAM {
-                self.account(&answered, now, frame);
-            }
-            board::set(&self.pipe.board.slots(self.pipe.silo)[answered.slot as usize].harvested, now.0);
-            self.end.take(&answered);
-            self.taken += 1;
-            items += 1;
-        }
-        if items > 0 {
-            board::set(&self.block().position, self.taken);
-        }
+        let items = Batch { rate: frame.clock().rate(), harvester: self }.harvester.take(frame);
         if let Some(joints) = &mut self.joints {
             joints.look(self.pipe.board.harvest(self.pipe.silo));
         }

@@ -1,62 +1,69 @@
-//! Poll: claims completions, hands jobs on, judges deadlines.
+//! Poll: claims completions, passes jobs on, checks deadlines.
 //!
-//! Owns the poller's end of the workers and the cursor of the oldest open ticket. Bounds: at most 64 workers and 64
-//! tickets a frame; the ready queue has room for every job, which is the room that a claim needs.
+//! Owns the poller's end of the workers and the cursor of the oldest open ticket. Bounds: at most
+//! 64 workers and 64 tickets a frame; a claim needs room in the ready queue, which has room for
+//! every job.
 //!
-//! A timer says which launch, or that the oldest ticket, has to be judged: see [`super::deadlines`]. The launch deadline
-//! is judged after the ready flag was looked at, so that a completion beats its deadline. The shot deadline follows
-//! tickets in ring order: they open in that order and with growing submission times, so the first one that is open and
-//! in time ends the search, and its deadline is the next cause to look. The ticket of a shot under way is the very word that a
-//! decoder is about to claim: it is not looked at without a cause.
+//! Timers select the launches to check, or the oldest ticket: see [`super::deadlines`]. Poll checks
+//! the launch deadline, and the launches that dispatch reports as failed, after the ready flag, so
+//! that a completion takes precedence. The shot
+//! deadline follows tickets in ring order: they open in that order and with growing submission
+//! times. The search ends at the first open ticket that is not overdue, and the timer is armed for
+//! its deadline. A decoder is about to claim the ticket word of a shot in flight, so poll reads
+//! that word only on expiry.
 
 use super::deadlines::Deadlines;
-use super::{Pipe, Tombstones};
 use crate::board::{self, PollBlock};
 use crate::device::cuda::Tap;
 use crate::fault::{EventCode, FaultCode};
 use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Work};
-use crate::profile::{FreeWorker, RoleKind};
+use crate::pipe::{Pipe, ToGraph};
+use crate::profile::FreeWorker;
+use crate::roles::RoleKind;
 use crate::units::{Nanos, TickRate, Ticks};
 use pinwheel_edge::slot::Ticket;
-use pinwheel_edge::slot::jobs::Origin;
+use pinwheel_edge::slot::jobs::{Job, JobReturn, Origin};
 use pinwheel_edge::slot::table::TicketView;
 use pinwheel_edge::slot::word::ErrorCode;
-use pinwheel_edge::slot::workers::{PollWorkers, Settled};
+use pinwheel_edge::slot::workers::{PollWorkers, Resolved, Settled};
 use pinwheel_edge::spin::Phase;
 
-/// How often the workers' words are copied to the board.
+/// Interval between copies of the workers' words to the board.
 const PUBLISH_EVERY: Nanos = Nanos(200_000);
 
-/// The role.
+/// The poll role.
 pub struct Poller {
     pipe: Pipe,
     workers: PollWorkers,
-    tombstones: Tombstones,
+    jobs: JobReturn,
+    to_graph: ToGraph,
     free_worker: FreeWorker,
     deadlines: Deadlines,
     /// Oldest position whose ticket may be open.
     oldest: u64,
     publish_every: Ticks,
     published: Ticks,
-    /// Notes completions of a GPU now and then.
+    /// Samples completions of a GPU.
     tap: Option<Tap>,
 }
 
 impl Poller {
-    /// The role with its end.
+    /// Builds the role from its endpoints.
     #[must_use]
     pub fn new(
         pipe: Pipe,
         workers: PollWorkers,
-        tombstones: Tombstones,
+        jobs: JobReturn,
+        to_graph: ToGraph,
         free_worker: FreeWorker,
         rate: TickRate,
     ) -> Poller {
-        board::set(&pipe.board.poll(pipe.silo).ready_capacity, pipe.ready.capacity());
+        board::set(&pipe.board.poll(pipe.silo).ready_capacity, to_graph.capacity());
         Poller {
             pipe,
             workers,
-            tombstones,
+            jobs,
+            to_graph,
             free_worker,
             deadlines: Deadlines::new(rate),
             oldest: 0,
@@ -66,7 +73,7 @@ impl Poller {
         }
     }
 
-    /// With `tap` to note how long completions lay there.
+    /// Adds `tap`, which samples how long completions waited for poll.
     #[must_use]
     pub fn tapped(self, tap: Option<Tap>) -> Poller {
         Poller { tap, ..self }
@@ -90,21 +97,27 @@ impl Poller {
                     .jobs
                     .set_origin(&job, &Origin { ticket, completed: now, worker, raw: false, by_rounds: false });
                 board::set(&self.pipe.board.slots(self.pipe.silo)[ticket.slot as usize].completed, now.0);
-                self.pipe.hand_on(job);
+                self.to_graph.pass(job);
+                board::add(&self.block().ready_pushed, 1);
                 if worker.is_none() {
-                    self.workers.bank().release(w, generation);
+                    self.workers.release(w, generation);
                 }
-                // Warm-up shots are nobody's: they are gone before Live.
+                // Warm-up shots belong to no stream and finish before Live.
                 if frame.phase != Phase::Warmup {
                     board::add(&self.block().completed, 1);
                 }
             }
             Settled::Late { job } => {
-                self.pipe.jobs.give(job);
+                self.return_job(job);
                 self.note_late(w, frame);
             }
             Settled::Stale => self.note_late(w, frame),
         }
+    }
+
+    fn return_job(&mut self, job: Job) {
+        self.jobs.give(job);
+        board::add(&self.block().jobs_returned, 1);
     }
 
     fn note_late(&self, w: usize, frame: &Frame<'_>) {
@@ -113,26 +126,51 @@ impl Poller {
         frame.log(EventCode::LateCompletion, [self.pipe.silo as u64, w as u64]);
     }
 
-    /// Quarantines worker `w` if its launch is overdue, and has it watched if it is not.
-    fn judge_launch(&mut self, w: usize, frame: &Frame<'_>) {
-        let now = frame.now;
-        let Some((generation, started)) = self.workers.running(w) else { return };
-        // Without room to tell of it, it is judged in the next frame: nobody watches it until then.
-        if !self.deadlines.launch_is_overdue(w, started, now) || !self.tombstones.has_room() {
-            return;
-        }
-        if let Some(ticket) = self.workers.quarantine(w, generation) {
-            board::add(&self.block().quarantined, 1);
-            self.pipe.board.fault(self.pipe.silo, FaultCode::WorkerQuarantined, now, w as u64);
-            let age_ns = frame.clock().rate().nanos(now.since(started)).0;
-            let numbers = [self.pipe.silo as u64, w as u64, u64::from(ticket.slot), age_ns];
-            frame.log(EventCode::LaunchDeadline, numbers);
-            self.fail(ticket, ErrorCode::LaunchDeadline, frame);
+    /// Does what follows from the reports of dispatch. Without room for a tombstone the rest waits for
+    /// the next frame.
+    fn resolve_reports(&mut self, frame: &Frame<'_>) {
+        for w in bits(self.workers.reported()) {
+            if !self.to_graph.has_room() {
+                return;
+            }
+            match self.workers.resolve(w) {
+                Resolved::Quarantined { ticket, code } => {
+                    let numbers = [self.pipe.silo as u64, w as u64, u64::from(ticket.slot), code as u64];
+                    frame.log(EventCode::WorkerQuarantined, numbers);
+                    self.quarantined(w, ticket, code, frame);
+                }
+                Resolved::Freed { job } => self.return_job(job),
+                Resolved::Nothing => {}
+            }
         }
     }
 
-    /// Goes on from the oldest ticket that may be open, answers what is overdue, and has the next one watched. A search
-    /// that its bound ended goes on in the next frame, and counts as an item so that there is one soon.
+    /// Counts worker `w` as quarantined and answers its shot.
+    fn quarantined(&mut self, w: usize, ticket: Ticket, code: ErrorCode, frame: &Frame<'_>) {
+        board::add(&self.block().quarantined, 1);
+        self.pipe.board.fault(self.pipe.silo, FaultCode::WorkerQuarantined, frame.now, w as u64);
+        self.fail(ticket, code, frame);
+    }
+
+    /// Quarantines worker `w` if its launch is overdue, and arms its timer otherwise.
+    fn judge_launch(&mut self, w: usize, frame: &Frame<'_>) {
+        let now = frame.now;
+        let Some((generation, started)) = self.workers.running(w) else { return };
+        // Without room for a tombstone it stays unwatched and is checked in the next frame.
+        if !self.deadlines.launch_is_overdue(w, started, now) || !self.to_graph.has_room() {
+            return;
+        }
+        if let Some(ticket) = self.workers.quarantine(w, generation) {
+            let age_ns = frame.clock().rate().nanos(now.since(started)).0;
+            let numbers = [self.pipe.silo as u64, w as u64, u64::from(ticket.slot), age_ns];
+            frame.log(EventCode::LaunchDeadline, numbers);
+            self.quarantined(w, ticket, ErrorCode::LaunchDeadline, frame);
+        }
+    }
+
+    /// Continues from the oldest ticket that may be open, answers overdue shots, and arms the timer
+    /// for the next one. A search that reached its bound continues in the next frame, and counts as
+    /// an item so that this frame comes soon.
     fn judge_shots(&mut self, frame: &Frame<'_>) -> u32 {
         self.oldest = self.pipe.table.first_open_after(self.oldest);
         let mut expired = 0;
@@ -145,7 +183,7 @@ impl Poller {
                 }
                 TicketView::Closed => {}
                 TicketView::Open { submitted } => match self.deadlines.shot_is_overdue(submitted, frame.now) {
-                    Ok(()) if !self.tombstones.has_room() => break,
+                    Ok(()) if !self.to_graph.has_room() => break,
                     Ok(()) => {
                         self.fail(ticket, ErrorCode::ShotDeadline, frame);
                         expired += 1;
@@ -163,7 +201,7 @@ impl Poller {
     }
 
     fn fail(&mut self, ticket: Ticket, code: ErrorCode, frame: &Frame<'_>) {
-        if !self.pipe.fail(ticket, code, frame.ticks(), &mut self.tombstones) {
+        if !self.pipe.fail(ticket, code, frame.ticks(), &mut self.to_graph) {
             board::add(&self.block().claims_lost, 1);
         }
     }
@@ -175,8 +213,7 @@ impl Poller {
         self.published = now;
         let (block, bank) = (self.block(), self.workers.bank());
         board::set(&block.idle_mask, bank.idle_mask());
-        board::set(&block.ready_depth, self.pipe.ready.depth());
-        board::set(&block.ready_pushed, self.pipe.ready.pushed());
+        board::set(&block.ready_depth, self.to_graph.depth());
         for w in 0..bank.len() {
             let (generation, state) = bank.state(w);
             let word = generation << 2 | state as u64;
@@ -214,7 +251,8 @@ impl Role for Poller {
                 waiting |= 1 << w;
             }
         }
-        // Those whose timer expired, and those that have none.
+        self.resolve_reports(frame);
+        // Workers whose timer expired, and workers without one.
         for w in bits(self.deadlines.unwatched(waiting)) {
             self.judge_launch(w, frame);
         }
@@ -230,7 +268,7 @@ impl Role for Poller {
     }
 }
 
-/// The places of the bits of `mask`.
+/// The positions of the bits of `mask`.
 fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let w = (mask != 0).then(|| mask.trailing_zeros() as usize)?;

@@ -1,39 +1,61 @@
-//! Who acts on an engine: a user's process at a terminal, an alarm's rule, or a time that is over.
+//! The actor of a command: an operator's process, an alarm rule, a timer or the watchdog.
 //!
-//! Plain data, made once an action on cold threads. Bounds: one short read of `/proc` each. What cannot be seen there is left out, never
-//! guessed.
+//! Plain data, made once per action on cold threads. Bounds: one short read of `/proc` each. Facts
+//! that `/proc` does not show are left out, never guessed.
 
 use crate::host::neighbours::{own_uid, user};
 use std::path::Path;
 
-/// Longest reason that is kept, characters.
+/// Longest recorded reason, characters.
 const WHY_CHARS_MAX: usize = 160;
 
-/// Who acts.
+/// The actor of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
-    /// As the log of events names it: `operator`, `alarm`, `timer`, `watchdog`.
-    pub(super) kind: &'static str,
-    /// In words.
-    pub(super) words: String,
-    /// User number and process, for an operator.
-    pub(super) numbers: Vec<u64>,
+    kind: Kind,
+    words: String,
+}
+
+/// The kinds of actors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A person or a script, by user number and process: at the engine's own console, an attached
+    /// console or `pinwheel ctl`.
+    Operator { uid: u32, pid: u32 },
+    /// An alarm rule.
+    Alarm,
+    /// A timer: a limited time has ended.
+    Timer,
+    /// The watchdog.
+    Watchdog,
+}
+
+impl Kind {
+    /// Name in the log of events.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Kind::Operator { .. } => "operator",
+            Kind::Alarm => "alarm",
+            Kind::Timer => "timer",
+            Kind::Watchdog => "watchdog",
+        }
+    }
 }
 
 impl Actor {
-    /// Whoever sits before this process.
+    /// The operator of this process.
     #[must_use]
     pub fn this_process() -> Actor {
         Actor::this_process_for("")
     }
 
-    /// The same, and why in their own words.
+    /// The operator of this process, with the reason `why`.
     #[must_use]
     pub fn this_process_for(why: &str) -> Actor {
         Actor::operator(own_uid().unwrap_or(0), std::process::id(), why)
     }
 
-    /// Whoever sits before process `pid` of user `uid`; `why` in their own words, if they gave any.
+    /// The operator of process `pid` of user `uid`, with the reason `why`, which may be empty.
     #[must_use]
     pub fn operator(uid: u32, pid: u32, why: &str) -> Actor {
         let name = user(Path::new("/"), pid).unwrap_or_else(|| format!("user {uid}"));
@@ -41,35 +63,55 @@ impl Actor {
         let why: String = why.chars().filter(|letter| !letter.is_control()).take(WHY_CHARS_MAX).collect();
         let why = if why.is_empty() { why } else { format!(": {why}") };
         let words = format!("{name} (uid {uid}, process {pid}, {tty}){why}");
-        Actor { kind: "operator", words, numbers: vec![u64::from(uid), u64::from(pid)] }
+        Actor { kind: Kind::Operator { uid, pid }, words }
     }
 
-    /// An alarm's rule, which says this.
+    /// An alarm rule, with the alarm's sentence.
     pub(super) fn alarm(sentence: &str) -> Actor {
-        Actor { kind: "alarm", words: format!("an alarm: {sentence}"), numbers: Vec::new() }
+        Actor { kind: Kind::Alarm, words: format!("an alarm: {sentence}") }
     }
 
-    /// A time that is over.
+    /// A timer whose time has ended.
     pub(super) fn timer() -> Actor {
-        Actor { kind: "timer", words: "itself: the time is over".to_owned(), numbers: Vec::new() }
+        Actor { kind: Kind::Timer, words: "itself: the time is over".to_owned() }
     }
 
     /// The watchdog.
     pub(super) fn watchdog() -> Actor {
-        Actor { kind: "watchdog", words: "the watchdog".to_owned(), numbers: Vec::new() }
+        Actor { kind: Kind::Watchdog, words: "the watchdog".to_owned() }
     }
 
-    /// In words.
+    /// Description for the log.
     #[must_use]
     pub fn words(&self) -> &str {
         &self.words
     }
+
+    /// Whether this is an operator at the console of the engine's own process.
+    #[must_use]
+    pub fn is_own_console(&self) -> bool {
+        matches!(self.kind, Kind::Operator { pid, .. } if pid == std::process::id())
+    }
+
+    /// The kind of this actor.
+    pub(super) const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// User number and process, for an operator.
+    pub(super) fn numbers(&self) -> Vec<u64> {
+        match self.kind {
+            Kind::Operator { uid, pid } => vec![u64::from(uid), u64::from(pid)],
+            Kind::Alarm | Kind::Timer | Kind::Watchdog => Vec::new(),
+        }
+    }
 }
 
-/// The terminal that process `pid` was started from, `pts/3`; `None`: it has none, or cannot be seen.
+/// The terminal of process `pid`, `pts/3`; `None`: it has none, or it is not visible.
 fn terminal(root: &Path, pid: u32) -> Option<String> {
     let stat = crate::files::read_lossy(root.join(format!("proc/{pid}/stat"))).ok()?;
-    // The name before it may hold anything, brackets too. Then: state, parent, group, session, terminal.
+    // The process name before it may contain brackets. After it: state, parent, group, session,
+    // terminal.
     let number: u64 = stat.rsplit_once(')')?.1.split_whitespace().nth(4)?.parse().ok()?;
     let (major, minor) = (number >> 8 & 0xfff, number & 0xff | number >> 12 & 0xfff00);
     match major {
@@ -83,10 +125,10 @@ fn terminal(root: &Path, pid: u32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{Actor, terminal};
-    use crate::host::trees::write;
+    use crate::trees::write;
 
     #[test]
-    fn a_terminal_is_named_as_its_user_knows_it() {
+    fn terminal_numbers_become_device_names() {
         let folder = tempfile::tempdir().expect("a directory");
         for (number, name) in [(34_819, Some("pts/3")), (136 << 8 | 0x2c | 1 << 20, Some("pts/300")), (0, None)] {
             write(folder.path(), "proc/7/stat", &format!("7 (a b) c) S 1 7 7 {number} 7 0"));
@@ -96,9 +138,9 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_is_named_with_process_and_reason_and_nothing_that_could_break_a_line() {
+    fn an_operator_is_described_on_one_line_with_process_and_reason() {
         let actor = Actor::operator(0, std::process::id(), "too\nloud");
         assert!(actor.words.contains(&format!("process {}", std::process::id())) && actor.words.ends_with(": tooloud"));
-        assert_eq!(actor.numbers, [0, u64::from(std::process::id())]);
+        assert_eq!(actor.numbers(), [0, u64::from(std::process::id())]);
     }
 }

@@ -1,23 +1,26 @@
 //! From a configuration to running threads.
 //!
-//! Runs once, on the caller's thread. Order: what can be refused first (host, plan, model, limits), then memory, then threads;
-//! a failure on the way stops the threads that run already. Bounds: [`BUILD_LIMIT`] for all roles to be built.
+//! Runs once, on the caller's thread. Order: first the checks that can refuse a start (host, plan,
+//! model, limits), then memory, then threads. A failure stops the threads that already run. Bounds:
+//! [`BUILD_LIMIT`] for all roles to be built.
 //!
-//! Longer than 500 lines, because each step of a start is a short function beside the order that they are called in.
+//! Longer than 500 lines, because each step of a start is a short function beside the list of
+//! steps.
 
 use super::blackbox::{Blackbox, Recording};
 use super::cold::{self, Reader as StreamReader};
+use super::command::Executor;
 use super::control::{ColdSide, Control, End};
 use super::devices::Devices;
-use super::lives::HotThreads;
-use super::logger::{LANE, Logger, SAID_MAX, Said};
+use super::logger::{ENTRIES_MAX, LANE, LogEntry, Logger};
 use super::neighbours::{Watch, Watching};
 use super::orders::{Orders, SharedOrders};
-use super::placing::{Directing, Mover};
+use super::placement_thread::{Directing, Mover};
 use super::remote;
-use super::steer::{Pace, Reins, SharedSteering};
+use super::silo_threads::HotThreads;
+use super::steer::{ControlHandles, Pace, SharedSteering};
 use super::wall::Wall;
-use super::watchdog::{self, Hands};
+use super::watchdog::{self, AlarmActions};
 use super::{Config, Engine, Input, Requests, StartError, cores, devices, environment, header, limits};
 use crate::arbiter::page::Authority;
 use crate::board::{self, Board, Place, Shape};
@@ -32,17 +35,19 @@ use crate::feed::order::InputOrder;
 use crate::feed::requests::{MoveRequest, MoveRequests};
 use crate::feed::source::{LiveEnd, Source};
 use crate::feed::stage::{StageFill, stage};
-use crate::feed::{Answer, SLOTS_PER_STREAM, Share};
+use crate::feed::{SLOTS_PER_STREAM, Share};
 use crate::host::{HostFacts, pin};
-use crate::hot::memory::{Arena, OnCall};
-use crate::hot::provoke::{Provocation, Provoked};
-use crate::hot::{self, Init, Placing, Role, RoleError, RoleSpec, Settings, Shared, ThreadReport};
+use crate::hot::drill_role::{DrillCommand, DrilledRole};
+use crate::hot::memory::{Arena, OnAllocation};
+use crate::hot::{self, HotThread, Init, Placing, Role, RoleError, RoleSpec, Settings, Shared, ThreadReport};
+use crate::pipe::Answer;
 use crate::placement::decision::Decision;
 use crate::plan::Plan;
-use crate::profile::{Diagnostics, HotAllocations, Predecoder, Profile, Rate, Silos};
+use crate::profile::{Diagnostics, HotAllocations, Profile, Rate, Silos};
 use crate::record::{AnswerSink, EventSink};
 use crate::silo::{
-    self, Answers, Attached, Common, Connected, Decoding, Gpu, Lives, LivesParts, Silo, SiloWishes, Told,
+    self, Answers, Attached, Common, Connected, Decoding, Gpu, Silo, SiloCommands, SiloNotifiers, SiloSupervisor,
+    SupervisorParts,
 };
 use crate::units::Nanos;
 use pinwheel_edge::ring::broadcast::Reader;
@@ -59,11 +64,10 @@ use std::time::Duration;
 
 /// Longest time for all threads to build their roles.
 pub(super) const BUILD_LIMIT: Duration = Duration::from_secs(30);
-/// Longest wait for threads to leave when a start fails, and the time between two looks at them.
+/// Longest wait for threads to leave when a start fails, and the time between two checks.
 const DISMISS_LIMIT: Duration = Duration::from_secs(2);
 const DISMISS_LOOK: Duration = Duration::from_millis(1);
 
-#[expect(clippy::too_many_lines, reason = "the steps of a start, in their order")]
 pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     hot::install_hook();
     let host = HostFacts::read()?;
@@ -82,32 +86,33 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let mut notes: Vec<String> = config.notes.iter().cloned().chain(device_notes).chain(notes).collect();
     let common = common(&config.profile, &plan, decoding, &clock, &mut notes)?;
     let Common { board, settings, moves, .. } = common.clone();
-    let LaidOut { mut silos, fills, lives } = lay_out(&config, &plan, contexts, &device_name, &common)?;
-    let (wall, wishes) = (Wall::new(&clock, &board), Arc::clone(lives.wishes()));
+    let LaidOut { mut silos, fills, supervisor } = lay_out(&config, &plan, contexts, &device_name, &common)?;
+    let (wall, silo_commands) = (Wall::new(&clock, &board), Arc::clone(supervisor.commands()));
     let orders = SharedOrders::new(&config.profile_name, &config.profile, &plan, &clock);
     header::write_threads(&board, &plan, &orders.lock());
     let steering = steering(&config, asked, &orders, &common);
-    let (phase, on_call) = (Arc::new(PhaseWord::new()), on_call(&config));
-    let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase: Arc::clone(&phase), on_call };
-    provoke(&mut silos, config.provocation.as_ref());
+    let (phase, on_allocation) = (Arc::new(PhaseWord::new()), on_allocation(&config));
+    let shared = Shared { clock: clock.clone(), board: Arc::clone(&board), phase: Arc::clone(&phase), on_allocation };
+    provoke(&mut silos, config.drill_command.as_ref());
     let (stop, requests) = (cold::Stop::new(), Arc::new(Requests::default()));
-    let hands = hands(&requests, &steering, &shared);
+    let executor = Executor { steering: steering.clone(), requests: Arc::clone(&requests), silo_commands, moves };
+    let actions = AlarmActions { executor: executor.clone(), board: Arc::clone(&board), clock: clock.clone() };
     let mut starting = Starting::new(&stop, &shared);
-    let watchdog = watchdog::spawn(&config.profile, hands, (disk, plan.cold_cores.clone()), &mut notes);
+    let watchdog = watchdog::spawn(&config.profile, actions, (disk, plan.cold_cores.clone()), &mut notes);
     starting.watchdog = watchdog.map_err(no_room("watchdog", &plan))?;
     let (logs, logger) = wire_log(config.events.take(), &plan, &shared, &mut notes);
     let hot = spawn_threads(&mut starting.threads, &plan, &mut silos, &orders.lock(), logs, &shared)?;
     notes.extend(wait_built(&hot.reports, starting.threads.len())?);
-    let (remote, remote_orders) = reach(config.run_dir.as_deref(), &plan, &shared, &stop, &mut notes).unzip();
+    let remote = reach(config.run_dir.as_deref(), &plan, &shared, &executor, &stop, &mut notes);
     header::write_notes(&board, &notes);
     board.publish();
     let sink = config.sink.take().map(|sink| tap(sink, &mut silos, order(&config), &stop));
     let sink = sink.transpose().map_err(no_room("answers", &plan))?;
-    let logging = logger.map(|(logger, said)| Ok((logger.spawn(stop.clone())?, said)));
-    let (events, said) = logging.transpose().map_err(no_room("events", &plan))?.unzip();
-    let recording = record(&mut config, &plan, &shared, said.as_ref(), &stop);
+    let logging = logger.map(|(logger, log)| Ok((logger.spawn(stop.clone())?, log)));
+    let (events, log) = logging.transpose().map_err(no_room("events", &plan))?.unzip();
+    let recording = record(&mut config, &plan, &shared, log.as_ref(), &stop);
     let recording = recording.transpose().map_err(no_room("recorder", &plan))?;
-    let (recorder, look_back) = recording.map(|recording| (recording.ended, recording.look_back)).unzip();
+    let (recorder, recent_recording) = recording.map(|recording| (recording.ended, recording.recent_recording)).unzip();
     let reader = StreamReader::new(order(&config), config.input, fills);
     let input_error = reader.map(|reader| cold::spawn_reader(reader, stop.clone()));
     let input_error = input_error.transpose().map_err(no_room("reader", &plan))?;
@@ -117,40 +122,40 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let placing = directing(&config.profile, &silos, &common, &plan).spawn();
     let placing = placing.map_err(no_room("placement", &plan))?;
     let (threads, watchdog) = starting.end();
-    let (watchdog, told) = watchdog.unzip();
-    steering.lock().connect(said, told);
+    let (watchdog, to_watchdog) = watchdog.unzip();
+    steering.lock().connect(log, to_watchdog);
     let cold =
         ColdSide { stop, sink, events, recorder, input_error, environment, neighbours, placing, watchdog, remote };
     let control = Control {
         shared,
         steering: steering.clone(),
-        orders: remote_orders,
         requests: Arc::clone(&requests),
         silos,
         named: vec![false; threads.len()],
         threads,
         hot,
-        lives,
+        supervisor,
         settings,
         end: End { count: config.count, duration: config.duration },
         wall,
         claims,
         is_live,
     };
-    // Nobody is left to move the phases on if this thread is refused: the hot threads then leave by themselves.
+    // If this thread is refused, no thread is left to advance the phases: Shutdown ends the hot
+    // threads.
     let control = control.spawn(cold, plan.cold_cores.clone()).map_err(no_room("control", &plan));
     let control = control.inspect_err(|_| {
         phase.advance(Phase::Shutdown);
     })?;
-    Ok(Engine { board, clock, steering, plan, requests, moves, wishes, look_back, control: Some(control) })
+    Ok(Engine { board, clock, executor, plan, recent_recording, control: Some(control) })
 }
 
-/// A start under way. Where it fails, everybody who runs already is told to leave.
+/// A start in progress. Dropping it after a failure ends the threads that already run.
 struct Starting {
     stop: cold::Stop,
     shared: Shared,
     threads: Threads,
-    watchdog: Option<(watchdog::Running, Sender<watchdog::Told>)>,
+    watchdog: Option<(watchdog::Running, Sender<watchdog::message::WatchdogMessage>)>,
     is_over: bool,
 }
 
@@ -160,8 +165,8 @@ impl Starting {
         Starting { stop, shared, threads: Threads::new(), watchdog: None, is_over: false }
     }
 
-    /// It has succeeded.
-    fn end(mut self) -> (Threads, Option<(watchdog::Running, Sender<watchdog::Told>)>) {
+    /// Ends a start that has succeeded.
+    fn end(mut self) -> (Threads, Option<(watchdog::Running, Sender<watchdog::message::WatchdogMessage>)>) {
         self.is_over = true;
         (std::mem::take(&mut self.threads), self.watchdog.take())
     }
@@ -178,13 +183,13 @@ impl Drop for Starting {
     }
 }
 
-/// The system refused the thread of this name.
+/// The error for a refused thread of this name.
 fn no_room(name: &'static str, plan: &Plan) -> impl FnOnce(io::Error) -> StartError {
     let threads = plan.threads.len();
     move |source| StartError::Thread { name: name.to_owned(), threads, source }
 }
 
-/// What all silos share.
+/// Parts that all silos share.
 fn common(
     profile: &Profile,
     plan: &Plan,
@@ -205,15 +210,15 @@ fn common(
     })
 }
 
-/// Who knows which of these silos live.
-fn lives(profile: &Profile, plan: &Plan, told: Vec<Told>, common: &Common) -> Lives {
-    let wishes = Arc::new(SiloWishes::new(profile.silos.settled()));
+/// The supervisor that stops and restarts these silos.
+fn supervisor(profile: &Profile, plan: &Plan, notifiers: Vec<SiloNotifiers>, common: &Common) -> SiloSupervisor {
+    let silo_commands = Arc::new(SiloCommands::new(profile.silos.settled()));
     let decoders = (0..profile.silos.settled()).map(|silo| plan.decoders(silo)).collect();
     let (profile, common) = (profile.clone(), common.clone());
-    Lives::new(LivesParts { profile, common, decoders, told, wishes })
+    SiloSupervisor::new(SupervisorParts { profile, common, decoders, notifiers, commands: silo_commands })
 }
 
-/// The director of these silos.
+/// The placement thread's parts for these silos.
 fn directing(profile: &Profile, silos: &[Silo], common: &Common, plan: &Plan) -> Directing {
     Directing {
         board: Arc::clone(&common.board),
@@ -227,7 +232,7 @@ fn directing(profile: &Profile, silos: &[Silo], common: &Common, plan: &Plan) ->
     }
 }
 
-/// Hands on what the director decides to the feeds of the streams, which make the moves.
+/// Passes the decisions of placement to the feeds of the streams, which make the moves.
 fn mover(moves: Arc<MoveRequests>) -> Mover {
     Box::new(move |decision| {
         let (stream, to, lease) = match *decision {
@@ -240,73 +245,68 @@ fn mover(moves: Arc<MoveRequests>) -> Mover {
     })
 }
 
-/// What acts on the engine, with the profile that it starts with.
+/// The state that commands act on, with the profile of the start.
 fn steering(config: &Config, silos: Silos, orders: &SharedOrders, common: &Common) -> SharedSteering {
     let is_live = matches!(config.input, Input::Live { .. });
-    let reins = Reins {
+    let handles = ControlHandles {
         orders: orders.clone(),
         board: Arc::clone(&common.board),
         settings: Arc::clone(&common.settings),
         clock: common.clock.clone(),
-        pace: if is_live { Pace::Senders } else { Pace::Ours },
+        pace: if is_live { Pace::Senders } else { Pace::Engine },
         profiles: config.profiles.clone(),
-        provocation: config.provocation.clone(),
+        drill_command: config.drill_command.clone(),
     };
-    // As it was asked for: to a profile that says Auto, too, it does not differ.
+    // The number of silos as requested, so that a profile with `Auto` does not show as different.
     let profile = Profile { silos, ..config.profile.clone() };
-    SharedSteering::new(&config.profile_name, &profile, reins)
+    SharedSteering::new(&config.profile_name, &profile, handles)
 }
 
-/// What an alarm may do to the engine.
-fn hands(requests: &Arc<Requests>, steering: &SharedSteering, shared: &Shared) -> Hands {
-    let profiles = steering.lock().profiles();
-    let (board, clock) = (Arc::clone(&shared.board), shared.clock.clone());
-    Hands { requests: Arc::clone(requests), steering: steering.clone(), board, clock, profiles }
-}
-
-/// The flight recorder of a run, unless its profile has no diagnostics.
+/// Starts the flight recorder of a run, unless the profile has diagnostics off.
 fn record(
     config: &mut Config,
     plan: &Plan,
     shared: &Shared,
-    said: Option<&SyncSender<Said>>,
+    log: Option<&SyncSender<LogEntry>>,
     stop: &cold::Stop,
 ) -> Option<io::Result<Recording>> {
     let run = config.run_dir.take().filter(|_| config.profile.diagnostics == Diagnostics::On)?;
     let (board, clock, cold_cores) = (Arc::clone(&shared.board), shared.clock.clone(), plan.cold_cores.clone());
     let kept = config.profile.recorder;
-    Some(Blackbox { board, clock, run, kept, cold_cores, said: said.cloned() }.spawn(stop.clone()))
+    Some(Blackbox { board, clock, run, kept, cold_cores, entries: log.cloned() }.spawn(stop.clone()))
 }
 
-/// The look at who else wants the hot cores.
+/// Starts the thread that watches for competitors on the hot cores.
 fn watch_neighbours(orders: SharedOrders, plan: &Plan, shared: &Shared) -> io::Result<Option<Watching>> {
     let (cores, cold_cores) = (plan.threads.iter().map(|planned| planned.core).collect(), plan.cold_cores.clone());
     Watch { board: Arc::clone(&shared.board), clock: shared.clock.clone(), orders, cores, cold_cores }.spawn()
 }
 
-/// The control socket of a run; where there can be none that is noted.
+/// Opens the control socket of a run; a failure becomes a note.
 fn reach(
     run_dir: Option<&Path>,
     plan: &Plan,
     shared: &Shared,
+    executor: &Executor,
     stop: &cold::Stop,
     notes: &mut Vec<String>,
-) -> Option<(remote::Running, remote::Orders)> {
-    let reached = remote::spawn(run_dir?, &shared.board, &shared.clock, plan.cold_cores.clone(), stop.clone());
-    reached.map_err(|said| notes.push(said)).ok()
+) -> Option<remote::Running> {
+    let (executor, cold_cores) = (executor.clone(), plan.cold_cores.clone());
+    let reached = remote::spawn(run_dir?, &shared.board, &shared.clock, executor, cold_cores, stop.clone());
+    reached.map_err(|error| notes.push(error)).ok()
 }
 
-/// Silos, the cold ends of their streams, and what tells each of the others.
-type Wired = (Vec<Silo>, Vec<StageFill>, Vec<Told>);
+/// Silos, the cold ends of their streams, and the notifiers of each silo.
+type Wired = (Vec<Silo>, Vec<StageFill>, Vec<SiloNotifiers>);
 
-/// What is there before the first thread.
+/// State before the first thread starts.
 struct LaidOut {
     silos: Vec<Silo>,
     fills: Vec<StageFill>,
-    lives: Lives,
+    supervisor: SiloSupervisor,
 }
 
-/// The silos with their live source, if there is one, and what the board's header says of them.
+/// Assembles the silos and their live source, if any, and writes the board's header.
 fn lay_out(
     config: &Config,
     plan: &Plan,
@@ -317,30 +317,30 @@ fn lay_out(
     let mut live = open_live(config, common, &common.clock)?;
     let readers = usize::from(config.sink.is_some()) + usize::from(live.is_some());
     let answers = if readers > 0 { Answers::PassedOn { readers } } else { Answers::Counted };
-    let (mut silos, fills, told) = wire_silos(config, plan, answers, contexts, common, live.as_mut())?;
+    let (mut silos, fills, notifiers) = wire_silos(config, plan, answers, contexts, common, live.as_mut())?;
     header::write(&common.board, &common.clock, config, common);
     if !device_name.is_empty() {
         header::write_device(&common.board, device_name);
     }
     if let Some(live) = live {
         for tap in silos.iter_mut().filter_map(|silo| silo.answers.pop()) {
-            // Its other end is in the first silo's feed, which has not started yet.
+            // The receiver is in the first silo's feed, which has not started yet.
             let _ = live.taps.send(tap);
         }
         common.board.header().input.write(&live.name);
     }
-    let lives = lives(&config.profile, plan, told, common);
-    Ok(LaidOut { silos, fills, lives })
+    let supervisor = supervisor(&config.profile, plan, notifiers, common);
+    Ok(LaidOut { silos, fills, supervisor })
 }
 
-/// In which order the streams' shots come; those of a live source come as they are sent.
+/// Order of the streams' shots in the input; a live source has none.
 fn order(config: &Config) -> InputOrder {
     let input = &config.profile.input;
     let weights = if matches!(config.input, Input::Live { .. }) { None } else { input.weights.of(input.streams) };
     InputOrder::new(input.streams, weights.as_deref())
 }
 
-/// The thread of the answers' sink.
+/// Starts the thread of the answer sink.
 fn tap(
     sink: AnswerSink,
     silos: &mut [Silo],
@@ -351,15 +351,16 @@ fn tap(
     cold::spawn_sink(sink, taps, order, stop.clone())
 }
 
-fn on_call(config: &Config) -> OnCall {
+fn on_allocation(config: &Config) -> OnAllocation {
     match config.profile.hot_allocations {
-        HotAllocations::Count => OnCall::Count,
-        HotAllocations::Abort => OnCall::Abort,
+        HotAllocations::Count => OnAllocation::Count,
+        HotAllocations::Abort => OnAllocation::Abort,
     }
 }
 
-/// Where each silo takes its turns as fast as it can, those with few of them are soon far ahead in the input: a turn in a hundred
-/// is a hundred places a shot. No window holds that for long.
+/// At rate max, each silo submits its shots as fast as it can, and a silo with few turns gets far
+/// ahead in the input: with one turn in a hundred, each of its shots advances a hundred places. No
+/// bounded window holds that for long.
 fn check_order(config: &Config) -> Result<(), StartError> {
     let (silos, input) = (config.profile.silos.settled(), &config.profile.input);
     let Some(window) = config.sink.as_ref().and_then(AnswerSink::window_shots) else { return Ok(()) };
@@ -383,7 +384,7 @@ pub(super) fn check_width(model: &Model) -> Result<(), StartError> {
     Ok(())
 }
 
-/// How many of each there are.
+/// Dimensions of the board.
 fn shape(profile: &Profile, plan: &Plan) -> Shape {
     let decoders = (0..profile.silos.settled()).map(|silo| plan.decoders(silo)).max().unwrap_or(1);
     Shape {
@@ -412,7 +413,7 @@ fn make_board(profile: &Profile, plan: &Plan, notes: &mut Vec<String>) -> Result
     }
 }
 
-/// Where a silo's shots come from: what its wiring needs of the input.
+/// Source of a silo's shots, as far as its assembly needs it.
 #[derive(Clone, Copy)]
 enum Origin<'a> {
     Sampler { model: &'a Arc<Model>, seed: u64 },
@@ -421,13 +422,13 @@ enum Origin<'a> {
     Live,
 }
 
-/// The live source, if that is where shots come from.
+/// Opens the live source, if shots come from one.
 fn open_live(config: &Config, common: &Common, clock: &Clock) -> Result<Option<LiveSource>, StartError> {
     let Input::Live { model, place, measurements } = &config.input else { return Ok(None) };
     let (silos, slots) = (config.profile.silos.settled(), config.profile.slots);
     let streams = config.profile.input.streams;
-    // Measurements make detection events of rounds that are further apart than a part; a stream that moves between silos
-    // takes whole shots along.
+    // Detection events made from measurements combine rounds that lie further apart than one part, and
+    // a stream that moves between silos takes whole shots along: both exclude submission by rounds.
     let by_rounds =
         silos == 1 && common.decoding.has_windows() && measurements.is_none() && streams * SLOTS_PER_STREAM <= slots;
     let linked = Link::open(LinkParts {
@@ -446,7 +447,7 @@ fn open_live(config: &Config, common: &Common, clock: &Clock) -> Result<Option<L
     Ok(Some(LiveSource { link: Some(Box::new(link)), lanes: lanes.into_iter(), taps, name }))
 }
 
-/// A live source on its way to the feeds.
+/// A live source that is not yet connected to the feeds.
 struct LiveSource {
     link: Option<Box<Link>>,
     lanes: std::vec::IntoIter<LaneOut>,
@@ -472,7 +473,7 @@ fn wire_silos(
     let (profile, header) = (&config.profile, common.board.header());
     let order = order(config);
     let (mut wired, mut fills) = (Vec::new(), Vec::new());
-    let Connected { pieces, told } = silo::connect(profile.silos.settled(), &common.decoding.model, &common.moves);
+    let Connected { pieces, notifiers } = silo::connect(profile.silos.settled(), &common.decoding.model, &common.moves);
     for (silo, connected) in (0..).zip(pieces) {
         let mut arena = Arena::new();
         let share = Share::of(silo as usize, profile.silos.settled(), profile.input.streams, config.count);
@@ -498,11 +499,11 @@ fn wire_silos(
         wired.push(made);
         fills.extend(fill);
     }
-    Ok((wired, fills, told))
+    Ok((wired, fills, notifiers))
 }
 
-/// Runs `body` where silo `silo` will run, so that the pages it touches first lie on that node. Where the silo has no
-/// core of its own, or may not be confined to it, they lie wherever the scheduler has the thread.
+/// Runs `body` on the cores of silo `silo`, so that the pages it touches first lie on that node. If
+/// the silo has no core of its own, or the system refuses the confinement, the scheduler chooses.
 fn on_cores_of<R: Send>(silo: u32, plan: &Plan, body: impl FnOnce() -> R + Send) -> io::Result<R> {
     let cores: Vec<u32> =
         plan.threads.iter().filter(|thread| thread.silo == silo).filter_map(|thread| thread.core).collect();
@@ -516,7 +517,7 @@ fn on_cores_of<R: Send>(silo: u32, plan: &Plan, body: impl FnOnce() -> R + Send)
 }
 
 impl Origin<'_> {
-    /// The hot end of a silo's source, and the cold one of a stream's.
+    /// The hot end of a silo's source, and the cold end of a stream.
     fn source(self, silo: u32, live: Option<LiveEnd>) -> (Source, Option<StageFill>) {
         match self {
             Origin::Live => (Source::Live(live.expect("a live source has a lane to each silo")), None),
@@ -534,16 +535,16 @@ impl Origin<'_> {
     }
 }
 
-/// Puts the roles of silo 0 under command, the first of each kind.
-fn provoke(silos: &mut [Silo], provocation: Option<&Arc<Provocation>>) {
-    let (Some(silo), Some(provocation)) = (silos.first_mut(), provocation) else { return };
+/// Makes the first role of each kind in silo 0 obey drill commands.
+fn provoke(silos: &mut [Silo], drill_command: Option<&Arc<DrillCommand>>) {
+    let (Some(silo), Some(drill_command)) = (silos.first_mut(), drill_command) else { return };
     let under_command = |spec: RoleSpec| {
         if spec.index != 0 {
             return spec;
         }
-        let (build, provocation) = (spec.build, Arc::clone(provocation));
+        let (build, drill_command) = (spec.build, Arc::clone(drill_command));
         let provoked = move |init: &mut Init<'_>| -> Result<Box<dyn Role>, RoleError> {
-            Ok(Box::new(Provoked::new(build(init)?, provocation)))
+            Ok(Box::new(DrilledRole::new(build(init)?, drill_command)))
         };
         RoleSpec { build: Box::new(provoked), ..spec }
     };
@@ -552,31 +553,29 @@ fn provoke(silos: &mut [Silo], provocation: Option<&Arc<Provocation>>) {
 
 type Threads = Vec<JoinHandle<()>>;
 
-/// A lane of the log for each thread, and who reads them; nothing where nobody wants events.
+/// A lane of the log for each thread, and the logger that reads them; empty without an event sink.
 fn wire_log(
     events: Option<EventSink>,
     plan: &Plan,
     shared: &Shared,
     notes: &mut Vec<String>,
-) -> (Vec<Writer>, Option<(Logger, SyncSender<Said>)>) {
+) -> (Vec<Writer>, Option<(Logger, SyncSender<LogEntry>)>) {
     let Some(sink) = events else { return (Vec::new(), None) };
     let threads = plan.threads.len();
     let lanes = threads.clamp(1, PRODUCERS_MAX);
     if threads > lanes {
-        notes.push(format!(
-            "found {threads} threads, expected at most {lanes} for the log: those beyond write no events"
-        ));
+        notes.push(format!("the log has {lanes} lanes for {threads} threads: the other threads write no events"));
     }
     let (first, reader) = log::channel(lanes, LANE, 0);
     let others: Vec<Writer> = (1..lanes).filter_map(|thread| first.try_clone(thread as u16)).collect();
     let names = plan.threads.iter().map(|planned| planned.name.clone()).collect();
-    let (say, said) = sync_channel(SAID_MAX);
-    let logger = Logger::new((reader, said), sink, names, Arc::clone(&shared.board), shared.clock.clone());
-    (std::iter::once(first).chain(others).collect(), Some((logger, say)))
+    let (log, entries) = sync_channel(ENTRIES_MAX);
+    let logger = Logger::new((reader, entries), sink, names, Arc::clone(&shared.board), shared.clock.clone());
+    (std::iter::once(first).chain(others).collect(), Some((logger, log)))
 }
 
-/// Sends the threads of a start that failed away and waits for them: the board is gone only when the last has let go of
-/// it. One that hangs in building is not waited for longer than [`DISMISS_LIMIT`].
+/// Ends the threads of a failed start and waits for them, because the last of them releases the
+/// board. Waits at most [`DISMISS_LIMIT`] for a thread that hangs while it builds.
 fn dismiss(threads: &[JoinHandle<()>], shared: &Shared) {
     shared.phase.advance(Phase::Shutdown);
     let from = shared.clock.ticks();
@@ -594,7 +593,7 @@ fn spawn_threads(
     logs: Vec<Writer>,
     shared: &Shared,
 ) -> Result<HotThreads, StartError> {
-    let mut callers = Vec::with_capacity(plan.threads.len());
+    let mut path_changes = Vec::with_capacity(plan.threads.len());
     let mut specs: Vec<RoleSpec> = silos.iter_mut().flat_map(|silo| std::mem::take(&mut silo.specs)).collect();
     let (sender, reports) = channel();
     let mut logs = logs.into_iter();
@@ -610,11 +609,12 @@ fn spawn_threads(
         let (core, elsewhere) = (planned.core, plan.cold_cores.clone());
         let placing = Placing { core, elsewhere, priority: orders.priority(index) };
         let spin: Arc<SpinWord> = orders.word(index);
-        let (caller, calls) = hot::calls();
-        let calls = (silos.len() > 1).then_some(calls);
-        callers.push(caller);
-        let own = (spin, logs.next(), calls);
-        match hot::spawn(index, &planned.name, placing, mine, own, shared.clone(), sender.clone()) {
+        let (path_sender, receiver) = hot::path_changes();
+        let receiver = (silos.len() > 1).then_some(receiver);
+        path_changes.push(path_sender);
+        let (log, shared) = (logs.next(), shared.clone());
+        let thread = HotThread { index, placing, specs: mine, spin, log, path_changes: receiver, shared };
+        match hot::spawn(&planned.name, thread, sender.clone()) {
             Ok(thread) => threads.push(thread),
             Err(source) => {
                 let (name, threads) = (planned.name.clone(), plan.threads.len());
@@ -624,10 +624,11 @@ fn spawn_threads(
     }
     assert!(specs.is_empty(), "the plan gives every role a thread");
     let (board, roles) = (Arc::clone(&shared.board), HotThreads::roles_of(plan));
-    Ok(HotThreads { board, callers, reports, roles, building: 0, unbuilt: None })
+    Ok(HotThreads { board, path_changes, reports, roles, building: 0, unbuilt: None })
 }
 
-/// Waits until every thread has built its roles; returns what could not be pinned.
+/// Waits until every thread has built its roles; returns the notes of threads that could not be
+/// pinned.
 fn wait_built(reports: &Receiver<ThreadReport>, threads: usize) -> Result<Vec<String>, StartError> {
     let mut notes = Vec::new();
     for built in 0..threads {
@@ -640,16 +641,8 @@ fn wait_built(reports: &Receiver<ThreadReport>, threads: usize) -> Result<Vec<St
         };
         report.result?;
         notes.extend(report.unpinned);
-        // The same for every thread: said once.
-        notes.extend(report.unprivileged.filter(|said| !notes.contains(said)));
+        // Each thread reports the same text; one note is enough.
+        notes.extend(report.unprivileged.filter(|text| !notes.contains(text)));
     }
     Ok(notes)
-}
-
-/// The predecoder's name as profiles spell it.
-pub(super) fn predecoder_name(predecoder: Predecoder) -> &'static str {
-    match predecoder {
-        Predecoder::None => "none",
-        Predecoder::Local => "local",
-    }
 }

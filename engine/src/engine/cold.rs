@@ -1,14 +1,13 @@
-//! Cold threads at the engine's edges: the sink of answers and the reader of a stream.
+//! Cold threads for input and output: the sink of answers and the reader of a stream.
 //!
-//! Own files and pipes, so that no hot thread does. Each waits in short sleeps when its ring has nothing for it. Bounds:
-//! the rings'. A sink whose reader stops reading holds the engine up, and is left behind at the end of a drain; a
-//! reader blocked in its input is left to the process's end.
+//! Own files and pipes, so that no hot thread does. Each sleeps briefly while its ring has no work.
+//! Bounds: those of the rings. A sink whose reader stops reading blocks the engine, and is not
+//! joined at the end of a drain; a reader blocked in its input stays until the process ends.
 
 use super::{Input, ReadShot};
-use crate::dispatch::Answer;
 use crate::feed::order::InputOrder;
-use crate::feed::requests::home;
 use crate::feed::stage::{Ending, StageFill};
+use crate::pipe::{Answer, home};
 use crate::record::{AnswerRecord, AnswerSink};
 use pinwheel_edge::ring::{BATCH, broadcast};
 use std::io;
@@ -18,10 +17,11 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long a cold thread sleeps when there is nothing for it.
+/// Sleep of a cold thread without work.
 const NOTHING: Duration = Duration::from_micros(500);
 
-/// Tells cold threads to end: the sink after it has emptied its rings, the reader at once. Relaxed: a plain word.
+/// Requests the end of cold threads: the sink ends after it has emptied its rings, the reader at
+/// once. Relaxed: the word is independent of other memory.
 #[derive(Clone, Debug)]
 pub(super) struct Stop(Arc<AtomicU64>);
 
@@ -56,7 +56,8 @@ pub(super) fn spawn<T: Send + 'static>(
     std::thread::Builder::new().name(name.to_string()).spawn(body)
 }
 
-/// The sink's thread: takes answers from every silo's ring. Its result comes through the receiver.
+/// Starts the sink's thread, which takes answers from every silo's ring. The receiver yields its
+/// result.
 pub(super) fn spawn_sink(
     mut sink: AnswerSink,
     mut taps: Vec<broadcast::Reader<Answer>>,
@@ -66,7 +67,7 @@ pub(super) fn spawn_sink(
     let (sender, receiver) = channel();
     spawn("answers", move || {
         loop {
-            // The flag first: whatever was pushed before it was raised is then taken below.
+            // The flag is read first: answers pushed before it was raised are then taken below.
             let stopped = stop.is_stopped();
             let mut taken = 0;
             for tap in &mut taps {
@@ -96,7 +97,7 @@ fn record(answer: &Answer, order: &InputOrder) -> AnswerRecord {
     }
 }
 
-/// A stream's shots on their way to the silos.
+/// Reads a stream's shots and passes them to the silos.
 pub(super) struct Reader {
     fills: Vec<StageFill>,
     order: InputOrder,
@@ -105,7 +106,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// For `fills`, one per silo; `None` if the input is no stream.
+    /// A reader for `fills`, one per silo; `None` if the input is no stream.
     pub(super) fn new(order: InputOrder, input: Input, fills: Vec<StageFill>) -> Option<Reader> {
         match input {
             Input::Stream { model, reader, .. } => {
@@ -140,7 +141,7 @@ impl Reader {
     }
 }
 
-/// The reader's thread. Its error, if any, comes through the receiver.
+/// Starts the reader's thread. The receiver yields its error, if any.
 pub(super) fn spawn_reader(reader: Reader, stop: Stop) -> io::Result<Receiver<Option<String>>> {
     let (sender, receiver) = channel();
     spawn("reader", move || {

@@ -1,28 +1,27 @@
 //! The control thread: moves the engine through its phases and ends it.
 //!
-//! Owns the hot threads' handles, the silos' cold parts, the wall clock and the decision to end. Runs on a cold thread, ticking every
-//! [`TICK`]. Bounds: each phase has a limit, see the constants; a drain has the profile's grace. A thread that does not
-//! leave is left behind and said so.
+//! Owns the hot threads' handles, the cold parts of the silos, the wall clock and the decision to
+//! end. Runs on a cold thread with a period of [`TICK`]. Bounds: each phase has a limit, see the
+//! constants; a drain has the profile's grace. Reports a thread that does not end, and does not
+//! join it.
 
 use super::cold::{self, Stop};
-use super::lives::HotThreads;
 use super::neighbours::Watching;
-use super::placing::Placing;
-use super::remote::{self, Orders};
+use super::placement_thread::Placing;
+use super::remote;
+use super::silo_threads::HotThreads;
 use super::steer::SharedSteering;
 use super::wall::Wall;
 use super::watchdog::Running;
 use super::wire::GOES_ON;
-use super::{EndedBy, Found, Outcome, Requests, header};
-use crate::board::snapshot::ThreadState;
+use super::{EndedBy, EnvironmentResult, Outcome, Requests, header};
 use crate::board::{self, Board};
-use crate::clock::Clock;
-use crate::feed::requests::MoveRequests;
 use crate::graph::Event;
 use crate::host::claims::Claims;
 use crate::hot::{self, Settings, Shared, ThreadReport, WARM_STREAM, Warming};
 use crate::profile::Rate;
-use crate::silo::{Lives, Silo, SiloWishes};
+use crate::roles::ThreadState;
+use crate::silo::{Silo, SiloSupervisor};
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::spin::Phase;
@@ -33,79 +32,69 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 const TICK: Duration = Duration::from_millis(1);
-/// Warm-up shots flow for so long in any case, so that every path and page has been used.
+/// Shortest warm-up: enough shots to use every path and page.
 const WARM: Nanos = Nanos(50_000_000);
-/// With rate Auto: settle, then measure, 2 s together.
+/// With rate Auto: time to settle, then time to measure; 2 s together.
 const MEASURE_SETTLE: Nanos = Nanos(500_000_000);
 const MEASURE: Nanos = Nanos(1_500_000_000);
-/// Longest wait for roles to warm, and for warm-up shots to come back.
+/// Longest wait for roles to warm up, and for the answers to warm-up shots.
 const WARM_LIMIT: Nanos = Nanos(30_000_000_000);
-/// After the grace: time for harvest to take the error answers, on a machine that does not run its thread for a while too.
+/// Time after the grace for harvest to take the error answers, also if the machine does not
+/// schedule its thread for some seconds.
 const LAST_HARVEST: Nanos = Nanos(5_000_000_000);
-/// Longest wait for threads to leave after Shutdown, and for the sink to finish. A disk or a core that is gone for some seconds
-/// costs no answer.
+/// Longest wait for threads to end after Shutdown, and for the sink. A disk or core that is
+/// unavailable for some seconds loses no answer.
 const LEAVE_LIMIT: Nanos = Nanos(10_000_000_000);
 
-/// What ends a run by itself.
+/// Limits at which a run ends by itself.
 pub(super) struct End {
     pub(super) count: Option<u64>,
     pub(super) duration: Option<Duration>,
 }
 
-/// Cold threads and what they report.
+/// Cold threads and the channels of their results.
 pub(super) struct ColdSide {
     pub(super) stop: Stop,
     pub(super) sink: Option<Receiver<Result<(), String>>>,
     pub(super) events: Option<Receiver<Result<(), String>>>,
     pub(super) recorder: Option<Receiver<()>>,
     pub(super) input_error: Option<Receiver<Option<String>>>,
-    pub(super) environment: Option<Receiver<Found>>,
+    pub(super) environment: Option<Receiver<EnvironmentResult>>,
     pub(super) neighbours: Option<Watching>,
     pub(super) placing: Option<Placing>,
     pub(super) watchdog: Option<Running>,
     pub(super) remote: Option<remote::Running>,
 }
 
-/// The times of a silo's tasks, as far as its threads have ended.
+/// Task times of a silo, from those of its threads that have ended.
 fn task_times((silo, wired): (u32, &Silo)) -> impl Iterator<Item = (u32, Event)> {
     wired.task_times.try_iter().flatten().map(move |event| (silo, event))
 }
 
-/// What an order of another process may act on.
-pub(super) struct Hands<'a> {
-    pub(super) steering: &'a SharedSteering,
-    pub(super) requests: &'a Requests,
-    pub(super) wishes: &'a SiloWishes,
-    pub(super) moves: &'a MoveRequests,
-    pub(super) clock: &'a Clock,
-}
-
-/// Everything the control thread owns.
+/// State of the control thread.
 pub(super) struct Control {
     pub(super) shared: Shared,
     pub(super) steering: SharedSteering,
-    /// What other processes ask for; `None`: no socket could be had.
-    pub(super) orders: Option<Orders>,
     pub(super) requests: Arc<Requests>,
     pub(super) silos: Vec<Silo>,
     pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) hot: HotThreads,
-    pub(super) lives: Lives,
+    pub(super) supervisor: SiloSupervisor,
     pub(super) settings: Arc<Settings>,
     pub(super) end: End,
     pub(super) wall: Wall,
-    /// The hot cores, ours until the threads have left them.
+    /// Claims on the hot cores, held until the threads have ended.
     pub(super) claims: Option<Claims>,
-    /// Other processes send the shots, at their own rate.
+    /// Whether other processes send the shots, at their own rate.
     pub(super) is_live: bool,
-    /// By thread: whether its first allocation's place has been named.
+    /// By thread: whether the location of its first allocation is known.
     pub(super) named: Vec<bool>,
 }
 
 impl Control {
     pub(super) fn spawn(mut self, cold: ColdSide, cold_cores: Vec<u32>) -> io::Result<JoinHandle<Outcome>> {
         cold::spawn("control", move || {
-            // A courtesy to the hot threads; where it is not permitted the scheduler decides.
+            // Keeps off the hot cores; if the system refuses, the scheduler decides.
             let _ = crate::host::pin::confine_current_thread(&cold_cores);
             let ended = self.warm_up();
             let live_from = self.now();
@@ -118,9 +107,7 @@ impl Control {
             let unanswered = self.drain();
             self.enter(Phase::Shutdown);
             self.leave();
-            // What was asked for too late is answered, not left hanging.
-            self.obey();
-            // Before log and recorder: what its last look finds is in both.
+            // Ended before log and recorder, so that both contain the alarms of its last check.
             if let Some(watchdog) = cold.watchdog {
                 watchdog.end();
             }
@@ -162,7 +149,7 @@ impl Control {
         })
     }
 
-    /// For whoever looks at the board: this run is over, and its process goes on.
+    /// Notes for viewers of the board that this run is over and the process continues.
     fn tell_what_follows(&self) {
         if let Some(to) = self.requests.follows() {
             self.note(&format!("{GOES_ON}: {to}"));
@@ -186,7 +173,7 @@ impl Control {
         board::set(&self.board().header().phase, self.shared.phase.current() as u64);
     }
 
-    /// One tick: whatever the cold side owes the silos.
+    /// One period: runs the cold work of all silos.
     fn tick(&mut self) {
         cold::sleep(TICK);
         let (now, rate) = (self.now(), self.shared.clock.rate());
@@ -196,31 +183,16 @@ impl Control {
         self.name_allocations();
         self.wall.step(now, &self.shared.clock, &self.shared.board);
         self.steering.lock().step(now);
-        self.obey();
     }
 
-    /// Carries out what other processes asked for since the last tick.
-    fn obey(&self) {
-        let hands = Hands {
-            steering: &self.steering,
-            requests: &self.requests,
-            wishes: self.lives.wishes(),
-            moves: self.lives.moves(),
-            clock: &self.shared.clock,
-        };
-        for order in self.orders.iter().flat_map(Orders::try_iter) {
-            remote::act(order, &hands);
-        }
-    }
-
-    /// Names who first called the allocator on a hot thread.
+    /// Publishes where a hot thread first called the allocator.
     fn name_allocations(&mut self) {
         for (thread, named) in self.named.iter_mut().enumerate() {
             *named = *named || hot::name_first_allocation(self.shared.board.thread(thread));
         }
     }
 
-    /// Ticks until `done` or `limit`; whether it was done.
+    /// Ticks until `done` or `limit`; `true`: done.
     fn tick_until(&mut self, limit: Nanos, mut done: impl FnMut(&Control) -> bool) -> bool {
         let from = self.now();
         loop {
@@ -234,7 +206,7 @@ impl Control {
         }
     }
 
-    /// Warms the path and settles the rate. Returns a reason to end at once, if there is one.
+    /// Warms up the path and sets the rate. Returns a reason to end at once, if there is one.
     fn warm_up(&mut self) -> Option<EndedBy> {
         self.enter(Phase::Warmup);
         if let Some(by) = self.wait_warm() {
@@ -244,7 +216,7 @@ impl Control {
         let asked = |control: &Control| {
             control.requests.drain().is_some() || control.role_died() || control.has_lost_a_thread()
         };
-        // Measured for a profile that comes later, too: any that says Auto means this rate.
+        // Kept for later profiles, too: any profile with rate Auto uses this rate.
         let own_rate = self.steering.lock().own_rate();
         let mut measured = None;
         if !self.is_live && own_rate == Rate::Auto {
@@ -260,8 +232,8 @@ impl Control {
         }
         self.steering.lock().begin(measured);
         self.settings.set_warming(Warming::Off);
-        // A feed may be in the middle of a frame: what it submits there is on the board only after it. Two frames on,
-        // it has seen that warm-up is over and its cursor is true.
+        // A feed in the middle of a frame publishes its shots only at the frame's end. Two frames
+        // later it has seen the end of warm-up, and its cursor is up to date.
         let frames = self.frames();
         let settled = |control: &Control| control.frames().iter().zip(&frames).all(|(now, then)| *now >= then + 2);
         self.tick_until(WARM_LIMIT, |control| settled(control) && control.all_harvested() || asked(control));
@@ -273,19 +245,21 @@ impl Control {
         }
         let stands = self.frames().iter().zip(&frames).position(|(now, then)| *now < then + 2)?;
         self.note(&format!(
-            "found thread {} without two frames in {} s of warm-up, expected thousands; see what holds it up",
+            "thread {} has not completed two frames within {} s of warm-up (thousands are normal); look for what \
+             blocks it",
             self.board().thread(stands).name.read(),
             WARM_LIMIT.0 / 1_000_000_000
         ));
         Some(EndedBy::Fault)
     }
 
-    /// Waits until every thread has warmed its roles. Returns a reason to end at once, if there is one.
+    /// Waits until every thread has warmed up its roles. Returns a reason to end at once, if there
+    /// is one.
     fn wait_warm(&mut self) -> Option<EndedBy> {
         let from = self.now();
         let mut missing = self.threads.len();
         while missing > 0 {
-            // Before the report is looked for: a thread that fails sends it and then ends.
+            // Checked before the report: a thread that fails sends its report first and then ends.
             let has_failed = self.role_died() || self.has_lost_a_thread();
             match self.hot.reports.try_recv() {
                 Ok(ThreadReport { result: Ok(()), .. }) => {
@@ -307,8 +281,8 @@ impl Control {
             if self.since(from) >= WARM_LIMIT {
                 let (threads, limit_s) = (self.threads.len(), WARM_LIMIT.0 / 1_000_000_000);
                 self.note(&format!(
-                    "found {missing} of {threads} threads not warm after {limit_s} s, expected all; look for a stopped \
-                     process or an overloaded machine"
+                    "{missing} of {threads} threads are not warm after {limit_s} s; look for a stopped process or an \
+                     overloaded machine"
                 ));
                 return Some(EndedBy::Fault);
             }
@@ -321,17 +295,17 @@ impl Control {
         header::Note::default().write(self.board(), text);
     }
 
-    /// Live, until a reason to end; a death or a return that is under way is seen through first.
+    /// Runs Live until a reason to end; then completes the failover or restart in progress.
     fn live(&mut self, from: Ticks) -> EndedBy {
         let by = self.until_the_end(from);
         loop {
-            self.lives.step(&mut self.silos, &mut self.hot, self.shared.clock.ticks());
-            if self.lives.is_settled() || self.has_failed() {
+            self.supervisor.step(&mut self.silos, &mut self.hot, self.shared.clock.ticks());
+            if self.supervisor.is_settled() || self.has_failed() {
                 break;
             }
             self.tick();
         }
-        if let Some(why) = self.lives.broken() {
+        if let Some(why) = self.supervisor.broken() {
             self.note(why);
         }
         by
@@ -343,7 +317,7 @@ impl Control {
             if let Some(by) = self.requests.drain() {
                 return by;
             }
-            self.lives.step(&mut self.silos, &mut self.hot, self.shared.clock.ticks());
+            self.supervisor.step(&mut self.silos, &mut self.hot, self.shared.clock.ticks());
             if self.has_failed() {
                 return EndedBy::Fault;
             }
@@ -359,13 +333,13 @@ impl Control {
         }
     }
 
-    /// Stops the feed and waits for every answer; after the grace answers what is left with an error. Returns what even
-    /// then has no answer.
+    /// Stops the feed and waits for all answers; after the grace answers the remaining shots with
+    /// an error. Returns the shots that still have no answer.
     fn drain(&mut self) -> Vec<(u32, u64)> {
         self.enter(Phase::Drain);
-        let grace_s = self.steering.lock().profile().limits.drain_grace_s;
-        let grace = Nanos::from_millis(u64::from(grace_s) * 1_000);
-        // In this order: a feed that has come to its end has published its last shot, which then shows as not harvested.
+        let grace = self.drain_grace();
+        // Checked in this order: a feed at its end has published its last shot, which then counts
+        // as not harvested.
         let is_drained = |control: &Control| control.all_drained() && control.all_harvested();
         let has_ended = |control: &Control| control.threads.iter().all(JoinHandle::is_finished);
         self.tick_until(grace, |control| is_drained(control) || control.requests.is_hurried() || has_ended(control));
@@ -376,13 +350,19 @@ impl Control {
         self.unanswered()
     }
 
-    /// Answers every open ticket with an error word, from this cold thread.
+    fn drain_grace(&self) -> Nanos {
+        let grace_s = self.steering.lock().profile().limits.drain_grace_s;
+        Nanos::from_millis(u64::from(grace_s) * 1_000)
+    }
+
+    /// Answers every open ticket with an error code, from this cold thread.
     fn close_tickets(&self) {
         for (silo, Silo { pipe, .. }) in self.silos.iter().enumerate() {
             let dispatched = board::get(&self.board().dispatch(silo).position);
             let slots = u64::from(pipe.table.geometry().slots);
             for position in dispatched.saturating_sub(slots)..=dispatched {
-                // A ticket that is closed, or was never opened, refuses the claim: nothing is left to do for it.
+                // A ticket that is closed, or was never opened, refuses the claim and needs no
+                // action.
                 let _ = pipe.close(pipe.table.ticket_at(position), ErrorCode::Drained, self.now());
             }
         }
@@ -403,11 +383,11 @@ impl Control {
         left
     }
 
-    /// Waits for the hot threads to leave. One that hangs is not joined.
+    /// Waits for the hot threads to end. A thread that hangs is not joined.
     fn leave(&mut self) {
         self.tick_until(LEAVE_LIMIT, |control| control.threads.iter().all(JoinHandle::is_finished));
         if !self.threads.iter().all(JoinHandle::is_finished) {
-            // A thread that hangs still has its core: the claims last as long as the process.
+            // A thread that hangs still occupies its core: the claims stay until the process ends.
             std::mem::forget(self.claims.take());
         }
         for thread in self.threads.drain(..).filter(JoinHandle::is_finished) {
@@ -435,16 +415,17 @@ impl Control {
         })
     }
 
-    /// Whether the run cannot go on: of one silo a role died; of several, a door, or who could not be inherited.
+    /// Whether the run cannot continue: with one silo, after the death of any role; with several,
+    /// after the death of a feed or harvest, or a failover that failed.
     fn has_failed(&self) -> bool {
         let died = match self.silos.len() {
             1 => self.role_died(),
-            _ => self.hot.has_lost_a_door() || self.lives.broken().is_some(),
+            _ => self.hot.has_lost_feed_or_harvest() || self.supervisor.broken().is_some(),
         };
         died || self.has_lost_a_thread()
     }
 
-    /// Whether a thread has ended without being told to and without publishing the death of its roles.
+    /// Whether a thread ended without a request and without publishing the death of its roles.
     fn has_lost_a_thread(&self) -> bool {
         self.threads.iter().enumerate().any(|(index, thread)| {
             thread.is_finished() && board::get(&self.board().thread(index).state) != ThreadState::Panicked as u64
@@ -459,8 +440,8 @@ impl Control {
     }
 }
 
-/// Why the input broke off, if it did. A reader that has given its input's end to the feeds is about to say so; one that
-/// still reads is left alone.
+/// Why reading the input failed, if it did. A reader that has passed the end of its input to the
+/// feeds reports within the limit; a reader that still reads is not joined.
 fn finish_input(reader: &Receiver<Option<String>>, ended_by: EndedBy) -> Option<String> {
     let limit = if ended_by == EndedBy::Input { LEAVE_LIMIT.0 } else { 0 };
     reader.recv_timeout(Duration::from_nanos(limit)).ok().flatten()
@@ -469,15 +450,13 @@ fn finish_input(reader: &Receiver<Option<String>>, ended_by: EndedBy) -> Option<
 fn finish_events(events: &Receiver<Result<(), String>>) -> Result<(), String> {
     events.recv_timeout(Duration::from_nanos(LEAVE_LIMIT.0)).unwrap_or_else(|_| {
         let limit_s = LEAVE_LIMIT.0 / 1_000_000_000;
-        Err(format!("events: found some unwritten {limit_s} s after the end, expected the disk to take them; see what holds it up"))
+        Err(format!("events: some are still unwritten {limit_s} s after the end; check the disk"))
     })
 }
 
 fn finish_sink(sink: &Receiver<Result<(), String>>) -> Result<(), String> {
     sink.recv_timeout(Duration::from_nanos(LEAVE_LIMIT.0)).unwrap_or_else(|_| {
         let limit_s = LEAVE_LIMIT.0 / 1_000_000_000;
-        Err(format!(
-            "found answers unwritten {limit_s} s after the end, expected their reader to take them; see what reads them"
-        ))
+        Err(format!("some answers are still unwritten {limit_s} s after the end; check the program that reads them"))
     })
 }

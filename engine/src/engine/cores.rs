@@ -1,28 +1,30 @@
-//! The plan on a machine that others use, too: what they have is left to them, what we take is claimed first.
+//! Planning on a shared machine: avoids cores that other programs use, and claims the engine's own
+//! cores first.
 //!
-//! Runs once, on the caller's thread, before any hot thread. Bounded by [`CORES_MAX`] claims lost to others meanwhile.
-//! An automatic plan is made on what is free and never refused; a listed one keeps its cores and loses `Prod` on those
-//! that others have claimed.
+//! Runs once, on the caller's thread, before any hot thread. Bounded by [`CORES_MAX`] claims that
+//! other engines win meanwhile. An automatic plan uses the free cores and is never refused; a
+//! listed plan keeps its cores, and its threads on cores claimed by others run without `Prod`.
 
 use std::path::Path;
 
-use super::devices;
-use crate::host::claims::{ClaimError, Claims, Conflict, claimed, foreign, told, told_foreign};
+use crate::host::claims::{
+    ClaimError, Claims, Conflict, claimed, conflict_messages, foreign_lock_messages, foreign_locks,
+};
 use crate::host::{CORES_MAX, HostFacts};
 use crate::plan::{Plan, PlanError};
 use crate::profile::{Profile, Silos, SpinPolicy, Threads};
 
-/// A plan, and the claims on the cores that its threads have for themselves.
+/// A plan, and the claims on its exclusive cores.
 #[derive(Debug)]
 pub(super) struct Placed {
     pub(super) plan: Plan,
     pub(super) claims: Option<Claims>,
-    /// What to tell of it.
+    /// Notes for the operator.
     pub(super) notes: Vec<String>,
 }
 
-/// Plans on `host` and claims in `directory`. Settles the profile's number of silos; where nothing is left, its spin policy
-/// becomes `Shared`.
+/// Plans on `host` and claims in `directory`. Settles the profile's number of silos; if no core is
+/// left, sets its spin policy to `Shared`.
 pub(super) fn place(profile: &mut Profile, host: HostFacts, directory: &Path) -> Result<Placed, PlanError> {
     let placed = match profile.threads {
         Threads::Auto => auto(profile, host, directory),
@@ -34,14 +36,14 @@ pub(super) fn place(profile: &mut Profile, host: HostFacts, directory: &Path) ->
 
 fn auto(profile: &mut Profile, host: HostFacts, directory: &Path) -> Result<Placed, PlanError> {
     let known = !host.cores.is_empty();
-    let (mut free, mut notes) = host.without_taken(directory);
+    let (mut free, mut notes) = host.without_used_cores(directory);
     let (mut plan, claims) = loop {
         let plan = Plan::make(profile, &free)?;
         match Claims::take(directory, &free.with_siblings(&plan.claims())) {
             Ok(claims) => break (plan, Some(claims)),
             Err(ClaimError::Conflict(conflict)) => {
-                notes.extend(told(std::slice::from_ref(&conflict)));
-                // Each turn leaves at least one core to others, so this ends.
+                notes.extend(conflict_messages(std::slice::from_ref(&conflict)));
+                // Each retry removes at least one core, so the loop ends.
                 free.cores.retain(|facts| facts.core != conflict.core && !facts.siblings.contains(&conflict.core));
             }
             Err(error @ ClaimError::Unavailable { .. }) => {
@@ -51,37 +53,35 @@ fn auto(profile: &mut Profile, host: HostFacts, directory: &Path) -> Result<Plac
         }
     };
     if known {
-        notes.extend(gentle(profile, &mut plan));
+        notes.extend(share_if_no_core(profile, &mut plan));
     }
     notes.extend(plan.notes.iter().cloned());
     Ok(Placed { plan, claims, notes })
 }
 
-/// Where no core is left for a hot thread, the engine runs where cold work runs, and makes way for it.
-fn gentle(profile: &mut Profile, plan: &mut Plan) -> Option<String> {
+/// If no core is left for a hot thread, the engine runs on the cold cores with spin `Shared`.
+fn share_if_no_core(profile: &mut Profile, plan: &mut Plan) -> Option<String> {
     let was = std::mem::replace(&mut profile.spin, SpinPolicy::Shared);
     if !plan.hot_cores().is_empty() || was == SpinPolicy::Shared {
         profile.spin = was;
         return None;
     }
     plan.spin = SpinPolicy::Shared;
-    Some("others have all cores: running unpinned, with spin Shared".to_owned())
+    Some("other programs use all cores: running unpinned, with spin Shared".to_owned())
 }
 
-/// The plan that a start would make on `host` now, with its notes; claims nothing.
+/// The plan that a start on `host` would make now, with its notes; claims nothing.
 ///
 /// # Errors
-/// When the profile lists its threads and they cannot be had.
-pub fn foresee(profile: &Profile, host: HostFacts, directory: &Path) -> Result<Plan, PlanError> {
-    let mut profile = profile.clone();
-    let host = devices::foresee(&mut profile, host);
+/// If the profile lists its threads and the plan is impossible.
+pub(super) fn preview_plan(mut profile: Profile, host: HostFacts, directory: &Path) -> Result<Plan, PlanError> {
     let mut plan = match profile.threads {
         Threads::Auto => {
             let known = !host.cores.is_empty();
-            let (free, mut notes) = host.without_taken(directory);
+            let (free, mut notes) = host.without_used_cores(directory);
             let mut plan = Plan::make(&profile, &free)?;
             if known {
-                notes.extend(gentle(&mut profile, &mut plan));
+                notes.extend(share_if_no_core(&mut profile, &mut plan));
             }
             plan.notes.extend(notes);
             plan
@@ -93,8 +93,8 @@ pub fn foresee(profile: &Profile, host: HostFacts, directory: &Path) -> Result<P
                 plan.contest(conflict.core, &host);
                 plan.notes.push(contested(&conflict));
             }
-            let others = foreign(directory).into_iter().filter(|found| wanted.contains(&found.core));
-            plan.notes.extend(told_foreign(&others.collect::<Vec<_>>()));
+            let others = foreign_locks(directory).into_iter().filter(|found| wanted.contains(&found.core));
+            plan.notes.extend(foreign_lock_messages(&others.collect::<Vec<_>>()));
             plan
         }
     };
@@ -104,14 +104,14 @@ pub fn foresee(profile: &Profile, host: HostFacts, directory: &Path) -> Result<P
 }
 
 fn contested(conflict: &Conflict) -> String {
-    format!("{conflict}: its thread shares it, and refuses spin Prod")
+    format!("{conflict}: the thread planned there shares the core and runs without spin Prod")
 }
 
 fn listed(profile: &Profile, host: &HostFacts, directory: &Path) -> Result<Placed, PlanError> {
     let mut plan = Plan::make(profile, host)?;
     let wanted = host.with_siblings(&plan.claims());
-    let others = foreign(directory).into_iter().filter(|found| wanted.contains(&found.core));
-    let mut notes = told_foreign(&others.collect::<Vec<_>>());
+    let others = foreign_locks(directory).into_iter().filter(|found| wanted.contains(&found.core));
+    let mut notes = foreign_lock_messages(&others.collect::<Vec<_>>());
     let mut claims = None;
     for _ in 0..CORES_MAX {
         match Claims::take(directory, &host.with_siblings(&plan.claims())) {
@@ -136,13 +136,14 @@ fn listed(profile: &Profile, host: &HostFacts, directory: &Path) -> Result<Place
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Placed, foresee, place};
+    use super::{Placed, place, preview_plan};
     use crate::host::claims::{Claims, claimed};
     use crate::host::{CoreFacts, HostFacts};
-    use crate::profile::{Priority, Profile, RoleKind, SpinPolicy, ThreadSpec, Threads};
+    use crate::profile::{Priority, Profile, SpinPolicy, ThreadSpec, Threads};
+    use crate::roles::RoleKind;
     use std::path::Path;
 
-    /// Cores far above those of the machine that runs this, so that no pinned thread of another program is on them.
+    /// Cores with numbers far above the host's, so that no other program has a thread pinned there.
     fn host(cores: std::ops::Range<u32>) -> HostFacts {
         let mut host = HostFacts::read_at(Path::new("/no/such"), &[]);
         host.cores = cores.map(|core| CoreFacts { core, node: 0, siblings: vec![core ^ 1] }).collect();
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_engine_folds_onto_what_the_first_left_and_says_who_has_the_rest() {
+    fn a_second_engine_uses_the_free_cores_and_names_the_owner_of_the_others() {
         let folder = tempfile::tempdir().unwrap();
         let first = placed(&mut Profile { max_cores: Some(2), ..profile() }, 900..908, folder.path());
         assert_eq!(first.plan.hot_cores(), [902, 904]);
@@ -182,13 +183,15 @@ mod tests {
     }
 
     #[test]
-    fn with_no_core_left_the_engine_runs_unpinned_and_shared_and_says_so() {
+    fn without_a_free_core_the_engine_runs_unpinned_and_shared_with_a_note() {
         let folder = tempfile::tempdir().unwrap();
         let _others = Claims::take(folder.path(), &[900, 901, 902, 903]).unwrap();
         let mut profile = profile();
         let placed = placed(&mut profile, 900..904, folder.path());
         assert_eq!((placed.plan.hot_cores(), profile.spin), (vec![], SpinPolicy::Shared));
-        assert!(placed.notes.iter().any(|note| note == "others have all cores: running unpinned, with spin Shared"));
+        assert!(
+            placed.notes.iter().any(|note| note == "other programs use all cores: running unpinned, with spin Shared")
+        );
         assert_eq!(claimed(folder.path()).len(), 4);
     }
 
@@ -208,11 +211,11 @@ mod tests {
         let refused: Vec<bool> =
             placed.plan.threads.iter().map(|thread| thread.refuses(SpinPolicy::Prod).is_some()).collect();
         assert_eq!((refused, placed.claims.unwrap().cores()), (vec![true, false], vec![904, 905]));
-        assert!(placed.notes[0].starts_with("found core 903 claimed by process "), "{:?}", placed.notes);
+        assert!(placed.notes[0].starts_with("core 903 is claimed by process "), "{:?}", placed.notes);
     }
 
     #[test]
-    fn what_is_foreseen_is_what_a_start_does_and_claims_nothing() {
+    fn a_previewed_plan_equals_that_of_the_start_and_claims_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let spec = |name: &str, roles: &[RoleKind], core| ThreadSpec {
             name: name.to_owned(),
@@ -225,7 +228,7 @@ mod tests {
             let _others = Claims::take(folder.path(), taken).unwrap();
             for threads in [Threads::Auto, Threads::Explicit(listed.clone())] {
                 let profile = Profile { threads, priority: Priority::Fifo(5), ..profile() };
-                let told = foresee(&profile, host(900..904), folder.path()).unwrap();
+                let told = preview_plan(profile.clone(), host(900..904), folder.path()).unwrap();
                 assert_eq!(claimed(folder.path()).len(), taken.len());
                 let mut started = profile.clone();
                 let placed = placed(&mut started, 900..904, folder.path());
@@ -238,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_place_for_claims_the_plan_stands_and_the_reason_is_told() {
+    fn without_a_directory_for_claims_the_plan_is_kept_and_the_reason_noted() {
         let placed = placed(&mut profile(), 900..908, Path::new("/proc/pinwheel"));
         assert!(placed.claims.is_none() && placed.plan.claims().len() == 3);
         assert!(placed.notes[0].contains("PINWHEEL_SHM"), "{:?}", placed.notes);

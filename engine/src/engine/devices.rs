@@ -1,35 +1,38 @@
-//! The device of each silo: what `Auto` becomes, and the contexts of a GPU.
+//! The device of each silo: resolves `Auto`, and opens the contexts of a GPU.
 //!
-//! Runs once, on the caller's thread, but for the contexts: a driver starts threads of its own in each, and they inherit
-//! the cores of who opens it, so a thread confined to the cold ones does. Bounded by the silos. Never falls back where a
-//! device was asked for by name: that is refused with a sentence. With the devices the number of silos is settled.
+//! Runs once, on the caller's thread. Contexts are opened on a thread confined to the cold cores,
+//! because a driver starts threads in each context, which inherit the cores of the opening thread.
+//! Bounded by the silos. A device requested by name is never replaced by the stand-in: an error
+//! refuses the start. The devices also determine the number of silos.
 
 use super::StartError;
 use super::cores::{self, Placed};
 use crate::board;
-use crate::device::cuda::{Context, Found, OpenError, device_of, probe};
+use crate::device::cuda::{Context, DriverFacts, OpenError, device_of, probe};
 use crate::host::{HostFacts, pin};
+use crate::plan::{Plan, PlanError};
 use crate::profile::{Device, Latency, Profile};
+use std::path::Path;
 
-/// What the silos run on.
+/// Devices of the silos.
 #[derive(Default)]
 pub(super) struct Devices {
-    /// A context for each silo; none for the stand-in.
+    /// A context for each silo; none with the stand-in.
     pub(super) contexts: Vec<Context>,
-    /// In words; empty: as the profile's device is called.
+    /// Their names; empty: use the name of the profile's device.
     pub(super) name: String,
-    /// Things to say once.
+    /// Notes shown once at the start.
     pub(super) notes: Vec<String>,
 }
 
-/// Whether the profile leaves it to the machine, and what was found there.
+/// The resolved device: whether the profile says `Auto`, and the driver's devices.
 pub(super) struct Settled {
     by_itself: bool,
-    found: Option<Found>,
+    found: Option<DriverFacts>,
     notes: Vec<String>,
 }
 
-/// Settles `profile.device`: `Auto` becomes what there is.
+/// Resolves `profile.device`: `Auto` becomes the available device.
 pub(super) fn settle(profile: &mut Profile) -> Result<Settled, OpenError> {
     let by_itself = match profile.device {
         Device::Sim { .. } => return Ok(Settled { by_itself: false, found: None, notes: Vec::new() }),
@@ -48,33 +51,36 @@ pub(super) fn settle(profile: &mut Profile) -> Result<Settled, OpenError> {
     }
 }
 
-/// What a start would find, for who only wants to know: `Auto` and the driver's devices. Where there is no driver that is
-/// said at the start.
-pub(super) fn foresee(profile: &mut Profile, host: HostFacts) -> HostFacts {
-    if matches!(profile.device, Device::Sim { .. }) {
-        return host;
+/// The plan that a start on `host` would make now, with its notes and the driver's devices; claims
+/// nothing. Only a start reports a missing driver.
+///
+/// # Errors
+/// If the profile lists its threads and the plan is impossible.
+pub fn preview_plan(profile: &Profile, mut host: HostFacts, directory: &Path) -> Result<Plan, PlanError> {
+    let mut profile = profile.clone();
+    if !matches!(profile.device, Device::Sim { .. })
+        && let Ok(Settled { found, .. }) = settle(&mut profile)
+    {
+        host = with_devices(host, found.as_ref());
     }
-    match settle(profile) {
-        Ok(Settled { found, .. }) => with_devices(host, found.as_ref()),
-        Err(_) => host,
-    }
+    cores::preview_plan(profile, host, directory)
 }
 
-/// The driver knows better than the bus which devices there are for us.
-fn with_devices(mut host: HostFacts, found: Option<&Found>) -> HostFacts {
+/// Uses the number of devices that the driver permits, rather than that on the bus.
+fn with_devices(mut host: HostFacts, found: Option<&DriverFacts>) -> HostFacts {
     if let Some(found) = found {
         host.gpus = found.devices.len() as u32;
     }
     host
 }
 
-/// The stand-in takes the device's place; what to say of it.
+/// Sets the device to the stand-in; returns the note about it.
 fn stand_in(profile: &mut Profile, why: &impl std::fmt::Display) -> String {
     profile.device = Device::Sim { latency: Latency::None };
     format!("device auto: the stand-in; {why}")
 }
 
-/// Plans the cores and opens the contexts from the cold ones.
+/// Plans the cores, and opens the contexts from the cold cores.
 pub(super) fn place(
     settled: Settled,
     profile: &mut Profile,
@@ -89,7 +95,8 @@ pub(super) fn place(
         Ok(devices) => Ok((placed, devices)),
         Err(error) if by_itself => {
             notes.push(stand_in(profile, &error));
-            // Its roles and perhaps its silos are others, and the cores are claimed anew.
+            // The stand-in needs other roles and perhaps other silos, so the cores are planned and
+            // claimed again.
             drop(placed);
             profile.silos = silos;
             let placed = cores::place(profile, host.clone(), &board::directory())?;
@@ -99,7 +106,7 @@ pub(super) fn place(
     }
 }
 
-fn open(profile: &Profile, found: &Found, cold_cores: &[u32]) -> Result<Devices, OpenError> {
+fn open(profile: &Profile, found: &DriverFacts, cold_cores: &[u32]) -> Result<Devices, OpenError> {
     let Device::Cuda { index, .. } = profile.device else { return Ok(Devices::default()) };
     let (silos, count) = (profile.silos.settled(), found.devices.len() as u32);
     let contexts = std::thread::scope(|scope| {
@@ -116,7 +123,8 @@ fn open(profile: &Profile, found: &Found, cold_cores: &[u32]) -> Result<Devices,
     let mut notes = Vec::new();
     if used.len() < silos as usize {
         notes.push(format!(
-            "{silos} silos share {} device(s) and their graphs take turns; give each silo a device, or run fewer silos",
+            "{silos} silos share {} device(s), which run their graphs in turn; give each silo a device, or run fewer \
+             silos",
             used.len()
         ));
     }

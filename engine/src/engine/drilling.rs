@@ -1,78 +1,81 @@
-//! Drills in the running engine: which deeds can be done in it, who may ask for one, and its end.
+//! Drills in the running engine: their permission, start and end.
 //!
-//! Owns the one drill that runs. Part of the steering, which the engine's cold threads share; the deed itself is done by a
-//! role of silo 0 ([`crate::hot::provoke`]). Bounds: one drill at a time; a deed lasts [`SPAN_MAX`] at most and ends by itself
-//! within a control tick of its time, at the start of a drain too. Never in an engine that spins as `Prod`, never where nobody
-//! would say why it stalled.
+//! Owns the drill in progress. Part of the command state, which the engine's cold threads share; a
+//! role of silo 0 carries out the misbehaviour ([`crate::hot::drill_role`]). Bounds: one drill at a
+//! time, of at most [`SPAN_MAX`]; it ends within a control tick of its time, and at the start of a
+//! drain. Never permitted in an engine that spins as `Prod`, or without a watchdog to give the
+//! verdict.
 //!
-//! # Why only what a role can do
-//! The other drills stop the process, take its memory or its core: they need an engine of their own, and `pinwheel drill`
-//! gives them one.
+//! # Why only drills that a role can carry out
+//! The other drills stop the process or take its memory or core. They need an engine of their own,
+//! which `pinwheel drill` starts.
 
 use crate::board::layout::ROLES_MAX;
 use crate::board::{self, Board, Phase};
-use crate::hot::provoke::{Deed, Provocation};
-use crate::profile::{Diagnostics, Profile, RoleKind, SpinPolicy};
+use crate::hot::drill_role::{DrillCommand, Misbehaviour};
+use crate::profile::{Diagnostics, Profile, SpinPolicy};
+use crate::roles::RoleKind;
 use crate::stall::Cause;
 use crate::units::Ticks;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest time that a deed lasts which ends when it is told to.
+/// Longest drill of the kind that lasts until it is stopped.
 const SPAN_MAX: Duration = Duration::from_secs(10);
-/// Longest deed that is done once, and the shortest of either kind.
-const DEED_MAX: Duration = crate::hot::provoke::DEED_MAX;
-/// See [`DEED_MAX`].
+/// Longest one-time misbehaviour.
+const MISBEHAVIOUR_MAX: Duration = crate::hot::drill_role::MISBEHAVIOUR_MAX;
+/// Shortest drill of either kind.
 const SPAN_MIN: Duration = Duration::from_millis(10);
-/// Time of a deed that lasts, unless it is said.
-const LASTS: Duration = Duration::from_secs(2);
-/// A deed done once is at least so long, and so many heartbeat limits, unless it is said.
-const ONCE: Duration = Duration::from_millis(60);
+/// Default time of a drill that lasts until it is stopped.
+const SPAN_DEFAULT: Duration = Duration::from_secs(2);
+/// Default time of a one-time misbehaviour: the longer of `ONCE_MIN` and `ONCE_LIMITS` heartbeat
+/// limits.
+const ONCE_MIN: Duration = Duration::from_millis(60);
 const ONCE_LIMITS: u32 = 3;
-/// After its time a deed done once may still be under way.
+/// A one-time misbehaviour may still run this long after its time.
 const GRACE: Duration = Duration::from_millis(500);
-/// What harvest takes for each batch.
-const DAWDLE: Duration = Duration::from_millis(3);
-/// Memory that page faults are made in, and what must be free for it.
+/// Delay of harvest for each batch.
+const HARVEST_DELAY: Duration = Duration::from_millis(3);
+/// Memory whose first touch causes the page faults, and the free memory required for it.
 const PAGES_BYTES: usize = 512 << 20;
 const FREE_MIB_MIN: u64 = 2_048;
 
 macro_rules! drills {
-    ($( $(#[$meta:meta])* $drill:ident = $name:literal, $role:ident, $deed:ident, $cause:ident, $what:literal; )*) => {
-        /// A drill that can be done in a running engine. Names are those of `pinwheel drill`.
+    ($( $(#[$meta:meta])* $drill:ident = $name:literal, $role:ident, $misbehaviour:ident, $cause:ident, $what:literal; )*) => {
+        /// A drill for a running engine. Names as in `pinwheel drill`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum LiveDrill { $( $(#[$meta])* $drill, )* }
 
         impl LiveDrill {
-            /// All of them.
+            /// All live drills.
             pub const ALL: &[LiveDrill] = &[ $( LiveDrill::$drill, )* ];
 
-            /// Name, on the command line and in the log.
+            /// Name on the command line and in the log.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $( LiveDrill::$drill => $name, )* }
             }
 
-            /// What it does, for a menu.
+            /// Description for a menu.
             #[must_use]
             pub const fn what(self) -> &'static str {
                 match self { $( LiveDrill::$drill => $what, )* }
             }
 
-            /// The verdict that it must get.
+            /// The expected cause of the alarm.
             #[must_use]
             pub const fn expected(self) -> Cause {
                 match self { $( LiveDrill::$drill => Cause::$cause, )* }
             }
 
-            /// The role of silo 0 that does it.
+            /// The role of silo 0 that carries it out.
             #[must_use]
             pub const fn role(self) -> RoleKind {
                 match self { $( LiveDrill::$drill => RoleKind::$role, )* }
             }
 
-            const fn deed(self) -> Deed {
-                match self { $( LiveDrill::$drill => Deed::$deed, )* }
+            const fn misbehaviour(self) -> Misbehaviour {
+                match self { $( LiveDrill::$drill => Misbehaviour::$misbehaviour, )* }
             }
         }
     };
@@ -87,33 +90,33 @@ drills! {
     PageFaults = "page-faults", Dispatch, TouchPages, PageFaults, "dispatch touches fresh pages for three heartbeat limits";
     /// A role panics: the engine drains and ends.
     RolePanic = "role-panic", Poll, Panic, Died, "poll panics, and the run ends with that";
-    /// The device stops working for a while.
+    /// The device completes nothing for a while.
     DeviceHang = "device-hang", Device, StandStill, DeviceHung, "the device completes nothing for 2 s";
-    /// Harvest dawdles.
-    SlowHarvest = "slow-harvest", Harvest, Dawdle, SlowStage, "harvest takes 3 ms for each batch, for 2 s";
-    /// A role claims work that moves nothing.
+    /// Harvest is slow.
+    SlowHarvest = "slow-harvest", Harvest, SlowDown, SlowStage, "harvest takes 3 ms for each batch, for 2 s";
+    /// A role reports work without making progress.
     ClaimsWork = "claims-work", Poll, ClaimWork, ClaimsWork, "poll reports work in each frame, for 2 s";
 }
 
 impl LiveDrill {
-    /// By name.
+    /// Finds a drill by its name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<LiveDrill> {
         LiveDrill::ALL.iter().copied().find(|drill| drill.name() == name)
     }
 
-    /// Whether the run ends with it.
+    /// Whether it ends the run.
     #[must_use]
     pub const fn ends_the_run(self) -> bool {
         matches!(self, LiveDrill::RolePanic)
     }
 
-    /// Longest time that can be asked for; `None`: it has none.
+    /// Longest time; `None`: the drill has no duration.
     #[must_use]
     pub const fn span_max(self) -> Option<Duration> {
         match self {
             LiveDrill::RolePanic => None,
-            LiveDrill::LongHandler | LiveDrill::Sleep | LiveDrill::PageFaults => Some(DEED_MAX),
+            LiveDrill::LongHandler | LiveDrill::Sleep | LiveDrill::PageFaults => Some(MISBEHAVIOUR_MAX),
             LiveDrill::DeviceHang | LiveDrill::SlowHarvest | LiveDrill::ClaimsWork => Some(SPAN_MAX),
         }
     }
@@ -123,67 +126,67 @@ impl LiveDrill {
     }
 }
 
-/// Why a drill was not started.
+/// Why a drill was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DrillRefused {
-    /// It runs for others.
+    /// The engine runs in production.
     #[error(
-        "found profile {profile}, which spins as Prod, expected Lab or Shared: no drill disturbs an engine that works"
+        "profile {profile} spins as Prod, and drills would disturb production; switch to a profile with spin Lab or \
+         Shared"
     )]
     Prod {
         /// The profile in force.
         profile: String,
     },
-    /// Nobody would say why it stalled.
-    #[error("found no watchdog in this run, expected one to give the verdict; start it with diagnostics: On")]
+    /// The run has no watchdog.
+    #[error("this run has no watchdog to give the verdict; start it with diagnostics: On")]
     NoDiagnostics,
-    /// It was started without.
-    #[error(
-        "found an engine whose roles take no commands, expected one that was started with a profile of spin Lab or Shared; start it again with one"
-    )]
+    /// The engine was started without drill support.
+    #[error("this engine's roles take no drill commands; start it with a profile of spin Lab or Shared")]
     NotPrepared,
-    /// Too early or too late.
-    #[error("found the engine in {found}, expected LIVE")]
+    /// The engine is not in LIVE.
+    #[error("the engine is in {found}; drills need LIVE")]
     Phase {
-        /// Its phase.
+        /// Phase of the engine.
         found: &'static str,
     },
-    /// One at a time.
-    #[error("found drill {name} still running, expected none; it ends by itself within {limit_s} s", limit_s = SPAN_MAX.as_secs())]
+    /// Another drill is in progress.
+    #[error("drill {name} is still running; it ends by itself within {limit_s} s", limit_s = SPAN_MAX.as_secs())]
     Busy {
-        /// The one that runs.
+        /// Name of the drill in progress.
         name: &'static str,
     },
-    /// No such name.
+    /// There is no live drill of this name.
     #[error(
-        "found {found}, expected one of {}; the others need an engine of their own: pinwheel drill {found}",
+        "{found} is not a drill for a running engine, which are {}; other drills need an engine of their own: pinwheel \
+         drill {found}",
         names()
     )]
     Unknown {
-        /// As it was asked for.
+        /// The requested name.
         found: String,
     },
-    /// A time that cannot be had.
-    #[error("found {found_ms} ms, expected {} to {limit_ms} ms; leave the time out for the drill's own", SPAN_MIN.as_millis())]
+    /// The time is out of range.
+    #[error("a drill of {found_ms} ms is not possible: give {} to {limit_ms} ms, or no time for the default", SPAN_MIN.as_millis())]
     Span {
-        /// As it was asked for.
+        /// The requested time, milliseconds.
         found_ms: u64,
-        /// The drill's longest.
+        /// Longest time of this drill, milliseconds.
         limit_ms: u64,
     },
-    /// It has no time.
-    #[error("found a time for role-panic, expected none: a panic has no length")]
+    /// The drill has no duration.
+    #[error("role-panic takes no time: a panic has no duration")]
     Timed,
-    /// Nobody does it here.
-    #[error("found no {role} of silo 0 in this engine's threads, expected one to do it; this device has none")]
+    /// No thread runs the role.
+    #[error("no thread of this engine runs {role} of silo 0, which this drill needs; this device has none")]
     NoRole {
-        /// The role.
+        /// The required role.
         role: RoleKind,
     },
-    /// Too little memory.
-    #[error("found {found_mib} MiB of free memory, expected {FREE_MIB_MIN} to touch some of it; free some")]
+    /// Too little free memory.
+    #[error("only {found_mib} MiB of memory are free, and this drill needs {FREE_MIB_MIN}; free some")]
     Memory {
-        /// Free.
+        /// Free memory, MiB.
         found_mib: u64,
     },
 }
@@ -194,19 +197,18 @@ fn names() -> String {
 
 /// A drill that was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Drilled {
-    /// Which.
-    pub drill: LiveDrill,
-    /// The thread that does it.
-    pub thread: String,
-    /// For so long; zero for one that has no length.
-    pub span: Duration,
+pub(super) struct Drilled {
+    /// The drill.
+    pub(super) drill: LiveDrill,
+    /// Name of the thread that carries it out.
+    pub(super) thread: String,
+    /// Its time; zero: it has no duration.
+    pub(super) span: Duration,
 }
 
 impl Drilled {
-    /// In words.
-    #[must_use]
-    pub fn words(&self) -> String {
+    /// Text for the actions log.
+    pub(super) fn words(&self) -> String {
         let role = self.drill.role();
         let span = if self.span.is_zero() { String::new() } else { format!(" for {} ms", self.span.as_millis()) };
         format!(
@@ -218,54 +220,59 @@ impl Drilled {
     }
 }
 
-/// What takes commands in an engine that is started with `profile`; `None` where the profile permits no drills: it then
-/// costs its roles nothing.
+/// The drill commands of an engine that starts with `profile`; `None` if the profile permits no
+/// drills: the roles then bear no cost.
 #[must_use]
-pub fn prepared(profile: &Profile) -> Option<Arc<Provocation>> {
+pub fn prepared(profile: &Profile) -> Option<Arc<DrillCommand>> {
     let permits = profile.spin != SpinPolicy::Prod && profile.diagnostics == Diagnostics::On;
-    permits.then(|| Provocation::new(0))
+    permits.then(|| DrillCommand::new(0))
 }
 
 /// The drills of one engine.
 pub(super) struct Drilling {
-    provocation: Option<Arc<Provocation>>,
+    drill_command: Option<Arc<DrillCommand>>,
     running: Option<(LiveDrill, Ticks)>,
 }
 
-/// What a step ended.
+/// Result of a drill.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// It did what it was told.
+    /// The role did as commanded.
     Done(LiveDrill),
-    /// Its role never took it up.
+    /// The role never started.
     NeverTaken(LiveDrill),
 }
 
 impl Drilling {
-    pub(super) fn new(provocation: Option<Arc<Provocation>>) -> Drilling {
-        Drilling { provocation, running: None }
+    pub(super) fn new(drill_command: Option<Arc<DrillCommand>>) -> Drilling {
+        Drilling { drill_command, running: None }
     }
 
-    /// Whether a drill may be started now, in an engine that runs `profile` called `name`.
-    pub(super) fn may(&self, name: &str, profile: &Profile, board: &Board) -> Result<&Arc<Provocation>, DrillRefused> {
+    /// Checks whether a drill may start now, in an engine that runs `profile` called `name`.
+    pub(super) fn check_permitted(
+        &self,
+        name: &str,
+        profile: &Profile,
+        board: &Board,
+    ) -> Result<&Arc<DrillCommand>, DrillRefused> {
         if profile.spin == SpinPolicy::Prod {
             return Err(DrillRefused::Prod { profile: name.to_owned() });
         }
         if profile.diagnostics == Diagnostics::Off {
             return Err(DrillRefused::NoDiagnostics);
         }
-        let provocation = self.provocation.as_ref().ok_or(DrillRefused::NotPrepared)?;
+        let drill_command = self.drill_command.as_ref().ok_or(DrillRefused::NotPrepared)?;
         match Phase::from_code(board::get(&board.header().phase)) {
             Phase::Live => {}
             phase => return Err(DrillRefused::Phase { found: phase.name() }),
         }
         match self.running {
             Some((running, _)) => Err(DrillRefused::Busy { name: running.name() }),
-            None => Ok(provocation),
+            None => Ok(drill_command),
         }
     }
 
-    /// Starts `drill` at `now`; `ticks` makes ticks of a span.
+    /// Starts `drill` at `now`; `ticks` converts a duration to ticks.
     pub(super) fn start(
         &mut self,
         drill: LiveDrill,
@@ -274,32 +281,32 @@ impl Drilling {
         board: &Board,
         (now, ticks): (Ticks, impl Fn(Duration) -> Ticks),
     ) -> Result<Drilled, DrillRefused> {
-        let provocation = Arc::clone(self.may(name, profile, board)?);
+        let drill_command = Arc::clone(self.check_permitted(name, profile, board)?);
         let span = span_of(drill, span, Duration::from_millis(u64::from(profile.limits.heartbeat_ms)))?;
         let thread = thread_of(board, drill.role()).ok_or(DrillRefused::NoRole { role: drill.role() })?;
         if drill == LiveDrill::PageFaults {
             if let Some(found_mib) = free_mib().filter(|free| *free < FREE_MIB_MIN) {
                 return Err(DrillRefused::Memory { found_mib });
             }
-            provocation.set_pages(PAGES_BYTES);
+            drill_command.set_pages(PAGES_BYTES);
         }
-        let each = if drill == LiveDrill::SlowHarvest { DAWDLE } else { span };
-        provocation.order(drill.role(), drill.deed(), each);
+        let each = if drill == LiveDrill::SlowHarvest { HARVEST_DELAY } else { span };
+        drill_command.request(drill.role(), drill.misbehaviour(), each);
         let over = if drill.is_once() { span + GRACE } else { span };
         self.running = Some((drill, now.plus(ticks(over))));
         Ok(Drilled { drill, thread, span })
     }
 
-    /// Ends a drill whose time is over, or that a drain has met.
+    /// Ends a drill whose time is over, or during which a drain began.
     pub(super) fn step(&mut self, now: Ticks, phase: Phase) -> Option<Ended> {
         let (drill, until) = self.running?;
         if now < until && phase == Phase::Live {
             return None;
         }
-        let provocation = self.provocation.as_ref()?;
-        let was_taken = !drill.is_once() || provocation.is_taken();
-        provocation.cease();
-        provocation.set_pages(0);
+        let drill_command = self.drill_command.as_ref()?;
+        let was_taken = !drill.is_once() || drill_command.is_taken();
+        drill_command.end();
+        drill_command.set_pages(0);
         self.running = None;
         Some(if was_taken { Ended::Done(drill) } else { Ended::NeverTaken(drill) })
     }
@@ -309,8 +316,8 @@ fn span_of(drill: LiveDrill, span: Option<Duration>, heartbeat: Duration) -> Res
     match (drill.span_max(), span) {
         (None, None) => Ok(Duration::ZERO),
         (None, Some(_)) => Err(DrillRefused::Timed),
-        (Some(_), None) if !drill.is_once() => Ok(LASTS),
-        (Some(limit), None) => Ok(ONCE.max(heartbeat * ONCE_LIMITS).min(limit)),
+        (Some(_), None) if !drill.is_once() => Ok(SPAN_DEFAULT),
+        (Some(limit), None) => Ok(ONCE_MIN.max(heartbeat * ONCE_LIMITS).min(limit)),
         (Some(limit), Some(span)) if span < SPAN_MIN || span > limit => {
             let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
             Err(DrillRefused::Span { found_ms: ms(span), limit_ms: ms(limit) })
@@ -328,7 +335,7 @@ fn thread_of(board: &Board, role: RoleKind) -> Option<String> {
     })
 }
 
-/// Memory that a program may still take, MiB; `None` where the system does not say.
+/// Available memory, MiB; `None` if the system does not report it.
 fn free_mib() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -338,10 +345,11 @@ fn free_mib() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{DrillRefused, Drilling, Ended, GRACE, LASTS, LiveDrill, ONCE, SPAN_MAX, prepared};
+    use super::{DrillRefused, Drilling, Ended, GRACE, LiveDrill, ONCE_MIN, SPAN_DEFAULT, SPAN_MAX, prepared};
     use crate::board::{self, Board, Phase, Place, Shape};
-    use crate::hot::provoke::Provocation;
-    use crate::profile::{Diagnostics, Profile, RoleKind, SpinPolicy};
+    use crate::hot::drill_role::DrillCommand;
+    use crate::profile::{Diagnostics, Profile, SpinPolicy};
+    use crate::roles::RoleKind;
     use crate::units::Ticks;
     use std::time::Duration;
 
@@ -372,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drill_is_refused_in_prod_without_a_watchdog_unprepared_and_out_of_live() {
+    fn a_drill_is_refused_in_prod_without_watchdog_or_preparation_and_outside_live() {
         let mut world = live();
         let mut drilling = Drilling::new(prepared(&world.1));
         let start = |drilling: &mut Drilling, world: &(Board, Profile)| at(drilling, LiveDrill::Sleep, None, world);
@@ -388,12 +396,12 @@ mod tests {
         board::set(&world.0.header().phase, Phase::Drain as u64);
         assert_eq!(start(&mut drilling, &world), Err(DrillRefused::Phase { found: Phase::Drain.name() }));
         board::set(&world.0.header().phase, Phase::Live as u64);
-        assert_eq!(start(&mut drilling, &world), Ok(ONCE.as_millis() as u64));
+        assert_eq!(start(&mut drilling, &world), Ok(ONCE_MIN.as_millis() as u64));
         assert_eq!(start(&mut drilling, &world), Err(DrillRefused::Busy { name: "sleep" }));
     }
 
     #[test]
-    fn a_drill_lasts_as_long_as_it_may_and_needs_the_role_that_does_it() {
+    fn a_drill_has_a_bounded_time_and_needs_its_role() {
         let world = live();
         let mut drilling = Drilling::new(prepared(&world.1));
         let found = at(&mut drilling, LiveDrill::ClaimsWork, Some(10_001), &world);
@@ -401,23 +409,23 @@ mod tests {
         assert_eq!(at(&mut drilling, LiveDrill::RolePanic, Some(10), &world), Err(DrillRefused::Timed));
         assert_eq!(
             at(&mut drilling, LiveDrill::Sleep, Some(2), &world).unwrap_err().to_string().get(..4),
-            Some("foun")
+            Some("a dr")
         );
         let none = at(&mut drilling, LiveDrill::SlowHarvest, None, &world);
         assert_eq!(none, Err(DrillRefused::NoRole { role: RoleKind::Harvest }));
-        assert_eq!(at(&mut drilling, LiveDrill::ClaimsWork, None, &world), Ok(LASTS.as_millis() as u64));
+        assert_eq!(at(&mut drilling, LiveDrill::ClaimsWork, None, &world), Ok(SPAN_DEFAULT.as_millis() as u64));
     }
 
     #[test]
-    fn what_lasts_ends_by_itself_and_with_a_drain_and_what_was_never_taken_up_is_told() {
+    fn a_drill_ends_at_its_time_or_at_a_drain_and_reports_if_it_never_started() {
         let world = live();
-        let provocation = Provocation::new(0);
-        let mut drilling = Drilling::new(Some(provocation.clone()));
+        let drill_command = DrillCommand::new(0);
+        let mut drilling = Drilling::new(Some(drill_command.clone()));
         at(&mut drilling, LiveDrill::ClaimsWork, Some(100), &world).unwrap();
         assert_eq!(drilling.step(Ticks(99_000_000), Phase::Live), None);
-        assert!(!provocation.is_taken(), "it goes on");
+        assert!(!drill_command.is_taken(), "it goes on");
         assert_eq!(drilling.step(Ticks(100_000_000), Phase::Live), Some(Ended::Done(LiveDrill::ClaimsWork)));
-        assert!(provocation.is_taken());
+        assert!(drill_command.is_taken());
         at(&mut drilling, LiveDrill::DeviceHang, None, &world).unwrap_err();
         at(&mut drilling, LiveDrill::ClaimsWork, None, &world).unwrap();
         assert_eq!(drilling.step(Ticks(1), Phase::Drain), Some(Ended::Done(LiveDrill::ClaimsWork)));
@@ -428,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn drills_are_found_by_the_names_that_pinwheel_drill_has_for_them() {
+    fn drills_are_found_by_their_names() {
         for drill in LiveDrill::ALL {
             assert_eq!(LiveDrill::from_name(drill.name()), Some(*drill));
             assert!(!drill.what().is_empty());

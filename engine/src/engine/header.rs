@@ -1,13 +1,12 @@
-//! What the board says of a run: written at Init, and by the control side when something in it changes.
+//! The run's facts on the board: written at Init, and by the cold threads when a fact changes.
 
 use super::Config;
-use super::assemble::predecoder_name;
 use super::orders::Orders;
 use crate::board::layout::{NOTES_MAX, ROLES_MAX};
 use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::plan::Plan;
-use crate::profile::{Device, Latency, Limits};
+use crate::profile::{Device, Latency, Limits, Predecoder};
 use crate::silo::Common;
 
 pub(super) fn write(board: &Board, clock: &Clock, config: &Config, common: &Common) {
@@ -27,7 +26,7 @@ pub(super) fn write(board: &Board, clock: &Clock, config: &Config, common: &Comm
     write_limits(board, &config.profile.limits);
 }
 
-/// Which devices the silos have, in words.
+/// Writes the names of the silos' devices.
 pub(super) fn write_device(board: &Board, name: &str) {
     board.header().device.write(name);
 }
@@ -52,14 +51,14 @@ pub(super) fn write_notes(board: &Board, notes: &[String]) {
     board::set(&header.notes_count, notes.len().min(NOTES_MAX) as u64);
 }
 
-/// A note of a cold thread that comes while the engine runs, and is written anew when there is news.
+/// A note that a cold thread writes and updates while the engine runs.
 #[derive(Debug, Default)]
 pub(super) struct Note {
     place: Option<usize>,
 }
 
 impl Note {
-    /// Writes it behind the notes of the start; where there is no room, over the last of them.
+    /// Writes it after the notes of the start; if there is no room, over the last of them.
     pub(super) fn write(&mut self, board: &Board, text: &str) {
         let header = board.header();
         let count = board::get(&header.notes_count) as usize;
@@ -87,7 +86,7 @@ pub(super) fn write_threads(board: &Board, plan: &Plan, orders: &Orders) {
 
 fn device_name(device: &Device) -> String {
     match device {
-        // What it became is written over this, see `devices`.
+        // Provisional; `devices` writes the actual device later.
         Device::Auto | Device::Cuda { .. } => "cuda".to_string(),
         Device::Sim { latency: Latency::None } => "sim, no latency".to_string(),
         Device::Sim { latency: Latency::Fixed { us } } => format!("sim, {us} µs"),
@@ -95,5 +94,13 @@ fn device_name(device: &Device) -> String {
         Device::Sim { latency: Latency::LogNormal { median_us, sigma } } => {
             format!("sim, lognormal {median_us} µs, sigma {sigma}")
         }
+    }
+}
+
+/// The predecoder's name as profiles spell it.
+fn predecoder_name(predecoder: Predecoder) -> &'static str {
+    match predecoder {
+        Predecoder::None => "none",
+        Predecoder::Local => "local",
     }
 }

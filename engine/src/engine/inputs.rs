@@ -1,105 +1,107 @@
-//! Another input, asked for by another process: on its way to whoever holds the engine.
+//! Requests for another input, passed to the owner of the engine.
 //!
-//! Owns the place where such a request waits. The control thread puts it there, the engine's holder takes it, on a cold
-//! thread of its own. Bounds: one request waits. Never acts by itself.
+//! Owns the queue of such a request. The cold thread that executes the command enqueues it; the
+//! engine's owner takes it, on a cold thread of its own. Bounds: one request waits. Never acts by
+//! itself.
 //!
-//! # Why the holder
-//! A model decides what is built before hot threads run: another input is another engine. The one that ends cannot start
-//! it, and what there is to be read, opened and told is known to whoever started this one.
+//! # Why the owner starts the next run
+//! The model determines the structures that hot threads run on, so another input needs another
+//! engine. The ending engine cannot start it; only the program that started this engine knows which
+//! files to open and what to report.
 
 use super::actor::Actor;
 use super::assemble::check_width;
-use super::wire::{Done, InputSpec};
+use super::command::InputSpec;
+use super::reply::Done;
 use super::{Input, StartError};
+use crate::feed::address::SourceAddress;
 use crate::feed::link;
-use crate::feed::place::Place;
 use crate::profile::Profile;
 use crate::silo::Decoding;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc};
 
-/// What hears how it went; whether anybody still waits for that.
-pub(super) type Reply = Box<dyn FnOnce(Result<Done, String>) -> bool + Send>;
-
-/// Another input that somebody asks for. One that is let go without an answer is refused to them.
+/// A request for another input. Dropping it without a reply refuses it.
 pub struct InputWanted {
-    /// Where shots are to come from.
+    /// The requested source of shots.
     pub spec: InputSpec,
-    /// Who asks, and why.
+    /// The requester, with the reason.
     pub by: Actor,
-    reply: Reply,
+    reply: mpsc::SyncSender<Result<Done, String>>,
 }
 
 impl InputWanted {
-    /// Says that the engine drains for it; whether anybody still waits for it. Nothing is to be done else.
+    /// Accepts: the engine drains for this input. `false`: the requester no longer waits, and
+    /// nothing must be done.
     #[must_use]
     pub fn accept(self, from: &str, to: &str) -> bool {
-        (self.reply)(Ok(Done::Input { from: from.to_owned(), to: to.to_owned() }))
+        self.reply.try_send(Ok(Done::Input { from: from.to_owned(), to: to.to_owned() })).is_ok()
     }
 
-    /// Says why not, in one sentence.
+    /// Refuses, for the reason in this sentence.
     pub fn refuse(self, said: &str) {
-        // Whoever has gone meanwhile wants to know nothing.
-        let _ = (self.reply)(Err(said.to_owned()));
+        // A requester that has gone needs no reply.
+        let _ = self.reply.try_send(Err(said.to_owned()));
     }
 }
 
-/// Where a request waits. Relaxed: a plain word that stands alone.
+/// The queue of one request. Relaxed: each word is independent of other memory.
 #[derive(Debug)]
-pub(super) struct InputDesk {
+pub(super) struct InputQueue {
     asked: Sender<InputWanted>,
     waiting: Receiver<InputWanted>,
-    /// 1: the holder looks here.
+    /// 1: the owner takes requests here.
     is_served: AtomicU64,
-    /// What the run that follows takes.
+    /// Name of the input of the run that follows.
     follows: OnceLock<String>,
 }
 
-impl Default for InputDesk {
-    fn default() -> InputDesk {
+impl Default for InputQueue {
+    fn default() -> InputQueue {
         let (asked, waiting) = bounded(1);
-        InputDesk { asked, waiting, is_served: AtomicU64::new(0), follows: OnceLock::new() }
+        InputQueue { asked, waiting, is_served: AtomicU64::new(0), follows: OnceLock::new() }
     }
 }
 
-impl InputDesk {
-    /// Puts a request here, or refuses it.
-    pub(super) fn ask(&self, spec: InputSpec, by: Actor, reply: Reply) {
+impl InputQueue {
+    /// Enqueues a request, or refuses it; the result arrives at the returned receiver.
+    pub(super) fn ask(&self, spec: InputSpec, by: Actor) -> mpsc::Receiver<Result<Done, String>> {
+        let (reply, answer) = mpsc::sync_channel(1);
         let wanted = InputWanted { spec, by, reply };
         if self.is_served.load(Ordering::Relaxed) == 0 {
-            return wanted.refuse(
-                "found a process that starts no other run, expected pinwheel run; end this one and start another",
-            );
+            wanted
+                .refuse("this process cannot start another run, only pinwheel run can; end this one and start another");
+        } else if let Err(TrySendError::Full(wanted) | TrySendError::Disconnected(wanted)) = self.asked.try_send(wanted)
+        {
+            wanted.refuse("an input change is already in progress; wait for it to finish, then try again");
         }
-        if let Err(TrySendError::Full(wanted) | TrySendError::Disconnected(wanted)) = self.asked.try_send(wanted) {
-            wanted.refuse("found another input asked for before this one, expected none on its way; try again");
-        }
+        answer
     }
 
-    /// Takes the request that waits, in the holder's name.
+    /// Takes the waiting request, for the owner.
     pub(super) fn take(&self) -> Option<InputWanted> {
         self.is_served.store(1, Ordering::Relaxed);
         self.waiting.try_recv().ok()
     }
 
-    /// A run on `to` is to follow; the first word stands.
+    /// Sets the input `to` of the run that follows; the first call counts.
     pub(super) fn follow(&self, to: &str) {
         let _ = self.follows.set(to.to_owned());
     }
 
-    /// What the run that follows takes, if one is to.
+    /// Name of the input of the run that follows, if one follows.
     pub(super) fn follows(&self) -> Option<&str> {
         self.follows.get().map(String::as_str)
     }
 }
 
-/// Whether an engine of `profile` can take `input`, as far as that can be told without making one. `held`: the live source
-/// that the engine has which is to end first.
+/// Checks whether an engine of `profile` can take `input`, as far as possible without building one.
+/// `held`: the live source of the present engine, which ends first.
 ///
 /// # Errors
-/// [`StartError`]: its start would be refused.
-pub fn check_input(profile: &Profile, input: &Input, held: Option<&Place>) -> Result<(), StartError> {
+/// [`StartError`]: the start would be refused.
+pub fn check_input(profile: &Profile, input: &Input, held: Option<&SourceAddress>) -> Result<(), StartError> {
     let model = input.model();
     check_width(model)?;
     Decoding::new(Arc::clone(model), profile.predecoder, profile.window)?;
@@ -111,40 +113,36 @@ pub fn check_input(profile: &Profile, input: &Input, held: Option<&Place>) -> Re
 
 #[cfg(test)]
 mod tests {
-    use super::{InputDesk, InputSpec, Reply};
+    use super::{Done, InputQueue, InputSpec};
     use crate::engine::actor::Actor;
-    use crate::engine::wire::Done;
     use crate::engine::{EndedBy, Requests};
-    use std::sync::mpsc::{Receiver, channel};
+    use std::sync::mpsc::Receiver;
 
-    fn asked(desk: &InputDesk, from: &str) -> Receiver<Result<Done, String>> {
-        let (tell, told) = channel();
-        let reply: Reply = Box::new(move |done| tell.send(done).is_ok());
-        desk.ask(InputSpec { from: from.to_owned(), ..InputSpec::default() }, Actor::this_process(), reply);
-        told
+    fn asked(queue: &InputQueue, from: &str) -> Receiver<Result<Done, String>> {
+        queue.ask(InputSpec { from: from.to_owned(), ..InputSpec::default() }, Actor::this_process())
     }
 
     #[test]
-    fn a_request_waits_for_the_holder_and_is_refused_where_there_is_none() {
-        let desk = InputDesk::default();
-        assert!(asked(&desk, "a").try_recv().is_ok_and(|said| said.is_err_and(|said| said.contains("pinwheel run"))));
-        assert!(desk.take().is_none());
-        let (first, second) = (asked(&desk, "b"), asked(&desk, "c"));
+    fn a_request_waits_for_the_owner_and_is_refused_without_one() {
+        let queue = InputQueue::default();
+        assert!(asked(&queue, "a").try_recv().is_ok_and(|said| said.is_err_and(|said| said.contains("pinwheel run"))));
+        assert!(queue.take().is_none());
+        let (first, second) = (asked(&queue, "b"), asked(&queue, "c"));
         assert!(second.try_recv().is_ok_and(|said| said.is_err_and(|said| said.contains("try again"))));
-        let wanted = desk.take().expect("it waits");
+        let wanted = queue.take().expect("it waits");
         assert_eq!(wanted.spec.from, "b");
         assert!(wanted.accept("x", "b"));
         assert_eq!(first.try_recv(), Ok(Ok(Done::Input { from: "x".to_owned(), to: "b".to_owned() })));
-        let gone = asked(&desk, "d");
+        let gone = asked(&queue, "d");
         drop(gone);
-        assert!(!desk.take().expect("it waits").accept("b", "d"), "nobody waits for it any more");
+        assert!(!queue.take().expect("it waits").accept("b", "d"), "its requester has gone");
     }
 
     #[test]
-    fn who_asks_for_the_end_wants_no_run_after_it() {
+    fn a_requested_end_cancels_the_following_run() {
         let requests = Requests::default();
         requests.inputs.follow("b");
-        assert_eq!(requests.follows(), None, "nothing is asked for yet");
+        assert_eq!(requests.follows(), None, "no request yet");
         assert!(requests.ask(Requests::INPUT) && requests.follows() == Some("b"));
         assert!(!requests.ask(Requests::INPUT) && requests.follows() == Some("b"));
         assert!(!requests.ask(Requests::DRAINED) && requests.follows().is_none());

@@ -1,23 +1,23 @@
-//! What the system must let this process have: asked before anything is made, so that a start that cannot be leaves
-//! nothing behind.
+//! Resource limits of this process, checked before anything is created, so that a refused start
+//! leaves nothing behind.
 //!
-//! Runs once, on the caller's thread, after the plan is made and before the board. Bounds: as many short-lived threads as
-//! the engine starts.
+//! Runs once, on the caller's thread, after the plan is made and before the board. Bounds: starts
+//! as many short-lived threads as the engine has.
 
 use super::StartError;
 use crate::host::limit;
 use crate::plan::Plan;
 
-/// Cold threads of an engine and of the program around it, at most.
+/// Most cold threads of an engine and the program around it.
 const COLD_THREADS: usize = 16;
-/// Address space that a thread takes: its stack.
+/// Address space of a thread's stack, bytes.
 const THREAD_BYTES: u64 = 2 << 20;
-/// Address space that the system's allocator takes for its own before it has served anybody.
+/// Address space that the system's allocator reserves, bytes.
 const ALLOCATOR_BYTES: u64 = 256 << 20;
-/// Largest file of a run's directory that is written at once.
+/// Largest file of a run's directory that is written at once, bytes.
 const FILE_BYTES: u64 = 1 << 20;
 
-/// Refuses a start for which the process's limits are too low; `board_bytes` is the size of the board.
+/// Refuses a start if the process's limits are too low; `board_bytes` is the size of the board.
 pub(super) fn check(plan: &Plan, board_bytes: u64) -> Result<(), StartError> {
     let threads = plan.threads.len() + COLD_THREADS;
     let file = board_bytes.max(FILE_BYTES);

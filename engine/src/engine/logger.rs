@@ -1,12 +1,15 @@
-//! The logger: takes the hot threads' records out of their ring and writes them down.
+//! The logger: takes the hot threads' records from their rings and writes them to the log of
+//! events.
 //!
-//! Owns the ring's reading end, the file, and a wall clock that follows the pairs on the board. Runs on a cold thread of
-//! its own, so that a disk that hangs holds up nobody. Bounds: [`LOOK_MAX`] records a look, [`HELD_MAX`] held back. Never
-//! ends a run: what cannot be written is counted, and said once at the end.
+//! Owns the reading end of the rings, the file, and a wall clock that follows the clock pairs on
+//! the board. Runs on a cold thread of its own, so that a disk that hangs delays no other thread.
+//! Bounds: [`LOOK_MAX`] records a pass, [`HELD_MAX`] held back. Never ends a run: records that
+//! cannot be written are counted, and reported once at the end.
 //!
-//! # Why records are held for one look
-//! Each lane is in order, the lanes are not. A record that was stamped before the last look is in its lane by this one, so
-//! what is older than the last look can be written in the order of its ticks.
+//! # Why records are held back for one pass
+//! Each lane is ordered by ticks, but the lanes together are not. A record stamped before the
+//! previous pass is in its lane by this pass; so records older than the previous pass can be
+//! written in the order of their ticks.
 
 use super::NOTE_CHARS_MAX;
 use super::cold::{self, Stop};
@@ -21,18 +24,19 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// Records taken in one look.
+/// Records taken in one pass.
 const LOOK_MAX: usize = 64;
-/// Records held back, beyond which the oldest are written whatever their age.
+/// Records held back; beyond this the oldest are written, whatever their age.
 const HELD_MAX: usize = 256;
-/// Between two looks when there is nothing to take.
+/// Pause between two passes without records.
 const NOTHING: Duration = Duration::from_millis(2);
-/// Room of one thread's lane: what a device lost with all its workers brings, some times over, before the next look.
+/// Capacity of one thread's lane: several times the records of a lost device with all its workers,
+/// between two passes.
 pub(super) const LANE: usize = 1024;
 
-/// What a cold thread or the operator has to say.
+/// An event with a text, from a cold thread or the operator.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct LogEntry {
     pub(super) at: Ticks,
     pub(super) who: &'static str,
     pub(super) code: EventCode,
@@ -40,19 +44,19 @@ pub(super) struct Said {
     pub(super) numbers: Vec<u64>,
 }
 
-/// A note's words as they are kept: on one line, and not endless.
-pub(super) fn plain(text: &str) -> String {
+/// The text of a note on one line, cut to [`NOTE_CHARS_MAX`] characters.
+pub(super) fn one_line(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(NOTE_CHARS_MAX).collect()
 }
 
-/// Room for what is said and not yet written down.
-pub(super) const SAID_MAX: usize = 64;
+/// Events with a text that wait to be written.
+pub(super) const ENTRIES_MAX: usize = 64;
 
 /// The logger of one engine.
 pub(super) struct Logger {
     reader: Reader,
     sink: EventSink,
-    /// Of the hot threads, by number.
+    /// Names of the hot threads, by number.
     names: Vec<String>,
     board: Arc<Board>,
     clock: Clock,
@@ -60,13 +64,13 @@ pub(super) struct Logger {
     utc: WallClock,
     held: Vec<Record>,
     looked: Ticks,
-    said: Receiver<Said>,
+    entries: Receiver<LogEntry>,
 }
 
 impl Logger {
-    /// Of threads called `names`; the first pair is on the board.
+    /// A logger for threads called `names`; needs the first clock pair on the board.
     pub(super) fn new(
-        (reader, said): (Reader, Receiver<Said>),
+        (reader, entries): (Reader, Receiver<LogEntry>),
         sink: EventSink,
         names: Vec<String>,
         board: Arc<Board>,
@@ -74,15 +78,16 @@ impl Logger {
     ) -> Logger {
         let pair = board.clock().pair().unwrap_or_else(|| Correlation::take(&clock));
         let utc = WallClock::new(pair, clock.rate());
-        Logger { reader, sink, names, board, clock, pair, utc, held: Vec::new(), looked: Ticks(0), said }
+        Logger { reader, sink, names, board, clock, pair, utc, held: Vec::new(), looked: Ticks(0), entries }
     }
 
-    /// Starts its thread. How the file ended comes through the receiver.
+    /// Starts its thread. The receiver yields the result of the file.
     pub(super) fn spawn(mut self, stop: Stop) -> io::Result<Receiver<Result<(), String>>> {
         let (sender, receiver) = channel();
         cold::spawn("events", move || {
             loop {
-                // The flag first: whatever was written before it was raised is then taken below.
+                // The flag is read first: records written before it was raised are then taken
+                // below.
                 let stopped = stop.is_stopped();
                 let taken = self.look();
                 if taken < LOOK_MAX {
@@ -93,18 +98,18 @@ impl Logger {
                     cold::sleep(NOTHING);
                 }
             }
-            self.hear();
+            self.write_entries();
             self.write_down(|_| true);
             let _ = sender.send(self.sink.finish());
         })?;
         Ok(receiver)
     }
 
-    /// Takes what is there, writes what is older than the last look; returns how many it took.
+    /// Takes new records, and writes those older than the previous pass; returns how many it took.
     fn look(&mut self) -> usize {
         let now = self.clock.ticks();
         self.follow();
-        self.hear();
+        self.write_entries();
         let held = &mut self.held;
         let taken = self.reader.drain(LOOK_MAX, |record| held.push(record));
         self.held.sort_by_key(|record| record.ticks);
@@ -115,7 +120,7 @@ impl Logger {
         taken
     }
 
-    /// Writes the held records down from the oldest on, for as long as `ripe`.
+    /// Writes the held records, oldest first, for as long as `ripe`.
     fn write_down(&mut self, ripe: impl Fn(&Record) -> bool) {
         let count = self.held.iter().take_while(|record| ripe(record)).count();
         let mut held = std::mem::take(&mut self.held);
@@ -138,16 +143,16 @@ impl Logger {
         board::add(if kept { &block.written } else { &block.unkept }, 1);
     }
 
-    /// Writes down what was said: already rare, and in the order in which it came.
-    fn hear(&mut self) {
-        for Said { at, who, code, text, numbers } in self.said.try_iter().take(SAID_MAX).collect::<Vec<_>>() {
+    /// Writes the events with a text: they are rare, and arrive in order.
+    fn write_entries(&mut self) {
+        for LogEntry { at, who, code, text, numbers } in self.entries.try_iter().take(ENTRIES_MAX).collect::<Vec<_>>() {
             let event = Event { utc: self.utc.utc(at), ticks: at, thread: who, code, numbers: &numbers };
             let kept = self.sink.say(&event, text);
             self.count(kept);
         }
     }
 
-    /// Takes the newest pair in; a step is an event too.
+    /// Takes over the newest clock pair; a step of the clock is an event.
     fn follow(&mut self) {
         let Some(pair) = self.board.clock().pair().filter(|pair| *pair != self.pair) else { return };
         self.pair = pair;
@@ -166,7 +171,7 @@ impl Logger {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{HELD_MAX, LOOK_MAX, Logger, SAID_MAX, Said};
+    use super::{ENTRIES_MAX, HELD_MAX, LOOK_MAX, LogEntry, Logger};
     use crate::board::{Board, Place, Shape};
     use crate::clock::{Clock, Correlation};
     use crate::fault::EventCode;
@@ -183,7 +188,7 @@ mod tests {
         board: Arc<Board>,
         logger: Logger,
         folder: tempfile::TempDir,
-        say: SyncSender<Said>,
+        say: SyncSender<LogEntry>,
     }
 
     fn bench(lane: usize) -> (Bench, Writer, Writer) {
@@ -197,7 +202,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let sink = EventSink::create(&folder.path().join("events.jsonl"));
         let names = ["one", "other"].map(str::to_string).to_vec();
-        let (say, said) = sync_channel(SAID_MAX);
+        let (say, said) = sync_channel(ENTRIES_MAX);
         let logger = Logger::new((reader, said), sink, names, Arc::clone(&board), clock);
         (Bench { nanos, board, logger, folder, say }, one, other)
     }
@@ -208,7 +213,7 @@ mod tests {
             self.logger.look()
         }
 
-        /// Ticks, thread and event of what is in the file.
+        /// Ticks, thread and name of each event in the file.
         fn written(&mut self) -> Vec<(u64, String, String)> {
             self.logger.sink.flush();
             let text = std::fs::read_to_string(self.folder.path().join("events.jsonl")).unwrap();
@@ -228,7 +233,11 @@ mod tests {
             one.write(Ticks(ticks), EventCode::PhaseEntered as u16, [1]);
         }
         assert_eq!(bench.look(), 2);
-        assert_eq!(bench.written(), [], "the other thread may have stamped one before and not yet put it in");
+        assert_eq!(
+            bench.written(),
+            [],
+            "the other thread may have stamped an earlier record that is not in its lane yet"
+        );
         for ticks in [1_200, 1_400] {
             other.write(Ticks(ticks), EventCode::PhaseEntered as u16, [1]);
         }
@@ -239,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_utc_is_an_event_among_the_others() {
+    fn a_step_of_utc_is_logged_as_an_event() {
         let (mut bench, _one, _other) = bench(8);
         let pair = Correlation { ticks: Ticks(3_000), monotonic: Nanos(3_000), utc: Nanos(5_003_000), width: Ticks(1) };
         bench.board.clock().publish(&pair);
@@ -250,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_is_bounded_whatever_its_ticks_say() {
+    fn the_number_of_held_records_is_bounded_for_any_ticks() {
         let (mut bench, mut one, _other) = bench(1_024);
         (0..600).for_each(|number| one.write(Ticks(u64::MAX - 1_000 + number), EventCode::DeviceLost as u16, [number]));
         while bench.look() == LOOK_MAX {
@@ -262,12 +271,12 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_an_event_in_its_own_words() {
+    fn a_note_is_logged_with_its_text() {
         let (mut bench, _one, _other) = bench(8);
         let text = "cooled down \"again\"".to_string();
         bench
             .say
-            .send(Said { at: Ticks(1_500), who: "operator", code: EventCode::Note, text, numbers: Vec::new() })
+            .send(LogEntry { at: Ticks(1_500), who: "operator", code: EventCode::Note, text, numbers: Vec::new() })
             .unwrap();
         bench.look();
         assert_eq!(bench.written(), [(1_500, "operator".to_string(), "note".to_string())]);

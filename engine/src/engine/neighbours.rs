@@ -1,15 +1,17 @@
-//! The cold thread that watches who else wants the hot cores, tells it, and makes way where the profile says so.
+//! The cold thread that watches for other programs on the hot cores, reports them, and yields the
+//! cores if the profile says so.
 //!
-//! Owns the look at `/proc` while the engine runs, the rival words of each thread's block, and one note. Runs on a cold
-//! thread, confined to cold cores. Bounds: a look at most every [`LOOK`], and never more than a fiftieth of its time;
-//! [`TASKS_MAX`](crate::host::pins::TASKS_MAX) threads a look. Touches nobody else's thread.
+//! Owns the scan of `/proc` while the engine runs, the competitor words of each thread's block, and
+//! one note. Runs on a cold thread, confined to cold cores. Bounds: at most one scan per [`LOOK`],
+//! and at most a fiftieth of the thread's time; [`TASKS_MAX`](crate::host::pins::TASKS_MAX) threads
+//! a scan. Never changes another program's thread.
 
-use super::courtesy::{Holds, Manners, Move, waits_too_long};
 use super::orders::SharedOrders;
+use super::yield_policy::{Holds, Move, YieldPolicy, waits_too_long};
 use super::{cold, header};
 use crate::board::{self, Board};
 use crate::clock::Clock;
-use crate::host::neighbours::{Look, Rival, look, own_uid, rivals, user};
+use crate::host::neighbours::{Competitor, Scan, competitors, own_uid, scan, user};
 use crate::host::pin;
 use std::io;
 use std::path::Path;
@@ -18,28 +20,28 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Between two looks.
+/// Period of the scans.
 const LOOK: Duration = Duration::from_secs(1);
-/// The rest after a look, in times of its length: a machine of very many threads is looked at less often.
+/// Pause after a scan, in multiples of its duration: many threads make scans rarer.
 const REST_PER_LOOK: u32 = 50;
-/// Whoever had or wanted a core for less than this in a look is part of any machine.
+/// Shorter use or wait within a scan is not reported: it is normal on any machine.
 const SHOWN_NS_MIN: u64 = 1_000_000;
 
-/// The running watch; dropping its sender ends it.
+/// The running thread; dropping its sender ends it.
 pub(super) struct Watching {
     stop: Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl Watching {
-    /// Ends it and waits for it: at most one look.
+    /// Ends the thread and waits for it: at most one scan.
     pub(super) fn end(self) {
         drop(self.stop);
         let _ = self.thread.join();
     }
 }
 
-/// The watch of one engine.
+/// Parts of the engine that the thread needs.
 pub(super) struct Watch {
     pub(super) board: Arc<Board>,
     pub(super) clock: Clock,
@@ -50,7 +52,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Starts watching; `None` if no thread has a core of which others could be kept.
+    /// Starts the thread; `None` if no thread is pinned to a core.
     pub(super) fn spawn(self) -> io::Result<Option<Watching>> {
         if self.cores.iter().flatten().next().is_none() {
             return Ok(None);
@@ -61,17 +63,17 @@ impl Watch {
     }
 
     fn run(self, stopped: &Receiver<()>) {
-        // A courtesy to the hot threads; where it is not permitted the scheduler decides.
+        // Keeps off the hot cores; if the system refuses, the scheduler decides.
         let _ = pin::confine_current_thread(&self.cold_cores);
-        let (mut manners, mut note) = (Manners::default(), header::Note::default());
+        let (mut policy, mut note) = (YieldPolicy::default(), header::Note::default());
         let (mut before, mut rest) = (self.look(), LOOK);
         while stopped.recv_timeout(rest) == Err(RecvTimeoutError::Timeout) {
             let after = self.look();
             let took = Duration::from_nanos(self.now_ns().saturating_sub(after.at_ns));
             rest = LOOK.max(took * REST_PER_LOOK);
-            let rivals = rivals(&before, &after);
-            self.show(&rivals);
-            self.behave(&mut manners, &mut note, after.at_ns, &rivals);
+            let competitors = competitors(&before, &after);
+            self.show(&competitors);
+            self.behave(&mut policy, &mut note, after.at_ns, &competitors);
             before = after;
         }
     }
@@ -80,46 +82,52 @@ impl Watch {
         self.clock.since_start(self.clock.ticks()).0
     }
 
-    fn look(&self) -> Look {
+    fn look(&self) -> Scan {
         let cores: Vec<u32> = self.cores.iter().copied().flatten().collect();
-        look(Path::new("/"), std::process::id(), &cores, self.now_ns())
+        scan(Path::new("/"), std::process::id(), &cores, self.now_ns())
     }
 
-    /// Publishes the worst rival of each thread's core.
-    fn show(&self, rivals: &[Rival]) {
+    /// Publishes the worst competitor on each thread's core.
+    fn show(&self, competitors: &[Competitor]) {
         for (index, core) in self.cores.iter().enumerate() {
-            let here = rivals.iter().filter(|rival| Some(rival.core) == *core);
-            let worst = here.max_by_key(|rival| rival.waited_ns + rival.ran_ns);
-            let Some(worst) = worst.filter(|rival| rival.waited_ns + rival.ran_ns >= SHOWN_NS_MIN) else { continue };
+            let here = competitors.iter().filter(|competitor| Some(competitor.core) == *core);
+            let worst = here.max_by_key(|competitor| competitor.waited_ns + competitor.ran_ns);
+            let Some(worst) = worst.filter(|competitor| competitor.waited_ns + competitor.ran_ns >= SHOWN_NS_MIN)
+            else {
+                continue;
+            };
             let block = self.board.thread(index);
-            // A reader in between sees nobody rather than a mixture of two.
-            board::set(&block.rival_pid, 0);
-            block.rival_user.write(&user(Path::new("/"), worst.pid).unwrap_or_default());
-            block.rival_command.write(&worst.command);
-            board::set(&block.rival_waited_ns, worst.waited_ns);
-            board::set(&block.rival_ran_ns, worst.ran_ns);
-            board::set(&block.rival_span_ns, worst.span_ns);
-            board::set(&block.rival_seen, self.clock.ticks().0);
-            board::add(&block.rival_looks, 1);
-            board::set(&block.rival_pid, u64::from(worst.pid));
+            // A reader during the update sees no competitor rather than a mixture of two.
+            board::set(&block.competitor_pid, 0);
+            block.competitor_user.write(&user(Path::new("/"), worst.pid).unwrap_or_default());
+            block.competitor_command.write(&worst.command);
+            board::set(&block.competitor_waited_ns, worst.waited_ns);
+            board::set(&block.competitor_ran_ns, worst.ran_ns);
+            board::set(&block.competitor_span_ns, worst.span_ns);
+            board::set(&block.competitor_seen, self.clock.ticks().0);
+            board::add(&block.competitor_samples, 1);
+            board::set(&block.competitor_pid, u64::from(worst.pid));
         }
     }
 
-    fn behave(&self, manners: &mut Manners, note: &mut header::Note, now_ns: u64, rivals: &[Rival]) {
+    fn behave(&self, policy: &mut YieldPolicy, note: &mut header::Note, now_ns: u64, competitors: &[Competitor]) {
         let mut orders = self.orders.lock();
         let rule = orders.courtesy().cloned();
-        let waits = rule.as_ref().and_then(|rule| waits_too_long(rivals, own_uid(), rule));
+        let waits = rule.as_ref().and_then(|rule| waits_too_long(competitors, own_uid(), rule));
         let holds = if orders.holds_cores() { Holds::Cores } else { Holds::Nothing };
-        match (manners.step(now_ns, rule.as_ref(), waits, holds), waits) {
-            (Some(Move::GiveWay), Some(rival)) => {
+        match (policy.step(now_ns, rule.as_ref(), waits, holds), waits) {
+            (Some(Move::GiveWay), Some(competitor)) => {
                 let quiet_s = rule.map_or(0, |rule| rule.quiet_s);
-                let who = named(rival);
+                let who = named(competitor);
                 note.write(&self.board, &format!("courtesy: spin Lab for {who}, until {quiet_s} s are quiet"));
                 orders.give_way(&format!("courtesy: {who}"), &self.board);
             }
             (Some(_), _) => {
                 orders.resume(&self.board);
-                note.write(&self.board, "courtesy: nobody waits any more, back to what the profile says");
+                note.write(
+                    &self.board,
+                    "courtesy: no other user's thread waits any more; the profile's spin policy is back",
+                );
             }
             (None, _) => {}
         }
@@ -127,9 +135,9 @@ impl Watch {
 }
 
 /// `make (process 4711, user ada), who waited 312 ms of 1000 ms for core 3`.
-fn named(rival: &Rival) -> String {
-    let user = user(Path::new("/"), rival.pid).unwrap_or_else(|| "not visible".to_owned());
-    let (waited_ms, span_ms) = (rival.waited_ns / 1_000_000, rival.span_ns / 1_000_000);
-    let Rival { command, pid, core, .. } = rival;
+fn named(competitor: &Competitor) -> String {
+    let user = user(Path::new("/"), competitor.pid).unwrap_or_else(|| "not visible".to_owned());
+    let (waited_ms, span_ms) = (competitor.waited_ns / 1_000_000, competitor.span_ns / 1_000_000);
+    let Competitor { command, pid, core, .. } = competitor;
     format!("{command} (process {pid}, user {user}), who waited {waited_ms} ms of {span_ms} ms for core {core}")
 }

@@ -1,14 +1,15 @@
-//! What each hot thread is to run now: spin policy, budgets, priority.
+//! Orders to each hot thread: spin policy, budgets, priority.
 //!
-//! Owns the threads' spin words. Shared by whoever holds the engine and by cold threads of the engine, each of which
-//! holds the lock for the few stores and system calls of one change; a hot thread never takes it. The hot threads
-//! acknowledge when they next look. Never restarts a thread.
+//! Owns the threads' spin words. Shared by cold threads of the engine, each of which holds the lock
+//! for the few stores and system calls of one change; hot threads never take it, and acknowledge
+//! when they next read their word. Never restarts a thread.
 //!
-//! # Why a live switch takes Fifo away itself
-//! A thread under Fifo that yields or sleeps still goes before everybody on its core when it wakes, and `Shared` promises
-//! the opposite. To refuse the switch would leave the operator without the one policy that is gentle. So the priority
-//! goes before the policy is asked for, and comes back with a policy that allows it. Cold code does it by thread id: a
-//! frame makes no system call for it.
+//! # Why a live switch lowers Fifo itself
+//! A thread under Fifo that yields or sleeps still precedes all other programs on its core when it
+//! wakes, which contradicts `Shared`. Refusing the switch would deny the operator the one policy
+//! that leaves room for others. So the priority is lowered before the policy is requested, and
+//! restored with a policy that permits it. Cold code does this by thread id: a frame makes no
+//! system call for it.
 
 use crate::board::{self, Board};
 use crate::clock::Clock;
@@ -21,14 +22,14 @@ use pinwheel_edge::spin::{SpinBudgets, SpinOrder, SpinPolicy, SpinWord};
 use std::sync::Mutex;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-/// The board's state word of a thread that has left, from here on.
+/// Lowest state code of a thread that has ended.
 const FINISHED: u64 = 2;
 
-/// One thread and what it was told.
-struct Steered {
+/// One thread and its orders.
+struct ThreadOrders {
     planned: PlannedThread,
     word: Arc<SpinWord>,
-    /// What it was last told to run at, whether or not the system allowed it.
+    /// The last requested priority, whether or not the system permitted it.
     priority: Priority,
 }
 
@@ -39,13 +40,13 @@ pub(super) struct Orders {
     budgets: SpinBudgets,
     priority: Priority,
     courtesy: Option<Courtesy>,
-    /// For whom it makes way, if it does.
-    courteous: Option<String>,
+    /// For whom the engine yields its cores, if it does.
+    yields_for: Option<String>,
     epoch: u64,
-    threads: Vec<Steered>,
+    threads: Vec<ThreadOrders>,
 }
 
-/// The orders, as the engine's cold side shares them.
+/// The orders, shared by the engine's cold threads.
 #[derive(Clone)]
 pub(super) struct SharedOrders(
     #[expect(clippy::disallowed_types, reason = "cold: shared by the engine's holder and its cold threads")]
@@ -53,24 +54,28 @@ pub(super) struct SharedOrders(
 );
 
 impl SharedOrders {
-    /// The orders that the threads start with.
+    /// The orders at the start.
     pub(super) fn new(name: &str, profile: &Profile, plan: &Plan, clock: &Clock) -> SharedOrders {
         let budgets = budgets(profile, clock);
-        let steered = |planned: &PlannedThread| {
+        let thread = |planned: &PlannedThread| {
             let spin = planned.spin(profile.spin);
             let refused = planned.refuses_priority(profile.priority, spin).is_some();
             let priority = if refused { Priority::Normal } else { profile.priority };
-            Steered { planned: planned.clone(), word: Arc::new(SpinWord::new(edge_policy(spin), budgets)), priority }
+            ThreadOrders {
+                planned: planned.clone(),
+                word: Arc::new(SpinWord::new(edge_policy(spin), budgets)),
+                priority,
+            }
         };
-        let threads = plan.threads.iter().map(steered).collect();
+        let threads = plan.threads.iter().map(thread).collect();
         let (spin, priority, courtesy) = (profile.spin, profile.priority, profile.courtesy.clone());
         let orders =
-            Orders { name: name.to_owned(), spin, budgets, priority, courtesy, courteous: None, epoch: 1, threads };
+            Orders { name: name.to_owned(), spin, budgets, priority, courtesy, yields_for: None, epoch: 1, threads };
         #[expect(clippy::disallowed_types, reason = "cold: shared by the engine's holder and its cold threads")]
         SharedOrders(Arc::new(Mutex::new(orders)))
     }
 
-    /// A panic under the lock leaves orders that were given: they stand.
+    /// A panic under the lock leaves the given orders in force.
     pub(super) fn lock(&self) -> MutexGuard<'_, Orders> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -81,12 +86,12 @@ impl Orders {
         Arc::clone(&self.threads[thread].word)
     }
 
-    /// What thread `thread` is told to run at.
+    /// The requested priority of thread `thread`.
     pub(super) fn priority(&self, thread: usize) -> Priority {
         self.threads[thread].priority
     }
 
-    /// Orders what `profile` says, in the name `name`; the epoch of the order.
+    /// Orders the policies of `profile`, named `name`; returns the epoch of the order.
     pub(super) fn give(&mut self, name: &str, profile: &Profile, board: &Board, clock: &Clock) -> u64 {
         name.clone_into(&mut self.name);
         self.spin = profile.spin;
@@ -96,32 +101,32 @@ impl Orders {
         self.epoch
     }
 
-    /// The rule for making way.
+    /// The rule for yielding cores.
     pub(super) fn courtesy(&self) -> Option<&Courtesy> {
         self.courtesy.as_ref()
     }
 
-    /// Whether some thread never yields, or goes before others.
+    /// Whether some thread never yields, or has a raised priority.
     pub(super) fn holds_cores(&self) -> bool {
-        let holds = |steered: &Steered| {
-            is_raised(steered.priority) || steered.planned.spin(self.spin) == profile::SpinPolicy::Prod
+        let holds = |thread: &ThreadOrders| {
+            is_raised(thread.priority) || thread.planned.spin(self.spin) == profile::SpinPolicy::Prod
         };
         self.threads.iter().any(holds)
     }
 
-    /// Makes way until [`Orders::resume`], and says why.
+    /// Yields the cores until [`Orders::resume`], for the reason `why`.
     pub(super) fn give_way(&mut self, why: &str, board: &Board) {
-        self.courteous = Some(why.to_owned());
+        self.yields_for = Some(why.to_owned());
         self.issue(board);
     }
 
-    /// Back to what the profile says.
+    /// Restores the profile's policies.
     pub(super) fn resume(&mut self, board: &Board) {
-        self.courteous = None;
+        self.yields_for = None;
         self.issue(board);
     }
 
-    /// Asks every thread for what is in force now, under a new epoch.
+    /// Requests the current policy of every thread under a new epoch.
     fn issue(&mut self, board: &Board) {
         self.epoch += 1;
         for index in 0..self.threads.len() {
@@ -132,25 +137,27 @@ impl Orders {
         self.publish(board);
     }
 
-    /// The policy that a thread is to run, and why it is not the profile's.
+    /// The policy of a thread, and why it differs from the profile's.
     fn policy(&self, thread: usize) -> (profile::SpinPolicy, Option<String>) {
         let planned = &self.threads[thread].planned;
-        if let (Some(why), profile::SpinPolicy::Prod) = (&self.courteous, planned.spin(self.spin)) {
+        if let (Some(why), profile::SpinPolicy::Prod) = (&self.yields_for, planned.spin(self.spin)) {
             return (profile::SpinPolicy::Lab, Some(why.clone()));
         }
         (planned.spin(self.spin), planned.refuses(self.spin).map(str::to_owned))
     }
 
-    /// The priority that a thread is to have, and why it is not the profile's.
+    /// The priority of a thread, and why it differs from the profile's.
     fn wanted_priority(&self, thread: usize) -> (Priority, Option<String>) {
         match self.threads[thread].planned.refuses_priority(self.priority, self.policy(thread).0) {
             Some(why) => (Priority::Normal, Some(why.to_owned())),
-            None if is_raised(self.priority) && self.courteous.is_some() => (Priority::Normal, self.courteous.clone()),
+            None if is_raised(self.priority) && self.yields_for.is_some() => {
+                (Priority::Normal, self.yields_for.clone())
+            }
             None => (self.priority, None),
         }
     }
 
-    /// Gives a thread that runs the priority it is to have now, and publishes what it then has.
+    /// Sets the priority of a running thread, and publishes the priority that it got.
     fn prioritize(&mut self, index: usize, board: &Board) {
         let (wanted, why) = self.wanted_priority(index);
         let block = board.thread(index);
@@ -164,7 +171,7 @@ impl Orders {
         board::set(&block.priority_found, priority::found(tid).map_or(0, Priority::pack));
     }
 
-    /// Writes requests and refusals to the board.
+    /// Publishes requests and refusals.
     pub(super) fn publish(&self, board: &Board) {
         let wanted = SpinOrder { policy: edge_policy(self.spin), epoch: self.epoch };
         board.header().profile.write(&self.name);
@@ -177,7 +184,7 @@ impl Orders {
         }
     }
 
-    /// Writes what the plan refuses of the priority, before the threads start.
+    /// Publishes the plan's refusals of the priority, before the threads start.
     pub(super) fn publish_priorities(&self, board: &Board) {
         for index in 0..self.threads.len() {
             let block = board.thread(index);
@@ -187,7 +194,7 @@ impl Orders {
     }
 }
 
-/// Whether it goes before other programs.
+/// Whether it precedes other programs.
 fn is_raised(priority: Priority) -> bool {
     matches!(priority, Priority::Fifo(_) | Priority::Nice(i32::MIN..0))
 }
@@ -200,11 +207,14 @@ const fn edge_policy(policy: profile::SpinPolicy) -> SpinPolicy {
     }
 }
 
+/// Under `Shared`: idle time spent spinning before a sleep, µs.
+const SHARED_SPIN_US: u32 = 10;
+
 fn budgets(profile: &Profile, clock: &Clock) -> SpinBudgets {
     let ticks = |us: u32| clock.rate().ticks(Nanos::from_micros(u64::from(us))).0;
     SpinBudgets {
         lab_spin_ticks: ticks(profile.spin_budgets.lab_spin_us),
-        shared_spin_ticks: ticks(profile.spin_budgets.shared_spin_us),
+        shared_spin_ticks: ticks(SHARED_SPIN_US),
         shared_sleep_ns: u64::from(profile.spin_budgets.shared_sleep_us) * 1_000,
     }
 }

@@ -1,28 +1,30 @@
-//! The control socket: other processes of the same user act on the engine through it.
+//! The control socket: other processes of the same user send commands to the engine through it.
 //!
-//! Owns the socket's file, its clients, and the control block's words about them. A cold thread of its own, so that a client that hangs holds
-//! up nobody: requests go over a bounded channel to the control thread, which acts between two ticks and answers; the thread
-//! here then looks at the board until the hot threads have said so too. Bounds: [`CLIENTS_MAX`] clients, one request of
-//! each at a time, [`super::wire::LINE_BYTES_MAX`] a line, [`ORDERS_MAX`] orders on the way, [`SETTLE_LIMIT`] for an
-//! acknowledgement, [`INPUT_LIMIT`] for another input. Never blocks on a client, and drops one that does not read for [`client::PATIENCE`].
+//! Owns the socket's file, its clients, and the socket's words in the control block. Runs on a cold
+//! thread of its own, so that a client that hangs delays no other thread. It executes each command
+//! itself, then reads the board until the hot threads have acknowledged. Bounds: [`CLIENTS_MAX`]
+//! clients, one request of each at a time, [`super::wire::LINE_BYTES_MAX`] a line; see
+//! [`super::reply`] for the time limits. Never blocks on a client, and drops one that reads nothing
+//! for [`client::SEND_LIMIT`].
 //!
 //! # Why the file and the peer are both checked
-//! The file has mode 0600 before anybody can connect, which keeps others out where the directory does not; the peer's
-//! number is what the kernel says of who connected, however it got there.
+//! The file has mode 0600 before any process can connect, which excludes other users even if the
+//! directory does not. The kernel reports the user number of the peer, however the peer reached the
+//! socket.
 
-mod act;
 mod client;
 
 use super::actor::Actor;
 use super::cold::{self, Stop};
-use super::wire::{Ask, Outcome};
+use super::command::{Executor, may_operate};
+use super::reply::Accepted;
+use super::wire::Outcome;
 use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::host::neighbours::own_uid;
-use crate::units::{Nanos, Ticks};
-use act::Effect;
-use client::{Client, Heard};
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crate::units::Ticks;
+use client::{Client, Incoming};
+use pinwheel_edge::spin::Phase;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, chmod};
 use rustix::io::Errno;
@@ -32,52 +34,33 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-pub(super) use act::act;
-
-/// Clients at a time.
+/// Most clients at a time.
 pub(super) const CLIENTS_MAX: usize = 8;
-/// Orders on their way to the control thread.
-const ORDERS_MAX: usize = 16;
-/// An order that the control thread did not take in by then is not carried out.
-const ORDER_LIMIT: Nanos = Nanos(5_000_000_000);
-/// Longest wait for another input to be read and checked; then it is not taken.
-const INPUT_LIMIT: Nanos = Nanos(60_000_000_000);
-/// Longest wait for what the hot threads say to it.
-const SETTLE_LIMIT: Nanos = Nanos(2_000_000_000);
-/// Between two looks: with nothing to do, and while something is on its way.
+/// Longest wait for events: without pending work, and with.
 const IDLE_MS: i64 = 20;
 const BUSY_MS: i64 = 1;
-/// Connections that wait to be taken.
+/// Pause between two checks while the engine starts.
+const STARTING: Duration = Duration::from_millis(1);
+/// Connections that the kernel queues.
 const BACKLOG: i32 = 8;
-/// The file's name in a run's directory.
+/// Name of the file in a run's directory.
 pub(super) const FILE: &str = "control.sock";
 
-/// Something to do, on its way to the control thread.
-pub(super) struct Order {
-    ask: Ask,
-    by: Actor,
-    /// Not to be carried out after this.
-    until: Ticks,
-    reply: Sender<Result<Effect, String>>,
-}
-
-/// The control thread's end.
-pub(super) type Orders = Receiver<Order>;
-
-/// The running socket.
+/// The thread of the control socket.
 pub(super) struct Running {
     thread: JoinHandle<()>,
 }
 
 impl Running {
-    /// Waits for it; it has been told to stop.
+    /// Waits for the thread to end, after its stop was requested.
     pub(super) fn end(self) {
         let _ = self.thread.join();
     }
 }
 
-/// A listening socket with its file, which goes with it.
+/// A listening socket; its file is removed with it.
 struct Listener {
     socket: OwnedFd,
     path: PathBuf,
@@ -89,7 +72,7 @@ impl Listener {
         let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         net::bind(&socket, &SocketAddrUnix::new(path)?)?;
         let listener = Listener { socket, path: path.to_owned() };
-        // Nobody can connect before `listen`: there is no moment in which others could.
+        // No process can connect before `listen`, so the mode is set in time.
         chmod(path, Mode::RUSR | Mode::WUSR)?;
         net::listen(&listener.socket, BACKLOG)?;
         Ok(listener)
@@ -102,9 +85,9 @@ impl Drop for Listener {
     }
 }
 
-/// The first of `places` where a socket can be made.
+/// Opens the socket at the first of `places` that permits it.
 fn open(places: &[PathBuf]) -> Result<Listener, String> {
-    let mut said = "no place for it".to_owned();
+    let mut said = "no directory for it".to_owned();
     for place in places {
         match Listener::open(place) {
             Ok(listener) => return Ok(listener),
@@ -112,56 +95,55 @@ fn open(places: &[PathBuf]) -> Result<Listener, String> {
         }
     }
     Err(format!(
-        "control socket: found none to be had ({said}), expected one in the run's directory or in $XDG_RUNTIME_DIR; pinwheel ctl and attach --control cannot reach this engine"
+        "control socket: could not be opened in the run's directory or in $XDG_RUNTIME_DIR ({said}); pinwheel ctl and \
+         attach --control cannot reach this engine"
     ))
 }
 
-/// Where the socket of a run may be: its directory, and the user's directory for such things.
+/// Possible places of a run's socket: the run's directory, then the user's runtime directory.
 fn places(run_dir: &Path) -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
     let there = runtime.map(|dir| dir.join(format!("pinwheel-{}.sock", std::process::id())));
-    // Whoever connects may stand in another directory.
+    // Absolute, because clients may run in another working directory.
     let run_dir = std::path::absolute(run_dir).unwrap_or_else(|_| run_dir.to_owned());
     std::iter::once(run_dir.join(FILE)).chain(there).collect()
 }
 
-/// Opens the socket of the run in `run_dir` and starts its thread. Where there can be none it is said, and the engine
-/// runs without.
+/// Opens the socket of the run in `run_dir` and starts its thread. An error is only noted; the
+/// engine runs without the socket.
 pub(super) fn spawn(
     run_dir: &Path,
     board: &Arc<Board>,
     clock: &Clock,
+    executor: Executor,
     cold_cores: Vec<u32>,
     stop: Stop,
-) -> Result<(Running, Orders), String> {
+) -> Result<Running, String> {
     let listener = open(&places(run_dir))?;
-    let (orders, taken) = bounded(ORDERS_MAX);
     board.control().socket.write(&listener.path.display().to_string());
     let (board, clock) = (Arc::clone(board), clock.clone());
-    let remote = Remote { listener, clients: Vec::with_capacity(CLIENTS_MAX), orders, board, clock };
+    let remote = Remote { listener, clients: Vec::with_capacity(CLIENTS_MAX), executor, board, clock };
     let spawned = cold::spawn("control-socket", move || {
-        // A courtesy to the hot threads; where it is not permitted the scheduler decides.
+        // Keeps off the hot cores; if the system refuses, the scheduler decides.
         let _ = crate::host::pin::confine_current_thread(&cold_cores);
         remote.run(&stop);
     });
-    let thread = spawned.map_err(|error| format!("found no thread for the control socket ({error}), expected one"))?;
-    Ok((Running { thread }, taken))
+    let thread = spawned.map_err(|error| format!("control socket: its thread could not be started ({error})"))?;
+    Ok(Running { thread })
 }
 
-/// What a client waits for.
+/// State of a client's connection.
 enum Waiting {
-    /// Its next line.
+    /// Waits for the client's next line.
     Line,
-    /// The control thread, or who reads another input, for so long, until then.
-    Control(Receiver<Result<Effect, String>>, Nanos, Ticks),
-    /// The hot threads, since then.
-    Threads(Effect, Ticks),
+    /// Waits for the result of a command, executed at this time.
+    Reply(Accepted, Ticks),
 }
 
 struct Remote {
     listener: Listener,
     clients: Vec<(Client, Waiting)>,
-    orders: Sender<Order>,
+    executor: Executor,
     board: Arc<Board>,
     clock: Clock,
 }
@@ -169,9 +151,14 @@ struct Remote {
 impl Remote {
     fn run(mut self, stop: &Stop) {
         loop {
-            // The flag first: what an ending engine has said is then passed on below.
+            // The flag is read first: results of an ending engine are then sent below.
             let stopped = stop.is_stopped();
             self.wait();
+            // An engine in Init has no log of actions yet.
+            if Phase::from_code(board::get(&self.board.header().phase)) == Phase::Init && !stopped {
+                cold::sleep(STARTING);
+                continue;
+            }
             self.accept();
             self.serve();
             let board = self.board.control();
@@ -183,15 +170,17 @@ impl Remote {
         self.board.control().socket.write("");
     }
 
-    /// Until somebody says something, or there may be something to say.
+    /// Waits until a client sends something, or a reply may be due.
     fn wait(&self) {
         let busy = self.clients.iter().any(|(client, waiting)| client.has_more() || !matches!(waiting, Waiting::Line));
         let ms = if busy { BUSY_MS } else { IDLE_MS };
         let limit = Timespec { tv_sec: 0, tv_nsec: ms * 1_000_000 };
         let mut files = vec![PollFd::new(&self.listener.socket, PollFlags::IN)];
-        // Who waits for an answer, or has not taken the last, is not heard meanwhile and would only wake the thread.
-        let heard = self.clients.iter().filter(|(client, waiting)| matches!(waiting, Waiting::Line) && !client.owes());
-        files.extend(heard.map(|(client, _)| PollFd::new(client.socket(), PollFlags::IN)));
+        // Clients with a pending reply are not polled: they are not read meanwhile and would only
+        // wake the thread.
+        let polled =
+            self.clients.iter().filter(|(client, waiting)| matches!(waiting, Waiting::Line) && !client.has_unsent());
+        files.extend(polled.map(|(client, _)| PollFd::new(client.socket(), PollFlags::IN)));
         let _ = poll(&mut files, Some(&limit));
     }
 
@@ -202,21 +191,23 @@ impl Remote {
             let peer = sockopt::socket_peercred(&socket).ok();
             let peer = peer.map(|peer| (peer.uid.as_raw(), peer.pid.as_raw_nonzero().get().unsigned_abs()));
             let refused = match peer {
-                Some((uid, _)) if !is_permitted(uid) => Some(format!(
-                    "found user {uid}, expected user {}, whose engine this is; look without acting by pinwheel attach",
-                    own_uid().unwrap_or_default()
-                )),
-                None => Some("found a peer that the system does not name, expected a process here".to_owned()),
-                Some(_) if self.clients.len() == CLIENTS_MAX => {
-                    Some(format!("found {CLIENTS_MAX} clients already, expected fewer; close an attached console"))
-                }
-                Some(_) => None,
+                None => Some(
+                    "the system does not name the connecting process; connect from a process on this host".to_owned(),
+                ),
+                // Each command is checked again; a client without permission takes no place.
+                Some((uid, _)) => match may_operate(uid, own_uid()) {
+                    Err(refused) => Some(refused.to_string()),
+                    Ok(()) if self.clients.len() == CLIENTS_MAX => {
+                        Some(format!("{CLIENTS_MAX} clients are connected already; close an attached console"))
+                    }
+                    Ok(()) => None,
+                },
             };
             let mut client = Client::new(socket, peer.unwrap_or_default(), self.clock.ticks());
             match refused {
                 None => self.clients.push((client, Waiting::Line)),
                 Some(said) => {
-                    // What it does not take at once is not waited for.
+                    // Sent without waiting: the rest is dropped.
                     client.say(&Outcome::Refused(said));
                     let _ = client.flush(self.clock.ticks(), self.clock.rate());
                     board::add(&self.board.control().dropped, 1);
@@ -230,16 +221,16 @@ impl Remote {
         let mut clients = std::mem::take(&mut self.clients);
         clients.retain_mut(|(client, waiting)| {
             let next = match std::mem::replace(waiting, Waiting::Line) {
-                Waiting::Line => self.hear(client, now),
-                other => Ok(self.look(client, other, now)),
+                Waiting::Line => self.serve_request(client, now),
+                Waiting::Reply(accepted, since) => Ok(self.check_result(client, accepted, since)),
             };
             match next.and_then(|next| client.flush(now, rate).map(|()| next)) {
                 Ok(next) => {
                     *waiting = next;
                     true
                 }
-                Err(client::Gone::Left) => false,
-                Err(client::Gone::Dropped) => {
+                Err(client::Closed::ByClient) => false,
+                Err(client::Closed::ByEngine) => {
                     board::add(&self.board.control().dropped, 1);
                     false
                 }
@@ -248,60 +239,34 @@ impl Remote {
         self.clients = clients;
     }
 
-    /// Takes a client's next request, if it has one.
-    fn hear(&self, client: &mut Client, now: Ticks) -> Result<Waiting, client::Gone> {
-        let request = match client.hear()? {
-            Heard::Nothing => return Ok(Waiting::Line),
-            Heard::Nonsense(said) => {
+    /// Takes and executes a client's next request, if there is one.
+    fn serve_request(&self, client: &mut Client, now: Ticks) -> Result<Waiting, client::Closed> {
+        let request = match client.next_request()? {
+            Incoming::Incomplete => return Ok(Waiting::Line),
+            Incoming::Invalid(said) => {
                 self.answer(client, Outcome::Refused(said));
                 return Ok(Waiting::Line);
             }
-            Heard::Request(request) => request,
+            Incoming::Request(request) => request,
         };
         let (uid, pid) = client.peer();
-        let (reply, answer) = bounded(1);
-        let limit = if matches!(request.ask, Ask::Input(_)) { INPUT_LIMIT } else { ORDER_LIMIT };
-        let until = now.plus(self.clock.rate().ticks(limit));
-        let order = Order { ask: request.ask, by: Actor::operator(uid, pid, &request.why), until, reply };
-        if self.orders.try_send(order).is_err() {
-            let said = format!("found {ORDERS_MAX} requests before this one, expected fewer; try again");
-            self.answer(client, Outcome::Refused(said));
-            return Ok(Waiting::Line);
-        }
-        Ok(Waiting::Control(answer, limit, until))
-    }
-
-    /// Looks whether what a client waits for has come.
-    fn look(&self, client: &mut Client, waiting: Waiting, now: Ticks) -> Waiting {
-        match waiting {
-            Waiting::Line => Waiting::Line,
-            Waiting::Control(answer, limit, until) => match answer.try_recv() {
-                Ok(Ok(effect)) => self.look(client, Waiting::Threads(effect, now), now),
-                Ok(Err(said)) => {
-                    self.answer(client, Outcome::Refused(said));
-                    Waiting::Line
-                }
-                Err(crossbeam_channel::TryRecvError::Empty) if now < until => Waiting::Control(answer, limit, until),
-                Err(_) => {
-                    let limit_s = limit.0 / 1_000_000_000;
-                    let said = format!(
-                        "found the engine busy with a start, an end or a large file, expected an answer within {limit_s} s; try again"
-                    );
-                    self.answer(client, Outcome::Refused(said));
-                    Waiting::Line
-                }
-            },
-            Waiting::Threads(effect, since) => {
-                let waited = self.clock.rate().nanos(now.since(since));
-                match effect.done(&self.board, &self.clock, waited, waited >= SETTLE_LIMIT) {
-                    Some(done) => {
-                        self.answer(client, Outcome::Done(done));
-                        Waiting::Line
-                    }
-                    None => Waiting::Threads(effect, since),
-                }
+        match self.executor.execute(request.command, &Actor::operator(uid, pid, &request.why)) {
+            Ok(accepted) => Ok(self.check_result(client, accepted, now)),
+            Err(refused) => {
+                self.answer(client, Outcome::Refused(refused.to_string()));
+                Ok(Waiting::Line)
             }
         }
+    }
+
+    /// Checks for the result of a command that was executed at `since`.
+    fn check_result(&self, client: &mut Client, accepted: Accepted, since: Ticks) -> Waiting {
+        let waited = self.clock.rate().nanos(self.clock.ticks().since(since));
+        let Some(reported) = accepted.report(&self.board, &self.clock, waited) else {
+            return Waiting::Reply(accepted, since);
+        };
+        self.answer(client, reported.map_or_else(Outcome::Refused, Outcome::Done));
+        Waiting::Line
     }
 
     fn answer(&self, client: &mut Client, outcome: Outcome) {
@@ -312,9 +277,4 @@ impl Remote {
         }
         client.say(&outcome);
     }
-}
-
-/// The engine's own user, and root, who could do as much without asking.
-fn is_permitted(uid: u32) -> bool {
-    uid == 0 || own_uid() == Some(uid)
 }

@@ -1,15 +1,15 @@
-//! The engine's one wall clock: takes the pairs, flags the steps, publishes both.
+//! The engine's wall clock: takes clock pairs, detects steps, publishes both.
 //!
-//! Owns the [`WallClock`] of the engine. Run by the control thread's tick. Bounds: one pair every [`CORRELATE_EVERY`],
-//! five sandwich readings each. Never waits, never corrects what ran: ticks stay what they are, and who renders them as
-//! UTC does it by the pairs on the board.
+//! Owns the [`WallClock`] of the engine. Runs in the control thread's tick. Bounds: one pair every
+//! [`CORRELATE_EVERY`], of five sandwich readings. Never waits and never changes earlier ticks:
+//! readers of the board convert ticks to UTC by its pairs.
 
 use crate::board::{self, Board};
 use crate::clock::{CORRELATE_EVERY, Clock, Correlation, Step, WallClock};
 use crate::fault::FaultCode;
 use crate::units::Ticks;
 
-/// The wall clock and when its next pair is due.
+/// The wall clock and the time of its next pair.
 pub(super) struct Wall {
     utc: WallClock,
     every: Ticks,
@@ -46,7 +46,8 @@ impl Wall {
         board::set(&block.step_ns[kind], by_ns.cast_unsigned());
         board::set(&block.step_ticks[kind], pair.ticks.0);
         board::add(&block.steps[kind], 1);
-        // Faults are counted by silo; a clock belongs to all of them, so the first has it.
+        // Faults are counted by silo; those of the clock, which all silos share, count in the
+        // first.
         board.fault(0, code, pair.ticks, by_ns.unsigned_abs());
     }
 }
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_is_taken_every_tenth_of_a_second_and_shown() {
+    fn a_clock_pair_is_published_every_tenth_of_a_second() {
         let (nanos, clock, board) = world();
         let mut wall = Wall::new(&clock, &board);
         for _ in 0..1_000 {
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_counted_as_a_fault_with_its_size_and_its_moment() {
+    fn a_step_is_counted_as_a_fault_with_its_size_and_time() {
         let (_, clock, board) = world();
         let mut wall = Wall::new(&clock, &board);
         let every = CORRELATE_EVERY.0;

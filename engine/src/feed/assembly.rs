@@ -1,92 +1,97 @@
-//! From parts to whole shots: per stream, which sequence numbers came, and the shot that is being put together.
+//! Assembles parts into complete shots: tracks the sequence numbers and the open shot of each
+//! stream.
 //!
-//! Owns one window of sequence numbers and one open shot per stream. Pure: parts and ticks in, a verdict out, so that every
-//! order of arrival is a test. Called by the link on the feed's thread; never allocates after construction. Bounds:
-//! [`WINDOW`] numbers behind the newest, one open shot a stream, [`ROUNDS_MAX`] parts a shot, [`SKIPPED_MAX`] numbers skipped
-//! on the word of one.
+//! Owns one window of sequence numbers and one open shot per stream. Pure: parts and ticks in, a
+//! verdict out, so that tests cover every order of arrival. Called by the link on the feed's
+//! thread; never allocates after construction. Bounds: [`WINDOW`] numbers behind the newest, one
+//! open shot a stream, [`ROUNDS_MAX`] parts a shot, [`SKIPPED_MAX`] numbers skipped by a single
+//! shot.
 //!
 //! ```text
 //! session older ─▶ stale     number seen ─▶ duplicate     part overlaps or is too wide ─▶ malformed
-//! number far ahead ─▶ malformed, unless it follows one that was as far
-//! part of a new number ─▶ open (the one before, if unfinished: incomplete) ─ all parts ─▶ whole
+//! number far ahead ─▶ malformed, unless it follows another number that far ahead
+//! part of a new number ─▶ open (an unfinished shot before it: incomplete) ─ all parts ─▶ whole
 //! ```
 //!
 //! # Why one open shot
-//! A sender finishes a shot before it begins the next of that stream; parts of two shots of one stream interleave only
-//! where a network reorders by more than a shot, and there the older one is given up and counted.
+//! A sender finishes a shot before it begins the next of that stream. Parts of two shots of one
+//! stream interleave only where a network reorders by more than a shot; then the older shot is
+//! given up and counted.
 //!
-//! # Why one number far ahead is not believed
-//! A damaged number would move the window to where no shot of the sender ever comes, and all that follow would be too far
-//! behind. So it is refused, and two successive numbers are believed, as receivers of RTP do (RFC 3550, appendix A.1): a
-//! sender that did skip so many loses the first shot after them. The first number of a session has none to be compared
-//! with: where the second is far behind it, the first was the damaged one.
+//! # Why a single number far ahead is refused
+//! A damaged number would move the window beyond every shot of the sender, and all later shots
+//! would be too far behind. So it is refused, and two successive numbers are accepted, as receivers
+//! of RTP do (RFC 3550, appendix A.1). A sender that did skip so many loses the first shot after
+//! the gap. The first number of a session cannot be compared: if the second is far behind it, the
+//! first was the damaged one.
 
 use super::packet::{Encoding, Part, Position, ROUNDS_MAX};
 use crate::units::Ticks;
 
-/// Sequence numbers behind the newest whose second coming is known for a duplicate.
+/// Sequence numbers behind the newest for which duplicates are recognised.
 pub const WINDOW: u64 = 256;
-/// Most numbers that are skipped on the word of one; at 10,000 shots a second those of a hundred seconds.
+/// Most numbers that a single shot may skip: 100 s at 10,000 shots a second.
 pub const SKIPPED_MAX: u64 = 1 << 20;
 const WINDOW_WORDS: usize = (WINDOW / 64) as usize;
 const ROUND_WORDS: usize = (ROUNDS_MAX / 64) as usize;
 
-/// What became of a part.
+/// Verdict on a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It completed its shot: the bits are [`Assembly::bits`].
+    /// It completed its shot; [`Assembly::bits`] returns the bits.
     Whole,
-    /// Others are missing.
+    /// Other parts are missing.
     Part,
-    /// Its number, or this part of it, came before.
+    /// Its number, or this part of it, was received before.
     Duplicate,
-    /// Of an older session, or too far behind.
+    /// It belongs to an older session, or is too far behind.
     Stale,
-    /// It is no part of a shot of this width.
+    /// It is no valid part of a shot of this width.
     Malformed,
 }
 
-/// What was wrong upstream, so far. A number that was skipped and came later is in `gaps` and in `reordered`.
+/// Errors of the sender or the network so far. A number that was skipped and arrived later counts
+/// in `gaps` and in `reordered`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Numbers skipped.
     pub gaps: u64,
-    /// Parts or shots that came again.
+    /// Parts or shots received again.
     pub duplicates: u64,
-    /// Shots that came after a younger one.
+    /// Shots that arrived after a later one.
     pub reordered: u64,
-    /// Parts that do not fit, and numbers that are not believed.
+    /// Parts that do not fit, and refused numbers.
     pub malformed: u64,
     /// Shots given up with parts missing.
     pub incomplete: u64,
     /// Parts of older sessions, or too far behind.
     pub stale: u64,
-    /// Times another session took over.
+    /// Times that another session took over.
     pub restarts: u64,
 }
 
-/// The shape of all shots.
+/// Width and encoding of all shots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Width {
     /// Bits of a shot.
     pub bits: u32,
-    /// How they are written.
+    /// How the bits are encoded.
     pub encoding: Encoding,
 }
 
 #[derive(Clone, Debug)]
 struct Stream {
     session: u64,
-    /// The lowest number never seen; meaningless before the first.
+    /// The lowest number not seen yet; meaningless before the first.
     next: u64,
-    /// Numbers taken since the session's first one that is believed.
+    /// Numbers accepted since the first accepted number of the session.
     taken: u64,
-    /// The number after one that was not believed.
-    believed_next: Option<u64>,
+    /// The number after a refused number that was far ahead.
+    after_jump: Option<u64>,
     /// Bit `n % WINDOW`: number `n` of the window is settled.
     settled: [u64; WINDOW_WORDS],
     open: Option<Open>,
-    /// An open shot was given up since somebody asked.
+    /// An open shot was given up since the last query.
     gave_up: bool,
     last: Ticks,
     counts: Counts,
@@ -99,24 +104,24 @@ struct Open {
     parts: u32,
     last: Option<u32>,
     bits: u32,
-    /// Leading words of which every bit has come.
+    /// Leading words whose bits have all arrived.
     words: u32,
 }
 
-/// All streams.
+/// The assembly of all streams.
 pub struct Assembly {
     width: Width,
     words: usize,
-    /// A session that differs and is not newer takes over a stream after so long without a part.
+    /// Silence after which any other session may take over a stream.
     silence: Ticks,
     streams: Vec<Stream>,
-    /// Of each stream: its open shot's bits, then which of them came.
+    /// For each stream: the bits of its open shot, then a mask of the bits received.
     bits: Vec<u64>,
     covered: Vec<u64>,
 }
 
 impl Assembly {
-    /// For `streams` streams.
+    /// An assembly of `streams` streams.
     #[must_use]
     pub fn new(streams: u32, width: Width, silence: Ticks) -> Assembly {
         let words = width.bits.div_ceil(64) as usize;
@@ -124,7 +129,7 @@ impl Assembly {
             session: 0,
             next: 0,
             taken: 0,
-            believed_next: None,
+            after_jump: None,
             settled: [0; WINDOW_WORDS],
             open: None,
             gave_up: false,
@@ -142,13 +147,13 @@ impl Assembly {
         }
     }
 
-    /// Streams there are.
+    /// Number of streams.
     #[must_use]
     pub fn streams(&self) -> u32 {
         self.streams.len() as u32
     }
 
-    /// The shape of all shots.
+    /// Width and encoding of all shots.
     #[must_use]
     pub fn width(&self) -> Width {
         self.width
@@ -161,24 +166,24 @@ impl Assembly {
         &self.bits[from..from + self.words]
     }
 
-    /// Leading words of the open shot of `stream` of which every bit has come.
+    /// Leading words of the open shot of `stream` whose bits have all arrived.
     #[must_use]
     pub fn open_words(&self, stream: u32) -> Option<u32> {
         self.streams[stream as usize].open.map(|open| open.words)
     }
 
-    /// Whether an open shot of `stream` was given up since this was asked last.
+    /// Whether an open shot of `stream` was given up since the last call.
     pub fn take_gave_up(&mut self, stream: u32) -> bool {
         std::mem::take(&mut self.streams[stream as usize].gave_up)
     }
 
-    /// What was wrong with `stream` so far.
+    /// Errors of `stream` so far.
     #[must_use]
     pub fn counts(&self, stream: u32) -> Counts {
         self.streams[stream as usize].counts
     }
 
-    /// Takes a part of a stream that exists.
+    /// Takes a part of an existing stream.
     ///
     /// # Panics
     /// If the stream does not exist.
@@ -206,26 +211,26 @@ impl Assembly {
         stream.last = now;
         let is_open = stream.open.is_some_and(|open| open.sequence == part.sequence);
         if !is_open {
-            match stream.place(part.sequence) {
-                Place::FarAhead if stream.believed_next != Some(part.sequence) => {
-                    stream.believed_next = Some(part.sequence + 1);
+            match stream.classify(part.sequence) {
+                NumberClass::FarAhead if stream.after_jump != Some(part.sequence) => {
+                    stream.after_jump = Some(part.sequence + 1);
                     return Verdict::Malformed;
                 }
-                Place::FarBehindFirst => {
+                NumberClass::FarBehindFirst => {
                     stream.counts.malformed += 1;
                     stream.begin_at(part.sequence);
                     stream.advance(part.sequence);
                 }
-                Place::New | Place::FarAhead => stream.advance(part.sequence),
-                Place::Missing => stream.counts.reordered += 1,
-                Place::Settled => return Verdict::Duplicate,
-                Place::Behind => return Verdict::Stale,
+                NumberClass::New | NumberClass::FarAhead => stream.advance(part.sequence),
+                NumberClass::Missing => stream.counts.reordered += 1,
+                NumberClass::Settled => return Verdict::Duplicate,
+                NumberClass::Behind => return Verdict::Stale,
             }
             stream.give_up();
             stream.settle(part.sequence);
             self.begin(part);
         }
-        self.enter(part)
+        self.add(part)
     }
 
     fn fits(&self, part: &Part<'_>) -> bool {
@@ -241,8 +246,8 @@ impl Assembly {
         self.streams[part.stream as usize].open = Some(open);
     }
 
-    /// Puts the part into the open shot.
-    fn enter(&mut self, part: &Part<'_>) -> Verdict {
+    /// Adds the part to the open shot.
+    fn add(&mut self, part: &Part<'_>) -> Verdict {
         let from = part.stream as usize * self.words;
         let bits = &mut self.bits[from..from + self.words];
         let covered = &mut self.covered[from..from + self.words];
@@ -266,7 +271,7 @@ impl Assembly {
         open.rounds[word] |= bit;
         open.parts += 1;
         open.bits += part.bits;
-        // Never the last one: that the shot is whole is another thing to say.
+        // Never counts the last word: completion is reported separately.
         while (open.words as usize) + 1 < covered.len() && covered[open.words as usize] == u64::MAX {
             open.words += 1;
         }
@@ -280,7 +285,7 @@ impl Assembly {
                 *place = None;
                 Verdict::Whole
             }
-            // A part above the last one, or bits that nobody sent.
+            // A part above the last one, or bits that were never sent.
             _ => {
                 (*place, *gave_up) = (None, true);
                 Verdict::Malformed
@@ -289,11 +294,11 @@ impl Assembly {
     }
 }
 
-enum Place {
+enum NumberClass {
     New,
     /// More than [`SKIPPED_MAX`] numbers ahead.
     FarAhead,
-    /// As far behind the only number so far.
+    /// More than [`SKIPPED_MAX`] behind the only number so far.
     FarBehindFirst,
     Missing,
     Settled,
@@ -301,7 +306,8 @@ enum Place {
 }
 
 impl Stream {
-    /// Whether the part is of the session that has the stream, which a newer one takes over, and any after a silence.
+    /// Whether the part belongs to the stream's session. A newer session takes over; after a
+    /// silence any session does.
     fn belongs(&mut self, part: &Part<'_>, now: Ticks, silence: Ticks) -> bool {
         if part.session == self.session {
             return true;
@@ -316,10 +322,10 @@ impl Stream {
         true
     }
 
-    /// What lies before the first number that is seen is neither missing nor settled.
+    /// Starts the window at `sequence`: numbers before it are neither missing nor settled.
     fn begin_at(&mut self, sequence: u64) {
         (self.next, self.settled) = (sequence, [0; WINDOW_WORDS]);
-        (self.taken, self.believed_next) = (0, None);
+        (self.taken, self.after_jump) = (0, None);
     }
 
     fn give_up(&mut self) {
@@ -329,20 +335,20 @@ impl Stream {
         }
     }
 
-    fn place(&self, sequence: u64) -> Place {
+    fn classify(&self, sequence: u64) -> NumberClass {
         if sequence >= self.next {
-            return if sequence - self.next > SKIPPED_MAX { Place::FarAhead } else { Place::New };
+            return if sequence - self.next > SKIPPED_MAX { NumberClass::FarAhead } else { NumberClass::New };
         }
         match self.next - sequence {
-            behind if behind > SKIPPED_MAX && self.taken == 1 => return Place::FarBehindFirst,
-            behind if behind > WINDOW => return Place::Behind,
+            behind if behind > SKIPPED_MAX && self.taken == 1 => return NumberClass::FarBehindFirst,
+            behind if behind > WINDOW => return NumberClass::Behind,
             _ => {}
         }
         let (word, bit) = slot(sequence);
-        if self.settled[word] & bit == 0 { Place::Missing } else { Place::Settled }
+        if self.settled[word] & bit == 0 { NumberClass::Missing } else { NumberClass::Settled }
     }
 
-    /// Moves the window so that `sequence` is its newest; what is skipped is a gap.
+    /// Moves the window so that `sequence` is its newest number; counts skipped numbers as gaps.
     fn advance(&mut self, sequence: u64) {
         let skipped = sequence - self.next;
         self.counts.gaps = self.counts.gaps.saturating_add(skipped);
@@ -354,7 +360,7 @@ impl Stream {
                 self.settled[word] &= !bit;
             }
         }
-        (self.next, self.believed_next) = (sequence + 1, None);
+        (self.next, self.after_jump) = (sequence + 1, None);
     }
 
     fn settle(&mut self, sequence: u64) {

@@ -1,52 +1,59 @@
-//! The other side of a live source: who sends shots and takes answers.
+//! The client of a live source: sends shots and receives answers.
 //!
-//! Owns the client's end of a socket. Used by `pinwheel send`, tests and benchmarks, each on a thread of its own; never
-//! by the engine. Never blocks. Bounds: one datagram each way at a time.
+//! Owns the client's end of a socket. Used by `pinwheel send`, tests and benchmarks, each on a
+//! thread of its own; never by the engine. Never blocks. Bounds: one datagram each way at a time.
 
+#[cfg(target_os = "linux")]
+mod region;
+
+#[cfg(target_os = "linux")]
+pub use region::RegionClient;
+
+use super::address::SourceAddress;
 use super::packet::{
     self, Answered, DATAGRAM_BYTES_MAX, Encoding, PAYLOAD_BYTES_MAX, Part, Position, ROUNDS_MAX, Reply, Welcome,
 };
-use super::place::Place;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use std::io;
 
-/// An answer, as a client gets it.
+/// An answer, as a client receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// Stream.
     pub stream: u32,
     /// The number that the client gave the shot.
     pub sequence: u64,
-    /// 0: answered; else why not.
+    /// 0: answered; otherwise the error code.
     pub status: u16,
-    /// From arrival to answer in the engine, nanoseconds.
+    /// From arrival to answer in the engine, in nanoseconds.
     pub latency_ns: u64,
     /// Observables, 64 to a word.
     pub observables: [u64; OBSERVABLE_WORDS_MAX],
 }
 
-/// What shots are sent through.
+/// A connection that sends shots and receives answers.
 pub trait Client {
-    /// Who listens, once it is known.
+    /// The engine's welcome, once it has arrived.
     ///
     /// # Errors
-    /// The system's refusal.
+    /// Errors of the system.
     fn welcome(&mut self) -> io::Result<Option<Welcome>>;
 
-    /// Sends a shot: `bits` as `b8` has them. `false`: there is no room yet; the same shot has to come again.
+    /// Sends a shot, with `bits` in `b8` format. Returns `false` if there is no room yet; send the
+    /// same shot again then.
     ///
     /// # Errors
-    /// The system's refusal.
+    /// Errors of the system.
     fn send(&mut self, stream: u32, sequence: u64, bits: &[u8]) -> io::Result<bool>;
 
-    /// Hands on the answers that are there; returns how many.
+    /// Passes received answers to `take`; returns how many.
     ///
     /// # Errors
-    /// The system's refusal.
+    /// Errors of the system.
     fn receive(&mut self, take: &mut dyn FnMut(&Received)) -> io::Result<usize>;
 }
 
-/// Answers that [`Client::receive`] hands on at a time, at most.
+/// Most answers that [`Client::receive`] passes on in one call.
 pub const RECEIVED_MAX: usize = 64;
 
 #[derive(Debug)]
@@ -74,13 +81,13 @@ impl Socket {
     }
 }
 
-/// A client behind a socket.
+/// A client that uses a socket.
 #[derive(Debug)]
 pub struct SocketClient {
     socket: Socket,
     session: u64,
     parts: u32,
-    /// Of the shot that found no room for all of them.
+    /// Parts sent of a shot that had no room for all of them.
     parts_sent: u32,
     welcome: Option<Welcome>,
     out: Vec<u8>,
@@ -89,13 +96,14 @@ pub struct SocketClient {
 }
 
 impl SocketClient {
-    /// A client of the engine at `place`. `session` grows with each start; each shot goes as so many parts.
+    /// Connects to the engine at `place`. `session` grows with each start; each shot is sent in
+    /// `parts` parts.
     ///
     /// # Errors
-    /// The system's refusal, or a place that is no socket here.
-    pub fn connect(place: &Place, session: u64, parts: u32) -> io::Result<SocketClient> {
+    /// Errors of the system, or a `place` that is no socket on this system.
+    pub fn connect(place: &SourceAddress, session: u64, parts: u32) -> io::Result<SocketClient> {
         let socket = match place {
-            Place::Udp { at, .. } => {
+            SourceAddress::Udp { at, .. } => {
                 let local = if at.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
                 let socket = std::net::UdpSocket::bind(local)?;
                 socket.connect(at)?;
@@ -103,17 +111,17 @@ impl SocketClient {
                 Socket::Udp(socket)
             }
             #[cfg(target_os = "linux")]
-            Place::Unix(path) => {
+            SourceAddress::Unix(path) => {
                 use std::os::linux::net::SocketAddrExt;
                 use std::os::unix::net::{SocketAddr, UnixDatagram};
-                // A name that the kernel keeps and nobody has to remove; answers come back to it.
+                // An abstract name, which nobody has to remove; answers come back to it.
                 let name = format!("pinwheel-send-{}-{session:x}", std::process::id());
                 let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
                 socket.connect(path)?;
                 socket.set_nonblocking(true)?;
                 Socket::Unix(socket)
             }
-            _ => return Err(io::Error::new(io::ErrorKind::Unsupported, "no socket on this system")),
+            _ => return Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no such socket")),
         };
         Ok(SocketClient {
             socket,
@@ -127,21 +135,21 @@ impl SocketClient {
         })
     }
 
-    /// Sends bytes as they are: what no engine should take.
+    /// Sends bytes unchanged, for tests with invalid datagrams.
     ///
     /// # Errors
-    /// The system's refusal.
+    /// Errors of the system.
     pub fn send_raw(&mut self, bytes: &[u8]) -> io::Result<bool> {
         sent(self.socket.send(bytes))
     }
 
-    /// Sends part `round` of so many of a shot: `bits` as `b8` has the whole of it.
+    /// Sends part `round` of a shot; `bits` holds the complete shot in `b8` format.
     ///
     /// # Errors
-    /// The system's refusal.
+    /// Errors of the system.
     ///
     /// # Panics
-    /// If nobody has been welcomed.
+    /// If no welcome has arrived.
     pub fn send_part(&mut self, stream: u32, sequence: u64, bits: &[u8], round: u32) -> io::Result<bool> {
         let welcome = self.welcome.expect("a shot's width is known from the welcome");
         let width = u64::from(welcome.bits);
@@ -167,7 +175,7 @@ impl SocketClient {
     }
 }
 
-/// Bits `range` of a `b8` record, from bit 0 of `out` on.
+/// Packs bits `range` of a `b8` record into `out`, from bit 0 on.
 fn pack(bits: &[u8], range: std::ops::Range<u32>, encoding: Encoding, out: &mut Vec<u8>) {
     out.clear();
     let bit = |index: u32| bits[index as usize / 8] >> (index % 8) & 1;
@@ -182,7 +190,7 @@ fn pack(bits: &[u8], range: std::ops::Range<u32>, encoding: Encoding, out: &mut 
     }
 }
 
-/// A full buffer, and a listener that is not there yet, are no errors: the caller tries again.
+/// A full buffer or a missing listener is no error: the caller tries again.
 fn sent(result: io::Result<usize>) -> io::Result<bool> {
     match result {
         Ok(_) => Ok(true),
@@ -246,18 +254,21 @@ fn received(answered: &Answered<'_>) -> Received {
     Received { stream, sequence, status, latency_ns, observables }
 }
 
-/// A client of the engine at `place`, whatever carries it. `parts`: datagrams of a shot, where there are any.
+/// Connects to the engine at `place` by socket or shared memory. `parts`: datagrams of a shot, for
+/// a socket.
 ///
 /// # Errors
-/// The system's refusal, in words of the place.
-pub fn connect(place: &Place, session: u64, parts: u32) -> io::Result<Box<dyn Client>> {
+/// Errors of the system that name the place.
+pub fn connect(place: &SourceAddress, session: u64, parts: u32) -> io::Result<Box<dyn Client>> {
     match place {
-        Place::Udp { .. } | Place::Unix(_) => Ok(Box::new(SocketClient::connect(place, session, parts)?)),
-        #[cfg(target_os = "linux")]
-        Place::Shm { name, .. } => {
-            Ok(Box::new(super::shm::client::RegionClient::new(&crate::board::directory(), name, session)))
+        SourceAddress::Udp { .. } | SourceAddress::Unix(_) => {
+            Ok(Box::new(SocketClient::connect(place, session, parts)?))
         }
+        #[cfg(target_os = "linux")]
+        SourceAddress::Shm { name, .. } => Ok(Box::new(RegionClient::new(&crate::board::directory(), name, session))),
         #[cfg(not(target_os = "linux"))]
-        Place::Shm { .. } => Err(io::Error::new(io::ErrorKind::Unsupported, "no shared memory on this system")),
+        SourceAddress::Shm { .. } => {
+            Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no shared memory"))
+        }
     }
 }

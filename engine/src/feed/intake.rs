@@ -1,27 +1,29 @@
-//! What every live source does with a part of a shot: check, put together, map, hand to the silo that owns the stream.
+//! The common path of all live sources: checks parts, assembles and maps shots, and hands them to
+//! the silo that owns the stream.
 //!
-//! Owns the assembly, the engine's own sequence numbers, the lanes, and the counters of the streams on the board. Runs on
-//! the first silo's feed's thread. Bounds: the lanes; a source asks for [`Intake::room`] before it takes anything. Never
-//! believes a sender: stream, width, session and number are checked before a bit is stored.
+//! Owns the assembly, the engine's own sequence numbers, the lanes, and the counters of the streams
+//! on the board. Runs on the thread of the first silo's feed. Bounds: the lanes; a source checks
+//! [`Intake::room`] before it takes a part. Never trusts a sender: stream, width, session and
+//! number are checked before a bit is stored.
 
 use super::assembly::{Assembly, Verdict, Width};
 use super::lane::{Head, LaneIn, Piece};
 use super::packet::Part;
-use super::requests::home;
 use crate::board::{self, Board};
 use crate::code::Measurements;
+use crate::pipe::home;
 use crate::units::Ticks;
 use pinwheel_edge::slot::table::ReplyTo;
 use std::sync::Arc;
 
-/// What became of a part.
+/// Outcome of offering a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// Its shot is whole and will be answered.
+    /// Its shot will be answered.
     Accepted,
     /// Its stream does not exist.
     UnknownStream,
-    /// As the assembly says.
+    /// The verdict of the assembly.
     Other(Verdict),
 }
 
@@ -29,14 +31,15 @@ pub(super) enum Taken {
 pub(super) struct Intake {
     assembly: Assembly,
     measurements: Option<Arc<Measurements>>,
-    /// A lane to each silo; none once the source is closed.
+    /// A lane to each silo; empty once the source is closed.
     lanes: Vec<LaneIn>,
     silos: u32,
-    /// Of each stream, the engine's next number.
+    /// For each stream, the engine's next sequence number.
     next: Vec<u64>,
     detectors: Vec<u64>,
     observables: Vec<u64>,
-    /// Of each stream: the shot that was opened and is not complete; none where shots are passed on whole.
+    /// For each stream: the shot that was opened and is incomplete. `None` where shots are passed
+    /// on complete.
     opened: Option<Box<[Option<Opened>]>>,
     accepted: u64,
     count: Option<u64>,
@@ -51,7 +54,7 @@ struct Opened {
     words: u32,
 }
 
-/// What an intake is made of.
+/// Parts of an intake.
 pub(super) struct IntakeParts {
     pub(super) width: Width,
     pub(super) streams: u32,
@@ -60,9 +63,9 @@ pub(super) struct IntakeParts {
     pub(super) lanes: Vec<LaneIn>,
     pub(super) detector_words: usize,
     pub(super) observable_words: usize,
-    /// Passes on what has come of a shot before all of it has.
+    /// Whether the rounds of a shot are passed on before the shot is complete.
     pub(super) by_rounds: bool,
-    /// Takes so many shots, then no more.
+    /// Number of shots after which the intake takes no more.
     pub(super) count: Option<u64>,
     pub(super) board: Arc<Board>,
 }
@@ -85,7 +88,7 @@ impl Intake {
         }
     }
 
-    /// Shots that may be offered now, whatever their streams; 0 when closed.
+    /// Shots that can be offered now, for any streams; 0 when closed.
     pub(super) fn room(&self) -> u64 {
         let room = self.lanes.iter().map(LaneIn::room).min().unwrap_or(0);
         // A part may end one shot and begin another.
@@ -93,27 +96,27 @@ impl Intake {
         self.count.map_or(room, |count| room.min(count - self.accepted))
     }
 
-    /// Whether nothing will be taken any more.
+    /// Whether the intake is closed.
     pub(super) fn is_closed(&self) -> bool {
         self.lanes.is_empty()
     }
 
-    /// Takes no more; the feeds see the end behind the last shot.
+    /// Closes the intake; the feeds see the end after the last shot.
     pub(super) fn close(&mut self) {
         self.lanes.clear();
     }
 
-    /// Whether all shots that were asked for have come.
+    /// Whether all requested shots have arrived.
     pub(super) fn is_full(&self) -> bool {
         self.count.is_some_and(|count| self.accepted >= count)
     }
 
-    /// Shots taken.
+    /// Number of shots taken.
     pub(super) fn accepted(&self) -> u64 {
         self.accepted
     }
 
-    /// Streams there are.
+    /// Number of streams.
     pub(super) fn streams(&self) -> u32 {
         self.assembly.streams()
     }
@@ -134,7 +137,7 @@ impl Intake {
         taken
     }
 
-    /// What has come of a shot, piece by piece.
+    /// Passes on the pieces of a shot as they arrive.
     fn pass_on_rounds(&mut self, part: &Part<'_>, verdict: Verdict, peer: u64, now: Ticks) -> Taken {
         let stream = part.stream as usize;
         let Some(places) = &mut self.opened else { return Taken::Other(verdict) };
@@ -172,7 +175,7 @@ impl Intake {
         self.opened.iter_mut().for_each(|places| places[stream] = opened);
     }
 
-    /// Puts a piece of an open shot into its lane, with all that has come.
+    /// Puts a piece of an open shot into its lane, with all bits received so far.
     fn put(&mut self, stream: u32, opened: &Opened, now: Ticks, piece: Piece) {
         let bits = self.assembly.bits(stream);
         self.detectors[..bits.len()].copy_from_slice(bits);
@@ -180,7 +183,10 @@ impl Intake {
         let head =
             Head { stream, epoch: 0, sequence, reply_to, arrived: now, truth_known: false, piece, refused: None };
         let lane = &mut self.lanes[home(stream, self.silos)];
-        assert!(lane.put(&head, &self.detectors, &self.observables), "a source asks for room before it takes anything");
+        assert!(
+            lane.put(&head, &self.detectors, &self.observables),
+            "the source checks for room before it takes a part"
+        );
     }
 
     /// Counts a shot that will be answered.
@@ -210,7 +216,10 @@ impl Intake {
         let (stream, piece, refused) = (part.stream, Piece::Whole, None);
         let head = Head { stream, epoch: 0, sequence, reply_to, arrived: now, truth_known, piece, refused };
         let lane = &mut self.lanes[home(part.stream, self.silos)];
-        assert!(lane.put(&head, &self.detectors, &self.observables), "a source asks for room before it takes anything");
+        assert!(
+            lane.put(&head, &self.detectors, &self.observables),
+            "the source checks for room before it takes a part"
+        );
         self.count(part, sequence);
         Taken::Accepted
     }

@@ -1,8 +1,9 @@
-//! A lane: shots, whole or piece by piece, on their way to the feed of one silo, from a link or from another feed; or in a
-//! stage, whose both ends are one feed's.
+//! A lane: carries shots, complete or in pieces, to the feed of one silo from a link or from
+//! another feed. In a stage one feed holds both ends.
 //!
-//! Owns the buffers; handed to and fro by two rings, as in [`super::stage`], whose cold twin this is: both ends are hot.
-//! Bounds: what it was made for, [`LANE_SHOTS`] from a link; a link that finds no room takes nothing from its source. R1 of each ring orders the words.
+//! Owns the buffers, which two rings pass between the ends, as in [`super::stage`]; here both ends
+//! are on hot threads. Bounds: the capacity it was made with, [`LANE_SHOTS`] from a link; a link
+//! without room takes nothing from its source. R1 of each ring orders the words.
 
 use crate::units::Ticks;
 use pinwheel_edge::ring::spsc::{self, Consumer, Producer};
@@ -11,49 +12,57 @@ use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::sync::{DataWords, read_words, write_words};
 use std::sync::Arc;
 
-/// Shots that a lane from a link holds.
+/// Capacity of a lane from a link, in shots.
 pub const LANE_SHOTS: usize = 1024;
 const HEAD_WORDS: usize = 7;
-/// Where in a head it says what it is.
+/// Index of the piece in a head's words.
 const PIECE: usize = 6;
-/// Of the word that says whether the truth is known; an error stands above them.
+/// Low bits of the word that holds whether the truth is known; the error code is above them.
 const TRUTH_BITS: u32 = 16;
 
-/// What goes before a shot's words.
+/// Capacity in shots of a lane between two of `silos` feeds: all lanes into one silo hold about as
+/// many as a slot ring.
+#[must_use]
+pub fn crossing_shots(silos: usize) -> usize {
+    (512 / silos.max(1)).clamp(16, 256)
+}
+
+/// Header of a shot in a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Stream.
+    /// Stream of the shot.
     pub stream: u32,
-    /// Epoch of the route by which it goes; from a link 0.
+    /// Epoch of the route; 0 from a link.
     pub epoch: u32,
-    /// The engine's number of it in the stream.
+    /// The engine's sequence number of the shot in its stream.
     pub sequence: u64,
-    /// Who gets the answer.
+    /// Recipient of the answer.
     pub reply_to: ReplyTo,
-    /// When its last part came.
+    /// When the last part arrived.
     pub arrived: Ticks,
-    /// Whether the words of true observables are.
+    /// Whether the words of true observables are valid.
     pub truth_known: bool,
-    /// What of the shot it is.
+    /// Which part of the shot the record holds.
     pub piece: Piece,
-    /// With which error it is to be answered: it waited too long, or was one too many.
+    /// The error to answer the shot with, if it waited too long or exceeded the queue limit.
     pub refused: Option<ErrorCode>,
 }
 
-/// What of a shot is in a record. The words before those that are new are there again.
+/// The part of a shot that a record holds. The record repeats the words sent earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// All of it.
+    /// The complete shot.
     Whole,
-    /// Its first words, so many.
+    /// The first words; their number.
     Opens(u32),
-    /// As many as this are there now.
+    /// Further words; the number of words present now.
     More(u32),
-    /// The rest.
+    /// The remaining words.
     Last,
-    /// Nothing: the rest will never come.
+    /// No words: the rest will never arrive.
     GivenUp,
-    /// No shot: a mark. All that was put in before it has been taken out once it comes back.
+    /// A mark instead of a shot. When it comes back, every shot put in before it has been taken
+    /// out.
     Mark,
 }
 
@@ -82,24 +91,24 @@ impl Piece {
     }
 }
 
-/// The link's end; dropped, it ends the lane.
+/// The sending end; dropping it ends the lane.
 pub struct LaneIn {
     words: Arc<DataWords>,
     full: Producer<u32>,
     free: Consumer<u32>,
 }
 
-/// The feed's end.
+/// The receiving end.
 pub struct LaneOut {
     words: Arc<DataWords>,
     full: Consumer<u32>,
     free: Producer<u32>,
-    /// A shot that was looked at and not taken.
+    /// A shot that was peeked at and not taken.
     next: Option<u32>,
     detector_words: usize,
 }
 
-/// A lane for so many shots of so many words of detectors and observables.
+/// A lane for `shots` shots of the given widths.
 #[must_use]
 pub fn lane(detector_words: usize, observable_words: usize, shots: usize) -> (LaneIn, LaneOut) {
     let words = Arc::new(DataWords::new(shots, HEAD_WORDS + detector_words + observable_words));
@@ -113,7 +122,7 @@ pub fn lane(detector_words: usize, observable_words: usize, shots: usize) -> (La
 }
 
 impl LaneIn {
-    /// Shots it has room for, as the feed last said.
+    /// Free buffers, as last returned by the receiving end.
     #[must_use]
     pub fn room(&self) -> u64 {
         self.free.depth()
@@ -136,7 +145,7 @@ impl LaneIn {
 }
 
 impl LaneOut {
-    /// Stream and epoch of the next shot, and what of it comes next; it stays.
+    /// Stream, epoch and piece of the next record, without taking it.
     pub fn peek(&mut self) -> Option<(u32, u32, Piece)> {
         self.next = self.next.or_else(|| self.full.pop());
         let record = self.words.record(self.next? as usize);
@@ -144,7 +153,7 @@ impl LaneOut {
         Some((word as u32, (word >> 32) as u32, piece))
     }
 
-    /// Copies the next shot.
+    /// Takes the next record and copies its words.
     pub fn take(&mut self, detectors: &mut [u64], observables: &mut [u64]) -> Option<Head> {
         let number = self.next.take().or_else(|| self.full.pop())?;
         let record = self.words.record(number as usize);
@@ -157,22 +166,22 @@ impl LaneOut {
         let reply_to = ReplyTo { peer, sequence: theirs };
         let (epoch, stream) = ((stream >> 32) as u32, stream as u32);
         let (arrived, piece) = (Ticks(arrived), Piece::of_word(piece));
-        // Most are not refused: the codes are not gone through for those.
+        // Most shots are not refused: skips the search through the codes for them.
         let code = (truth >> TRUTH_BITS) as u16;
         let refused = if code == 0 { None } else { ErrorCode::from_number(code) };
         Some(Head { stream, epoch, sequence, reply_to, arrived, truth_known: truth & 1 != 0, piece, refused })
     }
 
-    /// Shots in it.
+    /// Number of shots in the lane.
     #[must_use]
     pub fn depth(&self) -> u64 {
         self.full.depth() + u64::from(self.next.is_some())
     }
 
-    /// Whether the other end is gone and nothing is left.
+    /// Whether the sending end was dropped and the lane is empty.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        // The end first: whatever was put in before it is then seen.
+        // Checks the sending end first: every earlier shot is then visible.
         self.full.is_abandoned() && self.depth() == 0
     }
 }

@@ -1,21 +1,25 @@
-//! The feed's part in a live source: from the lane into slots, and the link's frame where it is here.
+//! The feed's part in a live source: moves shots from the lane into slots, and runs the link where
+//! this feed has it.
 //!
-//! Runs on the feed's thread. Bounds: 64 shots or pieces a frame; one open shot a stream. A shot of a lane was promised an
-//! answer: it goes on in Drain too, and one whose rest will not come any more is given up there.
+//! Runs on the feed's thread. Bounds: 64 shots or pieces a frame; one open shot a stream. Every
+//! shot of a lane will be answered: it is forwarded in Drain too, and given up there if its
+//! remaining pieces cannot arrive.
 //!
-//! # Why pieces never hold each other up
-//! A shot needs a slot, a further piece none, and a lane has one order: a shot that waits for a slot holds up the pieces behind
-//! it. So shots come by pieces only where a silo has [`SLOTS_PER_STREAM`] times as many slots as streams: the slots of shots
-//! that are whole come free by themselves.
+//! # Why pieces never block each other
+//! A shot needs a slot, a further piece needs none, and a lane has one order: a shot that waits for
+//! a slot blocks the pieces behind it. So shots come in pieces only where a silo has
+//! [`SLOTS_PER_STREAM`] times as many slots as streams: the slots of complete shots come free
+//! without further pieces.
 
 use super::Feed;
 use super::lane::{Head, Piece};
 use super::source::Source;
 use crate::board;
 use crate::hot::{BUDGET_ITEMS, Flow, Frame};
+use crate::units::Ticks;
 use pinwheel_edge::spin::Phase;
 
-/// Slots of a silo for each of its streams, at least, where shots come by pieces.
+/// Fewest slots of a silo for each of its streams, where shots come in pieces.
 pub const SLOTS_PER_STREAM: u32 = 2;
 
 impl Feed {
@@ -23,7 +27,7 @@ impl Feed {
         matches!(self.source, Source::Live(_))
     }
 
-    /// One frame of the link; returns what it handled.
+    /// One frame of the link; returns how many parts and answers it handled.
     pub(super) fn work_link(&mut self, frame: &Frame<'_>) -> u32 {
         match &mut self.source {
             Source::Live(live) => live.link.as_mut().map_or(0, |link| link.work(frame)),
@@ -31,20 +35,26 @@ impl Feed {
         }
     }
 
-    /// Shots of the lane into slots, for as long as there are both.
+    /// Moves shots of the lane into slots while both are available.
     pub(super) fn forward(&mut self, frame: &Frame<'_>) -> u32 {
-        let mut items = 0;
-        // Held, shots wait where they came in; in Drain they have been promised an answer.
+        let (mut items, mut clock) = (0, self.clock);
+        let mut readings = clock.begin(frame);
+        // While the feed is held, shots wait in the lane; in Drain every shot must be answered.
         let runs = frame.phase == Phase::Drain || self.settings.flow() == Flow::Runs;
-        while runs && items < BUDGET_ITEMS && !frame.is_spent(frame.ticks()) && self.forward_next(frame) {
+        while runs && items < BUDGET_ITEMS {
+            let now = readings.next(frame);
+            if frame.is_spent(now) || !self.forward_next(now) {
+                break;
+            }
             items += 1;
         }
+        self.clock = clock;
         let Source::Live(live) = &self.source else { return items };
         let waiting = live.lane.depth();
         let has_ended = live.lane.has_ended();
         if has_ended && !self.exhausted {
             for open in &mut self.open {
-                // One that was answered meanwhile has nobody to tell.
+                // A shot that was answered meanwhile needs no abandoning.
                 let _ = open.take().map(|shot| self.end.abandon(shot));
             }
         }
@@ -53,28 +63,32 @@ impl Feed {
         items
     }
 
-    fn forward_next(&mut self, frame: &Frame<'_>) -> bool {
+    fn forward_next(&mut self, now: Ticks) -> bool {
         let Source::Live(live) = &mut self.source else { return false };
-        let (block, now) = (self.board.feed(self.share.silo), frame.ticks());
+        let block = self.board.feed(self.share.silo);
         let Some((stream, _, piece)) = live.lane.peek() else {
             self.overflow.clear(now, block, &self.pressure);
             return false;
         };
-        // Where streams may move, shots come whole.
+        // Where streams may move, shots are complete.
         let bound = self.bound(stream);
         let begins = matches!(piece, Piece::Whole | Piece::Opens(_));
         if (begins || !bound.is_direct) && !self.has_room(bound, stream, Some(now)) {
             return false;
         }
         let Source::Live(live) = &mut self.source else { return false };
-        // Where shots come by pieces, these are what waits.
+        // Where shots come in pieces, the depth counts pieces.
         let waiting = live.lane.depth();
         let Some(mut head) = live.lane.take(&mut self.detectors, &mut self.observables) else { return false };
         if !begins && bound.is_direct {
             self.go_on(&head);
             return true;
         }
-        head.refused = self.judge(stream, head.arrived, bound, waiting, now);
+        // A shot of this batch may have arrived after the clock reading.
+        let now = now.max(head.arrived);
+        if let Some(outcome) = self.overflow.judge(head.arrived, bound, || waiting, now, &self.settings) {
+            head.refused = self.refuse(stream, outcome);
+        }
         if bound.is_direct {
             self.write(&head, now)
         } else {
@@ -88,12 +102,12 @@ impl Feed {
         true
     }
 
-    /// Goes on with an open shot.
+    /// Continues an open shot with a further piece.
     fn go_on(&mut self, head: &Head) {
         let Ok(own) = self.share.own.binary_search(&head.stream) else { return };
         let Some(shot) = self.open[own] else { return };
         let known = self.open_words[own];
-        // One that was answered meanwhile, and whose slot is another's, has nobody to tell.
+        // A shot that was answered meanwhile, and whose slot was reused, takes no more pieces.
         let _ = match head.piece {
             Piece::Whole | Piece::Opens(_) | Piece::Mark => false,
             Piece::More(words) => {
@@ -112,7 +126,7 @@ impl Feed {
         };
     }
 
-    /// Whether nothing of a live source is left on its way in or back.
+    /// Whether no shot or answer of a live source is under way.
     pub(super) fn has_forwarded_all(&self) -> bool {
         match &self.source {
             Source::Live(live) => live.lane.has_ended() && live.link.as_ref().is_none_or(|link| link.is_drained()),

@@ -1,70 +1,75 @@
-//! Moves of streams between silos, as the feed sees them from which their shots come.
+//! Moves of streams between silos, run by the feed that the streams' shots come from.
 //!
-//! Owns where each of its streams' shots go now, the stage of each stream that moves, and the desk to the arbiters. Part of
-//! the feed, on its thread. Bounds: [`MOVES_MAX`] moves at once, a stage of [`STAGE_SHOTS`] shots for each; [`PATIENCE`] for
-//! each step that can be given up, for the first the time in which the owner answers what it has. Never waits: each frame goes
-//! on with what has been reported.
+//! Owns the current destination of each stream's shots, the stage of each moving stream, and the
+//! endpoint to the arbiters. Part of the feed, on its thread. Bounds: [`MOVES_MAX`] moves at once,
+//! with a stage of [`STAGE_SHOTS`] shots each. Each step that can be cancelled lasts [`STEP_LIMIT`]
+//! at most; the first step also has the time in which the owner answers its backlog. Never waits:
+//! each frame continues from the reports received so far.
 //!
 //! ```text
-//!  1 quiesce: shots go to the stage; the owner finishes those before ── Quiet ──▶ 2 transfer: the other silo fetches the page
-//!      │ its time is over: Desist                                                    │ Here: the route flips, with its epoch
+//!  1 quiesce: shots go to the stage; the owner finishes earlier shots ── Quiet ──▶ 2 transfer: the other silo fetches the page
+//!      │ time limit over: Cancel                                                     │ Here: the route changes, with its epoch
 //!      ▼                                                                             ▼
-//!    stays where it is                                   PATIENCE over: Desist ── 4 return: the owner fetches it back
-//!      └───────────────▶ 3 resume: the stage goes out, then shots go directly again ◀┘
+//!    stays where it is                                STEP_LIMIT over: Cancel ── 4 return: the owner fetches the page back
+//!      └───────────────▶ 3 resume: the stage is sent, then shots go directly again ◀──┘
 //! ```
 //!
-//! # Why the feed, and why it never changes
-//! One feed has a stream's source, its schedule and its numbers. As long as it alone says where a shot goes, there is one
-//! order and one place to stage; a feed that changed with the stream would have to hand on both. A stream that is decoded
-//! elsewhere costs its shots one copy from lane to slot.
+//! # Why the feed runs the moves, and never changes
+//! One feed has a stream's source, its schedule and its numbers. As long as this feed alone routes
+//! the stream's shots, there is one order and one place to stage them. A feed that moved with the
+//! stream would have to hand over both. A stream that is decoded elsewhere costs each shot one copy
+//! from lane to slot.
 //!
-//! # Why a full owner has more time
-//! It finishes the stream's shots among all that it has: with 1,024 slots at 1,000 shots a second the last of them is answered
-//! after a second. One that was given less could give nothing away when it should most. So it has until a shot's deadline, by
-//! which each is answered, if only with an error; and goes on having time while what it had at the beginning is being answered.
-//! One that answers nothing of it any more, and has passed the deadline, is given up. Whoever asks need not know any of this.
+//! # Why an owner with a backlog has more time
+//! The owner finishes the stream's shots among all others: with 1,024 slots at 1,000 shots a second
+//! the last one is answered after a second. With a shorter limit a full silo could give no stream
+//! away when it is most needed. So the owner has until a shot's deadline, by which each shot is
+//! answered, if only with an error; and longer while it keeps answering shots of its initial
+//! backlog. The move is cancelled if the owner has passed the deadline and no longer answers any of
+//! these shots. Whoever requests a move need not know this.
 //!
-//! # Why nothing can come too late
-//! The owner lets the page go after it has answered every number before the first staged one, those on their way included. So
-//! no shot of the old route is under way when the route flips. A shot that meets another epoch all the same comes back here.
+//! # Why no shot arrives late
+//! The owner releases the page after it has answered every number before the first staged one,
+//! including shots in lanes. So no shot of the old route is under way when the route changes. A
+//! shot that nevertheless meets another epoch comes back to this feed.
 
-use super::crossing::crossing_shots;
+use super::lane::crossing_shots;
 use super::lane::{LaneIn, LaneOut, lane};
 use super::overflow::{self, Bound};
 use super::requests::{MoveRequest, MoveRequests};
-use crate::arbiter::errand::{ADOPTIONS_MAX, Errand, FeedDesk, MOVES_MAX, Report};
 use crate::arbiter::page::{Authority, Epoch, Response};
+use crate::arbiter::requests::{ArbiterReport, ArbiterRequest, FeedEndpoint, MOVES_MAX, TAKEOVERS_MAX};
 use crate::board::layout::MOVE_ROWS;
-use crate::board::snapshot::{MoveStage, OverflowOutcome};
 use crate::board::{self, Board, MoveBlock, move_row};
 use crate::fault::EventCode;
 use crate::hot::Frame;
+use crate::streams::{MoveStage, OverflowOutcome};
 use crate::units::{Nanos, Ticks};
 use std::sync::Arc;
 
-/// Shots of one moving stream.
+/// Shots in the stage of one moving stream.
 pub(super) const STAGE_SHOTS: usize = 1_024;
-/// How long the receiver may take to have the page; and the owner to finish beyond a shot's deadline, and with one of the shots
-/// that it had when it was asked.
-pub(super) const PATIENCE: Nanos = Nanos::from_millis(100);
+/// Longest time for the receiver to fetch the page. Also the owner's time beyond a shot's deadline,
+/// and its time for one shot of its initial backlog.
+pub(super) const STEP_LIMIT: Nanos = Nanos::from_millis(100);
 
 const _: () = assert!(MOVES_MAX == MOVE_ROWS, "the board shows every move");
 
 /// Where a stream's shots go.
 #[derive(Clone, Copy)]
-struct Way {
+struct Destination {
     to: u8,
     epoch: u32,
     is_staged: bool,
-    /// When it began to lead there; zero: it always has.
-    came: Ticks,
+    /// When the stream's shots began to go there; zero: from the start.
+    routed_since: Ticks,
 }
 
-impl Way {
-    /// Shots go to silo `to` from now on, first those of the stage.
-    fn lead(&mut self, to: usize, epoch: Epoch, now: Ticks) {
-        let came = if usize::from(self.to) == to { self.came } else { now };
-        *self = Way { to: to as u8, epoch: epoch.number(), is_staged: true, came };
+impl Destination {
+    /// Sends shots to silo `to` from now on, staged shots first.
+    fn point_to(&mut self, to: usize, epoch: Epoch, now: Ticks) {
+        let routed_since = if usize::from(self.to) == to { self.routed_since } else { now };
+        *self = Destination { to: to as u8, epoch: epoch.number(), is_staged: true, routed_since };
     }
 }
 
@@ -80,103 +85,103 @@ struct Move {
     from: usize,
     to: usize,
     lease_us: u32,
-    held: Held,
+    backlog: Backlog,
     by: Authority,
     at: MoveStage,
-    /// Since when it is at this stage, and since when it is under way.
+    /// When the present step began, and when the move began.
     since: Ticks,
     began: Ticks,
-    /// Told to desist, and not heard of it yet.
-    is_desisting: bool,
-    /// It will stay where it was.
+    /// A cancel was requested and is not answered yet.
+    is_cancelling: bool,
+    /// The stream stays where it was.
     has_failed: bool,
-    /// How long it stood still.
+    /// How long the stream's shots were staged.
     pause: Nanos,
-    /// Of the stage, since it goes out: shots gone, shots put in behind.
+    /// Since the stage is being sent: shots sent from it, shots added to it.
     gone: u64,
     late: u64,
-    /// Shots in it that had to wait before they got there: where they go to is known at the end.
+    /// Staged shots that had to wait at the source. Their outcome is counted when the move ends.
     deferred: u64,
     stage: Stage,
 }
 
-/// What the owner had when it was asked to finish, and how far it is with that, by all that it has answered.
-struct Held {
+/// The owner's backlog when it was asked to finish, and its progress, as positions in its answers.
+struct Backlog {
     until: u64,
     answered: u64,
-    /// When it last answered one of them.
+    /// When the owner last answered a shot of the backlog.
     at: Ticks,
 }
 
-impl Held {
-    /// What silo `from` has now, with `on_the_way` more shots at most that it has not taken in.
-    fn of(board: &Board, from: usize, on_the_way: u64, now: Ticks) -> Held {
-        // What is taken away is read first: at worst it seems to have a little more.
+impl Backlog {
+    /// The backlog of silo `from`, with at most `on_the_way` shots that it has not taken in yet.
+    fn of(board: &Board, from: usize, on_the_way: u64, now: Ticks) -> Backlog {
+        // Reads the subtrahend first: the backlog is at worst overestimated slightly.
         let answered = board::get(&board.harvest(from).position);
         let written = board::get(&board.feed(from).position);
-        Held { until: written.max(answered) + on_the_way, answered, at: now }
+        Backlog { until: written.max(answered) + on_the_way, answered, at: now }
     }
 
-    fn look(&mut self, answered: u64, now: Ticks) {
+    fn update(&mut self, answered: u64, now: Ticks) {
         if answered > self.answered && self.answered < self.until {
             (self.answered, self.at) = (answered, now);
         }
     }
 }
 
-/// What the mover is made of.
+/// Parts of a mover.
 pub(super) struct MoverParts {
     pub(super) silo: usize,
     pub(super) streams: u32,
-    pub(super) desk: FeedDesk,
+    pub(super) endpoint: FeedEndpoint,
     pub(super) requests: Arc<MoveRequests>,
     /// Words of detectors and of observables.
     pub(super) widths: (usize, usize),
 }
 
-/// Whether streams of a dead silo are taken elsewhere: their shots go out first.
+/// Whether a failover is reassigning streams of a dead silo; their shots are sent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rescuing {
-    /// No.
+pub(super) enum FailingOver {
+    /// No failover.
     No,
-    /// They are.
+    /// A failover is under way.
     Yes,
 }
 
 /// Moves of one feed's streams.
 pub(super) struct Mover {
     silo: usize,
-    ways: Box<[Way]>,
-    desk: FeedDesk,
+    routes: Box<[Destination]>,
+    endpoint: FeedEndpoint,
     requests: Arc<MoveRequests>,
     taken: u64,
     moves: Vec<Move>,
     free: Vec<Stage>,
     number: u32,
     has_changed: bool,
-    /// By when a shot that is in a slot is answered.
+    /// A shot in a slot is answered within this time.
     deadline: Nanos,
-    /// Silos that are dead, a bit each.
+    /// Dead silos, one bit each.
     dead: u64,
-    /// Adoptions that are asked for: number, stream, and the heir.
-    adopting: Vec<(u32, u32, usize)>,
-    /// Of this rescue: adoptions that were made.
-    adopted: usize,
+    /// Takeovers requested: number, stream, successor.
+    taking_over: Vec<(u32, u32, usize)>,
+    /// Takeovers completed in this failover.
+    taken_over: usize,
 }
 
 impl Mover {
-    /// Every stream of this silo goes directly.
+    /// A mover without moves: every stream's shots go directly into slots of this silo.
     pub(super) fn new(parts: MoverParts) -> Mover {
-        let MoverParts { silo, streams, desk, requests, widths: (detectors, observables) } = parts;
-        let way = Way { to: silo as u8, epoch: 0, is_staged: false, came: Ticks(0) };
+        let MoverParts { silo, streams, endpoint, requests, widths: (detectors, observables) } = parts;
+        let route = Destination { to: silo as u8, epoch: 0, is_staged: false, routed_since: Ticks(0) };
         let stage = |_| {
             let (put, take) = lane(detectors, observables, STAGE_SHOTS);
             Stage { put, take }
         };
         Mover {
             silo,
-            ways: vec![way; streams as usize].into(),
-            desk,
+            routes: vec![route; streams as usize].into(),
+            endpoint,
             requests,
             taken: 0,
             moves: Vec::with_capacity(MOVES_MAX),
@@ -185,8 +190,8 @@ impl Mover {
             has_changed: true,
             deadline: Nanos(0),
             dead: 0,
-            adopting: Vec::with_capacity(ADOPTIONS_MAX),
-            adopted: 0,
+            taking_over: Vec::with_capacity(TAKEOVERS_MAX),
+            taken_over: 0,
         }
     }
 
@@ -199,37 +204,38 @@ impl Mover {
     /// Where the next shot of `stream` goes.
     #[inline]
     pub(super) fn bound(&self, stream: u32) -> Bound {
-        let Way { to, is_staged, came, .. } = self.ways[stream as usize];
+        let Destination { to, is_staged, routed_since, .. } = self.routes[stream as usize];
         let silo = usize::from(to);
-        Bound { silo, is_direct: silo == self.silo && !is_staged, is_staged, came }
+        Bound { silo, is_direct: silo == self.silo && !is_staged, is_staged, routed_since }
     }
 
-    /// The silo that takes the shots of `stream`, and since which epoch.
-    pub(super) fn way(&self, stream: u32) -> (usize, u32) {
-        let way = self.ways[stream as usize];
-        (usize::from(way.to), way.epoch)
+    /// The silo that takes the shots of `stream`, and the epoch of that route.
+    pub(super) fn route(&self, stream: u32) -> (usize, u32) {
+        let route = self.routes[stream as usize];
+        (usize::from(route.to), route.epoch)
     }
 
-    /// Shots that the stage of `stream` takes now; `None`: it does not move. A stage that goes out takes one for two that have
-    /// gone: otherwise a source that is never empty would keep it full for ever.
+    /// Shots that the stage of `stream` can take now; `None` if the stream does not move. A stage
+    /// that is being sent accepts one shot for two sent: otherwise a source with a constant backlog
+    /// would keep it full for ever.
     pub(super) fn stage_room(&self, stream: u32) -> Option<u64> {
-        if !self.ways[stream as usize].is_staged {
+        if !self.routes[stream as usize].is_staged {
             return None;
         }
-        // One that is held and does not move waits at its source.
+        // Shots of a held stream that does not move wait at the source.
         let Some(one) = self.moves.iter().find(|one| one.stream == stream) else { return Some(0) };
         let is_ahead = one.at == MoveStage::Resume && one.late * 2 > one.gone;
         Some(if is_ahead { 0 } else { one.stage.put.room() })
     }
 
-    /// A shot was put into the stage of `stream`.
+    /// Counts a shot put into the stage of `stream`.
     pub(super) fn note_staged(&mut self, stream: u32) {
         let resuming = self.moves.iter_mut().filter(|one| one.at == MoveStage::Resume);
         resuming.filter(|one| one.stream == stream).for_each(|one| one.late += 1);
     }
 
-    /// A shot of `stream`, which had to wait, goes into its stage: what became of it is counted when the move has been made or
-    /// has failed. `false`: that is known already, or it does not move.
+    /// Defers the outcome of a shot of `stream` that had to wait until its move succeeds or fails.
+    /// Returns `false` if the destination is already known, or the stream does not move.
     pub(super) fn defer(&mut self, stream: u32) -> bool {
         let mut open = self.moves.iter_mut().filter(|one| one.at != MoveStage::Resume);
         let Some(one) = open.find(|one| one.stream == stream) else { return false };
@@ -237,36 +243,36 @@ impl Mover {
         true
     }
 
-    /// A shot of `stream` has left its stage.
+    /// Counts a shot of `stream` that left its stage.
     pub(super) fn note_gone(&mut self, stream: u32) {
         self.moves.iter_mut().filter(|one| one.stream == stream).for_each(|one| one.gone += 1);
     }
 
-    /// The stage that the next shot of `stream` goes to, if it moves.
+    /// The stage for the next shot of `stream`, if the stream moves.
     pub(super) fn stage(&mut self, stream: u32) -> Option<&mut LaneIn> {
-        if !self.ways[stream as usize].is_staged {
+        if !self.routes[stream as usize].is_staged {
             return None;
         }
         self.moves.iter_mut().find(|one| one.stream == stream).map(|one| &mut one.stage.put)
     }
 
-    /// A stream whose stage goes out now, and that stage; `nth` of them.
+    /// The `nth` stream whose stage is being sent, and that stage.
     pub(super) fn resuming(&mut self, nth: usize) -> Option<(u32, &mut LaneOut)> {
         let resuming = self.moves.iter_mut().filter(|one| one.at == MoveStage::Resume);
         resuming.map(|one| (one.stream, &mut one.stage.take)).nth(nth)
     }
 
-    /// Whether nothing moves.
+    /// Whether no stream moves.
     pub(super) fn is_quiet(&self) -> bool {
         self.moves.is_empty()
     }
 
-    /// One frame: reports, what has waited too long, requests. A shot in a slot is answered within `deadline`; `next` says each
-    /// stream's next number.
+    /// One frame: reports, overdue steps, requests. A shot in a slot is answered within `deadline`;
+    /// `next` returns the next sequence number of a stream.
     pub(super) fn step(
         &mut self,
         frame: &Frame<'_>,
-        (takes_more, rescue): (bool, Rescuing),
+        (takes_more, failover): (bool, FailingOver),
         (board, deadline): (&Board, Nanos),
         next: impl Fn(u32) -> u64,
     ) -> u32 {
@@ -274,19 +280,19 @@ impl Mover {
         let block = board.moves(self.silo);
         let mut flipped = |stream: u32, to: usize| board::set(&board.stream_feed(stream as usize).silo, to as u64);
         self.deadline = deadline;
-        if !self.moves.is_empty() || !self.adopting.is_empty() {
-            for silo in 0..self.desk.silos() {
-                while let Some(report) = self.desk.hear(silo) {
+        if !self.moves.is_empty() || !self.taking_over.is_empty() {
+            for silo in 0..self.endpoint.silos() {
+                while let Some(report) = self.endpoint.receive(silo) {
                     items += 1;
-                    self.hear(report, frame, block, &mut flipped);
+                    self.take_report(report, frame, block, &mut flipped);
                 }
             }
-            if rescue == Rescuing::No {
+            if failover == FailingOver::No {
                 self.finish(frame, board);
             }
-            self.judge(frame, board);
+            self.cancel_overdue(frame, board);
         }
-        if takes_more && rescue == Rescuing::No && self.moves.len() < MOVES_MAX {
+        if takes_more && failover == FailingOver::No && self.moves.len() < MOVES_MAX {
             items += self.take_request(frame, board, next);
         }
         if self.has_changed {
@@ -301,34 +307,34 @@ impl Mover {
         self.taken += 1;
         board::add(&block.asked, 1);
         let MoveRequest { stream, to, lease_ms, by } = request;
-        let (from, to) = (self.way(stream).0, to as usize);
+        let (from, to) = (self.route(stream).0, to as usize);
         let is_dead = self.dead & 1 << to != 0;
         if from == to || is_dead || self.moves.iter().any(|one| one.stream == stream) {
             board::add(&block.needless, 1);
             self.requests.end(stream);
             return 1;
         }
-        let Some(stage) = self.free.pop() else { unreachable!("a stage for each move") };
+        let Some(stage) = self.free.pop() else { unreachable!("there is a stage for each move") };
         self.number = self.number.wrapping_add(1);
         let (number, now) = (self.number, frame.now);
-        self.ways[stream as usize].is_staged = true;
+        self.routes[stream as usize].is_staged = true;
         self.moves.push(Move {
             number,
             stream,
             from,
             to,
             lease_us: lease_ms * 1_000,
-            held: Held::of(
+            backlog: Backlog::of(
                 board,
                 from,
-                if from == self.silo { 0 } else { crossing_shots(self.desk.silos()) as u64 },
+                if from == self.silo { 0 } else { crossing_shots(self.endpoint.silos()) as u64 },
                 now,
             ),
             by,
             at: MoveStage::Quiesce,
             since: now,
             began: now,
-            is_desisting: false,
+            is_cancelling: false,
             has_failed: false,
             pause: Nanos(0),
             gone: 0,
@@ -336,20 +342,28 @@ impl Mover {
             deferred: 0,
             stage,
         });
-        self.ask(from, Errand::Quiesce { number, page: stream, below: next(stream) });
+        self.ask(from, ArbiterRequest::Quiesce { number, page: stream, below: next(stream) });
         self.has_changed = true;
         1
     }
 
-    /// Every errand of a move is answered before its next one, so there is room.
-    fn ask(&mut self, silo: usize, errand: Errand) {
-        assert!(self.desk.ask(silo, errand), "an errand at a time for each move");
+    /// Each move has at most one unanswered request, so the endpoint has room.
+    fn ask(&mut self, silo: usize, request: ArbiterRequest) {
+        assert!(self.endpoint.ask(silo, request), "one request at a time for each move");
     }
 
-    fn hear(&mut self, report: Report, frame: &Frame<'_>, block: &MoveBlock, flipped: &mut impl FnMut(u32, usize)) {
-        let (Report::Quiet { number } | Report::Here { number, .. } | Report::Desisted { number, .. }) = report;
+    fn take_report(
+        &mut self,
+        report: ArbiterReport,
+        frame: &Frame<'_>,
+        block: &MoveBlock,
+        flipped: &mut impl FnMut(u32, usize),
+    ) {
+        let (ArbiterReport::Quiet { number }
+        | ArbiterReport::Here { number, .. }
+        | ArbiterReport::Cancelled { number, .. }) = report;
         let Some(at) = self.moves.iter().position(|one| one.number == number) else {
-            self.hear_of_adoption(number, report, frame.now, flipped);
+            self.take_takeover_report(number, report, frame.now, flipped);
             return;
         };
         let one = &mut self.moves[at];
@@ -357,30 +371,30 @@ impl Mover {
         self.has_changed = true;
         let (stream, page) = (one.stream, one.stream);
         let asked = match (report, one.at) {
-            (Report::Quiet { .. }, _) => {
+            (ArbiterReport::Quiet { .. }, _) => {
                 block.quiesce.record(rate.nanos(now.since(one.since)).0);
                 (one.at, one.since) = (MoveStage::Transfer, now);
-                // One that is told to desist hears of that first.
-                let fetch = Errand::Fetch { number, page, lease_us: one.lease_us, authority: one.by };
-                (!one.is_desisting).then_some((one.to, fetch))
+                // A move that is being cancelled waits for the answer to the cancel.
+                let fetch = ArbiterRequest::Fetch { number, page, lease_us: one.lease_us, authority: one.by };
+                (!one.is_cancelling).then_some((one.to, fetch))
             }
-            (Report::Here { epoch, .. }, stage) => {
+            (ArbiterReport::Here { epoch, .. }, stage) => {
                 let to = if stage == MoveStage::Return { one.from } else { one.to };
                 if stage == MoveStage::Transfer {
                     one.pause = rate.nanos(now.since(one.began));
                     block.transfer.record(rate.nanos(now.since(one.since)).0);
                     block.pause.record(one.pause.0);
                 }
-                self.ways[stream as usize].lead(to, epoch, now);
+                self.routes[stream as usize].point_to(to, epoch, now);
                 flipped(stream, to);
-                // Told to desist all the same: its word comes yet.
+                // The answer to an earlier cancel is still due.
                 (one.at, one.since) = (MoveStage::Resume, now);
                 None
             }
-            (Report::Desisted { refusal, .. }, stage) => {
-                one.is_desisting = false;
+            (ArbiterReport::Cancelled { refusal, .. }, stage) => {
+                one.is_cancelling = false;
                 match stage {
-                    // It never left.
+                    // The stream never left.
                     MoveStage::Quiesce => {
                         one.has_failed = true;
                         Self::note(block, one, refusal, frame);
@@ -391,18 +405,21 @@ impl Mover {
                         one.has_failed = true;
                         Self::note(block, one, refusal, frame);
                         (one.at, one.since) = (MoveStage::Return, now);
-                        Some((one.from, Errand::Fetch { number, page, lease_us: 0, authority: Authority::Port }))
+                        Some((
+                            one.from,
+                            ArbiterRequest::Fetch { number, page, lease_us: 0, authority: Authority::Port },
+                        ))
                     }
                     MoveStage::Return | MoveStage::Resume => None,
                 }
             }
         };
-        if let Some((silo, errand)) = asked {
-            self.ask(silo, errand);
+        if let Some((silo, request)) = asked {
+            self.ask(silo, request);
         }
     }
 
-    /// Why a move has failed, for the board and the log.
+    /// Reports a failed move on the board and in the log.
     fn note(block: &MoveBlock, one: &Move, refusal: Option<Response>, frame: &Frame<'_>) {
         let numbers = [u64::from(one.stream), one.from as u64, one.to as u64, one.at as u64];
         frame.log(EventCode::MoveGivenUp, numbers);
@@ -412,27 +429,27 @@ impl Mover {
         board::set(&block.failed_at, frame.now.0);
     }
 
-    /// What waits too long is told to leave off.
-    fn judge(&mut self, frame: &Frame<'_>, board: &Board) {
+    /// Requests to cancel overdue moves.
+    fn cancel_overdue(&mut self, frame: &Frame<'_>, board: &Board) {
         let (rate, now) = (frame.clock().rate(), frame.now);
-        // What the owner has to finish in, whatever it does.
-        let finishing = rate.ticks(Nanos(self.deadline.0.saturating_add(PATIENCE.0)));
+        // The owner's time limit, independent of its progress.
+        let finishing = rate.ticks(Nanos(self.deadline.0.saturating_add(STEP_LIMIT.0)));
         for at in 0..self.moves.len() {
             let one = &mut self.moves[at];
-            let (silo, is_late) = match one.at {
+            let (silo, is_overdue) = match one.at {
                 MoveStage::Quiesce => {
-                    one.held.look(board::get(&board.harvest(one.from).position), now);
-                    let stands = now.since(one.held.at) > rate.ticks(PATIENCE);
-                    (one.from, stands && now.since(one.since) > finishing)
+                    one.backlog.update(board::get(&board.harvest(one.from).position), now);
+                    let is_stalled = now.since(one.backlog.at) > rate.ticks(STEP_LIMIT);
+                    (one.from, is_stalled && now.since(one.since) > finishing)
                 }
-                MoveStage::Transfer => (one.to, now.since(one.since) > rate.ticks(PATIENCE)),
-                // The page comes back, or its doubt ends: there is nowhere else to go.
+                MoveStage::Transfer => (one.to, now.since(one.since) > rate.ticks(STEP_LIMIT)),
+                // Nothing to cancel: the page can only go back to its owner.
                 MoveStage::Return | MoveStage::Resume => continue,
             };
-            if is_late && !one.is_desisting {
-                one.is_desisting = true;
-                let errand = Errand::Desist { number: one.number, page: one.stream };
-                self.ask(silo, errand);
+            if is_overdue && !one.is_cancelling {
+                one.is_cancelling = true;
+                let request = ArbiterRequest::Cancel { number: one.number, page: one.stream };
+                self.ask(silo, request);
             }
         }
     }
@@ -441,11 +458,11 @@ impl Mover {
     fn finish(&mut self, frame: &Frame<'_>, board: &Board) {
         for at in (0..self.moves.len()).rev() {
             let one = &self.moves[at];
-            if one.at != MoveStage::Resume || one.is_desisting || one.stage.take.depth() > 0 {
+            if one.at != MoveStage::Resume || one.is_cancelling || one.stage.take.depth() > 0 {
                 continue;
             }
             let one = self.moves.swap_remove(at);
-            self.ways[one.stream as usize].is_staged = false;
+            self.routes[one.stream as usize].is_staged = false;
             let outcome = if one.has_failed { OverflowOutcome::Waited } else { OverflowOutcome::SentElsewhere };
             if one.deferred > 0 {
                 overflow::count(outcome, one.deferred, board.feed(self.silo), board.stream_feed(one.stream as usize));
@@ -456,7 +473,7 @@ impl Mover {
                 frame.log(EventCode::StreamMoved, numbers);
             }
             self.free.push(one.stage);
-            // Behind the route: who sees that it has ended sees where it led.
+            // After the route: a reader that sees the end of the move also sees the new route.
             self.requests.end(one.stream);
             self.has_changed = true;
         }
@@ -475,6 +492,6 @@ impl Mover {
     }
 }
 
-mod orphans;
+mod unassigned;
 #[cfg(test)]
 mod tests;

@@ -1,36 +1,38 @@
-//! Whose shot comes next: the order of the streams' shots in an input whose streams come at unequal rates.
+//! The order of the streams' shots in an input whose streams have unequal rates.
 //!
-//! Plain data, made before Live and read by feeds, readers and whoever puts answers back into the input's order. Bounds: a cycle
-//! of [`TURNS_MAX`] turns and a turn more for each stream. Streams at equal rates need none of this: their order is arithmetic.
+//! Plain data, made before Live and read by feeds, readers and the sink that restores the input's
+//! order. Bounds: a cycle of [`TURNS_MAX`] turns and one more turn for each stream. For streams at
+//! equal rates the order is arithmetic.
 //!
 //! # Why a cycle
-//! A feed on a hot thread must know in a few ns whose turn it is, and several feeds must take one input apart without a gap and
-//! without talking. In a cycle that all of them hold, each turn has a place, a stream, and how often that stream had one before.
+//! A feed on a hot thread must know in a few ns which stream is next, and several feeds must divide
+//! one input without gaps and without communication. In a cycle shared by all feeds, each turn has
+//! an index, a stream, and the number of earlier turns of that stream.
 
 use std::sync::Arc;
 
-/// Turns of a cycle, but that each stream has one.
+/// Most turns of a cycle, except that each stream has at least one.
 pub const TURNS_MAX: usize = 1 << 16;
-/// Turns of the stream that has the fewest, where the cycle is long enough.
+/// Turns of the stream with the fewest, where the cycle is long enough.
 const TURNS_LEAST: f64 = 4.0;
 
 /// The order of an input's shots.
 #[derive(Clone, Debug)]
 pub enum InputOrder {
-    /// One of each of so many streams after another.
+    /// This many streams in round robin.
     InTurn(u32),
-    /// As often as streams are to come.
+    /// Streams with unequal weights.
     Skewed(Arc<Order>),
 }
 
 impl InputOrder {
-    /// Of `streams` streams with such weights, if they are not equal.
+    /// The order of `streams` streams; `weights` unless they are equal.
     #[must_use]
     pub fn new(streams: u32, weights: Option<&[f64]>) -> InputOrder {
         weights.map_or(InputOrder::InTurn(streams), |weights| InputOrder::Skewed(Arc::new(Order::new(weights))))
     }
 
-    /// Whose shot is at place `index` of the input.
+    /// The stream of the shot at index `index` of the input.
     #[must_use]
     pub fn stream_at(&self, index: u64) -> u32 {
         match self {
@@ -39,7 +41,7 @@ impl InputOrder {
         }
     }
 
-    /// The place in the input of shot `sequence` of `stream`.
+    /// The index in the input of shot `sequence` of `stream`.
     #[must_use]
     pub fn index(&self, stream: u32, sequence: u64) -> u64 {
         match self {
@@ -49,33 +51,34 @@ impl InputOrder {
     }
 }
 
-/// Multiples of it lie as far from each other, modulo 1, as can be.
+/// The multiples of the golden ratio are spread as evenly as possible modulo 1.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 /// One turn of a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Whose.
+    /// Its stream.
     pub stream: u32,
-    /// How many it had in the cycle before.
+    /// Earlier turns of this stream in the cycle.
     pub nth: u32,
 }
 
-/// The order of an input.
+/// The order of an input whose streams have unequal rates.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Order {
     turns: Box<[Turn]>,
-    /// Of each stream: where its places begin; and the end of the last one's.
+    /// For each stream, the start of its indices in `places`; then the end of the last stream's.
     starts: Box<[u32]>,
-    /// Places in the cycle, by stream and ascending.
+    /// Indices in the cycle, by stream, ascending.
     places: Box<[u32]>,
 }
 
 impl Order {
-    /// Streams that come as often as `weights` say, each as evenly spaced as can be.
+    /// An order in which streams occur as often as `weights` says, each as evenly spaced as
+    /// possible.
     ///
     /// # Panics
-    /// If there are no weights, or one is not above 0.
+    /// If there are no weights, or a weight is not above 0.
     #[must_use]
     pub fn new(weights: &[f64]) -> Order {
         let sum: f64 = weights.iter().sum();
@@ -85,7 +88,8 @@ impl Order {
         let counts: Vec<u32> = weights.iter().map(|weight| ((weight / sum * wanted).round() as u32).max(1)).collect();
         let mut due: Vec<(f64, Turn)> = Vec::new();
         for (stream, count) in (0..).zip(&counts) {
-            // Each from a moment of its own on: very many streams that come equally seldom would else all come at once.
+            // Each stream has its own phase: otherwise many equally rare streams would all come at
+            // once.
             let phase = (f64::from(stream) * GOLDEN).fract();
             due.extend((0..*count).map(|nth| ((f64::from(nth) + phase) / f64::from(*count), Turn { stream, nth })));
         }
@@ -109,19 +113,19 @@ impl Order {
         &self.turns
     }
 
-    /// How many turns `stream` has in a cycle.
+    /// Number of turns of `stream` in a cycle.
     #[must_use]
     pub fn turns_of(&self, stream: u32) -> u32 {
         self.starts[stream as usize + 1] - self.starts[stream as usize]
     }
 
-    /// Whose shot is at place `index` of the input.
+    /// The stream of the shot at index `index` of the input.
     #[must_use]
     pub fn stream_at(&self, index: u64) -> u32 {
         self.turns[(index % self.turns.len() as u64) as usize].stream
     }
 
-    /// The place in the input of shot `sequence` of `stream`.
+    /// The index in the input of shot `sequence` of `stream`.
     #[must_use]
     pub fn index(&self, stream: u32, sequence: u64) -> u64 {
         let own = u64::from(self.turns_of(stream));
@@ -135,7 +139,7 @@ mod tests {
     use super::{Order, TURNS_MAX};
 
     #[test]
-    fn every_place_is_one_shots_and_every_shot_has_one() {
+    fn every_index_belongs_to_one_shot_and_every_shot_has_one() {
         let order = Order::new(&[4.0, 1.0, 2.5]);
         let mut next = [0u64; 3];
         for index in 0..200 {

@@ -1,97 +1,85 @@
-//! Overflow: what becomes of a shot that has arrived and finds no slot, or no way to the silo that its stream is decoded in.
+//! Overflow: decides the outcome of a shot that has arrived and finds no slot, or no room on the
+//! route to the silo that decodes its stream.
 //!
-//! Owns the episodes in which there is none, and the judgement of each shot that met it so. Part of the feed, on its
-//! thread. Bounds: a word of time for each silo; nothing is kept of a shot. Never answers a shot itself. Source: seed 003,
-//! `IQueueOverflowHandler`.
+//! Owns the overflow episodes, and judges each shot that arrived in one. Part of the feed, on its
+//! thread. Bounds: one time for each silo; keeps nothing of a shot. Never answers a shot itself.
+//! Source: seed 003, `IQueueOverflowHandler`.
 //!
 //! # Why a refused shot goes through a slot
-//! Whoever answers closes a ticket, and tickets are slots'. A refused shot is written with the error word where its payload's
-//! address would stand; dispatch answers it at once, without a worker or a decoder, in its turn in the stream. So its answer
-//! comes by the one way that answers come, and its stream's state goes on without it. It takes as long as a slot takes to
-//! come free, which a shot that is to be answered cannot do without.
+//! An answer closes a ticket, and only slots have tickets. A refused shot is written with the error
+//! word in place of its payload's address. Dispatch answers it at once, without a worker or a
+//! decoder, in its turn in the stream. So its answer takes the only path of answers, and the state
+//! of its stream continues without it. The refusal waits for a free slot, as any answered shot
+//! must.
 //!
 //! # Why a full lane is an overflow, too
-//! A stream that is decoded in another silo waits there for a slot as others do, and the lane to it is as long as a part of the
-//! ring. A shot behind it that waited without a limit would escape each strategy by having moved. Its refusal goes with it
-//! through the lane, for the tombstone belongs where the stream's state is.
+//! A stream that is decoded in another silo waits there for a slot, and the lane to that silo is as
+//! long as a part of the ring. If shots behind the lane waited without a limit, a moved stream
+//! would escape every strategy. The refusal goes through the lane with the shot, because the
+//! tombstone belongs where the stream's state is.
 //!
 //! # Why `Migrate` does not move a shot
-//! What moves is a stream, with its state; its shots that wait at the source then go where it is. Who moves it is the
-//! director, who sees this episode and knows the other silos ([`crate::placement::relief`]). Until then a shot waits, as under `Block`.
+//! `Migrate` moves a stream with its state; the shots that wait at the source then follow it. The
+//! director moves the stream, because it sees this episode and knows the other silos
+//! ([`crate::placement::relief`]). Until then a shot waits, as under `Block`.
 //!
-//! # Why time in which the feed itself did not run does not count
-//! After a frozen second every shot of that second has waited; answering them with errors would make one fault two.
+//! # Why gaps between calls of the feed do not count
+//! After a pause of one second every shot of that second has waited; answering them with errors
+//! would turn one fault into two.
 
-use crate::board::snapshot::OverflowOutcome;
 use crate::board::{self, FeedBlock, StreamFeedBlock};
-use crate::hot::{Frozen, Settings};
+use crate::hot::{CallGaps, Settings};
+use crate::pipe::Pressure;
 use crate::profile::OverflowStrategy;
+use crate::streams::OverflowOutcome;
 use crate::units::{TickRate, Ticks};
 use pinwheel_edge::slot::word::ErrorCode;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Whether a silo's ring is full and shots wait: the feed's word to its dispatch. Relaxed: it stands alone, and is advice.
-#[derive(Debug, Default)]
-pub struct Pressure(AtomicU64);
-
-impl Pressure {
-    /// Whether shots wait for a slot.
-    #[inline]
-    #[must_use]
-    pub fn is_on(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
-    }
-
-    fn set(&self, is_on: bool) {
-        self.0.store(u64::from(is_on), Ordering::Relaxed);
-    }
-}
-
-/// An episode: from the first shot that finds no slot until none that has arrived waits.
+/// An episode: from the first shot without a slot until no arrived shot waits.
 #[derive(Clone, Copy, Debug)]
 struct Episode {
     began: Ticks,
-    /// When a ring, or a lane, was last found full.
+    /// When a ring or a lane was last found full.
     full_at: Ticks,
 }
 
-/// Where a shot that waits goes.
+/// Destination of a waiting shot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bound {
-    /// The silo that its stream is decoded in.
+    /// The silo that decodes its stream.
     pub(super) silo: usize,
     /// Whether it goes straight into a slot of the feed's own silo.
     pub(super) is_direct: bool,
     /// Whether it goes into a stage, because its stream moves or is held.
     pub(super) is_staged: bool,
-    /// When its stream came to that silo; zero: it has always been there.
-    pub(super) came: Ticks,
+    /// When its stream was routed to that silo; zero: from the start.
+    pub(super) routed_since: Ticks,
 }
 
-/// The judge of one feed.
+/// Overflow state of one feed.
 #[derive(Debug)]
 pub(super) struct Overflow {
-    frozen: Frozen,
+    call_gaps: CallGaps,
     rate: TickRate,
     episode: Option<Episode>,
-    /// Of each silo: when its ring, or the lane to it, was last found full.
+    /// For each silo: when its ring, or the lane to it, was last found full.
     full_at: Box<[Ticks]>,
     /// When a stage was last found full.
-    held_at: Ticks,
+    stage_full_at: Ticks,
 }
 
 impl Overflow {
     pub(super) fn new(rate: TickRate, silos: usize) -> Overflow {
         let full_at = vec![Ticks(0); silos].into();
-        Overflow { frozen: Frozen::new(rate), rate, episode: None, full_at, held_at: Ticks(0) }
+        Overflow { call_gaps: CallGaps::new(rate), rate, episode: None, full_at, stage_full_at: Ticks(0) }
     }
 
-    /// The feed is called.
+    /// Notes that the feed is called.
     pub(super) fn note(&mut self, now: Ticks) {
-        self.frozen.note(now);
+        self.call_gaps.note(now);
     }
 
-    /// A shot that had arrived found no slot, or no way there.
+    /// An arrived shot found no slot, or no room on its route.
     pub(super) fn full(&mut self, bound: Bound, now: Ticks, block: &FeedBlock, pressure: &Pressure) {
         let episode = self.episode.get_or_insert_with(|| {
             board::add(&block.overflow_episodes, 1);
@@ -101,17 +89,17 @@ impl Overflow {
         episode.full_at = now;
         self.full_at[bound.silo] = now;
         board::set(&block.overflow_silo, bound.silo as u64);
-        // What is short elsewhere, this silo's dispatch cannot help.
+        // Dispatch of this silo cannot relieve a shortage elsewhere.
         pressure.set(bound.is_direct);
     }
 
-    /// A shot that had arrived found the stage of its stream full, which moves. No silo is full for that: nothing is dropped, and
-    /// no stream has to leave; what waits behind it is late all the same.
-    pub(super) fn held(&mut self, now: Ticks) {
-        self.held_at = now;
+    /// An arrived shot found the stage of its moving stream full. No silo is full: nothing is
+    /// dropped and no stream has to leave, but shots behind it are late all the same.
+    pub(super) fn stage_full(&mut self, now: Ticks) {
+        self.stage_full_at = now;
     }
 
-    /// Nothing that has arrived waits.
+    /// No arrived shot waits.
     pub(super) fn clear(&mut self, now: Ticks, block: &FeedBlock, pressure: &Pressure) {
         let Some(episode) = self.episode.take() else { return };
         pressure.set(false);
@@ -122,37 +110,41 @@ impl Overflow {
         board::set(&block.overflow_since, 0);
     }
 
-    /// What becomes of the shot that there is room for now, where it is `bound`: it was due at `scheduled`, and `waiting` have
-    /// arrived, itself included. `None`: it did not have to wait.
+    /// The outcome of a shot that now has room at `bound`. It was due at `scheduled`; `waiting`
+    /// shots have arrived, including this one. `None`: it did not have to wait.
+    #[inline]
     pub(super) fn judge(
         &self,
         scheduled: Ticks,
         bound: Bound,
-        waiting: u64,
+        waiting: impl FnOnce() -> u64,
         now: Ticks,
         settings: &Settings,
     ) -> Option<OverflowOutcome> {
+        if self.episode.is_none() && scheduled > self.stage_full_at {
+            return None;
+        }
         let strategy = settings.overflow_strategy();
         let limit = self.rate.ticks(settings.overflow_deadline());
         let Some(episode) = self.episode.filter(|episode| scheduled <= episode.full_at) else {
             let drops = matches!(strategy, OverflowStrategy::DropNew | OverflowStrategy::DropOldest);
-            let is_held = scheduled <= self.held_at && !drops;
-            return (is_held && self.frozen.is_overdue(scheduled, now, limit)).then_some(OverflowOutcome::Expired);
+            let is_held = scheduled <= self.stage_full_at && !drops;
+            return (is_held && self.call_gaps.is_overdue(scheduled, now, limit)).then_some(OverflowOutcome::Expired);
         };
         debug_assert!(episode.began <= episode.full_at, "an episode begins with a full ring");
-        // It may have waited behind another, whose silo was full: that is no reason to drop it.
+        // If it waited behind a shot for another, full silo, it is not dropped.
         let is_its_own = scheduled <= self.full_at[bound.silo];
         Some(match strategy {
             OverflowStrategy::DropNew if is_its_own => OverflowOutcome::DroppedNew,
-            OverflowStrategy::DropOldest if is_its_own && waiting > settings.overflow_keep_shots() => {
+            OverflowStrategy::DropOldest if is_its_own && waiting() > settings.overflow_keep_shots() => {
                 OverflowOutcome::DroppedOldest
             }
             OverflowStrategy::DropNew | OverflowStrategy::DropOldest => OverflowOutcome::Waited,
             OverflowStrategy::Block | OverflowStrategy::CpuFallback | OverflowStrategy::Migrate => {
-                match self.frozen.is_overdue(scheduled, now, limit) {
+                match self.call_gaps.is_overdue(scheduled, now, limit) {
                     true => OverflowOutcome::Expired,
-                    // It was due while its stream was still at the silo before.
-                    false if strategy == OverflowStrategy::Migrate && bound.came > scheduled => {
+                    // It was due while its stream was still at the previous silo.
+                    false if strategy == OverflowStrategy::Migrate && bound.routed_since > scheduled => {
                         OverflowOutcome::SentElsewhere
                     }
                     false => OverflowOutcome::Waited,
@@ -162,7 +154,7 @@ impl Overflow {
     }
 }
 
-/// The error that a shot with this outcome is answered with; `None`: it goes on.
+/// The error that a shot with this outcome is answered with; `None`: it is decoded.
 pub(super) const fn error_of(outcome: OverflowOutcome) -> Option<ErrorCode> {
     match outcome {
         OverflowOutcome::Expired => Some(ErrorCode::OverflowDeadline),
@@ -172,7 +164,7 @@ pub(super) const fn error_of(outcome: OverflowOutcome) -> Option<ErrorCode> {
     }
 }
 
-/// Counts the outcome of so many shots, of the silo and of the stream.
+/// Counts the outcome of `shots` shots of a silo and of a stream.
 pub(super) fn count(outcome: OverflowOutcome, shots: u64, block: &FeedBlock, stream: &StreamFeedBlock) {
     board::add(&block.overflow[outcome as usize], shots);
     board::add(&stream.overflow[outcome as usize], shots);
@@ -182,15 +174,15 @@ pub(super) fn count(outcome: OverflowOutcome, shots: u64, block: &FeedBlock, str
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::{Bound, Overflow, Pressure, error_of};
-    use crate::board::snapshot::OverflowOutcome;
     use crate::board::{self, Board, Place, Shape};
     use crate::hot::Settings;
     use crate::profile::{OverflowStrategy, Profile};
+    use crate::streams::OverflowOutcome;
     use crate::units::{TickRate, Ticks};
 
     const MS: u64 = 1_000_000;
-    const HERE: Bound = Bound { silo: 0, is_direct: true, is_staged: false, came: Ticks(0) };
-    const ELSEWHERE: Bound = Bound { silo: 1, is_direct: false, is_staged: false, came: Ticks(0) };
+    const HERE: Bound = Bound { silo: 0, is_direct: true, is_staged: false, routed_since: Ticks(0) };
+    const ELSEWHERE: Bound = Bound { silo: 1, is_direct: false, is_staged: false, routed_since: Ticks(0) };
 
     struct Bench {
         overflow: Overflow,
@@ -199,7 +191,7 @@ mod tests {
         board: Board,
     }
 
-    /// With a deadline of 5 ms and 4 that are kept; the ring was found full at 10 ms.
+    /// With a deadline of 5 ms and a limit of 4 shots; the ring was found full at 10 ms.
     fn full(strategy: OverflowStrategy) -> Bench {
         let profile = Profile::load("lab", None).unwrap().0;
         let settings = Settings::new(&profile.limits);
@@ -219,7 +211,7 @@ mod tests {
         }
 
         fn judge_bound(&self, bound: Bound, scheduled_ms: u64, waiting: u64, now_ms: u64) -> Option<OverflowOutcome> {
-            self.overflow.judge(Ticks(scheduled_ms * MS), bound, waiting, Ticks(now_ms * MS), &self.settings)
+            self.overflow.judge(Ticks(scheduled_ms * MS), bound, || waiting, Ticks(now_ms * MS), &self.settings)
         }
 
         fn run_until(&mut self, ms: u64) {
@@ -233,11 +225,11 @@ mod tests {
         bench.run_until(20);
         assert_eq!(bench.judge(9, 3, 13), Some(OverflowOutcome::Waited));
         assert_eq!(bench.judge(9, 3, 15), Some(OverflowOutcome::Expired));
-        assert_eq!(bench.judge(11, 3, 15), None, "it came when the ring had been seen full for the last time");
+        assert_eq!(bench.judge(11, 3, 15), None, "it arrived after the ring was last found full");
     }
 
     #[test]
-    fn a_feed_that_stood_still_expires_nothing() {
+    fn a_paused_feed_expires_no_shot() {
         let mut bench = full(OverflowStrategy::Block);
         bench.run_until(10);
         bench.overflow.note(Ticks(500 * MS));
@@ -251,16 +243,20 @@ mod tests {
         assert_eq!(oldest.judge(9, 4, 11), Some(OverflowOutcome::Waited), "the newest four stay");
         let newest = full(OverflowStrategy::DropNew);
         assert_eq!(newest.judge(9, 1, 11), Some(OverflowOutcome::DroppedNew));
-        assert_eq!(newest.judge(11, 1, 11), None, "the ring was not full when it came");
+        assert_eq!(newest.judge(11, 1, 11), None, "the ring was not full when it arrived");
     }
 
     #[test]
-    fn what_waits_for_another_silo_is_judged_alike_but_not_dropped_for_a_ring_that_is_not_its_own() {
+    fn shots_for_another_silo_are_judged_alike_but_not_dropped_for_a_full_local_ring() {
         let mut newest = full(OverflowStrategy::DropNew);
-        assert_eq!(newest.judge_bound(ELSEWHERE, 9, 1, 11), Some(OverflowOutcome::Waited), "it stood behind another");
+        assert_eq!(
+            newest.judge_bound(ELSEWHERE, 9, 1, 11),
+            Some(OverflowOutcome::Waited),
+            "it waited behind another shot"
+        );
         newest.overflow.full(ELSEWHERE, Ticks(12 * MS), newest.board.feed(0), &newest.pressure);
         assert_eq!(newest.judge_bound(ELSEWHERE, 9, 1, 13), Some(OverflowOutcome::DroppedNew));
-        assert!(!newest.pressure.is_on(), "this silo's dispatch has no part in it");
+        assert!(!newest.pressure.is_on(), "this silo's dispatch cannot relieve it");
         assert_eq!(board::get(&newest.board.feed(0).overflow_silo), 1);
         let mut block = full(OverflowStrategy::Block);
         block.run_until(20);
@@ -271,33 +267,37 @@ mod tests {
     fn a_shot_whose_stream_has_moved_went_elsewhere_unless_it_came_too_late() {
         let mut bench = full(OverflowStrategy::Migrate);
         bench.run_until(20);
-        let moved = Bound { came: Ticks(12 * MS), ..ELSEWHERE };
+        let moved = Bound { routed_since: Ticks(12 * MS), ..ELSEWHERE };
         assert_eq!(bench.judge_bound(moved, 9, 3, 13), Some(OverflowOutcome::SentElsewhere));
         assert_eq!(bench.judge_bound(moved, 9, 3, 15), Some(OverflowOutcome::Expired));
         assert_eq!(bench.judge(9, 3, 13), Some(OverflowOutcome::Waited), "its stream has stayed");
-        let home = Bound { came: Ticks(12 * MS), ..HERE };
+        let home = Bound { routed_since: Ticks(12 * MS), ..HERE };
         assert_eq!(bench.judge_bound(home, 9, 3, 13), Some(OverflowOutcome::SentElsewhere), "back to its own silo");
     }
 
     #[test]
-    fn a_shot_that_waited_where_its_stream_is_was_sent_nowhere() {
+    fn a_shot_whose_stream_stayed_counts_as_waited() {
         let mut bench = full(OverflowStrategy::Migrate);
         bench.run_until(20);
-        let since_long = Bound { came: Ticks(2 * MS), ..ELSEWHERE };
+        let since_long = Bound { routed_since: Ticks(2 * MS), ..ELSEWHERE };
         bench.overflow.full(since_long, Ticks(11 * MS), bench.board.feed(0), &bench.pressure);
-        assert_eq!(bench.judge_bound(since_long, 9, 3, 13), Some(OverflowOutcome::Waited), "for the silo it is in");
+        assert_eq!(
+            bench.judge_bound(since_long, 9, 3, 13),
+            Some(OverflowOutcome::Waited),
+            "it waited for its present silo"
+        );
         let staged = Bound { is_staged: true, is_direct: false, ..HERE };
-        assert_eq!(bench.judge_bound(staged, 9, 3, 13), Some(OverflowOutcome::Waited), "its move may fail yet");
+        assert_eq!(bench.judge_bound(staged, 9, 3, 13), Some(OverflowOutcome::Waited), "its move may still fail");
     }
 
     #[test]
-    fn a_full_stage_is_no_full_silo_and_drops_nothing_but_what_it_holds_up_is_late() {
+    fn a_full_stage_drops_nothing_but_its_shots_may_expire() {
         for strategy in [OverflowStrategy::DropNew, OverflowStrategy::DropOldest, OverflowStrategy::Block] {
             let mut bench = full(strategy);
             bench.run_until(40);
             bench.overflow.clear(Ticks(12 * MS), bench.board.feed(0), &bench.pressure);
-            bench.overflow.held(Ticks(30 * MS));
-            assert_eq!(board::get(&bench.board.feed(0).overflow_since), 0, "nobody is to be relieved");
+            bench.overflow.stage_full(Ticks(30 * MS));
+            assert_eq!(board::get(&bench.board.feed(0).overflow_since), 0, "no silo needs relief");
             let late = (strategy == OverflowStrategy::Block).then_some(OverflowOutcome::Expired);
             assert_eq!((bench.judge(25, 9, 31), bench.judge(29, 9, 31)), (late, None), "{strategy:?}");
         }

@@ -1,31 +1,32 @@
-//! Shots that come round by round: which rounds of which shot are there by now.
+//! Delivers shots round by round: which rounds of each open shot have arrived.
 //!
-//! Owns the shots that the feed has opened and not completed. For sources that have whole shots, and play the experiment's
-//! cadence: a shot's first round is there when the shot is due, each further one a period later. Bounds: [`LOOKS`] shots
-//! looked at in a frame, in turn; as many open as there are slots. Never waits.
+//! Owns the shots that the feed has opened and not completed. For sources that hold complete shots
+//! and replay the experiment's timing: a shot's first round arrives when the shot is due, each
+//! further round one period later. Bounds: [`CHECKS`] shots checked in a frame, in turn; as many
+//! open shots as slots. Never waits.
 //!
-//! # Why the last round's time is the schedule's
-//! What is late in being shown is late, and a decoder's latency counts from when the round was due: otherwise a feed that
-//! is held up would hide what it causes.
+//! # Why the last round has its scheduled time
+//! A decoder's latency counts from the time at which the round was due, even if it is delivered
+//! late. Otherwise a delayed feed would hide the latency that it causes.
 
 use crate::units::Ticks;
 use pinwheel_edge::slot::table::{FeedEnd, OpenShot};
 
-/// Shots looked at in a frame.
-const LOOKS: usize = 64;
+/// Shots checked in a frame.
+const CHECKS: usize = 64;
 
-/// How shots come by rounds.
+/// Timing of rounds.
 #[derive(Clone, Debug)]
 pub struct Cadence {
-    /// Leading whole words of a shot that are there after each of its rounds.
+    /// Leading whole words of a shot that have arrived after each of its rounds.
     pub words_after: Vec<u32>,
-    /// From one round to the next.
+    /// Time from one round to the next.
     pub period: Ticks,
 }
 
 struct Open {
     shot: OpenShot,
-    /// When its first round came.
+    /// When its first round arrived.
     first: Ticks,
     words: u32,
 }
@@ -47,22 +48,22 @@ impl Pace {
         self.open.is_empty()
     }
 
-    /// Leading words that are there once the first round is.
+    /// Leading words that have arrived with the first round.
     pub(super) fn first_words(&self) -> u32 {
-        // The last round completes a shot, and that is said otherwise.
+        // The last round completes a shot, which is reported separately.
         if self.cadence.words_after.len() == 1 { 0 } else { self.cadence.words_after[0] }
     }
 
-    /// A shot was opened, whose first round was due at `first`.
+    /// Adds an opened shot, whose first round was due at `first`.
     pub(super) fn begin(&mut self, shot: OpenShot, first: Ticks) {
         let words = self.first_words();
         self.open.push(Open { shot, first, words });
     }
 
-    /// Shows what has come by `now`; returns how many shots got on.
+    /// Delivers the rounds due by `now`; returns how many shots advanced.
     pub(super) fn show(&mut self, end: &mut FeedEnd, now: Ticks) -> u32 {
         let mut items = 0;
-        for _ in 0..self.open.len().min(LOOKS) {
+        for _ in 0..self.open.len().min(CHECKS) {
             if self.cursor >= self.open.len() {
                 self.cursor = 0;
             }
@@ -70,7 +71,7 @@ impl Pace {
             let rounds = self.cadence.words_after.len() as u64;
             let last = Ticks(self.cadence.period.0 * (rounds - 1));
             if now.since(open.first) >= last {
-                // One that was answered meanwhile has nobody to tell.
+                // A shot that was answered meanwhile needs no completion.
                 let _ = end.complete(open.shot, open.first.plus(last));
                 self.open.swap_remove(self.cursor);
                 items += 1;
@@ -100,7 +101,7 @@ mod tests {
     use pinwheel_edge::slot::table::{Arrival, Geometry, ReplyTo, ShotHeader, table};
 
     #[test]
-    fn rounds_come_at_their_cadence_and_the_last_one_says_when_it_was_due() {
+    fn rounds_arrive_at_their_cadence_and_the_last_has_its_due_time() {
         let geometry = Geometry { slots: 4, detector_words: 3, observable_words: 1 };
         let (mut end, mut dispatch, _harvest, table) = table(geometry);
         let cadence = Cadence { words_after: vec![0, 1, 1, 2, 3], period: Ticks(10) };
@@ -119,7 +120,7 @@ mod tests {
         }
         assert_eq!(seen, [0, 0, 1, 1, 2, 2].map(Arrival::Words));
         assert!(!pace.is_idle());
-        // Held up for long: the last round was due at 140 all the same.
+        // After a long delay: the last round was due at 140 all the same.
         assert_eq!(pace.show(&mut end, Ticks(900)), 1);
         assert_eq!((table.arrival(ticket), table.last_round(arrived.slot)), (Arrival::Words(3), Ticks(140)));
         assert!(pace.is_idle());

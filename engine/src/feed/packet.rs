@@ -1,8 +1,9 @@
 //! The datagrams of a socket source: shots in, answers out.
 //!
-//! Owns the bytes' meaning and nothing else; pure, allocates nothing but in the sender's own [`Part::encode`]. Called by
-//! the feed's thread for every datagram, and by `pinwheel send`. All numbers are little-endian. Bounds:
-//! [`DATAGRAM_BYTES_MAX`]. A datagram that is not exactly what this page says is refused whole.
+//! Encodes and decodes datagrams; pure, and allocates only in the sender's own [`Part::encode`].
+//! Called by the feed's thread for every datagram, and by `pinwheel send`. All numbers are
+//! little-endian. Bounds: [`DATAGRAM_BYTES_MAX`]. A datagram that deviates from this page is
+//! rejected as a whole.
 //!
 //! | byte | shot (1), hello (2) | answer (3), welcome (4) |
 //! |---|---|---|
@@ -20,24 +21,24 @@
 //! | 44 | bits in the part, 32 bits | |
 //! | 48 | bits, eight to a byte, the lowest first, padded with zeros; or a 32-bit word of 0 or 1 for each | observables, as bits |
 //!
-//! # Why bits say where they belong
-//! Rounds of a code differ in width. With its first bit in each part, parts may overtake each other and the receiver
-//! needs no table of rounds.
+//! # Why bits carry their position
+//! Rounds of a code differ in width. Since each part names its first bit, parts may overtake each
+//! other and the receiver needs no table of rounds.
 
 pub use crate::code::measure::Encoding;
 use pinwheel_edge::slot::DETECTOR_WORDS_MAX;
 
-/// The first four bytes.
+/// First four bytes of a datagram.
 pub const MAGIC: [u8; 4] = *b"PWL1";
-/// The fifth.
+/// Fifth byte of a datagram.
 pub const VERSION: u8 = 1;
-/// Bytes before the bits.
+/// Bytes of the header, before the bits.
 pub const HEADER_BYTES: usize = 48;
-/// Bytes of bits or words in one datagram, at most: the widest shot.
+/// Most bytes of bits or words in one datagram: the widest shot.
 pub const PAYLOAD_BYTES_MAX: usize = DETECTOR_WORDS_MAX * 8;
-/// Bytes of a datagram, at most.
+/// Most bytes of a datagram.
 pub const DATAGRAM_BYTES_MAX: usize = HEADER_BYTES + PAYLOAD_BYTES_MAX;
-/// Parts of one shot, at most.
+/// Most parts of one shot.
 pub const ROUNDS_MAX: u32 = 1024;
 
 const SHOT: u8 = 1;
@@ -47,19 +48,19 @@ const WELCOME: u8 = 4;
 const LAST: u8 = 1;
 const INT32: u8 = 2;
 
-/// Whether more parts of the shot may come.
+/// Whether a part is the last of its shot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
-    /// Others are numbered above it.
+    /// Parts with higher numbers follow.
     Inner,
     /// It has the highest number.
     Last,
 }
 
-/// A part of a shot, or all of it.
+/// A part of a shot, or a complete shot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
-    /// The engine's epoch that it is meant for; 0: any.
+    /// The engine epoch it is addressed to; 0: any.
     pub epoch: u64,
     /// The sender's session.
     pub session: u64,
@@ -69,58 +70,58 @@ pub struct Part<'a> {
     pub stream: u32,
     /// Number of the part, from 0.
     pub round: u32,
-    /// Whether it is the last.
+    /// Whether it is the last part.
     pub position: Position,
-    /// First bit.
+    /// Index of its first bit in the shot.
     pub first_bit: u32,
-    /// Bits.
+    /// Number of bits.
     pub bits: u32,
-    /// How they are written.
+    /// Encoding of the bits.
     pub encoding: Encoding,
-    /// The bytes: exactly as many as the bits need.
+    /// The encoded bits, with exactly the bytes that they need.
     pub payload: &'a [u8],
 }
 
-/// What a sender wants.
+/// A sender's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// A shot answered.
+    /// To decode and answer a shot, or a part of it.
     Shot(Part<'a>),
-    /// To know who listens.
+    /// To identify the engine.
     Hello {
         /// The sender's session.
         session: u64,
     },
 }
 
-/// What a datagram is not.
+/// Why a datagram is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// Not one of ours.
-    #[error("found no PWL1 header of version 1, expected one; see what else sends to this address")]
+    /// The header is not PWL1, version 1.
+    #[error("the datagram has no PWL1 header of version 1; check what else sends to this address")]
     Header,
     /// A kind or flag that a sender may not use.
-    #[error("found an unknown kind or flag, expected a shot or a hello; compare the sender's version")]
+    #[error("the datagram has an unknown kind or flag, and is no shot or hello; compare the sender's version")]
     Kind,
     /// Too short or too long for its bits.
-    #[error("found another length than its bits need, expected 48 bytes and the bits; see the datagram's table")]
+    #[error("the datagram's length does not match its bits; send 48 bytes and the bits, as in the datagram's table")]
     Length,
-    /// A set bit behind the last, or a word that is neither 0 nor 1.
-    #[error("found a value other than 0 or 1, or a set bit behind the last; send one bit for each, padded with zeros")]
+    /// A set padding bit, or a word that is neither 0 nor 1.
+    #[error("the datagram has a value other than 0 or 1, or a set padding bit; send bits padded with zeros")]
     Value,
 }
 
-/// How a request was met, in an answer's status; numbers up to 255 are the engine's error codes.
+/// Status of an answer beyond the engine's error codes, which are 255 at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Status {
-    /// Not a shot: width, part or value.
+    /// Invalid width, part or value.
     Malformed = 256,
     /// Its sequence number was taken before.
     Duplicate = 257,
-    /// Of an older session, or too far behind.
+    /// It belongs to an older session, or is too far behind.
     Stale = 258,
-    /// Meant for the engine's life before this one.
+    /// It was addressed to an earlier start of the engine.
     OtherEpoch = 259,
 }
 
@@ -144,10 +145,10 @@ fn is_ours(datagram: &[u8]) -> bool {
     datagram.len() >= HEADER_BYTES && datagram[..4] == MAGIC && datagram[4] == VERSION
 }
 
-/// Reads what a sender sent.
+/// Decodes a sender's datagram.
 ///
 /// # Errors
-/// [`Malformed`] for every byte that is not as the page says.
+/// [`Malformed`] for any deviation from this page.
 pub fn request(datagram: &[u8]) -> Result<Request<'_>, Malformed> {
     if !is_ours(datagram) {
         return Err(Malformed::Header);
@@ -183,7 +184,7 @@ fn part(datagram: &[u8], flags: u8) -> Result<Request<'_>, Malformed> {
 }
 
 impl Part<'_> {
-    /// Whether every value is 0 or 1, and what pads them 0.
+    /// Whether every value is 0 or 1, and all padding is 0.
     pub(super) fn is_binary(&self) -> bool {
         match self.encoding {
             Encoding::Bits => {
@@ -194,7 +195,7 @@ impl Part<'_> {
         }
     }
 
-    /// Hands its bits on as words that begin at its first bit's word: (word, bits, mask).
+    /// Passes its bits to `take` as words aligned to the shot: (word index, bits, mask).
     pub(super) fn each_word(&self, mut take: impl FnMut(usize, u64, u64)) {
         let (mut word, shift) = (self.first_bit as usize / 64, self.first_bit % 64);
         let mut left = self.bits;
@@ -227,7 +228,7 @@ impl Part<'_> {
         }
     }
 
-    /// Its datagram, in place of what is in `out`.
+    /// Encodes it into `out`, replacing the contents.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.clear();
         let last = if self.position == Position::Last { LAST } else { 0 };
@@ -246,23 +247,23 @@ fn head(out: &mut Vec<u8>, kind: u8, flags: u8, words: [u64; 3]) {
     words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
 }
 
-/// A hello's datagram, in place of what is in `out`.
+/// Encodes a hello into `out`, replacing the contents.
 pub fn encode_hello(session: u64, out: &mut Vec<u8>) {
     out.clear();
     head(out, HELLO, 0, [0, session, 0]);
     out.resize(HEADER_BYTES, 0);
 }
 
-/// What an engine says.
+/// An engine's datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
     /// An answer.
     Answer(Answered<'a>),
-    /// Who listens.
+    /// Reply to a hello.
     Welcome(Welcome),
 }
 
-/// One answer.
+/// An answer to one shot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered<'a> {
     /// The engine's epoch.
@@ -271,36 +272,36 @@ pub struct Answered<'a> {
     pub session: u64,
     /// The shot's sequence number.
     pub sequence: u64,
-    /// Its stream.
+    /// The shot's stream.
     pub stream: u32,
-    /// 0: answered; else why not.
+    /// 0: answered; otherwise the error code or [`Status`].
     pub status: u16,
-    /// Observables.
+    /// Number of observables.
     pub observables: u32,
-    /// From arrival to answer, nanoseconds.
+    /// From arrival to answer, in nanoseconds.
     pub latency_ns: u64,
-    /// Observables as bits.
+    /// Predicted observables as bits.
     pub flips: &'a [u8],
 }
 
-/// Who listens, and for what.
+/// Reply to a hello: identifies the engine and describes its shots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Welcome {
     /// The engine's epoch.
     pub epoch: u64,
     /// The sender's session.
     pub session: u64,
-    /// Streams.
+    /// Number of streams.
     pub streams: u32,
-    /// Observables of an answer.
+    /// Number of observables in an answer.
     pub observables: u32,
     /// Bits of a shot.
     pub bits: u32,
-    /// How they are to be written.
+    /// Encoding of a shot's bits.
     pub encoding: Encoding,
 }
 
-/// Reads what an engine sent; `None` if no engine did.
+/// Decodes an engine's datagram; `None` if it is not one.
 #[must_use]
 pub fn reply(datagram: &[u8]) -> Option<Reply<'_>> {
     if !is_ours(datagram) {
@@ -328,7 +329,8 @@ pub fn reply(datagram: &[u8]) -> Option<Reply<'_>> {
     }
 }
 
-/// Writes an answer into `out`; its bytes. `flips`: observables, 64 to a word.
+/// Encodes an answer into `out` and returns its length in bytes. `flips`: observables, 64 to a
+/// word.
 ///
 /// # Panics
 /// If `out` is shorter than a header and the observables.
@@ -345,7 +347,7 @@ pub fn write_answer(out: &mut [u8], answer: &Answered<'_>, flips: &[u64]) -> usi
     HEADER_BYTES + bytes
 }
 
-/// Writes a welcome into `out`; its bytes.
+/// Encodes a welcome into `out` and returns its length in bytes.
 ///
 /// # Panics
 /// If `out` is shorter than a header.

@@ -1,19 +1,20 @@
-//! When the next shot is due.
+//! Arrival times of shots.
 //!
-//! Owns the start of the present rate and the count at that moment. Arrivals are evenly spaced; a change of rate starts
-//! a new count and loses no backlog; while the feed is held none arrives and none is due. No bounds of its own.
+//! Owns the start of the present rate and the shot count at that time. Arrivals are evenly spaced.
+//! A change of rate starts a new count and keeps the backlog; while the feed is held no shot
+//! arrives and none is due. No bounds of its own.
 
 use crate::hot::Flow;
 use crate::units::{TickRate, Ticks};
 
-/// One silo's arrivals.
+/// Arrivals of one silo.
 #[derive(Debug)]
 pub(super) struct Schedule {
     /// This silo's share of the engine's rate.
     fraction: f64,
     rate_hz: Option<f64>,
     flow: Flow,
-    /// Moment and count from which the present rate counts; `None` before the first shot.
+    /// Time and count at which the present rate began; `None` before the first shot.
     start: Option<(Ticks, u64)>,
     ticks_per_shot: f64,
     /// Shots that had arrived when the present rate began.
@@ -25,7 +26,7 @@ impl Schedule {
         Schedule { fraction, rate_hz: None, flow: Flow::Runs, start: None, ticks_per_shot: 0.0, arrived_before: 0 }
     }
 
-    /// Takes over the engine's rate (`None`: as fast as slots come free) as of `now`, with `submitted` shots gone.
+    /// Applies the engine's rate (`None`: unpaced) from `now` on, with `submitted` shots sent.
     pub(super) fn follow(&mut self, (rate_hz, flow): (Option<f64>, Flow), rate: TickRate, now: Ticks, submitted: u64) {
         if self.start.is_some() && rate_hz == self.rate_hz && flow == self.flow {
             return;
@@ -37,12 +38,12 @@ impl Schedule {
         self.ticks_per_shot = rate_hz.map_or(0.0, |hz| ticks_per_s / (hz * self.fraction).max(1e-9));
     }
 
-    /// Whether shots come at a rate; otherwise as fast as slots come free.
+    /// Whether shots have a rate; otherwise they are unpaced.
     pub(super) fn has_rate(&self) -> bool {
         self.rate_hz.is_some()
     }
 
-    /// The scheduled arrival of shot `n`, if it has come by `now`.
+    /// The scheduled arrival of shot `n`, if it has arrived by `now`.
     pub(super) fn due(&self, n: u64, now: Ticks) -> Option<Ticks> {
         let (start, from) = self.start?;
         if self.flow == Flow::Held {
@@ -51,7 +52,7 @@ impl Schedule {
         if self.rate_hz.is_none() {
             return Some(now);
         }
-        // Backlog of an earlier rate counts as due when the present one began.
+        // Backlog of an earlier rate counts as due when the present rate began.
         let due = start.plus(Ticks((n.saturating_sub(from) as f64 * self.ticks_per_shot) as u64));
         (due <= now).then_some(due)
     }
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn while_held_nothing_arrives_and_afterwards_nothing_is_made_up_for() {
+    fn no_shot_arrives_while_held_or_is_made_up_for_afterwards() {
         let mut schedule = Schedule::new(1.0);
         schedule.follow((Some(1e6), Flow::Runs), TickRate::NANOS, Ticks(0), 0);
         schedule.follow((Some(1e6), Flow::Held), TickRate::NANOS, Ticks(9_500), 10);
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_after_a_time_without_one_counts_from_what_was_submitted_then() {
+    fn a_rate_after_an_unpaced_time_counts_from_the_shots_submitted_by_then() {
         let mut schedule = Schedule::new(1.0);
         schedule.follow((None, Flow::Runs), TickRate::NANOS, Ticks(0), 0);
         assert_eq!(schedule.due(0, Ticks(5)), Some(Ticks(5)));

@@ -1,12 +1,12 @@
-//! Which of an input's shots are one silo's.
+//! One silo's share of an input's shots.
 //!
-//! Plain data, made before Live and owned by the feed, on whose hot thread a shot's place is looked up. Bounds: the turns of an
-//! [`Order`]; without one it is arithmetic.
+//! Plain data, made before Live. Owned by the feed, whose hot thread looks up each shot by its turn.
+//! Bounds: the turns of an [`Order`]; without an order the index is arithmetic.
 
 use super::order::Order;
-use super::requests;
+use crate::pipe::home;
 
-/// Which streams one silo's feed serves, and how many shots of them.
+/// The streams that one silo's feed serves, and the number of shots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
     /// Number of the silo.
@@ -17,30 +17,31 @@ pub struct Share {
     pub own: Vec<u32>,
     /// Shots of all streams together; `None`: until the input or the run ends.
     pub count: Option<u64>,
-    /// This silo's turns, where streams come at unequal rates; `None`: one stream after another.
+    /// This silo's turns, where streams have unequal rates; `None`: round robin.
     pub turns: Option<OwnTurns>,
 }
 
 /// One silo's part of an [`Order`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnTurns {
-    /// Place in the cycle, which of the silo's streams, and how many turns that had in the cycle before.
+    /// Index in the cycle, index among the silo's streams, and earlier turns of this stream in the
+    /// cycle.
     turns: Box<[(u32, u32, u32)]>,
-    /// By the silo's streams: turns in a cycle.
+    /// For each of the silo's streams: its turns in a cycle.
     counts: Box<[u32]>,
-    /// Turns of a cycle, all silos' together.
+    /// Turns of a cycle, of all silos together.
     cycle: u64,
 }
 
 impl Share {
-    /// The streams whose home is silo `silo`: see [`requests::home`].
+    /// The streams whose home is silo `silo`: see [`home`].
     #[must_use]
     pub fn of(silo: usize, silos: u32, streams: u32, count: Option<u64>) -> Share {
-        let own = (0..streams).filter(|stream| requests::home(*stream, silos) == silo).collect();
+        let own = (0..streams).filter(|stream| home(*stream, silos) == silo).collect();
         Share { silo, streams, own, count, turns: None }
     }
 
-    /// The same with streams that come in `order`.
+    /// The same share with streams in `order`.
     #[must_use]
     pub fn in_order(mut self, order: &Order) -> Share {
         let own = |stream: u32| self.own.binary_search(&stream).ok();
@@ -51,7 +52,7 @@ impl Share {
         self
     }
 
-    /// How much of what all silos get is this one's.
+    /// This silo's fraction of all shots.
     pub(super) fn fraction(&self) -> f64 {
         match &self.turns {
             None => self.own.len() as f64 / f64::from(self.streams),
@@ -59,30 +60,44 @@ impl Share {
         }
     }
 
-    /// This silo's `n`-th shot; `None`: there is none.
-    pub(super) fn place(&self, n: u64) -> Option<Due> {
+    /// This silo's shot at `turn`; `None` if there is none.
+    #[inline]
+    pub(super) fn due(&self, Turn { lap, place }: Turn) -> Option<Due> {
         let due = if let Some(OwnTurns { turns, counts, cycle }) = &self.turns {
-            let round = n.checked_div(turns.len() as u64)?;
-            let (place, own, nth) = turns[(n % turns.len() as u64) as usize];
-            let sequence = round * u64::from(counts[own as usize]) + u64::from(nth);
+            let (index, own, nth) = *turns.get(place)?;
+            let sequence = lap * u64::from(counts[own as usize]) + u64::from(nth);
             let own = own as usize;
-            Due { index: round * cycle + u64::from(place), own, stream: self.own[own], sequence }
+            Due { index: lap * cycle + u64::from(index), own, stream: self.own[own], sequence }
         } else {
-            let streams = self.own.len() as u64;
-            let own = n.checked_rem(streams)? as usize;
-            let (stream, sequence) = (self.own[own], n / streams);
-            Due { index: sequence * u64::from(self.streams) + u64::from(stream), own, stream, sequence }
+            let stream = *self.own.get(place)?;
+            let index = lap * u64::from(self.streams) + u64::from(stream);
+            Due { index, own: place, stream, sequence: lap }
         };
         self.count.is_none_or(|count| due.index < count).then_some(due)
     }
+
+    /// The turn after `turn`.
+    #[inline]
+    pub(super) fn after(&self, Turn { lap, place }: Turn) -> Turn {
+        let places = self.turns.as_ref().map_or(self.own.len(), |own| own.turns.len());
+        if place + 1 < places { Turn { lap, place: place + 1 } } else { Turn { lap: lap + 1, place: 0 } }
+    }
 }
 
-/// A shot of a source that has whole ones.
+/// Whose turn it is among one silo's streams.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Turn {
+    /// Times that all turns have been taken.
+    lap: u64,
+    place: usize,
+}
+
+/// A shot of a source that holds complete shots.
 #[derive(Debug, PartialEq)]
 pub(super) struct Due {
-    /// Place in the input.
+    /// Index in the input.
     pub(super) index: u64,
-    /// Its stream's place among this silo's, and its number.
+    /// Index of its stream among this silo's.
     pub(super) own: usize,
     pub(super) stream: u32,
     pub(super) sequence: u64,
@@ -91,7 +106,17 @@ pub(super) struct Due {
 #[cfg(test)]
 mod tests {
     use super::super::order::Order;
-    use super::{Due, Share};
+    use super::{Due, Share, Turn};
+
+    /// All shots of `share`, in order.
+    fn all(share: &Share) -> impl Iterator<Item = Due> {
+        let mut turn = Turn::default();
+        std::iter::from_fn(move || {
+            let due = share.due(turn)?;
+            turn = share.after(turn);
+            Some(due)
+        })
+    }
 
     #[test]
     fn silos_share_a_skewed_input_without_gap_or_overlap_too() {
@@ -102,8 +127,7 @@ mod tests {
         let mut shots = [0u64; 7];
         for silo in 0..3 {
             let share = Share::of(silo, 3, 7, Some(COUNT)).in_order(&order);
-            for n in 0.. {
-                let Some(Due { index, own, stream, sequence }) = share.place(n) else { break };
+            for Due { index, own, stream, sequence } in all(&share) {
                 assert_eq!((order.index(stream, sequence), share.own[own]), (index, stream));
                 assert_eq!(sequence, shots[stream as usize], "in its order");
                 shots[stream as usize] += 1;
@@ -121,8 +145,7 @@ mod tests {
             let mut seen = vec![0; count as usize];
             for silo in 0..silos {
                 let share = Share::of(silo as usize, silos, streams, Some(count));
-                for n in 0.. {
-                    let Some(Due { index, stream, sequence, .. }) = share.place(n) else { break };
+                for Due { index, stream, sequence, .. } in all(&share) {
                     assert_eq!(index, sequence * u64::from(streams) + u64::from(stream));
                     seen[index as usize] += 1;
                 }
@@ -133,6 +156,6 @@ mod tests {
 
     #[test]
     fn a_silo_without_streams_gets_nothing() {
-        assert_eq!(Share::of(3, 4, 2, None).place(0), None);
+        assert_eq!(all(&Share::of(3, 4, 2, None)).next(), None);
     }
 }

@@ -1,30 +1,31 @@
 //! A source in shared memory: another process writes shots into a ring and reads the answers there.
 //!
-//! Owns the region and the engine's end of its ring. Runs on the first silo's feed's thread. Bounds: 64 slots looked at a
-//! frame. `engine/shm/README.md` is the region's page for whoever writes the other side, byte by byte.
+//! Owns the region and the engine's end of its ring. Runs on the first silo's feed's thread. Bounds:
+//! 64 slots read in a frame. `engine/shm/README.md` specifies the region byte by byte for authors of
+//! clients.
 //!
-//! Nothing in the region is believed: a shot is copied once and only the copy is looked at; offsets, widths, numbers and
-//! streams are checked; which slots are held stands in memory of our own. A client that breaks the rules gets an error word
-//! for that slot or waits for itself. One thing no check helps against: whoever may write the file may also cut it short,
-//! which ends the engine with SIGBUS, as a kill would. So it is this user's alone (0600) unless the profile names a group.
+//! Nothing in the region is trusted. A shot is copied once and only the copy is read; offsets,
+//! widths, numbers and streams are checked; the engine's own memory records which slots are held. A
+//! client that breaks the rules gets an error word for that slot or blocks itself. One risk remains:
+//! a process that may write the file may also truncate it, which ends the engine with SIGBUS, as a
+//! kill would. So the file belongs to this user alone (0600) unless the profile names a group.
 //!
 //! # Why an outer ring and one copy
-//! See [`pinwheel_edge::slot::outside`]. The copy of a shot of distance 5 is two words; the bench area `live` measures the
-//! whole way against bare round trips.
+//! See [`pinwheel_edge::slot::outside`]. The copy of a shot of distance 5 is two words; the bench
+//! area `live` measures the whole path against bare round trips.
 
-pub mod client;
 pub mod layout;
 #[expect(unsafe_code, reason = "maps the region")]
 pub mod region;
 
-use super::answer::Answer;
+use super::address::{OpenError, SourceAddress};
 use super::assembly::{Verdict, Width};
 use super::intake::{Intake, Taken};
-use super::link::{Facts, Wire};
 use super::packet::{Encoding, Part, Position, Status};
-use super::place::{OpenError, Place};
+use super::wire::{Facts, Wire};
 use crate::board::{self, Board};
 use crate::hot::{BUDGET_ITEMS, Frame};
+use crate::pipe::Answer;
 use crate::units::{TickRate, Ticks};
 use layout::{Shape, client as from_client, engine as from_engine};
 use pinwheel_edge::slot::outside::EngineEnd;
@@ -38,30 +39,30 @@ use zerocopy::IntoBytes;
 /// Slots of the ring.
 pub const SLOTS: u32 = 1024;
 
-/// The wire.
+/// The wire of a shared-memory source.
 pub(super) struct RegionWire {
     region: Region,
     shape: Shape,
     end: EngineEnd,
-    /// Clients that have had the ring.
+    /// Number of clients that have used the ring.
     attached: u64,
     heartbeat: u64,
     frames: u64,
     width: Width,
-    /// The copy of the shot looked at: its head, then its payload.
+    /// The copied shot: its head, then its payload.
     shot: Vec<u64>,
     record: Vec<u64>,
     board: Arc<Board>,
 }
 
-/// Whether no other engine has that region; what a dead one left is removed.
-pub(super) fn can_make(place: &Place) -> Result<(), OpenError> {
-    let Place::Shm { name, .. } = place else { return Ok(()) };
+/// Checks that no other engine has the region at `place`; removes the file of a dead engine.
+pub(super) fn can_make(place: &SourceAddress) -> Result<(), OpenError> {
+    let SourceAddress::Shm { name, .. } = place else { return Ok(()) };
     region::is_free(&crate::board::directory(), name).map_err(|error| OpenError { place: place.to_string(), ..error })
 }
 
 impl RegionWire {
-    pub(super) fn open(place: &Place, facts: &Facts) -> Result<(RegionWire, String), OpenError> {
+    pub(super) fn open(place: &SourceAddress, facts: &Facts) -> Result<(RegionWire, String), OpenError> {
         let shape = Shape {
             slots: SLOTS,
             bits: facts.width.bits,
@@ -69,8 +70,8 @@ impl RegionWire {
             streams: facts.streams,
             observables: facts.observables,
         };
-        let Place::Shm { name, group } = place else {
-            let (found, expected) = ("a socket".to_owned(), "shared memory");
+        let SourceAddress::Shm { name, group } = place else {
+            let (found, expected) = ("it is a socket".to_owned(), "shared memory");
             return Err(OpenError { place: place.to_string(), found, expected, remedy: "name shm:NAME" });
         };
         let region = Region::create(&crate::board::directory(), name, group.as_deref(), &shape, facts.epoch)
@@ -90,10 +91,11 @@ impl RegionWire {
         Ok((wire, place.to_string()))
     }
 
-    /// Looks whether another client wants the ring, and whether the one that has it lives.
-    fn look_at_client(&mut self, now: Ticks) {
+    /// Checks whether another client requests the ring, and whether its present client is alive.
+    fn check_client(&mut self, now: Ticks) {
         let block = self.board.source();
-        // Relaxed: each word stands alone; what a client writes after it was granted the ring is ordered by U5 and U1.
+        // Relaxed: each word stands alone; U5 and U1 order what a client writes after it was
+        // granted the ring.
         let word = |at: usize| self.region.word(at).load(Ordering::Relaxed);
         let session = word(from_client::SESSION);
         if session != 0 && session != word(from_engine::GRANTED) {
@@ -145,7 +147,7 @@ impl RegionWire {
         true
     }
 
-    /// The copied shot as a part; `None` if its head or a value is not as the page says.
+    /// The copied shot as a part; `None` if its head or a value violates the specification.
     fn part(&self) -> Option<Part<'_>> {
         let [sequence, stream, bits, flags, ..] = self.shot[..] else { return None };
         let payload = self.shot[layout::SHOT_HEAD_WORDS..].as_bytes();
@@ -170,7 +172,7 @@ impl RegionWire {
         (is_sound && padding.iter().all(|byte| *byte == 0)).then_some(part)
     }
 
-    /// Answers `slot` with what is in `record`; whether it was held.
+    /// Writes the answer in `record` for `slot`; returns whether the slot was held.
     fn put(&mut self, slot: u32, answer: u64) -> bool {
         let outside = self.region.outside(&self.shape);
         let place = self.shape.answer_at(slot % self.shape.slots);
@@ -182,7 +184,7 @@ impl Wire for RegionWire {
     fn receive(&mut self, intake: &mut Intake, frame: &Frame<'_>) -> u32 {
         self.frames += 1;
         self.region.word(from_engine::HEARTBEAT).store(self.frames, Ordering::Relaxed);
-        self.look_at_client(frame.now);
+        self.check_client(frame.now);
         let mut items = 0;
         while items < BUDGET_ITEMS && self.attached > 0 {
             if intake.room() == 0 {
@@ -214,10 +216,10 @@ impl Wire for RegionWire {
         let flips = self.record.len() - head.len();
         self.record[head.len()..].copy_from_slice(&answer.observables[..flips]);
         let word = answer.error.map_or(word::ready(answer.reply_to.sequence), word::error);
-        // A client that has gone, and left the ring to another, is owed nothing.
-        let is_told = peer >> 32 == self.attached && self.put(slot, word);
+        // A client that has left, and whose ring another client has, gets no answer.
+        let is_delivered = peer >> 32 == self.attached && self.put(slot, word);
         let block = self.board.source();
-        board::add(if is_told { &block.answered } else { &block.answers_dropped }, 1);
+        board::add(if is_delivered { &block.answered } else { &block.answers_dropped }, 1);
     }
 
     fn flush(&mut self, _now: Ticks, _rate: TickRate) {}

@@ -1,26 +1,28 @@
-//! A source behind a socket: datagrams in, answers back to whoever sent them.
+//! A source behind a socket: takes datagrams, and sends answers back to their senders.
 //!
-//! Owns the socket, the senders' rows and both batches. Runs on the first silo's feed's thread. Bounds: two batches of
-//! datagrams and of answers a frame; an answer that a sender does not take within [`PATIENCE`] is dropped and counted.
-//! Never blocks, never allocates once open, never answers a stranger.
+//! Owns the socket, the senders' rows and both batches. Runs on the first silo's feed's thread.
+//! Bounds: two batches of datagrams and of answers a frame; an answer that a sender does not take
+//! within [`SEND_LIMIT`] is dropped and counted. Never blocks, never allocates once open, never
+//! answers senders that are not allowed.
 //!
-//! What the system holds for a sender that does not read counts against this one socket: over a path, a deaf sender can use all
-//! of its buffer up, and until it ends the others' answers are dropped too. The engine goes on, and the board says so.
+//! The system charges unread answers to this one socket: a sender on a Unix socket that does not
+//! read can use up its whole buffer. Until that sender ends, the other senders' answers are dropped
+//! too. The engine continues, and the board shows the drops.
 
 #[expect(unsafe_code, reason = "one system call for many datagrams")]
 mod batch;
 mod open;
 mod peers;
 
-use super::answer::Answer;
+use super::address::{Network, OpenError, SourceAddress};
 use super::assembly::{Verdict, Width};
 use super::intake::{Intake, Taken};
-use super::link::{Facts, Wire};
 use super::packet::{self, Answered, Part, Request, Status, Welcome};
-use super::place::{Network, OpenError, Place};
+use super::wire::{Facts, Wire};
 use crate::board::layout::PEERS_SHOWN;
 use crate::board::{self, Board, PeerRow, SourceBlock};
 use crate::hot::Frame;
+use crate::pipe::Answer;
 use crate::units::{Nanos, TickRate, Ticks};
 use batch::{Address, BATCH, Batch};
 use open::Listening;
@@ -30,14 +32,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// Bytes asked for as the socket's buffers: some thousand shots.
+/// Bytes requested for the socket's buffers: some thousand shots.
 const BUFFER_BYTES: i32 = 4 << 20;
-/// Batches that one frame takes.
+/// Batches taken in one frame.
 const BATCHES: usize = 2;
 /// Longest wait for a sender to take its answer.
-const PATIENCE: Nanos = Nanos(2_000_000);
+const SEND_LIMIT: Nanos = Nanos(2_000_000);
 
-/// The wire.
+/// The wire of a socket source.
 pub(super) struct SocketWire {
     listening: Listening,
     allow: Vec<Network>,
@@ -52,28 +54,28 @@ pub(super) struct SocketWire {
     board: Arc<Board>,
 }
 
-/// Answers that wait for the next call.
+/// Answers that wait for the next system call.
 struct Outgoing {
     batch: Box<Batch>,
     from: usize,
     to: usize,
-    /// Row of each answer's sender; `None`: no answer, but a word to a sender.
+    /// Row of each answer's sender; `None` for a refusal or a welcome.
     rows: [Option<u64>; BATCH],
-    /// Since when the first one is refused.
+    /// Since when the first waiting answer has been refused.
     refused_since: Option<Ticks>,
 }
 
-/// Whether a socket can be had there now: one is opened, and closed again.
-pub(super) fn can_listen(place: &Place) -> Result<(), OpenError> {
+/// Checks that a socket can be opened at `place`: opens and closes one.
+pub(super) fn can_listen(place: &SourceAddress) -> Result<(), OpenError> {
     open::listen(place).map(drop)
 }
 
 impl SocketWire {
-    pub(super) fn open(place: &Place, facts: &Facts) -> Result<(SocketWire, String), OpenError> {
+    pub(super) fn open(place: &SourceAddress, facts: &Facts) -> Result<(SocketWire, String), OpenError> {
         let listening = open::listen(place)?;
         let allow = match place {
-            Place::Udp { allow, .. } => allow.clone(),
-            Place::Unix(_) | Place::Shm { .. } => Vec::new(),
+            SourceAddress::Udp { allow, .. } => allow.clone(),
+            SourceAddress::Unix(_) | SourceAddress::Shm { .. } => Vec::new(),
         };
         board::set(&facts.board.source().buffer_bytes, batch::prepare(listening.socket.as_fd(), BUFFER_BYTES));
         let name = listening.name.clone();
@@ -131,7 +133,7 @@ impl SocketWire {
                 let (epoch, streams, observables) = (self.epoch, self.streams, self.observables);
                 let Width { bits, encoding } = self.width;
                 let welcome = Welcome { epoch, session, streams, observables, bits, encoding };
-                self.outgoing.word(address, |room| packet::write_welcome(room, &welcome));
+                self.outgoing.send_control(address, |room| packet::write_welcome(room, &welcome));
                 return;
             }
             Request::Shot(part) => part,
@@ -150,7 +152,7 @@ impl SocketWire {
                 board::add(&block.malformed, 1);
                 self.outgoing.refuse(address, &part, self.epoch, Status::Malformed as u16);
             }
-            // Not told: they were answered once, or never will be.
+            // Not answered: these numbers were answered before, or never will be.
             Taken::Other(Verdict::Duplicate | Verdict::Stale | Verdict::Part | Verdict::Whole) => {}
         }
     }
@@ -225,7 +227,7 @@ impl Wire for SocketWire {
     }
 
     fn flush(&mut self, now: Ticks, rate: TickRate) {
-        // Each turn sends or drops at least one, or ends.
+        // Each iteration sends or drops at least one answer, or ends.
         while self.outgoing.from < self.outgoing.to {
             let Outgoing { from, to, .. } = self.outgoing;
             let sent = self.outgoing.batch.send(self.listening.socket.as_fd(), from, to);
@@ -252,7 +254,7 @@ impl Wire for SocketWire {
     }
 }
 
-/// How an answer left.
+/// Outcome of sending an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Settled {
     Sent,
@@ -260,14 +262,14 @@ enum Settled {
 }
 
 impl SocketWire {
-    /// The first answer that waits was not taken: `true` if it never will be and is dropped, `false` if it stays for the
-    /// next frame.
+    /// The first waiting answer was not taken. Returns `true` if it is dropped, `false` if it stays
+    /// for the next frame.
     fn gives_up(&mut self, is_refused: bool, now: Ticks, rate: TickRate) -> bool {
         let place = self.outgoing.from;
         let since = *self.outgoing.refused_since.get_or_insert(now);
         let row = self.outgoing.rows[place];
         let is_stuck = row.and_then(|word| self.peers.of_word(word)).is_some_and(|peer| peer.is_stuck);
-        let never = is_refused || is_stuck || rate.nanos(now.since(since)) >= PATIENCE;
+        let never = is_refused || is_stuck || rate.nanos(now.since(since)) >= SEND_LIMIT;
         if never {
             self.settle(place, Settled::Dropped);
             self.outgoing.from += 1;
@@ -295,8 +297,8 @@ impl Outgoing {
         self.to += 1;
     }
 
-    /// A word to a sender; left out where there is no room: it is not an answer, and it asks again.
-    fn word(&mut self, to: &Address, write: impl FnOnce(&mut [u8]) -> usize) {
+    /// Sends a refusal or welcome; drops it without room, because the sender repeats its request.
+    fn send_control(&mut self, to: &Address, write: impl FnOnce(&mut [u8]) -> usize) {
         if self.to < BATCH {
             let bytes = write(self.batch.room(self.to));
             self.put(bytes, to, None);
@@ -306,7 +308,7 @@ impl Outgoing {
     fn refuse(&mut self, to: &Address, part: &Part<'_>, epoch: u64, status: u16) {
         let Part { session, sequence, stream, .. } = *part;
         let answered = Answered { epoch, session, sequence, stream, status, observables: 0, latency_ns: 0, flips: &[] };
-        self.word(to, |room| packet::write_answer(room, &answered, &[]));
+        self.send_control(to, |room| packet::write_answer(room, &answered, &[]));
     }
 }
 
@@ -314,7 +316,7 @@ fn half(bytes: &[u8], at: usize) -> u16 {
     u16::from(bytes[at]) << 8 | u16::from(bytes[at + 1])
 }
 
-/// The address and port in a socket's address, or `None` for a path.
+/// Address and port of a socket address; `None` for a path.
 fn internet(address: &Address) -> Option<(IpAddr, u16)> {
     let bytes = address.as_bytes();
     let family = i32::from(u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?));
@@ -331,13 +333,13 @@ fn internet(address: &Address) -> Option<(IpAddr, u16)> {
     }
 }
 
-/// Paths are guarded by the file system; addresses by the list, or by being this machine's.
+/// The file system guards paths; a list guards addresses, or they must belong to this machine.
 fn is_allowed(allow: &[Network], address: &Address) -> bool {
     let Some((ip, _)) = internet(address) else { return true };
     if allow.is_empty() { ip.to_canonical().is_loopback() } else { allow.iter().any(|network| network.contains(ip)) }
 }
 
-/// Numbers, not text: nothing is formatted here.
+/// Writes numbers: no text is formatted here.
 fn write_address(row: &PeerRow, address: &Address) {
     match internet(address) {
         Some((ip, port)) => {

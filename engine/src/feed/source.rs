@@ -1,7 +1,8 @@
-//! Sources of shots: a sampler, a set in memory, a stream from outside.
+//! Sources of shots: a sampler, a shot set in memory, a live stream.
 //!
-//! Owns the source's position. Called by the feed on its hot thread; none of them allocates, blocks or reads a file:
-//! files are in memory before Live, and a stream comes through a [`super::stage`] that a cold thread fills.
+//! Owns the source's position. Called by the feed on its hot thread; no source allocates, blocks or
+//! reads a file: files are in memory before Live, and a stream comes through a [`super::stage`]
+//! that a cold thread fills.
 
 use super::lane::LaneOut;
 use super::link::Link;
@@ -10,32 +11,32 @@ use crate::code::sampler::Sampler;
 use crate::code::shots::ShotSet;
 use std::sync::Arc;
 
-/// Where one silo's shots come from.
+/// Source of one silo's shots.
 pub enum Source {
-    /// Drawn from the model; the truth is known.
+    /// Sampled from the model; the truth is known.
     Sampler(Box<Sampler>),
-    /// A set in memory, with true observables if there are any. Ends with the set.
+    /// A set in memory, with true observables if available. Ends with the set.
     Replay {
         /// Detection events.
         shots: Arc<ShotSet>,
-        /// True observables, shot for shot.
+        /// True observables of each shot.
         observables: Option<Arc<ShotSet>>,
     },
     /// From a cold reader.
     Stage(StageEnd),
-    /// From outside, while it happens.
+    /// From a live source.
     Live(LiveEnd),
 }
 
 /// A silo's end of a live source.
 pub struct LiveEnd {
-    /// Its shots.
+    /// Lane that its shots come through.
     pub lane: LaneOut,
-    /// The link itself, with the first silo.
+    /// The link itself, in the first silo.
     pub link: Option<Box<Link>>,
 }
 
-/// What a draw came to.
+/// Result of a draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drawn {
     /// A shot was written.
@@ -43,16 +44,16 @@ pub enum Drawn {
         /// Whether its true observables were written too.
         truth_known: bool,
     },
-    /// None is there yet.
+    /// No shot is available yet.
     NotYet,
-    /// There will be no more.
+    /// The input has ended.
     End,
-    /// The input broke off; the reader keeps the reason.
+    /// The input failed; the reader keeps the reason.
     Broken,
 }
 
 impl Source {
-    /// Writes the shot at place `index` of the input.
+    /// Writes the shot at index `index` of the input.
     pub fn draw(&mut self, index: u64, detectors: &mut [u64], observables: &mut [u64]) -> Drawn {
         match self {
             Source::Sampler(sampler) => {
@@ -76,7 +77,7 @@ impl Source {
                 Staged::End => Drawn::End,
                 Staged::Broken => Drawn::Broken,
             },
-            // Live shots bring their own stream and number: the feed takes them from the lane.
+            // Live shots bring their own stream and number; the feed takes them from the lane.
             Source::Live(live) if live.lane.has_ended() => Drawn::End,
             Source::Live(_) => Drawn::NotYet,
         }

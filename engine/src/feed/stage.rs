@@ -1,18 +1,19 @@
-//! The stage between a cold reader and a feed: a few shots' room, handed to and fro by two rings.
+//! The stage between a cold reader and a feed: a buffer of shots, passed through two rings.
 //!
-//! Owns the buffers. The reader fills a free one and passes its number; the feed empties it and passes it back. Bounds:
-//! [`STAGE_SHOTS`]; a reader that finds none free waits on its own, cold side. R1 of each ring orders the words.
+//! Owns the buffers. The reader fills a free buffer and passes its number; the feed empties it and
+//! passes it back. Bounds: [`STAGE_SHOTS`]; a reader without a free buffer waits on its own, cold
+//! thread. R1 of each ring orders the words.
 
 use pinwheel_edge::ring::spsc::{self, Consumer, Producer};
 use pinwheel_edge::sync::{DataWords, read_words, write_words};
 use std::sync::Arc;
 
-/// Shots that a stage holds.
+/// Capacity of a stage in shots.
 pub const STAGE_SHOTS: usize = 4096;
 const END: u32 = u32::MAX;
 const BROKEN: u32 = u32::MAX - 1;
 
-/// The feed's end.
+/// The receiving end, owned by the feed.
 pub struct StageEnd {
     words: Arc<DataWords>,
     full: Consumer<u32>,
@@ -20,32 +21,32 @@ pub struct StageEnd {
     ended: Option<Staged>,
 }
 
-/// The reader's end.
+/// The sending end, owned by the reader.
 pub struct StageFill {
     words: Arc<DataWords>,
     full: Producer<u32>,
     free: Consumer<u32>,
 }
 
-/// What the feed found.
+/// Result of taking a shot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Staged {
     /// A shot was copied.
     Shot,
-    /// Nothing yet.
+    /// No shot is available yet.
     Empty,
     /// The input has ended.
     End,
-    /// The input broke off.
+    /// The input failed.
     Broken,
 }
 
 /// How the reader's input ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// At its end.
+    /// The reader reached the end.
     End,
-    /// By an error.
+    /// The reader failed.
     Broken,
 }
 
@@ -53,7 +54,7 @@ pub enum Ending {
 #[must_use]
 pub fn stage(detector_words: usize) -> (StageFill, StageEnd) {
     let words = Arc::new(DataWords::new(STAGE_SHOTS, detector_words));
-    // One place more than shots, for the end marker.
+    // One entry more than shots, for the end marker.
     let (full, full_end) = spsc::channel(STAGE_SHOTS + 1);
     let (mut free_end, free) = spsc::channel(STAGE_SHOTS);
     for number in 0..STAGE_SHOTS as u32 {
@@ -77,12 +78,12 @@ impl StageFill {
     /// Ends the input.
     pub fn end(mut self, ending: Ending) {
         let marker = if ending == Ending::End { END } else { BROKEN };
-        assert!(self.full.push(marker).is_ok(), "the full ring has a place for the end");
+        assert!(self.full.push(marker).is_ok(), "the full ring has room for the end marker");
     }
 }
 
 impl StageEnd {
-    /// Copies the next shot.
+    /// Takes and copies the next shot.
     pub fn take(&mut self, shot: &mut [u64]) -> Staged {
         if let Some(ended) = self.ended {
             return ended;

@@ -55,7 +55,6 @@ pub struct Frame<'a> {
     clock: &'a Clock,
     stop_after: Ticks,
     scratch: &'a Bump,
-    split: Option<&'a mut dyn FnMut() -> bool>,
     log: Option<&'a ThreadLog>,
 }
 
@@ -65,20 +64,7 @@ impl<'a> Frame<'a> {
     pub fn new(clock: &'a Clock, now: Ticks, phase: Phase, scratch: &'a mut Scratch) -> Frame<'a> {
         let stop_after = now.plus(clock.rate().ticks(Nanos(BUDGET_NANOS)));
         scratch.0.reset();
-        Frame { now, phase, clock, stop_after, scratch: &scratch.0, split: None, log: None }
-    }
-
-    /// A frame of the rehearsal, which may split a role's call where it asks.
-    #[must_use]
-    pub fn rehearsed(
-        clock: &'a Clock,
-        phase: Phase,
-        scratch: &'a mut Scratch,
-        split: &'a mut dyn FnMut() -> bool,
-    ) -> Frame<'a> {
-        let mut frame = Frame::new(clock, clock.ticks(), phase, scratch);
-        frame.split = Some(split);
-        frame
+        Frame { now, phase, clock, stop_after, scratch: &scratch.0, log: None }
     }
 
     /// The frame of a thread whose events go into `log`.
@@ -87,7 +73,8 @@ impl<'a> Frame<'a> {
         self
     }
 
-    /// Writes an event into the thread's log, if it has one. For what changes a state, never for a shot that goes its way.
+    /// Writes an event into the thread's log, if it has one. For what changes a state, never for a
+    /// shot that goes its way.
     #[inline]
     pub fn log<const N: usize>(&self, event: EventCode, numbers: [u64; N]) {
         if let Some(log) = self.log {
@@ -120,13 +107,5 @@ impl<'a> Frame<'a> {
     #[must_use]
     pub fn is_spent(&self, at: Ticks) -> bool {
         at >= self.stop_after
-    }
-
-    /// Injection point between two steps of one role: `true` asks it to put the second step off to its next frame, as
-    /// a preemption would. Never on a real thread.
-    #[inline]
-    #[must_use]
-    pub fn split_here(&mut self) -> bool {
-        self.split.as_mut().is_some_and(|split| split())
     }
 }

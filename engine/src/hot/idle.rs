@@ -1,20 +1,21 @@
 //! Waiting by spin policy.
 //!
-//! Owns one thread's idea of how long it has been idle and which order it runs. Runs at the end of each frame of its
+//! Owns how long one thread has been idle and which spin setting it applies. Runs at the end of each frame of its
 //! thread. Bounds: `Lab` yields once per idle frame after its budget, `Shared` sleeps at most `shared_sleep_ns`. Counts
 //! idle time, not idle frames, so that a policy means the same on a slow machine and a fast one.
 //!
 //! # Why Lab stops yielding on a contended core
-//! To yield is to go behind everybody else. Under Linux 6.18 a thread that yields beside one busy competitor stood still
-//! for up to 3 s, one that slept 200 µs instead for at most 30 ms: a sleeper is owed the time it did not take. So a yield
-//! that lasted longer than [`CONTENDED_NANOS`] turns the next [`CONTENDED_FOR_NANOS`] of yields into short sleeps. On a
+//! A thread that yields goes to the end of its core's queue. Under Linux 6.18 a thread that yields
+//! beside one busy competitor stood still for up to 3 s, one that slept 200 µs instead for at most
+//! 30 ms: a sleeper is owed the time it did not take. So a yield that lasted longer than
+//! [`CONTENDED_NANOS`] turns the next [`CONTENDED_FOR_NANOS`] of yields into short sleeps. On a
 //! core without competitors that never happens.
 
 use crate::units::{Nanos, TickRate, Ticks};
 use pinwheel_edge::spin::{SpinBudgets, SpinOrder, SpinPolicy, SpinWord};
 use std::time::Duration;
 
-/// Busy frames after which a thread looks at its order all the same: one that never idles still acknowledges.
+/// A busy thread reads its spin setting once in so many frames, so that one that never idles still acknowledges it.
 const LOOK_EVERY_BUSY_FRAMES: u32 = 1024;
 /// A yield that takes longer than this met a competitor.
 const CONTENDED_NANOS: u64 = 1_000_000;

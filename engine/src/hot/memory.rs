@@ -7,7 +7,7 @@
 //! ```text
 //!   Init, Warmup   inside Arena::within or lend: from the arena: touched, locked where the limit allows, on the node of
 //!                  the thread that makes it; elsewhere: from the system
-//!   Live           on a hot thread: an offence, counted, its first place kept; with OnCall::Abort the end of the process.
+//!   Live           on a hot thread: an offence, counted, its first place kept; with OnAllocation::Abort the end of the process.
 //!                  Inside lend: from the thread's own reserve, counted apart, no offence while the reserve lasts
 //! ```
 //!
@@ -16,10 +16,10 @@
 //!
 //! # Why
 //!
-//! *The allocator instead of an allocator parameter.* Rings, slot words, job buffers and a matcher's scratch are ordinary
-//! boxes and vectors, made by code (some of it a library's) that knows nothing of arenas. Inside a scope the allocator
-//! gives them memory of the arena, and takes it back wherever and whenever they are dropped: each block holds its arena
-//! alive by a count.
+//! *The allocator instead of an allocator parameter.* Rings, slot words, job buffers and a
+//! matcher's scratch are ordinary boxes and vectors, made by code (some of it a library's) that
+//! knows nothing of arenas. Inside a scope the allocator gives them memory of the arena, and takes
+//! it back wherever and whenever they are dropped: each block holds its arena alive by a count.
 //!
 //! *A reserve for libraries.* The matcher makes short-lived vectors for some shots and cannot be asked not to. From a
 //! reserve that is touched, locked and the thread's own, such a call costs some nanoseconds and never meets a lock, a
@@ -32,7 +32,7 @@ mod region;
 mod site;
 
 pub use arena::{Arena, ArenaUse};
-pub use guard::{Allocator, OnCall, calls_of, excused, lend, set_before_abort};
+pub use guard::{Allocator, OnAllocation, calls_of, excused, lend, set_before_abort};
 pub use region::{ARENA_BYTES_MAX, ARENAS_MAX};
 pub use site::described;
 

@@ -1,4 +1,4 @@
-//! What happens when a hot thread panics: nothing is formatted, nothing is allocated, the place is kept.
+//! The panic hook for hot threads: it formats and allocates nothing, and keeps file and line of the panic.
 //!
 //! Owns the process's panic hook and one fixed buffer per thread. On a hot thread the hook copies file and line; on any
 //! other it calls the hook that was there before.
@@ -40,7 +40,7 @@ pub fn install_hook() {
     });
 }
 
-/// Runs `body` with the calling thread's panics kept as a hot thread's are: for the rehearsal, which plays hot threads.
+/// Runs `body` and keeps the calling thread's panics as it does for a hot thread: for the simulation, which runs roles.
 ///
 /// # Errors
 /// Where it panicked, if it did.

@@ -1,7 +1,8 @@
-//! What cold code may change while roles run: plain numbers, read with Relaxed loads.
+//! Numbers that cold code may change while roles run, read with Relaxed loads.
 //!
-//! Owns the live limits, the rate and whether the feed is held. Written by the control side, read by feed, dispatch, poll and harvest. Each word
-//! stands alone, so no order between them is needed.
+//! Owns the live limits, the rate and whether the feed is held. Written by the control thread; read
+//! by feed, dispatch, poll and harvest. No word depends on another, so no order between them is
+//! needed.
 
 use crate::profile::{Limits, Overflow, OverflowStrategy};
 use crate::units::Nanos;

@@ -10,17 +10,18 @@
 
 use super::idle::{Idle, Waited};
 use super::log::ThreadLog;
-use super::memory::{self, OnCall};
-use super::own::Own;
-use super::{Call, Calls, Frame, Init, Role, RoleError, RoleSpec, Scratch, is_door, panics};
+use super::memory::{self, OnAllocation};
+use super::self_check::SelfCheck;
+use super::{Frame, Init, PathChange, PathChangeReceiver, Role, RoleError, RoleSpec, Scratch, outlives_path, panics};
 use crate::board::gaps::BETWEEN;
 use crate::board::layout::ROLES_MAX;
-use crate::board::snapshot::ThreadState;
 use crate::board::{self, Board, ThreadBlock};
 use crate::clock::Clock;
 use crate::fault::{EventCode, FaultCode};
 use crate::host::{pin, priority};
-use crate::profile::{Priority, RoleKind};
+use crate::profile::Priority;
+use crate::roles::RoleKind;
+use crate::roles::ThreadState;
 use crate::units::Ticks;
 use pinwheel_edge::ring::log::Writer;
 use pinwheel_edge::spin::{Phase, PhaseWord, SpinWord};
@@ -35,7 +36,7 @@ use std::time::Duration;
 /// How long a thread sleeps between looks at the phase before Warmup.
 const PHASE_LOOK: Duration = Duration::from_micros(200);
 
-/// What all hot threads share.
+/// State that all hot threads share.
 #[derive(Clone)]
 pub struct Shared {
     /// The engine's clock.
@@ -45,25 +46,25 @@ pub struct Shared {
     /// The engine's phase.
     pub phase: Arc<PhaseWord>,
     /// What a call of the allocator means in Live.
-    pub on_call: OnCall,
+    pub on_allocation: OnAllocation,
 }
 
-/// A thread has built (Init) or warmed (Warmup) all its roles, or could not.
+/// A thread's report: it has built (Init) or warmed up (Warmup) all its roles, or failed to.
 #[derive(Debug)]
 pub struct ThreadReport {
     /// Which thread.
     pub thread: usize,
     /// Which phase's entry work is done.
     pub phase: Phase,
-    /// Whether pinning failed, in words; the thread runs on unpinned.
+    /// Why pinning failed, if it did; the thread then runs unpinned.
     pub unpinned: Option<String>,
-    /// Whether its priority was refused by the system, in words; the thread runs at the process's.
+    /// Why the system refused its priority, if it did; the thread then runs at the process's priority.
     pub unprivileged: Option<String>,
     /// Outcome.
     pub result: Result<(), RoleError>,
 }
 
-/// Where a thread runs, and before whom.
+/// Where a thread runs, and at which priority.
 #[derive(Clone, Debug)]
 pub struct Placing {
     /// The core it is pinned to.
@@ -72,6 +73,24 @@ pub struct Placing {
     pub elsewhere: Vec<u32>,
     /// Its priority, after the plan's refusals.
     pub priority: Priority,
+}
+
+/// What a hot thread starts with.
+pub struct HotThread {
+    /// Number of the thread in the plan.
+    pub index: usize,
+    /// Where it runs.
+    pub placing: Placing,
+    /// Its roles, in the order of each frame.
+    pub specs: Vec<RoleSpec>,
+    /// Its spin setting.
+    pub spin: Arc<SpinWord>,
+    /// Where its events go; `None`: they are not logged.
+    pub log: Option<Writer>,
+    /// Requests to stop and restart roles; `None` with a single silo.
+    pub path_changes: Option<PathChangeReceiver>,
+    /// What it shares with the other hot threads.
+    pub shared: Shared,
 }
 
 /// Duty, silo and number of a role.
@@ -86,11 +105,11 @@ struct Hot {
     roles: Vec<Option<Box<dyn Role>>>,
     /// Duty, silo and number of each.
     identities: Vec<Identity>,
-    calls: Option<Calls>,
+    path_changes: Option<PathChangeReceiver>,
     reports: Reports,
     scratch: Scratch,
-    /// Last, so that the roles' memory is theirs until they are dropped.
-    own: Own,
+    /// Declared last, so that the arena outlives the roles whose memory it holds.
+    self_check: SelfCheck,
 }
 
 /// Where a thread reports to.
@@ -110,19 +129,11 @@ impl Reports {
     }
 }
 
-/// Starts hot thread `index` with `specs`, placed as `placing` says. Its events go into `log`.
+/// Starts `thread` under `name`. It reports the end of Init and of Warmup to `reports`.
 ///
 /// # Errors
 /// If the system refuses another thread.
-pub fn spawn(
-    index: usize,
-    name: &str,
-    placing: Placing,
-    specs: Vec<RoleSpec>,
-    (spin, log, calls): (Arc<SpinWord>, Option<Writer>, Option<Calls>),
-    shared: Shared,
-    reports: Sender<ThreadReport>,
-) -> std::io::Result<JoinHandle<()>> {
+pub fn spawn(name: &str, thread: HotThread, reports: Sender<ThreadReport>) -> std::io::Result<JoinHandle<()>> {
     let builder = std::thread::Builder::new().name(name.to_string());
     #[expect(clippy::disallowed_methods, reason = "this module starts the hot threads")]
     builder.spawn(move || {
@@ -130,11 +141,11 @@ pub fn spawn(
         let is_warm = Rc::new(Cell::new(false));
         let reports = Reports { sender: reports, is_warm };
         let (sender, is_warm) = (reports.sender.clone(), Rc::clone(&reports.is_warm));
-        let (block, first) = (shared.clone(), specs.first().map(|spec| (spec.kind, spec.silo)));
-        let run = || run(index, &placing, specs, (spin, log, calls), shared, reports);
-        if catch_unwind(AssertUnwindSafe(run)).is_err() {
+        let (index, shared) = (thread.index, thread.shared.clone());
+        let first = thread.specs.first().map(|spec| (spec.kind, spec.silo));
+        if catch_unwind(AssertUnwindSafe(|| run(thread, reports))).is_err() {
             memory::excused(|| {
-                publish_panic(&block, index);
+                publish_panic(&shared, index);
                 let (role, silo) = first.unwrap_or((RoleKind::Feed, 0));
                 if !is_warm.get() {
                     let result = Err(RoleError { role, silo, reason: panicked("its thread, outside the role,") });
@@ -146,18 +157,12 @@ pub fn spawn(
     })
 }
 
-/// The thread's life: pinned, built, warmed, frames.
-fn run(
-    index: usize,
-    placing: &Placing,
-    specs: Vec<RoleSpec>,
-    (spin, log, calls): (Arc<SpinWord>, Option<Writer>, Option<Calls>),
-    shared: Shared,
-    reports: Reports,
-) {
-    let unpinned = place(&shared, index, placing);
-    let unprivileged = prioritize(&shared, index, placing, unpinned.as_ref());
-    let own = Own::of_current_thread(placing.core.filter(|_| unpinned.is_none()), shared.on_call);
+/// Pins the thread, builds its roles, warms them up and runs frames.
+fn run(thread: HotThread, reports: Reports) {
+    let HotThread { index, placing, specs, spin, log, path_changes, shared } = thread;
+    let unpinned = place(&shared, index, &placing);
+    let unprivileged = prioritize(&shared, index, &placing, unpinned.as_ref());
+    let self_check = SelfCheck::of_current_thread(placing.core.filter(|_| unpinned.is_none()), shared.on_allocation);
     let identities = specs.iter().map(|spec| (spec.kind, spec.silo, spec.index)).collect();
     let (built, scratch) = memory::lend(|| (build(&shared, specs), Scratch::new()));
     let (result, roles) = match built {
@@ -170,7 +175,7 @@ fn run(
         return;
     }
     let log = log.map(|writer| ThreadLog::new(writer, Arc::clone(&shared.board), index));
-    let mut hot = Hot { index, shared, spin, log, roles, identities, calls, reports, scratch, own };
+    let mut hot = Hot { index, shared, spin, log, roles, identities, path_changes, reports, scratch, self_check };
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| hot.live())) {
         // As in [`died`]: to drop what a panic left half-done could panic again.
         memory::excused(|| hot.roles.drain(..).for_each(std::mem::forget));
@@ -212,7 +217,7 @@ fn place(shared: &Shared, index: usize, placing: &Placing) -> Option<String> {
                 Some(error.to_string())
             }
         },
-        // Being confined is a courtesy to the pinned threads; where it is not permitted the scheduler decides.
+        // Confinement keeps this thread off the pinned threads' cores. Where it is not permitted the scheduler decides.
         None => {
             let _ = pin::confine_current_thread(&placing.elsewhere);
             None
@@ -270,8 +275,8 @@ impl Hot {
             pause();
         }
         let result = memory::lend(|| self.warm_up());
-        self.own.reserve();
-        self.own.publish_memory(self.block());
+        self.self_check.reserve();
+        self.self_check.publish_memory(self.block());
         let failed = result.is_err();
         let (unpinned, unprivileged) = (None, None);
         let report = ThreadReport { thread: self.index, phase: Phase::Warmup, unpinned, unprivileged, result };
@@ -307,7 +312,7 @@ impl Hot {
         let mut last_items = 0;
         loop {
             let phase = shared.phase.current();
-            self.own.begin(phase, &shared.board, self.index, clock);
+            self.self_check.begin(phase, &shared.board, self.index, clock);
             if entered != Some(phase) {
                 entered = Some(phase);
                 self.note(EventCode::PhaseEntered, phase as u64);
@@ -321,8 +326,8 @@ impl Hot {
             if phase == Phase::Shutdown {
                 return;
             }
-            if self.calls.as_ref().is_some_and(Calls::is_waiting) {
-                memory::excused(|| self.answer_call());
+            if self.path_changes.as_ref().is_some_and(PathChangeReceiver::is_waiting) {
+                memory::excused(|| self.change_path());
             }
             let now = clock.ticks();
             let gap = now.since(last);
@@ -341,7 +346,7 @@ impl Hot {
             } else {
                 self.frame(block, now, phase, &mut longest)
             };
-            self.own.end(&shared.board, self.index, clock);
+            self.self_check.end(&shared.board, self.index, clock);
             last_items = items;
             board::set(&block.heartbeat, now.0);
             board::add(&block.frames, 1);
@@ -368,14 +373,14 @@ impl Hot {
         }
     }
 
-    /// A silo's path dies, or is built anew.
+    /// Stops or restarts the roles of one silo.
     #[cold]
-    fn answer_call(&mut self) {
-        match self.calls.as_mut().and_then(Calls::pop) {
+    fn change_path(&mut self) {
+        match self.path_changes.as_mut().and_then(PathChangeReceiver::pop) {
             None => {}
-            Some(Call::Condemn { silo }) => self.condemn(silo),
-            Some(Call::Revive(specs)) => {
-                let result = memory::lend(|| self.revive(specs));
+            Some(PathChange::Stop { silo }) => self.stop_path(silo),
+            Some(PathChange::Restart(specs)) => {
+                let result = memory::lend(|| self.restart_path(specs));
                 let (phase, unpinned, unprivileged) = (Phase::Live, None, None);
                 let report = ThreadReport { thread: self.index, phase, unpinned, unprivileged, result };
                 self.reports.send(report);
@@ -383,23 +388,23 @@ impl Hot {
         }
     }
 
-    fn condemn(&mut self, silo: u32) {
+    fn stop_path(&mut self, silo: u32) {
         let shared = self.shared.clone();
         let block = shared.board.thread(self.index);
         for (index, (kind, of, _)) in self.identities.iter().enumerate() {
-            if *of != silo || is_door(*kind) {
+            if *of != silo || outlives_path(*kind) {
                 continue;
             }
             if let Some(role) = self.roles[index].take() {
                 drop(role);
-                // After its last deed, which is to let go of what it had.
+                // Published after the drop, which gives its resources back.
                 board::set_last(&block.roles[index].died, board::get(&block.frames) + 1);
             }
         }
     }
 
-    /// Builds and warms roles in the places of those that died.
-    fn revive(&mut self, specs: Vec<RoleSpec>) -> Result<(), RoleError> {
+    /// Builds and warms up roles in place of the stopped ones.
+    fn restart_path(&mut self, specs: Vec<RoleSpec>) -> Result<(), RoleError> {
         let shared = self.shared.clone();
         let block = shared.board.thread(self.index);
         for spec in specs {
@@ -445,8 +450,8 @@ impl Hot {
     }
 }
 
-/// The role that took the longest part of a frame. Read from the clock only behind roles that worked: an idle frame costs
-/// nothing more, and what passed in it counts as waiting.
+/// The role that took the longest part of a frame. The clock is read only after roles that had
+/// work, so an idle frame costs nothing more; its time counts as waiting.
 #[derive(Clone, Copy, Default)]
 struct Longest {
     until: Ticks,
@@ -465,15 +470,15 @@ impl Longest {
         span
     }
 
-    /// Whose most of `gap` was.
+    /// The role that took most of `gap`.
     fn of(self, gap: Ticks) -> u64 {
         if self.span.0 > gap.0 / 2 { self.stage } else { BETWEEN }
     }
 }
 
-/// A role panicked: it is published as died and never called again. Its remains are leaked, because dropping what a
-/// panic left half-done could panic again. What they held is not given back either: a dispatch's rig on a GPU stays open, with its
-/// context, to the end of the process.
+/// A role panicked: it is published as died and never called again. Its memory is leaked, because
+/// dropping a state that the panic left inconsistent could panic again. Its resources stay in use
+/// too: a dispatcher's GPU context stays open until the process ends.
 fn died(
     shared: &Shared,
     block: &ThreadBlock,
@@ -504,14 +509,15 @@ fn pause() {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
-    use super::{Placing, Shared, ThreadReport, spawn};
-    use crate::board::snapshot::ThreadState;
+    use super::{HotThread, Placing, Shared, ThreadReport, spawn};
     use crate::board::{self, Board, Place, Shape};
     use crate::clock::Clock;
     use crate::fault::FaultCode;
-    use crate::hot::memory::OnCall;
+    use crate::hot::memory::OnAllocation;
     use crate::hot::{Frame, Role, RoleError, RoleSpec, Work, install_hook};
-    use crate::profile::{Priority, RoleKind};
+    use crate::profile::Priority;
+    use crate::roles::RoleKind;
+    use crate::roles::ThreadState;
     use pinwheel_edge::spin::{Phase, PhaseWord, SpinBudgets, SpinPolicy, SpinWord};
     use std::sync::Arc;
     use std::sync::mpsc::{Receiver, channel};
@@ -551,7 +557,7 @@ mod tests {
             clock: Clock::machine(),
             board: Arc::new(Board::create(shape, Place::Private).unwrap()),
             phase: Arc::new(PhaseWord::new()),
-            on_call: OnCall::Count,
+            on_allocation: OnAllocation::Count,
         };
         let block = shared.board.thread(0);
         board::set(&block.roles_count, 2);
@@ -562,8 +568,10 @@ mod tests {
         let specs =
             vec![RoleSpec { kind: RoleKind::Poll, silo: 0, index: 0, build: Box::new(|_| Ok(Box::new(role()))) }];
         let budgets = SpinBudgets { lab_spin_ticks: 1, shared_spin_ticks: 1, shared_sleep_ns: 1_000 };
-        let own = (Arc::new(SpinWord::new(SpinPolicy::Shared, budgets)), None, None);
-        let thread = spawn(0, "hot-0", placing, specs, own, shared.clone(), sender).unwrap();
+        let spin = Arc::new(SpinWord::new(SpinPolicy::Shared, budgets));
+        let (log, path_changes, shared_too) = (None, None, shared.clone());
+        let thread = HotThread { index: 0, placing, specs, spin, log, path_changes, shared: shared_too };
+        let thread = spawn("hot-0", thread, sender).unwrap();
         (shared, thread, reports)
     }
 

@@ -1,22 +1,20 @@
-//! What the director says: where a stream goes, and with which numbers in hand.
-//!
-//! Plain data, handed to who acts on it through a bounded ring, and shown. Nothing here acts.
+//! Placement decisions: where a stream goes, and the numbers that the decision was based on. Plain data.
 
 use super::depth::SiloDepth;
 use crate::units::Nanos;
 
-/// A silo as it stood when it was compared.
+/// A silo's load when it was compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
-    /// Silo.
+    /// Number of the silo.
     pub silo: u32,
-    /// Mean over its queues.
+    /// Mean utilization of its queues, 0..=1.
     pub average: f64,
-    /// Of its fullest queue.
+    /// Utilization of its fullest queue.
     pub max: f64,
-    /// How long answering what waits there takes.
+    /// Time to answer the shots that wait there.
     pub backlog: Nanos,
-    /// What picks since the snapshot are expected to add to both.
+    /// Expected increase of both by streams placed there since the snapshot.
     pub charge: f64,
 }
 
@@ -42,7 +40,7 @@ pub enum Why {
 /// Why no silo takes a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Nothing is known of any silo, or what is known is old.
+    /// No silo has a recent reading.
     NothingKnown,
     /// Every silo is above the limit, and the profile says to refuse then.
     AllHigh,
@@ -57,7 +55,7 @@ pub enum Decision {
         stream: u32,
         /// Its silo.
         silo: u32,
-        /// Every silo was above the limit: this is the least bad.
+        /// Every silo was above the limit; this one is the least full.
         is_high: bool,
     },
     /// A new stream goes nowhere.
@@ -67,7 +65,7 @@ pub enum Decision {
         /// Why.
         why: Refusal,
     },
-    /// A stream should move. Where it arrives it holds a lease, so that it cannot be sent on at once.
+    /// A stream should move. A lease keeps it at its new silo for a while.
     Move {
         /// The stream.
         stream: u32,
@@ -77,14 +75,14 @@ pub enum Decision {
         to: u32,
         /// Why.
         why: Why,
-        /// What of the silo's fullest queue is expected to go with it.
+        /// Share of the old silo's fullest queue that is expected to move with it.
         share: f64,
         /// Lease that the stream holds at its new silo.
         lease: Nanos,
     },
 }
 
-/// A decision and what it was made on.
+/// A decision and the silos that were compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Made {
     /// The decision.

@@ -1,17 +1,20 @@
-//! Queue depth monitor: how full the named queues of each silo are, as a snapshot that is stamped and ages.
+//! Queue depth monitor: how full the named queues of each silo are, as snapshots with a time.
 //!
-//! Owns what a reading is. [`Monitor`] makes one from the board, [`Watch`] finds the queues that crossed a limit. Run by the
-//! director, on a cold thread. Bounds: [`QUEUES`] queues a silo. Source: seed 003, `IQueueDepthMonitor`.
+//! [`Monitor`] makes a snapshot from the board; [`Watch`] finds the queues that crossed a limit.
+//! Run by the controller on a cold thread. Bounds: [`QUEUES`] queues a silo. Source: seed 003,
+//! `IQueueDepthMonitor`.
 //!
 //! # Why
-//! *A mean over the interval, not its last moment.* A ring that is drained sixty-four at a time is empty or half full
-//! depending on when one looks; the mean of many looks is what a decision that holds for a second may rest on.
+//! *A mean over the interval, not its last moment.* A ring that is drained sixty-four entries at a
+//! time is empty or half full depending on the moment. A decision that holds for a second needs the
+//! mean of many samples.
 //!
-//! *Servers beside queues.* Queues are empty until what serves them is saturated, so that depth alone cannot tell a silo at
-//! 10 % from one at 80 %. Workers in flight on the device and decode workers in a task are counted as places taken, too.
+//! *Servers beside queues.* A queue stays empty until its servers are saturated, so queue depth
+//! alone cannot tell a silo at 10 % load from one at 80 %. Busy device workers and busy decode
+//! workers therefore count as used places, too.
 //!
-//! *Unknown is not idle.* A reading that failed, or whose writers have not been heard of, scores nothing: it has no average
-//! that anyone could take for a low one.
+//! *Unknown is not idle.* A failed reading, or one whose writers are silent, has no average, so it
+//! cannot pass for a low one.
 
 mod monitor;
 mod watch;
@@ -20,40 +23,40 @@ pub use crate::board::layout::{QUEUES, Queue};
 pub use monitor::{Monitor, MonitorLimits};
 pub use watch::{Crossing, ENTER, LEAVE, Watch};
 
-use crate::profile::RoleKind;
+use crate::roles::RoleKind;
 use crate::units::{Nanos, TickRate, Ticks};
 
 /// How full one silo was between two snapshots.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SiloDepth {
-    /// Share of the places of each queue that were taken, 0..=1; `None`: the silo has no such queue.
+    /// Mean share of each queue's places that were used, 0..=1; `None`: the silo has no such queue.
     pub utilization: [Option<f64>; QUEUES],
-    /// Mean over its queues.
+    /// Mean of its queues.
     pub average: f64,
-    /// Of the fullest one.
+    /// Utilization of the fullest queue.
     pub max: f64,
-    /// The same if it answered just what comes for the streams that it has now: above 1 for a silo that falls behind. As
-    /// `max` until streams have been weighed.
+    /// Load that arrives for the silo's present streams, as a share of its capacity: above 1 if it
+    /// falls behind. Equal to `max` until the streams' loads are known.
     pub demand: f64,
-    /// Which that is.
+    /// The fullest queue.
     pub fullest: Queue,
     /// Shots that have arrived and are not answered.
     pub waiting: u64,
-    /// How long answering those takes at the pace of this interval.
+    /// Time to answer those at the rate of this interval.
     pub backlog: Nanos,
     /// Shots answered in the interval.
     pub processed: u64,
     /// Of these: with an error.
     pub errors: u64,
-    /// When an answer was last seen to have come; zero: none yet.
+    /// Time of the last answer seen; zero: none yet.
     pub last_activity: Ticks,
 }
 
 impl SiloDepth {
-    /// From the share of each queue, with everything else at rest.
+    /// From the utilization of each queue; nothing waits and nothing was answered.
     ///
     /// # Panics
-    /// If no queue is there at all.
+    /// If there is no queue at all.
     #[must_use]
     pub fn of(utilization: [Option<f64>; QUEUES]) -> SiloDepth {
         let found = || Queue::ALL.iter().zip(&utilization).filter_map(|(queue, share)| Some((*queue, (*share)?)));
@@ -74,24 +77,22 @@ impl SiloDepth {
 /// Why a silo's depth is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// Not looked at often enough yet.
+    /// Too few samples so far.
     New,
     /// No thread runs its roles.
     NotRunning,
-    /// A thread of its has not been heard of for so long.
+    /// One of its threads has had no heartbeat for this long.
     Silent(Nanos),
-    /// A role of its has died.
+    /// One of its roles has died.
     Died(RoleKind),
-    /// The snapshot is so old.
-    Old(Nanos),
 }
 
 /// What is known of one silo.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reading {
-    /// How full it is.
+    /// Its depth.
     Known(SiloDepth),
-    /// Nothing that a decision may rest on.
+    /// No reading that a decision may use.
     Unknown(Unknown),
 }
 
@@ -118,24 +119,13 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Its age at `now`.
+    /// Age of the snapshot at `now`.
     #[must_use]
     pub fn age(&self, now: Ticks, rate: TickRate) -> Nanos {
         rate.nanos(now.since(self.taken))
     }
 
-    /// The same with every reading unknown if it is older than `limit` at `now`.
-    #[must_use]
-    pub fn as_of(mut self, now: Ticks, limit: Nanos, rate: TickRate) -> Snapshot {
-        let age = self.age(now, rate);
-        if age > limit {
-            self.silos.fill(Reading::Unknown(Unknown::Old(age)));
-        }
-        self
-    }
-
-    /// Standard deviation over the silos of how full the fullest queue is, in percentage points; `None` with fewer than
-    /// two known silos.
+    /// Standard deviation of the silos' fullest queues, in percentage points; `None` with fewer than two known silos.
     #[must_use]
     pub fn spread_points(&self) -> Option<f64> {
         spread_points(self.silos.iter().filter_map(Reading::known).map(|depth| depth.max))
@@ -155,7 +145,7 @@ pub fn spread_points(shares: impl Iterator<Item = f64> + Clone) -> Option<f64> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::{QUEUES, Queue, Reading, SiloDepth, Snapshot, Unknown};
-    use crate::units::{Nanos, TickRate, Ticks};
+    use crate::units::Ticks;
 
     #[test]
     fn an_average_counts_the_queues_that_are_there_and_the_fullest_has_its_name() {
@@ -164,16 +154,6 @@ mod tests {
         shares[Queue::Tx as usize] = Some(0.1);
         let depth = SiloDepth::of(shares);
         assert_eq!((depth.average, depth.max, depth.fullest), (0.5, 0.9, Queue::Rx));
-    }
-
-    #[test]
-    fn an_old_snapshot_knows_nothing() {
-        let silos = vec![Reading::Known(SiloDepth::even(0.1)); 2];
-        let snapshot = Snapshot { number: 1, taken: Ticks(1_000), silos };
-        let limit = Nanos(500);
-        assert!(snapshot.clone().as_of(Ticks(1_500), limit, TickRate::NANOS).silos[1].known().is_some());
-        let old = snapshot.as_of(Ticks(1_501), limit, TickRate::NANOS);
-        assert_eq!(old.silos[1], Reading::Unknown(Unknown::Old(Nanos(501))));
     }
 
     #[test]

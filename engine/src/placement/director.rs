@@ -1,19 +1,22 @@
 //! Director: which silo a new stream goes to.
 //!
-//! Owns the charges since the newest snapshot, the generator of the draws, and whose turn it is. Pure but for its own
-//! state; no clock, no board. Bounds: [`SILOS_MAX`] silos; a placement draws [`TRIES`] pairs and, where those are crowded,
-//! looks once at every silo. Source: seed 003, `QueueDepthAwarePlacementDirector`; DESIGN §9.
+//! Owns the charges since the newest snapshot, a random generator, and the next silo in turn. Reads
+//! no clock and no board. Bounds: [`SILOS_MAX`] silos; a placement draws [`TRIES`] pairs and, if
+//! those are too full, compares every silo once. Source: seed 003,
+//! `QueueDepthAwarePlacementDirector`; DESIGN §9.
 //!
 //! # Why
-//! *Best of two, not the best.* Statistics are old by the time they are used, and everybody who takes the minimum of the same
-//! table takes the same silo. Two drawn at random and the better of them spreads the picks; the charge keeps the table
-//! true to them until it is made anew (100 picks on frozen statistics: 100/0/0 without, 33/34/33 with).
+//! *Best of two, not the best.* A snapshot is out of date when it is used, and each placement that
+//! takes its minimum takes the same silo. The better of two silos drawn at random spreads the
+//! placements. A charge for each placement corrects the table until the next snapshot (100
+//! placements on one snapshot: 100/0/0 without, 33/34/33 with).
 //!
-//! *A stream that is somewhere already has its own silo as one of the two.* Its load is known, and counted off before the
-//! comparison: otherwise three streams in four would move at the start, and its own weight would speak against where it is.
+//! *A stream that runs already has its own silo as one of the two.* Its known load is subtracted
+//! there before the comparison. Otherwise three streams in four would move at the start, because
+//! each stream's own load counts against its silo.
 //!
-//! *Average, maximum and backlog together.* The lowest average hides a hot queue; a low maximum hides that the whole silo is
-//! slow; both hide a backlog that stands before the first queue.
+//! *Average, maximum and backlog together.* A low average can hide one full queue; a low maximum
+//! can hide that the whole silo is slow; both can hide a backlog before the first queue.
 
 use super::decision::{Candidate, Decision, Made, Refusal};
 use super::depth::{Reading, Snapshot};
@@ -24,34 +27,37 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Most silos that a director compares.
 pub const SILOS_MAX: usize = 1_024;
-/// Pairs drawn before every silo is looked at.
+/// Pairs drawn before every silo is compared.
 pub const TRIES: usize = 4;
-/// What a pick is expected to add at least.
+/// Least load that a placement is expected to add.
 pub const CHARGE_MIN: f64 = 0.01;
-/// And at most.
+/// Most load that a placement is expected to add.
 pub const CHARGE_MAX: f64 = 0.25;
-/// A silo that costs less by no more than this is not worth moving to.
+/// A move must lower the cost by more than this.
 const STAYS: f64 = 0.05;
-/// Silos whose fullest queue is within this of the least count as equally bad.
+/// Silos whose fullest queue is within this of the lowest count as equally full.
 const LEAST_WITHIN: f64 = 0.05;
 
-/// What a director goes by.
+/// A stream is placed preferably in a silo whose fullest queue is below this.
+pub const PREFERRED_MAX: f64 = 0.7;
+
+/// Rules of a director.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// How it chooses.
     pub by: PlaceBy,
-    /// An average from here on excludes a silo.
+    /// A silo with this average or more is excluded.
     pub high: f64,
-    /// A single queue from here on does.
+    /// A silo with a queue this full is excluded.
     pub critical: f64,
     /// What it does when every silo is excluded.
     pub all_high: AllHigh,
-    /// A backlog of this length weighs as much as a full queue.
+    /// A backlog of this length costs as much as a full queue.
     pub horizon: Nanos,
 }
 
 impl Rules {
-    /// The seed's options, with best of two.
+    /// The values of seed 003, with best of two.
     pub const SEED: Rules = Rules {
         by: PlaceBy::BestOfTwo,
         high: 0.80,
@@ -70,13 +76,13 @@ pub struct Director {
     silos: Vec<Option<Candidate>>,
     /// Silos below both limits.
     open: Vec<u32>,
-    /// What a pick adds until the next snapshot.
+    /// Expected load of one placement until the next snapshot.
     charge: f64,
     turn: usize,
 }
 
 impl Director {
-    /// A director that knows nothing yet.
+    /// A director without a snapshot.
     #[must_use]
     pub fn new(rules: Rules, seed: u64) -> Director {
         let random = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -84,7 +90,7 @@ impl Director {
         Director { rules, random, silos, open, charge: CHARGE_MIN, turn: 0 }
     }
 
-    /// Takes over a new snapshot; `streams`: how many there are in all. What was charged is in it now.
+    /// Takes over a new snapshot of silos with `streams` streams in all, and clears the charges.
     ///
     /// # Panics
     /// If there are more than [`SILOS_MAX`] silos.
@@ -100,19 +106,19 @@ impl Director {
         self.charge = (load / streams.max(1) as f64).clamp(CHARGE_MIN, CHARGE_MAX);
     }
 
-    /// Forgets everything: what is known has become too old.
+    /// Discards a snapshot that has become too old.
     pub fn forget(&mut self) {
         self.silos.iter_mut().for_each(|silo| *silo = None);
         self.open.clear();
     }
 
-    /// What has been charged to `silo` since the snapshot.
+    /// Charge of `silo` since the snapshot.
     #[must_use]
     pub fn charge(&self, silo: usize) -> f64 {
         self.silos.get(silo).copied().flatten().map_or(0.0, |one| one.charge)
     }
 
-    /// Places `stream`, which would rather not go where a queue is fuller than `preferred_max`.
+    /// Places `stream`, preferably in a silo whose fullest queue is below `preferred_max`.
     pub fn place(&mut self, stream: u32, preferred_max: f64) -> Made {
         if self.silos.iter().all(Option::is_none) {
             return refused(stream, Refusal::NothingKnown);
@@ -133,8 +139,9 @@ impl Director {
         Made { decision: Decision::Place { stream, silo: chosen.silo, is_high }, on: [Some(chosen), other] }
     }
 
-    /// Places `stream`, which is at a silo already and puts `share` on it: by best of two it goes only where clearly less is to
-    /// be done than at its own without it; by the other rules as if it were nowhere.
+    /// Places `stream`, which is at a silo already and puts `share` on it: by best of two it goes
+    /// only where clearly less is to be done than at its own without it; by the other rules as if
+    /// it were nowhere.
     pub fn place_known(&mut self, stream: u32, preferred_max: f64, (at, share): (u32, f64)) -> Made {
         let own = self.silos.get(at as usize).copied().flatten();
         let Some(own) = own.filter(|_| self.rules.by == PlaceBy::BestOfTwo && share > 0.0) else {
@@ -154,11 +161,12 @@ impl Director {
     }
 
     fn draw(&mut self, below: usize) -> usize {
-        // Multiply-shift: unbiased enough for a few thousand places, and no division.
+        // Multiply and shift: the bias is negligible for a few thousand silos, and it needs no division.
         ((u128::from(self.random.next_u64()) * below as u128) >> 64) as usize
     }
 
-    /// An open silo by its place in the list; closed for good (until the next snapshot) if its charges fill it.
+    /// The open silo at index `place` of the list. A silo that its charges have filled is removed
+    /// until the next snapshot.
     fn open_at(&mut self, place: usize) -> Option<Candidate> {
         let one = self.silos[self.open[place] as usize]?;
         if self.rules.takes(&one) {
@@ -177,7 +185,7 @@ impl Director {
                 break;
             }
             let first = self.draw(count);
-            // Another place than the first, each equally likely.
+            // A different index, each equally likely.
             let second = (count > 1).then(|| (first + 1 + self.draw(count - 1)) % count);
             let Some(one) = self.open_at(first) else { continue };
             let two = second.and_then(|place| self.open_at(place));
@@ -201,7 +209,7 @@ impl Director {
         }
     }
 
-    /// The seed's rule, with its fault: on frozen statistics everybody takes the same.
+    /// The rule of seed 003. Its known weakness: on one snapshot each placement takes the same silo.
     fn lowest_average(&self) -> Option<Candidate> {
         let below = self.silos.iter().flatten().filter(|one| one.average < self.rules.high);
         below.min_by(|one, other| one.average.total_cmp(&other.average)).copied()
@@ -220,7 +228,7 @@ impl Director {
         self.silos.iter().flatten().nth(at).copied()
     }
 
-    /// With every silo above the limit: any of the least bad, or none, as the profile says.
+    /// With every silo above the limit: one of the least full, or none, as the profile says.
     fn least_critical(&mut self) -> Option<Candidate> {
         if self.rules.all_high == AllHigh::Refuse {
             return None;
@@ -240,7 +248,7 @@ impl Rules {
         one.average + one.charge < self.high && one.max + one.charge < self.critical
     }
 
-    /// What taking one more would cost there: a full silo, a full queue and a backlog of the horizon weigh the same.
+    /// Cost of placing one more stream there: a full silo, a full queue and a backlog of the horizon cost the same.
     fn cost(&self, one: &Candidate) -> f64 {
         let late = one.backlog.0 as f64 / self.horizon.0.max(1) as f64;
         one.average + one.max + 2.0 * one.charge + late

@@ -1,9 +1,10 @@
 //! Rebalance: which stream should move, from which silo, to which.
 //!
-//! Owns which silos are pressed and since when, the moves that are out, and how long a moved stream stays. Pure but for
-//! that; no clock, no board. Bounds: one token for each pair of silos, [`MOVES_MAX`] moves of one snapshot,
-//! [`TOKEN_SNAPSHOTS`] until a move that is not heard of is given up. Never moves a stream itself. What a snapshot's moves
-//! are chosen from, and how, is its [`plan`]. Source: DESIGN §9 (003).
+//! Owns which silos are pressed (should give streams away) and since when, the pending moves, and
+//! how long a moved stream stays. Reads no clock and no board. Bounds: moves in one direction at a
+//! time for each pair of silos, [`MOVES_MAX`] moves for each snapshot, [`TOKEN_SNAPSHOTS`] until a
+//! pending move is given up. Never moves a stream itself. [`plan`] chooses the moves of one
+//! snapshot. Source: DESIGN §9 (003).
 //!
 //! ```text
 //!   calm ── fullest queue ≥ 0.80, or 8 points above the emptiest ──▶ pressed ── dwell of 2 snapshots ──▶ gives streams away
@@ -14,21 +15,23 @@
 //! ```
 //!
 //! # Why
-//! *A move is taken into the table at once.* Until it is made, what goes with the stream is counted off the silo it leaves
-//! and onto the one it goes to; otherwise the same gap would be closed twice. Once it is made it is in the snapshot: demand
-//! is that of the streams which are there, see [`SiloDepth::demand`](super::depth::SiloDepth). Counting it for one snapshot
-//! more made silos that were even swing against each other, further each time.
+//! *A pending move counts at once.* Until the stream has arrived, its load is subtracted from the
+//! old silo and added to the new one; otherwise the same gap would be closed twice. After that the
+//! snapshot contains it: demand is that of the streams which a silo has, see
+//! [`SiloDepth::demand`](super::depth::SiloDepth). Counting a move for one snapshot more made even
+//! silos oscillate with growing amplitude.
 //!
-//! *As many streams under one token as close the gap.* A skewed load has a few large streams and very many small ones, and
-//! a pair that has moved rests for two snapshots. With eight of them in three snapshots, 1,000 streams (Zipf 1.1, four silos)
-//! were 6.1 points apart after ten seconds and up to 22; with what closes the gap, 1.0 and up to 3.1.
+//! *As many streams at once as close the gap.* A skewed load has a few large streams and very many
+//! small ones, and a pair of silos pauses for two snapshots after a move. With eight moves in three
+//! snapshots, 1,000 streams (Zipf 1.1, four silos) were 6.1 points apart after ten seconds, at most
+//! 22; with as many as close the gap 1.0, at most 3.1.
 //!
-//! *Demand, not fullness.* A silo that was overloaded is full until its backlog is gone, whatever it has given away
-//! meanwhile: by how full it is, it would give away twice. Whether it is hot goes by the fullest queue, how much it gives by
-//! what comes for it.
+//! *Demand, not fullness.* A silo that was overloaded stays full until its backlog is gone,
+//! whatever it has given away. Judged by fullness it would give load away twice. So the fullest
+//! queue decides whether a silo is hot, and demand how much it gives.
 //!
-//! *A gain of a thousandth is one.* A move stops its own stream for some tens of µs and costs two hot threads a few: a
-//! twenty-thousandth of a second, once. What it gains it gains for its lease of four seconds at least.
+//! *A gain of a thousandth is enough.* A move stops its stream for some tens of µs and costs two
+//! hot threads a few µs, once. Its gain lasts at least for its lease of four seconds.
 
 mod plan;
 
@@ -37,35 +40,35 @@ use super::depth::{ENTER, LEAVE, Snapshot};
 use crate::units::{Nanos, TickRate, Ticks};
 use plan::Plan;
 
-/// A silo is uneven from so far above the emptiest on.
+/// A silo becomes uneven at this much demand above the emptiest silo.
 pub const UNEVEN_ENTER: f64 = 0.08;
-/// And no longer below this.
+/// A silo stops being uneven below this.
 pub const UNEVEN_LEAVE: f64 = 0.03;
-/// What a move has to close of the gap, at least.
+/// Least part of the gap that a move must close.
 pub const GAIN_MIN: f64 = 0.0005;
 /// Snapshots that a silo is pressed before it gives streams away.
 pub const DWELL_SNAPSHOTS: u64 = 2;
-/// Snapshots that a pair rests after a move.
+/// Snapshots that a pair of silos pauses after a move.
 pub const COOLDOWN_SNAPSHOTS: u64 = 2;
-/// Snapshots after which a move that has not arrived is given up.
+/// Snapshots after which a pending move is given up.
 pub const TOKEN_SNAPSHOTS: u64 = 4;
-/// Moves asked for on one snapshot.
+/// Most moves requested for one snapshot.
 pub const MOVES_MAX: usize = 128;
-/// A stream whose move has failed is not asked for again for so long.
+/// Pause of a stream after a failed move.
 pub const FAILED_REST: Nanos = Nanos::from_millis(1_500);
 /// Lease that a moved stream holds at its new silo.
 pub const LEASE: Nanos = Nanos::from_millis(4_000);
 
-/// What one stream puts on the silo that has it.
+/// The load of one stream on its silo.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StreamLoad {
-    /// Stream.
+    /// Number of the stream.
     pub stream: u32,
     /// Silo that owns it.
     pub silo: u32,
-    /// What comes for it, as a share of that silo's fullest queue: what is expected to go with it.
+    /// Its load as a share of that silo's fullest queue, which is expected to move with it.
     pub share: f64,
-    /// Whether it may move: it takes part, and its page is neither leased nor on its way.
+    /// Whether it may move: it takes part, and its page is neither leased nor in transfer.
     pub may_move: bool,
 }
 
@@ -77,7 +80,7 @@ struct Pressed {
     why: Why,
 }
 
-/// A move that is out, or rests.
+/// A move that is pending, or whose pair of silos pauses after it.
 #[derive(Clone, Copy, Debug)]
 struct Token {
     stream: u32,
@@ -85,7 +88,7 @@ struct Token {
     to: u32,
     share: f64,
     asked: u64,
-    /// Snapshot at which it had arrived, or was given up.
+    /// Snapshot at which it arrived or was given up.
     ended: Option<u64>,
 }
 
@@ -119,14 +122,15 @@ impl Rebalancer {
         self.pressed[silo].map(|pressed| pressed.since)
     }
 
-    /// The move of `stream` was refused: it is not under way.
+    /// The move of `stream` was refused.
     pub fn refused(&mut self, stream: u32) {
         self.tokens.retain(|token| token.stream != stream || token.ended.is_some());
         self.leased[stream as usize] = Ticks(0);
     }
 
-    /// Moves that were begun and not made, as `has_failed` says by stream and silo: their pairs are free, and the streams stay for
-    /// [`FAILED_REST`], so that others are tried first.
+    /// Forgets moves that have failed, as `has_failed` tells by stream and silo. Their pairs of
+    /// silos are free again; their streams pause for [`FAILED_REST`], so that others are tried
+    /// first.
     pub fn forget_failed(&mut self, now: Ticks, has_failed: impl Fn(u32, u32) -> bool) {
         let (leased, until) = (&mut self.leased, now.plus(self.rate.ticks(FAILED_REST)));
         self.tokens.retain(|token| {
@@ -138,7 +142,7 @@ impl Rebalancer {
         });
     }
 
-    /// Takes in `snapshot`, with what each stream puts on its silo, and tells `each` move that should be made.
+    /// Takes over `snapshot` and the streams' `loads`, and calls `each` for each move that should be made.
     pub fn step(&mut self, snapshot: &Snapshot, loads: &[StreamLoad], now: Ticks, mut each: impl FnMut(Made)) {
         let number = snapshot.number;
         self.settle(number, loads);
@@ -152,7 +156,7 @@ impl Rebalancer {
         for _ in 0..MOVES_MAX {
             let (pressed, tokens) = (&self.pressed, &self.tokens);
             let gives = |silo: u32| pressed[silo as usize].is_some_and(|pressed| dwelt(&pressed));
-            // Under a token of this snapshot, in the same direction, more may go.
+            // More streams may follow a move of this snapshot in the same direction.
             let is_free = |from: u32, to: u32| {
                 let mut held = tokens.iter().filter(|token| token.joins(from, to));
                 held.all(|token| token.from == from && token.asked == number)
@@ -172,7 +176,7 @@ impl Rebalancer {
         }
     }
 
-    /// Moves that have arrived end; one that is not heard of is given up; pairs that have rested are free.
+    /// Ends moves whose stream has arrived, gives up overdue ones, and frees pairs of silos whose pause is over.
     fn settle(&mut self, number: u64, loads: &[StreamLoad]) {
         for token in self.tokens.iter_mut().filter(|token| token.ended.is_none()) {
             let has_arrived = loads.iter().any(|load| load.stream == token.stream && load.silo == token.to);
@@ -183,9 +187,10 @@ impl Rebalancer {
         self.tokens.retain(|token| token.ended.is_none_or(|ended| number < ended + COOLDOWN_SNAPSHOTS));
     }
 
-    /// Which silos are pressed, with a gap between becoming it and ceasing to be.
+    /// Updates which silos are pressed, with hysteresis.
     fn press(&mut self, snapshot: &Snapshot, now: Ticks) {
-        // Against the emptiest, not the mean: one idle silo among many a little above the mean would else stay idle.
+        // Compared with the emptiest, not the mean: otherwise one idle silo among many slightly
+        // above the mean would stay idle.
         let least = self.plan.least().unwrap_or(0.0);
         for (silo, pressed) in (0..).zip(&mut self.pressed) {
             let (Some(demand), Some(depth)) = (self.plan.demand(silo), snapshot.silos[silo as usize].known()) else {

@@ -1,113 +1,115 @@
-//! Relief: which streams leave a silo that is full while shots wait for it, at once.
+//! Overload relief: which streams leave a full silo at once while shots wait for it.
 //!
-//! Owns what waited at the last look, the moves that it asked for, what they shift until a snapshot shows it, and what a full silo
-//! has given away. Pure but for that; no clock, no board. Bounds: [`STREAMS_MAX`] streams of a silo at a time; the next ones when
-//! none of those is under way any more, which a mover sees to. Never moves a stream itself. Source: seed 003, `OverflowStrategy.Migrate`.
+//! Owns the number of waiting shots at the last check, the pending moves, the load that they shift
+//! until a snapshot contains it, and the share that each full silo has given away. Reads no clock
+//! and no board. Bounds: at most [`STREAMS_MAX`] streams of a silo move at a time; the next ones
+//! follow when these moves have ended. Never moves a stream itself. Source: seed 003,
+//! `OverflowStrategy.Migrate`.
 //!
 //! ```text
-//!   full ── another look: will not be over in 50 ms ──▶ up to 8 streams, each to the emptiest silo below 0.80
-//!     ▲──────────── they are there, or have failed ◀─────┘
+//!   full ── next check: the backlog lasts more than 50 ms ──▶ up to 8 streams, each to the emptiest silo below 0.80
+//!     ▲──────────── the moves are done, or have failed ◀───────┘
 //! ```
 //!
 //! # Why not the rebalancer
-//! It goes by means over a second, dwells for two of them and rests for two more: right for a load that is uneven, and
-//! much too slow for shots that wait now. What is read here is no mean but the feed's own word that a shot found no room. Against bouncing it has what the rebalancer has, the lease and the limit at the other silo.
+//! The rebalancer uses means over a second, waits for two of them and pauses for two more. That
+//! suits an uneven load and is much too slow for shots that wait now. Relief uses the feed's own
+//! report that a shot found no slot. The lease of a moved stream and the limit at its new silo
+//! prevent repeated moves, as in the rebalancer.
 //!
-//! # Why a silo that gave half away is half full, though its ring is full
-//! How full a ring is says nothing of what comes for it while its backlog lasts. A silo that shots wait for counts as full to
-//! begin with, and as what it has not given away afterwards; otherwise it would give away half of what is left again and again
-//! until its backlog is gone. If what waits does not become less for [`GROWS_FOR`], it gets as much as it can do, whatever it
-//! has given: it counts as full anew.
+//! # Why a silo that gave half its load away counts as half full
+//! While a backlog lasts, a full ring does not show how much arrives. So an overloaded silo first
+//! counts as full, and then as the share that it has not given away. Otherwise it would give away
+//! half of the rest again and again until the backlog is gone. If the backlog does not shrink for
+//! [`GROWS_FOR`], the silo counts as full again.
 //!
 //! # Why a stream that fills a silo alone stays
-//! It would fill the other one as well: nothing gets better, and its shots stand still meanwhile.
+//! It would fill the other silo as well, and its shots would stop during the move for no gain.
 
 use super::decision::{Candidate, Decision, Made, Why};
 use super::depth::{ENTER, Snapshot};
 use super::rebalance::{GAIN_MIN, LEASE, StreamLoad};
 use crate::units::{Nanos, TickRate, Ticks};
 
-/// What will be over in this time by itself is left alone.
+/// A backlog that ends by itself within this time moves no stream.
 pub const TOLERATED: Nanos = Nanos::from_millis(50);
-/// Streams that leave a silo at a time.
+/// Most streams that leave one silo at a time.
 pub const STREAMS_MAX: usize = 8;
-/// A backlog that is not smaller after this time grows.
+/// A backlog that has not shrunk after this time counts as growing.
 pub const GROWS_FOR: Nanos = Nanos::from_millis(100);
 
 /// Shots that wait for a silo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Shots that have arrived so far at the feeds where some wait.
+    /// Shots that have arrived so far at the feeds with waiting shots.
     pub arrived: u64,
-    /// Of these: how many wait.
+    /// Shots of these that wait.
     pub waiting: u64,
 }
 
-/// Why no stream leaves a silo that is full.
+/// Why no stream leaves a full silo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stuck {
-    /// None may.
+    /// None of its streams may move.
     #[error(
-        "found shots waiting for silo {silo} and no stream of it that may move, expected one; name more in placement.streams, or wait for leases and moves to end"
+        "shots wait for silo {silo}, and none of its streams may move; name more of them in placement.streams, or wait for leases and moves to end"
     )]
     NoStream {
         /// The silo.
         silo: u32,
     },
-    /// None has room.
-    #[error(
-        "found shots waiting for silo {silo} and no other silo below 80 %, expected one; add silos or lower the rate"
-    )]
+    /// No other silo has room.
+    #[error("shots wait for silo {silo}, and no other silo is below 80 %; add silos or lower the rate")]
     NoSilo {
         /// The silo.
         silo: u32,
     },
-    /// One has, but not for any of its streams.
+    /// Another silo has room, but too little for any of its streams.
     #[error(
-        "found shots waiting for silo {silo} and no stream of it that fits elsewhere (the lightest that may move is {lightest} % of what it does; silo {emptiest}, the emptiest, is {full} % full), expected one that leaves that below 80 %; divide the load over more streams or lower the rate"
+        "shots wait for silo {silo}, and none of its streams fits elsewhere: the lightest that may move is {lightest} % of its load, and silo {emptiest}, the emptiest, is {full} % full; divide the load over more streams or lower the rate"
     )]
     NoFit {
         /// The silo.
         silo: u32,
-        /// Part of it that its lightest stream is which may move, percent.
+        /// Share of the silo's load that its lightest movable stream has, percent.
         lightest: u32,
-        /// The silo with most room.
+        /// The silo with the most room.
         emptiest: u32,
-        /// How full that is, percent.
+        /// How full that silo is, percent.
         full: u32,
     },
 }
 
-/// A move that is out.
+/// A move that was asked for and has not ended.
 #[derive(Clone, Copy, Debug)]
-struct Out {
+struct PendingMove {
     stream: u32,
     from: u32,
     to: u32,
     share: f64,
 }
 
-/// The relief of all silos.
+/// Overload relief of all silos.
 #[derive(Debug)]
 pub struct Relief {
     rate: TickRate,
-    out: Vec<Out>,
-    /// By silo: what waited at the last look, and when that was.
+    out: Vec<PendingMove>,
+    /// By silo: the waiting shots at the last check, and its time.
     before: Vec<Option<(Ticks, Waiting)>>,
-    /// When the snapshot was taken that what was shifted is not in.
+    /// Time of the snapshot that `shifted` refers to.
     taken: Option<Ticks>,
-    /// By silo: what goes there beyond that snapshot.
+    /// By silo: load that pending moves add to that snapshot.
     shifted: Vec<f64>,
-    /// By silo that is full: what it has given away of itself since it became so.
+    /// By full silo: the share of its load that it has given away since it became full.
     given: Vec<f64>,
-    /// By silo that has given: what waited for it, and when.
+    /// By silo that has given load away: the time and the number of waiting shots that growth is measured from.
     mark: Vec<Option<(Ticks, u64)>>,
-    /// By silo: refused a stream in this step.
+    /// By silo: whether it refused a stream in this step.
     refused: Vec<bool>,
 }
 
 impl Relief {
-    /// For `silos` silos.
+    /// Relief of `silos` silos.
     #[must_use]
     pub fn new(silos: usize, rate: TickRate) -> Relief {
         Relief {
@@ -122,7 +124,7 @@ impl Relief {
         }
     }
 
-    /// Nothing waits anywhere.
+    /// No shot waits for any silo.
     pub fn rest(&mut self) {
         self.out.clear();
         self.before.fill(None);
@@ -130,8 +132,9 @@ impl Relief {
         self.mark.fill(None);
     }
 
-    /// Asks `each` for the moves that should be made; it says whether one is under way, as `under_way` does later on. `full`: what
-    /// waits for each silo; `loads`: where each stream is now. Returns why a silo's streams do not leave.
+    /// Requests moves through `each`, which returns whether the move has begun; `under_way` tells
+    /// later whether it goes on. `full`: shots that wait for each silo; `loads`: where each stream
+    /// is now. Returns why a silo's streams do not leave.
     pub fn step(
         &mut self,
         full: &[Option<Waiting>],
@@ -154,7 +157,7 @@ impl Relief {
         stuck
     }
 
-    /// Has streams of `silo` leave; why none does.
+    /// Moves streams away from `silo`. Returns why none leaves.
     fn give(
         &mut self,
         silo: u32,
@@ -171,7 +174,7 @@ impl Relief {
         while gone < STREAMS_MAX {
             let (at, to) = match self.best(silo, full, snapshot, &left) {
                 Ok(best) => best,
-                // One that has given what it should waits for its backlog to go; one that was refused has been told why.
+                // A silo that has given enough away waits for its backlog to end. A refusal was reported by `each`.
                 Err(stuck) => return (!has_asked && had == 0.0).then_some(stuck),
             };
             let (stream, share) = left[at];
@@ -183,20 +186,20 @@ impl Relief {
                 left.swap_remove(at);
                 self.given[silo as usize] += share;
                 self.shifted[to as usize] += share;
-                self.out.push(Out { stream, from: silo, to, share });
+                self.out.push(PendingMove { stream, from: silo, to, share });
                 gone += 1;
             } else {
-                // The next best silo may take it, and nothing is asked of this one until the next look.
+                // The next best silo may take the stream. This silo is not asked again before the next step.
                 self.refused[to as usize] = true;
             }
         }
         None
     }
 
-    /// Moves that are not under way any more end: their stream is there, or stays. What goes beyond a new snapshot is what is
-    /// not there yet.
+    /// Ends moves that are no longer under way: their stream has arrived, or stays. After a new
+    /// snapshot only the load of pending moves is added to it.
     fn settle(&mut self, snapshot: &Snapshot, loads: &[StreamLoad], under_way: &dyn Fn(u32) -> bool) {
-        let is_there = |out: &Out| loads.iter().any(|load| load.stream == out.stream && load.silo == out.to);
+        let is_there = |out: &PendingMove| loads.iter().any(|load| load.stream == out.stream && load.silo == out.to);
         let (given, shifted) = (&mut self.given, &mut self.shifted);
         self.out.retain(|out| {
             let (is_out, is_there) = (under_way(out.stream), is_there(out));
@@ -213,7 +216,8 @@ impl Relief {
         }
     }
 
-    /// A silo whose backlog does not become less, with its streams gone, is full again; one that has none has given nothing.
+    /// A silo whose backlog does not shrink after its streams have left counts as full again.
+    /// Without a backlog a silo has given nothing away.
     fn see_growth(&mut self, silo: usize, full: &[Option<Waiting>], now: Ticks) {
         let is_giving = self.out.iter().any(|out| out.from as usize == silo);
         let Some(Waiting { waiting, .. }) = full[silo] else {
@@ -233,7 +237,7 @@ impl Relief {
         }
     }
 
-    /// How full a silo is: one that shots wait for is what it has not given away, whatever the mean says.
+    /// How full a silo is. An overloaded silo is as full as the share that it has not given away, whatever its mean is.
     fn view(&self, silo: u32, full: &[Option<Waiting>], snapshot: &Snapshot) -> Option<f64> {
         if full[silo as usize].is_some() {
             return Some(1.0 - self.given[silo as usize]);
@@ -248,8 +252,9 @@ impl Relief {
         Some(if is_full { Candidate { max: 1.0, charge: -given, ..one } } else { Candidate { charge: shifted, ..one } })
     }
 
-    /// Whether shots will go on to wait for `silo`: at the pace of the last two looks it is not over soon. A machine that
-    /// stood still leaves a backlog too, which goes by itself; a feed that stands still says nothing.
+    /// Whether the backlog of `silo` will last: at the pace of the last two checks it does not end
+    /// soon. A machine that was suspended also leaves a backlog, which ends by itself. A feed that
+    /// does not run reports nothing.
     fn lasts(&mut self, silo: usize, full: &[Option<Waiting>], now: Ticks) -> bool {
         let Some(new) = full[silo] else {
             self.before[silo] = None;
@@ -268,8 +273,8 @@ impl Relief {
         left > u128::from(gone) * u128::from(self.rate.ticks(TOLERATED).0)
     }
 
-    /// Of these streams of `silo` the one that closes most of the gap to the emptiest other, by its place, and that silo; or why
-    /// none does.
+    /// The stream in `left` that closes most of the gap to the emptiest other silo, by its index,
+    /// and that silo. Or why there is none.
     fn best(
         &self,
         silo: u32,
@@ -298,8 +303,8 @@ impl Relief {
     }
 }
 
-/// Streams of `silo` that may move, each with its part of a silo that is full, of which `all` of them are so much. Where none was
-/// answered, all count alike.
+/// Streams of `silo` that may move, each with its share of the silo's load, where all streams of
+/// the silo together have the share `all`. If no stream was answered, all have the same share.
 fn parts(silo: u32, loads: &[StreamLoad], all: f64) -> Vec<(u32, f64)> {
     let own = || loads.iter().filter(|load| load.silo == silo);
     let (count, sum) = (own().count() as f64, own().map(|load| load.share).sum::<f64>());
@@ -400,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_goes_to_the_unknown_or_the_full_and_it_says_why_nothing_goes() {
+    fn no_stream_goes_to_an_unknown_or_full_silo_and_the_reason_is_given() {
         let mut none = Bench::new(&[Some(0.9), None], &[0, 0]);
         let _ = none.see(1);
         assert_eq!(none.see(10), (vec![], Some(Stuck::NoSilo { silo: 0 })));
@@ -414,7 +419,7 @@ mod tests {
         let mut alone = Bench::new(&[Some(0.9), Some(0.0)], &[0]);
         let _ = alone.see(1);
         let stuck = alone.see(10).1.unwrap().to_string();
-        assert!(stuck.contains("is 100 % of what it does; silo 1, the emptiest, is 0 % full"), "{stuck}");
+        assert!(stuck.contains("is 100 % of its load, and silo 1, the emptiest, is 0 % full"), "{stuck}");
         let mut still = Bench::new(&[Some(0.9), Some(0.1)], &[0, 0]);
         still.loads.iter_mut().for_each(|load| load.may_move = false);
         let _ = still.see(1);

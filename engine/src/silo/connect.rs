@@ -1,38 +1,40 @@
-//! What runs between the silos of one engine: links between arbiters, lanes between feeds, desks between both.
+//! Connections between the silos of one engine: links between arbiters, lanes between feeds,
+//! endpoints between both.
 //!
-//! Made once, at Init, and handed out by pieces: each silo is wired with its own. Owns nothing afterwards. Bounds: a lane, two
-//! letter rings and two errand rings for each ordered pair of silos.
+//! Made once, at Init; each silo is built with its own part. A restart replaces the parts of one
+//! silo. Owns nothing afterwards. Bounds: a lane, two message rings and two request rings for each
+//! ordered pair of silos.
 
 use super::Attached;
-use crate::arbiter::errand::desks;
 use crate::arbiter::page::Silo;
+use crate::arbiter::requests::endpoints;
 use crate::code::Model;
-use crate::decode::steward::{Heard, Link, Post, Tidings};
-use crate::feed::crossing::{Crossing, lanes};
+use crate::commit::arbiter_driver::{Link, MembershipAck, MembershipEndpoint, MembershipEvent};
+use crate::feed::cross_silo::failover::{SiloEvent, SiloEventEndpoint, SiloReply};
+use crate::feed::cross_silo::{CrossSiloParts, lanes};
 use crate::feed::requests::MoveRequests;
-use crate::feed::rescue::{News, NewsDesk, Told as FeedTold};
-use crate::hot::post::{Sends, Takes};
+use crate::hot::mailbox::{MailboxReceiver, MailboxSender};
 use std::sync::Arc;
 
-/// What tells a silo which others live: the ends of who knows.
-pub struct Told {
-    pub(super) feed: (Sends<News>, Takes<FeedTold>),
-    pub(super) steward: (Sends<Tidings>, Takes<Heard>),
+/// The supervisor's ends of the mailboxes to one silo's feed and arbiter.
+pub struct SiloNotifiers {
+    pub(super) feed: (MailboxSender<SiloEvent>, MailboxReceiver<SiloReply>),
+    pub(super) arbiter: (MailboxSender<MembershipEvent>, MailboxReceiver<MembershipAck>),
 }
 
-/// The pieces of each silo, and who tells them of each other.
+/// The connections of each silo, and the supervisor's ends.
 pub struct Connected {
-    /// Each silo is wired with its own.
+    /// One part for each silo.
     pub pieces: Vec<Attached>,
-    /// For [`super::Lives`].
-    pub told: Vec<Told>,
+    /// For [`super::SiloSupervisor`].
+    pub notifiers: Vec<SiloNotifiers>,
 }
 
-/// The pieces of each of `silos` silos; none where there is a single one.
+/// The connections of each of `silos` silos; none for a single silo.
 #[must_use]
 pub fn connect(silos: u32, model: &Model, requests: &Arc<MoveRequests>) -> Connected {
     if silos < 2 {
-        return Connected { pieces: (0..silos).map(|_| Attached::default()).collect(), told: Vec::new() };
+        return Connected { pieces: (0..silos).map(|_| Attached::default()).collect(), notifiers: Vec::new() };
     }
     let count = silos as usize;
     let mut links: Vec<Vec<Link>> = (0..count).map(|_| Vec::with_capacity(count - 1)).collect();
@@ -44,15 +46,21 @@ pub fn connect(silos: u32, model: &Model, requests: &Arc<MoveRequests>) -> Conne
         }
     }
     let lanes = lanes(count, model.detector_words(), model.observable_words());
-    let pieces = desks(count).into_iter().zip(lanes).zip(links);
-    let mut told = Vec::with_capacity(count);
+    let pieces = endpoints(count).into_iter().zip(lanes).zip(links);
+    let mut notifiers = Vec::with_capacity(count);
     let pieces = pieces
-        .map(|(((desk, arbiter), (outs, ins)), links)| {
-            let ((feed, news), (steward, post)) = (NewsDesk::pair(), Post::pair());
-            told.push(Told { feed, steward });
-            let crossing = Crossing { desk, requests: Arc::clone(requests), outs, ins, news };
-            Attached { gpu: None, links, crossing: Some(crossing), desk: Some(arbiter), post: Some(post) }
+        .map(|(((endpoint, arbiter_endpoint), (outs, ins)), links)| {
+            let ((feed, events), (arbiter, membership)) = (SiloEventEndpoint::pair(), MembershipEndpoint::pair());
+            notifiers.push(SiloNotifiers { feed, arbiter });
+            let cross_silo = CrossSiloParts { endpoint, requests: Arc::clone(requests), outs, ins, events };
+            Attached {
+                gpu: None,
+                links,
+                cross_silo: Some(cross_silo),
+                endpoint: Some(arbiter_endpoint),
+                membership: Some(membership),
+            }
         })
         .collect();
-    Connected { pieces, told }
+    Connected { pieces, notifiers }
 }

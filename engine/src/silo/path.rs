@@ -1,33 +1,36 @@
-//! What lies between a silo's doors: dispatch, device, poll, graph and decode, wired.
+//! A silo's path between ingress and egress: dispatch, device, poll, graph and decode.
 //!
-//! Owns nothing that runs. Runs once at Init and once at each return of the silo, on a cold thread.
+//! Owns nothing that runs. Runs once at Init and once at each restart of the silo, on a cold
+//! thread.
 
-use super::{Common, Decoding, Draws, Gpu, Owner, cuda, recovery, spec, timebase};
-use crate::arbiter::errand::ArbiterDesk;
+use super::{Common, Decoding, DispatchEnds, Draws, Gpu, Owner, cuda, recovery, spec, timebase};
+use crate::arbiter::requests::ArbiterEndpoint;
 use crate::board;
-use crate::decode::carries::Carries;
-use crate::decode::joint::{JointCells, Joints};
-use crate::decode::moves::Moves;
-use crate::decode::orchestrator::{Orchestrator, OrchestratorParts};
-use crate::decode::pool::Pool;
-use crate::decode::state::StreamStates;
-use crate::decode::steward::{Link, Post, Steward};
+use crate::commit::arbiter_driver::{ArbiterDriver, Link, MembershipEndpoint};
+use crate::commit::joint_readouts::{JointCells, Joints};
+use crate::commit::moves::Moves;
+use crate::commit::orchestrator::{Orchestrator, OrchestratorParts};
+use crate::commit::state::StreamStates;
 use crate::decode::worker::{Decoder, DecoderParts};
 use crate::device::Recovery;
 use crate::device::sim::{Graph, SimDevice, SimLauncher, SimShared, SimTimes};
-use crate::dispatch::{Dispatcher, Pipe, Poller, Tombstones};
-use crate::graph::{Brought, CompileError, Config, Event, Worker};
+use crate::dispatch::{Dispatcher, Poller};
+use crate::graph::{CallerBody, CompileError, Config, Event, Start, Worker};
 use crate::hot::RoleSpec;
-use crate::profile::{Device, Latency, Profile, RoleKind};
+use crate::pipe::Carries;
+use crate::pipe::lanes::{DecodeLanes, WorkerLane};
+use crate::pipe::pool::Pool;
+use crate::pipe::{Pipe, ToGraph};
+use crate::profile::{Device, Latency, Profile};
+use crate::roles::RoleKind;
 use crate::units::Nanos;
-use pinwheel_edge::queue::fifo::Fifo;
-use pinwheel_edge::slot::jobs::JobBank;
+use pinwheel_edge::slot::jobs::{FreeJobs, JobBank};
 use pinwheel_edge::slot::table::{DispatchEnd, Geometry};
-use pinwheel_edge::slot::workers::{DeviceWorkers, DispatchWorkers, WorkerBank, bank};
+use pinwheel_edge::slot::workers::{DeviceWorkers, WorkerBank, bank};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-/// What a path is made of beside what it makes itself.
+/// Parts of a path that are made elsewhere.
 pub(super) struct PathParts<'a> {
     pub(super) pipe: &'a Pipe,
     pub(super) states: &'a Arc<StreamStates>,
@@ -36,23 +39,23 @@ pub(super) struct PathParts<'a> {
     pub(super) joints: (Option<Joints>, Option<Arc<JointCells>>),
     pub(super) gpu: Option<Gpu>,
     pub(super) draws: Draws<'a>,
-    /// Where decode workers leave the times of their tasks, if somebody asks for them.
+    /// Where decode workers send their task times, if the profile asks for a trace.
     pub(super) times: Option<Sender<Vec<Event>>>,
 }
 
-/// What an arbiter has of other silos.
+/// An arbiter's connections to other silos.
 pub(super) struct ArbiterParts {
     pub(super) links: Vec<Link>,
-    pub(super) desk: Option<ArbiterDesk>,
-    pub(super) post: Option<Post>,
-    /// Silos that are dead, and their heirs.
-    pub(super) heirs: Vec<(Owner, Owner)>,
+    pub(super) endpoint: Option<ArbiterEndpoint>,
+    pub(super) membership: Option<MembershipEndpoint>,
+    /// Dead silos, each with its successor.
+    pub(super) successors: Vec<(Owner, Owner)>,
 }
 
-/// What lies between a silo's doors: from dispatch to decode.
+/// A path from dispatch to decode.
 pub(super) struct Path {
     pub(super) workers: Arc<WorkerBank>,
-    /// In the order of the path, decode last.
+    /// Its roles in the order of the path, decode last.
     pub(super) specs: Vec<RoleSpec>,
     pub(super) recovery: Recovery,
 }
@@ -66,55 +69,64 @@ pub(super) fn path(
 ) -> Result<Path, CompileError> {
     let PathParts { pipe, states, end, arbiter, joints: (joints, cells), gpu, draws, times } = parts;
     let (silo, base, jobs) = (pipe.silo, timebase(common), pipe.jobs.len() as u32);
-    let (dispatch_workers, device_workers, poll_workers, workers) = bank(profile.workers as usize);
-    let (refused, refused_end) = Tombstones::channel(profile.slots);
-    let (expired, expired_end) = Tombstones::channel(profile.slots);
-    let (dispatch_ends, bank_of) = ((end, dispatch_workers, refused), (pipe, &workers));
+    let (dispatch_workers, device_workers, poll_workers, release, workers) = bank(profile.workers as usize);
+    let (from_dispatch, dispatch_input) = ToGraph::channel(pipe.jobs.len(), profile.slots);
+    let (from_poll, poll_input) = ToGraph::channel(pipe.jobs.len(), profile.slots);
+    let (free, [polls_return, returns]) = FreeJobs::new(pipe.jobs.len());
+    let (dispatch_ends, bank_of) = ((end, dispatch_workers, free, from_dispatch), (pipe, &workers));
     let (mut specs, recovery, tap) = match gpu {
         Some(gpu) => cuda::specs(profile, bank_of, gpu, dispatch_ends, recovery(profile, pipe), common),
         None => {
             (stand_in(profile, bank_of, device_workers, dispatch_ends, &draws, common), recovery(profile, pipe), None)
         }
     };
-    let poller = Poller::new(pipe.clone(), poll_workers, expired, profile.free_worker, base.rate).tapped(tap);
-    let config = Config { streams: pipe.streams, ..Config::from(&profile.graph) };
+    let poller =
+        Poller::new(pipe.clone(), poll_workers, polls_return, from_poll, profile.free_worker, base.rate).tapped(tap);
+    let mut config = Config { streams: pipe.streams, ..Config::from(&profile.graph) };
+    if carries.is_none() {
+        // Whole shots are no tasks, so a readout would wait for a threshold for ever.
+        config.start = Start::Immediate;
+    }
+    let (window_tasks, ready_tasks) = (config.window_tasks, config.ready_tasks);
     let pool = Pool::new(config, decoders, jobs, pipe.streams, carries.as_deref(), &common.clock)?;
-    show(&pool, profile, pipe);
-    let ArbiterParts { links, desk, post, heirs } = arbiter;
+    let (lanes, ends) = DecodeLanes::new(decoders, base.rate);
+    show(&pool, (window_tasks, ready_tasks), pipe);
+    let ArbiterParts { links, endpoint, membership, successors } = arbiter;
     let orchestrator = Orchestrator::new(OrchestratorParts {
         pipe: pipe.clone(),
-        bank: Arc::clone(&workers),
+        release,
+        lanes,
         submitter: pool.submitter,
         regions: pool.regions,
-        tombstones: vec![refused_end, expired_end],
-        decoders,
+        inputs: [dispatch_input, poll_input],
+        returns,
         carries: carries.clone(),
-        steward: Steward::new(Arc::clone(states), base, links, post).after(&heirs),
+        arbiter: ArbiterDriver::new(Arc::clone(states), base, links, membership).after(&successors),
         joints,
-        moves: desk.map(|desk| Moves::new(desk, Arc::clone(&pipe.turns))),
+        moves: endpoint.map(|endpoint| Moves::new(endpoint, Arc::clone(&pipe.watermarks))),
         states: Arc::clone(states),
     });
     specs.push(spec(RoleKind::Poll, silo, 0, move |_| Ok(Box::new(poller))));
     specs.push(spec(RoleKind::Graph, silo, 0, move |_| Ok(Box::new(orchestrator))));
-    let (bank, decoding) = (&workers, &common.decoding);
-    let bench = Bench { pipe, bank, states, carries, joints: cells, draws: &draws, decoding, times };
-    specs.extend((0..).zip(pool.workers).map(|(index, worker)| bench.decoder(index, worker)));
+    let decoding = &common.decoding;
+    let context = DecoderContext { pipe, states, carries, joints: cells, draws: &draws, decoding, times };
+    let workers_of_pool = (0..).zip(pool.workers.into_iter().zip(ends));
+    specs.extend(workers_of_pool.map(|(index, (worker, lane))| context.decoder(index, worker, lane)));
     Ok(Path { workers, specs, recovery })
 }
 
-/// Job buffers, all free, and the queue that holds every one of them.
-pub(super) fn job_bank(profile: &Profile, decoders: u32, geometry: Geometry) -> (Arc<JobBank>, Arc<Fifo<u32>>) {
+/// Job buffers for all slots and spares.
+pub(super) fn job_bank(profile: &Profile, decoders: u32, geometry: Geometry) -> Arc<JobBank> {
     let jobs = profile.slots as usize + profile.workers as usize + decoders as usize;
-    let bank = JobBank::new(jobs, geometry.detector_words as usize, geometry.observable_words as usize);
-    (Arc::new(bank), Arc::new(Fifo::new(jobs)))
+    Arc::new(JobBank::new(jobs, geometry.detector_words as usize, geometry.observable_words as usize))
 }
 
-/// The CPU stand-in: dispatch with its launcher, and the role that plays the device.
+/// The CPU stand-in: dispatch with its launcher, and the role that simulates the device.
 fn stand_in(
     profile: &Profile,
     (pipe, workers): (&Pipe, &Arc<WorkerBank>),
     device_workers: DeviceWorkers,
-    (end, dispatch_workers, refused): (DispatchEnd, DispatchWorkers, Tombstones),
+    (end, dispatch_workers, free, to_graph): DispatchEnds,
     draws: &Draws<'_>,
     common: &Common,
 ) -> Vec<RoleSpec> {
@@ -138,17 +150,17 @@ fn stand_in(
         SimTimes { latency, late_by },
         draws.of(2),
     );
-    let dispatcher = Dispatcher::new(pipe.clone(), end, dispatch_workers, launcher, refused, common.clock.rate());
+    let dispatcher =
+        Dispatcher::new(pipe.clone(), end, dispatch_workers, launcher, free, to_graph, common.clock.rate());
     vec![
         spec(RoleKind::Dispatch, pipe.silo, 0, move |_| Ok(Box::new(dispatcher))),
         spec(RoleKind::Device, pipe.silo, 0, move |_| Ok(Box::new(device))),
     ]
 }
 
-/// What all decoders of a silo are made from.
-struct Bench<'a> {
+/// Parts shared by all decoders of a silo.
+struct DecoderContext<'a> {
     pipe: &'a Pipe,
-    bank: &'a Arc<WorkerBank>,
     states: &'a Arc<StreamStates>,
     carries: Option<Arc<Carries>>,
     joints: Option<Arc<JointCells>>,
@@ -157,25 +169,25 @@ struct Bench<'a> {
     times: Option<Sender<Vec<Event>>>,
 }
 
-impl Bench<'_> {
-    fn decoder(&self, index: u32, worker: Worker<Brought>) -> RoleSpec {
-        let (pipe, bank, states) = (self.pipe.clone(), Arc::clone(self.bank), Arc::clone(self.states));
+impl DecoderContext<'_> {
+    fn decoder(&self, index: u32, worker: Worker<CallerBody>, lane: WorkerLane) -> RoleSpec {
+        let (pipe, states) = (self.pipe.clone(), Arc::clone(self.states));
         let (carries, joints, times) = (self.carries.clone(), self.joints.clone(), self.times.clone());
         let (decoding, injector) = (self.decoding.clone(), self.draws.of(16 + u64::from(index)));
         spec(RoleKind::Decode, self.pipe.silo, index, move |_| {
             let predecoder = decoding.predecoder();
             let (index, matching) = (index as usize, decoding.matching);
             let parts =
-                DecoderParts { pipe, bank, index, matching, predecoder, injector, states, carries, joints, times };
+                DecoderParts { pipe, index, lane, matching, predecoder, injector, states, carries, joints, times };
             Ok(Box::new(Decoder::new(parts, worker)))
         })
     }
 }
 
-/// What of a pool never changes.
-fn show(pool: &Pool, profile: &Profile, pipe: &Pipe) {
+/// Writes the pool's constants to the board.
+fn show(pool: &Pool, (window_tasks, ready_tasks): (u32, u32), pipe: &Pipe) {
     let block = pipe.board.graph(pipe.silo);
-    board::set(&block.window_tasks, profile.graph.window_tasks.into());
-    board::set(&block.ready_tasks, profile.graph.ready_tasks.into());
+    board::set(&block.window_tasks, window_tasks.into());
+    board::set(&block.ready_tasks, ready_tasks.into());
     block.policy.write(pool.policy());
 }

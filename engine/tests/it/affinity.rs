@@ -1,15 +1,15 @@
 //! A pinned thread stays where it was pinned, judged by itself in every frame.
 
-use crate::hot_thread::HotThread;
+use crate::hot_thread::RunningThread;
 use crate::rig::look_again;
 use pinwheel_engine::host::pin::allowed_cores;
-use pinwheel_engine::hot::memory::OnCall;
+use pinwheel_engine::hot::memory::OnAllocation;
 
 /// Counts frames on each core in turn, or says why it cannot.
 fn frames_elsewhere(frames: u64) -> Option<u64> {
     let cores = allowed_cores().ok()?;
     let core = *cores.last()?;
-    let hot = HotThread::start(Some(core), OnCall::Count, |_| 1);
+    let hot = RunningThread::start(Some(core), OnAllocation::Count, |_| 1);
     loop {
         let view = hot.view();
         if view.frames >= frames {
@@ -37,7 +37,7 @@ fn a_thread_that_is_moved_notices_in_its_next_frames() {
     if first == last {
         return;
     }
-    let hot = HotThread::start(Some(first), OnCall::Count, |_| 1);
+    let hot = RunningThread::start(Some(first), OnAllocation::Count, |_| 1);
     let tid = rustix::thread::Pid::from_raw(hot.view().tid as i32).unwrap();
     let mut elsewhere = rustix::thread::CpuSet::new();
     elsewhere.set(last as usize);

@@ -100,7 +100,7 @@ fn a_killed_process_leaves_its_board_with_a_free_lock() {
 }
 
 #[test]
-fn a_thread_that_says_it_is_pinned_may_run_on_its_core_only() {
+fn a_thread_reported_as_pinned_may_run_only_on_its_core() {
     let _alone = alone();
     let engine = Engine::start(config(&profile(), sampler(), None)).unwrap();
     let now = until(&engine, "an answer", |now| total(now, |c| c.answered) > 0);

@@ -6,12 +6,12 @@ use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::board::{Board, Place, Shape};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::code::{Sampler, bundled_named};
-use pinwheel_engine::dispatch::Answer;
 use pinwheel_engine::fault::FaultCode;
 use pinwheel_engine::feed::Share;
 use pinwheel_engine::feed::requests::MoveRequests;
 use pinwheel_engine::feed::source::Source;
 use pinwheel_engine::hot::{Frame, Init, Role, Scratch, Settings};
+use pinwheel_engine::pipe::Answer;
 use pinwheel_engine::profile::Predecoder;
 use pinwheel_engine::silo::{Answers, Attached, Common, Decoding, Silo, wire};
 use std::sync::Arc;
@@ -105,7 +105,7 @@ fn each_reader_of_answers_sees_them_all_and_the_slowest_holds_the_silo_up_until_
 }
 
 #[test]
-fn a_number_that_comes_twice_is_answered_twice_and_counted_as_a_duplicate() {
+fn a_repeated_number_is_answered_twice_and_counted_as_a_duplicate() {
     // The same stream twice: each sequence number comes twice.
     let (shown, answers) = play(Share { silo: 0, streams: 1, own: vec![0, 0], count: Some(200), turns: None });
     let counters = &shown.silos[0].counters;

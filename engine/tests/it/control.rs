@@ -1,13 +1,14 @@
 //! Acting on a running engine from another process: the socket, what it does, and what it refuses.
 
 use crate::rig::{Alone, LIMIT, alone, config, end, profile, sampler, total, until};
-use pinwheel_engine::engine::wire::{Ask, Done, Outcome, Reply, Request};
-use pinwheel_engine::engine::{Config, EndedBy, Engine};
+use pinwheel_engine::board::Phase;
+use pinwheel_engine::engine::wire::{Outcome, Request, read_reply};
+use pinwheel_engine::engine::{Actor, Command, Config, Done, EndedBy, Engine, Refused};
 use pinwheel_engine::profile::{Profile, Rate, SpinPolicy};
 use pinwheel_engine::record::EventSink;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -31,26 +32,26 @@ impl Client {
     fn hear(&mut self) -> Outcome {
         let mut line = String::new();
         self.0.read_line(&mut line).unwrap();
-        serde_json::from_str::<Reply>(&line).unwrap_or_else(|error| panic!("{line:?}: {error}")).outcome
+        read_reply(line.as_bytes()).unwrap_or_else(|error| panic!("{line:?}: {error}"))
     }
 
-    fn ask(&mut self, ask: Ask) -> Outcome {
-        self.say(&serde_json::to_string(&Request::new(ask, "a test")).unwrap());
+    fn ask(&mut self, command: Command) -> Outcome {
+        self.say(&serde_json::to_string(&Request::new(command, "a test")).unwrap());
         self.hear()
     }
 
-    fn done(&mut self, ask: Ask) -> Done {
-        match self.ask(ask) {
+    fn done(&mut self, command: Command) -> Done {
+        match self.ask(command) {
             Outcome::Done(done) => done,
             Outcome::Refused(said) => panic!("{said}"),
         }
     }
 
     /// Asks until every thread has acknowledged within the time that a reply waits for them.
-    fn acknowledged(&mut self, ask: impl Fn() -> Ask) -> Done {
+    fn acknowledged(&mut self, command: impl Fn() -> Command) -> Done {
         let from = Instant::now();
         loop {
-            let done = self.done(ask());
+            let done = self.done(command());
             let (Done::Profile { acknowledged, .. }
             | Done::Feed { acknowledged, .. }
             | Done::Alarms { acknowledged, .. }) = done
@@ -64,8 +65,8 @@ impl Client {
         }
     }
 
-    fn refused(&mut self, ask: Ask) -> String {
-        match self.ask(ask) {
+    fn refused(&mut self, command: Command) -> String {
+        match self.ask(command) {
             Outcome::Done(done) => panic!("{done:?}"),
             Outcome::Refused(said) => said,
         }
@@ -104,7 +105,7 @@ fn a_switch_from_another_process_is_acknowledged_by_every_thread_and_gives_back_
     let before = engine.profile();
     let mut client = Client::of(&engine);
     // So long that what is lent is still lent when the test looks.
-    let lent = |for_s| Ask::Profile { name: "lab".into(), text: None, for_s: Some(for_s) };
+    let lent = |for_s| Command::Profile { name: "lab".into(), text: None, for_s: Some(for_s) };
     let Done::Profile { from, to, reverts_in_s, changes, .. } = client.done(lent(600)) else { panic!("a switch") };
     assert_eq!((from.as_str(), to.as_str(), reverts_in_s), ("test", "lab", Some(600)));
     let Done::Profile { epoch, threads, .. } = client.acknowledged(|| lent(600)) else { panic!("a switch") };
@@ -120,13 +121,15 @@ fn a_switch_from_another_process_is_acknowledged_by_every_thread_and_gives_back_
     assert_eq!(engine.profile(), before);
     // The text of a file goes over the socket too, and is checked there.
     let text = Profile { spin: SpinPolicy::Lab, ..(*before).clone() }.to_ron().unwrap();
-    client.done(Ask::Profile { name: "mine".into(), text: Some(text.clone()), for_s: None });
-    let Done::InForce { name, text: in_force } = client.done(Ask::InForce) else { panic!("a profile") };
+    client.done(Command::Profile { name: "mine".into(), text: Some(text.clone()), for_s: None });
+    let Done::InForce { name, text: in_force } = client.done(Command::InForce) else { panic!("a profile") };
     assert_eq!((name.as_str(), Profile::parse(&in_force, "in force").unwrap()), ("mine", (*engine.profile()).clone()));
     let broken = text.replace("slots: 64", "slots: 0");
-    let said = client.refused(Ask::Profile { name: "mine".into(), text: Some(broken), for_s: None });
+    let said = client.refused(Command::Profile { name: "mine".into(), text: Some(broken), for_s: None });
     assert!(said.contains("slots"), "{said}");
-    assert!(client.refused(Ask::Profile { name: "none".into(), text: None, for_s: None }).contains("expected one of"));
+    assert!(
+        client.refused(Command::Profile { name: "none".into(), text: None, for_s: None }).contains("expected one of")
+    );
     let outcome = {
         engine.request_drain();
         end(engine)
@@ -151,27 +154,50 @@ fn a_held_feed_takes_nothing_until_it_is_let_go_and_a_rate_is_what_was_asked_for
     let alone = alone();
     let engine = start(&alone);
     let mut client = Client::of(&engine);
-    let Done::Feed { held: true, submitted, .. } = client.acknowledged(|| Ask::Pause) else { panic!("held") };
+    let Done::Feed { held: true, submitted, .. } = client.acknowledged(|| Command::Pause) else { panic!("held") };
     assert!(engine.snapshot().control.held.is_some_and(|held| held.by.contains("a test")));
     let frames = |snapshot: &pinwheel_engine::board::snapshot::Snapshot| snapshot.threads[0].frames;
     let later = frames(&engine.snapshot()) + 2_000;
     let still = until(&engine, "frames", |snapshot| frames(snapshot) > later);
     assert_eq!(total(&still, |counters| counters.submitted), submitted, "nothing is taken while held");
-    let Done::Feed { held: false, .. } = client.done(Ask::Resume) else { panic!("let go") };
+    let Done::Feed { held: false, .. } = client.done(Command::Resume) else { panic!("let go") };
     until(&engine, "shots again", |snapshot| total(snapshot, |counters| counters.submitted) > submitted + 20);
-    let Done::Rate { hz: Some(hz), from } = client.done(Ask::Rate { hz: Some(500.0) }) else { panic!("a rate") };
+    let Done::Rate { hz: Some(hz), from } = client.done(Command::Rate { hz: Some(500.0) }) else { panic!("a rate") };
     assert_eq!((hz, from.as_str(), engine.profile().input.rate), (500.0, "Hz(2000.0)", Rate::Hz(500.0)));
     assert_eq!(engine.snapshot().engine.rate_hz, Some(500.0));
-    assert!(client.refused(Ask::Rate { hz: Some(-1.0) }).contains("above 0"));
-    assert!(client.refused(Ask::Acknowledge { number: 77 }).contains("alarm 77"));
-    let Done::Alarms { .. } = client.acknowledged(|| Ask::Acknowledge { number: 0 }) else { panic!("all") };
-    client.done(Ask::Note { text: "pump\non".into() });
-    let Done::Status(status) = client.done(Ask::Status) else { panic!("a status") };
+    assert!(client.refused(Command::Rate { hz: Some(-1.0) }).contains("above 0"));
+    assert!(client.refused(Command::Acknowledge { number: 77 }).contains("alarm 77"));
+    let Done::Alarms { .. } = client.acknowledged(|| Command::Acknowledge { number: 0 }) else { panic!("all") };
+    client.done(Command::Note { text: "pump\non".into() });
+    let Done::Status(status) = client.done(Command::Status) else { panic!("a status") };
     assert_eq!((status.pid, status.rate_hz, status.held_by), (std::process::id(), Some(500.0), None));
-    client.done(Ask::Drain);
+    client.done(Command::Drain);
     let outcome = end(engine);
     crate::rig::assert_nothing_lost(&outcome);
     assert!(events(&alone).iter().any(|event| event["event"] == "note" && event["text"] == "pumpon"));
+}
+
+#[test]
+fn one_place_refuses_the_command_of_another_user_and_records_an_own_one() {
+    let alone = alone();
+    let engine = start(&alone);
+    let actions = engine.snapshot().control.actions;
+    let stranger = fs::metadata(alone.file("run")).unwrap().uid() + 1;
+    for command in [Command::Pause, Command::Stop, Command::Status] {
+        let refused = engine.execute(command, &Actor::operator(stranger, 1, ""));
+        assert!(matches!(refused, Err(Refused::User { found, .. }) if found == stranger), "{refused:?}");
+    }
+    let now = engine.snapshot();
+    assert!(now.control.held.is_none() && now.control.actions == actions && now.engine.phase == Phase::Live);
+    engine.execute(Command::Pause, &Actor::this_process_for("tea")).unwrap();
+    let now = engine.snapshot().control;
+    let last = now.last.unwrap().what;
+    assert!(now.held.is_some() && now.actions == actions + 1, "{last}");
+    assert!(last.starts_with("feed held by ") && last.ends_with(": tea"), "{last}");
+    let refused = engine.execute(Command::Acknowledge { number: 77 }, &Actor::this_process());
+    assert!(refused.is_err() && engine.snapshot().control.actions == actions + 1, "what is refused is no action");
+    engine.request_drain();
+    crate::rig::assert_nothing_lost(&end(engine));
 }
 
 #[test]
@@ -180,7 +206,7 @@ fn a_drain_is_acknowledged_by_every_thread() {
     let is_acknowledged = || {
         let alone = alone();
         let engine = start(&alone);
-        let Done::End { acknowledged, .. } = Client::of(&engine).done(Ask::Drain) else { panic!("a drain") };
+        let Done::End { acknowledged, .. } = Client::of(&engine).done(Command::Drain) else { panic!("a drain") };
         crate::rig::assert_nothing_lost(&end(engine));
         acknowledged
     };
@@ -188,11 +214,14 @@ fn a_drain_is_acknowledged_by_every_thread() {
 }
 
 #[test]
-fn clients_that_talk_nonsense_do_not_read_or_are_too_many_are_sent_away_and_the_engine_goes_on() {
+fn invalid_silent_or_surplus_clients_are_disconnected_and_the_engine_continues() {
     let alone = alone();
     let engine = start(&alone);
     let mut client = Client::of(&engine);
-    for (line, part) in [("nonsense", "one JSON object"), (r#"{"version":9,"ask":"pause"}"#, "version 9")] {
+    for (line, part) in [
+        ("nonsense", "one JSON object"),
+        (r#"{"version":1,"ask":"pause"}"#, "version 1, expected a request of version 2"),
+    ] {
         client.say(line);
         assert!(matches!(client.hear(), Outcome::Refused(said) if said.contains(part)), "{line}");
     }
@@ -200,16 +229,16 @@ fn clients_that_talk_nonsense_do_not_read_or_are_too_many_are_sent_away_and_the_
     // Asks and asks, and reads nothing: its replies fill the socket, then it is gone.
     let mut deaf = Client::of(&engine);
     deaf.0.get_ref().set_write_timeout(Some(Duration::from_millis(50))).unwrap();
-    let line = serde_json::to_string(&Request::new(Ask::InForce, "")).unwrap() + "\n";
+    let line = serde_json::to_string(&Request::new(Command::InForce, "")).unwrap() + "\n";
     until(&engine, "the deaf client's end", |snapshot| {
         let _ = deaf.0.get_mut().write_all(line.as_bytes());
         snapshot.control.dropped > 0
     });
     let more: Vec<Client> = (0..7).map(|_| Client::of(&engine)).collect();
     until(&engine, "all of them", |snapshot| snapshot.control.clients == 8);
-    assert!(matches!(Client::of(&engine).hear(), Outcome::Refused(said) if said.contains("clients already")));
+    assert!(matches!(Client::of(&engine).hear(), Outcome::Refused(said) if said.contains("are connected already")));
     drop(more);
-    client.done(Ask::Stop);
+    client.done(Command::Stop);
     let outcome = end(engine);
     assert_eq!(outcome.unanswered, []);
 }

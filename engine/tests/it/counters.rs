@@ -18,7 +18,8 @@ fn every_counter_is_moved_by_some_run() {
     let mut profile = drill(FreeWorker::AfterCopy);
     profile.input.joint_every = Some(10);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
-    // `duplicated` counts what must not happen: `by_hand` moves it. Whole shots do not come by rounds: `windows` moves that.
+    // `duplicated` counts what must not happen: `by_hand` moves it. Whole shots do not come by
+    // rounds: `windows` moves that.
     until(&engine, "every counter", |now| still_zero(&now.silos[0].counters) == ["by_rounds", "duplicated"]);
     engine.request_drain();
     assert_nothing_lost(&end(engine));

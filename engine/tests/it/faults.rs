@@ -1,6 +1,6 @@
 //! Every fault at once, on real threads, with profile switches: nothing is lost, nothing is answered twice.
 
-use crate::rig::{LIMIT, alone, assert_nothing_lost, config, end, errors, profile, run, sampler, total, until};
+use crate::rig::{LIMIT, alone, assert_nothing_lost, config, end, errors, profile, run, sampler, switch, total, until};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::engine::{EndedBy, Engine};
 use pinwheel_engine::profile::{Device, FreeWorker, Latency, Predecoder, Profile};
@@ -44,12 +44,12 @@ const CODES: [ErrorCode; 7] = [
     ErrorCode::DecoderPanic,
 ];
 
-/// Runs `count` shots of the drill, and more until each error has come, while the profile goes lab, shared, prod, lab, ... every
-/// 10 to 100 ms.
+/// Runs `count` shots of the drill, and more until each error has come, while the profile goes lab,
+/// shared, prod, lab, ... every 10 to 100 ms.
 fn all_faults_with_switches(free_worker: FreeWorker, count: u64) {
     let alone = alone();
     let drill = drill(free_worker);
-    let mut engine = Engine::start(config(&drill, sampler(), None)).unwrap();
+    let engine = Engine::start(config(&drill, sampler(), None)).unwrap();
     let mut switches = 0;
     let mut pause_ns = 10_000_000;
     let from = Instant::now();
@@ -57,7 +57,7 @@ fn all_faults_with_switches(free_worker: FreeWorker, count: u64) {
         let mut next = drill.clone();
         let (named, _) = Profile::load(name, None).unwrap();
         (next.spin, next.spin_budgets) = (named.spin, named.spin_budgets);
-        engine.apply(name, &next).unwrap();
+        switch(&engine, name, &next);
         switches += 1;
         let asked = engine.snapshot();
         pause_ns = 10_000_000 + pause_ns * 7 % 90_000_001;
@@ -139,12 +139,12 @@ fn a_device_that_completes_inside_launch_loses_nothing_in_a_million_shots() {
 #[test]
 fn every_thread_acknowledges_a_switch_and_prod_is_refused_where_a_core_is_not_its_own() {
     let _alone = alone();
-    let mut engine = Engine::start(config(&profile(), sampler(), None)).unwrap();
+    let engine = Engine::start(config(&profile(), sampler(), None)).unwrap();
     until(&engine, "an answer", |now| total(now, |c| c.answered) > 0);
     for (epoch, name) in (2..).zip(["prod", "shared", "lab", "prod"]) {
         let mut next = (*engine.profile()).clone();
         next.spin = Profile::load(name, None).unwrap().0.spin;
-        engine.apply(name, &next).unwrap();
+        switch(&engine, name, &next);
         let now = until(&engine, "the acknowledgement", |now| {
             now.threads.iter().all(|thread| thread.epoch_acknowledged == epoch)
         });

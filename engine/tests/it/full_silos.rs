@@ -1,9 +1,9 @@
-//! Silos that get more than they can do: they give streams away all the same, say why not where they cannot, and are full no longer
-//! than shots wait.
+//! Silos that get more than they can do: they give streams away all the same, say why not where
+//! they cannot, and are full no longer than shots wait.
 
-use crate::rig::{alone, assert_nothing_lost, config, end, profile, sampler, until};
+use crate::rig::{alone, assert_nothing_lost, config, end, execute, profile, sampler, switch, until};
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::engine::{Actor, Config, Engine};
+use pinwheel_engine::engine::{Command, Config, Engine, SiloCommand};
 use pinwheel_engine::profile::{
     Device, Diagnostics, Latency, Overflow, OverflowStrategy, PlaceBy, Profile, Rate, Silos, TakesPart, Weights,
 };
@@ -41,7 +41,7 @@ fn a_stream_leaves_a_silo_whose_long_ring_is_full() {
     profile.input.weights = Weights::Each(vec![10.0, 1.0, 10.0, 1.0]);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     until(&engine, "a full ring", is_full(0));
-    engine.move_stream_by(2, 1, &Actor::this_process()).unwrap();
+    execute(&engine, Command::Move { stream: 2, to: 1 }).unwrap();
     let failed = |now: &Snapshot| now.silos[0].moves.as_ref().unwrap().failed;
     let seen = until(&engine, "the move's end", |now| now.streams[2].silo == 1 || failed(now) > 0);
     assert_eq!(failed(&seen), 0, "{:?}", seen.silos[0].moves.as_ref().unwrap().last_failure);
@@ -56,7 +56,7 @@ fn a_full_silo_is_drained_with_one_request_for_each_stream() {
     (profile.slots, profile.limits.drain_grace_s) = (512, 120);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     until(&engine, "a full ring", is_full(0));
-    engine.drain_silo(0, &Actor::this_process()).unwrap();
+    execute(&engine, Command::Silo { silo: 0, command: SiloCommand::Drain }).unwrap();
     let seen = until(&engine, "all streams elsewhere", |now| now.streams.iter().all(|stream| stream.silo == 1));
     let moves = seen.silos[0].moves.as_ref().unwrap();
     assert_eq!((moves.asked - moves.needless, moves.failed), (4, 0), "{moves:?}");
@@ -72,7 +72,7 @@ fn a_rate_without_a_limit_ends_what_had_overflowed() {
     profile.decoders = pinwheel_engine::profile::Decoders::Count(1);
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     until(&engine, "a full ring", is_full(0));
-    engine.set_rate(Rate::Max, &Actor::this_process()).unwrap();
+    execute(&engine, Command::Rate { hz: None }).unwrap();
     let mut is_full = is_full(0);
     until(&engine, "the end of it", |now| !is_full(now));
     engine.request_drain();
@@ -88,7 +88,7 @@ fn a_stream_that_fills_a_silo_alone_stays_and_the_engine_says_so() {
     profile.placement.by = PlaceBy::RoundRobin;
     let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     let is_said =
-        |now: &Snapshot| hindrance(now).is_some_and(|text| text.contains("no stream of it that fits elsewhere"));
+        |now: &Snapshot| hindrance(now).is_some_and(|text| text.contains("none of its streams fits elsewhere"));
     let seen = until(&engine, "why it stays", is_said);
     // On a machine that stood still the first silo may have been unknown.
     let has_moved = seen.silos.iter().filter_map(|silo| silo.moves.as_ref()).any(|moves| moves.asked > 0);
@@ -103,10 +103,11 @@ fn migrate_that_is_switched_on_live_says_what_it_misses_even_without_diagnostics
     let _alone = alone();
     let mut profile = slow(OverflowStrategy::Block, 4, 20_000.0);
     (profile.diagnostics, profile.placement.refresh_ms) = (Diagnostics::Off, 50);
-    let mut engine = Engine::start(config(&profile, sampler(), None)).unwrap();
+    let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     until(&engine, "a full ring", is_full(0));
-    profile.placement.overflow.strategy = OverflowStrategy::Migrate;
-    engine.apply("migrate", &profile).unwrap();
+    // Which streams may move is decided at the start: none.
+    (profile.placement.overflow.strategy, profile.placement.streams) = (OverflowStrategy::Migrate, TakesPart::All);
+    switch(&engine, "migrate", &profile);
     let is_said = |now: &Snapshot| hindrance(now).is_some_and(|text| text.contains("placement.streams"));
     until(&engine, "what is missing", is_said);
     engine.request_drain();
@@ -124,6 +125,6 @@ fn predictions_that_no_window_could_put_in_order_are_refused_at_the_start() {
         Engine::start(Config { sink: Some(sink), ..config(profile, sampler(), count) })
     };
     let refused = start(&profile, None).err().unwrap().to_string();
-    assert!(refused.contains("predictions of 2 silos") && refused.contains("set a rate"), "{refused}");
+    assert!(refused.contains("2 silos with unequal weights") && refused.contains("set a rate"), "{refused}");
     assert_nothing_lost(&end(start(&profile, Some(1_000)).unwrap()));
 }

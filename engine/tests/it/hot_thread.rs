@@ -4,9 +4,10 @@ use pinwheel_edge::spin::{Phase, PhaseWord, SpinBudgets, SpinPolicy, SpinWord};
 use pinwheel_engine::board::snapshot::{Snapshot, ThreadView};
 use pinwheel_engine::board::{Board, Place, Shape};
 use pinwheel_engine::clock::Clock;
-use pinwheel_engine::hot::memory::OnCall;
-use pinwheel_engine::hot::{Frame, Placing, Role, RoleError, RoleSpec, Shared, Work, spawn};
-use pinwheel_engine::profile::{Priority, RoleKind};
+use pinwheel_engine::hot::memory::OnAllocation;
+use pinwheel_engine::hot::{Frame, HotThread, Placing, Role, RoleError, RoleSpec, Shared, Work, spawn};
+use pinwheel_engine::profile::Priority;
+use pinwheel_engine::roles::RoleKind;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
@@ -33,35 +34,38 @@ impl<F: FnMut(&mut Frame<'_>) -> u32> Role for Each<F> {
 }
 
 /// The thread, in Live.
-pub(crate) struct HotThread {
+pub(crate) struct RunningThread {
     shared: Shared,
     thread: Option<JoinHandle<()>>,
 }
 
-impl HotThread {
+impl RunningThread {
     /// With one role that calls `body` in each frame, on `core`.
     pub(crate) fn start(
         core: Option<u32>,
-        on_call: OnCall,
+        on_allocation: OnAllocation,
         body: impl FnMut(&mut Frame<'_>) -> u32 + Send + 'static,
-    ) -> HotThread {
+    ) -> RunningThread {
         let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
         let board = Arc::new(Board::create(shape, Place::Private).unwrap());
         let (clock, phase) = (Clock::machine(), Arc::new(PhaseWord::new()));
-        let shared = Shared { clock, board, phase, on_call };
+        let shared = Shared { clock, board, phase, on_allocation };
         let build = Box::new(move |_: &mut pinwheel_engine::hot::Init<'_>| Ok(Box::new(Each(body)) as Box<dyn Role>));
         let spec = RoleSpec { kind: RoleKind::Feed, silo: 0, index: 0, build };
         let budgets = SpinBudgets { lab_spin_ticks: 0, shared_spin_ticks: 0, shared_sleep_ns: 100_000 };
         let spin = Arc::new(SpinWord::new(SpinPolicy::Shared, budgets));
         let (sender, reports) = channel();
         let placing = Placing { core, elsewhere: Vec::new(), priority: Priority::Normal };
-        let thread = spawn(0, "hot-test", placing, vec![spec], (spin, None, None), shared.clone(), sender).unwrap();
+        let specs = vec![spec];
+        let (log, path_changes, shared_too) = (None, None, shared.clone());
+        let thread = HotThread { index: 0, placing, specs, spin, log, path_changes, shared: shared_too };
+        let thread = spawn("hot-test", thread, sender).unwrap();
         let built = reports.recv().unwrap();
         assert!(built.result.is_ok() && built.unpinned.is_none(), "{built:?}");
         shared.phase.advance(Phase::Warmup);
         assert!(reports.recv().unwrap().result.is_ok());
         shared.phase.advance(Phase::Live);
-        HotThread { shared, thread: Some(thread) }
+        RunningThread { shared, thread: Some(thread) }
     }
 
     pub(crate) fn board(&self) -> &Board {
@@ -77,7 +81,7 @@ impl HotThread {
     }
 }
 
-impl HotThread {
+impl RunningThread {
     /// Ends it; its board stays as it has left it.
     pub(crate) fn stop(&mut self) {
         self.shared.phase.advance(Phase::Shutdown);
@@ -85,7 +89,7 @@ impl HotThread {
     }
 }
 
-impl Drop for HotThread {
+impl Drop for RunningThread {
     fn drop(&mut self) {
         self.stop();
     }

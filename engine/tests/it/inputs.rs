@@ -2,11 +2,11 @@
 
 use crate::rig::{alone, assert_nothing_lost, config, errors, profile, replay, run, shots, sink, total};
 use pinwheel_edge::slot::word::ErrorCode;
-use pinwheel_engine::board::snapshot::HealthVerdict;
 use pinwheel_engine::code::{Model, bundled_named};
 use pinwheel_engine::engine::{EndedBy, Input, ReadShot};
 use pinwheel_engine::fault::FaultCode;
 use pinwheel_engine::profile::Silos;
+use pinwheel_engine::streams::HealthVerdict;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,10 +1,11 @@
 //! Streams measured together: both are read at one sequence number, and what is read is what their answers say.
 
 use crate::rig::{alone, assert_nothing_lost, config, end, profile, run, sampler, until};
-use pinwheel_engine::board::snapshot::{SiloState, Snapshot};
+use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::{EndedBy, Engine};
 use pinwheel_engine::profile::{HotAllocations, Profile, Rate, Silos};
-use pinwheel_engine::silo::SiloDeed;
+use pinwheel_engine::roles::SiloState;
+use pinwheel_engine::silo::SiloCommand;
 
 fn sum(snapshot: &Snapshot, of: impl Fn(&pinwheel_engine::board::snapshot::Counters) -> u64) -> u64 {
     snapshot.silos.iter().map(|silo| of(&silo.counters)).sum()
@@ -58,14 +59,14 @@ fn two_silos_of_pairs() -> Profile {
     profile
 }
 
-/// Does `deed` to `silo`, and waits for what comes of it, and for streams where `places` says.
-fn and_see(engine: &Engine, silo: u32, deed: SiloDeed, places: [u32; 2]) {
-    engine.wishes().ask(silo, deed).unwrap();
-    let after = until(engine, "the deed is done, and every pair is where it should be", |now| {
+/// Does `command` to `silo`, and waits for what comes of it, and for streams where `places` says.
+fn and_see(engine: &Engine, silo: u32, command: SiloCommand, places: [u32; 2]) {
+    engine.silo_commands().ask(silo, command).unwrap();
+    let after = until(engine, "the command is done, and every pair is where it should be", |now| {
         let is_there = |stream: &pinwheel_engine::board::snapshot::StreamView| {
             u64::from(places[stream.id as usize % 2]) == u64::from(stream.silo)
         };
-        now.silos[silo as usize].life.state == deed.aim() && now.streams.iter().all(is_there)
+        now.silos[silo as usize].lifecycle.state == command.target_state() && now.streams.iter().all(is_there)
     });
     let read = sum(&after, |counters| counters.joint_read);
     until(engine, "readouts of all pairs", |now| sum(now, |counters| counters.joint_read) > read + 20);
@@ -75,15 +76,15 @@ fn and_see(engine: &Engine, silo: u32, deed: SiloDeed, places: [u32; 2]) {
 fn pairs_outlive_a_silo_that_dies_and_come_back_with_it() {
     let _alone = alone();
     let engine = Engine::start(config(&two_silos_of_pairs(), sampler(), None)).unwrap();
-    and_see(&engine, 0, SiloDeed::Kill, [1, 1]);
-    and_see(&engine, 0, SiloDeed::Rejoin, [0, 1]);
-    and_see(&engine, 1, SiloDeed::Drain, [0, 0]);
-    and_see(&engine, 1, SiloDeed::Rejoin, [0, 1]);
+    and_see(&engine, 0, SiloCommand::Kill, [1, 1]);
+    and_see(&engine, 0, SiloCommand::Rejoin, [0, 1]);
+    and_see(&engine, 1, SiloCommand::Drain, [0, 0]);
+    and_see(&engine, 1, SiloCommand::Rejoin, [0, 1]);
     engine.request_drain();
     let outcome = end(engine);
     assert_eq!(outcome.ended_by, EndedBy::Drained, "{:?}", outcome.snapshot.engine.notes);
     assert_nothing_lost(&outcome);
     let read = sum(&outcome.snapshot, |counters| counters.joint_read);
     assert_eq!(sum(&outcome.snapshot, |counters| counters.joint_consistent), read);
-    assert_eq!(outcome.snapshot.silos[0].life.state, SiloState::Live);
+    assert_eq!(outcome.snapshot.silos[0].lifecycle.state, SiloState::Live);
 }

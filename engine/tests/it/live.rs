@@ -1,6 +1,7 @@
 //! Live sources: shots of other threads, through sockets and shared memory.
 //!
-//! Longer than 500 lines, because clients, nonsense and golden sets go through the same few helpers for each kind of source.
+//! Longer than 500 lines, because clients, nonsense and golden sets go through the same few helpers
+//! for each kind of source.
 
 use crate::rig::{Alone, alone, assert_nothing_lost, config, end, profile, shots, sink, until};
 use pinwheel_edge::slot::outside::ClientEnd;
@@ -8,9 +9,8 @@ use pinwheel_engine::board::snapshot::{SourceState, SourceView};
 use pinwheel_engine::code::{Measurements, Model};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::{Engine, Input, LivePlace, Network, Outcome};
-use pinwheel_engine::feed::client::{Client, Received, SocketClient, connect};
+use pinwheel_engine::feed::client::{Client, Received, RegionClient, SocketClient, connect};
 use pinwheel_engine::feed::packet::{Encoding, Part, Position};
-use pinwheel_engine::feed::shm::client::RegionClient;
 use pinwheel_engine::feed::shm::layout;
 use pinwheel_engine::profile::{Profile, Silos};
 use rand_core::{Rng, SeedableRng};
@@ -24,8 +24,9 @@ use std::time::{Duration, Instant};
 /// Longest wait for an answer that is not coming: then the test has failed.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Shots that a client has on their way at most. Linux keeps ten datagrams for a unix socket that nobody reads, and the engine drops
-/// what finds no room: a client that has no turn for a while must not lose an answer.
+/// Shots that a client has on their way at most. Linux keeps ten datagrams for a unix socket that
+/// nobody reads, and the engine drops what finds no room: a client that has no turn for a while
+/// must not lose an answer.
 const IN_FLIGHT: usize = 8;
 
 pub(crate) fn data(name: &str) -> Vec<u8> {
@@ -197,18 +198,18 @@ fn restarted(alone: &Alone, place: LivePlace, shots: u64) {
 
 #[test]
 fn shots_of_clients_that_are_killed_and_started_again_are_answered_once_each_over_udp() {
-    restarted(&alone(), udp(), 25_000);
+    restarted(&alone(), udp(), 14_000);
 }
 
 #[test]
 fn shots_of_clients_that_are_killed_and_started_again_are_answered_once_each_over_a_unix_socket() {
     let alone = alone();
-    restarted(&alone, unix(&alone), 25_000);
+    restarted(&alone, unix(&alone), 14_000);
 }
 
 #[test]
 fn shots_of_clients_that_are_killed_and_started_again_are_answered_once_each_through_shared_memory() {
-    restarted(&alone(), shm(), 25_000);
+    restarted(&alone(), shm(), 14_000);
 }
 
 #[test]
@@ -226,7 +227,8 @@ fn resident_kb() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Datagrams that nearly are shots, and some that are: the engine takes what is sound, and goes on.
+/// Datagrams that nearly are shots, and some that are, for `seconds` at least: the engine takes
+/// what is sound, and goes on.
 fn nonsense(place: LivePlace, seconds: u64) {
     let model = model("surf_z_d3_r3_p0.005");
     let (engine, place) = start(&profile(), &model, place, None);
@@ -236,7 +238,8 @@ fn nonsense(place: LivePlace, seconds: u64) {
     let (from, mut before, mut sent) = (Instant::now(), 0, 0u64);
     let mut bytes = Vec::new();
     // Until the engine has met enough of it too, however late it looks.
-    let is_enough = |sent: u64| sent.is_multiple_of(100) && engine.snapshot().sources[0].malformed > 1_000;
+    let is_enough =
+        |sent: u64| sent > 25_000 && sent.is_multiple_of(100) && engine.snapshot().sources[0].malformed > 1_000;
     while from.elapsed() < Duration::from_secs(seconds) || !is_enough(sent) {
         assert!(from.elapsed() < Duration::from_secs(seconds) + LIMIT, "{:?}", engine.snapshot().sources[0]);
         nonsensical(&mut random, &mut bytes);
@@ -253,7 +256,7 @@ fn nonsense(place: LivePlace, seconds: u64) {
     let (_, source) = drained(engine);
     assert!(source.malformed > 1_000 && source.accepted >= 40 && source.errors == 0, "{source:?}");
     let grown = resident_kb().saturating_sub(before);
-    assert!(sent < 20_000 || grown < 16_384, "{grown} KiB more after {sent} datagrams");
+    assert!(grown < 16_384, "{grown} KiB more after {sent} datagrams");
 }
 
 fn nonsensical(random: &mut Xoshiro256PlusPlus, bytes: &mut Vec<u8>) {
@@ -288,15 +291,15 @@ fn nonsensical(random: &mut Xoshiro256PlusPlus, bytes: &mut Vec<u8>) {
 }
 
 #[test]
-fn nonsense_over_udp_is_counted_and_disturbs_nobody() {
+fn invalid_datagrams_over_udp_are_counted_and_affect_no_other_client() {
     let _alone = alone();
-    nonsense(udp(), 2);
+    nonsense(udp(), 0);
 }
 
 #[test]
-fn nonsense_over_a_unix_socket_is_counted_and_disturbs_nobody() {
+fn invalid_datagrams_over_a_unix_socket_are_counted_and_affect_no_other_client() {
     let alone = alone();
-    nonsense(unix(&alone), 2);
+    nonsense(unix(&alone), 0);
 }
 
 /// Every word that a client may write, at random, while it also sends: rings, records, header, heartbeat, session.
@@ -308,7 +311,8 @@ fn scribbled(seconds: u64) {
     let (mut before, directory) = (0, pinwheel_engine::board::directory());
     let mut scribbler = RegionClient::new(&directory, "test", 77);
     wait("a grant", || scribbler.welcome().unwrap().is_some());
-    let is_enough = |writes: u64| writes.is_multiple_of(1_000) && engine.snapshot().sources[0].malformed > 0;
+    let is_enough =
+        |writes: u64| writes > 150_000 && writes.is_multiple_of(1_000) && engine.snapshot().sources[0].malformed > 0;
     while from.elapsed() < Duration::from_secs(seconds) || !is_enough(writes) {
         assert!(from.elapsed() < Duration::from_secs(seconds) + LIMIT, "{:?}", engine.snapshot().sources[0]);
         let (region, shape) = scribbler.region().unwrap();
@@ -342,17 +346,17 @@ fn scribbled(seconds: u64) {
     let (_, source) = drained(engine);
     assert!(source.malformed > 0 && source.accepted >= 40, "{source:?}");
     let grown = resident_kb().saturating_sub(before);
-    assert!(writes < 100_000 || grown < 16_384, "{grown} KiB more after {writes} words");
+    assert!(grown < 16_384, "{grown} KiB more after {writes} words");
 }
 
 #[test]
-fn a_client_that_scribbles_over_the_region_disturbs_nobody() {
+fn a_client_that_overwrites_the_region_affects_no_other_client() {
     let _alone = alone();
-    scribbled(2);
+    scribbled(0);
 }
 
 #[test]
-fn what_is_wrong_in_the_region_is_told_in_the_slot_and_counted() {
+fn an_invalid_shot_in_the_region_is_answered_with_its_error_and_counted() {
     let _alone = alone();
     let (engine, _) = start(&profile(), &model("surf_z_d3_r3_p0.005"), shm(), None);
     let mut client = RegionClient::new(&pinwheel_engine::board::directory(), "test", 5);
@@ -392,7 +396,7 @@ fn what_is_wrong_in_the_region_is_told_in_the_slot_and_counted() {
 
 #[test]
 #[ignore = "ten minutes of nonsense at each source"]
-fn ten_minutes_of_nonsense_disturb_nobody() {
+fn ten_minutes_of_invalid_input_affect_no_other_client() {
     let alone = alone();
     // Another time, in seconds at each source, by PINWHEEL_NONSENSE_S.
     let seconds = std::env::var("PINWHEEL_NONSENSE_S").map_or(600, |seconds| seconds.parse().unwrap());
@@ -422,7 +426,7 @@ fn measurements_become_detection_events_on_their_way_in() {
 }
 
 #[test]
-fn what_is_wrong_with_a_shot_is_told_its_sender_and_counted() {
+fn an_invalid_shot_is_reported_to_its_sender_and_counted() {
     let _alone = alone();
     let model = model("surf_z_d3_r3_p0.005");
     let (engine, place) = start(&profile(), &model, udp(), None);
@@ -490,7 +494,7 @@ fn a_sender_that_takes_no_answers_loses_them_and_the_engine_goes_on() {
 }
 
 #[test]
-fn a_sender_that_is_not_on_the_list_is_counted_and_told_nothing() {
+fn a_sender_that_is_not_on_the_list_is_counted_and_not_answered() {
     let _alone = alone();
     let model = model("surf_z_d3_r3_p0.005");
     let allow = vec![Network::parse("10.0.0.0/8").unwrap()];

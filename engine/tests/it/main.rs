@@ -1,8 +1,8 @@
 //! The engine as a whole, from the outside: real threads, real boards, its public interface only.
 //!
-//! One binary; one engine at a time behind the lock of [`rig::alone`], which also gives each test a directory of boards
-//! of its own. Nothing here sleeps: tests wait on the board, or on a channel with a limit. Long runs are `#[ignore]`d and
-//! named with their size.
+//! One binary; one engine at a time behind the lock of [`rig::alone`], which also gives each test a
+//! directory of boards of its own. Nothing here sleeps: tests wait on the board, or on a channel
+//! with a limit. Long runs are `#[ignore]`d and named with their size.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,

@@ -1,11 +1,13 @@
-//! The map holds: a module imports only modules declared before it, and the console only what it may.
+//! The map holds: a module imports only modules declared before it, files import each other in no
+//! circle, and the console imports only what it may.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What every module of the console other than `cli` may import of the engine.
-const CONSOLE_MAY: [&str; 13] = [
-    "files", "quote", "board", "clock", "units", "profile", "plan", "host", "stall", "record", "fault", "drill",
-    "engine",
+const CONSOLE_MAY: [&str; 15] = [
+    "files", "quote", "roles", "streams", "board", "clock", "units", "profile", "plan", "host", "stall", "record",
+    "fault", "drill", "engine",
 ];
 
 fn engine() -> PathBuf {
@@ -174,6 +176,173 @@ const CLOCK_READERS: [(&str, &str); 1] = [("record/hlog.rs", "SystemTime")];
 fn code_of(text: &str) -> String {
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
     code.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n")
+}
+
+/// A module's path within its crate; that of the root is empty.
+type Module = Vec<String>;
+
+/// The code of every file under `src`, by module.
+fn modules(src: &Path) -> BTreeMap<Module, String> {
+    let module = |path: &Path| {
+        let path = path.strip_prefix(src).unwrap().with_extension("");
+        let names: Module = path.components().map(|name| name.as_os_str().to_string_lossy().into_owned()).collect();
+        if names == ["lib"] || names == ["main"] { Module::new() } else { names }
+    };
+    let code = |path: &Path| code_of(&std::fs::read_to_string(path).unwrap());
+    sources(src).into_iter().map(|(_, path)| (module(&path), code(&path))).collect()
+}
+
+/// The paths that a tree of imports names; an alias goes.
+fn expand(prefix: &str, tree: &str, found: &mut Vec<String>) {
+    let (mut depth, mut from) = (0, 0);
+    for (at, c) in tree.char_indices().chain([(tree.len(), ',')]) {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                let item = tree[from..at].trim();
+                from = (at + 1).min(tree.len());
+                if let Some((before, group)) = item.split_once('{') {
+                    expand(&format!("{prefix}{before}"), group.trim_end().strip_suffix('}').unwrap_or(group), found);
+                } else if !item.is_empty() {
+                    found.push(format!("{prefix}{}", item.split(" as ").next().unwrap().trim()));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What one file names of others.
+#[derive(Default)]
+struct Names {
+    /// Paths that it uses.
+    used: Vec<String>,
+    /// Paths that it only hands on: `pub use`.
+    handed_on: Vec<String>,
+}
+
+impl Names {
+    fn of(code: &str) -> Names {
+        let (mut names, mut rest) = (Names::default(), String::new());
+        let mut lines = code.lines();
+        while let Some(line) = lines.next() {
+            let line = line.trim_start();
+            let (is_public, declared) = match (line.strip_prefix("pub "), line.strip_prefix("pub(")) {
+                (Some(declared), _) => (true, declared),
+                (_, Some(declared)) => (true, declared.split_once(") ").map_or("", |(_, declared)| declared)),
+                _ => (false, line),
+            };
+            let Some(tree) = declared.strip_prefix("use ") else {
+                rest.push_str(line);
+                rest.push(' ');
+                continue;
+            };
+            let mut tree = tree.to_owned();
+            while !tree.contains(';') {
+                tree.push_str(lines.next().unwrap_or(";"));
+            }
+            let into = if is_public { &mut names.handed_on } else { &mut names.used };
+            expand("", tree.split(';').next().unwrap(), into);
+        }
+        let imported: BTreeSet<String> =
+            names.used.iter().filter_map(|path| path.rsplit("::").next()).map(str::to_owned).collect();
+        let words = rest.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
+        let paths = words.map(|word| word.trim_matches(':')).filter(|word| word.contains("::"));
+        // What begins with an imported name is counted by its import.
+        let paths = paths.filter(|path| path.split("::").next().is_some_and(|first| !imported.contains(first)));
+        names.used.extend(paths.map(str::to_owned));
+        names
+    }
+}
+
+/// `path`, as a file of `module` names it, from the root; `None` if it leads out of the crate.
+fn from_root(files: &BTreeMap<Module, Names>, module: &Module, path: &str) -> Option<Module> {
+    let mut names: Vec<&str> = path.split("::").filter(|name| !name.is_empty()).collect();
+    names.pop_if(|last| *last == "self");
+    let mut base = match *names.first()? {
+        "crate" => return Some(names[1..].iter().map(|name| (*name).to_owned()).collect()),
+        "self" => {
+            return Some(module.iter().cloned().chain(names[1..].iter().map(|name| (*name).to_owned())).collect());
+        }
+        _ => module.clone(),
+    };
+    let ups = names.iter().take_while(|name| **name == "super").count();
+    base.truncate(base.len().saturating_sub(ups));
+    base.extend(names[ups..].iter().map(|name| (*name).to_owned()));
+    let is_own_child = || base.get(module.len()).is_some() && files.contains_key(&base[..=module.len()]);
+    (ups > 0 || is_own_child()).then_some(base)
+}
+
+/// The file that declares what `path` leads to, behind all files that only hand it on.
+fn declaring(files: &BTreeMap<Module, Names>, mut path: Module) -> Module {
+    let file_of =
+        |path: &Module| (0..=path.len()).rev().find(|length| files.contains_key(&path[..*length])).unwrap_or(0);
+    for _ in 0..8 {
+        let length = file_of(&path);
+        let file = path[..length].to_vec();
+        let Some(name) = path.get(length) else { return file };
+        let is_it = |handed_on: &&String| handed_on.rsplit("::").next() == Some(name);
+        let Some(further) = files.get(&file).and_then(|names| names.handed_on.iter().find(is_it)) else { return file };
+        let Some(mut further) = from_root(files, &file, further) else { return file };
+        further.extend(path[length + 1..].iter().cloned());
+        path = further;
+    }
+    path[..file_of(&path)].to_vec()
+}
+
+/// Files that import each other in a circle, each with those that it imports of them; and what lies
+/// between two circles.
+///
+/// A file may name what lies in its own folder: it is that folder's face, holds its parts and hands
+/// them on. So `mod` and `pub use` are no imports, and neither is a parent's use of a child; a
+/// child's use of its parent is one. Who imports a name that a file hands on imports the file that
+/// declares it.
+fn circles(code: &BTreeMap<Module, String>) -> BTreeMap<String, Vec<String>> {
+    let files: BTreeMap<Module, Names> = code.iter().map(|(module, code)| (module.clone(), Names::of(code))).collect();
+    let mut imports: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
+    for (module, names) in &files {
+        let paths = names.used.iter().filter_map(|path| from_root(&files, module, path));
+        let others = paths.map(|path| declaring(&files, path)).filter(|other| !other.starts_with(module));
+        imports.insert(module.clone(), others.collect());
+    }
+    loop {
+        let wanted: BTreeSet<Module> = imports.values().flatten().cloned().collect();
+        let before = imports.len();
+        imports.retain(|module, others| !others.is_empty() && wanted.contains(module));
+        let left: BTreeSet<Module> = imports.keys().cloned().collect();
+        imports.values_mut().for_each(|others| others.retain(|other| left.contains(other)));
+        if imports.len() == before && imports.values().all(|others| !others.is_empty()) {
+            break;
+        }
+    }
+    let named = |module: &Module| module.join("/");
+    imports.iter().map(|(module, others)| (named(module), others.iter().map(named).collect())).collect()
+}
+
+#[test]
+fn a_cycle_of_files_is_found_through_re_exports() {
+    let files = |files: &[(&str, &str)]| {
+        let module =
+            |path: &str| path.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect::<Module>();
+        circles(&files.iter().map(|(path, code)| (module(path), (*code).to_owned())).collect())
+    };
+    let parent_and_child =
+        [("a", "mod b;\npub use b::B;\nuse b::{B, C as D};\nfn f() -> b::B {}"), ("a/b", "use super::A;")];
+    assert_eq!(files(&parent_and_child), BTreeMap::new());
+    let siblings = [("a", ""), ("a/b", "use super::c::{\n    C,\n};"), ("a/c", "fn f() { super::b::B::new() }")];
+    assert_eq!(files(&siblings).len(), 2);
+    let behind = [("a", "mod b;\npub use b::B;"), ("a/b", "use crate::c::C;"), ("c", "use crate::a::{self, B};")];
+    assert_eq!(files(&behind).into_keys().collect::<Vec<_>>(), ["a/b", "c"]);
+    assert_eq!(files(&[("a", "use crate::c;"), ("a/b", "use super::A;"), ("c", "use std::a::b;")]), BTreeMap::new());
+}
+
+#[test]
+fn files_of_a_crate_import_each_other_in_no_circle() {
+    for one in crates().into_iter().filter(|one| one.src.is_dir()) {
+        let circles = circles(&modules(&one.src));
+        assert_eq!(circles, BTreeMap::new(), "{}: move what both files need into a third", one.name);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! What a move costs the thread that runs everything: three silos' roles called in turn by hand under virtual time, each pass
-//! timed by itself, so that a busy machine spoils single passes and not the sum.
+//! What a move costs the thread that runs everything: three silos' roles called in turn by hand
+//! under virtual time, each pass timed by itself, so that a busy machine spoils single passes and
+//! not the sum.
 
 use pinwheel_edge::spin::Phase;
 use pinwheel_engine::board::{Board, Place, Shape};
@@ -34,7 +35,7 @@ struct World {
     roles: Vec<Box<dyn Role>>,
     scratch: Scratch,
     /// What the roles are connected by, and nobody speaks on here.
-    _silent: (Vec<Silo>, Vec<pinwheel_engine::silo::Told>),
+    _silent: (Vec<Silo>, Vec<pinwheel_engine::silo::SiloNotifiers>),
 }
 
 impl World {
@@ -59,7 +60,7 @@ impl World {
             moves: Arc::clone(&moves),
             joints: None,
         };
-        let Connected { pieces, told } = connect(SILOS, &model, &moves);
+        let Connected { pieces, notifiers } = connect(SILOS, &model, &moves);
         let mut init = Init { clock: &clock, board: &board };
         let (mut silos, mut roles) = (Vec::new(), Vec::new());
         for (silo, attached) in pieces.into_iter().enumerate() {
@@ -69,7 +70,7 @@ impl World {
             roles.extend(silo.specs.drain(..).map(|spec| (spec.build)(&mut init).unwrap()));
             silos.push(silo);
         }
-        World { nanos, clock, board, moves, roles, scratch: Scratch::new(), _silent: (silos, told) }
+        World { nanos, clock, board, moves, roles, scratch: Scratch::new(), _silent: (silos, notifiers) }
     }
 
     /// Calls each role once; how long that took, ns.
@@ -92,7 +93,8 @@ impl World {
             .sum()
     }
 
-    /// What each of [`PASSES`] passes took, ns, so many times over; with `asked`, before the first of them a move is asked for.
+    /// What each of [`PASSES`] passes took, ns, so many times over; with `asked`, before the first
+    /// of them a move is asked for.
     fn play(&mut self, times: usize, mut asked: Option<&mut u32>) -> Vec<Vec<u64>> {
         let mut took: Vec<Vec<u64>> = (0..PASSES).map(|_| Vec::with_capacity(times)).collect();
         for _ in 0..times {

@@ -58,7 +58,7 @@ fn hard(courtesy: Option<Courtesy>) -> Option<(Engine, usize, u32)> {
 }
 
 fn is_shown(thread: &ThreadView, pid: u32) -> bool {
-    thread.contended_by.as_ref().is_some_and(|rival| rival.pid == pid)
+    thread.contended_by.as_ref().is_some_and(|competitor| competitor.pid == pid)
 }
 
 fn ends(engine: Engine) {
@@ -74,10 +74,13 @@ fn another_program_on_a_hot_core_is_shown_with_what_it_waited_and_one_of_ours_is
         Ok(busy) => busy,
         Err(error) => return eprintln!("skipped: no shell to compete with: {error}"),
     };
-    let seen = until(&engine, "the rival", |now| is_shown(&now.threads[index], busy.0.id()));
-    let rival = seen.threads[index].contended_by.clone().unwrap();
-    assert!(rival.waited_ns + rival.ran_ns > 0 && rival.span_ns >= rival.waited_ns, "{rival:?}");
-    assert!(rival.looks >= 1 && !rival.command.is_empty(), "{rival:?}");
+    let seen = until(&engine, "the competitor", |now| is_shown(&now.threads[index], busy.0.id()));
+    let competitor = seen.threads[index].contended_by.clone().unwrap();
+    assert!(
+        competitor.waited_ns + competitor.ran_ns > 0 && competitor.span_ns >= competitor.waited_ns,
+        "{competitor:?}"
+    );
+    assert!(competitor.samples >= 1 && !competitor.command.is_empty(), "{competitor:?}");
     let refusal = seen.threads[index].policy_refusal.as_ref();
     assert!(refusal.is_none_or(|why| !why.contains(&format!("process {},", busy.0.id()))), "{refusal:?}");
     drop(busy);

@@ -5,7 +5,8 @@ use crate::rig::{alone, config, end, errors, profile, sampler, total};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::engine::{EndedBy, Engine, Outcome};
 use pinwheel_engine::fault::FaultCode;
-use pinwheel_engine::profile::{Device, Latency, RoleFault, RoleKind};
+use pinwheel_engine::profile::{Device, Latency, Rate, RoleFault};
+use pinwheel_engine::roles::RoleKind;
 use std::time::Instant;
 
 /// Runs until `role` has handled 500 items and panics.
@@ -16,6 +17,10 @@ fn run_without(role: RoleKind) -> Outcome {
     let mut profile = if ends_well { profile() } else { impatient() };
     // Only a device that is gone is to miss it: no thread stands still for so long.
     profile.limits.launch_deadline_us = if role == RoleKind::Device { 100_000 } else { 60_000_000 };
+    if role == RoleKind::Device {
+        // So that launches are in progress whenever it dies.
+        profile.input.rate = Rate::Max;
+    }
     profile.device = Device::Sim { latency: Latency::Fixed { us: 100.0 } };
     profile.faults.role_panic = Some(RoleFault { role, after_items: 500 });
     let from = Instant::now();
@@ -34,7 +39,7 @@ fn run_without(role: RoleKind) -> Outcome {
     assert_eq!((died.kind, died.index), (role, 0));
     assert!(died.died_frame.unwrap() <= thread.frames);
     let site = thread.panic_site.as_deref().unwrap();
-    assert!(site.contains("hot/doomed.rs:"), "{site}");
+    assert!(site.contains("hot/faulty.rs:"), "{site}");
     let faults = &outcome.snapshot.faults;
     assert_eq!(
         faults.iter().find(|fault| fault.code == FaultCode::RoleDied.number()).map(|fault| fault.count),

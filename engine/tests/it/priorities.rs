@@ -1,9 +1,10 @@
 //! Priority: asked for, refused where it would take a core from others, read back, dropped under `Shared`.
 
-use crate::rig::{alone, assert_nothing_lost, config, end, profile, sampler, until};
-use pinwheel_engine::board::snapshot::{Snapshot, ThreadState, ThreadView};
+use crate::rig::{alone, assert_nothing_lost, config, end, profile, sampler, switch, until};
+use pinwheel_engine::board::snapshot::{Snapshot, ThreadView};
 use pinwheel_engine::engine::Engine;
 use pinwheel_engine::profile::{Priority, Rate, SpinPolicy};
+use pinwheel_engine::roles::ThreadState;
 
 fn running(snapshot: &Snapshot) -> bool {
     snapshot.threads.iter().all(|thread| thread.state == ThreadState::Running)
@@ -31,7 +32,7 @@ fn fifo_is_for_cores_of_their_own_goes_under_shared_and_comes_back() {
     let mut wanted = profile();
     (wanted.spin, wanted.priority) = (SpinPolicy::Lab, Priority::Fifo(1));
     wanted.input.rate = Rate::Hz(1_000.0);
-    let mut engine = Engine::start(config(&wanted, sampler(), None)).unwrap();
+    let engine = Engine::start(config(&wanted, sampler(), None)).unwrap();
     let first = until(&engine, "threads", running);
     let first_granted: Vec<bool> = first.threads.iter().map(granted).collect();
     for (planned, thread) in engine.plan().threads.iter().zip(&first.threads) {
@@ -46,12 +47,12 @@ fn fifo_is_for_cores_of_their_own_goes_under_shared_and_comes_back() {
     assert_eq!(told, usize::from(!permitted), "{:?}", first.engine.notes);
 
     wanted.spin = SpinPolicy::Shared;
-    engine.apply("shared", &wanted).unwrap();
+    switch(&engine, "shared", &wanted);
     for thread in &engine.snapshot().threads {
         assert!(!granted(thread) && thread.priority.found.as_deref() != Some("fifo 1"), "{thread:?}");
     }
     wanted.spin = SpinPolicy::Lab;
-    engine.apply("lab", &wanted).unwrap();
+    switch(&engine, "lab", &wanted);
     let again: Vec<bool> = engine.snapshot().threads.iter().map(granted).collect();
     assert_eq!(again, first_granted);
     engine.request_drain();
@@ -59,7 +60,7 @@ fn fifo_is_for_cores_of_their_own_goes_under_shared_and_comes_back() {
 }
 
 #[test]
-fn a_profile_without_a_wish_leaves_every_thread_as_the_process_is() {
+fn a_profile_without_a_priority_leaves_all_threads_unchanged() {
     let _alone = alone();
     let own = pinwheel_engine::host::priority::found(None).map(|priority| priority.to_string());
     let engine = Engine::start(config(&profile(), sampler(), Some(100))).unwrap();

@@ -3,7 +3,7 @@
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::{Counters, Snapshot};
 use pinwheel_engine::code::{Format, Layout, Model, ShotSet, bundled_named};
-use pinwheel_engine::engine::{Actor, Config, Engine, Input, Outcome};
+use pinwheel_engine::engine::{Accepted, Actor, Command, Config, Engine, Input, Outcome, Refused};
 use pinwheel_engine::profile::{Decoders, Device, Latency, Profile, Rate, SpinPolicy};
 use pinwheel_engine::record::{AnswerSink, REORDER_SLACK, SinkConfig};
 use std::path::{Path, PathBuf};
@@ -49,7 +49,8 @@ impl Alone {
     }
 }
 
-/// Lab, made quick and gentle: spins as Shared does (see [`look_again`] for why not Lab), as fast as slots come free, no latency, no deadline and no grace that a busy machine could miss.
+/// Lab, made quick and gentle: spins as Shared does (see [`look_again`] for why not Lab), as fast
+/// as slots come free, no latency, no deadline and no grace that a busy machine could miss.
 pub(crate) fn profile() -> Profile {
     let (mut profile, _) = Profile::load("lab", None).unwrap();
     profile.spin = SpinPolicy::Shared;
@@ -95,7 +96,7 @@ pub(crate) fn config(profile: &Profile, input: Input, count: Option<u64>) -> Con
         profiles: None,
         environment: None,
         notes: Vec::new(),
-        provocation: None,
+        drill_command: None,
     }
 }
 
@@ -140,8 +141,18 @@ pub(crate) fn until(engine: &Engine, what: &str, mut shows: impl FnMut(&Snapshot
     }
 }
 
-/// Moves streams to `to` in an operator's name, as the console does. A move that takes too long on a busy machine is given up,
-/// so each is asked for again until it is made.
+/// Has the engine execute `command` in the name of whoever runs the tests.
+pub(crate) fn execute(engine: &Engine, command: Command) -> Result<Accepted, Refused> {
+    engine.execute(command, &Actor::this_process())
+}
+
+/// Puts `profile` into force under `name`.
+pub(crate) fn switch(engine: &Engine, name: &str, profile: &Profile) {
+    execute(engine, Command::profile(name, profile, None).unwrap()).unwrap();
+}
+
+/// Moves streams to `to` in an operator's name, as the console does. A move that takes too long on
+/// a busy machine is given up, so each is asked for again until it is made.
 pub(crate) fn brought(engine: &Engine, streams: &[u32], to: u32) -> Snapshot {
     let mut due_ns = vec![0; streams.len()];
     until(engine, "the moves", |now| {
@@ -150,7 +161,7 @@ pub(crate) fn brought(engine: &Engine, streams: &[u32], to: u32) -> Snapshot {
         let open: Vec<u32> = moves.map(|one| one.stream).collect();
         for (stream, due_ns) in streams.iter().zip(&mut due_ns) {
             if !is_there(*stream) && !open.contains(stream) && now.at_ns >= *due_ns {
-                engine.move_stream_by(*stream, to, &Actor::this_process()).unwrap();
+                execute(engine, Command::Move { stream: *stream, to }).unwrap();
                 *due_ns = now.at_ns + 500_000_000;
             }
         }

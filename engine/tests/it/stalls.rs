@@ -1,12 +1,15 @@
 //! Stalls of a running engine: provoked ones get their verdict, a quiet one blames nobody.
 
-use crate::rig::{alone, assert_nothing_lost, config, end, profile, sampler, total, until};
+use crate::rig::{alone, assert_nothing_lost, config, end, execute, profile, sampler, switch, total, until};
 use pinwheel_engine::board::Phase;
 use pinwheel_engine::board::alarms::AlarmState;
 use pinwheel_engine::board::snapshot::{AlarmView, ThreadView};
-use pinwheel_engine::engine::{Actor, Config, DrillRefused, Engine, LiveDrill, prepared_for_drills};
-use pinwheel_engine::hot::provoke::{Deed, Provocation};
-use pinwheel_engine::profile::{Diagnostics, Profile, Rate, RoleKind, Severity, SpinPolicy};
+use pinwheel_engine::engine::{
+    Accepted, Command, Config, Done, DrillRefused, Engine, LiveDrill, Refused, prepared_for_drills,
+};
+use pinwheel_engine::hot::drill_role::{DrillCommand, Misbehaviour};
+use pinwheel_engine::profile::{AlarmAction, AlarmRule, Diagnostics, Profile, Rate, RuleId, Severity, SpinPolicy};
+use pinwheel_engine::roles::RoleKind;
 use pinwheel_engine::stall::Cause;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +24,8 @@ fn steady() -> Profile {
 #[test]
 fn a_hang_is_reported_while_it_lasts_and_its_shots_are_answered_all_the_same() {
     let _alone = alone();
-    let provocation = Provocation::new(0);
-    let wanted = Config { provocation: Some(Arc::clone(&provocation)), ..config(&steady(), sampler(), None) };
+    let drill_command = DrillCommand::new(0);
+    let wanted = Config { drill_command: Some(Arc::clone(&drill_command)), ..config(&steady(), sampler(), None) };
     let engine = Engine::start(wanted).unwrap();
     until(&engine, "shots", |now| now.engine.phase == Phase::Live && total(now, |c| c.answered) > 20);
     let name = |now: &pinwheel_engine::board::snapshot::Snapshot| {
@@ -38,8 +41,8 @@ fn a_hang_is_reported_while_it_lasts_and_its_shots_are_answered_all_the_same() {
     let mut again_ns = 0;
     until(&engine, "the alarm", |now| {
         // Again once it is over: a watchdog that had no turn meanwhile has seen nothing of it.
-        if now.at_ns >= again_ns && provocation.is_taken() {
-            provocation.order(RoleKind::Dispatch, Deed::Sleep, Duration::from_millis(1_500));
+        if now.at_ns >= again_ns && drill_command.is_taken() {
+            drill_command.request(RoleKind::Dispatch, Misbehaviour::Sleep, Duration::from_millis(1_500));
             again_ns = now.at_ns + 4_000_000_000;
         }
         now.alarms.iter().any(|alarm| is_told(now, alarm))
@@ -47,7 +50,7 @@ fn a_hang_is_reported_while_it_lasts_and_its_shots_are_answered_all_the_same() {
     until(&engine, "its end", |now| {
         now.alarms.iter().any(|alarm| alarm.rule == "heartbeat" && alarm.ended_ns.is_some())
     });
-    engine.acknowledge(0).unwrap();
+    execute(&engine, Command::Acknowledge { number: 0 }).unwrap();
     engine.request_drain();
     assert_nothing_lost(&end(engine));
 }
@@ -67,15 +70,15 @@ fn a_quiet_run_blames_nothing_of_its_own() {
 fn without_diagnostics_nothing_is_judged_and_the_run_ends_in_order() {
     let _alone = alone();
     let quiet = Profile { diagnostics: Diagnostics::Off, ..steady() };
-    let provocation = Provocation::new(0);
-    let wanted = Config { provocation: Some(Arc::clone(&provocation)), ..config(&quiet, sampler(), None) };
+    let drill_command = DrillCommand::new(0);
+    let wanted = Config { drill_command: Some(Arc::clone(&drill_command)), ..config(&quiet, sampler(), None) };
     let engine = Engine::start(wanted).unwrap();
     until(&engine, "shots", |now| now.engine.phase == Phase::Live && total(now, |c| c.answered) > 20);
-    provocation.order(RoleKind::Dispatch, Deed::Sleep, Duration::from_millis(200));
+    drill_command.request(RoleKind::Dispatch, Misbehaviour::Sleep, Duration::from_millis(200));
     let answered = total(&engine.snapshot(), |c| c.answered);
-    until(&engine, "more shots", |now| provocation.is_taken() && total(now, |c| c.answered) > answered + 200);
+    until(&engine, "more shots", |now| drill_command.is_taken() && total(now, |c| c.answered) > answered + 200);
     assert_eq!(engine.snapshot().alarms, []);
-    let said = engine.acknowledge(0).unwrap_err().to_string();
+    let said = execute(&engine, Command::Acknowledge { number: 0 }).unwrap_err().to_string();
     assert!(said.contains("diagnostics"), "nobody keeps alarms: {said}");
     engine.request_drain();
     assert_nothing_lost(&end(engine));
@@ -85,20 +88,20 @@ fn without_diagnostics_nothing_is_judged_and_the_run_ends_in_order() {
 #[test]
 fn a_death_is_an_alarm_however_soon_the_run_is_over() {
     let _alone = alone();
-    for _ in 0..6 {
-        let provocation = Provocation::new(0);
+    for _ in 0..2 {
+        let drill_command = DrillCommand::new(0);
         let mut idle = steady();
         // A shot that was on its way when its poller died is answered by nobody.
         idle.limits.drain_grace_s = 1;
         idle.input.rate = Rate::Hz(0.5);
-        let wanted = Config { provocation: Some(Arc::clone(&provocation)), ..config(&idle, sampler(), None) };
+        let wanted = Config { drill_command: Some(Arc::clone(&drill_command)), ..config(&idle, sampler(), None) };
         let engine = Engine::start(wanted).unwrap();
         until(&engine, "Live", |now| now.engine.phase == Phase::Live);
-        provocation.order(RoleKind::Poll, Deed::Panic, Duration::ZERO);
+        drill_command.request(RoleKind::Poll, Misbehaviour::Panic, Duration::ZERO);
         let outcome = end(engine);
         let alarms = outcome.snapshot.alarms;
         let died = alarms.iter().find(|alarm| alarm.rule == "role_died").unwrap_or_else(|| panic!("{alarms:?}"));
-        assert!(died.sentence.contains("provoke.rs:"), "it says where: {died:?}");
+        assert!(died.sentence.contains("drill_role.rs:"), "it says where: {died:?}");
     }
 }
 
@@ -106,16 +109,15 @@ fn a_death_is_an_alarm_however_soon_the_run_is_over() {
 fn a_drill_in_a_running_engine_gets_its_verdict_and_the_log_says_who_asked_for_it() {
     let _alone = alone();
     let lab = Profile { spin: SpinPolicy::Lab, ..steady() };
-    let wanted = Config { provocation: prepared_for_drills(&lab), ..config(&lab, sampler(), None) };
+    let wanted = Config { drill_command: prepared_for_drills(&lab), ..config(&lab, sampler(), None) };
     let engine = Engine::start(wanted).unwrap();
     let live = until(&engine, "shots", |now| now.engine.phase == Phase::Live && total(now, |c| c.answered) > 20);
     let runs_dispatch = |thread: &&ThreadView| thread.roles.iter().any(|role| role.kind == RoleKind::Dispatch);
     let thread = live.threads.iter().find(runs_dispatch).unwrap().name.clone();
-    let me = Actor::this_process();
-    assert_eq!(engine.may_drill(), Ok(()));
-    engine.drill(LiveDrill::ClaimsWork, Some(Duration::from_secs(10)), &me).unwrap();
-    let busy = engine.drill(LiveDrill::Sleep, None, &me);
-    assert_eq!(busy, Err(DrillRefused::Busy { name: "claims-work" }));
+    let drill = |drill: LiveDrill, for_ms| execute(&engine, Command::Drill { name: drill.name().to_owned(), for_ms });
+    drill(LiveDrill::ClaimsWork, Some(2_000)).unwrap();
+    let busy = drill(LiveDrill::Sleep, None);
+    assert!(matches!(busy, Err(Refused::Drill(DrillRefused::Busy { name: "claims-work" }))), "{busy:?}");
     let (mut is_told, mut is_over, mut is_judged) = (false, false, false);
     until(&engine, "a drill, its alarm, its end", |now| {
         let said = now.control.last.as_ref().map_or("", |action| action.what.as_str());
@@ -127,22 +129,55 @@ fn a_drill_in_a_running_engine_gets_its_verdict_and_the_log_says_who_asked_for_i
         });
         // Again while something of it was not seen: where the machine stands still itself, that is what is judged.
         let is_seen = is_told && is_over && is_judged;
-        if !is_seen && engine.may_drill().is_ok() {
-            let started = engine.drill(LiveDrill::Sleep, Some(Duration::from_millis(1_500)), &me).unwrap();
-            assert_eq!(started.thread, thread);
+        if !is_seen {
+            match drill(LiveDrill::Sleep, Some(1_500)) {
+                Ok(Accepted::Done(Done::Drill { thread: on, .. })) => assert_eq!(on, thread),
+                refused => assert!(matches!(refused, Err(Refused::Drill(DrillRefused::Busy { .. }))), "{refused:?}"),
+            }
         }
         is_seen
     });
     let mut prod = lab.clone();
     prod.spin = SpinPolicy::Prod;
-    engine.switch("prod", &prod, None, &me).unwrap();
-    assert_eq!(engine.may_drill(), Err(DrillRefused::Prod { profile: "prod".into() }));
+    switch(&engine, "prod", &prod);
+    let refused = drill(LiveDrill::Sleep, None);
+    assert!(matches!(refused, Err(Refused::Drill(DrillRefused::Prod { profile })) if profile == "prod"));
     engine.request_drain();
     assert_nothing_lost(&end(engine));
 }
 
-/// Ten minutes of the lab's profile on a machine with nothing else to do: `PINWHEEL_QUIET_S` says other seconds. Its result is
-/// one line.
+#[test]
+fn an_alarm_rule_that_stops_the_feed_is_in_the_actions_log_and_an_operator_lets_it_go_again() {
+    let _alone = alone();
+    let mut rules = steady();
+    let stop = AlarmRule { action: AlarmAction::StopFeed, ..RuleId::Heartbeat.bundled() };
+    rules.alarms.retain(|rule| rule.id != RuleId::Heartbeat);
+    rules.alarms.push(stop);
+    let drill_command = DrillCommand::new(0);
+    let wanted = Config { drill_command: Some(Arc::clone(&drill_command)), ..config(&rules, sampler(), None) };
+    let engine = Engine::start(wanted).unwrap();
+    until(&engine, "shots", |now| now.engine.phase == Phase::Live && total(now, |c| c.answered) > 20);
+    let mut again_ns = 0;
+    let held = until(&engine, "the feed held by the alarm", |now| {
+        if now.at_ns >= again_ns && drill_command.is_taken() {
+            drill_command.request(RoleKind::Dispatch, Misbehaviour::Sleep, Duration::from_millis(1_500));
+            again_ns = now.at_ns + 4_000_000_000;
+        }
+        // The feed is held before the action is recorded: a picture between the two shows the first alone.
+        now.control.held.is_some() && now.control.last.is_some()
+    });
+    let by = held.control.held.unwrap().by;
+    assert!(by.starts_with("an alarm: "), "{by}");
+    assert!(held.control.last.unwrap().what.starts_with("feed held by an alarm: "));
+    execute(&engine, Command::Resume).unwrap();
+    let answered = total(&engine.snapshot(), |c| c.answered);
+    until(&engine, "shots again", |now| total(now, |c| c.answered) > answered);
+    engine.request_drain();
+    assert_nothing_lost(&end(engine));
+}
+
+/// Ten minutes of the lab's profile on a machine with nothing else to do: `PINWHEEL_QUIET_S` says
+/// other seconds. Its result is one line.
 #[test]
 #[ignore = "ten minutes on a quiet machine"]
 fn ten_quiet_minutes_of_lab_have_no_warn_and_no_critical() {

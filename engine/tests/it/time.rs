@@ -1,6 +1,6 @@
 //! What an engine says of time: the pairs of its clocks.
 
-use crate::rig::{alone, assert_nothing_lost, config, end, errors, profile, sampler, until};
+use crate::rig::{alone, assert_nothing_lost, config, end, errors, profile, sampler, switch, until};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::engine::Engine;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -29,12 +29,12 @@ fn deadlines_that_are_shortened_live_strike_what_runs_already() {
     profile.workers = 4;
     profile.faults.never_ready = 1.0;
     profile.faults.recover_after_ms = 1;
-    let mut engine = Engine::start(config(&profile, sampler(), None)).unwrap();
+    let engine = Engine::start(config(&profile, sampler(), None)).unwrap();
     let stuck = until(&engine, "four launches", |now| now.silos[0].counters.launched == 4);
     assert_eq!(stuck.silos[0].counters.quarantined, 0, "the limit is a minute");
     profile.limits.launch_deadline_us = 1_000;
     profile.limits.shot_deadline_us = 2_000;
-    engine.apply("shorter", &profile).unwrap();
+    switch(&engine, "shorter", &profile);
     let struck = until(&engine, "quarantine", |now| now.silos[0].counters.quarantined >= 4);
     assert!(struck.at_ns - stuck.at_ns < 30_000_000_000, "it did not wait for the old deadline");
     let late = until(&engine, "lateness", |now| now.silos[0].timer_lateness.count() > 4);

@@ -22,7 +22,7 @@ fn sixty_four_workers_all_serve() {
 
 #[test]
 fn sixty_five_workers_are_refused_when_the_profile_is_read() {
-    let (text, _) = pinwheel_engine::profile::text("lab", None).unwrap();
+    let text = Profile::load("lab", None).unwrap().0.to_full_text().unwrap();
     let with = |workers| text.replace("workers: 8,", &format!("workers: {workers},"));
     assert!(Profile::parse(&with(64), "lab.ron").is_ok());
     let refusal = Profile::parse(&with(65), "lab.ron").unwrap_err().to_string();

@@ -1,10 +1,12 @@
 //! Fair cycles: can a silo ask for ever, in a world that is fair to it, and never own the page?
 //!
-//! stateright's own check of *eventually* is incomplete, so this one builds the graph of the states in which the silo has
-//! not owned the page, and looks for a cycle that is fair: each kind of step that can be taken again and again in the
-//! cycle is taken in it (strong fairness). Steps that nobody owes anybody (writes begun, messages lost or doubled,
-//! leases taken) may stay away or come as they like. This is the emptiness check of a Streett automaton: split into
-//! strongly connected components, remove the states in which an owed step could be taken but never is, and split again.
+//! stateright's own check of *eventually* is incomplete, so this one builds the graph of the states
+//! in which the silo has not owned the page, and looks for a cycle that is fair: each kind of step
+//! that can be taken again and again in the cycle is taken in it (strong fairness). Steps that
+//! nobody owes anybody (writes begun, messages lost or doubled, leases taken) may stay away or come
+//! as they like. This is the emptiness check of a Streett automaton: split into strongly connected
+//! components, remove the states in which an owed step could be taken but never is, and split
+//! again.
 //!
 //! What it cannot see: a transfer that times out each time spends an epoch, which is no cycle. Whether ten microseconds
 //! suffice is a matter of measurement.

@@ -44,7 +44,7 @@ pub enum Rule {
     LockHoldsNothing,
     /// §5: LEASE_ACTIVE is one answer, to the holder and to everybody else.
     LeaseActiveIsYours,
-    /// §6, of owners: who has been silent for long is dead, and its heir takes its pages.
+    /// §6, of owners: who has been silent for long is dead, and its successor takes its pages.
     SilentIsDead,
     /// Of owners: the dead silo's grants are forgotten with it.
     GrantsDieToo,
@@ -69,8 +69,8 @@ pub struct World {
     pub has_crash: bool,
     /// Whether silo 2 asks in the operator's name.
     pub has_operator: bool,
-    /// Who inherits from silo 1 when it has crashed.
-    pub heir: Option<u8>,
+    /// Who takes over from silo 1 when it has crashed.
+    pub successor: Option<u8>,
 }
 
 impl World {
@@ -95,7 +95,7 @@ impl World {
             is_lossy: true,
             has_crash: false,
             has_operator: false,
-            heir: None,
+            successor: None,
         }
     }
 }
@@ -119,8 +119,8 @@ pub struct Node {
     /// How often its request was refused.
     pub refusals: u8,
     pub is_dead: bool,
-    /// Fenced, with its heir appointed: what it has counts no more.
-    pub is_buried: bool,
+    /// Fenced, with its successor appointed: what it has counts no more.
+    pub is_taken_over: bool,
     /// A decision that was checked and is not marked yet, see [`Rule::CheckThenMark`].
     pub checked: Option<(Word, Request)>,
 }
@@ -188,9 +188,9 @@ impl World {
         (to != node as u8).then(|| self.send(pages, Sent { from: node as u8, to, message, value: 0 }))?
     }
 
-    /// Who answers for a silo: itself, or the heir of a buried one.
+    /// Who answers for a silo: itself, or the successor of one that was taken over.
     fn address(&self, pages: &Pages, to: u8) -> u8 {
-        self.heir.filter(|_| pages.nodes[to as usize].is_buried).unwrap_or(to)
+        self.successor.filter(|_| pages.nodes[to as usize].is_taken_over).unwrap_or(to)
     }
 
     /// A message reaches its silo.
@@ -337,7 +337,7 @@ impl World {
         self.send(pages, Sent { from: node as u8, to, message: outcome.reply?, value })
     }
 
-    fn bereave(&self, pages: &mut Pages, node: usize, dead: usize) -> Option<()> {
+    fn settle_transfer(&self, pages: &mut Pages, node: usize, dead: usize) -> Option<()> {
         let table = self.table(node, pages.nodes[node].word);
         let failed = Failed::Dead { receiver: silo(dead), last: pages.nodes[dead].word };
         table.reclaim(0, failed).ok()?.then_some(())?;
@@ -345,21 +345,21 @@ impl World {
         Some(())
     }
 
-    /// The heir takes over what silo 1 has left.
-    fn inherit(&self, pages: &mut Pages, heir: usize) -> Option<()> {
+    /// The successor takes over what silo 1 has left.
+    fn take_over(&self, pages: &mut Pages, successor: usize) -> Option<()> {
         let last = pages.nodes[1].word;
-        let table = self.table(heir, pages.nodes[heir].word);
-        let value = Cell::new(pages.nodes[heir].value);
+        let table = self.table(successor, pages.nodes[successor].word);
+        let value = Cell::new(pages.nodes[successor].value);
         if self.rule == Rule::GrantsDieToo && last.awaits() {
-            let word = Word::owned(silo(heir), last.epoch().next());
-            (pages.nodes[heir].word, pages.nodes[heir].value) = (word, pages.nodes[1].value);
+            let word = Word::owned(silo(successor), last.epoch().next());
+            (pages.nodes[successor].word, pages.nodes[successor].value) = (word, pages.nodes[1].value);
         } else {
-            let _ = table.inherit(0, (silo(1), last), NOW, || value.set(pages.nodes[1].value)).ok()?;
-            self.settle(pages, heir, table.word(0));
-            pages.nodes[heir].value = value.get();
+            let _ = table.take_over(0, (silo(1), last), NOW, || value.set(pages.nodes[1].value)).ok()?;
+            self.settle(pages, successor, table.word(0));
+            pages.nodes[successor].value = value.get();
         }
         // A silo that was only silent goes on with what it has.
-        pages.nodes[1].is_buried = self.rule != Rule::SilentIsDead;
+        pages.nodes[1].is_taken_over = self.rule != Rule::SilentIsDead;
         pages.nodes[1].promised_us = 0;
         Some(())
     }
@@ -414,7 +414,7 @@ impl World {
 
 /// The silos whose words still count.
 fn living(pages: &Pages) -> impl Iterator<Item = &Node> {
-    pages.nodes.iter().filter(|node| !node.is_buried)
+    pages.nodes.iter().filter(|node| !node.is_taken_over)
 }
 
 impl Model for World {
@@ -425,7 +425,7 @@ impl Model for World {
         let node = |at: usize| {
             let table = PageTable::new(silo(at), 1, self.limits, |_| silo(0));
             let word = table.word(0);
-            Node { word, value: 0, promised_us: 0, refusals: 0, is_dead: false, is_buried: false, checked: None }
+            Node { word, value: 0, promised_us: 0, refusals: 0, is_dead: false, is_taken_over: false, checked: None }
         };
         vec![Pages { nodes: [node(0), node(1), node(2)], net: Vec::new(), last: 0, broken: None }]
     }
@@ -449,8 +449,8 @@ impl Model for World {
             steps.push(Step::Crash(1));
         }
         let is_fenced = pages.nodes[1].is_dead || self.rule == Rule::SilentIsDead;
-        if let Some(heir) = self.heir.filter(|_| is_fenced && !pages.nodes[1].is_buried) {
-            steps.push(Step::Inherit(heir));
+        if let Some(successor) = self.successor.filter(|_| is_fenced && !pages.nodes[1].is_taken_over) {
+            steps.push(Step::Inherit(successor));
         }
     }
 
@@ -489,8 +489,8 @@ impl Model for World {
             Step::Tick(node) => self.tick(&mut pages, node as usize)?,
             Step::Mark(node) => self.mark(&mut pages, node as usize)?,
             Step::Crash(node) => pages.nodes[node as usize].is_dead = true,
-            Step::Bereave(node, dead) => self.bereave(&mut pages, node as usize, dead as usize)?,
-            Step::Inherit(heir) => self.inherit(&mut pages, heir as usize)?,
+            Step::Bereave(node, dead) => self.settle_transfer(&mut pages, node as usize, dead as usize)?,
+            Step::Inherit(successor) => self.take_over(&mut pages, successor as usize)?,
         }
         Some(pages)
     }

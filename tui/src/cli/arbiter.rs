@@ -1,18 +1,19 @@
-//! `pinwheel arbiter`: a contention load on the ownership arbiter alone, and what came of it.
+//! `pinwheel arbiter`: runs a contention load on the ownership arbiter alone, and reports the
+//! result.
 //!
-//! Runs on the main thread until the load is over; on a terminal the console shows the load meanwhile. Exit status 1 if a
-//! promise was broken.
+//! Runs on the main thread until the load ends; on a terminal the console shows it. Exit status 1
+//! if a guarantee was violated.
 
-use super::args::duration;
-use super::looks::{LooksArgs, Scenery, tell_unkept};
-use super::places::{self, Surroundings};
-use super::refusal::Refusal;
+use super::console_options::{ConsoleArgs, FirstScreen, say_unsaved};
+use super::places::{self, UserPaths};
+use super::refusal::{Refusal, require_threads};
+use super::say::{self, Print};
 use super::signals::Signals;
-use super::{have_threads, say, written};
+use super::values::duration;
 use crate::effect::ConsoleEnd;
 use crate::model::View;
 use crate::report::grouped;
-use crate::term::{self, Heard};
+use crate::term::{self, Delivered};
 use clap::Args as ClapArgs;
 use pinwheel_engine::arbiter::page::{PAGES_MAX, SILOS_MAX};
 use pinwheel_engine::board::snapshot::Snapshot;
@@ -20,46 +21,44 @@ use pinwheel_engine::board::{self, Place};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::profile::OnHangup;
 use pinwheel_engine::units::Nanos;
-use pinwheel_lab::arbiter_load::{Found, Load, Running, start};
+use pinwheel_lab::arbiter_load::{Load, LoadResult, Running, start};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fmt::Write;
-use std::io;
 use std::time::Duration;
 
-/// Without a terminal, unless said otherwise.
+/// Default duration without a terminal.
 const DURATION: Duration = Duration::from_secs(2);
-/// Between two looks at the load.
-const LOOK: Duration = Duration::from_millis(10);
-/// Under the console, unless said otherwise: until the operator quits.
+/// Interval between two polls of the load.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Default duration under the console: until the operator quits.
 const DURATION_SHOWN: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Debug, ClapArgs)]
 pub struct ArbiterArgs {
-    /// Pages that all silos want
+    /// Number of pages that all silos request
     #[arg(long, value_name = "N", default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..=PAGES_MAX as i64), allow_negative_numbers = true)]
     pub pages: u32,
-    /// Silos, a thread each
+    /// Number of silos, one thread each
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=SILOS_MAX as i64), allow_negative_numbers = true)]
     pub threads: u8,
-    /// For how long: 10s, 500ms [default: 2s; under the console until you quit]
+    /// Duration: 10s, 500ms [default: 2s; under the console until you quit]
     #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
-    /// Page whose history is shown [default: the one in doubt, or the last that moved]
+    /// Page whose history is shown [default: a page in doubt, else the last page that moved]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub page: Option<u32>,
-    /// Print the result as JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub print: Print,
     /// No console, even on a terminal
     #[arg(long)]
     pub headless: bool,
     #[command(flatten)]
-    pub looks: LooksArgs,
+    pub console: ConsoleArgs,
 }
 
-pub fn arbiter(args: &ArbiterArgs, around: &Surroundings) -> Result<u8, Refusal> {
-    let has_console = !args.json && !args.headless && term::can_show();
+pub fn arbiter(args: &ArbiterArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
+    let has_console = !args.print.json && !args.headless && term::can_show();
     let usual = if has_console { DURATION_SHOWN } else { DURATION };
     let duration = Nanos(u64::try_from(args.duration.unwrap_or(usual).as_nanos()).unwrap_or(u64::MAX));
     if let Some(page) = args.page.filter(|page| *page >= args.pages) {
@@ -73,9 +72,9 @@ pub fn arbiter(args: &ArbiterArgs, around: &Surroundings) -> Result<u8, Refusal>
     }
     let load = Load { pages: args.pages, silos: args.threads, duration, watched: args.page };
     let (ended, running) = if has_console {
-        let profiles = places::profiles(None, around)?;
-        let scenery = Scenery::plain(OnHangup::Drain, View::Arbiter);
-        watch_console(load, args.looks.options(scenery, profiles.as_deref(), around)?)?
+        let profiles = places::profiles(None, user_paths)?;
+        let first = FirstScreen::plain(OnHangup::Drain, View::Arbiter);
+        watch_console(load, args.console.options(first, profiles.as_deref(), user_paths)?)?
     } else {
         watch(load)?
     };
@@ -83,24 +82,22 @@ pub fn arbiter(args: &ArbiterArgs, around: &Surroundings) -> Result<u8, Refusal>
     let status = match ended {
         Ended::Alone => u8::from(!found.violations.is_empty()),
         Ended::BySignal(signal) => 128 + signal as u8,
-        Ended::Unheard => return Ok(u8::from(!found.violations.is_empty())),
+        Ended::TerminalGone => return Ok(u8::from(!found.violations.is_empty())),
     };
-    let out = &mut io::stdout().lock();
-    let told = if args.json { say::json(out, &as_json(&found, &last)) } else { say::text(out, &text(args, &found)) };
-    Ok(written(told, status))
+    Ok(args.print.to_stdout(&as_json(&found, &last), || text(args, &found), status))
 }
 
-/// How a load came to its end.
+/// How a load ended.
 enum Ended {
-    /// By its time, or by the operator's word.
+    /// By its duration, or by the operator.
     Alone,
-    /// The system asked for it.
+    /// By a signal.
     BySignal(i32),
-    /// The terminal is gone: there is nobody to tell.
-    Unheard,
+    /// The terminal closed, so nothing is printed.
+    TerminalGone,
 }
 
-/// The load without a console: until it is over, or a signal ends it.
+/// Runs the load without a console, until it ends or a signal arrives.
 fn watch(load: Load) -> Result<(Ended, Running), Refusal> {
     let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
     let running = begin(load)?;
@@ -116,16 +113,16 @@ fn watch(load: Load) -> Result<(Ended, Running), Refusal> {
     Ok((ended, running))
 }
 
-/// The load under a live console.
+/// Runs the load under a live console.
 fn watch_console(load: Load, options: term::Options) -> Result<(Ended, Running), Refusal> {
     let running = begin(load)?;
     let shown = term::run(&mut &running, options);
     running.request_end();
     let shown = shown?;
-    tell_unkept(&shown);
+    say_unsaved(&shown);
     let ended = match shown.end {
-        _ if shown.heard != Heard::Yes => Ended::Unheard,
-        ConsoleEnd::HungUp => Ended::Unheard,
+        _ if shown.delivered != Delivered::Yes => Ended::TerminalGone,
+        ConsoleEnd::HungUp => Ended::TerminalGone,
         ConsoleEnd::Terminated => Ended::BySignal(SIGTERM),
         ConsoleEnd::Interrupted => Ended::BySignal(SIGINT),
         ConsoleEnd::Finished | ConsoleEnd::Forced | ConsoleEnd::Killed => Ended::Alone,
@@ -135,12 +132,12 @@ fn watch_console(load: Load, options: term::Options) -> Result<(Ended, Running),
 
 #[expect(clippy::disallowed_methods, reason = "a cold wait for the load's end")]
 fn pause() {
-    std::thread::sleep(LOOK);
+    std::thread::sleep(POLL_INTERVAL);
 }
 
-/// Starts the load with a board that others can find, or with one of its own where there is no shared memory.
+/// Starts the load with a shared board, or with a private one if there is no shared memory.
 fn begin(load: Load) -> Result<Running, Refusal> {
-    have_threads("arbiter", load.silos as usize + 2)?;
+    require_threads("arbiter", load.silos as usize + 2)?;
     let clock = Clock::machine();
     let directory = board::directory();
     match start(load, clock.clone(), Place::Shared(directory.clone())) {
@@ -157,15 +154,15 @@ fn begin(load: Load) -> Result<Running, Refusal> {
     }
 }
 
-/// What came of the load, and the board's last picture.
-fn end(running: Running) -> (Found, Snapshot) {
+/// The result of the load, and the last snapshot of the board.
+fn end(running: Running) -> (LoadResult, Snapshot) {
     let board = running.board_handle();
     let clock = running.clock().clone();
     let found = running.finish();
     (found, board.snapshot(&clock))
 }
 
-fn as_json(found: &Found, last: &Snapshot) -> Value {
+fn as_json(found: &LoadResult, last: &Snapshot) -> Value {
     let silos: Vec<Value> = last.silos.iter().map(|silo| json!({ "id": silo.id, "arbiter": silo.arbiter })).collect();
     json!({
         "decisions": found.decisions,
@@ -182,13 +179,13 @@ fn as_json(found: &Found, last: &Snapshot) -> Value {
     })
 }
 
-fn text(args: &ArbiterArgs, found: &Found) -> String {
+fn text(args: &ArbiterArgs, found: &LoadResult) -> String {
     let quantiles = |histogram: &pinwheel_engine::board::histogram::Histogram| {
         let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|q| grouped(histogram.quantile_ns(q)));
         format!("p50 {p50}, p99 {p99}, p99.9 {p999}, max {} ns", grouped(histogram.max_ns()))
     };
     let mut text = format!(
-        "{} silos, {} pages: {} decisions ({}), {} transfers ({}), {} commits, {} in doubt, {} messages lost; {} promises broken\n",
+        "{} silos, {} pages: {} decisions ({}), {} transfers ({}), {} commits, {} in doubt, {} messages lost; {} guarantees violated\n",
         args.threads,
         grouped(u64::from(args.pages)),
         grouped(found.decisions),
@@ -205,7 +202,7 @@ fn text(args: &ArbiterArgs, found: &Found) -> String {
         let _ = writeln!(text, "  {name:<16} {:>13}", grouped(*count));
     }
     for violation in &found.violations {
-        let _ = writeln!(text, "  broken: {violation}");
+        let _ = writeln!(text, "  violated: {violation}");
     }
     text
 }
@@ -213,7 +210,7 @@ fn text(args: &ArbiterArgs, found: &Found) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{ArbiterArgs, as_json, end, text};
+    use super::{ArbiterArgs, Print, as_json, end, text};
     use pinwheel_engine::board::Place;
     use pinwheel_engine::clock::Clock;
     use pinwheel_engine::units::Nanos;
@@ -238,10 +235,10 @@ mod tests {
             threads: 2,
             duration: None,
             page: None,
-            json: false,
+            print: Print::default(),
             headless: true,
-            looks: super::LooksArgs::default(),
+            console: super::ConsoleArgs::default(),
         };
-        assert!(text(&args, &found).contains("broken: page 1 ends with 2 owners"));
+        assert!(text(&args, &found).contains("violated: page 1 ends with 2 owners"));
     }
 }

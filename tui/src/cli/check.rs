@@ -1,19 +1,21 @@
-//! `pinwheel check`: this machine against what hot threads need, signed; and kept reports verified.
+//! `pinwheel check`: checks this machine against the needs of hot threads and signs the result;
+//! verifies kept reports.
 //!
-//! Claims the hot cores of the plan while it watches them, so that no engine is disturbed; what others have is left
-//! alone and *not visible*. Takes the probe's second. Changes nothing on the machine.
+//! Claims the hot cores of the plan while it measures them, so that no engine is disturbed; cores
+//! that others have claimed are reported as *not visible*. The measurement takes one second.
+//! Changes nothing on the machine.
 
-use super::places::{self, Surroundings};
+use super::places::{self, UserPaths};
 use super::refusal::Refusal;
-use super::{say, written};
+use super::say::{self, Print};
 use clap::Args as ClapArgs;
 use pinwheel_engine::board;
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::device::cuda;
 use pinwheel_engine::files;
 use pinwheel_engine::host::HostFacts;
-use pinwheel_engine::host::check::report::{Left, Report, take};
-use pinwheel_engine::host::check::sign::{HostKey, SignatureError};
+use pinwheel_engine::host::check::report::{Report, SkippedCore, take};
+use pinwheel_engine::host::check::sign::HostKey;
 use pinwheel_engine::host::check::{Row, Verdict, probe, refuses_strict};
 use pinwheel_engine::host::claims::{ClaimError, Claims};
 use pinwheel_engine::plan::Plan;
@@ -24,15 +26,15 @@ use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Largest report verified.
+/// Largest report file to verify.
 const REPORT_BYTES_MAX: u64 = 1 << 20;
 
 #[derive(Debug, ClapArgs)]
 pub struct CheckArgs {
-    /// Exit with 1 if a row fails
+    /// Exit with status 1 if a row fails
     #[arg(long)]
     pub strict: bool,
-    /// Do not look at the machine: check the signature of a report that was kept with --json
+    /// Verify the signature of a report kept with --json, instead of checking the machine
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]
     pub verify: Option<PathBuf>,
     /// Profile whose plan names the hot cores [default: lab]
@@ -41,75 +43,76 @@ pub struct CheckArgs {
     /// Directory of profiles [default: the checkout's, else those built in]
     #[arg(long, value_name = "DIR")]
     pub profiles: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub print: Print,
 }
 
-pub fn check(args: &CheckArgs, around: &Surroundings) -> Result<u8, Refusal> {
+pub fn check(args: &CheckArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
     let out = &mut io::stdout().lock();
     if let Some(file) = &args.verify {
-        return verify(file, args, around, out);
+        return verify(file, args, user_paths, out);
     }
-    let dir = places::profiles(args.profiles.as_deref(), around)?;
+    let dir = places::profiles(args.profiles.as_deref(), user_paths)?;
     let (profile, _) = Profile::load(args.profile.as_deref().unwrap_or(DEFAULT_NAME), dir.as_deref())?;
-    let rows = look(&profile)?;
-    let key = host_key(around);
+    let rows = measure(&profile)?;
+    let key = host_key(user_paths);
     let report = Report::new(rows, key.as_ref());
     let status = status(&report.rows, args);
-    Ok(written(if args.json { say::json(out, &report) } else { say::text(out, &text(&report)) }, status))
+    Ok(args.print.result(out, &report, || text(&report), status))
 }
 
 fn status(rows: &[Row], args: &CheckArgs) -> u8 {
     u8::from(args.strict && refuses_strict(rows))
 }
 
-/// The rows of this machine for the threads that the profile would have.
-fn look(profile: &Profile) -> Result<Vec<Row>, Refusal> {
+/// The rows of this machine for the threads of the profile's plan.
+fn measure(profile: &Profile) -> Result<Vec<Row>, Refusal> {
     let clock = Clock::machine();
     let whole = HostFacts::read()?;
     let directory = board::directory();
-    let (free, taken) = whole.clone().without_taken(&directory);
-    for note in taken {
+    let (free, used) = whole.clone().without_used_cores(&directory);
+    for note in used {
         say::people(&format!("pinwheel: check: {note}"));
     }
     let plan = Plan::make(profile, &free).map_err(|refused| Refusal::Usage(format!("check: {refused}")))?;
     let hot = plan.hot_cores();
-    let (_claims, left) = claim(&whole, &directory, &hot);
-    let mut rows = take(&whole, &hot, &left, probe::SPAN, &clock);
+    let (_claims, skipped) = claim(&whole, &directory, &hot);
+    let mut rows = take(&whole, &hot, &skipped, probe::SPAN, &clock);
     rows.extend(cuda::rows());
     Ok(rows)
 }
 
-/// Claims what is to be watched; returns what somebody else has.
-fn claim(host: &HostFacts, directory: &Path, hot: &[u32]) -> (Vec<Claims>, Vec<Left>) {
-    let (mut held, mut left) = (Vec::new(), Vec::new());
+/// Claims the cores to measure; also returns the cores that other processes have claimed.
+fn claim(host: &HostFacts, directory: &Path, hot: &[u32]) -> (Vec<Claims>, Vec<SkippedCore>) {
+    let (mut held, mut skipped) = (Vec::new(), Vec::new());
     for &core in hot {
         match Claims::take(directory, &host.with_siblings(&[core])) {
             Ok(claims) => held.push(claims),
-            Err(ClaimError::Conflict(conflict)) => left.push((core, conflict.to_string())),
-            // Without a place for claims nobody can be asked: the core is watched as it is.
+            Err(ClaimError::Conflict(conflict)) => skipped.push((core, conflict.to_string())),
+            // Without a directory of claims, the core is measured without a claim.
             Err(ClaimError::Unavailable { .. }) => {}
         }
     }
-    (held, left)
+    (held, skipped)
 }
 
-fn host_key(around: &Surroundings) -> Option<HostKey> {
-    let Some(path) = places::host_key(around) else {
-        say::people("pinwheel: check: not signed: found neither $XDG_STATE_HOME nor $HOME, expected one; set one");
+fn host_key(user_paths: &UserPaths) -> Option<HostKey> {
+    let Some(path) = places::host_key(user_paths) else {
+        say::people(
+            "pinwheel: check: the report is not signed: neither $XDG_STATE_HOME nor $HOME is set; set one of them",
+        );
         return None;
     };
     match HostKey::load_or_make(&path) {
         Ok(key) => Some(key),
         Err(error) => {
-            say::people(&format!("pinwheel: check: not signed: {error}"));
+            say::people(&format!("pinwheel: check: the report is not signed: {error}"));
             None
         }
     }
 }
 
-/// A kept report and what its signature is worth.
+/// A kept report and the result of its verification.
 #[derive(Serialize)]
 struct Verified {
     #[serde(flatten)]
@@ -118,7 +121,7 @@ struct Verified {
     this_host: bool,
 }
 
-fn verify(file: &Path, args: &CheckArgs, around: &Surroundings, out: &mut dyn io::Write) -> Result<u8, Refusal> {
+fn verify(file: &Path, args: &CheckArgs, user_paths: &UserPaths, out: &mut dyn io::Write) -> Result<u8, Refusal> {
     let about = format!("--verify {}", file.display());
     let refused = |found: String| {
         Refusal::unusable(
@@ -131,19 +134,9 @@ fn verify(file: &Path, args: &CheckArgs, around: &Surroundings, out: &mut dyn io
     let text = files::read_named_text(file, REPORT_BYTES_MAX).map_err(|error| refused(error.to_string()))?;
     let report: Report = serde_json::from_str(&text).map_err(|error| refused(cut(&error.to_string()).into_owned()))?;
     let outcome = report.verify();
-    let own = places::host_key(around).filter(|path| path.exists());
+    let own = places::host_key(user_paths).filter(|path| path.exists());
     let own = own.and_then(|path| HostKey::load_or_make(&path).ok()).map(|key| key.public());
     let this_host = own.is_some() && own == report.key;
-    Ok(tell_verified(report, outcome, this_host, args, out))
-}
-
-fn tell_verified(
-    report: Report,
-    outcome: Result<(), SignatureError>,
-    this_host: bool,
-    args: &CheckArgs,
-    out: &mut dyn io::Write,
-) -> u8 {
     let status = match outcome {
         Ok(()) => status(&report.rows, args),
         Err(error) => {
@@ -151,20 +144,16 @@ fn tell_verified(
             1
         }
     };
-    let whose = match (outcome.is_ok(), this_host) {
-        (false, _) => "the signature does not hold",
-        (true, true) => "the signature holds; it is this host's",
-        (true, false) => "the signature holds; it is another host's or user's: compare the key with theirs",
+    let origin = match (outcome.is_ok(), this_host) {
+        (false, _) => "the signature is not valid",
+        (true, true) => "the signature is valid and from this host",
+        (true, false) => "the signature is valid, but from another host or user; compare the key with that host's",
     };
-    if !args.json {
-        say::people(&format!("pinwheel: check: {whose}"));
+    if !args.print.json {
+        say::people(&format!("pinwheel: check: {origin}"));
     }
-    let verified = outcome.is_ok();
-    let told = match args.json {
-        true => say::json(out, &Verified { report, verified, this_host }),
-        false => say::text(out, &self::text(&report)),
-    };
-    written(told, status)
+    let verified = Verified { report, verified: outcome.is_ok(), this_host };
+    Ok(args.print.result(out, &verified, || self::text(&verified.report), status))
 }
 
 fn text(report: &Report) -> String {
@@ -195,7 +184,7 @@ fn text(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{CheckArgs, Surroundings, host_key, status, text, verify};
+    use super::{CheckArgs, Print, UserPaths, host_key, status, text, verify};
     use pinwheel_engine::host::check::report::Report;
     use pinwheel_engine::host::check::{Row, Verdict};
     use std::path::Path;
@@ -206,11 +195,11 @@ mod tests {
     }
 
     fn args(strict: bool, json: bool) -> CheckArgs {
-        CheckArgs { strict, verify: None, profile: None, profiles: None, json }
+        CheckArgs { strict, verify: None, profile: None, profiles: None, print: Print { json } }
     }
 
-    fn around(home: &Path) -> Surroundings {
-        Surroundings { state_home: Some(home.to_owned()), ..Surroundings::default() }
+    fn user_paths(home: &Path) -> UserPaths {
+        UserPaths { state_home: Some(home.to_owned()), ..UserPaths::default() }
     }
 
     #[test]
@@ -228,28 +217,29 @@ mod tests {
     #[test]
     fn a_kept_report_is_verified_on_its_host_elsewhere_and_not_once_changed() {
         let (home, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let key = host_key(&around(home.path())).unwrap();
+        let key = host_key(&user_paths(home.path())).unwrap();
         let kept = serde_json::to_string(&Report::new(vec![row(Verdict::Warn)], Some(&key))).unwrap();
         let file = home.path().join("kept.json");
         std::fs::write(&file, &kept).unwrap();
-        let told = |around: &Surroundings| {
+        let told = |user_paths: &UserPaths| {
             let mut out = Vec::new();
-            let status = verify(&file, &args(false, true), around, &mut out).unwrap();
+            let status = verify(&file, &args(false, true), user_paths, &mut out).unwrap();
             let told: serde_json::Value = serde_json::from_slice(&out).unwrap();
             (status, told["verified"].as_bool().unwrap(), told["this_host"].as_bool().unwrap())
         };
-        assert_eq!(told(&around(home.path())), (0, true, true));
-        assert_eq!(told(&around(other.path())), (0, true, false));
+        assert_eq!(told(&user_paths(home.path())), (0, true, true));
+        assert_eq!(told(&user_paths(other.path())), (0, true, false));
         std::fs::write(&file, kept.replace("8 KiB", "0 KiB")).unwrap();
-        assert_eq!(told(&around(home.path())), (1, false, true));
+        assert_eq!(told(&user_paths(home.path())), (1, false, true));
         std::fs::write(&file, "{}").unwrap();
-        let said = verify(&file, &args(false, true), &around(home.path()), &mut Vec::new()).unwrap_err().to_string();
+        let said =
+            verify(&file, &args(false, true), &user_paths(home.path()), &mut Vec::new()).unwrap_err().to_string();
         assert!(said.contains("missing field") && said.contains("check --json"), "{said}");
         assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0, "verifying makes no key");
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_command() {
+    fn failed_rows_are_printed_with_the_command_that_fixes_them() {
         let said = text(&Report::new(vec![row(Verdict::Warn), row(Verdict::Pass)], None));
         assert!(said.contains("fix: swapoff -a") && said.contains("1 pass, 1 warn, 0 fail, 0 not visible"), "{said}");
         assert_eq!(said.matches("fix:").count(), 1);

@@ -1,12 +1,13 @@
-//! `pinwheel compare`: two runs side by side, with what is certain about their differences.
+//! `pinwheel compare`: compares two runs, with confidence intervals.
 //!
-//! Runs on the main thread; reads two run directories. Bounded by them. Never calls a difference one that the intervals do not bear
-//! out: counts among trials by Wilson's, counts in a time by Byar's approximation of the Poisson interval.
+//! Runs on the main thread; reads two run directories. Reports a difference only if the intervals
+//! are disjoint: Wilson's for proportions, Byar's approximation of the Poisson interval for counts
+//! over time.
 
-use super::places::Surroundings;
+use super::places::UserPaths;
 use super::refusal::Refusal;
 use super::runs;
-use super::{say, written};
+use super::say::Print;
 use crate::report::{byar_95, interval_95, merged};
 use crate::widgets::format::time;
 use clap::Args as ClapArgs;
@@ -17,10 +18,9 @@ use pinwheel_engine::profile::{self, Change, Profile, diff};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::io;
 use std::path::{Path, PathBuf};
 
-/// Largest report read: lists grow with streams and threads.
+/// Largest report file; its lists grow with streams and threads.
 const REPORT_BYTES_MAX: u64 = 16 << 20;
 
 #[derive(Debug, ClapArgs)]
@@ -28,18 +28,16 @@ pub struct CompareArgs {
     /// A run: its directory, its name, or last
     #[arg(value_name = "RUN")]
     pub one: String,
-    /// Another
+    /// Another run
     #[arg(value_name = "RUN")]
     pub other: String,
     /// Directory of runs [default: the checkout's logs, else $XDG_STATE_HOME/pinwheel]
     #[arg(long, value_name = "DIR")]
     pub logs: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub print: Print,
 }
 
-/// Two runs.
 #[derive(Debug, Serialize)]
 struct Comparison {
     runs: [String; 2],
@@ -48,32 +46,32 @@ struct Comparison {
     environment: Vec<Difference>,
     profile: Vec<Change>,
     inputs: Vec<Difference>,
-    /// What could not be compared, and why.
+    /// Parts that could not be compared, with the reason.
     missing: Vec<String>,
 }
 
-/// A rate of both.
+/// A rate in both runs.
 #[derive(Debug, Serialize)]
 struct Rate {
     name: &'static str,
     unit: &'static str,
     rate: [Option<f64>; 2],
     ci95: [Option<[f64; 2]>; 2],
-    /// Whether the intervals lie apart.
+    /// Whether the intervals are disjoint.
     differs: bool,
 }
 
-/// A distribution of both, nanoseconds.
+/// A distribution in both runs, nanoseconds.
 #[derive(Debug, Serialize)]
 struct Distribution {
     name: String,
     one: Histogram,
     other: Histogram,
-    /// Kolmogorov and Smirnov's, 0..=1.
+    /// Kolmogorov–Smirnov distance, 0..=1.
     distance: Option<f64>,
 }
 
-/// Something that both say differently.
+/// A field with different values.
 #[derive(Debug, Serialize)]
 struct Difference {
     what: String,
@@ -87,9 +85,9 @@ struct Side {
     last: Option<Snapshot>,
 }
 
-pub fn compare(args: &CompareArgs, around: &Surroundings) -> Result<u8, Refusal> {
+pub fn compare(args: &CompareArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
     let side = |run: &str| -> Result<Side, Refusal> {
-        let dir = runs::find(run, args.logs.as_deref(), around)?;
+        let dir = runs::find(run, args.logs.as_deref(), user_paths)?;
         let report = json_of(&dir, "report.json");
         let last = runs::open(&dir).ok().and_then(|mut tape| {
             let (_, last) = tape.span()?;
@@ -97,18 +95,13 @@ pub fn compare(args: &CompareArgs, around: &Surroundings) -> Result<u8, Refusal>
         });
         if report.is_none() && last.is_none() {
             let about = format!("run {}", dir.display());
-            let remedy = "name a run's directory; one that was killed before its first picture has nothing to compare";
+            let remedy = "name a run's directory; a run that was killed before its first snapshot cannot be compared";
             return Err(Refusal::unusable(about, "neither report.json nor a recording", "one of them", remedy));
         }
         Ok(Side { dir, report, last })
     };
     let compared = comparison(&[side(&args.one)?, side(&args.other)?]);
-    let told = if args.json {
-        say::json(&mut io::stdout().lock(), &compared)
-    } else {
-        say::text(&mut io::stdout().lock(), &compared.text())
-    };
-    Ok(written(told, 0))
+    Ok(args.print.to_stdout(&compared, || compared.text(), 0))
 }
 
 fn json_of(dir: &Path, name: &str) -> Option<Value> {
@@ -120,7 +113,7 @@ fn comparison(sides: &[Side; 2]) -> Comparison {
     let mut missing = Vec::new();
     for side in sides {
         if side.report.is_none() {
-            missing.push(format!("{}: no report.json; its last picture stands for its end", side.dir.display()));
+            missing.push(format!("{}: no report.json; its last snapshot is used instead", side.dir.display()));
         }
         if side.last.is_none() {
             missing.push(format!("{}: no recording; distributions are not compared", side.dir.display()));
@@ -146,14 +139,15 @@ fn comparison(sides: &[Side; 2]) -> Comparison {
 
 fn profile_of(dir: &Path) -> Result<Profile, String> {
     let path = dir.join("profile.ron").display().to_string();
-    // As a text: it is compared and not run, so it may name a program whoever wrote it.
+    // Parsed as text only: it is not run, so it may come from another user even if it names a
+    // program.
     let read = files::read_in(dir, "profile.ron", profile::FILE_BYTES_MAX);
     let bytes = read.map_err(|error| format!("{path}: {error}"))?;
     Profile::parse(&String::from_utf8_lossy(&bytes), &path).map_err(|error| error.to_string())
 }
 
 impl Side {
-    /// A count of the report, else of the last picture.
+    /// A count of the report, else of the last snapshot.
     fn count(&self, name: &str) -> Option<u64> {
         if let Some(value) = self.report.as_ref().and_then(|report| report.get(name)) {
             return match value {
@@ -161,7 +155,7 @@ impl Side {
                 value => value.as_u64(),
             };
         }
-        let total = crate::report::sum(&self.last.as_ref()?.silos);
+        let total = self.last.as_ref()?.totals();
         Some(match name {
             "answered" => total.answered,
             "submitted" => total.submitted,

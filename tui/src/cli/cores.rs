@@ -1,28 +1,27 @@
-//! `pinwheel cores`: who uses which core of this machine.
+//! `pinwheel cores`: lists the users of each core of this machine.
 //!
-//! Reads claims, pins and load; claims nothing, changes nothing. Takes [`SAMPLE`], over which the load is measured.
+//! Reads claims, pinned threads and load; claims and changes nothing. Takes [`SAMPLE`], the time
+//! over which the load is measured.
 
 use super::refusal::Refusal;
-use super::{say, written};
+use super::say::Print;
 use clap::Args as ClapArgs;
 use pinwheel_engine::board;
 use pinwheel_engine::host::usage::{CoreUse, Times, rows};
 use pinwheel_engine::host::{HostFacts, claims, pins};
 use std::fmt::Write;
-use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// Over which the load is measured.
+/// Time over which the load is measured.
 const SAMPLE: Duration = Duration::from_millis(200);
-/// Pinned threads named in a line.
+/// Most pinned threads listed for a core.
 const NAMED_MAX: usize = 3;
 
 #[derive(Debug, ClapArgs)]
 pub struct CoresArgs {
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub print: Print,
 }
 
 pub fn cores(args: &CoresArgs) -> Result<u8, Refusal> {
@@ -33,11 +32,10 @@ pub fn cores(args: &CoresArgs) -> Result<u8, Refusal> {
     std::thread::sleep(SAMPLE);
     let to = Times::read(root);
     let directory = board::directory();
-    let (claimed, locked) = (claims::claimed(&directory), claims::foreign(&directory));
+    let (claimed, locked) = (claims::claimed(&directory), claims::foreign_locks(&directory));
     let pinned = pins::pins(root, std::process::id());
     let rows = rows(root, &host, (&claimed, &locked), &pinned, (&from, &to));
-    let out = &mut io::stdout().lock();
-    Ok(written(if args.json { say::json(out, &rows) } else { say::text(out, &text(&rows)) }, 0))
+    Ok(args.print.to_stdout(&rows, || text(&rows), 0))
 }
 
 fn text(rows: &[CoreUse]) -> String {
@@ -54,7 +52,7 @@ fn text(rows: &[CoreUse]) -> String {
 
 fn users(row: &CoreUse) -> String {
     let mut users: Vec<String> = row.claimed_by.iter().map(|holder| format!("claimed by {holder}")).collect();
-    users.extend(row.locked_by.iter().map(|holder| format!("{holder} holds its lock and is no engine")));
+    users.extend(row.locked_by.iter().map(|holder| format!("{holder} holds its lock but is no engine")));
     for pin in row.pinned_by.iter().take(NAMED_MAX) {
         let state = if pin.running { "running" } else { "waiting" };
         users.push(format!("{} (process {}, thread {}) pinned here, {state}", pin.name, pin.pid, pin.tid));

@@ -1,43 +1,41 @@
-//! `pinwheel drill`: provokes real faults and compares the verdicts with what they must be.
+//! `pinwheel drill`: provokes real faults and compares the verdicts with the expected ones.
 //!
-//! Runs on the caller's thread, one drill after another. Bounds: those of the drills, times `--repeat`. Exit status 1 when a
-//! verdict was wrong or did not come; a drill that is not permitted here says why and is no mismatch.
+//! Runs on the caller's thread, one drill after another. Bounds: those of the drills, times
+//! `--repeat`. Exit status 1 if a verdict was wrong or missing; a drill that is not permitted here
+//! gives its reason and does not count.
 
-use super::refusal::Refusal;
-use super::{say, written};
+use super::refusal::{Refusal, require_threads};
+use super::say::{self, Print, written};
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::alarms::Confidence;
 use pinwheel_engine::profile::RuleId;
 use pinwheel_lab::drill::{self, Drill, Program, Row};
 use std::fmt::Write;
 
-/// Options of `pinwheel drill`.
 #[derive(Debug, ClapArgs)]
 pub struct DrillArgs {
     /// Drills by name, separated by commas or spaces, or all; none lists them
     #[arg(value_name = "LIST", value_delimiter = ',')]
     pub drills: Vec<String>,
-    /// Run each so many times
+    /// Number of runs of each drill
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
-    /// Print JSON, one array with a row for each run
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub print: Print,
     /// List the bundled alarm rules, as a profile writes them
     #[arg(long)]
     pub rules: bool,
-    /// Be the engine of a drill that stops or starves it
+    /// Run as the engine of a drill that stops or starves it
     #[arg(long, hide = true)]
     pub victim: bool,
 }
 
-/// Does what the words say.
-/// Threads of a drill and of what it starts, at most.
+/// Most threads of a drill and its child processes.
 const DRILL_THREADS: usize = 24;
 
 pub fn drill(args: &DrillArgs) -> Result<u8, Refusal> {
     if args.victim {
-        return Ok(drill::be_victim());
+        return Ok(drill::run_as_child());
     }
     let mut out = std::io::stdout().lock();
     if args.rules {
@@ -47,10 +45,10 @@ pub fn drill(args: &DrillArgs) -> Result<u8, Refusal> {
         return Ok(written(say::text(&mut out, &list()), 0));
     }
     let drills = named(&args.drills)?;
-    super::have_threads("drill", DRILL_THREADS)?;
+    require_threads("drill", DRILL_THREADS)?;
     let path = std::env::current_exe().map_err(|error| {
-        let found = format!("no path of this program ({error})");
-        Refusal::unusable("drill", found, "one to start a child from", "mount /proc")
+        let found = format!("no path to this program's file ({error})");
+        Refusal::unusable("drill", found, "a path to start a child process from", "mount /proc")
     })?;
     let program = Program { path, words: ["drill", "--victim"].map(Into::into).to_vec() };
     let mut rows = Vec::new();
@@ -66,8 +64,7 @@ pub fn drill(args: &DrillArgs) -> Result<u8, Refusal> {
         }
     }
     let status = u8::from(!rows.iter().all(Row::is_right));
-    let result = if args.json { say::json(&mut out, &rows) } else { say::text(&mut out, &matrix(&rows)) };
-    Ok(written(result, status))
+    Ok(args.print.result(&mut out, &rows, || matrix(&rows), status))
 }
 
 fn named(words: &[String]) -> Result<Vec<Drill>, Refusal> {
@@ -87,7 +84,7 @@ fn named(words: &[String]) -> Result<Vec<Drill>, Refusal> {
 fn list() -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "{:<18} {:<26} what it does", "drill", "verdict it must get");
+    let _ = writeln!(text, "{:<18} {:<26} what it does", "drill", "expected verdict");
     for drill in Drill::ALL {
         let _ = writeln!(text, "{:<18} {:<26} {}", drill.name(), drill.expected().name(), drill.what());
     }
@@ -99,11 +96,10 @@ fn rules() -> String {
     for id in RuleId::ALL {
         let rule = id.bundled();
         let _ = writeln!(text, "// {id}: counts {}", id.unit());
-        let (severity, action) = (rule.severity, &rule.action);
-        let (limit, hysteresis, runbook) = (rule.limit, rule.hysteresis, &rule.runbook);
         let _ = writeln!(
             text,
-            "(id: {id:?}, severity: {severity:?}, limit: {limit:?}, hysteresis: {hysteresis:?}, action: {action:?}, runbook: {runbook:?}),"
+            "(id: {id:?}, severity: {:?}, limit: {:?}, hysteresis: {:?}, action: {:?}, runbook: {:?}),",
+            rule.severity, rule.limit, rule.hysteresis, rule.action, rule.runbook
         );
     }
     text
@@ -118,7 +114,8 @@ fn outcome(row: &Row) -> String {
     }
 }
 
-/// One line for each drill: expected, given, how often right, median and worst time.
+/// One line for each drill: expected and given verdict, share of correct ones, median and worst
+/// time.
 fn matrix(rows: &[Row]) -> String {
     let mut text = String::new();
     let _ = writeln!(

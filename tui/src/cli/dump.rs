@@ -1,19 +1,19 @@
-//! `pinwheel dump`: all that can be known of a running or frozen engine, in one directory.
+//! `pinwheel dump`: collects all diagnostics of a running or frozen engine in one directory.
 //!
-//! Runs on the main thread of another process, because a frozen engine freezes its own diagnostics. Reads, and stops nobody. Bounded by
-//! the board, the engine's threads and [`SPAN`] of its recording. What cannot be had is listed with why, never left out silently.
+//! Runs on the main thread of another process, because a frozen engine cannot diagnose itself. Only
+//! reads, and stops no thread. Bounded by the board, the engine's threads and [`SPAN`] of its
+//! recording. Lists every missing item with the reason.
 
 mod stacks;
 
-use super::engines;
-use super::places::Surroundings;
+use super::engines::{self, RunningEngine};
+use super::places::UserPaths;
 use super::refusal::Refusal;
 use super::replay::moment;
-use super::{runs, say, written};
+use super::say::{self, written};
 use clap::Args as ClapArgs;
-use pinwheel_engine::board::image::{self, BoardFile, Image};
+use pinwheel_engine::board::image::Image;
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::board::{self, Life};
 use pinwheel_engine::clock::{Clock, utc_now_s};
 use pinwheel_engine::files::{self, OpenError, read_lossy, shared};
 use pinwheel_engine::host::HostFacts;
@@ -27,86 +27,79 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What is taken of the recording.
+/// Length of the copied part of the recording.
 const SPAN: Nanos = Nanos(60_000_000_000);
-/// Files of each thread in `/proc`.
-const OF_A_THREAD: [&str; 7] = ["stat", "status", "schedstat", "wchan", "syscall", "stack", "comm"];
-/// Files of the process.
-const OF_THE_PROCESS: [&str; 6] = ["status", "limits", "cgroup", "sched", "maps", "cmdline"];
-/// Files of the machine.
-const OF_THE_MACHINE: [&str; 5] = ["interrupts", "softirqs", "stat", "pressure/cpu", "cmdline"];
-/// Files of the run.
-const OF_THE_RUN: [&str; 5] = ["manifest.json", "profile.ron", "environment.json", "events.jsonl", "report.json"];
-/// Most bytes of a file that is copied: a run's events have 64 MiB.
+/// Files of each thread in `/proc` that are copied.
+const THREAD_FILES: [&str; 7] = ["stat", "status", "schedstat", "wchan", "syscall", "stack", "comm"];
+/// Files of the process in `/proc` that are copied.
+const PROCESS_FILES: [&str; 6] = ["status", "limits", "cgroup", "sched", "maps", "cmdline"];
+/// Files of the machine in `/proc` that are copied.
+const MACHINE_FILES: [&str; 5] = ["interrupts", "softirqs", "stat", "pressure/cpu", "cmdline"];
+/// Files of the run directory that are copied.
+const RUN_FILES: [&str; 5] = ["manifest.json", "profile.ron", "environment.json", "events.jsonl", "report.json"];
+/// Largest part of a file that is copied, in bytes; a run's events have at most 64 MiB.
 const COPY_BYTES_MAX: u64 = 128 << 20;
-/// Most threads whose files are taken.
-const THREADS_MAX: usize = 4_096;
 
 #[derive(Debug, ClapArgs)]
 pub struct DumpArgs {
-    /// The engine's process [default: the only one there is]
-    #[arg(value_name = "PID")]
-    pub pid: Option<u32>,
-    /// Make this directory [default: pinwheel-dump-PID-TIME here]
+    /// The engine's process, or its run: a name or a directory [default: the only running engine]
+    #[arg(value_name = "PID|RUN")]
+    pub engine: Option<String>,
+    /// Directory to create [default: pinwheel-dump-PID-TIME in the working directory]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Print what was taken as JSON
+    /// Print the list of collected items as JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// A dump being made.
+/// A dump in progress.
 struct Bundle {
     dir: PathBuf,
     taken: Vec<String>,
     missing: Vec<Value>,
 }
 
-pub fn dump(args: &DumpArgs, around: &Surroundings) -> Result<u8, Refusal> {
-    let (file, image) = find(args.pid)?;
+pub fn dump(args: &DumpArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
+    let RunningEngine { pid, uid, follow, .. } = engines::find(args.engine.as_deref())?;
+    let (image, _) = Image::open(follow.path()).map_err(|error| Refusal::Usage(error.to_string()))?;
     let snapshot = now(&image)?;
-    let name = format!("pinwheel-dump-{}-{}", file.pid, utc_now_s());
-    let dir = args.output.clone().unwrap_or_else(|| around.working_dir.join(name));
+    let name = format!("pinwheel-dump-{}-{}", pid, utc_now_s());
+    let dir = args.output.clone().unwrap_or_else(|| user_paths.working_dir.join(name));
     fs::DirBuilder::new().mode(0o700).create(&dir).map_err(|error| {
-        let found = format!("it not to be made ({error})");
+        let found = format!("a directory that cannot be created ({error})");
         Refusal::unusable(format!("dump {}", dir.display()), found, "a new directory", "name another with -o DIR")
     })?;
     let mut bundle = Bundle { dir, taken: Vec::new(), missing: Vec::new() };
-    let about = json!({"pid": file.pid, "board": file.path.display().to_string(), "taken_utc_s": utc_now_s()});
+    let about = json!({"pid": pid, "board": follow.path().display().to_string(), "taken_utc_s": utc_now_s()});
     bundle.put("board.json", &pretty(&moment(&snapshot, "dump", &about)));
-    bundle.take(files::open_of(&file.path, file.owner), "board");
-    match shared::user_of_process(file.pid) {
-        // Its name is the board's word; a board of somebody else must not make us hold or read another's process.
-        Some(user) if user != file.owner => bundle.miss(
-            "proc",
-            &format!(
-                "process {} is user {user}'s, and its board is user {}'s: a board names another's process",
-                file.pid, file.owner
-            ),
-        ),
+    bundle.take(files::open_of(follow.path(), uid), "board");
+    match shared::user_of_process(pid) {
+        // The board names the process. A board of another user must not make this command read a
+        // third user's process.
+        Some(user) if user != uid => bundle
+            .miss("proc", &format!("process {} belongs to user {user}, but its board belongs to user {}", pid, uid)),
         _ => {
-            bundle.process(file.pid);
-            bundle.standing(file.pid, &snapshot);
+            bundle.process(pid);
+            bundle.stacks_and_verdicts(pid, &snapshot);
         }
     }
     bundle.machine(&snapshot);
     match snapshot.recorder.run_dir.as_deref().map(Path::new) {
-        Some(run) => bundle.run(run, file.owner),
-        None => {
-            bundle.miss("recording", "the engine has no run directory on its board: its profile says diagnostics: Off")
-        }
+        Some(run) => bundle.run(run, uid),
+        None => bundle.miss("recording", "the board names no run directory, because the profile has diagnostics: Off"),
     }
-    let told = json!({"pid": file.pid, "directory": bundle.dir.display().to_string(), "profile": snapshot.engine.profile,
-        "frozen": state_of(file.pid), "taken": bundle.taken, "missing": bundle.missing});
-    bundle.put("dump.json", &pretty(&told));
+    let summary = json!({"pid": pid, "directory": bundle.dir.display().to_string(), "profile": snapshot.engine.profile,
+        "frozen": state_of(pid), "taken": bundle.taken, "missing": bundle.missing});
+    bundle.put("dump.json", &pretty(&summary));
     say::people(&format!(
-        "pinwheel: {} things in {}, {} not to be had (see dump.json)",
+        "pinwheel: {} items in {}, {} not available (see dump.json)",
         bundle.taken.len(),
         bundle.dir.display(),
         bundle.missing.len()
     ));
     if args.json {
-        return Ok(written(say::json(&mut io::stdout().lock(), &told), 0));
+        return Ok(written(say::json(&mut io::stdout().lock(), &summary), 0));
     }
     Ok(0)
 }
@@ -121,39 +114,12 @@ fn state_of(pid: u32) -> String {
     status.lines().find_map(|line| line.strip_prefix("State:")).unwrap_or_default().trim().to_owned()
 }
 
-fn find(pid: Option<u32>) -> Result<(BoardFile, Image), Refusal> {
-    let directory = board::directory();
-    let about = || format!("boards in {}", directory.display());
-    let (mut alive, mut refused) = (Vec::new(), None);
-    engines::say_strangers(&directory);
-    for file in image::files(&directory).into_iter().filter(|file| pid.is_none_or(|pid| pid == file.pid)) {
-        match Image::open(&file.path) {
-            Ok((image, Life::Alive)) => alive.push((file, image)),
-            Ok((_, Life::Dead)) => {
-                refused = Some(format!("process {} ended; see pinwheel postmortem {}", file.pid, file.pid))
-            }
-            Err(error) => refused = Some(error.to_string()),
-        }
-    }
-    if alive.len() > 1 {
-        let pids: Vec<String> = alive.iter().map(|(file, _)| file.pid.to_string()).collect();
-        return Err(Refusal::unusable(about(), format!("engines {}", pids.join(", ")), "one", "name its PID"));
-    }
-    let found = alive.pop().ok_or_else(|| {
-        let whose =
-            pid.map_or_else(|| "a running engine's board".to_owned(), |pid| format!("the board of process {pid}"));
-        let found = refused.unwrap_or_else(|| "none".to_owned());
-        Refusal::unusable(about(), found, whose, "start one with pinwheel run, as a user who may share memory there")
-    })?;
-    runs::say_whose(&format!("the engine of process {}", found.0.pid), found.0.owner);
-    Ok(found)
-}
-
-/// The engine as it is now: the counter is the machine's, so its ages are true although its own threads may stand still.
+/// The engine's state now. The counter belongs to the machine, so ages are correct even if the
+/// engine's threads are stopped.
 fn now(image: &Image) -> Result<Snapshot, Refusal> {
     let last = image.last_sign().map_err(tape::TapeError::from)?;
     let at = Clock::machine().ticks();
-    // Where the two do not read the same counter, the board's own last sign of life is the better word.
+    // If the two processes read different counters, the board's last heartbeat is more reliable.
     let at = if at >= last { at } else { Ticks(last.0) };
     let snapshot = Moment { at, image: image.clone() }.snapshot().map_err(tape::TapeError::from)?;
     snapshot.ok_or_else(|| {
@@ -164,7 +130,7 @@ fn now(image: &Image) -> Result<Snapshot, Refusal> {
 impl Bundle {
     fn put(&mut self, name: &str, content: &[u8]) {
         let path = self.dir.join(name);
-        // What it holds may be for its owner's eyes only, and is copied by whoever may read it.
+        // The content may be private to its owner, so the copy is readable by this user only.
         let make = |folder: &Path| fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
         let made = path.parent().map_or(Ok(()), make).and_then(|()| {
             fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?.write_all(content)
@@ -179,7 +145,7 @@ impl Bundle {
         self.missing.push(json!({"what": name, "why": why}));
     }
 
-    /// Files of `/proc` say no size: they are read to their end.
+    /// Files of `/proc` report no size, so they are read to their end.
     fn copy(&mut self, from: &Path, name: &str) {
         match files::read(from, COPY_BYTES_MAX) {
             Ok(content) => self.put(name, &content),
@@ -195,20 +161,20 @@ impl Bundle {
 
     fn process(&mut self, pid: u32) {
         let proc = PathBuf::from(format!("/proc/{pid}"));
-        for name in OF_THE_PROCESS {
+        for name in PROCESS_FILES {
             self.copy(&proc.join(name), &format!("proc/{name}"));
         }
         let threads = fs::read_dir(proc.join("task")).into_iter().flatten().flatten();
-        for thread in threads.take(THREADS_MAX) {
+        for thread in threads.take(stacks::THREADS_MAX) {
             let tid = thread.file_name().to_string_lossy().into_owned();
-            for name in OF_A_THREAD {
+            for name in THREAD_FILES {
                 self.copy(&thread.path().join(name), &format!("proc/task/{tid}/{name}"));
             }
         }
     }
 
-    /// Where its threads stand, and why the silent ones do.
-    fn standing(&mut self, pid: u32, snapshot: &Snapshot) {
+    /// Stacks of the engine's threads, and verdicts on the silent ones.
+    fn stacks_and_verdicts(&mut self, pid: u32, snapshot: &Snapshot) {
         let found = stacks::stacks(pid);
         if !found.text.is_empty() {
             self.put("stacks.txt", found.text.as_bytes());
@@ -218,7 +184,7 @@ impl Bundle {
     }
 
     fn machine(&mut self, snapshot: &Snapshot) {
-        for name in OF_THE_MACHINE {
+        for name in MACHINE_FILES {
             self.copy(&Path::new("/proc").join(name), &format!("machine/{name}"));
         }
         let hot: Vec<u32> =
@@ -232,7 +198,7 @@ impl Bundle {
         }
     }
 
-    /// A file that others may have made, as [`files`] opened it.
+    /// Copies a file that other users may have created, opened safely by [`files`].
     fn take(&mut self, opened: Result<fs::File, OpenError>, name: &str) {
         match opened.and_then(|file| files::read_up_to(file, COPY_BYTES_MAX)) {
             Ok(content) => self.put(name, &content),
@@ -240,17 +206,17 @@ impl Bundle {
         }
     }
 
-    /// Files of the run in `run`, which a board of user `owner` names.
+    /// Copies the files of the run in `run`, named by a board of user `owner`.
     fn run(&mut self, run: &Path, owner: u32) {
         match fs::metadata(run).map(|found| files::owner(&found)) {
             Ok(found) if found == owner => {}
             Ok(found) => {
-                let why = format!("{} belongs to user {found}, and the board to user {owner}", run.display());
+                let why = format!("{} belongs to user {found}, but the board to user {owner}", run.display());
                 return self.miss("run", &why);
             }
             Err(error) => return self.miss("run", &format!("{}: {error}", run.display())),
         }
-        for name in OF_THE_RUN {
+        for name in RUN_FILES {
             self.take(files::open_in(run, name), &format!("run/{name}"));
         }
         let mut tape = match Tape::open(run) {

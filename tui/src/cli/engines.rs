@@ -1,41 +1,42 @@
-//! Which running engine is meant: the only one, a process, or a run.
+//! Finds the running engine that an option names: the only one, a process, or a run.
 //!
-//! Reads the directory of boards; bounded by it. Never acts on anything.
+//! Only reads the directory of boards.
 
 use super::refusal::Refusal;
 use super::{runs, say};
 use pinwheel_engine::board::follow::Follow;
 use pinwheel_engine::board::image::{self, BoardFile};
-use pinwheel_engine::board::{self, Life};
+use pinwheel_engine::board::{self, OwnerState};
 use pinwheel_engine::files;
 use std::path::{Path, PathBuf};
 
 /// A running engine.
-pub struct Found {
+pub struct RunningEngine {
     pub pid: u32,
     pub follow: Follow,
-    /// The user whose board it is.
+    /// Owner of the board.
     pub uid: u32,
     pub profile: String,
     pub run_dir: Option<PathBuf>,
-    /// Its control socket, if it has one.
+    /// The control socket, if the engine has one.
     pub socket: Option<PathBuf>,
 }
 
-impl Found {
-    fn of(file: &BoardFile, follow: Follow) -> Found {
+impl RunningEngine {
+    fn of(file: &BoardFile, follow: Follow) -> RunningEngine {
         let (pid, uid) = (file.pid, file.owner);
         let text = |text: String| Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty());
         let board = follow.board();
         let (run_dir, socket) = (text(board.recorder().run_dir.read()), text(board.control().socket.read()));
-        // A run without diagnostics has no recorder to name it: its socket lies there.
+        // A run without diagnostics has no recorder that names its directory; the socket lies in
+        // it.
         let run_dir = run_dir.or_else(|| {
             Some(socket.as_deref()?.parent()?.to_owned()).filter(|dir| dir.join("manifest.json").is_file())
         });
-        Found { pid, uid, profile: board.header().profile.read(), run_dir, socket, follow }
+        RunningEngine { pid, uid, profile: board.header().profile.read(), run_dir, socket, follow }
     }
 
-    /// In words, to tell it from others.
+    /// A description that distinguishes it from other engines.
     fn words(&self) -> String {
         let run = self.run_dir.as_deref().and_then(Path::file_name).map(|name| format!(", run {}", name.display()));
         format!("{} (profile {}{})", self.pid, self.profile, run.unwrap_or_default())
@@ -50,35 +51,37 @@ impl Found {
     }
 }
 
-/// The run that came after the one of board `before`, in the same process.
-pub fn after(pid: u32, before: &Follow) -> Option<Found> {
-    // A board's path is free again when the run that had it has ended; when its clock began tells them apart.
+/// The run that followed the run of board `before` in the same process.
+pub fn after(pid: u32, before: &Follow) -> Option<RunningEngine> {
+    // A later run may reuse the board's path; the start of the clock distinguishes them.
     let begun = |follow: &Follow| board::get(&follow.board().header().start_ticks);
     image::files(&board::directory()).into_iter().filter(|file| file.pid == pid).find_map(|file| {
         let follow = Follow::open(&file.path).ok()?;
-        (follow.life() == Life::Alive && begun(&follow) > begun(before)).then(|| Found::of(&file, follow))
+        (follow.owner_state() == OwnerState::Alive && begun(&follow) > begun(before))
+            .then(|| RunningEngine::of(&file, follow))
     })
 }
 
-/// Whether process `pid` is there; one that has ended and is not yet taken leave of is not.
+/// Whether process `pid` is running; a zombie is not.
 pub fn is_there(pid: u32) -> bool {
     let stat = files::read_lossy(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name before it may hold anything, brackets too.
+    // The process name before the state may contain any character, also brackets.
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// The engine that `wanted` names: a process number, or a run's name or directory; `None`: the only one there is.
-pub fn find(wanted: Option<&str>) -> Result<Found, Refusal> {
+/// The engine that `wanted` names by process number, run name or run directory; `None`: the only
+/// running engine.
+pub fn find(wanted: Option<&str>) -> Result<RunningEngine, Refusal> {
     let directory = board::directory();
     let (mut alive, mut why) = (Vec::new(), None);
     let pid = wanted.and_then(|wanted| wanted.parse::<u32>().ok());
-    say_strangers(&directory);
+    report_invalid_boards(&directory);
     for file in image::files(&directory) {
         if pid.is_some_and(|pid| pid != file.pid) {
             continue;
         }
         match Follow::open(&file.path) {
-            Ok(follow) if follow.life() == Life::Alive => alive.push(Found::of(&file, follow)),
+            Ok(follow) if follow.owner_state() == OwnerState::Alive => alive.push(RunningEngine::of(&file, follow)),
             Ok(_) => why = Some(format!("process {} ended; see pinwheel postmortem {}", file.pid, file.pid)),
             Err(error) => why = Some(error.to_string()),
         }
@@ -99,17 +102,17 @@ pub fn find(wanted: Option<&str>) -> Result<Found, Refusal> {
         let whose = pid.map_or_else(|| "a running engine".to_owned(), |pid| format!("the engine of process {pid}"));
         Refusal::unusable(about, why.unwrap_or_else(|| "none".to_owned()), whose, remedy)
     })?;
-    runs::say_whose(&format!("the engine of process {}", found.pid), found.uid);
+    runs::report_owner(&format!("the engine of process {}", found.pid), found.uid);
     Ok(found)
 }
 
-/// Says what is named like a board and is none.
-pub fn say_strangers(directory: &Path) {
+/// Reports files that are named like boards but are not valid.
+pub fn report_invalid_boards(directory: &Path) {
     for said in image::strangers(directory) {
         say::people(&format!("pinwheel: {said}"));
     }
 }
 
-fn list(found: &[Found]) -> String {
-    found.iter().map(Found::words).collect::<Vec<_>>().join(", ")
+fn list(found: &[RunningEngine]) -> String {
+    found.iter().map(RunningEngine::words).collect::<Vec<_>>().join(", ")
 }

@@ -1,16 +1,17 @@
-//! `pinwheel gpu-check`: every step of the GPU path on this machine, checked and measured.
+//! `pinwheel gpu-check`: checks and measures every step of the GPU path on this machine.
 //!
-//! Runs on the main thread, pinned for the time; some minutes at most. Exit status 0: every step held; 1: one did not;
-//! 2: there is no GPU to check. Tells each step as it ends, on standard error; the result in JSON is the last line.
+//! Runs on the main thread, which is pinned meanwhile, for some minutes at most. Exit status 0:
+//! every step passed; 1: a step failed; 2: there is no GPU. Prints each step on standard error when
+//! it ends; the JSON result is the last line.
 
+use super::input;
 use super::refusal::Refusal;
-use super::{input, say, written};
+use super::say::{self, Print};
 use clap::Args as ClapArgs;
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::code::{Model, bundled_named};
 use pinwheel_engine::device::cuda::check::{CheckConfig, GpuCheck, Scale, Step, check};
 use std::fmt::Write;
-use std::io;
 use std::path::PathBuf;
 
 /// Shots of a distance-5 code.
@@ -26,15 +27,16 @@ pub struct GpuCheckArgs {
     /// Core to run on [default: the last one allowed]
     #[arg(long, value_name = "N")]
     pub core: Option<u32>,
-    /// Model of the large shots, whose times are told (surface_d5@r50 unless told, as wide as distance 13 over 13 rounds)
+    /// Model of the large shots, whose times are reported; default surface_d5@r50, as wide as
+    /// distance 13 over 13 rounds
     #[arg(long, value_name = "F")]
     pub dem: Option<PathBuf>,
-    /// A hundredth of everything: seconds instead of minutes, and figures that say less
+    /// One hundredth of the repetitions: takes seconds instead of minutes, with less accurate
+    /// figures
     #[arg(long)]
     pub quick: bool,
-    /// Print the result as JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub print: Print,
 }
 
 pub fn gpu_check(args: &GpuCheckArgs) -> Result<u8, Refusal> {
@@ -51,9 +53,7 @@ pub fn gpu_check(args: &GpuCheckArgs) -> Result<u8, Refusal> {
     let clock = Clock::machine();
     let found = check(&config, &clock, |step| say::people(&line(step)))
         .map_err(|absent| Refusal::Usage(format!("gpu-check: {absent}")))?;
-    let out = &mut io::stdout().lock();
-    let told = if args.json { say::json(out, &found) } else { say::text(out, &text(&found)) };
-    Ok(written(told, u8::from(!found.is_sound())))
+    Ok(args.print.to_stdout(&found, || text(&found), u8::from(!found.is_sound())))
 }
 
 fn line(step: &Step) -> String {
@@ -79,8 +79,8 @@ fn text(found: &GpuCheck) -> String {
     for batch in &found.batches {
         row(&format!("all busy, {} to a launch, {:.0}/s", batch.shots, batch.shots_per_s), &batch.rx_to_ready_ns);
     }
-    for way in &found.compared {
-        row(way.name, &way.rx_to_ready_ns);
+    for method in &found.compared {
+        row(method.name, &method.rx_to_ready_ns);
     }
     text.replacen('\n', "\n  times in µs                                      p50       p99     p99.9       max\n", 1)
 }
@@ -91,7 +91,7 @@ mod tests {
     use pinwheel_engine::device::cuda::check::{GpuCheck, Step};
 
     #[test]
-    fn a_step_that_failed_is_told_and_counted() {
+    fn a_failed_step_is_printed_and_counted() {
         let step = Step { name: "bit_exact".to_owned(), ok: false, detail: "shot 3 differs".to_owned() };
         assert!(line(&step).contains("FAIL") && line(&step).contains("shot 3 differs"));
         let found = GpuCheck { steps: vec![step], ..GpuCheck::default() };

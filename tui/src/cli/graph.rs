@@ -1,14 +1,14 @@
-//! `pinwheel graph`: runs a task graph, described in a file or bundled, and says what it cost.
+//! `pinwheel graph`: runs a task graph from a file or a bundled one, and reports its cost.
 //!
-//! Runs on the main thread, which is the first worker, with the other workers on threads of their own until the graph is
-//! over. Exit status 1 if a task failed or ran before one that it depends on.
+//! Runs on the main thread, which is the first worker; each other worker has its own thread until
+//! the graph ends. Exit status 1 if a task failed or ran before a task that it depends on.
 
-use super::apart::keep_apart;
-use super::refusal::Refusal;
-use super::{have_threads, say, written};
+use super::distinct_files::require_distinct;
+use super::refusal::{Refusal, require_threads};
+use super::say::{self, Print};
 use crate::report::grouped;
-use clap::builder::RangedI64ValueParser;
-use clap::{Args as ClapArgs, ValueEnum, value_parser};
+use clap::builder::{PossibleValuesParser, RangedI64ValueParser, TypedValueParser};
+use clap::{Args as ClapArgs, value_parser};
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::files;
 use pinwheel_engine::graph::{
@@ -17,80 +17,71 @@ use pinwheel_engine::graph::{
 };
 use pinwheel_engine::record::Output;
 use pinwheel_lab::graphs::bundled;
-use pinwheel_lab::graphs::described::{Described, Kernel};
-use pinwheel_lab::graphs::perform::{Report, perform, workers_for};
+use pinwheel_lab::graphs::graph_spec::{GraphSpec, Kernel};
+use pinwheel_lab::graphs::run::{Report, run_graph, workers_for};
 use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Tasks of a bundled graph unless the command line says otherwise.
+/// Default number of tasks of a bundled graph.
 const TASKS: u32 = 100_000;
-/// Largest description read.
+/// Largest graph file.
 const GRAPH_BYTES_MAX: u64 = 16 << 20;
 
 #[derive(Debug, ClapArgs)]
 pub struct GraphArgs {
-    /// A graph in RON, or one of chain, independent, tree, wavefront, random, matmul, attention, offload
+    /// A graph in RON, or one of chain, independent, tree, wavefront, random, matmul, attention,
+    /// offload
     #[arg(value_name = "FILE|NAME")]
     pub graph: String,
-    /// About how many tasks a bundled graph has
+    /// Approximate number of tasks of a bundled graph
     #[arg(long, value_name = "N", default_value_t = TASKS, value_parser = from_1(bundled::TASKS_MAX), allow_negative_numbers = true)]
     pub tasks: u32,
-    /// Workers of the processor's pool, this thread included
+    /// Workers of the CPU pool, including this thread
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = from_1(WORKERS_MAX), allow_negative_numbers = true)]
     pub workers: u32,
     /// How dependencies are found
-    #[arg(long, value_name = "RULE", default_value = "overlap")]
-    pub deps: DepsWord,
-    /// In which order ready tasks are taken
-    #[arg(long, value_name = "ORDER", default_value = "auto")]
-    pub ready: ReadyWord,
-    /// When the first task may run: immediate, after (all are submitted), or after so many
+    #[arg(long, value_name = "RULE", default_value = "overlap", value_parser = one_of(&DEPS))]
+    pub deps: Deps,
+    /// Order in which ready tasks run
+    #[arg(long, value_name = "ORDER", default_value = "auto", value_parser = one_of(&READY))]
+    pub ready: Ready,
+    /// When the first task may run: immediate, after (all are submitted), or after N are submitted
     #[arg(long, value_name = "WHEN", default_value = "immediate", value_parser = start, allow_negative_numbers = true)]
     pub start: Start,
-    /// Tasks submitted and not retired
+    /// Most tasks submitted but not retired
     #[arg(long, value_name = "N", default_value_t = 8_192, value_parser = from_1(WINDOW_TASKS_MAX), allow_negative_numbers = true)]
     pub window: u32,
-    /// What happens beyond the window
-    #[arg(long, value_name = "WORD", default_value = "stall")]
-    pub overflow: OverflowWord,
-    /// Tasks of a stream between dispatch and completion
+    /// Behaviour when the window is full
+    #[arg(long, value_name = "WORD", default_value = "stall", value_parser = one_of(&OVERFLOW))]
+    pub overflow: Overflow,
+    /// Most tasks of a stream between dispatch and completion
     #[arg(long, value_name = "N", value_parser = from_1(PERMITS_MAX), allow_negative_numbers = true)]
     pub permits_per_stream: Option<u32>,
-    /// Completions resolved together
+    /// Completions resolved in one batch
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_1(BATCH_MAX), allow_negative_numbers = true)]
     pub batch: u32,
     /// Send ready tasks to the worker of their stream
     #[arg(long)]
     pub by_stream: bool,
-    /// Write when each task ran, and where, for Perfetto
+    /// Write the time and worker of each task as a trace for Perfetto
     #[arg(long, value_name = "F")]
     pub trace: Option<PathBuf>,
-    /// Print the result as JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub print: Print,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum DepsWord {
-    Exact,
-    Overlap,
-    Explicit,
-}
+const DEPS: [(&str, Deps); 3] =
+    [("exact", Deps::InferTensorMapExact), ("overlap", Deps::InferBytesOverlap), ("explicit", Deps::Explicit)];
+const READY: [(&str, Ready); 4] =
+    [("fifo", Ready::Fifo), ("stream", Ready::FifoPerStream), ("steal", Ready::WorkSteal), ("auto", Ready::Auto)];
+const OVERFLOW: [(&str, Overflow); 3] =
+    [("stall", Overflow::Stall), ("abort", Overflow::Abort), ("benchmark", Overflow::Benchmark)];
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum ReadyWord {
-    Fifo,
-    Stream,
-    Steal,
-    Auto,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum OverflowWord {
-    Stall,
-    Abort,
-    Benchmark,
+/// Parses one of these words; clap lists them.
+fn one_of<T: Copy + Send + Sync>(words: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
+    let names = PossibleValuesParser::new(words.iter().map(|(name, _)| *name));
+    names.try_map(|word| words.iter().find(|(name, _)| *name == word).map(|(_, value)| *value).ok_or("no such word"))
 }
 
 fn from_1(most: u32) -> RangedI64ValueParser<u32> {
@@ -108,19 +99,19 @@ fn start(word: &str) -> Result<Start, String> {
     }
 }
 
-/// Most threads that are tried before a graph is run.
+/// Most threads whose start is tested before a graph runs.
 const THREADS_TRIED_MAX: usize = 1024;
 
 pub fn graph(args: &GraphArgs) -> Result<u8, Refusal> {
     let trace = args.trace.as_deref();
     let outputs: Vec<_> = trace.iter().map(|path| ("--trace", *path)).collect();
-    keep_apart(&[("the graph", Path::new(&args.graph))], &outputs)?;
-    let described = described(args)?;
+    require_distinct(&[("the graph", Path::new(&args.graph))], &outputs)?;
+    let spec = spec(args)?;
     let trace = trace.map(|path| Ok::<_, Refusal>((path, Output::file(path, "--trace")?))).transpose()?;
-    let config = config(args, &described);
-    have_threads("graph", THREADS_TRIED_MAX.min(args.workers as usize))?;
+    let config = config(args, &spec);
+    require_threads("graph", THREADS_TRIED_MAX.min(args.workers as usize))?;
     let clock = Clock::machine();
-    let done = perform(&described, &config, &clock);
+    let done = run_graph(&spec, &config, &clock);
     let (report, events) =
         done.map_err(|error| Refusal::Content { about: args.graph.clone(), said: error.to_string() })?;
     let mut status = u8::from(report.failed > 0 || report.order_violations.is_some_and(|count| count > 0));
@@ -128,51 +119,37 @@ pub fn graph(args: &GraphArgs) -> Result<u8, Refusal> {
         && let Err(error) = write_events(output, &clock, &events)
     {
         say::people(&format!(
-            "pinwheel: --trace {}: found it not writable ({error}), expected room for it; free some or name another place",
+            "pinwheel: --trace {}: cannot be written ({error}); free space there or name another file",
             path.display()
         ));
         status = 1;
     }
-    let out = &mut io::stdout().lock();
-    Ok(written(if args.json { say::json(out, &report) } else { say::text(out, &text(&report)) }, status))
+    Ok(args.print.to_stdout(&report, || text(&report), status))
 }
 
-fn described(args: &GraphArgs) -> Result<Described, Refusal> {
-    if let Some(described) = bundled::bundled(&args.graph, args.tasks) {
-        return Ok(described);
+fn spec(args: &GraphArgs) -> Result<GraphSpec, Refusal> {
+    if let Some(spec) = bundled::bundled(&args.graph, args.tasks) {
+        return Ok(spec);
     }
     let text = files::read_named_text(Path::new(&args.graph), GRAPH_BYTES_MAX).map_err(|error| {
         let expected = format!("a readable file, or one of {}", bundled::NAMES.join(", "));
         Refusal::unusable(format!("graph {}", args.graph), error.to_string(), expected, "name another one")
     })?;
-    Described::parse(&text).map_err(|error| Refusal::Content { about: args.graph.clone(), said: error.to_string() })
+    GraphSpec::parse(&text).map_err(|error| Refusal::Content { about: args.graph.clone(), said: error.to_string() })
 }
 
-fn config(args: &GraphArgs, described: &Described) -> Config {
+fn config(args: &GraphArgs, spec: &GraphSpec) -> Config {
     let window_tasks = args.window;
     Config {
-        deps: match args.deps {
-            DepsWord::Exact => Deps::InferTensorMapExact,
-            DepsWord::Overlap => Deps::InferBytesOverlap,
-            DepsWord::Explicit => Deps::Explicit,
-        },
-        ready: match args.ready {
-            ReadyWord::Fifo => Ready::Fifo,
-            ReadyWord::Stream => Ready::FifoPerStream,
-            ReadyWord::Steal => Ready::WorkSteal,
-            ReadyWord::Auto => Ready::Auto,
-        },
-        overflow: match args.overflow {
-            OverflowWord::Stall => Overflow::Stall,
-            OverflowWord::Abort => Overflow::Abort,
-            OverflowWord::Benchmark => Overflow::Benchmark,
-        },
+        deps: args.deps,
+        ready: args.ready,
+        overflow: args.overflow,
         placement: if args.by_stream { Placement::ByStream } else { Placement::Releaser },
         issue: args.permits_per_stream.map_or(Issue::Open, Issue::PerStream),
         batch: Batch { threshold: args.batch, ..Config::default().batch },
         trace: if args.trace.is_some() { Trace::Cycles(Filter::default()) } else { Trace::Off },
-        trace_events: described.tasks.len() as u32,
-        workers: workers_for(described, args.workers),
+        trace_events: spec.tasks.len() as u32,
+        workers: workers_for(spec, args.workers),
         start: args.start,
         window_tasks,
         map_entries: Config::default().map_entries.max(window_tasks.saturating_mul(2)),
@@ -209,7 +186,7 @@ fn text(report: &Report) -> String {
     );
     let _ = writeln!(
         text,
-        "  {} stolen, {} sweeps in vain, {} window stalls, {} waits for a permit",
+        "  {} stolen, {} sweeps that found nothing, {} window stalls, {} waits for a permit",
         grouped(report.steals),
         grouped(report.steals_empty),
         grouped(report.window_stalls),
@@ -262,9 +239,9 @@ mod tests {
         let said = |words: &str| run(words).unwrap_err();
         assert!(said("pinwheel graph nonsense").contains("one of chain, independent, tree"));
         assert!(said("pinwheel graph chain --start soon").contains("expected immediate, after, or a number"));
-        // One more of the device's.
+        // One more thread for the device.
         assert!(said("pinwheel graph offload --tasks 10 --workers 256").contains("workers: found 257"));
         let over = said("pinwheel graph chain --tasks 5000 --window 16 --overflow abort --start after");
-        assert!(over.contains("window overflow: found 16"), "{over}");
+        assert!(over.contains("window full: 16 tasks"), "{over}");
     }
 }

@@ -1,28 +1,25 @@
-//! A load of the arbiter in this process as a [`Source`].
+//! An arbiter load in this process as a [`Source`] of the console.
 //!
-//! Owns nothing: borrows the load while the console shows it; called from the console thread only. A load has no profile,
-//! so there is none to offer or to apply.
+//! Borrows the load while the console shows it; called from the console thread only. A load has no
+//! profile and executes no command except its end.
 
 use crate::source::past::Past;
 use crate::source::{Offer, Source};
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::profile::Profile;
+use pinwheel_engine::engine::Command;
 use pinwheel_lab::arbiter_load::Running;
-use std::time::Duration;
 
 impl Source for &Running {
     fn snapshot(&mut self) -> Option<Snapshot> {
         Some(self.board().snapshot(self.clock()))
     }
 
-    fn apply(&mut self, _: &str, _: &Profile, _: Option<Duration>, _why: &str) -> Result<(), String> {
-        Err("found a load of the arbiter, expected an engine: a load has no profile; pinwheel run starts one"
-            .to_owned())
-    }
-
-    fn drain(&mut self, _why: &str) -> Result<(), String> {
-        self.request_end();
-        Ok(())
+    fn execute(&mut self, command: &Command, _why: &str) -> Result<(), String> {
+        if *command == Command::Drain {
+            self.request_end();
+            return Ok(());
+        }
+        Err("an arbiter load does not execute this command; start an engine with pinwheel run".to_owned())
     }
 
     fn is_finished(&self) -> bool {
@@ -30,7 +27,7 @@ impl Source for &Running {
     }
 
     fn past(&mut self, _at_ns: u64) -> Result<Past, String> {
-        Err("found a load without a recorder, expected a run; look back at pinwheel run".to_owned())
+        Err("an arbiter load is not recorded; only runs of pinwheel run can be replayed".to_owned())
     }
 
     fn offers(&self) -> Vec<Offer> {

@@ -1,53 +1,52 @@
-//! `pinwheel completions` and `pinwheel man`: made from the grammar and from the table of keys.
+//! `pinwheel completions` and `pinwheel man`: generated from the grammar and the key table.
 //!
-//! Pure but for standard output. Bounded by the grammar.
+//! Pure, except for standard output.
 
-use super::args::Args;
-use super::{say, written};
+use super::say::{self, written};
 use crate::keymap::{Scope, page};
-use clap::{Args as ClapArgs, CommandFactory};
+use clap::{Args as ClapArgs, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::io;
 
-/// What an exit status says.
+/// Meaning of each exit status.
 pub const EXIT_STATUSES: [(&str, &str); 4] = [
-    ("0", "Done, and sound."),
-    ("1", "Done, and something is wrong: lost shots, a failed drill, a strict check that failed."),
-    ("2", "Unusable input or environment; one sentence says what was found, what was expected, what to do."),
+    ("0", "Success."),
+    ("1", "The command ran but found a problem: lost shots, a failed drill, a failed strict check."),
+    ("2", "Unusable input or environment; one sentence says what was found, what was expected, and what to do."),
     ("130, 143", "After SIGINT or SIGTERM, with a clean drain."),
 ];
 
 #[derive(Debug, ClapArgs)]
 pub struct CompletionsArgs {
-    /// The shell
+    /// Name of the shell
     #[arg(value_enum, value_name = "SHELL")]
     pub shell: Shell,
 }
 
-/// Writes the completions of a shell.
-pub fn completions(args: &CompletionsArgs) -> u8 {
+/// Writes the completions of a shell for the `grammar`.
+pub fn completions(args: &CompletionsArgs, mut grammar: Command) -> u8 {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Args::command(), "pinwheel", &mut text);
-    tell(&text)
+    clap_complete::generate(args.shell, &mut grammar, "pinwheel", &mut text);
+    print_text(&text)
 }
 
 /// Writes the manual page.
-pub fn man() -> u8 {
-    match manual() {
-        Ok(text) => tell(&text),
+pub fn man(grammar: Command) -> u8 {
+    match manual(grammar) {
+        Ok(text) => print_text(&text),
         Err(error) => written(Err(error), 1),
     }
 }
 
-fn tell(text: &[u8]) -> u8 {
+fn print_text(text: &[u8]) -> u8 {
     written(say::text(&mut io::stdout().lock(), &String::from_utf8_lossy(text)), 0)
 }
 
-/// The page: every command with its options, then the console's keys, then its files and exit statuses.
-fn manual() -> io::Result<Vec<u8>> {
-    let mut command = Args::command();
+/// The page: every command with its options, then the console's keys, then its files and exit
+/// statuses.
+fn manual(mut command: Command) -> io::Result<Vec<u8>> {
     command.build();
     let mut text = Vec::new();
     let whole = Man::new(command.clone());
@@ -62,7 +61,7 @@ fn manual() -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn commands(command: &clap::Command) -> Roff {
+fn commands(command: &Command) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["COMMANDS"]);
     for command in command.get_subcommands().filter(|command| command.get_name() != "help") {
@@ -71,7 +70,7 @@ fn commands(command: &clap::Command) -> Roff {
     roff
 }
 
-fn options(command: &clap::Command, name: &str, roff: &mut Roff) {
+fn options(command: &Command, name: &str, roff: &mut Roff) {
     roff.control("SS", [name]);
     roff.text([roman(command.get_about().map(ToString::to_string).unwrap_or_default())]);
     for option in command.get_arguments().filter(|option| option.get_id() != "help") {
@@ -94,8 +93,8 @@ fn keys() -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["KEYS"]);
     roff.text([roman(
-        "Keys of the console, the name of what each does in a file of keys, and what it does. \
-         Such a file is a map in RON: { \"views\": { \"freeze\": [\"F\", \"F5\"] } }.",
+        "Keys of the console: each key, the name of its action in a file of keys, and the action. \
+         A file of keys is a map in RON: { \"views\": { \"freeze\": [\"F\", \"F5\"] } }.",
     )]);
     for scope in Scope::ALL {
         roff.control("SS", [format!("{} ({})", scope.heading(), scope.name()).as_str()]);
@@ -115,10 +114,10 @@ fn files() -> Roff {
         ("keys.ron", "Keys of the console: in the directory of profiles, else in $XDG_CONFIG_HOME/pinwheel."),
         (
             "console.ron",
-            "What the console keeps from one start to the next: in $XDG_STATE_HOME/pinwheel, else in ~/.local/state/pinwheel.",
+            "Settings that the console keeps between starts: in $XDG_STATE_HOME/pinwheel, else in ~/.local/state/pinwheel.",
         ),
-        ("profiles/NAME.ron", "Profiles, in a checkout or where --profiles says."),
-        ("logs/", "Run directories, in a checkout; else in $XDG_STATE_HOME/pinwheel."),
+        ("profiles/NAME.ron", "Profiles: in a checkout, or in the directory of --profiles."),
+        ("logs/", "Run directories: in a checkout, else in $XDG_STATE_HOME/pinwheel."),
     ] {
         roff.control("TP", []);
         roff.text([bold(name)]);
@@ -137,14 +136,15 @@ fn files() -> Roff {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
 
-    use super::{Args, Scope, manual, page};
+    use super::{Scope, manual, page};
+    use crate::cli::args::Args;
     use crate::cli::say::{Syntax, visible};
     use clap::{CommandFactory, ValueEnum};
     use clap_complete::Shell;
 
     #[test]
     fn the_manual_names_every_command_every_option_and_every_key() {
-        let text = String::from_utf8(manual().unwrap()).unwrap().replace("\\-", "-");
+        let text = String::from_utf8(manual(Args::command()).unwrap()).unwrap().replace("\\-", "-");
         for command in Args::command().get_subcommands() {
             assert!(text.contains(command.get_name()), "{}", command.get_name());
             for option in command.get_arguments().filter_map(|option| option.get_long()) {

@@ -1,10 +1,11 @@
-//! `--metrics ADDR`: the board as OpenMetrics, for a scraper.
+//! `--metrics ADDR`: serves the board as OpenMetrics.
 //!
-//! Owns the listener and one cold thread, which never waits for one client: it asks all sockets at once what they are ready
-//! for. Bounds: [`CONNECTIONS_MAX`] connections, of which a new one replaces the oldest that has asked nothing yet;
-//! [`REQUEST_BYTES_MAX`] of a request; [`CONNECTION_TIME`] from a connection's start to its end, however slowly its client
-//! sends or takes; [`END_TIME`] for the thread to end with the run. Loopback unless an address says otherwise. Never writes
-//! to the board.
+//! Owns the listener and one cold thread, which polls all sockets together and never blocks on one
+//! client. Bounds: [`CONNECTIONS_MAX`] connections, of which a new one replaces the oldest that has
+//! sent no request yet; [`REQUEST_BYTES_MAX`] of a request; [`CONNECTION_TIME`] for a whole
+//! connection, even if its client sends or reads slowly; [`END_TIME`] for the thread to end with
+//! the run. Listens on loopback unless the address names another interface. Never writes to the
+//! board.
 //!
 //! ```text
 //! accepted ─▶ reads the request ─ complete ─▶ sends the reply ─ sent ─▶ waits for the client's end ─▶ closed
@@ -25,19 +26,19 @@ use std::time::Duration;
 
 /// Most connections at once.
 const CONNECTIONS_MAX: usize = 64;
-/// Most connections accepted before those that are there are looked at: a client whose request came with its connection is
-/// answered before later ones replace it.
+/// Most connections accepted in one turn: a client whose request arrived with its connection is
+/// answered before later connections replace it.
 const ACCEPTED_MAX: usize = CONNECTIONS_MAX / 2;
 /// Most bytes of a request that are read.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 /// From a connection's start to its end.
 const CONNECTION_TIME: Nanos = Nanos(2_000_000_000);
-/// Longest wait for sockets, after which deadlines and the run's end are looked at.
-const LOOK: Duration = Duration::from_millis(20);
-/// Longest wait for the thread at the run's end; it ends by itself where it takes longer.
+/// Longest wait for sockets before deadlines and the run's end are checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Longest wait for the thread at the run's end; a slower thread ends later by itself.
 const END_TIME: Duration = Duration::from_millis(500);
 
-/// A port, of this machine alone, or an address with its port.
+/// Parses a port on loopback, or an address with a port.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse::<u16>().ok().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     port.or_else(|| text.parse().ok()).ok_or_else(|| {
@@ -45,7 +46,7 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// A server that runs; it stops when it is dropped.
+/// A running server; dropping it stops it.
 pub struct Metrics {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -53,22 +54,22 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Serves what `body` says at `address`.
+    /// Serves the result of `body` at `address`.
     ///
     /// # Errors
-    /// If the address cannot be had.
+    /// If the address cannot be bound.
     pub fn serve(
         address: SocketAddr,
         clock: Clock,
         body: impl Fn() -> String + Send + 'static,
     ) -> Result<Metrics, Refusal> {
         let refused = |error: &io::Error| {
-            let found = format!("it not to be had ({error})");
+            let found = format!("an address that cannot be bound ({error})");
             Refusal::unusable(
                 format!("--metrics {address}"),
                 found,
                 "a free port of this machine",
-                "name another; 0 takes any",
+                "name another port; 0 chooses a free one",
             )
         };
         let listener = TcpListener::bind(address).map_err(|error| refused(&error))?;
@@ -87,7 +88,7 @@ impl Metrics {
         Ok(Metrics { stop, thread, address })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -113,7 +114,7 @@ fn pause(span: Duration) {
     std::thread::sleep(span);
 }
 
-/// What the thread owns.
+/// State of the server's thread.
 struct Server {
     listener: TcpListener,
     /// Oldest first.
@@ -123,15 +124,17 @@ struct Server {
 }
 
 impl Server {
-    /// Waits until a socket is ready, at most [`LOOK`], and goes on with every connection as far as that is possible.
+    /// Waits until a socket is ready, at most [`POLL_INTERVAL`], and advances every connection as far as
+    /// possible.
     fn turn(&mut self) {
         if self.wait().and_then(|()| self.accept()).is_err() {
-            // The system has no room for another socket or for the wait: without a pause this would be tried at once again.
-            pause(LOOK);
+            // The system has no resources for another socket or for the wait: pauses before the
+            // next attempt.
+            pause(POLL_INTERVAL);
         }
         let (now, rate, body) = (self.clock.ticks(), self.clock.rate(), &self.body);
         self.connections.retain_mut(|connection| {
-            // A client that went away has only itself to tell.
+            // An error of a disconnected client needs no report.
             rate.nanos(now.since(connection.begun)) < CONNECTION_TIME && connection.go_on(body).unwrap_or(false)
         });
     }
@@ -140,7 +143,7 @@ impl Server {
         let wanted = |connection: &Connection| if connection.is_sending() { PollFlags::OUT } else { PollFlags::IN };
         let mut sockets = vec![PollFd::new(&self.listener, PollFlags::IN)];
         sockets.extend(self.connections.iter().map(|connection| PollFd::new(&connection.stream, wanted(connection))));
-        match poll(&mut sockets, Timespec::try_from(LOOK).ok().as_ref()) {
+        match poll(&mut sockets, Timespec::try_from(POLL_INTERVAL).ok().as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -151,7 +154,7 @@ impl Server {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(()),
-                // It was gone before it was taken.
+                // The client disconnected before the accept.
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
                 Err(error) => return Err(error),
             };
@@ -166,7 +169,6 @@ impl Server {
     }
 }
 
-/// One client.
 struct Connection {
     stream: TcpStream,
     begun: Ticks,
@@ -184,7 +186,7 @@ impl Connection {
         self.reply.as_ref().is_some_and(|reply| reply.sent < reply.bytes.len())
     }
 
-    /// Goes on as far as the socket is ready; whether there is more to do.
+    /// Advances as far as the socket is ready; returns whether there is more to do.
     fn go_on(&mut self, body: &dyn Fn() -> String) -> io::Result<bool> {
         if self.reply.is_none() {
             let Some(end) = self.read()? else { return Ok(true) };
@@ -206,7 +208,8 @@ impl Connection {
                 self.stream.shutdown(Shutdown::Write)?;
             }
         }
-        // A socket that is closed while there is something to read takes back what the client has not read yet.
+        // Closing a socket with unread input would discard the part of the reply that the client
+        // has not read.
         let mut unread = [0; 1024];
         match self.stream.read(&mut unread) {
             Ok(0) => Ok(false),
@@ -215,7 +218,7 @@ impl Connection {
         }
     }
 
-    /// Reads what has come of the request; `None` while there is more to come.
+    /// Reads the available part of the request; `None` while it is incomplete.
     fn read(&mut self) -> io::Result<Option<End>> {
         let mut buffer = [0; 1024];
         loop {
@@ -239,11 +242,11 @@ impl Connection {
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// With the blank line after its head.
+    /// The blank line after the head was read.
     Complete,
-    /// The client sends no more.
+    /// The client closed its sending side.
     ByClient,
-    /// It passed [`REQUEST_BYTES_MAX`].
+    /// The request exceeded [`REQUEST_BYTES_MAX`].
     TooLong,
 }
 
@@ -252,7 +255,7 @@ fn has_blank_line(request: &[u8]) -> bool {
     request.windows(4).any(|end| end == b"\r\n\r\n") || request.windows(2).any(|end| end == b"\n\n")
 }
 
-/// The reply to a request; `None` to a client that asked nothing.
+/// The reply to a request; `None` for an empty request.
 fn reply(request: &[u8], end: End, body: &dyn Fn() -> String) -> Option<Vec<u8>> {
     if request.is_empty() {
         return None;
@@ -292,7 +295,8 @@ fn is_http_1(version: &str) -> bool {
     version.strip_prefix("HTTP/1.").is_some_and(|minor| minor.len() == 1 && minor.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The path of a request's target, without its query: of `/metrics?x=y` and of `http://host/metrics`; `None`: neither form.
+/// The path of a request's target, without its query: of `/metrics?x=y` and of
+/// `http://host/metrics`; `None`: neither form.
 fn path(target: &str) -> Option<&str> {
     let absolute = target.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http://"));
     let whole = match absolute {
@@ -315,7 +319,7 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::time::Duration;
 
-    /// Longest wait for what is going to happen.
+    /// Longest wait for an expected event.
     const DEADLINE: Duration = Duration::from_secs(120);
 
     fn replied(request: &str) -> String {
@@ -355,7 +359,7 @@ mod tests {
         assert!(long.starts_with(b"HTTP/1.1 431 "));
     }
 
-    /// A server whose time stands still until it is moved.
+    /// A server with a manual clock.
     fn served() -> (Metrics, Arc<AtomicU64>) {
         let nanos = Arc::new(AtomicU64::new(0));
         let clock = Clock::virtual_time(Arc::clone(&nanos));
@@ -393,7 +397,7 @@ mod tests {
         sends.write_all(b"GET /metrics").unwrap();
         takes.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
         takes.read_exact(&mut [0; 8]).unwrap();
-        // A scrape is answered after all that came before it was looked at.
+        // A scrape is answered only after all earlier connections were handled.
         scrape(server.address());
         nanos.store(CONNECTION_TIME.0 - 1, Ordering::Relaxed);
         sends.write_all(b" ").unwrap();

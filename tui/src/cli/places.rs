@@ -1,6 +1,7 @@
-//! Where profiles are read and runs are kept, inside a checkout and outside one.
+//! Finds the directories of profiles and runs, inside a checkout and outside.
 //!
-//! Looks at directories, makes none. Bounded by the working directory's ancestors and a checkout's profiles.
+//! Reads directories, creates none. Bounded by the working directory's ancestors and a checkout's
+//! profiles.
 
 use super::refusal::Refusal;
 use super::say;
@@ -8,20 +9,19 @@ use pinwheel_engine::files;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-/// What decides where things are.
+/// The directories of the process and its user, from the environment.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct UserPaths {
     pub working_dir: PathBuf,
     pub state_home: Option<PathBuf>,
     pub home: Option<PathBuf>,
     pub config_home: Option<PathBuf>,
 }
 
-impl Surroundings {
-    /// This process's.
-    pub fn of_process() -> Surroundings {
+impl UserPaths {
+    pub fn of_process() -> UserPaths {
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-        Surroundings {
+        UserPaths {
             working_dir: std::env::current_dir().unwrap_or_default(),
             state_home: variable("XDG_STATE_HOME"),
             home: variable("HOME"),
@@ -29,7 +29,7 @@ impl Surroundings {
         }
     }
 
-    /// Where this user's settings are; `None` if the environment names no place.
+    /// Directory of the user's settings; `None` if the environment names none.
     pub fn config(&self) -> Option<PathBuf> {
         let absolute = |dir: &Option<PathBuf>| dir.clone().filter(|dir| dir.is_absolute());
         let home = absolute(&self.home).map(|home| home.join(".config"));
@@ -37,22 +37,23 @@ impl Surroundings {
     }
 }
 
-/// The nearest directory above (or at) `from` that is a checkout of Pinwheel, if nobody but this user and root may
-/// change it, its profiles and what lies beside them. Profiles decide what a run does; one of another user's must not.
+/// The nearest checkout of Pinwheel at or above `from`, if only this user and root may change it,
+/// its profiles and the files beside them. Profiles control a run, so another user must not be able
+/// to change them.
 ///
 /// # Errors
-/// Who else may change what, in a sentence.
+/// One sentence on what other users may change.
 fn checkout(from: &Path) -> Result<Option<&Path>, String> {
     let is_checkout = |dir: &&Path| dir.join("profiles/lab.ron").is_file() && dir.join("engine/Cargo.toml").is_file();
     let Some(root) = from.ancestors().find(is_checkout) else { return Ok(None) };
     let Some(what) = changed_by_others(root) else { return Ok(Some(root)) };
     Err(format!(
-        "checkout {}: found that other users may change {what}, expected that only you and root may; its profiles and logs are passed over, name them with --profiles DIR and --logs DIR to use them all the same",
+        "checkout {}: found that other users may change {what}, expected that only you and root may; its profiles and logs are ignored, use --profiles DIR and --logs DIR to use them anyway",
         root.display()
     ))
 }
 
-/// What of a checkout other users may change, and who.
+/// The part of a checkout that other users may change, and which users.
 fn changed_by_others(root: &Path) -> Option<String> {
     let profiles = root.join("profiles");
     let unread = |error: std::io::Error| Some(format!("{} (it cannot be read: {error})", profiles.display()));
@@ -68,7 +69,7 @@ fn changed_by_others(root: &Path) -> Option<String> {
             Ok(entry) => entry.path(),
             Err(error) => return unread(error),
         };
-        // A link to nothing holds nothing.
+        // A dangling link is harmless.
         let Ok(metadata) = path.metadata() else { continue };
         if let Some(what) = files::replaceable_by_others(&path, &metadata) {
             return Some(what);
@@ -77,7 +78,7 @@ fn changed_by_others(root: &Path) -> Option<String> {
     None
 }
 
-/// The checkout, if there is one to be used; one that is passed over is said once.
+/// The checkout, if it may be used. The first call reports a checkout that may not.
 fn usable_checkout(from: &Path) -> Option<&Path> {
     static SAID: Once = Once::new();
     checkout(from).unwrap_or_else(|said| {
@@ -86,35 +87,35 @@ fn usable_checkout(from: &Path) -> Option<&Path> {
     })
 }
 
-/// The directory of profiles: the one named, else the checkout's.
+/// The directory of profiles: `named`, else the checkout's.
 ///
 /// # Errors
-/// When the one named is no directory.
-pub fn profiles(named: Option<&Path>, around: &Surroundings) -> Result<Option<PathBuf>, Refusal> {
+/// If `named` is no directory.
+pub fn profiles(named: Option<&Path>, user_paths: &UserPaths) -> Result<Option<PathBuf>, Refusal> {
     match named {
         Some(dir) if dir.is_dir() => Ok(Some(dir.to_owned())),
         Some(dir) => Err(Refusal::unusable(
             format!("--profiles {}", dir.display()),
             if dir.exists() { "a file" } else { "no such directory" },
             "a directory of .ron files",
-            "name one, or leave it out for the profiles built in",
+            "name one, or omit the option to use the built-in profiles",
         )),
-        None => Ok(usable_checkout(&around.working_dir).map(|root| root.join("profiles"))),
+        None => Ok(usable_checkout(&user_paths.working_dir).map(|root| root.join("profiles"))),
     }
 }
 
-/// The directory of runs: the one named, else the checkout's, else the user's state directory.
+/// The directory of runs: `named`, else the checkout's, else the user's state directory.
 ///
 /// # Errors
-/// When there is none of these.
-pub fn logs(named: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Refusal> {
+/// If none of these exists.
+pub fn logs(named: Option<&Path>, user_paths: &UserPaths) -> Result<PathBuf, Refusal> {
     if let Some(dir) = named {
         return Ok(dir.to_owned());
     }
-    if let Some(root) = usable_checkout(&around.working_dir) {
+    if let Some(root) = usable_checkout(&user_paths.working_dir) {
         return Ok(root.join("logs"));
     }
-    state(around).ok_or_else(|| {
+    state(user_paths).ok_or_else(|| {
         Refusal::unusable(
             "logs directory",
             "neither $XDG_STATE_HOME nor $HOME set",
@@ -124,28 +125,28 @@ pub fn logs(named: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Refu
     })
 }
 
-/// The file of this host's key; `None` if the environment names no place for it.
-pub fn host_key(around: &Surroundings) -> Option<PathBuf> {
-    state(around).map(|state| state.join("host.key"))
+/// The file of this host's key; `None` if the environment names no state directory.
+pub fn host_key(user_paths: &UserPaths) -> Option<PathBuf> {
+    state(user_paths).map(|state| state.join("host.key"))
 }
 
-/// Where this user's things are kept that are no run's; `None` if the environment names no place.
-pub fn state(around: &Surroundings) -> Option<PathBuf> {
-    // The XDG base directory specification: a relative path is to be ignored.
-    let state = around.state_home.as_deref().filter(|dir| dir.is_absolute()).map(Path::to_owned);
-    let home = around.home.as_deref().filter(|dir| dir.is_absolute()).map(|home| home.join(".local/state"));
+/// The user's state directory; `None` if the environment names none.
+pub fn state(user_paths: &UserPaths) -> Option<PathBuf> {
+    // The XDG base directory specification requires relative paths to be ignored.
+    let state = user_paths.state_home.as_deref().filter(|dir| dir.is_absolute()).map(Path::to_owned);
+    let home = user_paths.home.as_deref().filter(|dir| dir.is_absolute()).map(|home| home.join(".local/state"));
     Some(state.or(home)?.join("pinwheel"))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Surroundings, checkout, logs, profiles};
+    use super::{UserPaths, checkout, logs, profiles};
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
 
-    /// A checkout that only this user may change, whatever the umask is.
+    /// A checkout that only this user may change, independent of the umask.
     fn made() -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for file in ["profiles/lab.ron", "engine/Cargo.toml", "tui/src/main.rs"] {
@@ -179,13 +180,13 @@ mod tests {
             let said = checkout(&from).unwrap_err();
             let what = path.to_str().unwrap().trim_end_matches('/');
             assert!(said.contains(what) && said.contains("--profiles DIR"), "{said}");
-            let around = Surroundings {
+            let user_paths = UserPaths {
                 working_dir: from.clone(),
                 state_home: Some(PathBuf::from("/state")),
-                ..Surroundings::default()
+                ..UserPaths::default()
             };
-            assert_eq!(profiles(None, &around).unwrap(), None);
-            assert_eq!(logs(None, &around).unwrap(), Path::new("/state/pinwheel"));
+            assert_eq!(profiles(None, &user_paths).unwrap(), None);
+            assert_eq!(logs(None, &user_paths).unwrap(), Path::new("/state/pinwheel"));
             set_mode(&path, closed);
         }
         assert_eq!(checkout(&from), Ok(Some(root.path())));
@@ -194,32 +195,32 @@ mod tests {
     #[test]
     fn a_checkout_keeps_its_own_runs() {
         let root = made();
-        let around = Surroundings { working_dir: root.path().join("tui/src"), ..Surroundings::default() };
-        assert_eq!(logs(None, &around).unwrap(), root.path().join("logs"));
-        assert_eq!(profiles(None, &around).unwrap(), Some(root.path().join("profiles")));
+        let user_paths = UserPaths { working_dir: root.path().join("tui/src"), ..UserPaths::default() };
+        assert_eq!(logs(None, &user_paths).unwrap(), root.path().join("logs"));
+        assert_eq!(profiles(None, &user_paths).unwrap(), Some(root.path().join("profiles")));
     }
 
     #[test]
     fn outside_a_checkout_runs_go_to_the_state_directory() {
         let dir = tempfile::tempdir().unwrap();
-        let mut around = Surroundings {
+        let mut user_paths = UserPaths {
             working_dir: dir.path().to_owned(),
             state_home: Some(PathBuf::from("/state")),
             home: Some(PathBuf::from("/home/u")),
             config_home: None,
         };
-        assert_eq!(logs(None, &around).unwrap(), Path::new("/state/pinwheel"));
-        around.state_home = Some(PathBuf::from("relative"));
-        assert_eq!(logs(None, &around).unwrap(), Path::new("/home/u/.local/state/pinwheel"));
-        around.home = None;
-        assert!(logs(None, &around).unwrap_err().to_string().contains("--logs DIR"));
-        assert_eq!(logs(Some(Path::new("here")), &around).unwrap(), Path::new("here"));
-        assert_eq!(profiles(None, &around).unwrap(), None);
+        assert_eq!(logs(None, &user_paths).unwrap(), Path::new("/state/pinwheel"));
+        user_paths.state_home = Some(PathBuf::from("relative"));
+        assert_eq!(logs(None, &user_paths).unwrap(), Path::new("/home/u/.local/state/pinwheel"));
+        user_paths.home = None;
+        assert!(logs(None, &user_paths).unwrap_err().to_string().contains("--logs DIR"));
+        assert_eq!(logs(Some(Path::new("here")), &user_paths).unwrap(), Path::new("here"));
+        assert_eq!(profiles(None, &user_paths).unwrap(), None);
     }
 
     #[test]
     fn a_named_directory_of_profiles_must_exist() {
-        let said = profiles(Some(Path::new("/no/such")), &Surroundings::default()).unwrap_err().to_string();
+        let said = profiles(Some(Path::new("/no/such")), &UserPaths::default()).unwrap_err().to_string();
         assert!(said.contains("no such directory"), "{said}");
     }
 }

@@ -1,14 +1,15 @@
-//! `pinwheel plan`: which roles would run on which threads and cores, without starting anything.
+//! `pinwheel plan`: shows which roles would run on which threads and cores, without starting
+//! anything.
 //!
-//! Reads the machine, or one that was recorded, and a profile. A plan that this machine refuses is unusable input, as it is for a
-//! run: exit status 2.
+//! Reads a profile and this machine or a recorded one. A plan that the machine cannot provide is
+//! unusable input, as for a run: exit status 2.
 
-use super::places::{self, Surroundings};
-use super::refusal::Refusal;
-use super::{UNUSABLE, say, written};
+use super::places::{self, UserPaths};
+use super::refusal::{Refusal, UNUSABLE};
+use super::say::{self, Print};
 use clap::Args as ClapArgs;
 use pinwheel_engine::board;
-use pinwheel_engine::engine::foresee;
+use pinwheel_engine::engine::preview_plan;
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::plan::{Plan, PlanError};
 use pinwheel_engine::profile::{DEFAULT_NAME, Device, Profile};
@@ -24,18 +25,16 @@ pub struct PlanArgs {
     /// Plan on these cores only, as in 2-5,8
     #[arg(long, value_name = "SPEC", value_parser = core_list)]
     pub cores: Option<CoreList>,
-    /// Plan for the machine whose sys (and proc) was copied to this directory
+    /// Plan for the machine whose /sys (and /proc) was copied to this directory
     #[arg(long, value_name = "DIR")]
     pub topology: Option<PathBuf>,
     /// Directory of profiles [default: the checkout's, else those built in]
     #[arg(long, value_name = "DIR")]
     pub profiles: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub print: Print,
 }
 
-/// Cores, ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoreList(pub Vec<u32>);
 
@@ -44,28 +43,31 @@ fn core_list(text: &str) -> Result<CoreList, String> {
     list.map(CoreList).ok_or_else(|| "expected numbers of cores; write it like --cores 2-5,8".to_owned())
 }
 
-pub fn plan(args: &PlanArgs, around: &Surroundings) -> Result<u8, Refusal> {
-    let dir = places::profiles(args.profiles.as_deref(), around)?;
+pub fn plan(args: &PlanArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
+    let dir = places::profiles(args.profiles.as_deref(), user_paths)?;
     let name = args.profile.as_deref().unwrap_or(DEFAULT_NAME);
     let (mut profile, _) = Profile::load(name, dir.as_deref())?;
     let host = match (&args.topology, &args.cores) {
         (Some(dir), cores) => restricted(HostFacts::read_recorded(dir)?, cores.as_ref())?,
         (None, Some(cores)) => restricted(HostFacts::read()?, Some(cores))?,
-        // What a run would do, here and now: it leaves to others what they have.
+        // As a run would, excludes the cores that other engines have claimed.
         (None, None) => {
-            let made = foresee(&profile, HostFacts::read()?, &board::directory());
-            return Ok(tell(&made, args.json, &mut io::stdout().lock()));
+            let made = preview_plan(&profile, HostFacts::read()?, &board::directory());
+            return Ok(print_plan(&made, args.print, &mut io::stdout().lock()));
         }
     };
     if profile.device == Device::Auto && host.gpus > 0 {
         profile.device = Device::Cuda { index: None, batch_shots: 1 };
     }
-    let made = Plan::make(&profile, &host).map(|mut plan| {
-        let refusals = plan.refusals();
-        plan.notes.extend(refusals);
-        plan
-    });
-    Ok(tell(&made, args.json, &mut io::stdout().lock()))
+    Ok(print_plan(&make(&profile, &host), args.print, &mut io::stdout().lock()))
+}
+
+/// The plan, with a note for each thread that cannot have a setting of the profile.
+fn make(profile: &Profile, host: &HostFacts) -> Result<Plan, PlanError> {
+    let mut plan = Plan::make(profile, host)?;
+    let refusals = plan.refusals();
+    plan.notes.extend(refusals);
+    Ok(plan)
 }
 
 fn restricted(mut host: HostFacts, cores: Option<&CoreList>) -> Result<HostFacts, Refusal> {
@@ -75,12 +77,12 @@ fn restricted(mut host: HostFacts, cores: Option<&CoreList>) -> Result<HostFacts
     Ok(host)
 }
 
-fn tell(made: &Result<Plan, PlanError>, json: bool, out: &mut dyn io::Write) -> u8 {
+fn print_plan(made: &Result<Plan, PlanError>, print: Print, out: &mut dyn io::Write) -> u8 {
     match made {
-        Ok(plan) => written(if json { say::json(out, plan) } else { say::text(out, &text(plan)) }, 0),
+        Ok(plan) => print.result(out, plan, || text(plan), 0),
         Err(refused) => {
             say::people(&format!("pinwheel: plan: {refused}"));
-            written(if json { say::json(out, refused) } else { Ok(()) }, UNUSABLE)
+            print.result(out, refused, String::new, UNUSABLE)
         }
     }
 }
@@ -117,29 +119,30 @@ fn names_of(cores: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::tell;
+    use super::{Print, make, print_plan};
     use pinwheel_engine::host::HostFacts;
     use pinwheel_engine::plan::Plan;
-    use pinwheel_engine::profile::{Priority, Profile, RoleKind, ThreadSpec, Threads};
+    use pinwheel_engine::profile::{Priority, Profile, ThreadSpec, Threads};
+    use pinwheel_engine::roles::RoleKind;
     use std::path::Path;
 
-    fn told(threads: Option<Vec<ThreadSpec>>, json: bool) -> (u8, String) {
+    fn printed(threads: Option<Vec<ThreadSpec>>, json: bool) -> (u8, String) {
         let (mut profile, _) = Profile::load("lab", None).unwrap();
         profile.threads = threads.map_or(Threads::Auto, Threads::Explicit);
         let host = HostFacts::read_at(Path::new("/no/such"), &[0, 1]);
         let mut out = Vec::new();
-        let status = tell(&Plan::make(&profile, &host), json, &mut out);
+        let status = print_plan(&Plan::make(&profile, &host), Print { json }, &mut out);
         (status, String::from_utf8(out).unwrap())
     }
 
     #[test]
     fn a_plan_for_two_cores_names_every_role() {
-        let (status, text) = told(None, false);
+        let (status, text) = printed(None, false);
         assert_eq!(status, 0);
         for role in RoleKind::ALL {
             assert!(text.contains(role.name()), "{role} in {text}");
         }
-        let plan: serde_json::Value = serde_json::from_str(&told(None, true).1).unwrap();
+        let plan: serde_json::Value = serde_json::from_str(&printed(None, true).1).unwrap();
         for key in ["silos", "threads", "cold_cores", "unused_cores", "refused"] {
             assert!(plan.get(key).is_some(), "{key}");
         }
@@ -150,9 +153,9 @@ mod tests {
         let (mut profile, _) = Profile::load("prod", None).unwrap();
         profile.priority = Priority::Fifo(10);
         let host = HostFacts::read_at(Path::new("/no/such"), &[0, 1]);
-        let plan = pinwheel_engine::engine::foresee(&profile, host, Path::new("/proc/pinwheel"));
+        let plan = make(&profile, &host);
         let mut out = Vec::new();
-        tell(&plan, false, &mut out);
+        print_plan(&plan, Print::default(), &mut out);
         let text = String::from_utf8(out).unwrap();
         let cold = plan.unwrap().threads.into_iter().find(|thread| !thread.exclusive).unwrap();
         for part in [
@@ -168,9 +171,9 @@ mod tests {
     fn a_plan_on_a_core_that_is_not_there_is_refused_with_2() {
         let roles = RoleKind::ALL.to_vec();
         let spec = ThreadSpec { name: "hot-0".to_owned(), roles, silo: 0, core: Some(7) };
-        let (status, text) = told(Some(vec![spec.clone()]), true);
+        let (status, text) = printed(Some(vec![spec.clone()]), true);
         let plan: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert!(status == 2 && plan["refused"].as_str().unwrap().contains('7'), "{text}");
-        assert_eq!(told(Some(vec![spec]), false), (2, String::new()));
+        assert_eq!(printed(Some(vec![spec]), false), (2, String::new()));
     }
 }

@@ -1,18 +1,18 @@
-//! `pinwheel postmortem`: the board that a killed process left.
+//! `pinwheel postmortem`: shows the board that a killed process left.
 //!
-//! Runs on the main thread; reads, and leaves everything where it is. Bounded by the directory of boards.
+//! Runs on the main thread; only reads. Bounded by the directory of boards.
 
-use super::looks::LooksArgs;
-use super::places::Surroundings;
+use super::console_options::ConsoleArgs;
+use super::places::UserPaths;
 use super::refusal::Refusal;
 use super::replay::{moment, seconds, words};
+use super::say::{self, written};
 use super::{engines, runs};
-use super::{say, written};
 use crate::source::replay::Replay;
 use crate::term;
 use clap::Args as ClapArgs;
 use pinwheel_engine::board::image::{self, BoardFile, Image};
-use pinwheel_engine::board::{self, Life, dead};
+use pinwheel_engine::board::{self, OwnerState, dead};
 use pinwheel_engine::files;
 use pinwheel_engine::record::tape::{Moment, Tape};
 use serde_json::json;
@@ -22,37 +22,38 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, ClapArgs)]
 pub struct PostmortemArgs {
-    /// Process that left it, or its run, whose directory has the board when younger ones have come [default: the one that ended last]
+    /// The killed process or its run; the run's directory holds the board once newer boards exist
+    /// [default: the process that ended last]
     #[arg(value_name = "PID|RUN")]
     pub whose: Option<String>,
     /// Directory of runs [default: the checkout's logs, else $XDG_STATE_HOME/pinwheel]
     #[arg(long, value_name = "DIR")]
     pub logs: Option<PathBuf>,
-    /// Print it as JSON
+    /// Print the board as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub looks: LooksArgs,
+    pub console: ConsoleArgs,
 }
 
-/// A board without its process.
-struct Left {
+/// A board whose process has ended.
+struct LeftBoard {
     file: BoardFile,
     moment: Moment,
 }
 
-pub fn postmortem(args: &PostmortemArgs, around: &Surroundings) -> Result<u8, Refusal> {
+pub fn postmortem(args: &PostmortemArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
     let directory = board::directory();
     let pid = args.whose.as_deref().and_then(|whose| whose.parse().ok());
-    engines::say_strangers(&directory);
-    let Left { file, moment: last } = match args.whose.as_deref().filter(|_| pid.is_none()) {
+    engines::report_invalid_boards(&directory);
+    let LeftBoard { file, moment: last } = match args.whose.as_deref().filter(|_| pid.is_none()) {
         Some(run) => match left_by(&directory, run) {
             Some(left) => left,
-            None => of_run(&runs::find(run, args.logs.as_deref(), around)?)?,
+            None => of_run(&runs::find(run, args.logs.as_deref(), user_paths)?)?,
         },
         None => find(&directory, pid)?,
     };
-    runs::say_whose(&format!("board {}", file.path.display()), file.owner);
+    runs::report_owner(&format!("board {}", file.path.display()), file.owner);
     let snapshot =
         last.snapshot().ok().flatten().ok_or_else(|| nothing(&directory, pid, "a board whose clock was never set"))?;
     let run = snapshot.recorder.run_dir.clone().map(PathBuf::from).filter(|run| run.is_dir());
@@ -63,11 +64,12 @@ pub fn postmortem(args: &PostmortemArgs, around: &Surroundings) -> Result<u8, Re
         return Ok(written(say::json(&mut io::stdout().lock(), &moment(&snapshot, "postmortem", &about)), 0));
     }
     if term::can_show() {
-        // With the run's recording, what led there can be looked at too; without, there is the one picture.
+        // With the run's recording the console can also show the time before; otherwise only the
+        // last snapshot.
         let tape = run.as_deref().and_then(|run| Tape::open(run).ok());
         let notes = tape.as_ref().zip(run.as_deref()).map(|(tape, run)| runs::notes(run, tape));
         let mut source = Replay::postmortem(tape, notes.unwrap_or_default(), last);
-        return super::replay::console(&mut source, &args.looks, around);
+        return super::replay::console(&mut source, &args.console, user_paths);
     }
     let kept = run.map_or_else(|| "no run directory".to_owned(), |run| format!("run {}", run.display()));
     let title = format!(
@@ -79,43 +81,43 @@ pub fn postmortem(args: &PostmortemArgs, around: &Surroundings) -> Result<u8, Re
     Ok(written(say::text(&mut io::stdout().lock(), &words(&snapshot, &title)), 0))
 }
 
-/// The board that was moved into its run's directory.
-fn of_run(run: &Path) -> Result<Left, Refusal> {
+/// Finds the board that was moved into its run's directory.
+fn of_run(run: &Path) -> Result<LeftBoard, Refusal> {
     let path = run.join(dead::FILE);
     let refused = |found: String| {
-        let remedy = "the four youngest are named by their processes; an engine that ended in order leaves none: pinwheel replay";
+        let remedy = "the four newest boards are found by process; an engine that ended normally leaves none, use pinwheel replay";
         Refusal::unusable(format!("run {}", run.display()), found, "the board of its killed engine", remedy)
     };
     let (image, _) = Image::open(&path).map_err(|error| refused(error.to_string()))?;
     let at = image.last_sign().map_err(pinwheel_engine::record::tape::TapeError::from)?;
     let pid = image.pid();
     let owner = fs::symlink_metadata(&path).map_or_else(|_| files::our_uid(), |metadata| files::owner(&metadata));
-    Ok(Left { file: BoardFile { path, pid, owner }, moment: Moment { at, image } })
+    Ok(LeftBoard { file: BoardFile { path, pid, owner }, moment: Moment { at, image } })
 }
 
-/// The board in the directory of boards whose process is dead and whose run has this name or directory.
-fn left_by(directory: &Path, run: &str) -> Option<Left> {
+/// The board of an ended process whose run has this name or directory.
+fn left_by(directory: &Path, run: &str) -> Option<LeftBoard> {
     let wanted = Path::new(run).canonicalize().ok();
     image::files(directory).into_iter().find_map(|file| {
-        let (image, life) = Image::open(&file.path).ok()?;
+        let (image, owner_state) = Image::open(&file.path).ok()?;
         let dir = PathBuf::from(image.board().ok()?.recorder().run_dir.read());
         let is_named =
             dir.file_name().is_some_and(|name| name == run) || (wanted.is_some() && dir.canonicalize().ok() == wanted);
         let at = image.last_sign().ok()?;
-        (life == Life::Dead && is_named).then_some(Left { file, moment: Moment { at, image } })
+        (owner_state == OwnerState::Dead && is_named).then_some(LeftBoard { file, moment: Moment { at, image } })
     })
 }
 
-fn find(directory: &Path, pid: Option<u32>) -> Result<Left, Refusal> {
+fn find(directory: &Path, pid: Option<u32>) -> Result<LeftBoard, Refusal> {
     let mut refused = None;
     for file in image::files(directory).into_iter().filter(|file| pid.is_none_or(|pid| pid == file.pid)) {
         match Image::open(&file.path) {
-            Ok((image, Life::Dead)) => {
+            Ok((image, OwnerState::Dead)) => {
                 let at = image.last_sign().map_err(pinwheel_engine::record::tape::TapeError::from)?;
-                return Ok(Left { file, moment: Moment { at, image } });
+                return Ok(LeftBoard { file, moment: Moment { at, image } });
             }
-            Ok((_, Life::Alive)) => {
-                refused = Some(format!("process {} alive; see pinwheel dump {}", file.pid, file.pid))
+            Ok((_, OwnerState::Alive)) => {
+                refused = Some(format!("process {} still running; see pinwheel dump {}", file.pid, file.pid))
             }
             Err(error) => refused = Some(error.to_string()),
         }
@@ -126,6 +128,6 @@ fn find(directory: &Path, pid: Option<u32>) -> Result<Left, Refusal> {
 fn nothing(directory: &Path, pid: Option<u32>, found: &str) -> Refusal {
     let whose = pid.map_or_else(|| "a killed process".to_owned(), |pid| format!("process {pid}, killed"));
     let about = format!("boards in {}", directory.display());
-    let remedy = "an engine that ended in order leaves none: look at its run with pinwheel replay last; boards of another machine or PINWHEEL_SHM lie elsewhere";
+    let remedy = "an engine that ended normally leaves none: open its run with pinwheel replay last; boards under another PINWHEEL_SHM are not searched";
     Refusal::unusable(about, found, format!("the board of {whose}"), remedy)
 }

@@ -1,29 +1,71 @@
 //! `pinwheel profiles list|show|validate|diff`.
 //!
-//! Reads profiles, changes none. Exit status 1 where `validate` finds something wrong, 2 where a profile that another
-//! action needs cannot be loaded.
+//! Reads profiles, changes none. Exit status 1 if `validate` finds an error in a profile, 2 if a
+//! profile cannot be read, or cannot be loaded for another action.
 
-use super::args::{ProfilesAction, ProfilesArgs};
-use super::places::{self, Surroundings};
+use super::places::{self, UserPaths};
 use super::refusal::Refusal;
-use super::{say, written};
+use super::say::{self, written};
+use clap::{Args as ClapArgs, Subcommand};
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::plan::{Plan, PlanError};
-use pinwheel_engine::profile::{self, Applies, Change, Finding, Profile, ProfileEntry, THREAD_ROLES_MAX};
+use pinwheel_engine::profile::{self, Applies, Change, Finding, Profile, ProfileEntry, ProfileError, THREAD_ROLES_MAX};
 use serde::Serialize;
 use std::fmt::Write;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// What `validate --json` prints.
+#[derive(Debug, ClapArgs)]
+pub struct ProfilesArgs {
+    #[command(subcommand)]
+    pub action: ProfilesAction,
+    /// Directory of profiles [default: the checkout's, else those built in]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub profiles: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ProfilesAction {
+    /// List all profiles with their summaries
+    List,
+    /// Print one profile as it is written
+    Show {
+        /// Name or path; `base` shows the values of fields that a profile leaves out
+        #[arg(value_name = "P")]
+        profile: String,
+        /// Print all fields with their meaning and unit, also those that the profile leaves out
+        #[arg(long)]
+        full: bool,
+    },
+    /// List all errors of one profile
+    Validate {
+        /// Name or path
+        #[arg(value_name = "P")]
+        profile: String,
+    },
+    /// List differing fields, and whether each applies to a running engine or at a restart
+    Diff {
+        /// Name or path
+        #[arg(value_name = "FROM")]
+        from: String,
+        /// Name or path
+        #[arg(value_name = "TO")]
+        to: String,
+    },
+}
+
+/// Output of `validate --json`.
 #[derive(Serialize)]
 struct Validation<'a> {
     ok: bool,
     errors: &'a [Finding],
 }
 
-pub fn profiles(args: &ProfilesArgs, around: &Surroundings) -> Result<u8, Refusal> {
-    let dir = places::profiles(args.profiles.as_deref(), around)?;
+pub fn profiles(args: &ProfilesArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
+    let dir = places::profiles(args.profiles.as_deref(), user_paths)?;
     let out = &mut io::stdout().lock();
     act(&args.action, args.json, dir.as_deref(), out)
 }
@@ -34,9 +76,17 @@ fn act(action: &ProfilesAction, json: bool, dir: Option<&Path>, out: &mut dyn io
             let entries = profile::list(dir);
             Ok(written(if json { say::json(out, &entries) } else { say::text(out, &list_text(&entries)) }, 0))
         }
-        ProfilesAction::Show { profile } if json => Ok(written(say::json(out, &Profile::load(profile, dir)?.0), 0)),
-        ProfilesAction::Show { profile } => Ok(written(say::text(out, &profile::text(profile, dir)?.0), 0)),
-        ProfilesAction::Validate { profile } => Ok(validate(profile, json, dir, out)),
+        ProfilesAction::Show { profile, .. } if json => Ok(written(say::json(out, &Profile::load(profile, dir)?.0), 0)),
+        ProfilesAction::Show { profile, full: true } => {
+            let text = Profile::load(profile, dir)?.0.to_full_text();
+            // Every value of a valid profile can be written.
+            let text = text.map_err(|error| Refusal::Usage(format!("{profile}: {error}")))?;
+            Ok(written(say::text(out, &text), 0))
+        }
+        ProfilesAction::Show { profile, full: false } => {
+            Ok(written(say::text(out, &profile::text(profile, dir)?.0), 0))
+        }
+        ProfilesAction::Validate { profile } => validate(profile, json, dir, out),
         ProfilesAction::Diff { from, to } => {
             let changes = profile::diff(&Profile::load(from, dir)?.0, &Profile::load(to, dir)?.0);
             Ok(written(if json { say::json(out, &changes) } else { say::text(out, &diff_text(&changes)) }, 0))
@@ -44,14 +94,15 @@ fn act(action: &ProfilesAction, json: bool, dir: Option<&Path>, out: &mut dyn io
     }
 }
 
-fn validate(name: &str, json: bool, dir: Option<&Path>, out: &mut dyn io::Write) -> u8 {
-    let loaded = Profile::load(name, dir);
-    let errors: Vec<Finding> = match &loaded {
-        Ok((profile, origin)) => unplannable(profile, &origin.to_string()).into_iter().collect(),
-        Err(error) => error.findings().to_vec(),
+fn validate(name: &str, json: bool, dir: Option<&Path>, out: &mut dyn io::Write) -> Result<u8, Refusal> {
+    let (errors, status): (Vec<Finding>, u8) = match Profile::load(name, dir) {
+        Ok((profile, origin)) => (unplannable(&profile, &origin.to_string()).into_iter().collect(), 1),
+        Err(error @ (ProfileError::Unknown(_) | ProfileError::Unreadable(_))) if json => (error.findings().to_vec(), 2),
+        Err(error @ (ProfileError::Unknown(_) | ProfileError::Unreadable(_))) => return Err(error.into()),
+        Err(error) => (error.findings().to_vec(), 1),
     };
     let errors = &errors[..];
-    let told = if json {
+    let printed = if json {
         say::json(out, &Validation { ok: errors.is_empty(), errors })
     } else if errors.is_empty() {
         say::text(out, &format!("{name}: sound\n"))
@@ -59,11 +110,11 @@ fn validate(name: &str, json: bool, dir: Option<&Path>, out: &mut dyn io::Write)
         let lines: String = errors.iter().fold(String::new(), |text, error| text + &error.to_string() + "\n");
         say::text(out, &lines)
     };
-    written(told, u8::from(!errors.is_empty()))
+    Ok(written(printed, if errors.is_empty() { 0 } else { status }))
 }
 
-/// What no run of this profile on this machine can be: more roles on a thread than there is room for. That its cores are
-/// not here is no fault of the profile: it may be meant for another machine.
+/// Finds a plan with more roles on a thread than fit. Missing cores are no error of the profile,
+/// which may be meant for another machine.
 fn unplannable(profile: &Profile, file: &str) -> Option<Finding> {
     let host = HostFacts::read().ok()?;
     match Plan::make(profile, &host) {
@@ -120,6 +171,10 @@ mod tests {
         (status, String::from_utf8(out).unwrap())
     }
 
+    fn show(profile: &str, full: bool) -> ProfilesAction {
+        ProfilesAction::Show { profile: profile.to_owned(), full }
+    }
+
     #[test]
     fn the_list_has_the_profiles_built_in() {
         let (status, text) = said(&ProfilesAction::List, true, None);
@@ -131,9 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn validate_tells_place_and_remedy_and_exits_with_1() {
+    fn validate_names_position_and_remedy_and_exits_with_1() {
         let dir = tempfile::tempdir().unwrap();
-        let (_, lab) = said(&ProfilesAction::Show { profile: "lab".to_owned() }, false, None);
+        let (_, lab) = said(&show("lab", true), false, None);
         fs::write(dir.path().join("bad.ron"), lab.replace("workers: 8,", "workers: 65,")).unwrap();
         let validate = |name: &str| ProfilesAction::Validate { profile: name.to_owned() };
         let (status, text) = said(&validate("bad"), true, Some(dir.path()));
@@ -143,7 +198,31 @@ mod tests {
             assert!(!found["errors"][0][key].is_null(), "{key} in {text}");
         }
         assert_eq!(said(&validate("lab"), true, None), (0, "{\"ok\":true,\"errors\":[]}\n".to_owned()));
-        assert_eq!(said(&validate("no-such"), false, None).0, 1);
+    }
+
+    #[test]
+    fn validate_exits_with_2_for_what_cannot_be_read() {
+        for name in ["no-such", "/dev/zero"] {
+            let validate = ProfilesAction::Validate { profile: name.to_owned() };
+            let (status, text) = said(&validate, true, None);
+            assert!(status == 2 && text.starts_with("{\"ok\":false,"), "{status} {text}");
+            let mut out = Vec::new();
+            let sentence = act(&validate, false, None, &mut out).unwrap_err().to_string();
+            assert!(out.is_empty() && sentence.contains("found ") && !sentence.contains('\n'), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn show_prints_a_profile_as_it_is_and_in_full_with_comments_as_a_profile_that_is_the_same() {
+        let (_, written) = said(&show("prod", false), false, None);
+        assert!(written.contains("base: \"base\"") && !written.contains("drain_grace_s"), "{written}");
+        let (_, full) = said(&show("prod", true), false, None);
+        assert!(full.contains("late_us: 500, // answers later than this"), "{full}");
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("whole.ron"), &full).unwrap();
+        let diff = ProfilesAction::Diff { from: "prod".to_owned(), to: "whole".to_owned() };
+        assert_eq!(said(&diff, false, Some(dir.path())), (0, "no difference\n".to_owned()));
+        assert_eq!(said(&show("whole", true), false, Some(dir.path())), (0, full));
     }
 
     #[test]
@@ -157,8 +236,7 @@ mod tests {
 
     #[test]
     fn a_profile_that_is_not_there_is_refused_in_one_sentence() {
-        let show = ProfilesAction::Show { profile: "no-such".to_owned() };
-        let refusal = act(&show, false, None, &mut Vec::new()).unwrap_err().to_string();
+        let refusal = act(&show("no-such", false), false, None, &mut Vec::new()).unwrap_err().to_string();
         assert!(refusal.contains("found no profile \"no-such\"") && !refusal.contains('\n'), "{refusal}");
     }
 }

@@ -1,6 +1,7 @@
-//! Why a command cannot be done: one sentence that says what was found, what was expected and what to do.
+//! Reasons why a command cannot run: one sentence with what was found, what was expected and what
+//! to do.
 //!
-//! Owned by the command line; every refusal ends the program with exit status 2.
+//! Every refusal ends the program with exit status 2.
 
 use pinwheel_engine::engine::StartError;
 use pinwheel_engine::host::HostError;
@@ -8,54 +9,52 @@ use pinwheel_engine::profile::ProfileError;
 use pinwheel_engine::quote::cut;
 use pinwheel_engine::record::{OutputError, RunDirError};
 
+/// Exit status of a refusal.
+pub const UNUSABLE: u8 = 2;
+
 /// Unusable input or environment.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The words of the command line themselves.
+    /// The command line could not be parsed.
     #[error("{0}")]
     Usage(String),
-    /// Something that was named.
+    /// An option, file or resource that cannot be used.
     #[error("{about}: found {found}, expected {expected}; {remedy}")]
     Unusable {
         /// An option with its value, or a file.
         about: String,
-        /// What there is.
+        /// The value or state that was found.
         found: String,
-        /// What there should be.
+        /// The value or state that was expected.
         expected: String,
-        /// What to do.
+        /// What the user can do.
         remedy: String,
     },
-    /// A file whose content says for itself what is wrong with it, and where.
+    /// A file with invalid content; the message names the place.
     #[error("{about}: {said}")]
     Content {
-        /// The option with its file.
+        /// The option and its file.
         about: String,
         /// Place, found, expected, remedy.
         said: String,
     },
-    /// The profile.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// An output.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// The machine.
     #[error(transparent)]
     Host(#[from] HostError),
     /// The run directory.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
-    /// The engine.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// A load's board.
+    /// The board of an arbiter load.
     #[error(transparent)]
     Board(#[from] pinwheel_engine::board::BoardError),
-    /// The rehearsal cannot be held.
+    /// The simulation cannot run.
     #[error(transparent)]
-    Rehearsal(#[from] pinwheel_lab::sim::RehearsalError),
-    /// The recording.
+    Simulation(#[from] pinwheel_lab::sim::SimulationError),
     #[error(transparent)]
     Tape(#[from] pinwheel_engine::record::tape::TapeError),
     /// The console cannot be opened.
@@ -64,15 +63,14 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Something that was named and cannot be used.
+    /// Makes a refusal of something that cannot be used.
     pub fn unusable(
         about: impl Into<String>,
         found: impl Into<String>,
         expected: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Refusal {
-        let (about, found, expected, remedy) = (about.into(), found.into(), expected.into(), remedy.into());
-        Refusal::Unusable { about, found, expected, remedy }
+        Refusal::Unusable { about: about.into(), found: found.into(), expected: expected.into(), remedy: remedy.into() }
     }
 
     /// The system refused a signal handler.
@@ -82,16 +80,24 @@ impl Refusal {
     }
 }
 
-/// Longest sentence of a refusal; what it quotes is cut where it is quoted, and this is for what was forgotten there.
+/// Refuses if the system cannot start this many threads.
+pub fn require_threads(about: &str, threads: usize) -> Result<(), Refusal> {
+    pinwheel_engine::host::limit::try_threads(threads).map_err(|(given, error)| {
+        let found = format!("room for {given} threads ({error})");
+        Refusal::unusable(about, found, format!("{threads}"), "raise the process limit (ulimit -u) or ask for fewer")
+    })
+}
+
+/// Longest refusal. Quoted text is shortened where it is quoted; this limit is a second guard.
 const SENTENCE_CHARS_MAX: usize = 2_000;
 
-/// What a refusal says, without the middle where it is longer than a sentence may be.
+/// The sentence of a refusal; the middle of an overlong one is cut out.
 pub fn sentence(refusal: &Refusal) -> String {
     let said = refusal.to_string();
     if said.chars().nth(SENTENCE_CHARS_MAX).is_none() { said } else { cut(&said).into_owned() }
 }
 
-/// What clap has to say, as one sentence.
+/// clap's error as one sentence.
 pub fn usage(error: &clap::Error) -> Refusal {
     let text = error.to_string();
     let said: Vec<&str> = text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();

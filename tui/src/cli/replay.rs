@@ -1,13 +1,13 @@
-//! `pinwheel replay`: a recording in the same console, or one moment of it as JSON.
+//! `pinwheel replay`: shows a recording in the console, or prints one moment of it as JSON.
 //!
-//! Runs on the main thread; starts no engine and changes nothing. Bounded by the recording.
+//! Runs on the main thread; starts no engine and changes nothing.
 
-use super::looks::{LooksArgs, Scenery, tell_unkept};
-use super::places::{self, Surroundings};
+use super::console_options::{ConsoleArgs, FirstScreen, say_unsaved};
+use super::places::{self, UserPaths};
 use super::refusal::Refusal;
 use super::runs::{self, RunName, When};
-use super::still::StillArgs;
-use super::{say, written};
+use super::say::{self, written};
+use super::screen_output::ScreenArgs;
 use crate::model::View;
 use crate::report::{Alarm, Context, Report};
 use crate::source::replay::Replay;
@@ -23,40 +23,41 @@ use std::io;
 pub struct ReplayArgs {
     #[command(flatten)]
     pub name: RunName,
-    /// The moment: after the start (12.5s), before the end (-5s), or end [default: the first picture]
+    /// The moment: after the start (12.5s), before the end (-5s), or end [default: the first
+    /// snapshot]
     #[arg(long, value_name = "TIME", value_parser = runs::when, allow_hyphen_values = true)]
     pub at: Option<When>,
     /// Print that moment as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub still: StillArgs,
+    pub screen: ScreenArgs,
     #[command(flatten)]
-    pub looks: LooksArgs,
+    pub console: ConsoleArgs,
 }
 
-/// What a report holds of a run's end, which a moment has not.
+/// Fields of a report that exist only at the end of a run.
 pub const OF_THE_END: [&str; 7] =
     ["exit_status", "ended_by", "elapsed_live_ns", "throughput_per_s", "unanswered", "console_cost", "run_dir"];
 
-pub fn replay(args: &ReplayArgs, around: &Surroundings) -> Result<u8, Refusal> {
-    let dir = runs::find(&args.name.run, args.name.logs.as_deref(), around)?;
+pub fn replay(args: &ReplayArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
+    let dir = runs::find(&args.name.run, args.name.logs.as_deref(), user_paths)?;
     let mut tape = runs::open(&dir)?;
     let at = runs::tick(&tape, args.at.unwrap_or(When::Since(pinwheel_engine::units::Nanos(0))));
     let at = at.ok_or_else(|| runs::empty(&dir))?;
     if let Some(said) = args.at.and_then(|when| runs::outside(&tape, when)) {
         say::people(&format!("pinwheel: {said}"));
     }
-    if args.still.is_asked() {
+    if args.screen.is_requested() {
         let notes = runs::notes(&dir, &tape);
         let at_ns = tape.since_start(at).0;
-        return args.still.tell(Replay::new(tape, notes, at_ns).beside(&dir), at_ns, &args.looks);
+        return args.screen.print(Replay::new(tape, notes, at_ns).beside(&dir), at_ns, &args.console);
     }
     let on_terminal = term::can_show();
     if !args.json && on_terminal {
         let notes = runs::notes(&dir, &tape);
         let at_ns = tape.since_start(at).0;
-        return console(&mut Replay::new(tape, notes, at_ns).beside(&dir), &args.looks, around);
+        return console(&mut Replay::new(tape, notes, at_ns).beside(&dir), &args.console, user_paths);
     }
     let snapshot = tape
         .at(at)?
@@ -75,15 +76,15 @@ pub fn replay(args: &ReplayArgs, around: &Surroundings) -> Result<u8, Refusal> {
     Ok(written(say::text(&mut io::stdout().lock(), &text), 0))
 }
 
-/// The console on a recording.
-pub fn console(source: &mut Replay, looks: &LooksArgs, around: &Surroundings) -> Result<u8, Refusal> {
-    let profiles = places::profiles(None, around)?;
-    let scenery = Scenery::plain(OnHangup::Drain, View::Overview);
-    tell_unkept(&term::run(source, looks.options(scenery, profiles.as_deref(), around)?)?);
+/// Runs the console on a recording.
+pub fn console(source: &mut Replay, console: &ConsoleArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
+    let profiles = places::profiles(None, user_paths)?;
+    let first = FirstScreen::plain(OnHangup::Drain, View::Overview);
+    say_unsaved(&term::run(source, console.options(first, profiles.as_deref(), user_paths)?)?);
     Ok(0)
 }
 
-/// A moment, as a run's report names things, with the whole picture.
+/// A moment as JSON with the names of a run's report, and with the whole board.
 pub fn moment(snapshot: &Snapshot, kind: &str, about: &Value) -> Value {
     let outcome = Outcome {
         snapshot: snapshot.clone(),
@@ -101,7 +102,7 @@ pub fn moment(snapshot: &Snapshot, kind: &str, about: &Value) -> Value {
         OF_THE_END.iter().for_each(|name| {
             fields.remove(*name);
         });
-        // What is judged at the end alone is left out.
+        // Conditions that are checked only at the end are left out.
         let alarms: Vec<Alarm> = snapshot.alarms.iter().map(Alarm::logged).collect();
         fields.insert("alarms".to_owned(), serde_json::to_value(alarms).unwrap_or_default());
         fields.insert("board".to_owned(), serde_json::to_value(snapshot).unwrap_or_default());
@@ -114,10 +115,10 @@ pub fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// A moment for people without a terminal.
+/// A moment as text, for output without a terminal.
 pub fn words(snapshot: &Snapshot, title: &str) -> String {
     let engine = &snapshot.engine;
-    let total = crate::report::sum(&snapshot.silos);
+    let total = snapshot.totals();
     let mut text = format!(
         "{title}\nprocess {} profile {} {} {}\nsubmitted {} answered {} errors {} late {}\n",
         engine.pid,

@@ -1,10 +1,10 @@
-//! What one run is to do: the options, laid over the profile and checked against each other.
+//! The request of one run: the options, applied to the profile and checked against each other.
 //!
-//! Pure: options, profile and surroundings in, a [`RunRequest`] or one sentence out. Bounded by the options. Opens
-//! nothing: files are met in `input`, places in `places`.
+//! Pure: makes a [`RunRequest`] or one sentence from options and profile. Opens no file: `input`
+//! reads files, `places` finds directories.
 
-use super::args::{DeviceChoice, RunArgs, Windows};
 use super::refusal::Refusal;
+use super::run::args::{DeviceChoice, RunArgs, Windows};
 use pinwheel_engine::code::Format;
 use pinwheel_engine::engine::{LivePlace, Network};
 use pinwheel_engine::profile::{Device, Latency, Profile, Silos, Source, Weights};
@@ -12,15 +12,15 @@ use pinwheel_engine::record::REORDER_SLACK;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a run without an end of its own lasts where nobody can end it by a key.
+/// Duration of a run that has no end of its own and no console to end it from.
 const HEADLESS_DURATION: Duration = Duration::from_secs(10);
 
-/// Who watches a run, and how.
+/// How a run shows its progress and its report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Face {
+pub enum OutputMode {
     /// The console on this terminal.
     Console,
-    /// Progress lines, then a report in words.
+    /// Progress lines, then a report as text.
     People,
     /// Progress lines, then a report in JSON.
     Scripts,
@@ -35,7 +35,7 @@ pub enum ShotSource {
     File { shots: PathBuf, observables: Option<PathBuf> },
     /// Standard input.
     Stdin,
-    /// Other processes, while the engine runs.
+    /// Live shots from other processes.
     Live(LivePlace),
 }
 
@@ -48,53 +48,53 @@ pub enum ModelSource {
     Profile(String),
 }
 
-/// One run, settled.
+/// The resolved request of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRequest {
     pub profile_name: String,
-    /// The file that it was read from; `None`: built in.
+    /// The profile's file; `None` if it is built in.
     pub profile_file: Option<PathBuf>,
-    /// The profile with the options laid over it.
+    /// The profile with the options applied.
     pub profile: Profile,
     pub label: String,
     pub model: ModelSource,
     pub shots: ShotSource,
     pub format: Format,
-    /// From measurements, where shots are those.
+    /// Map from measurements to detectors, if shots are measurements.
     pub m2d: Option<PathBuf>,
     pub count: Option<u64>,
     pub duration: Option<Duration>,
     pub predictions: Option<PathBuf>,
     pub answers: Option<PathBuf>,
-    pub face: Face,
-    /// Remove it last of all runs.
+    pub output_mode: OutputMode,
+    /// Remove this run only after all runs without `keep`.
     pub keep: bool,
-    /// Moves a stream so often.
+    /// Interval at which a stream moves.
     pub move_every: Option<Duration>,
-    /// Has a silo die so often.
+    /// Interval at which a silo is stopped.
     pub kill_every: Option<Duration>,
-    /// Where the board is served.
+    /// Address at which metrics are served.
     pub metrics: Option<std::net::SocketAddr>,
     pub notes: Vec<String>,
 }
 
 impl RunRequest {
-    /// Settles a run. `on_terminal`: standard input and output are one.
+    /// Resolves the request of a run. `on_terminal`: standard input and output are a terminal.
     ///
     /// # Errors
     /// One sentence about options that are out of range or contradict each other.
-    pub fn settle(
+    pub fn resolve(
         args: &RunArgs,
         profile_name: String,
         mut profile: Profile,
         on_terminal: bool,
     ) -> Result<Self, Refusal> {
-        let face = match (args.json, args.headless || !on_terminal) {
-            (true, _) => Face::Scripts,
-            (false, true) => Face::People,
-            (false, false) => Face::Console,
+        let output_mode = match (args.json, args.headless || !on_terminal) {
+            (true, _) => OutputMode::Scripts,
+            (false, true) => OutputMode::People,
+            (false, false) => OutputMode::Console,
         };
-        lay_over(args, &mut profile)?;
+        apply_options(args, &mut profile)?;
         in_range(args, &profile_name, &profile)?;
         let model = profile.input.source.model().to_owned();
         let shots = shot_source(args, &profile.input.source)?;
@@ -111,7 +111,7 @@ impl RunRequest {
             duration: args.duration,
             predictions: args.predictions.clone(),
             answers: args.answers.clone(),
-            face,
+            output_mode,
             keep: args.keep,
             move_every: args.move_every,
             kill_every: args.kill_every,
@@ -119,48 +119,53 @@ impl RunRequest {
             notes: Vec::new(),
             profile,
         };
-        request.end_somewhere();
+        request.limit_duration();
         request.keep_predictions_in_a_file()?;
-        request.suit_the_source()?;
-        request.have_where_to_move()?;
+        request.check_source()?;
+        request.require_several_silos()?;
         Ok(request)
     }
 
-    fn have_where_to_move(&self) -> Result<(), Refusal> {
+    fn require_several_silos(&self) -> Result<(), Refusal> {
         if self.move_every.is_some() && self.profile.silos == Silos::Count(1) {
-            let remedy = "add --silos 2, or leave it out";
-            return Err(Refusal::unusable("--move-every", "one silo", "two at least, to move between", remedy));
+            let remedy = "add --silos 2, or omit the option";
+            return Err(Refusal::unusable("--move-every", "one silo", "at least two silos to move between", remedy));
         }
         if self.kill_every.is_some() && self.profile.silos == Silos::Count(1) {
-            let remedy = "add --silos 2, or leave it out";
-            return Err(Refusal::unusable("--kill-every", "one silo", "two at least, so that one takes over", remedy));
+            let remedy = "add --silos 2, or omit the option";
+            return Err(Refusal::unusable(
+                "--kill-every",
+                "one silo",
+                "at least two silos, so that one takes over",
+                remedy,
+            ));
         }
         Ok(())
     }
 
-    /// Shots that may be under way at once, with what silos may run ahead of each other.
+    /// Most shots in flight at once, including the lead of one silo over another.
     pub fn window_shots(&self) -> usize {
         let silos = self.profile.silos.most(self.profile.input.streams);
         self.profile.slots as usize * silos as usize + REORDER_SLACK
     }
 
-    /// Where nobody can press a key, a run without an end gets one, and says so.
-    fn end_somewhere(&mut self) {
+    /// Limits the duration of a run without an end, if there is no console, and adds a note.
+    fn limit_duration(&mut self) {
         let endless =
             self.count.is_none() && self.duration.is_none() && matches!(self.shots, ShotSource::Sampler { .. });
-        if endless && self.face != Face::Console {
+        if endless && self.output_mode != OutputMode::Console {
             self.duration = Some(HEADLESS_DURATION);
             self.notes.push("ends after 10 s: neither --count nor --duration was given".to_owned());
         }
     }
 
-    /// What a source cannot give is refused before it is opened.
-    fn suit_the_source(&self) -> Result<(), Refusal> {
+    /// Refuses options that the source cannot serve, before the source is opened.
+    fn check_source(&self) -> Result<(), Refusal> {
         match (&self.shots, &self.predictions, &self.m2d) {
             (ShotSource::Live(place), Some(predictions), _) => Err(Refusal::unusable(
                 format!("--predictions {}", predictions.display()),
-                format!("shots from {place}, which have no order over all streams"),
-                "shots of a file, in whose order predictions are written",
+                format!("shots from {place}, which have no order across streams"),
+                "shots of a file, whose order the predictions follow",
                 "use --answers: each line has its stream and the sender's sequence number",
             )),
             (ShotSource::Sampler { .. }, _, Some(m2d)) => Err(Refusal::unusable(
@@ -179,7 +184,7 @@ impl RunRequest {
             return Err(Refusal::unusable(
                 "--predictions -",
                 "standard output",
-                "a file: predictions appear whole at the end",
+                "a file, because predictions are written as a whole at the end",
                 remedy,
             ));
         }
@@ -205,13 +210,13 @@ fn shot_source(args: &RunArgs, source: &Source) -> Result<ShotSource, Refusal> {
         Some(observables) => Err(Refusal::unusable(
             format!("--observables {}", observables.display()),
             "shots from standard input",
-            "shots from a file, of which each has its observables",
-            "give the shots as --shots FILE, or leave the observables out",
+            "shots from a file, with observables for each",
+            "give the shots as --shots FILE, or omit the observables",
         )),
     }
 }
 
-/// Where shots come from that no file names.
+/// The source that the profile names.
 fn from_profile(source: &Source) -> Result<ShotSource, Refusal> {
     Ok(match source {
         Source::Sampler { seed, .. } => ShotSource::Sampler { seed: *seed },
@@ -229,7 +234,7 @@ fn from_profile(source: &Source) -> Result<ShotSource, Refusal> {
     })
 }
 
-/// The source that `--input` names, with the model that the profile's has.
+/// The source that `--input` names, with the model of the profile's source.
 fn source(place: &LivePlace, args: &RunArgs, model: String) -> Source {
     match place {
         LivePlace::Udp { at, .. } => Source::Udp { address: at.to_string(), allow: args.allow.clone(), model },
@@ -240,15 +245,10 @@ fn source(place: &LivePlace, args: &RunArgs, model: String) -> Source {
 
 fn needs(option: &str, file: &Path, other: &str) -> Refusal {
     let about = format!("{option} {}", file.display());
-    Refusal::unusable(
-        about,
-        format!("no {other}"),
-        format!("{other} with it"),
-        format!("add the {other} that it was made with"),
-    )
+    Refusal::unusable(about, format!("no {other}"), format!("{other} with it"), format!("add the matching {other}"))
 }
 
-fn lay_over(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
+fn apply_options(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
     if let Some(rate) = args.rate {
         profile.input.rate = rate;
     }
@@ -278,7 +278,7 @@ fn lay_over(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
     }
     match args.device {
         None => {}
-        // A profile that says how the stand-in is to behave keeps that; without a GPU it is what runs.
+        // Keeps the profile's settings of the stand-in, which runs if there is no GPU.
         Some(DeviceChoice::Sim) if matches!(profile.device, Device::Sim { .. }) => {}
         Some(DeviceChoice::Sim) => profile.device = Device::Sim { latency: Latency::None },
         Some(DeviceChoice::Auto) => profile.device = Device::Auto,
@@ -311,7 +311,7 @@ fn whole_us(deadline: Duration) -> Result<u32, Refusal> {
     })
 }
 
-/// A value out of the schema's range is named by the option that set it.
+/// Names the option that set a value out of the schema's range.
 fn in_range(args: &RunArgs, name: &str, profile: &Profile) -> Result<(), Refusal> {
     let Some(error) = profile.validate().into_iter().next() else { return Ok(()) };
     let option = match error.field.as_str() {
@@ -332,30 +332,30 @@ fn in_range(args: &RunArgs, name: &str, profile: &Profile) -> Result<(), Refusal
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Face, ModelSource, REORDER_SLACK, RunArgs, RunRequest, ShotSource, Windows};
+    use super::{ModelSource, OutputMode, REORDER_SLACK, RunArgs, RunRequest, ShotSource, Windows};
     use crate::cli::args::{Args, Command};
     use clap::Parser;
     use pinwheel_engine::profile::{Profile, Rate, Silos, Weights, WindowRounds};
     use std::path::PathBuf;
     use std::time::Duration;
 
-    fn settle(options: &str, on_terminal: bool) -> Result<RunRequest, String> {
+    fn resolve(options: &str, on_terminal: bool) -> Result<RunRequest, String> {
         let words = format!("pinwheel run {options}");
         let Some(Command::Run(args)) = Args::try_parse_from(words.split_whitespace()).unwrap().command else {
             panic!("no run")
         };
-        settle_args(&args, on_terminal)
+        resolve_args(&args, on_terminal)
     }
 
-    fn settle_args(args: &RunArgs, on_terminal: bool) -> Result<RunRequest, String> {
+    fn resolve_args(args: &RunArgs, on_terminal: bool) -> Result<RunRequest, String> {
         let (profile, _) = Profile::load("lab", None).unwrap();
-        RunRequest::settle(args, "lab".to_owned(), profile, on_terminal).map_err(|refusal| refusal.to_string())
+        RunRequest::resolve(args, "lab".to_owned(), profile, on_terminal).map_err(|refusal| refusal.to_string())
     }
 
     #[test]
     fn options_are_laid_over_the_profile() {
-        let plain = settle("", true).unwrap();
-        let laid = settle("--rate 5e4 --silos 2 --streams 8 --deadline 20us --dem a.dem --window 5,7", true).unwrap();
+        let plain = resolve("", true).unwrap();
+        let laid = resolve("--rate 5e4 --silos 2 --streams 8 --deadline 20us --dem a.dem --window 5,7", true).unwrap();
         assert_eq!(laid.profile.input.rate, Rate::Hz(50_000.0));
         assert_eq!(
             (laid.profile.silos, laid.profile.input.streams, laid.profile.limits.late_us),
@@ -364,55 +364,55 @@ mod tests {
         assert_eq!(laid.model, ModelSource::Option(PathBuf::from("a.dem")));
         assert_eq!((plain.profile.silos, plain.profile.input.rate), (Silos::Auto, Rate::Auto));
         assert_eq!(plain.profile.input.weights, Weights::Even);
-        assert_eq!(settle("--zipf 1.1", true).unwrap().profile.input.weights, Weights::Zipf(1.1));
+        assert_eq!(resolve("--zipf 1.1", true).unwrap().profile.input.weights, Weights::Zipf(1.1));
         assert!(matches!(plain.model, ModelSource::Profile(_)));
-        // Each of the four streams may have a silo of its own.
+        // Each of the four streams may have its own silo.
         assert_eq!(plain.window_shots() - REORDER_SLACK, 4 * plain.profile.slots as usize);
-        assert_eq!(settle("--silos auto --move-every 1ms", true).unwrap().profile.silos, Silos::Auto);
+        assert_eq!(resolve("--silos auto --move-every 1ms", true).unwrap().profile.silos, Silos::Auto);
         let window = WindowRounds { commit_rounds: 5, buffer_rounds: 7 };
         assert_eq!((plain.profile.window, laid.profile.window), (None, Some(window)));
         let (mut profile, _) = Profile::load("lab", None).unwrap();
         profile.window = Some(window);
         let args = RunArgs { window: Some(Windows::Whole), ..RunArgs::default() };
-        assert_eq!(RunRequest::settle(&args, "lab".to_owned(), profile, true).unwrap().profile.window, None);
+        assert_eq!(RunRequest::resolve(&args, "lab".to_owned(), profile, true).unwrap().profile.window, None);
     }
 
     #[test]
-    fn a_terminal_gets_the_console_unless_told_otherwise() {
-        assert_eq!(settle("", true).unwrap().face, Face::Console);
-        assert_eq!(settle("--headless", true).unwrap().face, Face::People);
-        assert_eq!(settle("", false).unwrap().face, Face::People);
-        assert_eq!(settle("--json", true).unwrap().face, Face::Scripts);
+    fn a_terminal_gets_the_console_unless_an_option_says_otherwise() {
+        assert_eq!(resolve("", true).unwrap().output_mode, OutputMode::Console);
+        assert_eq!(resolve("--headless", true).unwrap().output_mode, OutputMode::People);
+        assert_eq!(resolve("", false).unwrap().output_mode, OutputMode::People);
+        assert_eq!(resolve("--json", true).unwrap().output_mode, OutputMode::Scripts);
     }
 
     #[test]
     fn only_a_run_without_an_end_gets_ten_seconds() {
         let ten = Some(Duration::from_secs(10));
-        assert_eq!(settle("", false).unwrap().duration, ten);
-        assert_eq!(settle("--json", true).unwrap().duration, ten);
-        assert_eq!(settle("", true).unwrap().duration, None);
-        assert_eq!(settle("--count 5", false).unwrap().duration, None);
-        assert_eq!(settle("--dem d --shots s", false).unwrap().duration, None);
-        assert_eq!(settle("--dem d --shots -", false).unwrap().duration, None);
-        assert_eq!(settle("--duration 1m", false).unwrap().duration, Some(Duration::from_secs(60)));
+        assert_eq!(resolve("", false).unwrap().duration, ten);
+        assert_eq!(resolve("--json", true).unwrap().duration, ten);
+        assert_eq!(resolve("", true).unwrap().duration, None);
+        assert_eq!(resolve("--count 5", false).unwrap().duration, None);
+        assert_eq!(resolve("--dem d --shots s", false).unwrap().duration, None);
+        assert_eq!(resolve("--dem d --shots -", false).unwrap().duration, None);
+        assert_eq!(resolve("--duration 1m", false).unwrap().duration, Some(Duration::from_secs(60)));
     }
 
     #[test]
     fn sources_follow_the_options() {
-        assert!(matches!(settle("--dem d", true).unwrap().shots, ShotSource::Sampler { .. }));
-        assert_eq!(settle("--dem d --shots -", true).unwrap().shots, ShotSource::Stdin);
+        assert!(matches!(resolve("--dem d", true).unwrap().shots, ShotSource::Sampler { .. }));
+        assert_eq!(resolve("--dem d --shots -", true).unwrap().shots, ShotSource::Stdin);
         let file = ShotSource::File { shots: PathBuf::from("s"), observables: Some(PathBuf::from("o")) };
-        assert_eq!(settle("--dem d --shots s --observables o", true).unwrap().shots, file);
+        assert_eq!(resolve("--dem d --shots s --observables o", true).unwrap().shots, file);
     }
 
     #[test]
     fn a_live_source_keeps_the_profiles_model_and_has_no_end_of_its_own() {
-        let laid = settle("--input udp:127.0.0.1:7000 --allow 10.0.0.0/8 --m2d map", false).unwrap();
+        let laid = resolve("--input udp:127.0.0.1:7000 --allow 10.0.0.0/8 --m2d map", false).unwrap();
         assert_eq!((laid.duration, laid.m2d.as_deref()), (None, Some("map".as_ref())));
         let ShotSource::Live(place) = &laid.shots else { panic!("{:?}", laid.shots) };
         assert_eq!(place.to_string(), "udp:127.0.0.1:7000");
         assert_eq!(laid.profile.input.source.model(), "surface_d5");
-        assert!(matches!(settle("--input shm:a --dem d", true).unwrap().shots, ShotSource::Live(_)));
+        assert!(matches!(resolve("--input shm:a --dem d", true).unwrap().shots, ShotSource::Live(_)));
     }
 
     #[test]
@@ -433,7 +433,7 @@ mod tests {
             ("--deadline 61s", "--deadline: found"),
             ("--predictions -", "--answers -"),
         ] {
-            let said = settle(options, false).unwrap_err();
+            let said = resolve(options, false).unwrap_err();
             assert!(said.contains(part) && !said.contains('\n'), "{options}: {said}");
         }
     }
@@ -441,8 +441,8 @@ mod tests {
     #[test]
     fn files_that_need_another_name_it() {
         let shots = RunArgs { shots: Some(PathBuf::from("s")), ..RunArgs::default() };
-        assert!(settle_args(&shots, false).unwrap_err().contains("no --dem"));
+        assert!(resolve_args(&shots, false).unwrap_err().contains("no --dem"));
         let observables = RunArgs { observables: Some(PathBuf::from("o")), ..RunArgs::default() };
-        assert!(settle_args(&observables, false).unwrap_err().contains("no --shots"));
+        assert!(resolve_args(&observables, false).unwrap_err().contains("no --shots"));
     }
 }

@@ -1,35 +1,38 @@
-//! `pinwheel run` without a console: starts the engine, tells its progress, reports its end.
+//! `pinwheel run`: starts the engine, prints its progress or shows the console, and reports the
+//! result.
 //!
-//! Runs on the main thread, a cold one. The only file of the command line that operates the engine. Bounded by the run:
-//! it ends by its own count, duration or input, or by a signal, and the engine bounds its drain. Never leaves anything
-//! behind when the start fails.
+//! Runs on the main thread, which is not a hot one. The only file of the command line that operates
+//! the engine. A run ends by its count, its duration, the end of its input, or a signal; the engine
+//! bounds the drain. A failed start leaves no files behind.
 
-mod own;
-mod sequel;
-mod succession;
+pub mod args;
+mod console_handle;
+mod next_request;
+mod run_sequence;
 
-use super::apart::keep_apart;
-use super::args::RunArgs;
+use super::console_options::{FirstScreen, say_unsaved};
+use super::distinct_files::require_distinct;
+use super::disturbances::{Repeating, movable};
 use super::input::{self, Loaded};
-use super::looks::{Scenery, tell_unkept};
 use super::metrics::Metrics;
-use super::places::{self, Surroundings};
+use super::places::{self, UserPaths};
 use super::refusal::Refusal;
-use super::request::{Face, ModelSource, RunRequest, ShotSource};
-use super::shuffle::{Reaper, Shuffle, movable};
+use super::request::{ModelSource, OutputMode, RunRequest, ShotSource};
+use super::say::{self, written};
+use super::shots;
 use super::signals::Signals;
-use super::{say, written};
 use crate::effect::ConsoleEnd;
 use crate::model::View;
-use crate::report::{Context, Report, progress_line, sum};
-use crate::source::News;
+use crate::report::{Context, Report, progress_line};
+use crate::source::Reply;
 use crate::source::live::Live;
-use crate::term::{self, Heard};
+use crate::term::{self, Delivered};
+use args::RunArgs;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board;
 use pinwheel_engine::board::snapshot::{GraphView, Snapshot};
 use pinwheel_engine::clock::{Clock, utc_now_s};
-use pinwheel_engine::engine::{Config, EndedBy, Engine, Keep, Outcome, foresee};
+use pinwheel_engine::engine::{Config, EndedBy, Engine, Outcome, ReportTarget, preview_plan};
 use pinwheel_engine::graph;
 use pinwheel_engine::host::HostFacts;
 use pinwheel_engine::hot::install_hook;
@@ -37,40 +40,41 @@ use pinwheel_engine::profile::{DEFAULT_NAME, OnHangup, Origin, Profile, Severity
 use pinwheel_engine::record::runs::{Ended, MANIFEST, Manifest};
 use pinwheel_engine::record::tape::Tape;
 use pinwheel_engine::record::{self, AnswerSink, REPORT, RunDir, SinkConfig, hlog};
+use run_sequence::{RunSequence, StartOptions};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use succession::{Places, Succession};
 
-/// Between two looks at the engine.
-const LOOK: Duration = Duration::from_millis(20);
-/// Looks between two progress lines: one second.
-const LOOKS_PER_LINE: u32 = 50;
+/// Interval between two polls of the engine.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Polls between two progress lines: one second.
+const POLLS_PER_LINE: u32 = 50;
 
-/// Runs what the options ask for; returns the exit status.
-pub fn run(args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
-    let (request, logs) = settle(args, around)?;
-    keep_files_apart(&request, args)?;
-    if request.face == Face::Console {
-        return run_console(request, &logs, args, around);
+/// Runs the engine as the options say; returns the exit status.
+pub fn run(args: &RunArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
+    let (request, logs) = resolve(args, user_paths)?;
+    require_distinct_files(&request, args)?;
+    if request.output_mode == OutputMode::Console {
+        return run_console(request, &logs, args, user_paths);
     }
     let signals = Signals::install_ending().map_err(|error| Refusal::signals(&error))?;
-    let profiles = places::profiles(args.profiles.as_deref(), around)?;
-    let run = Run::begin(request, &logs, profiles.as_deref(), around, || signals.drain_from_now())?;
-    let mut run = Succession::new(run, Places { args: args.clone(), logs, profiles, around: around.clone() });
+    let profiles = places::profiles(args.profiles.as_deref(), user_paths)?;
+    let run = Run::begin(request, &logs, profiles.as_deref(), user_paths, || signals.drain_from_now())?;
+    let mut run =
+        RunSequence::new(run, StartOptions { args: args.clone(), logs, profiles, user_paths: user_paths.clone() });
     let received = |on_hangup| asked_for(&signals, on_hangup);
     let signal = watch(&mut run, &received, &mut |line| say::people(line), &mut pause);
-    Ok(end(run, signal, None, Audience::Listens))
+    Ok(end(run, signal, None, Reader::Present))
 }
 
-/// Ends the last of the runs; the worst exit status of them.
-fn end(run: Succession, signal: Option<i32>, cost: Option<serde_json::Value>, audience: Audience) -> u8 {
+/// Ends the last run; returns the highest exit status of all runs.
+fn end(run: RunSequence, signal: Option<i32>, cost: Option<serde_json::Value>, reader: Reader) -> u8 {
     match run.last() {
-        Ok((run, status)) => run.end(signal, cost, audience).max(status),
+        Ok((run, status)) => run.end(signal, cost, reader).max(status),
         Err(said) => {
-            if audience == Audience::Listens {
+            if reader == Reader::Present {
                 say::people(&format!("pinwheel: {said}"));
             }
             1
@@ -78,46 +82,51 @@ fn end(run: Succession, signal: Option<i32>, cost: Option<serde_json::Value>, au
     }
 }
 
-/// A run under a live console. A terminal that goes away leaves the engine running without one (`on_hangup: Detach`).
-fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, around: &Surroundings) -> Result<u8, Refusal> {
-    let profiles = places::profiles(args.profiles.as_deref(), around)?;
+/// Runs the engine under a live console. When the terminal closes, the engine continues without a
+/// console (`on_hangup: Detach`).
+fn run_console(request: RunRequest, logs: &Path, args: &RunArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
+    let profiles = places::profiles(args.profiles.as_deref(), user_paths)?;
     let (on_hangup, theme) = (request.profile.on_hangup, Some(request.profile.theme));
-    let scenery = Scenery { on_hangup, view: View::Overview, theme };
-    let options = args.looks.options(scenery, profiles.as_deref(), around)?;
-    // The engine's hook first: the console's chains to it.
+    let first = FirstScreen { on_hangup, view: View::Overview, theme };
+    let options = args.console.options(first, profiles.as_deref(), user_paths)?;
+    // The engine's panic hook is installed first, because the console's hook calls it.
     install_hook();
-    let run = Run::begin(request, logs, profiles.as_deref(), around, || ())?;
-    let places =
-        Places { args: args.clone(), logs: logs.to_owned(), profiles: profiles.clone(), around: around.clone() };
-    let mut own = Succession::new(run, places);
-    let shown = match term::run(&mut Live::new(&mut own, profiles), options) {
+    let run = Run::begin(request, logs, profiles.as_deref(), user_paths, || ())?;
+    let places = StartOptions {
+        args: args.clone(),
+        logs: logs.to_owned(),
+        profiles: profiles.clone(),
+        user_paths: user_paths.clone(),
+    };
+    let mut runs = RunSequence::new(run, places);
+    let shown = match term::run(&mut Live::new(&mut runs, profiles), options) {
         Ok(shown) => shown,
         Err(refused) => {
-            if let Ok((run, _)) = own.last() {
+            if let Ok((run, _)) = runs.last() {
                 run.abandon();
             }
             return Err(refused.into());
         }
     };
-    tell_unkept(&shown);
-    let mut audience = if shown.heard == Heard::Yes { Audience::Listens } else { Audience::Gone };
+    say_unsaved(&shown);
+    let mut reader = if shown.delivered == Delivered::Yes { Reader::Present } else { Reader::Gone };
     let signal = match shown.end {
         ConsoleEnd::Finished => None,
         ConsoleEnd::Terminated => Some(SIGTERM),
         ConsoleEnd::Interrupted => Some(SIGINT),
-        ConsoleEnd::Forced | ConsoleEnd::Killed => return Ok(leave(own, audience)),
+        ConsoleEnd::Forced | ConsoleEnd::Killed => return Ok(leave(runs, reader)),
         ConsoleEnd::HungUp => {
-            audience = Audience::Gone;
+            reader = Reader::Gone;
             let signals = Signals::install().map_err(|error| Refusal::signals(&error))?;
-            watch(&mut own, &|on_hangup| asked_for(&signals, on_hangup), &mut |_| (), &mut pause)
+            watch(&mut runs, &|on_hangup| asked_for(&signals, on_hangup), &mut |_| (), &mut pause)
         }
     };
-    Ok(end(own, signal, serde_json::to_value(shown.console_cost).ok(), audience))
+    Ok(end(runs, signal, serde_json::to_value(shown.console_cost).ok(), reader))
 }
 
-fn leave(run: Succession, audience: Audience) -> u8 {
+fn leave(run: RunSequence, reader: Reader) -> u8 {
     match run.last() {
-        Ok((run, _)) => run.leave(audience),
+        Ok((run, _)) => run.leave(reader),
         Err(said) => {
             say::people(&format!("pinwheel: {said}"));
             1
@@ -125,66 +134,67 @@ fn leave(run: Succession, audience: Audience) -> u8 {
     }
 }
 
-/// The signal that asks for a drain. A lost terminal does where the profile in force says so.
+/// The signal that requests a drain. SIGHUP counts only if the current profile says so.
 fn asked_for(signals: &Signals, on_hangup: OnHangup) -> Option<i32> {
     let drains = || signals.has_hung_up() && on_hangup == OnHangup::Drain;
     signals.received().or_else(|| drains().then_some(SIGHUP))
 }
 
-/// Whether anybody reads what is printed at the end. To write to a terminal that nobody reads is to wait for its reader;
-/// the report is in the run directory all the same.
+/// Whether the final report is printed. Writing to a lost terminal could block; the run directory
+/// has the report in either case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Audience {
-    Listens,
+enum Reader {
+    Present,
     Gone,
 }
 
-/// A run under way: whoever watches it, it begins and ends the same.
+/// A running engine with its run directory, with or without a console.
 struct Run {
     request: RunRequest,
     host: HostFacts,
     run_dir: RunDir,
     manifest: Manifest,
-    /// Before the engine, so that it is gone when the engine ends.
+    /// Declared before the engine, so that it is dropped first.
     metrics: Option<Metrics>,
-    /// Likewise.
-    shuffle: (Option<Shuffle>, Option<Reaper>),
+    disturbances: (Option<Repeating>, Option<Repeating>),
     engine: Engine,
 }
 
 impl Run {
-    /// Loads, opens, and starts; makes nothing before all that can be refused without it has been looked at.
-    /// `opened` is called when every file is loaded or open: what is made from then on has to be ended properly.
+    /// Loads the input, opens the outputs, and starts the engine. Creates nothing before all checks
+    /// that need no files have passed. Calls `opened` once every file is loaded or open: from then
+    /// on the run needs an orderly end.
     fn begin(
         request: RunRequest,
         logs: &Path,
         profiles: Option<&Path>,
-        around: &Surroundings,
+        user_paths: &UserPaths,
         opened: impl FnOnce(),
     ) -> Result<Run, Refusal> {
         let loaded = input::load(&request)?;
         let sink = open_sink(&request, loaded.observables)?;
         opened();
-        Run::begin_on(request, loaded, sink, logs, profiles, around)
+        Run::begin_on(request, loaded, sink, logs, profiles, user_paths)
     }
 
-    /// The same on an input that is loaded.
+    /// As [`Run::begin`], on an input that is already loaded.
     fn begin_on(
         request: RunRequest,
         loaded: Loaded,
         sink: Option<AnswerSink>,
         logs: &Path,
         profiles: Option<&Path>,
-        around: &Surroundings,
+        user_paths: &UserPaths,
     ) -> Result<Run, Refusal> {
         // Read before any thread is pinned.
         let host = HostFacts::read()?;
-        have_silos(&request, &host)?;
+        require_silos(&request, &host)?;
         let mut run_dir = RunDir::create(logs, &request.profile_name, utc_now_s())?;
         run_dir.write_profile(&request.profile);
-        let keep = Keep { directory: run_dir.path().to_owned(), key: places::host_key(around) };
+        let keep = ReportTarget { directory: run_dir.path().to_owned(), key: places::host_key(user_paths) };
         let mut manifest = manifest(&request);
-        // Before the engine: a run that hangs in its start is a run all the same.
+        // Written before the engine starts, so that a run that hangs during its start has a
+        // manifest.
         write_manifest(&mut run_dir, &manifest);
         let (events, path) = (Some(run_dir.events()), Some(run_dir.path().to_owned()));
         let started = Engine::start(Config {
@@ -199,24 +209,24 @@ impl Run {
             let body = move || record::metrics::text(&viewer.snapshot());
             let served = request.metrics.map(|address| Metrics::serve(address, clock, body));
             let silos = engine.plan().silos.count;
-            let shuffle = |every| Shuffle::start(engine.moves(), movable(&request.profile), silos, every);
-            let reaper = |every| Reaper::start(engine.wishes(), every);
+            let moves = |every| Repeating::moves(engine.moves(), movable(&request.profile), silos, every);
+            let kills = |every| Repeating::kills(engine.silo_commands(), every);
             let refused = |error: io::Error| {
                 let remedy = "raise the process limit (ulimit -u)";
-                Refusal::unusable("run", format!("no room for a thread ({error})"), "one more", remedy)
+                Refusal::unusable("run", format!("no thread could be started ({error})"), "one more thread", remedy)
             };
-            let shuffle = request.move_every.map(shuffle).transpose().map_err(refused)?;
-            let reaper = request.kill_every.map(reaper).transpose().map_err(refused)?;
-            Ok((served.transpose()?, (shuffle, reaper), engine))
+            let moves = request.move_every.map(moves).transpose().map_err(refused)?;
+            let kills = request.kill_every.map(kills).transpose().map_err(refused)?;
+            Ok((served.transpose()?, (moves, kills), engine))
         });
         match started {
-            Ok((metrics, shuffle, engine)) => {
+            Ok((metrics, disturbances, engine)) => {
                 manifest.plan = serde_json::to_value(engine.plan()).unwrap_or_default();
                 write_manifest(&mut run_dir, &manifest);
-                if let Some(metrics) = metrics.as_ref().filter(|_| request.face != Face::Console) {
+                if let Some(metrics) = metrics.as_ref().filter(|_| request.output_mode != OutputMode::Console) {
                     say::people(&format!("pinwheel: metrics at http://{}/metrics", metrics.address()));
                 }
-                Ok(Run { request, host, run_dir, manifest, metrics, shuffle, engine })
+                Ok(Run { request, host, run_dir, manifest, metrics, disturbances, engine })
             }
             Err(refused) => {
                 run_dir.abandon();
@@ -225,35 +235,37 @@ impl Run {
         }
     }
 
-    /// Its name: that of its directory.
+    /// Name of the run: the name of its directory.
     fn name(&self) -> String {
-        input::file_name(self.run_dir.path())
+        shots::file_name(self.run_dir.path())
     }
 
-    /// There is no console after all: the engine drains, and nothing is left behind.
+    /// Ends the run when the console could not start: drains the engine and removes the run
+    /// directory.
     fn abandon(self) {
         drop(self.metrics);
-        drop(self.shuffle);
+        drop(self.disturbances);
         drop(self.engine);
         self.run_dir.abandon();
     }
 
-    /// The operator would not wait for the drain: says what is lost and leaves the threads to the process's end.
-    fn leave(self, audience: Audience) -> u8 {
-        let total = sum(&self.engine.snapshot().silos);
+    /// Ends without waiting for the drain: prints the number of unanswered shots. The threads end
+    /// with the process.
+    fn leave(self, reader: Reader) -> u8 {
+        let total = self.engine.snapshot().totals();
         let left = total.submitted.saturating_sub(total.answered);
-        if audience == Audience::Listens {
+        if reader == Reader::Present {
             say::people(&format!("pinwheel: left with {left} shots unanswered; no report was written"));
         }
         std::mem::forget(self.engine);
         1
     }
 
-    /// Ends the engine, keeps and tells what came of it; returns the exit status.
-    fn end(self, signal: Option<i32>, console_cost: Option<serde_json::Value>, audience: Audience) -> u8 {
-        let Run { request, host, mut run_dir, mut manifest, metrics, shuffle, engine } = self;
+    /// Ends the engine, writes and prints its report; returns the exit status.
+    fn end(self, signal: Option<i32>, console_cost: Option<serde_json::Value>, reader: Reader) -> u8 {
+        let Run { request, host, mut run_dir, mut manifest, metrics, disturbances, engine } = self;
         drop(metrics);
-        drop(shuffle);
+        drop(disturbances);
         let clock = engine.clock().clone();
         let silos = &engine.plan().silos;
         let silos_auto = silos.auto.then(|| silos.why.clone());
@@ -263,7 +275,7 @@ impl Run {
             predictions_asked: request.predictions.is_some(),
             faults: Some(request.profile.faults.clone()),
             run_dir: Some(run_dir.path().display().to_string()),
-            // Another profile may be in force by now, from anywhere.
+            // Another profile may have been applied during the run.
             profile_file: request
                 .profile_file
                 .as_ref()
@@ -275,7 +287,8 @@ impl Run {
             notes: request.notes.clone(),
         };
         let mut report = Report::new(&outcome, &context);
-        // First: it has room of its own, and what it does not need of that is room for the others.
+        // Written first: space is reserved for it, and the unused part is then free for the other
+        // files.
         write_json(&mut run_dir, REPORT, &report);
         keep_end(&mut run_dir, &outcome);
         keep_task_times(&mut run_dir, &mut outcome, &clock);
@@ -291,7 +304,7 @@ impl Run {
         if let Some(said) = &trouble {
             report.add_unsound("run_directory", said.clone());
         }
-        if audience == Audience::Gone {
+        if reader == Reader::Gone {
             return report.exit_status;
         }
         if let Some(said) = trouble {
@@ -300,12 +313,12 @@ impl Run {
         if let Some(said) = outcome.environment.as_ref().and_then(|found| found.trouble.as_deref()) {
             say::people(&format!("pinwheel: {said}"));
         }
-        tell(&request, &report)
+        print_report(&request, &report)
     }
 }
 
-/// What is asked of several silos is refused where `auto` would be one.
-fn have_silos(request: &RunRequest, host: &HostFacts) -> Result<(), Refusal> {
+/// Refuses options that need several silos where `silos: auto` resolves to one.
+fn require_silos(request: &RunRequest, host: &HostFacts) -> Result<(), Refusal> {
     let option = match (request.move_every, request.kill_every) {
         (Some(_), _) => "--move-every",
         (None, Some(_)) => "--kill-every",
@@ -314,16 +327,16 @@ fn have_silos(request: &RunRequest, host: &HostFacts) -> Result<(), Refusal> {
     if request.profile.silos != Silos::Auto {
         return Ok(());
     }
-    // Listed threads that cannot be had are the start's to refuse.
-    let Ok(plan) = foresee(&request.profile, host.clone(), &board::directory()) else { return Ok(()) };
+    // The start refuses a list of threads that this machine cannot provide.
+    let Ok(plan) = preview_plan(&request.profile, host.clone(), &board::directory()) else { return Ok(()) };
     if plan.silos.count > 1 {
         return Ok(());
     }
     let found = format!("one silo ({})", plan.silos.why);
-    Err(Refusal::unusable(option, found, "two at least", "add --silos 2, or leave it out"))
+    Err(Refusal::unusable(option, found, "at least two", "add --silos 2, or omit the option"))
 }
 
-/// What this run is, before anything of it is known but what was asked for.
+/// The manifest before the start: it holds only what was requested.
 fn manifest(request: &RunRequest) -> Manifest {
     Manifest {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -355,19 +368,19 @@ fn write_json(run_dir: &mut RunDir, name: &str, value: &impl Serialize) {
     }
 }
 
-fn settle(args: &RunArgs, around: &Surroundings) -> Result<(RunRequest, PathBuf), Refusal> {
-    let dir = places::profiles(args.profiles.as_deref(), around)?;
+fn resolve(args: &RunArgs, user_paths: &UserPaths) -> Result<(RunRequest, PathBuf), Refusal> {
+    let dir = places::profiles(args.profiles.as_deref(), user_paths)?;
     let (profile, origin) = Profile::load(args.profile.as_deref().unwrap_or(DEFAULT_NAME), dir.as_deref())?;
     let on_terminal = term::can_show();
-    let mut request = RunRequest::settle(args, origin.name(), profile, on_terminal)?;
+    let mut request = RunRequest::resolve(args, origin.name(), profile, on_terminal)?;
     if let Origin::File(path) = origin {
         request.profile_file = Some(std::path::absolute(&path).unwrap_or(path));
     }
-    Ok((request, places::logs(args.logs.as_deref(), around)?))
+    Ok((request, places::logs(args.logs.as_deref(), user_paths)?))
 }
 
-/// Nothing that the run writes is something that it reads.
-fn keep_files_apart(request: &RunRequest, args: &RunArgs) -> Result<(), Refusal> {
+/// Refuses a run whose output files are among its input files.
+fn require_distinct_files(request: &RunRequest, args: &RunArgs) -> Result<(), Refusal> {
     let (model_option, model) = match &request.model {
         ModelSource::Option(path) => ("--dem", path.as_path()),
         ModelSource::Profile(name) => ("the profile's model", Path::new(name)),
@@ -383,12 +396,12 @@ fn keep_files_apart(request: &RunRequest, args: &RunArgs) -> Result<(), Refusal>
         ("--observables", observables),
         ("--m2d", request.m2d.as_deref()),
         ("the profile", request.profile_file.as_deref()),
-        ("--keys", args.looks.keys.as_deref()),
+        ("--keys", args.console.keys.as_deref()),
     ];
     let outputs = [("--predictions", request.predictions.as_deref()), ("--answers", request.answers.as_deref())];
     let inputs: Vec<_> = inputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
     let outputs: Vec<_> = outputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
-    keep_apart(&inputs, &outputs)
+    require_distinct(&inputs, &outputs)
 }
 
 fn open_sink(request: &RunRequest, observables: u32) -> Result<Option<AnswerSink>, Refusal> {
@@ -410,7 +423,7 @@ fn error_name(code: u16) -> &'static str {
     ErrorCode::from_number(code).map_or("unknown", ErrorCode::name)
 }
 
-fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>, keep: Keep) -> Config {
+fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>, keep: ReportTarget) -> Config {
     Config {
         profile_name: request.profile_name.clone(),
         profile: request.profile.clone(),
@@ -423,25 +436,25 @@ fn config(request: &RunRequest, loaded: Loaded, sink: Option<AnswerSink>, keep: 
         run_dir: None,
         environment: Some(keep),
         notes: request.notes.clone(),
-        provocation: pinwheel_engine::engine::prepared_for_drills(&request.profile),
+        drill_command: pinwheel_engine::engine::prepared_for_drills(&request.profile),
         profiles: None,
     }
 }
 
-/// What the watching loop needs of the runs.
-trait Operated {
-    /// `None`: there is no run at this moment.
+/// What [`watch`] needs of the current run.
+trait WatchedRun {
+    /// `None` if no run is active.
     fn snapshot(&self) -> Option<Snapshot>;
     fn on_hangup(&self) -> OnHangup;
     fn request_drain(&mut self);
     fn is_finished(&self) -> bool;
-    /// Goes on with whatever is under way, and says what there is to say.
-    fn step(&mut self) -> Vec<News>;
+    /// Advances a change of input, and returns the messages for the user.
+    fn step(&mut self) -> Vec<Reply>;
 }
 
-impl Operated for Succession {
+impl WatchedRun for RunSequence {
     fn snapshot(&self) -> Option<Snapshot> {
-        Succession::snapshot(self)
+        RunSequence::snapshot(self)
     }
 
     fn on_hangup(&self) -> OnHangup {
@@ -449,67 +462,67 @@ impl Operated for Succession {
     }
 
     fn request_drain(&mut self) {
-        Succession::request_drain(self, None);
+        RunSequence::request_drain(self);
     }
 
     fn is_finished(&self) -> bool {
-        Succession::is_finished(self)
+        RunSequence::is_finished(self)
     }
 
-    fn step(&mut self) -> Vec<News> {
-        Succession::step(self)
+    fn step(&mut self) -> Vec<Reply> {
+        RunSequence::step(self)
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the main thread of a run without a console; it is on a cold core")]
 fn pause() {
-    std::thread::sleep(LOOK);
+    std::thread::sleep(POLL_INTERVAL);
 }
 
-/// Looks at the runs until the last has ended; returns the signal that asked for its drain.
+/// Polls until the last run has ended; returns the signal that requested its drain.
 fn watch(
-    run: &mut impl Operated,
+    run: &mut impl WatchedRun,
     received: &dyn Fn(OnHangup) -> Option<i32>,
     line: &mut dyn FnMut(&str),
     pause: &mut dyn FnMut(),
 ) -> Option<i32> {
-    let mut told = run.snapshot();
+    let mut previous = run.snapshot();
     let mut signal = None;
-    let mut looks = 0;
+    let mut polls = 0;
     loop {
-        let news = run.step();
+        let replies = run.step();
         if run.is_finished() {
-            // Why no run follows is told at the end.
+            // The end of the program prints why no run follows.
             return signal;
         }
-        for news in news {
-            let (News::Done(said) | News::Refused(said)) = news;
+        for reply in replies {
+            let (Reply::Done(said) | Reply::Refused(said)) = reply;
             line(&format!("pinwheel: {said}"));
         }
         if signal.is_none()
             && let Some(number) = received(run.on_hangup())
         {
             signal = Some(number);
-            line("pinwheel: draining; a second signal ends at once and loses what is under way");
+            line("pinwheel: draining; a second signal ends at once and loses the shots in flight");
             run.request_drain();
         }
-        if looks == LOOKS_PER_LINE {
+        if polls == POLLS_PER_LINE {
             let now = run.snapshot();
-            // Of a run that has just begun there is nothing to compare with.
-            if let (Some(told), Some(now)) = (&told, &now)
-                && told.at_ns < now.at_ns
-                && told.engine.started_utc_s == now.engine.started_utc_s
+            // A progress line compares two snapshots of the same run.
+            if let (Some(previous), Some(now)) = (&previous, &now)
+                && previous.at_ns < now.at_ns
+                && previous.engine.started_utc_s == now.engine.started_utc_s
             {
-                line(&progress_line(told, now));
+                line(&progress_line(previous, now));
             }
-            (told, looks) = (now, 0);
+            (previous, polls) = (now, 0);
         }
-        looks += 1;
+        polls += 1;
         pause();
     }
 }
 
-/// The engine knows that a drain was asked for, and not by whom.
+/// The engine records that a drain was requested, but not which signal requested it.
 fn name_signal(outcome: &mut Outcome, signal: Option<i32>) {
     if let (EndedBy::Drained, Some(signal)) = (&outcome.ended_by, signal) {
         outcome.ended_by = EndedBy::Signal(signal);
@@ -518,7 +531,7 @@ fn name_signal(outcome: &mut Outcome, signal: Option<i32>) {
 
 fn keep_end(run_dir: &mut RunDir, outcome: &Outcome) {
     write_json(run_dir, "faults.json", &outcome.snapshot.faults);
-    // From the recording: a run without one has none, and its report has the quantiles.
+    // Made from the recording; without one the quantiles are in the report only.
     let mut log = Vec::new();
     let written = Tape::open(run_dir.path()).ok().map(|mut tape| hlog::write(&mut tape, &mut log));
     if matches!(written, Some(Ok(()))) {
@@ -526,7 +539,8 @@ fn keep_end(run_dir: &mut RunDir, outcome: &Outcome) {
     }
 }
 
-/// Tasks in the order in which they began, for Perfetto: a process for each silo, a thread for each worker of its pool.
+/// Writes task times for Perfetto, sorted by start: a process for each silo, a thread for each
+/// worker of its pool.
 fn keep_task_times(run_dir: &mut RunDir, outcome: &mut Outcome, clock: &Clock) {
     if outcome.task_times.is_empty() {
         return;
@@ -540,16 +554,16 @@ fn keep_task_times(run_dir: &mut RunDir, outcome: &mut Outcome, clock: &Clock) {
     }
 }
 
-/// Prints the report where its reader looks for it. Answers on standard output keep it for themselves, and a report
-/// for scripts is then its last line.
-fn tell(request: &RunRequest, report: &Report) -> u8 {
+/// Prints the report. When `--answers -` uses standard output, a text report goes to standard
+/// error; a JSON report is the last line of standard output.
+fn print_report(request: &RunRequest, report: &Report) -> u8 {
     let answers_on_stdout = request.answers.as_deref() == Some(Path::new("-"));
-    let told = match request.face {
-        Face::Scripts => say::json(&mut io::stdout().lock(), report),
+    let printed = match request.output_mode {
+        OutputMode::Scripts => say::json(&mut io::stdout().lock(), report),
         _ if answers_on_stdout => say::text(&mut io::stderr().lock(), &report.to_string()),
         _ => say::text(&mut io::stdout().lock(), &report.to_string()),
     };
-    written(told, report.exit_status)
+    written(printed, report.exit_status)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! Which run is meant: a directory, a name in the directory of runs, or `last`.
+//! Finds the run that an option names: a directory, a name in the directory of runs, or `last`.
 //!
-//! Bounded by the directory. Never makes anything.
+//! Only reads the directory of runs.
 
-use super::places::{self, Surroundings};
+use super::places::{self, UserPaths};
 use super::refusal::Refusal;
 use super::say;
+use super::values::duration;
 use clap::Args as ClapArgs;
 use pinwheel_engine::files;
 use pinwheel_engine::record::EVENTS_BYTES_MAX;
@@ -14,7 +15,7 @@ use pinwheel_engine::units::{Nanos, Ticks};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A run, on the command line.
+/// Options that name a run.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct RunName {
     /// A run: its directory, its name in the directory of runs, or last
@@ -25,31 +26,31 @@ pub struct RunName {
     pub logs: Option<PathBuf>,
 }
 
-/// The directory of the run that is meant; says whose it is if it is another user's.
+/// The directory of the named run; prints its owner if it is another user.
 ///
 /// # Errors
-/// If there is none.
-pub fn find(run: &str, logs: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Refusal> {
-    let found = named(run, logs, around)?;
+/// If there is no such run.
+pub fn find(run: &str, logs: Option<&Path>, user_paths: &UserPaths) -> Result<PathBuf, Refusal> {
+    let found = named(run, logs, user_paths)?;
     if let Ok(metadata) = fs::metadata(&found) {
-        say_whose(&format!("run {}", found.display()), files::owner(&metadata));
+        report_owner(&format!("run {}", found.display()), files::owner(&metadata));
     }
     Ok(found)
 }
 
-/// Says to people that something belongs to another user.
-pub fn say_whose(what: &str, owner: u32) {
+/// Prints that something belongs to another user.
+pub fn report_owner(what: &str, owner: u32) {
     if owner != files::our_uid() {
         say::people(&format!("pinwheel: {what} belongs to user {owner}"));
     }
 }
 
-fn named(run: &str, logs: Option<&Path>, around: &Surroundings) -> Result<PathBuf, Refusal> {
-    let given = around.working_dir.join(run);
+fn named(run: &str, logs: Option<&Path>, user_paths: &UserPaths) -> Result<PathBuf, Refusal> {
+    let given = user_paths.working_dir.join(run);
     if given.is_dir() || given.is_file() {
         return Ok(given);
     }
-    let logs = places::logs(logs, around)?;
+    let logs = places::logs(logs, user_paths)?;
     let runs = list(&logs);
     let found = match run {
         "last" => runs.last().cloned(),
@@ -75,7 +76,7 @@ fn list(logs: &Path) -> Vec<PathBuf> {
     runs
 }
 
-/// Opens a run's recording, and says which program made it if it is not this one.
+/// Opens a run's recording; an error names the version that made it, if it differs from this one.
 ///
 /// # Errors
 /// One sentence.
@@ -91,20 +92,19 @@ pub fn open(dir: &Path) -> Result<Tape, Refusal> {
     })
 }
 
-/// A moment of a recording, as `--at` names it.
+/// A moment of a recording, from `--at`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// So long after the engine's start.
+    /// Time after the engine's start.
     Since(Nanos),
-    /// So long before the end.
+    /// Time before the end.
     Before(Nanos),
 }
 
 /// `12.5s`, `1m`: after the start; `-5s`: before the end; `end`.
 pub fn when(text: &str) -> Result<When, String> {
     let span = |text: &str| {
-        let found =
-            if text == "0" { Ok(Nanos(0)) } else { super::args::duration(text).map(|d| Nanos(d.as_nanos() as u64)) };
+        let found = if text == "0" { Ok(Nanos(0)) } else { duration(text).map(|d| Nanos(d.as_nanos() as u64)) };
         found.map_err(|_| format!("found {text}, expected a time after the start like 12.5s or 2m, one before the end like -5s, or end; write it with its unit"))
     };
     match text.strip_prefix('-') {
@@ -114,7 +114,7 @@ pub fn when(text: &str) -> Result<When, String> {
     }
 }
 
-/// The tick that is meant; `None`: the recording holds no picture.
+/// The tick of a moment; `None` if the recording holds no snapshot.
 pub fn tick(tape: &Tape, when: When) -> Option<Ticks> {
     let (first, last) = tape.span()?;
     let at = match when {
@@ -124,11 +124,11 @@ pub fn tick(tape: &Tape, when: When) -> Option<Ticks> {
     Some(at.clamp(first, last))
 }
 
-/// In words, where a moment that was asked for lies outside of the recording, whose nearest picture is then shown.
+/// A message if the moment lies outside the recording; the nearest snapshot is then shown.
 pub fn outside(tape: &Tape, when: When) -> Option<String> {
     let (first, last) = tape.span()?;
     let is_outside = match when {
-        // The start, before the first picture.
+        // The time between the engine's start and the first snapshot.
         When::Since(Nanos(0)) => false,
         When::Since(since) => !(first..=last).contains(&tape.tick_at(since)),
         When::Before(before) => tape.rate().ticks(before).0 > last.since(first).0,
@@ -136,24 +136,22 @@ pub fn outside(tape: &Tape, when: When) -> Option<String> {
     let seconds = |at: Ticks| tape.since_start(at).0 as f64 / 1e9;
     is_outside.then(|| {
         let (first, last) = (seconds(first), seconds(last));
-        format!(
-            "--at: found a moment outside of the recording, which has {first:.1} s to {last:.1} s; shows the nearest"
-        )
+        format!("--at: the moment is outside the recording ({first:.1} s to {last:.1} s); showing the nearest")
     })
 }
 
-/// The refusal of a recording without a picture.
+/// The refusal of a recording without a snapshot.
 pub fn empty(dir: &Path) -> Refusal {
     let about = format!("recording of {}", dir.display());
     Refusal::unusable(
         about,
-        "no whole picture in it",
+        "no complete snapshot",
         "at least one",
         "the run ended within its first tenth of a second; see its report.json",
     )
 }
 
-/// Notes in the run's log of events: nanoseconds since the engine's start, and their words.
+/// Notes of the run's event log: nanoseconds since the engine's start, and text.
 pub fn notes(dir: &Path, tape: &Tape) -> Vec<(u64, String)> {
     let bytes = files::read_in(dir, "events.jsonl", EVENTS_BYTES_MAX).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);

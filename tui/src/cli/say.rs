@@ -1,47 +1,81 @@
-//! The two outputs: results on standard output, everything said to people on standard error.
+//! The two outputs: results on standard output, messages on standard error.
 //!
-//! Bounded by what is said. Never panics on a closed pipe: a reader that went away has read enough.
+//! Never panics on a closed pipe: the reader has read what it needed.
 //!
 //! # Why every text is filtered
-//! Much of what is printed was written by others: texts on a board, names of processes, runs and files, reports. A control
-//! character in it would be obeyed by the terminal. All that a command prints goes through here, where such characters are
-//! written as escapes. The command line prints no control characters of its own but line ends and tabs; the console draws
-//! by itself.
+//! Much printed text comes from other users: texts on a board, names of processes, runs and files,
+//! reports. A terminal would execute control characters in such text. All output of a command
+//! therefore passes through this module, which writes control characters as escapes. The command
+//! line itself prints only line ends and tabs; the console does not use this module.
 
+use clap::Args as ClapArgs;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write};
 
-/// One JSON document on a line of its own.
+/// Writes one JSON document on its own line.
 pub fn json(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_string(value)?;
     tolerant(writeln!(out, "{}", visible(&text, Syntax::Json)).and_then(|()| out.flush()))
 }
 
-/// Text, its control characters made visible.
+/// Writes text with its control characters escaped.
 pub fn text(out: &mut dyn Write, text: &str) -> io::Result<()> {
     tolerant(out.write_all(visible(text, Syntax::Plain).as_bytes()).and_then(|()| out.flush()))
 }
 
-/// One line to people. Where nobody listens there is nobody to tell.
+/// Writes one line to standard error; ignores a closed output.
 pub fn people(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", visible(line, Syntax::Plain));
 }
 
-/// How a control character is written.
+/// How a command prints its result.
+#[derive(Clone, Copy, Debug, Default, ClapArgs)]
+pub struct Print {
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Print {
+    /// Writes `value` as JSON, or the result of `text`. Returns `status` if the output could be
+    /// written.
+    pub fn result(self, out: &mut dyn Write, value: &impl Serialize, text: impl FnOnce() -> String, status: u8) -> u8 {
+        written(if self.json { json(out, value) } else { self::text(out, &text()) }, status)
+    }
+
+    /// As [`Print::result`], to standard output.
+    pub fn to_stdout(self, value: &impl Serialize, text: impl FnOnce() -> String, status: u8) -> u8 {
+        self.result(&mut io::stdout().lock(), value, text, status)
+    }
+}
+
+/// The exit status of a command, given whether its result could be written.
+pub fn written(result: io::Result<()>, status: u8) -> u8 {
+    match result {
+        Ok(()) => status,
+        Err(error) => {
+            people(&format!("pinwheel: cannot write the result to standard output ({error}); free space there"));
+            1
+        }
+    }
+}
+
+/// How a control character is escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
     /// As in Rust: `\u{1b}`.
     Plain,
-    /// As in a JSON string, which then means the same: `\u001b`.
+    /// As in a JSON string, whose value stays the same: `\u001b`.
     Json,
 }
 
-/// `text` with an escape for each character that a terminal would obey instead of showing it: control characters but line
-/// ends (LF, and CR before it) and tabs, and those that turn the direction of what follows.
+/// `text` with an escape for each character that a terminal would execute instead of showing:
+/// control characters except line ends (LF, and CR before it) and tabs, and characters that change
+/// the text direction.
 pub fn visible(text: &str, syntax: Syntax) -> Cow<'_, str> {
-    if !text.chars().any(is_obeyed) {
+    if !text.chars().any(is_control) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
@@ -50,7 +84,7 @@ pub fn visible(text: &str, syntax: Syntax) -> Cow<'_, str> {
         let ends_line = found == '\r' && rest.as_str().starts_with('\n');
         // Writing to a String cannot fail.
         let _ = match syntax {
-            _ if !is_obeyed(found) || ends_line => shown.write_char(found),
+            _ if !is_control(found) || ends_line => shown.write_char(found),
             Syntax::Plain => write!(shown, "\\u{{{:x}}}", u32::from(found)),
             Syntax::Json => write!(shown, "\\u{:04x}", u32::from(found)),
         };
@@ -58,16 +92,17 @@ pub fn visible(text: &str, syntax: Syntax) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-fn is_obeyed(found: char) -> bool {
+fn is_control(found: char) -> bool {
     let turns = matches!(found,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || found.is_control() && !matches!(found, '\n' | '\t')
 }
 
-/// Passes on a stream of JSON as [`json`] does a document. What is no UTF-8 becomes replacement characters.
+/// Filters a stream of JSON as [`json`] does a document. Invalid UTF-8 becomes replacement
+/// characters.
 pub struct JsonStream<W: Write> {
     out: W,
-    /// The first bytes of a character whose others have not come.
+    /// The first bytes of an incomplete character.
     begun: Vec<u8>,
 }
 
@@ -121,13 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_went_away_is_no_error_and_a_full_disk_is() {
+    fn a_closed_reader_is_no_error_and_a_full_disk_is() {
         assert!(json(&mut Refuses(ErrorKind::BrokenPipe), &1).is_ok());
         assert!(text(&mut Refuses(ErrorKind::BrokenPipe), "x").is_ok());
         assert!(json(&mut Refuses(ErrorKind::StorageFull), &1).is_err());
     }
 
-    /// C0, DEL, C1 as a character, a lone carriage return, and what turns the direction.
+    /// C0, DEL, C1 as a character, a lone carriage return, and characters that change the
+    /// direction.
     const OBEYED: &str = "a\u{1b}[31mb\u{7f}\u{9b}2J\rc\u{202e}d\u{2066}\u{200f}\u{61c}";
 
     #[test]

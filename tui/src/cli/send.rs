@@ -1,86 +1,91 @@
-//! `pinwheel send`: replays a file of shots to a running engine at its cadence, and measures the answers.
+//! `pinwheel send`: sends a file of shots to a running engine at a fixed rate, and measures the
+//! answers.
 //!
-//! Runs on the main thread, alone; spins while it waits, because it measures. Exit status 1 if a shot was not answered, or
-//! with an error. Bounds: the file; [`GREETING`] for an engine to say who it is, [`LAST_ANSWER`] for the last answer.
+//! Runs on the main thread and spins while it waits, because it measures. Exit status 1 if a shot
+//! was lost or answered with an error. Bounds: the file; [`GREETING`] for the engine's welcome,
+//! [`LAST_ANSWER`] for the last answer.
 //!
 //! # Why times count from the schedule
-//! A sender that waits for an answer before it sends the next shot would leave out exactly the shots that a stalled engine
-//! would have delayed. Each shot has its time from the start on; its round trip counts from there, however late it went.
+//! A sender that waits for an answer before it sends the next shot omits exactly the shots that a
+//! stalled engine would have delayed. Each shot therefore has a scheduled time; its round trip
+//! counts from that time, even if it was sent later.
 
-use super::apart::keep_apart;
-use super::args::rate_or_max;
-use super::input::read_set;
+use super::distinct_files::require_distinct;
 use super::refusal::Refusal;
-use super::{say, written};
+use super::say::{self, Print};
+use super::shots::read_set;
+use super::values::rate_or_max;
 use crate::report::grouped;
 use clap::Args as ClapArgs;
+use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::clock::Clock;
 use pinwheel_engine::code::{Format, Layout, ShotSet, ShotWriter};
 use pinwheel_engine::engine::LivePlace;
 use pinwheel_engine::feed::client::{Client, Received, connect};
 use pinwheel_engine::feed::packet::Welcome;
-use pinwheel_engine::record::{OBSERVABLE_WORDS_MAX, Output};
+use pinwheel_engine::record::Output;
 use pinwheel_engine::units::{Nanos, Ticks};
 use serde::Serialize;
 use std::io;
 use std::path::PathBuf;
 
-/// Longest wait for an engine to say who it is.
+/// Longest wait for an engine's welcome.
 const GREETING: Nanos = Nanos(10_000_000_000);
-/// Between two hellos.
+/// Interval between two hellos.
 const HELLO_EVERY: Nanos = Nanos(50_000_000);
 /// Longest wait for an answer after the last shot.
 const LAST_ANSWER: Nanos = Nanos(2_000_000_000);
-/// Cadence unless told otherwise.
+/// Default rate.
 const RATE_HZ: f64 = 10_000.0;
-/// At rate max: shots on their way at once.
+/// Most shots in flight at rate max.
 const WINDOW: u64 = 64;
 
 #[derive(Debug, ClapArgs)]
 pub struct SendArgs {
-    /// Shots, as the engine's source takes them: detection events, or measurements where it has a map
+    /// Shots in the form that the engine's source accepts: detection events, or measurements if it
+    /// has a map
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// The engine's source: udp:ADDRESS:PORT, unix:PATH or shm:NAME
     #[arg(value_name = "ADDR", value_parser = LivePlace::parse)]
     pub place: LivePlace,
-    /// Shots per second of all streams together, or max: as fast as 64 of them come back [default: 10000]
+    /// Total shots per second of all streams, or max: with 64 shots in flight [default: 10000]
     #[arg(long, value_name = "HZ|max", value_parser = rate_or_max, allow_hyphen_values = true)]
     pub rate: Option<f64>,
     /// Format of the file: b8, 01 or dets [default: b8]
     #[arg(long, value_name = "b8|01|dets")]
     pub format: Option<Format>,
-    /// Datagrams of each shot
+    /// Datagrams per shot
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024), allow_negative_numbers = true)]
     pub parts: u32,
-    /// Times that the file is sent
+    /// Number of times to send the file
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     pub laps: u32,
-    /// Write the observables that came back, one record per shot in the file's order; an unanswered one is zeros
+    /// Write the returned observables, one record per shot in the file's order; an unanswered shot
+    /// is zeros
     #[arg(long, value_name = "F")]
     pub predictions: Option<PathBuf>,
-    /// Print the result as JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub print: Print,
 }
 
-/// What came of it.
+/// Result of a send.
 #[derive(Debug, Serialize)]
 struct Report {
     sent: u64,
     answered: u64,
     /// Answered with an error.
     errors: u64,
-    /// Sent, and no answer in time.
+    /// Sent, but not answered in time.
     lost: u64,
-    /// Answers that had come before.
+    /// Answers to shots already answered.
     doubled: u64,
     rate_hz: Option<f64>,
     throughput_per_s: f64,
-    /// From a shot's time to its answer.
+    /// From a shot's scheduled time to its answer.
     round_trip_ns: Histogram,
-    /// From arrival to answer, as the engine says.
+    /// From arrival to answer, as reported by the engine.
     engine_ns: Histogram,
     epoch: u64,
     streams: u32,
@@ -93,9 +98,9 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
     }
     let predictions = args.predictions.as_deref();
     let outputs: Vec<_> = predictions.iter().map(|path| ("--predictions", *path)).collect();
-    keep_apart(&[("the shots", &args.file)], &outputs)?;
+    require_distinct(&[("the shots", &args.file)], &outputs)?;
     let clock = Clock::machine();
-    // Grows with each start, as sessions have to.
+    // Session numbers must grow with each start.
     let session = clock.started_utc().as_nanos() as u64;
     let trouble = |error: &dyn std::fmt::Display| {
         let expected = "an engine's live source there";
@@ -107,7 +112,7 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
     let about = args.file.display().to_string();
     let shots = read_set(&about, &args.file, args.format.unwrap_or(Format::B8), Layout::detectors(welcome.bits))?;
     if shots.is_empty() {
-        return Err(Refusal::unusable(about, "no shots", "at least one", "check that the file is whole"));
+        return Err(Refusal::unusable(about, "no shots", "at least one", "check that the file is complete"));
     }
     let rate_hz = Some(args.rate.unwrap_or(RATE_HZ)).filter(|hz| hz.is_finite());
     let predictions =
@@ -120,16 +125,15 @@ pub fn send(args: &SendArgs) -> Result<u8, Refusal> {
         && let Err(error) = run.write(output)
     {
         say::people(&format!(
-            "pinwheel: --predictions {}: found it not writable ({error}), expected room for it; free some or name another place",
+            "pinwheel: --predictions {}: cannot be written ({error}); free space there or name another file",
             path.display()
         ));
         status = 1;
     }
-    let out = &mut io::stdout().lock();
-    Ok(written(if args.json { say::json(out, &report) } else { say::text(out, &text(&report)) }, status))
+    Ok(args.print.to_stdout(&report, || text(&report), status))
 }
 
-/// A socket's path is there once its engine is.
+/// The socket's path exists once its engine has started, so the connection is retried.
 fn reach(args: &SendArgs, session: u64, clock: &Clock) -> io::Result<Box<dyn Client>> {
     let from = clock.ticks();
     loop {
@@ -161,7 +165,6 @@ fn greet(client: &mut dyn Client, clock: &Clock) -> io::Result<Welcome> {
     Err(io::Error::new(io::ErrorKind::TimedOut, format!("no welcome within {} s", GREETING.0 / 1_000_000_000)))
 }
 
-/// One replay.
 struct Run<'a> {
     clock: &'a Clock,
     records: Vec<Vec<u8>>,
@@ -169,7 +172,7 @@ struct Run<'a> {
     welcome: Welcome,
     rate_hz: Option<f64>,
     shots: u64,
-    /// When each shot was to go; at rate max, when it went.
+    /// Scheduled time of each shot; at rate max, the time it was sent.
     due: Vec<Ticks>,
     answers: Vec<Option<Received>>,
     round_trips_ns: Vec<u64>,
@@ -304,7 +307,7 @@ fn text(report: &Report) -> String {
         format!("p50 {p50} ns, p90 {p90} ns, p99 {p99} ns, p99.9 {p999} ns, max {} ns", times.max_ns())
     };
     format!(
-        "{} sent, {} answered, {} of them with an error, {} lost, {} doubled; {} a second\n  round trip  {}\n  in engine   {}\n",
+        "{} sent, {} answered, {} of them with an error, {} lost, {} answered twice; {} per second\n  round trip  {}\n  in engine   {}\n",
         grouped(report.sent),
         grouped(report.answered),
         grouped(report.errors),

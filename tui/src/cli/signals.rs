@@ -1,8 +1,9 @@
-//! Signals of a run without a console: the first asks for a drain, the second ends the program at once. While the input
-//! is read there is nothing to drain, and the first one ends it.
+//! Signals of a run without a console: the first requests a drain, the second ends the program at
+//! once. While the input is loading there is nothing to drain, and the first signal ends the
+//! program.
 //!
-//! Owns one number that the handlers write and the watching loop reads. Bounded by that number. Never does anything in
-//! a handler but store.
+//! Owns one number that the handlers write and the watching loop reads. A handler only stores to
+//! memory.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -14,14 +15,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 #[derive(Debug, Default)]
 pub struct Signals {
     received: Arc<AtomicUsize>,
-    /// SIGHUP came. What it means is asked when it has come: a running engine's profile may say another thing by then.
+    /// SIGHUP arrived. Its effect is decided on arrival, because the running engine's profile may
+    /// have changed.
     hung_up: Arc<AtomicBool>,
     /// Whether the next SIGINT, and the next SIGTERM, ends the program at once.
     ends_at_once: Vec<Arc<AtomicBool>>,
 }
 
 impl Signals {
-    /// Installs the handlers; the first signal asks for a drain.
+    /// Installs the handlers; the first signal requests a drain.
     ///
     /// # Errors
     /// When the system refuses a handler.
@@ -31,7 +33,8 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Installs the handlers; until [`Signals::drain_from_now`] the first signal ends the program at once.
+    /// Installs the handlers; until [`Signals::drain_from_now`] the first signal ends the program
+    /// at once.
     ///
     /// # Errors
     /// When the system refuses a handler.
@@ -39,7 +42,7 @@ impl Signals {
         let mut signals = Signals::default();
         let mut end_on = |signal: i32| -> io::Result<()> {
             let ends_at_once = Arc::new(AtomicBool::new(true));
-            // In this order: a second signal finds the flag that the first has set.
+            // The order matters: a second signal sees the flag that the first has set.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&ends_at_once))?;
             flag::register(signal, Arc::clone(&ends_at_once))?;
             signals.ends_at_once.push(ends_at_once);
@@ -53,17 +56,17 @@ impl Signals {
         Ok(signals)
     }
 
-    /// From now on the first signal asks for a drain.
+    /// From now on the first signal requests a drain.
     pub fn drain_from_now(&self) {
         self.ends_at_once.iter().for_each(|ends| ends.store(false, Ordering::Relaxed));
     }
 
-    /// Whether the terminal went away since the last call.
+    /// Whether the terminal closed since the last call.
     pub fn has_hung_up(&self) -> bool {
         self.hung_up.swap(false, Ordering::Relaxed)
     }
 
-    /// The last signal that asked for a drain.
+    /// The last signal that requested a drain.
     pub fn received(&self) -> Option<i32> {
         match self.received.load(Ordering::Relaxed) {
             0 => None,
@@ -79,10 +82,10 @@ mod tests {
     use signal_hook::consts::SIGHUP;
     use signal_hook::low_level::raise;
 
-    // SIGTERM would end this process: another test in it may be loading an input at this moment. What the first and the
-    // second signal do is shown on programs of their own.
+    // SIGTERM could end this process while another test loads an input. Tests of SIGTERM therefore
+    // use separate processes.
     #[test]
-    fn a_hangup_is_survived_and_told_once() {
+    fn a_hangup_is_survived_and_reported_once() {
         let signals = Signals::install().unwrap();
         raise(SIGHUP).unwrap();
         assert_eq!((signals.received(), signals.has_hung_up(), signals.has_hung_up()), (None, true, false));

@@ -1,9 +1,9 @@
-//! `pinwheel trace`: a recording as a trace that Perfetto opens.
+//! `pinwheel trace`: writes a recording as a trace that Perfetto opens.
 //!
-//! Runs on the main thread. Bounded by the recording. A file appears whole or not at all.
+//! Runs on the main thread. A file appears only when it is complete.
 
-use super::apart::keep_apart;
-use super::places::Surroundings;
+use super::distinct_files::require_distinct;
+use super::places::UserPaths;
 use super::refusal::Refusal;
 use super::runs::{self, RunName};
 use super::say;
@@ -27,13 +27,13 @@ pub struct TraceArgs {
     pub hlog: Option<PathBuf>,
 }
 
-pub fn trace(args: &TraceArgs, around: &Surroundings) -> Result<u8, Refusal> {
-    let dir = runs::find(&args.name.run, args.name.logs.as_deref(), around)?;
+pub fn trace(args: &TraceArgs, user_paths: &UserPaths) -> Result<u8, Refusal> {
+    let dir = runs::find(&args.name.run, args.name.logs.as_deref(), user_paths)?;
     let output = args.output.clone().unwrap_or_else(|| dir.join("trace.json"));
     let inputs = [FILE, INDEX, MANIFEST, "events.jsonl"].map(|name| dir.join(name));
     let inputs: Vec<_> = inputs.iter().chain([&dir]).map(|path| ("the recording", path.as_path())).collect();
     let hlog = args.hlog.iter().map(|path| ("--hlog", path.as_path()));
-    keep_apart(&inputs, &hlog.chain([("-o", output.as_path())]).collect::<Vec<_>>())?;
+    require_distinct(&inputs, &hlog.chain([("-o", output.as_path())]).collect::<Vec<_>>())?;
     let mut tape = runs::open(&dir)?;
     tape.span().ok_or_else(|| runs::empty(&dir))?;
     if let Some(path) = &args.hlog {
@@ -50,14 +50,14 @@ pub fn trace(args: &TraceArgs, around: &Surroundings) -> Result<u8, Refusal> {
             other => other.map(|_| 0).map_err(|error| Refusal::Usage(error.to_string())),
         };
     }
-    // In a run's directory, which may be another user's, a link is not ours to follow.
+    // A run directory may belong to another user, so links in it are not followed.
     let out = if args.output.is_some() { Output::file(&output, "-o") } else { Output::in_place(&output, "-o") };
     let events = whole(out?, &output, |out| write(out).map_err(|error| error.to_string()))?;
     say::people(&format!("pinwheel: wrote {events} events to {}; open it at ui.perfetto.dev", output.display()));
     Ok(0)
 }
 
-/// Writes a file that appears at the end.
+/// Writes a file that appears only when it is complete.
 fn whole<T>(
     mut out: Output,
     path: &Path,
@@ -66,7 +66,12 @@ fn whole<T>(
     let about = format!("output {}", path.display());
     let value = write(&mut out).map_err(|said| Refusal::Content { about: about.clone(), said })?;
     out.commit().map_err(|error| {
-        Refusal::unusable(about, format!("it not writable ({error})"), "room for it", "free some or name another place")
+        Refusal::unusable(
+            about,
+            format!("a file that cannot be written ({error})"),
+            "a writable file",
+            "free space there or name another file",
+        )
     })?;
     Ok(value)
 }

@@ -1,23 +1,22 @@
-//! The table with the keys that hold now: what dispatch, footer, help and palette ask.
+//! The key table with the keys in force, for dispatch, footer, help and palette.
 //!
-//! Made once, when the console starts; shared by reference. Bounded by the table.
+//! Built once when the console starts; shared by reference. Bounded by the table.
 
 use super::file::{self, KeysError};
 use super::{Action, Binding, Footer, Scope, TABLE};
-use crate::msg::Key;
+use crate::keymap::key::Key;
 
-/// Rows of the table, each with its keys.
+/// The keys of each row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keymap(Vec<Vec<Key>>);
 
 /// One entry of the footer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// The key.
     pub keys: String,
-    /// What it does, in a word.
+    /// Its word in the footer.
     pub word: &'static str,
-    /// What it does.
+    /// Its action.
     pub action: Action,
 }
 
@@ -28,10 +27,10 @@ impl Default for Keymap {
 }
 
 impl Keymap {
-    /// The table with the keys that `text` binds anew.
+    /// The table with the keys that `text` rebinds.
     ///
     /// # Errors
-    /// One sentence; nothing of the file is taken then.
+    /// The file's first error, in one sentence; no key of the file is used then.
     pub fn from_text(text: &str) -> Result<Keymap, KeysError> {
         let mut keymap = Keymap::default();
         for (row, keys) in file::read(text)? {
@@ -42,7 +41,7 @@ impl Keymap {
                 let other = keymap.rows(binding.scope).find(|(other, keys)| *other != row && keys.contains(key));
                 if let Some((other, _)) = other {
                     return Err(KeysError::Twice {
-                        key: super::name::spelled(*key),
+                        key: key.spelled(),
                         scope: binding.scope.name(),
                         first: super::name::action(binding.action),
                         second: super::name::action(TABLE[other].action),
@@ -58,7 +57,7 @@ impl Keymap {
         rows.filter(move |(_, (binding, _))| binding.scope == scope).map(|(row, (_, keys))| (row, keys.as_slice()))
     }
 
-    /// What `key` means in `scope`.
+    /// The action of `key` in `scope`.
     pub fn action(&self, scope: Scope, key: Key) -> Option<Action> {
         let mut scope = Some(scope);
         while let Some(here) = scope {
@@ -92,7 +91,7 @@ impl Keymap {
         self.rows(scope).map(|(row, keys)| Help { row, keys })
     }
 
-    /// The rows of `scope` that can be called by name: action, keys, what it does.
+    /// The rows of `scope` that have a name in the palette: action, keys, help text.
     pub fn commands(&self, scope: Scope) -> impl Iterator<Item = (Action, String, &'static str)> {
         let by_hand =
             |action| matches!(action, Action::Move(_) | Action::TakeNumber(_) | Action::Palette | Action::Suspend);
@@ -100,14 +99,14 @@ impl Keymap {
         rows.map(|(row, keys)| (TABLE[row].action, long(&TABLE[row], keys), TABLE[row].help))
     }
 
-    /// The first key of `action` in `scope`, as the screen spells it.
+    /// The first key of `action` in `scope`, in the screen's spelling.
     pub fn first_key(&self, scope: Scope, action: Action) -> String {
         let row = self.rows(scope).find(|(row, _)| TABLE[*row].action == action);
         row.and_then(|(_, keys)| keys.first()).map_or_else(String::new, |key| key.label())
     }
 }
 
-/// A row of help. Its keys are spelt when they are asked for: of a long page few rows are in sight.
+/// A row of help. Its keys are spelled on request: only few rows of a long page are visible.
 #[derive(Clone, Copy, Debug)]
 pub struct Help<'a> {
     row: usize,
@@ -115,18 +114,18 @@ pub struct Help<'a> {
 }
 
 impl Help<'_> {
-    /// The keys, as help spells them.
+    /// The keys, in help's spelling.
     pub fn keys(self) -> String {
         long(&TABLE[self.row], self.keys)
     }
 
-    /// What they do.
+    /// The help text.
     pub fn what(self) -> &'static str {
         TABLE[self.row].help
     }
 }
 
-/// Where one row stands for nine numbers, the key's place is the number.
+/// For a row of nine digits, the index of the key is the number.
 fn resolve(action: Action, key: Key, place: usize) -> Action {
     match (action, key) {
         (Action::TakeNumber(_), Key::Char(digit)) if digit.is_ascii_digit() => {

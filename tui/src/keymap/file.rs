@@ -1,85 +1,65 @@
 //! A user's own keys, in RON: `{ "views": { "freeze": ["F", "F5"] } }`.
 //!
-//! Pure: text in, rows of the table with their keys out. Bounded by the table: what it does not name is refused. What a
-//! file does not mention keeps its keys.
+//! Pure: text in, rows of the table with their keys out. Bounded by the table: unknown names are
+//! refused. Actions that a file does not mention keep their keys.
 //!
-//! # Why a name has all its keys in the file
+//! # Why a file lists all keys of an action
 //!
-//! A key that is added to others leaves the one that slipped under the finger where it was. So what is bound anew has the
-//! keys of the file and no others.
+//! A user rebinds an action to make a key safe that is pressed by mistake. Added keys would leave
+//! that key bound. So an action in the file has the keys of the file and no others.
 
 use super::{Scope, TABLE, name};
-use crate::msg::Key;
+use crate::keymap::key::Key;
 use pinwheel_engine::quote::cut;
 use std::collections::BTreeMap;
 
-/// Most bytes of a file of keys.
+/// Largest key file, bytes.
 pub const BYTES_MAX: usize = 64 << 10;
 /// Most keys of one action.
 const KEYS_MAX: usize = 9;
 
-/// Why a file of keys is not taken.
+/// Why a key file is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeysError {
-    /// No RON, or not of that shape.
-    #[error("found {0}, expected a map like {{ \"views\": {{ \"freeze\": [\"F\"] }} }}; mend or remove the file")]
+    /// Not RON, or not a map of this shape.
+    #[error("invalid key file: {0}; it needs a map like {{ \"views\": {{ \"freeze\": [\"F\"] }} }}")]
     Shape(String),
-    /// No such scope.
-    #[error("found scope '{found}', expected one of {expected}; pinwheel man lists the actions of each")]
+    /// An unknown scope.
+    #[error("unknown scope '{found}'; use one of {expected}; pinwheel man lists the actions of each")]
     Scope {
-        /// What the file says.
+        /// The name in the file.
         found: String,
-        /// All there are.
+        /// All valid names.
         expected: String,
     },
-    /// No such action there.
-    #[error("found action '{found}' in {scope}, expected one of {expected}; mend its name")]
+    /// An unknown action.
+    #[error("unknown action '{found}' in {scope}; use one of {expected}")]
     Action {
-        /// What the file says.
+        /// The name in the file.
         found: String,
-        /// Where.
         scope: &'static str,
-        /// All there are.
+        /// All valid names.
         expected: String,
     },
-    /// No such key.
-    #[error(
-        "found key '{found}' for {action}, expected a letter, ctrl-c, F5, space, tab, enter, esc, pgup and the like; mend it"
-    )]
+    /// An unknown key.
+    #[error("unknown key '{found}' for {action}; use a letter, ctrl-c, F5, space, tab, enter, esc, pgup and the like")]
     Key {
-        /// What the file says.
+        /// The name in the file.
         found: String,
-        /// For what.
         action: String,
     },
-    /// None, or more than a hand has use for.
-    #[error("found {found} keys for {action}, expected 1 to 9; what nobody can press cannot be done")]
-    Count {
-        /// How many.
-        found: usize,
-        /// For what.
-        action: String,
-    },
-    /// One key, two meanings.
-    #[error(
-        "found key '{key}' in {scope} for both {first} and {second}, expected it once; bind one of them to another key"
-    )]
-    Twice {
-        /// The key.
-        key: String,
-        /// Where.
-        scope: &'static str,
-        /// One meaning.
-        first: &'static str,
-        /// The other.
-        second: &'static str,
-    },
+    /// No key, or more than [`KEYS_MAX`].
+    #[error("{action} has {found} keys; give it 1 to 9")]
+    Count { found: usize, action: String },
+    /// One key with two actions.
+    #[error("key '{key}' in {scope} is bound to both {first} and {second}; bind one of them to another key")]
+    Twice { key: String, scope: &'static str, first: &'static str, second: &'static str },
 }
 
-/// The rows of [`TABLE`] that `text` binds anew, with their keys.
+/// The rows of [`TABLE`] that `text` rebinds, by index, with their keys.
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// The first error in the file.
 pub fn read(text: &str) -> Result<Vec<(usize, Vec<Key>)>, KeysError> {
     if text.len() > BYTES_MAX {
         return Err(KeysError::Shape(format!("{} bytes", text.len())));
@@ -116,7 +96,7 @@ fn keys(action: &str, keys: &[String]) -> Result<Vec<Key>, KeysError> {
         return Err(KeysError::Count { found: keys.len(), action: action.to_owned() });
     }
     let key = |text: &String| {
-        name::key(text).ok_or_else(|| KeysError::Key { found: cut(text).into_owned(), action: action.to_owned() })
+        Key::parse(text).ok_or_else(|| KeysError::Key { found: cut(text).into_owned(), action: action.to_owned() })
     };
     keys.iter().map(key).collect()
 }

@@ -1,11 +1,11 @@
-//! The table written out: for the book and for the man page.
+//! The key table as text, for the book and for the man page.
 //!
-//! Pure. Always the table as it is built in: a page is read before the program is started.
+//! Pure. Always the built-in table: a page cannot know the user's keys.
 
 use super::{Scope, TABLE, name};
-use crate::msg::Key;
+use crate::keymap::key::Key;
 
-/// A row of the page: keys, name, what it does.
+/// A row of the page: keys, name, effect.
 pub type Line = (String, &'static str, &'static str);
 
 /// The rows of `scope`.
@@ -13,7 +13,7 @@ pub fn lines(scope: Scope) -> impl Iterator<Item = Line> {
     TABLE.iter().filter(move |binding| binding.scope == scope).map(|binding| {
         let keys = match binding.keys {
             [Key::Char('1'), .., Key::Char('9')] => "1-9".to_owned(),
-            keys => keys.iter().map(|key| name::spelled(*key)).collect::<Vec<_>>().join(" "),
+            keys => keys.iter().map(|key| key.spelled()).collect::<Vec<_>>().join(" "),
         };
         (keys, name::action(binding.action), binding.help)
     })

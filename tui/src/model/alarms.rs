@@ -1,27 +1,28 @@
-//! The board's alarms as the console counts them: how many call, and how badly.
+//! The board's alarms as the console counts them: how many need attention, and how severe.
 //!
-//! Pure functions of a picture. On the console thread. Bounded by the board's alarm log. Judges nothing: what is an alarm is
-//! said on the board alone, so that every reader sees the same.
+//! Pure functions of a picture, on the console thread. Bounded by the board's alarm log. Raises no
+//! alarm of its own: the board alone defines alarms, so that every reader sees the same.
 
-use super::found::Event;
+use super::lookups::Event;
 use crate::theme::Tone;
 use crate::widgets::format::{time, utc};
 use pinwheel_engine::board::alarms::Confidence;
 use pinwheel_engine::board::snapshot::{AlarmView, Snapshot};
 use pinwheel_engine::profile::Severity;
 
-/// How alarms stand.
+/// Counts of the active alarms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Hold, and are no notes.
+    /// Active alarms above the severity of a note.
     pub active: usize,
-    /// Of these, neither acknowledged nor snoozed.
+    /// Active alarms that are neither acknowledged nor snoozed.
     pub calling: usize,
-    /// The worst of those that call; of all that hold where none calls.
+    /// The highest severity among the unacknowledged alarms, or among all active alarms if none is
+    /// unacknowledged.
     pub worst: Option<Severity>,
 }
 
-/// How the alarms of `snapshot` stand.
+/// Counts the active alarms of `snapshot`.
 pub fn standing(snapshot: &Snapshot) -> Standing {
     let active = || snapshot.alarms.iter().filter(|alarm| alarm.is_active() && alarm.severity > Severity::Note);
     let calling = || active().filter(|alarm| alarm.calls(snapshot.at_ns));
@@ -30,7 +31,7 @@ pub fn standing(snapshot: &Snapshot) -> Standing {
     Standing { active: active().count(), calling: calling().count(), worst }
 }
 
-/// Where an alarm is, in a word.
+/// The site of an alarm in a few words.
 pub fn place(alarm: &AlarmView) -> String {
     use pinwheel_engine::board::alarms::Site;
     match (alarm.site, &alarm.thread) {
@@ -51,7 +52,7 @@ pub fn severity_look(severity: Severity) -> (char, Tone) {
     }
 }
 
-/// Glyph and tone of an alarm: what is over, snoozed or acknowledged does not shout.
+/// Glyph and tone of an alarm: ended, snoozed and acknowledged alarms are subdued.
 pub fn look(alarm: &AlarmView, at_ns: u64) -> (char, Tone) {
     let (glyph, tone) = severity_look(alarm.severity);
     match (alarm.is_active(), alarm.calls(at_ns)) {
@@ -61,12 +62,12 @@ pub fn look(alarm: &AlarmView, at_ns: u64) -> (char, Tone) {
     }
 }
 
-/// The alarms as events of the run: when each began and when it ended. The run's file has what threads and people did; what
-/// is an alarm is said on the board.
+/// The alarms as events of the run, each with its onset and its end. The run's event file holds the
+/// events of threads and operators; the board holds the alarms.
 pub fn events(snapshot: &Snapshot) -> Vec<Event> {
     let started_ns = snapshot.engine.started_utc_s.saturating_mul(1_000_000_000);
     let event = |alarm: &AlarmView, at_ns: u64, event: &str, place_in_pair: u64, text: String| Event {
-        // No place in a file is as far as that.
+        // Above any byte offset of a file, so the keys do not collide.
         number: 1 << 63 | alarm.number << 1 | place_in_pair,
         utc: utc(started_ns.saturating_add(at_ns)),
         at_ns: Some(at_ns),
@@ -86,7 +87,7 @@ pub fn events(snapshot: &Snapshot) -> Vec<Event> {
     events
 }
 
-/// How sure a verdict is.
+/// The confidence of a verdict in words.
 pub fn sureness(confidence: Confidence) -> &'static str {
     match confidence {
         Confidence::Certain => "certain",

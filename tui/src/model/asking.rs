@@ -1,25 +1,26 @@
-//! What is open over the view: questions, things to choose from, lines being written.
+//! Overlays over the view: questions, choosers and input lines.
 //!
-//! Plain data, on the console thread. Bounded: one at a time, and a question below the reason that is written at it.
+//! Plain data, on the console thread. Bounded: one overlay at a time; an input line for a reason
+//! also holds its question.
 
 use super::commands::Typed;
-use super::deeds::Deed;
 use super::switch::Why;
-use crate::source::{Hold, Offer};
+use crate::source::data::Offer;
+use pinwheel_engine::engine::Command;
 use std::time::Duration;
 
-/// A profile that was asked for.
+/// A profile switch that awaits confirmation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
-    /// Which.
+    /// The profile.
     pub offer: Offer,
-    /// For how long; `None`: for good.
+    /// For how long; `None`: permanently.
     pub span: Option<Duration>,
-    /// Why.
+    /// Whether it is a new switch or takes one back.
     pub why: Why,
 }
 
-/// What is open over the view.
+/// The overlay over the view.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Overlay {
     /// The profile chooser.
@@ -30,40 +31,36 @@ pub enum Overlay {
     AskQuit,
     /// "Quit with shots unanswered?"
     AskForce,
-    /// A note being written.
+    /// Input of a note.
     Note(String),
-    /// A rate being written.
+    /// Input of a rate.
     Rate(String),
-    /// "Hold the feed?", or let it go.
-    AskHold(Hold),
-    /// "Drain and end the engine of another process?"
-    AskEnd,
+    /// "Do this?"; yes executes the command.
+    Ask(Command),
+    /// The same, confirmed by typing the command's word.
+    Type(Command, String),
     /// The command palette.
     Palette(Typed),
-    /// The filter of the view's list being written; what it was before.
+    /// Input of the view's filter; holds the filter before the change.
     Filter(String),
-    /// The columns of the view's list; the one under the cursor.
+    /// The chooser of the list's columns; holds the selected index.
     Columns(usize),
-    /// "Do this to a silo, a stream, the input?"
-    AskDeed(Deed),
-    /// The same, and its word is being typed.
-    TypeDeed(Deed, String),
-    /// A stream and the silo where it is to go, being written.
+    /// Input of a stream and its target silo.
     Move(String),
-    /// Another input being written.
+    /// Input of another shot file or stream.
     Input(String),
-    /// Why, being written at that question.
+    /// Input of a reason, for the question held.
     Why(Box<Overlay>, String),
 }
 
 impl Overlay {
-    /// Whether a line is being written in it.
+    /// Whether the overlay takes a line of input.
     pub fn is_written(&self) -> bool {
         matches!(
             self,
             Overlay::Note(_)
                 | Overlay::Rate(_)
-                | Overlay::TypeDeed(..)
+                | Overlay::Type(..)
                 | Overlay::Move(_)
                 | Overlay::Input(_)
                 | Overlay::Why(..)

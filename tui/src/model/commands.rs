@@ -1,66 +1,66 @@
-//! The command palette: every action with its key, every profile, theme and column, found by a few of its letters.
+//! The command palette: finds every action with its key, every profile, theme and column by a few
+//! letters.
 //!
-//! Pure, on the console thread. Bounded by the key table and by the profiles on offer. Does nothing by itself: a command is
-//! done as its key would do it, with the same questions.
+//! Pure, on the console thread. Bounded by the key table and by the profiles on offer. Executes
+//! nothing: `update` runs a chosen entry as its key would, with the same questions.
 
-use super::deeds::{self, Deed};
-use super::lists::{self, List, Way};
-use super::{Model, View};
+use super::lists::{self, Direction, List};
+use super::{Model, View, questions};
 use crate::keymap::{Action, Scope};
 use crate::theme::{Glyphs, Palette};
-use pinwheel_engine::engine::{LENT_MAX, LiveDrill, SiloDeed};
+use pinwheel_engine::engine::{Command, LENT_MAX};
 use std::time::Duration;
 
-/// Longest line written into the palette, characters.
+/// Longest line of palette input, in characters.
 pub const TYPED_MAX: usize = 80;
 
-/// What was written into the palette, and which of what it finds is under the cursor.
+/// Palette input, and the index of the selected match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Typed {
-    /// The words.
+    /// The input so far.
     pub text: String,
-    /// Place among what is found.
+    /// Index of the selected line among the matches.
     pub at: usize,
 }
 
-/// What a line of the palette does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// What a key does.
+/// Effect of a palette line.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Choice {
+    /// Does a key's action.
     Do(Action),
-    /// Takes the profile of that place, for that long or for good.
+    /// Takes the profile of that index, for that time or permanently.
     Profile(usize, Option<Duration>),
-    /// Asks for something to be done to a silo, a stream, the input.
-    Deed(Deed),
+    /// Asks for confirmation, then executes.
+    Execute(Command),
     /// Changes the colours.
     Theme(Palette),
     /// Changes the glyphs.
     Glyphs(Glyphs),
     /// Sorts the view's list by that column.
-    Sort(usize, Way),
-    /// All rows of the view's list again, as the engine orders them.
+    Sort(usize, Direction),
+    /// Clears filter and order of the view's list.
     Unarrange,
 }
 
 /// A line of the palette.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its words.
+    /// The label shown.
     pub label: String,
-    /// The keys that do the same; empty: none does.
+    /// The keys with the same effect; empty: no key.
     pub keys: String,
-    /// What it does.
-    pub command: Command,
-    /// Which letters of the label were found, by their places.
+    /// The line's effect.
+    pub choice: Choice,
+    /// Indexes of the label's letters that match the input.
     pub found: Vec<usize>,
 }
 
-/// The lines that `model`'s palette shows, best first.
+/// The palette's lines for the input `typed`, best match first.
 pub fn found(model: &Model, typed: &str) -> Vec<Entry> {
-    // What is written out whole is meant: no search would find a file's name.
-    if let Some(deed) = deeds::parse(typed).filter(|_| !model.is_replay()) {
-        let label = deed.label();
-        return vec![Entry { label, keys: String::new(), command: Command::Deed(deed), found: Vec::new() }];
+    // A command written in full comes first: a search cannot find a file name.
+    if let Some(command) = questions::parse(typed).filter(|_| !model.is_replay()) {
+        let label = command.to_string();
+        return vec![Entry { label, keys: String::new(), choice: Choice::Execute(command), found: Vec::new() }];
     }
     let (words, span) = split_span(typed);
     let mut ranked: Vec<(i64, Entry)> = Vec::new();
@@ -70,12 +70,12 @@ pub fn found(model: &Model, typed: &str) -> Vec<Entry> {
             ranked.push((score, entry));
         }
     }
-    // A stable sort: lines that are as good stay in the table's order.
+    // A stable sort: equal scores keep the table's order.
     ranked.sort_by_key(|(score, _)| -score);
     ranked.into_iter().map(|(_, entry)| entry).collect()
 }
 
-/// `profile prod for 20m` is `profile prod` with a span.
+/// Splits `profile prod for 20m` into `profile prod` and a time span.
 fn split_span(typed: &str) -> (String, Option<Duration>) {
     let Some((before, after)) = typed.rsplit_once(" for ") else { return (typed.to_owned(), None) };
     match span(after.trim()) {
@@ -84,7 +84,7 @@ fn split_span(typed: &str) -> (String, Option<Duration>) {
     }
 }
 
-/// `90s`, `20m`, `2h`: whole numbers above 0 and at most a day.
+/// Parses `90s`, `20m`, `2h`: whole numbers above 0, at most a day.
 pub fn span(text: &str) -> Option<Duration> {
     let unit = text.chars().last()?;
     let seconds: u64 = match unit {
@@ -99,7 +99,7 @@ pub fn span(text: &str) -> Option<Duration> {
 }
 
 fn all(model: &Model, span: Option<Duration>) -> Vec<Entry> {
-    let entry = |label: String, keys: String, command| Entry { label, keys, command, found: Vec::new() };
+    let entry = |label: String, keys: String, choice| Entry { label, keys, choice, found: Vec::new() };
     let mut entries = Vec::new();
     let own = match model.view {
         View::Profiles => Some(Scope::Profiles),
@@ -111,11 +111,11 @@ fn all(model: &Model, span: Option<Duration>) -> Vec<Entry> {
     let past = model.frozen.is_some().then_some(Scope::Past);
     for scope in own.into_iter().chain(past).chain([Scope::Views]) {
         for (action, keys, what) in model.keymap.commands(scope) {
-            if !entries.iter().any(|entry: &Entry| entry.command == Command::Do(action)) {
+            if !entries.iter().any(|entry: &Entry| entry.choice == Choice::Do(action)) {
                 let name = crate::keymap::name::action(action);
-                // A view's question begins with its name.
+                // The question of a view already begins with the view's name.
                 let label = if what.starts_with(name) { what.to_owned() } else { format!("{name}: {what}") };
-                entries.push(entry(label, keys, Command::Do(action)));
+                entries.push(entry(label, keys, Choice::Do(action)));
             }
         }
     }
@@ -123,48 +123,33 @@ fn all(model: &Model, span: Option<Duration>) -> Vec<Entry> {
         let for_how_long = span.map_or_else(String::new, |span| format!(" for {}", said(span)));
         let summary = offer.body.as_ref().map_or_else(|_| "cannot be used", |body| body.profile.summary.as_str());
         let label = format!("profile {}{for_how_long}: {summary}", offer.name);
-        entries.push(entry(label, String::new(), Command::Profile(place, span)));
+        entries.push(entry(label, String::new(), Choice::Profile(place, span)));
     }
-    for deed in offered(model) {
-        entries.push(entry(deed.label(), String::new(), Command::Deed(deed)));
+    let live = model.live.picture.as_deref().filter(|_| !model.is_replay());
+    let offered = live.map(|picture| questions::offered(&picture.snapshot, model.cursor.stream));
+    for command in offered.into_iter().flatten() {
+        entries.push(entry(command.to_string(), String::new(), Choice::Execute(command)));
     }
     for palette in Palette::ALL {
-        entries.push(entry(format!("theme {}", palette.name()), String::new(), Command::Theme(palette)));
+        entries.push(entry(format!("theme {}", palette.name()), String::new(), Choice::Theme(palette)));
     }
     for (name, glyphs) in [("utf-8", Glyphs::Utf8), ("ascii", Glyphs::Ascii)] {
-        entries.push(entry(format!("glyphs {name}"), String::new(), Command::Glyphs(glyphs)));
+        entries.push(entry(format!("glyphs {name}"), String::new(), Choice::Glyphs(glyphs)));
     }
     if let Some(list) = List::of(model.view) {
         let named = list.columns().iter().enumerate().filter(|(_, column)| !column.name.is_empty());
         for (place, column) in named {
-            let way = lists::first_way(model, list, place);
-            let order = if way == Way::Up { "smallest first" } else { "largest first" };
+            let direction = lists::first_direction(model, list, place);
+            let order = if direction == Direction::Up { "smallest first" } else { "largest first" };
             let label = format!("sort by {}, {order}", column.name);
-            entries.push(entry(label, String::new(), Command::Sort(place, way)));
+            entries.push(entry(label, String::new(), Choice::Sort(place, direction)));
         }
-        entries.push(entry("all rows, as the engine orders them".to_owned(), String::new(), Command::Unarrange));
+        entries.push(entry("all rows, as the engine orders them".to_owned(), String::new(), Choice::Unarrange));
     }
     entries
 }
 
-/// Drills; and what can be done to silos and to the stream under the cursor, where there are several silos.
-fn offered(model: &Model) -> Vec<Deed> {
-    let Some(picture) = model.live.picture.as_deref().filter(|_| !model.is_replay()) else { return Vec::new() };
-    let mut deeds: Vec<Deed> = LiveDrill::ALL.iter().copied().map(Deed::Drill).collect();
-    let silos: Vec<u32> = picture.snapshot.silos.iter().map(|silo| silo.id).collect();
-    if silos.len() < 2 {
-        return deeds;
-    }
-    let on_silo = |silo| SiloDeed::ALL.map(|deed| Deed::Silo { silo, deed });
-    deeds.extend(silos.iter().copied().flat_map(on_silo));
-    if let Some(stream) = picture.snapshot.streams.get(model.cursor.stream) {
-        let others = silos.iter().filter(|silo| **silo != stream.silo);
-        deeds.extend(others.map(|to| Deed::Move { stream: stream.id, to: *to }));
-    }
-    deeds
-}
-
-/// A span as one writes it.
+/// A time span in the form that [`span`] parses.
 pub fn said(span: Duration) -> String {
     match span.as_secs() {
         seconds if seconds % 3_600 == 0 => format!("{}h", seconds / 3_600),
@@ -173,8 +158,8 @@ pub fn said(span: Duration) -> String {
     }
 }
 
-/// How well `label` holds the letters of `typed` in their order, and where; `None`: it does not. Letters that follow each
-/// other, and letters that begin a word, count more; a short label beats a long one.
+/// Score and indexes of a match of `typed` in `label`, letters in order; `None`: no match. Adjacent
+/// letters and letters that begin a word score higher; a short label scores higher than a long one.
 pub fn score(typed: &str, label: &str) -> Option<(i64, Vec<usize>)> {
     const FOLLOWS: i64 = 8;
     const BEGINS: i64 = 6;
@@ -192,14 +177,14 @@ pub fn score(typed: &str, label: &str) -> Option<(i64, Vec<usize>)> {
     places.dedup();
     return Some((total - label.len() as i64 / 16, places));
 
-    /// The best of the matches that begin at each place where the first letter is.
+    /// The best match over all positions of the first letter.
     fn best(word: &[char], label: &[char]) -> Option<(i64, Vec<usize>)> {
         let starts = label.iter().enumerate().filter(|(_, letter)| Some(*letter) == word.first());
         starts.filter_map(|(start, _)| from(start, word, label)).max_by_key(|(score, _)| *score)
     }
 
     fn from(start: usize, word: &[char], label: &[char]) -> Option<(i64, Vec<usize>)> {
-        // What stands first in a label is its name: the same word further on is said in passing.
+        // A label begins with its name, so an early match scores higher than a late one.
         let late = start.min(64) as i64 / 2;
         let (mut at, mut score, mut places) = (start, -late, Vec::with_capacity(word.len()));
         for letter in word {

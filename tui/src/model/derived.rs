@@ -1,13 +1,14 @@
-//! Numbers made from two snapshots: rates, quantiles of the last second, depths and ages.
+//! Numbers computed from two snapshots: rates, quantiles of the last second, depths and ages.
 //!
-//! Pure; on the console thread; bounded by [`MARKS_MAX`] marks. Never guesses: without an earlier mark a rate is `None`
-//! and shown as absent, not as zero.
+//! Pure; on the console thread; bounded by [`MARKS_MAX`] marks. Without an earlier mark a rate is
+//! `None` and shown as absent, not as zero.
 //!
 //! # Why marks and not snapshots
 //!
-//! Rates need the counters of a second ago, not its slots. A mark leaves the slots out, so that the past second of a large
-//! engine costs kilobytes.
+//! Rates need only the counters of a second ago. A mark leaves the slots out, so the last second of
+//! a large engine takes kilobytes.
 
+use crate::report::merged;
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{Counters, SiloView, SlotState, SlotView, Snapshot, SourceView, WorkerState};
 use std::collections::VecDeque;
@@ -47,64 +48,53 @@ struct ThreadMark {
 #[derive(Clone, Debug, Default)]
 pub struct Marks(VecDeque<Mark>);
 
-/// Quantiles of a window, nanoseconds.
+/// Quantiles of a window, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantiles {
-    /// Values in the window.
+    /// Number of values in the window.
     pub count: u64,
-    /// Median.
     pub p50_ns: u64,
-    /// 99th percentile.
     pub p99_ns: u64,
-    /// 99.9th percentile.
     pub p999_ns: u64,
-    /// Largest.
     pub max_ns: u64,
 }
 
 /// Rates of one silo, per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
-    /// Shots due.
     pub scheduled: f64,
-    /// Shots written.
     pub submitted: f64,
-    /// Shots dispatched.
     pub dispatched: f64,
-    /// Completions claimed.
     pub completed: f64,
-    /// Decodes begun.
     pub decoding: f64,
-    /// Answers harvested.
     pub answered: f64,
     /// Answers with an error.
     pub errored: f64,
 }
 
-/// One silo.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiloDerived {
     /// Rates; `None` before the second snapshot.
     pub rates: Option<Rates>,
-    /// Quantiles per stage of the window, in the snapshot's stage order; `None`: nothing passed.
+    /// Quantiles per stage of the window, in the snapshot's stage order; `None`: no shot passed.
     pub stages: Vec<Option<Quantiles>>,
-    /// Dispatch's own work per shot, nanoseconds.
+    /// CPU time of dispatch per shot, nanoseconds.
     pub dispatch_ns_per_shot: Option<f64>,
-    /// Slots idle, written, in flight, completed.
+    /// Number of slots idle, written, in flight, completed.
     pub slots: [usize; 4],
-    /// The slot that has waited longest since it was written, and for how long.
+    /// Index and waiting time, in nanoseconds, of the slot that was written longest ago.
     pub oldest: Option<(usize, u64)>,
-    /// Workers free, running, claimed, quarantined.
+    /// Number of workers free, running, claimed, quarantined.
     pub workers: [usize; 4],
     /// Tasks run per second.
     pub tasks_per_s: Option<f64>,
-    /// Decisions of its arbiter per second, by response; empty before the second snapshot, or if there is no arbiter.
+    /// Decisions of its arbiter per second, by response; empty before the second snapshot or
+    /// without an arbiter.
     pub decisions_per_s: Vec<f64>,
-    /// Per ring: entries, and times it was found full, per second; empty before the second snapshot.
+    /// Per ring: entries and refusals (ring full) per second; empty before the second snapshot.
     pub rings_per_s: Vec<(f64, f64)>,
 }
 
-/// One thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadDerived {
     /// Share of time in frames that did work, 0..=1.
@@ -115,26 +105,24 @@ pub struct ThreadDerived {
     pub frames_per_s: Option<f64>,
     /// Frame gaps of the window.
     pub gap: Option<Quantiles>,
-    /// The longest silence since the snapshot before: heartbeat age or frame gap, nanoseconds.
+    /// Longest silence since the last snapshot: heartbeat age or frame gap, nanoseconds.
     pub silence_ns: u64,
 }
 
-/// Everything derived from a snapshot and the marks before it.
+/// All numbers derived from a snapshot and the marks before it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Derived {
     /// Counters over all silos.
     pub totals: Counters,
     /// Rates over all silos.
     pub rates: Option<Rates>,
-    /// Scheduled and not yet submitted.
+    /// Shots scheduled and not submitted.
     pub backlog: u64,
-    /// Submitted and not yet answered.
+    /// Shots submitted and not answered.
     pub open: u64,
     /// Latency of the window over all silos.
     pub latency: Option<Quantiles>,
-    /// Per silo.
     pub silos: Vec<SiloDerived>,
-    /// Per thread.
     pub threads: Vec<ThreadDerived>,
     /// Per live source; `None` before the second snapshot.
     pub sources: Vec<Option<SourceRates>>,
@@ -145,20 +133,17 @@ pub struct Derived {
 /// Rates of one stream, per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StreamRates {
-    /// Answers.
     pub answered: f64,
-    /// Late ones.
     pub late: f64,
-    /// Those with an error.
+    /// Answers with an error.
     pub errors: f64,
 }
 
 /// Rates of one live source, per second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceRates {
-    /// Datagrams or slots looked at.
+    /// Datagrams or slots received.
     pub received: f64,
-    /// Shots taken.
     pub accepted: f64,
     /// Shots taken, by stream.
     pub streams: Vec<f64>,
@@ -167,7 +152,8 @@ pub struct SourceRates {
 }
 
 impl Marks {
-    /// Derives from `snapshot`, then keeps its mark. An engine that was started anew (time runs back) clears the past.
+    /// Derives from `snapshot`, then keeps its mark. A restarted engine (its time decreases) clears
+    /// the past.
     pub fn derive(&mut self, snapshot: &Snapshot) -> Derived {
         if self.0.back().is_some_and(|last| last.at_ns > snapshot.at_ns || !same_shape(last, snapshot)) {
             self.0.clear();
@@ -217,13 +203,17 @@ fn derive(snapshot: &Snapshot, first: Option<&Mark>, last: Option<&Mark>) -> Der
         .enumerate()
         .map(|(i, silo)| derive_silo(silo, first.map(|mark| &mark.silos[i]), snapshot.at_ns, seconds))
         .collect();
-    let totals = snapshot.silos.iter().fold(Counters::default(), |sum, silo| add(sum, &silo.counters));
+    let totals = snapshot.totals();
     Derived {
         totals,
         rates: silos.iter().filter_map(|silo| silo.rates).reduce(sum_rates),
         backlog: totals.scheduled.saturating_sub(totals.submitted),
         open: totals.submitted.saturating_sub(totals.answered),
-        latency: first.and_then(|mark| window_latency(snapshot, mark)),
+        latency: first.and_then(|mark| {
+            let silos = snapshot.silos.iter().zip(&mark.silos);
+            let windows: Vec<Histogram> = silos.map(|(silo, mark)| silo.latency.since(&mark.latency)).collect();
+            quantiles(&merged(windows.iter()))
+        }),
         silos,
         threads: derive_threads(snapshot, first, last, seconds),
         sources: derive_sources(snapshot, first, seconds),
@@ -232,45 +222,36 @@ fn derive(snapshot: &Snapshot, first: Option<&Mark>, last: Option<&Mark>) -> Der
 }
 
 fn derive_streams(snapshot: &Snapshot, mark: &Mark, seconds: f64) -> Vec<StreamRates> {
-    let per_s = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
     let streams = snapshot.streams.iter().zip(&mark.streams);
     let rates = streams.map(|(now, [answered, late, errors])| StreamRates {
-        answered: per_s(now.answered, *answered),
-        late: per_s(now.late, *late),
-        errors: per_s(now.errors, *errors),
+        answered: per_s(now.answered, *answered, seconds),
+        late: per_s(now.late, *late, seconds),
+        errors: per_s(now.errors, *errors, seconds),
     });
     rates.collect()
 }
 
 fn derive_sources(snapshot: &Snapshot, first: Option<&Mark>, seconds: f64) -> Vec<Option<SourceRates>> {
-    let per_s = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
     let rates = |(at, source): (usize, &SourceView)| {
         let before = first.and_then(|mark| mark.sources.get(at))?;
         let streams = source.streams.iter().zip(&before.streams);
-        // A sender that was not there before has no rate yet.
+        // A new sender has no rate yet.
         let peers = source.peers.iter().map(|peer| {
             let earlier = before.peers.iter().find(|earlier| earlier.address == peer.address);
-            earlier.map_or(0.0, |earlier| per_s(peer.shots, earlier.shots))
+            earlier.map_or(0.0, |earlier| per_s(peer.shots, earlier.shots, seconds))
         });
         Some(SourceRates {
-            received: per_s(source.received, before.received),
-            accepted: per_s(source.accepted, before.accepted),
-            streams: streams.map(|(now, before)| per_s(now.accepted, before.accepted)).collect(),
+            received: per_s(source.received, before.received, seconds),
+            accepted: per_s(source.accepted, before.accepted, seconds),
+            streams: streams.map(|(now, before)| per_s(now.accepted, before.accepted, seconds)).collect(),
             peers: peers.collect(),
         })
     };
     snapshot.sources.iter().enumerate().map(rates).collect()
 }
 
-fn window_latency(snapshot: &Snapshot, mark: &Mark) -> Option<Quantiles> {
-    let mut window = Histogram::default();
-    for (silo, before) in snapshot.silos.iter().zip(&mark.silos) {
-        window.merge(&silo.latency.since(&before.latency));
-    }
-    quantiles(&window)
-}
-
-/// Time since the shot was written; before that word is seen, the time in its state.
+/// Nanoseconds since the shot was written; until that timestamp is visible, the time in the slot's
+/// state.
 fn waiting_ns(slot: &SlotView, at_ns: u64) -> u64 {
     match slot.times.submitted_ns {
         0 => slot.since_ns,
@@ -303,15 +284,18 @@ fn derive_silo(silo: &SiloView, mark: Option<&SiloMark>, at_ns: u64, seconds: f6
         slots,
         oldest,
         workers,
-        tasks_per_s: mark.map(|mark| silo.graph.ran.saturating_sub(mark.tasks) as f64 / seconds),
+        tasks_per_s: mark.map(|mark| per_s(silo.graph.ran, mark.tasks, seconds)),
         decisions_per_s: mark.map_or_else(Vec::new, |mark| {
-            let per_s = |(now, before): (u64, &u64)| now.saturating_sub(*before) as f64 / seconds;
-            decisions(silo).into_iter().zip(&mark.decisions).map(per_s).collect()
+            let decisions = decisions(silo).into_iter().zip(&mark.decisions);
+            decisions.map(|(now, before)| per_s(now, *before, seconds)).collect()
         }),
         rings_per_s: mark.map_or_else(Vec::new, |mark| {
-            let per_s = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
             let rings = silo.rings.iter().zip(&mark.rings);
-            rings.map(|(ring, (pushed, full))| (per_s(ring.pushed, *pushed), per_s(ring.refusals, *full))).collect()
+            rings
+                .map(|(ring, (pushed, full))| {
+                    (per_s(ring.pushed, *pushed, seconds), per_s(ring.refusals, *full, seconds))
+                })
+                .collect()
         }),
     }
 }
@@ -326,20 +310,23 @@ fn dispatch_cost(before: &Counters, now: &Counters) -> Option<f64> {
 }
 
 fn derive_threads(snapshot: &Snapshot, first: Option<&Mark>, last: Option<&Mark>, seconds: f64) -> Vec<ThreadDerived> {
-    let per_s = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
     let one = |(i, thread): (usize, &pinwheel_engine::board::snapshot::ThreadView)| {
         let mark = first.map(|mark| &mark.threads[i]);
         let gap_max_ns = last.map_or(0, |mark| thread.frame_gap.since(&mark.threads[i].frame_gap).max_ns());
         ThreadDerived {
-            busy: mark.map(|mark| (per_s(thread.busy_ns, mark.busy_ns) / 1e9).clamp(0.0, 1.0)),
-            items_per_s: mark.map(|mark| per_s(thread.items, mark.items)),
-            frames_per_s: mark.map(|mark| per_s(thread.frames, mark.frames)),
+            busy: mark.map(|mark| (per_s(thread.busy_ns, mark.busy_ns, seconds) / 1e9).clamp(0.0, 1.0)),
+            items_per_s: mark.map(|mark| per_s(thread.items, mark.items, seconds)),
+            frames_per_s: mark.map(|mark| per_s(thread.frames, mark.frames, seconds)),
             gap: mark.and_then(|mark| quantiles(&thread.frame_gap.since(&mark.frame_gap))),
-            // Before its first frame a thread's heartbeat is as old as the clock.
+            // Before a thread's first frame its heartbeat age is the age of the clock.
             silence_ns: if thread.frames == 0 { 0 } else { thread.heartbeat_age_ns.max(gap_max_ns) },
         }
     };
     snapshot.threads.iter().enumerate().map(one).collect()
+}
+
+fn per_s(now: u64, before: u64, seconds: f64) -> f64 {
+    now.saturating_sub(before) as f64 / seconds
 }
 
 fn quantiles(window: &Histogram) -> Option<Quantiles> {
@@ -354,15 +341,14 @@ fn quantiles(window: &Histogram) -> Option<Quantiles> {
 }
 
 fn rates(before: &Counters, now: &Counters, seconds: f64) -> Rates {
-    let per_s = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
     Rates {
-        scheduled: per_s(now.scheduled, before.scheduled),
-        submitted: per_s(now.submitted, before.submitted),
-        dispatched: per_s(now.dispatched, before.dispatched),
-        completed: per_s(now.completed, before.completed),
-        decoding: per_s(now.decoding, before.decoding),
-        answered: per_s(now.answered, before.answered),
-        errored: per_s(now.errored, before.errored),
+        scheduled: per_s(now.scheduled, before.scheduled, seconds),
+        submitted: per_s(now.submitted, before.submitted, seconds),
+        dispatched: per_s(now.dispatched, before.dispatched, seconds),
+        completed: per_s(now.completed, before.completed, seconds),
+        decoding: per_s(now.decoding, before.decoding, seconds),
+        answered: per_s(now.answered, before.answered, seconds),
+        errored: per_s(now.errored, before.errored, seconds),
     }
 }
 
@@ -375,22 +361,6 @@ fn sum_rates(a: Rates, b: Rates) -> Rates {
         decoding: a.decoding + b.decoding,
         answered: a.answered + b.answered,
         errored: a.errored + b.errored,
-    }
-}
-
-/// The counters that the console shows over all silos.
-fn add(sum: Counters, silo: &Counters) -> Counters {
-    Counters {
-        scheduled: sum.scheduled + silo.scheduled,
-        submitted: sum.submitted + silo.submitted,
-        answered: sum.answered + silo.answered,
-        errored: sum.errored + silo.errored,
-        late: sum.late + silo.late,
-        duplicated: sum.duplicated + silo.duplicated,
-        out_of_order: sum.out_of_order + silo.out_of_order,
-        shots_with_observables: sum.shots_with_observables + silo.shots_with_observables,
-        logical_errors: sum.logical_errors + silo.logical_errors,
-        ..sum
     }
 }
 

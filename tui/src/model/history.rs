@@ -1,6 +1,7 @@
 //! The last minute of derived numbers, for sparklines.
 //!
-//! Bounded: [`SAMPLES_MAX`] samples and [`STRIP_MAX`] silences per thread. On the console thread.
+//! Bounded: [`SAMPLES_MAX`] samples and [`STRIP_MAX`] silences per thread. On the console thread. A
+//! silence is the time in which a thread shows no progress.
 
 use super::derived::Derived;
 use std::collections::VecDeque;
@@ -10,7 +11,7 @@ pub const SAMPLES_MAX: usize = 600;
 /// Most silences kept per thread.
 pub const STRIP_MAX: usize = 120;
 
-/// One moment; `None` is "not known", and is drawn as a gap.
+/// Derived numbers of one moment; `None` is unknown and drawn as a gap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// Answers per second.
@@ -23,7 +24,7 @@ pub struct Sample {
     pub p999_ns: Option<u64>,
 }
 
-/// The past, oldest first.
+/// The past samples and silences, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     samples: VecDeque<Sample>,
@@ -31,7 +32,7 @@ pub struct History {
 }
 
 impl History {
-    /// Adds a moment.
+    /// Adds the numbers of a moment and drops the oldest beyond the bounds.
     pub fn push(&mut self, derived: &Derived) {
         let sample = Sample {
             answered_per_s: derived.rates.map(|rates| rates.answered),

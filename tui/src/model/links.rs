@@ -1,26 +1,26 @@
-//! Where a row leads: slot to worker, worker to thread, thread to alarm, alarm to stack, and so on.
+//! Links between rows: slot to worker, worker to thread, thread to alarm, alarm to stack, and so
+//! on.
 //!
-//! Pure, on the console thread. Judges nothing: it follows what the picture says belongs together.
+//! Pure, on the console thread. Follows the relations in the picture.
 
-use super::found::Event;
-use super::{Cursor, Model, Place, View, Zoom, lists};
+use super::lookups::Event;
+use super::{Cursor, Location, Model, View, Zoom, lists};
 use crate::effect::Effect;
 use pinwheel_engine::board::alarms::Site;
 use pinwheel_engine::board::snapshot::{SlotState, Snapshot, WorkerState};
-use pinwheel_engine::profile::RoleKind;
+use pinwheel_engine::roles::RoleKind;
 
-/// What following a row does.
+/// Target of the link of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Link {
-    /// Goes there.
-    To(Place),
-    /// Looks at a moment of the past.
+    To(Location),
+    /// Shows a recorded moment.
     Do(Effect),
 }
 
-/// Where the row under the cursor leads; in one sentence why nowhere.
+/// The link of the row under the cursor, or why it has none.
 pub fn next(model: &Model) -> Result<Link, String> {
-    let nothing = || "found no picture yet, expected one to follow; wait for the engine".to_owned();
+    let nothing = || "the engine has published no snapshot yet; wait for it".to_owned();
     let snapshot = &model.picture().ok_or_else(nothing)?.snapshot;
     match model.view {
         View::Overview => oldest_slot(model),
@@ -32,7 +32,7 @@ pub fn next(model: &Model) -> Result<Link, String> {
         View::Rings => from_ring(model, snapshot),
         View::Cores => from_core(model, snapshot),
         View::Sources => Ok(to(model, View::Streams, |cursor| cursor.stream = cursor.source)),
-        View::Log => from_event(model.found.log.rows().get(model.cursor.event)),
+        View::Log => from_event(model.lookups.log.rows().get(model.cursor.event)),
         View::Actions => from_event(lists::actions::at(model, model.cursor.action)),
         View::Environment | View::Compare => Ok(zoomed(model)),
         View::Placement => Ok(to(model, View::Rings, |_| ())),
@@ -45,21 +45,22 @@ pub fn next(model: &Model) -> Result<Link, String> {
 fn to(model: &Model, view: View, set: impl FnOnce(&mut Cursor)) -> Link {
     let mut cursor = model.cursor;
     set(&mut cursor);
-    Link::To(Place { view, cursor, zoom: Zoom::Both })
+    Link::To(Location { view, cursor, zoom: Zoom::Both })
 }
 
 fn zoomed(model: &Model) -> Link {
-    Link::To(Place { view: model.view, cursor: model.cursor, zoom: Zoom::Details })
+    Link::To(Location { view: model.view, cursor: model.cursor, zoom: Zoom::Details })
 }
 
 fn oldest_slot(model: &Model) -> Result<Link, String> {
     let silos = model.picture().map(|picture| picture.derived.silos.iter().enumerate()).into_iter().flatten();
     let waits = silos.filter_map(|(silo, derived)| derived.oldest.map(|(slot, age_ns)| (age_ns, silo, slot)));
-    let (_, silo, slot) = waits.max().ok_or("no slot waits; there is nothing to look into")?;
+    let (_, silo, slot) = waits.max().ok_or("no slot waits; no slot to show")?;
     Ok(to(model, View::Slots, |cursor| (cursor.silo, cursor.slot) = (silo, slot)))
 }
 
-/// A slot in flight leads to its worker; one that waits, or is answered, to the thread whose turn it is.
+/// A slot in flight links to its worker; a written or completed one to the thread that processes it
+/// next.
 fn from_slot(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
     let silo = snapshot.silos.get(model.cursor.silo).ok_or("there is no silo yet")?;
     let slot = silo.slots.get(model.cursor.slot).ok_or("this ring has no slots")?;
@@ -70,11 +71,11 @@ fn from_slot(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
         (SlotState::InFlight, None) => thread_of(model, snapshot, RoleKind::Decode),
         (SlotState::Written, _) => thread_of(model, snapshot, RoleKind::Dispatch),
         (SlotState::Completed, _) => thread_of(model, snapshot, RoleKind::Harvest),
-        (SlotState::Idle, _) => Err(format!("slot {} is idle: it waits for nobody", model.cursor.slot)),
+        (SlotState::Idle, _) => Err(format!("slot {} is idle: it it holds no shot", model.cursor.slot)),
     }
 }
 
-/// A worker leads to the thread that serves it: who claims its outputs, or who runs it.
+/// A worker links to the thread that claims its outputs or runs it.
 fn from_worker(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
     let silo = snapshot.silos.get(model.cursor.silo).ok_or("there is no silo yet")?;
     let worker = silo.workers.get(model.cursor.worker).ok_or("this silo has no workers")?;
@@ -94,7 +95,7 @@ fn thread_of(model: &Model, snapshot: &Snapshot, role: RoleKind) -> Result<Link,
             thread.roles.iter().any(|found| found.kind == kind && Some(found.silo) == silo)
         }
     };
-    // A GPU needs no thread that runs it: then it is poll that sees what it does.
+    // No thread runs a GPU: its link leads to the thread of poll, which reads its outputs.
     let found = snapshot.threads.iter().position(has(role));
     let found = found.or_else(|| snapshot.threads.iter().position(has(RoleKind::Poll)));
     let thread = found.ok_or_else(|| format!("no thread runs {} of this silo", role.name()))?;
@@ -112,7 +113,7 @@ fn from_thread(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
     Ok(to(model, View::Alarms, |cursor| cursor.alarm = alarm))
 }
 
-/// An alarm leads to its verdict and stack; from there to its thread.
+/// An alarm links to its verdict and stack; from there to its thread.
 fn from_alarm(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
     let alarm = snapshot.alarms.get(model.cursor.alarm).ok_or("there is no alarm")?;
     if model.zoom != Zoom::Details {
@@ -132,7 +133,7 @@ fn from_alarm(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
     }
 }
 
-/// A stream leads to its slot that waits longest.
+/// A stream links to the slot of its longest waiting shot.
 fn from_stream(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
     let stream = snapshot.streams.get(model.cursor.stream).ok_or("there is no stream yet")?;
     let place = snapshot.silos.iter().position(|silo| silo.id == stream.silo).ok_or("its silo is not on the board")?;
@@ -149,19 +150,19 @@ fn from_ring(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
     let name = &snapshot.silos[silo].rings[ring].name;
     let role = lists::ring_reader(name).ok_or_else(|| format!("no hot thread empties ring {name}"))?;
     let Link::To(place) = thread_of(model, snapshot, role)? else { return Err("no thread".to_owned()) };
-    Ok(Link::To(Place { cursor: Cursor { silo, ..place.cursor }, ..place }))
+    Ok(Link::To(Location { cursor: Cursor { silo, ..place.cursor }, ..place }))
 }
 
 fn from_core(model: &Model, snapshot: &Snapshot) -> Result<Link, String> {
-    let core = model.found.cores.rows().get(model.cursor.core).ok_or("no core was looked at yet")?.core;
+    let core = model.lookups.cores.rows().get(model.cursor.core).ok_or("no core was looked at yet")?.core;
     let thread = snapshot.threads.iter().position(|thread| thread.core == Some(core));
     let thread = thread.ok_or_else(|| format!("no hot thread of this engine is planned on core {core}"))?;
     Ok(to(model, View::Threads, |cursor| cursor.thread = thread))
 }
 
-/// An event leads to its moment.
+/// An event links to its moment.
 fn from_event(event: Option<&Event>) -> Result<Link, String> {
     let event = event.ok_or("there is no event")?;
-    let at_ns = event.at_ns.ok_or("this event carries no time that the recording knows")?;
+    let at_ns = event.at_ns.ok_or("this event has no time after the engine's start")?;
     Ok(Link::Do(Effect::LookAt(at_ns)))
 }

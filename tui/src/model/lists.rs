@@ -1,12 +1,13 @@
-//! Lists: what a view's rows are, which of them are shown, in which order, with which columns.
+//! The lists of the views: their rows, filters, orders and columns.
 //!
-//! Pure, on the console thread. A list is columns, each a function from the model and a row to a cell; sorting, filtering,
-//! drawing and CSV ask the same functions. Bounded by what the picture holds; a cell is made when it is drawn.
+//! Pure, on the console thread. A list consists of columns. Each column is a function from the
+//! model and a row to a cell; sorting, filtering, drawing and CSV call the same functions. Bounded
+//! by the rows of the picture; a cell is computed when it is drawn.
 //!
-//! # Why rows stay put
+//! # Why rows keep their places
 //!
-//! A row that moves while one reads it cannot be read. So sorting happens once, when the user asks: the order found then
-//! is kept by the rows' keys, and what comes later is added at the end.
+//! A reader cannot follow a row that moves. So a list is sorted once, when the user requests it:
+//! the rows' keys keep that order, and later rows are appended.
 
 pub mod actions;
 mod alarms;
@@ -23,46 +24,46 @@ mod workers;
 
 pub use compare::{Pair, pairs};
 pub use rings::{at as ring_at, reader as ring_reader};
+pub use slots::word as slot_word;
+pub use streams::health as stream_health;
+pub use threads::policy as thread_policy;
 
 use super::{Cursor, Model, View};
 use crate::theme::Tone;
 use filter::Filter;
 use std::collections::BTreeMap;
 
-/// Longest filter, characters.
+/// Longest filter, in characters.
 pub const FILTER_MAX: usize = 80;
-/// A column of that width takes what is left.
+/// Width of a column that takes the rest of the screen.
 pub const REST: u16 = u16::MAX;
 
 /// A view's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
-    /// Hot threads.
     Threads,
-    /// Slots of the silo shown, where they are filtered.
+    /// Slots of the silo shown, in place of the slot map while a filter is set.
     Slots,
     /// Workers of the silo shown.
     Workers,
-    /// Streams.
     Streams,
     /// Rings of all silos.
     Rings,
-    /// Alarms.
     Alarms,
-    /// What the machine is like.
+    /// Findings about the machine at the start of the run.
     Environment,
     /// Cores and their users.
     Cores,
-    /// Events of the run.
+    /// Events of the run, with its alarms.
     Log,
-    /// What was done to the engine.
+    /// Actions of operators and of the engine, with their effects.
     Actions,
-    /// The mark beside what is shown.
+    /// Values at the mark beside values at the moment shown.
     Compare,
 }
 
 impl List {
-    /// All, in the order of their states.
+    /// All lists, in the order of the variants.
     pub const ALL: [List; 11] = [
         List::Threads,
         List::Slots,
@@ -77,22 +78,26 @@ impl List {
         List::Compare,
     ];
 
-    /// The list of a view; `None`: it has none.
+    /// The list that `view` shows, if it shows a list.
     pub fn of(view: View) -> Option<List> {
-        Some(match view {
-            View::Threads => List::Threads,
-            View::Slots => List::Slots,
-            View::Workers => List::Workers,
-            View::Streams => List::Streams,
-            View::Rings => List::Rings,
-            View::Alarms => List::Alarms,
-            View::Environment => List::Environment,
-            View::Cores => List::Cores,
-            View::Log => List::Log,
-            View::Actions => List::Actions,
-            View::Compare => List::Compare,
-            _ => return None,
-        })
+        List::ALL.into_iter().find(|list| list.view() == view)
+    }
+
+    /// The view that shows this list.
+    pub fn view(self) -> View {
+        match self {
+            List::Threads => View::Threads,
+            List::Slots => View::Slots,
+            List::Workers => View::Workers,
+            List::Streams => View::Streams,
+            List::Rings => View::Rings,
+            List::Alarms => View::Alarms,
+            List::Environment => View::Environment,
+            List::Cores => View::Cores,
+            List::Log => View::Log,
+            List::Actions => View::Actions,
+            List::Compare => View::Compare,
+        }
     }
 
     fn spec(self) -> &'static Spec {
@@ -111,27 +116,26 @@ impl List {
         }
     }
 
-    /// Its columns.
     pub fn columns(self) -> &'static [Column] {
         self.spec().columns
     }
 
-    /// Rows there are.
+    /// Number of rows before filtering.
     pub fn len(self, model: &Model) -> usize {
         (self.spec().len)(model)
     }
 
-    /// What a row stays known by while rows come and go.
+    /// The row's key: it stays the same while rows come and go.
     pub fn key(self, model: &Model, row: usize) -> u64 {
         (self.spec().key)(model, row)
     }
 
-    /// The row's details, a line each.
+    /// The row's details, one entry per line.
     pub fn details(self, model: &Model, row: usize) -> Vec<Line> {
         (self.spec().details)(model, row)
     }
 
-    /// Where the cursor is in it.
+    /// The index of this list's row in `cursor`.
     pub fn cursor(self, cursor: &mut Cursor) -> &mut usize {
         match self {
             List::Threads => &mut cursor.thread,
@@ -149,7 +153,7 @@ impl List {
     }
 }
 
-/// What a list is made of.
+/// The functions and columns of a list.
 struct Spec {
     columns: &'static [Column],
     len: fn(&Model) -> usize,
@@ -157,10 +161,10 @@ struct Spec {
     details: fn(&Model, usize) -> Vec<Line>,
 }
 
-/// A line of details and how it looks.
+/// A line of details and its tone.
 pub type Line = (String, Tone);
 
-/// A line like any other.
+/// A line in the plain tone.
 fn plain(text: String) -> Line {
     (text, Tone::Plain)
 }
@@ -170,18 +174,17 @@ fn drawn_by_the_view(_model: &Model, _row: usize) -> Vec<Line> {
     Vec::new()
 }
 
-/// The row's own number as its key.
+/// Key of a list whose rows never change places: the row's index.
 fn by_place(_model: &Model, row: usize) -> u64 {
     row as u64
 }
 
-/// One column.
 pub struct Column {
-    /// Its heading.
     pub name: &'static str,
-    /// Columns of the screen below 100, below 160 and from there on; 0: only if asked for; [`REST`]: what is left.
+    /// Widths on a screen below 100 columns, below 160, and from 160 on; 0: shown on request only;
+    /// [`REST`]: the rest of the screen.
     pub widths: [u16; 3],
-    /// A row's cell.
+    /// Computes the cell of a row.
     pub cell: fn(&Model, usize) -> Cell,
 }
 
@@ -189,57 +192,56 @@ const fn column(name: &'static str, widths: [u16; 3], cell: fn(&Model, usize) ->
     Column { name, widths, cell }
 }
 
-/// By what a cell is sorted.
+/// Sort key of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rank {
-    /// A number.
     Number(f64),
-    /// Its words.
     Words,
-    /// Not known: after all that is.
+    /// Unknown: sorted after all known values.
     Absent,
 }
 
-/// One cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// What it says.
+    /// The cell's text.
     pub text: String,
-    /// How that looks.
+    /// Colour and weight of the text.
     pub tone: Tone,
-    /// How it sorts.
+    /// The cell's sort key.
     pub rank: Rank,
-    /// Glyphs each with a look of its own, in place of the text on the screen.
+    /// Glyphs with a tone each; the screen shows them in place of the text.
     pub marks: Vec<(char, Tone)>,
 }
 
 impl Cell {
-    /// Words.
     fn words(text: impl Into<String>) -> Cell {
         Cell { text: text.into(), tone: Tone::Plain, rank: Rank::Words, marks: Vec::new() }
     }
 
-    /// A number as people read it.
+    fn line((text, tone): Line) -> Cell {
+        Cell::words(text).toned(tone)
+    }
+
+    /// A cell that shows `text` and sorts by `number`.
     fn number(text: impl Into<String>, number: f64) -> Cell {
         Cell { rank: Rank::Number(number), ..Cell::words(text) }
     }
 
-    /// A number that may not be known.
+    /// A cell of a number that may be unknown.
     fn maybe(number: Option<f64>, text: impl Fn(f64) -> String) -> Cell {
         number.map_or_else(Cell::absent, |number| Cell::number(text(number), number))
     }
 
-    /// A time that may not be known.
+    /// A cell of a time that may be unknown.
     fn time(ns: Option<u64>) -> Cell {
         ns.map_or_else(Cell::absent, |ns| Cell::number(crate::widgets::format::time(ns), ns as f64))
     }
 
-    /// A count.
     fn count(count: u64) -> Cell {
         Cell::number(crate::widgets::format::count(count), count as f64)
     }
 
-    /// What is not known.
+    /// A cell of an unknown value.
     fn absent() -> Cell {
         Cell { text: "–".to_owned(), tone: Tone::Dim, rank: Rank::Absent, marks: Vec::new() }
     }
@@ -249,45 +251,45 @@ impl Cell {
     }
 }
 
-/// How the user arranged a list.
+/// The user's arrangement of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arranged {
-    /// Which rows are shown, as it was written; empty: all.
+    /// The filter as written; empty: all rows.
     pub filter: String,
-    /// The order asked for.
+    /// The order in force; `None`: the engine's.
     pub order: Option<Order>,
-    /// Columns shown or hidden other than by themselves, a bit each.
+    /// Columns whose visibility the user has toggled, one bit each.
     pub toggled: u32,
-    /// The order of an earlier start: by which column, which way. It is sorted so once there are rows.
-    pub wanted: Option<(usize, Way)>,
+    /// Column and direction saved by an earlier start. The list is sorted by them as soon as it has
+    /// rows.
+    pub wanted: Option<(usize, Direction)>,
 }
 
-/// An order, as it was when it was asked for.
+/// An order of rows, fixed at the time of sorting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// By which column.
+    /// Index of the column sorted by.
     pub column: usize,
-    /// Which way.
-    pub way: Way,
+    pub direction: Direction,
     /// The rows' keys in that order.
     keys: Vec<u64>,
 }
 
-/// Which way a list is sorted.
+/// Direction of sorting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// Smallest first, or by the alphabet.
+pub enum Direction {
+    /// Smallest first; words alphabetically.
     Up,
     /// Largest first.
     Down,
 }
 
-impl Way {
-    /// The other one.
-    pub fn other(self) -> Way {
+impl Direction {
+    /// The opposite direction.
+    pub fn other(self) -> Direction {
         match self {
-            Way::Up => Way::Down,
-            Way::Down => Way::Up,
+            Direction::Up => Direction::Down,
+            Direction::Down => Direction::Up,
         }
     }
 }
@@ -297,18 +299,17 @@ impl Way {
 pub struct Arrangements([Arranged; List::ALL.len()]);
 
 impl Arrangements {
-    /// That list's.
     pub fn of(&self, list: List) -> &Arranged {
         &self.0[list as usize]
     }
 
-    /// That list's, to change.
+    /// The arrangement of `list`, to change.
     pub fn of_mut(&mut self, list: List) -> &mut Arranged {
         &mut self.0[list as usize]
     }
 }
 
-/// The rows of `list` that are shown, in the order in which they are.
+/// Indexes of the rows of `list` that pass its filter, in display order.
 pub fn shown(model: &Model, list: List) -> Vec<usize> {
     let arranged = model.lists.of(list);
     let mut rows: Vec<usize> = (0..list.len(model)).collect();
@@ -318,22 +319,22 @@ pub fn shown(model: &Model, list: List) -> Vec<usize> {
     }
     let filter = Filter::read(&arranged.filter, list.columns());
     if !filter.is_empty() {
-        rows.retain(|row| filter.leaves(model, list, *row));
+        rows.retain(|row| filter.passes(model, list, *row));
     }
     rows
 }
 
-/// Sorts `list` by `column`, once.
-pub fn sort(model: &mut Model, list: List, column: usize, way: Way) {
+/// Sorts `list` by `column` once. Later rows are appended.
+pub fn sort(model: &mut Model, list: List, column: usize, direction: Direction) {
     let Some(spec) = list.columns().get(column) else { return };
     let mut rows: Vec<(Cell, usize)> = (0..list.len(model)).map(|row| ((spec.cell)(model, row), row)).collect();
-    rows.sort_by(|(a, _), (b, _)| compare(a, b, way));
+    rows.sort_by(|(a, _), (b, _)| compare(a, b, direction));
     let keys = rows.into_iter().map(|(_, row)| list.key(model, row)).collect();
     let arranged = model.lists.of_mut(list);
-    (arranged.order, arranged.wanted) = (Some(Order { column, way, keys }), None);
+    (arranged.order, arranged.wanted) = (Some(Order { column, direction, keys }), None);
 }
 
-fn compare(a: &Cell, b: &Cell, way: Way) -> std::cmp::Ordering {
+fn compare(a: &Cell, b: &Cell, direction: Direction) -> std::cmp::Ordering {
     use std::cmp::Ordering;
     let found = match (a.rank, b.rank) {
         (Rank::Absent, Rank::Absent) => return Ordering::Equal,
@@ -342,17 +343,17 @@ fn compare(a: &Cell, b: &Cell, way: Way) -> std::cmp::Ordering {
         (Rank::Number(a), Rank::Number(b)) => a.total_cmp(&b),
         _ => a.text.cmp(&b.text),
     };
-    if way == Way::Up { found } else { found.reverse() }
+    if direction == Direction::Up { found } else { found.reverse() }
 }
 
-/// The way in which a column is sorted at first: the largest number first, words by the alphabet.
-pub fn first_way(model: &Model, list: List, column: usize) -> Way {
+/// Direction of the first sort by a column: numbers descend, words ascend.
+pub fn first_direction(model: &Model, list: List, column: usize) -> Direction {
     let cell = |row| list.columns().get(column).map(|spec| (spec.cell)(model, row).rank);
     let is_number = (0..list.len(model)).any(|row| matches!(cell(row), Some(Rank::Number(_))));
-    if is_number { Way::Down } else { Way::Up }
+    if is_number { Direction::Down } else { Direction::Up }
 }
 
-/// Which columns are shown on a screen of that many columns: their places and widths.
+/// Indexes and widths of the columns shown on a screen `width` columns wide.
 pub fn columns_shown(model: &Model, list: List, width: u16) -> Vec<(usize, u16)> {
     let class = match width {
         0..=99 => 0,
@@ -373,18 +374,17 @@ pub fn columns_shown(model: &Model, list: List, width: u16) -> Vec<(usize, u16)>
     shown
 }
 
-/// Whether values have a line of headings before them.
+/// Whether a line of headings precedes the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heads {
-    /// They have.
+pub enum Headings {
     Shown,
-    /// They follow others that have.
+    /// The values follow others that have headings.
     Hidden,
 }
 
-/// `list` as comma-separated values after RFC 4180: every column, every row that is shown; before them its moment, `at_s`,
-/// where there is one for each.
-pub fn csv(model: &Model, list: List, at_s: Option<f64>, heads: Heads) -> String {
+/// `list` as comma-separated values after RFC 4180: every column of every row that passes the
+/// filter. With `at_s`, each row begins with that moment.
+pub fn csv(model: &Model, list: List, at_s: Option<f64>, heads: Headings) -> String {
     let quoted = |text: &str| match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),
@@ -394,7 +394,7 @@ pub fn csv(model: &Model, list: List, at_s: Option<f64>, heads: Heads) -> String
         first.into_iter().chain(cells).collect::<Vec<_>>().join(",") + "\r\n"
     };
     let mut text = String::new();
-    if heads == Heads::Shown {
+    if heads == Headings::Shown {
         let names = columns.clone().map(|column| quoted(column.name)).collect();
         text += &row(at_s.map(|_| "at_s".to_owned()), names);
     }

@@ -1,22 +1,21 @@
-//! Profile switches: the last one, and those before.
+//! The profile switches made at this console.
 //!
-//! Plain data and its words. On the console thread.
+//! Plain data and its texts. On the console thread.
 
 use super::Model;
-use super::deeds::Facts;
+use super::measured::Facts;
 use std::time::Duration;
 
-/// Why a profile was switched.
+/// Origin of a profile switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The operator took it.
+    /// The operator chose the profile.
     Asked,
-    /// The operator took the one before back.
+    /// The operator took the last switch back.
     Undone,
 }
 
 impl Why {
-    /// In words.
     pub fn said(self) -> &'static str {
         match self {
             Why::Asked => "asked for",
@@ -28,29 +27,27 @@ impl Why {
 /// One profile switch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Switch {
-    /// Profile before.
     pub from: String,
-    /// Profile applied.
     pub to: String,
-    /// When, console clock.
+    /// Time of the switch, console clock.
     pub at_ns: u64,
-    /// When, after the engine's start.
+    /// Time of the switch after the engine's start.
     pub engine_ns: u64,
     /// Epoch requested before the switch: acknowledgements above it belong to the switch.
     pub epoch_before: u64,
-    /// Why.
     pub why: Why,
-    /// For so long only; then the engine brings back what was before.
+    /// Time span of a temporary switch; the engine then restores the previous profile.
     pub lent: Option<Duration>,
-    /// Latency and work in the second before it.
+    /// Latency and load in the second before the switch.
     pub before: Facts,
-    /// The same, some seconds after all threads had acknowledged it; `None`: not yet, or another switch came first.
+    /// Latency and load some seconds after all threads had acknowledged it; `None`: not measured
+    /// yet, or another switch came first.
     pub after: Option<Facts>,
-    /// The operator's own words.
+    /// The operator's reason.
     pub reason: String,
 }
 
-/// The switches made here, the newest first.
+/// The switches of this console, newest first.
 pub fn history(model: &Model) -> impl Iterator<Item = &Switch> {
     model.switch.iter().chain(model.switches.iter().rev())
 }

@@ -1,15 +1,15 @@
-//! Alarms: which call, which only hold, and where they stand among the run's events.
+//! Alarms: which are unacknowledged, which merely active, and their order among the run's events.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
 use super::alarms::{Standing, events, place, standing};
-use super::found::{Brought, Found};
-use crate::source::synthetic::{Trouble, snapshot};
+use super::lookups::{LookedUp, LookupResult};
+use crate::tests::synthetic::{SyntheticFaults, snapshot};
 use pinwheel_engine::profile::Severity;
 
 #[test]
 fn a_note_never_calls_and_an_acknowledged_or_snoozed_alarm_holds_without_calling() {
-    let mut picture = snapshot(20, Trouble::All);
+    let mut picture = snapshot(20, SyntheticFaults::All);
     let all = standing(&picture);
     assert_eq!(all.worst, Some(Severity::Critical));
     assert!(all.calling > 1 && all.active == all.calling);
@@ -22,15 +22,19 @@ fn a_note_never_calls_and_an_acknowledged_or_snoozed_alarm_holds_without_calling
     }
     let none = standing(&picture);
     assert_eq!((none.calling, none.active, none.worst), (0, all.active, Some(Severity::Critical)));
-    assert_eq!(standing(&snapshot(20, Trouble::None)), Standing::default());
+    assert_eq!(standing(&snapshot(20, SyntheticFaults::None)), Standing::default());
     assert_eq!(place(&picture.alarms[worst]), "silo 0");
 }
 
 #[test]
 fn the_log_has_the_alarms_at_their_moments_under_keys_that_stay() {
-    let picture = snapshot(20, Trouble::All);
-    let mut found = Found::default();
-    let logs = || crate::source::synthetic::beside(Trouble::All).into_iter().find(|one| matches!(one, Brought::Log(_)));
+    let picture = snapshot(20, SyntheticFaults::All);
+    let mut found = LookedUp::default();
+    let logs = || {
+        crate::tests::synthetic::looked_up(SyntheticFaults::All)
+            .into_iter()
+            .find(|one| matches!(one, LookupResult::Log(_)))
+    };
     found.take(logs().unwrap(), events(&picture));
     let rows = found.log.rows().to_vec();
     assert!(rows.iter().map(|event| event.at_ns).is_sorted(), "{rows:?}");
@@ -38,18 +42,18 @@ fn the_log_has_the_alarms_at_their_moments_under_keys_that_stay() {
     let named = |name: &str| rows.iter().filter(|event| event.event == name).count();
     assert_eq!((named("alarm_onset"), named("alarm_ended")), (picture.alarms.len(), ended));
     assert!(ended > 0 && named("operated") == 1, "{rows:?}");
-    // The list of actions finds its own among them.
+    // The list of actions finds the actions among them.
     assert!(found.actions.iter().all(|place| rows[*place].event == "operated"));
     let onset = rows.iter().find(|event| event.text.starts_with("heartbeat")).unwrap();
     assert_eq!(
-        crate::source::beside::unix_ns(&onset.utc),
+        crate::source::lookup::unix_ns(&onset.utc),
         Some(picture.engine.started_utc_s * 1_000_000_000 + onset.at_ns.unwrap())
     );
     found.take(logs().unwrap(), events(&picture));
     assert_eq!(found.log.rows(), rows);
-    // A file whose moments cannot be told keeps its order.
+    // A file of events without known times keeps its order.
     let unplaced = rows.iter().filter(|event| event.event == "phase").cloned();
-    let unplaced: Vec<_> = unplaced.map(|event| super::found::Event { at_ns: None, ..event }).collect();
-    found.take(Brought::Log(Ok(unplaced.clone())), events(&picture));
+    let unplaced: Vec<_> = unplaced.map(|event| super::lookups::Event { at_ns: None, ..event }).collect();
+    found.take(LookupResult::Log(Ok(unplaced.clone())), events(&picture));
     assert_eq!(found.log.rows()[..unplaced.len()], unplaced);
 }

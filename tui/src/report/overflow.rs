@@ -1,44 +1,44 @@
-//! Shots of a run that found no slot, of all silos together and of each.
+//! Shots of a run for which no slot was free, in total and for each silo.
 
 use super::text::{duration_text, grouped};
 use pinwheel_engine::board::snapshot::{OutcomeCount, OverflowView, SiloView};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// All silos together; each by itself in `silos`.
+/// Totals of all silos; `silos` has each one.
 #[derive(Clone, Debug, Serialize)]
 pub struct OverflowReport {
-    /// The strategy in force at the end.
+    /// The overflow strategy at the end of the run.
     pub strategy: &'static str,
-    /// Times that a ring became full while shots arrived.
+    /// Episodes: a ring became full while shots arrived.
     pub episodes: u64,
-    /// The longest of them.
+    /// Longest episode, nanoseconds.
     pub longest_ns: u64,
-    /// The longest from the last full ring to the moment when no shot waited any more.
+    /// Longest time from the last full ring until no shot waited, nanoseconds.
     pub recovery_ns_max: u64,
-    /// By outcome; only those that occurred.
+    /// Shots by outcome; only outcomes that occurred.
     pub outcomes: BTreeMap<&'static str, u64>,
-    /// By silo; only those whose ring was ever full.
+    /// Silos with at least one episode.
     pub silos: Vec<SiloOverflow>,
 }
 
-/// One silo.
+/// Overflow of one silo.
 #[derive(Clone, Debug, Serialize)]
 pub struct SiloOverflow {
-    /// Its number.
+    /// Number of the silo.
     pub silo: u32,
-    /// What the board says of it.
+    /// Counters from the board.
     #[serde(flatten)]
     pub overflow: OverflowView,
 }
 
-/// Outcomes by name.
+/// Counts by the name of the outcome; outcomes that did not occur are left out.
 pub fn by_name(counts: &[OutcomeCount]) -> BTreeMap<&'static str, u64> {
     counts.iter().map(|counted| (counted.outcome, counted.count)).collect()
 }
 
 impl OverflowReport {
-    /// Of the silos of a run.
+    /// Sums the overflow of all silos of a run.
     pub fn of(silos: &[SiloView]) -> OverflowReport {
         let all = || silos.iter().map(|silo| &silo.overflow);
         let mut outcomes = BTreeMap::new();
@@ -56,8 +56,8 @@ impl OverflowReport {
         }
     }
 
-    /// In one line, for people.
-    pub fn told(&self) -> String {
+    /// One line of text.
+    pub fn text(&self) -> String {
         let outcomes: Vec<String> = self
             .outcomes
             .iter()
@@ -65,7 +65,7 @@ impl OverflowReport {
             .collect();
         let (longest, recovery) = (duration_text(self.longest_ns), duration_text(self.recovery_ns_max));
         format!(
-            "{}; longest {longest}, over {recovery} after the last full ring; {}",
+            "{}; longest {longest}, backlog cleared at most {recovery} after the last full ring; {}",
             self.strategy,
             outcomes.join(", ")
         )

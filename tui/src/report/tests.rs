@@ -4,22 +4,23 @@ use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
-    ClockView, ControlView, Counters, DeviceState, EngineView, ErrorCount, FaultView, GraphView, HealthVerdict,
-    InputHealthView, LifeView, LogView, MemoryView, OverflowView, PriorityView, RecorderView, RoleView, SiloState,
-    SiloView, Snapshot, StageView, StreamView, ThreadState, ThreadView,
+    ClockView, ControlView, Counters, DeviceState, EngineView, ErrorCount, FaultView, GraphView, InputHealthView,
+    LifecycleView, LogView, OverflowView, RecorderView, RoleView, SiloView, Snapshot, StageView, StreamView,
+    ThreadView,
 };
-use pinwheel_engine::engine::{EndedBy, Found, Outcome};
+use pinwheel_engine::engine::{EndedBy, EnvironmentResult, Outcome};
 use pinwheel_engine::fault::FaultCode;
-use pinwheel_engine::profile::{Faults, Profile, RoleKind};
+use pinwheel_engine::profile::{Faults, Profile};
+use pinwheel_engine::roles::RoleKind;
+use pinwheel_engine::roles::{SiloState, ThreadState};
+use pinwheel_engine::streams::HealthVerdict;
 
 fn engine() -> EngineView {
     EngineView {
         pid: 1,
         version: "0.1.0".to_owned(),
         phase: Phase::Shutdown,
-        started_utc_s: 0,
         profile: "lab".to_owned(),
-        label: String::new(),
         input: "sampler surface_d5".to_owned(),
         device: "sim".to_owned(),
         decoder: "matching".to_owned(),
@@ -32,17 +33,17 @@ fn engine() -> EngineView {
         heartbeat_limit_ns: 20_000_000,
         spin_requested: SpinPolicy::Lab,
         spin_epoch_requested: 1,
-        board_path: None,
         silo_memory_bytes: 4 << 20,
         silo_memory_locked_bytes: 4 << 20,
         notes: vec!["folded onto one hot thread".to_owned()],
+        ..EngineView::default()
     }
 }
 
-fn environment() -> Found {
+fn environment() -> EnvironmentResult {
     let rows = |names: [&str; 2]| names.map(str::to_owned).to_vec();
     let (fail, warn) = (rows(["isolcpus", "nohz_full"]), rows(["swap", "smt"]));
-    Found { fail, warn, file: Some("logs/x/environment.json".to_owned()), trouble: None }
+    EnvironmentResult { fail, warn, file: Some("logs/x/environment.json".to_owned()), trouble: None }
 }
 
 fn thread() -> ThreadView {
@@ -57,22 +58,15 @@ fn thread() -> ThreadView {
         policy_requested: SpinPolicy::Lab,
         policy_acknowledged: SpinPolicy::Lab,
         epoch_acknowledged: 1,
-        policy_refusal: None,
-        priority: PriorityView::default(),
-        contended_by: None,
         heartbeat_age_ns: 10,
         frames: 5_000,
         frames_busy: 1_000,
         items: 1_000,
         busy_ns: 1_000_000,
         yields: 3,
-        stage: None,
         frame_gap: Histogram::of(&[100, 200, 300]),
         state: ThreadState::Finished,
-        panic_site: None,
-        memory: MemoryView::default(),
-        frames_elsewhere: 0,
-        events_dropped: 0,
+        ..ThreadView::default()
     }
 }
 
@@ -105,19 +99,14 @@ fn silo(id: u32) -> SiloView {
         moves: None,
         gpu: None,
         overflow: OverflowView { strategy: "Block", ..OverflowView::default() },
-        life: LifeView { epoch: 1, ..LifeView::default() },
+        lifecycle: LifecycleView { epoch: 1, ..LifecycleView::default() },
     }
 }
 
 fn stream(id: u32) -> StreamView {
     StreamView {
         id,
-        silo: 0,
         answered: 1_000,
-        errors: 0,
-        late: 0,
-        shots_with_observables: 0,
-        logical_errors: 0,
         frame: 1,
         latency: Histogram::of(&[50_000; 1_000]),
         input_health: InputHealthView {
@@ -127,7 +116,7 @@ fn stream(id: u32) -> StreamView {
             fraction_expected: 0.05,
             hottest: Vec::new(),
         },
-        overflow: Vec::new(),
+        ..StreamView::default()
     }
 }
 
@@ -178,7 +167,7 @@ fn a_report_has_every_key_that_scripts_rely_on() {
     has(
         &report,
         "submitted answered lost duplicated out_of_order errors late deadline_ns logical_errors logical_error_rate
-         logical_error_rate_ci95 shots_with_observables joint moves lives ended_by throughput_per_s latency_ns latency_from_submit_ns
+         logical_error_rate_ci95 shots_with_observables joint moves lifecycles ended_by throughput_per_s latency_ns latency_from_submit_ns
          stages console_cost device decoder predecoder profile silos silos_auto threads streams alarms host run_dir",
     );
     has(&report["joint"], "read consistent refused");
@@ -195,12 +184,12 @@ fn a_report_has_every_key_that_scripts_rely_on() {
 
 #[test]
 fn every_alarm_has_one_shape_whoever_found_it() {
-    use crate::source::synthetic::{Trouble, snapshot};
+    use crate::tests::synthetic::{SyntheticFaults, snapshot};
     let mut outcome = sound();
     outcome.snapshot.silos[0].counters.answered -= 1;
     outcome.snapshot.threads[0].frames_elsewhere = 1;
     outcome.snapshot.threads[0].core = Some(1);
-    let logged = snapshot(100, Trouble::All).alarms;
+    let logged = snapshot(100, SyntheticFaults::All).alarms;
     assert!(!logged.is_empty());
     outcome.snapshot.alarms.extend(logged);
     let report = serde_json::to_value(Report::new(&outcome, &Context::default())).unwrap();
@@ -293,10 +282,10 @@ fn warnings_alone_exit_with_0() {
     let suspect = |outcome: &mut Outcome| outcome.snapshot.streams[0].input_health.verdict = HealthVerdict::Suspect;
     assert_eq!(status(suspect), (0, vec!["input_suspect"]));
     assert_eq!(status(|outcome| outcome.snapshot.silos[0].device = DeviceState::Lost), (0, vec!["device_lost"]));
-    // Killed on request: its roles ended with it, and nothing panicked.
+    // Killed on request: its roles ended without a panic.
     let killed = |outcome: &mut Outcome| {
         outcome.snapshot.threads[0].roles[0].died_frame = Some(9);
-        outcome.snapshot.silos[0].life.state = SiloState::Dead;
+        outcome.snapshot.silos[0].lifecycle.state = SiloState::Dead;
     };
     assert_eq!(status(killed), (0, vec!["silo_dead"]));
 }
@@ -332,7 +321,7 @@ fn errors_that_the_profile_injected_exit_with_0_unless_predictions_were_asked() 
     let status = |context: Context| Report::new(&errored(), &context).exit_status;
     assert_eq!(status(injected(|faults| faults.never_ready = 0.1)), 0);
     assert_eq!(status(injected(|faults| faults.lose_device_every = Some(9))), 0);
-    // Other faults are no excuse for these errors.
+    // Other faults do not explain these errors.
     assert_eq!(status(injected(|faults| faults.decoder_panic = 0.1)), 1);
     assert_eq!(status(injected(|_| ())), 1);
     let asked = Context { predictions_asked: true, ..injected(|faults| faults.never_ready = 0.1) };
@@ -354,14 +343,14 @@ fn the_text_shows_nothing_that_was_not_measured() {
     }
     outcome.elapsed_live_ns = 0;
     let empty = Report::new(&outcome, &Context::default()).to_string();
-    assert!(empty.contains("the model says 5.000 %"), "input health needs no observables:\n{empty}");
+    assert!(empty.contains("the model predicts 5.000 %"), "input health needs no observables:\n{empty}");
     for untold in ["Times", "Accuracy", "throughput", "ns per shot", "NaN", "inf"] {
         assert!(!empty.contains(untold), "{untold} in\n{empty}");
     }
 }
 
 #[test]
-fn a_note_is_told_once_and_an_unanswered_shot_by_name() {
+fn a_note_is_printed_once_and_an_unanswered_shot_with_its_sequence() {
     let mut outcome = sound();
     outcome.unanswered = vec![(3, 17)];
     let notes = vec!["folded onto one hot thread".to_owned(), "ends after 10 s".to_owned()];
@@ -371,7 +360,7 @@ fn a_note_is_told_once_and_an_unanswered_shot_by_name() {
 }
 
 #[test]
-fn progress_tells_the_last_second_only() {
+fn progress_covers_only_the_last_second() {
     let (mut earlier, now) = (sound().snapshot, sound().snapshot);
     earlier.at_ns -= 1_000_000_000;
     for silo in &mut earlier.silos {
@@ -383,10 +372,10 @@ fn progress_tells_the_last_second_only() {
 }
 
 #[test]
-fn the_clock_is_told_only_when_it_is_degraded_or_stepped() {
+fn the_clock_is_printed_only_when_degraded_or_stepped() {
     let mut outcome = sound();
     let plain = Report::new(&outcome, &Context::default());
-    assert!(!plain.to_string().contains("Time is told") && !plain.to_string().contains("UTC"));
+    assert!(!plain.to_string().contains("Times come") && !plain.to_string().contains("UTC"));
     let json = serde_json::to_value(&plain.clock).unwrap();
     assert_eq!(json["width_ns"], serde_json::Value::Null, "not measured");
     let clock = &mut outcome.snapshot.clock;
@@ -398,7 +387,7 @@ fn the_clock_is_told_only_when_it_is_degraded_or_stepped() {
 }
 
 #[test]
-fn the_environment_is_told_with_the_names_of_what_is_wrong_and_where_the_rest_is() {
+fn the_environment_is_printed_with_its_failed_rows_and_the_file_of_the_report() {
     let report = Report::new(&sound(), &Context::default());
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["environment"]["fail"], serde_json::json!(["isolcpus", "nohz_full"]));

@@ -1,16 +1,18 @@
-//! The report and the progress lines for people: every number with its unit, and what a good one looks like.
+//! The report as text and the progress lines: every number with its unit and meaning.
 //!
-//! Pure: writes to the given output only. Bounded by [`STREAMS_SHOWN_MAX`] streams; the JSON has them all.
+//! Pure: writes to the given output only. Lists at most [`STREAMS_SHOWN_MAX`] streams; the JSON has
+//! all.
 
-use super::{Alarm, GpuReport, JointReport, LifeReport, Report, merged, sum};
+use super::{Alarm, GpuReport, JointReport, LifecycleReport, Report, merged};
 use pinwheel_engine::board::histogram::Histogram;
-use pinwheel_engine::board::snapshot::{HealthVerdict, Snapshot};
+use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::profile::Severity;
+use pinwheel_engine::streams::HealthVerdict;
 use std::fmt::{self, Display, Formatter};
 
-/// Streams listed one by one; of more, only those with trouble are told, by their alarms.
+/// Most streams that are listed individually; with more streams only alarms are shown.
 const STREAMS_SHOWN_MAX: usize = 8;
-/// Shots without an answer listed one by one; the JSON has them all.
+/// Most unanswered shots that are listed; the JSON has all.
 const UNANSWERED_SHOWN_MAX: usize = 8;
 
 /// `1234567` as `1,234,567`.
@@ -26,7 +28,7 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
-/// Nanoseconds in the unit that reads best, three digits.
+/// A time in the largest fitting unit, with three digits.
 pub fn duration_text(ns: u64) -> String {
     let (value, unit) = match ns {
         0..1_000 => return format!("{ns} ns"),
@@ -38,9 +40,9 @@ pub fn duration_text(ns: u64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// What happened between two snapshots, in one line.
+/// One line on the time between two snapshots.
 pub fn progress_line(earlier: &Snapshot, now: &Snapshot) -> String {
-    let (before, after) = (sum(&earlier.silos), sum(&now.silos));
+    let (before, after) = (earlier.totals(), now.totals());
     let span_s = now.at_ns.saturating_sub(earlier.at_ns) as f64 / 1e9;
     let answered = after.answered.saturating_sub(before.answered);
     let rate = if span_s > 0.0 { answered as f64 / span_s } else { 0.0 };
@@ -68,7 +70,7 @@ impl Display for Report {
         self.accuracy(f)?;
         self.joint(f)?;
         self.moves(f)?;
-        self.lives(f)?;
+        self.lifecycles(f)?;
         self.input(f)?;
         self.sources(f)?;
         self.machine(f)?;
@@ -77,10 +79,10 @@ impl Display for Report {
     }
 }
 
-/// One line: what, how much, what it means.
+/// Writes one line: name, value, meaning.
 fn line(f: &mut Formatter<'_>, what: &str, value: impl Display, meaning: impl Display) -> fmt::Result {
-    let told = format!("  {what:<15} {value:>16}   {meaning}");
-    writeln!(f, "{}", told.trim_end())
+    let text = format!("  {what:<15} {value:>16}   {meaning}");
+    writeln!(f, "{}", text.trim_end())
 }
 
 impl Report {
@@ -109,18 +111,17 @@ impl Report {
         writeln!(f, "  ended by {} after {} live: {sound}", self.ended_by, duration_text(self.elapsed_live_ns))
     }
 
-    /// What each silo's GPU did.
+    /// Activity of each silo's GPU.
     fn gpus(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for GpuReport { silo, gpu, launches_per_s } in &self.gpus {
             writeln!(f, "\nGPU of silo {silo}")?;
             let rate = launches_per_s.map_or_else(String::new, |rate| format!("{}/s", grouped(rate as u64)));
             line(f, "launches", grouped(gpu.launches), rate)?;
             let within = duration_text(gpu.completion_to_claim_error_ns);
-            let to_claim =
-                format!("from the graph's end to poll's claim, sampled; known to {within}, as the clocks are");
+            let to_claim = format!("from the graph's end to poll's claim, sampled; clocks agree within {within}");
             for (what, times, meaning) in [
-                ("launch call", &gpu.launch_ns, "what a launch costs the dispatcher"),
-                ("graph", &gpu.graph_ns, "by the device's events, sampled"),
+                ("launch call", &gpu.launch_ns, "time of a launch call in the dispatcher"),
+                ("graph", &gpu.graph_ns, "measured by device events, sampled"),
                 ("claimed", &gpu.completion_to_claim_ns, to_claim.as_str()),
             ] {
                 if times.count() > 0 {
@@ -129,12 +130,11 @@ impl Report {
                 }
             }
             if gpu.launch_errors > 0 {
-                let meaning =
-                    format_args!("launch calls that failed, the last with the driver's code {}", gpu.error_code);
+                let meaning = format_args!("failed launch calls; last driver code {}", gpu.error_code);
                 line(f, "errors", grouped(gpu.launch_errors), meaning)?;
             }
             if gpu.renewals + gpu.renewals_failed > 0 {
-                let meaning = format_args!("contexts made anew; {} attempts failed", gpu.renewals_failed);
+                let meaning = format_args!("contexts recreated; {} attempts failed", gpu.renewals_failed);
                 line(f, "renewals", grouped(gpu.renewals), meaning)?;
             }
             if let (Some(free), Some(total)) = (gpu.memory_free_bytes, gpu.memory_total_bytes) {
@@ -176,13 +176,11 @@ impl Report {
             line(f, "errors", grouped(*count), format_args!("code {code}: {name}"))?;
         }
         if self.overflow.episodes > 0 {
-            line(f, "rings full", grouped(self.overflow.episodes), self.overflow.told())?;
+            line(f, "rings full", grouped(self.overflow.episodes), self.overflow.text())?;
         }
         if let Some(rate) = self.throughput_per_s {
-            let scheduled = self.rate_hz.map_or_else(
-                || "as fast as slots come free".to_owned(),
-                |hz| format!("{}/s scheduled", grouped(hz as u64)),
-            );
+            let scheduled =
+                self.rate_hz.map_or_else(|| "unpaced".to_owned(), |hz| format!("{}/s scheduled", grouped(hz as u64)));
             line(
                 f,
                 "throughput",
@@ -192,7 +190,12 @@ impl Report {
         }
         let behind = self.scheduled.saturating_sub(self.submitted);
         if behind > 0 {
-            line(f, "never fed", grouped(behind), "their time came but no slot did: the rate is above the capacity")?;
+            line(
+                f,
+                "never fed",
+                grouped(behind),
+                "no slot was free at their scheduled time: the rate is above the capacity",
+            )?;
         }
         Ok(())
     }
@@ -211,7 +214,7 @@ impl Report {
                 "device" => "launched to ready flag claimed",
                 "queue" => "waiting for a decoder: grows when decoding is the bottleneck",
                 "decode" => "in the decoder",
-                "harvest" => "answered to taken",
+                "harvest" => "answered to harvested",
                 _ => "",
             };
             row(f, &format!("  {name}"), time, meaning)?;
@@ -227,8 +230,8 @@ impl Report {
             return Ok(());
         };
         writeln!(f, "\nAccuracy")?;
-        line(f, "judged", grouped(self.shots_with_observables), "answers with a true observable to compare with")?;
-        line(f, "logical errors", grouped(self.logical_errors), "answers that differ from the truth")?;
+        line(f, "compared", grouped(self.shots_with_observables), "answers that have true observables")?;
+        line(f, "logical errors", grouped(self.logical_errors), "answers that differ from the true observables")?;
         line(
             f,
             "rate",
@@ -248,32 +251,37 @@ impl Report {
         }
         writeln!(f, "\nJoint readouts")?;
         line(f, "read", grouped(read), "two streams at one sequence number, under LOCK")?;
-        line(f, "consistent", grouped(consistent), "equal to what the answers of both streams say: expected all")?;
-        line(f, "refused", grouped(refused), "given up: a stream did not come so far, or its state was away")
+        line(f, "consistent", grouped(consistent), "equal to the answers of both streams; must equal read")?;
+        line(
+            f,
+            "refused",
+            grouped(refused),
+            "a stream did not reach the sequence number, or its state was in another silo",
+        )
     }
 
     fn moves(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Some(moves) = self.moves.as_ref().filter(|moves| moves.asked > 0) else { return Ok(()) };
         writeln!(f, "\nMoves of streams between silos")?;
-        line(f, "made", grouped(moves.done), format_args!("of {} asked for", grouped(moves.asked)))?;
-        line(f, "given up", grouped(moves.failed), "the stream stayed where it was")?;
+        line(f, "made", grouped(moves.done), format_args!("of {} requested", grouped(moves.asked)))?;
+        line(f, "abandoned", grouped(moves.failed), "the stream stayed in its silo")?;
         let (half, worst) = (moves.pause_ns.quantile_ns(0.5), moves.pause_ns.max_ns());
-        let told = format_args!("median pause of the stream; {} the longest", duration_text(worst));
+        let told = format_args!("median pause of a stream; longest {}", duration_text(worst));
         line(f, "pause", duration_text(half), told)?;
         line(f, "staged", grouped(moves.staged), "shots that waited for their stream's move")
     }
 
-    fn lives(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let died = |life: &&LifeReport| life.deaths + life.drains > 0;
-        let lives: Vec<&LifeReport> = self.lives.iter().flatten().filter(died).collect();
-        if lives.is_empty() {
+    fn lifecycles(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let died = |life: &&LifecycleReport| life.deaths + life.drains > 0;
+        let lifecycles: Vec<&LifecycleReport> = self.lifecycles.iter().flatten().filter(died).collect();
+        if lifecycles.is_empty() {
             return Ok(());
         }
-        writeln!(f, "\nSilos that died, came back or were drained")?;
-        for life in lives {
+        writeln!(f, "\nSilos that failed, restarted or were drained")?;
+        for life in lifecycles {
             let elsewhere = duration_text(life.fenced_to_elsewhere_ns.max_ns());
             let told = format_args!(
-                "{} deaths, {} returns, {} drains; {} shots answered with an error, {} streams inherited, the longest after {elsewhere}",
+                "{} failures, {} restarts, {} drains; {} shots answered with an error, {} streams taken over, the longest after {elsewhere}",
                 life.deaths,
                 life.rejoins,
                 life.drains,
@@ -289,15 +297,15 @@ impl Report {
         if self.streams.is_empty() || self.streams.len() > STREAMS_SHOWN_MAX {
             return Ok(());
         }
-        writeln!(f, "\nInput: how many detectors fire, against the model")?;
+        writeln!(f, "\nInput: share of firing detectors, compared with the model")?;
         for stream in &self.streams {
             let health = &stream.input_health;
             let (found, expected) = (health.fraction_found * 100.0, health.fraction_expected * 100.0);
             let told = match health.verdict {
                 HealthVerdict::TooFew => {
-                    format!("{} shots examined are too few to tell", grouped(health.shots_examined))
+                    format!("{} shots examined are too few for a verdict", grouped(health.shots_examined))
                 }
-                _ => format!("{found:.3} % of detectors fire, the model says {expected:.3} %"),
+                _ => format!("{found:.3} % of detectors fire, the model predicts {expected:.3} %"),
             };
             line(f, &format!("stream {}", stream.id), format!("{:?}", health.verdict), told)?;
         }
@@ -307,14 +315,27 @@ impl Report {
     fn sources(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for source in &self.sources {
             writeln!(f, "\nSource {}", source.name)?;
-            line(f, "taken", grouped(source.accepted), "shots; each is answered to its sender")?;
-            let dropped = format!("to their senders; {} were not taken in time", grouped(source.answers_dropped));
+            line(f, "accepted", grouped(source.accepted), "shots; each sender receives the answers")?;
+            let dropped = format!(
+                "sent back; {} dropped because the sender did not read them in time",
+                grouped(source.answers_dropped)
+            );
             line(f, "answered", grouped(source.answered), dropped)?;
             let missing: u64 = source.streams.iter().map(|stream| stream.gaps.saturating_sub(stream.reordered)).sum();
-            line(f, "missing", grouped(missing), "sequence numbers that never came")?;
-            line(f, "kernel drops", grouped(source.kernel_drops), "datagrams that found the socket's buffer full")?;
+            line(f, "missing", grouped(missing), "sequence numbers that never arrived")?;
+            line(
+                f,
+                "kernel drops",
+                grouped(source.kernel_drops),
+                "datagrams dropped because the socket's buffer was full",
+            )?;
             let refused = source.malformed + source.foreign + source.other_epoch + source.unknown_streams;
-            line(f, "refused", grouped(refused), "malformed, foreign, of another epoch, or for no stream")?;
+            line(
+                f,
+                "refused",
+                grouped(refused),
+                "malformed, from a foreign sender, of another epoch, or for an unknown stream",
+            )?;
         }
         Ok(())
     }
@@ -358,16 +379,16 @@ impl Report {
         }
     }
 
-    /// Only what is wrong with it.
+    /// Lists problems of the clock only.
     fn clock(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if let Some(why) = &self.clock.degraded {
-            writeln!(f, "  Time is told by the {}: {why}", self.clock.source)?;
+            writeln!(f, "  Times come from the {}: {why}", self.clock.source)?;
         }
         let (utc, counter) = (self.clock.utc_steps, self.clock.counter_steps);
         if utc > 0 {
             writeln!(
                 f,
-                "  UTC was set {utc} time(s) meanwhile: times of day in the logs jump there, durations do not"
+                "  UTC was set {utc} time(s) during the run: times of day in the logs jump there, durations do not"
             )?;
         }
         if counter > 0 {
@@ -383,14 +404,15 @@ impl Report {
         if !self.alarms.is_empty() || !self.unanswered.is_empty() {
             writeln!(f, "\nAlarms")?;
         }
-        // Notes healed themselves: they are in the JSON and on the console, not among what somebody should read first.
+        // Alarms of severity Note ended by themselves. They are in the JSON and on the console
+        // only.
         let is_note = |alarm: &&Alarm| alarm.severity() == Severity::Note;
         for alarm in self.alarms.iter().filter(|alarm| !is_note(alarm)) {
             writeln!(f, "  {}: {}", alarm.alarm, alarm.what)?;
         }
         let notes = self.alarms.iter().filter(is_note).count();
         if notes > 0 {
-            writeln!(f, "  {notes} kinds of stalls that healed themselves: --json tells their causes")?;
+            writeln!(f, "  {notes} kinds of stalls that ended by themselves: --json has their causes")?;
         }
         for (stream, sequence) in self.unanswered.iter().take(UNANSWERED_SHOWN_MAX) {
             writeln!(f, "  unanswered: stream {stream}, sequence {sequence}")?;
@@ -414,8 +436,8 @@ fn row(f: &mut Formatter<'_>, what: &str, time: &Histogram, meaning: &str) -> fm
     }
     let [p50, p90, p99, p999] = [0.5, 0.9, 0.99, 0.999].map(|q| duration_text(time.quantile_ns(q)));
     let max = duration_text(time.max_ns());
-    let told = format!("  {what:<15} {p50:>10} {p90:>10} {p99:>10} {p999:>10} {max:>10}   {meaning}");
-    writeln!(f, "{}", told.trim_end())
+    let text = format!("  {what:<15} {p50:>10} {p90:>10} {p99:>10} {p999:>10} {max:>10}   {meaning}");
+    writeln!(f, "{}", text.trim_end())
 }
 
 #[cfg(test)]

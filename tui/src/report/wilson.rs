@@ -1,5 +1,6 @@
-//! Wilson's score interval for a rate (E. B. Wilson, J. Am. Stat. Assoc. 22 (1927) 209), and Byar's approximation of the Poisson
-//! interval for a count (N. E. Breslow, N. E. Day, IARC Sci. Publ. 82 (1987) 69).
+//! Wilson's score interval for a rate (E. B. Wilson, J. Am. Stat. Assoc. 22 (1927) 209), and Byar's
+//! approximation of the Poisson interval for a count (N. E. Breslow, N. E. Day, IARC Sci. Publ. 82
+//! (1987) 69).
 //!
 //! Pure. Never leaves 0..=1, and is sound at zero events, where the textbook interval has no width.
 

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "harness")]
 
-use super::{Keeper, parse};
-use crate::model::lists::{List, Way};
+use super::{SettingsFile, parse};
+use crate::model::lists::{Direction, List};
 use crate::model::{Model, Mouse};
 use crate::theme::{Colour, Glyphs, Palette, Theme};
 use pinwheel_engine::profile::OnHangup;
@@ -18,7 +18,7 @@ fn model() -> Model {
 fn what_the_user_changed_is_there_at_the_next_start_and_filters_are_not() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state/pinwheel/console.ron");
-    let first = Keeper::open(Some(path.clone()));
+    let first = SettingsFile::open(Some(path.clone()));
     assert_eq!((first.said.clone(), first.keep(&model())), (None, Ok(())));
     assert!(!path.exists(), "nothing was changed: nothing is written");
     let mut changed = model();
@@ -26,21 +26,21 @@ fn what_the_user_changed_is_there_at_the_next_start_and_filters_are_not() {
     changed.chosen.glyphs = Some(Glyphs::Ascii);
     changed.chosen.mouse = Some(Mouse::Off);
     let threads = changed.lists.of_mut(List::Threads);
-    (threads.toggled, threads.wanted, threads.filter) = (0b101, Some((1, Way::Down)), "hot".to_owned());
+    (threads.toggled, threads.wanted, threads.filter) = (0b101, Some((1, Direction::Down)), "hot".to_owned());
     first.keep(&changed).unwrap();
-    let second = Keeper::open(Some(path.clone()));
+    let second = SettingsFile::open(Some(path.clone()));
     let mut next = model();
     second.settings.arrange(&mut next);
     assert_eq!(next.chosen, changed.chosen);
     let threads = next.lists.of(List::Threads);
-    assert_eq!((threads.toggled, threads.wanted, threads.filter.as_str()), (0b101, Some((1, Way::Down)), ""));
+    assert_eq!((threads.toggled, threads.wanted, threads.filter.as_str()), (0b101, Some((1, Direction::Down)), ""));
     assert_eq!(second.keep(&next), Ok(()));
     let left: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["console.ron"], "written whole, and nothing beside it");
 }
 
 #[test]
-fn a_file_that_cannot_be_used_is_told_in_one_sentence_and_all_is_as_by_itself() {
+fn an_unusable_settings_file_is_reported_in_one_sentence_and_defaults_apply() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("console.ron");
     for text in [
@@ -51,26 +51,26 @@ fn a_file_that_cannot_be_used_is_told_in_one_sentence_and_all_is_as_by_itself() 
         " ".repeat(super::BYTES_MAX + 1),
     ] {
         fs::write(&path, &text).unwrap();
-        let keeper = Keeper::open(Some(path.clone()));
-        let said = keeper.said.unwrap();
-        assert!(said.contains("console.ron") && said.contains("expected") && !said.contains('\n'), "{said}");
-        assert_eq!(keeper.settings, super::Settings::default());
+        let settings = SettingsFile::open(Some(path.clone()));
+        let said = settings.said.unwrap();
+        assert!(said.contains("console.ron") && said.contains("repair or remove") && !said.contains('\n'), "{said}");
+        assert_eq!(settings.settings, super::Settings::default());
     }
-    assert!(Keeper::open(Some(dir.path().to_owned())).said.is_some(), "a directory");
+    assert!(SettingsFile::open(Some(dir.path().to_owned())).said.is_some(), "a directory");
     // Of another version of the console: what it does not know it passes over.
     fs::write(&path, "(lists: { \"qubits\": (toggled: [\"colour\"]), \"threads\": (toggled: [\"fame\"]) })").unwrap();
-    assert_eq!(Keeper::open(Some(path)).said, None);
+    assert_eq!(SettingsFile::open(Some(path)).said, None);
 }
 
 #[test]
-fn what_cannot_be_written_is_told_and_kept_nowhere() {
+fn unwritable_settings_are_reported_and_no_file_is_left() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("file"), "").unwrap();
     let mut changed = model();
     changed.chosen.mouse = Some(Mouse::Off);
-    let said = Keeper::open(Some(dir.path().join("file/console.ron"))).keep(&changed).unwrap_err();
+    let said = SettingsFile::open(Some(dir.path().join("file/console.ron"))).keep(&changed).unwrap_err();
     assert!(said.contains("--no-settings"), "{said}");
-    assert_eq!(Keeper::open(None).keep(&changed), Ok(()));
+    assert_eq!(SettingsFile::open(None).keep(&changed), Ok(()));
 }
 
 proptest::proptest! {

@@ -1,40 +1,39 @@
-//! A recording as a [`Source`]: the same console, read-only.
+//! A recording as a read-only [`Source`] of the same console.
 //!
-//! Owns the recording; on the console thread. Nothing runs: there is nothing to switch, to drain or to wait for.
+//! Owns the recording; on the console thread. No engine runs, so no command applies.
 
 use super::past::{Note, Past, look};
 use super::{Offer, Source};
 use pinwheel_engine::board::snapshot::Snapshot;
-use pinwheel_engine::profile::Profile;
+use pinwheel_engine::engine::Command;
 use pinwheel_engine::record::tape::{Moment, Tape};
 use std::path::Path;
-use std::time::Duration;
 
-/// Why nothing can be done to it.
-const READ_ONLY: &str = "found a recording, expected a running engine; start one with pinwheel run";
+/// Refusal of every command.
+const READ_ONLY: &str = "this is a recording; start an engine with pinwheel run";
 
 /// A recording, or the last board of a process, with the recording that led to it.
 pub struct Replay {
     tape: Option<Tape>,
     notes: Vec<Note>,
-    /// The board that a killed process left: later than any picture.
+    /// The board that a killed process left: newer than any picture of the recording.
     last: Option<Snapshot>,
     from_ns: u64,
     run_dir: Option<String>,
 }
 
 impl Replay {
-    /// Looks at `tape`, at first `from_ns` after its engine's start.
+    /// Shows `tape`, first at `from_ns` after its engine's start.
     pub fn new(tape: Tape, notes: Vec<Note>, from_ns: u64) -> Replay {
         Replay { tape: Some(tape), notes, last: None, from_ns, run_dir: None }
     }
 
-    /// The run's other files lie in `run_dir`: where it was recorded is not always where it is replayed.
+    /// Takes the run's other files from `run_dir`: a recording may be replayed in another place.
     pub fn beside(self, run_dir: &Path) -> Replay {
         Replay { run_dir: Some(run_dir.display().to_string()).filter(|_| run_dir.is_dir()), ..self }
     }
 
-    /// Looks at what a killed process left, and back from there.
+    /// Shows the last board of a killed process, with its recording as the past.
     pub fn postmortem(tape: Option<Tape>, notes: Vec<Note>, last: Moment) -> Replay {
         let last = last.snapshot().ok().flatten();
         let from_ns = last.as_ref().map_or(0, |last| last.at_ns);
@@ -47,13 +46,9 @@ impl Source for Replay {
         None
     }
 
-    fn apply(&mut self, _name: &str, _profile: &Profile, _lent: Option<Duration>, _why: &str) -> Result<(), String> {
-        Err(READ_ONLY.to_owned())
-    }
-
-    /// Nothing runs: it has drained.
-    fn drain(&mut self, _why: &str) -> Result<(), String> {
-        Ok(())
+    /// No engine runs: draining is complete.
+    fn execute(&mut self, command: &Command, _why: &str) -> Result<(), String> {
+        if *command == Command::Drain { Ok(()) } else { Err(READ_ONLY.to_owned()) }
     }
 
     fn is_finished(&self) -> bool {

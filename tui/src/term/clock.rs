@@ -1,8 +1,9 @@
-//! The console's own time: its one place that reads a clock.
+//! The console's own clock, read only here.
 //!
 //! # Why not the engine's clock
 //!
-//! A console may watch an engine that is gone, or another process; the age of what it shows must go on growing.
+//! A console may show an engine that has ended, or another process; the age of the picture must
+//! continue to grow.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! The screen as text: into a file at a key, and for `--snapshot`.
+//! The screen as text: for the key that writes a file, and for `--snapshot`.
 //!
 //! Owns the file's name. Bounded by the screen's size.
 
@@ -10,10 +10,10 @@ use ratatui::layout::Rect;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 
-/// Most files of one moment.
+/// Most files of one second.
 const SAME_MOMENT_MAX: u32 = 100;
 
-/// What the screen shows, a line each row, without colours.
+/// The screen's text, one line per row, without colours.
 pub fn text(model: &Model) -> String {
     let mut plain = model.clone();
     plain.theme.colour = Colour::None;
@@ -29,32 +29,33 @@ pub fn text(model: &Model) -> String {
     text
 }
 
-/// Writes it to a new file in the working directory; its name, or in one sentence why not.
+/// Writes the screen to a new file in the working directory and returns its name, or an error in
+/// one sentence.
 pub fn write(model: &Model) -> Result<String, String> {
     let at_ns = model.picture().map_or(0, |picture| picture.snapshot.at_ns);
     let name = |copy: u32| {
         let more = if copy == 0 { String::new() } else { format!("-{copy}") };
-        format!("pinwheel-{}-{:.1}s{more}.txt", crate::keymap::name::view(model.view), at_ns as f64 / 1e9)
+        format!("pinwheel-{}-{:.1}s{more}.txt", model.view.name(), at_ns as f64 / 1e9)
     };
     for copy in 0..SAME_MOMENT_MAX {
         let name = name(copy);
-        // Never over another file.
+        // Never overwrites a file.
         match OpenOptions::new().write(true).create_new(true).open(&name) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(refused(&name, &error)),
             Ok(mut file) => {
                 let written = file.write_all(text(model).as_bytes());
                 if written.is_err() {
-                    // Half a screen is none.
+                    // Remove an incomplete file.
                     let _ = std::fs::remove_file(&name);
                 }
                 return written.map(|()| name.clone()).map_err(|error| refused(&name, &error));
             }
         }
     }
-    Err(format!("found {SAME_MOMENT_MAX} files like {}, expected room for one more; remove some", name(0)))
+    Err(format!("there are {SAME_MOMENT_MAX} files like {} already; remove some", name(0)))
 }
 
 fn refused(name: &str, error: &std::io::Error) -> String {
-    format!("found {name} not writable ({error}), expected a directory to write to; start pinwheel in one")
+    format!("cannot write {name} ({error}); start pinwheel in a writable directory")
 }

@@ -1,28 +1,32 @@
-//! Terminal events as messages. Pastes and focus are not keys and do nothing: pasted text must never act.
+//! Terminal events as messages. Pastes and focus changes do nothing: pasted text must never act as
+//! keys.
 //!
 //! # Why the library reads with `use-dev-tty`
 //!
-//! Its other way hears of each arrival once, and of a key and a resize that arrive together it takes one: the key is then
-//! answered when the next one comes, or the size is never heard of. This one asks what there is. A wait of zero it takes for
-//! none at all, and looks at nothing: so the shortest is [`GLANCE`].
+//! Its default reader learns of each arrival once, and of a key and a resize that arrive together
+//! it reports one: the key is then handled with the next event, or the new size is lost. The
+//! `use-dev-tty` reader polls. With a timeout of zero it reads nothing at all, so the shortest
+//! timeout is [`GLANCE`].
 
-use crate::msg::{Key, Mouse, MouseDeed, Msg};
+use crate::keymap::key::Key;
+use crate::msg::{Mouse, MouseAction, Msg};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io::{self, PipeReader, Read};
 use std::time::Duration;
 
-/// How long the library may look where nothing is known to have come: for a resize, or what it has read ahead. Less than
-/// its clock's millisecond, so that it does not wait.
+/// Timeout of the library's poll when no input is known: for a resize, or input it has read ahead.
+/// Less than its clock's millisecond, so that it does not wait.
 const GLANCE: Duration = Duration::from_micros(50);
-/// And where something has come from the terminal: the rest of a key that came in pieces.
+/// Timeout of the poll when input has arrived: for the rest of a key that arrives in parts.
 const PIECES: Duration = Duration::from_millis(1);
 
-/// The next event of the terminal, if one has come within `at_most`; what else ends the wait is as in [`wait`].
+/// The next event of the terminal, if one comes within `at_most`; other ends of the wait are those
+/// of [`wait`].
 ///
 /// # Errors
-/// When the terminal is gone, or cannot be read.
+/// When the terminal is closed, or cannot be read.
 pub fn next(at_most: Duration, also: &PipeReader) -> io::Result<Option<Event>> {
     let library_wait = match wait(at_most, also)? {
         Woken::ByInput => PIECES,
@@ -31,24 +35,24 @@ pub fn next(at_most: Duration, also: &PipeReader) -> io::Result<Option<Event>> {
     if crossterm::event::poll(library_wait)? { crossterm::event::read().map(Some) } else { Ok(None) }
 }
 
-/// Why a wait is over.
+/// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Woken {
-    /// There is something to read from the terminal.
+    /// The terminal has input.
     ByInput,
-    /// A frame has gone out, a signal came, or the time is over.
+    /// A frame has gone out, a signal came, or the timeout expired.
     Otherwise,
 }
 
-/// Waits for a key, a signal, or a byte in `also`, which is taken; at most that long.
+/// Waits at most that long for a key, a signal, or a byte in `also`, which it consumes.
 ///
 /// # Why not the library's own wait
 ///
-/// Its loop takes no error of the terminal for an end: once the terminal has hung up, its wait never returns, and takes a
-/// whole core.
+/// The library's loop ignores errors of the terminal: once the terminal has hung up, its wait never
+/// returns and occupies a whole core.
 ///
 /// # Errors
-/// When the terminal is gone: a broken pipe.
+/// When the terminal is closed: a broken pipe.
 fn wait(at_most: Duration, mut also: &PipeReader) -> io::Result<Woken> {
     let stdin = io::stdin();
     let mut ends = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(also, PollFlags::IN)];
@@ -62,13 +66,13 @@ fn wait(at_most: Duration, mut also: &PipeReader) -> io::Result<Woken> {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
     if also_is.contains(PollFlags::IN) {
-        // There is a byte, so this does not wait.
+        // The pipe holds a byte, so this read does not wait.
         let _taken = also.read(&mut [0; 64])?;
     }
     Ok(if keys.contains(PollFlags::IN) { Woken::ByInput } else { Woken::Otherwise })
 }
 
-/// The message of an event, if it means anything here.
+/// The message of an event; `None`: the console ignores it.
 pub fn message(event: Event) -> Option<Msg> {
     match event {
         Event::Key(key) if key.kind != KeyEventKind::Release => self::key(key).map(Msg::Key),
@@ -78,15 +82,15 @@ pub fn message(event: Event) -> Option<Msg> {
     }
 }
 
-/// A press of the first button, or the wheel. With a modifier it is the terminal's.
+/// A press of the left button, or the wheel. Mouse events with a modifier belong to the terminal.
 fn mouse(mouse: MouseEvent) -> Option<Mouse> {
-    let deed = match mouse.kind {
-        MouseEventKind::Down(MouseButton::Left) if mouse.modifiers.is_empty() => MouseDeed::Click,
-        MouseEventKind::ScrollUp => MouseDeed::WheelUp,
-        MouseEventKind::ScrollDown => MouseDeed::WheelDown,
+    let action = match mouse.kind {
+        MouseEventKind::Down(MouseButton::Left) if mouse.modifiers.is_empty() => MouseAction::Click,
+        MouseEventKind::ScrollUp => MouseAction::WheelUp,
+        MouseEventKind::ScrollDown => MouseAction::WheelDown,
         _ => return None,
     };
-    Some(Mouse { deed, x: mouse.column, y: mouse.row })
+    Some(Mouse { action, x: mouse.column, y: mouse.row })
 }
 
 fn key(key: KeyEvent) -> Option<Key> {
@@ -118,11 +122,12 @@ fn key(key: KeyEvent) -> Option<Key> {
 #[cfg(test)]
 mod tests {
     use super::message;
-    use crate::msg::{Key, Msg};
+    use crate::keymap::key::Key;
+    use crate::msg::Msg;
     use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 
     #[test]
-    fn control_z_is_a_key_and_a_paste_is_none() {
+    fn control_z_is_a_key_and_a_paste_is_ignored() {
         let z = Event::Key(KeyEvent::new(KeyCode::Char('z'), KeyModifiers::CONTROL));
         assert!(matches!(message(z), Some(Msg::Key(Key::Ctrl('z')))));
         assert!(message(Event::Paste("py".to_owned())).is_none());

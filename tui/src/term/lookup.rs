@@ -1,49 +1,50 @@
-//! The thread that looks up what is beside the board, so that a slow disk or a large `/proc` holds up no key.
+//! The thread that reads data outside the board, so that a slow disk or a large `/proc` never
+//! delays a key.
 //!
-//! Owns what one look keeps for the next ([`Kept`]). Bounded: one look under way and none waiting; what is asked
-//! for meanwhile is asked for again.
+//! Owns the state kept between look-ups ([`LookupState`]). Bounded: one look-up in progress and
+//! none waiting; a dropped request is repeated later.
 
-use crate::model::found::{Brought, Wanted};
-use crate::source::beside::{About, Kept, look_up};
+use crate::model::lookups::{LookupRequest, LookupResult};
+use crate::source::lookup::{LookupContext, LookupState, look_up};
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::Builder;
 
-/// The console thread's end.
+/// The console thread's end of the look-up thread.
 pub struct Lookups {
-    asked: SyncSender<(Wanted, About)>,
-    brought: Receiver<Brought>,
+    asked: SyncSender<(LookupRequest, LookupContext)>,
+    brought: Receiver<LookupResult>,
 }
 
 impl Lookups {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system refuses one.
+    /// When the system refuses a thread.
     pub fn start() -> io::Result<Lookups> {
-        let (asked, todo) = sync_channel::<(Wanted, About)>(1);
+        let (asked, todo) = sync_channel::<(LookupRequest, LookupContext)>(1);
         let (done, brought) = channel();
         let look = move || {
-            let mut kept = Kept::default();
+            let mut kept = LookupState::default();
             while let Ok((wanted, about)) = todo.recv() {
-                // A console that has gone needs no answer.
+                // Without a console nobody needs the result.
                 if done.send(look_up(wanted, &about, &mut kept)).is_err() {
                     return;
                 }
             }
         };
-        #[expect(clippy::disallowed_methods, reason = "a cold thread; it inherits the console thread's cores")]
+        #[expect(clippy::disallowed_methods, reason = "a cold thread; it takes_over the console thread's cores")]
         Builder::new().name("lookup".to_owned()).spawn(look)?;
         Ok(Lookups { asked, brought })
     }
 
-    /// Asks; while another look waits its turn this one is dropped.
-    pub fn ask(&self, wanted: Wanted, about: About) {
+    /// Requests a look-up; dropped while another one waits.
+    pub fn ask(&self, wanted: LookupRequest, about: LookupContext) {
         let _ = self.asked.try_send((wanted, about));
     }
 
-    /// What has come since the last call.
-    pub fn take(&self) -> Option<Brought> {
+    /// The result since the last call, if there is one.
+    pub fn take(&self) -> Option<LookupResult> {
         self.brought.try_recv().ok()
     }
 }

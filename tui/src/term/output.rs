@@ -1,9 +1,10 @@
-//! What goes to the terminal, gathered per frame and counted; and what the console costs.
+//! Terminal output, collected per frame and counted; and the cost of the console.
 //!
 //! # Why not a buffered writer
 //!
-//! The library flushes several times a frame, and a buffered writer that is dropped in a panic writes half a frame over the
-//! restored terminal. Here a frame is gathered whole, and [`Frames::take`] alone hands it on.
+//! The library flushes several times a frame, and a buffered writer that is dropped in a panic
+//! writes half a frame over the restored terminal. Here [`Frames::take`] alone hands out a frame,
+//! and only a complete one.
 
 use crate::msg::ConsoleCost;
 use std::cell::RefCell;
@@ -13,16 +14,15 @@ use std::rc::Rc;
 /// Bytes reserved for a frame; a full repaint of 200×60 takes about half.
 pub const FRAME_BYTES: usize = 64 * 1024;
 
-/// The end that the library writes to.
+/// The writing end, for the library.
 pub struct Gather(Rc<RefCell<Vec<u8>>>);
 
-/// The end that takes whole frames.
+/// The reading end, which takes complete frames.
 pub struct Frames {
     frame: Rc<RefCell<Vec<u8>>>,
     bytes: u64,
 }
 
-/// Both ends.
 pub fn gathered() -> (Gather, Frames) {
     let frame = Rc::new(RefCell::new(Vec::with_capacity(FRAME_BYTES)));
     (Gather(Rc::clone(&frame)), Frames { frame, bytes: 0 })
@@ -34,14 +34,14 @@ impl Write for Gather {
         Ok(bytes.len())
     }
 
-    /// Does nothing: a frame is sent whole.
+    /// Does nothing: a frame is sent as a whole.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
 impl Frames {
-    /// What was gathered since the last call; `spare` gathers what follows.
+    /// Takes the bytes written since the last call; the next frame is collected in `spare`.
     pub fn take(&mut self, spare: Vec<u8>) -> Vec<u8> {
         let frame = self.frame.replace(spare);
         self.bytes += frame.len() as u64;
@@ -54,7 +54,7 @@ impl Frames {
     }
 }
 
-/// Sums of the console's cost, and what they were at the last reading.
+/// Sums of the console's cost, and their values at the last reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Meter {
     draws: u64,
@@ -71,12 +71,12 @@ struct Reading {
 }
 
 impl Meter {
-    /// A frame was drawn.
+    /// Counts a frame.
     pub fn drawn(&mut self) {
         self.draws += 1;
     }
 
-    /// The cost since the last call, and in all.
+    /// The cost since the last call, and since the start.
     pub fn cost(&mut self, now_ns: u64, cpu_ns: u64, bytes: u64) -> ConsoleCost {
         let first_cpu_ns = *self.first_cpu_ns.get_or_insert(cpu_ns);
         let now = Reading { at_ns: now_ns, cpu_ns, bytes, draws: self.draws };

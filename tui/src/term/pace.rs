@@ -1,17 +1,17 @@
-//! When a frame may be drawn.
+//! The pace of frames.
 //!
-//! At most one per [`FRAME_NS`] for long, a few at once after a pause, fewer over a slow link. Owns three numbers; on the
-//! console thread; reads no clock.
+//! At most one frame per [`FRAME_NS`] on average, a few at once after a pause, fewer over a slow
+//! link. Owns three numbers; on the console thread; reads no clock.
 //!
-//! # Why some at once
+//! # Why a few frames may come at once
 //!
-//! A key that had to wait for the frame before it to be old enough would wait longest just when the data had been drawn: a
-//! third of what one may wait for an answer. Nobody presses thirty keys a second for long.
+//! With a fixed interval, a key pressed just after a frame would wait the whole interval: a third
+//! of the time allowed for a response. Nobody presses thirty keys a second for long.
 //!
-//! # Why a link is slow from its second slow frame on
+//! # Why a link counts as slow from its second slow frame
 //!
-//! The thread that writes may be without a core in the middle of its write, and that says nothing about the terminal. A slow
-//! link is slow at each frame.
+//! The writing thread may lose its core in the middle of a write, which does not show a slow
+//! terminal. A slow link delays every frame.
 
 use super::screen::FrameSent;
 
@@ -19,32 +19,32 @@ use super::screen::FrameSent;
 pub const FRAME_NS: u64 = 33_000_000;
 /// Frames that may come at once.
 const AT_ONCE: u64 = 4;
-/// Two frames that took long to write are followed by this many times as long a pause as the shorter of them took.
+/// After two slow frames the pause is this many times the time of the faster of the two.
 const SLOW_LINK_PAUSE: u64 = 4;
 
-/// The frames so far, as far as they matter for the next.
+/// State of the pace.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
-    /// When all frames so far would have been drawn at one per [`FRAME_NS`].
+    /// Time at which all frames so far would have been drawn at one per [`FRAME_NS`].
     paid_ns: u64,
-    /// End of the pause that a slow link asks for.
+    /// End of the pause after slow frames.
     pause_ns: u64,
     /// How long the last frame took to write.
     took_ns: u64,
 }
 
 impl Pace {
-    /// From when on a frame may be drawn.
+    /// Earliest time of the next frame.
     pub fn due_ns(&self) -> u64 {
         self.paid_ns.saturating_sub((AT_ONCE - 1) * FRAME_NS).max(self.pause_ns)
     }
 
-    /// A frame is drawn.
+    /// Accounts for a frame drawn.
     pub fn drawn(&mut self, now_ns: u64) {
         self.paid_ns = self.paid_ns.max(now_ns) + FRAME_NS;
     }
 
-    /// A frame has gone out.
+    /// Accounts for a frame that has gone out.
     pub fn sent(&mut self, FrameSent { took_ns, ended_ns }: FrameSent) {
         let slow_ns = took_ns.min(std::mem::replace(&mut self.took_ns, took_ns));
         self.pause_ns = ended_ns + slow_ns * SLOW_LINK_PAUSE;
@@ -55,7 +55,7 @@ impl Pace {
 mod tests {
     use super::{AT_ONCE, FRAME_NS, FrameSent, Pace};
 
-    /// Frames drawn in that time if there is always something to draw and nothing takes any time.
+    /// Frames drawn in that time if every frame has content and takes no time.
     fn drawn(from_ns: u64, to_ns: u64, pace: &mut Pace) -> u64 {
         let mut frames = 0;
         for now_ns in (from_ns..to_ns).step_by(1_000_000) {
@@ -73,7 +73,8 @@ mod tests {
         let second = 1_000_000_000;
         assert!(drawn(0, second, &mut pace) <= 30 + AT_ONCE);
         assert!((29..=31).contains(&drawn(second, 2 * second, &mut pace)));
-        // A hundred milliseconds after the last frame there are at least three at once, and never more than four.
+        // A hundred milliseconds after the last frame at least three may come at once, and never
+        // more than four.
         let later = 2 * second + 100_000_000;
         assert!((3..=AT_ONCE).contains(&drawn(later, later + FRAME_NS / 2, &mut pace)));
         assert_eq!(drawn(9 * second, 9 * second + FRAME_NS / 2, &mut pace), AT_ONCE);

@@ -1,19 +1,20 @@
-//! The screen: raw mode and alternate screen while it lives, the terminal as before afterwards.
+//! The screen: raw mode and alternate screen while the console runs, the previous state afterwards.
 //!
-//! Owns the terminal's state. It is given back once, whichever comes first: drop, a panic of the console thread, or a
-//! signal that ends the process ([`fatal`]).
+//! Owns the terminal's state. It is restored once, by whichever comes first: drop, a panic of the
+//! console thread, or a signal that ends the process ([`fatal`]).
 //!
-//! # Why the hook looks at the thread
+//! # Why the panic hook checks the thread
 //!
-//! A panic hook hears every thread. A role that panics is caught, published and shown as an alarm; giving the terminal
-//! back for it would take the console away when it is needed. So only the console thread's own panic restores the terminal.
-//! Every panic then goes to the hook before: the engine's keeps a hot thread's place without a word. What another thread's
-//! panic prints over the picture is drawn over by the next frame, which begins anew.
+//! A panic hook runs for the panics of all threads. A panic in a role is caught, published and
+//! shown as an alarm; restoring the terminal then would remove the console when it is needed. So
+//! only the console thread's own panic restores the terminal. Every panic then goes to the previous
+//! hook: the engine's hook records the place of a hot thread's panic without output. The next frame
+//! redraws every cell, so it overwrites the output of another thread's panic.
 
 use super::TermError;
 use super::clock::Clock;
 use super::output::{self, FRAME_BYTES, Frames, Gather};
-use super::writer::{Heard, LastWord, Writer, Written};
+use super::writer::{Delivered, FinalWrite, Writer, Written};
 use crate::model::{Model, Mouse};
 use crate::view;
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
@@ -32,30 +33,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Presses and the wheel, with their places as numbers. Not every movement, as the library would ask for: nothing here
-/// follows the pointer, and over a slow link each of its steps would be a message.
+/// Button presses and the wheel, with numeric positions. Movements are off, unlike in the library's
+/// mode: the console does not follow the pointer, and over a slow link each step would be a
+/// message.
 const MOUSE_ON: &str = "\u{1b}[?1000h\u{1b}[?1006h";
-/// The terminal has its mouse back.
+/// Returns the mouse to the terminal.
 const MOUSE_OFF: &str = "\u{1b}[?1006l\u{1b}[?1000l";
 
-/// The terminal while the console has it.
+/// The terminal while the console owns it.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Gather>>,
     frames: Frames,
     writer: Writer,
-    /// The buffer that is not with the writer.
+    /// The buffer that the writer does not hold.
     spare: Vec<u8>,
-    taken: Taken,
+    taken: TerminalState,
 }
 
 impl Screen {
-    /// Takes the terminal; what it must be told goes out with the first frame.
+    /// Takes over the terminal; the control sequences go out with the first frame.
     pub fn open(clock: Clock, mouse: Mouse) -> Result<Screen, TermError> {
         let refused = |what| move |error| TermError::Terminal { what, error };
         let output = io::stdout().as_fd().try_clone_to_owned().map_err(refused("a second handle"))?;
         let writer = Writer::start(File::from(output), clock).map_err(refused("a thread that writes to it"))?;
-        let taken = Taken::take(writer.last_word()).map_err(refused("raw mode"))?;
-        // The theme alone decides about colour; see `theme`.
+        let taken = TerminalState::take(writer.final_write()).map_err(refused("raw mode"))?;
+        // The theme alone decides on colours; see `theme`.
         style::force_color_output(true);
         let (mut gather, frames) = output::gathered();
         queue!(gather, EnterAlternateScreen, EnableBracketedPaste, cursor::Hide).map_err(refused("its screen"))?;
@@ -66,16 +68,16 @@ impl Screen {
         Ok(Screen { terminal, frames, writer, spare: Vec::with_capacity(FRAME_BYTES), taken })
     }
 
-    /// Columns and rows.
+    /// Number of columns and rows.
     pub fn size(&self) -> Result<(u16, u16), TermError> {
         let size = self.terminal.size().map_err(|error| TermError::Terminal { what: "its size", error })?;
         Ok((size.width, size.height))
     }
 
-    /// How the last frame went, if it has gone out since the last call.
+    /// The result of the last frame, if it has gone out since the last call.
     ///
     /// # Errors
-    /// What the terminal answered to it.
+    /// The terminal's error on writing it.
     pub fn take_written(&mut self) -> io::Result<Option<FrameSent>> {
         let written = self.writer.take_written()?;
         Ok(written.map(|Written { buffer, took_ns, ended_ns }| {
@@ -84,19 +86,19 @@ impl Screen {
         }))
     }
 
-    /// Readable once a frame has gone out.
+    /// Becomes readable when a frame has gone out.
     pub fn written(&self) -> &PipeReader {
         self.writer.woken()
     }
 
-    /// Whether the last frame has gone out. While it has not, no frame may be drawn.
+    /// Whether the last frame has gone out. Until then no frame may be drawn.
     pub fn is_idle(&self) -> bool {
         self.writer.is_idle()
     }
 
-    /// Draws the model as one synchronised update, and hands it over to be written.
+    /// Draws the model as one synchronised update, and passes it to the writer.
     pub fn draw(&mut self, model: &Model) -> io::Result<()> {
-        if self.taken.scribbled.swap(false, Ordering::Relaxed) {
+        if self.taken.overwritten.swap(false, Ordering::Relaxed) {
             self.forget()?;
         }
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
@@ -105,84 +107,86 @@ impl Screen {
         self.writer.send(self.frames.take(std::mem::take(&mut self.spare)))
     }
 
-    /// Forgets what is on the screen, so that the next frame draws every cell. Through `resize`: the library's `clear`
-    /// asks the terminal for its cursor and fails where none answers.
+    /// Marks every cell as unknown, so that the next frame draws all of them. Uses `resize`: the
+    /// library's `clear` queries the terminal's cursor and fails without an answer.
     pub fn forget(&mut self) -> io::Result<()> {
         let size = self.terminal.size()?;
         self.terminal.resize(Rect::new(0, 0, size.width, size.height))
     }
 
-    /// Takes the mouse, or leaves it to the terminal, with the next frame.
+    /// Takes the mouse, or leaves it to the terminal, from the next frame on.
     pub fn capture(&mut self, mouse: Mouse) -> io::Result<()> {
         let said = if mouse == Mouse::On { MOUSE_ON } else { MOUSE_OFF };
         queue!(self.terminal.backend_mut(), style::Print(said))
     }
 
-    /// Bytes handed over so far.
+    /// Bytes passed to the writer so far.
     pub fn bytes(&self) -> u64 {
         self.frames.bytes()
     }
 
-    /// Gives the terminal back, and says whether it still takes anything.
-    pub fn close(self) -> Heard {
+    /// Restores the terminal, and returns whether it accepted the last bytes.
+    pub fn close(self) -> Delivered {
         self.taken.keys.give_back()
     }
 }
 
-/// How a frame went out.
+/// Result of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameSent {
-    /// How long the terminal took, nanoseconds.
+    /// Time that the terminal took, nanoseconds.
     pub took_ns: u64,
-    /// When it was over, console clock.
+    /// End of the write, console clock.
     pub ended_ns: u64,
 }
 
-/// The terminal's state, to be given back once.
-struct Taken {
-    keys: Arc<Keys>,
-    scribbled: Arc<AtomicBool>,
+/// The terminal's state, restored once.
+struct TerminalState {
+    keys: Arc<Restore>,
+    overwritten: Arc<AtomicBool>,
 }
 
-/// What it takes to give the terminal back.
-struct Keys {
+/// Everything needed to restore the terminal.
+struct Restore {
     up: AtomicBool,
-    last_word: LastWord,
+    final_write: FinalWrite,
 }
 
-impl Taken {
-    fn take(last_word: LastWord) -> io::Result<Taken> {
-        // Without a terminal at standard input a fatal signal gives back nothing; keys then come from /dev/tty.
+impl TerminalState {
+    fn take(final_write: FinalWrite) -> io::Result<TerminalState> {
+        // Without a terminal at standard input a fatal signal restores nothing; keys then come from
+        // /dev/tty.
         let _ = fatal::take_terminal(give_back_bytes());
         terminal::enable_raw_mode()?;
-        let keys = Arc::new(Keys { up: AtomicBool::new(true), last_word });
-        let taken = Taken { keys: Arc::clone(&keys), scribbled: Arc::new(AtomicBool::new(false)) };
-        hook(keys, Arc::clone(&taken.scribbled));
+        let keys = Arc::new(Restore { up: AtomicBool::new(true), final_write });
+        let taken = TerminalState { keys: Arc::clone(&keys), overwritten: Arc::new(AtomicBool::new(false)) };
+        hook(keys, Arc::clone(&taken.overwritten));
         Ok(taken)
     }
 }
 
-impl Drop for Taken {
+impl Drop for TerminalState {
     fn drop(&mut self) {
         self.keys.give_back();
     }
 }
 
-impl Keys {
-    /// Gives the terminal back if it is still taken. Relaxed: one word, and whoever swaps it first gives it back.
-    fn give_back(&self) -> Heard {
+impl Restore {
+    /// Restores the terminal if the console still owns it. Relaxed: one word, and the thread that
+    /// swaps it first restores the terminal.
+    fn give_back(&self) -> Delivered {
         if !self.up.swap(false, Ordering::Relaxed) {
-            return Heard::Yes;
+            return Delivered::Yes;
         }
-        let heard = self.last_word.say(give_back_bytes());
-        // A terminal that is gone cannot be restored, and there is nobody to tell.
+        let delivered = self.final_write.send(give_back_bytes());
+        // A closed terminal cannot be restored, and the error has no reader.
         let _gone = terminal::disable_raw_mode();
         fatal::release_terminal();
-        heard
+        delivered
     }
 }
 
-/// What undoes all that the console told the terminal.
+/// Control sequences that undo all settings of the console.
 fn give_back_bytes() -> Vec<u8> {
     let mut bytes = Vec::new();
     // Writing to memory cannot fail.
@@ -199,7 +203,7 @@ fn give_back_bytes() -> Vec<u8> {
 
 /// Chains a hook that restores the terminal when the console thread panics, or when a hot thread ends the process
 /// because the profile says so.
-fn hook(keys: Arc<Keys>, scribbled: Arc<AtomicBool>) {
+fn hook(keys: Arc<Restore>, overwritten: Arc<AtomicBool>) {
     let console = thread::current().id();
     let at_abort = Arc::clone(&keys);
     set_before_abort(move || {
@@ -210,8 +214,8 @@ fn hook(keys: Arc<Keys>, scribbled: Arc<AtomicBool>) {
         if thread::current().id() == console {
             keys.give_back();
         } else {
-            // Relaxed: a frame that misses it is followed by one that does not.
-            scribbled.store(true, Ordering::Relaxed);
+            // Relaxed: if a frame misses it, the next one sees it.
+            overwritten.store(true, Ordering::Relaxed);
         }
         before(info);
     }));
@@ -221,7 +225,7 @@ fn hook(keys: Arc<Keys>, scribbled: Arc<AtomicBool>) {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
-    use super::{Clock, Keys, Mouse, Screen, Writer, hook};
+    use super::{Clock, Mouse, Restore, Screen, Writer, hook};
     use crate::model::Model;
     use crate::theme::Theme;
     use pinwheel_engine::profile::OnHangup;
@@ -236,14 +240,14 @@ mod tests {
     fn a_panic_of_the_console_thread_gives_the_terminal_back_once_and_another_threads_does_not() {
         let (output, mut terminal) = UnixStream::pair().unwrap();
         let writer = Writer::start(output, Clock::start()).unwrap();
-        let keys = Arc::new(Keys { up: AtomicBool::new(true), last_word: writer.last_word() });
-        let scribbled = Arc::new(AtomicBool::new(false));
+        let keys = Arc::new(Restore { up: AtomicBool::new(true), final_write: writer.final_write() });
+        let overwritten = Arc::new(AtomicBool::new(false));
         let console = thread::spawn({
-            let (keys, scribbled) = (Arc::clone(&keys), Arc::clone(&scribbled));
+            let (keys, overwritten) = (Arc::clone(&keys), Arc::clone(&overwritten));
             move || {
-                hook(Arc::clone(&keys), Arc::clone(&scribbled));
+                hook(Arc::clone(&keys), Arc::clone(&overwritten));
                 thread::spawn(|| panic!("a role's panic, on purpose")).join().unwrap_err();
-                assert!(keys.up.load(Ordering::Relaxed) && scribbled.load(Ordering::Relaxed));
+                assert!(keys.up.load(Ordering::Relaxed) && overwritten.load(Ordering::Relaxed));
                 panic!("the console's panic, on purpose");
             }
         });
@@ -256,7 +260,7 @@ mod tests {
         assert!(told.ends_with("\u{1b}[?25h"), "{told:?}");
     }
 
-    /// The other half of the test below: a console that panics over its picture.
+    /// The child process of the test below: a console that panics while it shows a picture.
     #[test]
     #[ignore = "runs on a terminal of the test that starts it"]
     fn a_console_that_panics() {
@@ -283,7 +287,7 @@ mod tests {
         let mut child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
         let mut bytes = Vec::new();
-        // The terminal's end is an error: nobody has it open any more.
+        // The read ends with an error when no process has the terminal open any more.
         let _ended = reader.read_to_end(&mut bytes);
         assert!(!child.wait().unwrap().success());
         let told = String::from_utf8_lossy(&bytes);

@@ -1,7 +1,7 @@
-//! The operating system's requests as flags that the loop looks at.
+//! Signals to the process as flags that the loop reads.
 //!
-//! Owns the registrations while the console runs; a handler only sets a flag. SIGTSTP is taken so that it stops nothing:
-//! the engine runs in this process.
+//! Owns the registrations while the console runs; a handler only sets a flag. SIGTSTP is caught and
+//! ignored, because the engine runs in this process.
 
 use crate::msg::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
@@ -10,15 +10,14 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What is watched, in the order in which it is reported.
+/// The signals watched, in the order of reporting.
 const WATCHED: [(i32, Signal); 4] =
     [(SIGHUP, Signal::Hangup), (SIGTERM, Signal::Terminate), (SIGINT, Signal::Interrupt), (SIGTSTP, Signal::Suspend)];
 
-/// Watched signals.
 pub struct Signals(Vec<(Arc<AtomicBool>, Signal, SigId)>);
 
 impl Signals {
-    /// Begins to watch.
+    /// Registers the handlers.
     pub fn watch() -> io::Result<Signals> {
         let mut watched = Signals(Vec::with_capacity(WATCHED.len()));
         for (number, signal) in WATCHED {
@@ -29,7 +28,8 @@ impl Signals {
         Ok(watched)
     }
 
-    /// Signals since the last call. Relaxed: the flag is the whole message, and a later turn sees what this one missed.
+    /// Signals since the last call. Relaxed: the flag is the whole message, and a later call sees a
+    /// flag that this one missed.
     pub fn take(&self) -> Vec<Signal> {
         let raised = self.0.iter().filter(|(raised, _, _)| raised.swap(false, Ordering::Relaxed));
         raised.map(|(_, signal, _)| *signal).collect()

@@ -1,12 +1,11 @@
-//! The screen as a picture: an SVG with the colours of the console, for `--svg` and for the documents.
+//! The screen as an SVG image with the console's colours, for `--svg` and for the documents.
 //!
 //! Pure: a model in, text out. Bounded by the screen's size.
 //!
-//! # Why every run of glyphs says how wide it is
-//! A reader's machine may lack the font that was meant, and two fonts differ in the width of a block or a
-//! braille cell. A run that states its width stands where the terminal would show it, with any font.
+//! # Why every run of glyphs states its width
+//! A reader's machine may lack the font, and fonts differ in the width of a block or a braille
+//! cell. A run with a stated width has the terminal's position in any font.
 
-use crate::keymap::name;
 use crate::model::Model;
 use crate::theme::{Colour, Palette};
 use crate::view;
@@ -15,16 +14,16 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 use std::fmt::Write;
 
-/// Width of a cell, in the picture's own unit.
+/// Width of a cell, in units of the image.
 const CELL_WIDTH: u32 = 9;
-/// Height of a cell.
+/// Height of a cell, in units of the image.
 const CELL_HEIGHT: u32 = 19;
-/// From the top of a cell to the line that letters stand on.
+/// Distance from the top of a cell to the baseline.
 const BASELINE: u32 = 15;
-/// Around the screen.
+/// Margin around the screen.
 const MARGIN: u32 = 12;
 
-/// What the screen shows. Colours are the theme's full ones, unless it has none.
+/// The image of the screen. Uses the theme's full colours, unless it has none.
 pub fn picture(model: &Model) -> String {
     let mut coloured = model.clone();
     if coloured.theme.colour != Colour::None {
@@ -44,7 +43,7 @@ pub fn picture(model: &Model) -> String {
          font-family=\"DejaVu Sans Mono, Menlo, Consolas, monospace\" font-size=\"15\" fill=\"{ink}\">\n\
          <title>The console of Pinwheel, view {}</title>\n\
          <rect width=\"{width}\" height=\"{height}\" rx=\"8\" fill=\"{paper}\"/>\n",
-        name::view(model.view)
+        model.view.name()
     );
     for y in 0..area.height {
         let row: Vec<&Cell> = (0..area.width).map(|x| &buffer[(x, y)]).collect();
@@ -58,7 +57,7 @@ pub fn picture(model: &Model) -> String {
     text
 }
 
-/// What cells of one run have in common.
+/// Properties that all cells of a run share.
 #[derive(PartialEq, Eq)]
 struct Kind {
     colour: Color,

@@ -1,15 +1,18 @@
-//! The thread that writes to the terminal, so that a terminal that nobody reads stops nothing else.
+//! The thread that writes to the terminal, so that a terminal without a reader blocks only this
+//! thread.
 //!
-//! Owns the terminal's writing end on a thread of its own; the console thread hands it one frame at a time and takes the
-//! emptied buffer back; a byte in a pipe wakes who waits for that. Bounded: one frame under way and one last word, each one write. Never waits for anybody but the
-//! terminal, and is left behind when the terminal takes nothing more: the end of the process ends its write.
+//! Owns the terminal's writing end on a separate thread. The console thread passes it one frame at
+//! a time and takes the empty buffer back; a byte in a pipe signals the return. Bounded: one frame
+//! and one final write in progress, each a single write. Waits for the terminal only. If the
+//! terminal blocks for good, the thread is abandoned, and the end of the process ends its write.
 //!
 //! # Why a thread
 //!
-//! A terminal whose reader has stopped blocks a write for ever, and the console thread is where SIGTERM becomes a drain.
-//! Non-blocking writes would need the mode set on the open file that the operator's shell shares, or the terminal opened
-//! anew, which a changed user may not do. And frames are skipped before they are drawn, not after: the library sends only
-//! what changed since the frame before, so a drawn frame must arrive.
+//! A terminal whose reader has stopped blocks a write for ever, and the console thread turns
+//! SIGTERM into a drain. Non-blocking writes would need the mode set on the open file that the
+//! operator's shell shares, or the terminal reopened, which a changed user may not do. Frames are
+//! skipped before they are drawn, not after: the library sends only the differences to the previous
+//! frame, so a drawn frame must arrive.
 
 use super::clock::Clock;
 use std::io::{self, PipeReader, PipeWriter, Write};
@@ -17,23 +20,23 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_
 use std::thread::Builder;
 use std::time::Duration;
 
-/// How long a last word may take before the terminal is taken for stuck.
-pub const LAST_WORD_MAX: Duration = Duration::from_secs(1);
-/// One frame and one last word.
+/// Longest final write; beyond it the terminal counts as stuck.
+pub const FINAL_WRITE_MAX: Duration = Duration::from_secs(1);
+/// One frame and one final write.
 const JOBS_MAX: usize = 2;
 
 enum Job {
     Frame(Vec<u8>),
-    Last(Vec<u8>, Sender<()>),
+    Final(Vec<u8>, Sender<()>),
 }
 
-/// A frame that has gone out, or could not.
+/// A frame that has gone out, or has failed.
 pub struct Written {
-    /// Its buffer, emptied.
+    /// Its buffer, empty.
     pub buffer: Vec<u8>,
-    /// How long the terminal took, nanoseconds.
+    /// Time that the terminal took, nanoseconds.
     pub took_ns: u64,
-    /// When it was over, console clock.
+    /// End of the write, console clock.
     pub ended_ns: u64,
 }
 
@@ -45,23 +48,23 @@ pub struct Writer {
     state: State,
 }
 
-/// Whether a frame is under way.
+/// Whether a frame is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,
     Busy,
 }
 
-/// Who may say the last word: any thread, once the writer has it nothing follows.
+/// The final write, usable from any thread; the writer accepts nothing after it.
 #[derive(Clone)]
-pub struct LastWord(SyncSender<Job>);
+pub struct FinalWrite(SyncSender<Job>);
 
-/// Whether a last word arrived.
+/// Whether the final write completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// The terminal took it, or is gone: it holds nobody up.
+pub enum Delivered {
+    /// The terminal took it or is closed; later writes do not block.
     Yes,
-    /// The terminal takes nothing: whoever writes to it now waits for its reader.
+    /// The terminal takes nothing: a write would block until its reader continues.
     No,
 }
 
@@ -75,15 +78,15 @@ impl Writer {
         let (sent, written) = channel();
         let (woken, wake) = io::pipe()?;
         let mut done = Done { sent, wake };
-        #[expect(clippy::disallowed_methods, reason = "a cold thread; it inherits the console thread's cores")]
+        #[expect(clippy::disallowed_methods, reason = "a cold thread; it takes_over the console thread's cores")]
         Builder::new().name("terminal".to_owned()).spawn(move || write(output, clock, &todo, &mut done))?;
         Ok(Writer { jobs, written, woken, state: State::Idle })
     }
 
-    /// The frame that has gone out since the last call, if one has.
+    /// The frame that has gone out since the last call, if any.
     ///
     /// # Errors
-    /// What the terminal answered to it.
+    /// The terminal's error on writing it.
     pub fn take_written(&mut self) -> io::Result<Option<Written>> {
         match self.written.try_recv() {
             Ok((written, result)) => {
@@ -95,7 +98,7 @@ impl Writer {
         }
     }
 
-    /// Readable, by a byte for each, after a frame has gone out.
+    /// Readable after a frame has gone out; holds one byte per frame.
     pub fn woken(&self) -> &PipeReader {
         &self.woken
     }
@@ -105,39 +108,41 @@ impl Writer {
         self.state == State::Idle
     }
 
-    /// Hands over a frame. Only when idle: there is room then.
+    /// Passes on a frame. Call it only when idle: the queue has room then.
     ///
     /// # Errors
-    /// When the thread is gone.
+    /// When the thread has ended.
     pub fn send(&mut self, frame: Vec<u8>) -> io::Result<()> {
         assert!(self.is_idle(), "one frame at a time");
         self.state = State::Busy;
         self.jobs.try_send(Job::Frame(frame)).map_err(|_gone| io::ErrorKind::BrokenPipe.into())
     }
 
-    /// The right to the last word.
-    pub fn last_word(&self) -> LastWord {
-        LastWord(self.jobs.clone())
+    /// A handle for the final write.
+    pub fn final_write(&self) -> FinalWrite {
+        FinalWrite(self.jobs.clone())
     }
 }
 
-impl LastWord {
-    /// Says it after the frame under way and waits until it is out, at most [`LAST_WORD_MAX`].
-    pub fn say(&self, bytes: Vec<u8>) -> Heard {
-        let (heard, out) = channel();
-        let sent = self.0.try_send(Job::Last(bytes, heard)).is_ok();
-        if sent && out.recv_timeout(LAST_WORD_MAX).is_ok() { Heard::Yes } else { Heard::No }
+impl FinalWrite {
+    /// Writes `bytes` after the frame in progress and waits for the end, at most
+    /// [`FINAL_WRITE_MAX`].
+    pub fn send(&self, bytes: Vec<u8>) -> Delivered {
+        let (delivered, out) = channel();
+        let sent = self.0.try_send(Job::Final(bytes, delivered)).is_ok();
+        if sent && out.recv_timeout(FINAL_WRITE_MAX).is_ok() { Delivered::Yes } else { Delivered::No }
     }
 }
 
-/// The thread's end of what it answers.
+/// The thread's end of the replies.
 struct Done {
     sent: Sender<(Written, io::Result<()>)>,
     wake: PipeWriter,
 }
 
 impl Done {
-    /// First the answer, then the byte: who is woken finds it. A console that has gone needs neither.
+    /// Sends the reply before the byte, so that the woken console finds it. Errors mean that the
+    /// console has ended.
     fn say(&mut self, written: Written, result: io::Result<()>) {
         let _ = self.sent.send((written, result));
         let _ = self.wake.write_all(&[0]);
@@ -154,10 +159,10 @@ fn write(mut output: impl Write, clock: Clock, todo: &Receiver<Job>, done: &mut 
                 let ended_ns = clock.now_ns();
                 done.say(Written { buffer, took_ns: ended_ns - begun_ns, ended_ns }, result);
             }
-            Job::Last(bytes, heard) => {
-                // A terminal that is gone cannot be restored, and there is nobody to tell.
+            Job::Final(bytes, delivered) => {
+                // A closed terminal cannot be restored, and the error has no reader.
                 let _ = output.write_all(&bytes).and_then(|()| output.flush());
-                let _ = heard.send(());
+                let _ = delivered.send(());
                 return;
             }
         }
@@ -168,7 +173,7 @@ fn write(mut output: impl Write, clock: Clock, todo: &Receiver<Job>, done: &mut 
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
 
-    use super::{Clock, Heard, Writer};
+    use super::{Clock, Delivered, Writer};
     use std::io::{self, Read, Write};
     use std::os::unix::net::UnixStream;
 
@@ -198,7 +203,7 @@ mod tests {
         let mut writer = Writer::start(Writes(counted), Clock::start()).unwrap();
         writer.send(b"a\nb\nc".to_vec()).unwrap();
         assert!(written(&mut writer).unwrap().buffer.is_empty());
-        assert_eq!(writer.last_word().say(b"bye".to_vec()), Heard::Yes);
+        assert_eq!(writer.final_write().send(b"bye".to_vec()), Delivered::Yes);
         assert_eq!(writes.iter().collect::<Vec<_>>(), [5, 3]);
     }
 
@@ -208,11 +213,11 @@ mod tests {
         let mut writer = Writer::start(output, Clock::start()).unwrap();
         writer.send(vec![b'x'; 8 << 20]).unwrap();
         assert!(!writer.is_idle() && writer.take_written().unwrap().is_none());
-        assert_eq!(writer.last_word().say(b"bye".to_vec()), Heard::No);
+        assert_eq!(writer.final_write().send(b"bye".to_vec()), Delivered::No);
         let mut all = Vec::new();
         drop(writer);
         reader.read_to_end(&mut all).unwrap();
-        assert!(all.ends_with(b"xbye"), "the last word follows the frame once somebody reads again");
+        assert!(all.ends_with(b"xbye"), "the final write follows the frame once somebody reads again");
     }
 
     #[test]
@@ -222,6 +227,6 @@ mod tests {
         let mut writer = Writer::start(output, Clock::start()).unwrap();
         writer.send(b"frame".to_vec()).unwrap();
         assert!(written(&mut writer).is_err());
-        assert_eq!(writer.last_word().say(b"bye".to_vec()), Heard::Yes);
+        assert_eq!(writer.final_write().send(b"bye".to_vec()), Delivered::Yes);
     }
 }

@@ -1,16 +1,17 @@
-//! The colours: for each palette and tone one of 16 million, the nearest of 256 that reads as well, and one of 16.
+//! The colours: for each palette and tone one of 16 million, the nearest legible one of 256, and
+//! one of 16.
 //!
 //! Pure data. A test measures the contrast of each against its background.
 //!
 //! # Why blue and orange for the colour-blind
 //!
-//! After Okabe and Ito: sky blue, yellow, vermillion and reddish purple stay apart under protanopia, deuteranopia and
-//! tritanopia. A glyph says the same beside each of them.
+//! After Okabe and Ito: sky blue, yellow, vermillion and reddish purple are distinct under
+//! protanopia, deuteranopia and tritanopia. A glyph beside each colour has the same meaning.
 
 use super::{Colour, Palette, Tone};
 use ratatui::style::Color;
 
-/// One colour in three depths.
+/// One colour in three colour depths.
 pub(super) struct Hue {
     pub(super) rgb: (u8, u8, u8),
     pub(super) indexed: u8,
@@ -21,7 +22,7 @@ const fn hue(rgb: (u8, u8, u8), indexed: u8, sixteen: Color) -> Hue {
     Hue { rgb, indexed, sixteen }
 }
 
-/// Dim, good, warn, bad, title, accent.
+/// The hues of dim, good, warn, bad, title, accent.
 pub(super) type Row = [Hue; 6];
 
 pub(super) const DARK: Row = [
@@ -49,7 +50,7 @@ pub(super) const COLOUR_BLIND: Row = [
     hue((235, 235, 235), 255, Color::White),
 ];
 
-/// The colour of `tone`; `None`: it has none there.
+/// The colour of `tone`; `None`: the terminal's default.
 pub(super) fn of(palette: Palette, colour: Colour, tone: Tone) -> Option<Color> {
     let row = match palette {
         Palette::Dark => &DARK,

@@ -1,4 +1,4 @@
-//! Looks: what the environment asks for, and that tones can be read and told apart.
+//! Themes: choice by the environment, and contrast and distinctness of the tones.
 
 #![allow(clippy::unwrap_used, reason = "harness")]
 
@@ -20,7 +20,7 @@ fn theme(palette: Palette, colour: Colour) -> Theme {
 }
 
 #[test]
-fn no_color_means_none_and_an_empty_one_does_not_count() {
+fn no_color_disables_colour_unless_it_is_empty() {
     assert_eq!(chosen(&[("NO_COLOR", "1"), ("LANG", "en_US.UTF-8"), ("COLORTERM", "truecolor")]).colour, Colour::None);
     assert_eq!(chosen(&[("NO_COLOR", ""), ("LANG", "en_US.UTF-8")]).colour, Colour::Sixteen);
 }
@@ -71,7 +71,7 @@ fn in_every_palette_and_depth_good_warn_and_bad_differ() {
 }
 
 #[test]
-fn aged_text_never_looks_good() {
+fn stale_values_never_have_the_good_tone() {
     for palette in Palette::ALL {
         for colour in COLOURS {
             let theme = theme(palette, colour);
@@ -95,7 +95,7 @@ fn contrast(a: (u8, u8, u8), b: (u8, u8, u8)) -> f64 {
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
-/// What xterm shows for an index from 16 on.
+/// The colour that xterm shows for an index from 16 on.
 fn indexed(index: u8) -> (u8, u8, u8) {
     const STEPS: [u8; 6] = [0, 95, 135, 175, 215, 255];
     if index >= 232 {

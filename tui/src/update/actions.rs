@@ -1,20 +1,24 @@
-//! What keys do once the table has named the action.
+//! Actions of keys, once the key table has named them.
 //!
-//! Pure, on the console thread. The only place that drains or leaves at the operator's word; profiles are in
-//! [`super::profile`].
+//! Pure, on the console thread. The only place that drains or leaves at the operator's request;
+//! profiles are in [`super::profile`].
 
-use super::{deeds, lists, moves, notice, palette, past, profile, refuse_suspend};
+use super::refusals::refuse_while_watching;
+use super::{lists, moves, notice, palette, past, profile, questions, refuse_suspend};
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::{Action, Scope};
-use crate::model::commands::Typed;
+use crate::model::commands::{Choice, Typed};
 use crate::model::links::{self, Link};
-use crate::model::lists::List;
-use crate::model::{Leaving, Model, Mouse, NoticeKind, Overlay, Place, TRAIL_MAX, View, Zoom};
+use crate::model::lists::{Arranged, List};
+use crate::model::{Leaving, Location, Model, Mouse, NoticeKind, Overlay, TRAIL_MAX, View, Zoom};
 use crate::msg::Finished;
-use crate::source::{Bond, Hold};
-use pinwheel_engine::profile::Rate;
+use crate::source::Ownership;
+use pinwheel_engine::engine::Command;
 
-/// Does `action`.
+/// Time for which a snoozed alarm is silent, seconds.
+const SNOOZE_S: u64 = 600;
+
+/// Performs `action`.
 pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
     match action {
         Action::NextView => show(model, offset(model.view, 1)),
@@ -30,14 +34,14 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Quit => quit(model),
         Action::End => end(model),
         Action::Hold => hold(model),
-        Action::Silo(deed) => deeds::silo(model, deed),
-        Action::MoveStream => deeds::begin_move(model),
-        Action::Input => deeds::begin_input(model),
+        Action::Silo(command) => questions::silo(model, command),
+        Action::MoveStream => questions::begin_move(model),
+        Action::Input => questions::begin_input(model),
         Action::Confirm => confirm(model),
         Action::Redraw => vec![Effect::Redraw],
-        Action::Acknowledge => about_alarm(model, Effect::Acknowledge),
-        Action::AcknowledgeAll => vec![Effect::Acknowledge(0)],
-        Action::Snooze => about_alarm(model, Effect::Snooze),
+        Action::Acknowledge => about_alarm(model, |number| Command::Acknowledge { number }),
+        Action::AcknowledgeAll => vec![execute(Command::Acknowledge { number: 0 })],
+        Action::Snooze => about_alarm(model, |number| Command::Snooze { number, for_s: SNOOZE_S }),
         Action::DumpScreen => vec![Effect::DumpScreen],
         Action::Mouse => take_mouse(model, model.mouse.other()),
         Action::Palette => {
@@ -68,7 +72,31 @@ pub fn act(model: &mut Model, action: Action) -> Vec<Effect> {
     }
 }
 
-/// Begins to write a rate.
+/// Performs the selected palette line as its key would; a profile always asks first. The palette is
+/// already closed.
+pub(super) fn run(model: &mut Model, typed: &Typed) -> Vec<Effect> {
+    match palette::under_cursor(model, typed) {
+        Some(Choice::Do(action)) => return act(model, action),
+        Some(Choice::Profile(place, span)) => return profile::take(model, place, span),
+        Some(Choice::Execute(command)) => return questions::ask(model, command),
+        Some(Choice::Theme(palette)) => palette::theme(model, palette),
+        Some(Choice::Glyphs(glyphs)) => (model.theme.glyphs, model.chosen.glyphs) = (glyphs, Some(glyphs)),
+        Some(Choice::Sort(column, direction)) => {
+            if let Some(list) = List::of(model.view) {
+                lists::by(model, list, Some((column, direction)));
+            }
+        }
+        Some(Choice::Unarrange) => {
+            if let Some(list) = List::of(model.view) {
+                *model.lists.of_mut(list) = Arranged::default();
+            }
+        }
+        None => {}
+    }
+    Vec::new()
+}
+
+/// Opens the input of a rate.
 fn begin_rate(model: &mut Model) {
     if !model.is_replay() && !refuse_while_watching(model, "rate") && !profile::refuse_while_leaving(model) {
         model.overlay = Some(Overlay::Rate(String::new()));
@@ -80,15 +108,15 @@ fn take_mouse(model: &mut Model, mouse: Mouse) -> Vec<Effect> {
     (model.mouse, model.chosen.mouse) = (mouse, Some(mouse));
     let said = match mouse {
         Mouse::On => {
-            "the mouse is the console's: click, double click, wheel; shift and drag selects text in most terminals"
+            "the console handles the mouse: click, double click, wheel; shift and drag selects text in most terminals"
         }
-        Mouse::Off => "the mouse is the terminal's: it selects text",
+        Mouse::Off => "the terminal handles the mouse: it selects text",
     };
     notice(model, NoticeKind::Done, said.to_owned());
     vec![Effect::Capture(mouse)]
 }
 
-/// What changes only the console: how the picture is looked at, and what is open over it.
+/// Actions that change only the console: the display and its overlays.
 fn look(model: &mut Model, action: Action) {
     match action {
         Action::Move(step) => moves::step(model, step),
@@ -97,7 +125,7 @@ fn look(model: &mut Model, action: Action) {
         Action::Play => past::play(model),
         Action::Note => past::begin_note(model),
         Action::Rate => begin_rate(model),
-        Action::Why => deeds::begin_why(model),
+        Action::Why => questions::begin_why(model),
         Action::Cancel => cancel(model),
         Action::Suspend => refuse_suspend(model),
         Action::Filter => lists::begin_filter(model),
@@ -112,17 +140,17 @@ fn look(model: &mut Model, action: Action) {
     }
 }
 
-/// What closes without being done.
+/// Closes the overlay without acting.
 fn cancel(model: &mut Model) {
     match model.overlay.take() {
         Some(Overlay::Filter(_)) => lists::clear_filter(model),
-        Some(Overlay::Why(question, _)) => return deeds::end_why(model, *question, None),
+        Some(Overlay::Why(question, _)) => return questions::end_why(model, *question, None),
         _ => {}
     }
     model.why.clear();
 }
 
-/// Goes where the row under the cursor leads.
+/// Follows the link of the row under the cursor.
 fn follow(model: &mut Model) -> Vec<Effect> {
     match links::next(model) {
         Ok(Link::To(to)) => {
@@ -139,12 +167,12 @@ fn follow(model: &mut Model) -> Vec<Effect> {
     }
 }
 
-/// Remembers where one is.
+/// Records the current view and cursor as a step back.
 pub(super) fn leave_trail(model: &mut Model) {
     if model.trail.len() == TRAIL_MAX {
         model.trail.remove(0);
     }
-    model.trail.push(Place { view: model.view, cursor: model.cursor, zoom: model.zoom });
+    model.trail.push(Location { view: model.view, cursor: model.cursor, zoom: model.zoom });
 }
 
 fn back(model: &mut Model) {
@@ -160,11 +188,11 @@ fn back(model: &mut Model) {
 
 fn zoom(model: &mut Model) {
     if List::of(model.view).is_none() && model.view != View::Profiles {
-        let said = "this view is drawn whole already; z is for views of a list and its details".to_owned();
+        let said = "this view has no details to zoom; z works in views with a list and details".to_owned();
         return notice(model, NoticeKind::Refused, said);
     }
     model.zoom = match model.zoom {
-        // The profiles' list is never longer than its part.
+        // The list of profiles always fits its panel.
         Zoom::Details if model.view == View::Profiles => Zoom::Both,
         Zoom::Both => Zoom::Details,
         Zoom::Details => Zoom::List,
@@ -172,7 +200,7 @@ fn zoom(model: &mut Model) {
     };
 }
 
-/// Keeps the picture shown. With its second before it, for its rates are part of it.
+/// Marks the picture shown, with its rates of the second before.
 fn mark(model: &mut Model) {
     match model.scene().picture.clone() {
         Some(picture) => {
@@ -185,11 +213,16 @@ fn mark(model: &mut Model) {
     }
 }
 
-/// Something about the alarm under the cursor.
-fn about_alarm(model: &mut Model, effect: fn(u64) -> Effect) -> Vec<Effect> {
+/// Executes a command that takes no reason.
+fn execute(command: Command) -> Effect {
+    Effect::Execute(command, String::new())
+}
+
+/// Acknowledges or snoozes the alarm under the cursor.
+fn about_alarm(model: &mut Model, command: fn(u64) -> Command) -> Vec<Effect> {
     let alarm = model.picture().and_then(|picture| picture.snapshot.alarms.get(model.cursor.alarm));
     match alarm.map(|alarm| alarm.number) {
-        Some(number) => vec![effect(number)],
+        Some(number) => vec![execute(command(number))],
         None => {
             notice(model, NoticeKind::Refused, "there is no alarm".to_owned());
             Vec::new()
@@ -217,7 +250,7 @@ fn show(model: &mut Model, view: View) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Who opens the slots, or asks for them again, is looking for the one that waits longest.
+/// On opening the slots, or on a repeated key, selects the slot that waits longest.
 fn to_longest_wait(model: &mut Model) {
     let oldest = model.picture().and_then(|picture| picture.derived.silos.get(model.cursor.silo)?.oldest);
     if let Some((slot, _)) = oldest {
@@ -238,54 +271,40 @@ fn freeze(model: &mut Model) {
     moves::clamp(model);
 }
 
-/// What is only looked at refuses before it asks.
-pub(super) fn refuse_while_watching(model: &mut Model, what: &str) -> bool {
-    if model.is_watching() {
-        let text =
-            format!("{what} refused: this console only looks; attach again with --control, as the engine's user");
-        notice(model, NoticeKind::Refused, text);
-    }
-    model.is_watching()
-}
-
-/// Ends the engine: in this process by quitting, in another after a question of its own.
+/// Ends the engine: in this process by quitting, in another process after a separate question.
 fn end(model: &mut Model) -> Vec<Effect> {
-    if model.bond == Bond::Own {
+    if model.ownership == Ownership::Own {
         return quit(model);
     }
-    if !refuse_while_watching(model, "drain") && !profile::refuse_while_leaving(model) {
-        model.overlay = Some(Overlay::AskEnd);
-    }
-    Vec::new()
+    questions::ask(model, Command::Drain)
 }
 
-/// Asks whether the feed is to be held, or let go.
+/// Asks whether to hold or resume the feed.
 fn hold(model: &mut Model) -> Vec<Effect> {
-    if model.is_replay() || refuse_while_watching(model, "hold") || profile::refuse_while_leaving(model) {
+    if refuse_while_watching(model, "hold") {
         return Vec::new();
     }
     let held = model.live.picture.as_ref().is_some_and(|picture| picture.snapshot.control.held.is_some());
-    model.overlay = Some(Overlay::AskHold(if held { Hold::Release } else { Hold::Hold }));
-    Vec::new()
+    questions::ask(model, if held { Command::Resume } else { Command::Pause })
 }
 
-/// The rate that was written, if it is one; what follows it is why.
+/// Parses the rate written; the reason follows it.
 fn rate(model: &mut Model, text: &str) -> Vec<Effect> {
     let (text, why) = text.split_once(' ').unwrap_or((text, ""));
     let found = match text {
-        "max" => Some(Rate::Max),
-        number => number.parse().ok().filter(|hz| *hz > 0.0 && *hz <= 1e9).map(Rate::Hz),
+        "max" => Some(None),
+        number => number.parse().ok().filter(|hz| *hz > 0.0 && *hz <= 1e9).map(Some),
     };
     if found.is_none() {
-        let text = format!("found rate {text:?}, expected shots per second above 0 and at most 1e9, or max");
+        let text = format!("invalid rate {text:?}: give shots per second above 0 and at most 1e9, or max");
         notice(model, NoticeKind::Refused, text);
     }
-    found.map(|rate| Effect::Rate(rate, why.trim().to_owned())).into_iter().collect()
+    found.map(|hz| Effect::Execute(Command::Rate { hz }, why.trim().to_owned())).into_iter().collect()
 }
 
 fn quit(model: &mut Model) -> Vec<Effect> {
-    // Leaving another process's engine leaves it as it is.
-    if model.bond != Bond::Own {
+    // Leaving the engine of another process does not change it.
+    if model.ownership != Ownership::Own {
         return vec![Effect::Leave(ConsoleEnd::Finished)];
     }
     match (model.finished, model.leaving) {
@@ -299,30 +318,30 @@ fn quit(model: &mut Model) -> Vec<Effect> {
 fn confirm(model: &mut Model) -> Vec<Effect> {
     match model.overlay.take() {
         Some(Overlay::AskApply(asked)) if !profile::refuse_while_leaving(model) => profile::apply(model, &asked),
-        Some(Overlay::Palette(typed)) => palette::run(model, &typed),
+        Some(Overlay::Palette(typed)) => run(model, &typed),
         Some(Overlay::AskQuit) => {
             if model.finished == Finished::Yes {
                 return vec![Effect::Leave(ConsoleEnd::Finished)];
             }
             if model.leaving == Leaving::No {
                 model.leaving = Leaving::Draining { since_ns: model.now_ns, end: ConsoleEnd::Finished };
-                return vec![Effect::Drain(std::mem::take(&mut model.why))];
+                return vec![Effect::Execute(Command::Drain, std::mem::take(&mut model.why))];
             }
             Vec::new()
         }
         Some(Overlay::AskForce) => vec![Effect::Leave(ConsoleEnd::Forced)],
         Some(Overlay::Rate(text)) => rate(model, text.trim()),
-        Some(Overlay::AskEnd) => vec![Effect::Drain(std::mem::take(&mut model.why))],
-        Some(Overlay::AskHold(hold)) => vec![Effect::Hold(hold, std::mem::take(&mut model.why))],
-        Some(Overlay::AskDeed(deed)) => deeds::act(model, deed),
-        Some(Overlay::TypeDeed(deed, text)) => deeds::typed(model, deed, text),
-        Some(Overlay::Move(text)) => deeds::moved(model, text.trim()),
-        Some(Overlay::Input(text)) => deeds::another_input(model, text.trim()),
+        Some(Overlay::Ask(command)) => questions::confirmed(model, command),
+        Some(Overlay::Type(command, text)) => questions::typed(model, command, text),
+        Some(Overlay::Move(text)) => questions::moved(model, text.trim()),
+        Some(Overlay::Input(text)) => questions::another_input(model, text.trim()),
         Some(Overlay::Why(question, text)) => {
-            deeds::end_why(model, *question, Some(text.trim().to_owned()));
+            questions::end_why(model, *question, Some(text.trim().to_owned()));
             Vec::new()
         }
-        Some(Overlay::Note(text)) if !text.trim().is_empty() => vec![Effect::Note(text.trim().to_owned())],
+        Some(Overlay::Note(text)) if !text.trim().is_empty() => {
+            vec![execute(Command::Note { text: text.trim().to_owned() })]
+        }
         Some(Overlay::AskApply(_) | Overlay::Chooser | Overlay::Note(_) | Overlay::Filter(_) | Overlay::Columns(_))
         | None => Vec::new(),
     }

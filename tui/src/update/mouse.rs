@@ -1,54 +1,46 @@
-//! What the mouse does: a click puts the cursor there, or does what a key would; a double click follows; the wheel moves.
+//! Mouse: a click moves the cursor or acts like a key; a double click follows a link; the wheel
+//! scrolls.
 //!
-//! Pure, on the console thread. Asks the view what the cells stand for, and has no powers of its own: each thing it does is
-//! a key's.
+//! Pure, on the console thread. The view returns the target of each cell, and every mouse action
+//! equals the action of a key.
 //!
-//! # Why a quick click never says yes
+//! # Why a double click never confirms
 //!
-//! A question's answers stand where other keys stood a moment before. The second half of a double click that fell on one of
-//! those must not answer what nobody has read.
+//! A question may appear under the pointer between the two clicks of a double click. The second
+//! click must not answer a question that nobody has read.
 
-use super::{actions, lists, moves, palette};
+use super::{actions, lists, moves};
 use crate::effect::Effect;
 use crate::keymap::{Action, Scope, Step};
-use crate::model::lists::{List, first_way};
-use crate::model::target::Target;
+use crate::model::lists::first_direction;
+use crate::model::target::{Pressed, Target};
 use crate::model::{Model, Overlay, View, Zoom};
-use crate::msg::{Mouse, MouseDeed};
+use crate::msg::{Mouse, MouseAction};
 use crate::view::target_at;
 
-/// Two clicks that are no further apart are one double click, nanoseconds.
+/// Longest time between the clicks of a double click, nanoseconds.
 pub const DOUBLE_NS: u64 = 500_000_000;
-/// Rows of one turn of the wheel.
+/// Rows scrolled per step of the wheel.
 const WHEEL_ROWS: usize = 3;
 
-/// A click that was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pressed {
-    at_ns: u64,
-    cell: (u16, u16),
-    /// It led to another view: what lies there now was not what was clicked.
-    is_away: bool,
-}
-
-/// How a click stands to the one before.
+/// Relation of a click to the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Click {
     Single,
-    /// Soon after another one, elsewhere.
+    /// Soon after the previous click, in another cell.
     Quick,
-    /// Soon after another one, in the same place.
+    /// Soon after the previous click, in the same cell.
     Double,
-    /// The same, and the first one led to another view.
+    /// Like a double click, but the first click led to another view.
     Spent,
 }
 
-/// Does what `mouse` did.
+/// Handles a mouse event.
 pub(super) fn act(model: &mut Model, mouse: Mouse) -> Vec<Effect> {
-    match mouse.deed {
-        MouseDeed::WheelUp => wheel(model, Step::Up),
-        MouseDeed::WheelDown => wheel(model, Step::Down),
-        MouseDeed::Click => {
+    match mouse.action {
+        MouseAction::WheelUp => wheel(model, Step::Up),
+        MouseAction::WheelDown => wheel(model, Step::Down),
+        MouseAction::Click => {
             let click = click(model, (mouse.x, mouse.y));
             match target_at(model, mouse.x, mouse.y) {
                 Some(target) if click != Click::Spent => on(model, target, click),
@@ -70,7 +62,7 @@ fn click(model: &mut Model, cell: (u16, u16)) -> Click {
 }
 
 fn wheel(model: &mut Model, step: Step) -> Vec<Effect> {
-    // A question, or a line that is written, has nothing to move in.
+    // Questions and input lines do not scroll.
     if matches!(model.scope(), Scope::Question | Scope::Note) {
         return Vec::new();
     }
@@ -85,15 +77,15 @@ fn on(model: &mut Model, target: Target, click: Click) -> Vec<Effect> {
         Target::Do(Action::Confirm) if click != Click::Single => return Vec::new(),
         Target::Do(action) => return actions::act(model, action),
         Target::Row(list, row) => {
-            to(model, view_of(list));
+            to(model, list.view());
             *list.cursor(&mut model.cursor) = row;
         }
         Target::Heading(list, column) => {
-            let way = match &model.lists.of(list).order {
-                Some(order) if order.column == column => order.way.other(),
-                _ => first_way(model, list, column),
+            let direction = match &model.lists.of(list).order {
+                Some(order) if order.column == column => order.direction.other(),
+                _ => first_direction(model, list, column),
             };
-            lists::by(model, list, Some((column, way)));
+            lists::by(model, list, Some((column, direction)));
             return Vec::new();
         }
         Target::Slot(silo, slot) => {
@@ -106,11 +98,11 @@ fn on(model: &mut Model, target: Target, click: Click) -> Vec<Effect> {
         Target::Offer(_) | Target::Line(_) | Target::Column(_) => return chosen(model, target, click),
     }
     moves::clamp(model);
-    // The first half of a double click has put the cursor there.
+    // The first click of a double click has already moved the cursor.
     if click == Click::Double { actions::act(model, Action::Follow) } else { Vec::new() }
 }
 
-/// In something that one chooses from, the second click takes what the first one put the cursor on.
+/// In a chooser, the second click takes the line that the first one selected.
 fn chosen(model: &mut Model, target: Target, click: Click) -> Vec<Effect> {
     match (target, &mut model.overlay) {
         (Target::Offer(offer), _) => {
@@ -125,7 +117,7 @@ fn chosen(model: &mut Model, target: Target, click: Click) -> Vec<Effect> {
             }
             let typed = typed.clone();
             model.overlay = None;
-            palette::run(model, &typed)
+            actions::run(model, &typed)
         }
         (Target::Column(column), Some(Overlay::Columns(at))) => {
             *at = column;
@@ -136,7 +128,7 @@ fn chosen(model: &mut Model, target: Target, click: Click) -> Vec<Effect> {
     }
 }
 
-/// Goes to `view`, and back from there leads here.
+/// Shows `view`, and records the step back.
 fn to(model: &mut Model, view: View) {
     if model.view != view {
         actions::leave_trail(model);
@@ -145,9 +137,4 @@ fn to(model: &mut Model, view: View) {
             pressed.is_away = true;
         }
     }
-}
-
-/// The view of a list.
-fn view_of(list: List) -> View {
-    View::ALL.into_iter().find(|view| List::of(*view) == Some(list)).unwrap_or(View::Overview)
 }

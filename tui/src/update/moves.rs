@@ -1,7 +1,7 @@
-//! Where the cursors go.
+//! Movement of the cursors.
 //!
-//! Pure, on the console thread. A cursor names its row by the row's place in the picture, so that it stays on its row
-//! when the user sorts or filters; a step goes to the next row that is shown.
+//! Pure, on the console thread. A cursor holds the row's index in the picture, so it stays on its
+//! row when the user sorts or filters; a step goes to the next row in display order.
 
 use crate::keymap::Step;
 use crate::model::lists::{List, shown};
@@ -10,7 +10,7 @@ use crate::model::{Model, Overlay, View};
 /// Rows of a page movement.
 const PAGE_ROWS: usize = 10;
 
-/// Slots in a row of the slots view on a terminal of that many columns.
+/// Slots per row of the slots view on a terminal of that many columns.
 pub fn slots_per_row(columns: u16) -> usize {
     match columns {
         0..=79 => 32,
@@ -19,7 +19,7 @@ pub fn slots_per_row(columns: u16) -> usize {
     }
 }
 
-/// Brings every cursor back to what there is.
+/// Clamps every cursor to the rows that exist.
 pub(super) fn clamp(model: &mut Model) {
     let last = |length: usize| length.saturating_sub(1);
     let snapshot = model.picture().map(|picture| &picture.snapshot);
@@ -43,7 +43,7 @@ fn arbiter_rows(model: &Model) -> usize {
     silo.map_or(0, crate::view::arbiter_rows)
 }
 
-/// One step of whatever has the keys.
+/// Moves the cursor of the overlay or view in focus by one step.
 pub(super) fn step(model: &mut Model, step: Step) {
     match &mut model.overlay {
         Some(Overlay::Palette(typed)) => {
@@ -96,7 +96,7 @@ fn in_view(model: &mut Model, step: Step) {
 fn in_list(model: &mut Model, list: List, step: Step) {
     let rows = shown(model, list);
     let here = *list.cursor(&mut model.cursor);
-    // A row that the filter hides has no place: the first one shown is the next.
+    // A row that the filter hides has no index: the step goes to the first row shown.
     let Some(mut at) = rows.iter().position(|row| *row == here) else {
         if let Some(first) = rows.first() {
             *list.cursor(&mut model.cursor) = *first;

@@ -1,8 +1,10 @@
-//! Looking at the past: where to, what came of it, and notes.
+//! Recorded moments: seeking, results, and notes.
 //!
-//! Pure, on the console thread. A look asks for one moment; what comes back replaces the frozen scene whole.
+//! Pure, on the console thread. Each step requests one moment; the result replaces the frozen scene
+//! as a whole.
 
-use super::{actions, moves, notice};
+use super::refusals::refuse_while_watching;
+use super::{moves, notice};
 use crate::effect::Effect;
 use crate::keymap::End;
 use crate::model::derived::Marks;
@@ -12,18 +14,18 @@ use std::rc::Rc;
 
 const MS: i64 = 1_000_000;
 
-/// The moment that the views draw, nanoseconds since the engine's start.
+/// The moment shown, nanoseconds after the engine's start.
 fn here(model: &Model) -> Option<u64> {
     model.picture().map(|picture| picture.snapshot.at_ns)
 }
 
-/// Looks so many milliseconds further.
+/// Steps by `ms` milliseconds.
 pub(super) fn scrub(model: &mut Model, by_ms: i64) -> Vec<Effect> {
     stop(model);
     let Some(here_ns) = here(model) else { return Vec::new() };
     let asked = here_ns.saturating_add_signed(by_ms.saturating_mul(MS));
     if model.frozen.is_none() && by_ms > 0 {
-        notice(model, NoticeKind::Refused, "this is now: nothing lies ahead; [ looks back".to_owned());
+        notice(model, NoticeKind::Refused, "this is the newest moment; [ steps back".to_owned());
         return Vec::new();
     }
     vec![Effect::LookAt(clamped(model, asked))]
@@ -31,14 +33,14 @@ pub(super) fn scrub(model: &mut Model, by_ms: i64) -> Vec<Effect> {
 
 fn clamped(model: &Model, at_ns: u64) -> u64 {
     match &model.timeline {
-        // Live, the recording grows: only its beginning is known to bound.
+        // A live recording grows: only its beginning bounds the step.
         Some(line) if model.is_replay() => at_ns.clamp(line.from_ns, line.to_ns.max(line.from_ns)),
         Some(line) => at_ns.max(line.from_ns.min(at_ns)),
         None => at_ns,
     }
 }
 
-/// To the first or the last moment.
+/// Steps to the first or the last moment.
 pub(super) fn to_end(model: &mut Model, end: End) -> Vec<Effect> {
     stop(model);
     match end {
@@ -47,14 +49,14 @@ pub(super) fn to_end(model: &mut Model, end: End) -> Vec<Effect> {
     }
 }
 
-/// To the newest onset of an alarm before the moment shown.
+/// Steps to the last alarm onset before the moment shown.
 pub(super) fn to_onset(model: &mut Model) -> Vec<Effect> {
     stop(model);
     let Some(here_ns) = here(model) else { return Vec::new() };
     let pictures = [model.picture(), model.live.picture.as_deref()];
     let onsets = pictures.into_iter().flatten().flat_map(|picture| &picture.snapshot.alarms);
     let onsets = onsets.flat_map(|alarm| [alarm.first_ns, alarm.onset_ns]);
-    // The sample at an onset lies a little before or after it: what is shown already is no place to go.
+    // A sample lies a little before or after its onset: skip the onset of the moment shown.
     match onsets.filter(|onset_ns| onset_ns.saturating_add(2 * MS.unsigned_abs()) < here_ns).max() {
         Some(onset_ns) => vec![Effect::LookAt(onset_ns)],
         None => {
@@ -64,13 +66,13 @@ pub(super) fn to_onset(model: &mut Model) -> Vec<Effect> {
     }
 }
 
-/// Lets a replay run, or stops it.
+/// Plays a replay, or stops it.
 pub(super) fn play(model: &mut Model) {
     model.mode = match model.mode {
         Mode::Replay { running_since_ns: None } => Mode::Replay { running_since_ns: Some(model.now_ns) },
         Mode::Replay { .. } => Mode::Replay { running_since_ns: None },
         Mode::Live => {
-            notice(model, NoticeKind::Refused, "the engine is live: f goes back to now".to_owned());
+            notice(model, NoticeKind::Refused, "the engine is live; f returns to now".to_owned());
             Mode::Live
         }
     };
@@ -82,7 +84,7 @@ fn stop(model: &mut Model) {
     }
 }
 
-/// A replay that runs goes on by the time that passed.
+/// Advances a playing replay by the time passed.
 pub(super) fn run_on(model: &mut Model) -> Vec<Effect> {
     let Mode::Replay { running_since_ns: Some(since_ns) } = model.mode else { return Vec::new() };
     let Some(line) = model.timeline.as_ref() else { return Vec::new() };
@@ -92,7 +94,7 @@ pub(super) fn run_on(model: &mut Model) -> Vec<Effect> {
     vec![Effect::LookAt(next_ns)]
 }
 
-/// A moment came: it is the frozen scene from now on.
+/// Shows a moment that was read as the frozen scene.
 pub(super) fn arrived(model: &mut Model, result: Result<Box<Past>, String>) {
     let past = match result {
         Ok(past) => past,
@@ -115,21 +117,13 @@ pub(super) fn arrived(model: &mut Model, result: Result<Box<Past>, String>) {
     moves::clamp(model);
 }
 
-/// Opens a note.
+/// Opens the input of a note.
 pub(super) fn begin_note(model: &mut Model) {
     if model.is_replay() {
-        let said = "a recording takes no notes: they are made while the engine runs".to_owned();
+        let said = "a recording takes no notes; make them while the engine runs".to_owned();
         return notice(model, NoticeKind::Refused, said);
     }
-    if !actions::refuse_while_watching(model, "note") {
+    if !refuse_while_watching(model, "note") {
         model.overlay = Some(Overlay::Note(String::new()));
-    }
-}
-
-/// What became of a note.
-pub(super) fn noted(model: &mut Model, result: Result<(), String>) {
-    match result {
-        Ok(()) => notice(model, NoticeKind::Done, "note kept in events.jsonl".to_owned()),
-        Err(said) => notice(model, NoticeKind::Refused, said),
     }
 }

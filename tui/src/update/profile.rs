@@ -1,20 +1,20 @@
-//! Profile switches: choosing, asking, applying, taking back. What is lent for a time comes back by the engine itself.
+//! Profile switches: choose, confirm, apply, undo. The engine itself ends a temporary switch.
 //!
-//! Pure, on the console thread. The only place that makes [`Effect::Apply`]: from a confirmed question, for a step down
-//! that takes nothing from anybody.
+//! Pure, on the console thread. The only place that makes a [`Command::Profile`]: after a confirmed
+//! question, or for a step down, which takes no resources from other users.
 
-use super::actions::refuse_while_watching;
 use super::notice;
+use super::refusals::refuse_while_watching;
 use crate::effect::Effect;
 use crate::model::commands::said;
-use crate::model::deeds::{AFTER_NS, Facts};
+use crate::model::measured::{AFTER_NS, Facts};
 use crate::model::switch::{Switch, Why};
 use crate::model::{Asked, Leaving, Model, NoticeKind, Overlay, Picture, SWITCHES_MAX};
 use crate::msg::Finished;
 use crate::source::Offer;
 use pinwheel_engine::board::SpinPolicy;
+use pinwheel_engine::engine::Command;
 use pinwheel_engine::profile;
-use std::rc::Rc;
 use std::time::Duration;
 
 /// Opens the chooser.
@@ -26,16 +26,16 @@ pub(super) fn choose(model: &mut Model) -> Vec<Effect> {
     vec![Effect::ListOffers]
 }
 
-/// Says so where there is no engine left to switch.
+/// Refuses with a notice if the engine is draining or has ended.
 pub(super) fn refuse_while_leaving(model: &mut Model) -> bool {
     if model.finished == Finished::Yes || model.leaving != Leaving::No {
-        notice(model, NoticeKind::Refused, "no profile switch: the engine is draining or has ended".to_owned());
+        notice(model, NoticeKind::Refused, "cannot switch profiles: the engine is draining or has ended".to_owned());
         return true;
     }
     false
 }
 
-/// Takes the profile of that index: steps down at once from the chooser, asks otherwise.
+/// Takes the profile of that index: a step down from the chooser at once, others after a question.
 pub(super) fn take(model: &mut Model, index: usize, span: Option<Duration>) -> Vec<Effect> {
     if refuse_while_leaving(model) {
         model.overlay = None;
@@ -57,13 +57,13 @@ pub(super) fn undo(model: &mut Model) -> Vec<Effect> {
         return Vec::new();
     }
     let Some(before) = model.switch.as_ref().map(|switch| switch.from.clone()) else {
-        notice(model, NoticeKind::Refused, "no switch was made here that could be taken back".to_owned());
+        notice(model, NoticeKind::Refused, "no switch to take back: none was made at this console".to_owned());
         return Vec::new();
     };
     match offer_of(model, &before) {
         Some(offer) => ask(model, Asked { offer, span: None, why: Why::Undone }, AtOnce::StepsDown),
         None => {
-            let said = format!("found no profile {before} on offer, expected the one of before; p chooses another");
+            let said = format!("the previous profile {before} is no longer on offer; p chooses another");
             notice(model, NoticeKind::Refused, said);
             Vec::new()
         }
@@ -74,7 +74,7 @@ fn offer_of(model: &Model, name: &str) -> Option<Offer> {
     model.offers.iter().flatten().find(|offer| offer.name == name).cloned()
 }
 
-/// What may be done without a question.
+/// Whether a switch may happen without a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AtOnce {
     Never,
@@ -104,7 +104,8 @@ fn ask(model: &mut Model, asked: Asked, at_once: AtOnce) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Whether the offer is gentler to the machine than what is in force. Unknown is not: it asks.
+/// Whether the offer uses less of the machine than the profile in force. If unknown, no: the
+/// console asks.
 fn steps_down(model: &Model, offer: &Offer) -> bool {
     let (Some((_, in_force)), Ok(body)) = (model.in_force(), &offer.body) else { return false };
     let offered = match body.profile.spin {
@@ -115,7 +116,7 @@ fn steps_down(model: &Model, offer: &Offer) -> bool {
     offered < hunger(in_force)
 }
 
-/// How much of the machine a policy takes.
+/// How much of the machine a policy occupies.
 fn hunger(policy: SpinPolicy) -> u8 {
     match policy {
         SpinPolicy::Prod => 2,
@@ -124,9 +125,16 @@ fn hunger(policy: SpinPolicy) -> u8 {
     }
 }
 
-/// Applies what was asked for, and remembers what was before.
+/// Applies the profile and records the previous one.
 pub(super) fn apply(model: &mut Model, asked: &Asked) -> Vec<Effect> {
     let Ok(body) = &asked.offer.body else { return Vec::new() };
+    let command = match Command::profile(&asked.offer.name, &body.profile, asked.span) {
+        Ok(command) => command,
+        Err(why) => {
+            notice(model, NoticeKind::Refused, format!("profile {} refused: {why}", asked.offer.name));
+            return Vec::new();
+        }
+    };
     let live = model.live.picture.as_ref();
     let engine = live.map(|picture| &picture.snapshot.engine);
     let switch = Switch {
@@ -141,8 +149,7 @@ pub(super) fn apply(model: &mut Model, asked: &Asked) -> Vec<Effect> {
         after: None,
         reason: model.why.clone(),
     };
-    let (name, profile) = (asked.offer.name.clone(), Rc::clone(&body.profile));
-    let effect = Effect::Apply { name, profile, lent: asked.span, why: std::mem::take(&mut model.why) };
+    let effect = Effect::Execute(command, std::mem::take(&mut model.why));
     if let Some(before) = model.switch.replace(switch) {
         if model.switches.len() == SWITCHES_MAX {
             model.switches.remove(0);
@@ -152,7 +159,7 @@ pub(super) fn apply(model: &mut Model, asked: &Asked) -> Vec<Effect> {
     vec![effect]
 }
 
-/// Reads the effect of the last switch when all threads have acknowledged it and a while has passed.
+/// Measures the effect of the last switch a while after all threads have acknowledged it.
 pub(super) fn measure(model: &mut Model, picture: &Picture) {
     let Some(switch) = model.switch.as_mut().filter(|switch| switch.after.is_none()) else { return };
     let is_over = picture.snapshot.at_ns >= switch.engine_ns + AFTER_NS;
@@ -162,7 +169,7 @@ pub(super) fn measure(model: &mut Model, picture: &Picture) {
     }
 }
 
-/// What became of a switch.
+/// Reports the outcome of a switch.
 pub(super) fn applied(model: &mut Model, name: &str, result: Result<(), String>) -> Vec<Effect> {
     match result {
         Ok(()) => {

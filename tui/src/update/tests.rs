@@ -11,13 +11,15 @@ mod switching;
 
 use super::update;
 use crate::effect::{ConsoleEnd, Effect};
+use crate::keymap::key::Key;
 use crate::model::{Leaving, Model, NoticeKind, Overlay, View};
-use crate::msg::{Finished, Key, Msg, Signal};
-use crate::source::synthetic::{Synthetic, Trouble, snapshot};
-use crate::source::{Access, Bond, Source};
+use crate::msg::{Finished, Msg, Signal};
+use crate::source::{Access, Ownership, Source};
+use crate::tests::synthetic::{Synthetic, SyntheticFaults, snapshot};
 use crate::theme::{Colour, Glyphs, Palette, Theme};
 use pinwheel_engine::board::SpinPolicy;
-use pinwheel_engine::profile::{OnHangup, Rate};
+use pinwheel_engine::engine::Command;
+use pinwheel_engine::profile::OnHangup;
 
 const THEME: Theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
 
@@ -64,38 +66,13 @@ impl Bench {
                     let offers = self.source.offers();
                     self.take(Msg::Offers(offers));
                 }
-                Effect::Apply { name, profile, lent, why } => {
-                    let result = self.source.apply(&name, &profile, lent, &why);
-                    self.take(Msg::Applied { name, result });
-                }
-                Effect::Drain(why) => self.source.drain(&why).unwrap(),
-                Effect::Hold(hold, why) => {
-                    let result = self.source.hold(hold, &why);
-                    self.take(Msg::Asked { what: "hold".to_owned(), result });
-                }
-                Effect::Rate(rate, why) => {
-                    let result = self.source.set_rate(rate, &why);
-                    self.take(Msg::Asked { what: "rate".to_owned(), result });
-                }
-                Effect::Act(deed, why) => {
-                    let result = self.source.act(&deed, &why);
-                    self.take(Msg::Asked { what: deed.label(), result });
+                Effect::Execute(command, why) => {
+                    let result = self.source.execute(&command, &why);
+                    self.take(Msg::Executed { command, result });
                 }
                 Effect::LookAt(at_ns) => {
                     let past = self.source.past(at_ns).map(Box::new);
                     self.take(Msg::Past(past));
-                }
-                Effect::Note(text) => {
-                    let result = self.source.note(&text);
-                    self.take(Msg::Noted(result));
-                }
-                Effect::Acknowledge(number) => {
-                    let result = self.source.acknowledge(number);
-                    self.take(Msg::Answered { what: "acknowledged", result });
-                }
-                Effect::Snooze(number) => {
-                    let result = self.source.snooze(number);
-                    self.take(Msg::Answered { what: "snoozed", result });
                 }
                 Effect::Redraw | Effect::LookUp(_) | Effect::DumpScreen | Effect::Capture(_) => {}
                 Effect::Leave(end) => self.left = Some(end),
@@ -153,7 +130,8 @@ fn the_profile_in_force_is_said_to_be_and_nothing_is_applied() {
 #[test]
 fn a_refused_profile_is_said_and_no_switch_is_claimed() {
     let mut bench = Bench::new();
-    bench.take(Msg::Applied { name: "prod".to_owned(), result: Err("core 1 is shared".to_owned()) });
+    let command = Command::Profile { name: "prod".to_owned(), text: None, for_s: None };
+    bench.take(Msg::Executed { command, result: Err("core 1 is shared".to_owned()) });
     let notice = bench.model.notice.unwrap();
     assert_eq!(notice.kind, NoticeKind::Refused);
     assert!(notice.text.contains("core 1 is shared") && bench.model.switch.is_none());
@@ -265,7 +243,7 @@ fn looking_back_shows_the_moment_with_its_rates_and_f_comes_back_to_now() {
     bench.keys(&[Key::Char('f')]);
     assert!(bench.model.is_fresh() && bench.model.timeline.is_none());
     bench.keys(&[Key::Char(']')]);
-    assert!(bench.model.notice.as_ref().unwrap().text.contains("nothing lies ahead"));
+    assert!(bench.model.notice.as_ref().unwrap().text.contains("newest moment"));
 }
 
 #[test]
@@ -363,7 +341,7 @@ fn a_smaller_engine_brings_cursors_back() {
     let mut bench = Bench::new();
     bench.keys(&[Key::Char('3'), Key::End]);
     assert_eq!(bench.model.cursor.slot, 1_023);
-    let mut small = snapshot(900, Trouble::None);
+    let mut small = snapshot(900, SyntheticFaults::None);
     small.silos[0].slots.truncate(8);
     bench.take(Msg::Snapshot { now_ns: bench.now_ns + 1, snapshot: Some(Box::new(small)), finished: Finished::No });
     assert_eq!(bench.model.cursor.slot, 7);
@@ -372,7 +350,7 @@ fn a_smaller_engine_brings_cursors_back() {
 /// A console on another process's engine.
 fn attached(access: Access) -> Bench {
     let mut bench = Bench::new();
-    bench.model.bond = Bond::Attached { pid: 7, access };
+    bench.model.ownership = Ownership::Attached { pid: 7, access };
     bench
 }
 
@@ -408,14 +386,14 @@ fn what_is_only_looked_at_refuses_each_action_in_a_sentence() {
 
 #[test]
 fn a_rate_is_taken_when_it_is_one_and_refused_in_words_otherwise() {
-    for (text, taken) in [("500", Some(Rate::Hz(500.0))), ("max", Some(Rate::Max)), ("-1", None), ("fast", None)] {
+    for (text, taken) in [("500", Some(Some(500.0))), ("max", Some(None)), ("-1", None), ("fast", None)] {
         let mut bench = Bench::new();
         bench.keys(&[Key::Char('R')]);
         text.chars().for_each(|letter| bench.keys(&[Key::Char(letter)]));
         let effects = bench.take(Msg::Key(Key::Enter));
         assert_eq!(
             effects,
-            taken.map(|rate| Effect::Rate(rate, String::new())).into_iter().collect::<Vec<_>>(),
+            taken.map(|hz| Effect::Execute(Command::Rate { hz }, String::new())).into_iter().collect::<Vec<_>>(),
             "{text}"
         );
         assert_eq!(bench.model.overlay, None);
@@ -426,7 +404,7 @@ fn a_rate_is_taken_when_it_is_one_and_refused_in_words_otherwise() {
 fn a_process_that_stands_still_or_is_gone_is_never_shown_as_fresh() {
     let mut bench = attached(Access::Watch);
     assert!(bench.model.is_fresh());
-    let mut silent = snapshot(900, Trouble::None);
+    let mut silent = snapshot(900, SyntheticFaults::None);
     silent.threads.iter_mut().for_each(|thread| thread.heartbeat_age_ns = 3_000_000_000);
     bench.take(Msg::Snapshot { now_ns: bench.now_ns + 1, snapshot: Some(Box::new(silent)), finished: Finished::No });
     assert!(!bench.model.is_fresh());

@@ -1,20 +1,20 @@
-//! Keys that no table names: letters of a note, of the palette, of a filter.
+//! Text input: letters of a note, of the palette, of a filter.
 //!
-//! Pure, on the console thread. Bounded by the longest line of each. Never acts: what was written is done when the table's
-//! key says so.
+//! Pure, on the console thread. Bounded by the longest line of each. Edits the text only; the key
+//! table's confirm key acts on it.
 
+use crate::keymap::key::Key;
 use crate::model::commands::TYPED_MAX;
 use crate::model::lists::{FILTER_MAX, List};
 use crate::model::{Model, NOTE_MAX, Overlay};
-use crate::msg::Key;
 
-/// Writes `key`.
+/// Edits the text by `key`.
 pub(super) fn write(model: &mut Model, key: Key) {
     match &mut model.overlay {
         Some(
             Overlay::Note(text)
             | Overlay::Rate(text)
-            | Overlay::TypeDeed(_, text)
+            | Overlay::Type(_, text)
             | Overlay::Move(text)
             | Overlay::Input(text)
             | Overlay::Why(_, text),
@@ -35,7 +35,7 @@ pub(super) fn write(model: &mut Model, key: Key) {
     }
 }
 
-/// A cursor on a row that the filter hides goes to the first one shown.
+/// Moves a cursor from a row that the filter hides to the first row shown.
 fn to_a_row_shown(model: &mut Model, list: List) {
     let rows = crate::model::lists::shown(model, list);
     let cursor = list.cursor(&mut model.cursor);

@@ -1,4 +1,4 @@
-//! What is drawn over a view: questions, the profile chooser, the drain.
+//! Overlays over a view: questions, the profile chooser, the drain.
 
 pub mod ask;
 pub mod chooser;

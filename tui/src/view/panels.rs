@@ -1,4 +1,4 @@
-//! The views' parts, one file each: `draw(model, …, pen)` draws in the pen's area and nowhere else.
+//! The panels of the views, one file each: `draw(model, …, pen)` draws only in the pen's area.
 
 pub mod alarmlist;
 pub mod alarms;
@@ -27,10 +27,13 @@ pub mod trends;
 pub mod workers;
 
 use crate::keymap::{Action, Scope};
-use crate::model::Model;
+use crate::model::derived::SiloDerived;
+use crate::model::{Model, Picture};
+use crate::theme::Tone;
 use crate::widgets::pen::Pen;
+use pinwheel_engine::board::snapshot::SiloView;
 
-/// Which silo of how many a view shows, and the key of the next one.
+/// Number of the silo shown, of all silos, and the key for the next one.
 pub fn which_silo(model: &Model, silo: u32) -> String {
     let silos = model.picture().map_or(0, |picture| picture.snapshot.silos.len());
     match silos {
@@ -39,13 +42,29 @@ pub fn which_silo(model: &Model, silo: u32) -> String {
     }
 }
 
-/// First row shown so that `cursor` is in sight of `visible` rows.
+/// The silo shown; before one exists the view says so, and that it `awaits` it.
+pub fn shown_silo<'a>(
+    model: &Model,
+    picture: &'a Picture,
+    awaits: &str,
+    pen: &mut Pen<'_>,
+) -> Option<(&'a SiloView, &'a SiloDerived)> {
+    let index = model.cursor.silo;
+    let found = picture.snapshot.silos.get(index).zip(picture.derived.silos.get(index));
+    if found.is_none() {
+        pen.rule(0, model.view.heading());
+        pen.put(1, 1, &format!("No silo yet: the engine is starting. {awaits}"), Tone::Warn);
+    }
+    found
+}
+
+/// The first visible row that keeps `cursor` within `visible` rows.
 pub fn scrolled(cursor: usize, visible: usize, length: usize) -> usize {
     let first = cursor.saturating_sub(visible.saturating_sub(1));
     first.min(length.saturating_sub(visible))
 }
 
-/// The rows of a pen as a count.
+/// Number of rows of the pen below `from`.
 pub fn rows_of(pen: &Pen<'_>, from: u16) -> usize {
     usize::from(pen.height().saturating_sub(from))
 }

@@ -1,4 +1,4 @@
-//! Pictures: each view as text and styles, any size, and what a frame costs.
+//! Pictures: each view as text and styles, at any size.
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
 
@@ -7,12 +7,13 @@ mod narrow;
 
 use super::draw;
 use crate::keymap::bound::Hint;
+use crate::keymap::key::Key;
 use crate::model::{Model, View};
-use crate::msg::{ConsoleCost, Finished, Key, Msg};
+use crate::msg::{ConsoleCost, Finished, Msg};
 use crate::source::offers_of;
 use crate::source::past::Past;
-use crate::source::synthetic::beside;
-use crate::source::synthetic::{Trouble, snapshot};
+use crate::tests::synthetic::looked_up;
+use crate::tests::synthetic::{SyntheticFaults, snapshot};
 use crate::theme::{Colour, Glyphs, Palette, Theme, Tone};
 use crate::update::update;
 use pinwheel_engine::board::snapshot::SiloView;
@@ -30,11 +31,11 @@ const TRUE_LIGHT: Theme = Theme { palette: Palette::Light, colour: Colour::True,
 const INDEXED_BLIND: Theme = Theme { palette: Palette::ColourBlind, colour: Colour::Indexed, ..ASCII };
 const TRUE_ASCII: Theme = Theme { colour: Colour::True, ..ASCII };
 const INDEXED: Theme = Theme { colour: Colour::Indexed, ..COLOUR };
-/// The key of each view, in their order.
+/// The key of each view, in the order of the views.
 const VIEWS: [char; 18] = ['1', '2', '3', '4', '5', '6', '7', 'M', '8', '9', 't', 'r', 'e', 'c', 'v', 'u', '=', '0'];
 
-/// A console that has watched for two seconds.
-fn watched(theme: Theme, size: (u16, u16), trouble: Trouble) -> Model {
+/// A console after two seconds of pictures.
+fn watched(theme: Theme, size: (u16, u16), trouble: SyntheticFaults) -> Model {
     let mut model = Model::new(theme, size, OnHangup::Detach);
     let lab = Profile::load("lab", None).unwrap().0;
     update(&mut model, Msg::Offers(offers_of(None, &lab)));
@@ -44,15 +45,15 @@ fn watched(theme: Theme, size: (u16, u16), trouble: Trouble) -> Model {
             keys(&mut model, &[Key::Char('m')]);
         }
     }
-    for brought in beside(trouble) {
-        update(&mut model, Msg::Brought(brought));
+    for brought in looked_up(trouble) {
+        update(&mut model, Msg::LookedUp(brought));
     }
     let cost = ConsoleCost { cpu_ms_per_s: 3.6, draws_per_s: 10.0, bytes_per_s: 15_000.0, ..ConsoleCost::default() };
     update(&mut model, Msg::Cost(cost));
     model
 }
 
-fn feed(model: &mut Model, tenth: u64, trouble: Trouble) {
+fn feed(model: &mut Model, tenth: u64, trouble: SyntheticFaults) {
     let snapshot = Some(Box::new(snapshot(tenth, trouble)));
     update(model, Msg::Snapshot { now_ns: tenth * 100_000_000, snapshot, finished: Finished::No });
 }
@@ -69,7 +70,7 @@ fn drawn(model: &Model) -> Buffer {
     buffer
 }
 
-/// The text, then one letter a cell for what its style means; rows of styles that are all plain are left out.
+/// The text, then one letter per cell for its style; rows in the plain style only are left out.
 fn dump(model: &Model) -> String {
     let buffer = &drawn(model);
     let mut out = text(buffer);
@@ -111,7 +112,7 @@ fn letter(theme: Theme, buffer: &Buffer, x: u16, y: u16) -> char {
     let found = tones.iter().filter(|tone| is(tone));
     let letter = match cell.fg {
         Color::Reset => ' ',
-        // Two tones of one colour differ by weight: the heavier one that fits is meant.
+        // Two tones of one colour differ by weight: the matching weight identifies the tone.
         _ => found.clone().find(is_bold).or_else(|| found.clone().next()).map_or('?', |(_, letter)| *letter),
     };
     let modified = |modifier| cell.modifier.contains(modifier);
@@ -125,19 +126,19 @@ fn letter(theme: Theme, buffer: &Buffer, x: u16, y: u16) -> char {
 }
 
 /// The cases in which each view is recorded.
-const CASES: [((u16, u16), Theme, Trouble); 12] = [
-    ((80, 24), COLOUR, Trouble::None),
-    ((80, 24), MONO_ASCII, Trouble::All),
-    ((120, 40), MONO, Trouble::All),
-    ((120, 40), ASCII, Trouble::None),
-    ((200, 60), COLOUR, Trouble::All),
-    ((200, 60), MONO_ASCII, Trouble::None),
-    ((120, 40), TRUE_LIGHT, Trouble::All),
-    ((80, 24), INDEXED_BLIND, Trouble::None),
-    ((80, 24), TRUE_ASCII, Trouble::All),
-    ((120, 40), INDEXED, Trouble::None),
-    ((200, 60), TRUE_LIGHT, Trouble::None),
-    ((200, 60), INDEXED_BLIND, Trouble::All),
+const CASES: [((u16, u16), Theme, SyntheticFaults); 12] = [
+    ((80, 24), COLOUR, SyntheticFaults::None),
+    ((80, 24), MONO_ASCII, SyntheticFaults::All),
+    ((120, 40), MONO, SyntheticFaults::All),
+    ((120, 40), ASCII, SyntheticFaults::None),
+    ((200, 60), COLOUR, SyntheticFaults::All),
+    ((200, 60), MONO_ASCII, SyntheticFaults::None),
+    ((120, 40), TRUE_LIGHT, SyntheticFaults::All),
+    ((80, 24), INDEXED_BLIND, SyntheticFaults::None),
+    ((80, 24), TRUE_ASCII, SyntheticFaults::All),
+    ((120, 40), INDEXED, SyntheticFaults::None),
+    ((200, 60), TRUE_LIGHT, SyntheticFaults::None),
+    ((200, 60), INDEXED_BLIND, SyntheticFaults::All),
 ];
 
 /// Each view at three sizes, as text and styles.
@@ -154,7 +155,7 @@ fn views_look_as_recorded() {
     }
 }
 
-/// What the recorded cases are for: each size meets each number of colours and either set of glyphs, and so do these.
+/// The recorded cases cover each pair of size, number of colours and glyph set.
 #[test]
 fn each_pair_of_size_colours_and_glyphs_is_recorded() {
     let colours = [Colour::None, Colour::Sixteen, Colour::Indexed, Colour::True];
@@ -179,7 +180,7 @@ fn each_pair_of_size_colours_and_glyphs_is_recorded() {
 #[test]
 fn overlays_look_as_recorded() {
     let open: [(&str, &[Key]); 13] = [
-        ("ask_deed", &[Key::Char('M'), Key::Char('d')]),
+        ("ask_drain", &[Key::Char('M'), Key::Char('d')]),
         ("kill", &[Key::Char('M'), Key::Char('K'), Key::Char('k'), Key::Char('i')]),
         ("why", &[Key::Char('H'), Key::Char('w'), Key::Char('t'), Key::Char('e'), Key::Char('a')]),
         ("chooser", &[Key::Char('p')]),
@@ -194,7 +195,7 @@ fn overlays_look_as_recorded() {
         ("sorted", &[Key::Char('2'), Key::Char('S'), Key::Char('S')]),
     ];
     for (name, pressed) in open {
-        let mut model = watched(COLOUR, (80, 24), Trouble::None);
+        let mut model = watched(COLOUR, (80, 24), SyntheticFaults::None);
         model.notice = None;
         keys(&mut model, pressed);
         insta::assert_snapshot!(format!("overlay_{name}"), dump(&model));
@@ -204,14 +205,14 @@ fn overlays_look_as_recorded() {
 #[test]
 fn small_terminals_get_what_fits() {
     for size in [(79, 24), (40, 12), (20, 5), (19, 5), (12, 3)] {
-        let model = watched(COLOUR, size, Trouble::All);
+        let model = watched(COLOUR, size, SyntheticFaults::All);
         insta::assert_snapshot!(format!("small_{}x{}", size.0, size.1), dump(&model));
     }
 }
 
 #[test]
 fn no_size_panics() {
-    for trouble in [Trouble::None, Trouble::All] {
+    for trouble in [SyntheticFaults::None, SyntheticFaults::All] {
         let mut model = watched(COLOUR, (80, 24), trouble);
         let mut empty = Model::new(COLOUR, (80, 24), OnHangup::Detach);
         for size in [1, 2, 3, 5, 8, 19, 20, 24, 40, 79, 80, 100, 146, 200, 300].map(|w| w as u16) {
@@ -232,7 +233,7 @@ fn no_size_panics() {
 #[test]
 fn engines_of_any_shape_draw() {
     for (threads, silos, workers, slots) in [(0, 0, 0, 0), (1, 1, 0, 0), (24, 4, 64, 8), (200, 16, 1, 65_536)] {
-        let mut shaped = snapshot(5, Trouble::All);
+        let mut shaped = snapshot(5, SyntheticFaults::All);
         shaped.threads = vec![shaped.threads[0].clone(); threads];
         let mut silo = shaped.silos[0].clone();
         silo.workers = vec![silo.workers[0]; workers];
@@ -255,20 +256,20 @@ fn silos_that_have_no_room_get_a_line_each_and_the_rest_are_counted() {
     for (silos, lines) in [(3, &["silo 1 ● 2", "silo 2 ● 2"][..]), (9, &["silo 1 ● 2", "7 more silos"])] {
         let mut model = Model::new(COLOUR, (80, 24), OnHangup::Detach);
         for tenth in 1..=20 {
-            let mut shaped = snapshot(tenth, Trouble::None);
+            let mut shaped = snapshot(tenth, SyntheticFaults::None);
             shaped.silos = (0..silos).map(|id| SiloView { id, ..shaped.silos[0].clone() }).collect();
             let snapshot = Some(Box::new(shaped));
             update(&mut model, Msg::Snapshot { now_ns: tenth * 100_000_000, snapshot, finished: Finished::No });
         }
         let text = text(&drawn(&model));
         assert!(lines.iter().all(|line| text.contains(line)), "{text}");
-        assert!(text.contains("threads") && text.contains("none: no role died"), "{text}");
+        assert!(text.contains("threads") && text.contains("none: no role panicked"), "{text}");
     }
 }
 
 #[test]
 fn without_colour_no_cell_has_any_and_ascii_is_ascii() {
-    for trouble in [Trouble::None, Trouble::All] {
+    for trouble in [SyntheticFaults::None, SyntheticFaults::All] {
         for key in VIEWS {
             let mut model = watched(MONO_ASCII, (200, 60), trouble);
             keys(&mut model, &[Key::Char(key)]);
@@ -289,10 +290,10 @@ fn without_colour_no_cell_has_any_and_ascii_is_ascii() {
 
 #[test]
 fn what_is_frozen_or_stale_says_so_and_nothing_in_it_is_green() {
-    let mut frozen = watched(COLOUR, (80, 24), Trouble::None);
+    let mut frozen = watched(COLOUR, (80, 24), SyntheticFaults::None);
     keys(&mut frozen, &[Key::Char('f')]);
-    feed(&mut frozen, 50, Trouble::None);
-    let mut stale = watched(COLOUR, (80, 24), Trouble::None);
+    feed(&mut frozen, 50, SyntheticFaults::None);
+    let mut stale = watched(COLOUR, (80, 24), SyntheticFaults::None);
     update(&mut stale, Msg::Snapshot { now_ns: 5_000_000_000, snapshot: None, finished: Finished::No });
     for (model, mark) in [(frozen, "FROZEN 3.0s"), (stale, "STALE 3.0s")] {
         let buffer = drawn(&model);
@@ -301,24 +302,24 @@ fn what_is_frozen_or_stale_says_so_and_nothing_in_it_is_green() {
     }
 }
 
-/// The past as a time line with notes, live and in a replay, and a note being written.
+/// The time line of the past with notes, live and in a replay, and the input of a note.
 #[test]
 fn the_past_looks_as_recorded() {
     let past = |at: u64| Past {
-        pictures: (at.saturating_sub(20)..=at).map(|tenths| snapshot(tenths, Trouble::None)).collect(),
-        from_ns: snapshot(1, Trouble::None).at_ns,
-        to_ns: snapshot(600, Trouble::None).at_ns,
-        notes: vec![(snapshot(300, Trouble::None).at_ns, "pump on".to_owned())],
+        pictures: (at.saturating_sub(20)..=at).map(|tenths| snapshot(tenths, SyntheticFaults::None)).collect(),
+        from_ns: snapshot(1, SyntheticFaults::None).at_ns,
+        to_ns: snapshot(600, SyntheticFaults::None).at_ns,
+        notes: vec![(snapshot(300, SyntheticFaults::None).at_ns, "pump on".to_owned())],
     };
-    let mut live = watched(COLOUR, (80, 24), Trouble::None);
+    let mut live = watched(COLOUR, (80, 24), SyntheticFaults::None);
     update(&mut live, Msg::Past(Ok(Box::new(past(300)))));
     insta::assert_snapshot!("past_live_80x24", dump(&live));
-    let mut replay = watched(MONO_ASCII, (120, 40), Trouble::None);
+    let mut replay = watched(MONO_ASCII, (120, 40), SyntheticFaults::None);
     update(&mut replay, Msg::Replay(0));
     update(&mut replay, Msg::Past(Ok(Box::new(past(90)))));
     keys(&mut replay, &[Key::Char('2')]);
     insta::assert_snapshot!("past_replay_120x40", dump(&replay));
-    let mut note = watched(COLOUR, (80, 24), Trouble::None);
+    let mut note = watched(COLOUR, (80, 24), SyntheticFaults::None);
     keys(&mut note, &[Key::Char('n'), Key::Char('o'), Key::Char('k')]);
     assert!(text(&drawn(&note)).contains("ok_"));
 }
@@ -330,7 +331,7 @@ fn every_view_says_why_it_is_empty() {
         keys(&mut model, &[Key::Char(key)]);
         assert!(text(&drawn(&model)).contains(why), "view {key}");
     }
-    let mut snapshot = snapshot(1, Trouble::None);
+    let mut snapshot = snapshot(1, SyntheticFaults::None);
     snapshot.silos[0].rings.clear();
     (snapshot.streams, snapshot.alarms, snapshot.silos[0].workers) = (Vec::new(), Vec::new(), Vec::new());
     let snapshot = Some(Box::new(snapshot));
@@ -340,9 +341,9 @@ fn every_view_says_why_it_is_empty() {
         ('r', "No ring yet", "before the first shot"),
         ('4', "no device workers", "--device"),
         ('9', "none: no stall", "diagnostics"),
-        ('e', "keeps no directory", "pinwheel check"),
+        ('e', "has no directory", "pinwheel check"),
         ('c', "Looking at this machine", "pinwheel cores"),
-        ('v', "keeps no directory", "notes"),
+        ('v', "has no directory", "notes"),
         ('=', "No moment is marked", "Press m"),
     ] {
         keys(&mut model, &[Key::Char(key)]);
@@ -353,7 +354,7 @@ fn every_view_says_why_it_is_empty() {
 
 #[test]
 fn footer_and_help_show_the_table() {
-    let mut model = watched(COLOUR, (160, 200), Trouble::None);
+    let mut model = watched(COLOUR, (160, 200), SyntheticFaults::None);
     model.notice = None;
     keys(&mut model, &[Key::Char('?')]);
     let text = text(&drawn(&model));

@@ -1,6 +1,6 @@
-//! Numbers as people read them: at most five characters and a unit.
+//! Numbers formatted for people: at most five characters and a unit.
 //!
-//! Pure. A number is never shown without its unit where it has one.
+//! Pure. A number that has a unit is always shown with it.
 
 /// A time: `112ns`, `9.4µs`, `24µs`, `1.2ms`, `3.0s`, `12m`, `5h`.
 pub fn time(ns: u64) -> String {
@@ -44,7 +44,7 @@ pub fn rate(per_s: Option<f64>) -> String {
     per_s.map_or_else(|| "–".to_owned(), |per_s| format!("{}/s", number(per_s)))
 }
 
-/// A share of one: `0.4%`, `41%`; four characters up to the whole.
+/// A share of 1: `0.4%`, `41%`; at most four characters.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent < 9.95 { format!("{percent:.1}%") } else { format!("{percent:.0}%") }
@@ -78,7 +78,7 @@ pub fn time_of_day(utc_s: u64) -> String {
 /// A moment in UTC, nanoseconds since 1970: `2026-01-01T14:00:01.500000000Z`.
 pub fn utc(unix_ns: u64) -> String {
     let (seconds, ns) = (unix_ns / 1_000_000_000, unix_ns % 1_000_000_000);
-    // Days of the civil calendar, counted from March so that a leap day is a year's last (Hinnant).
+    // Civil calendar counted from March, so that a leap day is the last day of a year (Hinnant).
     let days = seconds / 86_400 + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -90,7 +90,7 @@ pub fn utc(unix_ns: u64) -> String {
     format!("{year}-{month:02}-{day:02}T{}.{ns:09}Z", clock(seconds % 86_400))
 }
 
-/// A small probability: `2.1e-4`; `0` when none was seen.
+/// A small probability: `2.1e-4`; `0` for zero.
 pub fn probability(p: f64) -> String {
     if p == 0.0 { "0".to_owned() } else { format!("{p:.1e}") }
 }
@@ -127,7 +127,7 @@ mod tests {
             "2026-03-01T14:00:01.500000000Z",
             "2100-02-28T12:00:00.000000000Z",
         ] {
-            assert_eq!(utc(crate::source::beside::unix_ns(text).expect("a moment")), text);
+            assert_eq!(utc(crate::source::lookup::unix_ns(text).expect("a moment")), text);
         }
     }
 

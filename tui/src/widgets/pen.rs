@@ -1,13 +1,14 @@
-//! The pen: text straight into the buffer, clipped, themed and aged.
+//! The pen: writes text directly into the buffer, clipped, themed and aged.
 //!
-//! Borrows the frame's buffer for one panel. Never writes outside its area, never allocates for text of single columns.
+//! Borrows the frame's buffer for one panel. Never writes outside its area, never allocates for
+//! text of single-column characters.
 //!
 //! # Why not the library's widgets
 //!
-//! Written straight into the buffer, a map of 1,024 slots costs a quarter of what a canvas does and no allocation, and one
-//! place decides about colour, ASCII and staleness. Nearly all that a console says takes one column a character, so that
-//! text goes cell by cell; only what may not ([`is_narrow`]) pays for finding clusters and their widths, which costs several
-//! times as much.
+//! Drawn directly into the buffer, a map of 1,024 slots takes a quarter of a canvas's time and no
+//! allocation, and one place handles colour, ASCII and staleness. Nearly all of the console's
+//! characters take one column each, and such text is written cell by cell. Only other text
+//! ([`is_narrow`]) needs its clusters and widths measured, which takes several times as long.
 
 use crate::model::target::{Target, Targets};
 use crate::theme::{Glyphs, Theme, Tone};
@@ -17,21 +18,20 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Span;
 
-/// Whether a panel shows the present.
+/// Whether a panel shows current data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// It does.
     Fresh,
-    /// It shows the past: nothing may look as if it were now.
+    /// It shows the past: its text must not look current.
     Aged,
 }
 
-/// Columns by which the rows of a text after its first are further in.
+/// Indent of the rows of a text after its first, columns.
 const HANGING: u16 = 2;
-/// Columns below which a word that is cut says nothing.
+/// Fewest columns for a cut word; with fewer it is unreadable.
 const WORD: u16 = 6;
 
-/// Columns from `x` on up to the one before the last of `width`.
+/// Columns from `x` up to the last but one of `width`.
 fn room_beside(width: u16, x: u16) -> usize {
     usize::from(width.saturating_sub(x.saturating_add(1)))
 }
@@ -42,7 +42,7 @@ pub struct Pen<'a> {
     area: Rect,
     theme: Theme,
     freshness: Freshness,
-    /// Who wants to know what the cells stand for.
+    /// Receives the targets of the cells.
     targets: Option<&'a Targets>,
 }
 
@@ -53,44 +53,42 @@ impl<'a> Pen<'a> {
         Pen { buffer, area, theme, freshness, targets: None }
     }
 
-    /// The same, and `targets` hears what the cells stand for.
-    pub fn telling(self, targets: &'a Targets) -> Pen<'a> {
+    /// The same pen; it also records the targets of cells in `targets`.
+    pub fn with_targets(self, targets: &'a Targets) -> Pen<'a> {
         Pen { targets: Some(targets), ..self }
     }
 
-    /// The `width` cells from (`x`, `y`) on stand for `target`.
+    /// Assigns `target` to the `width` cells from (`x`, `y`) on.
     pub fn target(&self, x: u16, y: u16, width: u16, target: Target) {
         if let Some(targets) = self.targets.filter(|_| x < self.area.width && y < self.area.height) {
             let cells = Rect::new(self.area.x + x, self.area.y + y, width, 1).intersection(self.area);
-            targets.tell(cells, Some(target));
+            targets.add(cells, Some(target));
         }
     }
 
-    /// The whole row `y` stands for `target`.
+    /// Assigns `target` to the whole row `y`.
     pub fn target_row(&self, y: u16, target: Target) {
         self.target(0, y, self.area.width, target);
     }
 
-    /// The whole area stands for `target`, or for nothing.
+    /// Assigns `target` to the whole area; `None`: not clickable.
     pub fn target_all(&self, target: Option<Target>) {
         if let Some(targets) = self.targets {
-            targets.tell(self.area, target);
+            targets.add(self.area, target);
         }
     }
 
-    /// Nothing drawn so far can be clicked any more.
+    /// Makes everything drawn so far unclickable.
     pub fn cover(&self) {
         if let Some(targets) = self.targets {
             targets.cover();
         }
     }
 
-    /// Columns.
     pub fn width(&self) -> u16 {
         self.area.width
     }
 
-    /// Rows.
     pub fn height(&self) -> u16 {
         self.area.height
     }
@@ -109,7 +107,7 @@ impl<'a> Pen<'a> {
         self.part(0, top, width, bottom.saturating_sub(top))
     }
 
-    /// The same area, always fresh (what the operator does is always now).
+    /// The same area, always current (for the operator's own input).
     pub fn fresh(&mut self) -> Pen<'_> {
         Pen {
             buffer: self.buffer,
@@ -127,8 +125,8 @@ impl<'a> Pen<'a> {
         }
     }
 
-    /// Writes `text` at (`x`, `y`); returns the column after it. What does not fit says so, here for all that is drawn: the
-    /// last column of the area gets an ellipsis, also where nothing of the text has room.
+    /// Writes `text` at (`x`, `y`); returns the column after it. Text that is cut ends with an
+    /// ellipsis in the last column of the area, even if none of it has room.
     pub fn put(&mut self, x: u16, y: u16, text: &str, tone: Tone) -> u16 {
         if y >= self.area.height {
             return x;
@@ -161,15 +159,16 @@ impl<'a> Pen<'a> {
         x + written
     }
 
-    /// Says at the end of row `y` that `hidden` had no room there; blanks are not missed.
+    /// Puts an ellipsis at the end of row `y` if `hidden`, the text cut there, is not blank.
     pub fn mark_cut(&mut self, y: u16, hidden: &str) {
         if !hidden.trim_end().is_empty() && self.area.width > 0 {
             self.dot(self.area.width - 1, y, '…', Tone::Dim);
         }
     }
 
-    /// Writes `text` from (`x`, `y`) on over as many rows as it needs, up to the column before the last; those after the
-    /// first begin two columns further in. Returns the row after it. What has no row says so.
+    /// Writes `text` from (`x`, `y`) on over as many rows as it needs, up to the column before the
+    /// last; further rows are indented by two columns. Returns the row after it. Text without a row
+    /// is marked by an ellipsis.
     pub fn put_wrapped(&mut self, x: u16, y: u16, text: &str, tone: Tone) -> u16 {
         let height = self.area.height;
         if y >= height {
@@ -179,7 +178,7 @@ impl<'a> Pen<'a> {
         let mut rows = wrap::rows(text, room_beside(self.area.width, x), room_beside(self.area.width, x + HANGING));
         let (mut at, mut y) = (x, y);
         loop {
-            // Of a text that is longer than the area the last row shows where it breaks off.
+            // If the text is longer than the area, the last row shows the cut.
             let row = if y + 1 == height { rows.take_rest() } else { rows.next() };
             self.put(at, y, row.unwrap_or(""), tone);
             y += 1;
@@ -196,7 +195,7 @@ impl<'a> Pen<'a> {
         u16::try_from(rows.max(1)).unwrap_or(u16::MAX)
     }
 
-    /// The `room` cells of the buffer from that place of it on; the place is in the area.
+    /// The `room` cells of the buffer from a position on; the position is in the area.
     fn cells(&mut self, column: u16, row: u16, room: usize) -> &mut [Cell] {
         let first = self.buffer.index_of(column, row);
         &mut self.buffer.content[first..first + room]
@@ -224,8 +223,8 @@ impl<'a> Pen<'a> {
         self.buffer[(self.area.x + x, self.area.y + y)].set_char(glyph).set_style(style);
     }
 
-    /// Writes `text` so that it ends before column `right`, and not before `left`: what does not fit says so, and where there
-    /// is no room for a word there is nothing. Returns the column where it begins.
+    /// Writes `text` so that it ends before column `right`, and begins at `left` or later. Cut text
+    /// is marked; without room for a word nothing is written. Returns its first column.
     pub fn put_right(&mut self, left: u16, right: u16, y: u16, text: &str, tone: Tone) -> u16 {
         let room = right.saturating_sub(left);
         let length = u16::try_from(text.chars().count()).unwrap_or(u16::MAX);
@@ -237,7 +236,7 @@ impl<'a> Pen<'a> {
         x
     }
 
-    /// A section's rule with its title.
+    /// Draws a section's rule with its title.
     pub fn rule(&mut self, y: u16, title: &str) -> u16 {
         self.line(0, self.width(), y, '─', Tone::Dim);
         let end = self.put(1, y, &format!(" {title} "), Tone::Title);
@@ -273,7 +272,7 @@ impl<'a> Pen<'a> {
         self.part(1, 1, width - 2, height - 2)
     }
 
-    /// Marks a row as the cursor's.
+    /// Marks a row as selected.
     pub fn highlight(&mut self, y: u16) {
         if y >= self.area.height {
             return;
@@ -282,14 +281,13 @@ impl<'a> Pen<'a> {
         self.buffer.set_style(Rect::new(self.area.x, self.area.y + y, self.area.width, 1), style);
     }
 
-    /// The theme.
     pub fn theme(&self) -> Theme {
         self.theme
     }
 }
 
-/// Whether a character certainly takes one column, whatever stands beside it: ASCII, and the glyphs of the console's own
-/// (lines, blocks, braille, marks, arrows). Others may, and are measured.
+/// Whether a character takes one column beside any other: ASCII, and the console's own glyphs
+/// (lines, blocks, braille, marks, arrows). Other characters are measured.
 fn is_narrow(glyph: char) -> bool {
     matches!(glyph,
         ' '..='~' | '·' | 'µ' | '×' | '–' | '—' | '…' | '›' | '←'..='↓' | '≥' | '─'..='◆' | '●' | '○' | '✔' | '✖'
@@ -305,7 +303,7 @@ mod tests {
 
     const THEME: Theme = Theme { palette: Palette::Dark, colour: Colour::Sixteen, glyphs: Glyphs::Utf8 };
 
-    /// The row that the pen writes into nine columns of eleven, and where it says that it ended.
+    /// The row that the pen writes into nine columns of eleven, and the returned end column.
     fn written(x: u16, text: &str) -> (String, u16) {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 11, 1));
         let end = Pen::new(&mut buffer, Rect::new(1, 0, 9, 1), THEME, Freshness::Fresh).put(x, 0, text, Tone::Good);

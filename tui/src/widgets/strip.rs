@@ -15,7 +15,7 @@ pub fn bar(value: Option<f64>, max: f64) -> char {
     }
 }
 
-/// A bar on a logarithmic scale: `limit` and above is full, a ten-thousandth of it is the lowest.
+/// A bar on a logarithmic scale: full from `limit` on, lowest at a ten-thousandth of it.
 pub fn bar_log(value: u64, limit: u64) -> (char, Tone) {
     let ratio = ratio(value, limit);
     let level = ((ratio.log10() + 4.0) / 4.0 * 7.0).clamp(0.0, 7.0) as usize;
@@ -54,7 +54,7 @@ pub fn gauge(depth: u64, capacity: u64, cells: usize) -> String {
     (0..cells).map(|cell| if cell < full { '▮' } else { '▯' }).collect()
 }
 
-/// How full a queue may be before it is worth a look, and before it is wrong.
+/// Tone of a queue's fill level: good, warning, or in error.
 pub fn depth_tone(depth: u64, capacity: u64) -> Tone {
     match ratio(depth, capacity) {
         r if r >= 0.8 => Tone::Bad,
@@ -63,9 +63,9 @@ pub fn depth_tone(depth: u64, capacity: u64) -> Tone {
     }
 }
 
-/// The braille glyph of eight dots, in reading order: down the left column, then down the right.
+/// The braille glyph of eight dots: bits go down the left column, then down the right.
 pub fn braille(dots: u8) -> char {
-    /// Braille's bit of each dot, in our order.
+    /// Bit of each dot in Unicode's braille block, in the order of `dots`.
     const BITS: [u32; 8] = [0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80];
     let bits = (0..8).filter(|dot| dots >> dot & 1 == 1).fold(0, |bits, dot| bits | BITS[dot]);
     char::from_u32(0x2800 + bits).unwrap_or('⠀')
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn one_entry_shows_in_a_gauge_and_none_does_not() {
+    fn a_gauge_differs_between_zero_and_one_entry() {
         assert_eq!(gauge(0, 1024, 4), "▯▯▯▯");
         assert_eq!(gauge(1, 1024, 4), "▮▯▯▯");
         assert_eq!(gauge(1024, 1024, 4), "▮▮▮▮");

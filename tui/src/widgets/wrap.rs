@@ -1,8 +1,9 @@
-//! Text in rows: broken at blanks, a word that is longer than a row within itself.
+//! Wraps text into rows: breaks at blanks, and inside a word longer than a row.
 //!
-//! Pure; borrows the text and allocates nothing. The one place that breaks lines: dialogs, details and help ask it.
+//! Pure; borrows the text and allocates nothing. The only code that breaks lines: dialogs, details
+//! and help use it.
 
-/// Fewest columns of a row: less than that is no text any more.
+/// Fewest columns of a row; narrower text is unreadable.
 const COLUMNS_MIN: usize = 4;
 
 /// The rows of a text.
@@ -11,24 +12,24 @@ pub struct Rows<'a> {
     rest: &'a str,
     /// Columns of the next row.
     next: usize,
-    /// Columns of those after it.
+    /// Columns of the rows after it.
     others: usize,
 }
 
-/// `text` in rows of at most `first` and then `others` columns; none of an empty text. Counts characters: what the console
-/// says takes a column each.
+/// `text` in rows of at most `first` and then `others` columns; an empty text has no rows. Counts
+/// characters: each of the console's characters takes one column.
 pub fn rows(text: &str, first: usize, others: usize) -> Rows<'_> {
     Rows { rest: text.trim_end(), next: first.max(COLUMNS_MIN), others: others.max(COLUMNS_MIN) }
 }
 
 impl<'a> Rows<'a> {
-    /// All that was not given out yet, in one.
+    /// The remaining text as one row.
     pub fn take_rest(&mut self) -> Option<&'a str> {
         let rest = std::mem::take(&mut self.rest);
         (!rest.is_empty()).then_some(rest)
     }
 
-    /// Whether all was given out.
+    /// Whether no text remains.
     pub fn is_over(&self) -> bool {
         self.rest.is_empty()
     }
@@ -52,7 +53,7 @@ impl<'a> Iterator for Rows<'a> {
 fn end_of_row(text: &str, columns: usize) -> usize {
     let mut blank = None;
     for (place, (at, letter)) in text.char_indices().enumerate() {
-        // A blank that leads is part of the row: an indent breaks nothing.
+        // Leading blanks belong to the row: an indent is no break.
         if letter == ' ' && !text[..at].trim().is_empty() {
             blank = Some(at);
         }

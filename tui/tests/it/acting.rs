@@ -2,7 +2,7 @@
 
 use crate::console::RUN;
 use crate::terminal::Terminal;
-use crate::world::{World, engine, golden, word};
+use crate::world::{World, engine, golden, only_engine, word};
 use std::fs;
 use std::path::PathBuf;
 
@@ -30,14 +30,14 @@ fn another_input_drains_first_the_console_stays_and_each_run_keeps_its_report() 
     let mut terminal = Terminal::start(&world, &words, (160, 40), &[]);
     terminal.see_live();
     command(&mut terminal, "input nothing.b8");
-    terminal.see_words(&["input nothing.b8?", "then it starts anew on nothing.b8"]);
+    terminal.see_words(&["input nothing.b8?", "then it restarts on nothing.b8"]);
     terminal.press("y");
     terminal.see_words(&["nothing.b8: found", "LIVE"]);
     fs::copy(golden(SHOTS), world.path("today.b8")).unwrap();
     command(&mut terminal, "input today.b8");
     terminal.see_words(&["input today.b8?"]);
     terminal.press("w");
-    terminal.see_words(&["why, kept with the action"]);
+    terminal.see_words(&["reason, kept with the action"]);
     terminal.press("last night\r");
     terminal.see_words(&["why: last night"]);
     terminal.press("y");
@@ -92,7 +92,7 @@ fn drilled(terminal: &mut Terminal) -> bool {
 
 #[test]
 fn a_drill_calls_its_alarm_which_leads_to_the_stack() {
-    let _one = engine();
+    let _one = only_engine();
     let world = World::new();
     let mut terminal = Terminal::start(&world, RUN, (160, 50), &[]);
     terminal.see_live();
@@ -113,7 +113,7 @@ fn a_drill_calls_its_alarm_which_leads_to_the_stack() {
     });
     assert!(found, "no stack after {DRILLS} drills on:\n{}", terminal.text());
     let stack: String = terminal.text().lines().filter(|row| row.trim_start().starts_with('#')).collect();
-    assert!(stack.contains("compute_too_long") && stack.contains("provoke.rs:"), "{stack}");
+    assert!(stack.contains("compute_too_long") && stack.contains("drill_role.rs:"), "{stack}");
     // From the stack on to the thread that stood there.
     terminal.press("\r");
     terminal.see_words(&["threads: which is late", "─ hot-0, thread"]);
@@ -130,7 +130,7 @@ fn a_drill_calls_its_alarm_which_leads_to_the_stack() {
 }
 
 #[test]
-fn a_stream_moves_at_the_consoles_word_and_the_list_says_who_and_why() {
+fn a_stream_moved_from_the_console_is_listed_with_user_and_reason() {
     let _one = engine();
     let world = World::new();
     let words = format!("{RUN} --silos 2 --streams 4");
@@ -143,7 +143,7 @@ fn a_stream_moves_at_the_consoles_word_and_the_list_says_who_and_why() {
     terminal.press("1\r");
     terminal.see_words(&["move stream 0 to silo 1?"]);
     terminal.press("w");
-    terminal.see_words(&["why, kept with the action"]);
+    terminal.see_words(&["reason, kept with the action"]);
     terminal.press("tea\r");
     terminal.see_words(&["why: tea"]);
     terminal.press("y");

@@ -1,7 +1,7 @@
 //! Alarms as the operator meets them: on the console, and in the report.
 
 use crate::terminal::Terminal;
-use crate::world::{World, engine, lab_with};
+use crate::world::{SHORT_DRAIN, World, calm_lab_with, engine};
 
 const DIES: (&str, &str) = ("role_panic: None", "role_panic: Some((role: Poll, after_items: 1000))");
 
@@ -9,21 +9,21 @@ const DIES: (&str, &str) = ("role_panic: None", "role_panic: Some((role: Poll, a
 fn a_role_that_dies_is_in_the_alarms_view_with_its_place_and_what_to_do() {
     let _one = engine();
     let world = World::new();
-    world.put("dies.ron", lab_with(&[DIES, ("spin: Lab", "spin: Shared")]));
+    world.put("dies.ron", calm_lab_with(&[DIES, SHORT_DRAIN, ("spin: Lab", "spin: Shared")]));
     let run = "run --profile dies.ron --rate 2000 --logs logs";
     let mut terminal = Terminal::start(&world, run, (160, 50), &[]);
     terminal.press("9");
-    terminal.see_words(&["role_died", "critical", "certain", "doomed.rs"]);
+    terminal.see_words(&["role_died", "critical", "certain", "faulty.rs"]);
     // The cursor stays on the alarm that it was on when a worse one comes: an answer must not hit another one.
     terminal.press("g");
-    terminal.see_words(&["where there is none, the run drains"]);
+    terminal.see_words(&["without another one the run drains"]);
 }
 
 #[test]
 fn the_report_has_the_boards_alarms_with_cause_and_evidence() {
     let _one = engine();
     let world = World::new();
-    world.put("dies.ron", lab_with(&[DIES, ("spin: Lab", "spin: Shared")]));
+    world.put("dies.ron", calm_lab_with(&[DIES, SHORT_DRAIN, ("spin: Lab", "spin: Shared")]));
     let report = world.run("run --profile dies.ron --rate 2000 --logs logs --json").exits(1).json();
     let alarms = report["alarms"].as_array().unwrap();
     let logged = alarms.iter().find(|alarm| alarm["rule"] == "role_died").unwrap();

@@ -82,7 +82,7 @@ fn a_plain_lock_on_a_cores_file_takes_no_core_away_and_its_holder_is_named() {
 }
 
 #[test]
-fn a_dead_board_that_another_user_has_locked_is_still_a_dead_one() {
+fn a_dead_board_that_another_user_has_locked_counts_as_dead() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can act as another user");
         return;

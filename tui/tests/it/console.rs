@@ -1,7 +1,7 @@
 //! The console as its operator drives it.
 
 use crate::terminal::{Terminal, number_after};
-use crate::world::{World, engine, until};
+use crate::world::{World, engine, only_engine, until};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
@@ -78,7 +78,7 @@ fn a_load_of_the_arbiter_shows_who_has_which_page_until_one_quits() {
     terminal.press("y");
     assert_eq!(terminal.end(), 0, "{}", terminal.text());
     terminal.is_restored();
-    assert!(terminal.text().contains("0 promises broken"), "{}", terminal.text());
+    assert!(terminal.text().contains("0 guarantees violated"), "{}", terminal.text());
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn stepping_up_asks_and_no_is_no() {
 }
 
 #[test]
-fn a_frozen_picture_stands_still_while_one_looks_around_and_the_engine_goes_on() {
+fn a_frozen_console_can_be_navigated_while_the_engine_runs_on() {
     let _one = engine();
     let world = World::new();
     let words = format!("{RUN} --answers a");
@@ -215,7 +215,7 @@ fn a_key_and_a_resize_that_come_together_are_both_taken() {
 }
 
 #[test]
-fn a_terminal_that_nobody_reads_stops_neither_the_engine_nor_sigterm() {
+fn a_terminal_without_a_reader_blocks_neither_the_engine_nor_sigterm() {
     let _one = engine();
     let world = World::new();
     let words = format!("{RUN} --answers a");
@@ -238,7 +238,8 @@ fn a_terminal_that_nobody_reads_stops_neither_the_engine_nor_sigterm() {
     assert_eq!((report["ended_by"].as_str(), report["lost"].as_u64()), (Some("sigterm"), Some(0)));
 }
 
-/// Presses keys of three views, each after a pause of its own as hands make it, and says how long each one's picture took.
+/// Presses keys of three views, each after a pause of its own as hands make it, and says how long
+/// each one's picture took.
 fn answered_after(terminal: &mut Terminal, keys: usize) -> Vec<Duration> {
     let views = [("2", "which is late"), ("r", "which queue is full"), ("t", "which logical qubit")];
     let mut took = Vec::new();
@@ -256,7 +257,7 @@ fn answered_after(terminal: &mut Terminal, keys: usize) -> Vec<Duration> {
 
 /// The saturated engine's console, and how long its keys took, sorted.
 fn keys_at_full_rate(keys: usize) -> Vec<Duration> {
-    let _one = engine();
+    let _one = only_engine();
     let world = World::new();
     let mut terminal =
         Terminal::start(&world, "run --profiles calm --profile lab --rate max --logs logs", (120, 40), &[]);

@@ -1,5 +1,5 @@
-//! Control characters in text that others wrote: on boards, in names of processes, runs and files, in reports. None of them
-//! reaches a terminal.
+//! Control characters in text that others wrote: on boards, in names of processes, runs and files,
+//! in reports. None of them reaches a terminal.
 
 use crate::terminal::Terminal;
 use crate::world::{Ran, World, engine, lab_with, until};

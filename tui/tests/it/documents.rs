@@ -1,7 +1,7 @@
 //! The documents: what they refer to is there, and what is made from something else is up to date.
 //!
-//! The reference pages are compared by the unit tests of the command line. `PINWHEEL_UPDATE_DOCS=1` writes what these tests
-//! compare.
+//! The reference pages are compared by the unit tests of the command line. `PINWHEEL_UPDATE_DOCS=1`
+//! writes what these tests compare.
 
 use crate::golden_recording::golden;
 use crate::world::World;

@@ -29,7 +29,7 @@ fn run_in_time(world: &World, words: &str) -> Ran {
 }
 
 #[test]
-fn a_fifo_a_link_and_a_directory_named_like_boards_hang_nobody_and_are_named_once() {
+fn a_fifo_a_link_and_a_directory_named_like_boards_are_not_waited_for_and_named_once() {
     let _one = engine();
     let world = World::new();
     fs::create_dir(world.path("shm")).unwrap();

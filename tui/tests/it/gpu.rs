@@ -103,7 +103,7 @@ fn a_gpu_predicts_what_the_stand_in_predicts_bit_for_bit() {
 
 /// Two clocks are compared: the figure comes with what it may be wrong by, and is less than a shot's whole way.
 #[test]
-fn the_time_from_completion_to_claim_is_told_with_its_bounds() {
+fn the_time_from_completion_to_claim_is_reported_with_its_bounds() {
     let _one = engine();
     let world = world(1);
     // A shot of each tenth of a second is looked at.
@@ -152,19 +152,19 @@ fn a_silo_on_a_gpu_dies_and_comes_back_and_after_it_its_device() {
             let words = format!("--silos 2 --streams 4 --rate 2000 --kill-every 800ms --count {shots}");
             let report = run(&world, &words, fake).json();
             answered(&report, shots);
-            let (lives, gpus) = (&report["lives"], &report["gpus"]);
-            assert_eq!(errors(&report, "17"), sum(lives, "errored"));
+            let (lifecycles, gpus) = (&report["lifecycles"], &report["gpus"]);
+            assert_eq!(errors(&report, "17"), sum(lifecycles, "errored"));
             // Beside those of a dead silo, such whose graph was late.
             let codes: Vec<&String> = report["errors"].as_object().unwrap().keys().collect();
             assert!(codes.iter().all(|code| ["5", "17"].contains(&code.as_str())), "{}", report["errors"]);
             let is_alive = sum(gpus, "renewals") > 1 && sum(gpus, "launches") > 2_000;
-            is_alive && sum(lives, "deaths") > 2 && sum(lives, "rejoins") > 1
+            is_alive && sum(lifecycles, "deaths") > 2 && sum(lifecycles, "rejoins") > 1
         });
     }
 }
 
 #[test]
-fn auto_takes_the_gpu_where_there_is_one_and_says_why_where_there_is_none() {
+fn auto_takes_an_available_gpu_and_otherwise_says_why_not() {
     let _one = engine();
     let world = World::new();
     let found = on_driver(&world, "run --device auto --json --count 200 --rate max", &[]).exits(0).json();
@@ -172,18 +172,18 @@ fn auto_takes_the_gpu_where_there_is_one_and_says_why_where_there_is_none() {
     let none = [("FAKE_DEVICES", "0")];
     let found = on_driver(&world, "run --device auto --json --count 200 --rate max", &none).exits(0).json();
     assert!(found["device"].as_str().unwrap().starts_with("sim"), "{}", found["device"]);
-    assert!(found["notes"].to_string().contains("no device, expected one"), "{}", found["notes"]);
+    assert!(found["notes"].to_string().contains("the CUDA driver finds no device"), "{}", found["notes"]);
     // A device that is there and cannot be opened.
     let taken = [("FAKE_RULES", "cuCtxCreate_v4:46:1:0")];
     let found = on_driver(&world, "run --device auto --json --count 200 --rate max", &taken).exits(0).json();
-    assert!(found["notes"].to_string().contains("another process holds it"), "{}", found["notes"]);
+    assert!(found["notes"].to_string().contains("another process uses it"), "{}", found["notes"]);
 }
 
 #[test]
-fn a_gpu_that_cannot_be_had_is_refused_in_one_sentence() {
+fn an_unavailable_gpu_is_refused_in_one_sentence() {
     for (fake, part) in [
         (("FAKE_DEVICES", "0"), "no device"),
-        (("FAKE_VERSION", "12080"), "CUDA 12.8, expected 13.0"),
+        (("FAKE_VERSION", "12080"), "CUDA 12.8, older than 13.0"),
         (("FAKE_CAPABILITY", "70"), "compute capability 7.0"),
         (("FAKE_RULES", "cuInit:999:1:0"), "CUDA_ERROR_UNKNOWN"),
         (("FAKE_RULES", "cuCtxCreate_v4:46:1:0"), "nvidia-smi -c 0"),
@@ -203,7 +203,7 @@ fn a_gpu_that_cannot_be_had_is_refused_in_one_sentence() {
         assert!(!ran.err.contains("panicked"), "{}", ran.err);
     }
     let ran = on_driver(&World::new(), "run --device cuda:3 --count 10", &[]).exits(2);
-    assert!(ran.err.contains("found 1 device(s), expected one with number 3"), "{}", ran.err);
+    assert!(ran.err.contains("there is no device 3, only 1 device(s)"), "{}", ran.err);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_library_that_lacks_a_symbol_is_refused_and_no_panic() {
     let world = World::new();
     let mut command = world.command("run --device cuda --count 10");
     let ran = Ran::new("run", command.env("LD_LIBRARY_PATH", old.path()).output().unwrap()).exits(2);
-    assert!(ran.err.contains("without cuGraphUpload") && !ran.err.contains("panicked"), "{}", ran.err);
+    assert!(ran.err.contains("lacks cuGraphUpload") && !ran.err.contains("panicked"), "{}", ran.err);
 }
 
 /// The report of a run; where shots were answered with an error, the exit status is 1.
@@ -309,7 +309,7 @@ fn gpu_check_holds_on_a_sound_driver_and_fails_on_another() {
     let found = on_driver(&world, "gpu-check --quick --json", &broken).exits(1).json();
     let failed: Vec<_> = found["steps"].as_array().unwrap().iter().filter(|step| step["ok"] == false).collect();
     assert_eq!(failed.len(), 1, "one step meets it, the others have contexts of their own: {failed:?}");
-    assert!(failed[0]["detail"].as_str().unwrap().contains("taken as Lost"), "{failed:?}");
+    assert!(failed[0]["detail"].as_str().unwrap().contains("classified as Lost"), "{failed:?}");
     let none = on_driver(&world, "gpu-check", &[("FAKE_DEVICES", "0")]).exits(2);
-    assert!(none.err.contains("no device, expected one") && none.out.is_empty(), "{}", none.err);
+    assert!(none.err.contains("the CUDA driver finds no device") && none.out.is_empty(), "{}", none.err);
 }

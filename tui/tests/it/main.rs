@@ -1,7 +1,7 @@
 //! The program as a user or a script meets it: one process per claim, on a terminal or without one.
 //!
 //! Each test has its own home, board directory and logs ([`world::World`]). Those that run an engine take
-//! [`world::engine`] first: two engines on two cores would measure each other.
+//! [`world::engine`] first, those whose claim is about time [`world::only_engine`].
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "harness")]
 
 mod world;
@@ -35,7 +35,7 @@ mod gpu;
 mod console;
 mod signals;
 mod terminal;
-mod looks;
+mod themes;
 mod mouse;
 mod moving;
 mod dumb_terminals;

@@ -30,7 +30,7 @@ fn clicks_select_open_and_ask_and_the_mouse_is_given_back() {
 }
 
 #[test]
-fn theme_columns_order_and_mouse_are_as_they_were_and_a_bad_file_is_told() {
+fn theme_columns_order_and_mouse_are_restored_and_an_unusable_file_is_reported() {
     let _one = engine();
     let world = World::new();
     let mut terminal = Terminal::start(&world, RUN, (120, 40), &[]);
@@ -58,7 +58,7 @@ fn theme_columns_order_and_mouse_are_as_they_were_and_a_bad_file_is_told() {
     assert_eq!(std::fs::read_to_string(&kept).unwrap(), text, "nothing was changed");
     std::fs::write(&kept, "(theme: Some(\"pink\"))").unwrap();
     let mut terminal = Terminal::start(&world, RUN, (200, 40), &[]);
-    terminal.see_words(&["console.ron damaged (theme 'pink', not one of dark"]);
+    terminal.see_words(&["console.ron is damaged (theme 'pink'"]);
     terminal.see_live();
     assert_eq!(mode(&terminal).0, MouseProtocolMode::PressRelease);
     terminal.press("qy");

@@ -5,7 +5,7 @@ use crate::terminal::Terminal;
 use crate::world::{World, engine};
 
 #[test]
-fn a_list_is_filtered_a_command_found_by_its_words_and_every_view_beside_the_board_fills() {
+fn lists_are_filtered_commands_found_by_words_and_all_views_filled() {
     let _one = engine();
     let world = World::new();
     let mut terminal = Terminal::start(&world, RUN, (120, 40), &[]);
@@ -13,14 +13,14 @@ fn a_list_is_filtered_a_command_found_by_its_words_and_every_view_beside_the_boa
     terminal.press("r");
     terminal.see_words(&["which queue is full", " harvest"]);
     terminal.press("/rx");
-    terminal.see_words(&["/rx_ 1 of 3"]);
+    terminal.see_words(&["/rx_ 1 of 4"]);
     terminal.see("one ring", |screen| !screen.contents().contains(" harvest"));
     terminal.press("\r");
-    terminal.see_words(&["/rx 1 of 3", "f freeze"]);
+    terminal.see_words(&["/rx 1 of 4", "f freeze"]);
     terminal.press("/\x1b");
     terminal.see_words(&[" dispatch", " harvest"]);
     terminal.press("/!rx ring:tx|ready");
-    terminal.see_words(&["/!rx ring:tx|ready_ 2 of 3"]);
+    terminal.see_words(&["/!rx ring:tx|ready_ 2 of 4"]);
     terminal.press("\x1b");
     terminal.see_words(&[" dispatch", " harvest"]);
     terminal.press(":glyphs ascii\r");
@@ -48,8 +48,8 @@ fn a_profile_taken_for_a_time_is_counted_down_and_comes_back() {
     let mut terminal = Terminal::start(&world, RUN, (120, 40), &[]);
     terminal.see_live();
     // So long that it is seen while it is lent.
-    terminal.press(":profile lab for 20s\r");
-    terminal.see_words(&["apply a profile?", "shared", "lab for 20s, then shared again"]);
+    terminal.press(":profile lab for 6s\r");
+    terminal.see_words(&["apply a profile?", "shared", "lab for 6s, then shared again"]);
     terminal.press("y");
     terminal.see_words(&["profile lab", "shared in "]);
     terminal.see_words(&["profile shared"]);
@@ -78,7 +78,7 @@ fn a_users_own_keys_hold_and_a_bad_file_of_them_is_refused_in_one_sentence() {
     world.put("bad.ron", r#"{ "views": { "quit": ["p"] } }"#);
     let mut refused = Terminal::start(&world, &format!("{RUN} --keys bad.ron"), (200, 40), &[]);
     assert_eq!(refused.end(), 2);
-    assert!(refused.text().contains("found key 'p' in views for both"), "{}", refused.text());
+    assert!(refused.text().contains("key 'p' in views is bound to both"), "{}", refused.text());
 }
 
 #[test]

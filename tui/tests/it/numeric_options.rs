@@ -49,6 +49,6 @@ fn a_moment_outside_of_a_recording_is_said_to_be() {
     world.run("run --profile shared --rate 500 --duration 1s --logs logs --json").exits(0);
     for (at, is_outside) in [("1h", true), ("-1h", true), ("end", false), ("0", false), ("-0.1s", false)] {
         let ran = world.run(&format!("replay last --logs logs --json --at {at}")).exits(0);
-        assert_eq!(ran.err.contains("outside of the recording"), is_outside, "{at}: {}", ran.err);
+        assert_eq!(ran.err.contains("outside the recording"), is_outside, "{at}: {}", ran.err);
     }
 }

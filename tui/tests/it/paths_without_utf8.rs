@@ -31,7 +31,7 @@ fn no_utf8(name: &[u8]) -> OsString {
 }
 
 #[test]
-fn paths_that_are_no_utf8_work_in_every_option_of_a_run() {
+fn paths_in_options_of_a_run_need_not_be_utf8() {
     let _one = engine();
     let world = World::new();
     let path = |name: &[u8]| -> PathBuf { world.path("").join(OsStr::from_bytes(name)) };
@@ -74,7 +74,7 @@ fn paths_that_are_no_utf8_work_in_every_option_of_a_run() {
 }
 
 #[test]
-fn paths_that_are_no_utf8_of_boards_and_dumps_work() {
+fn paths_of_boards_and_dumps_need_not_be_utf8() {
     let _one = engine();
     let world = World::new();
     let shm = world.path("").join(OsStr::from_bytes(b"caf\xe9.shm"));

@@ -48,10 +48,10 @@ fn a_limit_of_the_process_that_is_too_low_is_refused_and_leaves_nothing() {
     let world = open_world();
     let run = "run --headless --json --answers a --predictions p --count 1000 --rate 5000";
     for (option, parts) in [
-        ("-u 8", ["no room for thread", "ulimit -u"]),
+        ("-u 8", ["could not be started", "ulimit -u"]),
         ("-v 300000", ["address space", "ulimit -v"]),
         ("-s 64", ["stack limit of 64 KiB", "ulimit -s"]),
-        ("-f 1", ["1024 bytes on the size of a file", "ulimit -f"]),
+        ("-f 1", ["the size of a file is 1024 bytes", "ulimit -f"]),
     ] {
         assert_one_sentence(&world, limited(&world, option, run), &[], &parts);
     }

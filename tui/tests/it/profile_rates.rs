@@ -1,4 +1,5 @@
-//! The rate of a run after its profile is switched: what the profile in force says, and where that is `Auto`, the run's own.
+//! The rate of a run after its profile is switched: what the profile in force says, and where that
+//! is `Auto`, the run's own.
 
 use crate::world::{World, acknowledged, engine, lab_with, until};
 use serde_json::Value;
@@ -47,11 +48,11 @@ fn a_profile_that_says_auto_gives_the_run_its_own_rate_back() {
     let world = World::new();
     let child = live(&world, &format!("--rate {FAST}"));
     assert_eq!(rate(&world), FAST);
-    assert!(switched(&world, "slow")["rate"].as_str().unwrap().contains("1000/s: as profile slow says"));
+    assert!(switched(&world, "slow")["rate"].as_str().unwrap().contains("1000/s: from profile slow"));
     assert_eq!(rate(&world), 1_000.0);
     let back = switched(&world, "lab");
     assert_eq!(rate(&world), FAST, "{back}");
-    assert!(back["rate"].as_str().unwrap().contains("3000/s: the run's own"), "{back}");
+    assert!(back["rate"].as_str().unwrap().contains("3000/s: the rate of the start"), "{back}");
     let change = back["changes"].as_array().unwrap().iter().find(|change| change["field"] == "input.rate").unwrap();
     assert!(change["to"].to_string().contains("3000"), "{change}");
     // What was set by hand lasts until a profile is put into force.

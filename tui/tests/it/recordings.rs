@@ -1,8 +1,9 @@
-//! What runs leave, and what can be learnt from it: recordings, boards of the dead, dumps, comparisons, traces, metrics.
+//! What runs leave, and what can be learnt from it: recordings, boards of the dead, dumps,
+//! comparisons, traces, metrics.
 
 use crate::console::RUN;
 use crate::terminal::Terminal;
-use crate::world::{World, engine, has_keys, until, until_seen};
+use crate::world::{World, engine, has_keys, only_engine, until, until_seen};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
@@ -58,7 +59,7 @@ impl Drop for Engine {
 
 #[test]
 fn a_run_leaves_a_manifest_a_recording_and_histograms_and_every_moment_of_it_is_replayed() {
-    let _one = engine();
+    let _one = only_engine();
     assert!((0..TRIES).any(|_| leaves_what_is_replayed(&World::new())), "no moment of {TRIES} runs is near");
 }
 
@@ -88,7 +89,7 @@ fn leaves_what_is_replayed(world: &World) -> bool {
 }
 
 #[test]
-fn a_run_that_is_not_there_and_a_moment_that_is_none_are_refused_in_one_sentence() {
+fn a_missing_run_and_an_invalid_moment_are_refused_in_one_sentence() {
     let world = World::new();
     for (words, part) in [
         ("replay last --logs logs", "pinwheel run"),
@@ -105,7 +106,7 @@ fn a_run_that_is_not_there_and_a_moment_that_is_none_are_refused_in_one_sentence
 
 #[test]
 fn a_killed_engine_leaves_its_board_for_the_post_mortem_and_its_recording() {
-    let _one = engine();
+    let _one = only_engine();
     assert!((0..TRIES).any(|_| leaves_its_board(&World::new())), "no recording of {TRIES} goes on to the end");
 }
 
@@ -134,7 +135,7 @@ fn leaves_its_board(world: &World) -> bool {
 
 #[test]
 fn a_frozen_engine_is_dumped_with_its_threads_its_last_minute_and_how_long_it_stood() {
-    let _one = engine();
+    let _one = only_engine();
     let world = World::new();
     let frozen = Engine::start(&world, "");
     frozen.signal(Signal::STOP);
@@ -253,7 +254,8 @@ fn scrape(address: &str, request: &str) -> String {
     reply
 }
 
-/// Families in one block each, samples of a known family, numbers, an end: what an OpenMetrics parser refuses otherwise.
+/// Families in one block each, samples of a known family, numbers, an end: what an OpenMetrics
+/// parser refuses otherwise.
 fn well_formed(text: &str) {
     let mut family = String::new();
     let mut seen = Vec::new();
@@ -336,7 +338,7 @@ fn the_console_looks_back_writes_a_note_and_replays_it() {
     replay.press("2");
     replay.see_words(&["threads: which is late", "hot-0"]);
     replay.press("p");
-    replay.see_words(&["no profile switch"]);
+    replay.see_words(&["cannot switch profiles"]);
     replay.press("q");
     assert_eq!(replay.end(), 0, "{}", replay.text());
     let events = fs::read_to_string(run_dirs(&world)[0].join("events.jsonl")).unwrap();

@@ -1,6 +1,8 @@
 //! What `run` prints and how it ends, by `CONTRACT`'s names.
 
-use crate::world::{World, engine, golden, has_keys, keys, lab_with, patient, until, until_seen, word};
+use crate::world::{
+    SHORT_DRAIN, World, calm_lab_with, engine, golden, has_keys, keys, patient, until, until_seen, word,
+};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
@@ -62,7 +64,7 @@ fn a_duration_ends_a_run_and_says_so() {
 }
 
 #[test]
-fn people_get_a_report_on_standard_output_and_progress_beside_it() {
+fn the_report_goes_to_standard_output_and_progress_to_standard_error() {
     let _one = engine();
     let world = World::new();
     until_seen(["1500ms", "6s", "30s"], |span| {
@@ -155,9 +157,12 @@ fn sigterm_and_sigint_drain_and_exit_by_their_number() {
 fn a_role_that_panics_ends_the_run_with_status_1_and_every_shot_answered() {
     let _one = engine();
     let world = World::new();
-    let profile = lab_with(&[("role_panic: None", "role_panic: Some((role: Poll, after_items: 200))")]);
-    world.put("profiles/doomed.ron", profile);
-    let ran = world.run("run --json --profiles profiles --profile doomed --rate 2000 --duration 1m").exits(1);
+    // A shot is answered at the end of the drain if a worker has taken it: enough workers for every shot
+    // that a busy machine leaves in the ring.
+    let workers = ("workers: 8,", "workers: 64,");
+    let dies = ("role_panic: None", "role_panic: Some((role: Poll, after_items: 200))");
+    world.put("profiles/faulty.ron", calm_lab_with(&[dies, workers, SHORT_DRAIN]));
+    let ran = world.run("run --json --profiles profiles --profile faulty --rate 2000 --duration 1m").exits(1);
     let report = ran.json();
     assert_eq!(report["ended_by"], "fault");
     sound(&report, report["submitted"].as_u64().unwrap());
@@ -240,16 +245,16 @@ fn an_input_that_breaks_off_says_where_and_why_and_what_came_before_is_answered(
 }
 
 #[test]
-fn an_allocation_on_a_hot_thread_is_counted_and_its_place_told() {
+fn an_allocation_on_a_hot_thread_is_counted_and_its_source_line_named() {
     let _one = engine();
     let world = World::new();
-    let profile = lab_with(&[("role_allocation: None", "role_allocation: Some((role: Poll, after_items: 200))")]);
-    world.put("profiles/doomed.ron", profile);
-    let ran = world.run("run --json --profiles profiles --profile doomed --rate 2000 --count 4000").exits(0);
+    let profile = calm_lab_with(&[("role_allocation: None", "role_allocation: Some((role: Poll, after_items: 200))")]);
+    world.put("profiles/faulty.ron", profile);
+    let ran = world.run("run --json --profiles profiles --profile faulty --rate 2000 --count 4000").exits(0);
     let report = ran.json();
     let calls: Vec<u64> =
         report["threads"].as_array().unwrap().iter().map(|t| t["allocations"].as_u64().unwrap()).collect();
     assert_eq!(calls.iter().sum::<u64>(), 2, "one call for the block, one to free it: {calls:?}");
     let alarms = report["alarms"].to_string();
-    assert!(alarms.contains("hot_allocation") && alarms.contains("doomed.rs:"), "{alarms}");
+    assert!(alarms.contains("hot_allocation") && alarms.contains("faulty.rs:"), "{alarms}");
 }

@@ -2,7 +2,7 @@
 
 use crate::console::RUN;
 use crate::terminal::Terminal;
-use crate::world::{World, engine, lab_with, until};
+use crate::world::{SHORT_DRAIN, World, calm_lab_with, engine, until};
 use rustix::process::Signal;
 
 #[test]
@@ -39,7 +39,7 @@ fn suspending_is_refused_by_key_and_by_signal() {
 fn a_lost_terminal_leaves_the_engine_running_until_sigterm() {
     let _one = engine();
     let world = World::new();
-    world.put("profiles/loose.ron", lab_with(&[("spin: Lab", "spin: Shared")]));
+    world.put("profiles/loose.ron", calm_lab_with(&[("spin: Lab", "spin: Shared")]));
     let words = "run --rate 2000 --logs logs --profiles profiles --profile loose --answers a";
     let mut terminal = Terminal::start(&world, words, (80, 24), &[]);
     terminal.see_live();
@@ -60,7 +60,7 @@ fn a_lost_terminal_drains_where_the_profile_says_so() {
     let world = World::new();
     world.put(
         "profiles/tied.ron",
-        lab_with(&[("on_hangup: Detach", "on_hangup: Drain"), ("spin: Lab", "spin: Shared")]),
+        calm_lab_with(&[("on_hangup: Detach", "on_hangup: Drain"), ("spin: Lab", "spin: Shared")]),
     );
     let words = "run --rate 2000 --logs logs --profiles profiles --profile tied";
     let mut terminal = Terminal::start(&world, words, (80, 24), &[]);
@@ -75,15 +75,16 @@ fn a_lost_terminal_drains_where_the_profile_says_so() {
 fn a_role_that_panics_leaves_a_usable_terminal_and_its_place() {
     let _one = engine();
     let world = World::new();
-    let doomed = lab_with(&[
+    let faulty = calm_lab_with(&[
         ("role_panic: None", "role_panic: Some((role: Poll, after_items: 2000))"),
+        SHORT_DRAIN,
         ("spin: Lab", "spin: Shared"),
     ]);
-    world.put("profiles/doomed.ron", doomed);
-    let words = "run --rate 2000 --logs logs --profiles profiles --profile doomed";
+    world.put("profiles/faulty.ron", faulty);
+    let words = "run --rate 2000 --logs logs --profiles profiles --profile faulty";
     let mut terminal = Terminal::start(&world, words, (120, 40), &[]);
     terminal.see_words(&["LIVE"]);
-    terminal.see_words(&["poll on hot-0 died at", "doomed.rs"]);
+    terminal.see_words(&["poll on hot-0 died at", "faulty.rs"]);
     terminal.press("2");
     terminal.see_words(&["threads: which is late"]);
     terminal.press("q");
@@ -102,16 +103,16 @@ fn a_role_that_panics_leaves_a_usable_terminal_and_its_place() {
 fn in_strict_an_allocation_ends_the_process_but_gives_the_terminal_back_and_names_the_place() {
     let _one = engine();
     let world = World::new();
-    let doomed = lab_with(&[
+    let faulty = calm_lab_with(&[
         ("role_allocation: None", "role_allocation: Some((role: Poll, after_items: 500))"),
         ("hot_allocations: Count", "hot_allocations: Abort"),
         ("spin: Lab", "spin: Shared"),
     ]);
-    world.put("profiles/doomed.ron", doomed);
-    let words = "run --rate 2000 --logs logs --profiles profiles --profile doomed";
+    world.put("profiles/faulty.ron", faulty);
+    let words = "run --rate 2000 --logs logs --profiles profiles --profile faulty";
     let mut terminal = Terminal::start(&world, words, (120, 40), &[]);
     assert_ne!(terminal.end(), 0);
     terminal.is_restored();
     let said = terminal.raw();
-    assert!(said.contains("found an allocator call of 4 bytes on hot thread") && said.contains("doomed.rs:"), "{said}");
+    assert!(said.contains("found an allocator call of 4 bytes on hot thread") && said.contains("faulty.rs:"), "{said}");
 }

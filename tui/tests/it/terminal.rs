@@ -1,7 +1,8 @@
 //! A terminal of the tests' own with the program on it.
 //!
-//! A thread reads what the program writes and hands it on one piece at a time, through a channel that holds one piece: as
-//! long as a test does not look, nobody reads, which is what a stopped terminal is.
+//! A thread reads what the program writes and hands it on one piece at a time, through a channel
+//! that holds one piece: as long as a test does not look, nobody reads, which is what a stopped
+//! terminal is.
 
 use crate::world::{DEADLINE, World};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};

@@ -1,27 +1,59 @@
 //! Where a program under test lives: its own home, boards and logs, none of which it shares.
 
+use pinwheel_engine::profile::Profile;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Longest wait for anything that is going to happen, on a machine as busy as may be.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
+/// For runs whose drain cannot end well: a shot that a dead role had is answered by nobody.
+pub const SHORT_DRAIN: (&str, &str) = ("drain_grace_s: 10,", "drain_grace_s: 1,");
+
 /// Deadlines that no busy machine misses.
 const CALM_LAUNCH: &str = "launch_deadline_us: 20000000,";
 const CALM_SHOT: (&str, &str) = ("shot_deadline_us: 1000000,", "shot_deadline_us: 60000000,");
 const CALM_WAIT: (&str, &str) = ("            deadline_ms: 1000,", "            deadline_ms: 60000,");
 
-/// One engine at a time.
-pub fn engine() -> MutexGuard<'static, ()> {
-    static ENGINE: Mutex<()> = Mutex::new(());
+/// Engines that run at a time: each waits more than it computes, and each has boards and claims of its own.
+const ENGINES_MAX: usize = 2;
+
+/// How many engines run, and whether somebody else may begin.
+static ENGINES: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
+
+/// The right to run engines: a share of [`ENGINES_MAX`].
+pub struct Permit(usize);
+
+fn permit(share: usize) -> Permit {
+    let (running, ended) = &ENGINES;
     // A test that failed holds nothing that the next one needs.
-    ENGINE.lock().unwrap_or_else(PoisonError::into_inner)
+    let running = running.lock().unwrap_or_else(PoisonError::into_inner);
+    let has_no_room = |running: &mut usize| *running + share > ENGINES_MAX;
+    *ended.wait_while(running, has_no_room).unwrap_or_else(PoisonError::into_inner) += share;
+    Permit(share)
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        *ENGINES.0.lock().unwrap_or_else(PoisonError::into_inner) -= self.0;
+        ENGINES.1.notify_all();
+    }
+}
+
+/// For a test that runs an engine, beside another one.
+pub fn engine() -> Permit {
+    permit(1)
+}
+
+/// For a test whose claim is about time, which another engine would take from it.
+pub fn only_engine() -> Permit {
+    permit(ENGINES_MAX)
 }
 
 /// A home far from any checkout.
@@ -52,16 +84,15 @@ impl World {
         vec![("HOME", self.path("home")), ("XDG_STATE_HOME", self.path("state")), ("PINWHEEL_SHM", self.path("shm"))]
     }
 
-    /// Puts the profiles `shared` and `lab` into the directory `calm`, where these words name it: with deadlines that no
-    /// busy machine misses. An answer with an error makes the exit status 1.
+    /// Puts the profiles `shared` and `lab` into the directory `calm`, where these words name it:
+    /// with deadlines that no busy machine misses. An answer with an error makes the exit status 1.
     pub fn put_calm(&self, words: &str) {
         if !words.contains("--profiles calm") {
             return;
         }
-        let shared = include_str!("../../../profiles/shared.ron");
         self.put(
             "calm/shared.ron",
-            with(shared, &[("launch_deadline_us: 100000,", CALM_LAUNCH), CALM_SHOT, CALM_WAIT]),
+            with("shared", &[("launch_deadline_us: 100000,", CALM_LAUNCH), CALM_SHOT, CALM_WAIT]),
         );
         self.put("calm/lab.ron", lab_with(&[("launch_deadline_us: 20000,", CALM_LAUNCH), CALM_SHOT, CALM_WAIT]));
     }
@@ -174,13 +205,18 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// A profile made of lab's text with some of it replaced; every replacement must find its text.
+/// A profile made of lab's text with all fields, some of it replaced; every replacement must find its text.
 pub fn lab_with(replacements: &[(&str, &str)]) -> String {
-    with(include_str!("../../../profiles/lab.ron"), replacements)
+    with("lab", replacements)
+}
+
+/// The same, with deadlines that no busy machine misses.
+pub fn calm_lab_with(replacements: &[(&str, &str)]) -> String {
+    lab_with(&[&[("launch_deadline_us: 20000,", CALM_LAUNCH), CALM_SHOT, CALM_WAIT], replacements].concat())
 }
 
 fn with(profile: &str, replacements: &[(&str, &str)]) -> String {
-    let mut text = profile.to_owned();
+    let mut text = Profile::load(profile, None).unwrap().0.to_full_text().unwrap();
     for (from, to) in replacements {
         assert!(text.contains(from), "{from}");
         text = text.replace(from, to);
@@ -200,8 +236,8 @@ pub fn patient(world: &World) -> &'static str {
     "--profiles patient --profile patient"
 }
 
-/// Runs a verb of `ctl` until every thread has acknowledged within the time that it waits for them; status 1 says that some have
-/// not, which a busy machine may need more than once.
+/// Runs a verb of `ctl` until every thread has acknowledged within the time that it waits for them;
+/// status 1 says that some have not, which a busy machine may need more than once.
 #[track_caller]
 pub fn acknowledged(world: &World, words: &str) -> Value {
     let end = Instant::now() + DEADLINE;
@@ -225,8 +261,9 @@ pub fn drained(world: &World, words: &str) -> Value {
     done
 }
 
-/// Runs the program for longer and longer, until `is_seen` says so of what it printed: what takes a few looks of a cold thread is
-/// there after a second or two, and on a machine that does not run that thread later.
+/// Runs the program for longer and longer, until `is_seen` says so of what it printed: what takes a
+/// few looks of a cold thread is there after a second or two, and on a machine that does not run
+/// that thread later.
 #[track_caller]
 pub fn until_seen<T>(spans: impl IntoIterator<Item = T>, is_seen: impl FnMut(T) -> bool) {
     assert!(spans.into_iter().any(is_seen), "not seen in the longest run either");

@@ -1,38 +1,32 @@
-//! The alarm log on the board: one record for each alarm, which means something only whole.
+//! The alarm log on the board: one record for each alarm, read as a whole.
 //!
-//! Owns the number under which a record is written. One cold thread (the watchdog) publishes, any thread or process
-//! reads; neither waits for the other. Bounds: [`ALARMS_MAX`] records, [`TRIES`] readings of each; a record that stays torn
-//! is not shown. Texts are cut to their room.
-//!
-//! | edge | release site | acquire site | publishes |
-//! |---|---|---|---|
-//! | A1 | [`AlarmRow::publish`], fence after `begun` | [`AlarmRow::read`], fence before `begun` | that the words may be the next version's |
-//! | A2 | [`AlarmRow::publish`], `versions` | [`AlarmRow::read`], `versions` | the words |
+//! Owns the sequence number of each record. One cold thread (the watchdog) publishes and any thread
+//! or process reads; neither waits for the other. Bounds: [`ALARMS_MAX`] records, the read attempts
+//! of a [`Seqlock`]. A record that changes during every attempt is not shown. Texts are cut to
+//! their size.
 //!
 //! # Why a row is reused
-//! A rule at a place has one row for the run: a second episode moves its onset and its count. Only when all rows are
-//! taken does the alarm that ended longest ago give its row up, with its number.
+//! One row holds all episodes of a rule at a site: a new episode changes its onset and its count.
+//! When all rows are taken, a new alarm replaces the alarm that ended longest ago, and its number.
 
 use super::{AlarmRow, get, set};
 use crate::profile::{RuleId, Severity};
 use crate::units::Ticks;
+use pinwheel_edge::seqlock::Seqlock;
 use serde::Serialize;
-use std::sync::atomic::{Ordering, fence};
 
 /// Alarms that the board holds.
 pub const ALARMS_MAX: usize = 64;
-/// Readings before a reader goes without.
-const TRIES: usize = 4;
 
-/// Where an alarm is.
+/// Location of an alarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Site {
-    /// The engine as a whole; the number tells two conditions of one rule apart.
+    /// The engine as a whole; the number distinguishes two conditions of one rule.
     Engine(u32),
     /// A hot thread, by its number on the board.
     Thread(u32),
-    /// A silo, and what of it (an error code, a ring).
+    /// A silo, and a part of it (an error code, a ring).
     Silo(u32, u32),
     /// A stream.
     Stream(u32),
@@ -60,13 +54,13 @@ impl Site {
     }
 }
 
-/// Where an alarm is in its life.
+/// Whether an alarm is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AlarmState {
-    /// Holds.
+    /// Active.
     Active,
-    /// Is over.
+    /// Ended.
     Ended,
 }
 
@@ -76,36 +70,36 @@ pub enum AlarmState {
 pub enum Confidence {
     /// Nothing observed explains it; the raw evidence is shown.
     Unexplained,
-    /// The evidence points there, and could point elsewhere.
+    /// The evidence supports the cause and leaves others possible.
     Likely,
-    /// The evidence excludes everything else.
+    /// The evidence excludes every other cause.
     Certain,
 }
 
-/// One alarm, whole.
+/// All fields of one alarm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AlarmRecord {
     /// Its number in this run, from 1.
     pub number: u64,
     /// Its rule.
     pub rule: RuleId,
-    /// Where.
+    /// Location.
     pub site: Site,
-    /// How bad.
+    /// Severity by the rule.
     pub severity: Severity,
-    /// Whether it holds.
+    /// Whether it is active.
     pub state: AlarmState,
     /// Start of its first episode.
     pub first: Ticks,
     /// Start of its latest episode.
     pub onset: Ticks,
-    /// When it was last seen to hold.
+    /// Last time at which it was active.
     pub last: Ticks,
-    /// End of its latest episode; 0: it lasts.
+    /// End of its latest episode; 0: it is active.
     pub ended: Ticks,
     /// When its verdict was given; 0: none yet.
     pub judged: Ticks,
-    /// How often: the board's count where there is one, else episodes.
+    /// Occurrences: the board's count where there is one, otherwise episodes.
     pub count: u64,
     /// When the operator acknowledged it; 0: not since its onset.
     pub acknowledged: Ticks,
@@ -113,28 +107,27 @@ pub struct AlarmRecord {
     pub snoozed_until: Ticks,
     /// How sure the verdict is.
     pub confidence: Confidence,
-    /// The cause in one word of the verdict's list; empty: none.
+    /// Cause of the verdict, one word of the verdict's list; empty: none.
     pub cause: String,
     /// What is wrong, and why, in one sentence with numbers.
     pub sentence: String,
-    /// What the verdict rests on, one observation a line.
+    /// Observations that support the verdict, one a line.
     pub evidence: String,
     /// The stalled thread's stack, innermost first, one frame a line; empty: none was taken.
     pub stack: String,
-    /// The line of it that is to blame; empty: none.
+    /// Stack frame that caused the stall; empty: none.
     pub culprit: String,
     /// What to do.
     pub runbook: String,
 }
 
 impl AlarmRow {
-    /// Writes `record`. Call from the block's one writer only.
+    /// Writes `record`. Only the block's one writer may call this.
     pub fn publish(&self, record: &AlarmRecord) {
-        let version = get(&self.versions) + 1;
-        set(&self.begun, version);
-        // ORDERING: release side of A1: whoever sees a word stored below sees `begun` moved. Without it a reader could
-        // take new words for the old version's.
-        fence(Ordering::Release);
+        self.lock().write(get(&self.versions) + 1, || self.store(record));
+    }
+
+    fn store(&self, record: &AlarmRecord) {
         let words = [
             record.number,
             record.rule.code(),
@@ -160,24 +153,18 @@ impl AlarmRow {
         self.stack.write(&record.stack);
         self.culprit.write(&record.culprit);
         self.runbook.write(&record.runbook);
-        // ORDERING: release side of A2, publishing the words above. Relaxed could show the version before them.
-        self.versions.store(version, Ordering::Release);
     }
 
-    /// The record; `None` before the first, or if each reading met the writer.
+    /// The record; `None` before the first, or if the writer interfered with each attempt.
     #[must_use]
     pub fn read(&self) -> Option<AlarmRecord> {
-        (0..TRIES).find_map(|_| {
-            // ORDERING: acquire side of A2, see `publish`.
-            let version = self.versions.load(Ordering::Acquire);
-            if version == 0 {
-                return None;
-            }
-            let record = self.record();
-            // ORDERING: acquire side of A1, see `publish`: a word of the next version above shows its number below.
-            fence(Ordering::Acquire);
-            record.filter(|_| get(&self.begun) == version)
-        })
+        self.lock().read(|version| if version > 0 { self.record() } else { None })?
+    }
+
+    /// Sequence lock of the record.
+    #[must_use]
+    pub fn lock(&self) -> Seqlock<'_> {
+        Seqlock::new(&self.begun, &self.versions)
     }
 
     fn record(&self) -> Option<AlarmRecord> {

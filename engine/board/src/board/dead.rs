@@ -1,9 +1,10 @@
-//! Boards of ended processes beyond those that are left where they were: each goes into its run's directory.
+//! Moves old boards of ended processes into the directories of their runs.
 //!
-//! Owns nothing; run on a cold thread, when a new board is made. Bounds: one board at a time, of the size that its file has. Never
-//! overwrites, and believes only boards of its own user: what another's words say of a directory is no reason to write there.
+//! Owns nothing; runs on a cold thread, when a new board is created. Bounds: one board at a time,
+//! of its file's size. Never overwrites a file. Ignores boards of other users, whose words must not
+//! decide where this process writes.
 
-use super::Life;
+use super::OwnerState;
 use super::image::Image;
 use crate::files;
 use std::fs::OpenOptions;
@@ -15,19 +16,20 @@ pub const FILE: &str = "board";
 /// What every run's directory holds.
 const MANIFEST: &str = "manifest.json";
 
-/// Copies the dead board at `path` into the directory of its run; where it then is. `None`: it names none that is there.
+/// Copies the dead board at `path` into the directory of its run and returns its new path. `None`:
+/// the board names no existing directory.
 pub(super) fn keep(path: &Path) -> Option<PathBuf> {
     let is_ours = own(path)?;
-    let (image, life) = Image::open(path).ok()?;
+    let (image, owner_state) = Image::open(path).ok()?;
     let run = PathBuf::from(image.board().ok()?.recorder().run_dir.read());
-    if !is_ours || life == Life::Alive || !run.is_absolute() || !run.join(MANIFEST).is_file() {
+    if !is_ours || owner_state == OwnerState::Alive || !run.is_absolute() || !run.join(MANIFEST).is_file() {
         return None;
     }
     let kept = run.join(FILE);
     copy(path, &kept).ok().map(|()| kept)
 }
 
-/// A disk that fills up on the way leaves nothing half.
+/// Removes an incomplete copy, for instance when the disk becomes full.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut copy = OpenOptions::new().write(true).create_new(true).open(to)?;
     let board = files::open_of(from, files::our_uid()).map_err(io::Error::from);
@@ -54,13 +56,13 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::{FILE, MANIFEST, keep};
     use crate::board::image::Image;
-    use crate::board::{Board, Life, Place, Shape};
+    use crate::board::{Board, OwnerState, Place, Shape};
     use std::fs;
 
     const SHAPE: Shape = Shape { threads: 1, silos: 1, slots: 2, workers: 1, decoders: 1, streams: 1 };
 
     #[test]
-    fn a_dead_board_goes_into_its_run_once_and_whole_and_a_live_one_nowhere() {
+    fn a_dead_board_is_copied_into_its_run_once_and_a_live_board_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let run = folder.path().join("run");
         fs::create_dir(&run).unwrap();
@@ -74,12 +76,12 @@ mod tests {
         assert_eq!(keep(board.path().unwrap()), None, "it lives");
         assert_eq!(keep(&dead), Some(run.join(FILE)));
         assert_eq!(fs::read(run.join(FILE)).unwrap(), fs::read(&dead).unwrap());
-        assert_eq!(Image::open(&run.join(FILE)).unwrap(), (Image::of(&board), Life::Dead));
+        assert_eq!(Image::open(&run.join(FILE)).unwrap(), (Image::of(&board), OwnerState::Dead));
         assert_eq!(keep(&dead), None, "what is there stays");
     }
 
     #[test]
-    fn more_dead_boards_than_are_left_end_in_their_runs() {
+    fn all_dead_boards_beyond_the_kept_number_are_copied_into_their_runs() {
         let folder = tempfile::tempdir().unwrap();
         let shm = folder.path().join("shm");
         let board = Board::create(SHAPE, Place::Shared(shm.clone())).unwrap();

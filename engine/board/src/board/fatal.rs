@@ -1,40 +1,42 @@
-//! What happens when reading a mapped file ends the process: the terminal is given back, and one sentence says why.
+//! Restores the terminal and prints the cause when reading a mapped file ends the process.
 //!
-//! Owns the handlers of SIGBUS and SIGSEGV, and what it takes to give a terminal back. Installed once, on the main thread;
-//! runs on the thread that was hit, wherever it stands: it reads atomics and calls nothing but `poll`, `write`,
-//! `tcsetattr`, `sigaction` and `raise`. Bounded by [`PATIENCE_MS`] for each of two writes. The process then ends by
-//! the handler that was there before: the standard library's, which also reports an overflowed stack.
+//! Owns the handlers of SIGBUS and SIGSEGV, and the data needed to restore a terminal. Installed
+//! once, on the main thread; runs on the thread that raised the signal, at any point: it reads
+//! atomics and calls only `poll`, `write`, `tcsetattr`, `sigaction` and `raise`. Bounded by
+//! [`PATIENCE_MS`] for each of two writes. The process then ends by the previous handler: the
+//! standard library's, which also reports an overflowed stack.
 //!
 //! # Why a handler
-//! A board, and the shared memory of an input, are files of other processes that this one maps. Their owner can truncate
-//! them at any moment, also between a check of the size and the read. The kernel then answers the read with SIGBUS.
+//! A board, and the shared memory of an input, are files of other processes that this one maps.
+//! Their owner can truncate them at any moment, also between a check of the size and the read. The
+//! kernel then raises SIGBUS at the read.
 
 use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How long a terminal that takes nothing is waited for.
+/// Longest wait for a terminal that accepts no output.
 const PATIENCE_MS: i32 = 500;
 const TRUNCATED: &[u8] = b"pinwheel: ended by SIGBUS: a file that it maps (a board, or the shared memory of an input) \
     was truncated, which only the file's owner can do; start again with a file that is whole\n";
 const DEFECT: &[u8] = b"pinwheel: ended by SIGSEGV: a defect of pinwheel or of a library in it; please report it\n";
 
-/// How the terminal was before, and the bytes that undo what was written to it.
+/// Modes of the terminal before the change, and the bytes that undo the output to it.
 struct Terminal {
     modes: libc::termios,
     bytes: Vec<u8>,
 }
 
 static TERMINAL: OnceLock<Terminal> = OnceLock::new();
-/// Whether the terminal is to be given back now.
+/// Whether the handler must restore the terminal.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
-/// What the handlers replaced: of SIGBUS, of SIGSEGV.
+/// Previous actions of SIGBUS and SIGSEGV.
 static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
 
 /// Installs the handlers, once a process.
 ///
 /// # Errors
-/// If the system refuses; then such an end gives no terminal back.
+/// If the system refuses; then such an end does not restore the terminal.
 pub fn install() -> io::Result<()> {
     // SAFETY: an all-zero sigaction is a valid one.
     let mut before: [libc::sigaction; 2] = unsafe { std::mem::zeroed() };
@@ -61,8 +63,9 @@ pub fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// Notes the modes of the terminal at standard input, before they are changed, and the bytes that give the terminal at
-/// standard output back. A second terminal of one process is taken for the first.
+/// Saves the modes of the terminal at standard input, before they are changed, and the bytes that
+/// restore the terminal at standard output. A second terminal of one process is treated as the
+/// first.
 ///
 /// # Errors
 /// If standard input is no terminal.
@@ -74,17 +77,18 @@ pub fn take_terminal(bytes: Vec<u8>) -> io::Result<()> {
         return Err(io::Error::last_os_error());
     }
     TERMINAL.get_or_init(|| Terminal { modes, bytes });
-    // Relaxed: one word; a thread that is hit before it sees it leaves the terminal as it is.
+    // Relaxed: one word; a thread that is hit before it sees the word leaves the terminal
+    // unchanged.
     IS_TAKEN.store(true, Ordering::Relaxed);
     Ok(())
 }
 
-/// The terminal has been given back.
+/// The terminal has been restored; the handler leaves it unchanged.
 pub fn release_terminal() {
     IS_TAKEN.store(false, Ordering::Relaxed);
 }
 
-/// The handler. Runs on the thread that was hit, at any point of its program.
+/// The handler. Runs on the thread that raised the signal, at any point of its program.
 extern "C" fn end(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     if IS_TAKEN.swap(false, Ordering::Relaxed)
         && let Some(terminal) = TERMINAL.get()
@@ -108,7 +112,7 @@ extern "C" fn end(signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::
     }
 }
 
-/// Writes what the reader takes in time.
+/// Writes the bytes that the reader accepts in time.
 fn say(file: i32, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         let mut poll = libc::pollfd { fd: file, events: libc::POLLOUT, revents: 0 };

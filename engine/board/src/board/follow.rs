@@ -1,34 +1,36 @@
-//! Another process's board, looked at again and again.
+//! Repeated reading of another process's board.
 //!
-//! Owns a mapping of it for reading only, and a private copy that is refreshed at each look. On the reader's thread. Bounds: the
-//! board's size a look, [`TRIES`] for a record under a number. Never writes to the board that it follows.
+//! Owns a read-only mapping of the board, and a private copy that each refresh updates. On the
+//! reader's thread. Bounds: the board's size for each refresh, the read attempts of a [`Seqlock`]
+//! for a record with a sequence number. Never writes to the board that it follows.
 //!
 //! # Why a copy
-//! Rust promises no more than relaxed loads on pages that cannot be written, and readers of a board also use others. A copy of
-//! words by relaxed loads is a board like any other, whose words nobody changes while it is read.
+//! On read-only pages Rust guarantees relaxed loads only, and readers of a board also use other
+//! loads. A copy of words by relaxed loads is an ordinary board, whose words do not change while it
+//! is read.
 
 use super::image::{Image, ImageError};
 use super::region::Region;
-use super::{AlarmRow, Board, BoardError, Life, get, set};
+use super::{Board, BoardError, OwnerState, get, set};
 use crate::clock::Clock;
 use crate::units::Ticks;
+use pinwheel_edge::seqlock::Seqlock;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-
-/// Copies of one record, until it was not written meanwhile.
-const TRIES: u32 = 8;
+use std::sync::atomic::AtomicU64;
 
 /// A board of another process.
 pub struct Follow {
     path: PathBuf,
     region: Region,
     copy: Board,
+    records: Vec<Record>,
 }
 
 /// Why a board cannot be followed.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    /// It is no board of this version.
+    /// The file is no board of this version.
     #[error(transparent)]
     Image(#[from] ImageError),
     /// There is no memory for the copy.
@@ -40,11 +42,18 @@ impl Follow {
     /// The board in the file at `path`.
     ///
     /// # Errors
-    /// [`FollowError`]: it cannot be read, or is no board of this version.
+    /// [`FollowError`]: the file cannot be read, or is no board of this version.
     pub fn open(path: &Path) -> Result<Follow, FollowError> {
         let (image, _) = Image::open(path)?;
         let (region, _) = Region::open(path)?;
-        let mut follow = Follow { path: path.to_owned(), region, copy: image.board()? };
+        let copy = image.board()?;
+        let records = Record::all(&copy);
+        // The image's words were read one by one: a record counts as present once it was read as a
+        // whole.
+        for record in &records {
+            record.begun.iter().chain([&record.written]).for_each(|word| set(&copy.words()[*word], 0));
+        }
+        let mut follow = Follow { path: path.to_owned(), region, copy, records };
         follow.refresh();
         Ok(follow)
     }
@@ -55,10 +64,10 @@ impl Follow {
         &self.path
     }
 
-    /// Whether its process lives, by the lock that the process holds.
+    /// Whether its process is alive, by the lock that the process holds.
     #[must_use]
-    pub fn life(&self) -> Life {
-        self.region.life()
+    pub fn owner_state(&self) -> OwnerState {
+        self.region.owner_state()
     }
 
     /// The board as it was at the last [`Follow::refresh`].
@@ -67,45 +76,37 @@ impl Follow {
         &self.copy
     }
 
-    /// Copies the board anew. A record under a number that was being written each time stays as it was.
+    /// Updates the copy. A record with a sequence number that changes during each attempt keeps its
+    /// old copy.
     pub fn refresh(&mut self) {
         let (from, to) = (self.words(), self.copy.words());
-        let header = std::mem::offset_of!(super::HeaderBlock, started_utc_s) / size_of::<u64>();
-        let records = self.records();
-        let mut at = header;
-        // What its shape and layout say was settled at the start: a writer that changes them is not followed there.
-        for (first, length, ..) in &records {
-            copy(&from[at..*first], &to[at..*first]);
-            at = first + length;
+        // The shape and layout are fixed at the start; later changes of these words are not copied.
+        let mut at = std::mem::offset_of!(super::HeaderBlock, started_utc_s) / size_of::<u64>();
+        for record in &self.records {
+            copy(&from[at..record.words.start], &to[at..record.words.start]);
+            at = record.words.end;
         }
         copy(&from[at..], &to[at..]);
-        for (first, length, begun, whole) in records {
-            let (from, to) = (&from[first..first + length], &to[first..first + length]);
-            let mut words = vec![0; length];
-            for _ in 0..TRIES {
-                let number = get(&from[whole]);
-                // ORDERING: acquire side of the record's number, see `AlarmRow::publish`; a fence, for the pages can only
-                // be read.
-                fence(Ordering::Acquire);
-                words.iter_mut().zip(from).for_each(|(word, from)| *word = get(from));
-                // ORDERING: acquire side of its beginning: a word of the next version shows its number below.
-                fence(Ordering::Acquire);
-                if get(&from[begun]) == number {
-                    (words[begun], words[whole]) = (number, number);
-                    to.iter().zip(&words).for_each(|(to, word)| set(to, *word));
-                    break;
-                }
+        let mut words = Vec::new();
+        for record in &self.records {
+            let read = record.lock(from).read(|_| {
+                words.clear();
+                words.extend(from[record.words.clone()].iter().map(get));
+            });
+            if read.is_some() {
+                to[record.words.clone()].iter().zip(&words).for_each(|(to, word)| set(to, *word));
             }
         }
     }
 
-    /// The newest sign of life on the copy.
+    /// The newest heartbeat or clock pair on the copy.
     #[must_use]
     pub fn last_sign(&self) -> Ticks {
         self.copy.last_sign()
     }
 
-    /// A clock that stands at `at` and counts as the board's engine does; `None`: it has not set its clock yet.
+    /// A clock that shows `at` and counts as the board's engine does; `None`: the engine has not
+    /// set its clock yet.
     #[must_use]
     pub fn clock(&self, at: Ticks) -> Option<Clock> {
         let header = self.copy.header();
@@ -117,24 +118,40 @@ impl Follow {
         let words = self.copy.words().len();
         self.region.section::<AtomicU64>(0, words)
     }
+}
 
-    /// First word, length, and within it the words of the version begun and the version whole; ascending.
-    fn records(&self) -> Vec<(usize, usize, usize, usize)> {
-        let board = &self.copy;
-        let record = |first: usize, length: usize, begun: &AtomicU64, whole: &AtomicU64| {
-            (first, length, board.place_of(begun) - first, board.place_of(whole) - first)
-        };
+/// A record with a sequence number, by the places of its words on the board.
+struct Record {
+    words: Range<usize>,
+    /// `None`: `written` is 0 while it is written.
+    begun: Option<usize>,
+    written: usize,
+}
+
+impl Record {
+    /// All of `board`, ascending.
+    fn all(board: &Board) -> Vec<Record> {
+        fn record<T>(board: &Board, block: &T, begun: Option<&AtomicU64>, written: &AtomicU64) -> Record {
+            let first = board.place_of_block(block);
+            let words = first..first + size_of::<T>() / size_of::<u64>();
+            Record { words, begun: begun.map(|word| board.place_of(word)), written: board.place_of(written) }
+        }
         let clock = board.clock();
-        let length = size_of::<super::ClockBlock>() / size_of::<u64>();
-        // The pair's words lie among others of the block, which have one writer too and may be copied with it.
-        let first = board.place_of_block(clock);
-        let mut records = vec![record(first, length, &clock.pairs_begun, &clock.pairs)];
-        let length = size_of::<AlarmRow>() / size_of::<u64>();
-        records.extend(
-            board.alarms().iter().map(|row| record(board.place_of_block(row), length, &row.begun, &row.versions)),
-        );
-        records.sort_unstable();
+        // The pair's words lie among other words of the block, which have one writer too and may be
+        // copied with it.
+        let mut records = vec![record(board, clock, Some(&clock.pairs_begun), &clock.pairs)];
+        records.extend(board.alarms().iter().map(|row| record(board, row, Some(&row.begun), &row.versions)));
+        let gaps = (0..board.shape().threads as usize).flat_map(|thread| &board.thread(thread).gaps);
+        records.extend(gaps.map(|row| record(board, row, Some(&row.begun), &row.number)));
+        records.extend(board.placement().decisions.iter().map(|row| record(board, row, None, &row.number)));
+        records.sort_unstable_by_key(|record| record.words.start);
         records
+    }
+
+    /// Its sequence lock over `words`, which are the board's or a copy's.
+    fn lock<'a>(&self, words: &'a [AtomicU64]) -> Seqlock<'a> {
+        let written = &words[self.written];
+        self.begun.map_or_else(|| Seqlock::of_one_word(written), |begun| Seqlock::new(&words[begun], written))
     }
 }
 
@@ -146,7 +163,7 @@ fn copy(from: &[AtomicU64], to: &[AtomicU64]) {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::Follow;
-    use crate::board::{Board, Life, Place, Shape, set};
+    use crate::board::{Board, OwnerState, Place, Shape, set};
     use crate::clock::Correlation;
     use crate::units::{Nanos, Ticks};
 
@@ -158,7 +175,7 @@ mod tests {
         let board = Board::create(SHAPE, Place::Shared(folder.path().into())).unwrap();
         board.publish();
         let mut follow = Follow::open(board.path().unwrap()).unwrap();
-        assert_eq!((follow.life(), follow.board().header().profile.read().as_str()), (Life::Alive, ""));
+        assert_eq!((follow.owner_state(), follow.board().header().profile.read().as_str()), (OwnerState::Alive, ""));
         assert!(follow.clock(Ticks(0)).is_none(), "its clock is not set");
         board.header().profile.write("lab");
         set(&board.thread(1).frames, 77);
@@ -170,9 +187,9 @@ mod tests {
         assert_eq!((seen.header().profile.read().as_str(), super::get(&seen.thread(1).frames)), ("lab", 77));
         assert_eq!((seen.clock().pair(), follow.last_sign()), (Some(pair), Ticks(99)));
         // A second look at its life takes nothing from the owner, and the owner's end is seen.
-        assert_eq!(follow.life(), Life::Alive);
+        assert_eq!(follow.owner_state(), OwnerState::Alive);
         drop(board);
-        assert_eq!(follow.life(), Life::Dead);
+        assert_eq!(follow.owner_state(), OwnerState::Dead);
         follow.refresh();
         assert_eq!(follow.board().header().profile.read(), "lab", "what was mapped stays");
     }
@@ -189,5 +206,28 @@ mod tests {
         set(&board.clock().utc_ns, 1_000);
         follow.refresh();
         assert_eq!(follow.board().clock().pair(), Some(pair));
+    }
+
+    #[test]
+    fn gaps_and_decisions_that_are_being_written_stay_as_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let board = Board::create(SHAPE, Place::Shared(folder.path().into())).unwrap();
+        board.publish();
+        let decision = |board: &Board| super::get(&board.placement().decisions[3].at);
+        board.thread(1).note_gap(Ticks(5), Ticks(6), 0);
+        board.placement().decisions[3].lock().write(3, || set(&board.placement().decisions[3].at, 30));
+        let mut follow = Follow::open(board.path().unwrap()).unwrap();
+        let gap = board.thread(1).gap(1);
+        assert_eq!((follow.board().thread(1).gap(1), decision(follow.board())), (gap, 30));
+        set(&board.thread(1).gaps[1].begun, 17);
+        set(&board.thread(1).gaps[1].start, 1_000);
+        board.placement().decisions[3].lock().write(19, || {
+            set(&board.placement().decisions[3].at, 190);
+            follow.refresh();
+        });
+        assert_eq!((follow.board().thread(1).gap(1), follow.board().thread(1).gap(17)), (gap, None));
+        assert_eq!(decision(follow.board()), 30);
+        follow.refresh();
+        assert_eq!(decision(follow.board()), 190);
     }
 }

@@ -1,66 +1,63 @@
-//! A hot thread's long gaps on the board: what it found itself between two of its frames.
+//! A hot thread's long gaps on the board, measured by the thread between two of its frames.
 //!
-//! Owns the number under which a gap is written. The hot thread publishes (rarely: only gaps above its limit), any reader
-//! reads. Bounds: the last [`GAPS_MAX`] gaps, [`TRIES`] readings. Never waits.
-//!
-//! | edge | release site | acquire site | publishes |
-//! |---|---|---|---|
-//! | G1 | [`ThreadBlock::note_gap`], fence after `begun` | [`ThreadBlock::gap`], fence before `begun` | that the words may be a later gap's |
-//! | G2 | [`ThreadBlock::note_gap`], `number` | [`ThreadBlock::gap`], `number` | the words |
+//! Owns the sequence number of each gap. The hot thread publishes (rarely: only gaps above its
+//! limit), any reader reads. Bounds: the last [`GAPS_MAX`] gaps, the read attempts of a
+//! [`Seqlock`]. Never waits.
 
+use super::layout::{GAPS_MAX, GapRow};
 use super::{ThreadBlock, get, set};
 use crate::units::Ticks;
-use std::sync::atomic::{Ordering, fence};
+use pinwheel_edge::seqlock::Seqlock;
 
-/// Gaps that a thread keeps on the board.
-pub const GAPS_MAX: usize = 16;
 /// Stage of a gap that lay outside all roles.
 pub const BETWEEN: u64 = 0;
-const TRIES: usize = 4;
 
 /// One gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// Its number on this thread, from 1.
     pub number: u64,
-    /// Start of the frame that took so long.
+    /// Start of the long frame.
     pub start: Ticks,
-    /// How long.
+    /// Length.
     pub length: Ticks,
-    /// Role code + 1 of the longest part of it; [`BETWEEN`]: it lay outside all roles, in waiting.
+    /// Role code + 1 of its longest part; [`BETWEEN`]: a wait outside all roles.
     pub stage: u64,
 }
 
 impl ThreadBlock {
-    /// Writes a gap down. Call from the thread itself only.
+    /// Records a gap. Only the thread itself may call this.
     #[cold]
     pub fn note_gap(&self, start: Ticks, length: Ticks, stage: u64) {
         let number = get(&self.gaps_count) + 1;
         let row = &self.gaps[(number % GAPS_MAX as u64) as usize];
-        set(&row.begun, number);
-        // ORDERING: release side of G1: whoever sees a word stored below sees `begun` moved.
-        fence(Ordering::Release);
-        set(&row.start, start.0);
-        set(&row.length, length.0);
-        set(&row.stage, stage);
-        // ORDERING: release side of G2, publishing the words above. Relaxed could show the number before them.
-        row.number.store(number, Ordering::Release);
+        row.lock().write(number, || {
+            set(&row.start, start.0);
+            set(&row.length, length.0);
+            set(&row.stage, stage);
+        });
         set(&self.gaps_count, number);
     }
 
-    /// Gap `number`; `None` if it was never written, is overwritten, or each reading met the writer.
+    /// Gap `number`; `None` if it was never written, has been overwritten, or the writer interfered
+    /// with each attempt.
     #[must_use]
     pub fn gap(&self, number: u64) -> Option<Gap> {
         let row = &self.gaps[(number % GAPS_MAX as u64) as usize];
-        (0..TRIES).find_map(|_| {
-            // ORDERING: acquire side of G2.
-            let found = row.number.load(Ordering::Acquire);
-            let gap =
-                Gap { number, start: Ticks(get(&row.start)), length: Ticks(get(&row.length)), stage: get(&row.stage) };
-            // ORDERING: acquire side of G1: a word of a later gap above shows its number below.
-            fence(Ordering::Acquire);
-            (number > 0 && found == number && get(&row.begun) == number).then_some(gap)
-        })
+        let gap = |found| Gap {
+            number: found,
+            start: Ticks(get(&row.start)),
+            length: Ticks(get(&row.length)),
+            stage: get(&row.stage),
+        };
+        row.lock().read(gap).filter(|gap| number > 0 && gap.number == number)
+    }
+}
+
+impl GapRow {
+    /// Sequence lock of the row.
+    pub(super) fn lock(&self) -> Seqlock<'_> {
+        Seqlock::new(&self.begun, &self.number)
     }
 }
 

@@ -1,41 +1,41 @@
 //! A board's words as plain numbers: what a recording keeps, and what a reader of another process's board works on.
 //!
-//! Owns a copy, never the region. Made on cold threads. Bounds: the board's size, which the header's shape must explain to the
-//! byte. Never writes to the board that it copies.
+//! Owns a copy, never the region. Created on cold threads. Bounds: the board's size, which must
+//! match the header's shape to the byte. Never writes to the board that it copies.
 //!
 //! # Why a copy
-//! A dead process's board, a frozen one's and a recorded one are then the same thing: [`Image::board`] makes a private
-//! board of it, and everything that reads boards reads that.
+//! Boards of ended, stopped and recorded processes are then read alike: [`Image::board`] makes a
+//! private board of the copy, which every reader of boards accepts.
 
 use super::layout::{self, Layout, MAGIC};
 use super::region::Region;
-use super::{Board, BoardError, Life, Place, Shape, get, set};
+use super::{Board, BoardError, OwnerState, Place, Shape, get, get_first, set};
 use crate::clock::Clock;
 use crate::files::{irregular, owner};
 use crate::units::{TickRate, Ticks};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::AtomicU64;
 
 /// Bytes of a word.
 const WORD: usize = 8;
 
-/// Why a file is no board that this program can read.
+/// Why a file is not a board that this program can read.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// The system refused it.
+    /// The system returned an error.
     #[error("board {}: {said}", path.display())]
     Refused {
         /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The system's message.
         said: String,
     },
-    /// Its content is another's.
+    /// The file has other content.
     #[error("board {}: found {found}, expected {expected}; read it with the version of pinwheel that wrote it", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What is there.
+        /// What the file has.
         found: String,
         /// What this program reads.
         expected: String,
@@ -62,7 +62,7 @@ impl Board {
         (std::ptr::from_ref(block).addr() - first.addr()) / WORD
     }
 
-    /// The last moment of which it has a sign of life: the newest heartbeat, or the newest pair of clocks.
+    /// Time of the last activity: the newest heartbeat, or the newest clock pair.
     #[must_use]
     pub fn last_sign(&self) -> Ticks {
         let heartbeats = (0..self.shape().threads as usize).map(|thread| get(&self.thread(thread).heartbeat));
@@ -91,20 +91,19 @@ impl Image {
         Image { shape: board.shape(), words: board.words().iter().map(get).collect() }
     }
 
-    /// A copy of the board in a file, and whether its process lives.
+    /// A copy of the board in a file, and whether its process is alive. Each word is read once: a
+    /// record that the process writes meanwhile may be inconsistent; a
+    /// [`Follow`](super::follow::Follow) reads records as a whole.
     ///
     /// # Errors
-    /// [`ImageError`]: it cannot be read, or is no board of this version.
-    pub fn open(path: &Path) -> Result<(Image, Life), ImageError> {
+    /// [`ImageError`]: the file cannot be read, or is no board of this version.
+    pub fn open(path: &Path) -> Result<(Image, OwnerState), ImageError> {
         let refused = |error: BoardError| ImageError::Refused { path: path.to_owned(), said: error.to_string() };
         let foreign = |found: String, expected: String| ImageError::Foreign { path: path.to_owned(), found, expected };
-        let (region, life) = Region::open(path).map_err(refused)?;
+        let (region, owner_state) = Region::open(path).map_err(refused)?;
         let words = region.section::<AtomicU64>(0, region.bytes() / WORD);
         let header = &region.section::<super::HeaderBlock>(0, 1)[0];
-        let magic = get(&header.magic);
-        // ORDERING: acquire side of `Board::publish`: with the magic come the words before it. A fence, because an acquire
-        // load from a page that is mapped for reading only is not promised to work.
-        fence(Ordering::Acquire);
+        let magic = get_first(&header.magic);
         if magic != MAGIC {
             return Err(foreign(format!("first word {magic:#x}"), "a board that was completed".to_owned()));
         }
@@ -118,7 +117,7 @@ impl Image {
         let shape = shape.ok_or_else(|| {
             foreign(format!("{} bytes for sizes {sizes:?}", region.bytes()), "as many as the sizes make".to_owned())
         })?;
-        Ok((Image { shape, words: words.iter().map(get).collect() }, life))
+        Ok((Image { shape, words: words.iter().map(get).collect() }, owner_state))
     }
 
     /// Sizes.
@@ -184,13 +183,14 @@ impl Image {
 pub struct BoardFile {
     /// Where.
     pub path: PathBuf,
-    /// The process that its name says.
+    /// Process number in its name.
     pub pid: u32,
-    /// The user whose it is.
+    /// User number of its owner.
     pub owner: u32,
 }
 
-/// The board files in `directory`, newest first. What cannot be read is not listed, nor what [`strangers`] tells.
+/// The board files in `directory`, newest first. Omits unreadable files and those that
+/// [`strangers`] reports.
 #[must_use]
 pub fn files(directory: &Path) -> Vec<BoardFile> {
     let mut found: Vec<_> = named(directory)
@@ -203,7 +203,8 @@ pub fn files(directory: &Path) -> Vec<BoardFile> {
     found.into_iter().map(|(_, file)| file).collect()
 }
 
-/// What is named like a board in `directory` and is no regular file, one sentence each. It is never opened.
+/// Entries of `directory` with a board's name that are not regular files, one sentence each. They
+/// are never opened.
 #[must_use]
 pub fn strangers(directory: &Path) -> Vec<String> {
     let mut said: Vec<String> = named(directory)
@@ -219,7 +220,7 @@ pub fn strangers(directory: &Path) -> Vec<String> {
     said
 }
 
-/// Entries named like boards: path, the process that the name says, and metadata that follow no link.
+/// Entries with a board's name: path, process number in the name, and metadata that follow no link.
 fn named(directory: &Path) -> impl Iterator<Item = (PathBuf, u32, std::fs::Metadata)> {
     std::fs::read_dir(directory).into_iter().flatten().flatten().filter_map(|entry| {
         let name = entry.file_name();
@@ -233,7 +234,7 @@ fn named(directory: &Path) -> impl Iterator<Item = (PathBuf, u32, std::fs::Metad
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::{Image, files, strangers};
-    use crate::board::{Board, Life, Place, Shape, set};
+    use crate::board::{Board, OwnerState, Place, Shape, set};
     use crate::units::Ticks;
 
     const SHAPE: Shape = Shape { threads: 2, silos: 1, slots: 8, workers: 2, decoders: 1, streams: 2 };
@@ -248,8 +249,8 @@ mod tests {
         let path = board.path().unwrap();
         assert!(Image::open(path).unwrap_err().to_string().contains("completed"));
         board.publish();
-        let (image, life) = Image::open(path).unwrap();
-        assert_eq!((&image, life), (&Image::of(&board), Life::Alive));
+        let (image, owner_state) = Image::open(path).unwrap();
+        assert_eq!((&image, owner_state), (&Image::of(&board), OwnerState::Alive));
         assert_eq!(Image::of(&image.board().unwrap()), image);
         assert_eq!(image.last_sign().unwrap(), Ticks(77));
         let snapshot = image.board().unwrap().snapshot(&image.clock(Ticks(100)).unwrap());
@@ -291,7 +292,8 @@ mod tests {
         assert!(said(b"short").contains("measuring"));
         assert!(said(&bytes).contains("first word 0x0"));
         bytes[..8].copy_from_slice(b"PINWHEEL");
-        assert!(said(&bytes).contains("layout 0 (0x0)"));
+        let expected = format!("found layout 0 (0x0), expected layout {} (", super::layout::VERSION);
+        assert!(said(&bytes).contains(&expected), "{}", said(&bytes));
         bytes[8..16].copy_from_slice(&super::layout::VERSION.to_le_bytes());
         bytes[16..24].copy_from_slice(&super::layout::hash().to_le_bytes());
         for sizes in [[0u64; 6], [u64::MAX; 6]] {

@@ -1,53 +1,40 @@
-//! The newest pair of the clocks on the board: four words that mean something only together.
+//! The newest clock pair on the board: four words that are read together.
 //!
-//! Owns the number under which they are written. One cold thread publishes, any thread reads; neither waits for the
-//! other. Bounds: [`TRIES`] readings. What stays torn is not shown.
-//!
-//! | edge | release site | acquire site | publishes |
-//! |---|---|---|---|
-//! | C1 | [`ClockBlock::publish`], fence after `pairs_begun` | [`ClockBlock::pair`], fence before `pairs_begun` | that the words may be the next pair's |
-//! | C2 | [`ClockBlock::publish`], `pairs` | [`ClockBlock::pair`], `pairs` | the words |
+//! Owns their sequence number. One cold thread publishes, any thread reads; neither waits for the
+//! other. Bounds: the read attempts of a [`Seqlock`]. A pair that changes during every attempt is
+//! not shown.
 
 use super::{ClockBlock, get, set};
 use crate::clock::Correlation;
 use crate::units::{Nanos, Ticks};
-use std::sync::atomic::{Ordering, fence};
-
-/// Readings before a reader goes without. A pair is written every 100 ms, in nanoseconds.
-const TRIES: usize = 4;
+use pinwheel_edge::seqlock::Seqlock;
 
 impl ClockBlock {
-    /// Writes `pair`. Call from the block's one writer only.
+    /// Writes `pair`. Only the block's one writer may call this.
     pub fn publish(&self, pair: &Correlation) {
-        let number = get(&self.pairs) + 1;
-        set(&self.pairs_begun, number);
-        // ORDERING: release side of C1: whoever sees a word stored below sees `pairs_begun` moved. Without it a reader
-        // could take new words for the old pair's.
-        fence(Ordering::Release);
-        set(&self.ticks, pair.ticks.0);
-        set(&self.monotonic_ns, pair.monotonic.0);
-        set(&self.utc_ns, pair.utc.0);
-        set(&self.width_ticks, pair.width.0);
-        // ORDERING: release side of C2, publishing the words above. Relaxed could show the number before them.
-        self.pairs.store(number, Ordering::Release);
+        self.lock().write(get(&self.pairs) + 1, || {
+            set(&self.ticks, pair.ticks.0);
+            set(&self.monotonic_ns, pair.monotonic.0);
+            set(&self.utc_ns, pair.utc.0);
+            set(&self.width_ticks, pair.width.0);
+        });
     }
 
-    /// The newest pair; `None` before the first, or if each reading met the writer.
+    /// The newest pair; `None` before the first, or if the writer interfered with each attempt.
     #[must_use]
     pub fn pair(&self) -> Option<Correlation> {
-        (0..TRIES).find_map(|_| {
-            // ORDERING: acquire side of C2, see `publish`.
-            let number = self.pairs.load(Ordering::Acquire);
-            let pair = Correlation {
-                ticks: Ticks(get(&self.ticks)),
-                monotonic: Nanos(get(&self.monotonic_ns)),
-                utc: Nanos(get(&self.utc_ns)),
-                width: Ticks(get(&self.width_ticks)),
-            };
-            // ORDERING: acquire side of C1, see `publish`: a word of the next pair above shows its number below.
-            fence(Ordering::Acquire);
-            (number > 0 && get(&self.pairs_begun) == number).then_some(pair)
-        })
+        let pair = || Correlation {
+            ticks: Ticks(get(&self.ticks)),
+            monotonic: Nanos(get(&self.monotonic_ns)),
+            utc: Nanos(get(&self.utc_ns)),
+            width: Ticks(get(&self.width_ticks)),
+        };
+        self.lock().read(|number| (number > 0).then(pair))?
+    }
+
+    /// Sequence lock of the pair.
+    pub(super) fn lock(&self) -> Seqlock<'_> {
+        Seqlock::new(&self.pairs_begun, &self.pairs)
     }
 }
 

@@ -1,12 +1,12 @@
 //! The memory of a board: a file in shared memory, or private memory where there is none.
 //!
-//! Owns the mapping and the lock on the file. Made and dropped on a cold thread; read and written by all. Bounds: the
-//! size given at creation. Never follows a link, never shrinks. A directory on a disk is used and said: see
-//! [`crate::files::shared::remarks`].
+//! Owns the mapping and the lock on the file. Created and dropped on a cold thread; read and
+//! written by all. Bounds: the size given at creation. Never follows a link, never shrinks. A
+//! directory on a disk is used and reported: see [`crate::files::shared::remarks`].
 //!
 //! # Why the lock
-//! `flock` is held for as long as the process lives, however it ends: a board whose lock is free is a dead one, and no
-//! clean-up code has to run for that to be known.
+//! The system releases a `flock` when its process ends, in whatever way. A board with a free lock
+//! therefore belongs to an ended process, without any clean-up code.
 
 #[cfg(not(unix))]
 mod heap;
@@ -23,7 +23,7 @@ use zerocopy::FromBytes;
 /// Where boards live unless `PINWHEEL_SHM` says otherwise.
 const DEFAULT_DIRECTORY: &str = "/dev/shm/pinwheel";
 
-/// Where a board is to live.
+/// Where a board is created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// As a file in this directory of a memory file system.
@@ -38,7 +38,7 @@ pub fn directory() -> PathBuf {
     std::env::var_os("PINWHEEL_SHM").map_or_else(|| PathBuf::from(DEFAULT_DIRECTORY), PathBuf::from)
 }
 
-/// What is wrong with a directory of boards that is used all the same, one sentence each.
+/// Problems of a directory of boards that do not prevent its use, one sentence each.
 #[must_use]
 pub fn remarks(directory: &Path) -> Vec<String> {
     #[cfg(unix)]
@@ -56,13 +56,13 @@ pub struct BoardError {
     source: std::io::Error,
 }
 
-/// Whether a board's process lives.
+/// Whether a board's process is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Life {
-    /// It holds the board's lock.
+pub enum OwnerState {
+    /// The process holds the board's lock.
     Alive,
-    /// Nobody does.
+    /// No process holds it.
     Dead,
 }
 
@@ -86,15 +86,15 @@ impl Region {
         Ok(Region { memory: memory?, bytes })
     }
 
-    /// The file at `path` as it is, for reading only. The size is the file's.
-    pub(super) fn open(path: &Path) -> Result<(Region, Life), BoardError> {
-        let (memory, bytes, life) = Memory::open(path)?;
-        Ok((Region { memory, bytes }, life))
+    /// Maps the file at `path` for reading only. The size is the file's.
+    pub(super) fn open(path: &Path) -> Result<(Region, OwnerState), BoardError> {
+        let (memory, bytes, owner_state) = Memory::open(path)?;
+        Ok((Region { memory, bytes }, owner_state))
     }
 
-    /// Whether the process lives that made the file which was opened.
-    pub(super) fn life(&self) -> Life {
-        self.memory.life()
+    /// Whether the process that created the opened file is alive.
+    pub(super) fn owner_state(&self) -> OwnerState {
+        self.memory.owner_state()
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -130,7 +130,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
-    fn a_board_is_found_while_it_lives_and_gone_when_dropped() {
+    fn a_board_file_exists_until_the_board_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let region = Region::create(8192, Place::Shared(folder.path().join("shm"))).unwrap();
         let path = region.path().unwrap().to_path_buf();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_made_is_refused_with_its_path() {
+    fn a_directory_that_cannot_be_made_is_refused_with_its_path() {
         let error = Region::create(4096, Place::Shared("/proc/pinwheel".into())).err().unwrap().to_string();
         assert!(error.contains("/proc/pinwheel") && error.contains("PINWHEEL_SHM"), "{error}");
     }

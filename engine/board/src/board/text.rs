@@ -35,6 +35,12 @@ impl<const WORDS: usize> Text<WORDS> {
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
         String::from_utf8_lossy(&bytes[..end]).into_owned()
     }
+
+    /// Reads it; `None` if it is empty.
+    #[must_use]
+    pub fn read_if_any(&self) -> Option<String> {
+        Some(self.read()).filter(|text| !text.is_empty())
+    }
 }
 
 #[cfg(test)]

@@ -1,39 +1,39 @@
 //! One moment on three clocks: ticks, monotonic time, UTC.
 //!
-//! Owns nothing. For cold threads, every [`CORRELATE_EVERY`]. Bounds: [`READS`] reads. The system's clocks are read
-//! between two reads of the counter; the narrowest such sandwich wins, since a thread that was put off its core in
-//! between makes a wide one. Never blocks.
+//! Owns nothing. For cold threads, every [`CORRELATE_EVERY`]. Bounds: [`READS`] reads. The system's
+//! clocks are read between two reads of the counter; the narrowest of these intervals is kept,
+//! because a thread that is descheduled between them makes a wide one. Never blocks.
 
 use super::{Clock, System};
 use crate::units::{Nanos, Ticks};
 
 /// How often a cold thread takes a pair.
 pub const CORRELATE_EVERY: Nanos = Nanos(100_000_000);
-/// Sandwiches of which the narrowest is kept.
+/// Intervals measured, of which the narrowest is kept.
 pub const READS: usize = 5;
 
 /// The same moment on three clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Correlation {
-    /// Middle of the sandwich.
+    /// Middle of the interval.
     pub ticks: Ticks,
     /// The system's monotonic clock.
     pub monotonic: Nanos,
-    /// Since 1970.
+    /// UTC since 1970.
     pub utc: Nanos,
-    /// From the read of the counter before to the one after: the moment is known to half of this.
+    /// Length of the interval between the two counter reads: the moment is known to half of this.
     pub width: Ticks,
 }
 
 impl Correlation {
-    /// Reads all three.
+    /// Reads all three clocks.
     #[must_use]
     pub fn take(clock: &Clock) -> Correlation {
         narrowest(|| clock.ticks(), || clock.system())
     }
 }
 
-/// The narrowest of [`READS`] sandwiches.
+/// The narrowest of [`READS`] intervals.
 pub(super) fn narrowest(mut ticks: impl FnMut() -> Ticks, mut system: impl FnMut() -> System) -> Correlation {
     let mut sandwich = || {
         let before = ticks();

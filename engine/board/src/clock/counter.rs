@@ -1,19 +1,21 @@
-//! The processor's tick counter, and whether it may be believed.
+//! The processor's tick counter, and whether it is reliable.
 //!
-//! Owns the reading of the counter and the judgement of two witnesses: the processor, which says that the counter runs
-//! at one rate in all its states, and the kernel, which says by the clocksource it uses that the counter also agrees
-//! between cores. Reading is for any thread; the judgement is cold, at start, bounded by one small file.
+//! Owns the reading of the counter and the check of two sources: the processor, which reports
+//! whether the counter runs at one rate in all its states, and the kernel, whose clocksource shows
+//! whether the counter also agrees between cores. Reading is for any thread; the check is cold, at
+//! start, bounded by one small file.
 //!
 //! # Why
 //!
-//! *A clocksource that cannot be seen does not refuse.* Sandboxes hide the kernel's tree; then the processor's word alone
-//! counts. A clocksource that is seen and is another says that the kernel found the counter unstable.
+//! *An invisible clocksource is no reason to refuse.* Sandboxes hide the kernel's tree; then the
+//! processor's report alone decides. Another visible clocksource means that the kernel found the
+//! counter unstable.
 
 use std::path::Path;
 
 /// Where the kernel names its clocksource, below the root of the file system.
 const CLOCKSOURCE: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
-/// Clocksources that are the counter itself, as read or as scaled for a guest.
+/// Clocksources based on the counter, directly or scaled for a guest.
 const COUNTERS: [&str; 4] = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
 
 /// Why the counter is not the clock.
@@ -25,14 +27,14 @@ pub enum CounterError {
          virtual machine that shows it, or do without strict"
     )]
     NotInvariant,
-    /// The kernel uses something else.
+    /// The kernel uses another clocksource.
     #[error(
-        "found clocksource {clocksource:?}, expected the counter's ({}): the kernel holds the counter for unstable; see \
+        "found clocksource {clocksource:?}, expected the counter's ({}): the kernel considers the counter unstable; see \
          its log for the cause, or do without strict",
         COUNTERS.join(", ")
     )]
     Distrusted {
-        /// What the kernel uses.
+        /// The kernel's clocksource.
         clocksource: String,
     },
     /// The calibration found a rate that no counter has.
@@ -43,7 +45,7 @@ pub enum CounterError {
     },
 }
 
-/// Asks the processor and the kernel, whose tree is below `root`.
+/// Checks the processor and the kernel, whose tree is below `root`.
 pub(super) fn verify(root: &Path) -> Result<(), CounterError> {
     let clocksource = std::fs::read_to_string(root.join(CLOCKSOURCE)).ok();
     judge(is_invariant(), clocksource.as_deref().map(str::trim))
@@ -65,7 +67,7 @@ fn is_invariant() -> bool {
     __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & (1 << 8) != 0
 }
 
-/// The counter.
+/// Reads the counter.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) fn read() -> u64 {
@@ -79,7 +81,7 @@ fn is_invariant() -> bool {
     true // the architecture's generic timer runs at a fixed rate
 }
 
-/// The counter.
+/// Reads the counter.
 #[cfg(target_arch = "aarch64")]
 #[inline]
 pub(super) fn read() -> u64 {
@@ -94,7 +96,7 @@ fn is_invariant() -> bool {
     false
 }
 
-/// Never read: such a processor is never found invariant.
+/// Never called: such a processor is never found invariant.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(super) fn read() -> u64 {
     0

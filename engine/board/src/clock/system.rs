@@ -1,4 +1,4 @@
-//! The system's own clocks, monotonic and UTC: what the counter is compared with, and its stand-in.
+//! The system's own clocks, monotonic and UTC: reference and fallback of the counter.
 //!
 //! Any thread; reading never blocks and never allocates. Nothing to bound. Never steps in the monotonic clock.
 
@@ -14,7 +14,7 @@ pub(super) fn utc() -> Nanos {
     imp::utc()
 }
 
-/// Time that thread `tid` of this process has run; `None` where the system does not say.
+/// CPU time that thread `tid` of this process has used; `None` where the system does not report it.
 pub(super) fn ran(tid: u32) -> Option<Nanos> {
     imp::ran(tid)
 }
@@ -50,7 +50,8 @@ mod imp {
 
     fn nanos(id: ClockId) -> Nanos {
         let time = clock_gettime(id);
-        // Both count from a zero in the past: a negative reading is a machine whose date lies before 1970.
+        // Both clocks count from a zero in the past: a negative reading means that the machine's
+        // date lies before 1970.
         let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
         Nanos(seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0)))
     }

@@ -1,7 +1,8 @@
-//! Ticks to UTC, for whoever writes times down.
+//! Converts ticks to UTC for records.
 //!
-//! Owns the last [`PAIRS`] correlations and a rate that follows them. One cold thread owns a wall clock and notes a pair
-//! every [`super::CORRELATE_EVERY`]. Bounds: 6.4 s of pairs, a search among them. Never reads a clock.
+//! Owns the last [`PAIRS`] correlations and a rate that follows them. One cold thread owns a wall
+//! clock and notes a pair every [`super::CORRELATE_EVERY`]. Bounds: 6.4 s of pairs, a search among
+//! them. Never reads a clock.
 //!
 //! ```text
 //!   oldest pair          pair    pair          newest pair
@@ -10,12 +11,14 @@
 //!
 //! # Why
 //!
-//! *Steps show in UTC less monotonic time.* The kernel slews both together, so their difference moves only when somebody
-//! sets the clock or a leap second is put in; the two reads of a pair tell it apart from a step by their widths alone.
-//! Between a pair and its successor behind a step, the older one's UTC goes on: when in between it stepped is not known.
+//! *Steps show in UTC less monotonic time.* The kernel slews both together, so their difference
+//! changes only when the clock is set or a leap second is inserted. Read uncertainty moves the
+//! difference by at most the widths of the pairs; a larger change is a step. Between a pair and its
+//! successor behind a step, the older pair's UTC continues, because the moment of the step is
+//! unknown.
 //!
-//! *A counter that jumps empties the pairs.* After a suspend or a move to another host, the old pairs say nothing of the
-//! new ticks.
+//! *A counter jump empties the pairs.* After a suspend or a migration to another host, the old
+//! pairs do not apply to the new ticks.
 
 use super::Correlation;
 use crate::units::{Nanos, TickRate, Ticks};
@@ -23,24 +26,24 @@ use std::collections::VecDeque;
 
 /// Pairs remembered.
 pub const PAIRS: usize = 64;
-/// What the difference of two clocks may move beside the widths of its reads.
+/// Allowed change of the difference of two clocks, in addition to the widths of the reads.
 const STEP_MIN_NS: i64 = 1_000;
-/// Share of a span by which the counter may differ from monotonic time before it has jumped: 1/1,000.
+/// Deviation of the counter from monotonic time that counts as a jump: 1/1,000 of the span.
 const JUMP_SHARE: i64 = 1_000;
 /// Share of its error by which a new pair corrects the rate.
 const GAIN: f64 = 0.125;
 
-/// A clock did not go on as before.
+/// A step of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// UTC was set, or a leap second put in.
+    /// UTC was set, or a leap second was inserted.
     Utc {
         /// Forwards if positive.
         by_ns: i64,
     },
     /// The counter moved against monotonic time: a suspend, another host, a counter that is not invariant.
     Counter {
-        /// Too far if positive.
+        /// Counter ahead if positive.
         by_ns: i64,
     },
 }
@@ -62,7 +65,7 @@ impl WallClock {
         WallClock { pairs, nanos_per_tick: rate.nanos_per_tick_q32() as f64 / 4_294_967_296.0 }
     }
 
-    /// Takes a later pair in; answers with what stepped since the last one.
+    /// Adds a later pair; returns a step since the last pair.
     pub fn note(&mut self, pair: Correlation) -> Option<Step> {
         let last = self.newest();
         let slack_ns = STEP_MIN_NS + self.nanos(Ticks(last.width.0.saturating_add(pair.width.0)));
@@ -106,7 +109,7 @@ impl WallClock {
         self.pairs[self.pairs.len() - 1]
     }
 
-    /// Draws the rate towards what the remembered pairs say.
+    /// Moves the rate towards the rate of the remembered pairs.
     fn refine(&mut self) {
         let (oldest, newest) = (self.pairs[0], self.newest());
         let ticks = newest.ticks.since(oldest.ticks).0;

@@ -1,19 +1,20 @@
 //! Events: what a hot thread writes into the log when something changes.
 //!
-//! Owns the numbers and names; `record` renders the texts. Bounds: [`EventCode::ALL`], at most four numbers each. Events
-//! are state changes and faults, never shots: a log that grew with the rate would be a second telemetry path.
+//! Owns the numbers and names; `record` renders the texts. Bounds: [`EventCode::ALL`], at most four
+//! numbers each. Events are state changes and faults, never single shots, so the log does not grow
+//! with the shot rate.
 
-/// What happened, and which numbers go with it.
+/// Kind of an event, and the meaning of its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum EventCode {
     /// A thread entered a phase. Phase code.
     PhaseEntered = 1,
-    /// A thread acknowledged a spin policy. Packed order.
+    /// A thread acknowledged a spin policy. Policy and epoch, packed.
     PolicyAcknowledged = 2,
-    /// Dispatch gave a worker up. Silo, worker, slot, error number.
+    /// Poll quarantined a worker after a launch of unknown result. Silo, worker, slot, error number.
     WorkerQuarantined = 3,
-    /// Poll gave a worker up at its deadline. Silo, worker, slot, time since its launch in ns.
+    /// Poll quarantined a worker at its deadline. Silo, worker, slot, time since its launch in ns.
     LaunchDeadline = 4,
     /// A completion came after the answer. Silo, worker.
     LateCompletion = 5,
@@ -23,7 +24,7 @@ pub enum EventCode {
     DeviceRecovered = 7,
     /// A role panicked. Role code, silo, frame, line.
     RoleDied = 8,
-    /// A thread has nothing left to do in Drain. Frames so far.
+    /// A thread has finished its work in Drain. Frames so far.
     DrainFinished = 9,
     /// UTC was set. By how much in ns; 1 if backwards.
     UtcStepped = 10,
@@ -31,17 +32,18 @@ pub enum EventCode {
     CounterStepped = 11,
     /// The file is full. Its limit in bytes.
     LogFull = 12,
-    /// The operator wrote a note. Its text is its own.
+    /// The operator wrote a note. Its text is the note's.
     Note = 13,
-    /// The disk refused the recording.
+    /// The disk refused the recording; it continues in memory.
     RecorderInMemory = 14,
-    /// Earlier runs were removed to keep within the profile's bounds. How many.
+    /// Earlier runs were removed to stay within the profile's limits. How many.
     RunsRemoved = 15,
-    /// Somebody acted on the engine from outside its threads. User number, process; its text is its own.
+    /// An action on the engine from outside its threads. User number, process; its text describes
+    /// the action.
     Operated = 16,
-    /// A stream is decoded in another silo from now on. Stream, from, to, its pause in ns.
+    /// A stream moved to another silo. Stream, from, to, its pause in ns.
     StreamMoved = 20,
-    /// A move was given up, and the stream stays. Stream, silo, whither it was to go, code of the stage.
+    /// A move was abandoned, and the stream stays. Stream, silo, destination, code of the stage.
     MoveGivenUp = 21,
 }
 
@@ -105,7 +107,7 @@ mod tests {
     use super::EventCode;
 
     #[test]
-    fn numbers_lead_back_to_their_codes_and_others_to_none() {
+    fn each_number_decodes_to_its_code_and_unknown_numbers_to_none() {
         for code in EventCode::ALL {
             assert_eq!(EventCode::from_number(code as u16), Some(code));
         }

@@ -1,8 +1,9 @@
 //! Directories, locks and sockets that several users share.
 //!
-//! Owns nothing. [`directory`] refuses a directory in which others could replace our files, and [`remarks`] says what
-//! else is wrong with one. [`Locks`] says which process holds a `flock`. [`connect_of`] connects to a user's socket.
-//! Runs on cold threads. Bounded by [`LOCKS_BYTES_MAX`] of the kernel's list and by the caller's patience.
+//! Owns nothing. [`directory`] refuses a directory in which others could replace our files, and
+//! [`remarks`] lists its other problems. [`Locks`] finds the process that holds a `flock`.
+//! [`connect_of`] connects to a user's socket. Runs on cold threads. Bounded by [`LOCKS_BYTES_MAX`]
+//! of the kernel's list and by the caller's timeout.
 
 use super::OpenError;
 use rustix::fd::AsFd;
@@ -20,23 +21,23 @@ use std::time::Duration;
 
 /// Most bytes read of the kernel's list of locks.
 pub const LOCKS_BYTES_MAX: u64 = 1 << 20;
-/// For all users, and only a file's owner may remove it.
+/// Mode for all users, in which only a file's owner may remove it.
 const FOR_ALL: Mode = Mode::from_raw_mode(0o1777);
 const STICKY: u32 = 0o1000;
 
-/// Opens the directory at `path` to put files there, and makes it, for all users, if it is missing.
+/// Opens the directory at `path` for our files; creates it, for all users, if it is missing.
 ///
 /// # Errors
-/// If it cannot be made or opened, or if others could replace what we put there.
+/// If it cannot be created or opened, or if others could replace our files in it.
 pub fn directory(path: &Path) -> io::Result<OwnedFd> {
     let folder = match fs::mkdir(path, Mode::RWXU) {
         Ok(()) => {
             let made = open_directory(path)?;
-            // The mask of the process would have taken the others' right to write.
+            // The process's umask may have removed the others' write permission.
             fs::fchmod(&made, FOR_ALL)?;
             made
         }
-        // Whatever kept it from being made, what counts is whether it is there.
+        // Creation may fail because the directory exists; opening it decides.
         Err(_) => open_directory(path)?,
     };
     let folder = File::from(folder);
@@ -46,16 +47,17 @@ pub fn directory(path: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// Opens a directory to look into it.
+/// Opens a directory for listing.
 ///
 /// # Errors
-/// If it is missing, a link, or not for this user.
+/// If it is missing, a link, or not permitted to this user.
 pub fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
     fs::open(path, OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Why others could replace our files in a directory; `None` if they cannot. The owner of a directory that is for all
-/// users may remove what is in it; that is a remark and no refusal, because whoever comes first makes that directory.
+/// Why others could replace our files in a directory; `None` if they cannot. The owner of a
+/// directory for all users may remove files in it; that is a remark and no refusal, because the
+/// first user of a machine creates that directory.
 fn replaceable(metadata: &Metadata) -> Option<String> {
     let (mode, owner) = (metadata.mode(), metadata.uid());
     let is_sticky = mode & STICKY != 0;
@@ -75,7 +77,7 @@ fn replaceable(metadata: &Metadata) -> Option<String> {
     }
 }
 
-/// What is wrong with a directory of boards that is used all the same, one sentence each.
+/// Problems of a directory of boards that do not prevent its use, one sentence each.
 #[must_use]
 pub fn remarks(path: &Path) -> Vec<String> {
     let Ok(folder) = open_directory(path) else { return Vec::new() };
@@ -97,7 +99,7 @@ pub fn remarks(path: &Path) -> Vec<String> {
     said
 }
 
-/// The name or number of the file system, if it is none in memory.
+/// The name or number of the file system, if it is not in memory.
 #[cfg(target_os = "linux")]
 fn disk_file_system(folder: &OwnedFd) -> Option<String> {
     // From linux/magic.h.
@@ -122,13 +124,13 @@ fn disk_file_system(_: &OwnedFd) -> Option<String> {
 pub struct Locks(String);
 
 impl Locks {
-    /// Reads it from `proc` under `root`; `None` where it cannot be seen.
+    /// Reads the list from `proc` under `root`; `None` where it is not visible.
     #[must_use]
     pub fn read(root: &Path) -> Option<Locks> {
         read_text(&root.join("proc/locks")).map(Locks)
     }
 
-    /// The process that holds a `flock` on `file`; lines of those who wait for it begin their words with an arrow.
+    /// The process that holds a `flock` on `file`; lines of waiting processes have an arrow first.
     #[must_use]
     pub fn holder_of(&self, file: impl AsFd) -> Option<u32> {
         let stat = fs::fstat(file).ok()?;
@@ -144,26 +146,27 @@ impl Locks {
     }
 }
 
-/// The user that process `pid` acts as; `None` if it is not visible.
+/// Effective user of process `pid`; `None` if it is not visible.
 #[must_use]
 pub fn user_of_process(pid: u32) -> Option<u32> {
     let status = read_text(Path::new(&format!("/proc/{pid}/status")))?;
     let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    // Real, effective, saved, of the file system.
+    // Order of the fields: real, effective, saved, file system.
     uids.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Whether the lock on `file`, which is taken, can be that of the file's owner. A lock that another user holds says
-/// nothing about the owner's process: whoever may read a file may lock it.
+/// Whether the existing lock on `file` can be the owner's. A lock of another user is no evidence of
+/// the owner's process: whoever may read a file may lock it.
 #[must_use]
 pub fn is_locked_by_owner(file: impl AsFd) -> bool {
     let Some(pid) = Locks::read(Path::new("/")).and_then(|locks| locks.holder_of(&file)) else {
-        // A holder that is not visible may be the owner's, in a container.
+        // In a container an invisible holder may be the owner.
         return true;
     };
     match user_of_process(pid) {
         Some(user) => fs::fstat(&file).is_ok_and(|stat| stat.st_uid == user),
-        // Hidden from us, or gone: then another process has the file from it, and an engine hands it to nobody.
+        // The holder is hidden or has ended. If it has ended, another process inherited the file
+        // from it, which an engine never allows.
         None => Pid::from_raw(pid.cast_signed()).is_none_or(|pid| test_kill_process(pid) != Err(Errno::SRCH)),
     }
 }
@@ -174,10 +177,12 @@ fn read_text(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Connects to the socket of user `expected` at `path`, and waits no longer than `patience` until it is taken.
+/// Connects to the socket of user `expected` at `path`; waits at most `patience` for the
+/// connection.
 ///
 /// # Errors
-/// If there is no socket, if nobody takes the connection in time, or if somebody else listens there.
+/// If there is no socket, if the connection is not accepted in time, or if another user listens
+/// there.
 pub fn connect_of(path: &Path, expected: u32, patience: Duration) -> Result<UnixStream, OpenError> {
     let system = |error: Errno| OpenError::System(error.into());
     let found = std::fs::symlink_metadata(path)?;
@@ -186,7 +191,7 @@ pub fn connect_of(path: &Path, expected: u32, patience: Duration) -> Result<Unix
     }
     let socket =
         net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).map_err(system)?;
-    // Connecting waits as sending does, where as many wait already as the listener allows.
+    // With a full backlog connecting waits as sending does, so the send timeout applies.
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, Some(patience)).map_err(system)?;
     net::connect(&socket, &SocketAddrUnix::new(path).map_err(system)?).map_err(system)?;
     let found = sockopt::socket_peercred(&socket).map_err(system)?.uid.as_raw();
@@ -251,13 +256,13 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_lock_whose_taker_has_gone_is_none_of_the_files_owner() {
+    fn an_inherited_lock_does_not_count_as_the_owners_lock() {
         use std::io::Read;
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().lock().unwrap();
         assert!(is_locked_by_owner(file.as_file()));
         file.as_file().unlock().unwrap();
-        // The shell keeps the file open, and with it the lock that a process took which has ended.
+        // The lock's process has ended; the shell inherited the open file and still holds the lock.
         let script = "exec 9<\"$0\"; flock 9; echo; exec sleep 600";
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", script]).arg(file.path()).stdout(std::process::Stdio::piped());

@@ -1,8 +1,9 @@
 //! The ranges of a profile's fields.
 //!
-//! Pure and cold: a profile in, every violation out, each with the dotted path of its field, so that a file's loader
-//! can add the line and the command line can name its option. Bounded by the profile. Never corrects a value.
-//! Longer than 500 lines, because every field has its line here, in the schema's order.
+//! Pure and cold: a profile in, every violation out, each with the dotted path of its field, so
+//! that a file's loader can add the line and the command line can name its option. Bounded by the
+//! profile. Never corrects a value. Longer than 500 lines, because it checks every field, in the
+//! schema's order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -11,10 +12,11 @@ use super::alarms::{AlarmAction, OnAlarm};
 use super::placement::{OverflowStrategy, TakesPart};
 use super::schema::{
     Courtesy, Decoders, Device, Faults, Graph, Input, IssueGate, KeptRuns, Latency, Limits, Priority, Profile, Rate,
-    ReadyPolicy, RoleKind, Source, StartPolicy, TaskTrace, ThreadSpec, Threads, WindowOverflow, WindowRounds,
+    ReadyPolicy, Source, StartPolicy, TaskTrace, ThreadSpec, Threads, WindowOverflow, WindowRounds,
 };
-use super::silos::Silos;
+use super::silos::{SILOS_MAX, Silos};
 use super::weights::Weights;
+use crate::roles::RoleKind;
 
 /// A field whose value is well formed but out of its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,8 +32,6 @@ pub struct RangeError {
     pub remedy: String,
 }
 
-/// Most silos of one engine.
-pub const SILOS_MAX: u32 = 64;
 /// Most device workers of a silo: the bits of its idle mask.
 pub const WORKERS_MAX: u32 = 64;
 /// Highest number of a CUDA device.
@@ -40,7 +40,7 @@ const CUDA_INDEX_MAX: u32 = 63;
 pub const DECODERS_MAX: u32 = 64;
 /// Most threads of an explicit plan.
 pub const THREADS_MAX: usize = 1024;
-/// Longest name of a profile, bytes: what the board keeps of it.
+/// Longest name of a profile, bytes: its size on the board.
 pub const NAME_BYTES_MAX: usize = 64;
 /// Most roles of one thread: the board has a block for each.
 pub const THREAD_ROLES_MAX: usize = 64;
@@ -50,10 +50,13 @@ pub(super) const ALLOW_MAX: usize = 64;
 pub const WINDOW_ROUNDS_MAX: u32 = 10_000;
 /// Largest window of the task graph.
 pub const WINDOW_TASKS_MAX: u32 = 524_288;
-/// Most memory of queues of ready tasks of which each stream has its own, bytes.
+/// Tasks that a graph admits under `Benchmark`.
+pub const SLAB_TASKS: u32 = 65_536;
+/// Most memory for per-stream queues of ready tasks, bytes.
 pub const STREAM_QUEUES_BYTES_MAX: u64 = 1 << 30;
 
-/// Bytes of queues of which each stream has its own: any task under way may be of any one stream, and an entry is two words.
+/// Bytes of per-stream queues of ready tasks: all tasks may belong to one stream, and an entry is
+/// two words.
 #[must_use]
 pub fn stream_queues_bytes(streams: u32, tasks: u32) -> u64 {
     u64::from(streams) * u64::from(tasks).next_power_of_two() * 16
@@ -61,7 +64,7 @@ pub fn stream_queues_bytes(streams: u32, tasks: u32) -> u64 {
 
 /// Most decode workers that `Decoders::Auto` gives a silo.
 pub const DECODERS_AUTO_MAX: u32 = 8;
-/// Longest thread name, bytes: what the system keeps of it.
+/// Longest thread name, bytes: the system's limit.
 pub const THREAD_NAME_BYTES_MAX: usize = 15;
 
 /// Longest runbook of a rule, characters.
@@ -71,7 +74,7 @@ const MICROSECONDS_MAX: u64 = 60_000_000;
 const LATENCY_US_MAX: f64 = 1e6;
 
 impl Profile {
-    /// Every field that is out of its range, in the schema's order; empty for a sound profile.
+    /// Every field that is out of its range, in the schema's order; empty for a valid profile.
     #[must_use]
     pub fn validate(&self) -> Vec<RangeError> {
         let mut check = Check { errors: Vec::new() };
@@ -89,22 +92,27 @@ impl Profile {
         check.faults(&self.faults);
         check.priority(self.priority);
         if let Some(Courtesy { wait_ms, quiet_s }) = self.courtesy {
-            check.whole("courtesy.wait_ms", wait_ms, 1..=1000, "a share of each second, in ms");
-            check.whole("courtesy.quiet_s", quiet_s, 1..=3600, "a time in s, at most an hour");
+            check.whole("courtesy.wait_ms", wait_ms, 1..=1000, "name a part of each second, in ms");
+            check.whole("courtesy.quiet_s", quiet_s, 1..=3600, "name a time in s, at most one hour");
         }
         check.window(self.window);
         if let (Some(period), None) = (self.input.round_ns, self.window) {
-            let remedy = "say window: Some((commit_rounds: 5, buffer_rounds: 5)), or round_ns: None";
+            let remedy = "set window: Some((commit_rounds: 5, buffer_rounds: 5)), or round_ns: None";
             check.refuse(
                 "input.round_ns",
                 period,
-                "None while window is None: a whole shot waits for its last round",
+                "None while window is None: a whole shot is decoded after its last round",
                 remedy,
             );
         }
         let KeptRuns { kept_mb, kept_runs } = self.recorder;
-        check.whole("recorder.kept_mb", kept_mb, 10..=1_000_000, "room for at least one run, in megabytes");
-        check.whole("recorder.kept_runs", kept_runs, 1..=10_000, "this run counts too");
+        check.whole(
+            "recorder.kept_mb",
+            kept_mb,
+            10..=1_000_000,
+            "name a size in megabytes that holds at least one run",
+        );
+        check.whole("recorder.kept_runs", kept_runs, 1..=10_000, "name at least 1: this run is counted");
         check.alarms(self);
         check.graph(self);
         check.placement(self);
@@ -151,21 +159,30 @@ impl Check {
         let length = profile.summary.chars().count();
         if !(1..=120).contains(&length) || profile.summary.chars().any(char::is_control) {
             let found = format!("{length} characters");
-            self.refuse("summary", found, "1..=120 printable characters", "say in one line what the profile is for");
+            self.refuse(
+                "summary",
+                found,
+                "1..=120 printable characters",
+                "describe the purpose of the profile in one line",
+            );
         }
         let budgets = &profile.spin_budgets;
-        let spun = "spin for less and give the core away sooner";
+        let spun = "name a shorter time, in µs";
         self.whole("spin_budgets.lab_spin_us", budgets.lab_spin_us, 0..=1_000_000, spun);
-        self.whole("spin_budgets.shared_spin_us", budgets.shared_spin_us, 0..=1_000_000, spun);
         let field = "spin_budgets.shared_sleep_us";
-        self.whole(field, budgets.shared_sleep_us, 1..=100_000, "sleep for a time in this range");
+        self.whole(field, budgets.shared_sleep_us, 1..=100_000, "name a time in this range, in µs");
         let heartbeat_us = u64::from(profile.limits.heartbeat_ms) * 1000;
         if u64::from(budgets.shared_sleep_us) >= heartbeat_us {
             let expected = format!("less than limits.heartbeat_ms, {heartbeat_us} µs");
-            self.refuse(field, budgets.shared_sleep_us, expected, "sleep less, or each sleep is called a stall");
+            self.refuse(
+                field,
+                budgets.shared_sleep_us,
+                expected,
+                "name a shorter time: a sleep this long counts as a stall",
+            );
         }
         if let Some(cores) = profile.max_cores {
-            self.whole("max_cores", cores, 1..=1024, "say None for no limit");
+            self.whole("max_cores", cores, 1..=1024, "use None for no limit");
         }
     }
 
@@ -173,18 +190,23 @@ impl Check {
         let Threads::Explicit(specs) = threads else { return };
         if !(1..=THREADS_MAX).contains(&specs.len()) {
             let found = format!("{} threads", specs.len());
-            self.refuse("threads", found, format!("1..={THREADS_MAX} threads"), "list them, or say Auto");
+            self.refuse(
+                "threads",
+                found,
+                format!("1..={THREADS_MAX} threads"),
+                "list threads within this range, or use Auto",
+            );
         }
         let mut names = BTreeSet::new();
         for (index, spec) in specs.iter().enumerate() {
             self.thread(index, spec, silos);
             if !names.insert(spec.name.as_str()) {
                 let field = format!("threads[{index}].name");
-                let found = format!("{:?} a second time", spec.name);
-                self.refuse(&field, found, "a name given to one thread only", "rename one of the two");
+                let found = format!("{:?} for two threads", spec.name);
+                self.refuse(&field, found, "a different name for each thread", "rename one of the two");
             }
         }
-        // `Decoders::Count` has a range of its own; `Auto` takes as many as are listed.
+        // `Decoders::Count` has its own range; `Auto` uses as many as are listed.
         for (silo, found) in listed_decoders(specs) {
             if found > DECODERS_MAX {
                 let found = format!("{found} Decode roles in silo {silo}");
@@ -223,20 +245,20 @@ impl Check {
 
     fn sizes(&mut self, profile: &Profile) {
         if let Decoders::Count(count) = profile.decoders {
-            self.whole("decoders", count, 1..=u64::from(DECODERS_MAX), "say Auto to use the cores that are left");
+            self.whole("decoders", count, 1..=u64::from(DECODERS_MAX), "use Auto for as many as the cores permit");
         }
         if let Silos::Count(count) = profile.silos {
-            self.whole("silos", count, 1..=u64::from(SILOS_MAX), "a page's owner word has room for 64; or say Auto");
+            self.whole("silos", count, 1..=u64::from(SILOS_MAX), "name at most 64 silos, or use Auto");
         }
         if !profile.slots.is_power_of_two() || !(8..=65536).contains(&profile.slots) {
             self.refuse("slots", profile.slots, "a power of two in 8..=65536", nearest_power(profile.slots));
         }
-        let remedy = "each worker is one bit of a 64-bit idle mask: use more silos for more workers";
+        let remedy = "use more silos for more workers: each silo has a 64-bit mask of idle workers";
         self.whole("workers", profile.workers, 1..=u64::from(WORKERS_MAX), remedy);
     }
 
     fn latency(&mut self, latency: &Latency) {
-        let remedy = "a latency is a time in µs, at most one second";
+        let remedy = "name a time in µs, at most one second";
         match *latency {
             Latency::None => {}
             Latency::Fixed { us } => self.real("device.latency.us", us, 0.0..=LATENCY_US_MAX, remedy),
@@ -257,38 +279,48 @@ impl Check {
     }
 
     fn limits(&mut self, limits: &Limits) {
-        let remedy = "a deadline is a time in µs, at most one minute";
+        let remedy = "name a time in µs, at most one minute";
         self.whole("limits.launch_deadline_us", limits.launch_deadline_us, 1..=MICROSECONDS_MAX, remedy);
         self.whole("limits.shot_deadline_us", limits.shot_deadline_us, 1..=MICROSECONDS_MAX, remedy);
         if limits.shot_deadline_us < limits.launch_deadline_us {
             let expected = format!("at least limits.launch_deadline_us, {}", limits.launch_deadline_us);
-            let remedy = "a shot has to outlast its launch";
+            let remedy = "raise it: the deadline of a shot includes the deadline of its launch";
             self.refuse("limits.shot_deadline_us", limits.shot_deadline_us, expected, remedy);
         }
         self.whole("limits.late_us", limits.late_us, 1..=MICROSECONDS_MAX, remedy);
-        self.whole("limits.drain_grace_s", limits.drain_grace_s, 1..=3600, "a drain is given seconds, at most an hour");
-        self.whole("limits.heartbeat_ms", limits.heartbeat_ms, 1..=10_000, "10 to 100 ms suits most machines");
+        self.whole("limits.drain_grace_s", limits.drain_grace_s, 1..=3600, "name a time in s, at most one hour");
+        self.whole("limits.heartbeat_ms", limits.heartbeat_ms, 1..=10_000, "10 to 100 ms fits most machines");
     }
 
     fn input(&mut self, input: &Input) {
         let model = input.source.model();
         if model.trim().is_empty() {
-            let remedy = "say \"surface_d5\" for the bundled model, \"surface_d5@r50\" for 50 rounds of it";
+            let remedy = "use \"surface_d5\" for the bundled model, \"surface_d5@r50\" for 50 rounds of it";
             self.refuse("input.source.model", format!("{model:?}"), "a model's name or path", remedy);
         }
         self.source(&input.source);
         if input.m2d.as_ref().is_some_and(|path| path.trim().is_empty()) {
-            self.refuse("input.m2d", "no path", "a map's path", "say None for shots of detection events");
+            self.refuse("input.m2d", "no path", "a map's path", "use None if shots are detection events");
         }
         if let Some(period) = input.round_ns {
-            self.whole("input.round_ns", period, 100..=1_000_000_000, "superconducting qubits have about 1000");
+            self.whole(
+                "input.round_ns",
+                period,
+                100..=1_000_000_000,
+                "about 1000 ns is usual for superconducting qubits",
+            );
         }
         if let Some(every) = input.joint_every {
-            self.whole("input.joint_every", every, 10..=1_000_000, "a readout stops two streams for some microseconds");
+            self.whole(
+                "input.joint_every",
+                every,
+                10..=1_000_000,
+                "name an interval in this range: each readout stops two streams for some microseconds",
+            );
         }
-        self.whole("input.streams", input.streams, 1..=1024, "a stream is one logical qubit");
+        self.whole("input.streams", input.streams, 1..=1024, "name one stream for each logical qubit");
         if let Rate::Hz(hz) = input.rate {
-            self.positive("input.rate", hz, 1e9, "say Max for as fast as it goes");
+            self.positive("input.rate", hz, 1e9, "use Max for the highest possible rate");
         }
         self.weights(input);
     }
@@ -297,25 +329,25 @@ impl Check {
         let field = "input.weights";
         match &input.weights {
             Weights::Even => return,
-            Weights::Zipf(exponent) => self.positive(field, *exponent, 4.0, "1.1 is a usual one; say Even for no skew"),
+            Weights::Zipf(exponent) => self.positive(field, *exponent, 4.0, "1.1 is usual; use Even for equal rates"),
             Weights::Each(weights) => {
                 if weights.len() != input.streams as usize {
                     let (found, expected) =
                         (format!("{} weights", weights.len()), format!("one each, {}", input.streams));
-                    self.refuse(field, found, expected, "name a weight for each of input.streams, or say Zipf(1.1)");
+                    self.refuse(field, found, expected, "name a weight for each of input.streams, or use Zipf(1.1)");
                 }
                 let wrong = weights.iter().filter(|weight| !(**weight > 0.0 && **weight <= 1e6));
-                let remedy = "a stream that never comes is none: lower input.streams";
+                let remedy = "each stream needs shots; to drop a stream, lower input.streams";
                 wrong.for_each(|weight| self.refuse(field, weight, "above 0, at most 1e6", remedy));
             }
         }
         if input.joint_every.is_some() {
             let expected = "Even while input.joint_every is set: a pair is read after the same number of shots of both";
-            self.refuse(field, "streams at unequal rates", expected, "say joint_every: None, or weights: Even");
+            self.refuse(field, "streams at unequal rates", expected, "set joint_every: None, or weights: Even");
         }
     }
 
-    /// Whether an address is this machine's is seen when it is opened.
+    /// Whether an address belongs to this machine is checked when it is opened.
     fn source(&mut self, source: &Source) {
         match source {
             Source::Sampler { .. } => {}
@@ -334,9 +366,9 @@ impl Check {
                 }
             }
             Source::Unix { path, .. } => {
-                // What a socket's address has room for, with what it is called until it is ready.
+                // The size of a socket's address, less the suffix of its temporary name.
                 if !(1..=96).contains(&path.len()) {
-                    let remedy = "a socket's path is short; try one below /run/user or /tmp";
+                    let remedy = "name a shorter path, such as one below /run/user or /tmp";
                     self.refuse("input.source.path", format!("{} bytes", path.len()), "1..=96 bytes", remedy);
                 }
             }
@@ -347,7 +379,7 @@ impl Check {
                     self.refuse("input.source.name", format!("{name:?}"), expected, "name it like fpga0");
                 }
                 if group.as_ref().is_some_and(|group| group.is_empty()) {
-                    self.refuse("input.source.group", "no name", "a group's name", "say None for this user only");
+                    self.refuse("input.source.group", "no name", "a group's name", "use None for this user only");
                 }
             }
         }
@@ -357,9 +389,9 @@ impl Check {
         match priority {
             Priority::Normal => {}
             Priority::Nice(nice) if (-20..=19).contains(&nice) && nice != 0 => {}
-            Priority::Nice(nice) => self.refuse("priority", nice, "-20..=-1 or 1..=19", "say Normal for 0"),
+            Priority::Nice(nice) => self.refuse("priority", nice, "-20..=-1 or 1..=19", "use Normal for 0"),
             Priority::Fifo(level) => {
-                let remedy = "the kernel's own threads need the priorities above; any of these is before all others";
+                let remedy = "name a priority in this range: threads of the kernel need the higher ones";
                 self.whole("priority", level, 1..=50, remedy);
             }
         }
@@ -375,19 +407,34 @@ impl Check {
         ];
         let others = [("faults.decoder_panic", faults.decoder_panic), ("faults.bad_address", faults.bad_address)];
         for (field, value) in per_launch.iter().chain(&others) {
-            self.real(field, *value, 0.0..=1.0, "a probability");
+            self.real(field, *value, 0.0..=1.0, "name a probability");
         }
         let sum: f64 = per_launch.iter().map(|(_, value)| value).sum();
-        // Five decimal fractions that are meant to make 1 may miss it by a few units in the last place.
+        // Five decimal fractions meant to sum to 1 may miss it by a few units in the last place.
         if sum > 1.0 + 1e-9 {
             let expected = "a sum of the five per-launch probabilities of at most 1";
-            self.refuse("faults", format!("a sum of {sum}"), expected, "one launch has one outcome: lower some");
+            self.refuse(
+                "faults",
+                format!("a sum of {sum}"),
+                expected,
+                "lower some of them: each launch has one outcome",
+            );
         }
-        self.whole("faults.late_by_us", faults.late_by_us, 0..=MICROSECONDS_MAX, "a time in µs, at most one minute");
+        self.whole(
+            "faults.late_by_us",
+            faults.late_by_us,
+            0..=MICROSECONDS_MAX,
+            "name a time in µs, at most one minute",
+        );
         if faults.lose_device_every == Some(0) {
-            self.refuse("faults.lose_device_every", 0, "1 or more launches", "say None for never");
+            self.refuse("faults.lose_device_every", 0, "1 or more launches", "use None for never");
         }
-        self.whole("faults.recover_after_ms", faults.recover_after_ms, 0..=60_000, "a time in ms, at most one minute");
+        self.whole(
+            "faults.recover_after_ms",
+            faults.recover_after_ms,
+            0..=60_000,
+            "name a time in ms, at most one minute",
+        );
     }
 
     fn graph(&mut self, profile: &Profile) {
@@ -397,28 +444,20 @@ impl Check {
             (Decoders::Auto, Threads::Auto) => DECODERS_AUTO_MAX,
             (Decoders::Auto, Threads::Explicit(specs)) => listed_decoders(specs).into_values().max().unwrap_or(0),
         };
-        // Each job buffer may be a task's, and none may find the queue full.
+        // Each job buffer may be a task, and each task needs room in the queue.
         let jobs = u64::from(profile.slots) + u64::from(profile.workers) + u64::from(decoders);
-        for (field, found, most) in [
-            ("graph.window_tasks", graph.window_tasks, u64::from(WINDOW_TASKS_MAX)),
-            ("graph.ready_tasks", graph.ready_tasks, 1 << 24),
-        ] {
-            if !(jobs..=most).contains(&found.into()) {
-                let expected = format!("slots + workers + decoders, {jobs}, to {most}");
-                self.refuse(field, found, expected, "raise it, or lower slots: every shot may be a task at once");
-            }
+        if !(jobs..=u64::from(WINDOW_TASKS_MAX)).contains(&graph.window_tasks.into()) {
+            let expected = format!("slots + workers + decoders, {jobs}, to {WINDOW_TASKS_MAX}");
+            let remedy = "raise it, or lower slots: each open shot can be a task";
+            self.refuse("graph.window_tasks", graph.window_tasks, expected, remedy);
         }
-        let some = "8192, 16384 and 1 are the usual ones";
-        self.whole("graph.slab_tasks", graph.slab_tasks, 1..=1 << 20, some);
         self.whole("graph.batch_tasks", graph.batch_tasks, 1..=4_096, "1 resolves each completion at once");
-        self.whole("graph.batch_deadline_us", graph.batch_deadline_us, 0..=1_000, "a time in µs, far below a decode's");
-        self.whole("graph.map_entries", graph.map_entries, 16..=1 << 24, some);
-        let kept = "65536 is a usual number; the older ones are dropped";
+        let kept = "65536 is usual; older events are dropped";
         self.whole("graph.trace_events", graph.trace_events, 1..=1 << 24, kept);
         if let TaskTrace::Cycles { streams, .. } = &graph.trace {
             let most = u64::from(profile.input.streams).saturating_sub(1);
             for stream in streams {
-                self.whole("graph.trace", *stream, 0..=most, "streams count from 0; an empty list takes all");
+                self.whole("graph.trace", *stream, 0..=most, "name streams from 0 on; an empty list selects all");
             }
         }
         if let IssueGate::Global(permits) | IssueGate::PerStream(permits) | IssueGate::PerPool(permits) = graph.issue {
@@ -428,11 +467,11 @@ impl Check {
         match graph.start {
             StartPolicy::Immediate => {}
             StartPolicy::Threshold(tasks) => {
-                let remedy = "no more shots than there are slots can wait for the first task";
+                let remedy = "name at most as many as there are slots: no more shots can wait";
                 self.whole("graph.start", tasks, 1..=u64::from(profile.slots), remedy);
             }
             StartPolicy::AfterOrchestration => {
-                let remedy = "a stream of shots has no end that a start could wait for";
+                let remedy = "use one of these: a stream of shots has no end to wait for";
                 self.refuse("graph.start", "AfterOrchestration", "Immediate or Threshold", remedy);
             }
         }
@@ -440,7 +479,7 @@ impl Check {
 
     fn stream_queues(&mut self, graph: &Graph, streams: u32) {
         let is_benchmark = graph.overflow == WindowOverflow::Benchmark;
-        let tasks = if is_benchmark { graph.slab_tasks.max(graph.window_tasks) } else { graph.window_tasks };
+        let tasks = if is_benchmark { SLAB_TASKS.max(graph.window_tasks) } else { graph.window_tasks };
         let bytes = stream_queues_bytes(streams, tasks);
         for (field, has_queues) in [
             ("graph.ready", graph.ready == ReadyPolicy::FifoPerStream),
@@ -448,63 +487,51 @@ impl Check {
         ] {
             if has_queues && bytes > STREAM_QUEUES_BYTES_MAX {
                 let found = format!("a queue for each of {streams} streams, {bytes} bytes");
-                let expected = format!("at most {STREAM_QUEUES_BYTES_MAX} bytes of them");
-                self.refuse(field, found, expected, "lower window_tasks, or let the streams share a queue");
+                let expected = format!("at most {STREAM_QUEUES_BYTES_MAX} bytes of queues");
+                self.refuse(
+                    field,
+                    found,
+                    expected,
+                    "lower window_tasks, or use a policy with one queue for all streams",
+                );
             }
         }
     }
 
     fn placement(&mut self, profile: &Profile) {
         let rules = &profile.placement;
-        let share = "a share of the places, where 1.0 is full; 0.80, 0.95 and 0.7 are the usual ones";
-        let limits = [
-            ("placement.high_utilization", rules.high_utilization),
-            ("placement.critical_utilization", rules.critical_utilization),
-            ("placement.preferred_max_utilization", rules.preferred_max_utilization),
-        ];
-        limits.into_iter().for_each(|(field, limit)| self.positive(field, limit, 1.0, share));
-        if rules.critical_utilization < rules.high_utilization {
-            let (found, expected) =
-                (rules.critical_utilization, format!("at least high_utilization, {}", rules.high_utilization));
-            self.refuse(
-                "placement.critical_utilization",
-                found,
-                expected,
-                "a queue is critical when it is more than high",
-            );
-        }
-        self.whole("placement.refresh_ms", rules.refresh_ms, 10..=60_000, "a time in ms; 1000 is the usual one");
+        self.whole("placement.refresh_ms", rules.refresh_ms, 10..=60_000, "name a time in ms; 1000 is usual");
         if let TakesPart::Only(streams) = &rules.streams {
             let mut named = BTreeSet::new();
             for stream in streams {
                 if *stream >= profile.input.streams || !named.insert(stream) {
                     let expected = format!("each stream below input.streams, {}, once", profile.input.streams);
-                    self.refuse("placement.streams", stream, expected, "say All for every stream");
+                    self.refuse("placement.streams", stream, expected, "use All for every stream");
                 }
             }
         }
         if rules.overflow.strategy == OverflowStrategy::Migrate && rules.streams == TakesPart::Nobody {
-            let expected = "streams that may move, as Migrate asks for".to_owned();
-            self.refuse("placement.streams", "Nobody", expected, "say All, or choose another strategy");
+            let expected = "streams that may move, because overflow.strategy is Migrate".to_owned();
+            self.refuse("placement.streams", "Nobody", expected, "use All, or choose another strategy");
         }
-        let wait = "a shot that waits longer than this helps nobody: 100 is a usual one";
+        let wait = "name the longest useful wait in ms; 100 is usual";
         self.whole("placement.overflow.deadline_ms", rules.overflow.deadline_ms, 1..=60_000, wait);
-        let keep = "as many as may wait at the feed; 64 is a usual number";
+        let keep = "name how many shots may wait at the feed; 64 is usual";
         self.whole("placement.overflow.keep_shots", rules.overflow.keep_shots, 1..=65_536, keep);
     }
 
-    /// Whether there is such a device is seen at the start.
+    /// Whether the device exists is checked at the start.
     fn cuda(&mut self, index: Option<u32>, batch_shots: u32) {
-        let remedy = "a number that nvidia-smi lists, or None";
+        let remedy = "name a number that nvidia-smi lists, or None";
         self.whole("device.index", index.unwrap_or(0), 0..=u64::from(CUDA_INDEX_MAX), remedy);
-        let remedy = "shots that one launch serves: 1 for the least latency, 4 or 16 for more shots a second";
+        let remedy = "name the shots of one launch: 1 for the lowest latency, 4 or 16 for a higher rate";
         self.whole("device.batch_shots", batch_shots, 1..=u64::from(WORKERS_MAX), remedy);
     }
 
-    /// What the model allows is seen when it is there.
+    /// Whether the model allows the window is checked once the model is loaded.
     fn window(&mut self, window: Option<WindowRounds>) {
         let Some(WindowRounds { commit_rounds, buffer_rounds }) = window else { return };
-        let remedy = "rounds of detectors, best as many as the code's distance; say None to decode whole shots";
+        let remedy = "name as many rounds as the code's distance, or use None to decode whole shots";
         self.whole("window.commit_rounds", commit_rounds, 1..=u64::from(WINDOW_ROUNDS_MAX), remedy);
         self.whole("window.buffer_rounds", buffer_rounds, 1..=u64::from(WINDOW_ROUNDS_MAX), remedy);
     }
@@ -516,16 +543,16 @@ impl Check {
         for (index, rule) in profile.alarms.iter().enumerate() {
             let field = |part: &str| format!("alarms[{index}].{part}");
             if !named.insert(rule.id) {
-                let found = format!("{:?} a second time", rule.id);
-                self.refuse(&field("id"), found, "each rule at most once", "keep one of the two");
+                let found = format!("{:?} twice", rule.id);
+                self.refuse(&field("id"), found, "each rule once", "remove one of the two");
             }
-            let remedy = format!("it counts {}", rule.id.unit());
+            let remedy = format!("the unit is: {}", rule.id.unit());
             self.real(&field("limit"), rule.limit, 0.0..=1e9, &remedy);
             self.real(
                 &field("hysteresis"),
                 rule.hysteresis,
                 0.0..=1.0,
-                "a share of the limit, at which the alarm ends",
+                "name the share of the limit at which the alarm ends",
             );
             let length = rule.runbook.chars().count();
             if length > RUNBOOK_MAX || rule.runbook.chars().any(char::is_control) {
@@ -534,30 +561,25 @@ impl Check {
                     &field("runbook"),
                     format!("{length} characters"),
                     expected,
-                    "one line: what to do at night",
+                    "write one line of instructions for the operator",
                 );
             }
             if let AlarmAction::SwitchProfile(name) = &rule.action
                 && name.trim().is_empty()
             {
-                self.refuse(
-                    &field("action"),
-                    "a profile without a name",
-                    "a profile's name",
-                    "say SwitchProfile(\"shared\")",
-                );
+                self.refuse(&field("action"), "no name", "a profile's name", "write SwitchProfile(\"shared\")");
             }
         }
         if let OnAlarm::Exec(path) = &profile.on_alarm
             && !path.starts_with('/')
         {
-            let remedy = "name the program with its whole path: the engine has no shell";
-            self.refuse("on_alarm", format!("{path:?}"), "a path from the root", remedy);
+            let remedy = "name the program with its absolute path: the engine has no shell";
+            self.refuse("on_alarm", format!("{path:?}"), "an absolute path", remedy);
         }
     }
 }
 
-/// By silo: how many decode workers the listed threads give it.
+/// Decode workers that the listed threads give each silo.
 fn listed_decoders(specs: &[ThreadSpec]) -> BTreeMap<u32, u32> {
     let mut decoders = BTreeMap::new();
     for spec in specs {
@@ -578,5 +600,5 @@ fn is_network(text: &str) -> bool {
 
 fn nearest_power(slots: u32) -> String {
     let nearest = slots.clamp(8, 65536).next_power_of_two();
-    format!("{nearest} is the nearest that fits")
+    format!("use {nearest}, the nearest permitted number")
 }

@@ -1,7 +1,8 @@
-//! What differs between two profiles, and what of it a running engine takes up.
+//! Differences between two profiles, and when each takes effect.
 //!
-//! Generic: both are serialized and walked together, so a new field cannot be forgotten; [`LIVE`] alone says what
-//! applies live. Cold, pure, bounded by the profiles. Never applies anything.
+//! Generic: both are serialized and walked together, so a new field cannot be forgotten; only
+//! [`LIVE`] lists the fields that apply live. Cold, pure, bounded by the profiles. Never applies
+//! anything.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,12 +19,12 @@ pub enum Applies {
     Restart,
 }
 
-/// One field that two profiles disagree on.
+/// One field that differs between two profiles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// The dotted path; variants of enums are not part of it.
     pub field: String,
-    /// The value before, as RON writes it but for an optional value, which is bare.
+    /// The value before, in RON, except that an optional value is bare.
     pub from: String,
     /// The value after, likewise.
     pub to: String,
@@ -31,11 +32,12 @@ pub struct Change {
     pub applies: Applies,
 }
 
-/// The fields that apply live, each with all that is below it.
+/// The fields that apply live, each with all fields below it.
 ///
 /// # Why these
 ///
-/// They are read through one atomic word, at a frame's edge, or by cold threads at each look. All others size memory, build roles or start threads.
+/// They are read through one atomic word, at a frame's boundary, or by cold threads at each use.
+/// All others size memory, build roles or start threads.
 const LIVE: [&str; 10] = [
     "summary",
     "spin",

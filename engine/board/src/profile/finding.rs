@@ -1,7 +1,8 @@
-//! What is wrong with a profile, said so that it can be put right.
+//! Errors in a profile, each with its position and remedy.
 //!
-//! Owns [`ProfileError`] and [`Finding`], and turns RON's errors into found, expected and remedy. Cold; bounded by
-//! one finding per RON error and one per range; never reads a file.
+//! Owns [`ProfileError`] and [`Finding`], turns RON's errors into found, expected and remedy, and
+//! lists the fields of earlier versions. Cold; bounded by one finding per RON error and one per
+//! range; never reads a file.
 
 use std::fmt;
 
@@ -9,17 +10,18 @@ use ron::error::{Error as Ron, SpannedError};
 use serde::Serialize;
 
 use super::check::RangeError;
-use super::locate::{self, Located, Place};
+use super::layer::BASE_KEY;
+use super::locate::{self, Located, TextPosition};
 use crate::quote::cut;
 
-/// One thing that is wrong with a profile, and where.
+/// One error in a profile, and its position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The file, or `embedded:NAME`.
     pub file: String,
-    /// Line counted from 1; 0 where the trouble is with the file as a whole.
+    /// Line counted from 1; 0 for an error of the file as a whole.
     pub line: u32,
-    /// Column counted from 1 in characters; 0 where the trouble is with the file as a whole.
+    /// Column counted from 1 in characters; 0 for an error of the file as a whole.
     pub column: u32,
     /// What was found.
     pub found: String,
@@ -36,11 +38,27 @@ impl fmt::Display for Finding {
         if *line > 0 {
             write!(f, ":{line}:{column}")?;
         }
-        write!(f, ": found {found}, expected {expected}; {remedy}")
+        // A suggestion replaces the list of expected values.
+        match is_suggestion(remedy) {
+            true => write!(f, ": {found}; {remedy}"),
+            false => write!(f, ": found {found}, expected {expected}; {remedy}"),
+        }
     }
 }
 
-/// Why a profile was not loaded; one sentence, with the rest of what is wrong counted behind it.
+/// Fields of earlier versions, each with the rule that replaced it.
+const REMOVED: [(&str, &str); 8] = [
+    ("spin_budgets.shared_spin_us", "Shared spins for 10 µs in every profile"),
+    ("graph.slab_tasks", "overflow: Benchmark admits 65536 tasks, or window_tasks if that is more"),
+    ("graph.batch_deadline_us", "a completion waits for others of its batch for at most 2 µs in every profile"),
+    ("graph.map_entries", "the map has 16384 entries in every profile"),
+    ("graph.ready_tasks", "a queue holds 16384 tasks, or window_tasks if that is more"),
+    ("placement.high_utilization", "the limit is 0.80 in every profile"),
+    ("placement.critical_utilization", "the limit is 0.95 in every profile"),
+    ("placement.preferred_max_utilization", "the limit is 0.7 in every profile"),
+];
+
+/// Why a profile was not loaded; one sentence, with the number of further errors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// No file and no embedded profile has this name.
@@ -69,7 +87,7 @@ fn out_of_range(findings: &[Finding]) -> String {
 }
 
 impl ProfileError {
-    /// Everything that is wrong, at least one.
+    /// All errors, at least one.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         match self {
@@ -82,45 +100,71 @@ impl ProfileError {
     }
 }
 
-/// A range error with the place of its field in `text`.
+/// A range error with the position of its field in `text`.
 pub(super) fn from_range(file: &str, fields: &[Located], error: RangeError) -> Finding {
-    let Place { line, column } = locate::place_of(fields, &error.field);
+    let TextPosition { line, column } = locate::position_of(fields, &error.field);
     let found = format!("{} in {}", cut(&error.found), error.field);
     Finding { file: file.to_owned(), line, column, found, expected: error.expected, remedy: error.remedy }
 }
 
-/// A RON error with what was found at its place in `text`.
+/// A RON error with what was found at its position in `text`.
 pub(super) fn from_ron(file: &str, text: &str, error: &SpannedError) -> Finding {
-    // RON's cursor stands before the blanks that it would have skipped.
-    let place = locate::past_blank(text, within(text, error.span.start.line, error.span.start.col));
+    // RON's cursor stands before blanks that it would have skipped.
+    let position = locate::past_blank(text, within(text, error.span.start.line, error.span.start.col));
     let fields = locate::fields(text);
-    // A type of ours reads its value before it refuses it.
-    let place = match locate::path_at(&fields, place) {
-        Some(path) if matches!(error.code, Ron::Message(_)) => locate::place_of(&fields, path),
-        _ => place,
+    // Deserializers of this crate read a value before they refuse it.
+    let position = match locate::path_at(&fields, position) {
+        Some(path) if matches!(error.code, Ron::Message(_)) => locate::position_of(&fields, path),
+        _ => position,
     };
-    let token = token_at(text, place);
-    let Said { found, expected, remedy } = say(&error.code, &token);
+    let token = token_at(text, position);
+    let removed = match error.code {
+        Ron::NoSuchStructField { .. } => locate::named_at(&fields, position).and_then(removed),
+        _ => None,
+    };
+    let Said { found, expected, remedy } = removed.unwrap_or_else(|| say(&error.code, &token));
     let found = cut(&found).into_owned();
-    let found = match locate::path_at(&fields, place) {
+    let found = match locate::path_at(&fields, position) {
         Some(path) if !names_a_field(&error.code) => format!("{found} in {path}"),
         _ => found,
     };
-    Finding { file: file.to_owned(), line: place.line, column: place.column, found, expected, remedy }
+    Finding { file: file.to_owned(), line: position.line, column: position.column, found, expected, remedy }
 }
 
-/// RON counts past the end of a text that stops early; a place outside the file helps nobody.
-fn within(text: &str, line: usize, column: usize) -> Place {
+fn removed(path: &str) -> Option<Said> {
+    let (_, instead) = REMOVED.iter().find(|(removed, _)| *removed == path)?;
+    Some(Said {
+        found: format!("removed field \"{path}\""),
+        expected: format!("none: {instead}"),
+        remedy: "remove it".to_owned(),
+    })
+}
+
+/// A `base` that names no embedded profile.
+pub(super) fn unknown_base(file: &str, text: &str, name: &str, known: &[&str]) -> Finding {
+    let TextPosition { line, column } = locate::position_of(&locate::fields(text), BASE_KEY);
+    Finding {
+        file: file.to_owned(),
+        line,
+        column,
+        found: format!("unknown base {:?}", cut(name)),
+        expected: one_of(known),
+        remedy: meant(name, known),
+    }
+}
+
+/// Clamps a position into the text: RON counts past the end of an incomplete text.
+fn within(text: &str, line: usize, column: usize) -> TextPosition {
     let line = line.clamp(1, text.lines().count().max(1));
     let width = text.lines().nth(line - 1).map_or(0, |line| line.chars().count());
     let column = column.clamp(1, width + 1);
-    Place { line: u32::try_from(line).unwrap_or(u32::MAX), column: u32::try_from(column).unwrap_or(u32::MAX) }
+    TextPosition { line: u32::try_from(line).unwrap_or(u32::MAX), column: u32::try_from(column).unwrap_or(u32::MAX) }
 }
 
-/// The word, string or sign at a place, at most 40 characters of it.
-fn token_at(text: &str, place: Place) -> String {
-    let line = text.lines().nth(place.line as usize - 1).unwrap_or_default();
-    let rest: Vec<char> = line.chars().skip(place.column as usize - 1).take(40).collect();
+/// The word, string or sign at a position, at most 40 characters of it.
+fn token_at(text: &str, position: TextPosition) -> String {
+    let line = text.lines().nth(position.line as usize - 1).unwrap_or_default();
+    let rest: Vec<char> = line.chars().skip(position.column as usize - 1).take(40).collect();
     let part = |c: &char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '+' | '#');
     let length = match rest.first() {
         None => return "the end of the line".to_owned(),
@@ -131,7 +175,7 @@ fn token_at(text: &str, place: Place) -> String {
     format!("`{}`", rest[..length].iter().collect::<String>())
 }
 
-/// Errors whose text names the field already.
+/// Errors whose text already names the field.
 fn names_a_field(code: &Ron) -> bool {
     matches!(
         code,
@@ -152,18 +196,20 @@ fn say(code: &Ron, token: &str) -> Said {
         remedy: remedy.to_owned(),
     };
     match code {
-        Ron::NoSuchStructField { expected, found, .. } => {
-            said(&format!("the unknown field `{found}`"), &one_of(expected), &meant(found, expected))
+        Ron::NoSuchStructField { expected, found, outer } => {
+            let base = outer.as_deref().is_some_and(|outer| outer == "Profile").then_some(BASE_KEY);
+            let known: Vec<&str> = base.into_iter().chain(expected.iter().copied()).collect();
+            said(&format!("unknown field {:?}", cut(found)), &one_of(&known), &meant(found, &known))
         }
         Ron::NoSuchEnumVariant { expected, found, .. } => {
-            said(&format!("`{found}`"), &one_of(expected), &meant(found, expected))
+            said(&format!("unknown value {:?}", cut(found)), &one_of(expected), &meant(found, expected))
         }
         Ron::MissingStructField { field, .. } => {
-            let remedy = "add it; `pinwheel profiles show lab` prints a whole profile";
-            said(&format!("no field `{field}`"), &format!("`{field}: ..` before this place"), remedy)
+            let remedy = "add it; `pinwheel profiles show --full lab` prints all fields";
+            said(&format!("no field `{field}`"), &format!("`{field}: ..` before this position"), remedy)
         }
         Ron::DuplicateStructField { field, .. } => {
-            said(&format!("`{field}` a second time"), "each field once", "remove one of the two")
+            said(&format!("`{field}` twice"), "each field at most once", "remove one of the two")
         }
         Ron::InvalidValueForType { expected, found } => said(found, expected, "change the value"),
         Ron::ExpectedDifferentLength { expected, found } => {
@@ -177,19 +223,19 @@ fn say(code: &Ron, token: &str) -> Said {
         Ron::ExpectedOption => said(token, "None or Some(..)", "write Some(4) for a value of 4"),
         Ron::ExpectedComma => said(token, "a comma or a closing bracket", "put a comma between two fields"),
         Ron::ExpectedMapColon => said(token, "a colon", "write fields as `name: value`"),
-        Ron::Eof => said("the end of the text", "the rest of the profile", "close every bracket, quote and comment"),
+        Ron::Eof => said("the end of the text", "the rest of the profile", "close all brackets, quotes and comments"),
         Ron::TrailingCharacters => said(token, "nothing after the closing bracket", "remove what follows"),
         other => {
             let expected = other.to_string();
             let expected = expected.strip_prefix("Expected ").unwrap_or(&expected);
-            said(token, expected, "compare with `pinwheel profiles show lab`")
+            said(token, expected, "compare with `pinwheel profiles show --full lab`")
         }
     }
 }
 
 fn one_of(names: &[&str]) -> String {
     match names {
-        [] => "no field at all".to_owned(),
+        [] => "no field".to_owned(),
         [only] => format!("`{only}`"),
         _ => format!("one of {}", names.join(", ")),
     }
@@ -198,12 +244,17 @@ fn one_of(names: &[&str]) -> String {
 fn meant(found: &str, expected: &[&str]) -> String {
     let nearest = expected.iter().map(|name| (distance(found, name), name)).min();
     match nearest {
-        Some((distance, name)) if distance <= 3 && distance < name.len() => format!("did you mean `{name}`?"),
+        Some((distance, name)) if distance <= 3 && distance < name.len() => format!("did you mean {name:?}?"),
         _ => "remove it or correct its name".to_owned(),
     }
 }
 
-/// Levenshtein's distance, by rows; names are a few dozen bytes at most, longer ones are told apart by their length.
+fn is_suggestion(remedy: &str) -> bool {
+    remedy.starts_with("did you mean")
+}
+
+/// Levenshtein distance, by rows. Names are a few dozen bytes at most; a length difference above 3
+/// excludes a match.
 fn distance(a: &str, b: &str) -> usize {
     if a.len().abs_diff(b.len()) > 3 {
         return usize::MAX;

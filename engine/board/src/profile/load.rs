@@ -1,10 +1,10 @@
-//! From a name or a path to a checked profile.
+//! Loads a profile by name or path and checks it.
 //!
-//! Owns the embedded profiles and the search for files. Cold; bounded by [`FILE_BYTES_MAX`] and [`ENTRIES_MAX`].
-//! Never writes. Never lets a file that other users may change name a program to run.
+//! Owns the embedded profiles and the search for files. Cold; bounded by [`FILE_BYTES_MAX`] and
+//! [`ENTRIES_MAX`]. Never writes. Refuses a program to run from a file that other users may change.
 
 use std::fmt;
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
@@ -14,16 +14,21 @@ use crate::quote::cut;
 
 use super::alarms::OnAlarm;
 use super::check::NAME_BYTES_MAX;
-use super::finding::{Finding, ProfileError, from_range, from_ron};
-use super::locate;
+use super::finding::{Finding, ProfileError, from_range, from_ron, unknown_base};
 use super::schema::Profile;
+use super::{layer, locate};
 
-/// Largest profile read, bytes: the thousand threads of an explicit plan fit several times.
+/// Largest profile read, bytes: several times an explicit plan of a thousand threads.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Most files of a directory that are listed.
 pub const ENTRIES_MAX: usize = 1024;
-/// The profile of a bare start.
+/// The profile of a start without arguments.
 pub const DEFAULT_NAME: &str = "lab";
+
+/// Name of the base in `base:`, and where a profile is named.
+const BASE_NAME: &str = "base";
+/// The text of the base: every field with its default and what it means.
+pub(super) const BASE: &str = include_str!("base.ron");
 
 /// The profiles that the binary carries, in the order in which they are listed.
 const EMBEDDED: [(&str, &str); 4] = [
@@ -69,12 +74,12 @@ fn lossy<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, 
 /// One line of a list of profiles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProfileEntry {
-    /// What to ask for it by.
+    /// Name by which it is loaded.
     pub name: String,
     /// Its file; none for an embedded one.
     #[serde(serialize_with = "lossy")]
     pub path: Option<PathBuf>,
-    /// Its summary; of an invalid one, the sentence that says what is wrong.
+    /// Its summary; of an invalid profile, the error.
     pub summary: String,
     /// Whether it can be loaded.
     pub valid: bool,
@@ -90,21 +95,40 @@ impl Profile {
         usable(name_or_path, dir).map(|(profile, found)| (profile, found.origin))
     }
 
-    /// Its text, as a file has it, so that it can be run again.
+    /// Its text in the format of a file, from which it can be loaded again.
     ///
     /// # Errors
-    /// If it holds what no valid profile does.
+    /// If it has values that no valid profile has.
     pub fn to_ron(&self) -> Result<String, ron::Error> {
         ron::ser::to_string_pretty(self, ron::ser::PrettyConfig::new()).map(|text| text + "\n")
     }
 
-    /// Reads and checks a profile's text; `file` names it in errors.
+    /// The values of the fields that a profile leaves out.
+    ///
+    /// # Panics
+    /// If the embedded base is not a valid profile; a test reads it.
+    #[must_use]
+    pub fn base() -> Self {
+        ron::from_str(BASE).unwrap_or_else(|error| panic!("base.ron: {error}"))
+    }
+
+    /// Reads and checks a profile's text; `file` names it in errors. Omitted fields have the base's
+    /// values.
     ///
     /// # Errors
-    /// When the text is not a profile in range.
+    /// When the text is not a profile in range, or names an unknown base.
     pub fn parse(text: &str, file: &str) -> Result<Self, ProfileError> {
-        let profile: Self =
-            ron::from_str(text).map_err(|error| ProfileError::Malformed(from_ron(file, text, &error)))?;
+        let over =
+            |base| layer::read(text, &base).map_err(|error| ProfileError::Malformed(from_ron(file, text, &error)));
+        // `base` may appear anywhere in the text, so the text is first read over the unnamed base.
+        let (mut profile, named) = over(Self::base())?;
+        if let Some(name) = named.filter(|name| name != BASE_NAME) {
+            let (_, base) = EMBEDDED.iter().find(|(embedded, _)| *embedded == name).ok_or_else(|| {
+                let known: Vec<&str> = [BASE_NAME].into_iter().chain(EMBEDDED.map(|(name, _)| name)).collect();
+                ProfileError::Malformed(unknown_base(file, text, &name, &known))
+            })?;
+            profile = over(Self::parse(base, &name)?)?.0;
+        }
         let errors = profile.validate();
         if errors.is_empty() {
             return Ok(profile);
@@ -133,7 +157,7 @@ pub fn check_name(name: &str, file: &str) -> Result<(), ProfileError> {
     }))
 }
 
-/// The text of a profile as it was written, comments and all, found as [`Profile::load`] finds it.
+/// The text of a profile as written, with comments, found as [`Profile::load`] finds it.
 ///
 /// # Errors
 /// When nothing has that name and when the file cannot be read as text.
@@ -141,7 +165,7 @@ pub fn text(name_or_path: &str, dir: Option<&Path>) -> Result<(String, Origin), 
     find(name_or_path, dir).map(|found| (found.text, found.origin))
 }
 
-/// The text of a profile that [`Profile::load`] would take, for an engine that parses it itself.
+/// The text of a profile that [`Profile::load`] would accept, for an engine that parses it itself.
 ///
 /// # Errors
 /// As [`Profile::load`].
@@ -149,7 +173,7 @@ pub fn usable_text(name_or_path: &str, dir: Option<&Path>) -> Result<(String, Or
     usable(name_or_path, dir).map(|(_, found)| (found.text, found.origin))
 }
 
-fn usable(name_or_path: &str, dir: Option<&Path>) -> Result<(Profile, Found), ProfileError> {
+fn usable(name_or_path: &str, dir: Option<&Path>) -> Result<(Profile, ProfileSource), ProfileError> {
     let found = find(name_or_path, dir)?;
     check_name(&found.origin.name(), &found.origin.to_string())?;
     let profile = Profile::parse(&found.text, &found.origin.to_string())?;
@@ -161,51 +185,41 @@ fn usable(name_or_path: &str, dir: Option<&Path>) -> Result<(Profile, Found), Pr
     Ok((profile, found))
 }
 
-/// A profile's text, where it was, and the owner and mode of the file as it was open.
-struct Found {
+/// A profile's text, its place, and the owner and mode of the opened file.
+struct ProfileSource {
     text: String,
     origin: Origin,
     file: Option<Metadata>,
 }
 
-fn find(name_or_path: &str, dir: Option<&Path>) -> Result<Found, ProfileError> {
-    let of_file = |path: PathBuf| {
-        let (text, file) = read(&path)?;
-        Ok(Found { text, origin: Origin::File(path), file: Some(file) })
+fn find(name_or_path: &str, dir: Option<&Path>) -> Result<ProfileSource, ProfileError> {
+    let of_file = |path: PathBuf, open: fn(&Path) -> std::io::Result<File>| {
+        let (text, file) = read(&path, open)?;
+        Ok(ProfileSource { text, origin: Origin::File(path), file: Some(file) })
     };
     let is_path = name_or_path.contains(['/', '\\']) || name_or_path.ends_with(".ron");
     if is_path {
-        return of_file(PathBuf::from(name_or_path));
+        return of_file(PathBuf::from(name_or_path), files::open_named);
     }
     if let Some(path) = dir.map(|dir| dir.join(format!("{name_or_path}.ron"))).filter(|path| path.exists()) {
-        // Nobody named this file: a FIFO in its place is not waited for.
-        if path.is_file() {
-            return of_file(path);
-        }
-        return Err(ProfileError::Unreadable(Finding {
-            file: path.display().to_string(),
-            line: 0,
-            column: 0,
-            found: "no regular file".to_owned(),
-            expected: "a readable profile".to_owned(),
-            remedy: "remove it, or name a profile by its path".to_owned(),
-        }));
+        return of_file(path, files::open_unnamed);
     }
-    EMBEDDED
+    [(BASE_NAME, BASE)]
         .iter()
+        .chain(&EMBEDDED)
         .find(|(name, _)| *name == name_or_path)
-        .map(|(name, text)| Found { text: (*text).to_owned(), origin: Origin::Embedded(name), file: None })
+        .map(|(name, text)| ProfileSource { text: (*text).to_owned(), origin: Origin::Embedded(name), file: None })
         .ok_or_else(|| unknown(name_or_path, dir))
 }
 
 /// A program in a file that `who` may change.
 fn untrusted(path: &Path, text: &str, who: &str) -> Finding {
-    let place = locate::place_of(&locate::fields(text), "on_alarm");
+    let position = locate::position_of(&locate::fields(text), "on_alarm");
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Finding {
         file: path.display().to_string(),
-        line: place.line,
-        column: place.column,
+        line: position.line,
+        column: position.column,
         found: format!("a program to run in on_alarm, and other users may change {who}"),
         expected: "a program only in a profile that no other user may change".to_owned(),
         remedy: format!(
@@ -241,13 +255,13 @@ fn names_in(dir: &Path) -> Vec<String> {
     let paths = entries.take(ENTRIES_MAX).filter_map(Result::ok).map(|entry| entry.path());
     let profiles = paths.filter(|path| path.extension().is_some_and(|end| end == "ron"));
     let mut names: Vec<String> = profiles.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
-    // The console's keys lie beside the profiles, and are none.
+    // The file of the console's keys is in the same directory and is not a profile.
     names.retain(|name| name != "keys");
     names.sort_unstable();
     names
 }
 
-fn read(path: &Path) -> Result<(String, Metadata), ProfileError> {
+fn read(path: &Path, open: fn(&Path) -> std::io::Result<File>) -> Result<(String, Metadata), ProfileError> {
     let unreadable = |found: String, expected: &str, remedy: &str| {
         ProfileError::Unreadable(Finding {
             file: path.display().to_string(),
@@ -262,7 +276,7 @@ fn read(path: &Path) -> Result<(String, Metadata), ProfileError> {
         let remedy = "check the path and its permissions; `pinwheel profiles list` shows what there is";
         unreadable(error.to_string(), "a readable profile", remedy)
     };
-    let file = files::open_named(path).map_err(io)?;
+    let file = open(path).map_err(io)?;
     let metadata = file.metadata().map_err(io)?;
     let bytes = files::read_up_to(file, FILE_BYTES_MAX).map_err(|error| match error {
         files::OpenError::System(error) => io(error),
@@ -272,7 +286,7 @@ fn read(path: &Path) -> Result<(String, Metadata), ProfileError> {
         }
     })?;
     let text = String::from_utf8(bytes).map_err(|error| {
-        let found = format!("a byte that is no UTF-8 at offset {}", error.utf8_error().valid_up_to());
+        let found = format!("invalid UTF-8 at offset {}", error.utf8_error().valid_up_to());
         unreadable(found, "a text", "save the file as UTF-8")
     })?;
     Ok((text, metadata))

@@ -1,42 +1,53 @@
-//! Where each field of a RON text stands.
+//! Positions of the fields in a RON text.
 //!
-//! A cold, one-pass scanner that yields `(dotted path, line, column)` for every field and list element. RON itself
-//! reports positions for what it cannot read, not for a value that is well formed but out of range. Bounded by
-//! [`DEPTH_MAX`] and by the text; lenient, because it also runs over texts that RON refuses. Never judges a value.
+//! A cold, one-pass scanner that yields `(dotted path, line, column)` for every field and list
+//! element. RON itself reports positions of malformed values only, not of well-formed values out of
+//! range. Bounded by [`DEPTH_MAX`] and by the text; lenient, because it also scans texts that RON
+//! refuses. Never checks a value.
 //!
 //! Paths name fields only: the variants of enums do not show, so `device: Sim(latency: Fixed(us: 1.0))` yields
 //! `device`, `device.latency` and `device.latency.us`, the paths that checks and differences use.
 
+use std::ops::Range;
+
 /// Deepest nesting followed; RON's own limit is the same.
 const DEPTH_MAX: usize = 128;
 
-/// A place in a text, counted from 1, the column in characters.
+/// A position in a text, counted from 1, the column in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct TextPosition {
     pub(super) line: u32,
     pub(super) column: u32,
 }
 
-/// A field's path and where its value begins.
+/// A field's path and where its value stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Located {
     pub(super) path: String,
-    pub(super) place: Place,
+    /// Where the value begins.
+    pub(super) position: TextPosition,
+    /// The value's bytes in the text.
+    pub(super) bytes: Range<usize>,
 }
 
 /// Every field and list element of `text`, in the order of the text.
 pub(super) fn fields(text: &str) -> Vec<Located> {
-    let mut scan = Scan { rest: text, place: START, found: Vec::new() };
+    let mut scan = Scan { rest: text, length: text.len(), position: START, found: Vec::new() };
     scan.value("", 0);
     scan.found
 }
 
-/// The place of `path`, or of its nearest parent that the text has, or the text's beginning.
-pub(super) fn place_of(fields: &[Located], path: &str) -> Place {
+/// The path of the field whose name begins at `position`.
+pub(super) fn named_at(fields: &[Located], position: TextPosition) -> Option<&str> {
+    fields.iter().find(|located| located.position > position).map(|located| located.path.as_str())
+}
+
+/// The position of `path`, or of its nearest parent that the text has, or the text's beginning.
+pub(super) fn position_of(fields: &[Located], path: &str) -> TextPosition {
     let mut path = path;
     loop {
         if let Some(located) = fields.iter().find(|located| located.path == path) {
-            return located.place;
+            return located.position;
         }
         match path.rfind(['.', '[']) {
             Some(cut) => path = &path[..cut],
@@ -45,26 +56,29 @@ pub(super) fn place_of(fields: &[Located], path: &str) -> Place {
     }
 }
 
-/// The path whose value begins last at or before `place`.
-pub(super) fn path_at(fields: &[Located], place: Place) -> Option<&str> {
-    fields.iter().rev().find(|located| located.place <= place).map(|located| located.path.as_str())
+/// The path whose value begins last at or before `position`.
+pub(super) fn path_at(fields: &[Located], position: TextPosition) -> Option<&str> {
+    fields.iter().rev().find(|located| located.position <= position).map(|located| located.path.as_str())
 }
 
-/// The first place at or after `place` that is neither white space nor comment; `place` itself if nothing follows.
-pub(super) fn past_blank(text: &str, place: Place) -> Place {
-    let mut scan = Scan { rest: text, place: START, found: Vec::new() };
-    while scan.place < place && !scan.rest.is_empty() {
+/// The first position at or after `position` that is neither white space nor comment; `position`
+/// itself if nothing follows.
+pub(super) fn past_blank(text: &str, position: TextPosition) -> TextPosition {
+    let mut scan = Scan { rest: text, length: text.len(), position: START, found: Vec::new() };
+    while scan.position < position && !scan.rest.is_empty() {
         scan.bump();
     }
     scan.blank();
-    if scan.rest.is_empty() { place } else { scan.place }
+    if scan.rest.is_empty() { position } else { scan.position }
 }
 
-const START: Place = Place { line: 1, column: 1 };
+const START: TextPosition = TextPosition { line: 1, column: 1 };
 
 struct Scan<'a> {
     rest: &'a str,
-    place: Place,
+    /// Bytes of the whole text.
+    length: usize,
+    position: TextPosition,
     found: Vec<Located>,
 }
 
@@ -76,8 +90,8 @@ impl<'a> Scan<'a> {
     fn bump(&mut self) {
         let mut chars = self.rest.chars();
         match chars.next() {
-            Some('\n') => self.place = Place { line: self.place.line + 1, column: 1 },
-            Some(_) => self.place.column += 1,
+            Some('\n') => self.position = TextPosition { line: self.position.line + 1, column: 1 },
+            Some(_) => self.position.column += 1,
             None => {}
         }
         self.rest = chars.as_str();
@@ -153,7 +167,11 @@ impl<'a> Scan<'a> {
             return;
         }
         if self.identifier().is_some() {
+            let after = (self.rest, self.position);
             self.blank();
+            if !matches!(self.peek(), Some('(' | '[' | '{')) {
+                (self.rest, self.position) = after;
+            }
         }
         match self.peek() {
             Some('(') => self.group(path, depth),
@@ -197,7 +215,7 @@ impl<'a> Scan<'a> {
                 Some(')' | ']' | '}') => return self.bump(),
                 Some(',') => self.bump(),
                 Some(_) => {
-                    let before = (self.rest, self.place);
+                    let before = (self.rest, self.position);
                     let name = self.identifier();
                     self.blank();
                     match name {
@@ -207,7 +225,7 @@ impl<'a> Scan<'a> {
                             self.entry(&child, depth);
                         }
                         _ => {
-                            (self.rest, self.place) = before;
+                            (self.rest, self.position) = before;
                             self.progress(|scan| scan.value(path, depth + 1));
                         }
                     }
@@ -239,11 +257,13 @@ impl<'a> Scan<'a> {
 
     fn entry(&mut self, path: &str, depth: usize) {
         self.blank();
-        self.found.push(Located { path: path.to_owned(), place: self.place });
+        let (index, start) = (self.found.len(), self.length - self.rest.len());
+        self.found.push(Located { path: path.to_owned(), position: self.position, bytes: start..start });
         self.value(path, depth + 1);
+        self.found[index].bytes.end = self.length - self.rest.len();
     }
 
-    /// A text that RON refuses may hold what no rule here takes: skip it rather than stay.
+    /// Skips a character that no rule here consumes, as a text that RON refuses may have.
     fn progress(&mut self, step: impl FnOnce(&mut Self)) {
         let length = self.rest.len();
         step(self);
@@ -255,13 +275,13 @@ impl<'a> Scan<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, fields, path_at, place_of};
+    use super::{TextPosition, fields, path_at, position_of};
 
     const TEXT: &str = "#![enable(implicit_some)]\n// ( a: 1 )\n(\n  a: 1, /* b: ( /* */ */ b: Sim(c: \"x: (\\\"\", d: \
                         Fixed(us: 2.0)),\n  e: Some([(n: r#\"\"q: 1\"#, m: [A, B])]),\n)";
 
-    fn place(line: u32, column: u32) -> Place {
-        Place { line, column }
+    fn position(line: u32, column: u32) -> TextPosition {
+        TextPosition { line, column }
     }
 
     #[test]
@@ -275,17 +295,17 @@ mod tests {
     #[test]
     fn places_are_those_of_the_values() {
         let fields = fields(TEXT);
-        assert_eq!(place_of(&fields, "a"), place(4, 6));
-        assert_eq!(place_of(&fields, "e"), place(5, 6));
-        assert_eq!(place_of(&fields, "e[0].zz"), place_of(&fields, "e[0]"));
-        assert_eq!(place_of(&fields, "none"), place(1, 1));
+        assert_eq!(position_of(&fields, "a"), position(4, 6));
+        assert_eq!(position_of(&fields, "e"), position(5, 6));
+        assert_eq!(position_of(&fields, "e[0].zz"), position_of(&fields, "e[0]"));
+        assert_eq!(position_of(&fields, "none"), position(1, 1));
     }
 
     #[test]
     fn the_field_at_a_place_is_the_last_one_begun() {
         let fields = fields(TEXT);
-        assert_eq!(path_at(&fields, place(4, 7)), Some("a"));
-        assert_eq!(path_at(&fields, place(1, 1)), None);
-        assert_eq!(path_at(&fields, place(99, 1)), Some("e[0].m[1]"));
+        assert_eq!(path_at(&fields, position(4, 7)), Some("a"));
+        assert_eq!(path_at(&fields, position(1, 1)), None);
+        assert_eq!(path_at(&fields, position(99, 1)), Some("e[0].m[1]"));
     }
 }

@@ -1,6 +1,7 @@
-//! Placement in a profile: who takes part, by which rule, and what a shot does that finds no slot.
+//! Placement in a profile: the streams that take part, the rule, and the handling of shots that
+//! find no slot.
 //!
-//! Plain data; ranges are enforced in `check`. As the rest of the schema: every field is required.
+//! Plain data; ranges are enforced in `check`. The values that a profile leaves out are those of `base.ron`.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,19 +9,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlacementRules {
-    /// Which streams take part; the others keep the silo of their number.
+    /// Streams that take part; the others keep the silo of their number.
     pub streams: TakesPart,
     /// How a silo is chosen for a new stream.
     pub by: PlaceBy,
-    /// A silo whose average is this or more takes no new stream, above 0, at most 1.
-    pub high_utilization: f64,
-    /// Nor does one with a single queue this full, `high_utilization`..=1.
-    pub critical_utilization: f64,
-    /// A stream would rather not go where a queue is fuller, above 0, at most 1.
-    pub preferred_max_utilization: f64,
     /// From one snapshot of the queues to the next, ms, 10..=60000.
     pub refresh_ms: u32,
-    /// With every silo above the limits.
+    /// Action with every silo at 80 % of its queues on average, or with one queue at 95 %.
     pub all_high: AllHigh,
     /// Whether streams move while the engine runs.
     pub rebalance: bool,
@@ -31,11 +26,11 @@ pub struct PlacementRules {
 /// Which streams take part in placement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TakesPart {
-    /// None: each keeps the silo of its number.
+    /// No stream: each keeps the silo of its number.
     Nobody,
-    /// All.
+    /// All streams.
     All,
-    /// These, each below `input.streams` and once.
+    /// These streams, each below `input.streams` and once.
     Only(Vec<u32>),
 }
 
@@ -54,13 +49,14 @@ impl TakesPart {
 /// How a silo is chosen for a new stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PlaceBy {
-    /// The better of two drawn at random, by average, fullest queue and backlog; picks are charged.
+    /// The better of two silos drawn at random, by average, fullest queue and backlog; each
+    /// placement is charged.
     BestOfTwo,
-    /// The one with the lowest average.
+    /// The silo with the lowest average.
     LowestAverage,
     /// One after another.
     RoundRobin,
-    /// Any.
+    /// A silo drawn at random.
     Random,
 }
 
@@ -77,39 +73,42 @@ impl PlaceBy {
     }
 }
 
-/// What a placement does with every silo above the limits.
+/// Action of a placement with every silo above the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AllHigh {
-    /// Takes any of the least critical, and says so.
+    /// Chooses one of the least loaded silos at random, and reports it.
     Random,
-    /// Refuses.
+    /// Refuses the stream.
     Refuse,
 }
 
-/// What happens to a shot that has arrived and finds no slot. One that comes as fast as slots come free finds one.
+/// Handling of a shot that has arrived and finds no slot. Unpaced shots are never early, so they
+/// cannot overflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overflow {
     /// The strategy.
     pub strategy: OverflowStrategy,
-    /// `Block`, `CpuFallback` and `Migrate`: a shot that has waited for so long is answered with an error, ms, 1..=60000.
+    /// `Block`, `CpuFallback` and `Migrate`: longest wait before a shot is answered with an error,
+    /// ms, 1..=60000.
     pub deadline_ms: u32,
-    /// `DropOldest`: so many of the newest wait on, 1..=65536.
+    /// `DropOldest`: number of newest shots that keep waiting, 1..=65536.
     pub keep_shots: u32,
 }
 
-/// What happens to a shot that has arrived and finds no slot.
+/// Handling of a shot that has arrived and finds no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OverflowStrategy {
-    /// It waits, up to the deadline.
+    /// The shot waits, up to the deadline.
     Block,
-    /// The oldest that wait are answered with an error, so that the newest get in.
+    /// The oldest waiting shots are answered with an error, so that the newest get slots.
     DropOldest,
-    /// It is answered with an error.
+    /// The shot is answered with an error.
     DropNew,
-    /// Shots go past a device that has no worker free, to the CPU predecoder; they wait as under `Block` where that does not help.
+    /// Shots bypass a device without a free worker, to the CPU predecoder; otherwise they wait as
+    /// under `Block`.
     CpuFallback,
-    /// Streams of the silo that is full move to others at once; shots wait as under `Block` meanwhile.
+    /// Streams of the full silo move to other silos at once; meanwhile shots wait as under `Block`.
     Migrate,
 }
 

@@ -1,14 +1,15 @@
 //! The schema of a profile: every field with its unit and range.
 //!
-//! Plain data, read by any cold thread; the ranges written here are enforced in `check`. Bounded: no field grows with
-//! use. Never gives a default: see "Why every field is required" in the parent.
+//! Plain data, read by any cold thread; `check` enforces the ranges written here. Bounded: no field
+//! grows with use. The defaults are in `base.ron`.
 //!
-//! Longer than 500 lines, because it is one table of fields, half of it their documentation.
+//! Longer than 500 lines, because it is one table of fields with their documentation.
 
 use super::alarms::{AlarmRule, Diagnostics, OnAlarm};
 use super::placement::PlacementRules;
 use super::silos::Silos;
 use super::weights::Weights;
+use crate::roles::{RoleKind, TaskKernel};
 use serde::{Deserialize, Serialize};
 
 /// One profile: spin policy, thread plan, sizes, limits, input and faults.
@@ -19,9 +20,9 @@ pub struct Profile {
     pub summary: String,
     /// How a hot thread waits when it has no work.
     pub spin: SpinPolicy,
-    /// The times behind `Lab` and `Shared`.
+    /// Spin and sleep times of `Lab` and `Shared`.
     pub spin_budgets: SpinBudgets,
-    /// Most cores the hot threads may take together, 1..=1024; `None`: all that the plan wants.
+    /// Most cores the hot threads may take together, 1..=1024; `None`: all cores of the plan.
     pub max_cores: Option<u32>,
     /// How roles are given to threads and threads to cores.
     pub threads: Threads,
@@ -35,41 +36,41 @@ pub struct Profile {
     pub workers: u32,
     /// When a device worker is free for the next shot.
     pub free_worker: FreeWorker,
-    /// What thins the syndrome before it is decoded.
+    /// Filter that reduces the syndrome before it is decoded.
     pub predecoder: Predecoder,
     /// The device that runs the predecode step.
     pub device: Device,
-    /// Deadlines and the times after which something is called late or stalled.
+    /// Deadlines, and the times after which an answer is late or a thread stalled.
     pub limits: Limits,
-    /// Where shots come from and how fast.
+    /// Source and rate of the shots.
     pub input: Input,
-    /// Faults injected on purpose; all zero in ordinary use.
+    /// Injected faults; all zero in ordinary use.
     pub faults: Faults,
-    /// What a hot thread's call of the allocator in Live means.
+    /// Reaction to a hot thread's call of the allocator in Live.
     pub hot_allocations: HotAllocations,
-    /// What a start does on a machine that is not set up for hot threads.
+    /// Behaviour of a start on a machine that is not set up for hot threads.
     pub environment: Environment,
     /// The scheduling priority of hot threads.
     pub priority: Priority,
-    /// When the engine makes way for other users' threads on its hot cores; `None`: never.
+    /// When the engine yields its hot cores to other users' threads; `None`: never.
     pub courtesy: Option<Courtesy>,
-    /// How long experiments are decoded: `None`: each shot as a whole; else by sliding windows.
+    /// Decoding of experiments: `None`: each shot as a whole; otherwise by sliding windows.
     pub window: Option<WindowRounds>,
     /// Whether the engine watches itself.
     pub diagnostics: Diagnostics,
     /// Alarm rules other than the bundled ones, each identity at most once.
     pub alarms: Vec<AlarmRule>,
-    /// What an alarm also does, once, at its onset.
+    /// Additional action of an alarm, once, at its onset.
     pub on_alarm: OnAlarm,
-    /// What is kept of earlier runs.
+    /// Limits on the records of earlier runs.
     pub recorder: KeptRuns,
     /// The task graph that decode workers run.
     pub graph: Graph,
-    /// Which silo a stream goes to, and what a shot does that finds no slot.
+    /// Placement of streams on silos, and handling of a shot that finds no slot.
     pub placement: PlacementRules,
-    /// What the engine does when its terminal goes away.
+    /// Behaviour of the engine when its terminal is lost.
     pub on_hangup: OnHangup,
-    /// The console's colours, unless its user chose others.
+    /// The console's colours, unless its user selected others.
     pub theme: Theme,
 }
 
@@ -77,99 +78,60 @@ pub struct Profile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Graph {
-    /// In which order ready tasks are taken.
+    /// Order in which ready tasks are taken.
     pub ready: ReadyPolicy,
-    /// Which worker a task goes to that others made ready, under `WorkSteal`.
+    /// Worker of a task that other tasks made ready, under `WorkSteal`.
     pub placement: Placement,
     /// When the first task may run.
     pub start: StartPolicy,
-    /// What happens to a submission beyond the window.
+    /// Handling of a submission beyond the window.
     pub overflow: WindowOverflow,
     /// Tasks submitted and not retired, at least slots + workers + decoders, at most 524288.
     pub window_tasks: u32,
-    /// Tasks that `Benchmark` admits, 1..=1048576.
-    pub slab_tasks: u32,
-    /// Tasks between dispatch and completion.
+    /// Limit on tasks between dispatch and completion.
     pub issue: IssueGate,
-    /// Completions that a worker resolves at once, 1..=4096.
+    /// Completions that a worker resolves at once, 1..=4096; fewer before another task begins, if
+    /// the first of them is 2 µs old.
     pub batch_tasks: u32,
-    /// Or, before another task begins, when the first of them is so old, µs, 0..=1000.
-    pub batch_deadline_us: u32,
-    /// Pieces of regions that the map of dependencies keeps beyond its own, 16..=16777216.
-    pub map_entries: u32,
-    /// Tasks in a queue of ready ones, at least slots + workers + decoders, at most 16777216.
-    pub ready_tasks: u32,
-    /// Whose times are kept, and written as `tasks.json` into the run's directory when it ends.
+    /// Tasks whose times are recorded, and written as `tasks.json` into the run's directory when it
+    /// ends.
     pub trace: TaskTrace,
-    /// Times kept of each decode worker, the latest ones, 1..=16777216.
+    /// Times recorded for each decode worker, the latest ones, 1..=16777216.
     pub trace_events: u32,
 }
 
-/// Whose times are kept.
+/// Tasks whose times are recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum TaskTrace {
-    /// Nobody's: the clock is not read for it.
+    /// No tasks; the clock is not read for it.
     Off,
     /// When tasks began and ended, of these kernels and of these streams; an empty list takes all.
     Cycles {
-        /// What the tasks do.
+        /// Kernels to record.
         kernels: Vec<TaskKernel>,
-        /// Whose they are.
+        /// Streams to record.
         streams: Vec<u32>,
     },
 }
 
-/// What a task of the decode pool does, by its number there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[repr(u16)]
-pub enum TaskKernel {
-    /// Decodes, commits and answers a shot.
-    Whole = 0,
-    /// Decodes one.
-    Decode = 1,
-    /// Commits and answers one.
-    Commit = 2,
-    /// Commits an error.
-    Bury = 3,
-    /// Decodes and answers without a commit.
-    Stray = 4,
-    /// Decodes a window of a shot.
-    Window = 5,
-    /// Reads the states of two streams.
-    Joint = 6,
-}
-
-impl TaskKernel {
-    /// Every kernel, by number.
-    pub const ALL: [TaskKernel; 7] = [
-        TaskKernel::Whole,
-        TaskKernel::Decode,
-        TaskKernel::Commit,
-        TaskKernel::Bury,
-        TaskKernel::Stray,
-        TaskKernel::Window,
-        TaskKernel::Joint,
-    ];
-}
-
-/// In which order ready tasks are taken.
+/// Order in which ready tasks are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReadyPolicy {
     /// `Fifo` with fewer than four decode workers, else `WorkSteal`.
     Auto,
     /// One queue, in the order in which tasks became ready.
     Fifo,
-    /// One such queue for each stream, in turn.
+    /// One queue for each stream, served in turn.
     FifoPerStream,
-    /// Each worker its own, newest first; an idle one steals the oldest of another.
+    /// A queue for each worker, newest first; an idle worker steals the oldest task of another.
     WorkSteal,
 }
 
 /// Which worker a task goes to under `WorkSteal`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Placement {
-    /// Whoever made it ready.
+    /// The worker that made it ready.
     Releaser,
     /// The worker of its stream.
     ByStream,
@@ -178,22 +140,22 @@ pub enum Placement {
 /// When the first task may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StartPolicy {
-    /// When all are submitted: refused, for a stream of shots has no end to wait for.
+    /// When all are submitted: refused, because a stream of shots has no end.
     AfterOrchestration,
     /// At once.
     Immediate,
-    /// When so many have been submitted, 1..=slots.
+    /// When this many have been submitted, 1..=slots.
     Threshold(u32),
 }
 
-/// What happens to a submission beyond the window.
+/// Handling of a submission beyond the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WindowOverflow {
-    /// It waits, and what hands it on with it.
+    /// It waits, and its submitter waits with it.
     Stall,
     /// Its shot is answered with an error.
     Abort,
-    /// It is admitted and counted, up to `slab_tasks`.
+    /// It is admitted and counted, up to 65536 tasks or the window if that is larger.
     Benchmark,
 }
 
@@ -202,11 +164,11 @@ pub enum WindowOverflow {
 pub enum IssueGate {
     /// Any number.
     Open,
-    /// So many in all, 1..=1048576.
+    /// This many in all, 1..=1048576.
     Global(u32),
-    /// So many of each stream, 1..=1048576.
+    /// This many of each stream, 1..=1048576.
     PerStream(u32),
-    /// So many in each pool, 1..=1048576.
+    /// This many in each pool, 1..=1048576.
     PerPool(u32),
 }
 
@@ -216,8 +178,8 @@ pub enum IssueGate {
 pub struct WindowRounds {
     /// Rounds whose corrections are committed, 1 or more, at most the model's.
     pub commit_rounds: u32,
-    /// Rounds after them that are looked at, 1 or more, at most the model's: as accurate as whole shots from the code's
-    /// distance on.
+    /// Rounds decoded after them without commit, 1 or more, at most the model's: as accurate as
+    /// whole shots from the code's distance on.
     pub buffer_rounds: u32,
 }
 
@@ -228,7 +190,7 @@ pub enum SpinPolicy {
     Prod,
     /// Spins for `lab_spin_us`, then yields in each idle frame.
     Lab,
-    /// Spins for `shared_spin_us`, then sleeps `shared_sleep_us` at a time: gentle to others on the machine.
+    /// Spins for 10 µs, then sleeps `shared_sleep_us` at a time: leaves the core to other programs.
     Shared,
 }
 
@@ -238,8 +200,6 @@ pub enum SpinPolicy {
 pub struct SpinBudgets {
     /// Idle time spun before yielding under `Lab`, µs, 0..=1000000.
     pub lab_spin_us: u32,
-    /// Idle time spun before sleeping under `Shared`, µs, 0..=1000000.
-    pub shared_spin_us: u32,
     /// One sleep under `Shared`, µs, 1..=100000 and below `limits.heartbeat_ms`: the bound on waking up.
     pub shared_sleep_us: u32,
 }
@@ -247,9 +207,9 @@ pub struct SpinBudgets {
 /// How roles are given to threads and threads to cores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Threads {
-    /// Made from the cores this process may use.
+    /// Derived from the cores that this process may use.
     Auto,
-    /// Exactly these, 1..=1024 of them; refused with a reason if they cannot be had.
+    /// Exactly these, 1..=1024 of them; refused with a reason if not available.
     Explicit(Vec<ThreadSpec>),
 }
 
@@ -257,7 +217,7 @@ pub enum Threads {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThreadSpec {
-    /// The thread's name, 1..=15 bytes (the system keeps no more), given to one thread only.
+    /// The thread's name, 1..=15 bytes (the system's limit), given to one thread only.
     pub name: String,
     /// Its roles in the order in which a frame runs them, 1..=64; `Decode` may be named several times.
     pub roles: Vec<RoleKind>,
@@ -267,60 +227,12 @@ pub struct ThreadSpec {
     pub core: Option<u32>,
 }
 
-/// A pollable duty of a silo, in the order in which a shot meets them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum RoleKind {
-    /// Writes shots into the rx ring.
-    Feed,
-    /// Opens tickets and launches workers.
-    Dispatch,
-    /// Runs the device side of the `sim` device.
-    Device,
-    /// Claims ready flags and hands jobs to the graph.
-    Poll,
-    /// Makes tasks of jobs, commits of a stream in its order, and runs none.
-    Graph,
-    /// Runs tasks: decodes jobs, commits and answers them.
-    Decode,
-    /// Takes answers out of the tx ring.
-    Harvest,
-}
-
-impl RoleKind {
-    /// Every role, in the order in which a shot meets them.
-    pub const ALL: [Self; 7] =
-        [Self::Feed, Self::Dispatch, Self::Device, Self::Poll, Self::Graph, Self::Decode, Self::Harvest];
-
-    /// The roles that a silo has exactly once, in the order in which a frame runs them when folded.
-    pub const RING: [Self; 6] = [Self::Feed, Self::Dispatch, Self::Device, Self::Poll, Self::Graph, Self::Harvest];
-
-    /// The lower-case name used in thread names, on the board and in JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Feed => "feed",
-            Self::Dispatch => "dispatch",
-            Self::Device => "device",
-            Self::Poll => "poll",
-            Self::Graph => "graph",
-            Self::Decode => "decode",
-            Self::Harvest => "harvest",
-        }
-    }
-}
-
-impl std::fmt::Display for RoleKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 /// Decode workers of each silo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Decoders {
     /// As many as there are cores left for them, 1..=8.
     Auto,
-    /// This many, 1..=64; where cores are short several share a thread.
+    /// This many, 1..=64; with too few cores several share a thread.
     Count(u32),
 }
 
@@ -333,7 +245,7 @@ pub enum FreeWorker {
     AfterDecode,
 }
 
-/// What thins the syndrome before it is decoded.
+/// Filter that reduces the syndrome before it is decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Predecoder {
     /// Nothing: the decoder sees all detection events.
@@ -346,9 +258,10 @@ pub enum Predecoder {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Device {
-    /// A CUDA device where there is one, else the stand-in without latency.
+    /// A CUDA device where there is one, otherwise the simulated device without latency.
     Auto,
-    /// The CPU stand-in: the same three steps as the device's graph, with a latency drawn per launch.
+    /// The CPU simulation: the same three steps as the device's graph, with a latency drawn per
+    /// launch.
     Sim {
         /// Time from launch to the ready flag.
         latency: Latency,
@@ -397,11 +310,11 @@ pub enum Latency {
     },
 }
 
-/// Deadlines and the times after which something is called late or stalled.
+/// Deadlines, and the times after which an answer is late or a thread stalled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// From launch until a worker is given up and quarantined, µs, 1..=60000000.
+    /// From launch until a worker is quarantined, µs, 1..=60000000.
     pub launch_deadline_us: u32,
     /// From write until a shot is answered with an error, µs, `launch_deadline_us`..=60000000.
     pub shot_deadline_us: u32,
@@ -413,46 +326,48 @@ pub struct Limits {
     pub heartbeat_ms: u32,
 }
 
-/// Where shots come from and how fast.
+/// Source and rate of the shots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Where shots come from, unless the command line names files.
+    /// Source of the shots, unless the command line names files.
     pub source: Source,
     /// Logical qubits, 1..=1024, divided among the silos.
     pub streams: u32,
-    /// Arrivals of all streams together; a live source's are its senders'.
+    /// Arrivals of all streams together; with a live source the senders determine them.
     pub rate: Rate,
-    /// How often each stream's shots come, against the others'; a live source's are its senders', and this is what placement
-    /// expects of streams that it has not heard of.
+    /// Relative rate of each stream's shots. With a live source the senders determine the rates,
+    /// and placement uses these weights for streams that have not sent yet.
     pub weights: Weights,
     /// A map from measurements to detectors and observables, for shots that come as measurements; `None`: they come as
     /// detection events.
     pub m2d: Option<String>,
     /// Each silo's streams, two and two, are measured together after every so many shots, 10..=1000000; `None`: never.
     pub joint_every: Option<u32>,
-    /// From one round of a shot to the next, ns, 100..=1000000000; needs `window`. `None`: shots come whole. A live source's
-    /// rounds come when its senders send them, and its windows start then.
+    /// From one round of a shot to the next, ns, 100..=1000000000; needs `window`. `None`: shots
+    /// arrive whole. With a live source, rounds arrive when its senders send them, and windows
+    /// start then.
     pub round_ns: Option<u32>,
 }
 
-/// Where shots come from, unless the command line names files.
+/// Source of the shots, unless the command line names files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Source {
     /// Shots drawn from a detector error model.
     Sampler {
-        /// The name of a bundled model (`surface_d5`, `surface_d3`), also with its rounds of measurement (`surface_d5@r50`),
-        /// or the path of a `.dem` file.
+        /// The name of a bundled model (`surface_d5`, `surface_d3`), also with its rounds of
+        /// measurement (`surface_d5@r50`), or the path of a `.dem` file.
         model: String,
         /// The seed of the draws.
         seed: u64,
     },
     /// Datagrams over UDP.
     Udp {
-        /// Where to listen, an address and a port: `127.0.0.1:7000`. Another than a loopback address needs `allow`.
+        /// Address and port to listen on: `127.0.0.1:7000`. An address other than loopback needs
+        /// `allow`.
         address: String,
-        /// Addresses or networks whose datagrams are taken, at most 64; empty: this machine's.
+        /// Addresses or networks whose datagrams are accepted, at most 64; empty: this machine's.
         allow: Vec<String>,
         /// The model of the shots, as for the sampler.
         model: String,
@@ -468,7 +383,7 @@ pub enum Source {
     Shm {
         /// Its name, 1..=32 letters, digits, `-` and `_`.
         name: String,
-        /// The group whose users may map it beside the engine's own; `None`: nobody else.
+        /// The group whose users may map it beside the engine's own; `None`: no other user.
         group: Option<String>,
         /// The model of the shots, as for the sampler.
         model: String,
@@ -487,7 +402,7 @@ impl Source {
         }
     }
 
-    /// The same, to be set.
+    /// The model's name or path, for changing it.
     pub fn model_mut(&mut self) -> &mut String {
         match self {
             Self::Sampler { model, .. }
@@ -515,7 +430,7 @@ pub enum Rate {
     Hz(f64),
 }
 
-/// Faults injected on purpose, drawn from one seed.
+/// Injected faults, drawn from one seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Faults {
@@ -523,7 +438,7 @@ pub struct Faults {
     pub seed: u64,
     /// Probability per launch that it fails and the worker did not start, 0..=1.
     pub not_started: f64,
-    /// Probability per launch that it fails and nobody knows whether the worker started, 0..=1.
+    /// Probability per launch that it fails with an unknown result, 0..=1.
     pub unknown: f64,
     /// Probability per launch that the ready flag never comes, 0..=1.
     pub never_ready: f64,
@@ -534,7 +449,7 @@ pub struct Faults {
     pub inside_launch: f64,
     /// How much later a late ready flag comes, µs, 0..=60000000.
     pub late_by_us: u32,
-    /// The device is lost at every so many launches, 1 or more; `None`: never.
+    /// The device is lost at every this many launches, 1 or more; `None`: never.
     pub lose_device_every: Option<u64>,
     /// From losing the device until it can be opened again, ms, 0..=60000.
     pub recover_after_ms: u32,
@@ -542,49 +457,51 @@ pub struct Faults {
     pub decoder_panic: f64,
     /// Probability per shot that its payload address is bad, 0..=1.
     pub bad_address: f64,
-    /// A role of silo 0 that panics, to see the engine end in order; `None`: none does.
+    /// A role of silo 0 that panics, to test the engine's orderly end; `None`: none.
     pub role_panic: Option<RoleFault>,
-    /// A role of silo 0 that calls the allocator once, to see the guard find it; `None`: none does.
+    /// A role of silo 0 that calls the allocator once, to test the allocation guard; `None`: none.
     pub role_allocation: Option<RoleFault>,
 }
 
-/// A role that does on purpose what no role may do.
+/// An injected fault of a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoleFault {
-    /// Which role; of several decode workers, the first.
+    /// The role; of several decode workers, the first.
     pub role: RoleKind,
-    /// After how many items in Live.
+    /// Number of items in Live after which the fault occurs.
     pub after_items: u64,
 }
 
-/// What a hot thread's call of the allocator in Live means.
+/// Reaction to a hot thread's call of the allocator in Live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HotAllocations {
-    /// It is counted, and the first one's place is shown.
+    /// The call is counted, and the place of the first one is shown.
     Count,
-    /// It ends the process with the place named: for finding them, not for a run that matters.
+    /// The call ends the process and its place is reported: for finding such calls, not for
+    /// production runs.
     Abort,
 }
 
-/// What a start does on a machine that is not set up for hot threads.
+/// Behaviour of a start on a machine that is not set up for hot threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Environment {
-    /// Reports what is not as it should be, and starts.
+    /// Reports deviations, and starts.
     Advise,
     /// Refuses the start if a row of the environment check fails, or if the processor's counter cannot be the clock.
     Strict,
 }
 
-/// The scheduling priority of hot threads. One that is not permitted is told, and the run goes on without it.
+/// The scheduling priority of hot threads. A priority that is not permitted is reported, and the
+/// run continues without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Priority {
-    /// As the process has it.
+    /// The priority of the process.
     Normal,
     /// A nice value, -20..=19: below 0 before other programs, above it behind them.
     Nice(i32),
-    /// Real time, 1..=50, for threads on cores of their own: nothing else runs there while they spin. Never under
-    /// `Shared`.
+    /// Real time, 1..=50, for threads on cores of their own: no other thread runs there while they
+    /// spin. Never under `Shared`.
     Fifo(u32),
 }
 
@@ -624,19 +541,19 @@ impl std::fmt::Display for Priority {
     }
 }
 
-/// When the engine makes way: it then runs `Lab` where it ran `Prod`, at no higher priority than others, says for whom,
-/// and goes back when nobody waits any more; at most one change a minute.
+/// When the engine yields its cores: it then runs `Lab` instead of `Prod`, at normal priority,
+/// reports for whom, and returns when no other thread waits any more; at most one change a minute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Courtesy {
-    /// Another user's thread may wait so long for a hot core in each second, ms, 1..=1000.
+    /// Wait of another user's thread for a hot core that triggers it, ms in each second, 1..=1000.
     pub wait_ms: u32,
-    /// Without anybody waiting longer for so long, it goes back, s, 1..=3600.
+    /// Time without a longer wait after which the engine returns, s, 1..=3600.
     pub quiet_s: u32,
 }
 
-/// What is kept of earlier runs, in the directory of runs: the oldest go first; those with critical alarms and those made
-/// with `--keep` last; one that still runs never.
+/// Limits on the records of earlier runs, in the directory of runs: the oldest are removed first;
+/// runs with critical alarms and runs made with `--keep` last; a run in progress never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptRuns {
@@ -653,16 +570,16 @@ pub enum Theme {
     Dark,
     /// For a light background.
     Light,
-    /// Told apart without telling red from green.
+    /// Distinguishable without telling red from green.
     ColourBlind,
-    /// None: bold, dim, reverse.
+    /// No colours: bold, dim, reverse.
     Mono,
 }
 
-/// What the engine does when its terminal goes away.
+/// Behaviour of the engine when its terminal is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OnHangup {
-    /// Goes on without a console; one can be attached later.
+    /// Continues without a console; one can be attached later.
     Detach,
     /// Drains and ends.
     Drain,

@@ -1,22 +1,24 @@
-//! The number of silos that a profile asks for: one that it names, or what the machine is worth.
+//! The number of silos of a profile: a given number, or one chosen for the machine.
 //!
 //! Plain data; the plan settles `Auto`. Reads and writes as one value, `Auto` or `2`, in RON and in JSON.
 
-use super::check::SILOS_MAX;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Most silos of one engine.
+pub const SILOS_MAX: u32 = 64;
 
 /// Complete pipelines, 1..=64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silos {
-    /// One for each NUMA node or GPU: a plan settles it, once, at the start.
+    /// One for each NUMA node or GPU: the plan decides, once, at the start.
     Auto,
-    /// So many.
+    /// This many.
     Count(u32),
 }
 
 impl Silos {
-    /// The number, where a plan has settled it; an `Auto` that is not settled is one.
+    /// The number decided by the plan; an undecided `Auto` counts as one.
     #[must_use]
     pub const fn settled(self) -> u32 {
         match self {
@@ -25,7 +27,7 @@ impl Silos {
         }
     }
 
-    /// The most that a plan may make of it: `Auto` gives each silo a stream at least.
+    /// The most silos that a plan may choose: `Auto` gives each silo at least one stream.
     #[must_use]
     pub const fn most(self, streams: u32) -> u32 {
         match self {
@@ -54,7 +56,7 @@ impl Serialize for Silos {
     }
 }
 
-/// What stands there. RON keeps a bare word only for an untagged enum.
+/// The written value. RON keeps a bare word only for an untagged enum.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {

@@ -1,22 +1,23 @@
-//! How often the streams of an input come, against each other.
+//! Relative rates of an input's streams.
 //!
-//! Plain data; ranges are enforced in `check`. As the rest of the schema: every field is required.
+//! Plain data; ranges are enforced in `check`. As in the rest of the schema, every field is
+//! required.
 
 use serde::{Deserialize, Serialize};
 
-/// How often each stream's shots come, against the others'.
+/// Relative rate of each stream's shots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Weights {
-    /// All equally often.
+    /// Equal rates.
     Even,
-    /// Stream n as often as (n + 1) to the minus this, above 0, at most 4.
+    /// Stream n in proportion to (n + 1) to the minus this exponent, above 0, at most 4.
     Zipf(f64),
-    /// As often as these, one for each stream, each above 0 and at most 1e6.
+    /// In proportion to these weights, one for each stream, each above 0 and at most 1e6.
     Each(Vec<f64>),
 }
 
 impl Weights {
-    /// Of `streams` streams; `None`: all equally often.
+    /// The weights of `streams` streams; `None`: equal rates.
     #[must_use]
     pub fn of(&self, streams: u32) -> Option<Vec<f64>> {
         match self {

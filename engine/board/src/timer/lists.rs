@@ -1,4 +1,4 @@
-//! The wheel's lists: which timers wait where.
+//! The wheel's lists of waiting timers.
 //!
 //! Owns the heads of all lists, the lines they are made of, and the occupancy of each tier. Single owner. Bounds:
 //! [`Lists::new`] reserves the lines that any distribution of its timers needs; push, cut and remove touch two lines
@@ -71,12 +71,13 @@ struct Line {
 
 const _: () = assert!(size_of::<Line>() == 256);
 
-/// Where a timer stands: line × 16 + place in it. A head is the first position that its line has free.
+/// Position of a timer: line × 16 + place in it. A head is the first free position of its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position(u32);
 
 impl Position {
-    /// Of a record that waits nowhere, and the head of an empty list. Its place counts as full.
+    /// Position of a record that is in no list, and head of an empty list. Its place counts as
+    /// full.
     pub(super) const NOWHERE: Position = Position(u32::MAX);
 
     fn line(self) -> usize {
@@ -101,12 +102,12 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// How many.
+    /// Number of timers.
     pub(super) fn len(self) -> u32 {
         self.to - self.from
     }
 
-    /// Where they stand.
+    /// Their positions.
     pub(super) fn positions(self) -> impl Iterator<Item = Position> {
         (self.from..self.to).map(move |place| Position(self.line << 4 | place))
     }
@@ -124,8 +125,8 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// Room for `timers`, however they are spread: each list wastes less than a line, and a line's timers stand twice
-    /// while they move.
+    /// Room for `timers` in any distribution: each list wastes less than a line, and a line's
+    /// timers are stored twice while they move.
     pub(super) fn new(timers: usize) -> Lists {
         let count = timers.min(LISTS) + timers / LINE_TIMERS + LINE_TIMERS + 2;
         let line = Line { timers: [Timer::default(); LINE_TIMERS], list: 0, next: Position::NOWHERE, reserved: 0 };
@@ -178,7 +179,7 @@ impl Lists {
         (head != Position::NOWHERE).then(|| Head { line, from: to.saturating_sub(most), to })
     }
 
-    /// Takes these off `list`. They can be read where they stand until something is pushed.
+    /// Removes these from `list`. They can be read in place until the next push.
     #[inline]
     pub(super) fn cut(&mut self, list: usize, head: Head) {
         if head.from == 0 {
@@ -188,8 +189,8 @@ impl Lists {
         }
     }
 
-    /// Takes the timer at `position` out; answers with the record of the timer that stands there now, if
-    /// another moved in.
+    /// Removes the timer at `position`; returns the record of the timer moved into its place, if
+    /// any.
     #[inline]
     pub(super) fn remove(&mut self, position: Position) -> Option<u32> {
         let list = self.lines[position.line()].list as usize;
@@ -208,7 +209,7 @@ impl Lists {
         Some(mover.index)
     }
 
-    /// Gives the emptied line at the head of `list` back; the next one is full.
+    /// Releases the emptied line at the head of `list`; the next line is full.
     fn close(&mut self, list: usize, line: usize) {
         let next = std::mem::replace(&mut self.lines[line].next, self.free);
         self.free = Position::start_of(line);
@@ -218,13 +219,14 @@ impl Lists {
         }
     }
 
-    /// Wipes a place whose timer has expired, so that its handle finds nothing there.
+    /// Wipes the place of an expired timer, so that its handle no longer matches.
     #[inline]
     pub(super) fn wipe(&mut self, position: Position) {
         self.lines[position.line()].timers[position.place()].index = NOBODY;
     }
 
-    /// The timer at `position`, or the last that stood there, or one of [`NOBODY`] if that one has expired.
+    /// The timer at `position`, or the last timer there, or one of [`NOBODY`] if that timer has
+    /// expired.
     #[inline]
     pub(super) fn at(&self, position: Position) -> &Timer {
         &self.lines[position.line()].timers[position.place()]

@@ -1,4 +1,4 @@
-//! Which lists of a tier hold something.
+//! Bitmaps of the occupied lists of a tier.
 //!
 //! Owns three bitmaps, each the summary of the one below: up to 65,536 bits, 1,024, 16. Single owner. Bounds: setting
 //! and clearing touch at most three words, a search at most six. Never allocates after construction.
@@ -41,7 +41,7 @@ impl<const WORDS: usize> Occupancy<WORDS> {
         }
     }
 
-    /// How many lists beyond `from`, going round, the first occupied one lies; `None` if all are empty.
+    /// Distance from `from`, with wrap-around, to the first occupied list; `None` if all are empty.
     pub(super) fn distance(&self, from: usize) -> Option<usize> {
         let from = from & Self::MASK;
         let found = self.first_from(from).or_else(|| self.first_from(0))?;

@@ -1,11 +1,12 @@
-//! Detector error models: the parsed form, and what follows from it.
+//! Detector error models: the parsed form, and the sizes and rates that follow from it.
 //!
-//! Owns [`Model`], the one description from which widths, words, sampler, graph and expected rates are computed.
-//! Built by cold code once, then only read. Bounded by the limits below, each of which is named in the error that
-//! refuses a larger model. Never reads a file and never guesses: what is not understood is refused with its place.
+//! Owns [`Model`], from which widths, words, sampler, graph and expected rates are computed. Cold
+//! code builds it once; then it is only read. Bounded by the limits below; an error names the limit
+//! that a model exceeds. Never reads a file. Text that it does not understand is refused with its
+//! position.
 //!
-//! The parser lives in `cursor` and `parse`, the unrolling of repeat blocks in `expand`. Source of the format: Stim's
-//! `doc/file_format_dem_detector_error_model.md`.
+//! The parser lives in `cursor` and `parse`, the unrolling of repeat blocks in `expand`. Source of
+//! the format: Stim's `doc/file_format_dem_detector_error_model.md`.
 
 mod cursor;
 mod expand;
@@ -22,7 +23,7 @@ pub const EXPANDED_MAX: u64 = 1 << 24;
 /// Deepest nesting of repeat blocks.
 pub const NESTING_MAX: usize = 32;
 
-/// Why a model was refused, and where; the caller knows the file's name.
+/// Why a model was refused, and where. The caller adds the file's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: found {found}, expected {expected}; {remedy}")]
 pub struct DemError {
@@ -30,11 +31,11 @@ pub struct DemError {
     pub line: u32,
     /// Column in bytes, from 1.
     pub column: u32,
-    /// What stands there.
+    /// What the text has there.
     pub found: String,
-    /// What may stand there.
+    /// What the format allows there.
     pub expected: String,
-    /// What to do about it.
+    /// What to do.
     pub remedy: String,
 }
 
@@ -52,7 +53,7 @@ pub struct Component {
 pub struct Mechanism {
     /// Probability in one shot, 0 to 1.
     pub probability: f64,
-    /// Its parts as the model decomposes it at `^`; one part if it does not.
+    /// Its parts, separated by `^` in the model; one part if it is not decomposed.
     pub components: Vec<Component>,
 }
 
@@ -80,8 +81,8 @@ fn odd_ones(indices: impl Iterator<Item = u32>) -> Vec<u32> {
     odd
 }
 
-/// A detector error model with repeats unrolled and detector indices absolute. Made by [`Model::parse`] only, which
-/// guarantees that every index is below its count.
+/// A detector error model with repeats unrolled and detector indices absolute. Made by
+/// [`Model::parse`] only, which guarantees that every index is below its count.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Model {
@@ -100,13 +101,14 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// The first thing that is not a detector error model, or that passes a limit of this module.
+    /// At the first text that is not a detector error model, or that exceeds a limit of this
+    /// module.
     pub fn parse(text: &[u8]) -> Result<Self, DemError> {
         expand::expand(&parse::parse(text)?)
     }
 
-    /// 64-bit words of a shot's detectors; at least one, also in a model without detectors: slots, job buffers, matchers
-    /// and predecoders all have this width.
+    /// 64-bit words of a shot's detectors; at least one, also in a model without detectors: slots,
+    /// job buffers, matchers and predecoders all have this width.
     #[inline]
     #[must_use]
     pub const fn detector_words(&self) -> usize {
@@ -120,7 +122,8 @@ impl Model {
         width(self.observables)
     }
 
-    /// Probability of each detector to fire in one shot: `(1 - Π(1 - 2p)) / 2` over the mechanisms that flip it.
+    /// Probability of each detector to fire in one shot: `(1 - Π(1 - 2p)) / 2` over the mechanisms
+    /// that flip it.
     #[must_use]
     pub fn expected_detection_fractions(&self) -> Vec<f64> {
         let mut even_bias = vec![1.0f64; self.detectors as usize];
@@ -130,15 +133,6 @@ impl Model {
             }
         }
         even_bias.into_iter().map(|bias| (1.0 - bias) / 2.0).collect()
-    }
-
-    /// The mean of [`Self::expected_detection_fractions`]; 0 without detectors.
-    #[must_use]
-    pub fn expected_detection_fraction(&self) -> f64 {
-        if self.detectors == 0 {
-            return 0.0;
-        }
-        self.expected_detection_fractions().iter().sum::<f64>() / f64::from(self.detectors)
     }
 }
 

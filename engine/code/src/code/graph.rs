@@ -1,14 +1,15 @@
 //! A model as a matching graph: one edge per pair of detectors, or per detector and the boundary.
 //!
-//! Built by cold code, read by the predecoder and the matcher that are built from it. Bounded by the model.
+//! Built by cold code; read by the predecoder and the matcher. Bounded by the model.
 //!
-//! # Why merged like this
+//! # Why edges are merged like this
 //!
-//! Answers must be `PyMatching`'s (Higgott, Gidney, arXiv:2303.15933), so parallel edges become one edge of the odd-parity
-//! probability `p₁(1-p₂) + p₂(1-p₁)` with the observables of the first, even where a later one differs. A probability above
-//! one half is a negative weight: the edge is taken as used beforehand (its detectors, observables and weight are applied
-//! to every shot) and stands in the graph with the opposite weight. Mechanisms of probability 0 and parts without
-//! detectors add nothing.
+//! Answers must agree with `PyMatching`'s (Higgott, Gidney, arXiv:2303.15933). So parallel edges
+//! become one edge of the odd-parity probability `p₁(1-p₂) + p₂(1-p₁)`, with the observables of the
+//! first, even if a later one differs. A probability above one half gives a negative weight. Such
+//! an edge is applied to every shot in advance (its detectors, observables and weight), and the
+//! graph has it with the opposite weight. Mechanisms of probability 0 and parts without detectors
+//! add nothing.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ use super::{Model, flip};
 /// Heaviest edge, above `ln((1-p)/p)` of any positive `p`.
 const WEIGHT_MAX: f64 = 1000.0;
 
-/// Why a model is no matching problem.
+/// Why a model is not a matching problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
@@ -50,19 +51,19 @@ pub struct Edge {
 /// The matching problem of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
-    /// Detectors.
+    /// Number of detectors.
     pub detectors: u32,
     /// Words of a syndrome.
     pub detector_words: usize,
-    /// Words of observables.
+    /// Words of the observables.
     pub observable_words: usize,
-    /// By ends, ascending.
+    /// Sorted by their ends.
     pub edges: Vec<Edge>,
     /// Detectors that the edges of negative weight flip in every shot.
     pub always_detectors: Vec<u64>,
     /// Observables that they flip.
     pub always_observables: Vec<u64>,
-    /// Their weight, at most 0.
+    /// Sum of their weights, at most 0.
     pub always_weight: f64,
 }
 
@@ -106,7 +107,7 @@ impl Graph {
     }
 }
 
-/// Parts with equal ends as one edge each: probability, and observables of the first.
+/// Merges parts with equal ends into one edge: its probability, and the observables of the first.
 fn merged(model: &Model) -> Result<BTreeMap<Ends, (f64, &[u32])>, GraphError> {
     let mut edges: BTreeMap<Ends, (f64, &[u32])> = BTreeMap::new();
     for (mechanism, error) in model.errors.iter().enumerate() {

@@ -1,29 +1,35 @@
-//! Whether a stream's shots look like the model they are decoded with: a wrong bit order must not look green.
+//! Checks whether a stream's shots fit the model that they are decoded with. Finds a wrong bit
+//! order, for example.
 //!
-//! Owns the counters of one stream. Fed by one hot role, and judged by it or by whoever it hands the report to: neither
-//! allocates. Bounded: the first window of shots is counted whole, later shots 1 in [`SAMPLE`] (the others cost a
-//! counter), and evidence is the last one to two windows, each of [`WINDOW_MIN`] counted shots or as many as it takes to
-//! expect enough events. Never reads a clock.
+//! Owns the counters of one stream. One hot role feeds them; it, or a thread that it hands the
+//! report to, judges them. Neither allocates. The first window counts every shot, later ones 1 in
+//! [`SAMPLE`]; the other shots cost one counter. A verdict uses the last one to two windows. A
+//! window has [`WINDOW_MIN`] counted shots, or more if needed to expect enough events. Never reads
+//! a clock.
 //!
 //! # Why three comparisons
 //!
-//! - *Total*: fired detectors against the model's, in standard deviations of the model (mechanisms are independent, so
-//!   the variance is `Σ p(1-p)k²`, `k` the detectors of a mechanism). Finds random data, zeros, another noise strength.
-//! - *Shape*: Pearson's chi-square over detectors, the model scaled to the total found. Finds permuted detectors where rates differ between them.
-//! - *Pairs*: how often detectors that share a mechanism fire together. Reversing the bits in a byte keeps the total
-//!   exactly and the shape nearly, but tears pairs apart: not those whose indices differ by whole bytes, so pairs are
-//!   counted in groups of equal index difference, and one group that comes apart is enough.
+//! - *Total*: fired detectors against the model's, in standard deviations of the model (mechanisms
+//!   are independent, so the variance is `Σ p(1-p)k²`, `k` the detectors of a mechanism). Finds
+//!   random data, zeros, another noise strength.
+//! - *Shape*: Pearson's chi-square over detectors, the model scaled to the total found. Finds
+//!   permuted detectors where rates differ between them.
+//! - *Pairs*: how often detectors that share a mechanism fire together. Reversing the bits in a
+//!   byte keeps the total exactly and the shape nearly, but tears pairs apart: not those whose
+//!   indices differ by whole bytes, so pairs are counted in groups of equal index difference, and
+//!   one group that comes apart is enough.
 //!
-//! A permutation that maps the model onto itself is not found, and does no harm.
+//! A permutation that maps the model onto itself is not found. It does no harm.
 //!
-//! A model is never exact, so a deviation must be both significant and large to count: real noise that differs by some
-//! per cent stays Good for ever, however many shots are seen.
+//! No model is exact, so a deviation counts only if it is both significant and large. Real noise
+//! that differs by a few per cent stays Good, however many shots are counted.
 
 mod expected;
 
 use expected::{Expected, GROUPS};
 
 use super::{Model, bit, ones};
+use crate::streams::HealthVerdict;
 
 /// After the first window, one shot in this many is counted.
 pub const SAMPLE: u64 = 16;
@@ -33,50 +39,39 @@ pub const WINDOW_MIN: u32 = 4096;
 pub const WINDOW_MAX: u32 = 1 << 24;
 /// Hottest detectors in a report.
 pub const HOTTEST: usize = 5;
-/// Expected pairs in a group below which it says nothing.
+/// A group with fewer expected pairs than this gives no verdict.
 const PAIRS_MIN: f64 = 30.0;
-/// Counted shots and expected events below which nothing is said.
+/// With fewer counted shots or expected events there is no verdict.
 const SHOTS_MIN: u32 = 200;
 const EVENTS_MIN: f64 = 1000.0;
-/// Standard deviations from which a deviation is no accident; of one detector among thousands; of two signs together.
+/// Standard deviations from which a deviation is significant: in general, of a single detector
+/// among thousands, and of two signs together.
 const SIGNIFICANT: f64 = 6.0;
 const SIGNIFICANT_LONE: f64 = 8.0;
 const SIGNIFICANT_BOTH: f64 = 4.0;
-/// A lone detector's variance is taken to be at least this, so that a handful of counts is never significant.
+/// Least variance assumed for a single detector, so that a few counts are never significant.
 const LONE_SPREAD_MIN: f64 = 9.0;
 
-/// What the counters say of a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// The shots fit the model.
-    Good,
-    /// They deviate: another noise strength, or a few detectors that fire too often or never.
-    Suspect,
-    /// They are not shots of this model: another bit order, another width, no data, random data.
-    Bad,
-    /// Not enough evidence yet.
-    TooFew,
-}
-
-/// One stream's health; a copy, nothing in it moves on.
+/// A copy of one stream's health.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HealthReport {
-    /// Shots seen, counted or not.
+    /// Shots received, counted or not.
     pub shots_seen: u64,
-    /// Shots counted in the windows that this report rests on.
+    /// Counted shots of the windows used.
     pub shots_examined: u64,
     /// Fired detectors per detector and shot; 0 without shots.
     pub fraction_found: f64,
-    /// What the model expects there.
+    /// The same, as the model predicts it.
     pub fraction_expected: f64,
     /// Root mean square relative deviation of the detectors' fractions, sampling noise subtracted.
     pub shape_deviation: f64,
-    /// Pairs that fired together in the group that came apart most, as a share of what the model expects there; 1
-    /// without evidence.
+    /// In the group of pairs that deviates most: pairs that fired together, as a share of what the
+    /// model expects. 1 if there is not enough evidence.
     pub pairs_found: f64,
     /// The verdict.
-    pub verdict: Verdict,
-    /// Detectors with the highest fractions found, hottest first; `None` past the model's detectors.
+    pub verdict: HealthVerdict,
+    /// Detectors that fired most, the most frequent first, with their fractions; `None` past the
+    /// model's detectors.
     pub hottest: [Option<(u32, f64)>; HOTTEST],
 }
 
@@ -109,7 +104,7 @@ impl InputHealth {
         Self { expected, window_shots, shots_seen: 0, now: window.clone(), before: window }
     }
 
-    /// Takes note of one packed shot.
+    /// Counts one packed shot.
     ///
     /// # Panics
     ///
@@ -133,7 +128,7 @@ impl InputHealth {
         }
     }
 
-    /// Judges what was observed, without allocating; some microseconds for a thousand detectors.
+    /// Judges the counts. Does not allocate; takes some microseconds for a thousand detectors.
     #[must_use]
     pub fn assess(&self) -> HealthReport {
         let shots_counted = self.now.shots + self.before.shots;
@@ -148,7 +143,7 @@ impl InputHealth {
             fraction_expected: self.expected.total / detectors,
             shape_deviation: evidence.shape_deviation,
             pairs_found: evidence.pairs_ratio,
-            verdict: if shots_counted < SHOTS_MIN { Verdict::TooFew } else { evidence.verdict() },
+            verdict: if shots_counted < SHOTS_MIN { HealthVerdict::TooFew } else { evidence.verdict() },
             hottest: self.hottest().map(|slot| slot.map(|(index, count)| (index, per_shot(f64::from(count))))),
         }
     }
@@ -177,14 +172,15 @@ impl InputHealth {
         }
     }
 
-    /// Compares the detectors' shares with the model's, whatever the total.
+    /// Compares the detectors' shares with the model's, scaled to the total found.
     fn shape(&self, shots: f64, total_ratio: f64) -> Shape {
         let mut shape = Shape::default();
         for (count, fraction) in self.counts().zip(&self.expected.fractions) {
             let fraction = (fraction * total_ratio).min(0.999);
             let mean = shots * fraction;
             let spread = mean * (1.0 - fraction);
-            // Below one expected count the term is held back, else one shot of a silent detector would decide.
+            // Below one expected count the term is held back, else one shot of a silent detector
+            // would decide.
             let share = spread.min(1.0);
             shape.excess += (count - mean).powi(2) / spread.max(1.0) - share;
             shape.variance += share * 2.0f64.mul_add(SHARED * share, share / spread.max(f64::MIN_POSITIVE));
@@ -197,8 +193,8 @@ impl InputHealth {
         shape
     }
 
-    /// Of the groups of pairs, the one that falls shortest: how far in standard deviations, and which share of what the
-    /// model expects beyond chance was found.
+    /// The group of pairs that falls shortest: by how many standard deviations, and what share of
+    /// the pairs that the model expects beyond chance was found.
     fn weakest_group(&self, shots: f64, total_ratio: f64) -> (f64, f64) {
         let counted = self.now.pairs.iter().zip(&self.before.pairs).map(|(now, before)| f64::from(now + before));
         let groups = counted.zip(self.expected.pairs);
@@ -226,20 +222,21 @@ impl InputHealth {
     }
 }
 
-/// Neighbouring detectors fire together, which widens chi-square's variance; its independent value times this.
+/// Neighbouring detectors fire together, which increases chi-square's variance by about this
+/// factor.
 const SHARED: f64 = 1.5;
-/// Likewise for the count of pairs, whose independent variance is its mean.
+/// The same factor for the count of pairs, whose independent variance is its mean.
 const PAIRS_SHARED: f64 = 2.0;
 
 /// Sums over detectors.
 #[derive(Default)]
 struct Shape {
-    /// Chi-square less its expectation, and its variance.
+    /// Chi-square minus its expectation, and its variance.
     excess: f64,
     variance: f64,
-    /// What a relative deviation of one in every detector would add to chi-square, per shot.
+    /// What a relative deviation of 1 in every detector would add to chi-square in one shot.
     weight: f64,
-    /// The detector that lies off most, among those that lie off by half or more.
+    /// The largest deviation of a detector, among those that deviate by half or more.
     worst_sigmas: f64,
 }
 
@@ -257,13 +254,14 @@ struct Evidence {
 }
 
 impl Evidence {
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> HealthVerdict {
         if self.events_expected < EVENTS_MIN && self.fired < EVENTS_MIN {
-            return Verdict::TooFew;
+            return HealthVerdict::TooFew;
         }
         let total = self.total_sigmas.abs() > SIGNIFICANT;
         let shape = self.shape_sigmas > SIGNIFICANT;
-        // Weaker noise of the same kind has fewer pairs too: compare with the total before blaming the order.
+        // Weaker noise of the same kind has fewer pairs too: compare with the total before blaming
+        // the order.
         let pairs_ratio = self.pairs_ratio / self.total_ratio.clamp(0.1, 1.0);
         let torn = |sigmas: f64, share: f64| -self.pairs_sigmas > sigmas && pairs_ratio < share;
         let misshapen = shape && self.shape_deviation > 0.25;
@@ -272,15 +270,15 @@ impl Evidence {
             || torn(SIGNIFICANT, 0.6)
             || (misshapen && torn(SIGNIFICANT_BOTH, 0.6))
         {
-            Verdict::Bad
+            HealthVerdict::Bad
         } else if (total && (self.total_ratio - 1.0).abs() > 0.25)
             || misshapen
             || torn(SIGNIFICANT, 0.75)
             || self.worst_sigmas > SIGNIFICANT_LONE
         {
-            Verdict::Suspect
+            HealthVerdict::Suspect
         } else {
-            Verdict::Good
+            HealthVerdict::Good
         }
     }
 }

@@ -1,11 +1,12 @@
-//! From measurements to detection events and observables: which outcomes each of them is the parity of.
+//! From measurements to detection events and observables, by a map that lists the outcomes of each
+//! parity.
 //!
-//! Owns the map's text and its meaning. Parsed by cold code; [`Measurements::map`] runs wherever shots come in, allocates
-//! nothing and costs one step for each outcome that is 1 and each parity it is in. Bounds: [`MEASUREMENTS_MAX`],
-//! [`TERMS_MAX`]. Never guesses: a detector of the model without a line is refused.
+//! Owns the map's format. Cold code parses it; [`Measurements::map`] runs wherever shots arrive. It
+//! allocates nothing and costs one step for each outcome that is 1 and each parity that contains
+//! it. Bounds: [`MEASUREMENTS_MAX`], [`TERMS_MAX`]. Refuses a map without a line for each detector.
 //!
 //! ```text
-//! # anything after a # is said to people
+//! # a comment
 //! measurements 24          the outcomes of a shot; "measurements 24 int32": each comes as a 32-bit word of 0 or 1
 //! D0 3                     detector 0 is outcome 3
 //! D1 3 11                  detector 1 is the parity of outcomes 3 and 11
@@ -31,15 +32,15 @@ pub enum Encoding {
     Int32,
 }
 
-/// Why a map cannot be used; the caller knows the file's name.
+/// Why a map cannot be used. The caller adds the file's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: found {found}, expected {expected}; {remedy}")]
 pub struct MapError {
-    /// The line, from 1; 0 for what is missing altogether.
+    /// The line, from 1; 0 if a line is missing.
     pub line: usize,
-    /// What stands there.
+    /// What the line has.
     pub found: String,
-    /// What may stand there.
+    /// What the format allows.
     pub expected: String,
     /// What to do.
     pub remedy: String,
@@ -54,16 +55,17 @@ fn error<T>(
     Err(MapError { line, found: found.into(), expected: expected.into(), remedy: remedy.into() })
 }
 
-/// A map that goes with a model.
+/// A measurement map for one model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measurements {
     count: u32,
     encoding: Encoding,
-    /// Outcome `m` is in the parities `terms[starts[m]..starts[m + 1]]`: detectors, then observables.
+    /// Outcome `m` is in the parities `terms[starts[m]..starts[m + 1]]`: detectors, then
+    /// observables.
     starts: Vec<u32>,
     terms: Vec<u32>,
     detectors: u32,
-    /// The parities that begin at 1, as words.
+    /// The parities that are 1 in a noiseless shot, as words.
     flipped_detectors: Vec<u64>,
     flipped_observables: Vec<u64>,
     truth_known: bool,
@@ -77,10 +79,10 @@ struct Parity {
 }
 
 impl Measurements {
-    /// Reads the map of a model of so many detectors and observables.
+    /// Parses the map of a model with this many detectors and observables.
     ///
     /// # Errors
-    /// [`MapError`] at the first line that is wrong, or for a detector that has none.
+    /// [`MapError`] at the first wrong line, or for a detector without a line.
     pub fn parse(text: &str, detectors: u32, observables: u32) -> Result<Measurements, MapError> {
         let mut lines = text.lines().enumerate().filter_map(|(number, line)| {
             let said = line.split('#').next().unwrap_or_default().trim();
@@ -99,7 +101,7 @@ impl Measurements {
             if place.is_some() {
                 return error(
                     number,
-                    format!("{:?} a second time", cut(line)),
+                    format!("a second line {:?}", cut(line)),
                     "one line for each",
                     "remove one of the two",
                 );
@@ -147,7 +149,7 @@ impl Measurements {
         Measurements { count, encoding, starts, terms, detectors, flipped_detectors, flipped_observables, truth_known }
     }
 
-    /// Outcomes of a shot.
+    /// Number of measurement outcomes in a shot.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count
@@ -159,16 +161,17 @@ impl Measurements {
         self.encoding
     }
 
-    /// Whether the map says what the observables are.
+    /// Whether the map defines the observables.
     #[must_use]
     pub fn truth_known(&self) -> bool {
         self.truth_known
     }
 
-    /// Detection events and observables of `outcomes`, packed. Words of `observables` beyond the model's become 0.
+    /// Writes the detection events and observables of `outcomes`, packed. Sets words of
+    /// `observables` beyond the model's to 0.
     ///
     /// # Panics
-    /// If a slice is shorter than what it has to hold.
+    /// If a slice is too short.
     pub fn map(&self, outcomes: &[u64], detectors: &mut [u64], observables: &mut [u64]) {
         detectors.fill(0);
         observables.fill(0);
@@ -228,7 +231,7 @@ fn parity(number: usize, line: &str, count: u32, (detectors, observables): (u32,
                     number,
                     format!("{} twice", cut(word)),
                     "each outcome once",
-                    "twice is never: remove both",
+                    "two equal outcomes cancel: remove both",
                 );
             }
             None => {
@@ -250,8 +253,9 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::{Encoding, Measurements};
 
-    /// A repetition code of three data qubits and two rounds: outcomes 0, 1 and 2, 3 are the two checks of each round,
-    /// 4 to 6 the data at the end. The read-out of qubit 2 is inverted: a noiseless circuit measures 1 there (outcome 6).
+    /// A repetition code of three data qubits and two rounds: outcomes 0, 1 and 2, 3 are the two
+    /// checks of each round, 4 to 6 the data at the end. The read-out of qubit 2 is inverted: a
+    /// noiseless circuit measures 1 there (outcome 6).
     const REPETITION: &str = "measurements 7
         D0 0
         D1 1 # first round: what is measured

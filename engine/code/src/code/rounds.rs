@@ -1,32 +1,34 @@
-//! The rounds of a model: which detectors belong together in time, and where a shot's bits stand once each round
-//! begins a word of its own.
+//! The rounds of a model: which detectors have the same time, and the shot layout in which each
+//! round begins a new word.
 //!
-//! Cold code builds one per model; who decodes by windows reads it. Bounded by the model. Never guesses: a model that
-//! does not say when its detectors are is refused.
+//! Cold code builds one per model; window decoding reads it. Bounded by the model. A model with a
+//! detector without a time is refused.
 //!
 //! # Words
 //!
-//! A *round* here is a round of detectors: all detectors of one time, the last of their coordinates. A memory experiment
-//! of R rounds of measurement has R + 1 of them, the last from the data qubits' own readout.
+//! A *round* here is a round of detectors: all detectors with the same time, which is the last of
+//! their coordinates. A memory experiment of R rounds of measurement has R + 1 of them; the last
+//! comes from the readout of the data qubits.
 //!
 //! # Why rounds begin words
 //!
-//! Detectors are numbered without gaps, so in a packed shot two rounds share a word and whoever changes one touches the
-//! other. In the layout here every round has whole words ([`Rounds::words`]) to itself: rounds are disjoint ranges of bytes, so
-//! the dependencies between windows are those of their byte ranges. It costs the padding: 16 of 64 bits at distance 7.
+//! Detector numbers have no gaps, so in a packed shot two rounds may share a word. Then a thread
+//! that changes one round touches the other. In this layout every round has whole words of its own
+//! ([`Rounds::words`]). Rounds are disjoint byte ranges, so byte ranges express the dependencies
+//! between windows. The cost is padding: 16 of 64 bits at distance 7.
 
 use std::ops::Range;
 
 use super::Model;
 
-/// Why a model has no rounds.
+/// The model has no rounds because a detector has no time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "found detector D{detector} without a time (the last of its coordinates), expected one on each detector; take a \
      model whose detectors have coordinates (stim: DETECTOR(x, y, t)), or decode whole shots (window: None)"
 )]
-pub struct NoTime {
-    /// The first detector without one.
+pub struct MissingTime {
+    /// The first detector without a time.
     pub detector: u32,
 }
 
@@ -37,22 +39,22 @@ pub struct Rounds {
     of: Vec<u32>,
     /// The detectors of each round, ascending.
     members: Vec<Vec<u32>>,
-    /// The first word of each round, and of what would follow the last.
+    /// The first word of each round, and the word after the last round.
     first_word: Vec<u32>,
-    /// Where each detector's bit stands in a shot whose rounds begin words.
+    /// The bit of each detector in this layout.
     position: Vec<u32>,
 }
 
 impl Rounds {
-    /// The rounds of `model`, in the order of their times.
+    /// Groups the detectors of `model` by time.
     ///
     /// # Errors
     ///
     /// If a detector has no time.
-    pub fn new(model: &Model) -> Result<Self, NoTime> {
+    pub fn new(model: &Model) -> Result<Self, MissingTime> {
         let time = |detector: u32| {
             let last = model.coordinates[detector as usize].last().copied();
-            last.filter(|time| time.is_finite()).ok_or(NoTime { detector })
+            last.filter(|time| time.is_finite()).ok_or(MissingTime { detector })
         };
         let times = (0..model.detectors).map(time).collect::<Result<Vec<f64>, _>>()?;
         let mut distinct = times.clone();
@@ -78,7 +80,7 @@ impl Rounds {
         Ok(Self { of, members, first_word, position })
     }
 
-    /// Rounds.
+    /// Number of rounds.
     #[inline]
     #[must_use]
     pub fn count(&self) -> u32 {
@@ -107,7 +109,7 @@ impl Rounds {
         &self.members[round as usize]
     }
 
-    /// The words of some rounds in a shot whose rounds begin words.
+    /// The words of these rounds in a shot of this layout.
     ///
     /// # Panics
     ///
@@ -118,7 +120,7 @@ impl Rounds {
         self.first_word[rounds.start as usize] as usize..self.first_word[rounds.end as usize] as usize
     }
 
-    /// The bit of a detector in a shot whose rounds begin words.
+    /// The bit of a detector in a shot of this layout.
     ///
     /// # Panics
     ///

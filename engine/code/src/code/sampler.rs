@@ -1,14 +1,16 @@
 //! Draws shots from a detector error model.
 //!
-//! Owns the random state of one source; called by one feed. Allocates only in [`Sampler::new`]. A draw's work is bounded
-//! by the model: one step per class and one per candidate event. Never reads a clock: equal seeds draw equal shots.
+//! Owns the random state of one source; called by one feed. Allocates only in [`Sampler::new`]. A
+//! draw's work is bounded by the model: one step per class and one per candidate event. Never reads
+//! a clock: equal seeds draw equal shots.
 //!
 //! # Why classes and skips
 //!
-//! Mechanisms are gathered into classes by the binary exponent of their probability, at most 64. Within a
-//! class a geometric skip at the largest probability jumps to the next candidate, which is kept with the ratio of its
-//! own probability to the largest, above one half. Skips run on from one shot into the next (they are memoryless), so a
-//! class without an event costs one subtraction. A model whose probabilities all differ costs no more than a uniform one.
+//! Mechanisms are grouped into at most 64 classes by the binary exponent of their probability. In
+//! each class a geometric skip at the class's largest probability selects the next candidate, which
+//! is kept with the ratio of its own probability to the largest; the ratio is above one half. Skips
+//! continue from one shot to the next (they are memoryless), so a class without an event costs one
+//! subtraction. A model with all different probabilities costs no more than a uniform one.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -18,7 +20,8 @@ use super::{Model, flip};
 /// Most classes: one per binary exponent down to 2⁻⁶³; smaller probabilities share the last.
 const CLASSES_MAX: usize = 64;
 
-/// What one mechanism flips, and how probable it is among its class's candidates.
+/// The detectors and observables that one mechanism flips, and the probability to keep it as a
+/// candidate.
 struct Event {
     keep: f64,
     detectors: Box<[u32]>,
@@ -29,11 +32,11 @@ struct Class {
     events: Vec<Event>,
     /// `1 / ln(1 - p)` of the largest probability; -0 where that is 1.
     inverse_log: f64,
-    /// Candidates to pass over from the start of the next shot.
+    /// Candidates to skip from the start of the next shot.
     skip: u64,
 }
 
-/// A source of shots; see the module's text.
+/// Draws shots; see the module's text.
 pub struct Sampler {
     random: Xoshiro256PlusPlus,
     classes: Vec<Class>,
@@ -94,7 +97,7 @@ impl Class {
     }
 }
 
-/// The class of a probability in (0, 1]: halving it moves one class on.
+/// The class of a probability in (0, 1]: half the probability is one class further.
 fn exponent_class(probability: f64) -> usize {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "-log2 of 2^-1074..=1 is 0..=1074")]
     let class = (-probability.log2()).floor().max(0.0) as usize;

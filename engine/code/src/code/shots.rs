@@ -1,15 +1,17 @@
-//! Shots outside the engine: Stim's `b8`, `01` and `dets`, read and written one shot at a time.
+//! Shot files: Stim's formats `b8`, `01` and `dets`, read and written one shot at a time.
 //!
-//! Owns the formats' meaning, once for detectors and observables. Used by cold feed threads and by cold writers.
-//! [`ShotReader`] and [`ShotWriter`] hold one record and allocate nothing after construction; [`ShotSet`] holds a whole
-//! file, bounded by [`SET_WORDS_MAX`]. Never opens a file and never pads or cuts a record to make it fit.
+//! Owns the formats, for detectors and observables alike. Used by cold feed threads and cold
+//! writers. [`ShotReader`] and [`ShotWriter`] hold one record and allocate nothing after
+//! construction; [`ShotSet`] holds a whole file, bounded by [`SET_WORDS_MAX`]. Never opens a file
+//! and never pads or cuts a record to make it fit.
 //!
-//! A record is as wide as its [`Layout`]: detectors first, then observables, packed as [`super::words`] says.
+//! A record is as wide as its [`Layout`]: detectors first, then observables, packed as
+//! [`super::words`] says.
 //!
 //! # Why padding is checked
 //!
-//! A `b8` file has no widths in it. One of another width often divides into whole records all the same; set bits past
-//! the width are then what gives it away, together with [`super::health`].
+//! A `b8` file does not contain its widths. A file of another width often divides into whole
+//! records too. Set bits in the padding then reveal it, and so does [`super::health`].
 
 mod reader;
 mod writer;
@@ -103,12 +105,12 @@ impl Layout {
     }
 }
 
-/// Where in a file of shots something stands.
+/// A position in a file of shots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// In a binary file, from 0.
+pub enum FilePosition {
+    /// In a binary file: the byte's offset.
     Byte(u64),
-    /// In a text file, both from 1.
+    /// In a text file: line and column, both from 1.
     Text {
         /// The line.
         line: u64,
@@ -117,7 +119,7 @@ pub enum Place {
     },
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for FilePosition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Byte(offset) => write!(f, "byte {offset}"),
@@ -126,36 +128,36 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// Why shots could not be read or written; the caller knows the file's name.
+/// Why shots could not be read or written. The caller adds the file's name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShotError {
     /// The bytes are not shots of the expected format and width.
-    #[error("shot {shot} ({place}): found {found}, expected {expected}; {remedy}")]
+    #[error("shot {shot} ({position}): found {found}, expected {expected}; {remedy}")]
     Malformed {
         /// Index of the shot, from 0.
         shot: u64,
-        /// Where the trouble stands.
-        place: Place,
-        /// What stands there.
+        /// Position of the malformed byte.
+        position: FilePosition,
+        /// What the file has.
         found: String,
-        /// What may stand there.
+        /// What the format allows.
         expected: String,
-        /// What to do about it.
+        /// What to do.
         remedy: String,
     },
-    /// Two files that belong together differ in length, or one is too long.
+    /// Two files that belong together differ in length, or a file is too long.
     #[error("found {found} shots, expected {expected}; {remedy}")]
     Count {
         /// Shots in the file.
         found: usize,
         /// Shots there should be.
         expected: usize,
-        /// What to do about it.
+        /// What to do.
         remedy: &'static str,
     },
     /// The file could not be read or written.
-    #[error("found an input/output error ({0}), expected a file that can be used; check the file and its medium")]
+    #[error("input/output error: {0}; check the file and its medium")]
     Io(#[from] std::io::Error),
 }
 
@@ -222,7 +224,7 @@ impl ShotSet {
         (0..self.shots).map(|index| self.shot(index))
     }
 
-    /// Checks that this set has a record for each of `shots` shots, no more and no fewer.
+    /// Checks that this set has exactly `shots` records.
     ///
     /// # Errors
     ///

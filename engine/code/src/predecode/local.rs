@@ -1,24 +1,28 @@
-//! Resolves pairs and boundary defects that stand alone, and hands on everything else.
+//! Resolves isolated pairs and isolated boundary defects, and leaves the rest to the matcher.
 //!
-//! A shot's work: one neighbourhood look-up per fired detector. The neighbourhoods are computed once, as masks over the
-//! words of a syndrome that they touch.
+//! A shot's work: one neighbourhood look-up per fired detector. The neighbourhoods are computed
+//! once, as masks over the words of a syndrome that they touch.
 //!
 //! # The rule
 //!
-//! With `near(a)` the detectors closer to `a` than [`ISOLATION`] times the model's median edge weight:
+//! With `near(a)` the detectors closer to `a` than [`ISOLATION`] times the model's median edge
+//! weight:
 //!
-//! - a *pair* `a`, `b` is resolved if each is the only other fired detector in the other's `near`, they share an edge,
-//!   that edge is their shortest connection and costs less than sending both to the boundary;
-//! - a *single* `a` is resolved to the boundary if nothing else fired in `near(a)`, it has an edge to the boundary, and
-//!   that edge is its shortest way there and costs at most [`SINGLE_REACH`] of the radius of `near`.
+//! - a *pair* `a`, `b` is resolved if each is the only other fired detector in the other's `near`,
+//!   they share an edge, that edge is their shortest connection and costs less than sending both to
+//!   the boundary;
+//! - a *single* `a` is resolved to the boundary if nothing else fired in `near(a)`, it has an edge
+//!   to the boundary, and that edge is its shortest way there and costs at most [`SINGLE_REACH`] of
+//!   the radius of `near`.
 //!
-//! Both look at the shot as it came, so the order of looking changes nothing.
+//! Both rules use the original shot, so the order of detectors does not matter.
 //!
 //! # Why it is conservative, not exact
 //!
-//! A minimum-weight matching may break an isolated pair when a longer chain of defects runs through it. No local rule can
-//! exclude that; the isolation makes it as rare as several simultaneous distant errors that line up. A test bounds what
-//! it costs on the golden shots. Over 40,000 drawn shots each (surface codes, all noise knobs p):
+//! A minimum-weight matching may break an isolated pair if a longer chain of defects runs through
+//! it. No local rule can exclude that. With this isolation it needs several distant errors that
+//! line up. A test bounds the cost on the golden shots. Over 40,000 drawn shots each (surface
+//! codes, all noise parameters p):
 //!
 //! | d, p | fired detectors resolved | logical errors without, with |
 //! |---|---|---|
@@ -27,9 +31,9 @@
 //! | 7, 0.005 | 10 % | 412, 415 |
 //! | 9, 0.005 | 6 % | 287, 290 |
 //!
-//! An isolation of 2.2 resolves a third more and costs about one per cent more logical errors; 3.3 costs none and resolves
-//! a third less. It pays at low noise (at p = 0.001 decoding takes half the time at d = 5, a fifth less at
-//! d = 9), and costs up to 15 % at d = 9, p = 0.005.
+//! An isolation of 2.2 resolves a third more and costs about 1 % more logical errors; 3.3 costs
+//! none and resolves a third less. The predecoder pays at low noise (at p = 0.001 decoding takes
+//! half the time at d = 5, a fifth less at d = 9), and costs up to 15 % at d = 9, p = 0.005.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,13 +43,13 @@ use super::{BOUNDARY, Predecoded, Predecoder, Tables};
 use crate::code::graph::{Edge, Graph, GraphError};
 use crate::code::{Model, flip, ones};
 
-/// Radius of the neighbourhood that must be silent, in median edge weights.
+/// Radius of the neighbourhood in which nothing else may fire, in median edge weights.
 const ISOLATION: f64 = 2.7;
-/// Longest boundary edge that a single is resolved over, in radii.
+/// Longest boundary edge over which a single defect is resolved, in radii.
 const SINGLE_REACH: f64 = 0.5;
 
-/// A way to resolve: the partner (`None`: the boundary), the edge by its place in the graph, and the observables that it
-/// flips.
+/// One possible resolution: the partner (`None`: the boundary), the index of the edge in the graph,
+/// and the observables that it flips.
 #[derive(Debug, Clone)]
 struct Resolution {
     partner: Option<u32>,
@@ -55,7 +59,7 @@ struct Resolution {
 
 #[derive(Debug, Clone, Default)]
 struct Detector {
-    /// Words of the syndrome that `near` touches, with its bits there.
+    /// Words of the syndrome that contain detectors of `near`, with their bits.
     near: Box<[(u32, u64)]>,
     resolutions: Box<[Resolution]>,
 }
@@ -89,14 +93,15 @@ impl Local {
             let resolutions = resolutions(graph, &neighbours, &boundary, &paths, index, radius);
             detectors.push(Detector { near, resolutions });
         }
-        // Edges of negative weight make silent detectors the unlikely ones; isolation then means nothing.
+        // Edges of negative weight make silent detectors the unlikely ones; isolation then means
+        // nothing.
         if graph.always_weight < 0.0 {
             detectors.iter_mut().for_each(|detector| detector.resolutions = Box::default());
         }
         Self { detectors: detectors.into() }
     }
 
-    /// Its tables, for a device; observables in `observable_words` words.
+    /// Its tables for a device, with observables in `observable_words` words.
     #[must_use]
     pub fn tables(&self, observable_words: usize) -> Tables {
         let mut tables = Tables::empty();
@@ -105,9 +110,9 @@ impl Local {
                 tables.near_word.push(word);
                 tables.near_mask.push(mask);
             }
-            for way in &detector.resolutions {
-                tables.way_partner.push(way.partner.unwrap_or(BOUNDARY));
-                let words = (0..observable_words).map(|word| way.observables.get(word).copied().unwrap_or(0));
+            for resolution in &detector.resolutions {
+                tables.way_partner.push(resolution.partner.unwrap_or(BOUNDARY));
+                let words = (0..observable_words).map(|word| resolution.observables.get(word).copied().unwrap_or(0));
                 tables.way_flips.extend(words);
             }
             tables.end_row();
@@ -115,8 +120,8 @@ impl Local {
         tables
     }
 
-    /// The other fired detectors near `index`: how many, as far as one or several matters, and one of them.
-    fn company(&self, syndrome: &[u64], index: u32) -> (u32, u32) {
+    /// How many other detectors fired near `index` (counted up to two), and one of them.
+    fn fired_nearby(&self, syndrome: &[u64], index: u32) -> (u32, u32) {
         let mut found = (0, 0);
         for &(word, mask) in &self.detectors[index as usize].near {
             let fired = syndrome[word as usize] & mask;
@@ -130,15 +135,15 @@ impl Local {
         found
     }
 
-    /// How to resolve `index`, if it stands alone or with one partner.
+    /// The resolution of `index`, if no or one other detector fired nearby.
     fn resolution(&self, syndrome: &[u64], index: u32) -> Option<&Resolution> {
         let resolutions = &self.detectors[index as usize].resolutions;
-        match self.company(syndrome, index) {
-            (0, _) => resolutions.iter().find(|way| way.partner.is_none()),
+        match self.fired_nearby(syndrome, index) {
+            (0, _) => resolutions.iter().find(|resolution| resolution.partner.is_none()),
             // The lower of a pair resolves both.
             (1, partner) if partner > index => {
-                let way = resolutions.iter().find(|way| way.partner == Some(partner))?;
-                (self.company(syndrome, partner) == (1, index)).then_some(way)
+                let resolution = resolutions.iter().find(|resolution| resolution.partner == Some(partner))?;
+                (self.fired_nearby(syndrome, partner) == (1, index)).then_some(resolution)
             }
             _ => None,
         }
@@ -146,36 +151,37 @@ impl Local {
 }
 
 impl Local {
-    /// Writes what is left of `syndrome` to `residual`, tells `each` what was resolved, and returns how many detectors.
+    /// Writes the unresolved part of `syndrome` to `residual`, calls `each` with every resolution,
+    /// and returns the number of resolved detectors.
     fn resolve(&self, syndrome: &[u64], residual: &mut [u64], mut each: impl FnMut(&Resolution)) -> u32 {
         residual.copy_from_slice(syndrome);
         let mut resolved = 0;
         for index in ones(syndrome) {
-            if let Some(way) = self.resolution(syndrome, index) {
+            if let Some(resolution) = self.resolution(syndrome, index) {
                 flip(residual, index);
                 resolved += 1;
-                if let Some(partner) = way.partner {
+                if let Some(partner) = resolution.partner {
                     flip(residual, partner);
                     resolved += 1;
                 }
-                each(way);
+                each(resolution);
             }
         }
         resolved
     }
 
-    /// As [`Predecoder::predecode`], for who keeps edges instead of observables: tells `each` the places of the edges
-    /// resolved over in the graph that this was made of.
+    /// As [`Predecoder::predecode`], for callers that need edges instead of observables: calls
+    /// `each` with the index of every resolved edge in the graph.
     pub fn resolve_edges(&self, syndrome: &[u64], residual: &mut [u64], mut each: impl FnMut(u32)) {
-        self.resolve(syndrome, residual, |way| each(way.edge));
+        self.resolve(syndrome, residual, |resolution| each(resolution.edge));
     }
 }
 
 impl Predecoder for Local {
     fn predecode(&mut self, syndrome: &[u64], residual: &mut [u64], observables: &mut [u64]) -> Predecoded {
         observables.fill(0);
-        let resolved = self.resolve(syndrome, residual, |way| {
-            observables.iter_mut().zip(&way.observables).for_each(|(word, by)| *word ^= by);
+        let resolved = self.resolve(syndrome, residual, |resolution| {
+            observables.iter_mut().zip(&resolution.observables).for_each(|(word, by)| *word ^= by);
         });
         Predecoded { resolved }
     }
@@ -185,7 +191,7 @@ impl Predecoder for Local {
     }
 }
 
-/// The detectors that a search reached, but for its start, as masks over the words they lie in.
+/// The detectors that a search reached, without its start, as masks over their words.
 fn near(paths: &Paths, start: u32) -> Box<[(u32, u64)]> {
     let mut masks: BTreeMap<u32, u64> = BTreeMap::new();
     for detector in paths.reached().filter(|&detector| detector != start) {
@@ -200,7 +206,7 @@ fn median_weight(graph: &Graph) -> f64 {
     weights.get(weights.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Edges from `index` that may resolve it; see the module's rule.
+/// The edges of `index` that may resolve it, by the module's rule.
 fn resolutions(
     graph: &Graph,
     neighbours: &Neighbours,
@@ -217,12 +223,13 @@ fn resolutions(
         }
         None => edge.weight <= own && edge.weight <= SINGLE_REACH * radius,
     };
-    let ways = neighbours[index as usize].iter().map(|way| (way, &graph.edges[way.edge]));
-    let ways = ways.filter(|(way, edge)| certain(edge, way.to));
-    ways.map(|(way, edge)| Resolution {
-        partner: way.to,
-        edge: way.edge as u32,
-        observables: edge.observables.as_slice().into(),
-    })
-    .collect()
+    let candidates = neighbours[index as usize].iter().map(|resolution| (resolution, &graph.edges[resolution.edge]));
+    let candidates = candidates.filter(|(resolution, edge)| certain(edge, resolution.to));
+    candidates
+        .map(|(resolution, edge)| Resolution {
+            partner: resolution.to,
+            edge: resolution.edge as u32,
+            observables: edge.observables.as_slice().into(),
+        })
+        .collect()
 }

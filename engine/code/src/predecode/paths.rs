@@ -1,4 +1,5 @@
-//! Shortest paths in a matching graph, for building a predecoder: Dijkstra's search up to a radius.
+//! Shortest paths in a matching graph, up to a radius, by Dijkstra's algorithm. Used to build a
+//! predecoder.
 //!
 //! Cold code only; bounded by the graph.
 
@@ -7,9 +8,9 @@ use std::collections::BinaryHeap;
 
 use crate::code::graph::Graph;
 
-/// An edge as one of its ends sees it.
+/// An edge, seen from one of its ends.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct Neighbour {
     /// The other end; `None` is the boundary.
     pub(super) to: Option<u32>,
     pub(super) weight: f64,
@@ -18,32 +19,32 @@ pub(super) struct Way {
 }
 
 /// Per detector, its edges.
-pub(super) type Neighbours = Vec<Vec<Way>>;
+pub(super) type Neighbours = Vec<Vec<Neighbour>>;
 
 /// The edges of `graph`, by detector.
 pub(super) fn neighbours(graph: &Graph) -> Neighbours {
     let mut neighbours: Neighbours = vec![Vec::new(); graph.detectors as usize];
     for (index, edge) in graph.edges.iter().enumerate() {
-        let way = |to| Way { to, weight: edge.weight, edge: index };
-        neighbours[edge.a as usize].push(way(edge.b));
+        let neighbour = |to| Neighbour { to, weight: edge.weight, edge: index };
+        neighbours[edge.a as usize].push(neighbour(edge.b));
         if let Some(b) = edge.b {
-            neighbours[b as usize].push(way(Some(edge.a)));
+            neighbours[b as usize].push(neighbour(Some(edge.a)));
         }
     }
     neighbours
 }
 
-/// Distance of every detector to the boundary; infinite where there is no way.
+/// Distance of every detector to the boundary; infinite where no path leads to it.
 pub(super) fn boundary_distances(neighbours: &Neighbours) -> Vec<f64> {
-    let exits = (0u32..)
-        .zip(neighbours)
-        .flat_map(|(index, ways)| ways.iter().filter(|way| way.to.is_none()).map(move |way| (way.weight, index)));
+    let exits = (0u32..).zip(neighbours).flat_map(|(index, neighbours)| {
+        neighbours.iter().filter(|neighbour| neighbour.to.is_none()).map(move |neighbour| (neighbour.weight, index))
+    });
     let mut paths = Paths { distances: vec![f64::INFINITY; neighbours.len()], reached: Vec::new() };
     paths.search(neighbours, exits.collect::<Vec<_>>(), f64::INFINITY);
     paths.distances
 }
 
-/// A distance that sorts; weights are finite.
+/// A distance and its detector, ordered; distances are finite.
 #[derive(PartialEq)]
 struct Reach(f64, u32);
 
@@ -61,7 +62,7 @@ impl Ord for Reach {
     }
 }
 
-/// What one search found; its memory serves the next.
+/// The result of a search. The next search reuses its memory.
 pub(super) struct Paths {
     distances: Vec<f64>,
     reached: Vec<u32>,
@@ -72,7 +73,8 @@ impl Paths {
         Self { distances: vec![f64::INFINITY; detectors as usize], reached: Vec::new() }
     }
 
-    /// Finds the detectors closer than `radius` to the starts (distance so far, detector), not through the boundary.
+    /// Finds the detectors closer than `radius` to the starts (distance so far, detector), not
+    /// through the boundary.
     pub(super) fn search(
         &mut self,
         neighbours: &Neighbours,
@@ -90,9 +92,9 @@ impl Paths {
             if distance > self.distances[detector as usize] {
                 continue;
             }
-            for way in &neighbours[detector as usize] {
-                let further = distance + way.weight;
-                if let (Some(to), true) = (way.to, further < radius) {
+            for neighbour in &neighbours[detector as usize] {
+                let further = distance + neighbour.weight;
+                if let (Some(to), true) = (neighbour.to, further < radius) {
                     self.offer(&mut queue, further, to);
                 }
             }

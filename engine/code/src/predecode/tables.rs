@@ -1,6 +1,7 @@
-//! The tables of [`Local`](super::Local) laid flat, for a device that has its own program for the same rule.
+//! The tables of [`Local`](super::Local) as flat arrays, for a device kernel with the same rule.
 //!
-//! Cold, plain data, bounded by the model. Row `d` of a table lies at `from[d]..from[d + 1]`.
+//! Plain data, built by cold code, bounded by the model. Row `d` of a table is `from[d]..from[d +
+//! 1]`.
 
 /// The partner that stands for the boundary.
 pub const BOUNDARY: u32 = u32::MAX;
@@ -8,22 +9,22 @@ pub const BOUNDARY: u32 = u32::MAX;
 /// Neighbourhoods and resolutions of every detector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tables {
-    /// Where each detector's neighbourhood begins, and the end.
+    /// Start of each detector's neighbourhood, and the end of the last.
     pub near_from: Vec<u32>,
-    /// Word of the syndrome that a neighbourhood touches.
+    /// A word of the syndrome with detectors of the neighbourhood.
     pub near_word: Vec<u32>,
-    /// Its bits there.
+    /// Their bits in that word.
     pub near_mask: Vec<u64>,
-    /// Where each detector's resolutions begin, and the end.
+    /// Start of each detector's resolutions, and the end of the last.
     pub way_from: Vec<u32>,
     /// The partner, or [`BOUNDARY`].
     pub way_partner: Vec<u32>,
-    /// Observables that the resolution flips: as many words each as were asked for.
+    /// Observables that each resolution flips, in the number of words asked for.
     pub way_flips: Vec<u64>,
 }
 
 impl Tables {
-    /// Tables of no detectors: nothing is ever resolved.
+    /// Tables without detectors, which resolve nothing.
     #[must_use]
     pub fn empty() -> Tables {
         let (near_word, near_mask, way_partner, way_flips) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

@@ -40,7 +40,7 @@ fn a_pair_without_an_edge_is_handed_on() {
 }
 
 #[test]
-fn a_lone_detector_goes_to_the_boundary_only_beside_it() {
+fn a_lone_detector_matches_only_the_boundary_next_to_it() {
     assert_eq!(on_line(&[0]), (vec![], vec![9], 1));
     assert_eq!(on_line(&[1]), (vec![1], vec![], 0));
     assert_eq!(on_line(&[9, 4]), (vec![4], vec![10], 1));
@@ -88,7 +88,8 @@ fn the_residual_only_loses_what_is_counted_as_resolved() {
 
 #[test]
 fn golden_shots_are_resolved_as_the_reference_does() {
-    // Weak evidence per set, strong over all: the reference decoder is asked for the residual by decode's tests.
+    // Weak evidence per set, strong over all: the reference decoder is asked for the residual by
+    // decode's tests.
     for set in golden::all() {
         let mut local = Local::new(&set.model).unwrap();
         let mut residual = vec![0; set.model.detector_words()];

@@ -1,7 +1,8 @@
-//! The decision: word and request in, response and next word out. Pure; every arrow that is not a transfer's.
+//! The decision: computes the response and the next word from a word and a request. Pure; covers
+//! every transition except those of a transfer.
 //!
-//! Runs wherever [`super::PageTable`] calls it, and in the models. Bounds: no loop. Source: seed 001 §4.2, in its order:
-//! lease, heat, uncommitted work, then one step to TRANSFERRING.
+//! Runs wherever [`super::PageTable`] calls it, and in the models. Bounds: no loop. Source: seed
+//! 001 §4.2, in its order: lease, heat, uncommitted work, then one step to TRANSFERRING.
 //!
 //! ```text
 //!            commit                    request granted                 ACK
@@ -13,22 +14,24 @@
 //!
 //! # Why
 //!
-//! *A drain instead of a counted renewal.* A word has no room to count how often heat was renewed, and a count would
-//! also cap a page that nobody else wants. Heat is renewed until a request has been refused [`Limits::refusals_max`]
-//! times, or is a MIGRATE; that refusal leaves the drain in the word, and from then on neither heat nor a local lease
-//! begins until the page has moved. The requester meets at most the heat or the lease that runs already.
+//! *A drain instead of a counter of renewals.* The word has no room to count how often heat was
+//! renewed, and a count would also limit a page that no other silo requests. Heat is renewed until
+//! a request has been refused [`Limits::refusals_max`] times, or is a MIGRATE. That refusal sets
+//! the drain in the word; from then on neither heat nor a local lease begins until the page has
+//! moved. The requester then waits at most for the heat or lease in progress.
 //!
-//! *The quiet page first.* An owned page without heat, lease or write has nothing but a drain in its lowest seven bits,
-//! and is what most requests meet: a few comparisons decide it. The rest of the flow stands apart, and a test holds the two
-//! to the same answers.
+//! *The page at rest first.* Most requests find an owned page without heat, lease or write: its
+//! lowest seven bits hold nothing but a drain, so a few comparisons decide it. The rest of the flow
+//! is a separate function, and a test checks that both give the same answers.
 //!
-//! *A request names the epoch it was made for.* Otherwise a duplicate that comes late moves the page back to a silo that
-//! has long given it up.
+//! *A request carries the epoch it was made for.* Otherwise a late duplicate would move the page
+//! back to a silo that released it long ago.
 
-use crate::page::request::{Authority, Hint, How, Limits, Request, Response, Signals, WriteBuffer};
+use crate::page::hint::Hint;
+use crate::page::request::{Authority, How, Limits, Request, Response, Signals, WriteBuffer};
 use crate::page::word::{Moment, State, Word};
 
-/// Decides `request` on a page whose word is `word`.
+/// Decides `request` for a page whose word is `word`.
 #[inline]
 pub fn decide(word: Word, request: &Request, signals: Signals, limits: &Limits, now: Moment) -> (Response, Word) {
     match at_rest(word, request, signals, limits, now) {
@@ -37,7 +40,7 @@ pub fn decide(word: Word, request: &Request, signals: Signals, limits: &Limits, 
     }
 }
 
-/// The word with the page granted, if nothing keeps it: what [`at_length`] decides of a page at rest.
+/// The word with the page granted, if the page is at rest: the same result as [`at_length`].
 #[inline(always)]
 pub(super) fn at_rest(word: Word, request: &Request, signals: Signals, limits: &Limits, now: Moment) -> Option<Word> {
     let is_free = word.is_at_rest() && request.epoch == word.epoch() && request.from != word.owner();
@@ -45,7 +48,7 @@ pub(super) fn at_rest(word: Word, request: &Request, signals: Signals, limits: &
     (is_free && may_move).then(|| word.granted(request.from, request.hint, now.plus(limits.ack_us)))
 }
 
-/// The whole flow.
+/// The complete decision.
 pub fn at_length(word: Word, request: &Request, signals: Signals, limits: &Limits, now: Moment) -> (Response, Word) {
     let word = word.settled(now);
     match word.state() {
@@ -66,7 +69,7 @@ fn is_repeat(word: Word, request: &Request) -> bool {
     request.from == word.owner() && request.epoch.next() == word.epoch()
 }
 
-/// A request for what the silo has.
+/// Decides a silo's request for its own page.
 fn own(word: Word, request: &Request, limits: &Limits, now: Moment) -> (Response, Word) {
     let here = Response::Granted { epoch: word.epoch(), how: How::Here };
     let lease_us = limits.lease_us(request.hint, request.ttl_us);
@@ -81,7 +84,7 @@ fn own(word: Word, request: &Request, limits: &Limits, now: Moment) -> (Response
     }
 }
 
-/// A request for what the silo would have to give up.
+/// Decides another silo's request for a page of this silo.
 #[inline]
 fn other(word: Word, request: &Request, signals: Signals, limits: &Limits, now: Moment) -> (Response, Word) {
     if request.epoch != word.epoch() {
@@ -114,14 +117,14 @@ fn other(word: Word, request: &Request, signals: Signals, limits: &Limits, now: 
     }
 }
 
-/// A write was not begun.
+/// Why a write did not begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteRefused {
-    /// The page is another silo's.
+    /// Another silo owns the page.
     NotOwner,
-    /// It is on its way to another silo.
+    /// The page is in transfer to another silo.
     Transferring,
-    /// It may or may not be another silo's.
+    /// The page is in doubt: another silo may own it.
     InDoubt,
     /// Another write is in progress.
     Busy,
@@ -129,10 +132,10 @@ pub enum WriteRefused {
     Contended,
 }
 
-/// The word with a write begun.
+/// The word with a write in progress.
 ///
 /// # Errors
-/// If the silo may not write the page, or writes it already.
+/// If the silo may not write the page, or is writing it already.
 #[inline]
 pub fn begin_write(word: Word) -> Result<Word, WriteRefused> {
     match word.state() {
@@ -156,7 +159,7 @@ pub fn commit(word: Word, limits: &Limits, now: Moment) -> Word {
     }
 }
 
-/// The word after a lease was given back; the same if there is none.
+/// The word after a lease was released; unchanged if there is none.
 #[must_use]
 pub const fn release(word: Word) -> Word {
     match word.state() {

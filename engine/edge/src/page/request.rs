@@ -1,107 +1,76 @@
-//! What is asked of a page and what is answered: values that cross from a driver to an arbiter and back.
+//! Requests for a page and their responses: values that pass between a driver and an arbiter.
 //!
 //! Owns no state. Source: seed 001 §4.2 and §5.
 
+use crate::page::hint::Hint;
 use crate::page::word::{Epoch, LEASE_US_MAX, Silo};
 
-/// What the requester wants the page for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Hint {
-    /// A write, nothing special.
-    Default,
-    /// A short lease, released explicitly.
-    Lock,
-    /// A lease.
-    Lease,
-    /// To keep it: heat does not protect the owner.
-    Migrate,
-}
-
-impl Hint {
-    /// All hints, in the order of their codes.
-    pub const ALL: [Hint; 4] = [Hint::Default, Hint::Lock, Hint::Lease, Hint::Migrate];
-
-    pub(crate) const fn of(code: u64) -> Hint {
-        match code {
-            0 => Hint::Default,
-            1 => Hint::Lock,
-            2 => Hint::Lease,
-            _ => Hint::Migrate,
-        }
-    }
-
-    /// Whether the new owner holds a lease.
-    #[must_use]
-    pub const fn is_lease(self) -> bool {
-        matches!(self, Hint::Lock | Hint::Lease)
-    }
-}
-
-/// In whose name a request is made.
+/// On whose behalf a request is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Authority {
     /// A port: respects heat and leases.
     Port,
-    /// The operator, by way of the console: a forced move, which may break a lease.
+    /// The operator, through the console: a forced move, which may break a lease.
     Operator,
 }
 
-/// An OWNERSHIP_REQ.
+/// A silo's request for a page: the message OWNERSHIP_REQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Request {
-    /// Who asks.
+    /// The requesting silo.
     pub from: Silo,
-    /// The owner's epoch as the requester knows it. A repeat that arrives after the page has moved has another one.
+    /// The owner's epoch as the requester knows it. A repeated request that arrives after the page
+    /// has moved has an outdated epoch.
     pub epoch: Epoch,
-    /// What for.
+    /// Purpose of the request.
     pub hint: Hint,
-    /// Lease asked for; [`Limits`] caps it.
+    /// Requested lease, in microseconds; [`Limits`] caps it.
     pub ttl_us: u32,
-    /// How often this request was refused before: its age.
+    /// Number of earlier refusals of this request: its age.
     pub refusals: u8,
-    /// In whose name.
+    /// On whose behalf the request is made.
     pub authority: Authority,
 }
 
-/// Whether the stream has work that is not in the page yet.
+/// Whether the stream has work that is not committed to the page yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WriteBuffer {
     /// Everything decoded is committed.
     Drained,
-    /// Something decoded waits for its commit.
+    /// Decoded shots wait for their commit.
     Pending,
 }
 
-/// What a decision is told beside the word. The busy bit is in the word itself: outside it, a commit could slip in
-/// between check and mark.
+/// Inputs of a decision besides the word. The busy bit is in the word itself: outside it, a commit
+/// could happen between check and mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Signals {
-    /// The stream's uncommitted work.
+    /// Whether the stream has uncommitted work.
     pub write_buffer: WriteBuffer,
 }
 
-/// Spans and counts that bound waiting.
+/// Durations and counts that bound waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// How long a committed write keeps its page hot.
     pub hot_us: u32,
-    /// Longest lease by LEASE.
+    /// Longest lease of a LEASE request.
     pub lease_us_max: u32,
-    /// Longest lease by LOCK.
+    /// Longest lease of a LOCK request.
     pub lock_us_max: u32,
-    /// How long a grant waits for its acknowledgement.
+    /// How long a grant waits for its acknowledgement until it is in doubt.
     pub ack_us: u32,
-    /// From one CANCEL to the next.
+    /// Interval between two CANCELs.
     pub resend_us: u32,
     /// Refusals after which a request drains its page.
     pub refusals_max: u8,
-    /// The last epoch in which a page moves.
+    /// The last epoch from which a page moves.
     pub epoch_last: Epoch,
 }
 
 impl Limits {
-    /// Seed 001's: 10 µs for an acknowledgement, heat of the shortest span that a deadline can say (the seed's 500
-    /// cycles are less than a microsecond).
+    /// Values of seed 001: 10 µs for an acknowledgement, and heat of the shortest span that a
+    /// deadline can express (the seed's 500 cycles are less than a microsecond).
     pub const SEED: Limits = Limits {
         hot_us: 1,
         lease_us_max: LEASE_US_MAX,
@@ -112,7 +81,7 @@ impl Limits {
         epoch_last: Epoch::MAX,
     };
 
-    /// The lease that `hint` gets.
+    /// The lease granted for `hint`, in microseconds.
     #[must_use]
     pub const fn lease_us(&self, hint: Hint, asked_us: u32) -> u32 {
         let most = match hint {
@@ -124,16 +93,16 @@ impl Limits {
     }
 }
 
-/// How a grant came about.
+/// Effect of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum How {
     /// The page goes to the requester: send PAGE_DATA and GRANT.
     Moves,
-    /// It goes because an operator said so, and a lease was broken.
+    /// The page goes by an operator's order, and a lease is broken.
     Forced,
-    /// It is on its way to this requester already: send the same again.
+    /// The page is already in transfer to this requester: send the same again.
     Again,
-    /// The requester has it.
+    /// The requester has the page.
     Here,
 }
 
@@ -141,46 +110,47 @@ pub enum How {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[must_use]
 pub enum Response {
-    /// The page is the requester's, or on its way there.
+    /// The page is the requester's, or in transfer to it.
     Granted {
         /// Epoch of the ownership.
         epoch: Epoch,
-        /// How.
+        /// Effect on the page.
         how: How,
     },
     /// The requester holds a lease of the page.
     LeaseYours {
-        /// What is left of it.
+        /// Remaining time of the lease.
         left_us: u32,
     },
-    /// Refused: somebody else holds a lease.
+    /// Refused: another silo holds a lease.
     LeaseActive {
-        /// What is left of it.
+        /// Remaining time of the lease.
         left_us: u32,
     },
     /// Refused: the owner writes it.
     Busy,
-    /// Refused to a LOCK: the owner writes it, not for long.
+    /// Refused to a LOCK: the owner writes the page, but not for long.
     TryAgainSoon,
     /// Refused: uncommitted work, a transfer, or a drain that a local lease would outlast.
     TryLater,
-    /// Refused: another request to this page was decided in this frame.
+    /// Refused: another request for this page was decided in this frame.
     Collision,
-    /// Not here.
+    /// Refused: the silo does not own the page.
     NotOwner {
-        /// Who has it, as far as known.
+        /// Last known owner.
         owner: Silo,
         /// Newest epoch known.
         epoch: Epoch,
     },
-    /// Refused: the request knows an older epoch than the owner's.
+    /// Refused: the request carries an older epoch than the owner's.
     Stale {
-        /// The owner's.
+        /// Epoch according to the owner.
         epoch: Epoch,
     },
-    /// Refused: a transfer of this page was not acknowledged; it waits for the receiver's word or death.
+    /// Refused: a transfer of this page was not acknowledged; it ends with the receiver's answer or
+    /// death.
     InDoubt,
-    /// Refused for good: the page has changed owners as often as its word can count.
+    /// Refused for good: the epoch counter of the page's word is exhausted.
     EpochsSpent,
 }
 
@@ -200,7 +170,7 @@ impl Response {
         "epochs_spent",
     ];
 
-    /// Which of [`Response::NAMES`] it is.
+    /// Index into [`Response::NAMES`].
     #[must_use]
     pub const fn number(self) -> usize {
         match self {
@@ -218,7 +188,7 @@ impl Response {
         }
     }
 
-    /// Whether the requester owns the page, or will.
+    /// Whether the requester owns the page or will own it.
     #[must_use]
     pub const fn is_granted(self) -> bool {
         matches!(self, Response::Granted { .. } | Response::LeaseYours { .. })

@@ -1,48 +1,50 @@
-//! Routes: where a stream's shots go, as one silo knows it.
+//! Routes: the silo that receives a stream's shots, as one silo knows it.
 //!
-//! Owns one word per stream. The silo's arbiter flips, whoever routes reads: direction, roles and epoch change in one
-//! store, so no reader sees the direction of one transfer with the epoch of another. Bounds: [`super::PAGES_MAX`] words.
-//! Never waits, never allocates after construction.
+//! Owns one word per stream. Only the silo's arbiter writes it. Direction, roles and epoch change
+//! in one store, so no reader sees the direction of one transfer with the epoch of another. Bounds:
+//! [`super::PAGES_MAX`] words. Never waits, never allocates after construction.
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
-//! | O5 | [`Routes::flip`] | [`Routes::route`] | what was done before the flip: the end of what was staged |
+//! | O5 | [`Routes::flip`] | [`Routes::route`] | the work before the flip: the last staged shots |
 //!
 //! # Why
 //!
-//! *A word beside the page's.* The page's word has owner and epoch too, but each commit writes it: whoever routes by it
-//! would fetch the line from the writer's core for each shot. This word changes when a page has moved, eight stand in a line.
+//! *A word beside the page's.* The page's word has owner and epoch too, but each commit writes it:
+//! a router would fetch the line from the writer's core for each shot. The route's word changes
+//! only when a page has moved; eight share a line.
 //!
-//! *After the word, never before.* A route that still shows the old owner costs a refusal, which names the new one. One
-//! that shows the new owner before it has installed the page would send shots to a silo that cannot commit them.
+//! *After the page word, never before.* A route that still shows the old owner costs a refusal,
+//! which carries the new owner. A route that shows the new owner before it has installed the page
+//! would send shots to a silo that cannot commit them.
 
 use crate::page::word::{Epoch, Silo};
 use crate::sync::{AtomicU64, Ordering, edge};
 
-/// Where a stream's shots go.
+/// The route of a stream's shots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Who takes them.
+    /// The silo that receives them.
     pub to: Silo,
-    /// Who took them before: the end that the direction points away from.
+    /// The silo that received them before.
     pub from: Silo,
-    /// Since which epoch.
+    /// Epoch of the current owner.
     pub epoch: Epoch,
 }
 
-/// What a silo is to a stream.
+/// Role of a silo for a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It takes the stream's shots.
+    /// It receives the stream's shots.
     Owner,
-    /// It took them before.
+    /// It received them before.
     Former,
-    /// Neither.
+    /// It neither receives the stream's shots nor received them before.
     Other,
 }
 
 impl Route {
-    /// What `silo` is to the stream.
+    /// The role of `silo` for the stream.
     #[must_use]
     pub fn role(&self, silo: Silo) -> Role {
         match silo {
@@ -72,7 +74,7 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Routes of `pages` streams that `owner` says the owners of.
+    /// Routes of `pages` streams; `owner` gives the first owner of each.
     #[must_use]
     pub fn new(pages: u32, owner: impl Fn(u32) -> Silo) -> Routes {
         let route = |page| Route { to: owner(page), from: owner(page), epoch: Epoch::default() };
@@ -86,26 +88,28 @@ impl Routes {
     #[inline]
     #[must_use]
     pub fn route(&self, page: u32) -> Route {
-        // ORDERING: acquire side of O5. Relaxed could show the new route before what was staged under the old one was
-        // handed on. Model: loom_page::a_flipped_route_shows_what_was_staged_before.
+        // ORDERING: acquire side of O5. Relaxed could show the new route before the shots staged
+        // under the old route were passed on. Model:
+        // loom_page::a_flipped_route_shows_what_was_staged_before.
         Route::unpack(self.words[page as usize].load(edge("O5.acquire", Ordering::Acquire)))
     }
 
-    /// The page has come to be `to`'s in `epoch`: the direction turns round, the roles change. Returns whether it was news. Called
-    /// by the silo's arbiter only.
+    /// Routes `page` to its new owner `to` in `epoch`; the old owner becomes the former one.
+    /// Returns whether the route changed. Called by the silo's arbiter only.
     ///
     /// # Panics
     /// If there is no such page.
     pub fn flip(&self, page: u32, to: Silo, epoch: Epoch) -> bool {
         let word = &self.words[page as usize];
-        // Relaxed: the only writer reads what it wrote itself.
+        // Relaxed: the only writer reads its own write.
         let before = Route::unpack(word.load(Ordering::Relaxed));
         if epoch <= before.epoch {
             return false;
         }
         let next = Route { to, from: before.to, epoch };
-        // ORDERING: release side of O5: what was staged under the old route has been handed on. Relaxed lets a shot by
-        // the new route overtake it; SeqCst adds nothing, there is one writer. Model: as above.
+        // ORDERING: release side of O5: the shots staged under the old route have been passed on.
+        // Relaxed lets a shot on the new route overtake them; SeqCst adds nothing, there is one
+        // writer. Model: as above.
         word.store(next.pack(), edge("O5.release", Ordering::Release));
         true
     }

@@ -1,48 +1,52 @@
-//! The word's steps of a transfer, at the giving and at the receiving silo. Pure.
+//! The word's transitions in a transfer, at the granting and at the receiving silo. Pure.
 //!
-//! Runs on the arbiter's thread by way of [`super::PageTable`], and in the models. Bounds: no loop. Each step takes the
-//! epoch of the message that caused it; a message of another epoch changes nothing, so duplicates, losses and any order
-//! are harmless. Source: seed 001 §4.2 and §6, with the epochs and CANCEL of the design.
+//! Called on the arbiter's thread by [`super::PageTable`], and in the models. Bounds: no loop. Each
+//! step takes the epoch of the message that caused it; a message of another epoch changes nothing,
+//! so duplicates, losses and reordering are harmless. Source: seed 001 §4.2 and §6, with the epochs
+//! and CANCEL of the design.
 //!
 //! # Why
 //!
-//! *One number says what was installed and what was fenced.* An epoch is granted once, by one silo to one silo, and the
-//! next one exists only when that grant is over: installed, or cancelled and reclaimed. So whoever meets a grant or a
-//! CANCEL older than the newest epoch it knows may acknowledge it: either it did install it, or its granter no longer
-//! listens. Only the newest epoch can be either, and the fence mark tells which.
+//! *One number identifies both installed and fenced grants.* One silo grants an epoch once, to one
+//! silo, and the next epoch exists only when that grant has ended: installed, or cancelled and
+//! reclaimed. So a silo may acknowledge any grant or CANCEL older than the newest epoch it knows:
+//! either it did install it, or the granter no longer waits. Only the newest epoch can be either,
+//! and the fence mark distinguishes them.
 //!
-//! *A newer grant ends an older wait.* A silo that awaits the acknowledgement of epoch e and is granted or refused a later
-//! one knows that e was installed: nothing else lets later epochs be.
+//! *A newer grant ends an older wait.* If a silo awaits the acknowledgement of epoch e and is
+//! granted or refused a later one, then e was installed: otherwise no later epoch could exist.
 
-use crate::page::request::{Hint, Limits};
+use crate::page::hint::Hint;
+use crate::page::request::Limits;
 use crate::page::word::{Epoch, Moment, Silo, State, Word};
 
-/// The part of a GRANT that the word takes.
+/// The fields of a GRANT that enter the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Grant {
     /// Epoch of the ownership.
     pub epoch: Epoch,
-    /// What it was asked for.
+    /// Purpose of the request.
     pub hint: Hint,
-    /// Lease of the new owner, counted from the installation by its own clock.
+    /// Lease of the new owner in microseconds, counted from the installation by its own clock.
     pub ttl_us: u32,
 }
 
-/// What a receiver does with a GRANT or a CANCEL.
+/// A receiver's reaction to a GRANT or a CANCEL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Receipt {
-    /// Installed now: acknowledge. The bytes must be in place before the word says so.
+    /// Installed now: acknowledge. The bytes must be installed before the word changes.
     Installed,
-    /// Installed before: acknowledge, the first acknowledgement may be lost.
+    /// Installed before: acknowledge again, because the first acknowledgement may be lost.
     Again,
-    /// Fenced: a grant of this epoch will not be installed.
+    /// Fenced: no grant of this epoch will be installed.
     Fenced,
-    /// Says nothing: refused for its fence, or of no meaning here.
+    /// No reply: refused because of its fence, or not applicable here.
     Dropped,
 }
 
-/// A silo that waits for the end of an older transfer, and hears of `epoch`, knows that it has ended.
+/// A silo that awaits the end of an older transfer and receives a message of `epoch` concludes that
+/// the transfer has ended.
 pub(super) const fn caught_up(word: Word, epoch: Epoch) -> Word {
     if word.state().is_exchanging() && epoch.number() > word.epoch().number() {
         Word::elsewhere(word.owner(), word.epoch())
@@ -51,14 +55,14 @@ pub(super) const fn caught_up(word: Word, epoch: Epoch) -> Word {
     }
 }
 
-/// Whether `epoch` is over at this silo, installed or of no concern to its granter.
+/// Whether `epoch` has ended at this silo: installed, or no longer awaited by its granter.
 #[inline(always)]
 const fn is_past(word: Word, epoch: Epoch) -> bool {
     let newest = word.epoch().number();
     epoch.number() < newest || epoch.number() == newest && word.is_writable()
 }
 
-/// A GRANT arrives at silo `me`.
+/// Handles a GRANT at silo `me`.
 pub fn install(word: Word, me: Silo, grant: &Grant, limits: &Limits, now: Moment) -> (Receipt, Word) {
     let word = caught_up(word, grant.epoch);
     if is_past(word, grant.epoch) {
@@ -75,7 +79,7 @@ pub fn install(word: Word, me: Silo, grant: &Grant, limits: &Limits, now: Moment
     (Receipt::Installed, next)
 }
 
-/// A CANCEL of `epoch` arrives from silo `from`.
+/// Handles a CANCEL of `epoch` from silo `from`.
 pub fn cancel(word: Word, from: Silo, epoch: Epoch) -> (Receipt, Word) {
     let word = caught_up(word, epoch);
     if is_past(word, epoch) {
@@ -88,26 +92,28 @@ pub fn cancel(word: Word, from: Silo, epoch: Epoch) -> (Receipt, Word) {
     }
 }
 
-/// An ACK of `epoch` arrives from silo `from`: the page is there. `None` if nothing waits for it.
+/// Handles an ACK of `epoch` from silo `from`: the page has arrived there. `None` if no transfer
+/// awaits it.
 #[must_use]
 pub fn acknowledged(word: Word, from: Silo, epoch: Epoch) -> Option<Word> {
     let is_awaited = word.awaits() && word.owner() == from && word.epoch() == epoch;
     is_awaited.then(|| Word::elsewhere(from, epoch))
 }
 
-/// A CANCEL_ACK of `epoch` arrives from silo `from`: it is fenced, the page stays with silo `me`. `None` if nothing
-/// waits for it.
+/// Handles a CANCEL_ACK of `epoch` from silo `from`: the grant is fenced, and the page stays with
+/// silo `me`. `None` if no transfer awaits it.
 #[must_use]
 pub fn reclaimed(word: Word, me: Silo, from: Silo, epoch: Epoch) -> Option<Word> {
     let is_awaited = word.state() == State::InDoubt && word.owner() == from && word.epoch() == epoch;
     is_awaited.then(|| Word::owned(me, epoch))
 }
 
-/// The receiver is dead and its thread is joined, so that `last`, its own word of this page, is its last: the page is
-/// with silo `me` again if the receiver never installed it. `None` if nothing waits for that receiver.
+/// The receiver is dead and its thread is joined, so `last`, its own word of this page, is final:
+/// the page returns to silo `me` if the receiver never installed it. `None` if no transfer awaits
+/// that receiver.
 #[inline]
 #[must_use]
-pub fn bereaved(word: Word, me: Silo, receiver: Silo, last: Word) -> Option<Word> {
+pub fn receiver_died(word: Word, me: Silo, receiver: Silo, last: Word) -> Option<Word> {
     if !word.awaits() || word.owner() != receiver {
         return None;
     }
@@ -115,27 +121,29 @@ pub fn bereaved(word: Word, me: Silo, receiver: Silo, last: Word) -> Option<Word
     Some(if is_past(last, epoch) { Word::elsewhere(receiver, epoch) } else { Word::owned(me, epoch) })
 }
 
-/// Another silo says that `owner` has the page in `epoch`. Older news, and news to a silo that is concerned itself, change
-/// nothing. Newer news may replace a fence: whatever was fenced is past.
+/// Records another silo's report that `owner` has the page in `epoch`. An older epoch changes
+/// nothing, nor does a report to a silo that owns or transfers the page. A newer epoch may replace
+/// a fence, because the fenced epoch has ended.
 #[must_use]
 pub fn learned(word: Word, owner: Silo, epoch: Epoch) -> Word {
     let is_news = word.state() == State::NotOwner && epoch > word.epoch();
     if is_news { Word::elsewhere(owner, epoch) } else { word }
 }
 
-/// What a look at a page's deadline found.
+/// Result of a deadline check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Due {
-    /// Nothing.
+    /// The deadline has not passed, or the state has none.
     Nothing,
-    /// Heat or a lease has ended.
+    /// Heat or a lease has expired.
     Cooled,
     /// A transfer is in doubt: send CANCEL of this epoch to that silo.
     Cancel(Silo, Epoch),
 }
 
-/// A look at the deadline of `word`: by the wheel, and by the sweep that keeps deadlines within half a wrap.
+/// Checks the deadline of `word`: called by the wheel, and by the sweep that keeps deadlines within
+/// half a wrap.
 pub fn due(word: Word, limits: &Limits, now: Moment) -> (Due, Word) {
     match word.state() {
         State::Transferring | State::InDoubt if word.deadline().has_passed(now) => (

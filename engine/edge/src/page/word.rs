@@ -1,7 +1,7 @@
-//! The page word: one silo's whole knowledge of who may write a page, in 64 bits.
+//! The page word: one silo's complete knowledge of who may write a page, in 64 bits.
 //!
-//! Owns the layout and nothing else: words are values here. Bounds: 64 silos, 2²⁷ changes of owner, deadlines up to
-//! [`LIVE_US_MAX`] ahead.
+//! Owns the layout only: words are values here. Bounds: 64 silos, 2²⁷ changes of owner, deadlines
+//! up to [`LIVE_US_MAX`] ahead.
 //!
 //! ```text
 //!   63        40 39              13 12     7   6   5  4      3     2   0
@@ -14,34 +14,36 @@
 //! | IDLE, LOCAL_HOT | this silo | of its ownership | MIGRATE: draining | LOCAL_HOT: end of the heat |
 //! | LEASED | this silo | of its ownership | kind of lease; MIGRATE: draining | end of the lease |
 //! | TRANSFERRING, IN_DOUBT | the receiver | of the grant | asked for | end of waiting; next CANCEL |
-//! | NOT_OWNER | who has it, as far as known | newest known | DEFAULT | 0 |
+//! | NOT_OWNER | last known owner | newest known | DEFAULT | 0 |
 //!
-//! The exchanging mark stands while a grant is out. In NOT_OWNER it means that the grant of this epoch was cancelled
-//! here: it is refused for ever.
+//! The exchanging mark is set while a grant is awaited. In NOT_OWNER it means that the grant of
+//! this epoch was cancelled here and is refused for ever.
 //!
 //! # Why
 //!
-//! *Deadlines wrap, epochs do not.* A deadline is compared within its 16.7 s: it is live while it lies at most
-//! [`LIVE_US_MAX`] ahead, so one that has passed stays so for 12.5 s, and every page is swept within half a wrap. A
-//! silo that has not seen a page for half the epochs could take a wrapped grant for an old one and acknowledge what it
-//! never installed. Nothing sweeps that, so a page whose epochs are spent stays where it is.
+//! *Deadlines wrap, epochs do not.* A deadline is compared within its range of 16.7 s: it is in the
+//! future while it lies at most [`LIVE_US_MAX`] ahead. So a deadline that has passed counts as
+//! passed for 12.5 s, and every page is swept within half a wrap. A silo that has not seen a page
+//! for half the epochs could take a wrapped grant for an old grant and acknowledge a page that it
+//! never installed. Epochs have no sweep, so a page whose epochs are exhausted stays where it is.
 
-use crate::page::request::Hint;
+use crate::page::hint::Hint;
 
-/// Where a page is in its life at one silo.
+/// State of a page at one silo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
-    /// Owned, free to go.
+    /// Owned, free to move.
     Idle,
-    /// Owned, written a moment ago.
+    /// Owned, written less than the heat's duration ago.
     LocalHot,
     /// Owned under a lease.
     Leased,
-    /// Granted to another silo, whose acknowledgement is awaited.
+    /// Granted to another silo; the acknowledgement is awaited.
     Transferring,
-    /// Another silo's.
+    /// Another silo owns it.
     NotOwner,
-    /// Granted, and not acknowledged in time: nobody may write here until the receiver has answered or is dead.
+    /// Granted, and not acknowledged in time: no thread may write here until the receiver has
+    /// answered or is dead.
     InDoubt,
 }
 
@@ -50,7 +52,7 @@ impl State {
     pub const ALL: [State; 6] =
         [State::Idle, State::LocalHot, State::Leased, State::Transferring, State::NotOwner, State::InDoubt];
 
-    /// The seed's name.
+    /// The state's name in seed 001.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -63,7 +65,7 @@ impl State {
         }
     }
 
-    /// Codes 6 and 7 are never written; they read as the state in which nothing may happen.
+    /// Codes 6 and 7 are never written; they read as the state that permits nothing.
     const fn of(code: u64) -> State {
         match code {
             0 => State::Idle,
@@ -81,7 +83,7 @@ impl State {
         matches!(self, State::Idle | State::LocalHot | State::Leased)
     }
 
-    /// Whether a grant is out.
+    /// Whether a grant is awaited.
     #[must_use]
     pub const fn is_exchanging(self) -> bool {
         matches!(self, State::Transferring | State::InDoubt)
@@ -92,7 +94,7 @@ impl State {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Silo(u8);
 
-/// Most silos that a word can name.
+/// Most silos that a word can identify.
 pub const SILOS_MAX: u8 = 64;
 
 impl Silo {
@@ -106,19 +108,19 @@ impl Silo {
         Silo(number)
     }
 
-    /// Its number.
+    /// Its number, below [`SILOS_MAX`].
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0
     }
 }
 
-/// How often a page has changed its owner.
+/// The number of times a page has changed its owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Epoch(u32);
 
 impl Epoch {
-    /// The last one: a page that has it never moves again.
+    /// The last epoch: a page in it never moves again.
     pub const MAX: Epoch = Epoch(EPOCH_MASK as u32);
 
     /// Epoch `number`.
@@ -131,13 +133,13 @@ impl Epoch {
         Epoch(number)
     }
 
-    /// Its number.
+    /// How many times the page has changed its owner.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0
     }
 
-    /// The next one; the last one stays.
+    /// The next epoch; the last epoch has none and stays.
     #[must_use]
     pub const fn next(self) -> Epoch {
         if self.0 == Epoch::MAX.0 { self } else { Epoch(self.0 + 1) }
@@ -148,9 +150,10 @@ impl Epoch {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Moment(u32);
 
-/// Furthest ahead that a deadline counts as one to come: the longest lease, and what two threads' clocks differ by.
+/// Furthest that a deadline lies in the future: the longest lease, plus the difference between two
+/// threads' clocks.
 pub const LIVE_US_MAX: u32 = 1 << 22;
-/// Longest lease.
+/// The longest lease that a request can get: 4 s.
 pub const LEASE_US_MAX: u32 = 4_000_000;
 const _: () = assert!(LEASE_US_MAX < LIVE_US_MAX && LIVE_US_MAX < 1 << 23);
 
@@ -209,19 +212,19 @@ impl Word {
         Word(0).with_state(State::Idle).with_owner(silo).with_epoch(epoch)
     }
 
-    /// NOT_OWNER, `owner` being known to have it.
+    /// NOT_OWNER, with `owner` as the last known owner.
     #[must_use]
     pub const fn elsewhere(owner: Silo, epoch: Epoch) -> Word {
         Word(0).with_state(State::NotOwner).with_owner(owner).with_epoch(epoch)
     }
 
-    /// From its bits.
+    /// The word with these bits.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Word {
         Word(bits)
     }
 
-    /// Its bits.
+    /// The word as it is stored, by the layout above.
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.0
@@ -233,7 +236,7 @@ impl Word {
         State::of(self.0 & STATE_MASK)
     }
 
-    /// The exchanging mark.
+    /// Whether the exchanging mark is set.
     #[must_use]
     pub const fn is_exchanging(self) -> bool {
         self.0 & EXCHANGING != 0
@@ -245,13 +248,14 @@ impl Word {
         matches!(self.state(), State::NotOwner) && self.is_exchanging()
     }
 
-    /// The hint.
+    /// The hint in the word; the table above gives its meaning in each state.
     #[must_use]
     pub const fn hint(self) -> Hint {
         Hint::of((self.0 >> HINT_AT) & HINT_MASK)
     }
 
-    /// Whether somebody waits for the owner to cool: heat is not renewed and no lease begins.
+    /// Whether another silo waits for heat or a lease to end: heat is not renewed and no lease
+    /// begins.
     #[must_use]
     pub const fn is_draining(self) -> bool {
         self.state().is_writable() && matches!(self.hint(), Hint::Migrate)
@@ -270,14 +274,15 @@ impl Word {
         self.0 & STATE_MASK <= State::Leased as u64
     }
 
-    /// Whether a grant is out and its end is awaited.
+    /// Whether a grant's end is awaited.
     #[inline]
     #[must_use]
     pub const fn awaits(self) -> bool {
         self.0 & EXCHANGING != 0 && self.0 & STATE_MASK != State::NotOwner as u64
     }
 
-    /// Whether the silo owns the page, free to go: no heat, no lease, no write in progress. A drain may stand.
+    /// Whether the silo owns the page and it is free to move: no heat, no lease, no write in
+    /// progress. A drain may be set.
     #[inline]
     #[must_use]
     pub const fn is_at_rest(self) -> bool {
@@ -290,13 +295,14 @@ impl Word {
         Silo(((self.0 >> OWNER_AT) & OWNER_MASK) as u8)
     }
 
-    /// Epoch.
+    /// Epoch of the silo's ownership, of the awaited grant, or the newest known: by state, see the
+    /// table above.
     #[must_use]
     pub const fn epoch(self) -> Epoch {
         Epoch(((self.0 >> EPOCH_AT) & EPOCH_MASK) as u32)
     }
 
-    /// Deadline.
+    /// When the state ends or is checked again: see the table above.
     #[must_use]
     pub const fn deadline(self) -> Moment {
         Moment((self.0 >> DEADLINE_AT) as u32)
@@ -356,11 +362,12 @@ impl Word {
     pub const fn granted(self, to: Silo, hint: Hint, deadline: Moment) -> Word {
         let fixed = Word(EXCHANGING).with_state(State::Transferring).with_hint(hint);
         let fixed = fixed.with_owner(to).with_deadline(deadline);
-        // The epoch in its place: shifting it out and in again would stand between the load and the exchange.
+        // The epoch is incremented in place: shifting it out and in would lengthen the path between
+        // the load and the exchange.
         Word(((self.0 & EPOCH_MASK << EPOCH_AT) + (1 << EPOCH_AT)) & EPOCH_MASK << EPOCH_AT | fixed.0)
     }
 
-    /// The word at `now`: heat and leases that have ended are gone, nothing else has changed.
+    /// The word at `now`, with expired heat and leases removed.
     #[inline]
     #[must_use]
     pub const fn settled(self, now: Moment) -> Word {

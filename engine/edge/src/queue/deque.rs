@@ -1,10 +1,11 @@
 //! Bounded work-stealing deque of task ids.
 //!
-//! Owns a power-of-two array of atomic words between two cursors that only grow, but for the owner's own step back in
-//! [`Owner::pop`]. The [`Owner`] pushes and pops at the bottom, newest first; any [`Thief`] steals at the top, oldest
-//! first (Chase and Lev 2005, with the orderings of Lê, Pop, Cohen and Zappa Nardelli 2013; the bottom is published by a
-//! release store instead of their fence and relaxed store, and 64-bit cursors cannot wrap). Bounds: the capacity; a
-//! steal tries once. Foreign threads never push here: they have an injector.
+//! Owns a power-of-two array of atomic words between two cursors that only grow, but for the
+//! owner's own step back in [`Owner::pop`]. The [`Owner`] pushes and pops at the bottom, newest
+//! first; any [`Thief`] steals at the top, oldest first (Chase and Lev 2005, with the orderings of
+//! Lê, Pop, Cohen and Zappa Nardelli 2013; the bottom is published by a release store instead of
+//! their fence and relaxed store, and 64-bit cursors cannot wrap). Bounds: the capacity; a steal
+//! tries once. Foreign threads never push here: they have an injector.
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
@@ -13,9 +14,10 @@
 //! | D3 | [`Thief::steal`] top | [`Owner::push`] top | that the cell was read |
 //!
 //! # Why
-//! Cells are atomic: a thief that was overtaken reads a cell that the owner is rewriting, and learns only from its failed
-//! exchange that the word was not for it (CVE-2021-32810 dropped such a value twice). Lost and empty are different
-//! answers: a sweep may end on [`Steal::Empty`], never on [`Steal::Retry`].
+//! Cells are atomic: a thief that was overtaken reads a cell that the owner is rewriting, and
+//! learns only from its failed exchange that the word was not for it (CVE-2021-32810 dropped such a
+//! value twice). Lost and empty are different answers: a sweep may end on [`Steal::Empty`], never
+//! on [`Steal::Retry`].
 
 use crate::ring::Full;
 use crate::sync::{AtomicU64, Ordering, Padded, edge, fence_edge};
@@ -85,8 +87,9 @@ impl Owner {
     fn room(&mut self, wanted: u64) -> u64 {
         let capacity = self.shared.cells.len() as u64;
         if self.bottom - self.top_seen + wanted > capacity {
-            // ORDERING: acquire side of D3: the thief has read the cell before we overwrite it. Relaxed would let
-            // the overwrite come first. Model: loom_deque::room_comes_with_what_the_thief_did_before.
+            // ORDERING: acquire side of D3: the thief has read the cell before we overwrite it.
+            // Relaxed would let the overwrite come first. Model:
+            // loom_deque::room_comes_with_what_the_thief_did_before.
             self.top_seen = self.shared.top.0.load(edge("D3.acquire", Ordering::Acquire));
         }
         capacity - (self.bottom - self.top_seen)
@@ -120,8 +123,9 @@ impl Owner {
     #[inline(always)]
     fn publish(&mut self, count: u64) {
         self.bottom += count;
-        // ORDERING: release side of D1, publishing the cells and what their ids name. Relaxed could show the bottom
-        // before its cell; SeqCst is for `pop` alone. Model: loom_deque::a_stolen_id_comes_with_what_it_names.
+        // ORDERING: release side of D1, publishing the cells and what their ids name. Relaxed could
+        // show the bottom before its cell; SeqCst is for `pop` alone. Model:
+        // loom_deque::a_stolen_id_comes_with_what_it_names.
         self.shared.bottom.0.store(self.bottom, edge("D1.release", Ordering::Release));
     }
 
@@ -134,10 +138,11 @@ impl Owner {
         }
         let last = self.bottom - 1;
         self.shared.bottom.0.store(last, Ordering::Relaxed);
-        // ORDERING: owner's side of D2: either this thread sees the thief's top, or the thief sees this bottom. No
-        // acquire and release pair orders a store before a later load of another word; only two sequentially
-        // consistent fences do. Model: loom_deque::the_last_id_goes_to_one.
-        fence_edge("D2.owner");
+        // ORDERING: owner's side of D2: either this thread sees the thief's top, or the thief sees
+        // this bottom. No acquire and release pair orders a store before a later load of another
+        // word; only two sequentially consistent fences do. Model:
+        // loom_deque::the_last_id_goes_to_one.
+        fence_edge("D2.owner", Ordering::SeqCst);
         self.top_seen = self.shared.top.0.load(Ordering::Relaxed);
         if self.top_seen > last {
             self.shared.bottom.0.store(self.bottom, Ordering::Relaxed);
@@ -149,8 +154,8 @@ impl Owner {
             self.bottom = last;
             return Some(id);
         }
-        // The last one: thieves may be at it, so it is taken as they would take it. The exchange itself decides;
-        // nothing is published, for the cell is this thread's own.
+        // The last one: thieves may be at it, so it is taken as they would take it. The exchange
+        // itself decides; nothing is published, for the cell is this thread's own.
         let won = self.shared.top.0.compare_exchange(last, last + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         self.shared.bottom.0.store(self.bottom, Ordering::Relaxed);
         self.top_seen = self.bottom;
@@ -176,17 +181,19 @@ impl Thief {
     #[inline(always)]
     pub fn steal(&self) -> Steal {
         let top = self.shared.top.0.load(Ordering::Relaxed);
-        // ORDERING: thief's side of D2, see `Owner::pop`. It also makes this bottom as new as this top.
-        fence_edge("D2.thief");
+        // ORDERING: thief's side of D2, see `Owner::pop`. It also makes this bottom as new as this
+        // top.
+        fence_edge("D2.thief", Ordering::SeqCst);
         // ORDERING: acquire side of D1, see `Owner::publish`.
         let bottom = self.shared.bottom.0.load(edge("D1.acquire", Ordering::Acquire));
         if top >= bottom {
             return Steal::Empty;
         }
         let id = self.shared.at(top).load(Ordering::Relaxed);
-        // ORDERING: release side of D3: the cell was read before the owner sees room. What came before the fence above
-        // is published by it; only the reading of the cell needs this release, and no model can show that, for loom
-        // never lets a load see a store that is yet to come. A failed exchange publishes nothing.
+        // ORDERING: release side of D3: the cell was read before the owner sees room. What came
+        // before the fence above is published by it; only the reading of the cell needs this
+        // release, and no model can show that, for loom never lets a load see a store that is yet
+        // to come. A failed exchange publishes nothing.
         match self.shared.top.0.compare_exchange(top, top + 1, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => Steal::Success(id),
             Err(_) => Steal::Retry,

@@ -1,9 +1,10 @@
 //! Bounded multi-producer multi-consumer queue in strict order of entry.
 //!
-//! Owns a power-of-two array of cells, each with a sequence word that says whose turn the cell is (Vyukov's bounded
-//! queue, 2011). Any thread may push or pop. Bounds: the capacity; a push or pop retries only when another one
-//! succeeded in between. Never waits for a particular thread except that a cell claimed but not yet written holds up
-//! the cells behind it, which is the price of strict order.
+//! Owns a power-of-two array of cells, each with a sequence word that says whose turn the cell is
+//! (Vyukov's bounded queue, 2011). Any thread may push or pop. Bounds: the capacity; a push or pop
+//! retries only when another one succeeded in between. Never waits for a particular thread except
+//! that a cell claimed but not yet written holds up the cells behind it, which is the price of
+//! strict order.
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
@@ -19,14 +20,15 @@ struct Cell<T> {
     item: UnsafeCell<MaybeUninit<T>>,
 }
 
-/// The queue.
+/// A queue that any number of threads push to and pop from.
 pub struct Fifo<T> {
     head: Padded<AtomicU64>,
     tail: Padded<AtomicU64>,
     cells: Box<[Cell<T>]>,
 }
 
-// SAFETY: a cell's item is touched only by the thread that won its position by CAS, between the two edges.
+// SAFETY: a cell's item is touched only by the thread that won its position by CAS, between the two
+// edges.
 unsafe impl<T: Copy + Send> Sync for Fifo<T> {}
 // SAFETY: the queue owns its items; moving it moves them.
 unsafe impl<T: Copy + Send> Send for Fifo<T> {}
@@ -56,18 +58,21 @@ impl<T: Copy + Send> Fifo<T> {
         let mut position = self.tail.0.load(Ordering::Relaxed);
         loop {
             let cell = self.cell(position);
-            // ORDERING: acquire side of F2: the popper has read the cell before we overwrite it. Relaxed would let
-            // the overwrite race with that read. Model: loom_fifo::items_cross_once_and_whole.
+            // ORDERING: acquire side of F2: the popper has read the cell before we overwrite it.
+            // Relaxed would let the overwrite race with that read. Model:
+            // loom_fifo::items_cross_once_and_whole.
             let sequence = cell.sequence.load(edge("F2.acquire", Ordering::Acquire));
             match sequence.wrapping_sub(position) as i64 {
                 0 => {
                     let next = position + 1;
                     match self.tail.0.compare_exchange_weak(position, next, Ordering::Relaxed, Ordering::Relaxed) {
                         Ok(_) => {
-                            // SAFETY: winning the CAS makes this position ours until F1 publishes it.
+                            // SAFETY: winning the CAS makes this position ours until F1 publishes
+                            // it.
                             cell.item.with_mut(|slot| unsafe { (*slot).write(item) });
-                            // ORDERING: release side of F1, publishing the item. Relaxed could show the turn before
-                            // the bytes. Model: loom_fifo::items_cross_once_and_whole.
+                            // ORDERING: release side of F1, publishing the item. Relaxed could show
+                            // the turn before the bytes. Model:
+                            // loom_fifo::items_cross_once_and_whole.
                             cell.sequence.store(next, edge("F1.release", Ordering::Release));
                             return Ok(());
                         }
@@ -92,12 +97,13 @@ impl<T: Copy + Send> Fifo<T> {
                     let next = position + 1;
                     match self.head.0.compare_exchange_weak(position, next, Ordering::Relaxed, Ordering::Relaxed) {
                         Ok(_) => {
-                            // SAFETY: winning the CAS makes this position ours until F2 gives the cell back; F1
-                            // ordered the write of the item before this read.
+                            // SAFETY: winning the CAS makes this position ours until F2 gives the
+                            // cell back; F1 ordered the write of the item before this read.
                             let item = cell.item.with(|slot| unsafe { (*slot).assume_init_read() });
                             let turn = position + self.cells.len() as u64;
-                            // ORDERING: release side of F2: the read above comes first. Relaxed could let the next
-                            // write overtake it. Model: loom_fifo::items_cross_once_and_whole.
+                            // ORDERING: release side of F2: the read above comes first. Relaxed
+                            // could let the next write overtake it. Model:
+                            // loom_fifo::items_cross_once_and_whole.
                             cell.sequence.store(turn, edge("F2.release", Ordering::Release));
                             return Some(item);
                         }

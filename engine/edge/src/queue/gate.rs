@@ -1,7 +1,8 @@
 //! Permits: how many tasks may be between dispatch and completion at once.
 //!
-//! Owns one counter. Any thread asks; a refusal is an answer, nobody waits here: the caller sets the task aside and asks
-//! again when a permit came back. A [`Permit`] gives itself back when it is dropped, by unwinding too. Bounds: the permits.
+//! Owns one counter. Any thread asks; a refusal is an answer, nobody waits here: the caller sets
+//! the task aside and asks again when a permit came back. A [`Permit`] gives itself back when it is
+//! dropped, by unwinding too. Bounds: the permits.
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
@@ -9,7 +10,7 @@
 
 use crate::sync::{AtomicU64, Ordering, Padded, edge};
 
-/// The permits.
+/// A fixed number of permits; [`Gate::enter`] takes one.
 pub struct Gate {
     free: Padded<AtomicU64>,
     permits: u64,
@@ -35,8 +36,8 @@ impl Gate {
     pub fn enter(&self) -> Option<Permit<'_>> {
         let mut free = self.free.0.load(Ordering::Relaxed);
         while free > 0 {
-            // ORDERING: acquire side of G1: what its last holder did. Relaxed would show a buffer still in use.
-            // Model: loom_gate::a_permit_carries_what_was_done_under_it.
+            // ORDERING: acquire side of G1: what its last holder did. Relaxed would show a buffer
+            // still in use. Model: loom_gate::a_permit_carries_what_was_done_under_it.
             let acquire = edge("G1.acquire", Ordering::Acquire);
             match self.free.0.compare_exchange_weak(free, free - 1, acquire, Ordering::Relaxed) {
                 Ok(_) => return Some(Permit(self)),
@@ -52,12 +53,13 @@ impl Gate {
     /// If none was taken.
     #[inline]
     pub fn leave(&self) {
-        // ORDERING: release side of G1, see `enter`; an exchange, so earlier holders' work is carried on.
+        // ORDERING: release side of G1, see `enter`; an exchange, so earlier holders' work is
+        // carried on.
         let before = self.free.0.fetch_add(1, edge("G1.release", Ordering::Release));
         assert!(before < self.permits, "a permit came back that was never taken");
     }
 
-    /// Permits taken.
+    /// Permits that are taken now; other threads may change that at once.
     #[must_use]
     pub fn in_use(&self) -> u64 {
         self.permits - self.free.0.load(Ordering::Relaxed).min(self.permits)

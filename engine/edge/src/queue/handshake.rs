@@ -1,8 +1,9 @@
 //! One job at a time into another domain and back, by sequence numbers.
 //!
-//! Owns a job's word and a result's word between two owned ends: the [`Caller`] posts, the [`Domain`] takes, works and
-//! finishes, the caller collects. Bounds: one job under way. Never waits. Nothing is ever reset: flags that somebody
-//! clears can be cleared after the next job has set them; a number that only grows cannot be mistaken.
+//! Owns a job's word and a result's word between two owned ends: the [`Caller`] posts, the
+//! [`Domain`] takes, works and finishes, the caller collects. Bounds: one job under way. Never
+//! waits. Nothing is ever reset: flags that somebody clears can be cleared after the next job has
+//! set them; a number that only grows cannot be mistaken.
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
@@ -57,15 +58,16 @@ impl Caller {
         }
         self.posted += 1;
         self.words.job.store(job);
-        // ORDERING: release side of X1, publishing the job. Relaxed could show the number before the job.
-        // Model: loom_handshake::jobs_and_results_cross_whole.
+        // ORDERING: release side of X1, publishing the job. Relaxed could show the number before
+        // the job. Model: loom_handshake::jobs_and_results_cross_whole.
         self.words.posted.0.store(self.posted, edge("X1.release", Ordering::Release));
         Ok(self.posted)
     }
 
     /// The result of the job under way, once.
     pub fn collect(&mut self) -> Option<(u64, u64)> {
-        // ORDERING: acquire side of X2: the result, and that the job's word may be rewritten. See `Domain::finish`.
+        // ORDERING: acquire side of X2: the result, and that the job's word may be rewritten. See
+        // `Domain::finish`.
         let done = self.words.done.0.load(edge("X2.acquire", Ordering::Acquire));
         if done == self.collected {
             return None;
@@ -95,8 +97,9 @@ impl Domain {
         assert!(self.finished < self.taken, "job {} was ended before, or never taken", self.taken);
         self.finished = self.taken;
         self.words.result.store(result);
-        // ORDERING: release side of X2. Relaxed could show the number before the result, or let the next job overtake
-        // the reading of this one. Model: loom_handshake::jobs_and_results_cross_whole.
+        // ORDERING: release side of X2. Relaxed could show the number before the result, or let the
+        // next job overtake the reading of this one. Model:
+        // loom_handshake::jobs_and_results_cross_whole.
         self.words.done.0.store(self.finished, edge("X2.release", Ordering::Release));
     }
 }
@@ -107,7 +110,7 @@ mod tests {
     use crate::ring::Full;
 
     #[test]
-    fn one_job_at_a_time_goes_and_comes_back_once() {
+    fn each_job_is_handed_over_and_returned_once() {
         let (mut caller, mut domain) = handshake();
         assert_eq!((domain.take(), caller.collect()), (None, None));
         assert_eq!(caller.post(7), Ok(1));

@@ -1,9 +1,10 @@
 //! How many tasks are under way: positions are reserved in front and retire behind, in order.
 //!
-//! Owns two cursors. Any submitter reserves by exchange, so that no two get the same position and none gets one that is
-//! not free (a check and a later count would let both through); whoever finds the oldest done retires it. Bounds: the
-//! capacity. Once full it opens again only when a quarter is free, so that a submitter is not woken for each task. Never
-//! waits: a submitter that gets nothing helps, or comes back.
+//! Owns two cursors. Any submitter reserves by exchange, so that no two get the same position and
+//! none gets one that is not free (a check and a later count would let both through); whoever finds
+//! the oldest done retires it. Bounds: the capacity. Once full it opens again only when a quarter
+//! is free, so that a submitter is not woken for each task. Never waits: a submitter that gets
+//! nothing helps, or comes back.
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
@@ -12,7 +13,7 @@
 use crate::sync::{AtomicU32, AtomicU64, Ordering, Padded, edge};
 use std::ops::Range;
 
-/// The window.
+/// Positions of the tasks under way: reserved and not yet retired.
 pub struct Window {
     capacity: u64,
     reserved: Padded<AtomicU64>,
@@ -32,13 +33,15 @@ impl Window {
         Window { capacity, reserved: cursor(), retired: cursor(), is_shut: AtomicU32::new(0) }
     }
 
-    /// The next positions, `wanted` or what is free; nothing while it is full or, once it was, until a quarter is free.
+    /// The next positions, `wanted` or what is free; nothing while it is full or, once it was,
+    /// until a quarter is free.
     #[inline]
     pub fn reserve(&self, wanted: u64) -> Option<Range<u64>> {
         let mut from = self.reserved.0.load(Ordering::Relaxed);
         loop {
-            // ORDERING: acquire side of V1: the last users of these positions are done. Relaxed would let us rewrite
-            // what they still read. Model: loom_window::a_position_is_given_again_only_after_its_user_is_done.
+            // ORDERING: acquire side of V1: the last users of these positions are done. Relaxed
+            // would let us rewrite what they still read. Model:
+            // loom_window::a_position_is_given_again_only_after_its_user_is_done.
             let retired = self.retired.0.load(edge("V1.acquire", Ordering::Acquire));
             let free = self.capacity.saturating_sub(from.saturating_sub(retired));
             let is_shut = self.is_shut.load(Ordering::Relaxed) != 0;
@@ -60,10 +63,12 @@ impl Window {
         }
     }
 
-    /// All positions before `position` are done with. Repeats and stragglers do no harm: it never goes back.
+    /// All positions before `position` are done with. Repeats and stragglers do no harm: it never
+    /// goes back.
     #[inline]
     pub fn retire_to(&self, position: u64) {
-        // ORDERING: release side of V1, see `reserve`. A later retirement carries this one on, being an exchange too.
+        // ORDERING: release side of V1, see `reserve`. A later retirement carries this one on,
+        // being an exchange too.
         self.retired.0.fetch_max(position, edge("V1.release", Ordering::Release));
     }
 

@@ -1,14 +1,15 @@
-//! One writer, many readers, each of whom sees every item: the slowest reader holds the writer back.
+//! One writer, many readers, each of whom sees every item: the slowest reader holds the writer
+//! back.
 //!
-//! Owns a power-of-two array of slots, the writer's cursor and one cursor for each reader. Writer and readers are one
-//! thread each; all readers exist from the start, and one that is dropped no longer counts. Bounds: the capacity, the
-//! readers, [`BATCH`] for a batch. Never waits, never overwrites an item that a reader has not read, never allocates
-//! after `channel`.
+//! Owns a power-of-two array of slots, the writer's cursor and one cursor for each reader. Writer
+//! and readers are one thread each; all readers exist from the start, and one that is dropped no
+//! longer counts. Bounds: the capacity, the readers, [`BATCH`] for a batch. Never waits, never
+//! overwrites an item that a reader has not read, never allocates after `channel`.
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
-//! | B1 | [`Writer::try_write`], [`Writer::write_slice`] tail | [`Reader::read`], [`Reader::drain`] tail | the items |
-//! | B2 | [`Reader::read`], [`Reader::drain`] cursor | [`Writer::try_write`], [`Writer::write_slice`] cursors | that slots were read |
+//! | B1 | [`Writer::try_write`], [`Writer::try_write_over`], [`Writer::write_slice`] tail | [`Reader::read`], [`Reader::drain`] tail | the items |
+//! | B2 | [`Reader::read`], [`Reader::drain`] cursor | [`Writer::try_write`], [`Writer::try_write_over`], [`Writer::write_slice`] cursors | that slots were read |
 //! | B2 | [`Reader`]'s drop, cursor (`B2.leave`) | as above | that slots were read |
 //! | B3 | [`Writer`]'s drop, abandoned | [`Reader::is_abandoned`] | the last tail |
 
@@ -30,8 +31,9 @@ struct Shared<T> {
     slots: Slots<T>,
 }
 
-// SAFETY: a slot is written by the writer only when every reader's cursor is past it, and read by readers only before
-// they move their cursors; B1 and B2 order the two. `T: Copy + Send`: each reader's copy is its own.
+// SAFETY: a slot is written by the writer only when every reader's cursor is past it, and read by
+// readers only before they move their cursors; B1 and B2 order the two. `T: Copy + Send`: each
+// reader's copy is its own.
 unsafe impl<T: Copy + Send> Sync for Shared<T> {}
 // SAFETY: the ring owns its items; moving it moves them.
 unsafe impl<T: Copy + Send> Send for Shared<T> {}
@@ -73,15 +75,17 @@ impl<T: Copy + Send> Writer<T> {
     fn room_for(&mut self, wanted: u64) -> u64 {
         let capacity = self.ring.slots.capacity();
         if capacity - (self.tail - self.slowest_seen) < wanted {
-            // ORDERING: acquire side of B2: every reader has read what we are about to overwrite. Relaxed would let our
-            // write race with a read. Model: loom_broadcast::a_slot_is_rewritten_after_every_reader.
+            // ORDERING: acquire side of B2: every reader has read what we are about to overwrite.
+            // Relaxed would let our write race with a read. Model:
+            // loom_broadcast::a_slot_is_rewritten_after_every_reader.
             let order = edge("B2.acquire", Ordering::Acquire);
             self.slowest_seen = self.ring.cursors.iter().fold(self.tail, |least, c| least.min(c.0.load(order)));
         }
         capacity - (self.tail - self.slowest_seen)
     }
 
-    /// Whether the next [`Writer::try_write`] succeeds: for who must not take what it could not pass on.
+    /// Whether the next [`Writer::try_write`] succeeds: for who must not take what it could not
+    /// pass on.
     #[inline]
     pub fn has_room(&mut self) -> bool {
         self.room_for(1) > 0
@@ -90,22 +94,44 @@ impl<T: Copy + Send> Writer<T> {
     /// Appends `item` for every reader.
     ///
     /// # Errors
-    /// [`Full`] with the item, counted in [`Writer::refused`], if the slowest reader is a lap behind.
+    /// [`Full`] with the item, counted in [`Writer::refused`], if the slowest reader is a lap
+    /// behind.
     #[inline]
     pub fn try_write(&mut self, item: T) -> Result<(), Full<T>> {
         if self.room_for(1) == 0 {
             self.refused += 1;
             return Err(Full(item));
         }
-        // SAFETY: every reader is past position `tail` of the lap before and none is at it until B1; `&mut self` on a
-        // non-`Clone` end is the only writer.
+        // SAFETY: every reader is past position `tail` of the lap before and none is at it until
+        // B1; `&mut self` on a non-`Clone` end is the only writer.
         unsafe { self.ring.slots.write(self.tail, item) };
         self.publish(1);
         Ok(())
     }
 
-    /// Appends the first of `items`, as many as there is room for and at most [`BATCH`]; all become visible at once.
-    /// Returns how many. Of the batch, what found no room is counted in [`Writer::refused`].
+    /// Appends an item for every reader by changing one in place, so that an item that is mostly as
+    /// its predecessors is not written whole: `change` gets what the slot held a lap before, in the
+    /// first lap `blank`. Returns `false`, counted in [`Writer::refused`], if the slowest reader is
+    /// a lap behind.
+    #[inline]
+    pub fn try_write_over(&mut self, blank: impl FnOnce() -> T, change: impl FnOnce(&mut T)) -> bool {
+        if self.room_for(1) == 0 {
+            self.refused += 1;
+            return false;
+        }
+        if self.tail < self.ring.slots.capacity() {
+            // SAFETY: as in `try_write`.
+            unsafe { self.ring.slots.write(self.tail, blank()) };
+        }
+        // SAFETY: as in `try_write`; the slot was written just now or in the first lap.
+        unsafe { self.ring.slots.change(self.tail, change) };
+        self.publish(1);
+        true
+    }
+
+    /// Appends the first of `items`, as many as there is room for and at most [`BATCH`]; all become
+    /// visible at once. Returns how many. Of the batch, what found no room is counted in
+    /// [`Writer::refused`].
     #[inline]
     pub fn write_slice(&mut self, items: &[T]) -> usize {
         let wanted = items.len().min(BATCH);
@@ -122,8 +148,9 @@ impl<T: Copy + Send> Writer<T> {
     #[inline(always)]
     fn publish(&mut self, count: u64) {
         self.tail += count;
-        // ORDERING: release side of B1, publishing the slots above. Relaxed could show `tail` before their bytes; SeqCst
-        // adds nothing: one writer, one location. Model: loom_broadcast::every_reader_sees_every_item.
+        // ORDERING: release side of B1, publishing the slots above. Relaxed could show `tail`
+        // before their bytes; SeqCst adds nothing: one writer, one location. Model:
+        // loom_broadcast::every_reader_sees_every_item.
         self.ring.tail.0.store(self.tail, edge("B1.release", Ordering::Release));
     }
 
@@ -151,7 +178,8 @@ impl<T: Copy + Send> Writer<T> {
         self.ring.cursors.len()
     }
 
-    /// Items that reader number `reader` has not read yet, as it last published; `None` after it left.
+    /// Items that reader number `reader` has not read yet, as it last published; `None` after it
+    /// left.
     ///
     /// # Panics
     /// If there never was such a reader.
@@ -164,8 +192,9 @@ impl<T: Copy + Send> Writer<T> {
 
 impl<T> Drop for Writer<T> {
     fn drop(&mut self) {
-        // ORDERING: release side of B3: whoever sees the end abandoned sees its last tail. Relaxed could show an
-        // abandoned, read-out ring and then one more item. Model: loom_broadcast::an_abandoned_ring_shows_its_last_item.
+        // ORDERING: release side of B3: whoever sees the end abandoned sees its last tail. Relaxed
+        // could show an abandoned, read-out ring and then one more item. Model:
+        // loom_broadcast::an_abandoned_ring_shows_its_last_item.
         self.ring.abandoned.store(1, edge("B3.release", Ordering::Release));
     }
 }
@@ -183,8 +212,9 @@ impl<T: Copy + Send> Reader<T> {
 
     #[inline(always)]
     fn release(&mut self) {
-        // ORDERING: release side of B2: what was read is read before the writer may overwrite its slot. Relaxed could
-        // let the overwrite come first. Model: loom_broadcast::a_slot_is_rewritten_after_every_reader.
+        // ORDERING: release side of B2: what was read is read before the writer may overwrite its
+        // slot. Relaxed could let the overwrite come first. Model:
+        // loom_broadcast::a_slot_is_rewritten_after_every_reader.
         self.ring.cursors[self.number].0.store(self.head, edge("B2.release", Ordering::Release));
     }
 
@@ -201,8 +231,8 @@ impl<T: Copy + Send> Reader<T> {
         Some(item)
     }
 
-    /// Hands the next items to `take`, at most `limit` and at most [`BATCH`], and moves the cursor once. Returns how many:
-    /// fewer than asked for means that there were no more.
+    /// Hands the next items to `take`, at most `limit` and at most [`BATCH`], and moves the cursor
+    /// once. Returns how many: fewer than asked for means that there were no more.
     ///
     /// If `take` panics, its item counts as read and the later ones stay.
     #[inline]
@@ -233,8 +263,8 @@ impl<T: Copy + Send> Reader<T> {
         self.ring.tail.0.load(Ordering::Relaxed).saturating_sub(self.head)
     }
 
-    /// Whether the writer has been dropped. Everything it wrote is visible to a `read` after this call: nothing to read
-    /// then means nothing for ever.
+    /// Whether the writer has been dropped. Everything it wrote is visible to a `read` after this
+    /// call: nothing to read then means nothing for ever.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         // ORDERING: acquire side of B3, see the writer's drop.
@@ -244,8 +274,8 @@ impl<T: Copy + Send> Reader<T> {
 
 impl<T> Drop for Reader<T> {
     fn drop(&mut self) {
-        // ORDERING: release side of B2 as in `release`: a reader that leaves has read what it read. Model:
-        // loom_broadcast::a_reader_that_leaves_frees_its_slots.
+        // ORDERING: release side of B2 as in `release`: a reader that leaves has read what it read.
+        // Model: loom_broadcast::a_reader_that_leaves_frees_its_slots.
         self.ring.cursors[self.number].0.store(GONE, edge("B2.leave", Ordering::Release));
     }
 }

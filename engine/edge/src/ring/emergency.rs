@@ -1,12 +1,13 @@
 //! An SPSC ring with room that only urgent items may use: a stop or a cancel always gets through.
 //!
-//! Owns two [`spsc`] rings. Producer and consumer are one thread each. Bounds: `capacity` normal items, `reserved` urgent
-//! ones, neither taking room from the other; [`BATCH`](super::BATCH) for a batch. Never waits, never allocates after
-//! `channel`. Its edges are those of [`spsc`].
+//! Owns two [`spsc`] rings. Producer and consumer are one thread each. Bounds: `capacity` normal
+//! items, `reserved` urgent ones, neither taking room from the other; [`BATCH`](super::BATCH) for a
+//! batch. Never waits, never allocates after `channel`. Its edges are those of [`spsc`].
 //!
 //! # Why
-//! An urgent item overtakes the normal ones: that is its purpose, and a consumer must expect the cancel of something
-//! that it has not been given yet. Of urgent items, as of normal ones, the order is that of their pushes.
+//! An urgent item overtakes the normal ones: that is its purpose, and a consumer must expect the
+//! cancel of something that it has not been given yet. Of urgent items, as of normal ones, the
+//! order is that of their pushes.
 
 use super::{Full, spsc};
 
@@ -76,8 +77,8 @@ impl<T: Copy + Send> Consumer<T> {
         self.urgent.pop().or_else(|| self.normal.pop())
     }
 
-    /// Hands items to `take`, the urgent ones first, at most `limit` and at most [`BATCH`](super::BATCH). Returns how
-    /// many.
+    /// Hands items to `take`, the urgent ones first, at most `limit` and at most
+    /// [`BATCH`](super::BATCH). Returns how many.
     #[inline]
     pub fn drain(&mut self, limit: usize, mut take: impl FnMut(T)) -> usize {
         let limit = limit.min(super::BATCH);

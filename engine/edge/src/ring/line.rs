@@ -1,8 +1,9 @@
-//! Single-producer single-consumer ring for items of up to 56 bytes: item and turn share a cache line.
+//! Single-producer single-consumer ring for items of up to 56 bytes: item and turn share a cache
+//! line.
 //!
-//! Owns a power-of-two array of slots, a line each: a sequence word that says which position was written last, and the
-//! item. Producer and consumer are one thread each. Bounds: the capacity, and [`BATCH`] for a batch. Never waits, never
-//! allocates after `channel`.
+//! Owns a power-of-two array of slots, a line each: a sequence word that says which position was
+//! written last, and the item. Producer and consumer are one thread each. Bounds: the capacity, and
+//! [`BATCH`] for a batch. Never waits, never allocates after `channel`.
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
@@ -11,13 +12,15 @@
 //! | L3 | [`Producer`]'s drop, abandoned | [`Consumer::is_abandoned`] | the last sequence word |
 //!
 //! # Why
-//! A separate tail would be a second line that crosses for each item; here the consumer polls the line that brings the
-//! item. The head crosses rarely: it is published after each quarter of the ring, and when the consumer finds the ring
-//! empty. So a full ring may go on looking full until its consumer has read a quarter of it.
+//! A separate tail would be a second line that crosses for each item; here the consumer polls the
+//! line that brings the item. The head crosses rarely: it is published after each quarter of the
+//! ring, and when the consumer finds the ring empty. So a full ring may go on looking full until
+//! its consumer has read a quarter of it.
 //!
-//! A batch is written last item first. Its reader waits at the first one's line and touches no other until all are
-//! written; written in order, each line would be taken away by the reader in the middle of the batch. For streams between
-//! far cores [`spsc`](super::spsc) may still be faster: here the reader must look at each slot before it knows of the next.
+//! A batch is written last item first. Its reader waits at the first one's line and touches no
+//! other until all are written; written in order, each line would be taken away by the reader in
+//! the middle of the batch. For streams between far cores [`spsc`](super::spsc) may still be
+//! faster: here the reader must look at each slot before it knows of the next.
 
 use super::{BATCH, Full};
 use crate::sync::{AtomicU64, Ordering, Padded, UnsafeCell, edge};
@@ -42,8 +45,8 @@ struct Shared<T> {
     slots: Box<[Slot<T>]>,
 }
 
-// SAFETY: a slot's item is touched by the producer only outside head..tail and by the consumer only inside; L1 and L2
-// order the two. `T: Copy`, so nothing needs dropping.
+// SAFETY: a slot's item is touched by the producer only outside head..tail and by the consumer only
+// inside; L1 and L2 order the two. `T: Copy`, so nothing needs dropping.
 unsafe impl<T: Copy + Send> Sync for Shared<T> {}
 // SAFETY: the ring owns its items; moving it moves them.
 unsafe impl<T: Copy + Send> Send for Shared<T> {}
@@ -72,7 +75,8 @@ pub struct Consumer<T> {
     quarter: u64,
 }
 
-/// A ring for `capacity` items, rounded up to a power of two. An item larger than 56 bytes does not compile.
+/// A ring for `capacity` items, rounded up to a power of two. An item larger than 56 bytes does not
+/// compile.
 ///
 /// # Panics
 /// If `capacity` is 0 or above 2²⁴.
@@ -100,8 +104,9 @@ impl<T: Copy + Send> Producer<T> {
     fn room_for(&mut self, wanted: u64) -> u64 {
         let capacity = self.ring.slots.len() as u64;
         if capacity - (self.tail - self.head_seen) < wanted {
-            // ORDERING: acquire side of L2: the consumer has read what we are about to overwrite. Relaxed would let
-            // our write race with its read. Model: loom_line::push_never_overwrites_an_unread_slot.
+            // ORDERING: acquire side of L2: the consumer has read what we are about to overwrite.
+            // Relaxed would let our write race with its read. Model:
+            // loom_line::push_never_overwrites_an_unread_slot.
             self.head_seen = self.ring.head.0.load(edge("L2.acquire", Ordering::Acquire));
         }
         capacity - (self.tail - self.head_seen)
@@ -125,21 +130,25 @@ impl<T: Copy + Send> Producer<T> {
     #[inline(always)]
     fn fill(&mut self, position: u64, item: T) {
         let slot = self.ring.slot(position);
-        // SAFETY: the position is not the consumer's until L1, and `&mut self` on a non-`Clone` end is the only writer.
+        // SAFETY: the position is not the consumer's until L1, and `&mut self` on a non-`Clone` end
+        // is the only writer.
         slot.item.with_mut(|item_at| unsafe { (*item_at).write(item) });
-        // ORDERING: release side of L1, publishing the item. Relaxed could show the turn before the bytes; SeqCst adds
-        // nothing: one writer, one location. Model: loom_line::pop_never_sees_an_unwritten_slot.
+        // ORDERING: release side of L1, publishing the item. Relaxed could show the turn before the
+        // bytes; SeqCst adds nothing: one writer, one location. Model:
+        // loom_line::pop_never_sees_an_unwritten_slot.
         slot.sequence.store(position + 1, edge("L1.release", Ordering::Release));
     }
 
-    /// Appends the first items of `items`, as many as there is room for and at most [`BATCH`]. Returns how many.
+    /// Appends the first items of `items`, as many as there is room for and at most [`BATCH`].
+    /// Returns how many.
     #[inline]
     pub fn push_slice(&mut self, items: &[T]) -> usize {
         self.push_each(items.len(), |index| items[index])
     }
 
-    /// Appends `item(0)`, `item(1)` … up to `count` of them, as many as there is room for and at most [`BATCH`], each made
-    /// where it will lie, the last one first; none is appended if `item` panics. Returns how many.
+    /// Appends `item(0)`, `item(1)` … up to `count` of them, as many as there is room for and at
+    /// most [`BATCH`], each made where it will lie, the last one first; none is appended if `item`
+    /// panics. Returns how many.
     #[inline]
     pub fn push_each(&mut self, count: usize, mut item: impl FnMut(usize) -> T) -> usize {
         let wanted = count.min(BATCH);
@@ -174,8 +183,9 @@ impl<T: Copy + Send> Producer<T> {
     }
 }
 
-/// The end of a batch that is written from its end on. If the rest of it never comes, what was written is taken back: no
-/// reader has come so far, because none passes the first slot of the batch, and none will find it.
+/// The end of a batch that is written from its end on. If the rest of it never comes, what was
+/// written is taken back: no reader has come so far, because none passes the first slot of the
+/// batch, and none will find it.
 struct Written<'a, T> {
     producer: &'a mut Producer<T>,
     from: usize,
@@ -185,7 +195,8 @@ struct Written<'a, T> {
 impl<T> Drop for Written<'_, T> {
     fn drop(&mut self) {
         for index in self.from..self.to {
-            // Relaxed: the reader sees it with the slot before, whose sequence word L1 publishes later.
+            // Relaxed: the reader sees it with the slot before, whose sequence word L1 publishes
+            // later.
             self.producer.ring.slot(self.producer.tail + index as u64).sequence.store(0, Ordering::Relaxed);
         }
     }
@@ -193,8 +204,9 @@ impl<T> Drop for Written<'_, T> {
 
 impl<T> Drop for Producer<T> {
     fn drop(&mut self) {
-        // ORDERING: release side of L3: whoever sees the end abandoned sees its last sequence word. Relaxed could show
-        // an abandoned, empty ring and then one more item. Model: loom_line::an_abandoned_ring_shows_its_last_item.
+        // ORDERING: release side of L3: whoever sees the end abandoned sees its last sequence word.
+        // Relaxed could show an abandoned, empty ring and then one more item. Model:
+        // loom_line::an_abandoned_ring_shows_its_last_item.
         self.ring.abandoned.store(1, edge("L3.release", Ordering::Release));
     }
 }
@@ -211,8 +223,8 @@ impl<T: Copy + Send> Consumer<T> {
             }
             return None;
         }
-        // SAFETY: the sequence word says that this position was written; only this end reads it, and the producer
-        // returns to it after L2.
+        // SAFETY: the sequence word says that this position was written; only this end reads it,
+        // and the producer returns to it after L2.
         let item = slot.item.with(|item_at| unsafe { (*item_at).assume_init_read() });
         self.head += 1;
         if self.head - self.head_published == self.quarter {
@@ -224,13 +236,14 @@ impl<T: Copy + Send> Consumer<T> {
     #[inline(always)]
     fn release(&mut self) {
         self.head_published = self.head;
-        // ORDERING: release side of L2: the reads before it are done before the producer may overwrite the slots.
-        // Relaxed could let an overwrite come first. Model: loom_line::push_never_overwrites_an_unread_slot.
+        // ORDERING: release side of L2: the reads before it are done before the producer may
+        // overwrite the slots. Relaxed could let an overwrite come first. Model:
+        // loom_line::push_never_overwrites_an_unread_slot.
         self.ring.head.0.store(self.head, edge("L2.release", Ordering::Release));
     }
 
-    /// Hands the oldest items to `take`, at most `limit` and at most [`BATCH`]. Returns how many: fewer than asked for
-    /// means that the ring was empty after them.
+    /// Hands the oldest items to `take`, at most `limit` and at most [`BATCH`]. Returns how many:
+    /// fewer than asked for means that the ring was empty after them.
     ///
     /// If `take` panics, its item is gone and the later ones stay.
     #[inline]
@@ -243,8 +256,8 @@ impl<T: Copy + Send> Consumer<T> {
         limit
     }
 
-    /// Whether the producer has been dropped. Everything it pushed is visible to a `pop` after this call: empty then
-    /// means empty for ever.
+    /// Whether the producer has been dropped. Everything it pushed is visible to a `pop` after this
+    /// call: empty then means empty for ever.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
         // ORDERING: acquire side of L3, see the producer's drop.

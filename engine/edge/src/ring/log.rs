@@ -1,9 +1,10 @@
 //! Log of hot threads: fixed records, rendered to text elsewhere.
 //!
-//! Owns an [`mpsc`] ring of records and a count of dropped ones for each lane. Writers are hot threads, one each; the
-//! reader is a cold one. Bounds: writers and capacity as given at construction. Never waits: a record that finds no
-//! room is dropped and counted. Never formats, never reads a clock, never allocates after `channel`. Its edges are those
-//! of [`mpsc`]; the counts publish nothing but themselves (Relaxed).
+//! Owns an [`mpsc`] ring of records and a count of dropped ones for each lane. Writers are hot
+//! threads, one each; the reader is a cold one. Bounds: writers and capacity as given at
+//! construction. Never waits: a record that finds no room is dropped and counted. Never formats,
+//! never reads a clock, never allocates after `channel`. Its edges are those of [`mpsc`]; the
+//! counts publish nothing but themselves (Relaxed).
 //!
 //! Order is each writer's own; records of different writers are put in order by their ticks.
 
@@ -18,7 +19,7 @@ pub const NUMBERS_MAX: usize = 4;
 /// What a hot thread had to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When.
+    /// When it was written.
     pub ticks: Ticks,
     numbers: [u64; NUMBERS_MAX],
     /// What: the reader knows its text.
@@ -51,8 +52,8 @@ pub struct Reader {
     dropped: Arc<[Padded<AtomicU64>]>,
 }
 
-/// A log for up to `writers` writers, each with room for `capacity` records, rounded up to a power of two; the first
-/// writer is thread number `thread`.
+/// A log for up to `writers` writers, each with room for `capacity` records, rounded up to a power
+/// of two; the first writer is thread number `thread`.
 ///
 /// # Panics
 /// If `writers` is 0 or above [`mpsc::PRODUCERS_MAX`], or `capacity` is 0 or above 2²⁴.
@@ -64,13 +65,15 @@ pub fn channel(writers: usize, capacity: usize, thread: u16) -> (Writer, Reader)
 }
 
 impl Writer {
-    /// Another writer, for thread number `thread`, or `None` if there are as many as the log was made for.
+    /// Another writer, for thread number `thread`, or `None` if there are as many as the log was
+    /// made for.
     #[must_use]
     pub fn try_clone(&self, thread: u16) -> Option<Writer> {
         Some(Writer { lane: self.lane.try_clone()?, dropped: Arc::clone(&self.dropped), thread })
     }
 
-    /// Appends a record, or drops and counts it if there is no room. More than [`NUMBERS_MAX`] numbers do not compile.
+    /// Appends a record, or drops and counts it if there is no room. More than [`NUMBERS_MAX`]
+    /// numbers do not compile.
     #[inline]
     pub fn write<const N: usize>(&mut self, ticks: Ticks, code: u16, numbers: [u64; N]) {
         const { assert!(N <= NUMBERS_MAX, "a log record has at most 4 numbers") }
@@ -91,8 +94,8 @@ impl Writer {
 }
 
 impl Reader {
-    /// Hands records to `take`, at most `limit` and at most [`BATCH`](super::BATCH), writers in turn. Returns how many:
-    /// fewer than asked for means that there were no more.
+    /// Hands records to `take`, at most `limit` and at most [`BATCH`](super::BATCH), writers in
+    /// turn. Returns how many: fewer than asked for means that there were no more.
     pub fn drain(&mut self, limit: usize, take: impl FnMut(Record)) -> usize {
         self.lanes.drain(limit, take)
     }

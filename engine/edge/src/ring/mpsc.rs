@@ -1,8 +1,9 @@
 //! Multi-producer single-consumer ring: a lane of its own for each producer.
 //!
-//! Owns one [`spsc`] ring per producer and the pool of those that nobody owns. Producers are one thread each, the
-//! consumer is one. Bounds: the producers and the capacity given at construction, [`BATCH`] for a batch; a lane is
-//! visited at most once more than there are lanes. Never waits, never allocates after `channel`.
+//! Owns one [`spsc`] ring per producer and the pool of those that nobody owns. Producers are one
+//! thread each, the consumer is one. Bounds: the producers and the capacity given at construction,
+//! [`BATCH`] for a batch; a lane is visited at most once more than there are lanes. Never waits,
+//! never allocates after `channel`.
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
@@ -12,10 +13,11 @@
 //! Items cross by the edges of [`spsc`].
 //!
 //! # Why
-//! With one array for all, every push is a contended compare-and-swap whose line crosses between the producers' cores
-//! (60 to 250 ns), and a producer that loses its core between claim and write holds up all others. With lanes a push is
-//! a plain store, nobody waits for anybody, and a loud producer cannot take the room of a quiet one. The price: the order
-//! is each producer's own, with none between producers, and an idle consumer looks at every lane.
+//! With one array for all, every push is a contended compare-and-swap whose line crosses between
+//! the producers' cores (60 to 250 ns), and a producer that loses its core between claim and write
+//! holds up all others. With lanes a push is a plain store, nobody waits for anybody, and a loud
+//! producer cannot take the room of a quiet one. The price: the order is each producer's own, with
+//! none between producers, and an idle consumer looks at every lane.
 
 use super::{BATCH, Full, spsc};
 use crate::sync::{AtomicU64, Ordering, UnsafeCell, edge};
@@ -34,8 +36,8 @@ struct Shared<T> {
     pool: Box<[UnsafeCell<Option<spsc::Producer<T>>>]>,
 }
 
-// SAFETY: a cell of the pool is touched only by the thread that owns its lane: who cleared its bit, until it sets it
-// again; M1 orders one owner after the other.
+// SAFETY: a cell of the pool is touched only by the thread that owns its lane: who cleared its bit,
+// until it sets it again; M1 orders one owner after the other.
 unsafe impl<T: Copy + Send> Sync for Shared<T> {}
 // SAFETY: it owns ends that may be sent.
 unsafe impl<T: Copy + Send> Send for Shared<T> {}
@@ -50,8 +52,9 @@ impl<T: Copy + Send> Shared<T> {
                 return None;
             }
             let rest = free & (free - 1);
-            // ORDERING: acquire side of M1: the lane's last owner has put its end back. Relaxed would let our taking race
-            // with its putting. Model: loom_mpsc::a_lane_is_handed_on_whole.
+            // ORDERING: acquire side of M1: the lane's last owner has put its end back. Relaxed
+            // would let our taking race with its putting. Model:
+            // loom_mpsc::a_lane_is_handed_on_whole.
             let won = edge("M1.acquire", Ordering::Acquire);
             match self.free.compare_exchange_weak(free, rest, won, Ordering::Relaxed) {
                 Ok(_) => break Some(self.lane(number)),
@@ -85,7 +88,8 @@ pub struct Consumer<T> {
     left: usize,
 }
 
-/// A ring for up to `producers` producers, each with room for `capacity` items, rounded up to a power of two.
+/// A ring for up to `producers` producers, each with room for `capacity` items, rounded up to a
+/// power of two.
 ///
 /// # Panics
 /// If `producers` is 0 or above [`PRODUCERS_MAX`], or `capacity` is 0 or above 2²⁴.
@@ -103,7 +107,8 @@ pub fn channel<T: Copy + Send>(producers: usize, capacity: usize) -> (Producer<T
 }
 
 impl<T: Copy + Send> Producer<T> {
-    /// Another producer, or `None` if all lanes are owned. A lane may come with items of an earlier owner still in it.
+    /// Another producer, or `None` if all lanes are owned. A lane may come with items of an earlier
+    /// owner still in it.
     #[must_use]
     pub fn try_clone(&self) -> Option<Producer<T>> {
         self.shared.claim()
@@ -148,15 +153,17 @@ impl<T: Copy + Send> Drop for Producer<T> {
         let end = unsafe { ManuallyDrop::take(&mut self.end) };
         // SAFETY: the pointer is the cell's own, and the cell is ours until the bit below.
         self.shared.pool[self.number as usize].with_mut(|cell| unsafe { *cell = Some(end) });
-        // ORDERING: release side of M1, publishing the end in its cell and what was pushed through it. Relaxed would let
-        // the next owner take a half-written end, or the consumer miss the last item. Models:
-        // loom_mpsc::a_lane_is_handed_on_whole, an_abandoned_ring_shows_its_last_item.
+        // ORDERING: release side of M1, publishing the end in its cell and what was pushed through
+        // it. Relaxed would let the next owner take a half-written end, or the consumer miss the
+        // last item. Models: loom_mpsc::a_lane_is_handed_on_whole,
+        // an_abandoned_ring_shows_its_last_item.
         self.shared.free.fetch_or(1 << self.number, edge("M1.release", Ordering::Release));
     }
 }
 
 impl<T: Copy + Send> Consumer<T> {
-    /// Takes the oldest item of a lane: the one at hand, until it is empty or [`BATCH`] items came from it.
+    /// Takes the oldest item of a lane: the one at hand, until it is empty or [`BATCH`] items came
+    /// from it.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         for _ in 0..=self.lanes.len() {
@@ -171,8 +178,9 @@ impl<T: Copy + Send> Consumer<T> {
         None
     }
 
-    /// Hands items to `take`, at most `limit` and at most [`BATCH`]; each call begins with the next lane, so that none
-    /// starves. Returns how many: fewer than asked for means that every lane was found empty.
+    /// Hands items to `take`, at most `limit` and at most [`BATCH`]; each call begins with the next
+    /// lane, so that none starves. Returns how many: fewer than asked for means that every lane was
+    /// found empty.
     #[inline]
     pub fn drain(&mut self, limit: usize, mut take: impl FnMut(T)) -> usize {
         let limit = limit.min(BATCH);
@@ -202,12 +210,12 @@ impl<T: Copy + Send> Consumer<T> {
         self.lanes.iter().map(spsc::Consumer::depth).sum()
     }
 
-    /// Whether all producers have been dropped. Everything they pushed is visible to a `pop` after this call: empty then
-    /// means empty for ever.
+    /// Whether all producers have been dropped. Everything they pushed is visible to a `pop` after
+    /// this call: empty then means empty for ever.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
-        // ORDERING: acquire side of M1, see the producer's drop. Claims in between are read-modify-writes: they carry
-        // every earlier drop's release on.
+        // ORDERING: acquire side of M1, see the producer's drop. Claims in between are
+        // read-modify-writes: they carry every earlier drop's release on.
         self.shared.free.load(edge("M1.view", Ordering::Acquire)) == self.shared.all
     }
 }

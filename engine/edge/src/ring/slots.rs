@@ -1,6 +1,7 @@
 //! The array under a ring: slots by position, masked.
 //!
-//! Owns the memory and nothing else; which position may be touched by whom is the business of the ring around it.
+//! Owns the memory and nothing else; which position may be touched by whom is the business of the
+//! ring around it.
 
 use crate::sync::UnsafeCell;
 use std::mem::MaybeUninit;
@@ -40,6 +41,16 @@ impl<T: Copy> Slots<T> {
     pub(super) unsafe fn write(&self, position: u64, item: T) {
         // SAFETY: the pointer is the slot's own; the caller has it alone.
         self.at(position).with_mut(|slot| unsafe { (*slot).write(item) });
+    }
+
+    /// Changes the item in the slot of `position` by `change`.
+    ///
+    /// # Safety
+    /// It must have been written, and no other thread may touch it at the same time.
+    #[inline(always)]
+    pub(super) unsafe fn change(&self, position: u64, change: impl FnOnce(&mut T)) {
+        // SAFETY: the pointer is the slot's own; the caller has it alone, and says that it was written.
+        self.at(position).with_mut(|slot| change(unsafe { (*slot).assume_init_mut() }));
     }
 
     /// Writes `items`, at most the capacity, from `position` on, in two runs at most.

@@ -1,6 +1,7 @@
 //! The device's health word: who may touch the device after a loss.
 //!
-//! Owns one word. Each state names its one mover, so the word hands the device's memory from one thread to the next.
+//! Owns one word. Each state names its one mover, so the word hands the device's memory from one
+//! thread to the next.
 //!
 //! ```text
 //! ONLINE ──dispatch──▶ LOST ──recovery──▶ RESETTING ──device──▶ RESET ──recovery──▶ RECOVERED ──dispatch──▶ ONLINE
@@ -15,7 +16,7 @@ use crate::sync::{AtomicU64, Ordering, edge};
 /// Health of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// Takes launches.
+    /// The device takes launches.
     Online,
     /// Every worker is quarantined (declared by dispatch).
     Lost,
@@ -41,12 +42,12 @@ impl Health {
     }
 }
 
-/// The word.
+/// The health of one device, moved on by one thread in each state.
 #[derive(Debug)]
 pub struct HealthWord(AtomicU64);
 
 impl HealthWord {
-    /// Online.
+    /// A word that says [`Health::Online`].
     #[must_use]
     #[expect(clippy::new_without_default, reason = "a health word is made once, on purpose")]
     pub fn new() -> HealthWord {
@@ -56,8 +57,9 @@ impl HealthWord {
     /// The state now.
     #[must_use]
     pub fn current(&self) -> Health {
-        // ORDERING: acquire side of H1: whoever is next sees everything the mover before it wrote. Relaxed could let
-        // dispatch refill a job that the device still writes. Model: loom_health::a_reset_device_writes_no_more.
+        // ORDERING: acquire side of H1: whoever is next sees everything the mover before it wrote.
+        // Relaxed could let dispatch refill a job that the device still writes. Model:
+        // loom_health::a_reset_device_writes_no_more.
         Health::ALL[self.0.load(edge("H1.acquire", Ordering::Acquire)) as usize % Health::ALL.len()]
     }
 

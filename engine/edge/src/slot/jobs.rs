@@ -1,18 +1,26 @@
 //! Job buffers: one shot's device outputs and origin, from launch to the end of its decode.
 //!
-//! Owns the buffers and the queue of free ones. A buffer belongs to whoever holds its [`Job`]; it passes from dispatch
-//! through the mailbox to the device, from poll through the ready queue to a decoder, and back. Bounds: slots + spares
-//! buffers, spares = workers + decoders, so that quarantined launches and expired decodes can each hold one beyond
-//! their slot's reuse. Never allocates after construction. Edges: S3, S4 and the queues' F1, F2 order every access; the
-//! marks of held buffers are relaxed, because each is changed by atomic swaps alone.
+//! Owns the buffers ([`JobBank`]), the free ones ([`FreeJobs`], dispatch alone takes) and the ways
+//! back ([`JobReturn`], one for each other role that returns jobs). A buffer belongs to whoever
+//! holds its [`Job`]; it passes from dispatch through the mailbox to the device, from poll to the
+//! graph role and a decoder, and back. Bounds: slots + spares buffers, spares = workers + decoders,
+//! so that quarantined launches and expired decodes can each hold one beyond their slot's reuse.
+//! Never allocates after construction. Edges: S3, S4 and the rings' R1, R2 order every access.
+//!
+//! # Why the newest free buffer is taken first
+//! Its lines are still in a cache. A queue would go round all buffers.
 
 use super::Ticket;
 use super::word::ErrorCode;
-use crate::queue::fifo::Fifo;
-use crate::sync::{AtomicU64, DataWord, DataWords, Ordering, Span};
+use crate::ring::spsc::{Consumer, Producer, channel};
+use crate::sync::{DataWord, DataWords, Span};
 use crate::units::Ticks;
 
-const META_WORDS: usize = 10;
+/// A line: stream and sequence number (dispatch); slot, worker and flags, ticket, completion and
+/// the worker's generation (poll); error and begin of a decode (the graph role).
+const META_WORDS: usize = 8;
+const RAW: u64 = 1 << 62;
+const BY_ROUNDS: u64 = 1 << 63;
 
 /// The right to one buffer. Not `Clone`: it is in one place at a time.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,38 +57,49 @@ pub struct Origin {
 
 /// All job buffers of a silo.
 pub struct JobBank {
-    free: Fifo<u32>,
-    /// 1 while a buffer is held. The queue alone would not notice a second return: its capacity is rounded up.
-    held: Box<[AtomicU64]>,
     meta: DataWords,
     detectors: DataWords,
     observables: DataWords,
 }
 
-impl JobBank {
-    /// `jobs` free buffers.
+/// The free buffers, in dispatch's hands.
+pub struct FreeJobs {
+    free: Vec<u32>,
+    /// By number: whether the buffer is held. A second return would otherwise go unnoticed.
+    held: Box<[bool]>,
+    returns: Box<[Consumer<u32>]>,
+    taken: u64,
+}
+
+/// A role's way to return buffers.
+pub struct JobReturn(Producer<u32>);
+
+impl FreeJobs {
+    /// `jobs` free buffers, and the ways back of `RETURNERS` roles.
     ///
     /// # Panics
     /// If `jobs` is 0 or above 2²⁴.
     #[must_use]
-    pub fn new(jobs: usize, detector_words: usize, observable_words: usize) -> JobBank {
-        let free = Fifo::new(jobs);
-        for number in 0..jobs as u32 {
-            assert!(free.push(number).is_ok(), "the free queue holds every job");
-        }
-        JobBank {
-            free,
-            held: (0..jobs).map(|_| AtomicU64::new(0)).collect(),
-            meta: DataWords::new(jobs, META_WORDS),
-            detectors: DataWords::new(jobs, detector_words),
-            observables: DataWords::new(jobs, observable_words),
-        }
+    pub fn new<const RETURNERS: usize>(jobs: usize) -> (FreeJobs, [JobReturn; RETURNERS]) {
+        let mut returns = Vec::with_capacity(RETURNERS);
+        let ends = std::array::from_fn(|_| {
+            let (gives, takes) = channel(jobs);
+            returns.push(takes);
+            JobReturn(gives)
+        });
+        let free = (0..jobs as u32).rev().collect();
+        (FreeJobs { free, held: vec![false; jobs].into(), returns: returns.into(), taken: 0 }, ends)
     }
 
     /// A free buffer, or `None` while all are held.
-    pub fn take(&self) -> Option<Job> {
+    #[inline]
+    pub fn take(&mut self) -> Option<Job> {
+        if self.free.is_empty() {
+            self.collect();
+        }
         let number = self.free.pop()?;
-        assert_eq!(self.held[number as usize].swap(1, Ordering::Relaxed), 0, "job {number} is free but held");
+        self.held[number as usize] = true;
+        self.taken += 1;
         Some(Job(number))
     }
 
@@ -88,9 +107,60 @@ impl JobBank {
     ///
     /// # Panics
     /// If the buffer is not held: it was returned twice.
-    pub fn give(&self, job: Job) {
-        assert_eq!(self.held[job.0 as usize].swap(0, Ordering::Relaxed), 1, "job {} returned twice", job.0);
-        assert!(self.free.push(job.0).is_ok(), "the free queue holds every job");
+    pub fn give(&mut self, job: Job) {
+        free(&mut self.held, job.0);
+        self.free.push(job.0);
+        self.taken -= 1;
+    }
+
+    /// Buffers ever taken, without those that came back by [`FreeJobs::give`].
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    fn collect(&mut self) {
+        let FreeJobs { free: stack, held, returns, .. } = self;
+        for ring in returns {
+            while let Some(number) = ring.pop() {
+                free(held, number);
+                stack.push(number);
+            }
+        }
+    }
+
+    /// Free buffers now, with those that were returned.
+    #[must_use]
+    pub fn count(&mut self) -> usize {
+        self.collect();
+        self.free.len()
+    }
+}
+
+fn free(held: &mut [bool], number: u32) {
+    assert!(std::mem::take(&mut held[number as usize]), "job {number} returned twice");
+}
+
+impl JobReturn {
+    /// Returns a buffer.
+    ///
+    /// # Panics
+    /// If the ring is full: it has room for every buffer, so one was returned twice.
+    #[inline]
+    pub fn give(&mut self, job: Job) {
+        assert!(self.0.push(job.0).is_ok(), "job {} returned twice", job.0);
+    }
+}
+
+impl JobBank {
+    /// `jobs` buffers.
+    #[must_use]
+    pub fn new(jobs: usize, detector_words: usize, observable_words: usize) -> JobBank {
+        JobBank {
+            meta: DataWords::new(jobs, META_WORDS),
+            detectors: DataWords::in_pages(jobs, detector_words),
+            observables: DataWords::in_pages(jobs, observable_words),
+        }
     }
 
     /// Residual detector words, as the predecoder left them.
@@ -120,71 +190,69 @@ impl JobBank {
     /// How many buffers there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.held.len()
+        self.meta.all().len() / META_WORDS
     }
 
     /// Never: there is at least one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
+        self.len() == 0
     }
 
-    /// Writes the job's origin; called by poll (or dispatch on the CPU path) before it enters the ready queue.
+    /// Writes the job's origin; called by poll (or dispatch on the CPU path) before it enters the
+    /// ready queue.
     pub fn set_origin(&self, job: &Job, origin: &Origin) {
         let meta = self.meta.record(job.0 as usize);
-        meta[0].store(u64::from(origin.ticket.slot));
-        meta[1].store(origin.ticket.generation);
-        meta[2].store(origin.completed.0);
-        meta[3].store(origin.worker.map_or(0, |(worker, _)| u64::from(worker) + 1));
-        meta[4].store(origin.worker.map_or(0, |(_, generation)| generation));
-        meta[5].store(u64::from(origin.raw) | u64::from(origin.by_rounds) << 1);
+        let worker = origin.worker.map_or(0, |(worker, _)| u64::from(worker) + 1);
+        let flags = if origin.raw { RAW } else { 0 } | if origin.by_rounds { BY_ROUNDS } else { 0 };
+        meta[2].store(u64::from(origin.ticket.slot) | worker << 32 | flags);
+        meta[3].store(origin.ticket.generation);
+        meta[4].store(origin.completed.0);
+        meta[5].store(origin.worker.map_or(0, |(_, generation)| generation));
     }
 
-    /// Whose shot it is; written by dispatch, which alone still knows it without the slot, before the launch.
+    /// Whose shot it is; written by dispatch, which alone still knows it without the slot, before
+    /// the launch.
     pub fn set_shot(&self, job: &Job, stream: u32, sequence: u64) {
         let meta = self.meta.record(job.0 as usize);
-        meta[6].store(u64::from(stream));
-        meta[7].store(sequence);
+        meta[0].store(u64::from(stream));
+        meta[1].store(sequence);
     }
 
     /// Stream and sequence number of the job's shot.
     #[must_use]
     pub fn shot(&self, job: &Job) -> (u32, u64) {
         let meta = self.meta.record(job.0 as usize);
-        (meta[6].load() as u32, meta[7].load())
+        (meta[0].load() as u32, meta[1].load())
     }
 
-    /// What a decode came to, and when it began; its observables are the job's. For whoever commits it later.
+    /// What a decode came to, and when it began; its observables are the job's. For whoever commits
+    /// it later.
     pub fn set_decoded(&self, job: &Job, result: Result<(), ErrorCode>, began: Ticks) {
         let meta = self.meta.record(job.0 as usize);
-        meta[8].store(result.err().map_or(0, |code| code as u64));
-        meta[9].store(began.0);
+        meta[6].store(result.err().map_or(0, |code| code as u64));
+        meta[7].store(began.0);
     }
 
     /// As [`JobBank::set_decoded`] left it.
     pub fn decoded(&self, job: &Job) -> (Result<(), ErrorCode>, Ticks) {
         let meta = self.meta.record(job.0 as usize);
-        let code = ErrorCode::from_number(meta[8].load() as u16);
-        (code.map_or(Ok(()), Err), Ticks(meta[9].load()))
+        let code = ErrorCode::from_number(meta[6].load() as u16);
+        (code.map_or(Ok(()), Err), Ticks(meta[7].load()))
     }
 
     /// The job's origin.
     #[must_use]
     pub fn origin(&self, job: &Job) -> Origin {
         let meta = self.meta.record(job.0 as usize);
-        let worker = meta[3].load();
+        let packed = meta[2].load();
+        let worker = packed >> 32 & 0xff;
         Origin {
-            ticket: Ticket { slot: meta[0].load() as u32, generation: meta[1].load() },
-            completed: Ticks(meta[2].load()),
-            worker: (worker > 0).then(|| ((worker - 1) as u8, meta[4].load())),
-            raw: meta[5].load() & 1 != 0,
-            by_rounds: meta[5].load() & 2 != 0,
+            ticket: Ticket { slot: packed as u32, generation: meta[3].load() },
+            completed: Ticks(meta[4].load()),
+            worker: (worker > 0).then(|| ((worker - 1) as u8, meta[5].load())),
+            raw: packed & RAW != 0,
+            by_rounds: packed & BY_ROUNDS != 0,
         }
-    }
-
-    /// Free buffers now.
-    #[must_use]
-    pub fn free(&self) -> u64 {
-        self.free.depth()
     }
 }

@@ -1,8 +1,9 @@
 //! The outer ring: the slot protocol with a process that is not ours, in memory that both map.
 //!
-//! Owns both ends' steps over words that lie wherever a region puts them; [`Outside`] says where. The engine's end keeps
-//! for itself which slots it holds and believes no word of the region about it. Bounds: the slots. Never waits, never
-//! interprets a payload, never touches memory outside the slices it is given.
+//! Owns both ends' steps over words that lie wherever a region puts them; [`Outside`] says where.
+//! The engine's end keeps for itself which slots it holds and believes no word of the region about
+//! it. Bounds: the slots. Never waits, never interprets a payload, never touches memory outside the
+//! slices it is given.
 //!
 //! ```text
 //!        client                    engine                            engine          client
@@ -19,22 +20,22 @@
 //! | U5 | [`EngineEnd::grant`] granted | [`ClientEnd::is_granted`] granted | that the ring is empty and nothing is read any more |
 //!
 //! # Why a ring of its own
-//! The seed lets the peer write the slots themselves. A peer that is not trusted would then write words that dispatch,
-//! deadlines and harvest believe: every one of them would have to be checked in every role. Here one role checks, and one
-//! shot is copied.
+//! The seed lets the peer write the slots themselves. A peer that is not trusted would then write
+//! words that dispatch, deadlines and harvest believe: every one of them would have to be checked
+//! in every role. Here one role checks, and one shot is copied.
 
 use super::word;
-use crate::sync::{AtomicU64, DataWord, Ordering, edge, read_words, write_words};
+use crate::sync::{DataWord, MappedWord, Ordering, edge, read_words, write_words};
 
 /// Where the words lie. `rx` and `tx` have one word for each slot, a power of two of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Outside<'a> {
     /// Client to engine.
-    pub rx: &'a [AtomicU64],
+    pub rx: &'a [MappedWord],
     /// Engine to client.
-    pub tx: &'a [AtomicU64],
+    pub tx: &'a [MappedWord],
     /// The session that has the ring.
-    pub granted: &'a AtomicU64,
+    pub granted: &'a MappedWord,
 }
 
 impl Outside<'_> {
@@ -64,14 +65,14 @@ impl EngineEnd {
         for word in outside.rx.iter().chain(outside.tx) {
             word.store(0, Ordering::Relaxed);
         }
-        // ORDERING: release side of U5: the ring is empty, and what was in it was read, before the new client writes.
-        // Relaxed could let its first shot race with a read of the last client's, or be wiped away. Model:
-        // loom_outside::a_new_client_writes_after_the_last_read.
+        // ORDERING: release side of U5: the ring is empty, and what was in it was read, before the
+        // new client writes. Relaxed could let its first shot race with a read of the last
+        // client's, or be wiped away. Model: loom_outside::a_new_client_writes_after_the_last_read.
         outside.granted.store(session, edge("U5.release", Ordering::Release));
     }
 
-    /// The slot at the cursor and its rx word, if the client has written it. Not if the slot's answer is not out yet:
-    /// then the client is ahead of itself, and waits.
+    /// The slot at the cursor and its rx word, if the client has written it. Not if the slot's
+    /// answer is not out yet: then the client is ahead of itself, and waits.
     #[must_use]
     pub fn arrived(&self, outside: &Outside<'_>) -> Option<(u32, u64)> {
         let slot = outside.slot(self.position);
@@ -89,8 +90,8 @@ impl EngineEnd {
         outside.tx[slot].store(word::IN_FLIGHT, Ordering::Relaxed);
         self.held[slot] = true;
         self.position += 1;
-        // ORDERING: release side of U2: our reads of the shot, and IN_FLIGHT, come first. Relaxed could let the client's
-        // next shot overwrite this one under us, beside an old tx 0. Model:
+        // ORDERING: release side of U2: our reads of the shot, and IN_FLIGHT, come first. Relaxed
+        // could let the client's next shot overwrite this one under us, beside an old tx 0. Model:
         // loom_outside::a_client_never_reuses_a_slot_that_is_held.
         outside.rx[slot].store(0, edge("U2.release", Ordering::Release));
     }
@@ -102,8 +103,8 @@ impl EngineEnd {
             return false;
         }
         write_words(record.0, record.1);
-        // ORDERING: release side of U3, publishing the record. Relaxed could show the answer before it. Model:
-        // loom_outside::a_client_reads_a_whole_answer.
+        // ORDERING: release side of U3, publishing the record. Relaxed could show the answer before
+        // it. Model: loom_outside::a_client_reads_a_whole_answer.
         outside.tx[slot as usize].store(answer, edge("U3.release", Ordering::Release));
         true
     }
@@ -133,9 +134,9 @@ impl ClientEnd {
     #[must_use]
     pub fn is_vacant(&self, outside: &Outside<'_>) -> bool {
         let slot = outside.slot(self.position);
-        // ORDERING: acquire side of U2, see `hold`; then of U4: whoever collects has read the slot's last answer.
-        // Relaxed would let the engine's next answer race with that read. Model:
-        // loom_outside::an_answer_is_written_after_the_last_was_read.
+        // ORDERING: acquire side of U2, see `hold`; then of U4: whoever collects has read the
+        // slot's last answer. Relaxed would let the engine's next answer race with that read.
+        // Model: loom_outside::an_answer_is_written_after_the_last_was_read.
         outside.rx[slot].load(edge("U2.acquire", Ordering::Acquire)) == 0
             && outside.tx[slot].load(edge("U4.acquire", Ordering::Acquire)) == word::EMPTY
     }
@@ -146,13 +147,14 @@ impl ClientEnd {
         outside.slot(self.position) as u32
     }
 
-    /// Writes `shot` into `record` and publishes it at the cursor, which must be vacant, as `rx`, never 0.
+    /// Writes `shot` into `record` and publishes it at the cursor, which must be vacant, as `rx`,
+    /// never 0.
     pub fn publish(&mut self, outside: &Outside<'_>, record: &[DataWord], shot: &[u64], rx: u64) {
         write_words(record, shot);
         let slot = outside.slot(self.position);
         self.position += 1;
-        // ORDERING: release side of U1, publishing the shot. Relaxed could hand the engine the last shot's words. Model:
-        // loom_outside::the_engine_sees_the_whole_shot.
+        // ORDERING: release side of U1, publishing the shot. Relaxed could hand the engine the last
+        // shot's words. Model: loom_outside::the_engine_sees_the_whole_shot.
         outside.rx[slot].store(rx, edge("U1.release", Ordering::Release));
     }
 

@@ -1,11 +1,12 @@
 //! Slots: rx, tx and ticket words, payloads, headers and result blocks of one silo.
 //!
-//! Owns the arrays and the three ends that move along them: feed writes, dispatch takes in ring order, harvest takes
-//! in any order. [`Claim`] is the right, and the duty, to answer one shot. Bounds: the geometry. Edges: see
-//! [`super`]'s table. Longer than 500 lines, because one slot's words are one protocol, with every ordering argued.
+//! Owns the arrays and the three ends that move along them: feed writes, dispatch takes in ring
+//! order, harvest takes in any order. [`Claim`] is the right, and the duty, to answer one shot.
+//! Bounds: the geometry. Edges: see [`super`]'s table. Longer than 500 lines, because one slot's
+//! words are one protocol, with every ordering argued.
 //!
-//! A slot: idle (rx 0, tx 0) → written (rx address, tx 0) → in flight (rx 0, tx IN_FLIGHT) → completed (rx 0, tx
-//! answer) → idle.
+//! A slot: idle (rx 0, tx 0) → written (rx address, tx 0) → in flight (rx 0, tx IN_FLIGHT) →
+//! completed (rx 0, tx answer) → idle.
 
 use super::word::{self, ErrorCode};
 use super::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX, SLOTS_MAX, Ticket};
@@ -23,7 +24,8 @@ const OPEN: u64 = 1;
 const HEADER_WORDS: usize = 8;
 /// Where in a header stands who gets the answer, behind what dispatch writes.
 const REPLY_TO: usize = 6;
-const RESULT_WORDS: usize = 4;
+/// Times before the observables in a result: with one word of these a result is half a line.
+const RESULT_WORDS: usize = 3;
 /// In a header's flags: the true observables are known.
 const HAS_TRUTH: u64 = 1;
 /// In a header's flags: the payload comes by and by.
@@ -43,11 +45,11 @@ pub struct Geometry {
 /// What the feed says of a shot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShotHeader {
-    /// Stream.
+    /// Number of the stream that the shot belongs to.
     pub stream: u32,
     /// Sequence number within the stream.
     pub sequence: u64,
-    /// Scheduled arrival.
+    /// When the shot was due by the schedule of its stream.
     pub scheduled: Ticks,
     /// When it was written into the slot.
     pub submitted: Ticks,
@@ -55,7 +57,8 @@ pub struct ShotHeader {
     pub reply_to: ReplyTo,
 }
 
-/// Where a shot came from, in the words of whoever fed it. Nothing between feed and harvest looks at it.
+/// Where a shot came from, in the words of whoever fed it. Nothing between feed and harvest looks
+/// at it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplyTo {
     /// Who gets the answer.
@@ -67,13 +70,13 @@ pub struct ReplyTo {
 /// When the steps between dispatch and answer happened; zero where one did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnswerTimes {
-    /// Its last round came, if it came by rounds.
+    /// Its last round came, if it came by rounds; of other shots it is not kept.
     pub arrived: Ticks,
     /// Device output claimed.
     pub completed: Ticks,
-    /// Decode began.
+    /// A decoder began with it.
     pub decoding: Ticks,
-    /// Answered.
+    /// Its answer was written.
     pub answered: Ticks,
 }
 
@@ -84,21 +87,23 @@ pub struct SlotTable {
     rx: Box<[AtomicU64]>,
     tx: Box<[AtomicU64]>,
     tickets: Box<[AtomicU64]>,
-    /// Submission time of the shot that a ticket is open for; an atomic of its own because the deadline reads it
-    /// before it owns the claim.
+    /// Submission time of the shot that a ticket is open for; an atomic of its own because the
+    /// deadline reads it before it owns the claim.
     opened: Box<[AtomicU64]>,
     arrivals: Box<[Arriving]>,
     payload: DataWords,
     headers: DataWords,
     truths: DataWords,
     results: DataWords,
+    /// Of shots by rounds: [`AnswerTimes::arrived`].
+    last_rounds: DataWords,
 }
 
 /// A table and its three ends.
 ///
 /// # Panics
-/// If the slots are no power of two in 1..=65,536 or the words exceed their limits: profiles and models are checked
-/// before.
+/// If the slots are no power of two in 1..=65,536 or the words exceed their limits: profiles and
+/// models are checked before.
 #[must_use]
 pub fn table(geometry: Geometry) -> (FeedEnd, DispatchEnd, HarvestEnd, Arc<SlotTable>) {
     let slots = geometry.slots as usize;
@@ -113,13 +118,14 @@ pub fn table(geometry: Geometry) -> (FeedEnd, DispatchEnd, HarvestEnd, Arc<SlotT
         tickets: zeros(),
         opened: zeros(),
         arrivals: (0..slots).map(|_| Arriving::new()).collect(),
-        payload: DataWords::new(slots, geometry.detector_words as usize),
+        payload: DataWords::in_pages(slots, geometry.detector_words as usize),
         headers: DataWords::new(slots, HEADER_WORDS),
         truths: DataWords::new(slots, geometry.observable_words as usize),
         results: DataWords::new(slots, RESULT_WORDS + geometry.observable_words as usize),
+        last_rounds: DataWords::new(slots, 1),
     });
     (
-        FeedEnd { table: Arc::clone(&table), position: 0 },
+        FeedEnd { table: Arc::clone(&table), position: 0, is_vacant: false },
         DispatchEnd { table: Arc::clone(&table), position: 0 },
         HarvestEnd::new(Arc::clone(&table)),
         table,
@@ -127,7 +133,7 @@ pub fn table(geometry: Geometry) -> (FeedEnd, DispatchEnd, HarvestEnd, Arc<SlotT
 }
 
 impl SlotTable {
-    /// Sizes.
+    /// Slots, and words of a shot and of an answer.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
         self.geometry
@@ -159,7 +165,8 @@ impl SlotTable {
         self.payload.span()
     }
 
-    /// The shot's words at `address`, or `None` if it is misaligned or does not lie wholly inside the payload memory.
+    /// The shot's words at `address`, or `None` if it is misaligned or does not lie wholly inside
+    /// the payload memory.
     #[must_use]
     pub fn payload_at(&self, address: u64) -> Option<&[DataWord]> {
         let offset = address.checked_sub(self.payload.all().as_ptr().addr() as u64)?;
@@ -171,11 +178,13 @@ impl SlotTable {
         self.payload.all().get(first..first.checked_add(self.geometry.detector_words as usize)?)
     }
 
-    /// The first position at or after `position` whose ticket may be open: what the slot of `position` has gone through
-    /// since then tells how far dispatch has come, and all but the last lap is answered.
+    /// The first position at or after `position` whose ticket may be open: what the slot of
+    /// `position` has gone through since then tells how far dispatch has come, and all but the last
+    /// lap is answered.
     #[must_use]
     pub fn first_open_after(&self, position: u64) -> u64 {
-        // Relaxed: the word only grows, and nothing is read that it publishes; an older value skips less.
+        // Relaxed: the word only grows, and nothing is read that it publishes; an older value skips
+        // less.
         let held = self.tickets[self.index(position)].load(Ordering::Relaxed) >> 1;
         match held.saturating_sub(self.generation(position)) {
             0 => position,
@@ -186,8 +195,9 @@ impl SlotTable {
     /// Whether `ticket` can still be answered; and when its shot was submitted.
     #[must_use]
     pub fn is_open(&self, ticket: Ticket) -> TicketView {
-        // ORDERING: second acquire side of S2, so that `opened` below is this generation's or a later one's. Relaxed
-        // could pair the open ticket with the submission time of the shot before it, and expire a fresh shot. Model:
+        // ORDERING: second acquire side of S2, so that `opened` below is this generation's or a
+        // later one's. Relaxed could pair the open ticket with the submission time of the shot
+        // before it, and expire a fresh shot. Model:
         // loom_slot::an_open_ticket_shows_its_own_submission.
         let found = self.tickets[ticket.slot as usize].load(edge("S2.view", Ordering::Acquire));
         match found.cmp(&(ticket.generation << 1 | OPEN)) {
@@ -205,9 +215,10 @@ impl SlotTable {
         let open = ticket.generation << 1 | OPEN;
         let closed = ticket.generation << 1;
         self.tickets[ticket.slot as usize]
-            // ORDERING: acquire side of S2: IN_FLIGHT, and the harvester's reads of the slot's last result, come
-            // before whatever the claimer writes; a deadline has no other edge to them. Release is not needed, nobody
-            // learns anything from a closed ticket. Model: loom_slot::a_claimer_writes_after_the_last_harvest.
+            // ORDERING: acquire side of S2: IN_FLIGHT, and the harvester's reads of the slot's last
+            // result, come before whatever the claimer writes; a deadline has no other edge to
+            // them. Release is not needed, nobody learns anything from a closed ticket. Model:
+            // loom_slot::a_claimer_writes_after_the_last_harvest.
             .compare_exchange(open, closed, edge("S2.acquire", Ordering::Acquire), Ordering::Relaxed)
             .ok()
             .map(|_| Claim { table: self, ticket, answered: false })
@@ -241,7 +252,8 @@ pub enum TicketView {
     Closed,
 }
 
-/// The right and duty to answer one shot. Dropped unanswered (a panic unwinds), it answers `DecoderPanic`.
+/// The right and duty to answer one shot. Dropped unanswered (a panic unwinds), it answers
+/// `DecoderPanic`.
 #[derive(Debug)]
 #[must_use = "whoever closes a ticket must answer it"]
 pub struct Claim<'a> {
@@ -263,8 +275,8 @@ impl Claim<'_> {
         self.answer_after(observables, times, || ());
     }
 
-    /// As [`Claim::answer`], with `commit` between the result block and the answer word: who sees the answer sees what
-    /// it did. If it panics, the shot is answered as by a drop.
+    /// As [`Claim::answer`], with `commit` between the result block and the answer word: who sees
+    /// the answer sees what it did. If it panics, the shot is answered as by a drop.
     pub fn answer_after(mut self, observables: &[u64], times: AnswerTimes, commit: impl FnOnce()) {
         self.finish(word::ready(self.ticket.generation), observables, times, commit);
     }
@@ -280,11 +292,15 @@ impl Claim<'_> {
     }
 
     fn finish(&mut self, answer: u64, observables: &[u64], times: AnswerTimes, commit: impl FnOnce()) {
-        // First, because writing cannot panic; only a model's race check can, and must not be answered again.
+        // First, because writing cannot panic; only a model's race check can, and must not be
+        // answered again.
         self.answered = true;
         let slot = self.ticket.slot as usize;
         let result = self.table.results.record(slot);
-        write_words(result, &[times.arrived.0, times.completed.0, times.decoding.0, times.answered.0]);
+        write_words(result, &[times.completed.0, times.decoding.0, times.answered.0]);
+        if times.arrived != Ticks(0) {
+            self.table.last_rounds.record(slot)[0].store(times.arrived.0);
+        }
         for (index, word) in result[RESULT_WORDS..].iter().enumerate() {
             word.store(observables.get(index).copied().unwrap_or(0));
         }
@@ -292,8 +308,8 @@ impl Claim<'_> {
         self.answered = false;
         commit();
         self.answered = true;
-        // ORDERING: release side of S5, publishing the result block. Relaxed could show the answer before its
-        // observables. Model: loom_slot::harvest_reads_a_whole_answer.
+        // ORDERING: release side of S5, publishing the result block. Relaxed could show the answer
+        // before its observables. Model: loom_slot::harvest_reads_a_whole_answer.
         self.table.tx[slot].store(answer, edge("S5.release", Ordering::Release));
     }
 }
@@ -311,23 +327,30 @@ impl Drop for Claim<'_> {
 pub struct FeedEnd {
     table: Arc<SlotTable>,
     position: u64,
+    /// The next slot was found free: only a shot of this end takes it.
+    is_vacant: bool,
 }
 
 impl FeedEnd {
     /// The next slot, if it is free: rx first, **then** tx.
+    #[inline]
     pub fn vacant(&mut self) -> Option<Vacant<'_>> {
+        if self.is_vacant {
+            return Some(Vacant { end: self });
+        }
         let slot = self.table.index(self.position);
-        // ORDERING: acquire side of S8: having seen rx 0 we must see the IN_FLIGHT that was stored before it; with
-        // Relaxed, a stale tx 0 would pass below and a shot in flight be overwritten. Model:
-        // loom_slot::feed_never_reuses_a_slot_in_flight.
+        // ORDERING: acquire side of S8: having seen rx 0 we must see the IN_FLIGHT that was stored
+        // before it; with Relaxed, a stale tx 0 would pass below and a shot in flight be
+        // overwritten. Model: loom_slot::feed_never_reuses_a_slot_in_flight.
         if self.table.rx[slot].load(edge("S8.acquire", Ordering::Acquire)) != 0 {
             return None;
         }
-        // ORDERING: acquire side of S7: the harvester has read header and result. Relaxed would let our writes race
-        // with its reads. Model: loom_slot::feed_writes_after_the_last_harvest.
+        // ORDERING: acquire side of S7: the harvester has read header and result. Relaxed would let
+        // our writes race with its reads. Model: loom_slot::feed_writes_after_the_last_harvest.
         if self.table.tx[slot].load(edge("S7.acquire", Ordering::Acquire)) != word::EMPTY {
             return None;
         }
+        self.is_vacant = true;
         Some(Vacant { end: self })
     }
 
@@ -363,8 +386,8 @@ impl Vacant<'_> {
         self.submit_at(address, header, payload, truth)
     }
 
-    /// As [`Vacant::submit`], with a payload address of the caller's choice (a source that keeps its payloads
-    /// elsewhere, or an injected fault). Dispatch validates it.
+    /// As [`Vacant::submit`], with a payload address of the caller's choice (a source that keeps
+    /// its payloads elsewhere, or an injected fault). Dispatch validates it.
     pub fn submit_at(self, address: u64, header: &ShotHeader, payload: &[u64], truth: Option<&[u64]>) -> u32 {
         self.write(address, header, payload, truth, 0)
     }
@@ -383,10 +406,11 @@ impl Vacant<'_> {
         ];
         write_words(table.headers.record(slot), &words);
         write_words(&table.headers.record(slot)[REPLY_TO..], &[header.reply_to.peer, header.reply_to.sequence]);
-        // ORDERING: release side of S1, publishing payload and header. Relaxed could hand dispatch the previous
-        // shot's bytes. Model: loom_slot::dispatch_sees_the_whole_shot.
+        // ORDERING: release side of S1, publishing payload and header. Relaxed could hand dispatch
+        // the previous shot's bytes. Model: loom_slot::dispatch_sees_the_whole_shot.
         table.rx[slot].store(address, edge("S1.release", Ordering::Release));
         self.end.position += 1;
+        self.end.is_vacant = false;
         slot as u32
     }
 }
@@ -401,13 +425,13 @@ pub struct DispatchEnd {
 /// A shot that dispatch sees but has not yet taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
-    /// Its slot.
+    /// Index of the slot that the feed wrote it into.
     pub slot: u32,
     /// Payload address as the feed wrote it; not yet validated.
     pub address: u64,
-    /// Stream.
+    /// Number of the stream that the shot belongs to.
     pub stream: u32,
-    /// Sequence number.
+    /// Sequence number within the stream.
     pub sequence: u64,
     /// When it was submitted.
     pub submitted: Ticks,
@@ -418,16 +442,17 @@ pub struct Arrived {
 impl SlotTable {
     /// Dispatch's last touch of a slot.
     fn give_rx_back(&self, slot: usize) {
-        // ORDERING: release side of S8, publishing IN_FLIGHT. Relaxed could show rx 0 beside the old tx 0. Model:
-        // loom_slot::feed_never_reuses_a_slot_in_flight.
+        // ORDERING: release side of S8, publishing IN_FLIGHT. Relaxed could show rx 0 beside the
+        // old tx 0. Model: loom_slot::feed_never_reuses_a_slot_in_flight.
         self.rx[slot].store(0, edge("S8.release", Ordering::Release));
     }
 }
 
 impl DispatchEnd {
-    /// The end of a dispatcher that is dead, for its one successor: whoever calls has seen the word by which its loop says
-    /// that it is never called again, and knows that the feed writes nothing more before the successor has begun.
-    /// `published` is a number of shots that it had taken at some time, `written` how many the feed has written.
+    /// The end of a dispatcher that is dead, for its one successor: whoever calls has seen the word
+    /// by which its loop says that it is never called again, and knows that the feed writes nothing
+    /// more before the successor has begun. `published` is a number of shots that it had taken at
+    /// some time, `written` how many the feed has written.
     #[must_use]
     pub fn succeed(table: &Arc<SlotTable>, published: u64, written: u64) -> DispatchEnd {
         let slots = u64::from(table.geometry.slots);
@@ -438,7 +463,8 @@ impl DispatchEnd {
             if table.tickets[slot].load(Ordering::Relaxed) >> 1 < table.generation(position) {
                 break;
             }
-            // It died between the hold and the retirement; of a later lap's shot the word would be the feed's.
+            // It died between the hold and the retirement; of a later lap's shot the word would be
+            // the feed's.
             if position + slots >= written && table.rx[slot].load(Ordering::Relaxed) != 0 {
                 table.give_rx_back(slot);
             }
@@ -467,8 +493,8 @@ impl DispatchEnd {
         })
     }
 
-    /// Holds the shot that [`DispatchEnd::arrived`] returned: stamps it, marks it in flight, opens its ticket. Comes
-    /// before the launch.
+    /// Holds the shot that [`DispatchEnd::arrived`] returned: stamps it, marks it in flight, opens
+    /// its ticket. Comes before the launch.
     ///
     /// # Panics
     /// If `arrived` is not the shot at the cursor, or was held already.
@@ -482,9 +508,9 @@ impl DispatchEnd {
         header[5].store(dispatched.0);
         self.table.opened[slot].store(arrived.submitted.0, Ordering::Relaxed);
         self.table.tx[slot].store(word::IN_FLIGHT, Ordering::Relaxed);
-        // ORDERING: release side of S2: a claimer's answer comes after IN_FLIGHT and after the harvest of the shot
-        // before. Relaxed could let IN_FLIGHT land on the answer, or the result under the harvester's eyes. Model:
-        // loom_slot::a_claimer_writes_after_the_last_harvest.
+        // ORDERING: release side of S2: a claimer's answer comes after IN_FLIGHT and after the
+        // harvest of the shot before. Relaxed could let IN_FLIGHT land on the answer, or the result
+        // under the harvester's eyes. Model: loom_slot::a_claimer_writes_after_the_last_harvest.
         self.table.tickets[slot].store(ticket.generation << 1 | OPEN, edge("S2.release", Ordering::Release));
         ticket
     }

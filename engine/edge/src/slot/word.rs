@@ -1,7 +1,7 @@
 //! The answer word: what `tx` can hold, and the error codes in it.
 //!
-//! Owns the encoding only. A READY word can equal neither 0 (free), nor IN_FLIGHT, nor an error word, because its top
-//! sixteen bits are a constant of its own.
+//! Owns the encoding only. A READY word can equal neither 0 (free), nor IN_FLIGHT, nor an error
+//! word, because its top sixteen bits are a constant of its own.
 
 /// The slot is free or not yet dispatched.
 pub const EMPTY: u64 = 0;
@@ -13,7 +13,8 @@ const LOW_48: u64 = (1 << 48) - 1;
 
 const _: () = assert!(READY_PREFIX != ERROR_PREFIX && READY_PREFIX != IN_FLIGHT >> 48 && READY_PREFIX != 0);
 
-/// Why a shot was answered with an error. The numbers are stable: they stand in answer files and reports.
+/// Why a shot was answered with an error. The numbers are stable: they stand in answer files and
+/// reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum ErrorCode {
@@ -118,8 +119,8 @@ pub const fn error(code: ErrorCode) -> u64 {
     ERROR_PREFIX << 48 | code as u64
 }
 
-/// The error in `word`, if it is an error word. An unknown number reads as `DecoderPanic`, which nothing writes
-/// that way: words come from [`error`] only.
+/// The error in `word`, if it is an error word. An unknown number reads as `DecoderPanic`, which
+/// nothing writes that way: words come from [`error`] only.
 #[must_use]
 pub fn error_in(word: u64) -> Option<ErrorCode> {
     (word >> 48 == ERROR_PREFIX)

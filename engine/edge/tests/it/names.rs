@@ -4,17 +4,18 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn sources(under: &str) -> Vec<String> {
-    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                walk(&path, found);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                found.push(path);
-            }
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            walk(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
         }
     }
+}
+
+fn sources(under: &str) -> Vec<String> {
     let mut found = Vec::new();
     walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join(under), &mut found);
     found.into_iter().map(|path| fs::read_to_string(path).unwrap()).collect()
@@ -90,5 +91,65 @@ fn every_edge_is_claimed_by_a_model() {
     let claims = all_after(&text, "Red without", |c| c != '\n').concat();
     for edge in listed_edges() {
         assert!(claims.contains(&edge), "no model says that it goes red without {edge}");
+    }
+}
+
+/// The sources of all other crates, without files of tests only.
+fn other_sources() -> Vec<PathBuf> {
+    let engine = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut files = Vec::new();
+    walk(&engine.join("src"), &mut files);
+    walk(&engine.join("../tui/src"), &mut files);
+    for entry in fs::read_dir(engine).unwrap() {
+        let source = entry.unwrap().path().join("src");
+        if source.is_dir() && !source.starts_with(env!("CARGO_MANIFEST_DIR")) {
+            walk(&source, &mut files);
+        }
+    }
+    assert!(files.len() > 300, "the sources were not found: {files:?}");
+    files.retain(|path| !path.iter().any(|part| part == "tests" || part == "tests.rs"));
+    files
+}
+
+#[test]
+fn no_other_crate_has_an_ordering_above_relaxed() {
+    for path in other_sources() {
+        let text = fs::read_to_string(&path).unwrap();
+        for above in ["Acquire", "Release", "AcqRel", "SeqCst"] {
+            let name = format!("Ordering::{above}");
+            assert!(!text.contains(&name), "{} has {name}: no model covers it there", path.display());
+        }
+    }
+}
+
+/// Files with read-modify-writes that a shot does not meet: faults, requests of operators, messages
+/// of the arbiter, samples of a stack.
+const EXCHANGES_ELSEWHERE: [&str; 8] = [
+    "board/fatal.rs",
+    "src/board.rs",
+    "src/engine.rs",
+    "feed/requests.rs",
+    "hot/drill_role.rs",
+    "hot/mailbox.rs",
+    "silo/commands.rs",
+    "stack/sample.rs",
+];
+
+/// The feature `count-exchanges` sees only this crate's.
+#[test]
+fn no_other_crate_has_a_read_modify_write_on_the_path_of_a_shot() {
+    // No shot passes through the console, nor through what tries the engine.
+    let engine = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let is_on_no_path = |path: &PathBuf| ["lab", "../tui"].iter().any(|none| path.starts_with(engine.join(none)));
+    for path in other_sources().iter().filter(|path| !is_on_no_path(path)) {
+        let text = fs::read_to_string(path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        // Slices have a `swap` too.
+        let is_swap = |line: &str| line.contains(".swap(") && line.contains("Relaxed");
+        let is_atomic = |line: &&str| line.contains(".compare_exchange") || line.contains(".fetch_") || is_swap(line);
+        if let Some(line) = code.lines().find(is_atomic) {
+            let is_known = EXCHANGES_ELSEWHERE.iter().any(|known| path.ends_with(known));
+            assert!(is_known, "{}: not counted where a shot meets it:{line}", path.display());
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! The page word and its decision: every state with every request, signal and deadline.
 
 use pinwheel_edge::page::{
-    Authority, Bequest, Due, Epoch, Failed, Grant, Hint, How, LEASE_US_MAX, LIVE_US_MAX, Limits, Moment, PageTable,
-    Receipt, Request, Response, Role, Routes, Signals, Silo, State, Word, WriteBuffer, WriteRefused, at_length,
-    begin_write, commit, decide, due, inherited,
+    Authority, Due, Epoch, Failed, Grant, Hint, How, LEASE_US_MAX, LIVE_US_MAX, Limits, Moment, PageTable, Receipt,
+    Request, Response, Role, Routes, Signals, Silo, State, Takeover, Word, WriteBuffer, WriteRefused, at_length,
+    begin_write, commit, decide, due, taken_over,
 };
 
 const ME: Silo = Silo::new(0);
@@ -104,7 +104,8 @@ fn judge(word: Word, request: &Request, signals: Signals) {
     if is_leased && !moved {
         assert_eq!((next.state(), next.deadline()), (State::Leased, word.deadline()), "the lease ends early: {}", at());
     }
-    // Whether a request to the owner of this epoch is refused, and how, follows from lease, heat and work alone.
+    // Whether a request to the owner of this epoch is refused, and how, follows from lease, heat
+    // and work alone.
     if is_owned && request.from != ME && request.epoch == word.epoch() && word.epoch() < LIMITS.epoch_last {
         let expected = if is_leased && !is_forced {
             Some(Response::LeaseActive { left_us })
@@ -295,43 +296,44 @@ fn a_fenced_grant_is_refused_for_ever_and_the_next_one_is_not() {
 }
 
 #[test]
-fn an_heir_gets_what_the_dead_owned_or_had_granted_and_nothing_else() {
-    let heir = |epoch| Word::elsewhere(ASKS, Epoch::new(epoch));
+fn a_successor_gets_only_the_pages_that_the_dead_silo_owned_or_had_granted() {
+    let successor = |epoch| Word::elsewhere(ASKS, Epoch::new(epoch));
     let granted = |to, epoch| Word::elsewhere(to, Epoch::new(epoch)).with_state(State::Transferring).exchanging();
     let owned = |epoch| Word::owned(ASKS, Epoch::new(epoch));
     let mine = |epoch| Word::owned(ME, Epoch::new(epoch));
-    let whole = Bequest::Owned { is_torn: false };
-    let doubt = Bequest::Doubt { receiver: THIRD, epoch: Epoch::new(5) };
+    let whole = Takeover::Owned { is_torn: false };
+    let doubt = Takeover::Doubt { receiver: THIRD, epoch: Epoch::new(5) };
     for (word, last, expected, owns) in [
-        (heir(3), owned(5), whole, true),
-        (heir(5), owned(5).with_state(State::Leased).with_deadline(NOW.plus(900)), whole, true),
-        (heir(3), owned(5).busy(), Bequest::Owned { is_torn: true }, true),
-        // Granted to the heir, whose GRANT is lost or still on its way.
-        (heir(4), granted(ME, 5), whole, true),
-        (heir(5).exchanging(), granted(ME, 5), whole, true),
+        (successor(3), owned(5), whole, true),
+        (successor(5), owned(5).with_state(State::Leased).with_deadline(NOW.plus(900)), whole, true),
+        (successor(3), owned(5).busy(), Takeover::Owned { is_torn: true }, true),
+        // Granted to the successor, whose GRANT is lost or still on its way.
+        (successor(4), granted(ME, 5), whole, true),
+        (successor(5).exchanging(), granted(ME, 5), whole, true),
         // Granted to somebody else, who may have it.
-        (heir(4), granted(THIRD, 5), doubt, false),
-        (heir(4), granted(THIRD, 5).with_state(State::InDoubt), doubt, false),
-        (Word::elsewhere(THIRD, Epoch::new(5)), granted(THIRD, 5), Bequest::Nothing, false),
+        (successor(4), granted(THIRD, 5), doubt, false),
+        (successor(4), granted(THIRD, 5).with_state(State::InDoubt), doubt, false),
+        (Word::elsewhere(THIRD, Epoch::new(5)), granted(THIRD, 5), Takeover::Nothing, false),
         // Not the dead silo's.
-        (heir(3), Word::elsewhere(THIRD, Epoch::new(5)), Bequest::Nothing, false),
-        (mine(6), granted(ME, 5), Bequest::Nothing, true),
-        (Word::elsewhere(THIRD, Epoch::new(7)), granted(THIRD, 5), Bequest::Nothing, false),
-        // The heir had granted the page to the dead, who had not installed it, had it, had passed it on.
-        (granted(ASKS, 5), heir(4), Bequest::Returned, true),
+        (successor(3), Word::elsewhere(THIRD, Epoch::new(5)), Takeover::Nothing, false),
+        (mine(6), granted(ME, 5), Takeover::Nothing, true),
+        (Word::elsewhere(THIRD, Epoch::new(7)), granted(THIRD, 5), Takeover::Nothing, false),
+        // The successor had granted the page to the dead, who had not installed it, had it, had passed
+        // it on.
+        (granted(ASKS, 5), successor(4), Takeover::Returned, true),
         (granted(ASKS, 5), owned(5), whole, true),
-        (granted(ASKS, 5), granted(THIRD, 6), Bequest::Doubt { receiver: THIRD, epoch: Epoch::new(6) }, false),
+        (granted(ASKS, 5), granted(THIRD, 6), Takeover::Doubt { receiver: THIRD, epoch: Epoch::new(6) }, false),
         // And to somebody else, who had passed it on to the dead.
         (granted(THIRD, 5), owned(6), whole, true),
-        (granted(THIRD, 7), owned(6), Bequest::Nothing, false),
+        (granted(THIRD, 7), owned(6), Takeover::Nothing, false),
     ] {
-        let (bequest, next) = inherited(word, ME, ASKS, last, &LIMITS, NOW);
-        assert_eq!((bequest, next.is_writable()), (expected, owns), "{word:?} {last:?} -> {next:?}");
-        if next.is_writable() && bequest != Bequest::Returned && bequest != Bequest::Nothing {
+        let (takeover, next) = taken_over(word, ME, ASKS, last, &LIMITS, NOW);
+        assert_eq!((takeover, next.is_writable()), (expected, owns), "{word:?} {last:?} -> {next:?}");
+        if next.is_writable() && takeover != Takeover::Returned && takeover != Takeover::Nothing {
             assert!(next.epoch() > last.epoch(), "what the dead has sent must be old: {next:?}");
         }
-        let twice = inherited(next, ME, ASKS, last, &LIMITS, NOW);
-        assert_eq!(twice, (Bequest::Nothing, next), "inherited twice: {word:?} {last:?}");
+        let twice = taken_over(next, ME, ASKS, last, &LIMITS, NOW);
+        assert_eq!(twice, (Takeover::Nothing, next), "taken_over twice: {word:?} {last:?}");
     }
 }
 

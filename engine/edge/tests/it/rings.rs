@@ -110,7 +110,7 @@ fn urgent_items_get_through_a_full_ring_and_come_first() {
 }
 
 #[test]
-fn a_loud_producer_takes_no_room_from_a_quiet_one_and_starves_nobody() {
+fn a_busy_producer_neither_fills_the_ring_of_another_nor_delays_it() {
     let (mut loud, mut rx) = mpsc::channel::<u64>(2, 256);
     let mut quiet = loud.try_clone().unwrap();
     assert!(loud.try_clone().is_none(), "the ring was made for two");
@@ -173,6 +173,18 @@ fn the_slowest_reader_gates_the_writer_and_refusals_are_counted() {
     readers.clear();
     assert_eq!(tx.write_slice(&[0; BATCH]), 4, "without readers at most a lap at once");
     assert_eq!(tx.try_write(1), Ok(()), "and nobody to wait for");
+}
+
+#[test]
+fn an_item_changed_in_place_keeps_what_its_slot_held_a_lap_before() {
+    let (mut tx, mut readers) = broadcast::channel::<[u64; 2]>(2, 1);
+    for n in 0..6 {
+        assert!(tx.try_write_over(|| [0, 100 + n], |item| item[0] = n));
+        assert_eq!(readers[0].read(), Some([n, 100 + n % 2]), "the second word is the first lap's");
+    }
+    assert!(tx.try_write([7, 7]).is_ok() && tx.try_write_over(|| [0, 0], |item| item[0] = 8));
+    assert!(!tx.try_write_over(|| [0, 0], |_| panic!("no room")) && tx.refused() == 1);
+    assert_eq!((readers[0].read(), readers[0].read()), (Some([7, 7]), Some([8, 101])));
 }
 
 #[test]
@@ -245,7 +257,8 @@ fn three_producers_that_come_and_go_lose_and_double_nothing() {
             scope.spawn(move || {
                 for i in 0..ITEMS / 3 {
                     if i % 1000 == 0 {
-                        // Another lane, or the same one again: order is a lane's own, so wait until it is read out.
+                        // Another lane, or the same one again: order is a lane's own, so wait until
+                        // it is read out.
                         until(|| (tx.depth() == 0).then_some(()));
                         if let Some(next) = tx.try_clone() {
                             tx = next;
@@ -305,7 +318,8 @@ fn a_batch_whose_making_panics_leaves_nothing_behind() {
     assert!(panics(|| spsc_tx.push_each(4, bomb)));
     assert!(panics(|| line_tx.push_each(4, bomb)));
     assert_eq!((spsc_rx.pop(), line_rx.pop()), (None, None));
-    // Of the line ring's batch the last two were written: none of them is found behind what comes now.
+    // Of the line ring's batch the last two were written: none of them is found behind what comes
+    // now.
     assert_eq!((spsc_tx.push_each(1, |_| 70), line_tx.push_each(1, |_| 70)), (1, 1));
     assert_eq!([spsc_rx.pop(), spsc_rx.pop()], [Some(70), None]);
     assert_eq!([line_rx.pop(), line_rx.pop()], [Some(70), None]);

@@ -1,11 +1,15 @@
 //! Slots, tickets and the three ends on one thread.
 
 use crate::{Seeded, panics};
+use pinwheel_edge::aligned::{LINE_BYTES, PAGE_BYTES};
 use pinwheel_edge::slot::Ticket;
+use pinwheel_edge::slot::jobs::JobBank;
 use pinwheel_edge::slot::table::{
     AnswerTimes, Arrival, DispatchEnd, FeedEnd, Geometry, HarvestEnd, ReplyTo, ShotHeader, SlotTable, TicketView, table,
 };
 use pinwheel_edge::slot::word::{self, ErrorCode};
+use pinwheel_edge::slot::workers::bank;
+use pinwheel_edge::sync::DataWords;
 use pinwheel_edge::units::Ticks;
 use std::sync::Arc;
 
@@ -39,7 +43,7 @@ fn a_shot_comes_back_with_its_header_times_truth_and_observables() {
     let payload: Vec<_> = table.payload_at(arrived.address).unwrap().iter().map(|word| word.load()).collect();
     assert_eq!(payload, [7, !7]);
     let ticket = dispatch_one(&mut dispatch).unwrap();
-    let times = AnswerTimes { arrived: Ticks(50), completed: Ticks(60), decoding: Ticks(70), answered: Ticks(80) };
+    let times = AnswerTimes { arrived: Ticks(0), completed: Ticks(60), decoding: Ticks(70), answered: Ticks(80) };
     table.claim(ticket).unwrap().answer(&[5], times);
     harvest.begin();
     let answered = harvest.next_answered().unwrap();
@@ -74,6 +78,25 @@ fn a_shot_that_comes_by_rounds_says_what_is_there_until_its_slot_is_anothers() {
     assert!(!arrived.by_rounds && arrived.slot == shot.slot);
     assert!(!feed.extend(shot, 0, &[9]) && !feed.complete(shot, Ticks(99)) && !feed.abandon(shot));
     assert_eq!(table.payload(shot.slot)[0].load(), 3);
+}
+
+#[test]
+fn the_last_round_of_a_shot_is_not_that_of_the_one_before_in_its_slot() {
+    let (mut feed, mut dispatch, mut harvest, table) = ends(1);
+    for (by_rounds, arrived) in [(true, Ticks(90)), (false, Ticks(0)), (true, Ticks(0))] {
+        let vacant = feed.vacant().unwrap();
+        if by_rounds {
+            vacant.open(&header(1), &[7, 0], 1, None);
+        } else {
+            vacant.submit(&header(1), &[7, 0], None);
+        }
+        let ticket = dispatch_one(&mut dispatch).unwrap();
+        table.claim(ticket).unwrap().answer(&[], AnswerTimes { arrived, ..AnswerTimes::default() });
+        harvest.begin();
+        let answered = harvest.next_answered().unwrap();
+        assert_eq!(answered.times.arrived, arrived);
+        harvest.take(&answered);
+    }
 }
 
 #[test]
@@ -165,7 +188,7 @@ fn a_slot_is_vacant_only_after_it_was_harvested() {
 }
 
 #[test]
-fn a_search_that_fell_laps_behind_skips_what_is_answered_and_nothing_else() {
+fn a_search_that_fell_laps_behind_skips_only_answered_slots() {
     let (mut feed, mut dispatch, mut harvest, table) = ends(4);
     assert_eq!(table.first_open_after(0), 0);
     for position in 0..23 {
@@ -331,4 +354,22 @@ fn a_table_of_bad_sizes_is_refused() {
     for (slots, detector_words, observable_words) in bad {
         assert!(panics(|| table(Geometry { slots, detector_words, observable_words })));
     }
+}
+
+#[test]
+fn what_a_device_sees_of_two_silos_shares_no_page() {
+    let silo = || (ends(4).3, JobBank::new(5, 3, 1), bank(3).4);
+    let silos = [silo(), silo()];
+    let spans = silos.iter().flat_map(|(table, jobs, workers)| {
+        [table.payload_span(), jobs.detectors_span(), jobs.observables_span(), workers.span()]
+    });
+    let page = PAGE_BYTES as u64;
+    let mut pages = std::collections::BTreeSet::new();
+    for span in spans {
+        assert!(span.address.is_multiple_of(page) && span.bytes > 0, "{span:?}");
+        for number in span.address / page..(span.address + span.bytes).div_ceil(page) {
+            assert!(pages.insert(number), "{span:?} shares a page");
+        }
+    }
+    assert!(DataWords::new(3, 8).all().as_ptr().addr().is_multiple_of(LINE_BYTES));
 }

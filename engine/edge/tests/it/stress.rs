@@ -1,15 +1,18 @@
-//! A million shots on two real threads, with late, unknown and expired launches: each is answered exactly once.
+//! A million shots on two real threads, with late, unknown and expired launches: each is answered
+//! exactly once.
 
 use crate::Seeded;
-use pinwheel_edge::queue::fifo::Fifo;
 use pinwheel_edge::slot::Ticket;
-use pinwheel_edge::slot::jobs::{Job, JobBank, Origin};
+use pinwheel_edge::slot::jobs::{FreeJobs, Job, JobBank, JobReturn, Origin};
 use pinwheel_edge::slot::table::{
     AnswerTimes, DispatchEnd, FeedEnd, Geometry, HarvestEnd, ReplyTo, ShotHeader, SlotTable, table,
 };
 use pinwheel_edge::slot::word::ErrorCode;
-use pinwheel_edge::slot::workers::{DeviceWorkers, DispatchWorkers, PollWorkers, Settled, State, bank};
+use pinwheel_edge::slot::workers::{
+    DeviceWorkers, DispatchWorkers, Failure, PollWorkers, ReleaseEnd, Resolved, Settled, State, bank,
+};
 use pinwheel_edge::units::Ticks;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const SHOTS: u64 = 1_000_000;
@@ -24,6 +27,7 @@ struct Front<'a> {
     workers: DispatchWorkers,
     table: &'a SlotTable,
     jobs: &'a JobBank,
+    free: FreeJobs,
     seeded: Seeded,
     answers: Vec<u8>,
     errors: u64,
@@ -44,29 +48,23 @@ impl Front<'_> {
 
     fn dispatch(&mut self) -> bool {
         let Some(arrived) = self.dispatch.arrived() else { return false };
-        let Some(job) = self.jobs.take() else { return false };
+        let Some(job) = self.free.take() else { return false };
         let Some(w) = self.workers.take_idle() else {
-            self.jobs.give(job);
+            self.free.give(job);
             return false;
         };
         let ticket = self.dispatch.hold(&arrived, Ticks(0));
         let number = job.number();
         let generation = self.workers.start(w, arrived.address, job, ticket, Ticks(0));
         match self.seeded.below(500) {
+            // It did not start; the deadline may be about to quarantine it.
             0 => {
-                // It did not start; the deadline may have been about to quarantine it.
-                if let Some(job) = self.workers.abort(w, generation) {
-                    self.jobs.give(job);
-                } else {
-                    self.workers.bank().ring(w, generation);
-                }
+                self.workers.fail(w, Failure::NotStarted);
                 self.fail(ticket, ErrorCode::LaunchFailed);
             }
             1 => {
                 self.workers.bank().ring(w, generation);
-                if self.workers.quarantine(w, generation) {
-                    self.fail(ticket, ErrorCode::LaunchUnknown);
-                }
+                self.workers.fail(w, Failure::Unknown);
             }
             // A device that completes inside the launch.
             2..50 => {
@@ -107,9 +105,11 @@ impl Front<'_> {
 struct Back<'a> {
     device: DeviceWorkers,
     poll: PollWorkers,
-    ready: Fifo<u32>,
+    release: ReleaseEnd,
+    ready: VecDeque<u32>,
     table: &'a SlotTable,
     jobs: &'a JobBank,
+    returns: JobReturn,
     seeded: Seeded,
 }
 
@@ -124,6 +124,13 @@ impl Back<'_> {
     }
 
     fn poll(&mut self, w: usize) {
+        if self.poll.reported() >> w & 1 == 1 {
+            match self.poll.resolve(w) {
+                Resolved::Quarantined { ticket, code } => self.fail(ticket, code),
+                Resolved::Freed { job } => self.returns.give(job),
+                Resolved::Nothing => {}
+            }
+        }
         if self.poll.claim_ready(w) {
             match self.poll.settle(w) {
                 Settled::Job { job, ticket, generation } => {
@@ -132,44 +139,50 @@ impl Back<'_> {
                         &job,
                         &Origin { ticket, completed: Ticks(0), worker, raw: false, by_rounds: false },
                     );
-                    self.ready.push(job.number()).unwrap();
+                    self.ready.push_back(job.number());
                 }
-                Settled::Late { job } => self.jobs.give(job),
+                Settled::Late { job } => self.returns.give(job),
                 Settled::Stale => {}
             }
         } else if self.seeded.below(5_000) == 0
             && let Some((generation, _)) = self.poll.running(w)
             && let Some(ticket) = self.poll.quarantine(w, generation)
-            && let Some(claim) = self.table.claim(ticket)
         {
-            claim.fail(ErrorCode::LaunchDeadline, AnswerTimes::default());
+            self.fail(ticket, ErrorCode::LaunchDeadline);
+        }
+    }
+
+    fn fail(&self, ticket: Ticket, code: ErrorCode) {
+        if let Some(claim) = self.table.claim(ticket) {
+            claim.fail(code, AnswerTimes::default());
         }
     }
 
     fn decode(&mut self) {
-        let Some(number) = self.ready.pop() else { return };
+        let Some(number) = self.ready.pop_front() else { return };
         let job = Job::from_number(number);
         let origin = self.jobs.origin(&job);
         if let Some(claim) = self.table.claim(origin.ticket) {
             claim.answer(&[self.jobs.detectors(&job)[0].load()], AnswerTimes::default());
         }
         let (worker, generation) = origin.worker.unwrap();
-        self.jobs.give(job);
-        self.poll.bank().release(worker.into(), generation);
+        self.returns.give(job);
+        self.release.release(worker.into(), generation);
     }
 }
 
 #[test]
 fn a_million_shots_on_two_threads_are_answered_once_each() {
     let (feed, dispatch, harvest, slots) = table(Geometry { slots: SLOTS, detector_words: 1, observable_words: 1 });
-    let (workers, device, poll, words) = bank(WORKERS);
-    let jobs = JobBank::new(SLOTS as usize + WORKERS, 1, 1);
+    let (workers, device, poll, release, words) = bank(WORKERS);
+    let count = SLOTS as usize + WORKERS;
+    let (jobs, (free, [returns])) = (JobBank::new(count, 1, 1), FreeJobs::new(count));
     let done = AtomicBool::new(false);
     let (table, jobs, done) = (&*slots, &jobs, &done);
     let answers = vec![0; SHOTS as usize];
     let seeded = Seeded(1);
-    let mut front = Front { feed, dispatch, harvest, workers, table, jobs, seeded, answers, errors: 0 };
-    let mut back = Back { device, poll, ready: Fifo::new(SLOTS as usize), table, jobs, seeded: Seeded(2) };
+    let mut front = Front { feed, dispatch, harvest, workers, table, jobs, free, seeded, answers, errors: 0 };
+    let mut back = Back { device, poll, release, ready: VecDeque::new(), table, jobs, returns, seeded: Seeded(2) };
     std::thread::scope(|scope| {
         scope.spawn(move || {
             while !done.load(Ordering::Relaxed) {
@@ -184,8 +197,8 @@ fn a_million_shots_on_two_threads_are_answered_once_each() {
                 }
             }
         });
-        let all_free = || jobs.free() == u64::from(SLOTS) + WORKERS as u64 && words.idle_mask() == (1 << WORKERS) - 1;
-        while front.harvest.tail() < SHOTS || !all_free() {
+        let all = (1 << WORKERS) - 1;
+        while front.harvest.tail() < SHOTS || front.free.count() < count || words.idle_mask() != all {
             let worked = [front.feed(), front.dispatch(), front.harvest()];
             if worked == [false; 3] {
                 std::thread::yield_now();
@@ -199,20 +212,25 @@ fn a_million_shots_on_two_threads_are_answered_once_each() {
     assert!((0..WORKERS).all(|w| words.state(w).1 == State::Free));
 }
 
-/// Recoveries race with poll: each launch ends as a completion, as a late one, or in the recovery; the completion that
-/// follows a recovery is not lost.
+/// Recoveries race with poll: each launch ends as a completion, as a late one, or in the recovery;
+/// the completion that follows a recovery is not lost.
 #[test]
 fn a_launch_that_races_with_recoveries_ends_exactly_once() {
     const ROUNDS: u64 = 200_000;
-    let (mut dispatch, device, mut poll, words) = bank(1);
-    let jobs = JobBank::new(2, 1, 1);
+    let (mut dispatch, device, mut poll, _, words) = bank(1);
+    let (jobs, (mut free, [mut returns])) = (JobBank::new(2, 1, 1), FreeJobs::new(2));
     let done = AtomicBool::new(false);
     let (jobs, done) = (&jobs, &done);
-    let mut recovered = 0;
-    let settled = std::thread::scope(|scope| {
+    let (settled, recovered) = std::thread::scope(|scope| {
         let polling = scope.spawn(move || {
-            let mut settled = 0;
+            let (mut settled, mut recovered) = (0, 0);
             while !done.load(Ordering::Acquire) {
+                if poll.reported() == 1
+                    && let Resolved::Freed { job } = poll.resolve(0)
+                {
+                    recovered += 1;
+                    returns.give(job);
+                }
                 if !poll.claim_ready(0) {
                     std::thread::yield_now();
                     continue;
@@ -222,17 +240,17 @@ fn a_launch_that_races_with_recoveries_ends_exactly_once() {
                         assert_eq!(ticket.generation, generation, "another launch's tags");
                         assert_eq!(jobs.detectors(&job)[0].load(), generation, "another launch's outputs");
                         settled += 1;
-                        jobs.give(job);
-                        poll.bank().release(0, generation);
+                        returns.give(job);
+                        poll.release(0, generation);
                     }
                     Settled::Late { job } => {
                         settled += 1;
-                        jobs.give(job);
+                        returns.give(job);
                     }
                     Settled::Stale => {}
                 }
             }
-            settled
+            (settled, recovered)
         });
         for generation in 1..=ROUNDS {
             let w = loop {
@@ -241,19 +259,27 @@ fn a_launch_that_races_with_recoveries_ends_exactly_once() {
                     None => std::thread::yield_now(),
                 }
             };
-            let job = jobs.take().unwrap();
+            let job = free.take().unwrap();
             jobs.detectors(&job)[0].store(generation);
             let ticket = Ticket { slot: 0, generation };
             assert_eq!(dispatch.start(w, 0, job, ticket, Ticks(0)), generation);
-            device.complete(w, generation);
-            if generation % 3 > 0 && dispatch.quarantine(w, generation) {
-                dispatch.recover(|job| {
-                    jobs.give(job);
-                    recovered += 1;
-                });
+            // A completion alone; one that may be before the report; one that races with the recovery.
+            let late = generation % 3 == 2;
+            if !late {
+                device.complete(w, generation);
+            }
+            if generation % 3 > 0 {
+                dispatch.fail(w, Failure::Unknown);
+                while words.state(w).1 == State::Running {
+                    std::thread::yield_now();
+                }
+                dispatch.recover();
+            }
+            if late {
+                device.complete(w, generation);
             }
         }
-        while words.idle_mask() == 0 || jobs.free() < 2 {
+        while words.idle_mask() == 0 || free.count() < 2 {
             std::thread::yield_now();
         }
         done.store(true, Ordering::Release);

@@ -4,8 +4,9 @@ use crate::panics;
 use pinwheel_edge::queue::fifo::Fifo;
 use pinwheel_edge::ring::spsc;
 use pinwheel_edge::slot::Ticket;
-use pinwheel_edge::slot::jobs::{Job, JobBank, Origin};
-use pinwheel_edge::slot::workers::{DispatchWorkers, PollWorkers, Settled, State, bank};
+use pinwheel_edge::slot::jobs::{FreeJobs, Job, JobBank, Origin};
+use pinwheel_edge::slot::word::ErrorCode;
+use pinwheel_edge::slot::workers::{DispatchWorkers, Failure, PollWorkers, Resolved, Settled, State, bank};
 use pinwheel_edge::units::Ticks;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +28,7 @@ fn settle(poll: &mut PollWorkers, w: usize) -> Option<Settled> {
 
 #[test]
 fn sixty_four_workers_work() {
-    let (mut dispatch, mut device, mut poll, bank) = bank(64);
+    let (mut dispatch, mut device, mut poll, _, bank) = bank(64);
     for round in 1..=3 {
         let launched: BTreeSet<_> = (0..64).map(|job| launch(&mut dispatch, job)).collect();
         assert_eq!(launched, (0..64).map(|w| (w, round)).collect());
@@ -40,7 +41,7 @@ fn sixty_four_workers_work() {
             let job = Job::from_number(w as u32);
             assert_eq!(settled, Some(Settled::Job { job, ticket: TICKET, generation: round }));
             assert!(!poll.claim_ready(w), "a completion is claimed once");
-            bank.release(w, round);
+            poll.release(w, round);
         }
         assert_eq!((bank.idle_mask(), poll.busy_mask()), (u64::MAX, 0));
     }
@@ -53,8 +54,8 @@ fn sixty_five_workers_and_none_are_refused() {
 }
 
 #[test]
-fn a_busy_mask_has_no_bits_of_workers_that_do_not_exist() {
-    let (mut dispatch, _device, poll, bank) = bank(3);
+fn a_busy_mask_has_no_bits_of_missing_workers() {
+    let (mut dispatch, _device, poll, _, bank) = bank(3);
     assert_eq!((bank.idle_mask(), poll.busy_mask(), bank.len()), (0b111, 0, 3));
     let (w, _) = launch(&mut dispatch, 0);
     assert_eq!((w, poll.busy_mask()), (0, 1));
@@ -64,8 +65,8 @@ fn a_busy_mask_has_no_bits_of_workers_that_do_not_exist() {
 }
 
 #[test]
-fn a_late_completion_returns_worker_and_job_and_answers_nobody() {
-    let (mut dispatch, mut device, mut poll, bank) = bank(1);
+fn a_late_completion_returns_worker_and_job_and_answers_no_shot() {
+    let (mut dispatch, mut device, mut poll, _, bank) = bank(1);
     let (w, generation) = launch(&mut dispatch, 3);
     assert_eq!(poll.running(w), Some((1, Ticks(5))));
     assert_eq!(poll.quarantine(w, generation + 1), None, "another launch's deadline");
@@ -80,44 +81,124 @@ fn a_late_completion_returns_worker_and_job_and_answers_nobody() {
 }
 
 #[test]
-fn a_launch_of_unknown_fate_is_quarantined_unless_it_completed() {
-    let (mut dispatch, device, mut poll, bank) = bank(2);
+fn a_worker_is_freed_once_and_only_for_the_generation_that_was_claimed() {
+    let (mut dispatch, device, mut poll, _, bank) = bank(2);
     let (w, generation) = launch(&mut dispatch, 1);
     device.complete(w, generation);
-    let Some(Settled::Job { generation, .. }) = settle(&mut poll, w) else { panic!() };
-    assert!(!dispatch.quarantine(w, generation), "completed");
+    assert!(matches!(settle(&mut poll, w), Some(Settled::Job { .. })));
     assert_eq!(bank.state(w).1, State::Claimed);
-    bank.release(w, generation + 1);
+    poll.release(w, generation + 1);
     assert_eq!(bank.state(w).1, State::Claimed, "a release of another generation is left alone");
-    bank.release(w, generation);
-    bank.release(w, generation);
-    assert_eq!((bank.state(w).1, bank.idle_mask()), (State::Free, 0b11));
-    let (w, generation) = launch(&mut dispatch, 1);
-    assert!(dispatch.quarantine(w, generation) && !dispatch.all_quarantined());
+    poll.release(w, generation);
+    poll.release(w, generation);
+    assert_eq!((bank.state(w), bank.idle_mask()), ((1, State::Free), 0b11));
+}
+
+#[test]
+fn the_graph_role_frees_workers_in_turn_with_poll_and_each_generation_once() {
+    let (mut dispatch, device, mut poll, mut graph, bank) = bank(1);
+    for round in 1..=6 {
+        let (w, generation) = launch(&mut dispatch, 1);
+        assert_eq!((generation, bank.idle_mask(), poll.busy_mask()), (round, 0, 1));
+        device.complete(w, generation);
+        assert!(matches!(settle(&mut poll, w), Some(Settled::Job { .. })));
+        graph.release(w, generation.saturating_sub(3));
+        assert_eq!(
+            bank.state(w),
+            (round, State::Claimed),
+            "an older generation was freed by poll or by the graph role"
+        );
+        if round % 3 == 0 {
+            poll.release(w, generation)
+        } else {
+            graph.release(w, generation)
+        }
+        if round % 3 == 1 {
+            graph.release(w, generation);
+        }
+        assert_eq!((bank.state(w), bank.idle_mask(), poll.busy_mask()), ((round, State::Free), 1, 0));
+    }
+}
+
+#[test]
+fn a_launch_of_unknown_result_is_quarantined_unless_it_completed_or_expired() {
+    let (mut dispatch, device, mut poll, _, bank) = bank(3);
+    for (failure, code) in [(Failure::Unknown, ErrorCode::LaunchUnknown), (Failure::Lost, ErrorCode::DeviceLost)] {
+        let (w, generation) = launch(&mut dispatch, 1);
+        device.complete(w, generation);
+        assert!(matches!(settle(&mut poll, w), Some(Settled::Job { .. })));
+        dispatch.fail(w, failure);
+        assert_eq!(poll.reported(), 0, "completed");
+        poll.release(w, generation);
+        let (w, generation) = launch(&mut dispatch, 1);
+        dispatch.fail(w, failure);
+        assert_eq!(poll.reported(), 1 << w);
+        device.complete(w, generation);
+        assert!(matches!(settle(&mut poll, w), Some(Settled::Job { .. })));
+        assert_eq!((poll.resolve(w), poll.reported()), (Resolved::Nothing, 0), "completed in between");
+        poll.release(w, generation);
+        let (w, _) = launch(&mut dispatch, 2);
+        dispatch.fail(w, failure);
+        assert_eq!(bank.state(w).1, State::Running, "poll has not looked yet");
+        assert_eq!((poll.reported(), poll.reported()), (1 << w, 1 << w), "it stays until it is resolved");
+        assert_eq!(poll.resolve(w), Resolved::Quarantined { ticket: TICKET, code });
+        assert_eq!((bank.state(w).1, poll.reported()), (State::Quarantined, 0));
+    }
+    assert!(!dispatch.all_quarantined());
+    let (w, generation) = launch(&mut dispatch, 3);
+    assert_eq!(poll.quarantine(w, generation), Some(TICKET));
+    dispatch.fail(w, Failure::Unknown);
+    assert_eq!(poll.reported(), 0, "expired");
+    assert!(dispatch.all_quarantined());
 }
 
 #[test]
 fn a_launch_that_did_not_start_gives_worker_and_job_back() {
-    let (mut dispatch, _device, mut poll, bank) = bank(1);
-    let (w, generation) = launch(&mut dispatch, 6);
-    assert_eq!(dispatch.abort(w, generation), Some(Job::from_number(6)));
-    assert_eq!((bank.idle_mask(), dispatch.abort(w, generation)), (1, None));
+    let (mut dispatch, _device, mut poll, _, bank) = bank(1);
+    let (w, _) = launch(&mut dispatch, 6);
+    dispatch.fail(w, Failure::NotStarted);
+    assert_eq!((bank.idle_mask(), poll.reported()), (0, 1));
+    assert_eq!(poll.resolve(w), Resolved::Freed { job: Job::from_number(6) });
+    assert_eq!((bank.state(w), bank.idle_mask(), poll.reported()), ((1, State::Free), 1, 0));
     let (w, generation) = launch(&mut dispatch, 7);
     assert_eq!(poll.quarantine(w, generation), Some(TICKET));
-    assert_eq!(dispatch.abort(w, generation), Some(Job::from_number(7)), "although the deadline was first");
+    assert!(dispatch.all_quarantined());
+    dispatch.fail(w, Failure::NotStarted);
+    assert!(!dispatch.all_quarantined(), "it is about to be free");
+    assert_eq!(poll.reported(), 1);
+    assert_eq!(poll.resolve(w), Resolved::Freed { job: Job::from_number(7) }, "although the deadline was first");
     assert_eq!((bank.state(w), bank.idle_mask()), ((2, State::Free), 1));
 }
 
 #[test]
+fn two_reports_of_one_worker_that_poll_has_not_seen_are_not_taken_for_none() {
+    let (mut dispatch, _device, mut poll, _, bank) = bank(1);
+    let (w, generation) = launch(&mut dispatch, 6);
+    assert_eq!(poll.quarantine(w, generation), Some(TICKET));
+    dispatch.fail(w, Failure::Unknown);
+    dispatch.recover();
+    assert!(!dispatch.all_quarantined());
+    assert_eq!((poll.reported(), poll.resolve(w)), (1, Resolved::Freed { job: Job::from_number(6) }));
+    assert_eq!(bank.idle_mask(), 1);
+}
+
+#[test]
 fn a_recovery_frees_the_quarantined_and_old_completions_are_stale() {
-    let (mut dispatch, device, mut poll, bank) = bank(3);
-    let launched: Vec<_> = (0..3).map(|job| launch(&mut dispatch, job)).collect();
-    assert!(dispatch.quarantine(0, launched[0].1) && dispatch.quarantine(1, launched[1].1));
+    let (mut dispatch, device, mut poll, _, bank) = bank(3);
+    for job in 0..3 {
+        launch(&mut dispatch, job);
+    }
+    for w in 0..2 {
+        dispatch.fail(w, Failure::Unknown);
+        assert_eq!(poll.reported(), 1 << w);
+        assert!(matches!(poll.resolve(w), Resolved::Quarantined { .. }));
+    }
     device.complete(0, 1);
     assert!(poll.claim_ready(0), "claimed before the recovery, settled after the next launch");
-    let mut returned = Vec::new();
-    dispatch.recover(|job| returned.push(job.number()));
-    assert_eq!((returned.as_slice(), bank.idle_mask()), (&[0, 1][..], 0b011));
+    dispatch.recover();
+    assert_eq!(poll.reported(), 0b011);
+    let freed = [0, 1].map(|w| poll.resolve(w));
+    assert_eq!((freed, bank.idle_mask()), ([0, 1].map(|job| Resolved::Freed { job: Job::from_number(job) }), 0b011));
     assert_eq!(bank.state(2).1, State::Running, "a worker that is not quarantined stays");
     assert_eq!(launch(&mut dispatch, 9), (0, 2));
     device.complete(0, 2);
@@ -128,30 +209,54 @@ fn a_recovery_frees_the_quarantined_and_old_completions_are_stale() {
 }
 
 #[test]
+fn a_completion_that_was_late_before_the_recovery_frees_its_worker_alone() {
+    let (mut dispatch, device, mut poll, _, bank) = bank(1);
+    let (w, generation) = launch(&mut dispatch, 3);
+    assert_eq!(poll.quarantine(w, generation), Some(TICKET));
+    dispatch.recover();
+    device.complete(w, generation);
+    assert_eq!(settle(&mut poll, w), Some(Settled::Late { job: Job::from_number(3) }));
+    assert_eq!(poll.reported(), 0);
+    assert_eq!((bank.state(w), bank.idle_mask()), ((1, State::Free), 1));
+}
+
+#[test]
+fn a_completion_of_no_launch_is_stale_and_hides_no_later_one() {
+    let (mut dispatch, device, mut poll, _, _bank) = bank(1);
+    let (w, generation) = launch(&mut dispatch, 3);
+    device.complete(w, generation + 7);
+    assert_eq!(settle(&mut poll, w), Some(Settled::Stale));
+    device.complete(w, generation);
+    assert!(matches!(settle(&mut poll, w), Some(Settled::Job { generation: 1, .. })));
+}
+
+#[test]
 fn a_worker_that_is_not_free_is_not_launched() {
-    let (mut dispatch, _device, _poll, _bank) = bank(1);
+    let (mut dispatch, _device, _poll, _, _bank) = bank(1);
     launch(&mut dispatch, 0);
+    assert!(panics(|| dispatch.untake(0)));
     assert!(panics(|| dispatch.start(0, 64, Job::from_number(1), TICKET, Ticks(0))));
 }
 
 #[test]
 fn jobs_are_conserved_and_a_second_return_is_refused() {
-    let jobs = JobBank::new(5, 1, 1);
-    let taken: Vec<_> = (0..5).map(|_| jobs.take().unwrap()).collect();
+    let (mut jobs, [mut returns]) = FreeJobs::new(5);
+    let mut taken: Vec<_> = (0..5).map(|_| jobs.take().unwrap()).collect();
     let numbers: BTreeSet<_> = taken.iter().map(Job::number).collect();
-    assert_eq!((numbers, jobs.take(), jobs.free()), ((0..5).collect(), None, 0));
+    assert_eq!((numbers, jobs.take(), jobs.count(), jobs.taken()), ((0..5).collect(), None, 0, 5));
+    returns.give(taken.pop().unwrap());
     for job in taken {
         jobs.give(job);
     }
-    assert_eq!(jobs.free(), 5);
-    assert!(panics(|| jobs.give(Job::from_number(2))), "the queue would have room for it: 5 is no power of two");
-    assert_eq!(jobs.free(), 5);
+    assert_eq!((jobs.count(), jobs.taken()), (5, 1));
+    assert!(panics(|| jobs.give(Job::from_number(2))));
+    returns.give(Job::from_number(2));
+    assert!(panics(|| assert_eq!(jobs.count(), 5)), "a second return is noticed where it arrives");
 }
 
 #[test]
 fn an_origin_comes_back_as_it_was_set() {
-    let jobs = JobBank::new(2, 1, 1);
-    let job = jobs.take().unwrap();
+    let (jobs, job) = (JobBank::new(2, 1, 1), Job::from_number(1));
     for (worker, raw) in [(None, true), (Some((0, 7)), false), (Some((63, u64::MAX)), false)] {
         let origin = Origin { ticket: TICKET, completed: Ticks(11), worker, raw, by_rounds: !raw };
         jobs.set_origin(&job, &origin);

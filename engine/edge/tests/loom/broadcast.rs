@@ -28,8 +28,8 @@ fn every_reader_sees_every_item() {
     });
 }
 
-/// A slot is rewritten only after the slowest reader read it; until then the item comes back and is counted. Red without
-/// B2.release, B2.acquire.
+/// A slot is rewritten only after the slowest reader read it; until then the item comes back and is
+/// counted. Red without B2.release, B2.acquire.
 #[test]
 fn a_slot_is_rewritten_after_every_reader() {
     loom::model(|| {
@@ -50,8 +50,8 @@ fn a_slot_is_rewritten_after_every_reader() {
     });
 }
 
-/// A reader that leaves no longer holds the writer back, once it has read what it was reading. Red without B2.release,
-/// B2.leave, B2.acquire.
+/// A reader that leaves no longer holds the writer back, once it has read what it was reading. Red
+/// without B2.release, B2.leave, B2.acquire.
 #[test]
 fn a_reader_that_leaves_frees_its_slots() {
     loom::model(|| {
@@ -71,8 +71,8 @@ fn a_reader_that_leaves_frees_its_slots() {
     });
 }
 
-/// A writer seen gone hides no item: after it, nothing to read means nothing for ever. Red without B3.release,
-/// B3.acquire.
+/// A writer seen gone hides no item: after it, nothing to read means nothing for ever. Red without
+/// B3.release, B3.acquire.
 #[test]
 fn an_abandoned_ring_shows_its_last_item() {
     loom::model(|| {

@@ -3,8 +3,8 @@
 use loom::thread;
 use pinwheel_edge::ring::emergency;
 
-/// A stop gets through a full ring, whole, and before what was there; an end seen abandoned hides neither. Red without
-/// R3.release, R3.acquire.
+/// A stop gets through a full ring, whole, and before what was there; an end seen abandoned hides
+/// neither. Red without R3.release, R3.acquire.
 #[test]
 fn a_stop_gets_through_a_full_ring() {
     loom::model(|| {

@@ -2,12 +2,12 @@
 
 use loom::thread;
 use pinwheel_edge::queue::countdown::Countdown;
-use pinwheel_edge::queue::fanout::{Fanout, Place};
+use pinwheel_edge::queue::fanout::{Fanout, LinkSlot};
 use pinwheel_edge::sync::DataWords;
 use std::sync::Arc;
 
-/// A successor added while its predecessor ends is handed over with its record, or refused with all that the
-/// predecessor did. Red without T1.release, T1.seal, T2.seen, T2.refused.
+/// A successor added while its predecessor ends is handed over with its record, or refused with all
+/// that the predecessor did. Red without T1.release, T1.seal, T2.seen, T2.refused.
 #[test]
 fn a_successor_is_handed_over_or_refused() {
     loom::model(|| {
@@ -27,7 +27,7 @@ fn a_successor_is_handed_over_or_refused() {
             })
         };
         fanout.open(1, 1, 1, &[1, 2, 3, 4]);
-        let is_linked = fanout.link(0, 1, Place::Inline(0), true);
+        let is_linked = fanout.link(0, 1, LinkSlot::Inline(0), true);
         if !is_linked {
             assert_eq!(work.all()[0].load(), 9);
         }
@@ -48,7 +48,7 @@ fn a_list_of_two_comes_out_whole() {
                 found
             })
         };
-        let linked = [fanout.link(0, 1, Place::Inline(2), true), fanout.link(0, 2, Place::Spill(0), false)];
+        let linked = [fanout.link(0, 1, LinkSlot::Inline(2), true), fanout.link(0, 2, LinkSlot::Spill(0), false)];
         let expected: &[u32] = match linked {
             [true, true] => &[2, 1],
             [true, false] => &[1],
@@ -58,7 +58,8 @@ fn a_list_of_two_comes_out_whole() {
     });
 }
 
-/// Of two predecessors one releases the task, and sees what both did. Red without T3.release, T3.last.
+/// Of two predecessors one releases the task, and sees what both did. Red without T3.release,
+/// T3.last.
 #[test]
 fn two_predecessors_release_once() {
     loom::model(|| {
@@ -82,7 +83,8 @@ fn two_predecessors_release_once() {
     });
 }
 
-/// The submitter gives a position out again only after its task's record was read. Red without T1.seal, T2.reuse.
+/// The submitter gives a position out again only after its task's record was read. Red without
+/// T1.seal, T2.reuse.
 #[test]
 fn a_record_is_reused_only_after_it_was_read() {
     loom::model(|| {
@@ -102,7 +104,8 @@ fn a_record_is_reused_only_after_it_was_read() {
     });
 }
 
-/// Of two predecessors in a recorded graph the last sees what both did. Red without C1.release, C1.last.
+/// Of two predecessors in a recorded graph the last sees what both did. Red without C1.release,
+/// C1.last.
 #[test]
 fn the_last_release_sees_all_work() {
     loom::model(|| {
@@ -148,8 +151,8 @@ fn the_last_of_a_round_sees_all_work() {
     });
 }
 
-/// One predecessor ended before it could be linked, another one ends meanwhile: the task starts once, and sees what both
-/// did. Red without T1.seal, T2.refused, T2.seen, T3.release, T3.refused.
+/// One predecessor ended before it could be linked, another one ends meanwhile: the task starts
+/// once, and sees what both did. Red without T1.seal, T2.refused, T2.seen, T3.release, T3.refused.
 #[test]
 fn a_refused_predecessor_and_a_linked_one_release_once() {
     loom::model(|| {
@@ -170,7 +173,7 @@ fn a_refused_predecessor_and_a_linked_one_release_once() {
             })
         };
         fanout.open(2, 1, 2, &[0; 4]);
-        let linked = [0, 1].map(|index| fanout.link(index, 2, Place::Inline(index), true));
+        let linked = [0, 1].map(|index| fanout.link(index, 2, LinkSlot::Inline(index), true));
         let refused = linked.iter().filter(|linked| !**linked).count() as u32;
         let is_mine = refused == 2 || (refused > 0 && fanout.release_refused(2, refused));
         if is_mine {

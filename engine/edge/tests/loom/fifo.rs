@@ -4,8 +4,8 @@ use loom::thread;
 use pinwheel_edge::queue::fifo::Fifo;
 use std::sync::Arc;
 
-/// Items cross once, whole and in order, and a cell is rewritten only after it was read. Red without F1.release,
-/// F1.acquire, F2.release, F2.acquire.
+/// Items cross once, whole and in order, and a cell is rewritten only after it was read. Red
+/// without F1.release, F1.acquire, F2.release, F2.acquire.
 #[test]
 fn items_cross_once_and_whole() {
     loom::model(|| {
@@ -24,8 +24,8 @@ fn items_cross_once_and_whole() {
     });
 }
 
-/// Two poppers never get the same item. The CAS on the head decides; a cell's sequence shows the loser a newer head.
-/// Red without F1.acquire, F2.release.
+/// Two poppers never get the same item. The CAS on the head decides; a cell's sequence shows the
+/// loser a newer head. Red without F1.acquire, F2.release.
 #[test]
 fn two_poppers_never_share_an_item() {
     loom::model(|| {
@@ -43,8 +43,8 @@ fn two_poppers_never_share_an_item() {
     });
 }
 
-/// Two pushers never take the same cell, and both items come out. Red without F1.release, F1.acquire,
-/// F2.release, F2.acquire.
+/// Two pushers never take the same cell, and both items come out. Red without F1.release,
+/// F1.acquire, F2.release, F2.acquire.
 #[test]
 fn two_pushers_never_share_a_cell() {
     loom::model(|| {

@@ -5,8 +5,8 @@ use pinwheel_edge::queue::gate::Gate;
 use pinwheel_edge::sync::DataWords;
 use std::sync::Arc;
 
-/// With one permit two never write at once, and each sees what the last holder wrote. Red without G1.release,
-/// G1.acquire.
+/// With one permit two never write at once, and each sees what the last holder wrote. Red without
+/// G1.release, G1.acquire.
 #[test]
 fn a_permit_carries_what_was_done_under_it() {
     loom::model(|| {

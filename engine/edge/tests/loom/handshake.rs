@@ -3,8 +3,8 @@
 use loom::thread;
 use pinwheel_edge::queue::handshake::handshake;
 
-/// Jobs and results cross whole, and a job's word is rewritten only after it was read. Red without X1.release,
-/// X1.acquire, X2.release, X2.acquire.
+/// Jobs and results cross whole, and a job's word is rewritten only after it was read. Red without
+/// X1.release, X1.acquire, X2.release, X2.acquire.
 #[test]
 fn jobs_and_results_cross_whole() {
     loom::model(|| {

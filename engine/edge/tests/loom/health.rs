@@ -3,24 +3,26 @@
 use loom::thread;
 use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::health::{Health, HealthWord};
-use pinwheel_edge::slot::jobs::{Job, JobBank};
-use pinwheel_edge::slot::workers::bank;
+use pinwheel_edge::slot::jobs::{FreeJobs, Job, JobBank};
+use pinwheel_edge::slot::workers::{Resolved, bank};
 use pinwheel_edge::units::Ticks;
 use std::sync::Arc;
 
-/// A device that is being reset writes a late output; recovery opens it again; dispatch, which sees it recovered, takes
-/// its workers back and refills mail and job after that write. Red without H1.release, H1.acquire.
+/// A device that is being reset writes a late output; recovery opens it again; dispatch, which sees
+/// it recovered, takes its workers back and refills mail and job after that write. Red without
+/// H1.release, H1.acquire.
 #[test]
 fn a_reset_device_writes_no_more() {
     loom::model(|| {
-        let (mut dispatch, mut device, _poll, _bank) = bank(1);
-        let jobs = Arc::new(JobBank::new(1, 1, 1));
+        let (mut dispatch, mut device, mut poll, ..) = bank(1);
+        let (jobs, (mut free, [])) = (Arc::new(JobBank::new(1, 1, 1)), FreeJobs::new(1));
         let health = Arc::new(HealthWord::new());
         let ticket = |generation| Ticket { slot: 0, generation };
         let w = dispatch.take_idle().unwrap();
-        let generation = dispatch.start(w, 100, jobs.take().unwrap(), ticket(1), Ticks(0));
+        let generation = dispatch.start(w, 100, free.take().unwrap(), ticket(1), Ticks(0));
         dispatch.bank().ring(w, generation);
-        assert!(dispatch.quarantine(w, generation) && dispatch.all_quarantined());
+        assert_eq!(poll.quarantine(w, generation), Some(ticket(1)));
+        assert!(dispatch.all_quarantined());
         health.advance(Health::Online);
         health.advance(Health::Lost);
         let resetting = {
@@ -41,9 +43,12 @@ fn a_reset_device_writes_no_more() {
             })
         };
         if health.current() == Health::Recovered {
-            dispatch.recover(|job| jobs.give(job));
+            dispatch.recover();
+            assert_eq!(poll.reported(), 1);
+            let Resolved::Freed { job } = poll.resolve(w) else { panic!() };
+            free.give(job);
             health.advance(Health::Recovered);
-            let job = jobs.take().unwrap();
+            let job = free.take().unwrap();
             jobs.detectors(&job)[0].store(10);
             let w = dispatch.take_idle().unwrap();
             assert_eq!(dispatch.start(w, 200, job, ticket(2), Ticks(0)), 2);

@@ -22,7 +22,8 @@ fn pop_never_sees_an_unwritten_slot() {
     });
 }
 
-/// A batch is written from its end, and read from its beginning. Red without L1.release, L1.acquire.
+/// A batch is written from its end, and read from its beginning. Red without L1.release,
+/// L1.acquire.
 #[test]
 fn a_batch_comes_in_order_and_whole() {
     loom::model(|| {
@@ -40,7 +41,8 @@ fn a_batch_comes_in_order_and_whole() {
     });
 }
 
-/// A slot is rewritten only after it was read, and a full ring gives the item back. Red without L2.release, L2.acquire.
+/// A slot is rewritten only after it was read, and a full ring gives the item back. Red without
+/// L2.release, L2.acquire.
 #[test]
 fn push_never_overwrites_an_unread_slot() {
     loom::model(|| {
@@ -56,8 +58,8 @@ fn push_never_overwrites_an_unread_slot() {
     });
 }
 
-/// Slots go back a quarter at a time, and when the ring is found empty; never before they were read. Red without
-/// L2.release, L2.acquire.
+/// Slots go back a quarter at a time, and when the ring is found empty; never before they were
+/// read. Red without L2.release, L2.acquire.
 #[test]
 fn slots_go_back_by_quarters() {
     loom::model(|| {
@@ -79,7 +81,8 @@ fn slots_go_back_by_quarters() {
     });
 }
 
-/// An end seen abandoned hides no item: after it, empty means empty for ever. Red without L3.release, L3.acquire.
+/// An end seen abandoned hides no item: after it, empty means empty for ever. Red without
+/// L3.release, L3.acquire.
 #[test]
 fn an_abandoned_ring_shows_its_last_item() {
     loom::model(|| {

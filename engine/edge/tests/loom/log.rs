@@ -4,8 +4,8 @@ use loom::thread;
 use pinwheel_edge::ring::log;
 use pinwheel_edge::units::Ticks;
 
-/// A record is read whole or counted as dropped, and later ones still go through. Red without R1.release, R1.acquire,
-/// R2.release, R2.acquire.
+/// A record is read whole or counted as dropped, and later ones still go through. Red without
+/// R1.release, R1.acquire, R2.release, R2.acquire.
 #[test]
 fn a_record_is_read_or_counted() {
     loom::model(|| {

@@ -25,8 +25,8 @@ fn two_producers_lose_and_double_nothing() {
     });
 }
 
-/// A lane that its producer dropped is taken over with its items in it, and only then. Red without M1.release,
-/// M1.acquire.
+/// A lane that its producer dropped is taken over with its items in it, and only then. Red without
+/// M1.release, M1.acquire.
 #[test]
 fn a_lane_is_handed_on_whole() {
     loom::model(|| {
@@ -37,12 +37,12 @@ fn a_lane_is_handed_on_whole() {
             b.push(1).unwrap();
             drop(b);
         });
-        let heir = a.try_clone();
-        let took_over = heir.is_some();
-        if let Some(mut heir) = heir {
-            assert_eq!(heir.lane(), lane, "the only one that anybody gave back");
-            heir.push(2).unwrap();
-            assert!(heir.push(3).is_err(), "the earlier owner's item takes its room");
+        let successor = a.try_clone();
+        let took_over = successor.is_some();
+        if let Some(mut successor) = successor {
+            assert_eq!(successor.lane(), lane, "the only one that anybody gave back");
+            successor.push(2).unwrap();
+            assert!(successor.push(3).is_err(), "the earlier owner's item takes its room");
         }
         leaving.join().unwrap();
         let mut all = Vec::new();
@@ -51,7 +51,8 @@ fn a_lane_is_handed_on_whole() {
     });
 }
 
-/// A ring without producers hides no item: after it, empty means empty for ever. Red without M1.release, M1.view.
+/// A ring without producers hides no item: after it, empty means empty for ever. Red without
+/// M1.release, M1.view.
 #[test]
 fn an_abandoned_ring_shows_its_last_item() {
     loom::model(|| {

@@ -72,8 +72,8 @@ fn the_engine_sees_the_whole_shot() {
     });
 }
 
-/// A client that finds rx given back writes its next shot after the engine has read the last one, and not before that is
-/// answered. Red without U2.release, U2.acquire.
+/// A client that finds rx given back writes its next shot after the engine has read the last one,
+/// and not before that is answered. Red without U2.release, U2.acquire.
 #[test]
 fn a_client_never_reuses_a_slot_that_is_held() {
     loom::model(|| {
@@ -108,8 +108,8 @@ fn a_client_reads_a_whole_answer() {
     });
 }
 
-/// A client whose one thread collects while the other publishes: the engine's second answer comes after the first was
-/// read. Red without U4.release, U4.acquire, U1.release, U1.acquire.
+/// A client whose one thread collects while the other publishes: the engine's second answer comes
+/// after the first was read. Red without U4.release, U4.acquire, U1.release, U1.acquire.
 #[test]
 fn an_answer_is_written_after_the_last_was_read() {
     loom::model(|| {
@@ -135,8 +135,8 @@ fn an_answer_is_written_after_the_last_was_read() {
     });
 }
 
-/// A new client writes its first shot after the engine has read the last of the one before, and it is not wiped away. Red
-/// without U5.release, U5.acquire, U1.release, U1.acquire.
+/// A new client writes its first shot after the engine has read the last of the one before, and it
+/// is not wiped away. Red without U5.release, U5.acquire, U1.release, U1.acquire.
 #[test]
 fn a_new_client_writes_after_the_last_read() {
     loom::model(|| {

@@ -2,8 +2,8 @@
 
 use loom::thread;
 use pinwheel_edge::page::{
-    Authority, Bequest, Due, Epoch, Failed, Grant, Hint, How, Limits, Marks, Moment, PageTable, Receipt, Request,
-    Response, Role, Routes, Signals, Silo, State, Word, WriteBuffer,
+    Authority, Due, Epoch, Failed, Grant, Hint, How, Limits, Marks, Moment, PageTable, Receipt, Request, Response,
+    Role, Routes, Signals, Silo, State, Takeover, Word, WriteBuffer,
 };
 use pinwheel_edge::sync::DataWord;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ fn write(page: &(PageTable, DataWord), value: u64) -> bool {
     true
 }
 
-/// A worker commits while the arbiter decides: either the commit is in the bytes that are sent, or it was refused; none
-/// slips in between check and mark. Red without O1.release, O1.acquire.
+/// A worker commits while the arbiter decides: either the commit is in the bytes that are sent, or
+/// it was refused; none slips in between check and mark. Red without O1.release, O1.acquire.
 #[test]
 fn a_commit_is_sent_or_refused() {
     loom::model(|| {
@@ -54,7 +54,8 @@ fn a_commit_is_sent_or_refused() {
     });
 }
 
-/// Two workers write one page: each sees what the other left, and both writes count. Red without O1.release, O2.acquire.
+/// Two workers write one page: each sees what the other left, and both writes count. Red without
+/// O1.release, O2.acquire.
 #[test]
 fn two_writers_lose_no_write() {
     loom::model(|| {
@@ -70,8 +71,8 @@ fn two_writers_lose_no_write() {
     });
 }
 
-/// The arbiter puts a granted page's bytes in place and installs it; a worker that may write it reads them. Red without
-/// O2.release, O2.acquire.
+/// The arbiter puts a granted page's bytes in place and installs it; a worker that may write it
+/// reads them. Red without O2.release, O2.acquire.
 #[test]
 fn installed_bytes_are_read_by_the_next_writer() {
     loom::model(|| {
@@ -91,8 +92,8 @@ fn installed_bytes_are_read_by_the_next_writer() {
     });
 }
 
-/// The arbiter sends a page, the receiver is fenced, the page is reclaimed: a worker writes it only after the arbiter has
-/// read it. Red without O3.release, O2.acquire.
+/// The arbiter sends a page, the receiver is fenced, the page is reclaimed: a worker writes it only
+/// after the arbiter has read it. Red without O3.release, O2.acquire.
 #[test]
 fn a_reclaimed_page_is_written_after_it_was_sent() {
     loom::model(|| {
@@ -129,30 +130,31 @@ fn one_of_two_requests_is_granted() {
     });
 }
 
-/// An heir puts a dead silo's bytes in place and takes the page over; a worker that may write it reads them. Red without
-/// O4.release, O2.acquire.
+/// An successor puts a dead silo's bytes in place and takes the page over; a worker that may write it
+/// reads them. Red without O4.release, O2.acquire.
 #[test]
 fn inherited_bytes_are_read_by_the_next_writer() {
     loom::model(|| {
         let page = page(THERE);
-        let heir = {
+        let successor = {
             let page = Arc::clone(&page);
             thread::spawn(move || {
                 let last = Word::owned(THERE, Epoch::new(3));
-                let got = page.0.inherit(0, (THERE, last), NOW, || page.1.store(7));
-                assert_eq!(got, Ok(Bequest::Owned { is_torn: false }));
+                let got = page.0.take_over(0, (THERE, last), NOW, || page.1.store(7));
+                assert_eq!(got, Ok(Takeover::Owned { is_torn: false }));
             })
         };
         if let Ok(writing) = page.0.begin_write(0) {
             assert_eq!(page.1.load(), 7);
             drop(writing);
         }
-        heir.join().unwrap();
+        successor.join().unwrap();
     });
 }
 
-/// The arbiter hands on what was staged and flips the route twice; whoever routes sees one route or another, never parts
-/// of both, and by a flipped one what was staged before it. Red without O5.release, O5.acquire.
+/// The arbiter hands on what was staged and flips the route twice; whoever routes sees one route or
+/// another, never parts of both, and by a flipped one what was staged before it. Red without
+/// O5.release, O5.acquire.
 #[test]
 fn a_flipped_route_shows_what_was_staged_before() {
     loom::model(|| {

@@ -1,39 +1,53 @@
-//! Models of the whole path of a shot, with and without faults: the sound variants of the protocol, each answered
-//! exactly once. They hold whatever order feed, dispatch, device, poll, decode and harvest come in.
+//! Models of the whole path of a shot, with and without faults: the sound variants of the protocol,
+//! each answered exactly once. They hold whatever order feed, dispatch, device, poll, decode and
+//! harvest come in.
 
 use crate::loom_slot::{harvest, hold, one_slot, submit, times};
 use crate::loom_worker::poll_once;
 use loom::thread;
 use pinwheel_edge::slot::Ticket;
-use pinwheel_edge::slot::jobs::{Job, JobBank};
+use pinwheel_edge::slot::jobs::{FreeJobs, Job, JobBank, JobReturn};
 use pinwheel_edge::slot::table::SlotTable;
 use pinwheel_edge::slot::word::ErrorCode;
-use pinwheel_edge::slot::workers::{DeviceWorkers, DispatchWorkers, PollWorkers, Settled, State, bank};
+use pinwheel_edge::slot::workers::{
+    DeviceWorkers, DispatchWorkers, Failure, PollWorkers, Resolved, Settled, State, bank,
+};
 use pinwheel_edge::units::Ticks;
 use std::sync::Arc;
 
-/// What poll and decode make of a completion: the answer, if the ticket is still open; the job goes back.
-fn decode(table: &SlotTable, jobs: &JobBank, poll: &mut PollWorkers) -> bool {
+/// What poll and decode make of a completion: the answer, if the ticket is still open; the job goes
+/// back.
+fn decode(table: &SlotTable, jobs: &JobBank, (poll, returns): (&mut PollWorkers, &mut JobReturn)) -> bool {
     match poll_once(poll) {
         Some(Settled::Job { job, ticket, generation }) => {
             let observable = jobs.detectors(&job)[0].load();
-            poll.bank().release(0, generation);
+            poll.release(0, generation);
             let claim = table.claim(ticket);
             let answered = claim.map(|claim| claim.answer(&[observable], times(1))).is_some();
-            jobs.give(job);
+            returns.give(job);
             answered
         }
         Some(Settled::Late { job }) => {
-            jobs.give(job);
+            returns.give(job);
             false
         }
         Some(Settled::Stale) | None => false,
     }
 }
 
-/// No faults, the feed reading rx before tx: one slot serves two shots in turn, fed and harvested while they pass
-/// through dispatch and decode. Red without S1.release, S1.acquire, S5.release, S5.acquire, S7.release, S7.acquire,
-/// S8.release, S8.acquire.
+/// What poll makes of a report: the answer, if the launch has not ended otherwise.
+fn answer_unknown(table: &SlotTable, poll: &mut PollWorkers) -> bool {
+    if poll.reported() == 0 {
+        return false;
+    }
+    let Resolved::Quarantined { ticket, code } = poll.resolve(0) else { panic!("nothing is freed here") };
+    table.claim(ticket).unwrap().fail(code, times(1));
+    true
+}
+
+/// No faults, the feed reading rx before tx: one slot serves two shots in turn, fed and harvested
+/// while they pass through dispatch and decode. Red without S1.release, S1.acquire, S5.release,
+/// S5.acquire, S7.release, S7.acquire, S8.release, S8.acquire.
 #[test]
 fn one_slot_serves_two_shots_once_each() {
     loom::model(|| {
@@ -70,17 +84,17 @@ fn one_slot_serves_two_shots_once_each() {
     });
 }
 
-/// The launch deadline (poll) and the shot deadline (another thread) against device and decode: one answer, the worker
-/// and the job come back. Red without S4.release, S4.acquire.
+/// The launch deadline (poll) and the shot deadline (another thread) against device and decode: one
+/// answer, the worker and the job come back. Red without S4.release, S4.acquire.
 #[test]
 fn deadlines_and_a_completion_answer_once() {
     loom::model(|| {
         let (mut feed, mut dispatch, mut harvester, table) = one_slot();
-        let (mut workers, mut device, mut poll, bank) = bank(1);
-        let jobs = Arc::new(JobBank::new(1, 1, 1));
+        let (mut workers, mut device, mut poll, _, bank) = bank(1);
+        let (jobs, (mut free, [mut returns])) = (Arc::new(JobBank::new(1, 1, 1)), FreeJobs::new(1));
         assert!(submit(&mut feed, 1));
         let (_, ticket) = hold(&mut dispatch).unwrap();
-        launch(&mut workers, &jobs, ticket);
+        launch(&mut workers, &mut free, ticket);
         dispatch.retire();
         let running = {
             let jobs = Arc::clone(&jobs);
@@ -92,13 +106,13 @@ fn deadlines_and_a_completion_answer_once() {
                 table.claim(ticket).map(|claim| claim.fail(ErrorCode::ShotDeadline, times(1))).is_some()
             })
         };
-        let decoded = decode(&table, &jobs, &mut poll);
+        let decoded = decode(&table, &jobs, (&mut poll, &mut returns));
         let overdue = poll.running(0).and_then(|(generation, _)| poll.quarantine(0, generation));
         let expired = overdue.and_then(|ticket| table.claim(ticket));
         let launch_deadline = expired.map(|claim| claim.fail(ErrorCode::LaunchDeadline, times(1))).is_some();
         running.join().unwrap();
         let shot_deadline = shot_deadline.join().unwrap();
-        let decoded = decode(&table, &jobs, &mut poll) || decoded;
+        let decoded = decode(&table, &jobs, (&mut poll, &mut returns)) || decoded;
         let expected = match (decoded, launch_deadline, shot_deadline) {
             (true, false, false) => Ok(9),
             (false, true, false) => Err(ErrorCode::LaunchDeadline),
@@ -106,19 +120,20 @@ fn deadlines_and_a_completion_answer_once() {
             many => panic!("answered by {many:?}"),
         };
         assert_eq!(harvest(&mut harvester), Some((1, expected)));
-        assert_eq!((bank.state(0), bank.idle_mask(), jobs.free()), ((1, State::Free), 1, 1));
+        assert_eq!((bank.state(0), bank.idle_mask(), free.count()), ((1, State::Free), 1, 1));
         assert!(table.is_idle(0));
     });
 }
 
-/// A launch that reported an error although the graph runs: quarantined and answered, or completed and answered; never
-/// both, and its late completion returns worker and job. Red without S3.release, S3.acquire, S4.release, S4.acquire.
+/// A launch that reported an error although the graph runs: quarantined and answered, or completed
+/// and answered; never both, and its late completion returns worker and job. Red without
+/// S3.release, S3.acquire, S4.release, S4.acquire.
 #[test]
 fn an_unknown_launch_that_ran_answers_once() {
     loom::model(|| {
         let (mut feed, mut dispatch, mut harvester, table) = one_slot();
-        let (mut workers, mut device, mut poll, bank) = bank(1);
-        let jobs = Arc::new(JobBank::new(1, 1, 1));
+        let (mut workers, mut device, mut poll, _, bank) = bank(1);
+        let (jobs, (mut free, [mut returns])) = (Arc::new(JobBank::new(1, 1, 1)), FreeJobs::new(1));
         assert!(submit(&mut feed, 1));
         let running = {
             let jobs = Arc::clone(&jobs);
@@ -130,32 +145,30 @@ fn an_unknown_launch_that_ran_answers_once() {
         let polling = {
             let (table, jobs) = (Arc::clone(&table), Arc::clone(&jobs));
             thread::spawn(move || {
-                let decoded = decode(&table, &jobs, &mut poll);
-                (poll, decoded)
+                let decoded = decode(&table, &jobs, (&mut poll, &mut returns));
+                let unknown = answer_unknown(&table, &mut poll);
+                (poll, returns, decoded, unknown)
             })
         };
         let (_, ticket) = hold(&mut dispatch).unwrap();
-        let generation = launch(&mut workers, &jobs, ticket);
-        let unknown = workers.quarantine(0, generation);
-        if unknown {
-            table.claim(ticket).unwrap().fail(ErrorCode::LaunchUnknown, times(1));
-        }
+        launch(&mut workers, &mut free, ticket);
+        workers.fail(0, Failure::Unknown);
         dispatch.retire();
         run_device(&mut running.join().unwrap(), &jobs);
-        let (mut poll, decoded) = polling.join().unwrap();
-        let decoded = decode(&table, &jobs, &mut poll) || decoded;
+        let (mut poll, mut returns, decoded, unknown) = polling.join().unwrap();
+        let unknown = answer_unknown(&table, &mut poll) || unknown;
+        let decoded = decode(&table, &jobs, (&mut poll, &mut returns)) || decoded;
         assert!(decoded != unknown);
         let expected = if decoded { Ok(9) } else { Err(ErrorCode::LaunchUnknown) };
         assert_eq!(harvest(&mut harvester), Some((1, expected)));
-        assert_eq!((bank.state(0), bank.idle_mask(), jobs.free()), ((1, State::Free), 1, 1));
+        assert_eq!((bank.state(0), bank.idle_mask(), free.count()), ((1, State::Free), 1, 1));
     });
 }
 
-fn launch(workers: &mut DispatchWorkers, jobs: &JobBank, ticket: Ticket) -> u64 {
+fn launch(workers: &mut DispatchWorkers, free: &mut FreeJobs, ticket: Ticket) {
     let w = workers.take_idle().unwrap();
-    let generation = workers.start(w, 100, jobs.take().unwrap(), ticket, Ticks(0));
+    let generation = workers.start(w, 100, free.take().unwrap(), ticket, Ticks(0));
     workers.bank().ring(w, generation);
-    generation
 }
 
 fn run_device(device: &mut DeviceWorkers, jobs: &JobBank) {

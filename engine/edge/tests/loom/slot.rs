@@ -30,7 +30,7 @@ pub(crate) fn hold(dispatch: &mut DispatchEnd) -> Option<(Arrived, Ticket)> {
 }
 
 pub(crate) fn times(n: u64) -> AnswerTimes {
-    AnswerTimes { arrived: Ticks(n), completed: Ticks(n), decoding: Ticks(n), answered: Ticks(n) }
+    AnswerTimes { arrived: Ticks(0), completed: Ticks(n), decoding: Ticks(n), answered: Ticks(n) }
 }
 
 /// One attempt of the harvester: sequence and first observable, or the error.
@@ -51,7 +51,8 @@ fn answer_first_shot(feed: &mut FeedEnd, dispatch: &mut DispatchEnd, table: &Slo
     table.claim(ticket).unwrap().answer(&[1], times(1));
 }
 
-/// Dispatch reads header and payload of the shot whose rx it saw. Red without S1.release, S1.acquire.
+/// Dispatch reads header and payload of the shot whose rx it saw. Red without S1.release,
+/// S1.acquire.
 #[test]
 fn dispatch_sees_the_whole_shot() {
     loom::model(|| {
@@ -65,8 +66,8 @@ fn dispatch_sees_the_whole_shot() {
     });
 }
 
-/// Whoever sees a word of a shot that comes by rounds counted reads its bits, and with the last one when that came. Red
-/// without S9.release, S9.acquire.
+/// Whoever sees a word of a shot that comes by rounds counted reads its bits, and with the last one
+/// when that came. Red without S9.release, S9.acquire.
 #[test]
 fn a_word_is_counted_after_its_bits() {
     loom::model(|| {
@@ -96,8 +97,9 @@ fn a_word_is_counted_after_its_bits() {
     });
 }
 
-/// A deadline that knows a ticket only by its number writes its answer after IN_FLIGHT, and its result after the
-/// harvester has read the slot's last one. Red without S2.release, S2.acquire, S7.release, S7.acquire.
+/// A deadline that knows a ticket only by its number writes its answer after IN_FLIGHT, and its
+/// result after the harvester has read the slot's last one. Red without S2.release, S2.acquire,
+/// S7.release, S7.acquire.
 #[test]
 fn a_claimer_writes_after_the_last_harvest() {
     loom::model(|| {
@@ -127,8 +129,8 @@ fn a_claimer_writes_after_the_last_harvest() {
     });
 }
 
-/// A deadline that finds a ticket open judges it by its own submission, not by that of the shot before. Red without
-/// S2.release, S2.view.
+/// A deadline that finds a ticket open judges it by its own submission, not by that of the shot
+/// before. Red without S2.release, S2.view.
 #[test]
 fn an_open_ticket_shows_its_own_submission() {
     loom::model(|| {
@@ -147,8 +149,9 @@ fn an_open_ticket_shows_its_own_submission() {
     });
 }
 
-/// Decode, deadline and a claim that unwinds: one of them answers, and that answer is harvested. The CAS on the
-/// ticket decides (red when `claim` loads and stores instead); red without S5.release, S5.acquire.
+/// Decode, deadline and a claim that unwinds: one of them answers, and that answer is harvested.
+/// The CAS on the ticket decides (red when `claim` loads and stores instead); red without
+/// S5.release, S5.acquire.
 #[test]
 fn deadline_and_decode_answer_once() {
     loom::model(|| {
@@ -195,7 +198,8 @@ fn harvest_reads_a_whole_answer() {
     });
 }
 
-/// The feed overwrites header and truth only after the harvester has read them. Red without S7.release, S7.acquire.
+/// The feed overwrites header and truth only after the harvester has read them. Red without
+/// S7.release, S7.acquire.
 #[test]
 fn feed_writes_after_the_last_harvest() {
     loom::model(|| {
@@ -207,8 +211,8 @@ fn feed_writes_after_the_last_harvest() {
     });
 }
 
-/// A slot whose rx reads 0 because dispatch took it is not free: the feed sees IN_FLIGHT. Red without S8.release,
-/// S8.acquire.
+/// A slot whose rx reads 0 because dispatch took it is not free: the feed sees IN_FLIGHT. Red
+/// without S8.release, S8.acquire.
 #[test]
 fn feed_never_reuses_a_slot_in_flight() {
     loom::model(|| {

@@ -29,8 +29,8 @@ fn order_carries_its_budgets() {
     });
 }
 
-/// What a thread did under the old policy comes before its acknowledgement of the new one. Red without P2.release,
-/// P2.acquire.
+/// What a thread did under the old policy comes before its acknowledgement of the new one. Red
+/// without P2.release, P2.acquire.
 #[test]
 fn acknowledgement_is_last() {
     loom::model(|| {
@@ -50,8 +50,8 @@ fn acknowledgement_is_last() {
     });
 }
 
-/// A thread that sees a phase sees all that earlier phases built, by whichever mover. Red without P3.release,
-/// P3.acquire.
+/// A thread that sees a phase sees all that earlier phases built, by whichever mover. Red without
+/// P3.release, P3.acquire.
 #[test]
 fn live_sees_what_init_built() {
     loom::model(|| {
@@ -80,7 +80,8 @@ fn live_sees_what_init_built() {
     });
 }
 
-/// Of two movers the later phase wins, whatever the order. Logic of the `fetch_max`; no edge is involved.
+/// Of two movers the later phase wins, whatever the order. Logic of the `fetch_max`; no edge is
+/// involved.
 #[test]
 fn a_phase_never_goes_back() {
     loom::model(|| {

@@ -22,7 +22,8 @@ fn pop_never_sees_an_unwritten_slot() {
     });
 }
 
-/// A slot is rewritten only after it was read, and a full ring gives the item back. Red without R2.release, R2.acquire.
+/// A slot is rewritten only after it was read, and a full ring gives the item back. Red without
+/// R2.release, R2.acquire.
 #[test]
 fn push_never_overwrites_an_unread_slot() {
     loom::model(|| {
@@ -38,7 +39,8 @@ fn push_never_overwrites_an_unread_slot() {
     });
 }
 
-/// An end seen abandoned hides no item: after it, empty means empty for ever. Red without R3.release, R3.acquire.
+/// An end seen abandoned hides no item: after it, empty means empty for ever. Red without
+/// R3.release, R3.acquire.
 #[test]
 fn an_abandoned_ring_shows_its_last_item() {
     loom::model(|| {
@@ -72,8 +74,8 @@ fn a_batch_is_whole() {
     });
 }
 
-/// A drained batch gives its slots back after it was read, over the end of the array too. Red without R2.release,
-/// R2.acquire.
+/// A drained batch gives its slots back after it was read, over the end of the array too. Red
+/// without R2.release, R2.acquire.
 #[test]
 fn a_batch_never_overwrites_unread_slots() {
     loom::model(|| {

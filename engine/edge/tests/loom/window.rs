@@ -5,7 +5,8 @@ use pinwheel_edge::queue::window::Window;
 use pinwheel_edge::sync::DataWords;
 use std::sync::Arc;
 
-/// A position is given out again only after its last user is done with it. Red without V1.release, V1.acquire.
+/// A position is given out again only after its last user is done with it. Red without V1.release,
+/// V1.acquire.
 #[test]
 fn a_position_is_given_again_only_after_its_user_is_done() {
     loom::model(|| {

@@ -1,23 +1,23 @@
-//! Ends tasks that were begun elsewhere: launches on a device, whose completion releases what waits on a core.
+//! Ends tasks that were launched on a device. The completion releases the tasks that wait for them.
 //!
-//! One end, owned by the thread that hears of completions (poll). Bounds: one call, one task. A completion of an earlier
-//! task of the same record, or a second one, is refused: numbers carry their generation.
+//! Owned by the thread that receives completions (poll). Each call ends one task. A second
+//! completion, and one of an earlier task of the same record, is refused: a task's number contains
+//! its record's generation.
 
-use super::shared::{Failure, Shared};
+use super::shared::{Failure, Shared, resolve};
 use super::task::{Body, Reason, Task, TaskId, outcome_of};
-use super::worker::resolve;
 use std::sync::Arc;
 
 /// Why a completion was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompleteError {
-    /// Its record belongs to another task, or it has ended.
+    /// The task has ended, or its record belongs to another task now.
     #[error("completion of task {task}: found it ended, expected it under way; drop the late answer")]
     Stale {
         /// The task.
         task: TaskId,
     },
-    /// It still waits for others, so nobody can have launched it.
+    /// The task still waits for others, so it cannot have been launched.
     #[error("completion of task {task}: found it waiting for others, expected it launched; check who answered")]
     NotLaunched {
         /// The task.
@@ -25,13 +25,13 @@ pub enum CompleteError {
     },
 }
 
-/// The end.
+/// Ends launched tasks.
 pub struct Completer<B> {
     pub(super) shared: Arc<Shared<B>>,
 }
 
 impl<B> Shared<B> {
-    /// The record and the gate of a task that was launched.
+    /// The record and the gate of a launched task.
     pub(super) fn launched(&self, task: TaskId) -> Result<(u32, Option<usize>), CompleteError> {
         let slot = self.slot(task.0);
         if self.fanout.generation(slot) != self.generation(task.0) || self.fanout.is_sealed(slot) {
@@ -45,21 +45,21 @@ impl<B> Shared<B> {
 }
 
 impl<B: Body> Completer<B> {
-    /// Ends a task whose body said that it was launched; `failed` carries the device's code.
+    /// Ends a task whose body returned `Launched`; `failed` is the device's error code.
     ///
     /// # Errors
-    /// If it is not under way.
+    /// If the task is not under way.
     pub fn complete(&mut self, task: TaskId, failed: Option<u32>) -> Result<(), CompleteError> {
         let shared = &*self.shared;
         let (slot, gate) = shared.launched(task)?;
         let outcome = failed.map_or(0, |code| {
-            // More failures than are kept are remembered by their outcome all the same.
+            // A failure that finds no room in the list is still in the task's outcome.
             let _ = shared.failures.push(Failure { task, reason: Reason::Failed(code) });
             outcome_of(task.0)
         });
         resolve(shared, slot, outcome, |item| {
             let is_sent = shared.route(item, None);
-            debug_assert!(is_sent, "whoever is no worker keeps nothing");
+            debug_assert!(is_sent, "only a worker keeps items itself");
         });
         if let Some(gate) = gate {
             shared.gates[gate].leave();

@@ -1,41 +1,45 @@
-//! What a graph is asked to be: policies and limits.
+//! Policies and limits of a graph.
 //!
-//! Pure values, checked once by [`Config::check`]; read by whoever compiles a graph. Every limit that bounds a loop, a
-//! queue or a wait of the runtime stands here.
+//! Plain values, checked once by [`Config::check`]. Every limit of a loop, a queue or a wait of the
+//! runtime is here.
 
-use crate::profile::{self, IssueGate, ReadyPolicy, STREAM_QUEUES_BYTES_MAX, StartPolicy, TaskTrace, WindowOverflow};
+use crate::profile::{
+    self, IssueGate, ReadyPolicy, SLAB_TASKS, STREAM_QUEUES_BYTES_MAX, StartPolicy, TaskTrace, WindowOverflow,
+};
 use pinwheel_edge::queue::fanout::{SPILL_MAX, TASKS_MAX};
 
 /// How dependencies are found (seed 002 §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deps {
-    /// A task depends on the last writer of exactly the region that it reads; nothing else is seen.
+    /// A task depends on the last writer of exactly the region that it reads. Partial overlaps are
+    /// ignored.
     InferTensorMapExact,
-    /// A task depends on whoever last wrote, and where it writes on whoever last read, any of its bytes.
+    /// A task depends on the last writers of any byte that it accesses, and, where it writes, on
+    /// the last readers.
     InferBytesOverlap,
-    /// Only what a task names.
+    /// A task depends only on the tasks that it names.
     Explicit,
 }
 
-/// In which order ready tasks are taken (seed 002 §2.3, §3).
+/// The order in which ready tasks run (seed 002 §2.3, §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
-    /// One queue for each pool, strictly in the order in which tasks became ready.
+    /// One queue for each pool, in the order in which tasks became ready.
     Fifo,
     /// One such queue for each stream.
     FifoPerStream,
-    /// Each worker its own tasks, newest first; an idle one steals the oldest of another.
+    /// Each worker runs its own tasks, newest first. An idle worker steals another's oldest.
     WorkSteal,
-    /// By the seed's tables (§6, §8): see [`Config::ready_policy`].
+    /// Chosen by the seed's tables (§6, §8): see [`Config::ready_policy`].
     Auto,
 }
 
-/// What happens to a submission beyond the window (seed 002 §2.4).
+/// What happens to a submission when the window is full (seed 002 §2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
-    /// It waits: a submitter that works helps, another one comes back.
+    /// It waits. A submitter that works runs tasks meanwhile; another one tries again.
     Stall,
-    /// It is refused, for good.
+    /// It is refused with an error.
     Abort,
     /// It is admitted and counted, up to [`Config::slab_tasks`].
     Benchmark,
@@ -44,65 +48,66 @@ pub enum Overflow {
 /// When the first task may run (seed 002 §7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// When all are submitted, or the window is full.
+    /// When all tasks are submitted, or the window is full.
     AfterOrchestration,
     /// At once.
     Immediate,
-    /// When so many are submitted, or the submission ends, or the window is full.
+    /// When this many tasks are submitted, or the submission ends, or the window is full.
     Threshold(u32),
 }
 
 /// How many tasks may be between dispatch and completion (seed 002 §2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Issue {
-    /// Any number.
+    /// No limit.
     Open,
-    /// So many in all.
+    /// This many in all.
     Global(u32),
-    /// So many of each stream.
+    /// This many of each stream.
     PerStream(u32),
-    /// So many in each pool.
+    /// This many in each pool.
     PerPool(u32),
 }
 
-/// When a worker resolves what waits for the tasks that it has run (seed 002 §2.6).
+/// When a worker releases the successors of the tasks that it has run (seed 002 §2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// As soon as so many have ended; 1 is at once.
+    /// When this many tasks have ended; 1 means at once.
     pub threshold: u32,
-    /// Or, before another task begins, when the first of them ended so long ago.
+    /// Before the next task begins, if the first of them ended at least this long ago.
     pub deadline_ns: u64,
 }
 
-/// Which worker a ready task goes to under [`Ready::WorkSteal`].
+/// Which worker receives a ready task under [`Ready::WorkSteal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Whoever made it ready.
+    /// The worker that made it ready.
     Releaser,
-    /// The worker of its stream, for what that one's caches hold (seed 002 §3.3); any other one that is idle.
+    /// The worker of its stream, because its caches hold the stream's data (seed 002 §3.3). Idle
+    /// workers may steal it.
     ByStream,
 }
 
-/// Whose times are kept.
+/// Which tasks' times are recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trace {
-    /// Nobody's.
+    /// None.
     Off,
-    /// Those of tasks that the filter takes: the latest [`Config::trace_events`] of each worker.
+    /// Those that the filter selects: the latest [`Config::trace_events`] of each worker.
     Cycles(Filter),
 }
 
 /// Tasks by kernel and stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// A bit for each kernel; kernels from 64 on are taken. None set: all are.
+    /// One bit for each kernel; kernels from 64 on are always selected. No bit set selects all.
     kernels: u64,
-    /// A bit for each stream, in words. Empty: all are taken.
+    /// One bit for each stream, in words. Empty selects all.
     streams: Vec<u64>,
 }
 
 impl Filter {
-    /// Takes tasks of one of `kernels` and one of `streams`; where a list is empty it takes all.
+    /// Selects tasks of these kernels and streams. An empty list selects all.
     #[must_use]
     pub fn new(kernels: impl IntoIterator<Item = u16>, streams: impl IntoIterator<Item = u32>) -> Filter {
         let mut filter = Filter::default();
@@ -115,7 +120,7 @@ impl Filter {
         filter
     }
 
-    /// Whether it takes a task.
+    /// Whether it selects a task.
     #[must_use]
     pub fn takes(&self, kernel: u16, stream: u32) -> bool {
         let is_kernel = self.kernels == 0 || kernel >= 64 || self.kernels & 1 << kernel != 0;
@@ -124,7 +129,7 @@ impl Filter {
     }
 }
 
-/// What a worker is for.
+/// Where a worker runs its tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Pool {
@@ -132,67 +137,62 @@ pub enum Pool {
     Cpu = 0,
     /// Launches on a device.
     Device = 1,
-    /// A device's vector units.
-    Vector = 2,
-    /// A device's matrix units.
-    Cube = 3,
 }
 
-/// Pools that there are.
-pub const POOLS: usize = 4;
+/// Number of pools.
+pub const POOLS: usize = 2;
 
 impl Pool {
-    /// The pool of that number, modulo their count.
+    /// The pool with that number, modulo [`POOLS`].
     #[must_use]
     pub fn of(number: u8) -> Pool {
-        [Pool::Cpu, Pool::Device, Pool::Vector, Pool::Cube][number as usize % POOLS]
+        [Pool::Cpu, Pool::Device][number as usize % POOLS]
     }
 }
 
-/// What a graph is asked to be.
+/// Configuration of a graph.
 #[derive(Clone)]
 pub struct Config {
-    /// Dependencies.
+    /// How dependencies are found.
     pub deps: Deps,
-    /// Order.
+    /// The order in which ready tasks run.
     pub ready: Ready,
-    /// Placement.
+    /// Which worker receives a ready task.
     pub placement: Placement,
-    /// Start.
+    /// When the first task may run.
     pub start: Start,
-    /// What happens beyond the window.
+    /// What happens when the window is full.
     pub overflow: Overflow,
-    /// Tasks submitted and not retired.
+    /// Most tasks that are submitted and not retired.
     pub window_tasks: u32,
-    /// Tasks admitted by [`Overflow::Benchmark`].
+    /// Most tasks admitted under [`Overflow::Benchmark`].
     pub slab_tasks: u32,
-    /// Permits.
+    /// Limit of tasks between dispatch and completion.
     pub issue: Issue,
-    /// Batches of completions.
+    /// When successors are released.
     pub batch: Batch,
-    /// Times.
+    /// Which tasks' times are recorded.
     pub trace: Trace,
-    /// The pool of each worker; the first one is the submitter's. Their count is the workers'.
+    /// The pool of each worker; worker 0 is the submitter's.
     pub workers: Vec<Pool>,
-    /// Streams told apart by queues and gates; a task's stream counts modulo this.
+    /// Streams that have queues and gates of their own; a task's stream is taken modulo this.
     pub streams: u32,
-    /// Entries of the exact map; pieces of the overlap map beyond one writer and two readers in a granule.
+    /// Entries of the exact map; in the overlap map, pieces beyond one writer and two readers of a
+    /// granule.
     pub map_entries: u32,
-    /// Granules of all tensors together.
+    /// Most granules of all tensors together.
     pub granules: u32,
-    /// Tasks in each queue of ready ones.
+    /// Tasks that each ready queue holds.
     pub ready_tasks: u32,
     /// Dependencies under way beyond four of a task.
     pub spill_links: u32,
-    /// Failed tasks that are remembered after they retired; one more cancels the graph.
+    /// Failed tasks that are remembered after they retired. One more cancels the graph.
     pub failures: u32,
-    /// Promises under way.
-    pub promises: u32,
-    /// Recordings, and the tasks of one.
+    /// Most recordings.
     pub recordings: u32,
-    /// Tasks of a recording.
+    /// Most tasks of a recording.
     pub recorded_tasks: u32,
-    /// Events kept of each worker.
+    /// Events kept for each worker.
     pub trace_events: u32,
 }
 
@@ -205,9 +205,9 @@ impl Default for Config {
             start: Start::Immediate,
             overflow: Overflow::Stall,
             window_tasks: 8_192,
-            slab_tasks: 65_536,
+            slab_tasks: SLAB_TASKS,
             issue: Issue::Open,
-            batch: Batch { threshold: 1, deadline_ns: 2_000 },
+            batch: Batch { threshold: 1, deadline_ns: BATCH_DEADLINE_NS },
             trace: Trace::Off,
             workers: vec![Pool::Cpu],
             streams: 64,
@@ -216,7 +216,6 @@ impl Default for Config {
             ready_tasks: 262_144,
             spill_links: 65_536,
             failures: 1_024,
-            promises: 1_024,
             recordings: 4,
             recorded_tasks: 1 << 20,
             trace_events: 65_536,
@@ -224,17 +223,22 @@ impl Default for Config {
     }
 }
 
-/// Largest window.
+/// A completion waits this long for others of its batch.
+const BATCH_DEADLINE_NS: u64 = 2_000;
+/// Tasks in each ready queue of the graph that decode workers run, or the window if that is larger.
+const READY_TASKS: u32 = 16_384;
+/// Largest [`Config::window_tasks`].
 pub const WINDOW_TASKS_MAX: u32 = profile::WINDOW_TASKS_MAX;
 /// Most workers of a graph, all pools together.
 pub const WORKERS_MAX: u32 = 256;
-/// Most completions resolved together.
+/// Largest [`Batch::threshold`].
 pub const BATCH_MAX: u32 = 4_096;
 /// Most permits of a gate.
 pub const PERMITS_MAX: u32 = TASKS_MAX;
 
 impl From<&profile::Graph> for Config {
-    /// What a profile asks of the graph that decode workers run; workers, streams and tensors are its owner's to set.
+    /// The graph settings of a profile for decode workers. Their owner sets workers, streams and
+    /// tensors.
     fn from(graph: &profile::Graph) -> Config {
         Config {
             ready: match graph.ready {
@@ -264,10 +268,8 @@ impl From<&profile::Graph> for Config {
                 IssueGate::PerPool(permits) => Issue::PerPool(permits),
             },
             window_tasks: graph.window_tasks,
-            slab_tasks: graph.slab_tasks,
-            batch: Batch { threshold: graph.batch_tasks, deadline_ns: u64::from(graph.batch_deadline_us) * 1_000 },
-            map_entries: graph.map_entries,
-            ready_tasks: graph.ready_tasks,
+            batch: Batch { threshold: graph.batch_tasks, deadline_ns: BATCH_DEADLINE_NS },
+            ready_tasks: READY_TASKS.max(graph.window_tasks),
             trace: match &graph.trace {
                 TaskTrace::Off => Trace::Off,
                 TaskTrace::Cycles { kernels, streams } => {
@@ -280,7 +282,7 @@ impl From<&profile::Graph> for Config {
     }
 }
 
-/// What a graph cannot be.
+/// Why a configuration is not valid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// A number outside its range.
@@ -288,34 +290,35 @@ pub enum ConfigError {
     Outside {
         /// The field of [`Config`].
         field: &'static str,
-        /// What it is.
+        /// The value that was found.
         found: u64,
-        /// Least.
+        /// The least that is allowed.
         least: u64,
-        /// Most.
+        /// The most that is allowed.
         most: u64,
     },
-    /// A queue of every stream's own, each as long as the window, is more memory than anybody meant.
+    /// Queues for each stream, each as long as the window, would take too much memory.
     #[error(
-        "{field}: found {streams} streams with a queue of {records} tasks each, expected queues of at most {limit} bytes together; lower the window, or let the streams share a queue"
+        "{field}: found {streams} streams with a queue of {records} tasks each, expected queues of at most \
+        {limit} bytes together; lower the window, or let the streams share a queue"
     )]
     Queues {
-        /// The policy that asks for them: `ready` or `issue`.
+        /// The policy that needs these queues: `ready` or `issue`.
         field: &'static str,
-        /// Streams.
+        /// Streams of the configuration.
         streams: u32,
-        /// Tasks under way at most.
+        /// Most tasks under way.
         records: u32,
-        /// Most, bytes.
+        /// Most bytes of these queues together.
         limit: u64,
     },
 }
 
 impl Config {
-    /// Whether every number is within its range.
+    /// Checks that every number is within its range.
     ///
     /// # Errors
-    /// The first one that is not.
+    /// The first number that is outside.
     pub fn check(&self) -> Result<(), ConfigError> {
         let permits = match self.issue {
             Issue::Open => 1,
@@ -333,7 +336,6 @@ impl Config {
             ("ready_tasks", self.ready_tasks, 2, 1 << 24),
             ("spill_links", self.spill_links, 0, SPILL_MAX),
             ("failures", self.failures, 1, 1 << 20),
-            ("promises", self.promises, 0, 1 << 20),
             ("recordings", self.recordings, 0, 256),
             ("recorded_tasks", self.recorded_tasks, 1, 1 << 24),
             ("trace_events", self.trace_events, 1, 1 << 24),
@@ -359,8 +361,9 @@ impl Config {
         }
     }
 
-    /// The order, with [`Ready::Auto`] settled by the seed's tables: tasks of a device in order, of several streams in
-    /// order of each; stealing from four workers up, below that one queue.
+    /// The order in which ready tasks run. [`Ready::Auto`] follows the seed's tables: device tasks
+    /// run in order, in order of each stream if there are several; four or more workers steal,
+    /// fewer share one queue.
     #[must_use]
     pub fn ready_policy(&self) -> Ready {
         let is_device = self.workers.iter().all(|pool| *pool != Pool::Cpu);
@@ -372,7 +375,8 @@ impl Config {
         }
     }
 
-    /// Spilled links: a power of two, and one for each record at least, so that no submission waits for ever.
+    /// Spilled links: a power of two, at least one for each record, so that a submission never
+    /// waits forever.
     #[must_use]
     pub fn spilled(&self) -> u32 {
         self.spill_links.max(self.records()).next_power_of_two()
@@ -422,6 +426,6 @@ mod tests {
         assert_eq!(of(vec![Pool::Cpu; 2], 8), Ready::Fifo);
         assert_eq!(of(vec![Pool::Cpu; 4], 1), Ready::WorkSteal);
         assert_eq!(of(vec![Pool::Device; 1], 1), Ready::Fifo);
-        assert_eq!(of(vec![Pool::Vector; 2], 4), Ready::FifoPerStream);
+        assert_eq!(of(vec![Pool::Device; 2], 4), Ready::FifoPerStream);
     }
 }

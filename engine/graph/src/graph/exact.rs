@@ -1,14 +1,16 @@
-//! Who last wrote exactly this region: the seed's tensor map (seed 002 §2.2), read after write only.
+//! The seed's tensor map (seed 002 §2.2): the last writer of exactly a region. Finds reads after
+//! writes only.
 //!
-//! Owns a ring of entries in the order in which their tasks were submitted, chained by hash, newest first. Only the
-//! submitter touches it. Bounds: [`Config::map_entries`](super::Config::map_entries); a submission that finds the ring
-//! full of tasks under way is refused before it has changed anything.
+//! Owns a ring of entries in submission order, chained by hash, newest first. Only the submitter
+//! uses it. Bounded by [`Config::map_entries`](super::Config::map_entries). A submission is refused
+//! before it changes anything if the ring is full of tasks under way.
 //!
 //! # Why
-//! Entries retire with their tasks, in the ring's order; a chain's first retired entry ends it, for all behind are older.
-//! Nothing is ever taken out of the middle, so no clean-up can erase the entry of a newer writer.
+//! Entries retire with their tasks, in ring order. The first retired entry of a chain ends it,
+//! because all entries behind it are older. No entry is removed from the middle, so clean-up cannot
+//! remove a newer writer's entry.
 
-use super::found::{Found, Live};
+use super::predecessors::{Predecessors, WindowState};
 use super::region::{Access, Mode, Region};
 
 const NONE: u32 = u32::MAX;
@@ -25,11 +27,12 @@ struct Entry {
 pub(super) struct Exact {
     heads: Box<[u32]>,
     ring: Box<[Entry]>,
-    /// Positions given out and given back; they wrap, their difference does not exceed the ring.
+    /// Positions of the newest and the oldest entry. They wrap; their difference never exceeds the
+    /// ring.
     newest: u32,
     oldest: u32,
     /// Regions last written by a task that failed and retired.
-    spoilt: Vec<(Region, u32)>,
+    failed_regions: Vec<(Region, u32)>,
     spoilt_max: usize,
 }
 
@@ -42,7 +45,7 @@ impl Exact {
             ring: vec![entry; size].into_boxed_slice(),
             newest: 1,
             oldest: 1,
-            spoilt: Vec::with_capacity(failures as usize),
+            failed_regions: Vec::with_capacity(failures as usize),
             spoilt_max: failures as usize,
         }
     }
@@ -78,23 +81,23 @@ impl Exact {
         })
     }
 
-    /// Gives back the entries of retired tasks. Of one that failed and whose region nobody wrote since, the region is
-    /// remembered; false if there are too many of these.
-    pub(super) fn retire(&mut self, live: &Live) -> bool {
+    /// Frees the entries of retired tasks. If a task failed and its region was not written since,
+    /// the region is remembered. Returns false if too many regions are remembered.
+    pub(super) fn retire(&mut self, window: &WindowState) -> bool {
         while self.oldest != self.newest {
             let entry = self.ring[self.oldest as usize & (self.ring.len() - 1)];
-            if live.holds(entry.task) {
+            if window.holds(entry.task) {
                 break;
             }
-            let outcome = live.outcome(entry.task);
+            let outcome = window.outcome(entry.task);
             if outcome != 0 {
                 let newest = self.find(&entry.region).map(|(position, _)| position);
                 if newest == Some(self.oldest) {
-                    self.forgive(&entry.region);
-                    if self.spoilt.len() == self.spoilt_max {
+                    self.forget_failure(&entry.region);
+                    if self.failed_regions.len() == self.spoilt_max {
                         return false;
                     }
-                    self.spoilt.push((entry.region, outcome));
+                    self.failed_regions.push((entry.region, outcome));
                 }
             }
             self.oldest = self.oldest.wrapping_add(1);
@@ -107,42 +110,45 @@ impl Exact {
         chain.find(|(_, entry)| entry.region == *region).map(|(position, entry)| (position, entry.task))
     }
 
-    fn forgive(&mut self, region: &Region) {
-        self.spoilt.retain(|(spoilt, _)| spoilt != region);
+    fn forget_failure(&mut self, region: &Region) {
+        self.failed_regions.retain(|(failed_regions, _)| failed_regions != region);
     }
 
-    /// Whether there is an entry for each of the regions written.
+    /// Whether there is a free entry for each region that is written.
     #[inline(always)]
     pub(super) fn has_room(&self, accesses: &[Access]) -> bool {
         self.in_use() as usize + accesses.len() <= self.ring.len()
     }
 
-    /// Finds the last writers of what task `live.now` reads, and enters what it writes.
+    /// Finds the last writers of the regions that task `window.now` reads, and enters the regions
+    /// that it writes.
     #[inline(always)]
-    pub(super) fn infer(&mut self, accesses: &[Access], live: &Live, found: &mut Found) {
+    pub(super) fn infer(&mut self, accesses: &[Access], window: &WindowState, predecessors: &mut Predecessors) {
         for access in accesses.iter().filter(|access| access.mode != Mode::Out) {
             match self.find(&access.region) {
-                Some((_, task)) => found.meet(live, task, true),
-                None if self.spoilt.is_empty() => {}
+                Some((_, task)) => predecessors.add_last_access(window, task, true),
+                None if self.failed_regions.is_empty() => {}
                 None => {
-                    if let Some((_, outcome)) = self.spoilt.iter().find(|(region, _)| *region == access.region) {
-                        found.spoilt = *outcome;
+                    if let Some((_, outcome)) = self.failed_regions.iter().find(|(region, _)| *region == access.region)
+                    {
+                        predecessors.failed_outcome = *outcome;
                     }
                 }
             }
         }
         for access in accesses.iter().filter(|access| access.mode != Mode::In) {
             let bucket = self.bucket(&access.region);
-            if !self.spoilt.is_empty() {
-                self.forgive(&access.region);
+            if !self.failed_regions.is_empty() {
+                self.forget_failure(&access.region);
             }
             let older = self.heads[bucket];
             let index = self.newest as usize & (self.ring.len() - 1);
-            self.ring[index] = Entry { region: access.region, task: live.now, older };
+            self.ring[index] = Entry { region: access.region, task: window.now, older };
             self.heads[bucket] = self.newest;
             self.newest = self.newest.wrapping_add(1);
             if self.newest == NONE {
-                // The one number that means nobody; its slot of the ring stays empty once in 2³² entries.
+                // This position means "none" in a chain: its entry stays unused, once in 2³²
+                // entries.
                 self.skip();
             }
         }

@@ -1,37 +1,51 @@
-//! What a graph looks like from outside: for whoever publishes it.
+//! The state of a graph at one moment, for publishing.
 //!
-//! Called by the submitter's owner now and then; retires what can be. Bounds: queues and gates, each read once.
+//! Called now and then by the submitter's owner; also retires ended tasks. Reads each queue and
+//! gate once.
 
 use super::config::POOLS;
 use super::submit::Submitter;
 use super::task::{Body, Task, TaskId};
-use super::verdict::Holdup;
+
+/// What holds a task up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockedBy {
+    /// So many predecessors, which are under way themselves.
+    Predecessors(u32),
+    /// A worker has not taken it up or not ended it, or a device has not answered.
+    Worker,
+    /// Its gate has no permit: all are in use.
+    Gate {
+        /// Permits in use.
+        in_use: u64,
+    },
+}
 
 /// A graph at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
     /// Tasks submitted and not retired.
     pub window_used: u64,
-    /// Most of them.
+    /// Most tasks that the window holds.
     pub window_tasks: u64,
-    /// Submissions that found no room at once.
+    /// Submissions that found the window full at first.
     pub stalls: u64,
     /// Tasks retired.
     pub retired: u64,
-    /// Tasks in the queues of each pool, tasks sent to one of its workers not counted.
+    /// Tasks in the ready queues of each pool, without those sent to one worker.
     pub ready: [u64; POOLS],
-    /// Permits in use, of all gates.
+    /// Permits in use, of all gates together.
     pub permits_used: u64,
-    /// Permits, of all gates; 0: there is no gate.
+    /// Permits of all gates together; 0 if there is no gate.
     pub permits: u64,
-    /// Tasks set aside for want of one.
+    /// Tasks that wait for a permit.
     pub parked: u64,
-    /// The oldest task under way.
-    pub oldest: Option<(TaskId, Task, Holdup)>,
+    /// The oldest task under way, and what it waits for.
+    pub oldest: Option<(TaskId, Task, BlockedBy)>,
 }
 
 impl<B: Body> Submitter<B> {
-    /// The graph as it is now.
+    /// Retires ended tasks and returns the graph's state.
     pub fn observed(&mut self) -> Observed {
         self.retire();
         let shared = &*self.shared;
@@ -47,5 +61,21 @@ impl<B: Body> Submitter<B> {
             parked: shared.parked.iter().map(|parked| parked.depth()).sum(),
             oldest: self.oldest(),
         }
+    }
+
+    /// The oldest task under way, as of the last retirement, and what holds it up.
+    fn oldest(&self) -> Option<(TaskId, Task, BlockedBy)> {
+        if self.retired == self.next {
+            return None;
+        }
+        let slot = self.shared.slot(self.retired);
+        let what = Task::of_words(self.shared.fanout.payload(slot));
+        let gate = self.shared.gate_of(&what).map(|gate| &self.shared.gates[gate]);
+        let state = match (self.shared.fanout.pending(slot), gate) {
+            (waits @ 2.., _) => BlockedBy::Predecessors(waits),
+            (_, Some(gate)) if gate.in_use() == gate.permits() => BlockedBy::Gate { in_use: gate.in_use() },
+            _ => BlockedBy::Worker,
+        };
+        Some((TaskId(self.retired), what, state))
     }
 }

@@ -1,30 +1,31 @@
-//! Who last wrote and who last read each byte: dependencies by overlap.
+//! The last writer and the last readers of each byte: dependencies by overlap.
 //!
-//! Owns a granule's worth of one cache-line half for each piece of the registered tensors: its last writer, its last two
-//! readers, and a chain of further pieces. Only the submitter touches it. Bounds: the granules, and
-//! [`Config::map_entries`](super::Config::map_entries) pieces; a submission that might need more is refused before it
-//! has changed anything. What belongs to retired tasks is dropped when met, and by a sweep that visits every granule
-//! long before a task's number could come round again.
+//! Owns half a cache line for each granule of the registered tensors: its last writer, its last two
+//! readers, and a chain of further pieces. Only the submitter uses it. Bounded by the granules and
+//! by [`Config::map_entries`](super::Config::map_entries) pieces. A submission that may need more
+//! pieces than are free is refused before it changes anything. Entries of retired tasks are dropped
+//! when they are found, and by a sweep that visits every granule well before task numbers wrap.
 //!
 //! # Why
-//! Writers of a granule are disjoint: a write cuts what it overlaps, so that a reader depends on exactly those whose
-//! bytes it reads. Readers are not cut: a later writer that still sees a reader which another write has already waited
-//! for gains an edge that changes no order. A region aligned to its granule stays in one place and costs one line.
+//! The writers of a granule do not overlap: a write cuts the pieces that it covers, so a reader
+//! depends on exactly the writers of its bytes. Readers are not cut: a later writer may get an edge
+//! to a reader that an earlier write has already waited for, which changes no order. A region
+//! within one granule needs one cache line.
 
-use super::found::{Found, Live};
-use super::region::{Access, Mode, Placed};
+use super::predecessors::{Predecessors, WindowState};
+use super::region::{Access, Mode, TensorLayout};
 
 const NIL: u32 = u32::MAX;
-/// Granules swept for each 64 submissions: all of 2²⁴ within 2²⁹ tasks.
+/// Granules swept for each 64 submissions: all 2²⁴ within 2²⁹ tasks.
 const SWEEP: usize = 2;
 /// Granules swept by a submission that finds no room.
 const SWEEP_FOR_ROOM: usize = 4_096;
 
-/// Accesses that are found in one pass, if each lies within a granule.
+/// Most accesses that are handled in one pass, if each lies within a granule.
 const SIMPLE: usize = 4;
 
 /// Why nothing was inferred.
-pub(super) enum Refused<'a> {
+pub(super) enum InferError<'a> {
     /// The region leaves its tensor.
     Outside(&'a Access),
     /// Too few pieces are free.
@@ -57,7 +58,7 @@ impl Span {
         self.first >= other.first && self.end <= other.end
     }
 
-    /// What is left of it before and after `cut`.
+    /// The parts before and after `cut`.
     fn rests(self, cut: Span) -> [Span; 2] {
         let before = Span { end: cut.first.min(self.end).max(self.first), ..self };
         let after = Span { first: cut.end.max(self.first).min(self.end), ..self };
@@ -88,7 +89,7 @@ struct Piece {
 
 /// The map.
 pub(super) struct Overlap {
-    tensors: Box<[Placed]>,
+    tensors: Box<[TensorLayout]>,
     granules: Box<[Granule]>,
     pieces: Box<[Piece]>,
     free: u32,
@@ -98,7 +99,7 @@ pub(super) struct Overlap {
 
 impl Overlap {
     /// An empty map of `tensors`, which together have so many granules.
-    pub(super) fn new(tensors: Box<[Placed]>, granules: usize, pieces: u32) -> Overlap {
+    pub(super) fn new(tensors: Box<[TensorLayout]>, granules: usize, pieces: u32) -> Overlap {
         let granule = Granule { writer: Span::NONE, readers: [Span::NONE; 2], more: NIL };
         let piece = |index| Piece {
             span: Span::NONE,
@@ -125,8 +126,8 @@ impl Overlap {
         self.pieces.len() as u32
     }
 
-    /// Finds what task `live.now` depends on by its accesses, and enters them. Reads come first: a task does not wait
-    /// for itself.
+    /// Finds the predecessors of task `window.now` from its accesses, and enters the accesses.
+    /// Reads are handled first, so that a task does not wait for itself.
     ///
     /// # Errors
     /// A region outside its tensor, or too few pieces; then nothing has changed.
@@ -134,35 +135,35 @@ impl Overlap {
     pub(super) fn infer<'a>(
         &mut self,
         accesses: &'a [Access],
-        live: &Live,
-        found: &mut Found,
-    ) -> Result<(), Refused<'a>> {
+        window: &WindowState,
+        predecessors: &mut Predecessors,
+    ) -> Result<(), InferError<'a>> {
         let mut places = [(0, Span::NONE); SIMPLE];
         if accesses.len() > SIMPLE || self.free_count < 2 * SIMPLE as u32 {
-            return self.infer_any(accesses, live, found);
+            return self.infer_any(accesses, window, predecessors);
         }
         for (place, access) in places.iter_mut().zip(accesses) {
-            match self.simple(access, live.now) {
+            match self.simple(access, window.now) {
                 Some(simple) => *place = simple,
-                None => return self.infer_any(accesses, live, found),
+                None => return self.infer_any(accesses, window, predecessors),
             }
         }
         let mut writes = 0;
         for ((granule, span), access) in places.iter().zip(accesses) {
             match access.mode {
-                Mode::In => self.read(*granule, *span, live, found),
+                Mode::In => self.read(*granule, *span, window, predecessors),
                 Mode::InOut | Mode::Out => writes += 1,
             }
         }
         if writes == 1 {
             let mut written = places.iter().zip(accesses).filter(|(_, access)| access.mode != Mode::In);
             if let Some(((granule, span), access)) = written.next() {
-                self.write(*granule, *span, access.mode == Mode::InOut, live, found);
+                self.write(*granule, *span, access.mode == Mode::InOut, window, predecessors);
             }
         } else if writes > 1 {
             for mode in [Mode::InOut, Mode::Out] {
                 for ((granule, span), _) in places.iter().zip(accesses).filter(|(_, access)| access.mode == mode) {
-                    self.write(*granule, *span, mode == Mode::InOut, live, found);
+                    self.write(*granule, *span, mode == Mode::InOut, window, predecessors);
                 }
             }
         }
@@ -188,26 +189,31 @@ impl Overlap {
     }
 
     #[inline(never)]
-    fn infer_any<'a>(&mut self, accesses: &'a [Access], live: &Live, found: &mut Found) -> Result<(), Refused<'a>> {
+    fn infer_any<'a>(
+        &mut self,
+        accesses: &'a [Access],
+        window: &WindowState,
+        predecessors: &mut Predecessors,
+    ) -> Result<(), InferError<'a>> {
         let holds = |access: &&Access| {
             !self.tensors.get(access.region.tensor as usize).is_some_and(|placed| placed.holds(&access.region))
         };
         if let Some(outside) = accesses.iter().find(holds) {
-            return Err(Refused::Outside(outside));
+            return Err(InferError::Outside(outside));
         }
-        if !self.has_room(accesses, live) {
-            return Err(Refused::Full);
+        if !self.has_room(accesses, window) {
+            return Err(InferError::Full);
         }
         for mode in [Mode::In, Mode::InOut, Mode::Out] {
             for access in accesses.iter().filter(|access| access.mode == mode) {
-                self.touch(access, live, found);
+                self.touch(access, window, predecessors);
             }
         }
         Ok(())
     }
 
-    /// Whether the pieces that these accesses might need are free: two in each granule at most.
-    fn has_room(&mut self, accesses: &[Access], live: &Live) -> bool {
+    /// Whether the pieces that these accesses may need are free: at most two in each granule.
+    fn has_room(&mut self, accesses: &[Access], window: &WindowState) -> bool {
         let needed = |access: &Access| {
             let placed = &self.tensors[access.region.tensor as usize];
             let row_bytes = u64::from(access.region.columns) * u64::from(placed.shape.element_bytes);
@@ -217,11 +223,11 @@ impl Overlap {
         if needed <= u64::from(self.free_count) {
             return true;
         }
-        self.sweep(SWEEP_FOR_ROOM, live);
+        self.sweep(SWEEP_FOR_ROOM, window);
         needed <= u64::from(self.free_count)
     }
 
-    fn touch(&mut self, access: &Access, live: &Live, found: &mut Found) {
+    fn touch(&mut self, access: &Access, window: &WindowState, predecessors: &mut Predecessors) {
         let placed = self.tensors[access.region.tensor as usize];
         let (shift, size) = (placed.granule_shift, 1u64 << placed.granule_shift);
         for (first, end) in placed.runs(&access.region) {
@@ -229,12 +235,12 @@ impl Overlap {
             while at < end {
                 let (granule, offset) = (at >> shift, at & (size - 1));
                 let stop = (offset + end - at).min(size);
-                let span = Span { task: live.now, first: offset as u16, end: stop as u16 };
+                let span = Span { task: window.now, first: offset as u16, end: stop as u16 };
                 let granule = placed.first_granule as usize + granule as usize;
                 match access.mode {
-                    Mode::In => self.read(granule, span, live, found),
-                    Mode::InOut => self.write(granule, span, true, live, found),
-                    Mode::Out => self.write(granule, span, false, live, found),
+                    Mode::In => self.read(granule, span, window, predecessors),
+                    Mode::InOut => self.write(granule, span, true, window, predecessors),
+                    Mode::Out => self.write(granule, span, false, window, predecessors),
                 }
                 at += stop - offset;
             }
@@ -242,42 +248,49 @@ impl Overlap {
     }
 
     #[inline(always)]
-    fn read(&mut self, granule: usize, span: Span, live: &Live, found: &mut Found) {
+    fn read(&mut self, granule: usize, span: Span, window: &WindowState, predecessors: &mut Predecessors) {
         let place = &mut self.granules[granule];
         if place.writer.meets(span) {
-            found.meet(live, place.writer.task, true);
+            predecessors.add_last_access(window, place.writer.task, true);
         }
         let more = place.more;
         let free = place.readers.iter().position(|reader| {
-            reader.is_none() || !live.holds(reader.task) || (reader.task == span.task && reader.is_within(span))
+            reader.is_none() || !window.holds(reader.task) || (reader.task == span.task && reader.is_within(span))
         });
         if let Some(free) = free {
             place.readers[free] = span;
         }
         if more != NIL {
-            self.meet_writers(more, span, live, found);
+            self.meet_writers(more, span, window, predecessors);
         }
         if free.is_none() {
             self.push(granule, span, Role::Reader);
         }
     }
 
-    fn meet_writers(&self, mut at: u32, span: Span, live: &Live, found: &mut Found) {
+    fn meet_writers(&self, mut at: u32, span: Span, window: &WindowState, predecessors: &mut Predecessors) {
         while at != NIL {
             let piece = &self.pieces[at as usize];
             if piece.role == Role::Writer && piece.span.meets(span) {
-                found.meet(live, piece.span.task, true);
+                predecessors.add_last_access(window, piece.span.task, true);
             }
             at = piece.next;
         }
     }
 
     #[inline(always)]
-    fn write(&mut self, granule: usize, span: Span, reads: bool, live: &Live, found: &mut Found) {
+    fn write(
+        &mut self,
+        granule: usize,
+        span: Span,
+        reads: bool,
+        window: &WindowState,
+        predecessors: &mut Predecessors,
+    ) {
         let place = &mut self.granules[granule];
         for reader in &mut place.readers {
             if reader.meets(span) {
-                found.meet(live, reader.task, false);
+                predecessors.add_last_access(window, reader.task, false);
                 if reader.is_within(span) {
                     *reader = Span::NONE;
                 }
@@ -285,32 +298,32 @@ impl Overlap {
         }
         let before = place.writer;
         if before.meets(span) {
-            found.meet(live, before.task, reads);
+            predecessors.add_last_access(window, before.task, reads);
         }
         place.writer = span;
-        let is_gone = before.is_within(span) || !matters(before, live);
+        let is_gone = before.is_within(span) || !matters(before, window);
         if place.more == NIL && is_gone {
             return;
         }
-        self.cut(granule, span, reads, live, found);
+        self.cut(granule, span, reads, window, predecessors);
         if !is_gone {
             self.push_rests(granule, before, span);
         }
     }
 
-    /// Takes `cut` out of the chain of a granule, and what no longer matters with it.
+    /// Removes `cut`, and what no longer matters, from the chain of a granule.
     #[cold]
     #[inline(never)]
-    fn cut(&mut self, granule: usize, cut: Span, reads: bool, live: &Live, found: &mut Found) {
+    fn cut(&mut self, granule: usize, cut: Span, reads: bool, window: &WindowState, predecessors: &mut Predecessors) {
         let mut at = std::mem::replace(&mut self.granules[granule].more, NIL);
         while at != NIL {
             let Piece { span, role, next } = self.pieces[at as usize];
             if span.meets(cut) {
-                found.meet(live, span.task, reads && role == Role::Writer);
+                predecessors.add_last_access(window, span.task, reads && role == Role::Writer);
             }
             let keeps = match role {
-                Role::Reader => live.holds(span.task) && !span.is_within(cut),
-                Role::Writer => matters(span, live) && !span.is_within(cut),
+                Role::Reader => window.holds(span.task) && !span.is_within(cut),
+                Role::Writer => matters(span, window) && !span.is_within(cut),
             };
             self.give_back(at);
             if keeps && role == Role::Writer && span.meets(cut) {
@@ -352,20 +365,20 @@ impl Overlap {
         self.free_count += 1;
     }
 
-    /// Drops what retired tasks left behind; called once for 64 submissions.
-    pub(super) fn sweep_some(&mut self, live: &Live) {
-        self.sweep(SWEEP, live);
+    /// Drops entries of retired tasks; called once for 64 submissions.
+    pub(super) fn sweep_some(&mut self, window: &WindowState) {
+        self.sweep(SWEEP, window);
     }
 
-    fn sweep(&mut self, count: usize, live: &Live) {
+    fn sweep(&mut self, count: usize, window: &WindowState) {
         for _ in 0..count.min(self.granules.len()) {
             self.swept = if self.swept + 1 < self.granules.len() { self.swept + 1 } else { 0 };
             let place = &mut self.granules[self.swept];
-            if !matters(place.writer, live) {
+            if !matters(place.writer, window) {
                 place.writer = Span::NONE;
             }
             for reader in &mut place.readers {
-                if !live.holds(reader.task) {
+                if !window.holds(reader.task) {
                     *reader = Span::NONE;
                 }
             }
@@ -373,7 +386,7 @@ impl Overlap {
             while at != NIL {
                 let Piece { span, role, next } = self.pieces[at as usize];
                 self.give_back(at);
-                if live.holds(span.task) || (role == Role::Writer && matters(span, live)) {
+                if window.holds(span.task) || (role == Role::Writer && matters(span, window)) {
                     self.push(self.swept, span, role);
                 }
                 at = next;
@@ -384,8 +397,8 @@ impl Overlap {
 
 /// Whether a writer is under way or failed.
 #[inline(always)]
-fn matters(writer: Span, live: &Live) -> bool {
-    !writer.is_none() && (live.holds(writer.task) || live.outcome(writer.task) != 0)
+fn matters(writer: Span, window: &WindowState) -> bool {
+    !writer.is_none() && (window.holds(writer.task) || window.outcome(writer.task) != 0)
 }
 
 #[cfg(test)]

@@ -1,28 +1,28 @@
-//! Recording and replaying, from the submitter's side.
+//! Recording and replaying, the submitter's side.
 //!
-//! Cold while it records; a replay costs one number, whatever the size of the graph.
+//! A replay submits one number, whatever the size of the graph.
 
 use super::replay::{Recorder, RecordingId};
 use super::shared::{RECORDED, ROOTS};
 use super::submit::{SubmitError, Submitter};
 use super::task::{Body, TaskId};
 
-/// Why there is no recording, or no round of it.
+/// Why a recording cannot be made or replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// Tasks from before are still under way.
+    /// Earlier tasks are still under way.
     #[error("recording: found tasks under way, expected none; wait first")]
     Busy,
-    /// A recording is being made, or none is.
+    /// `record` was called twice, or `end_recording` without `record`.
     #[error("recording: found one begun and not ended, or ended and not begun; call record and end_recording in turn")]
     OutOfTurn,
-    /// There is no room for another one.
+    /// All recordings are in use.
     #[error("recordings: found {limit} of {limit}, expected room for one more; raise recordings")]
     TooMany {
         /// Recordings.
         limit: u32,
     },
-    /// It is too large.
+    /// The recording has too many tasks.
     #[error("recording: found {tasks} tasks, expected at most {limit}; raise {knob}")]
     TooLarge {
         /// Its tasks.
@@ -32,16 +32,16 @@ pub enum RecordError {
         /// The field of the configuration.
         knob: &'static str,
     },
-    /// There is no such recording.
+    /// No recording has this number.
     #[error("recording: found a number that was never given out, expected one of end_recording's; record first")]
     Unknown,
-    /// The round cannot be submitted now.
+    /// The replay cannot be submitted now.
     #[error(transparent)]
     Submit(#[from] SubmitError),
 }
 
 impl<B: Body> Submitter<B> {
-    /// Records every task submitted from here on. They run as usual.
+    /// Records every task submitted from here on. The tasks run as usual.
     ///
     /// # Errors
     /// `Busy`, `OutOfTurn`, `TooMany`.
@@ -63,7 +63,7 @@ impl<B: Body> Submitter<B> {
     /// Ends the recording.
     ///
     /// # Errors
-    /// `OutOfTurn`, and `TooLarge`, which throws the recording away.
+    /// `OutOfTurn`; `TooLarge`, which discards the recording.
     pub fn end_recording(&mut self) -> Result<RecordingId, RecordError> {
         let Some(recorder) = self.recorder.take() else { return Err(RecordError::OutOfTurn) };
         let config = &self.shared.config;
@@ -76,7 +76,7 @@ impl<B: Body> Submitter<B> {
         }
         let free = self.shared.recordings.iter().position(|recording| recording.get().is_none());
         let Some(free) = free else { return Err(RecordError::TooMany { limit: config.recordings }) };
-        // The submitter alone fills places, so this one is still free.
+        // Only the submitter fills recordings, so this one is still free.
         let _ = self.shared.recordings[free].set(recorder.finish());
         Ok(RecordingId(free as u16))
     }
@@ -88,10 +88,12 @@ impl<B: Body> Submitter<B> {
         Some((recording.tasks(), recording.edges()))
     }
 
-    /// Runs a recording once more: nothing is submitted but one number, which stands for the round and ends with it.
+    /// Runs a recording once more. Submits one number, which stands for the whole round and ends
+    /// with it.
     ///
     /// # Errors
-    /// `Unknown`, `Busy` while its last round or any other task is under way, and what [`Submitter::try_submit`] says.
+    /// `Unknown`, `Busy` while its last round or any other task is under way, and what
+    /// [`Submitter::try_submit`] says.
     pub fn replay(&mut self, recording: RecordingId) -> Result<TaskId, RecordError> {
         if self.recorder.is_some() {
             return Err(RecordError::OutOfTurn);

@@ -1,12 +1,13 @@
-//! What tasks read and write: tiles of tensors and ranges of bytes.
+//! The regions that tasks read and write: tiles of tensors and ranges of bytes.
 //!
-//! Pure values. A tensor is registered before its graph is compiled and then known by a dense number, so that finding
-//! its granules needs no hashing. Regions are checked against their tensor when they are submitted.
+//! Plain values. A tensor is registered before its graph is compiled and gets a dense number, so
+//! finding its granules needs no hashing. Regions are checked against their tensor when they are
+//! submitted.
 
 /// Largest granule: offsets within one fit in 16 bits.
 pub const GRANULE_BYTES_MAX: u32 = 1 << 15;
 
-/// A tensor as it is registered: rows of columns of elements, rows one after the other.
+/// A tensor's shape: rows, one after the other, of columns of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Rows.
@@ -15,7 +16,8 @@ pub struct Shape {
     pub columns: u32,
     /// Bytes of an element.
     pub element_bytes: u32,
-    /// What accesses are sorted by: a power of two near the bytes of a usual region, at most [`GRANULE_BYTES_MAX`].
+    /// Unit in which accesses are tracked: a power of two near the size of a usual region, at most
+    /// [`GRANULE_BYTES_MAX`].
     pub granule_bytes: u32,
 }
 
@@ -26,7 +28,7 @@ pub struct Tensor {
     pub(super) shape: Shape,
 }
 
-/// Part of a tensor: the seed's key (base, row, column, rows, columns).
+/// A part of a tensor: the seed's key (base, row, column, rows, columns).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Region {
     pub(super) tensor: u32,
@@ -51,24 +53,24 @@ pub enum Mode {
     InOut,
 }
 
-/// A region and what is done with it.
+/// A region and how a task uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Where.
+    /// The region.
     pub region: Region,
-    /// What.
+    /// How it is used.
     pub mode: Mode,
 }
 
 impl Tensor {
-    /// Rows and columns of it.
+    /// The tile of this many rows and columns at `row`, `column`.
     #[must_use]
     #[inline(always)]
     pub fn tile(&self, row: u32, column: u32, rows: u32, columns: u32) -> Region {
         Region { tensor: self.number, row, column, rows, columns }
     }
 
-    /// All of it.
+    /// The whole tensor.
     #[must_use]
     pub fn whole(&self) -> Region {
         self.tile(0, 0, self.shape.rows, self.shape.columns)
@@ -81,7 +83,7 @@ impl Tensor {
         self.tile(0, first, 1, count)
     }
 
-    /// Its shape.
+    /// The shape that it was registered with.
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.shape
@@ -89,21 +91,21 @@ impl Tensor {
 }
 
 impl Region {
-    /// It is read.
+    /// An access that reads it.
     #[must_use]
     #[inline(always)]
     pub fn read(self) -> Access {
         Access { region: self, mode: Mode::In }
     }
 
-    /// It is written.
+    /// An access that writes it.
     #[must_use]
     #[inline(always)]
     pub fn write(self) -> Access {
         Access { region: self, mode: Mode::Out }
     }
 
-    /// It is read and written.
+    /// An access that reads and writes it.
     #[must_use]
     #[inline(always)]
     pub fn update(self) -> Access {
@@ -111,16 +113,16 @@ impl Region {
     }
 }
 
-/// Where a tensor lies among all granules, for the maps.
+/// Where a tensor lies among all granules.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Placed {
+pub(super) struct TensorLayout {
     pub(super) shape: Shape,
     pub(super) first_granule: u32,
     pub(super) granule_shift: u32,
     pub(super) pitch_bytes: u64,
 }
 
-impl Placed {
+impl TensorLayout {
     /// Whether `region` lies in it and is not empty.
     #[inline(always)]
     pub(super) fn holds(&self, region: &Region) -> bool {
@@ -129,7 +131,7 @@ impl Placed {
         fits(region.row, region.rows, self.shape.rows) && fits(region.column, region.columns, self.shape.columns)
     }
 
-    /// Its runs of bytes, one for each row, or one in all where rows are whole.
+    /// Its contiguous byte ranges: one for each row, or a single one if the rows are whole.
     #[inline(always)]
     pub(super) fn runs(&self, region: &Region) -> impl Iterator<Item = (u64, u64)> + use<> {
         let (pitch, element) = (self.pitch_bytes, u64::from(self.shape.element_bytes));

@@ -1,20 +1,21 @@
-//! A graph that was submitted once and is run many times.
+//! A recorded graph: submitted once, run many times.
 //!
-//! Owns the tasks of one recording with their successors in one array, and the counters that a round uses up and arms
-//! again. Written when a recording ends, by the submitter; then only counters and outcomes change, by whoever runs a
-//! task. Bounds: [`Config::recorded_tasks`](super::Config::recorded_tasks). A round submits nothing: it hands out the
-//! tasks without predecessors, and all else follows.
+//! Owns the tasks of one recording, their successors in one array, and the counters that each round
+//! uses and resets. The submitter writes it when a recording ends. After that only counters and
+//! outcomes change, by the thread that runs a task. Bounded by
+//! [`Config::recorded_tasks`](super::Config::recorded_tasks). A round submits nothing: it starts
+//! the tasks without predecessors, and the others follow.
 
-use super::found::Predecessor;
+use super::predecessors::Predecessor;
 use super::task::Task;
 use pinwheel_edge::queue::countdown::Countdown;
 use pinwheel_edge::queue::fanout::PAYLOAD;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// First tasks handed out at once.
+/// Tasks without predecessors that are started at once.
 const CHUNK: u32 = 64;
 
-/// A finished recording's name.
+/// Identifies a finished recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordingId(pub(super) u16);
 
@@ -29,16 +30,16 @@ struct Node {
 /// The recorded graph.
 pub(super) struct Recording {
     nodes: Box<[Node]>,
-    /// Index, shifted by one, and whether it reads what the predecessor wrote.
+    /// Successors: index, shifted by one, and whether it reads what the predecessor wrote.
     successors: Box<[u32]>,
     roots: Box<[u32]>,
     waits: Countdown,
     /// Tasks of the round that are not yet counted as ended.
     left: Countdown,
-    /// Roots handed out; only whoever holds the item that grants it touches it.
+    /// Roots started so far. Only the holder of the item that grants it changes it.
     handed_out: AtomicU32,
     outcomes: Box<[AtomicU32]>,
-    /// The task that stands for the round.
+    /// The number of the task that stands for the round.
     round: AtomicU64,
 }
 
@@ -56,20 +57,20 @@ impl Recording {
         self.successors.len() as u32
     }
 
-    /// Begins a round. The item that lets the roots be handed out publishes it.
+    /// Begins a round. Pushing the item that grants the roots publishes it.
     pub(super) fn begin(&self, round: u64) {
         self.handed_out.store(0, Ordering::Relaxed);
         self.left.arm(0, self.tasks());
         self.round.store(round, Ordering::Relaxed);
     }
 
-    /// The task that stands for the round.
+    /// The number of the task that stands for the round.
     #[inline]
     pub(super) fn round(&self) -> u64 {
         self.round.load(Ordering::Relaxed)
     }
 
-    /// The next roots, and whether more are left.
+    /// The next roots, and whether more remain.
     #[inline]
     pub(super) fn hand_out(&self) -> (&[u32], bool) {
         let from = self.handed_out.load(Ordering::Relaxed) as usize;
@@ -78,7 +79,7 @@ impl Recording {
         (&self.roots[from..to], to < self.roots.len())
     }
 
-    /// Takes a task's outcome and arms it for the next round.
+    /// Takes a task's outcome and resets its counter for the next round.
     #[inline(always)]
     pub(super) fn take_up(&self, index: usize) -> u32 {
         let node = &self.nodes[index];
@@ -93,7 +94,7 @@ impl Recording {
         found
     }
 
-    /// Ends a task; calls `ready` for each that it was the last to hold up.
+    /// Ends a task; calls `ready` for each successor that waited for nothing else.
     #[inline(always)]
     pub(super) fn resolve(&self, index: usize, outcome: u32, mut ready: impl FnMut(u32)) {
         let node = &self.nodes[index];
@@ -109,7 +110,7 @@ impl Recording {
         }
     }
 
-    /// So many tasks of the round have ended; says whether they were the last.
+    /// Counts `ended` more tasks of the round; returns whether they were the last.
     #[inline]
     pub(super) fn count_down(&self, ended: u32) -> bool {
         self.left.release_many(0, ended)
@@ -121,7 +122,8 @@ pub(super) struct Recorder {
     /// Number of its first task.
     pub(super) first: u64,
     words: Vec<[u64; PAYLOAD]>,
-    /// Predecessor's and own index, the former shifted by one with whether its result is read.
+    /// Predecessor's index, shifted by one with whether its result is read, and the successor's
+    /// index.
     edges: Vec<(u32, u32)>,
 }
 

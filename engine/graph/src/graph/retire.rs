@@ -1,15 +1,16 @@
 //! Retirement: tasks leave the window in the order in which they were submitted.
 //!
-//! The submitter's own doing, when it needs room or asks for the end. Bounds: the tasks under way. What a failed task
-//! poisons is remembered past its retirement; one failure more than can be remembered cancels the graph.
+//! Done by the submitter when it needs room or waits for the end. Bounded by the tasks under way. A
+//! failed task poisons its successors even after it retired; if more fail than can be remembered,
+//! the graph is cancelled.
 
 use super::shared::Failure;
-use super::submit::{FORGET, HELP_TASKS, Rules, SubmitError, Submitter, Summary};
+use super::submit::{DependencyMap, FAILURE_AGE_MAX, HELP_TASKS, Submitter, Summary};
 use super::task::{Body, Status, TaskId, status_of};
 use std::sync::atomic::Ordering;
 
 impl<B: Body> Submitter<B> {
-    /// Retires the tasks that have ended, up to the first that has not.
+    /// Retires ended tasks, up to the first that has not ended.
     pub(super) fn retire(&mut self) {
         let before = self.retired;
         while self.retired < self.next {
@@ -27,20 +28,20 @@ impl<B: Body> Submitter<B> {
         if self.retired > before {
             self.shared.window.retire_to(self.retired);
             self.summary.retired = self.retired - 1;
-            self.live.now = self.next as u32;
-            self.live.under_way = (self.next - self.retired) as u32;
+            self.window_state.now = self.next as u32;
+            self.window_state.under_way = (self.next - self.retired) as u32;
             if let Some(recorder) = &self.recorder {
-                self.live.under_way = (self.next - recorder.first.min(self.retired)) as u32;
+                self.window_state.under_way = (self.next - recorder.first.min(self.retired)) as u32;
             }
-            if let Rules::Exact(map) = &mut self.rules
-                && !map.retire(&self.live)
+            if let DependencyMap::Exact(map) = &mut self.dependencies
+                && !map.retire(&self.window_state)
             {
                 self.cancel();
             }
         }
     }
 
-    /// Counts a task that was not done, and remembers whom it poisons.
+    /// Counts a task that was not done, and remembers its failure for its successors.
     #[cold]
     fn note(&mut self, outcome: u32) {
         match status_of(self.retired, outcome) {
@@ -48,25 +49,27 @@ impl<B: Body> Submitter<B> {
             Status::Cancelled => self.summary.cancelled += 1,
             _ => self.summary.poisoned += 1,
         }
-        let failed = &mut self.live.failed;
-        let is_old = |(task, _): &(u32, u32)| (self.retired as u32).wrapping_sub(*task) > FORGET;
+        let failed = &mut self.window_state.failed;
+        let is_old = |(task, _): &(u32, u32)| (self.retired as u32).wrapping_sub(*task) > FAILURE_AGE_MAX;
         let old = failed.iter().take_while(|one| is_old(one)).count();
         failed.drain(..old);
         if failed.len() < failed.capacity() && self.forgotten_from == u64::MAX {
             failed.push((self.retired as u32, outcome));
         } else {
-            // What it poisons can no longer be remembered, so nothing may run that could read it.
+            // The failure can no longer reach its successors, so no task may run that could read
+            // from it.
             self.forgotten_from = self.forgotten_from.min(self.retired);
             self.shared.cancelled.store(1, Ordering::Relaxed);
         }
     }
 
-    /// Runs no body from here on: tasks that are submitted or wait are skipped.
+    /// Cancels the graph: tasks that are submitted or wait from now on are skipped.
     pub fn cancel(&mut self) {
         self.shared.cancelled.store(1, Ordering::Relaxed);
     }
 
-    /// What became of a task, while it is remembered: under way, or among the last that retired.
+    /// The status of a task, as long as it is remembered: while under way, or among the last
+    /// retired.
     #[must_use]
     pub fn status(&self, task: TaskId) -> Status {
         if task.0 >= self.retired {
@@ -80,68 +83,55 @@ impl<B: Body> Submitter<B> {
         if task.0 >= self.forgotten_from {
             return Status::Forgotten;
         }
-        status_of(task.0, self.live.outcome(task.0 as u32))
+        status_of(task.0, self.window_state.outcome(task.0 as u32))
     }
 
-    /// Runs tasks of worker 0 until all that were submitted are retired.
-    ///
-    /// # Errors
-    /// [`SubmitError::Deadlock`] if they wait on a promise.
-    pub fn wait(&mut self) -> Result<Summary, SubmitError> {
+    /// Runs tasks of worker 0 until all submitted tasks are retired.
+    pub fn wait(&mut self) -> Summary {
         self.start();
         while !self.poll_done() {
-            if self.worker.work(HELP_TASKS) > 0 {
-                continue;
+            if self.worker.work(HELP_TASKS) == 0 {
+                std::thread::yield_now();
             }
-            if let Some((oldest, waits_on)) = self.blocked_by_promise() {
-                return Err(SubmitError::Deadlock { oldest, waits_on });
-            }
-            std::thread::yield_now();
         }
-        Ok(self.summary)
+        self.summary
     }
 
-    /// Retires what can be; says whether that is all.
+    /// Retires ended tasks; returns whether all are retired.
     pub fn poll_done(&mut self) -> bool {
         self.retire();
         self.retired == self.next
     }
 
-    /// Runs tasks of worker 0, as [`Worker::work`](super::Worker::work): none before the graph has started.
+    /// Runs tasks of worker 0, as [`Worker::work`](super::Worker::work). Runs none before the graph
+    /// has started.
     pub fn work(&mut self, tasks_max: u32) -> u32 {
         if self.is_started { self.worker.work(tasks_max) } else { 0 }
     }
 
-    /// Takes no more tasks, and fails every promise that is still open: what waits on it can never run.
+    /// Accepts no more tasks.
     pub fn close(&mut self) {
         if self.is_closed {
             return;
         }
         self.is_closed = true;
         self.start();
-        while let Some(task) = self.promises.pop() {
-            self.break_promise(task);
-        }
         self.worker.offer();
     }
 
-    /// Closes the graph and waits for its end.
+    /// Closes the graph and waits until all tasks are retired.
     pub fn finish(&mut self) -> Summary {
         self.close();
-        loop {
-            if let Ok(summary) = self.wait() {
-                return summary;
-            }
-        }
+        self.wait()
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     #[must_use]
     pub fn summary(&self) -> Summary {
         self.summary
     }
 
-    /// Tasks that failed and why, as far as they are remembered, in no order.
+    /// Failed tasks and their reasons, as far as they are remembered, in no order.
     pub fn failures(&mut self) -> &[Failure] {
         while self.failures.len() < self.failures.capacity() {
             let Some(failure) = self.shared.failures.pop() else { break };

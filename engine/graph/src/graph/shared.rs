@@ -1,11 +1,11 @@
-//! What submitter and workers share: records, window, queues, gates, counters.
+//! State that the submitter and the workers share: records, window, queues, gates, counters.
 //!
-//! Built once when a graph is compiled. Bounds: the configuration. All orderings are inside the words of `queue`; the
-//! atomics here are flags and counters that publish nothing.
+//! Built once when a graph is compiled; bounded by the configuration. `queue` contains all
+//! orderings; the atomics here are flags and counters that publish nothing.
 
 use super::config::{Config, Issue, Overflow, POOLS, Placement, Pool, Ready};
 use super::replay::Recording;
-use super::task::{Reason, Task, TaskId};
+use super::task::{CANCELLED, Reason, Task, TaskId};
 use crate::clock::Clock;
 use pinwheel_edge::queue::deque::Thief;
 use pinwheel_edge::queue::fanout::Fanout;
@@ -15,45 +15,46 @@ use pinwheel_edge::queue::window::Window;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Marks an item of a recording: the recording's number in bits 32 to 47, the task's below.
+/// Marks an item of a recording: bits 32 to 47 are the recording's number, the low bits the task's
+/// index.
 pub(super) const RECORDED: u64 = 1 << 63;
-/// With it: the right to hand out the recording's first tasks.
+/// Set together with it: grants the right to start the recording's root tasks.
 pub(super) const ROOTS: u64 = 1 << 62;
 
-/// What a worker counts. Each is written by its worker alone.
+/// Counters of a worker. Only that worker writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Count {
-    /// Tasks taken up and not set aside.
+    /// Tasks run or skipped.
     Ran,
     /// Of these, tasks that failed.
     Failed,
-    /// Of these, tasks that were skipped: poisoned or cancelled.
+    /// Of these, tasks that were skipped because they were poisoned or cancelled.
     Skipped,
     /// Tasks stolen.
     Stolen,
-    /// Sweeps that found nothing to steal.
+    /// Searches that found nothing to steal.
     StealsEmpty,
-    /// Steals that another thief won.
+    /// Attempts to steal that another thief won.
     StealsLost,
-    /// Tasks offered to thieves.
+    /// Tasks moved to where thieves find them.
     Offered,
-    /// Tasks set aside for want of a permit.
+    /// Tasks that had to wait for a permit.
     GateWaits,
-    /// Batches resolved because they were full.
+    /// Batches released because they were full.
     FlushesFull,
-    /// Because the first of them was late.
+    /// Batches released because their first task had waited too long.
     FlushesLate,
-    /// Because there was nothing else to do.
+    /// Batches released because there was nothing else to do.
     FlushesIdle,
-    /// Because the worker's turn ended.
+    /// Batches released because the worker's turn ended.
     FlushesReturn,
-    /// Events that found no room.
+    /// Trace events dropped for want of room.
     EventsDropped,
 }
 
 impl Count {
-    /// Every count, by number.
+    /// All counters, in the order of their numbers.
     pub const ALL: [Count; COUNTS] = [
         Count::Ran,
         Count::Failed,
@@ -71,14 +72,14 @@ impl Count {
     ];
 }
 
-/// Counters of a worker.
+/// Number of counters.
 pub const COUNTS: usize = 13;
 
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Counters(pub(super) [AtomicU64; COUNTS]);
 
-/// What failed, and why.
+/// A task that failed, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The task.
@@ -95,20 +96,20 @@ pub(super) struct Shared<B> {
     pub(super) fanout: Fanout,
     pub(super) window: Window,
     pub(super) thieves: Box<[Thief]>,
-    /// Of each worker: tasks that others send it.
+    /// For each worker, tasks that others send it.
     pub(super) inboxes: Box<[Fifo<u64>]>,
     /// Of each pool with workers, for each of `lanes`.
     queues: [Box<[Fifo<u64>]>; POOLS],
     pub(super) gates: Box<[Gate]>,
-    /// Of each gate: tasks set aside.
+    /// For each gate, tasks that wait for a permit.
     pub(super) parked: Box<[Fifo<u64>]>,
     pub(super) recordings: Box<[OnceLock<Recording>]>,
     pub(super) failures: Fifo<Failure>,
-    /// Not 0 once cancelled. A flag that is seen a little later skips a few tasks fewer.
+    /// Not 0 once cancelled. A worker that sees it late runs a few tasks more.
     pub(super) cancelled: AtomicU32,
     pub(super) counters: Box<[Counters]>,
     pub(super) number_bits: u32,
-    /// All tasks go to whoever released them.
+    /// A ready task always goes to the worker that released it.
     is_plain: bool,
     workers_of_pool: [Box<[u32]>; POOLS],
 }
@@ -174,13 +175,13 @@ impl<B> Shared<B> {
         (1 << self.number_bits) - 1
     }
 
-    /// Which of its record's tasks it is.
+    /// The generation of its record that the task's number contains.
     #[inline(always)]
     pub(super) fn generation(&self, task: u64) -> u32 {
         (task >> self.number_bits) as u32
     }
 
-    /// The task that has this record.
+    /// The number of the task that has this record now.
     #[inline(always)]
     pub(super) fn id(&self, slot: u32) -> TaskId {
         TaskId(u64::from(self.fanout.generation(slot)) << self.number_bits | u64::from(slot))
@@ -216,7 +217,7 @@ impl<B> Shared<B> {
         }
     }
 
-    /// What an item is to do.
+    /// The task that an item stands for.
     #[inline]
     pub(super) fn task_of(&self, item: u64) -> Task {
         match self.recorded(item) {
@@ -235,7 +236,7 @@ impl<B> Shared<B> {
         recording.map(|recording| (recording, item as u32 as usize))
     }
 
-    /// Sends a ready item where it belongs; false if that is the worker who released it.
+    /// Sends a ready item to its queue. Returns false if the releasing worker keeps it.
     #[inline(always)]
     pub(super) fn route(&self, item: u64, worker: Option<u32>) -> bool {
         if self.is_plain && worker.is_some() {
@@ -263,11 +264,27 @@ impl<B> Shared<B> {
         }
     }
 
-    /// Every queue holds all tasks under way, so only a recording wider than that can find one full: a worker then
-    /// keeps the item.
+    /// Every queue can hold all tasks under way. Only a recording with more tasks can fill one; a
+    /// worker then keeps the item.
     fn send(&self, queue: &Fifo<u64>, item: u64, worker: Option<u32>) -> bool {
         let is_sent = queue.push(item).is_ok();
         assert!(is_sent || worker.is_some(), "a queue of ready tasks was full although it holds all tasks under way");
         is_sent
+    }
+}
+
+/// Ends the task of a record; calls `ready` for each task that waited for nothing else.
+#[inline(always)]
+pub(super) fn resolve<B>(shared: &Shared<B>, slot: u32, outcome: u32, mut ready: impl FnMut(u64)) {
+    if outcome != 0 {
+        shared.fanout.spoil(slot, outcome);
+    }
+    for successor in shared.fanout.seal(slot) {
+        if outcome != 0 && (successor.is_data || outcome == CANCELLED) {
+            shared.fanout.spoil(successor.task, outcome);
+        }
+        if shared.fanout.release(successor.task) {
+            ready(u64::from(successor.task));
+        }
     }
 }

@@ -1,12 +1,12 @@
-//! Tasks as they are submitted, and as their bodies see them.
+//! Tasks: as they are submitted, as their bodies see them, and their results.
 //!
-//! Pure values; a task's description fits in the four words that its record has for it.
+//! Plain values. A task's description fits into the four words of its record.
 
 use super::config::Pool;
 use pinwheel_edge::queue::fanout::PAYLOAD;
 use std::ops::ControlFlow;
 
-/// A task's number: which record it has, and which of that record's tasks it is. Never given out twice.
+/// A task's number: its record and the record's generation. Never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(pub u64);
 
@@ -16,21 +16,21 @@ impl std::fmt::Display for TaskId {
     }
 }
 
-/// What a task is to do.
+/// Description of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Which of the body's kernels.
+    /// The number of the body's kernel that runs.
     pub kernel: u16,
-    /// Where.
+    /// The pool whose workers may run it.
     pub pool: Pool,
-    /// Whose: queues, gates and placement may go by it.
+    /// Its stream; queues, gates and placement may depend on it.
     pub stream: u32,
-    /// The kernel's own.
+    /// Arguments of the kernel.
     pub args: [u64; PAYLOAD - 1],
 }
 
 impl Task {
-    /// A task of the processor's, of stream 0.
+    /// A task of stream 0 for the processor's pool.
     #[must_use]
     #[inline(always)]
     pub fn new(kernel: u16, args: [u64; PAYLOAD - 1]) -> Task {
@@ -53,27 +53,27 @@ impl Task {
 /// A task as its body sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
-    /// Its number; of a recorded task its index in the recording.
+    /// The task's number; for a recorded task, its index in the recording.
     pub id: TaskId,
-    /// What it is to do.
+    /// The task's description.
     pub task: Task,
-    /// Who runs it.
+    /// The number of the worker that runs it.
     pub worker: u32,
     pub(super) item: u64,
 }
 
-/// How a body ended.
+/// The result of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Done.
+    /// The work is done.
     Done,
-    /// Begun elsewhere: a [`Completer`](super::Completer) will say when it is done.
+    /// The work was launched on a device; a [`Completer`](super::Completer) ends the task later.
     Launched,
-    /// Not done, with a code of the body's own.
+    /// The work failed, with a code of the body's own.
     Failed(u32),
 }
 
-/// What tasks do. A panic is caught for each task and is a failure.
+/// The code that runs tasks. A panic is caught and fails its task.
 pub trait Body: Send + Sync {
     /// Does `work`.
     fn run(&self, work: &Work) -> Ended;
@@ -86,23 +86,24 @@ impl<F: Fn(&Work) -> Ended + Send + Sync> Body for F {
     }
 }
 
-/// The body of a graph whose workers bring their own along; see [`Worker::work_by`](super::Worker::work_by).
+/// The body of a graph whose workers pass bodies to [`Worker::work_by`](super::Worker::work_by)
+/// themselves.
 #[derive(Clone, Copy, Debug)]
-pub struct Brought;
+pub struct CallerBody;
 
-impl Body for Brought {
+impl Body for CallerBody {
     fn run(&self, work: &Work) -> Ended {
-        unreachable!("task {}: whoever takes it up brings its body", work.id)
+        unreachable!("task {}: its worker must run it by work_by", work.id)
     }
 }
 
-/// Who runs bodies.
+/// Runs bodies.
 pub(super) trait Runner<B> {
-    /// Does `work`; `Break` ends the worker's turn.
+    /// Runs `work`; `Break` ends the worker's turn.
     fn run(&mut self, body: &B, work: &Work) -> ControlFlow<Ended, Ended>;
 }
 
-/// The graph's own body does.
+/// Runs the graph's own body.
 pub(super) struct ByBody;
 
 impl<B: Body> Runner<B> for ByBody {
@@ -112,7 +113,7 @@ impl<B: Body> Runner<B> for ByBody {
     }
 }
 
-/// The caller of the turn does.
+/// Runs the body that the caller of the turn passed.
 pub(super) struct ByCaller<F>(pub(super) F);
 
 impl<B, F: FnMut(&Work) -> ControlFlow<Ended, Ended>> Runner<B> for ByCaller<F> {
@@ -125,15 +126,13 @@ impl<B, F: FnMut(&Work) -> ControlFlow<Ended, Ended>> Runner<B> for ByCaller<F> 
 /// Why a task was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its body says so, with this code.
+    /// Its body returned this code.
     Failed(u32),
     /// Its body panicked.
     Panicked,
-    /// It was promised and never submitted before the graph was closed.
-    NeverSubmitted,
 }
 
-/// What became of a task.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// It waits or runs.
@@ -142,17 +141,18 @@ pub enum Status {
     Done,
     /// It failed.
     Failed,
-    /// It was not run, for this one failed, whose results it reads.
+    /// It was skipped because this task failed, whose results it reads.
     Poisoned(TaskId),
-    /// It was not run, for the graph was cancelled.
+    /// It was skipped because the graph was cancelled.
     Cancelled,
-    /// It has retired, after more had failed than are remembered.
+    /// It retired after more tasks had failed than are remembered, so its result is not known.
     Forgotten,
 }
 
-/// Set in the outcome of a task that failed, and of all that it poisons, beside the low bits of its number.
+/// Set in the outcome of a failed task and of all tasks that it poisons; the low bits are its
+/// number's.
 pub(super) const FAILED: u32 = 1 << 31;
-/// The outcome of a task that was not run because the graph was cancelled.
+/// The outcome of a task that was skipped because the graph was cancelled.
 pub(super) const CANCELLED: u32 = 1 << 30;
 
 /// The outcome of a failed task and of its dependents.
@@ -161,7 +161,7 @@ pub(super) fn outcome_of(task: u64) -> u32 {
     (task as u32 & !FAILED) | FAILED
 }
 
-/// The status that an outcome tells, of task `task` and near that number.
+/// The status that an outcome stands for; `task` is a number near that of the failed task.
 pub(super) fn status_of(task: u64, outcome: u32) -> Status {
     if outcome == 0 {
         return Status::Done;
@@ -179,13 +179,13 @@ mod tests {
 
     #[test]
     fn a_task_survives_its_words() {
-        let task = Task { kernel: 0xFFFE, pool: Pool::Cube, stream: u32::MAX, args: [1, u64::MAX, 3] };
+        let task = Task { kernel: 0xFFFE, pool: Pool::Device, stream: u32::MAX, args: [1, u64::MAX, 3] };
         assert_eq!(Task::of_words(task.words()), task);
         assert_eq!(Task::of_words(Task::new(3, [0; 3]).words()), Task::new(3, [0; 3]));
     }
 
     #[test]
-    fn an_outcome_tells_who_failed_across_the_wrap_of_its_bits() {
+    fn an_outcome_names_the_failed_task_across_the_wrap_of_its_bits() {
         let failed = (1 << 31) - 2;
         assert_eq!(status_of(failed, outcome_of(failed)), Status::Failed);
         assert_eq!(status_of(failed + 5, outcome_of(failed)), Status::Poisoned(TaskId(failed)));

@@ -1,13 +1,13 @@
-//! Times of tasks, and a file that Perfetto opens.
+//! Times of tasks, and the trace file that Perfetto opens.
 //!
-//! Events are kept by each worker; the file is written by cold code (Chrome's trace event format, JSON).
+//! Each worker keeps its events. Cold code writes the file (Chrome's trace event format, JSON).
 
 use super::task::TaskId;
 use crate::clock::Clock;
 use crate::units::Ticks;
 use std::io::{self, Write};
 
-/// When a task ran, and where.
+/// One run of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The task.
@@ -18,14 +18,14 @@ pub struct Event {
     pub stream: u32,
     /// Its worker.
     pub worker: u32,
-    /// When its body began.
+    /// When the body began.
     pub start: Ticks,
-    /// When it ended.
+    /// When the body ended.
     pub end: Ticks,
 }
 
-/// Writes `events` as complete events, microseconds since the clock's start, each with the number of its graph (a silo's);
-/// `kernel` names their kernels.
+/// Writes `events` as complete events in microseconds since the clock's start. Each carries the
+/// number of its graph (its silo). `kernel` names kernels.
 ///
 /// # Errors
 /// If `out` cannot be written.

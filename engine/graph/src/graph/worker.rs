@@ -1,20 +1,22 @@
-//! A worker: takes ready tasks, runs their bodies, resolves what waited for them.
+//! A worker: takes ready tasks, runs their bodies, releases their successors.
 //!
-//! Owned by one thread, whichever its driver chooses; [`Worker::work`] returns after so many tasks or when it finds
-//! none, and never waits. Bounds: its own tasks are at most those under way, a batch its threshold, a trace its events.
-//! Never allocates after construction, never reads time unless a batch or a trace needs it.
+//! Owned by one thread. [`Worker::work`] returns after a number of tasks or when it finds none, and
+//! never waits. Its own tasks are at most those under way, a batch its threshold, a trace its
+//! events. Allocates only at construction, and reads the clock only for a batch or a trace.
 //!
-//! Longer than 500 lines, because finding, running and resolving are one loop over one owner's fields.
+//! Longer than 500 lines because finding, running and releasing tasks are one loop over one owner's
+//! fields.
 //!
 //! # Why
-//! What a worker releases it keeps on a list of its own, newest first, where taking costs no ordering at all; whenever it
-//! is about to run a task while thieves would find its deque empty, it first moves the older half there. So a chain stays
-//! on one core and costs no steal, while a worker with surplus never hides it behind a long body. A task that is shorter
-//! than the transfer of its cache lines is not worth stealing: a thief that got only such ones leaves its victims alone
-//! for a while, and without a pause as soon as tasks are longer or many.
+//! A worker keeps the tasks that it releases in its own list, newest first, which needs no atomics.
+//! Before it runs a task while its deque is empty, it moves the older half of that list to the
+//! deque, where thieves find it. So a chain of tasks stays on one core without steals, and surplus
+//! work is never hidden behind a long body. A task shorter than the transfer of its cache lines is
+//! not worth stealing: a thief that stole only such tasks pauses for a while, and pauses no longer
+//! once tasks are longer or many.
 
 use super::config::{Pool, Ready, Trace};
-use super::shared::{COUNTS, Count, Failure, RECORDED, ROOTS, Shared};
+use super::shared::{COUNTS, Count, Failure, RECORDED, ROOTS, Shared, resolve};
 use super::task::{Body, CANCELLED, Ended, FAILED, Reason, Task, TaskId, Work, outcome_of};
 use super::trace::Event;
 use super::{ByBody, ByCaller, CompleteError, Runner};
@@ -32,34 +34,34 @@ const OFFER: usize = 64;
 const STEAL: u64 = 32;
 /// Attempts at one victim before the next.
 const ATTEMPTS: u32 = 4;
-/// Tasks of its own that a worker takes before it looks for foreign ones.
+/// Tasks of its own that a worker runs before it looks into shared queues.
 const FOREIGN_EVERY: u32 = 61;
-/// Ended tasks of a round that a worker counts for itself before it says so.
+/// Ended tasks of a round that a worker counts locally before it publishes the count.
 const ROUND_COUNT: u32 = 256;
 
-/// Releases of which one is timed.
+/// One release in this many is timed.
 const TIMED_EVERY: u32 = 256;
 
-/// A steal of fewer tasks than this has to be worth its transfer.
-const STEAL_WORTH: u64 = 16;
-/// A stolen task that ran for less was not.
-const WORTH_NS: u64 = 1_000;
-/// After stolen tasks that were not worth it a thief leaves its victims alone for so long, then twice as long, …
-const PATIENCE_NS_MAX: u64 = 32_000;
-/// … but never for more sweeps, in case time stands still.
-const SWEEPS_LEFT_OUT_MAX: u32 = 1_024;
+/// A steal of fewer tasks than this must run long enough to pay for the transfer.
+const STEAL_TASKS_MIN: u64 = 16;
+/// Least run time of a stolen task that pays for its transfer.
+const STOLEN_TASK_NS_MIN: u64 = 1_000;
+/// Longest pause of a thief. The pause doubles after each steal that did not pay.
+const BACKOFF_NS_MAX: u64 = 32_000;
+/// Most searches that a pause skips, in case the clock does not advance.
+const SWEEPS_SKIPPED_MAX: u32 = 1_024;
 
-/// What a thief learns from its last steal.
+/// How a thief adapts its pauses to what its last steal was worth.
 #[derive(Default)]
-struct Thrift {
-    /// When it stole, what it had run until then, and how much it got.
+struct StealBackoff {
+    /// The last steal: when, tasks run until then, tasks stolen.
     last: Option<(Ticks, u64, u64)>,
-    patience: Ticks,
+    backoff: Ticks,
     not_before: Ticks,
-    left_out: u32,
+    sweeps_skipped: u32,
 }
 
-/// A task whose body runs, kept outside of the call that a panic ends.
+/// The task whose body runs; kept outside the call so that a panic leaves it readable.
 struct Running {
     item: u64,
     gate: Option<usize>,
@@ -78,14 +80,14 @@ pub struct Worker<B> {
     running: Option<Running>,
     ends_turn: bool,
     releases: u32,
-    /// What the last release that was timed took, until somebody asks.
+    /// Ticks of the last timed release, until somebody takes them.
     timed: Option<Ticks>,
     ended: Vec<(u64, u32)>,
     ended_first: Ticks,
     deadline: Ticks,
-    thrift: Thrift,
+    steal_backoff: StealBackoff,
     worth: Ticks,
-    patience_max: Ticks,
+    backoff_max: Ticks,
     round: u64,
     round_ended: u32,
     counts: [u64; COUNTS],
@@ -113,9 +115,9 @@ impl<B: Body> Worker<B> {
             ended: Vec::with_capacity(config.batch.threshold as usize),
             ended_first: Ticks(0),
             deadline,
-            thrift: Thrift::default(),
-            worth: shared.clock.rate().ticks(crate::units::Nanos(WORTH_NS)),
-            patience_max: shared.clock.rate().ticks(crate::units::Nanos(PATIENCE_NS_MAX)),
+            steal_backoff: StealBackoff::default(),
+            worth: shared.clock.rate().ticks(crate::units::Nanos(STOLEN_TASK_NS_MIN)),
+            backoff_max: shared.clock.rate().ticks(crate::units::Nanos(BACKOFF_NS_MAX)),
             round: 0,
             round_ended: 0,
             counts: [0; COUNTS],
@@ -125,13 +127,15 @@ impl<B: Body> Worker<B> {
         }
     }
 
-    /// Takes up at most `tasks_max` tasks; says how many. Fewer means that there were no more.
+    /// Runs at most `tasks_max` tasks and returns how many it ran. Fewer means that no more were
+    /// ready.
     pub fn work(&mut self, tasks_max: u32) -> u32 {
         self.work_through(tasks_max, &mut ByBody)
     }
 
-    /// As [`Worker::work`], with bodies that the caller brings along, and with them whatever is the caller's alone. A
-    /// `Break` ends the turn after its task; what this worker then still has of its own, others may take.
+    /// As [`Worker::work`], with a body that the caller passes, so that it can use the caller's own
+    /// state. A `Break` ends the turn after its task and offers the remaining tasks to other
+    /// workers.
     pub fn work_by(&mut self, tasks_max: u32, body: impl FnMut(&Work) -> ControlFlow<Ended, Ended>) -> u32 {
         let taken = self.work_through(tasks_max, &mut ByCaller(body));
         if !self.local.is_empty() {
@@ -172,7 +176,7 @@ impl<B: Body> Worker<B> {
         self.counts[what as usize] += 1;
     }
 
-    /// The next item: own, sent, foreign, set aside, stolen.
+    /// The next item: own, sent, from shared queues, waiting for a permit, stolen.
     #[inline(always)]
     fn find(&mut self) -> Option<u64> {
         if self.shared.ready == Ready::WorkSteal {
@@ -211,7 +215,7 @@ impl<B: Body> Worker<B> {
         shared.inboxes[self.index as usize].pop().or_else(|| shared.queues(self.pool)[0].pop())
     }
 
-    /// Strictly in the order of a lane; lanes in turn.
+    /// In strict order within a lane; lanes take turns.
     fn find_in_order(&mut self) -> Option<u64> {
         let queues = self.shared.queues(self.pool);
         for _ in 0..queues.len() {
@@ -223,7 +227,7 @@ impl<B: Body> Worker<B> {
         self.local.pop_front()
     }
 
-    /// A task that was set aside and whose gate has a permit again.
+    /// A task that waited for a permit and whose gate has one again.
     fn find_parked(&mut self) -> Option<u64> {
         let shared = &self.shared;
         let open = shared.gates.iter().zip(&shared.parked);
@@ -255,23 +259,23 @@ impl<B: Body> Worker<B> {
         others.into_iter().find_map(|other| self.shared.inboxes[other].pop())
     }
 
-    /// Judges the last steal, and whether it is time for the next.
+    /// Judges the last steal and decides whether the next may start.
     fn may_steal(&mut self) -> bool {
         let ran = self.counts[Count::Ran as usize];
-        let thrift = &mut self.thrift;
-        if thrift.last.is_none() && thrift.patience == Ticks(0) {
+        let steal_backoff = &mut self.steal_backoff;
+        if steal_backoff.last.is_none() && steal_backoff.backoff == Ticks(0) {
             return true;
         }
         let now = self.shared.clock.ticks();
-        if let Some((then, ran_then, got)) = thrift.last.take() {
-            let is_worth = got >= STEAL_WORTH || now.since(then).0 >= (ran - ran_then) * self.worth.0;
-            let doubled = (thrift.patience.0 * 2).clamp(self.worth.0, self.patience_max.0);
-            thrift.patience = Ticks(if is_worth { 0 } else { doubled });
-            thrift.not_before = now.plus(thrift.patience);
-            thrift.left_out = 0;
+        if let Some((then, ran_then, got)) = steal_backoff.last.take() {
+            let is_worth = got >= STEAL_TASKS_MIN || now.since(then).0 >= (ran - ran_then) * self.worth.0;
+            let doubled = (steal_backoff.backoff.0 * 2).clamp(self.worth.0, self.backoff_max.0);
+            steal_backoff.backoff = Ticks(if is_worth { 0 } else { doubled });
+            steal_backoff.not_before = now.plus(steal_backoff.backoff);
+            steal_backoff.sweeps_skipped = 0;
         }
-        thrift.left_out += 1;
-        now >= thrift.not_before || thrift.left_out > SWEEPS_LEFT_OUT_MAX
+        steal_backoff.sweeps_skipped += 1;
+        now >= steal_backoff.not_before || steal_backoff.sweeps_skipped > SWEEPS_SKIPPED_MAX
     }
 
     fn steal_from(&mut self, victim: usize) -> Option<u64> {
@@ -284,7 +288,7 @@ impl<B: Body> Worker<B> {
                 Steal::Success(item) => {
                     shared.fanout.prefetch(item as u32 & shared.fanout_mask());
                     let more = (thief.depth() / 2).min(STEAL - 1);
-                    self.thrift.last = Some((shared.clock.ticks(), self.counts[Count::Ran as usize], more + 1));
+                    self.steal_backoff.last = Some((shared.clock.ticks(), self.counts[Count::Ran as usize], more + 1));
                     self.counts[Count::Stolen as usize] += 1;
                     for _ in 0..more {
                         let Steal::Success(item) = thief.steal() else { break };
@@ -299,7 +303,7 @@ impl<B: Body> Worker<B> {
         None
     }
 
-    /// Moves the older half of the own tasks to where thieves find them, unless there are some.
+    /// Moves the older half of its own tasks to the deque, unless that has some already.
     #[inline(always)]
     pub(super) fn offer(&mut self) {
         if !self.local.is_empty() && self.deque.depth() == 0 {
@@ -307,7 +311,7 @@ impl<B: Body> Worker<B> {
         }
     }
 
-    /// Moves all own tasks there: for an owner that does not run them itself for now.
+    /// Moves all its own tasks to the deque, for an owner that does not run them for now.
     pub(super) fn offer_all(&mut self) {
         while !self.local.is_empty() && self.offer_some(self.local.len().min(OFFER)) {}
     }
@@ -317,7 +321,7 @@ impl<B: Body> Worker<B> {
         self.offer_some(self.local.len().div_ceil(2).min(OFFER));
     }
 
-    /// Says whether all of them found room.
+    /// Returns whether all of them found room.
     fn offer_some(&mut self, count: usize) -> bool {
         if self.shared.thieves.len() == 1 {
             return false;
@@ -362,7 +366,8 @@ impl<B: Body> Worker<B> {
         self.end(item, if outcome == 0 { CANCELLED } else { outcome });
     }
 
-    /// Runs a body under its permit; says how it ended, unless it was set aside or goes on elsewhere.
+    /// Runs a body under its permit. Returns the outcome, or nothing if the task waits for a permit
+    /// or was launched.
     #[inline(always)]
     fn perform<R: Runner<B>>(&mut self, item: u64, id: TaskId, task: Task, runner: &mut R) -> Option<u32> {
         let gate = self.shared.gate_of(&task);
@@ -412,7 +417,7 @@ impl<B: Body> Worker<B> {
 
     fn keep_event(&mut self, work: &Work, start: Ticks) {
         let end = self.shared.clock.ticks();
-        // The latest are what somebody asks about after a stall.
+        // The latest events are what matters after a stall.
         if self.events.len() == self.events_max {
             self.events.pop_front();
             self.count(Count::EventsDropped);
@@ -421,16 +426,16 @@ impl<B: Body> Worker<B> {
         self.events.push_back(Event { task: work.id, kernel, stream, worker: self.index, start, end });
     }
 
-    /// Notes a failure; says its outcome.
+    /// Notes a failure and returns its outcome.
     #[cold]
     fn failed(&mut self, item: u64, reason: Reason) -> u32 {
         self.count(Count::Failed);
         let task = match self.shared.recorded(item) {
-            // Of a recording the round fails, and within it the task's index tells who.
+            // In a recording the round fails; the index identifies the task within it.
             Some((_, index)) => TaskId(index as u64),
             None => self.shared.id(item as u32),
         };
-        // More failures than are kept are counted all the same.
+        // A failure that finds no room in the list is still counted.
         let _ = self.shared.failures.push(Failure { task, reason });
         outcome_of(task.0)
     }
@@ -475,7 +480,7 @@ impl<B: Body> Worker<B> {
         self.ended.clear();
     }
 
-    /// Ends a task: seals its list and releases those in it.
+    /// Ends a task: seals its list and releases its successors.
     #[inline(always)]
     fn resolve(&mut self, slot: u32, outcome: u32) {
         self.releases += 1;
@@ -542,7 +547,7 @@ impl<B: Body> Worker<B> {
         }
     }
 
-    /// Hands out some roots of a recording, and the right to hand out the rest.
+    /// Starts some roots of a recording and passes the right to start the rest.
     fn hand_out(&mut self, item: u64) {
         let shared = Arc::clone(&self.shared);
         let Some((recording, _)) = shared.recorded(item) else { return };
@@ -565,7 +570,7 @@ impl<B: Body> Worker<B> {
         self.local.push_front(item);
     }
 
-    /// Says how many tasks of a round this worker has ended; the last one ends the round.
+    /// Publishes how many tasks of a round this worker has ended; the last one ends the round.
     fn settle_round(&mut self) {
         let ended = std::mem::take(&mut self.round_ended);
         if ended == 0 {
@@ -585,10 +590,10 @@ impl<B: Body> Worker<B> {
         }
     }
 
-    /// Ends a task whose body said `Launched` in an earlier turn of this worker.
+    /// Ends a task whose body returned `Launched` in an earlier turn of this worker.
     ///
     /// # Errors
-    /// If it is not under way.
+    /// If the task is not under way.
     pub fn end_launched(&mut self, task: TaskId) -> Result<(), CompleteError> {
         let (slot, gate) = self.shared.launched(task)?;
         self.resolve(slot, 0);
@@ -598,10 +603,11 @@ impl<B: Body> Worker<B> {
         Ok(())
     }
 
-    /// As [`Self::end_launched`], of a task whose body ran on this worker and began at `began`; a task of a recording too.
+    /// As [`Self::end_launched`], for a task whose body ran on this worker from `began` on; also
+    /// for recorded tasks.
     ///
     /// # Errors
-    /// If it is not under way.
+    /// If the task is not under way.
     pub fn end_launched_work(&mut self, work: &Work, began: Ticks) -> Result<(), CompleteError> {
         if matches!(&self.shared.config.trace, Trace::Cycles(wanted) if wanted.takes(work.task.kernel, work.task.stream))
         {
@@ -618,7 +624,8 @@ impl<B: Body> Worker<B> {
         Ok(())
     }
 
-    /// Whether it finds nothing to do: none of its own, none sent to it, none in the queues of its pool.
+    /// Whether it has nothing to do: no task of its own, none sent to it, none in the queues of its
+    /// pool.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let shared = &self.shared;
@@ -631,13 +638,13 @@ impl<B: Body> Worker<B> {
             && !shared.parked.iter().any(waits)
     }
 
-    /// Tasks that are its own: kept for itself, and offered to thieves.
+    /// Number of its own tasks, in its list and in its deque.
     #[must_use]
     pub fn depth(&self) -> u64 {
         self.local.len() as u64 + self.deque.depth()
     }
 
-    /// What releasing those that waited for a task took, if one was timed since this was asked last.
+    /// Ticks of the last timed release, if there was one since the last call.
     pub fn take_release_ticks(&mut self) -> Option<Ticks> {
         self.timed.take()
     }
@@ -648,42 +655,26 @@ impl<B: Body> Worker<B> {
         self.pool
     }
 
-    /// Which worker it is.
+    /// Its number in the graph.
     #[must_use]
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    /// What runs the tasks.
+    /// The body that runs the tasks.
     #[must_use]
     pub fn body(&self) -> &B {
         &self.shared.body
     }
 
-    /// What it counted.
+    /// The value of one of its counters.
     #[must_use]
     pub fn counted(&self, what: Count) -> u64 {
         self.counts[what as usize]
     }
 
-    /// Times of the tasks it ran, oldest first.
+    /// Times of the tasks that it ran, oldest first.
     pub fn events(&self) -> impl ExactSizeIterator<Item = &Event> {
         self.events.iter()
-    }
-}
-
-/// Ends the task of a record; calls `ready` for each task that waited for nothing else.
-#[inline(always)]
-pub(super) fn resolve<B>(shared: &Shared<B>, slot: u32, outcome: u32, mut ready: impl FnMut(u64)) {
-    if outcome != 0 {
-        shared.fanout.spoil(slot, outcome);
-    }
-    for successor in shared.fanout.seal(slot) {
-        if outcome != 0 && (successor.is_data || outcome == CANCELLED) {
-            shared.fanout.spoil(successor.task, outcome);
-        }
-        if shared.fanout.release(successor.task) {
-            ready(u64::from(successor.task));
-        }
     }
 }

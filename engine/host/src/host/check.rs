@@ -1,18 +1,20 @@
-//! The environment check: what hot threads need of a machine against what it is.
+//! The environment check: compares the machine's settings with what hot threads need.
 //!
-//! Owns the rows of `pinwheel check` and the rules behind their verdicts. [`Observations`] are read from a tree and a
-//! probe ([`probe`]), on cold threads; [`judge`] is pure. Bounded by the hot cores, by the files' limits and by
-//! [`probe::SPAN`]. Changes nothing on the machine: each row names the command that would, and leaves it to the operator.
+//! Owns the rows of `pinwheel check` and the rules of their verdicts. Cold threads read
+//! [`Observations`] from files and from a probe ([`probe`]); [`judge`] is pure. Bounded by the hot
+//! cores, by the files' limits and by [`probe::SPAN`]. Changes nothing: each row names the command
+//! for the operator to run.
 //!
 //! # What the verdicts mean
 //!
 //! | verdict | meaning |
 //! |---|---|
 //! | pass | as hot threads need it |
-//! | warn | it costs latency now and then, or may |
-//! | fail | the promises of a strict environment cannot be kept; a strict start is refused |
-//! | not visible | the system does not show it here; nothing is claimed about it |
+//! | warn | costs latency now and then, or may |
+//! | fail | a strict environment is not possible; a strict start is refused |
+//! | not visible | the system does not show it here |
 
+mod disturbance;
 mod interrupts;
 mod limits;
 mod observe;
@@ -27,7 +29,7 @@ use serde::{Deserialize, Serialize};
 pub use interrupts::Interrupts;
 pub use observe::{IdleState, Observations};
 
-/// What a row says of the machine.
+/// The verdict of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -35,14 +37,14 @@ pub enum Verdict {
     Pass,
     /// It may cost latency.
     Warn,
-    /// The promises cannot be kept.
+    /// A strict environment is not possible.
     Fail,
     /// The system does not show it.
     NotVisible,
 }
 
 impl Verdict {
-    /// Its name, as people read it.
+    /// Its name in text output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,32 +56,32 @@ impl Verdict {
     }
 }
 
-/// One thing about the machine.
+/// The result of checking one setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// Its name; the same in every report.
+    /// Its name, the same in every report.
     pub id: String,
-    /// What it is.
+    /// The setting that was found.
     pub found: String,
-    /// What it should be.
+    /// The setting that hot threads need.
     pub expected: String,
-    /// What that means.
+    /// How the two compare.
     pub verdict: Verdict,
     /// Why it matters.
     pub why: String,
-    /// The command that sets it right; empty where there is none, or none is needed.
+    /// A command that corrects it; empty if none is needed or known.
     pub fix: String,
 }
 
-/// The rows for what was observed, in a fixed order.
+/// The rows for these observations, in a fixed order.
 #[must_use]
 pub fn judge(seen: &Observations) -> Vec<Row> {
     let mut rows = vec![limits::machine(seen)];
     rows.extend(power::rows(seen));
-    rows.push(interrupts::row(seen));
+    rows.push(disturbance::interrupts(seen));
     rows.extend(limits::rows(seen));
-    rows.extend(probe::rows(seen));
+    rows.extend(disturbance::gaps(seen));
     rows
 }
 

@@ -1,30 +1,35 @@
-//! Core claims: who may run a hot thread on which core of this machine.
+//! Core claims: which engine may run a hot thread on which core of this machine.
 //!
-//! Owns the lock files `cpuN.lock` in the directory of boards and, for the life of a [`Claims`], the locks on them and
-//! the file `claim-PID`.
-//! Taken and released on cold threads, before hot threads start and after they left. Bounded by the cores asked for and
-//! [`TRIES_MAX`] attempts each. Never waits for another process, never removes a lock file, never trusts a name: the
-//! directory and the files are opened without following links.
+//! Owns the lock files `cpuN.lock` in the directory of boards. A [`Claims`] holds locks on them and
+//! the file `claim-PID`. Claims are made on cold threads before hot threads start, and released
+//! after they end. Bounded by the cores asked for and [`TRIES_MAX`] attempts each. Never waits for
+//! another process and never removes a lock file. Opens the directory and the files without
+//! following links.
 //!
 //! ```text
-//!  ask for {3, 5} ─▶ say so in claim-PID ─▶ ascending: open cpuN.lock ─▶ flock ─▶ still the file of that name? ─▶ held
-//!                                                       │ an engine holds it ─▶ release all ─▶ Conflict(core, holder)
-//!                                                       │ somebody else holds it ─▶ say so in claim-PID, go on without
+//!  claim {3, 5} ─▶ list them in claim-PID ─▶ ascending: open cpuN.lock, flock ─┬▶ locked, and still
+//!                                                                              │  the named file: held
+//!                                  Conflict(core, holder) ◀─ release all ◀─────┼─ an engine holds it
+//!                          use the core ◀─ note it in claim-PID ◀──────────────┴─ other program holds it
 //! ```
 //!
 //! # Why a lock is not enough
-//! Whoever may read a lock file may lock it. A lock counts as a claim only if a live engine says that it has it, in its
-//! own `claim-PID` ([`mod@marker`]) or by its board. What else is locked is told by [`foreign`], and the core is used.
+//! Every user who may read a lock file may lock it. So a lock counts as a claim only if a live
+//! engine lists the core in its `claim-PID` ([`mod@marker`]) or has a board. [`foreign_locks`]
+//! lists other locks; the engine uses those cores.
 //!
 //! # Why locks, and why the files stay
-//! The kernel frees a `flock` when its process ends, however it ends: no claim outlives its engine, and nothing has to
-//! be cleaned up. A file that is removed when it is released can be locked by two processes, one by the old file and one
-//! by the new; so the files stay, and after each lock the file is compared with what its name leads to now.
+//! The kernel releases a `flock` when its process ends, so no claim outlives its engine. If the
+//! file were removed on release, two processes could lock "the same" core by the old and the new
+//! file. So the files stay, and after locking, the file is compared with the one that its name
+//! refers to now.
 //!
-//! # What is not seen
-//! Systems other than Unix have no such locks: there every claim is *unavailable*, and said so once.
-//! Engines in containers with a `/dev/shm` of their own claim cores of the same machine elsewhere: *not visible* here.
+//! # Limits
+//! Other systems than Unix have no such locks: claims are *unavailable* there, which is reported
+//! once. Engines in containers with their own `/dev/shm` claim the same cores in another directory;
+//! they are *not visible* here.
 
+mod flock;
 mod holder;
 #[cfg(unix)]
 mod lock;
@@ -41,53 +46,57 @@ pub use holder::Holder;
 
 use super::list;
 
-/// Most attempts at one lock: a file replaced meanwhile, or a look at it by another process, which takes microseconds.
+/// Most attempts at one lock: the file may be replaced meanwhile, or be locked for microseconds by
+/// a process that reads the claims.
 pub const TRIES_MAX: usize = 8;
 
-/// Cores held by this process; dropping it releases them.
+/// Cores claimed by this process. Dropping it releases them.
 #[derive(Debug)]
 pub struct Claims {
-    /// Cores with their locks; `None`: somebody who is no engine has the lock. Before `marker`: released in this order.
-    held: Vec<(u32, Option<lock::LockFile>)>,
+    /// Cores with their locks; `None` if a program that is no engine has the lock. Declared before
+    /// `marker`, so released first.
+    held: Vec<(u32, Option<flock::LockFile>)>,
     _marker: Option<lock::Marker>,
 }
 
-/// Why cores could not be claimed.
+/// Why cores cannot be claimed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
-    /// Somebody else has one of them.
+    /// Another engine has claimed one of them.
     #[error(transparent)]
     Conflict(Conflict),
-    /// The locks cannot be had at all.
+    /// Locks are not available.
     #[error(
         "core claims not available: {step} {} failed ({source}); expected a directory in shared memory that all users \
          may write; make it with mkdir -m 1777, or set PINWHEEL_SHM to one", path.display()
     )]
     Unavailable {
-        /// What was tried.
+        /// The step that failed.
         step: &'static str,
-        /// With what.
+        /// The path.
         path: PathBuf,
-        /// The system's word.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 /// A core that another process holds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("found core {core} claimed by {holder}, expected it free; leave it to them, or ask them to stop")]
+#[error("core {core} is claimed by {holder}; use other cores, or stop that engine")]
 pub struct Conflict {
     /// The core.
     pub core: u32,
-    /// Who has it, as far as can be seen.
+    /// The process that holds it, as far as it is visible.
     pub holder: Holder,
 }
 
 impl Claims {
-    /// Claims `cores` in `directory`, all or none. Name the SMT siblings too: see `HostFacts::with_siblings`.
+    /// Claims `cores` in `directory`, all or none. Name the SMT siblings too: see
+    /// `HostFacts::with_siblings`.
     ///
     /// # Errors
-    /// [`ClaimError::Conflict`] for the lowest core that another engine has, with its holder; nothing is held then.
+    /// [`ClaimError::Conflict`] for the lowest core that another engine has claimed. No core is
+    /// claimed then.
     pub fn take(directory: &Path, cores: &[u32]) -> Result<Claims, ClaimError> {
         let mut ascending = cores.to_vec();
         ascending.sort_unstable();
@@ -96,29 +105,32 @@ impl Claims {
         if ascending.is_empty() {
             return Ok(claims);
         }
-        let folder = lock::Folder::open(directory)?;
-        let mut marker = folder.mark(&ascending)?;
+        let lock_directory = lock::LockDirectory::open(directory)?;
+        let mut marker = lock_directory.write_marker(&ascending)?;
         for core in ascending {
-            let mut locked = folder.lock(core)?;
-            if let lock::Locked::Taken(file) = &locked
-                && !folder.has_engine(core, file, Some(&marker))
+            let mut locked = lock_directory.lock(core)?;
+            if let lock::LockAttempt::HeldByOther(file) = &locked
+                && !lock_directory.has_engine(core, file, Some(&marker))
             {
-                folder.use_unlocked(core, &mut marker)?;
-                // An engine that had the lock meanwhile did not see the line above: one of us has to see the other.
-                locked = folder.lock(core)?;
+                lock_directory.use_unlocked(core, &mut marker)?;
+                // An engine that locked it meanwhile may have missed our claim file: one of the two
+                // has to see the other.
+                locked = lock_directory.lock(core)?;
             }
             let other = match &locked {
-                lock::Locked::Taken(file) if folder.has_engine(core, file, Some(&marker)) => Some(file),
+                lock::LockAttempt::HeldByOther(file) if lock_directory.has_engine(core, file, Some(&marker)) => {
+                    Some(file)
+                }
                 _ => None,
             };
-            let user = folder.used_unlocked(core, Some(&marker));
+            let user = lock_directory.used_unlocked(core, Some(&marker));
             if let Some(file) = other.or(user.as_ref()) {
                 let holder = Holder::of(Path::new("/"), directory, file);
                 return Err(ClaimError::Conflict(Conflict { core, holder }));
             }
             claims.held.push(match locked {
-                lock::Locked::Held(file) => (core, Some(file)),
-                lock::Locked::Taken(_) => (core, None),
+                lock::LockAttempt::Acquired(file) => (core, Some(file)),
+                lock::LockAttempt::HeldByOther(_) => (core, None),
             });
         }
         claims._marker = Some(marker);
@@ -132,53 +144,54 @@ impl Claims {
     }
 }
 
-/// Which cores are claimed in `directory`, by this process or another, ascending. Where the system names no holders of
-/// locks, looking takes each lock for an instant, shared; a claim made in that instant tries again.
+/// The cores claimed in `directory` by this or another process, ascending. On systems that do not
+/// list the holders of locks, this takes each lock for a moment, shared; a claim made in that
+/// moment tries again.
 #[must_use]
 pub fn claimed(directory: &Path) -> Vec<Conflict> {
-    let Some(folder) = lock::Folder::look(directory) else { return Vec::new() };
-    let mut cores = folder.cores();
-    cores.extend(folder.all_unlocked());
+    let Some(lock_directory) = lock::LockDirectory::open_existing(directory) else { return Vec::new() };
+    let mut cores = lock_directory.cores();
+    cores.extend(lock_directory.all_unlocked());
     cores.sort_unstable();
     cores.dedup();
     let mut taken = Vec::new();
     for core in cores {
-        let locked = folder.taken(core).filter(|file| folder.has_engine(core, file, None));
-        if let Some(file) = locked.or_else(|| folder.used_unlocked(core, None)) {
+        let locked = lock_directory.held_by_other(core).filter(|file| lock_directory.has_engine(core, file, None));
+        if let Some(file) = locked.or_else(|| lock_directory.used_unlocked(core, None)) {
             taken.push(Conflict { core, holder: Holder::of(Path::new("/"), directory, &file) });
         }
     }
     taken
 }
 
-/// Cores in `directory` whose lock somebody holds who is no engine, ascending: they claim nothing by it.
+/// Cores in `directory` whose lock a program holds that is no engine, ascending. Such a lock claims
+/// nothing.
 #[must_use]
-pub fn foreign(directory: &Path) -> Vec<Conflict> {
-    let Some(folder) = lock::Folder::look(directory) else { return Vec::new() };
+pub fn foreign_locks(directory: &Path) -> Vec<Conflict> {
+    let Some(lock_directory) = lock::LockDirectory::open_existing(directory) else { return Vec::new() };
     let mut found = Vec::new();
-    for core in folder.cores() {
-        if let Some(file) = folder.taken(core).filter(|file| !folder.has_engine(core, file, None)) {
+    for core in lock_directory.cores() {
+        if let Some(file) =
+            lock_directory.held_by_other(core).filter(|file| !lock_directory.has_engine(core, file, None))
+        {
             found.push(Conflict { core, holder: Holder::of(Path::new("/"), directory, &file) });
         }
     }
     found
 }
 
-/// What to tell of cores whose lock somebody holds who is no engine: one sentence a core.
+/// Messages for the operator on locks that claim nothing, one for each core.
 #[must_use]
-pub fn told_foreign(foreign: &[Conflict]) -> Vec<String> {
+pub fn foreign_lock_messages(foreign: &[Conflict]) -> Vec<String> {
     let sentence = |found: &Conflict| {
-        format!(
-            "core {}: {} holds its lock and is no engine; that claims nothing, so the core is used",
-            found.core, found.holder
-        )
+        format!("core {}: {} holds its lock but is no engine; the core is used all the same", found.core, found.holder)
     };
     foreign.iter().map(sentence).collect()
 }
 
-/// What to tell of cores that others hold: one sentence a holder.
+/// Messages for the operator on cores that others have claimed, one for each holder.
 #[must_use]
-pub fn told(conflicts: &[Conflict]) -> Vec<String> {
+pub fn conflict_messages(conflicts: &[Conflict]) -> Vec<String> {
     let mut told: Vec<(Holder, Vec<u32>)> = Vec::new();
     for conflict in conflicts {
         match told.iter_mut().find(|(holder, _)| *holder == conflict.holder) {

@@ -1,20 +1,20 @@
-//! What the system lets this process have: its limits (`ulimit`) in bytes, and threads.
+//! The limits of this process (`ulimit`), in bytes, and how many threads it may start.
 //!
-//! Cold, before a start. A limit is `None` where there is none, or it is not visible. Bounded by the threads that are
-//! asked for.
+//! Cold, before a start. A limit is `None` if there is none or it is not visible. Bounded by the
+//! number of threads asked for.
 //!
-//! # Why threads are tried and not counted
-//! A limit on threads is the user's, the control group's and the machine's, and counts what others of that user run. Only
-//! the system knows what is left.
+//! # Why threads are tried
+//! The user, the control group and the machine limit threads, and count those of other processes
+//! too. Only the system knows how many are left.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
-/// Starts so many threads, all at once, and ends them.
+/// Starts this many threads at once, and ends them.
 ///
 /// # Errors
-/// How many the system gave, and its word on the next one.
+/// The number of threads that the system started, and its error on the next one.
 pub fn try_threads(threads: usize) -> Result<(), (usize, io::Error)> {
     let mut started: Vec<(Sender<()>, JoinHandle<()>)> = Vec::with_capacity(threads);
     let mut refused = None;
@@ -40,25 +40,25 @@ pub fn try_threads(threads: usize) -> Result<(), (usize, io::Error)> {
 mod imp {
     use rustix::process::{Resource, getrlimit};
 
-    /// Of the main thread's stack.
+    /// Limit of the main thread's stack.
     #[must_use]
     pub fn stack_bytes() -> Option<u64> {
         getrlimit(Resource::Stack).current
     }
 
-    /// Of a file that it writes.
+    /// Limit of a file that this process writes.
     #[must_use]
     pub fn file_bytes() -> Option<u64> {
         getrlimit(Resource::Fsize).current
     }
 
-    /// Of its address space.
+    /// Limit of the address space.
     #[must_use]
     pub fn address_bytes() -> Option<u64> {
         getrlimit(Resource::As).current
     }
 
-    /// Its address space now; 0: not visible.
+    /// Size of the address space now; 0 if it is not visible.
     #[must_use]
     pub fn address_bytes_used() -> u64 {
         let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -69,25 +69,25 @@ mod imp {
 
 #[cfg(not(unix))]
 mod imp {
-    /// Of the main thread's stack.
+    /// Limit of the main thread's stack.
     #[must_use]
     pub fn stack_bytes() -> Option<u64> {
         None
     }
 
-    /// Of a file that it writes.
+    /// Limit of a file that this process writes.
     #[must_use]
     pub fn file_bytes() -> Option<u64> {
         None
     }
 
-    /// Of its address space.
+    /// Limit of the address space.
     #[must_use]
     pub fn address_bytes() -> Option<u64> {
         None
     }
 
-    /// Its address space now; 0: not visible.
+    /// Size of the address space now; 0 if it is not visible.
     #[must_use]
     pub fn address_bytes_used() -> u64 {
         0

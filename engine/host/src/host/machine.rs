@@ -1,6 +1,6 @@
 //! Identity, processor, memory and quota of the machine.
 //!
-//! Cold, before start; each reader is bounded by the one file it reads, the quota by [`DEPTH_MAX`] control groups.
+//! Cold, before start. Each function reads one file, [`quota`] up to [`DEPTH_MAX`] control groups.
 //! Never fails: what cannot be read is not visible.
 
 use std::path::{Path, PathBuf};
@@ -16,21 +16,22 @@ const DEPTH_MAX: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quota {
-    /// No limit in any group that is visible.
+    /// No visible group has a limit.
     Unlimited,
-    /// At most `quota_us` of CPU time in every `period_us`, over all threads: the tightest of the groups.
+    /// At most `quota_us` of CPU time in every `period_us`, over all threads; the tightest of the
+    /// groups.
     Limited {
         /// CPU time, µs.
         quota_us: u64,
         /// Its period, µs.
         period_us: u64,
     },
-    /// No group shows a limit or its absence.
+    /// No group shows whether there is a limit.
     NotVisible,
 }
 
 impl Quota {
-    /// The number of cores that the quota is worth.
+    /// The number of cores that the quota corresponds to.
     #[must_use]
     pub fn cores(self) -> Option<f64> {
         match self {
@@ -88,7 +89,8 @@ pub(super) struct Cpu {
     pub(super) hypervisor: Option<bool>,
 }
 
-/// The processor by `proc/cpuinfo`. Only x86 flags a hypervisor there; elsewhere `sys/hypervisor` may show one.
+/// The processor, from `proc/cpuinfo`. Only x86 shows a hypervisor there; elsewhere
+/// `sys/hypervisor` may.
 pub(super) fn cpu(root: &Path) -> Cpu {
     let text = read_text(&root.join("proc/cpuinfo")).unwrap_or_default();
     let field = |name: &str| {
@@ -101,7 +103,7 @@ pub(super) fn cpu(root: &Path) -> Cpu {
     Cpu { model: field("model name").or_else(arm), hypervisor: flagged.or(shown) }
 }
 
-/// The tightest quota from this process's control group up to the root, of either version.
+/// The tightest quota of this process's control group and the groups above it, of either version.
 pub(super) fn quota(root: &Path) -> Quota {
     let Some(groups) = read_text(&root.join("proc/self/cgroup")) else { return Quota::NotVisible };
     let mut found = Quota::NotVisible;

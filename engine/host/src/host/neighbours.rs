@@ -1,13 +1,16 @@
-//! Who else wants the hot cores: threads of other processes that waited or ran there between two looks.
+//! Threads of other processes that waited for hot cores, or ran there, between two scans of
+//! `/proc`.
 //!
-//! Owns nothing; reads `/proc` on a cold thread ([`look`]), and judges two such readings ([`rivals`], pure). Bounded by
-//! [`TASKS_MAX`] threads a look. A look reads one file of every process and some more of what was last on a hot core:
-//! 20 µs a process, so whoever calls it sees to it that it is rare. Processes that are hidden from this user are not
-//! seen, and threads that come and go between two looks neither: nobody is accused for them.
+//! Reads `/proc` on a cold thread ([`scan`]), and compares two scans ([`competitors`], pure).
+//! Bounded by [`TASKS_MAX`] threads a scan. A scan reads one file of every process, and more of the
+//! threads that ran on a hot core last: 20 µs a process, so callers scan rarely. Processes that are
+//! hidden from this user do not appear, nor do threads that live shorter than the time between two
+//! scans.
 //!
-//! # What a thread waited
-//! The kernel counts the time that a thread stood ready and did not run, and adds it when the thread runs at last. One
-//! that has not run between two looks and stood ready at both waited all the time, whatever the count says.
+//! # How waiting is measured
+//! The kernel counts the time in which a thread was ready and did not run, and adds it when the
+//! thread runs again. A thread that was ready at both scans and has not run in between waited all
+//! the time, whatever its count says.
 
 use std::path::Path;
 
@@ -15,70 +18,71 @@ use super::machine::{status_field, user_of};
 use super::pins::{TASKS_MAX, numbers};
 use super::read_text;
 
-/// The kernel's own threads, by the flags of `stat`.
+/// Flag of the kernel's own threads in `stat`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// A thread of another process whose last core is a hot one.
+/// A thread of another process that ran on a hot core last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
     /// Its process.
     pub pid: u32,
     /// The thread.
     pub tid: u32,
-    /// Its user's number; `None` if it cannot be seen.
+    /// Its user's number; `None` if it is not visible.
     pub uid: Option<u32>,
     /// Its name.
     pub command: String,
     /// The core that it ran on last, or waits for.
     pub core: u32,
-    /// Whether it ran or stood ready.
+    /// Whether it was running or ready.
     pub is_runnable: bool,
     /// Time it has run, nanoseconds.
     pub ran_ns: u64,
-    /// Time it has stood ready, nanoseconds, up to when it last ran.
+    /// Time it was ready without running, nanoseconds, up to its last run.
     pub waited_ns: u64,
-    /// How often it was given a core.
+    /// Number of times it was given a core.
     pub turns: u64,
 }
 
-/// What one look saw.
+/// The result of one scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Look {
-    /// When, nanoseconds of the caller's clock.
+pub struct Scan {
+    /// The moment, nanoseconds of the caller's clock.
     pub at_ns: u64,
-    /// The threads on hot cores, by process and thread.
+    /// The threads on hot cores, sorted by process and thread.
     pub tasks: Vec<Task>,
 }
 
-/// A thread that wanted a hot core between two looks.
+/// A thread that competed for a hot core between two scans.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rival {
+pub struct Competitor {
     /// Its process.
     pub pid: u32,
     /// The thread.
     pub tid: u32,
-    /// Its user's number; `None` if it cannot be seen.
+    /// Its user's number; `None` if it is not visible.
     pub uid: Option<u32>,
     /// Its name.
     pub command: String,
     /// The core.
     pub core: u32,
-    /// Time it stood ready there, nanoseconds.
+    /// Time it was ready there, nanoseconds.
     pub waited_ns: u64,
     /// Time it ran, nanoseconds.
     pub ran_ns: u64,
-    /// Time between the two looks, nanoseconds.
+    /// Time between the two scans, nanoseconds.
     pub span_ns: u64,
 }
 
-/// Looks at the threads of all processes but `own` and the kernel's whose last core is one of `cores`.
+/// Scans the threads whose last core is one of `cores`, except those of process `own` and of the
+/// kernel.
 #[must_use]
-pub fn look(root: &Path, own: u32, cores: &[u32], at_ns: u64) -> Look {
+pub fn scan(root: &Path, own: u32, cores: &[u32], at_ns: u64) -> Scan {
     let mut tasks = Vec::new();
     let mut looked_at = 0;
     for pid in numbers(&root.join("proc")).into_iter().filter(|&pid| pid != own) {
         let dir = root.join(format!("proc/{pid}"));
-        // It has ended meanwhile, or is hidden.
+        // The process has ended meanwhile, or is hidden.
         let Some(process) = read_text(&dir.join("stat")).as_deref().and_then(Stat::parse) else { continue };
         if process.flags & KERNEL_THREAD != 0 {
             continue;
@@ -87,7 +91,7 @@ pub fn look(root: &Path, own: u32, cores: &[u32], at_ns: u64) -> Look {
         for tid in tids {
             looked_at += 1;
             if looked_at > TASKS_MAX {
-                return Look { at_ns, tasks };
+                return Scan { at_ns, tasks };
             }
             let stat = match tid == pid && process.threads == 1 {
                 true => Some(process.clone()),
@@ -97,7 +101,7 @@ pub fn look(root: &Path, own: u32, cores: &[u32], at_ns: u64) -> Look {
             tasks.extend(task(&dir, pid, tid, stat));
         }
     }
-    Look { at_ns, tasks }
+    Scan { at_ns, tasks }
 }
 
 fn task(dir: &Path, pid: u32, tid: u32, stat: Stat) -> Option<Task> {
@@ -110,7 +114,8 @@ fn task(dir: &Path, pid: u32, tid: u32, stat: Stat) -> Option<Task> {
     Some(Task { pid, tid, uid, command, core, is_runnable, ran_ns, waited_ns, turns })
 }
 
-/// What is needed of a `stat` file: `pid (name) state ppid …`; the name may hold anything, brackets too.
+/// The fields of a `stat` file that are used: `pid (name) state ppid …`. The name may contain
+/// brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stat {
     command: String,
@@ -137,22 +142,22 @@ impl Stat {
     }
 }
 
-/// Who wanted which core between two looks, and for how long. Threads that were not on the same core at both looks are
-/// left out: what they waited, they may have waited elsewhere.
+/// The threads that competed for a core between two scans, and for how long. A thread that was not
+/// on the same core at both scans is left out, because it may have waited elsewhere.
 #[must_use]
-pub fn rivals(before: &Look, after: &Look) -> Vec<Rival> {
+pub fn competitors(before: &Scan, after: &Scan) -> Vec<Competitor> {
     let span_ns = after.at_ns.saturating_sub(before.at_ns);
-    let rival = |now: &Task| {
+    let competitor = |now: &Task| {
         let then = before.tasks.iter().find(|then| (then.pid, then.tid, then.core) == (now.pid, now.tid, now.core))?;
         let ran_ns = now.ran_ns.saturating_sub(then.ran_ns).min(span_ns);
         let has_stood = then.is_runnable && now.is_runnable && now.turns == then.turns && ran_ns == 0;
         let counted_ns = now.waited_ns.saturating_sub(then.waited_ns).min(span_ns);
         let waited_ns = if has_stood { span_ns } else { counted_ns };
         let Task { pid, tid, uid, core, .. } = *now;
-        let rival = Rival { pid, tid, uid, command: now.command.clone(), core, waited_ns, ran_ns, span_ns };
-        (waited_ns + ran_ns > 0).then_some(rival)
+        let competitor = Competitor { pid, tid, uid, command: now.command.clone(), core, waited_ns, ran_ns, span_ns };
+        (waited_ns + ran_ns > 0).then_some(competitor)
     };
-    after.tasks.iter().filter_map(rival).collect()
+    after.tasks.iter().filter_map(competitor).collect()
 }
 
 /// The name of a process's user.
@@ -161,7 +166,7 @@ pub fn user(root: &Path, pid: u32) -> Option<String> {
     user_of(root, &pid.to_string())
 }
 
-/// The number of this process's user, who is nobody's rival; `None` where users have none.
+/// This process's user number; its threads are not competitors. `None` if the system has no users.
 #[must_use]
 pub fn own_uid() -> Option<u32> {
     imp::own_uid()
@@ -184,7 +189,7 @@ mod imp {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Look, Rival, Stat, look, rivals};
+    use super::{Competitor, Scan, Stat, competitors, scan};
     use crate::host::trees::write;
     use std::path::Path;
 
@@ -218,12 +223,12 @@ mod tests {
         write(root, &format!("proc/{pid}/status"), "Name:\tx\nUid:\t1001\t1001\t1001\t1001\n");
     }
 
-    fn seen(root: &Path, at_ns: u64) -> Look {
-        look(root, 99, &[3], at_ns)
+    fn seen(root: &Path, at_ns: u64) -> Scan {
+        scan(root, 99, &[3], at_ns)
     }
 
     #[test]
-    fn a_look_sees_other_processes_threads_on_hot_cores_and_nobody_else() {
+    fn a_sample_finds_only_threads_of_other_processes_on_hot_cores() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         put(root, &MAKE, &[10]);
@@ -245,20 +250,20 @@ mod tests {
         put(dir.path(), &before, &[before.pid]);
         let first = seen(dir.path(), 1_000);
         put(dir.path(), &after, &[after.pid]);
-        let found: Vec<Rival> = rivals(&first, &seen(dir.path(), 11_000));
-        assert!(found.iter().all(|rival| rival.span_ns == 10_000 && rival.core == 3));
-        found.first().map(|rival| (rival.waited_ns, rival.ran_ns))
+        let found: Vec<Competitor> = competitors(&first, &seen(dir.path(), 11_000));
+        assert!(found.iter().all(|competitor| competitor.span_ns == 10_000 && competitor.core == 3));
+        found.first().map(|competitor| (competitor.waited_ns, competitor.ran_ns))
     }
 
     #[test]
-    fn what_the_kernel_counted_between_two_looks_was_waited_and_run() {
+    fn kernel_counters_of_two_samples_give_waited_and_run_time() {
         assert_eq!(wait(MAKE, Process { times: "900 9500 6", ..MAKE }), Some((2_500, 400)));
         // A wait that began before the first look is counted when it ends.
         assert_eq!(wait(MAKE, Process { times: "900 99500 6", ..MAKE }), Some((10_000, 400)));
     }
 
     #[test]
-    fn a_thread_that_stood_ready_at_both_looks_and_never_ran_waited_all_the_time() {
+    fn a_thread_ready_in_two_samples_that_did_not_run_waited_all_the_time() {
         assert_eq!(wait(MAKE, MAKE), Some((10_000, 0)));
         assert_eq!(wait(Process { state: "S", ..MAKE }, MAKE), None);
         assert_eq!(wait(MAKE, Process { state: "S", ..MAKE }), None);
@@ -267,13 +272,13 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_from_elsewhere_or_seen_for_the_first_time_accuses_nobody() {
+    fn a_thread_in_its_first_sample_is_no_competitor() {
         assert_eq!(wait(Process { core: 2, ..MAKE }, Process { times: "900 9500 6", ..MAKE }), None);
         assert_eq!(wait(Process { pid: 11, ..MAKE }, MAKE), Some((10_000, 0)), "11 is still there");
-        let fresh = Look { at_ns: 5, tasks: Vec::new() };
+        let fresh = Scan { at_ns: 5, tasks: Vec::new() };
         let dir = tempfile::tempdir().unwrap();
         put(dir.path(), &MAKE, &[10]);
-        assert_eq!(rivals(&fresh, &seen(dir.path(), 10)), []);
+        assert_eq!(competitors(&fresh, &seen(dir.path(), 10)), []);
     }
 
     #[test]
@@ -288,7 +293,7 @@ mod tests {
     fn this_machine_is_looked_at_without_our_own_process() {
         let all: Vec<u32> = (0..crate::host::CORES_MAX).collect();
         let own = std::process::id();
-        let seen = look(Path::new("/"), own, &all, 0);
+        let seen = scan(Path::new("/"), own, &all, 0);
         assert!(seen.tasks.iter().all(|task| task.pid != own && task.tid != 0));
     }
 }

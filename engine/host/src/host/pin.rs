@@ -1,16 +1,16 @@
-//! Binding the calling thread to cores, and proving that it is bound.
+//! Pins the calling thread to cores, and verifies it.
 //!
-//! Each thread calls this for itself, at its start and never in a frame. One system call to set and two to verify, no
-//! retry. Never moves another thread.
+//! Each thread calls this for itself at its start, never in a frame. One system call sets the
+//! cores, two verify them. No retry.
 //!
 //! # Why verify
 //!
-//! A control group may narrow what was asked for without an error, and in containers identical or wrong cores have
-//! been seen behind a success. What the thread may use and where it runs are therefore asked of the system afterwards.
+//! A control group may grant fewer cores than asked for without an error, and some containers
+//! report success for wrong cores. So the allowed cores and the current core are read back.
 
 use super::{HostError, list};
 
-/// Why a thread is not where it should be.
+/// Why a thread is not pinned as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PinError {
     /// The system refused the cores.
@@ -22,7 +22,7 @@ pub enum PinError {
         /// The cores asked for.
         cores: Vec<u32>,
     },
-    /// The system accepted the cores and granted others.
+    /// The system accepted the call, but granted other cores.
     #[error(
         "found this thread allowed on core {}, expected core {} only; look for a control group or a program that \
          changes affinities",
@@ -34,18 +34,18 @@ pub enum PinError {
         /// The cores asked for.
         expected: Vec<u32>,
     },
-    /// The thread runs on a core that it was not bound to.
+    /// The thread runs on another core.
     #[error("found this thread running on core {found}, expected core {expected}; check that the core is online")]
     Elsewhere {
-        /// Where it runs.
+        /// The core it runs on.
         found: usize,
-        /// Where it was bound to.
+        /// The core it was pinned to.
         expected: u32,
     },
-    /// No core was named.
+    /// The list of cores is empty.
     #[error("found an empty list of cores, expected at least one; name the cores that the thread may use")]
     NoCores,
-    /// This system cannot bind a thread, or cannot show that it is bound.
+    /// This system cannot pin a thread, or cannot verify it.
     #[error("found a system without verifiable thread affinity, expected Linux; run with threads that are not pinned")]
     Unsupported,
 }
@@ -53,15 +53,15 @@ pub enum PinError {
 /// Binds the calling thread to one core and verifies it.
 ///
 /// # Errors
-/// When the system refuses, grants something else, or cannot tell.
+/// If the system refuses, grants other cores, or cannot verify it.
 pub fn pin_current_thread(core: u32) -> Result<(), PinError> {
     imp::pin_current_thread(core)
 }
 
-/// Binds the calling thread to a set of cores, as cold threads are, and verifies it.
+/// Pins the calling thread to a set of cores and verifies it. For cold threads.
 ///
 /// # Errors
-/// When the list is empty, and when the system refuses, grants something else, or cannot tell.
+/// If the list is empty, or the system refuses, grants other cores, or cannot verify it.
 pub fn confine_current_thread(cores: &[u32]) -> Result<(), PinError> {
     if cores.is_empty() {
         return Err(PinError::NoCores);
@@ -69,10 +69,11 @@ pub fn confine_current_thread(cores: &[u32]) -> Result<(), PinError> {
     imp::confine_current_thread(cores)
 }
 
-/// Binds thread (or single-threaded process) `tid` to a set of cores: for who competes on purpose, and for drills.
+/// Pins thread (or single-threaded process) `tid` to a set of cores. For drills and deliberate
+/// competitors.
 ///
 /// # Errors
-/// When the list is empty, and when the system refuses or cannot.
+/// If the list is empty, or the system refuses or cannot pin threads.
 pub fn confine_thread(tid: u32, cores: &[u32]) -> Result<(), PinError> {
     if cores.is_empty() {
         return Err(PinError::NoCores);
@@ -80,7 +81,7 @@ pub fn confine_thread(tid: u32, cores: &[u32]) -> Result<(), PinError> {
     imp::confine_thread(tid, cores)
 }
 
-/// The system's number of the calling thread; 0 where it has none that other programs show.
+/// The system's number of the calling thread; 0 if the system has none.
 #[must_use]
 pub fn thread_id() -> u32 {
     imp::thread_id()
@@ -89,7 +90,7 @@ pub fn thread_id() -> u32 {
 /// The cores that this process's main thread may use, ascending.
 ///
 /// # Errors
-/// When the system does not say.
+/// If the system does not tell.
 pub fn allowed_cores() -> Result<Vec<u32>, HostError> {
     imp::allowed_cores()
 }

@@ -1,11 +1,12 @@
 //! Threads of other programs that are bound to single cores.
 //!
-//! Owns nothing; reads `/proc` on a cold thread. Bounded by [`TASKS_MAX`] threads looked at. Never says that a core is
-//! free because a process could not be read: what is hidden is not in the list.
+//! Reads `/proc` on a cold thread. Bounded by [`TASKS_MAX`] threads. Processes that are hidden from
+//! this user are not in the list.
 //!
-//! # Why pins and not load
-//! A thread that may run anywhere makes way for a pinned one: the system moves it. A thread that is bound to the same
-//! core cannot be moved, and both suffer. Only such threads make a core *in use* for a plan, and only while they run.
+//! # Why pinned threads and not load
+//! The system moves an unpinned thread out of a pinned thread's way. Two threads that are pinned to
+//! the same core both suffer. So only a pinned thread makes a core *in use* for a plan, and only
+//! while it runs.
 
 use std::path::Path;
 
@@ -14,7 +15,7 @@ use serde::Serialize;
 use super::machine::{allowed, status_field, user_of};
 use super::{parse_cpu_list, read_text, topology};
 
-/// Most threads looked at.
+/// Most threads that are examined.
 pub const TASKS_MAX: usize = 65_536;
 
 /// One thread that may run on only one physical core.
@@ -30,14 +31,15 @@ pub struct Pin {
     pub user: Option<String>,
     /// The cores that it may use, ascending.
     pub cores: Vec<u32>,
-    /// Whether it was running, or about to, when it was looked at.
+    /// Whether it was running or ready when it was read.
     pub running: bool,
 }
 
-/// The pinned threads of all processes but `own` and the kernel's, under `root`, by process and thread.
+/// The pinned threads under `root`, except those of process `own` and of the kernel, sorted by
+/// process and thread.
 #[must_use]
 pub fn pins(root: &Path, own: u32) -> Vec<Pin> {
-    // A mask that everybody has binds nobody: a container of one core, a machine of one.
+    // A mask that every process has pins nobody: a container or a machine with one core.
     let common = allowed(root).unwrap_or_else(|| topology::online(root));
     let mut found = Vec::new();
     let mut looked_at = 0;
@@ -64,13 +66,13 @@ pub fn pins(root: &Path, own: u32) -> Vec<Pin> {
     found
 }
 
-/// Whether all of `cores` are SMT threads of the physical core of `first`.
+/// Whether all of `cores` are SMT threads of one physical core, that of `first`.
 fn is_one_core(root: &Path, first: u32, cores: &[u32]) -> bool {
     let siblings = topology::core(root, first).siblings;
     cores.iter().all(|core| *core == first || siblings.contains(core))
 }
 
-/// The kernel binds threads of its own to every core; they are part of the core.
+/// Whether it is one of the kernel's own threads, some of which are pinned to every core.
 fn is_kernel(dir: &Path) -> bool {
     let status = read_text(&dir.join("status")).unwrap_or_default();
     status_field(&status, "PPid") == Some("2") || status_field(&status, "Kthread") == Some("1")
@@ -115,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_that_everybody_has_binds_nobody() {
+    fn an_affinity_mask_of_all_cores_counts_as_unpinned() {
         let dir = machine("container4");
         write(dir.path(), "proc/self/status", "Cpus_allowed_list:\t8\n");
         task(dir.path(), 10, 10, 1, "8", "R (running)");

@@ -1,26 +1,26 @@
-//! A thread's scheduling priority: asked for by the profile, set, and read back.
+//! A thread's scheduling priority: sets the profile's, and reads it back.
 //!
-//! A hot thread calls this for itself at its start and never in a frame; later changes are made from the cold side by
+//! A hot thread sets its own at its start, never in a frame. The cold side changes it later by
 //! thread id. A few system calls each, no retry. Changes threads of this process only.
 //!
-//! # Why the system calls and not the C library
-//! One C library (musl) answers `sched_setscheduler` with *not implemented*, and the calls are the same three numbers
-//! everywhere.
+//! # Why system calls and not the C library
+//! One C library (musl) returns *not implemented* from `sched_setscheduler`. The system calls are
+//! the same everywhere.
 
 use crate::profile::Priority;
 
-/// Why a priority is not in force.
+/// Why a priority is not set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PriorityError {
     /// The system refused it.
     #[error("found priority {asked} refused ({reason}), expected it; {}", remedy(*.asked))]
     Refused {
-        /// What was asked for.
+        /// The priority asked for.
         asked: Priority,
-        /// What the system said.
+        /// The system's reason.
         reason: String,
     },
-    /// This system has no such priorities, or none that can be set here.
+    /// This system has no such priorities.
     #[error("found a system without thread priorities that can be set here, expected Linux; run with priority Normal")]
     Unsupported,
 }
@@ -34,15 +34,16 @@ fn remedy(asked: Priority) -> &'static str {
     }
 }
 
-/// Gives the thread `tid` of this process a priority; `None`: the calling one. `Normal` is what the process itself has.
+/// Sets the priority of thread `tid` of this process; `None` means the calling thread. `Normal` is
+/// the process's own.
 ///
 /// # Errors
-/// When the system refuses, mostly for want of permission, and where there are no such priorities.
+/// If the system refuses, mostly for want of permission, or has no such priorities.
 pub fn set(tid: Option<u32>, priority: Priority) -> Result<(), PriorityError> {
     imp::set(tid, priority)
 }
 
-/// The priority that the thread `tid` of this process has; `None` where it cannot be seen or has no name here.
+/// The priority of thread `tid` of this process; `None` if it is not visible, or of another kind.
 #[must_use]
 pub fn found(tid: Option<u32>) -> Option<Priority> {
     imp::found(tid)
@@ -91,7 +92,8 @@ mod imp {
     }
 
     fn set_policy(tid: Option<u32>, policy: libc::c_int, level: libc::c_int) -> io::Result<()> {
-        // SAFETY: the kernel reads one `int`, its `struct sched_param`, through the pointer, which outlives the call.
+        // SAFETY: the kernel reads one `int`, its `struct sched_param`, through the pointer, which
+        // outlives the call.
         let done = unsafe { libc::syscall(libc::SYS_sched_setscheduler, number(tid), policy, &raw const level) };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
@@ -99,13 +101,13 @@ mod imp {
     /// Policy and real-time priority.
     fn policy(tid: Option<u32>) -> Option<(libc::c_int, libc::c_int)> {
         let mut level: libc::c_int = 0;
-        // SAFETY: the first call takes no pointer; the second has the kernel write one `int`, its `struct sched_param`,
-        // through a pointer that outlives the call and is not aliased.
+        // SAFETY: the first call takes no pointer; the second has the kernel write one `int`, its
+        // `struct sched_param`, through a pointer that outlives the call and is not aliased.
         let (policy, done) = unsafe {
             let policy = libc::syscall(libc::SYS_sched_getscheduler, number(tid));
             (policy, libc::syscall(libc::SYS_sched_getparam, number(tid), &raw mut level))
         };
-        // The kernel may add a flag that children start without it.
+        // The kernel may add a flag for child threads: remove it.
         (policy >= 0 && done == 0).then_some(((policy as libc::c_int) & !libc::SCHED_RESET_ON_FORK, level))
     }
 }

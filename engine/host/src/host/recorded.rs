@@ -1,17 +1,18 @@
-//! Other machines, from trees that were recorded on them.
+//! Facts of other machines, from copies of their files.
 //!
-//! Cold; bounded by what the tree holds. Reads files only: nothing of a recorded machine is pinned to or claimed.
+//! Cold; bounded by the files. Never pins to or claims a core of a recorded machine.
 
 use std::path::{Path, PathBuf};
 
 use super::{HostError, HostFacts, machine, topology};
 
 impl HostFacts {
-    /// The machine whose `sys`, and perhaps `proc` and `etc`, were copied to `dir`; `dir` may also be the `sys` itself.
-    /// The allowed cores are those of the recorded process where one was recorded, else all that were online.
+    /// The machine whose `sys`, and perhaps `proc` and `etc`, were copied to `dir`; `dir` may also
+    /// be the copied `sys` itself. The allowed cores are those of the recorded process if there is
+    /// one, else all online cores.
     ///
     /// # Errors
-    /// When the tree shows no cores.
+    /// If the files show no cores.
     pub fn read_recorded(dir: &Path) -> Result<Self, HostError> {
         let root = root_of(dir);
         let online = topology::online(&root);

@@ -1,7 +1,8 @@
-//! Nodes and SMT siblings of cores, from the system's own tree.
+//! NUMA nodes and SMT siblings of cores, from the system's files.
 //!
-//! Cold, before start; bounded by [`CORES_MAX`] a list. Reads `sys/devices/system/cpu` under a root, so that trees of
-//! other machines can be read. Never fails: a core without a tree is on node 0 and has no siblings.
+//! Cold, before start; bounded by [`CORES_MAX`] a list. Reads `sys/devices/system/cpu` under a
+//! root, so trees of other machines can be read. Never fails: a core without files is on node 0 and
+//! has no siblings.
 
 use std::path::Path;
 
@@ -19,7 +20,7 @@ pub(super) fn core(root: &Path, core: u32) -> CoreFacts {
     CoreFacts { core, node: node.unwrap_or(0), siblings }
 }
 
-/// The cores that are switched on, ascending; from the directories of cores where the system keeps no list.
+/// The online cores, ascending; from the cores' directories if the system has no list.
 pub(super) fn online(root: &Path) -> Vec<u32> {
     let dir = root.join("sys/devices/system/cpu");
     let listed = read_text(&dir.join("online")).and_then(|text| parse_cpu_list(&text));
@@ -37,32 +38,32 @@ fn numbered(dir: &Path, prefix: &str) -> Vec<u32> {
     numbers
 }
 
-/// The node that lists a core; for trees whose links were lost when they were recorded.
+/// The node that lists a core. For copied trees that have lost their links.
 fn listed_node(root: &Path, core: u32) -> Option<u32> {
     let dir = root.join("sys/devices/system/node");
     let cores = |node: &u32| parse_cpu_list(&read_text(&dir.join(format!("node{node}/cpulist")))?);
     numbered(&dir, "node").into_iter().find(|node| cores(node).is_some_and(|cores| cores.contains(&core)))
 }
 
-/// How many nodes hold cores; at least 1.
+/// Number of nodes with cores; at least 1.
 pub(super) fn nodes(root: &Path) -> usize {
     numbered(&root.join("sys/devices/system/node"), "node").len().max(1)
 }
 
 /// NVIDIA display or 3D controllers.
 pub(super) struct Gpus {
-    /// The nodes that they hang on, ascending.
+    /// Their nodes, ascending.
     pub(super) nodes: Vec<u32>,
     pub(super) count: u32,
 }
 
-/// Those of the bus. Bounded by its devices.
+/// The GPUs on the bus; bounded by its devices.
 pub(super) fn gpus(root: &Path) -> Gpus {
     let entries = std::fs::read_dir(root.join("sys/bus/pci/devices")).into_iter().flatten().filter_map(Result::ok);
     let node = |entry: std::fs::DirEntry| {
         let word = |name: &str| Some(read_text(&entry.path().join(name))?.trim().to_owned());
         let is_gpu = word("vendor")? == "0x10de" && word("class")?.starts_with("0x03");
-        // A device of no node says -1, which is no number of a node.
+        // A device without a node shows -1.
         is_gpu.then(|| word("numa_node").and_then(|node| node.parse().ok()))
     };
     let places: Vec<Option<u32>> = entries.filter_map(node).collect();
@@ -72,14 +73,14 @@ pub(super) fn gpus(root: &Path) -> Gpus {
     Gpus { nodes, count: u32::try_from(places.len()).unwrap_or(u32::MAX) }
 }
 
-/// The node whose link lies in a core's directory.
+/// The node by the link in a core's directory.
 fn node(dir: &Path) -> Option<u32> {
     let entries = std::fs::read_dir(dir).ok()?.filter_map(Result::ok);
     entries.filter_map(|entry| entry.file_name().to_str()?.strip_prefix("node")?.parse().ok()).min()
 }
 
-/// Reads the system's list of cores, as in `0-3,8,10-11`; ascending, each once. `None` for anything else, and for
-/// numbers of [`CORES_MAX`] and above. The empty list is empty.
+/// Parses a list of cores such as `0-3,8,10-11`; ascending, each once. `None` if it is malformed or
+/// has numbers of [`CORES_MAX`] or more. An empty text is an empty list.
 #[must_use]
 pub fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
     let mut cores = Vec::new();
@@ -90,7 +91,8 @@ pub fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
             return None;
         }
         cores.extend(first..=last);
-        // Overlapping parts repeat cores; dropping them here keeps a hostile list from growing.
+        // Overlapping parts repeat cores. Removing them here bounds the memory that a malicious
+        // list takes.
         cores.sort_unstable();
         cores.dedup();
     }

@@ -1,7 +1,7 @@
-//! Who uses which core of this machine: claims, pins and load side by side.
+//! Who uses which core of this machine: claims, pins and load.
 //!
-//! Owns the rows of `pinwheel cores`. Cold. Bounded by the online cores and by the caller's sample: the load is what
-//! passes between two [`Times`]. Reads only, and claims nothing.
+//! Owns the rows of `pinwheel cores`. Cold. Bounded by the online cores. The load is measured
+//! between two [`Times`]. Reads only.
 
 use std::path::Path;
 
@@ -11,28 +11,29 @@ use super::claims::{Conflict, Holder};
 use super::pins::Pin;
 use super::{HostFacts, read_text, topology};
 
-/// One core and who uses it.
+/// One core and its users.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CoreUse {
-    /// The system's number of it.
+    /// The system's number of the core.
     pub core: u32,
     /// Its NUMA node.
     pub node: u32,
-    /// The other SMT thread of its physical core, the lowest if there are several.
+    /// The other SMT thread of its physical core; the lowest if there are several.
     pub sibling: Option<u32>,
     /// Whether this process may use it.
     pub allowed: bool,
     /// The engine that has claimed it.
     pub claimed_by: Option<Holder>,
-    /// Who holds its lock without an engine, which claims nothing.
+    /// The process that holds its lock but is no engine, which claims nothing.
     pub locked_by: Option<Holder>,
     /// Threads of other programs that may run on no other physical core.
     pub pinned_by: Vec<Pin>,
-    /// The share of the sample in which it was not idle, 0 to 1; `None` if it cannot be seen.
+    /// The share of the measured time in which it was not idle, 0 to 1; `None` if it is not
+    /// visible.
     pub busy: Option<f64>,
 }
 
-/// CPU time of each core so far, in the system's ticks.
+/// CPU time of each core so far, in the system's clock ticks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Times(Vec<(u32, CoreTime)>);
 
@@ -43,7 +44,7 @@ struct CoreTime {
 }
 
 impl Times {
-    /// Reads `proc/stat` under `root`; empty if it cannot be seen.
+    /// Reads `proc/stat` under `root`; empty if it is not visible.
     #[must_use]
     pub fn read(root: &Path) -> Times {
         let text = read_text(&root.join("proc/stat")).unwrap_or_default();
@@ -55,7 +56,8 @@ impl Times {
     }
 }
 
-/// `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`; guest time is part of user time.
+/// `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`; guest time is part of
+/// user time.
 fn line(line: &str) -> Option<(u32, CoreTime)> {
     let mut words = line.strip_prefix("cpu")?.split_whitespace();
     let core = words.next()?.parse().ok()?;

@@ -1,97 +1,77 @@
 //! The automatic plan.
 //!
-//! Cold and pure. Bounded by cores, silos and decode workers. Folds roles onto fewer threads where cores are short;
-//! [`Plan::make`] refuses a plan with too many roles on one thread.
+//! Cold and pure. Bounded by cores, silos and decode workers. Puts several roles on a thread if
+//! cores are few; [`Plan::make`] refuses a plan with too many roles on one thread.
 //!
 //! # The rule
 //!
-//! 1. *Seats.* SMT threads of one physical core count as one core, by its lowest allowed number. What hot threads may
-//!    have of `n` such cores, in order of node and number:
+//! 1. *Hot cores.* The SMT threads of a physical core count as one core, by their lowest allowed
+//!    number. Of `n` such cores, in order of node and number, hot threads get:
 //!
-//!    | n | seats | cold work |
+//!    | n | hot cores | cold work |
 //!    |---|---|---|
 //!    | 1 | that core, not exclusive | the same core |
 //!    | 2 | the higher core; then the lower, not exclusive | the lower core |
 //!    | 3..=5 | all but the lowest | the lowest |
 //!    | 6.. | all but cores 0 and 1, which are the system's; all but the lowest where neither is allowed | what is left |
 //!
-//! 2. *Nodes.* Each silo goes to one NUMA node: in turn to the node that then gives its silos most seats, as far as they
-//!    can use them; of equal ones to the one with a GPU, then the lower. `max_cores` is shared out by silos. Where no
-//!    node has two seats, all seats count as one node's.
-//! 3. *Shares.* With two seats a silo or more, each silo of a node gets an equal share of it, the first ones one more.
-//!    With fewer, half of the seats run the ring roles and the others decode, for all silos in turn. One seat runs
-//!    everything.
-//! 4. *Split.* Of a share of `h` seats the ring roles take `min(5, h / 2)` and decode the others, up to its count
-//!    (`Auto`: 8). What decode leaves goes to the ring roles. They split by [`RING_SPLITS`].
+//! 2. *Nodes.* Each silo is placed on one NUMA node: the node that then gives its silos most hot
+//!    cores, as far as they can use them; if equal, the one with a GPU, then the lower. `max_cores`
+//!    is divided in proportion to silos. If no node has two hot cores, all hot cores count as one
+//!    node's.
+//! 3. *Shares.* With at least two hot cores a silo, the silos of a node share its hot cores
+//!    equally; the first ones get one more. With fewer, half of the hot cores run the ring roles
+//!    and the others decode, for all silos in turn. A single hot core runs everything.
+//! 4. *Split.* Of a share of `h` hot cores, `min(5, h / 2)` run ring roles and the others decode,
+//!    up to the number of decode workers (`Auto`: 8). Ring roles get the hot cores that decode
+//!    leaves. They split by [`RING_SPLITS`].
 //!
 //! # Why half and half
 //!
-//! A decode takes microseconds, all ring roles together are to take a tenth of one for each shot: a ring thread more
-//! than there are decode threads would idle.
+//! A decode takes microseconds; all ring roles together should take a tenth of that for each shot.
+//! With more ring threads than decode threads, ring threads would idle.
 //!
 //! # Why a silo never spans nodes
 //!
-//! All its rings and slots are touched by all its threads; across nodes each touch costs two to three times as much. A
-//! core too few costs less than that.
+//! All threads of a silo access all its rings and slots. Across nodes each access costs two to
+//! three times as much. One core fewer costs less than that.
 
 use std::ops::Range;
 
 use crate::host::HostFacts;
+use crate::plan::hot_core::{AUTO_DECODERS_MAX, HotCore, RING_SPLITS};
 use crate::plan::nodes::{self, Group};
 use crate::plan::silos;
 use crate::plan::{Plan, PlannedRole, PlannedThread, RoleKind};
 use crate::profile::{Decoders, Profile};
 
-use RoleKind::{Device, Dispatch, Feed, Graph, Harvest, Poll};
-
-/// Most decode workers that `Decoders::Auto` gives a silo.
-pub(super) const AUTO_DECODERS_MAX: usize = crate::profile::DECODERS_AUTO_MAX as usize;
 /// From this many cores up, cores 0 and 1 are left to the system.
 const SYSTEM_CORES_FROM: usize = 6;
 
-/// How the ring roles are divided among 1, 2, .. 5 threads. Feed and harvest, the slot's two ends, stay together
-/// longest: they touch the same words of it. Graph stays with poll: what it takes up is what that one has just claimed,
-/// and a task costs it a tenth of a microsecond.
-pub(super) const RING_SPLITS: [&[&[RoleKind]]; 5] = [
-    &[&[Feed, Dispatch, Device, Poll, Graph, Harvest]],
-    &[&[Feed, Harvest], &[Dispatch, Device, Poll, Graph]],
-    &[&[Feed, Harvest], &[Dispatch, Poll, Graph], &[Device]],
-    &[&[Feed, Harvest], &[Dispatch], &[Device], &[Poll, Graph]],
-    &[&[Feed], &[Dispatch], &[Device], &[Poll, Graph], &[Harvest]],
-];
-
-/// A core that a hot thread may have.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Seat {
-    pub(super) core: Option<u32>,
-    pub(super) node: u32,
-    pub(super) exclusive: bool,
-}
-
 impl Plan {
-    /// Makes a plan from the cores that there are, by the rule in this file's header.
+    /// Makes a plan for the machine's cores, by the rule in this file's header.
     #[must_use]
     pub fn auto(profile: &Profile, host: &HostFacts) -> Self {
         let mut notes = Vec::new();
-        let seats = seats(host, &mut notes);
-        let silos = silos::settle(profile, host, &seats);
+        let hot_cores = hot_cores(host, &mut notes);
+        let silos = silos::settle(profile, host, &hot_cores);
         notes.extend(silos.note());
-        let groups = nodes::groups(profile, silos.count, host, seats, &mut notes);
+        let groups = nodes::groups(profile, silos.count, host, hot_cores, &mut notes);
         let mut drafts = Vec::new();
         let mut first = 0;
-        for Group { node, seats, silos: count } in &groups {
+        for Group { node, hot_cores, silos: count } in &groups {
             let range = first..first + count;
             first = range.end;
-            if seats.len() >= 2 * *count as usize {
-                drafts.extend(divided(profile, seats, range));
+            if hot_cores.len() >= 2 * *count as usize {
+                drafts.extend(divided(profile, hot_cores, range));
                 continue;
             }
             let place = if groups.len() > 1 { format!(" on node {node}") } else { String::new() };
             notes.push(format!(
                 "{} hot core(s) for {count} silo(s){place}: roles are folded onto fewer threads",
-                seats.len()
+                hot_cores.len()
             ));
-            drafts.extend(folded(profile, seats, range));
+            drafts.extend(folded(profile, hot_cores, range));
         }
         debug_assert_eq!(first, silos.count, "every silo has a node");
         let threads = named(drafts);
@@ -103,18 +83,18 @@ impl Plan {
 }
 
 /// Step 1 of the rule.
-fn seats(host: &HostFacts, notes: &mut Vec<String>) -> Vec<Seat> {
+fn hot_cores(host: &HostFacts, notes: &mut Vec<String>) -> Vec<HotCore> {
     let cores = physical_cores(host);
     let node = |core: u32| host.core(core).map_or(0, |facts| facts.node);
-    let seat = |core: u32, exclusive| Seat { core: Some(core), node: node(core), exclusive };
-    let exclusive = |cores: &[u32]| cores.iter().map(|&core| seat(core, true)).collect::<Vec<Seat>>();
+    let hot_core = |core: u32, exclusive| HotCore { core: Some(core), node: node(core), exclusive };
+    let exclusive = |cores: &[u32]| cores.iter().map(|&core| hot_core(core, true)).collect::<Vec<HotCore>>();
     match cores[..] {
         [] => {
             notes.push("no core is known or left: the thread is not pinned".to_owned());
-            vec![Seat { core: None, node: 0, exclusive: false }]
+            vec![HotCore { core: None, node: 0, exclusive: false }]
         }
-        [only] => vec![seat(only, false)],
-        [low, high] => vec![seat(high, true), seat(low, false)],
+        [only] => vec![hot_core(only, false)],
+        [low, high] => vec![hot_core(high, true), hot_core(low, false)],
         [_, ref rest @ ..] if cores.len() < SYSTEM_CORES_FROM => exclusive(rest),
         [_, ref rest @ ..] => {
             let system: Vec<u32> = cores.iter().copied().filter(|&core| is_system(host, core)).collect();
@@ -129,7 +109,7 @@ fn seats(host: &HostFacts, notes: &mut Vec<String>) -> Vec<Seat> {
     }
 }
 
-/// One number for each physical core, by node, then by number.
+/// One core of each physical core, sorted by node and number.
 fn physical_cores(host: &HostFacts) -> Vec<u32> {
     let first = |core: u32, siblings: &[u32]| !siblings.iter().any(|&s| s < core && host.core(s).is_some());
     let mut cores: Vec<(u32, u32)> =
@@ -138,7 +118,7 @@ fn physical_cores(host: &HostFacts) -> Vec<u32> {
     cores.into_iter().map(|(_, core)| core).collect()
 }
 
-/// Whether a core is, or shares its physical core with, core 0 or 1.
+/// Whether a core is core 0 or 1, or shares its physical core with one of them.
 fn is_system(host: &HostFacts, core: u32) -> bool {
     core <= 1 || host.core(core).is_some_and(|facts| facts.siblings.iter().any(|&sibling| sibling <= 1))
 }
@@ -147,37 +127,41 @@ fn listed(cores: &[u32]) -> String {
     cores.iter().map(u32::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-/// A share of at least two seats for each of these silos.
-fn divided(profile: &Profile, seats: &[Seat], silos: Range<u32>) -> Vec<Draft> {
+/// A share of at least two hot cores for each of these silos.
+fn divided(profile: &Profile, hot_cores: &[HotCore], silos: Range<u32>) -> Vec<UnnamedThread> {
     let splits = ring_splits(profile);
-    let mut threads: Vec<Draft> = Vec::new();
-    let mut rest = seats;
+    let mut threads: Vec<UnnamedThread> = Vec::new();
+    let mut rest = hot_cores;
     for silo in silos.clone() {
         let length = rest.len().div_ceil((silos.end - silo) as usize);
         let (share, others) = rest.split_at(length);
         rest = others;
         let count = decoders(profile, share.len());
-        let decode_seats = count.min(share.len() - (share.len() / 2).min(splits.len()));
-        let ring_seats = (share.len() - decode_seats).min(splits.len());
-        for (kinds, seat) in splits[ring_seats - 1].iter().zip(share) {
-            threads.push(Draft::new(*seat, ring_roles(kinds, silo)));
+        let decode_cores = count.min(share.len() - (share.len() / 2).min(splits.len()));
+        let ring_cores = (share.len() - decode_cores).min(splits.len());
+        for (kinds, hot_core) in splits[ring_cores - 1].iter().zip(share) {
+            threads.push(UnnamedThread::new(*hot_core, ring_roles(kinds, silo)));
         }
         let first = threads.len();
-        threads.extend(share[ring_seats..][..decode_seats].iter().map(|seat| Draft::new(*seat, Vec::new())));
-        deal_decoders(&mut threads[first..], silo, count, 0);
+        threads.extend(
+            share[ring_cores..][..decode_cores].iter().map(|hot_core| UnnamedThread::new(*hot_core, Vec::new())),
+        );
+        assign_decoders(&mut threads[first..], silo, count, 0);
     }
     threads
 }
 
-/// Fewer than two seats for each of these silos: half of them run rings, the others decode; one runs both.
-fn folded(profile: &Profile, seats: &[Seat], silos: Range<u32>) -> Vec<Draft> {
-    let ring_seats = (seats.len() / 2).max(1);
-    let mut threads: Vec<Draft> = seats.iter().map(|seat| Draft::new(*seat, Vec::new())).collect();
+/// Fewer than two hot cores for each of these silos: half of them run ring roles, the others
+/// decode; a single one does both.
+fn folded(profile: &Profile, hot_cores: &[HotCore], silos: Range<u32>) -> Vec<UnnamedThread> {
+    let ring_cores = (hot_cores.len() / 2).max(1);
+    let mut threads: Vec<UnnamedThread> =
+        hot_cores.iter().map(|hot_core| UnnamedThread::new(*hot_core, Vec::new())).collect();
     for (turn, silo) in silos.enumerate() {
         let count = decoders(profile, 1);
-        threads[turn % ring_seats].roles.extend(ring_roles(&ring_splits(profile)[0][0], silo));
-        let decode = if seats.len() == 1 { 0 } else { ring_seats };
-        deal_decoders(&mut threads[decode..], silo, count, turn * count);
+        threads[turn % ring_cores].roles.extend(ring_roles(&ring_splits(profile)[0][0], silo));
+        let decode = if hot_cores.len() == 1 { 0 } else { ring_cores };
+        assign_decoders(&mut threads[decode..], silo, count, turn * count);
     }
     for thread in &mut threads {
         thread.roles.sort_unstable_by_key(|role| (role.silo, role.kind, role.index));
@@ -185,15 +169,16 @@ fn folded(profile: &Profile, seats: &[Seat], silos: Range<u32>) -> Vec<Draft> {
     threads
 }
 
-/// The decode workers of a silo that has `seats` seats in all.
-fn decoders(profile: &Profile, seats: usize) -> usize {
+/// The decode workers of a silo that has `hot_cores` hot cores in all.
+fn decoders(profile: &Profile, hot_cores: usize) -> usize {
     match profile.decoders {
         Decoders::Count(count) => count.max(1) as usize,
-        Decoders::Auto => (seats - (seats / 2).min(RING_SPLITS.len())).clamp(1, AUTO_DECODERS_MAX),
+        Decoders::Auto => (hot_cores - (hot_cores / 2).min(RING_SPLITS.len())).clamp(1, AUTO_DECODERS_MAX),
     }
 }
 
-/// [`RING_SPLITS`] of the roles that the profile's device leaves to threads: by the number of threads, from 1 on.
+/// [`RING_SPLITS`] without the roles that the profile's device does itself, by the number of
+/// threads, from 1 on.
 fn ring_splits(profile: &Profile) -> Vec<Vec<Vec<RoleKind>>> {
     let of_threads = |kinds: &&[RoleKind]| -> Vec<RoleKind> {
         kinds.iter().copied().filter(|&kind| profile.device.has_role(kind)).collect()
@@ -210,34 +195,34 @@ fn ring_roles(kinds: &[RoleKind], silo: u32) -> Vec<PlannedRole> {
     kinds.iter().map(|&kind| PlannedRole { kind, silo, index: 0 }).collect()
 }
 
-/// Deals a silo's decode workers to threads in turn, beginning with thread `start`.
-fn deal_decoders(threads: &mut [Draft], silo: u32, count: usize, start: usize) {
+/// Distributes a silo's decode workers over threads in turn, beginning with thread `start`.
+fn assign_decoders(threads: &mut [UnnamedThread], silo: u32, count: usize, start: usize) {
     let length = threads.len();
     for (index, turn) in (0..).zip(start..start + count) {
         threads[turn % length].roles.push(PlannedRole { kind: RoleKind::Decode, silo, index });
     }
 }
 
-/// A thread without a name.
-struct Draft {
-    seat: Seat,
+/// A planned thread before it has a name.
+struct UnnamedThread {
+    hot_core: HotCore,
     roles: Vec<PlannedRole>,
 }
 
-impl Draft {
-    fn new(seat: Seat, roles: Vec<PlannedRole>) -> Self {
-        Self { seat, roles }
+impl UnnamedThread {
+    fn new(hot_core: HotCore, roles: Vec<PlannedRole>) -> Self {
+        Self { hot_core, roles }
     }
 }
 
-/// Names threads: `decode-N` counts decoders, a thread with one ring role is `ROLE-SILO`, all others are `hot-N`.
-/// Threads that were given no role are dropped.
-fn named(drafts: Vec<Draft>) -> Vec<PlannedThread> {
+/// Names threads: `decode-N` if it only decodes, `ROLE-SILO` if it has one ring role, else `hot-N`.
+/// Drops threads without a role.
+fn named(drafts: Vec<UnnamedThread>) -> Vec<PlannedThread> {
     let mut hot = 0..;
     let mut decode = 0..;
     let next = |numbers: &mut std::ops::RangeFrom<u32>| numbers.next().unwrap_or_default();
     let mut threads = Vec::new();
-    for Draft { seat, roles } in drafts {
+    for UnnamedThread { hot_core, roles } in drafts {
         let Some(&first) = roles.first() else { continue };
         let name = if roles.iter().all(|role| role.kind == RoleKind::Decode) {
             format!("decode-{}", next(&mut decode))
@@ -246,7 +231,7 @@ fn named(drafts: Vec<Draft>) -> Vec<PlannedThread> {
         } else {
             format!("hot-{}", next(&mut hot))
         };
-        let Seat { core, exclusive, .. } = seat;
+        let HotCore { core, exclusive, .. } = hot_core;
         threads.push(PlannedThread { name, silo: first.silo, roles, core, node: None, exclusive, contested: false });
     }
     threads

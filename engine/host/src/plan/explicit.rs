@@ -1,6 +1,6 @@
-//! A plan that the profile lists thread by thread.
+//! The plan of a profile that lists its threads.
 //!
-//! Cold and pure; bounded by the list. Takes it as it is or refuses it with a reason: it never repairs one.
+//! Cold and pure; bounded by the list. Accepts the list unchanged, or refuses it with a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use crate::plan::silos;
 use crate::plan::{Plan, PlannedRole, PlannedThread, RoleKind};
 use crate::profile::{Decoders, Profile, SpinPolicy, THREAD_ROLES_MAX, ThreadSpec};
 
-/// Why the listed threads cannot be had.
+/// Why the listed threads are not possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// More cores than the process may use.
+    /// The threads need more cores than the process may use.
     #[error("found threads on {found} cores, expected at most the {allowed} allowed; list fewer cores or say Auto")]
     TooManyCores {
         /// Cores listed.
@@ -20,7 +20,7 @@ pub enum PlanError {
         /// Cores that the process may use.
         allowed: usize,
     },
-    /// More cores than the profile's own limit.
+    /// The threads need more cores than the profile's `max_cores`.
     #[error("found threads on {found} cores, expected at most max_cores, {max}; raise it or list fewer cores")]
     AboveMaxCores {
         /// Cores listed.
@@ -28,7 +28,7 @@ pub enum PlanError {
         /// The profile's `max_cores`.
         max: u32,
     },
-    /// A core that the process may not use.
+    /// The process may not use the core.
     #[error("found thread {thread} on core {core}, expected one of {allowed:?}; name one of these or say None")]
     CoreNotAllowed {
         /// The thread.
@@ -38,19 +38,19 @@ pub enum PlanError {
         /// The cores that the process may use.
         allowed: Vec<u32>,
     },
-    /// Two threads of one name.
+    /// Two threads have the same name.
     #[error("found two threads named {name}, expected each name once; rename one of them")]
     NameTwice {
         /// The name.
         name: String,
     },
-    /// A thread without a role.
+    /// A thread has no role.
     #[error("found thread {thread} without roles, expected at least one; give it a role or remove it")]
     NoRoles {
         /// The thread.
         thread: String,
     },
-    /// A silo that the profile does not have.
+    /// The profile does not have that silo.
     #[error("found thread {thread} in silo {silo}, expected a silo below {silos}; raise silos or move the thread")]
     UnknownSilo {
         /// The thread.
@@ -60,7 +60,7 @@ pub enum PlanError {
         /// The profile's silos.
         silos: u32,
     },
-    /// More roles than a thread can run.
+    /// A thread has too many roles.
     #[error(
         "found {found} roles on thread {thread} ({silos} silo(s) on {cores} hot core(s)), expected at most \
          {THREAD_ROLES_MAX} on one thread; {remedy}, or give the engine more cores"
@@ -74,10 +74,10 @@ pub enum PlanError {
         silos: u32,
         /// Hot cores of the plan.
         cores: usize,
-        /// What to lower, in words.
+        /// What to reduce.
         remedy: String,
     },
-    /// A role that nobody has.
+    /// No thread has the role.
     #[error("found no thread with role {role} in silo {silo}, expected one; add the role to a thread of that silo")]
     RoleMissing {
         /// The silo.
@@ -85,19 +85,19 @@ pub enum PlanError {
         /// The role.
         role: RoleKind,
     },
-    /// A role that may be had once was given twice.
+    /// A role that may exist once is listed twice.
     #[error("found role {role} of silo {silo} on {first} and again on {second}, expected it once; remove one")]
     RoleTwice {
         /// The silo.
         silo: u32,
         /// The role.
         role: RoleKind,
-        /// The thread that has it.
+        /// The thread that has the role.
         first: String,
-        /// The thread that is given it again.
+        /// The other thread that lists it.
         second: String,
     },
-    /// The listed decode workers are not as many as the profile counts.
+    /// The listed decode workers differ from the profile's `decoders`.
     #[error("found {found} decode roles in silo {silo}, expected decoders, {expected}; list as many or say Auto")]
     DecodersDiffer {
         /// The silo.
@@ -107,7 +107,7 @@ pub enum PlanError {
         /// The profile's `decoders`.
         expected: u32,
     },
-    /// Two threads that never yield on one core.
+    /// Two threads that never yield are on one core.
     #[error(
         "found {first} and {second} both on core {core} under spin Prod, expected one thread a core; move one or spin \
          with Lab"
@@ -115,18 +115,18 @@ pub enum PlanError {
     ProdShared {
         /// The core.
         core: u32,
-        /// One thread.
+        /// The first thread.
         first: String,
-        /// The other.
+        /// The second thread.
         second: String,
     },
 }
 
 impl Plan {
-    /// Checks the listed threads and makes the plan that they are.
+    /// Checks the listed threads and makes their plan.
     ///
     /// # Errors
-    /// On the first rule that they break: names, silos and roles first, then cores.
+    /// At the first rule that is broken: names, silos and roles first, then cores.
     pub fn explicit(specs: &[ThreadSpec], profile: &Profile, host: &HostFacts) -> Result<Self, PlanError> {
         let silos = silos::listed(profile, specs);
         check_threads(specs, silos.count)?;
@@ -142,7 +142,7 @@ impl Plan {
     }
 }
 
-/// Decode workers are numbered as listed, each silo from 0.
+/// Decode workers are numbered in list order, from 0 in each silo.
 fn thread(spec: &ThreadSpec, decoders: &mut BTreeMap<u32, u32>) -> PlannedThread {
     let silo = spec.silo;
     let mut role = |&kind: &RoleKind| {

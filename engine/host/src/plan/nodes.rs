@@ -1,37 +1,39 @@
-//! Which silo runs on which NUMA node, and with how many of its cores.
+//! Which NUMA node each silo runs on, and with how many of its cores.
 //!
-//! Cold and pure. Bounded by silos times nodes. A silo is never spread over nodes while any node has two cores for it.
+//! Cold and pure. Bounded by silos times nodes. A silo never spans nodes while any node has two
+//! cores for it.
 
 use crate::host::HostFacts;
-use crate::plan::auto::{AUTO_DECODERS_MAX, RING_SPLITS, Seat};
+use crate::plan::hot_core::{AUTO_DECODERS_MAX, HotCore, RING_SPLITS};
 use crate::profile::{Decoders, Profile};
 
-/// A node's seats and how many silos share them. Silos are numbered on, group by group.
+/// A node's hot cores and the number of silos that share them. Silos are numbered from group to
+/// group.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) node: u32,
-    pub(super) seats: Vec<Seat>,
+    pub(super) hot_cores: Vec<HotCore>,
     pub(super) silos: u32,
 }
 
-/// Step 2 of the automatic rule: groups with at least one silo each, by node.
+/// Step 2 of the automatic rule: groups with at least one silo each, sorted by node.
 pub(super) fn groups(
     profile: &Profile,
     silos: u32,
     host: &HostFacts,
-    seats: Vec<Seat>,
+    hot_cores: Vec<HotCore>,
     notes: &mut Vec<String>,
 ) -> Vec<Group> {
-    let all = seats.len();
-    let mut groups = by_node(seats);
+    let all = hot_cores.len();
+    let mut groups = by_node(hot_cores);
     let max = profile.max_cores.map_or(usize::MAX, |max| max.max(1) as usize);
-    // Each node needs a ring thread and a decode thread; a limit that has no room for them keeps to fewer nodes.
+    // Each node needs a ring thread and a decode thread, so a small limit leaves nodes out.
     let nodes_max = (max / 2).max(1);
     for _ in 0..silos {
         let opened = groups.iter().filter(|group| group.silos > 0).count();
         let open = |group: &&mut Group| group.silos > 0 || opened < nodes_max;
         let best = groups.iter_mut().filter(open).max_by_key(|group| {
-            let each = group.seats.len() / (group.silos as usize + 1);
+            let each = group.hot_cores.len() / (group.silos as usize + 1);
             let lower_first = std::cmp::Reverse(group.node);
             (each.min(usable(profile)), host.gpu_nodes.contains(&group.node), lower_first)
         });
@@ -47,14 +49,14 @@ pub(super) fn groups(
     groups
 }
 
-/// The nodes with seats for a silo: a ring thread's and a decode worker's.
-pub(super) fn wide(seats: &[Seat]) -> Vec<u32> {
-    // In order of their nodes.
-    let nodes = seats.chunk_by(|one, next| one.node == next.node);
+/// The nodes with at least two hot cores: one for a ring thread, one for a decode worker.
+pub(super) fn with_two_hot_cores(hot_cores: &[HotCore]) -> Vec<u32> {
+    // The hot cores are sorted by node.
+    let nodes = hot_cores.chunk_by(|one, next| one.node == next.node);
     nodes.filter(|node| node.len() >= 2).map(|node| node[0].node).collect()
 }
 
-/// Most seats that one silo can use.
+/// Most hot cores that one silo can use.
 fn usable(profile: &Profile) -> usize {
     let decoders = match profile.decoders {
         Decoders::Auto => AUTO_DECODERS_MAX,
@@ -63,30 +65,30 @@ fn usable(profile: &Profile) -> usize {
     RING_SPLITS.len() + decoders
 }
 
-/// Seats by node, as they come; in one group where no node has two.
-fn by_node(seats: Vec<Seat>) -> Vec<Group> {
+/// Groups hot cores by node; in one group if no node has two.
+fn by_node(hot_cores: Vec<HotCore>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    for seat in &seats {
-        match groups.iter_mut().find(|group| group.node == seat.node) {
-            Some(group) => group.seats.push(*seat),
-            None => groups.push(Group { node: seat.node, seats: vec![*seat], silos: 0 }),
+    for hot_core in &hot_cores {
+        match groups.iter_mut().find(|group| group.node == hot_core.node) {
+            Some(group) => group.hot_cores.push(*hot_core),
+            None => groups.push(Group { node: hot_core.node, hot_cores: vec![*hot_core], silos: 0 }),
         }
     }
-    if groups.len() > 1 && groups.iter().all(|group| group.seats.len() < 2) {
-        return vec![Group { node: groups[0].node, seats, silos: 0 }];
+    if groups.len() > 1 && groups.iter().all(|group| group.hot_cores.len() < 2) {
+        return vec![Group { node: groups[0].node, hot_cores, silos: 0 }];
     }
     groups
 }
 
-/// Shares `max` seats out to the groups, by their silos; each group keeps one at least.
+/// Divides `max` hot cores among the groups, by their silos; each group keeps at least one.
 fn limit(groups: &mut [Group], max: usize, silos: u32) {
     let (mut left, mut silos, mut after) = (max.min(u32::MAX as usize), silos as usize, groups.len());
     for group in groups {
         let mine = group.silos as usize;
         after -= 1;
         let share = (left * mine).div_ceil(silos.max(1)).min(left.saturating_sub(after));
-        group.seats.truncate(share.max(1));
-        left = left.saturating_sub(group.seats.len());
+        group.hot_cores.truncate(share.max(1));
+        left = left.saturating_sub(group.hot_cores.len());
         silos -= mine;
     }
 }

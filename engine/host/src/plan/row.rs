@@ -1,6 +1,7 @@
-//! A plan as machine-readable output shows it.
+//! A plan as JSON.
 //!
-//! Cold and pure; bounded by the plan. A refused plan has the same shape, without threads and with the reason.
+//! Cold and pure; bounded by the plan. A refused plan has the same keys, no threads, and the
+//! reason.
 
 use std::collections::BTreeSet;
 

@@ -1,22 +1,24 @@
-//! How many silos `Auto` is on a machine, and why so many.
+//! How many silos `Auto` means on a machine, and why.
 //!
-//! Cold and pure. Bounded by nodes and GPUs. Settled once for a run: a silo is memory and threads, so another number is
+//! Cold and pure. Bounded by nodes and GPUs. Decided once for a run: another number of silos needs
 //! another start.
 //!
 //! # The rule
 //!
-//! 1. Listed threads name their silos: so many.
-//! 2. Else one for each GPU, where the silos have one each (`Cuda(index: None)`); one, where they share one.
-//! 3. Without a GPU one for each NUMA node with two seats of [the automatic plan](super::auto): a ring thread's and a decode
-//!    worker's.
-//! 4. Fewer, where there is not enough for so many: two seats each, of `max_cores` and of the CPU quota likewise, a stream each,
-//!    two where streams are read jointly in pairs. One, where a live source's rounds are decoded as they come, which only one
-//!    silo does.
+//! 1. If the profile lists its threads: the silos that they name.
+//! 2. Else with GPUs: one silo for each GPU if each has its own (`Cuda(index: None)`), one silo if
+//!    they share a GPU.
+//! 3. Without a GPU: one silo for each NUMA node with two hot cores of [the automatic
+//!    plan](super::auto), for a ring thread and a decode worker.
+//! 4. Limits: two hot cores a silo, likewise of `max_cores` and of the CPU quota; one stream a
+//!    silo, two if streams are read jointly in pairs; one silo in all if the rounds of a live
+//!    source are decoded as they come, which only one silo can do.
 //!
-//! # Why a silo too many is worse than one too few
-//! Silos that share a thread share its time: all of it for the rings and slots of each, and nothing is decoded any sooner.
+//! # Why too many silos are worse than too few
+//! Silos on one thread share its time. The rings and slots of each cost time, and nothing is
+//! decoded sooner.
 
-use super::auto::Seat;
+use super::hot_core::HotCore;
 use super::nodes;
 use crate::host::{self, HostFacts};
 use crate::profile::{Device, Profile, SILOS_MAX, Silos, ThreadSpec};
@@ -25,35 +27,35 @@ use serde::Serialize;
 /// How many silos there are, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedSilos {
-    /// So many.
+    /// Number of silos.
     pub count: u32,
-    /// Whether the profile leaves it to the machine.
+    /// Whether the profile leaves the number to the machine.
     pub auto: bool,
-    /// Why, in words without a verb.
+    /// The reason, without a verb.
     pub why: String,
 }
 
 impl PlannedSilos {
-    /// What an operator is told; nothing where the number was asked for.
+    /// A note for the operator; none if the profile sets the number.
     pub(super) fn note(&self) -> Option<String> {
         self.auto.then(|| format!("silos auto: {}, {}", self.count, self.why))
     }
 }
 
-/// Settles the number of silos of an automatic plan.
-pub(super) fn settle(profile: &Profile, host: &HostFacts, seats: &[Seat]) -> PlannedSilos {
+/// Decides the number of silos of an automatic plan.
+pub(super) fn settle(profile: &Profile, host: &HostFacts, hot_cores: &[HotCore]) -> PlannedSilos {
     if let Silos::Count(count) = profile.silos {
         return asked(count.max(1));
     }
-    let (count, why) = wanted(profile, host, seats);
-    let tightest = limits(profile, host, seats).into_iter().flatten().min_by_key(|(count, _)| *count);
+    let (count, why) = wanted(profile, host, hot_cores);
+    let tightest = limits(profile, host, hot_cores).into_iter().flatten().min_by_key(|(count, _)| *count);
     match tightest.filter(|(most, _)| *most < count) {
         Some((most, limit)) => PlannedSilos { count: most, auto: true, why: format!("{why}, but {limit}") },
         None => PlannedSilos { count, auto: true, why },
     }
 }
 
-/// Settles that of a plan that lists its threads.
+/// Decides the number of silos of a plan that lists its threads.
 pub(super) fn listed(profile: &Profile, specs: &[ThreadSpec]) -> PlannedSilos {
     match profile.silos {
         Silos::Count(count) => asked(count),
@@ -69,7 +71,7 @@ fn asked(count: u32) -> PlannedSilos {
 }
 
 /// Steps 2 and 3 of the rule.
-fn wanted(profile: &Profile, host: &HostFacts, seats: &[Seat]) -> (u32, String) {
+fn wanted(profile: &Profile, host: &HostFacts, hot_cores: &[HotCore]) -> (u32, String) {
     match profile.device {
         Device::Cuda { index: Some(index), .. } => (1, format!("for GPU {index}")),
         Device::Cuda { index: None, .. } => {
@@ -77,7 +79,7 @@ fn wanted(profile: &Profile, host: &HostFacts, seats: &[Seat]) -> (u32, String) 
             (count, if count == 1 { "for the one GPU".to_owned() } else { format!("one for each of {count} GPUs") })
         }
         Device::Sim { .. } | Device::Auto => {
-            let wide = nodes::wide(seats);
+            let wide = nodes::with_two_hot_cores(hot_cores);
             match &wide[..] {
                 [] => (1, "no NUMA node has two hot cores".to_owned()),
                 [_] => (1, "one NUMA node has two hot cores".to_owned()),
@@ -87,13 +89,13 @@ fn wanted(profile: &Profile, host: &HostFacts, seats: &[Seat]) -> (u32, String) 
     }
 }
 
-/// Step 4: how many there may be at most, and for want of what.
-fn limits(profile: &Profile, host: &HostFacts, seats: &[Seat]) -> [Option<(u32, String)>; 5] {
+/// Step 4 of the rule: upper limits, each with its reason.
+fn limits(profile: &Profile, host: &HostFacts, hot_cores: &[HotCore]) -> [Option<(u32, String)>; 5] {
     let pairs = |cores: usize| count(cores / 2).max(1);
-    let seated = (pairs(seats.len()), format!("{} hot core(s), of which each takes two", seats.len()));
+    let by_hot_cores = (pairs(hot_cores.len()), format!("{} hot core(s), of which each takes two", hot_cores.len()));
     let cores = profile.max_cores.map(|max| (pairs(max as usize), format!("max_cores {max}, of which each takes two")));
     let quota = host.cpu_quota.cores().map(|worth| {
-        // A quota is a few cores; one that is not is no limit here.
+        // A quota is a few cores; an unusually large one is no limit.
         (
             pairs(worth.min(f64::from(u32::MAX)) as usize),
             format!("a CPU quota of {worth:.1} cores, of which each takes two"),
@@ -107,7 +109,7 @@ fn limits(profile: &Profile, host: &HostFacts, seats: &[Seat]) -> [Option<(u32, 
     let by_rounds = profile.input.source.is_live() && profile.window.is_some() && profile.input.m2d.is_none();
     let live = by_rounds.then(|| (1, "the rounds of a live source are decoded as they come by one alone".to_owned()));
     let fed = (fed.0.min(SILOS_MAX), fed.1);
-    [Some(seated), cores, quota, Some(fed), live]
+    [Some(by_hot_cores), cores, quota, Some(fed), live]
 }
 
 fn count(number: usize) -> u32 {

@@ -273,7 +273,7 @@ fn an_explicit_plan_is_taken_as_it_is() {
 }
 
 #[test]
-fn a_silo_on_a_gpu_has_no_device_role_and_its_seat_goes_to_others() {
+fn a_silo_on_a_gpu_has_no_device_role_and_its_hot_core_goes_to_others() {
     let device = crate::profile::Device::Cuda { index: None, batch_shots: 1 };
     let on_gpu = |cores, profile: Profile| {
         lines(&Plan::make(&Profile { device: device.clone(), ..profile }, &plain(0..cores)).unwrap())
@@ -325,7 +325,7 @@ fn threads_that_share_a_core_or_its_sibling_are_not_exclusive() {
 }
 
 #[test]
-fn explicit_plans_that_cannot_be_had_are_refused_with_the_reason() {
+fn impossible_explicit_plans_are_refused_with_the_reason() {
     let with = |change: &dyn Fn(&mut Vec<ThreadSpec>)| {
         let mut specs = two_threads();
         change(&mut specs);

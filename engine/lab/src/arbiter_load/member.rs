@@ -1,11 +1,11 @@
-//! One silo of a load: it serves messages and deadlines, and wants things.
+//! One silo of a load: serves messages and deadlines, and requests pages.
 //!
-//! Owns a silo's arbiter and bytes, its ends of the rings and what it has counted; one thread runs it. Bounds: see
-//! [`super`].
+//! Owns a silo's arbiter and bytes, its ring endpoints and its counts; runs on one thread. Bounds:
+//! see [`super`].
 
 use super::{GRACE, LEASE_US, PUBLISH_EVERY, SAMPLES_MAX, Shared};
+use crate::arbiter::directory::{Context, OwnershipDirectory};
 use crate::arbiter::driver::{Asked, Gva, PAGE_BYTES};
-use crate::arbiter::keeper::{Ground, Keeper};
 use crate::arbiter::page::{Hint, Moment, Response, Signals, Silo, WriteBuffer};
 use crate::arbiter::protocol::{Change, Message};
 use crate::arbiter::retry::{BackOff, Next};
@@ -16,9 +16,9 @@ use pinwheel_edge::ring::spsc::{Consumer, Producer};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// An answer that takes longer is given up.
+/// Time limit for an answer, microseconds.
 const ANSWER_US_MAX: u32 = 2_000;
-/// Messages taken of one ring before the next one has its turn.
+/// Messages taken from one ring before the next ring is served.
 const BATCH: usize = 16;
 
 #[derive(Clone, Copy)]
@@ -29,8 +29,8 @@ pub(super) struct Envelope {
     value: u64,
 }
 
-/// The one request that is under way.
-pub(super) struct Wanted {
+/// The open request of this silo.
+pub(super) struct OpenRequest {
     page: u32,
     hint: Hint,
     back_off: BackOff,
@@ -51,18 +51,18 @@ impl Tally {
     }
 }
 
-/// The silo's bytes, clock and ways out.
-pub(super) struct Floor {
+/// The silo's bytes, clock and outgoing rings.
+pub(super) struct MemberContext {
     pub(super) me: Silo,
     pub(super) clock: Clock,
     pub(super) values: Vec<u64>,
-    /// The bytes beside the message in hand.
+    /// The bytes of the message being handled.
     pub(super) incoming: u64,
     pub(super) outs: Vec<Option<Producer<Envelope>>>,
     pub(super) lost: u64,
 }
 
-impl Ground for Floor {
+impl Context for MemberContext {
     fn signals(&self, _: u32) -> Signals {
         Signals { write_buffer: WriteBuffer::Drained }
     }
@@ -71,8 +71,8 @@ impl Ground for Floor {
         self.values[page as usize] = self.incoming;
     }
 
-    fn inherit(&mut self, _: u32, _: Silo) {
-        // Nobody is buried in a load: a silo that panics ends it as a violation.
+    fn take_over(&mut self, _: u32, _: Silo) {
+        // A load has no takeovers: a panic of a silo ends it as a violation.
     }
 
     fn send(&mut self, to: Silo, page: u32, message: Message) {
@@ -89,18 +89,18 @@ impl Ground for Floor {
 
 /// One silo.
 pub(super) struct Member {
-    pub(super) keeper: Keeper,
-    pub(super) floor: Floor,
+    pub(super) directory: OwnershipDirectory,
+    pub(super) context: MemberContext,
     pub(super) shared: Arc<Shared>,
     pub(super) ins: Vec<Consumer<Envelope>>,
-    pub(super) asked: Option<Wanted>,
+    pub(super) asked: Option<OpenRequest>,
     pub(super) random: u64,
     pub(super) tally: Tally,
 }
 
 impl Member {
     pub(super) fn live(mut self) -> Member {
-        let started = self.floor.ticks();
+        let started = self.context.ticks();
         let mut shown = started;
         while self.since(started) < self.shared.load.duration && !self.shared.is_over.load(Ordering::Relaxed) {
             self.serve();
@@ -108,34 +108,34 @@ impl Member {
             self.show(&mut shown);
         }
         self.shared.is_over.store(true, Ordering::Relaxed);
-        let ending = self.floor.ticks();
+        let ending = self.context.ticks();
         while self.since(ending) < GRACE && !self.shared.quiet.iter().all(|quiet| quiet.load(Ordering::Relaxed)) {
             self.serve();
-            let is_quiet = self.keeper.transfers_open() == 0;
+            let is_quiet = self.directory.transfers_open() == 0;
             self.shared.quiet[self.me()].store(is_quiet, Ordering::Relaxed);
             std::thread::yield_now();
         }
-        self.keeper.publish(self.shared.board.arbiter(self.me()));
+        self.directory.publish(self.shared.board.arbiter(self.me()));
         set(&self.shared.board.thread(self.me()).state, 2);
         self
     }
 
     fn me(&self) -> usize {
-        self.floor.me.number() as usize
+        self.context.me.number() as usize
     }
 
     fn since(&self, at: Ticks) -> Nanos {
-        self.floor.clock.rate().nanos(self.floor.ticks().since(at))
+        self.context.clock.rate().nanos(self.context.ticks().since(at))
     }
 
     fn show(&mut self, shown: &mut Ticks) {
-        let now = self.floor.ticks();
+        let now = self.context.ticks();
         let block = self.shared.board.thread(self.me());
         add(&block.frames, 1);
         if self.since(*shown) >= PUBLISH_EVERY {
             *shown = now;
             set(&block.heartbeat, now.0);
-            self.keeper.publish(self.shared.board.arbiter(self.me()));
+            self.directory.publish(self.shared.board.arbiter(self.me()));
         }
     }
 
@@ -146,7 +146,7 @@ impl Member {
         (((self.random >> 32) * u64::from(bound)) >> 32) as u32
     }
 
-    /// Messages that have come, the frame's decisions, deadlines that have passed.
+    /// Handles received messages, the frame's decisions and expired deadlines.
     fn serve(&mut self) {
         for ring in 0..self.ins.len() {
             for _ in 0..BATCH {
@@ -154,18 +154,18 @@ impl Member {
                 self.receive(&envelope);
             }
         }
-        self.keeper.decide(&mut self.floor);
-        self.keeper.look(&mut self.floor);
+        self.directory.decide(&mut self.context);
+        self.directory.look(&mut self.context);
     }
 
     fn receive(&mut self, envelope: &Envelope) {
         let Envelope { page, from, message, value } = *envelope;
-        // No time to end it: the requester hears nothing, as of a lost message.
+        // In the closing phase requests are dropped like lost messages.
         if matches!(message, Message::Request(_)) && self.shared.is_over.load(Ordering::Relaxed) {
             return;
         }
-        self.floor.incoming = value;
-        match self.keeper.receive(&mut self.floor, page, from, &message) {
+        self.context.incoming = value;
+        match self.directory.receive(&mut self.context, page, from, &message) {
             Change::Arrived(_) => self.arrived(page),
             Change::Refused(response) => self.refused(page, response),
             Change::Departs(_) | Change::Left(..) | Change::Kept(_) | Change::Nothing => {}
@@ -181,7 +181,7 @@ impl Member {
     }
 
     fn refused(&mut self, page: u32, response: Response) {
-        let now = self.keeper.moment(self.floor.ticks());
+        let now = self.directory.moment(self.context.ticks());
         let Some(asked) = self.asked.as_mut().filter(|asked| asked.page == page) else { return };
         asked.is_answered = true;
         match asked.back_off.next(response, now) {
@@ -190,17 +190,17 @@ impl Member {
         }
     }
 
-    /// One thing that this silo wants.
+    /// Makes one request or one write.
     fn act(&mut self) {
-        let at = self.floor.ticks();
-        let now = self.keeper.moment(at);
+        let at = self.context.ticks();
+        let now = self.directory.moment(at);
         match self.asked.take() {
             Some(asked) if !asked.again.has_passed(now) => self.asked = Some(asked),
             Some(asked) if asked.is_answered => self.ask(asked.page, asked.hint, asked.back_off, at),
             Some(_) => {}
             None => {
                 let (page, hint) = (self.below(self.shared.load.pages), self.hint());
-                if self.keeper.table().word(page).is_writable() {
+                if self.directory.table().word(page).is_writable() {
                     self.use_own(page, now);
                 } else {
                     let seed = self.below(u32::MAX);
@@ -223,18 +223,19 @@ impl Member {
 
     fn request(&mut self, page: u32, hint: Hint, back_off: &BackOff) -> Option<Asked> {
         let gva = Gva(u64::from(page) * PAGE_BYTES);
-        self.keeper.request_ownership(&mut self.floor, gva, (hint, LEASE_US), back_off).ok()
+        self.directory.request_ownership(&mut self.context, gva, (hint, LEASE_US), back_off).ok()
     }
 
-    /// `at`: when the request was first made, or is made again; a wait for a refusal's time is no part of a transfer.
+    /// `at`: when the request was first made or repeated; the wait after a refusal does not count
+    /// as transfer time.
     fn ask(&mut self, page: u32, hint: Hint, back_off: BackOff, at: Ticks) {
         if let Some(Asked::Send { page, .. }) = self.request(page, hint, &back_off) {
-            let again = self.keeper.moment(at).plus(ANSWER_US_MAX);
-            self.asked = Some(Wanted { page, hint, back_off, at, again, is_answered: false });
+            let again = self.directory.moment(at).plus(ANSWER_US_MAX);
+            self.asked = Some(OpenRequest { page, hint, back_off, at, again, is_answered: false });
         }
     }
 
-    /// Locks what is here, one time in eight, and gives it back.
+    /// Writes a page of its own, or locks and releases it one time in eight.
     fn use_own(&mut self, page: u32, now: Moment) {
         let is_locked = self.below(8) == 0
             && matches!(
@@ -243,19 +244,19 @@ impl Member {
             );
         self.write(page, now);
         if is_locked && self.below(2) == 0 {
-            let at = self.floor.ticks();
-            // One that has ended by its time meanwhile is not held, which is as well.
-            let _ = self.keeper.release_ownership(Gva(u64::from(page) * PAGE_BYTES), at);
+            let at = self.context.ticks();
+            // The lock may have expired meanwhile; then there is nothing to release.
+            let _ = self.directory.release_ownership(Gva(u64::from(page) * PAGE_BYTES), at);
         }
     }
 
-    /// Writes a page if it is ours, and checks what the protocol promises of it.
+    /// Writes a page if this silo owns it, and checks the protocol's guarantees.
     fn write(&mut self, page: u32, now: Moment) {
-        let Ok(writing) = self.keeper.table().begin_write(page) else { return };
+        let Ok(writing) = self.directory.table().begin_write(page) else { return };
         let truth = &self.shared.truth[page as usize];
-        let me = u32::from(self.floor.me.number()) + 1;
+        let me = u32::from(self.context.me.number()) + 1;
         let other = truth.writer.swap(me, Ordering::Relaxed);
-        let (value, last) = (self.floor.values[page as usize], truth.last.load(Ordering::Relaxed));
+        let (value, last) = (self.context.values[page as usize], truth.last.load(Ordering::Relaxed));
         if other != 0 {
             self.tally.violation.get_or_insert(format!("silos {} and {} write page {page} at once", other - 1, me - 1));
         }
@@ -264,7 +265,7 @@ impl Member {
                 .violation
                 .get_or_insert(format!("silo {} has value {value} of page {page}, the last is {last}", me - 1));
         }
-        self.floor.values[page as usize] = last + 1;
+        self.context.values[page as usize] = last + 1;
         truth.last.store(last + 1, Ordering::Relaxed);
         truth.writer.store(0, Ordering::Relaxed);
         writing.commit(now);

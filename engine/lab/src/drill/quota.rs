@@ -1,6 +1,6 @@
-//! What drills need of the file system: a control group with a share of CPU time, a pipe that nobody reads.
+//! A control group with a CPU quota, and a pipe that nobody reads.
 //!
-//! On the drill's thread. Owns the group while it lives; removed when dropped. Bounds: one group, one pipe.
+//! On the drill's thread. Owns the group, and removes it when dropped.
 
 use std::fs::{self, File};
 use std::io::{Error, Result};
@@ -11,14 +11,14 @@ const SHARE_US: u32 = 20_000;
 /// The group's period, microseconds.
 const PERIOD_US: u32 = 100_000;
 
-/// A control group of our own.
+/// A control group of the drill's own.
 pub(super) struct Group {
     directory: PathBuf,
     is_second: bool,
 }
 
 impl Group {
-    /// Makes one, without a limit yet.
+    /// Makes one without a limit.
     pub(super) fn make() -> Result<Group> {
         let name = format!("pinwheel-drill-{}", std::process::id());
         let mut refusal = Error::other("found no cpu control group, expected one mounted below /sys/fs/cgroup");
@@ -42,7 +42,7 @@ impl Group {
         fs::write(self.directory.join("cgroup.procs"), pid.to_string())
     }
 
-    /// Holds it back from now on.
+    /// Sets its limit.
     pub(super) fn limit(&self) -> Result<()> {
         if self.is_second {
             return fs::write(self.directory.join("cpu.max"), format!("{SHARE_US} {PERIOD_US}"));
@@ -54,12 +54,12 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Processes of it have ended by now; a group that is still busy is left to the system.
+        // Its processes have ended by now. A group that is still in use is left to the system.
         let _ = fs::remove_dir(&self.directory);
     }
 }
 
-/// A pipe at `place` whose reader reads nothing.
+/// A pipe at `place` whose reader never reads.
 #[cfg(all(unix, not(target_vendor = "apple")))]
 pub(super) fn pipe(place: &Path) -> Result<File> {
     use rustix::fs::{FileType, Mode, OFlags};

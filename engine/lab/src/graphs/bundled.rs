@@ -1,9 +1,10 @@
-//! The bundled graphs: those that runtimes are compared on, and three with real bodies, one of them on two domains.
+//! The bundled graphs: five for comparison with other runtimes, and three with real bodies, one of
+//! which uses a device.
 //!
-//! Pure. In the first five every task writes a granule of its own and reads those of its predecessors, half of them in
-//! part only, so that inference has to find overlaps and not names.
+//! Pure. In the first five every task writes a granule of its own and reads those of its
+//! predecessors, half of them only partly, so that dependencies follow from overlaps.
 
-use super::described::{Described, Kernel, Row, Tile};
+use super::graph_spec::{GraphSpec, Kernel, Row, Tile};
 use crate::graph::Shape;
 
 /// Names of the bundled graphs.
@@ -11,9 +12,9 @@ pub const NAMES: [&str; 8] = ["chain", "independent", "tree", "wavefront", "rand
 
 /// Most tasks of a bundled graph.
 pub const TASKS_MAX: u32 = 1 << 20;
-/// Bytes that a task of the first five writes.
+/// Bytes that each task of the first five graphs writes.
 const OWN: u32 = 64;
-/// Elements along a tile's side of those with real bodies.
+/// Elements along the side of a tile, in graphs with real bodies.
 const SIDE: u32 = 16;
 
 /// The bundled graph `name` of about `tasks` tasks, if there is one.
@@ -21,7 +22,7 @@ const SIDE: u32 = 16;
 /// # Panics
 /// If `tasks` is 0 or above [`TASKS_MAX`].
 #[must_use]
-pub fn bundled(name: &str, tasks: u32) -> Option<Described> {
+pub fn bundled(name: &str, tasks: u32) -> Option<GraphSpec> {
     assert!((1..=TASKS_MAX).contains(&tasks), "{tasks} tasks, expected 1..={TASKS_MAX}");
     let root = |power: u32| (f64::from(tasks).powf(1.0 / f64::from(power)).round() as u32).max(1);
     Some(match name {
@@ -32,7 +33,7 @@ pub fn bundled(name: &str, tasks: u32) -> Option<Described> {
     })
 }
 
-/// Predecessors of each task of the first five graphs: at most two.
+/// Predecessors of each task of the first five graphs; at most two each.
 #[must_use]
 pub fn predecessors(name: &str, tasks: u32) -> Option<Vec<Vec<u32>>> {
     let side = f64::from(tasks).sqrt().round() as u32;
@@ -70,7 +71,7 @@ fn random(tasks: u32) -> Vec<Vec<u32>> {
         .collect()
 }
 
-fn of_predecessors(name: &str, predecessors: &[Vec<u32>]) -> Described {
+fn of_predecessors(name: &str, predecessors: &[Vec<u32>]) -> GraphSpec {
     let row = |(task, before): (usize, &Vec<u32>)| {
         let read = |before: &u32| match before % 2 {
             0 => Tile(0, 0, before * OWN + OWN / 4, 1, OWN / 2),
@@ -81,10 +82,10 @@ fn of_predecessors(name: &str, predecessors: &[Vec<u32>]) -> Described {
     };
     let columns = predecessors.len() as u32 * OWN;
     let tensors = vec![Shape { rows: 1, columns, element_bytes: 1, granule_bytes: OWN }];
-    Described { name: name.to_owned(), tensors, tasks: predecessors.iter().enumerate().map(row).collect() }
+    GraphSpec { name: name.to_owned(), tensors, tasks: predecessors.iter().enumerate().map(row).collect() }
 }
 
-/// A square of tiles, each a block of whole rows, so that a tile is one run of bytes.
+/// A column of tiles, each a block of whole rows, so that a tile is one byte range.
 fn tiles(count: u32) -> Shape {
     Shape { rows: count * SIDE, columns: SIDE, element_bytes: 4, granule_bytes: SIDE * SIDE * 4 }
 }
@@ -93,20 +94,20 @@ fn tile(tensor: u32, index: u32) -> Tile {
     Tile(tensor, index * SIDE, 0, SIDE, SIDE)
 }
 
-/// C += A B, of `side` by `side` tiles.
-fn matmul(side: u32) -> Described {
+/// C += A B, with `side` by `side` tiles.
+fn matmul(side: u32) -> GraphSpec {
     let mut tasks = Vec::new();
     for (i, j, k) in (0..side * side * side).map(|at| (at / side / side, at / side % side, at % side)) {
         let reads = vec![tile(0, i * side + k), tile(1, k * side + j)];
         let updates = vec![tile(2, i * side + j)];
         tasks.push(Row { kernel: Kernel::MultiplyAdd, reads, updates, stream: j, ..Row::default() });
     }
-    Described { name: "matmul".to_owned(), tensors: vec![tiles(side * side); 3], tasks }
+    GraphSpec { name: "matmul".to_owned(), tensors: vec![tiles(side * side); 3], tasks }
 }
 
-/// For each block of queries: scores against each block of keys, a copy where the softmax would be, then the sum over
-/// the blocks of values.
-fn attention(blocks: u32) -> Described {
+/// For each block of queries: scores with each block of keys, a copy instead of the softmax, then
+/// the sum over the blocks of values.
+fn attention(blocks: u32) -> GraphSpec {
     // Queries, keys, values, scores, weights, outputs.
     let tensors = [blocks, blocks, blocks, blocks * blocks, blocks * blocks, blocks].map(tiles).to_vec();
     let mut tasks = Vec::new();
@@ -119,14 +120,14 @@ fn attention(blocks: u32) -> Described {
         tasks.push(task(Kernel::Copy, vec![scores], vec![], vec![weights]));
         tasks.push(task(Kernel::MultiplyAdd, vec![weights, tile(2, key)], vec![tile(5, query)], vec![]));
     }
-    Described { name: "attention".to_owned(), tensors, tasks }
+    GraphSpec { name: "attention".to_owned(), tensors, tasks }
 }
 
-/// Four streams of launches: the processor copies a tile, the device multiplies it into the stream's sum, the processor
-/// copies the sum out, while the device is at the next stream's.
-fn offload(launches: u32) -> Described {
+/// Four streams of launches. The processor copies a tile in, the device multiplies it into the
+/// stream's sum, and the processor copies the sum out while the device works on the next stream.
+fn offload(launches: u32) -> GraphSpec {
     const STREAMS: u32 = 4;
-    // Inputs, staged, factors, sums, outputs: of each stream one.
+    // For each stream: input, staged tile, factor, sum, output.
     let tensors = [STREAMS; 5].map(tiles).to_vec();
     let mut tasks = Vec::new();
     for stream in (0..launches).map(|launch| launch % STREAMS) {
@@ -143,7 +144,7 @@ fn offload(launches: u32) -> Described {
         tasks.push(Row { kernel: Kernel::MultiplyAdd, reads, updates, stream, on_device: true, ..Row::default() });
         tasks.push(copy(3, 4));
     }
-    Described { name: "offload".to_owned(), tensors, tasks }
+    GraphSpec { name: "offload".to_owned(), tensors, tasks }
 }
 
 #[cfg(test)]

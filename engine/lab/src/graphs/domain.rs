@@ -1,7 +1,9 @@
-//! A device's side of a described graph: a thread of its own that takes launches by handshake and answers them.
+//! A thread that stands for a device: it takes launches by handshake, runs their bodies, and
+//! answers them.
 //!
-//! Owns the [`Link`] that a device's worker drives, and the domain's loop. Cold code, for `pinwheel graph`: threads that find
-//! nothing yield. Bounds: one launch under way for each device worker, as the handshake has it.
+//! Owns the [`Link`] that a device worker uses, and the device thread's loop. Cold code for
+//! `pinwheel graph`; idle threads yield. One launch under way for each device worker, as the
+//! handshake allows.
 //!
 //! ```text
 //!  worker of pool Device ──post(task's place)──▶ domain: runs the body
@@ -10,8 +12,8 @@
 //! ```
 //!
 //! # Why the worker does not run the body itself
-//! A launch returns before its work is done, and its completion is found by looking. A graph whose device tasks were plain
-//! bodies would never meet an order in which the processor goes on meanwhile.
+//! A launch returns before its work is done, and its completion is found later by polling. If
+//! device tasks ran as plain bodies, the processor would never go on during a launch.
 
 use crate::clock::Clock;
 use crate::graph::{Body, CompleteError, Ended, Work, Worker};
@@ -20,7 +22,7 @@ use pinwheel_edge::queue::handshake::{Caller, Domain, handshake};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The worker's end.
+/// The device worker's end.
 pub(super) struct Link {
     caller: Caller,
     clock: Clock,
@@ -34,10 +36,11 @@ pub(super) fn link(clock: &Clock) -> (Link, Domain) {
 }
 
 impl Link {
-    /// Ends what the domain has answered, and launches what is ready; says how much it did.
+    /// Ends the task that the device has completed, and launches one that is ready; returns how
+    /// many steps it did.
     ///
     /// # Errors
-    /// If a task was ended by somebody else.
+    /// If another thread has ended the task.
     pub(super) fn step<B: Body>(&mut self, worker: &mut Worker<B>) -> Result<u32, CompleteError> {
         let mut done = 0;
         if let Some((work, began)) = self.under_way
@@ -55,7 +58,7 @@ impl Link {
                     *under_way = Some((*work, clock.ticks()));
                     ControlFlow::Break(Ended::Launched)
                 }
-                // The link is free before it takes a task up.
+                // The link has no launch under way when it takes a task.
                 Err(_) => ControlFlow::Break(Ended::Failed(u32::MAX)),
             });
         }
@@ -63,9 +66,10 @@ impl Link {
     }
 }
 
-/// Does what is posted, until `is_over`; `run` does the task at that place of the graph.
+/// Runs posted tasks until `is_over`; `run` gets the task's index in the graph.
 pub(super) fn serve(mut domain: Domain, is_over: &AtomicBool, mut run: impl FnMut(u64)) {
-    // ORDERING: Relaxed: what is left undone after the end is nobody's; the join of the thread publishes the rest.
+    // ORDERING: Relaxed: no task is posted after the end, and joining the thread publishes the
+    // rest.
     while !is_over.load(Ordering::Relaxed) {
         match domain.take() {
             Some((_, place)) => {

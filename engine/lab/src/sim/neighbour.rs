@@ -1,15 +1,15 @@
-//! A second silo's arbiter, which wants the first one's pages, by way of the mail.
+//! A second silo's arbiter, which requests the first one's pages over the simulated network.
 //!
-//! Owns the neighbour's steward and states. Has no shots of its own: what it holds it keeps for a while, and gives back. Now
-//! and then it stands still. Bounds: those of the mail and of a steward.
+//! Owns the neighbour's arbiter and states. It has no shots of its own: it keeps a page for a while
+//! and returns it. It is suspended at random. Bounds: those of the network and of an arbiter.
 
-use super::mail::Mail;
+use super::network::Network;
 use crate::arbiter::deadlines::Timebase;
 use crate::arbiter::page::{Hint, Limits, PageTable, Silo};
 use crate::board::ArbiterBlock;
 use crate::clock::Clock;
-use crate::decode::state::StreamStates;
-use crate::decode::steward::{Link, Steward};
+use crate::commit::arbiter_driver::{ArbiterDriver, Link};
+use crate::commit::state::StreamStates;
 use crate::hot::Frame;
 use crate::units::{Nanos, Ticks};
 use rand_core::Rng;
@@ -17,63 +17,60 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::Arc;
 
 /// The silo that has the shots.
-pub(super) const HOME: Silo = Silo::new(0);
+const HOME: Silo = Silo::new(0);
 const AWAY: Silo = Silo::new(1);
-/// Lease asked for.
+/// Requested lease, microseconds.
 const LEASE_US: u32 = 300;
-/// How long a stand-still lasts.
-const STUN: Nanos = Nanos::from_millis(3);
+/// How long a suspension lasts.
+const SUSPENSION: Nanos = Nanos::from_millis(3);
 
-/// The neighbour and the mail.
+/// The neighbour.
 pub(super) struct Neighbour {
-    steward: Steward,
+    arbiter: ArbiterDriver,
     states: Arc<StreamStates>,
-    mail: Mail,
     until: Ticks,
     is_greedy: bool,
 }
 
 impl Neighbour {
-    /// A neighbour that owns nothing yet, and the first silo's link to it.
-    pub(super) fn new(clock: &Clock, streams: u32, observable_words: usize, is_greedy: bool) -> (Neighbour, Link) {
+    /// Creates a neighbour that owns no page, and the first silo's link to it.
+    pub(super) fn new(
+        (clock, streams, observable_words): (&Clock, u32, usize),
+        is_greedy: bool,
+        network: &mut Network,
+    ) -> (Neighbour, Link) {
         let base = Timebase { rate: clock.rate(), start: clock.start() };
         let pages = Arc::new(PageTable::new(AWAY, streams, Limits::SEED, |_| HOME));
         let states = Arc::new(StreamStates::new(pages, base, observable_words));
-        let mut mail = Mail::new();
-        let (link, own) = mail.join(HOME, AWAY);
-        let steward = Steward::new(Arc::clone(&states), base, vec![own], None);
-        (Neighbour { steward, states, mail, until: Ticks(0), is_greedy }, link)
+        let (link, own) = network.join(HOME, AWAY);
+        let arbiter = ArbiterDriver::new(Arc::clone(&states), base, vec![own], None);
+        (Neighbour { arbiter, states, until: Ticks(0), is_greedy }, link)
     }
 
-    /// Its arbiter's turn.
+    /// Runs its arbiter once.
     pub(super) fn step(&mut self, frame: &Frame<'_>, block: &ArbiterBlock, random: &mut Xoshiro256PlusPlus) {
         if frame.now < self.until {
             return;
         }
         if random.next_u64().is_multiple_of(500) {
-            self.until = frame.now.plus(frame.clock().rate().ticks(STUN));
+            self.until = frame.now.plus(frame.clock().rate().ticks(SUSPENSION));
             return;
         }
         if self.is_greedy && random.next_u64().is_multiple_of(32) {
             let hint = Hint::ALL[(random.next_u64() % 4) as usize];
             let page = (random.next_u64() % self.states.pages().len() as u64) as u32;
-            self.steward.want(page, (hint, LEASE_US), frame.now);
+            self.arbiter.want(page, (hint, LEASE_US), frame.now);
         }
-        self.steward.serve(frame, block, &|_| false);
+        self.arbiter.serve(frame, block, &|_| false);
     }
 
-    /// It wants nothing any more.
+    /// Stops requesting pages.
     pub(super) fn rest(&mut self) {
         self.is_greedy = false;
-        self.steward.give_up();
+        self.arbiter.give_up();
     }
 
-    /// The mail's turn.
-    pub(super) fn carry(&mut self, random: &mut Xoshiro256PlusPlus) {
-        self.mail.carry(random);
-    }
-
-    /// The first promise about pages that is broken now.
+    /// Describes the first page invariant that is violated now.
     pub(super) fn broken(&self, home: &StreamStates) -> Option<String> {
         (0..home.pages().len() as u32).find_map(|page| {
             let (here, there) = (home.pages().word(page), self.states.pages().word(page));
@@ -83,7 +80,7 @@ impl Neighbour {
             let differ = || home.read(page) != self.states.read(page);
             (there.is_writable() && differ()).then(|| {
                 let (old, new) = (home.read(page), self.states.read(page));
-                format!("page {page} arrived as {new:?}, and was written as {old:?}")
+                format!("page {page} was written as {old:?} but arrived as {new:?}")
             })
         })
     }

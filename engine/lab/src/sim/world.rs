@@ -1,325 +1,446 @@
-//! One seed's world: a silo, its clock, its scheduler.
+//! The simulation of one seed: one or several silos, their clock, their scheduler.
 //!
-//! Owns the roles and calls one per step, chosen by the seed; time moves between steps by small draws and, rarely, by a
-//! jump of a frozen machine. Bounds: see the parent.
+//! Owns the roles and calls one per step, drawn from the seed. Time advances between steps by small
+//! draws and, rarely, by 20 ms as on a suspended machine. Bounds: see the parent; [`SILOS_MAX`]
+//! silos.
 
 use super::checks;
+use super::inputs::{Drawn, Inputs, draw_settings, virtual_clock};
 use super::neighbour::Neighbour;
-use super::{RehearsalError, Rehearsed, SHOTS, STEPS_MAX, Violation};
-use crate::board::snapshot::{OverflowOutcome, SiloView};
+use super::network::Network;
+use super::role_set::RoleSet;
+use super::silo_events::SiloEvents;
+use super::{SHOTS, STEPS_MAX, SimulationError, Violation};
+use crate::arbiter::page::Silo as Owner;
+use crate::board::snapshot::{ArbiterView, LifecycleView, MovesView, SiloView, Snapshot};
 use crate::board::{self, Board, Place, Shape};
 use crate::clock::Clock;
-use crate::code::sampler::Sampler;
-use crate::code::shots::{Format, Layout, ShotSet, ShotWriter};
-use crate::code::{Model, bundled_named};
-use crate::decode::{Matcher, MatcherModel, ReadyError};
-use crate::dispatch::Answer;
+use crate::fault::FaultCode;
 use crate::feed::Share;
 use crate::feed::requests::MoveRequests;
 use crate::feed::source::Source;
-use crate::hot::{Frame, Init, Role, Scratch, Settings};
-use crate::profile::{
-    Faults, FreeWorker, IssueGate, Latency, Overflow, OverflowStrategy, Placement, Predecoder, Profile, Rate,
-    ReadyPolicy, StartPolicy, WindowOverflow, WindowRounds,
-};
-use crate::silo::{self, Answers, Attached, Common, Decoding, Silo};
+use crate::hot::{Frame, Scratch};
+use crate::pipe::Answer;
+use crate::profile::Silos;
+use crate::silo::{self, Answers, Attached, Common, Connected, Silo, SiloCommands, SupervisorParts};
+use crate::streams::OverflowOutcome;
 use pinwheel_edge::ring::broadcast::Reader;
 use pinwheel_edge::spin::Phase;
-use rand_core::{Rng, SeedableRng};
+use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const STREAMS: u32 = 3;
-/// The window of the seeds that decode by windows: three of them for the four rounds of the model.
-const WINDOW: WindowRounds = WindowRounds { commit_rounds: 2, buffer_rounds: 3 };
+/// Maximum number of silos of a seed.
+const SILOS_MAX: u32 = 3;
 
-/// What all seeds share: the model, the shots, and what each shot's answer has to be.
-pub(super) struct Script {
-    decodings: [(Predecoder, Decoding, Vec<Vec<u64>>); 4],
-    /// Answers of the last of these to shots that come by rounds: each window is predecoded by itself.
-    predecoded_by_rounds: Vec<Vec<u64>>,
-    pub(super) shots: Arc<ShotSet>,
+/// Source of a seed's faults, in addition to those of its profile.
+enum FaultSource {
+    /// The arbiter of a second silo takes pages from the only silo.
+    Neighbour(Box<Neighbour>),
+    /// Streams move between silos, which stop and rejoin.
+    SiloEvents(Box<SiloEvents>),
 }
 
-impl Script {
-    pub(super) fn new() -> Result<Script, RehearsalError> {
-        let model = Arc::new(bundled_named("surface_d3@r12").expect("it is bundled"));
-        let shots = Arc::new(draw_shots(&model));
-        let decoding = |predecoder, window| -> Result<_, RehearsalError> {
-            let decoding = Decoding::new(Arc::clone(&model), predecoder, window)?;
-            let answers = answers(&model, &decoding, window, &shots)?;
-            Ok((predecoder, decoding, answers))
-        };
-        let (none, local) = (Predecoder::None, Predecoder::Local);
-        let decodings = [
-            decoding(none, None)?,
-            decoding(local, None)?,
-            decoding(none, Some(WINDOW))?,
-            decoding(local, Some(WINDOW))?,
-        ];
-        let by_rounds = MatcherModel::windowed_predecoding(&model, WINDOW, local)?.matcher_by_rounds();
-        let predecoded_by_rounds = answers_of(&model, &mut *by_rounds.expect("it has windows"), &shots);
-        Ok(Script { decodings, predecoded_by_rounds, shots })
-    }
-
-    /// Each shot's answer by one of the ways to decode, if shots come by rounds.
-    pub(super) fn expected_by_rounds(&self, draw: u64) -> &[Vec<u64>] {
-        let (predecoder, _, expected) = &self.decodings[(draw % 4) as usize];
-        if *predecoder == Predecoder::Local { &self.predecoded_by_rounds } else { expected }
-    }
-
-    /// One of the ways to decode, and each shot's answer by it.
-    pub(super) fn decoding(&self, draw: u64) -> (Predecoder, &Decoding, &[Vec<u64>]) {
-        let (predecoder, decoding, expected) = &self.decodings[(draw % 4) as usize];
-        (*predecoder, decoding, expected)
-    }
-}
-
-fn draw_shots(model: &Model) -> ShotSet {
-    let mut sampler = Sampler::new(model, 1);
-    let (mut detectors, mut observables) = (vec![0; model.detector_words()], vec![0; model.observable_words()]);
-    let layout = Layout::detectors(model.detectors);
-    let mut writer = ShotWriter::new(Vec::new(), Format::B8, layout);
-    for _ in 0..SHOTS {
-        sampler.draw(&mut detectors, &mut observables);
-        writer.write_shot(&detectors).expect("a Vec takes what is written");
-    }
-    let bytes = writer.finish().expect("a Vec takes what is written");
-    ShotSet::read(bytes.as_slice(), Format::B8, layout).expect("what was written is read back")
-}
-
-fn answers(
-    model: &Model,
-    decoding: &Decoding,
-    window: Option<WindowRounds>,
-    shots: &ShotSet,
-) -> Result<Vec<Vec<u64>>, RehearsalError> {
-    let mut matcher = match window {
-        None => MatcherModel::new(model).map_err(ReadyError::from)?.matcher(),
-        Some(size) => MatcherModel::windowed(model, size)?.matcher(),
-    };
-    let mut predecoder = decoding.predecoder();
-    let mut residual = vec![0; model.detector_words()];
-    let (mut found, mut flips) = (vec![0; model.observable_words()], vec![0; model.observable_words()]);
-    Ok(shots
-        .iter()
-        .map(|shot| {
-            predecoder.predecode(shot, &mut residual, &mut flips);
-            matcher.decode(&residual, &mut found).expect("shots of the model can be matched");
-            found.iter().zip(&flips).map(|(found, flip)| found ^ flip).collect()
-        })
-        .collect())
-}
-
-fn answers_of(model: &Model, matcher: &mut dyn Matcher, shots: &ShotSet) -> Vec<Vec<u64>> {
-    let mut found = vec![0; model.observable_words()];
-    let answer = |shot: &[u64]| {
-        matcher.decode(shot, &mut found).expect("shots of the model can be matched");
-        found.clone()
-    };
-    shots.iter().map(answer).collect()
-}
-
-/// One seed.
+/// The simulation of one seed.
 pub(super) struct World<'a> {
     seed: u64,
     random: Xoshiro256PlusPlus,
     nanos: Arc<AtomicU64>,
     clock: Clock,
     board: Arc<Board>,
-    silo: Silo,
-    roles: Vec<Box<dyn Role>>,
-    answers: Reader<Answer>,
+    silos: Vec<Silo>,
+    /// The roles of all silos, and which of them run.
+    role_set: RoleSet,
+    network: Network,
+    fault_source: FaultSource,
+    answers: Vec<Reader<Answer>>,
     expected: &'a [Vec<u64>],
     answered: Vec<u32>,
-    /// Of each stream: answers with an error, and the parity of all others.
-    errors: [u64; STREAMS as usize],
-    frames: [Vec<u64>; STREAMS as usize],
-    jobs: u64,
-    decoders: u64,
+    streams: Vec<Stream>,
     steps: u64,
     scratch: Scratch,
-    neighbour: Neighbour,
+}
+
+/// Expected state of a stream, from its answers.
+#[derive(Clone)]
+struct Stream {
+    errors: u64,
+    /// Parity of all answers without an error.
+    frame: Vec<u64>,
+    /// The last sequence number answered without an error.
+    last: Option<u64>,
 }
 
 impl<'a> World<'a> {
-    pub(super) fn new(script: &'a Script, seed: u64) -> Result<World<'a>, RehearsalError> {
-        let Drawn { mut random, profile, decoding, expected, decoders } = Drawn::of(script, seed, 3);
+    /// Alternates between one silo with an unreliable neighbour and several silos that exchange
+    /// streams.
+    pub(super) fn new(inputs: &'a Inputs, seed: u64) -> Result<World<'a>, SimulationError> {
+        let is_alone = seed.is_multiple_of(2);
+        let (streams, decoders_max) = if is_alone { (3, 3) } else { (5, 2) };
+        let Drawn { mut random, mut profile, decoding, expected, decoders } = Drawn::of(inputs, seed, decoders_max);
+        let silos = if is_alone { 1 } else { 2 + (random.next_u64() % u64::from(SILOS_MAX - 1)) as u32 };
+        profile.silos = Silos::Count(silos);
+        profile.input.streams = streams;
+        if !is_alone && random.next_u64().is_multiple_of(2) {
+            profile.input.joint_every = None;
+        }
         let (nanos, clock) = virtual_clock();
         let (slots, workers) = (profile.slots, profile.workers);
-        let shape = Shape { threads: 1, silos: 2, slots, workers, decoders, streams: STREAMS };
+        // A neighbour's arbiter uses the blocks of a second silo.
+        let shape = Shape { threads: 1, silos: silos.max(2), slots, workers, decoders, streams };
         let board = Arc::new(Board::create(shape, Place::Private)?);
-        let settings = draw_settings(&mut random, &profile);
-        let (decoding, clock_of) = (decoding.clone(), clock.clone());
-        let moves = Arc::new(MoveRequests::new(STREAMS, 1, false));
-        let joints = silo::tally(&profile, &decoding.model);
-        let common = Common { board: Arc::clone(&board), settings, clock: clock_of, decoding, moves, joints };
-        let source = Source::Replay { shots: Arc::clone(&script.shots), observables: None };
-        let share = Share::of(0, 1, STREAMS, Some(SHOTS));
-        let answers = Answers::PassedOn { readers: 1 };
-        let observable_words = common.decoding.model.observable_words();
-        let is_greedy = random.next_u64().is_multiple_of(2);
-        let (neighbour, link) = Neighbour::new(&clock, STREAMS, observable_words, is_greedy);
-        let attached = Attached { links: vec![link], ..Attached::default() };
-        let mut silo = silo::wire(&profile, share, decoders, source, answers, attached, &common)?;
-        let mut init = Init { clock: &clock, board: &board };
-        let built: Result<Vec<_>, _> = silo.specs.drain(..).map(|spec| (spec.build)(&mut init)).collect();
-        let answers = silo.answers.pop().expect("answers were asked for");
+        let common = Common {
+            board: Arc::clone(&board),
+            settings: draw_settings(&mut random, &profile),
+            clock: clock.clone(),
+            decoding: decoding.clone(),
+            moves: Arc::new(MoveRequests::new(streams, silos, profile.input.joint_every.is_some())),
+            joints: silo::tally(&profile, &decoding.model),
+        };
+        let Connected { pieces: mut attached, notifiers } = silo::connect(silos, &decoding.model, &common.moves);
+        let mut network = Network::new();
+        let draw = random.next_u64().is_multiple_of(2);
+        let neighbour = is_alone.then(|| {
+            let (neighbour, link) =
+                Neighbour::new((&clock, streams, decoding.model.observable_words()), draw, &mut network);
+            attached[0].links.push(link);
+            neighbour
+        });
+        if !is_alone && draw {
+            by_network(&mut attached, &mut network);
+        }
+        let (mut wired, mut role_set, mut answers) = (Vec::new(), RoleSet::new(&board, &clock), Vec::new());
+        for (number, attached) in (0..).zip(attached) {
+            let source = Source::Replay { shots: Arc::clone(&inputs.shots), observables: None };
+            let share = Share::of(number, silos, streams, Some(SHOTS));
+            let passed_on = Answers::PassedOn { readers: 1 };
+            let mut silo = silo::wire(&profile, share, decoders, source, passed_on, attached, &common)?;
+            silo.specs.drain(..).try_for_each(|spec| role_set.add(spec))?;
+            answers.extend(silo.answers.pop());
+            wired.push(silo);
+        }
+        let fault_source = match neighbour {
+            Some(neighbour) => FaultSource::Neighbour(Box::new(neighbour)),
+            None => {
+                let (decoders, commands) = (vec![decoders; silos as usize], Arc::new(SiloCommands::new(silos)));
+                FaultSource::SiloEvents(Box::new(SiloEvents::new(SupervisorParts {
+                    profile,
+                    common,
+                    decoders,
+                    notifiers,
+                    commands,
+                })))
+            }
+        };
+        let words = wired[0].pipe.table.geometry().observable_words as usize;
         Ok(World {
             seed,
             random,
             nanos,
             clock,
             board,
-            roles: built?,
+            silos: wired,
+            role_set,
+            network,
+            fault_source,
             answers,
             expected,
             answered: vec![0; SHOTS as usize],
-            errors: [0; STREAMS as usize],
-            frames: std::array::from_fn(|_| vec![0; silo.pipe.table.geometry().observable_words as usize]),
-            jobs: silo.pipe.jobs.free(),
-            silo,
-            decoders: u64::from(decoders),
+            streams: vec![Stream { errors: 0, frame: vec![0; words], last: None }; streams as usize],
             steps: 0,
             scratch: Scratch::new(),
-            neighbour,
         })
     }
 
-    /// What is wrong with the state of `stream`, after its last shot.
-    fn misjudged(&self, stream: u32) -> Option<String> {
-        let state = self.silo.states.read(stream);
-        let own = |index: &u64| index % u64::from(STREAMS) == u64::from(stream);
-        let shots = (0..SHOTS).filter(own).count() as u64;
-        let errors = self.errors[stream as usize];
-        if (state.committed, state.tombstones, &state.frame) == (shots, errors, &self.frames[stream as usize]) {
-            return None;
+    /// Number of role calls so far.
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Runs to the end; returns the first violation, if there is one.
+    pub(super) fn run_seed(&mut self) -> Option<Violation> {
+        let what = self.run_through().or_else(|| self.judge());
+        what.map(|what| Violation { seed: self.seed, step: self.steps, what })
+    }
+
+    fn run_through(&mut self) -> Option<String> {
+        let what = self.run(Phase::Live, World::is_fed);
+        let what = what.or_else(|| {
+            // A drain begins only when no silo is stopping or rejoining.
+            if let FaultSource::SiloEvents(silo_events) = &mut self.fault_source {
+                silo_events.is_over = true;
+            }
+            self.run(Phase::Live, |world| match &world.fault_source {
+                FaultSource::Neighbour(_) => true,
+                FaultSource::SiloEvents(silo_events) => silo_events.is_settled(&world.role_set),
+            })
+        });
+        let what = what.or_else(|| self.run(Phase::Drain, World::is_drained));
+        what.or_else(|| {
+            if let FaultSource::Neighbour(neighbour) = &mut self.fault_source {
+                neighbour.rest();
+            }
+            let lost = self.run(Phase::Drain, |world| match &world.fault_source {
+                FaultSource::Neighbour(neighbour) => neighbour.is_settled(&world.silos[0].states),
+                FaultSource::SiloEvents(_) => (0..world.streams()).all(|stream| world.owners(stream).len() == 1),
+            });
+            lost.map(|what| format!("page lost: {what}"))
+        })
+    }
+
+    /// Checks the invariants at the end of a run.
+    fn judge(&self) -> Option<String> {
+        let doubled = self.sum(|silo| board::get(&self.board.harvest(silo).duplicated));
+        if doubled > 0 {
+            return Some(format!("harvest counted {doubled} duplicate answers"));
         }
-        let frame = &self.frames[stream as usize];
-        Some(format!(
-            "stream {stream}: found {state:?}, expected {shots} committed, {errors} tombstones, frame {frame:?}"
-        ))
+        let read = self.sum(|silo| board::get(&self.board.harvest(silo).joint_read));
+        let consistent = self.sum(|silo| board::get(&self.board.harvest(silo).joint_consistent));
+        if read != consistent {
+            return Some(format!("only {consistent} of {read} joint readouts agree with both streams"));
+        }
+        if let Some((index, times)) = self.answered.iter().enumerate().find(|(_, times)| **times != 1) {
+            return Some(format!("shot {index} was answered {times} times"));
+        }
+        (0..self.streams()).find_map(|stream| self.misjudged(stream))
+    }
+
+    fn streams(&self) -> u32 {
+        self.streams.len() as u32
+    }
+
+    fn sum(&self, of: impl Fn(usize) -> u64) -> u64 {
+        (0..self.silos.len()).map(of).sum()
+    }
+
+    fn is_fed(&self) -> bool {
+        (0..self.silos.len()).all(|silo| board::get(&self.board.feed(silo).exhausted) != 0)
     }
 
     fn is_drained(&self) -> bool {
-        board::get(&self.board.feed(0).position) == board::get(&self.board.harvest(0).position)
-            && checks::in_graph(&self.silo, &self.board, self.decoders) == 0
-            && checks::committed(&self.board, 0, self.decoders) == SHOTS
-            && self.roles.iter().all(|role| role.is_drained())
+        let is_harvested = |silo: usize| {
+            board::get(&self.board.feed(silo).position) == board::get(&self.board.harvest(silo).position)
+                && checks::in_graph(&self.silos[silo], &self.board) == 0
+        };
+        (0..self.silos.len()).all(is_harvested)
+            && self.sum(|silo| checks::committed(&self.board, silo)) == SHOTS
+            && self.role_set.is_drained()
     }
 
-    fn run(&mut self, phase: Phase, done: impl Fn(&World<'_>) -> bool) -> Option<String> {
+    fn run(&mut self, phase: Phase, done: impl Fn(&World<'a>) -> bool) -> Option<String> {
         while !done(self) {
             if self.steps == STEPS_MAX {
-                let left: Vec<_> =
-                    self.roles.iter().filter(|role| !role.is_drained()).map(|role| role.kind().name()).collect();
-                let (fed, harvested) =
-                    (board::get(&self.board.feed(0).position), board::get(&self.board.harvest(0).position));
-                let left = left.join(" ");
+                let answered = self.answered.iter().filter(|times| **times > 0).count();
+                let (left, pages) = (self.role_set.left(), self.pages());
                 return Some(format!(
-                    "not through {phase:?} after {STEPS_MAX} steps: wedged with {fed} written and {harvested} harvested; not drained: {left}"
+                    "still in {phase:?} after {STEPS_MAX} steps: {answered} answered; not drained: {left}; {pages}"
                 ));
             }
             let before = self.away();
             self.step(phase);
-            if let Some((stream, committed)) = before.into_iter().find(|(stream, committed)| {
-                self.silo.states.read(*stream).committed != *committed && !self.is_here(*stream)
-            }) {
-                return Some(format!("stream {stream} was committed beyond {committed} while its page was away"));
-            }
-            let broken = checks::broken(&self.silo, &self.board, self.jobs, self.decoders);
-            let broken = broken.or_else(|| self.neighbour.broken(&self.silo.states));
-            if let Some(what) = broken.or_else(|| self.take_answers()) {
+            let broken = self.committed_elsewhere(&before);
+            if let Some(what) = broken.or_else(|| self.broken()).or_else(|| self.take_answers()) {
                 return Some(what);
             }
         }
         None
     }
 
-    fn is_here(&self, stream: u32) -> bool {
-        self.silo.states.pages().word(stream).is_writable()
+    /// Streams whose page a silo does not have, and the last sequence number committed there.
+    fn away(&self) -> Vec<(usize, u32, u64)> {
+        let of = |silo: usize| {
+            let states = &self.silos[silo].states;
+            let is_away = |stream: &u32| !states.pages().word(*stream).is_writable();
+            (0..self.streams()).filter(is_away).map(move |stream| (silo, stream, states.committed(stream)))
+        };
+        (0..self.silos.len()).flat_map(of).collect()
     }
 
-    /// Streams whose page is not here, and how far they are committed.
-    fn away(&self) -> Vec<(u32, u64)> {
-        let away = (0..STREAMS).filter(|stream| !self.is_here(*stream));
-        away.map(|stream| (stream, self.silo.states.read(stream).committed)).collect()
+    /// The first stream that was committed to in spite of its page being in `away` before and still
+    /// elsewhere.
+    fn committed_elsewhere(&self, away: &[(usize, u32, u64)]) -> Option<String> {
+        let (silo, stream, committed) = away.iter().find(|(silo, stream, committed)| {
+            let states = &self.silos[*silo].states;
+            let word = states.pages().word(*stream);
+            // The successor keeps the bytes of a page that a dead silo may have granted.
+            let may_be_inherited = matches!(self.fault_source, FaultSource::SiloEvents(_)) && word.awaits();
+            states.committed(*stream) != *committed && !word.is_writable() && !may_be_inherited
+        })?;
+        Some(format!("silo {silo} committed to stream {stream} beyond {committed} without its page"))
+    }
+
+    fn owners(&self, stream: u32) -> Vec<usize> {
+        // A dead silo's words keep their last state.
+        let owns = |silo: &usize| self.has_path(*silo) && self.silos[*silo].states.pages().word(stream).is_writable();
+        (0..self.silos.len()).filter(owns).collect()
+    }
+
+    fn has_path(&self, silo: usize) -> bool {
+        match &self.fault_source {
+            FaultSource::Neighbour(_) => true,
+            FaultSource::SiloEvents(silo_events) => silo_events.has_path(silo),
+        }
+    }
+
+    /// Each stream's page as recorded by each silo, and the silo that receives its shots.
+    fn pages(&self) -> String {
+        let word = |silo: usize, stream: u32| {
+            let word = self.silos[silo].states.pages().word(stream);
+            format!("{} of {} in {}", word.state().name(), word.owner().number(), word.epoch().number())
+        };
+        let stream = |stream: u32| {
+            let words: Vec<_> = (0..self.silos.len()).map(|silo| word(silo, stream)).collect();
+            let at = board::get(&self.board.stream_feed(stream as usize).silo);
+            format!("stream {stream} at {at}: {}", words.join(", "))
+        };
+        let snapshot = self.board.snapshot(&self.clock);
+        let silo = |silo: usize| {
+            let (feed, harvest) =
+                (board::get(&self.board.feed(silo).position), board::get(&self.board.harvest(silo).position));
+            let state = &snapshot.silos[silo].lifecycle.state;
+            let moves = snapshot.silos[silo].moves.as_ref().map_or(&[][..], |moves| &moves.open);
+            format!("silo {silo} {state:?}: {feed} written, {harvest} harvested, {moves:?}")
+        };
+        let silos = (0..self.silos.len()).map(silo);
+        silos.chain((0..self.streams()).map(stream)).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Describes the first invariant that is violated now.
+    fn broken(&self) -> Option<String> {
+        if let FaultSource::SiloEvents(silo_events) = &self.fault_source
+            && let Some(why) = silo_events.supervisor.broken()
+        {
+            return Some(format!("{why}; {}", self.pages()));
+        }
+        let in_silo = |silo: usize| {
+            let broken = if self.has_path(silo) {
+                checks::broken(&self.silos[silo], &self.board)
+            } else {
+                checks::slots(&self.silos[silo], &self.board)
+            };
+            broken.map(|what| format!("silo {silo}: {what}"))
+        };
+        (0..self.silos.len()).find_map(in_silo).or_else(|| match &self.fault_source {
+            FaultSource::Neighbour(neighbour) => neighbour.broken(&self.silos[0].states),
+            FaultSource::SiloEvents(_) => {
+                let owners = |stream: u32| (stream, self.owners(stream));
+                let (stream, owners) = (0..self.streams()).map(owners).find(|(_, owners)| owners.len() > 1)?;
+                Some(format!("stream {stream} has {} owners: {owners:?}", owners.len()))
+            }
+        })
     }
 
     fn step(&mut self, phase: Phase) {
         self.steps += 1;
         let draw = self.random.next_u64();
-        // Mostly a few hundred nanoseconds; once in a thousand steps the machine stands still for 20 ms.
+        // Usually a few hundred nanoseconds; once in a thousand steps the machine is suspended for
+        // 20 ms.
         let pass = if draw.is_multiple_of(1_000) { 20_000_000 } else { draw % 2_000 };
         self.nanos.fetch_add(pass, Ordering::Relaxed);
-        self.neighbour.carry(&mut self.random);
-        let pick = (self.random.next_u64() % (self.roles.len() as u64 + 2)) as usize;
-        if pick == self.roles.len() {
-            self.silo.recovery.step(self.clock.ticks(), self.clock.rate());
-            return;
+        let (now, rate, roles) = (self.clock.ticks(), self.clock.rate(), self.role_set.len());
+        if let FaultSource::SiloEvents(silo_events) = &mut self.fault_source
+            && phase == Phase::Live
+        {
+            silo_events.draw(&mut self.random, &mut self.role_set);
         }
-        if pick > self.roles.len() {
-            let mut split = || false;
-            let frame = Frame::rehearsed(&self.clock, phase, &mut self.scratch, &mut split);
-            self.neighbour.step(&frame, self.board.arbiter(1), &mut self.random);
-            return;
+        self.network.carry(&mut self.random);
+        let suspended = match &mut self.fault_source {
+            FaultSource::Neighbour(_) => None,
+            FaultSource::SiloEvents(silo_events) => silo_events.suspended(&mut self.random, roles, (now, rate)),
+        };
+        let pick = (self.random.next_u64() % (roles as u64 + 2)) as usize;
+        if pick == roles {
+            let several = self.silos.len() > 1;
+            let silo = if several { self.random.next_u64() % self.silos.len() as u64 } else { 0 };
+            self.silos[silo as usize].recovery.step(now, rate);
+        } else if pick > roles {
+            match &mut self.fault_source {
+                FaultSource::Neighbour(neighbour) => {
+                    let frame = Frame::new(&self.clock, self.clock.ticks(), phase, &mut self.scratch);
+                    neighbour.step(&frame, self.board.arbiter(1), &mut self.random);
+                }
+                // As in the engine, a silo that fails in Drain gets no successor.
+                FaultSource::SiloEvents(silo_events) if phase == Phase::Live => {
+                    silo_events.supervisor.step(&mut self.silos, &mut self.role_set, now);
+                }
+                FaultSource::SiloEvents(_) => {}
+            }
+        } else if suspended != Some(pick) {
+            let mut frame = Frame::new(&self.clock, self.clock.ticks(), phase, &mut self.scratch);
+            self.role_set.call(pick, &mut frame);
         }
-        let random = &mut self.random;
-        let mut split = || random.next_u64().is_multiple_of(4);
-        let mut frame = Frame::rehearsed(&self.clock, phase, &mut self.scratch, &mut split);
-        let _ = self.roles[pick].work(&mut frame);
     }
 
     fn take_answers(&mut self) -> Option<String> {
-        while let Some(answer) = self.answers.read() {
-            let index = answer.sequence * u64::from(STREAMS) + u64::from(answer.stream);
-            let times = self.answered.get_mut(index as usize)?;
-            *times += 1;
-            let expected = &self.expected[index as usize];
-            let stream = answer.stream as usize;
-            match answer.error {
-                Some(_) => self.errors[stream] += 1,
-                None if answer.observables[..expected.len()] != expected[..] => {
-                    return Some(format!("the answer of shot {index} is not the decode of that shot"));
+        let streams = u64::from(self.streams());
+        for reader in &mut self.answers {
+            while let Some(answer) = reader.read() {
+                let index = answer.sequence * streams + u64::from(answer.stream);
+                let times = self.answered.get_mut(index as usize)?;
+                *times += 1;
+                if *times > 1 {
+                    return Some(format!("shot {index} was answered {times} times"));
                 }
-                None => self.frames[stream].iter_mut().zip(expected).for_each(|(parity, word)| *parity ^= word),
+                let expected = &self.expected[index as usize];
+                let stream = &mut self.streams[answer.stream as usize];
+                if answer.error.is_some() {
+                    stream.errors += 1;
+                    continue;
+                }
+                if stream.last.is_some_and(|last| last > answer.sequence) {
+                    let (number, sequence, last) = (answer.stream, answer.sequence, stream.last);
+                    return Some(format!("stream {number}: {sequence} was answered after {last:?}"));
+                }
+                if answer.observables[..expected.len()] != expected[..] {
+                    return Some(format!("the answer of shot {index} is not its decode"));
+                }
+                stream.last = Some(answer.sequence);
+                stream.frame.iter_mut().zip(expected).for_each(|(parity, word)| *parity ^= word);
             }
         }
         None
     }
-}
 
-impl Rehearsed for World<'_> {
-    fn steps(&self) -> u64 {
-        self.steps
+    /// Describes an error in `stream` after its last shot: in its owner, or in the owner's state of
+    /// it.
+    fn misjudged(&self, stream: u32) -> Option<String> {
+        let owner = match (&self.fault_source, &self.owners(stream)[..]) {
+            // The neighbour commits nothing, so its copy of a page is what the silo wrote.
+            (FaultSource::Neighbour(_), _) => 0,
+            (FaultSource::SiloEvents(_), [owner]) => *owner,
+            (FaultSource::SiloEvents(_), owners) => {
+                return Some(format!("stream {stream} ends with owners {owners:?}"));
+            }
+        };
+        let state = self.silos[owner].states.read(stream);
+        let own = |index: &u64| index % u64::from(self.streams()) == u64::from(stream);
+        let shots = (0..SHOTS).filter(own).count() as u64;
+        let Stream { errors, frame, .. } = &self.streams[stream as usize];
+        let is_right = (state.committed, state.tombstones, &state.frame) == (shots, *errors, frame);
+        (!is_right).then(|| {
+            format!(
+                "stream {stream}: found {state:?}, expected {shots} committed, {errors} tombstones, frame {frame:?}"
+            )
+        })
     }
 
-    fn play(&mut self) -> Option<Violation> {
-        let what = self.run(Phase::Live, |world| board::get(&world.board.feed(0).exhausted) != 0);
-        let what = what.or_else(|| self.run(Phase::Drain, |world| world.is_drained()));
-        let what = what.or_else(|| {
-            self.neighbour.rest();
-            let settled = self.run(Phase::Drain, |world| world.neighbour.is_settled(&world.silo.states));
-            settled.map(|what| format!("a page is lost: {what}"))
-        });
-        let what = what.or_else(|| {
-            let harvest = self.board.harvest(0);
-            let (read, consistent) = (board::get(&harvest.joint_read), board::get(&harvest.joint_consistent));
-            (read != consistent).then(|| format!("of {read} joint readouts {consistent} are what both streams say"))
-        });
-        let what = what.or_else(|| {
-            let (index, times) = self.answered.iter().enumerate().find(|(_, times)| **times != 1)?;
-            Some(format!("shot {index} was answered {times} times"))
-        });
-        let what = what.or_else(|| (0..STREAMS).find_map(|stream| self.misjudged(stream)));
-        what.map(|what| Violation { seed: self.seed, step: self.steps, what })
-    }
-
-    fn faults(&self) -> Vec<(String, u64)> {
+    /// Faults of this seed, by name.
+    pub(super) fn faults(&self) -> Vec<(String, u64)> {
         let snapshot = self.board.snapshot(&self.clock);
+        let errors = snapshot.silos.iter().flat_map(|silo| &silo.errors);
+        let errors: Vec<_> = errors.map(|error| (error.name.clone(), error.count)).collect();
+        let named = match &self.fault_source {
+            FaultSource::Neighbour(_) => self.faults_of_one(&snapshot),
+            FaultSource::SiloEvents(silo_events) => self.faults_of_several(&snapshot, silo_events.refused),
+        };
+        errors.into_iter().chain(named.into_iter().map(|(name, count)| (name.to_owned(), count))).collect()
+    }
+
+    fn faults_of_one(&self, snapshot: &Snapshot) -> Vec<(&'static str, u64)> {
         let silo = &snapshot.silos[0];
         let counters = &silo.counters;
+        let recoveries = snapshot.faults.iter().filter(|fault| fault.code == FaultCode::DeviceRecovered.number());
         let named = [
             ("late_completion", counters.late_completions),
             ("device_loss", counters.device_losses),
@@ -327,7 +448,7 @@ impl Rehearsed for World<'_> {
             ("cpu_fallback", counters.cpu_fallbacks),
             ("came_by_rounds", board::get(&self.board.dispatch(0).by_rounds)),
             ("claim_lost", counters.claims_lost),
-            ("device_recovered", recovered(&snapshot)),
+            ("device_recovered", recoveries.map(|fault| fault.count).sum()),
             ("joint_read", counters.joint_read),
             ("joint_refused", counters.joint_refused),
             ("waited", outcome(silo, OverflowOutcome::Waited)),
@@ -337,124 +458,46 @@ impl Rehearsed for World<'_> {
             let names = ["page_left", "page_back", "page_kept", "page_in_doubt"];
             names.into_iter().zip([pages.left, pages.arrived, pages.kept, pages.doubted])
         });
-        let errors = silo.errors.iter().map(|error| (error.name.clone(), error.count));
-        errors.chain(named.into_iter().chain(pages).map(|(name, count)| (name.to_string(), count))).collect()
+        named.into_iter().chain(pages).collect()
+    }
+
+    fn faults_of_several(&self, snapshot: &Snapshot, refused: u64) -> Vec<(&'static str, u64)> {
+        let silos = &snapshot.silos;
+        let moves = |of: fn(&MovesView) -> u64| silos.iter().filter_map(|silo| silo.moves.as_ref()).map(of).sum();
+        let pages = |of: fn(&ArbiterView) -> u64| silos.iter().filter_map(|silo| silo.arbiter.as_ref()).map(of).sum();
+        let supervisor = |of: fn(&LifecycleView) -> u64| silos.iter().map(|silo| of(&silo.lifecycle)).sum();
+        vec![
+            ("silo_death", supervisor(|life| life.deaths)),
+            ("silo_rejoin", supervisor(|life| life.rejoins)),
+            ("silo_drain", supervisor(|life| life.drains)),
+            ("moving_joint_read", silos.iter().map(|silo| silo.counters.joint_read).sum()),
+            ("moving_joint_refused", silos.iter().map(|silo| silo.counters.joint_refused).sum()),
+            ("stream_taken_over", supervisor(|life| life.left)),
+            ("moving_page_in_doubt", pages(|pages| pages.doubted)),
+            ("moving_page_kept", pages(|pages| pages.kept)),
+            ("stream_moved", moves(|moves| moves.done)),
+            ("move_given_up", moves(|moves| moves.failed)),
+            ("shot_staged", moves(|moves| moves.staged)),
+            ("shot_handed_on", moves(|moves| moves.handed_on)),
+            ("sent_elsewhere", silos.iter().map(|silo| outcome(silo, OverflowOutcome::SentElsewhere)).sum()),
+            ("move_refused", refused),
+        ]
     }
 }
 
-/// What every seed draws first: how it decodes, with which faults and sizes.
-pub(super) struct Drawn<'a> {
-    pub(super) random: Xoshiro256PlusPlus,
-    pub(super) profile: Profile,
-    pub(super) decoding: &'a Decoding,
-    /// Each shot's answer.
-    pub(super) expected: &'a [Vec<u64>],
-    pub(super) decoders: u32,
-}
-
-impl<'a> Drawn<'a> {
-    /// Of `seed`, with at most so many decode workers a silo.
-    pub(super) fn of(script: &'a Script, seed: u64, decoders_max: u64) -> Drawn<'a> {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let way = random.next_u64();
-        let (predecoder, decoding, expected) = script.decoding(way);
-        let mut profile = draw_profile(&mut random, seed, predecoder);
-        let decoders = 1 + (random.next_u64() % decoders_max) as u32;
-        draw_graph(&mut random, &mut profile, decoders);
-        profile.input.round_ns = draw_rounds(&mut random, decoding);
-        let expected = if profile.input.round_ns.is_some() { script.expected_by_rounds(way) } else { expected };
-        Drawn { random, profile, decoding, expected, decoders }
+/// Routes the arbiters' direct links through the simulated network.
+fn by_network(attached: &mut [Attached], network: &mut Network) {
+    attached.iter_mut().for_each(|attached| attached.links.clear());
+    for low in 0..attached.len() {
+        for high in low + 1..attached.len() {
+            let (one, other) = network.join(Owner::new(low as u8), Owner::new(high as u8));
+            attached[low].links.push(one);
+            attached[high].links.push(other);
+        }
     }
 }
 
-/// A clock that stands where it is put. It begins after zero: a stamp of zero means "not yet".
-pub(super) fn virtual_clock() -> (Arc<AtomicU64>, Clock) {
-    let nanos = Arc::new(AtomicU64::new(1_000_000));
-    let clock = Clock::virtual_time(Arc::clone(&nanos));
-    (nanos, clock)
-}
-
-/// Live limits, with a rate in half of the seeds.
-pub(super) fn draw_settings(random: &mut Xoshiro256PlusPlus, profile: &Profile) -> Arc<Settings> {
-    let settings = Arc::new(Settings::new(&profile.limits));
-    settings.set_rate_hz((!random.next_u64().is_multiple_of(2)).then_some(50_000.0));
-    settings.set_overflow(&draw_overflow(random));
-    settings
-}
-
-/// Any strategy for shots that find no slot.
-fn draw_overflow(random: &mut Xoshiro256PlusPlus) -> Overflow {
-    let strategy = OverflowStrategy::ALL[(random.next_u64() % OverflowStrategy::ALL.len() as u64) as usize];
-    Overflow { strategy, deadline_ms: 1, keep_shots: 1 + (random.next_u64() % 8) as u32 }
-}
-
-/// A graph of any policy, in half of the seeds with as little room as a profile may give it.
-fn draw_graph(random: &mut Xoshiro256PlusPlus, profile: &mut Profile, decoders: u32) {
-    let mut pick = |count: u64| random.next_u64() % count;
-    let graph = &mut profile.graph;
-    let least = profile.slots + profile.workers + decoders;
-    graph.ready =
-        [ReadyPolicy::Auto, ReadyPolicy::Fifo, ReadyPolicy::FifoPerStream, ReadyPolicy::WorkSteal][pick(4) as usize];
-    graph.placement = if pick(2) == 0 { Placement::Releaser } else { Placement::ByStream };
-    graph.start = if pick(2) == 0 { StartPolicy::Immediate } else { StartPolicy::Threshold(1 + pick(8) as u32) };
-    graph.overflow = if pick(4) == 0 { WindowOverflow::Abort } else { WindowOverflow::Stall };
-    graph.window_tasks = if pick(2) == 0 { least } else { 8_192 };
-    graph.ready_tasks = least;
-    graph.issue = match pick(4) {
-        0 => IssueGate::Global(1 + pick(3) as u32),
-        1 => IssueGate::PerStream(1 + pick(2) as u32),
-        2 => IssueGate::PerPool(1 + pick(3) as u32),
-        _ => IssueGate::Open,
-    };
-    graph.batch_tasks = 1 + pick(4) as u32;
-}
-
-pub(super) fn outcome(silo: &SiloView, outcome: OverflowOutcome) -> u64 {
+fn outcome(silo: &SiloView, outcome: OverflowOutcome) -> u64 {
     let counted = silo.overflow.outcomes.iter().find(|counted| counted.outcome == outcome.name());
     counted.map_or(0, |counted| counted.count)
-}
-
-fn recovered(snapshot: &crate::board::snapshot::Snapshot) -> u64 {
-    let code = crate::fault::FaultCode::DeviceRecovered.number();
-    snapshot.faults.iter().filter(|fault| fault.code == code).map(|fault| fault.count).sum()
-}
-
-/// Where shots are decoded by windows, they come by rounds in half of the seeds; so slowly in some that they expire on the
-/// way.
-fn draw_rounds(random: &mut Xoshiro256PlusPlus, decoding: &Decoding) -> Option<u32> {
-    let period = [200, 2_000, 20_000, 100_000][(random.next_u64() % 4) as usize];
-    let is_drawn = random.next_u64().is_multiple_of(2);
-    (decoding.has_windows() && is_drawn).then_some(period)
-}
-
-/// A small silo with every kind of fault, each more or less likely.
-fn draw_profile(random: &mut Xoshiro256PlusPlus, seed: u64, predecoder: Predecoder) -> Profile {
-    let mut uniform = |scale: f64| scale * (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-    let mut profile = Profile::load(crate::profile::DEFAULT_NAME, None).expect("the built-in profile is sound").0;
-    profile.faults = Faults {
-        seed,
-        not_started: uniform(0.05),
-        unknown: uniform(0.05),
-        never_ready: uniform(0.02),
-        late_ready: uniform(0.05),
-        inside_launch: uniform(0.2),
-        late_by_us: 600,
-        lose_device_every: (uniform(1.0) < 0.5).then_some(400),
-        recover_after_ms: 1,
-        decoder_panic: uniform(0.02),
-        bad_address: uniform(0.02),
-        role_panic: None,
-        role_allocation: None,
-    };
-    profile.device = crate::profile::Device::Sim { latency: Latency::Uniform { min_us: 0.0, max_us: 40.0 } };
-    profile.free_worker = if uniform(1.0) < 0.5 { FreeWorker::AfterCopy } else { FreeWorker::AfterDecode };
-    profile.predecoder = predecoder;
-    profile.slots = [8, 16, 32][(uniform(3.0) as usize).min(2)];
-    profile.workers = 1 + uniform(6.0) as u32;
-    profile.input.streams = STREAMS;
-    profile.input.rate = Rate::Max;
-    profile.input.joint_every = (uniform(1.0) < 0.7).then(|| 10 + uniform(40.0) as u32);
-    profile.limits.launch_deadline_us = 400;
-    profile.limits.shot_deadline_us = 500 + uniform(1_500.0) as u32;
-    profile
 }

@@ -22,8 +22,8 @@ fn run(drill: Drill) -> Row {
     row
 }
 
-/// Tries that a verdict has: on a busy machine a thread that waits for its core stalls too, and a watchdog that waits for one comes
-/// too late to see what another does.
+/// Tries that a verdict has: on a busy machine a thread that waits for its core stalls too, and a
+/// watchdog that waits for one comes too late to see what another does.
 const TRIES: usize = 10;
 
 /// The same until it is right; else the last one.

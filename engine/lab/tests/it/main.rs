@@ -1,6 +1,6 @@
 //! What is built on the engine, from the outside.
 //!
-//! One binary; one engine at a time behind a lock. Long runs are `#[ignore]`d and named with their size.
+//! One binary; one engine at a time behind a lock.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -17,4 +17,4 @@ static ALLOCATOR: Allocator = Allocator;
 
 #[expect(unsafe_code, reason = "sets the variable that moves boards, behind the lock")]
 mod drills;
-mod rehearsal;
+mod exchanges;

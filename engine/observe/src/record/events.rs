@@ -1,11 +1,13 @@
-//! `events.jsonl`: one line for each event of a run, in the words of a person and the numbers of a script.
+//! `events.jsonl`: one line for each event of a run, with a sentence for people and numbers for
+//! scripts.
 //!
-//! Owns the file and the texts. Run by the engine's logger, a cold thread. Bounds: [`EVENTS_BYTES_MAX`], with a last line
-//! that says so. Never fails a run: the first trouble is kept as one sentence, and what comes later is not kept.
+//! Owns the file and the sentences. Run by the engine's logger, a cold thread. Bounded by
+//! [`EVENTS_BYTES_MAX`]; a last line says when the file is full. Never fails a run: the first error
+//! is kept as one sentence, and no later event is written.
 
-use crate::board::snapshot::MoveStage;
 use crate::fault::EventCode;
-use crate::profile::RoleKind;
+use crate::roles::RoleKind;
+use crate::streams::MoveStage;
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::spin::{Phase, SpinOrder};
@@ -14,23 +16,23 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes of events that one run keeps.
+/// Most bytes of a run's event file.
 pub const EVENTS_BYTES_MAX: u64 = 64 << 20;
-/// Room kept for the last line.
+/// Bytes reserved for the last line.
 const LAST_LINE_BYTES: u64 = 512;
 
-/// One event on its way to the file.
+/// One event.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
-    /// When, since 1970.
+    /// When, nanoseconds since 1970.
     pub utc: Nanos,
-    /// When.
+    /// When, in the engine's ticks.
     pub ticks: Ticks,
-    /// Who.
+    /// The thread that reported it.
     pub thread: &'a str,
-    /// What.
+    /// Its kind.
     pub code: EventCode,
-    /// The numbers that go with it.
+    /// Its numbers; their meaning depends on the kind.
     pub numbers: &'a [u64],
 }
 
@@ -45,7 +47,7 @@ struct Line<'a> {
     numbers: &'a [u64],
 }
 
-/// The file of one run's events.
+/// The event file of one run.
 #[derive(Debug)]
 pub struct EventSink {
     path: PathBuf,
@@ -56,7 +58,7 @@ pub struct EventSink {
 }
 
 impl EventSink {
-    /// Makes the file. A place where it cannot be made is trouble like any other.
+    /// Makes the file. If it cannot be made, [`EventSink::finish`] returns the error.
     #[must_use]
     pub fn create(path: &Path) -> EventSink {
         let mut sink =
@@ -68,12 +70,12 @@ impl EventSink {
         sink
     }
 
-    /// Keeps `event`; whether it was kept.
+    /// Writes `event`; returns whether it was written.
     pub fn accept(&mut self, event: &Event<'_>) -> bool {
         self.say(event, text(event.code, event.numbers))
     }
 
-    /// Keeps `event` in words of its own; whether it was kept.
+    /// Writes `event` with a sentence of the caller's; returns whether it was written.
     pub fn say(&mut self, event: &Event<'_>, said: String) -> bool {
         if self.out.is_none() {
             return false;
@@ -92,7 +94,7 @@ impl EventSink {
         self.out.is_some()
     }
 
-    /// Hands what was kept to the system.
+    /// Flushes what was written.
     pub fn flush(&mut self) {
         if let Some(Err(error)) = self.out.as_mut().map(Write::flush) {
             self.give_up(&error);
@@ -102,7 +104,7 @@ impl EventSink {
     /// Ends the file.
     ///
     /// # Errors
-    /// The first trouble, in one sentence.
+    /// The first error, in one sentence.
     pub fn finish(mut self) -> Result<(), String> {
         self.flush();
         self.trouble.map_or(Ok(()), Err)
@@ -117,10 +119,8 @@ impl EventSink {
 
     fn give_up(&mut self, error: &std::io::Error) {
         let path = self.path.display();
-        self.trouble.get_or_insert(format!(
-            "events: found {path} not writable ({error}), expected room for a line per event; the run went on without them"
-        ));
-        // Without its buffer: what a flush could not write, dropping it would try again.
+        self.trouble.get_or_insert(format!("events: cannot write {path} ({error}); the run went on without them"));
+        // Dropping the buffer would try to write it again.
         if let Some(out) = self.out.take() {
             let _ = out.into_parts();
         }
@@ -136,7 +136,7 @@ fn rendered(event: &Event<'_>, text: String) -> String {
         text,
         numbers: event.numbers,
     };
-    // Strings and numbers alone: there is nothing that could not be written.
+    // Strings and numbers always serialise.
     serde_json::to_string(&line).unwrap_or_default() + "\n"
 }
 
@@ -146,7 +146,7 @@ fn utc_text(utc: Nanos) -> String {
         .map_or_else(|_| utc.0.to_string(), |time| time.strftime("%Y-%m-%dT%H:%M:%S%.9fZ").to_string())
 }
 
-/// What happened, in words. A number that is missing reads as zero.
+/// The sentence of an event. A missing number reads as zero.
 fn text(code: EventCode, numbers: &[u64]) -> String {
     let number = |place: usize| numbers.get(place).copied().unwrap_or(0);
     let (first, second, third, fourth) = (number(0), number(1), number(2), number(3));
@@ -170,7 +170,7 @@ fn text(code: EventCode, numbers: &[u64]) -> String {
         EventCode::DeviceRecovered => format!("device of silo {first} back after {second} launches"),
         EventCode::RoleDied => {
             let role = RoleKind::ALL.into_iter().find(|kind| *kind as u64 == first).map_or("role", RoleKind::name);
-            format!("{role} of silo {second} panicked in frame {third}, line {fourth}, and is not called again")
+            format!("{role} of silo {second} panicked in frame {third}, line {fourth}; it is not called again")
         }
         EventCode::DrainFinished => format!("nothing left to do after {first} frames"),
         EventCode::UtcStepped => format!("UTC was set {direction} by {first} ns: times of day jump here"),
@@ -248,12 +248,12 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_written_is_said_once_and_keeps_nothing() {
+    fn an_unwritable_directory_is_reported_once_and_keeps_nothing() {
         for path in ["/nowhere/events.jsonl", "/dev/full"] {
             let mut sink = EventSink::create(Path::new(path));
             assert!(!sink.accept(&event(&[])));
             let said = sink.finish().unwrap_err();
-            assert!(said.contains(path) && said.contains("expected") && !said.contains('\n'), "{said}");
+            assert!(said.contains(path) && said.contains("cannot write") && !said.contains('\n'), "{said}");
         }
     }
 
@@ -264,6 +264,6 @@ mod tests {
         sink.out = Some(std::io::BufWriter::new(std::fs::File::create("/dev/full").unwrap()));
         let kept = (0..1_000).filter(|_| sink.accept(&event(&[1, 2]))).count();
         assert!(kept < 1_000, "the buffer was written at some time");
-        assert!(sink.finish().unwrap_err().contains("events.jsonl not writable"));
+        assert!(sink.finish().unwrap_err().starts_with("events: cannot write "));
     }
 }

@@ -1,7 +1,8 @@
-//! Latency histograms as an HdrHistogram interval log (`.hlog`): what the usual viewers open.
+//! Latency histograms of a recording as an HdrHistogram interval log (`.hlog`), which common
+//! viewers open.
 //!
-//! Cold, from a recording. Bounds: an interval for each key picture, see [`super::tape::KEY_EVERY`]. Values are nanoseconds, the top of
-//! the board's buckets (at most 6.25 % above the true ones), so nothing is lost and nothing gained on the way.
+//! Cold. One interval for each key snapshot, see [`super::tape::KEY_EVERY`]. Values are
+//! nanoseconds, the upper bounds of the board's buckets (at most 6.25 % above the true values).
 
 use super::tape::{Tape, TapeError};
 use crate::board::histogram::Histogram;
@@ -12,7 +13,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
-/// Longest latency that the log tells apart: an hour.
+/// Longest latency of the log: an hour.
 const MAX_NS: u64 = 3_600_000_000_000;
 
 /// Why a log could not be written.
@@ -21,12 +22,13 @@ pub enum HlogError {
     /// The recording cannot be read.
     #[error(transparent)]
     Tape(#[from] TapeError),
-    /// The output refused it.
-    #[error("histograms: found the output closed or full ({0}), expected room to the end; free some")]
+    /// The output cannot be written.
+    #[error("histograms: cannot write the output ({0}); free some space or check the reader")]
     Output(#[from] io::Error),
 }
 
-/// Writes the intervals of `tape`, each with a histogram for the whole latency, the latency from submission, and each stage.
+/// Writes the intervals of `tape`. Each has a histogram of the latency, of the latency from
+/// submission, and of each stage.
 ///
 /// # Errors
 /// [`HlogError`], one sentence.
@@ -36,7 +38,7 @@ pub fn write(tape: &mut Tape, out: &mut dyn Write) -> Result<(), HlogError> {
     let mut serializer = V2DeflateSerializer::new();
     let mut log = IntervalLogWriterBuilder::new();
     log.add_comment("[Latency of Pinwheel's shots; values are nanoseconds]").with_max_value_divisor(1e6);
-    let mut out = Unbroken { out, error: None };
+    let mut out = ErrorCapture { out, error: None };
     let mut writer = None;
     let mut before: Option<(Nanos, Vec<(String, Histogram)>)> = None;
     let mut log = Some(log);
@@ -68,13 +70,13 @@ pub fn write(tape: &mut Tape, out: &mut dyn Write) -> Result<(), HlogError> {
     out.error.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Keeps the output's own error, which the log's writer would hide.
-struct Unbroken<'a> {
+/// Keeps the output's error, which the log writer does not return.
+struct ErrorCapture<'a> {
     out: &'a mut dyn Write,
     error: Option<io::Error>,
 }
 
-impl Write for Unbroken<'_> {
+impl Write for ErrorCapture<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.out.write(bytes).inspect_err(|error| {
             self.error.get_or_insert(error.kind().into());
@@ -86,7 +88,7 @@ impl Write for Unbroken<'_> {
     }
 }
 
-/// Of all silos together, by name.
+/// The histograms by name, summed over all silos.
 fn histograms(snapshot: &Snapshot) -> Vec<(String, Histogram)> {
     let mut all: Vec<(String, Histogram)> = Vec::new();
     let mut add = |name: &str, histogram: &Histogram| match all.iter_mut().find(|(known, _)| known == name) {

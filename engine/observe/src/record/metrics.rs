@@ -1,13 +1,14 @@
 //! The board as OpenMetrics text.
 //!
-//! Pure: a snapshot in, text out. Bounds: the snapshot; histograms are told by quantiles, not by their buckets. Names begin with
-//! `pinwheel_`, units are seconds and bytes, as the format wants them.
+//! Pure: a snapshot in, text out. Histograms are given as quantiles. Names begin with `pinwheel_`;
+//! units are seconds and bytes, as the format demands.
 
 use crate::board::histogram::Histogram;
-use crate::board::snapshot::{RecorderState, Snapshot, ThreadState};
+use crate::board::snapshot::Snapshot;
+use crate::roles::{RecorderState, ThreadState};
 use std::fmt::Write;
 
-/// What a scraper is told that it gets.
+/// The HTTP content type of the text.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 const QUANTILES: [(&str, f64); 4] = [("0.5", 0.5), ("0.9", 0.9), ("0.99", 0.99), ("0.999", 0.999)];
@@ -49,7 +50,7 @@ pub fn text(snapshot: &Snapshot) -> String {
 
 fn silos(snapshot: &Snapshot, page: &mut Page) {
     type Counter = (&'static str, &'static str, fn(&crate::board::snapshot::Counters) -> u64);
-    let counters: [Counter; 9] = [
+    let counters: &[Counter] = &[
         ("scheduled", "Shots whose time has come.", |c| c.scheduled),
         ("submitted", "Shots taken from the feed's source.", |c| c.submitted),
         ("answered", "Answers harvested, errors included.", |c| c.answered),
@@ -132,7 +133,7 @@ impl Page {
     }
 
     fn summary(&mut self, name: &str, labels: &[(&str, &str)], histogram: &Histogram) {
-        // An empty summary has no quantiles: zero would be a claim.
+        // An empty histogram has no quantiles; zero would be wrong.
         if histogram.count() > 0 {
             for (label, quantile) in QUANTILES {
                 let with = [labels, &[("quantile", label)]].concat();

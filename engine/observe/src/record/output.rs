@@ -1,27 +1,28 @@
-//! One output of a command: a file that appears whole at its end, a device or FIFO, or standard output.
+//! One output of a command: a file that appears when it is complete, a device or FIFO, or standard
+//! output.
 //!
-//! The one way in which every command writes a file that the user named. A regular file is written under a hidden name
-//! beside its place and renamed. A link is written through to the file that it names. A device or FIFO is written
-//! through and never replaced.
+//! Every command writes files that the user named through this module. A regular file is written
+//! under a hidden name beside its final one and then renamed. A link is resolved, and the file it
+//! refers to is replaced. A device or FIFO is written directly.
 //!
-//! Runs on cold threads. Bounded by one buffer of [`BUFFER_BYTES`] and [`HIDDEN_NAMES_MAX`] names. Never leaves a
-//! partial file: what is not committed is removed when it is dropped.
+//! Runs on cold threads. Bounded by one buffer of [`BUFFER_BYTES`] and [`HIDDEN_NAMES_MAX`] names.
+//! Never leaves a partial file: dropping an output that was not committed removes it.
 
 use crate::files;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes collected before the system is asked to write.
+/// Bytes that are buffered before a write.
 const BUFFER_BYTES: usize = 1 << 16;
-/// Most hidden names that are tried: killed processes of this number may have left some.
+/// Most hidden names that are tried; killed processes with the same number may have left some.
 const HIDDEN_NAMES_MAX: u32 = 100;
-/// Characters of the final name in a hidden one: a name has a limit.
+/// Characters of the final name in a hidden name, because names have a maximal length.
 const HIDDEN_NAME_CHARS: usize = 48;
 
 /// Why an output cannot be opened.
 #[derive(Debug, thiserror::Error)]
-#[error("{purpose}: found {path} not writable ({source}), expected a file that can be made; name another place")]
+#[error("{purpose}: cannot write {path} ({source}); name another file")]
 pub struct OutputError {
     purpose: &'static str,
     path: String,
@@ -29,18 +30,18 @@ pub struct OutputError {
 }
 
 impl OutputError {
-    /// What the system said.
+    /// The system's error.
     #[must_use]
     pub fn into_source(self) -> io::Error {
         self.source
     }
 }
 
-/// An open output; see the module's header.
+/// An open output; see the module's text.
 #[derive(Debug)]
 pub struct Output {
     writer: BufWriter<Sink>,
-    /// Hidden name and final name; `None` for what is written through.
+    /// Hidden name and final name; `None` if it is written directly.
     rename: Option<(PathBuf, PathBuf)>,
 }
 
@@ -73,19 +74,19 @@ impl Output {
         Output { writer: BufWriter::with_capacity(BUFFER_BYTES, Sink::Stdout(io::stdout())), rename: None }
     }
 
-    /// A file; `purpose` names it in errors ("--predictions").
+    /// A file. `purpose` names it in errors ("--predictions").
     ///
     /// # Errors
-    /// If it cannot be written there; nothing is left behind then.
+    /// If it cannot be written. No file is left behind.
     pub fn file(path: &Path, purpose: &'static str) -> Result<Output, OutputError> {
         Output::named(path).map_err(|source| OutputError { purpose, path: path.display().to_string(), source })
     }
 
-    /// A file at a place that the program chose, in a directory that may be another user's. What is there is replaced,
-    /// and no link is followed.
+    /// A file whose path the program chose, in a directory that may belong to another user.
+    /// Replaces what is there and follows no link.
     ///
     /// # Errors
-    /// If it cannot be written there; nothing is left behind then.
+    /// If it cannot be written. No file is left behind.
     pub fn in_place(path: &Path, purpose: &'static str) -> Result<Output, OutputError> {
         Output::hidden(path.to_owned(), None).map_err(|source| OutputError {
             purpose,
@@ -98,12 +99,12 @@ impl Output {
         let place = files::destination(path)?;
         match fs::metadata(&place) {
             Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-            // Renaming onto a device or a FIFO would replace it.
+            // A rename would replace the device or FIFO itself.
             Ok(found) if !found.is_file() => {
                 let file = OpenOptions::new().write(true).open(&place)?;
                 Ok(Output { writer: BufWriter::with_capacity(BUFFER_BYTES, Sink::File(file)), rename: None })
             }
-            // A file that only its owner may read stays one.
+            // A private file stays private.
             Ok(found) => Output::hidden(place, Some(found.permissions())),
             Err(_) => Output::hidden(place, None),
         }
@@ -119,16 +120,16 @@ impl Output {
         Ok(output)
     }
 
-    /// Whether the file appears at the end, under its name; else it is written through.
+    /// Whether the file appears under its name only at the end; otherwise it is written directly.
     #[must_use]
     pub fn appears_whole(path: &Path) -> bool {
         fs::metadata(path).map_or(true, |found| found.is_file())
     }
 
-    /// Writes the rest and lets the file appear under its name.
+    /// Writes the rest and renames the file to its final name.
     ///
     /// # Errors
-    /// If there is no room. Nothing is left behind then.
+    /// If it cannot be written. No file is left behind.
     pub fn commit(mut self) -> io::Result<()> {
         self.writer.flush()?;
         if let Some((hidden, place)) = &self.rename {
@@ -152,7 +153,7 @@ impl Write for Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if let Some((hidden, _)) = &self.rename {
-            // Nothing is left to tell: the run has its own sentence by now.
+            // Errors are ignored: the run has reported its own by now.
             let _ = fs::remove_file(hidden);
         }
     }
@@ -275,7 +276,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for path in [dir.path().join("no/such/dir/f"), dir.path().to_owned()] {
             let said = Output::file(&path, "--predictions").unwrap_err().to_string();
-            assert!(said.starts_with("--predictions: found ") && !said.contains('\n'), "{said}");
+            assert!(said.starts_with("--predictions: cannot write ") && !said.contains('\n'), "{said}");
         }
         assert_eq!(names(dir.path()), Vec::<String>::new());
     }

@@ -1,43 +1,45 @@
-//! The flight recorder: pictures of the board ten times a second, fast samples around an alarm.
+//! The flight recorder: records the board ten times a second, and some of its words every
+//! millisecond around an alarm.
 //!
-//! Owns the recording's writing end and the memory of the last minutes. Stepped every millisecond by a cold thread of the
-//! engine. Bounds: [`MEMORY_MAX`] of pictures or ten minutes, [`BEFORE`] of fast samples, whichever ends first. Never touches a hot
-//! thread, never ends a run: a disk that refuses is said once, and memory goes on.
+//! Owns the writing side of the recording and the last minutes in memory. A cold thread of the
+//! engine steps it every millisecond. Memory is bounded by [`MEMORY_MAX`] and [`MEMORY_SPAN`], fast
+//! samples by [`BEFORE`]. Never touches a hot thread. If the disk fails, this is reported once, and
+//! recording goes on in memory.
 //!
 //! ```text
-//!   every ms:      fast words of the board -> the burst being made; a full one -> the last five seconds' bursts
-//!   every 100 ms:  the whole board -> a picture -> memory, and disk
-//!   an alarm's onset: those bursts -> disk, and every burst made in the five seconds after it
+//!   every ms:      fast words of the board -> current burst; full burst -> bursts of the last 5 s
+//!   every 100 ms:  the whole board -> a snapshot -> memory and disk
+//!   alarm onset:   those bursts -> disk, and every burst of the next five seconds
 //! ```
 
 mod store;
 
-pub use store::LookBack;
+pub use store::RecentRecording;
 
 use super::tape::{self, Burst, Detail, Encoder, FastSet, Head, Kind, Packer};
-use crate::board::snapshot::RecorderState;
 use crate::board::{self, Board, get};
 use crate::clock::Clock;
+use crate::roles::RecorderState;
 use crate::units::{Nanos, Ticks};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use store::Store;
 
-/// Between two pictures.
-pub const PICTURE: Nanos = Nanos(100_000_000);
-/// Between two fast samples.
-pub const SAMPLE: Nanos = Nanos(1_000_000);
+/// Time between two snapshots.
+pub const SNAPSHOT_PERIOD: Nanos = Nanos(100_000_000);
+/// Time between two fast samples.
+pub const SAMPLE_PERIOD: Nanos = Nanos(1_000_000);
 /// Length of a burst.
 const BURST: Nanos = Nanos(1_000_000_000);
-/// Fast samples are kept for so long before an alarm, and written for so long after it.
+/// Fast samples are kept this long before an alarm, and written this long after it.
 const BEFORE: Nanos = Nanos(5_000_000_000);
-/// Bytes of pictures kept in memory.
+/// Most bytes of snapshots in memory.
 pub const MEMORY_MAX: usize = 48 << 20;
-/// Time that pictures are kept in memory.
+/// Longest time that snapshots are kept in memory.
 pub const MEMORY_SPAN: Nanos = Nanos(600_000_000_000);
 
-/// A recorder of one board.
+/// Records one board.
 pub struct Recorder {
     board: Arc<Board>,
     clock: Clock,
@@ -45,19 +47,20 @@ pub struct Recorder {
     packer: Packer,
     fast: FastSet,
     store: Store,
-    picture_due: Ticks,
+    snapshot_due: Ticks,
     number: u32,
     burst: Burst,
-    /// Packed, oldest first; not yet written.
+    /// Packed bursts, oldest first, that are not yet written.
     recent: VecDeque<(Ticks, Vec<u8>)>,
-    /// Versions of alarms seen so far, the newest onset among them, and until when bursts are written.
+    /// Alarm versions at the last step, the newest onset, and the time until which bursts are
+    /// written.
     versions: u64,
     onset: Ticks,
     write_until: Ticks,
 }
 
 impl Recorder {
-    /// Records `board` into the run's directory; into memory alone where there is none.
+    /// Records `board` into the run's directory; without one only into memory.
     #[must_use]
     pub fn new(board: Arc<Board>, clock: Clock, run: Option<&Path>) -> Recorder {
         let store = Store::open(&board, &clock, run);
@@ -75,7 +78,7 @@ impl Recorder {
             packer: Packer::new(),
             fast,
             store,
-            picture_due: now,
+            snapshot_due: now,
             number: 0,
             burst,
             recent,
@@ -87,18 +90,18 @@ impl Recorder {
         recorder
     }
 
-    /// What looks back at the last minutes.
+    /// The last minutes, for another thread to read.
     #[must_use]
-    pub fn look_back(&self) -> LookBack {
-        self.store.look_back()
+    pub fn recent_recording(&self) -> RecentRecording {
+        self.store.recent_recording()
     }
 
-    /// Why it does not write to disk, once.
-    pub fn take_trouble(&mut self) -> Option<String> {
-        self.store.take_trouble()
+    /// Why it does not write to disk; returned once.
+    pub fn take_error(&mut self) -> Option<String> {
+        self.store.take_error()
     }
 
-    /// Whatever is due now.
+    /// Does what is due now; called every millisecond.
     pub fn step(&mut self) {
         let now = self.clock.ticks();
         self.burst.sample(now, &self.board, &self.fast);
@@ -115,10 +118,10 @@ impl Recorder {
         if self.span(self.burst.at(), now) >= BURST {
             self.end_burst(now);
         }
-        if now >= self.picture_due {
-            // A picture that came late moves those after it: a burst of pictures would tell nothing more.
-            self.picture_due = now.plus(self.clock.rate().ticks(PICTURE));
-            self.picture(now, false);
+        if now >= self.snapshot_due {
+            // A late snapshot delays the following ones; catching up would record nothing new.
+            self.snapshot_due = now.plus(self.clock.rate().ticks(SNAPSHOT_PERIOD));
+            self.record_snapshot(now, false);
         }
         self.cost(now);
     }
@@ -148,7 +151,7 @@ impl Recorder {
         }
     }
 
-    fn picture(&mut self, now: Ticks, is_last: bool) {
+    fn record_snapshot(&mut self, now: Ticks, is_last: bool) {
         let is_key = self.number.is_multiple_of(tape::KEY_EVERY);
         let (kind, raw) = if is_key {
             (Kind::Key, self.encoder.key(&self.board, now))
@@ -165,22 +168,22 @@ impl Recorder {
         self.publish();
     }
 
-    /// What the reader of this recording sees at its newest picture.
+    /// What a reader of this recording reconstructs from its newest snapshot.
     #[must_use]
     pub fn shadow(&self) -> &board::image::Image {
         self.encoder.shadow()
     }
 
-    /// The last picture, and the end.
+    /// Records the last snapshot and ends. Returns an error that was not reported yet.
     pub fn finish(mut self) -> Option<String> {
         let now = self.clock.ticks();
         if now <= self.write_until {
             self.end_burst(now);
         }
         board::set(&self.board.recorder().state, RecorderState::Ended.code());
-        self.picture(now, true);
+        self.record_snapshot(now, true);
         board::set(&self.board.recorder().state, RecorderState::Ended.code());
-        self.store.take_trouble()
+        self.store.take_error()
     }
 
     fn span(&self, from: Ticks, to: Ticks) -> Nanos {
@@ -193,7 +196,7 @@ impl Recorder {
         if get(&block.state) != RecorderState::Ended.code() {
             board::set(&block.state, self.store.state().code());
         }
-        if let Some(said) = self.store.news() {
+        if let Some(said) = self.store.take_unpublished_error() {
             block.trouble.write(&said);
         }
     }
@@ -206,12 +209,13 @@ impl Recorder {
     }
 }
 
-/// Moves whenever an alarm is written: a look at one word each, where [`newest_onset`] reads whole records.
+/// Changes whenever an alarm is written. One word for each alarm; [`newest_onset`] reads whole
+/// records.
 fn versions(board: &Board) -> u64 {
     board.alarms().iter().map(|row| get(&row.versions)).sum()
 }
 
-/// The trigger of fast samples: the onset of the newest alarm that is more than a note.
+/// The onset of the newest alarm that is more than a note. It triggers fast samples.
 fn newest_onset(board: &Board) -> Ticks {
     let rows = board.alarms().iter().filter(|row| get(&row.versions) != 0);
     let alarms = rows.filter_map(board::AlarmRow::read).filter(|alarm| alarm.severity > crate::profile::Severity::Note);

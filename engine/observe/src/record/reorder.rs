@@ -1,12 +1,13 @@
-//! Puts answers that come in any order back into input order.
+//! Restores the input order of answers.
 //!
-//! Owned by the sink. Bounded: holds at most `window` records from the oldest unanswered one on, and grows to that only
-//! when answers really lie that far apart. Never drops a record silently: one beyond the window is refused.
+//! Owned by the sink. Holds at most `window` records from the oldest missing one on; allocates for
+//! that distance only when answers are that far apart. Refuses a record beyond the window; drops
+//! none silently.
 
-use super::sink::OBSERVABLE_WORDS_MAX;
+use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use std::collections::VecDeque;
 
-/// A record so far after the oldest unanswered one that the window cannot hold it.
+/// A record is too far after the oldest missing one.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "found shot {index} answered while shot {oldest} was still open, expected answers at most {window} shots apart"
@@ -17,13 +18,13 @@ pub(super) struct TooFarAhead {
     window: usize,
 }
 
-/// The reorder window; see the module's header.
+/// The reorder window; see the module's text.
 #[derive(Debug)]
 pub(super) struct Reorder {
-    /// Index of the front record: all before it have been given out.
+    /// Index of the front record; all records before it were emitted.
     base: u64,
     window: usize,
-    /// 64-bit words of a record.
+    /// Words of a record.
     width: usize,
     present: VecDeque<bool>,
     words: VecDeque<u64>,
@@ -36,13 +37,13 @@ impl Reorder {
         Reorder { base: 0, window, width, present: VecDeque::new(), words: VecDeque::new() }
     }
 
-    /// How far records may lie apart.
+    /// Most records between the oldest missing one and the newest.
     pub(super) fn window(&self) -> usize {
         self.window
     }
 
-    /// Takes the record of shot `index`, then gives every record that is now in order to `emit`. A second record of a
-    /// shot is ignored: the first answer counts.
+    /// Takes the record of shot `index`, then emits all records that are now in order. Ignores a
+    /// second record of a shot: the first answer counts.
     pub(super) fn insert<E>(
         &mut self,
         index: u64,
@@ -65,7 +66,7 @@ impl Reorder {
         Ok(self.give(false, emit))
     }
 
-    /// Gives out everything left, zeros for shots that never got a record.
+    /// Emits everything left, with zeros for shots without a record.
     pub(super) fn finish<E>(&mut self, emit: impl FnMut(&[u64]) -> Result<(), E>) -> Result<(), E> {
         self.give(true, emit)
     }

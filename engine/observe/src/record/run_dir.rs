@@ -1,9 +1,10 @@
-//! The directory of one run: `<logs>/<UTC time>-<profile>/` with `profile.ron`, `report.json`, `faults.json` and `events.jsonl`.
+//! The directory of one run: `<logs>/<UTC time>-<profile>/` with `profile.ron`, `report.json`,
+//! `faults.json` and `events.jsonl`.
 //!
-//! Made by the command line before the engine starts, sealed by it after the engine has ended. Bounded by
-//! [`RUNS_OF_ONE_NAME_MAX`] names. Never takes another run's directory: it is created exclusively. Room for the report,
-//! [`RESERVED_BYTES`], is taken at the start where the file system does so at once: a disk that fills up during the run
-//! does not cost the report.
+//! Made by the command line before the engine starts, completed by it after the engine has ended.
+//! Bounded by [`RUNS_OF_ONE_NAME_MAX`] names. Never uses another run's directory: it is created
+//! exclusively. Space for the report, [`RESERVED_BYTES`], is reserved at the start where the file
+//! system can do so at once, so that a full disk does not cost the report.
 
 use super::events::EventSink;
 use crate::profile::Profile;
@@ -13,27 +14,27 @@ use std::path::{Path, PathBuf};
 
 /// Most runs of one profile that may start in one second in one logs directory.
 pub const RUNS_OF_ONE_NAME_MAX: u32 = 1_000;
-/// The report of a run.
+/// File name of a run's report.
 pub const REPORT: &str = "report.json";
-/// Room taken for the report at the start. That of one stream and six threads has 11 KB; its lists grow with both.
+/// Space reserved for the report. A report of one stream and six threads has 11 KB; it grows with
+/// both.
 const RESERVED_BYTES: u64 = 256 << 10;
 
 /// Why a run directory cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirError {
     /// The logs directory cannot be made or written.
-    #[error(
-        "logs directory: found {path} not writable ({source}), expected a directory to write runs into; name one with --logs DIR"
-    )]
+    #[error("logs directory: cannot write {path} ({source}); name another with --logs DIR")]
     Unwritable {
-        /// What could not be made.
+        /// The directory.
         path: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// Every name is taken.
+    /// All names for this second are taken.
     #[error(
-        "logs directory: found {RUNS_OF_ONE_NAME_MAX} runs named {name}, expected fewer; wait a second or name another directory with --logs DIR"
+        "logs directory: it has {RUNS_OF_ONE_NAME_MAX} runs named {name}, the most possible; wait a second or \
+        name another directory with --logs DIR"
     )]
     NamesExhausted {
         /// The name without its suffix.
@@ -41,23 +42,21 @@ pub enum RunDirError {
     },
 }
 
-/// Writes one file of the run directory `dir` whole or not at all, for a cold thread that does not hold its [`RunDir`].
+/// Writes a complete file into the run directory `dir`, or none, for a cold thread that does not
+/// hold its [`RunDir`].
 ///
 /// # Errors
 /// One sentence.
-pub fn keep(dir: &Path, name: &str, content: &[u8]) -> Result<(), String> {
+pub fn write_file(dir: &Path, name: &str, content: &[u8]) -> Result<(), String> {
     write_whole(dir, name, content).map_err(|error| {
-        format!(
-            "run directory: found {} not writable ({error}), expected room for {name}; the run went on without it",
-            dir.display()
-        )
+        format!("run directory: cannot write {name} in {} ({error}); the run continued without it", dir.display())
     })
 }
 
-/// What a run directory lacks.
+/// Files that the run directory lacks.
 #[derive(Debug)]
-struct Lost {
-    /// Why the first of them could not be written.
+struct MissingFiles {
+    /// The error of the first of them.
     error: io::Error,
     /// Their names.
     files: Vec<String>,
@@ -67,23 +66,25 @@ struct Lost {
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
-    /// Directories above `path` that did not exist before, outermost first.
+    /// Directories above `path` that were made for it, outermost first.
     made: Vec<PathBuf>,
-    /// The report's file under its hidden name, with room for it; `None` where there is no such room.
+    /// The report's file under its hidden name, with reserved space; `None` if none could be
+    /// reserved.
     reserved: Option<fs::File>,
     unwritable_profile: Option<String>,
-    lost: Option<Lost>,
+    lost: Option<MissingFiles>,
 }
 
 impl RunDir {
-    /// Makes the directory of a run of `profile` that starts at `started_utc_s`, and `logs` if it does not exist.
+    /// Makes the directory for a run of `profile` that starts at `started_utc_s`, and `logs` if it
+    /// does not exist.
     ///
     /// # Errors
     ///
-    /// [`RunDirError`]; nothing is left behind then.
+    /// [`RunDirError`]; no directory is left behind.
     pub fn create(logs: &Path, profile: &str, started_utc_s: i64) -> Result<RunDir, RunDirError> {
         let made = make_parents(logs)?;
-        let name = format!("{}-{}", utc_name(started_utc_s), plain(profile));
+        let name = format!("{}-{}", utc_name(started_utc_s), file_name_part(profile));
         for attempt in 1..=RUNS_OF_ONE_NAME_MAX {
             let path = if attempt == 1 { logs.join(&name) } else { logs.join(format!("{name}-{attempt}")) };
             match fs::create_dir(&path) {
@@ -102,31 +103,31 @@ impl RunDir {
         Err(RunDirError::NamesExhausted { name })
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file of the run's events, `events.jsonl`. It says its own trouble.
+    /// The run's event file, `events.jsonl`. It reports its own errors.
     #[must_use]
     pub fn events(&self) -> EventSink {
         EventSink::create(&self.path.join("events.jsonl"))
     }
 
-    /// Writes the profile as it is run, with what the command line laid over it, so that it can be run again.
+    /// Writes the profile as it is run, including settings from the command line, so that it can be
+    /// run again.
     pub fn write_profile(&mut self, profile: &Profile) {
         match profile.to_ron() {
             Ok(text) => self.write("profile.ron", text.as_bytes()),
             Err(error) => {
-                self.unwritable_profile = Some(format!(
-                    "run directory: found a profile that cannot be written ({error}), expected a valid one; the run went on without it"
-                ));
+                self.unwritable_profile =
+                    Some(format!("run directory: cannot write profile.ron ({error}); the run continued without it"));
             }
         }
     }
 
-    /// Writes one file whole or not at all. What could not be written is told by [`RunDir::trouble`]; the run goes on.
+    /// Writes a complete file, or none. [`RunDir::trouble`] reports failures; the run goes on.
     pub fn write(&mut self, name: &str, content: &[u8]) {
         let reserved = if name == REPORT { self.reserved.take() } else { None };
         let written = match reserved {
@@ -136,18 +137,19 @@ impl RunDir {
         match (written, &mut self.lost) {
             (Ok(()), Some(lost)) => lost.files.retain(|file| file != name),
             (Ok(()), None) => {}
-            (Err(error), None) => self.lost = Some(Lost { error, files: vec![name.to_owned()] }),
+            (Err(error), None) => self.lost = Some(MissingFiles { error, files: vec![name.to_owned()] }),
             (Err(_), Some(lost)) if lost.files.iter().any(|file| file == name) => {}
             (Err(_), Some(lost)) => lost.files.push(name.to_owned()),
         }
     }
 
-    /// What the directory lacks, in one sentence.
+    /// The files that could not be written, in one sentence.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         let lost = self.lost.as_ref().filter(|lost| !lost.files.is_empty()).map(|lost| {
             format!(
-                "run directory: found {} not writable ({}), expected room for {}; free some or name another place with --logs DIR; the run has no such file",
+                "run directory: cannot write {} ({}), so the run lacks {}; free some space or name another \
+                directory with --logs DIR",
                 self.path.display(),
                 lost.error,
                 lost.files.join(", ")
@@ -156,15 +158,15 @@ impl RunDir {
         lost.or_else(|| self.unwritable_profile.clone())
     }
 
-    /// Removes the directory and all that was made for it: the run did not start.
+    /// Removes the directory and the ones made for it, because the run did not start.
     pub fn abandon(self) {
-        // Nothing can be done about a directory that will not go; the start's own error is what is said.
+        // Errors are ignored: the start's own error is reported.
         let _ = fs::remove_dir_all(&self.path);
         remove_empty(&self.made);
     }
 }
 
-/// Makes `dir` and what is missing above it; returns what was made.
+/// Makes `dir` and missing directories above it; returns those that it made.
 fn make_parents(dir: &Path) -> Result<Vec<PathBuf>, RunDirError> {
     let missing: Vec<PathBuf> = dir
         .ancestors()
@@ -185,10 +187,10 @@ fn make_parents(dir: &Path) -> Result<Vec<PathBuf>, RunDirError> {
     Ok(made)
 }
 
-/// Removes directories that are empty, innermost first.
+/// Removes those of the directories that are empty, innermost first.
 fn remove_empty(made: &[PathBuf]) {
     for path in made.iter().rev() {
-        // Another run may have put something there meanwhile; then it stays.
+        // It stays if another run has put something there meanwhile.
         let _ = fs::remove_dir(path);
     }
 }
@@ -196,17 +198,17 @@ fn remove_empty(made: &[PathBuf]) {
 fn write_whole(dir: &Path, name: &str, content: &[u8]) -> io::Result<()> {
     let hidden = hidden_name(dir, name);
     let written = fs::File::create(&hidden).and_then(|mut file| file.write_all(content));
-    appear(written, &hidden, &dir.join(name))
+    rename_into_place(written, &hidden, &dir.join(name))
 }
 
-/// The same into a file that has room already; what it does not need of that is given back.
+/// Writes into a file with reserved space; returns the space that is not needed.
 fn write_reserved(mut file: fs::File, dir: &Path, content: &[u8]) -> io::Result<()> {
     let written = file.write_all(content).and_then(|()| file.set_len(content.len() as u64));
-    appear(written, &hidden_name(dir, REPORT), &dir.join(REPORT))
+    rename_into_place(written, &hidden_name(dir, REPORT), &dir.join(REPORT))
 }
 
-/// Lets a file that was written appear under its name, and removes one that was not.
-fn appear(written: io::Result<()>, hidden: &Path, place: &Path) -> io::Result<()> {
+/// Renames a file that was written to its final name; removes one that was not.
+fn rename_into_place(written: io::Result<()>, hidden: &Path, place: &Path) -> io::Result<()> {
     let moved = written.and_then(|()| fs::rename(hidden, place));
     if moved.is_err() {
         let _ = fs::remove_file(hidden);
@@ -218,13 +220,13 @@ fn hidden_name(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!(".{name}.partial"))
 }
 
-/// A file with room for the report and no bytes yet.
+/// A file with space for the report and no content yet.
 #[cfg(target_os = "linux")]
 fn reserve(hidden: &Path) -> Option<fs::File> {
     let file = fs::File::create_new(hidden).ok()?;
     let reserved = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::KEEP_SIZE, 0, RESERVED_BYTES);
     if reserved.is_err() {
-        // The file system cannot, or has no room even now: what is written later says so.
+        // The file system cannot reserve space: a later write reports it.
         let _ = fs::remove_file(hidden);
         return None;
     }
@@ -242,8 +244,8 @@ fn utc_name(utc_s: i64) -> String {
         .map_or_else(|_| utc_s.to_string(), |time| time.strftime("%Y%m%dT%H%M%SZ").to_string())
 }
 
-/// A profile's name as part of a file name.
-fn plain(profile: &str) -> String {
+/// A profile's name with only characters that are safe in a file name.
+fn file_name_part(profile: &str) -> String {
     let kept = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
     profile.chars().take(64).map(kept).collect()
 }
@@ -251,7 +253,7 @@ fn plain(profile: &str) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{RunDir, plain, utc_name};
+    use super::{RunDir, file_name_part, utc_name};
     use crate::profile::Profile;
     use std::fs;
 
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn an_abandoned_run_spares_its_neighbours() {
+    fn an_abandoned_run_removes_no_other_run() {
         let root = tempfile::tempdir().unwrap();
         let logs = root.path().join("logs");
         let first = RunDir::create(&logs, "lab", 0).unwrap();
@@ -307,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_went_away_degrades_with_one_sentence() {
+    fn a_removed_directory_is_reported_in_one_sentence() {
         let logs = tempfile::tempdir().unwrap();
         let mut run = RunDir::create(logs.path(), "lab", 0).unwrap();
         run.write("profile.ron", b"()");
@@ -321,7 +323,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn room_for_the_report_is_taken_at_the_start_and_given_back_at_the_end() {
+    fn space_for_the_report_is_reserved_at_the_start_and_freed_at_the_end() {
         use super::{REPORT, RESERVED_BYTES, hidden_name};
         use std::os::unix::fs::MetadataExt;
         let logs = tempfile::tempdir().unwrap();
@@ -329,7 +331,7 @@ mod tests {
         let hidden = hidden_name(run.path(), REPORT);
         match fs::metadata(&hidden) {
             Ok(found) => assert!(found.blocks() * 512 >= RESERVED_BYTES && found.len() == 0, "{found:?}"),
-            Err(_) => eprintln!("skipped: the file system of {} reserves no room", logs.path().display()),
+            Err(_) => eprintln!("skipped: the file system of {} reserves no space", logs.path().display()),
         }
         run.write(REPORT, b"{}");
         assert!(!hidden.exists() && run.trouble().is_none());
@@ -342,8 +344,8 @@ mod tests {
     }
 
     #[test]
-    fn names_are_plain() {
-        assert_eq!(plain("../a b/lab.ron"), ".._a_b_lab.ron");
+    fn names_have_only_safe_characters() {
+        assert_eq!(file_name_part("../a b/lab.ron"), ".._a_b_lab.ron");
         assert_eq!(utc_name(1_770_000_000), "20260202T024000Z");
     }
 }

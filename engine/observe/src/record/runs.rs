@@ -1,7 +1,7 @@
-//! The runs in a directory: what each is, and which of them are kept.
+//! The runs in a logs directory: their manifests, and which runs are kept.
 //!
-//! On cold threads. Bounds: the profile's [`KeptRuns`]. Takes nothing but directories that are named and filled like a run, never the
-//! one that starts, never one that still runs, and follows no link.
+//! On cold threads. Bounded by the profile's [`KeptRuns`]. Removes only directories that are named
+//! and filled like a run, never the run that starts, never one that still runs. Follows no link.
 
 use super::tape;
 use crate::files;
@@ -11,91 +11,91 @@ use std::fs::{self, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The file that says what a run is.
+/// File name of a run's manifest.
 pub const MANIFEST: &str = "manifest.json";
-/// Largest manifest read: it holds the words of a command line and a plan of some hundred threads.
+/// Largest manifest that is read: a command line, and a plan of a few hundred threads.
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 
-/// What a run is, written at its start and again at its end.
+/// Describes a run. Written at its start and again at its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of the program.
     pub version: String,
-    /// Hash of the board's layout: which programs replay its recording.
+    /// Hash of the board's layout: a program with the same hash can replay the recording.
     pub board_layout: String,
-    /// Profile it started with; the profile itself lies beside it.
+    /// Name of its profile at the start; the profile itself is in the run's directory.
     pub profile: String,
-    /// The operator's words.
+    /// Label given by the operator.
     pub label: String,
-    /// Where its shots came from.
+    /// Source of its shots.
     pub input: String,
-    /// Seed of the draws; `None`: the shots were given.
+    /// Seed of the sampler; `None` if shots were not drawn.
     pub seed: Option<u64>,
-    /// The words of the command line.
+    /// Arguments of the command line.
     pub command: Vec<String>,
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
     /// When it started, seconds since 1970.
     pub started_utc_s: i64,
     /// Whether it was made with `--keep`.
     pub keep: bool,
-    /// Which threads ran what where.
+    /// Its threads, with roles and cores.
     pub plan: serde_json::Value,
-    /// How it ended; `None`: it runs, or was killed.
+    /// How it ended; `None` if it still runs or was killed.
     pub ended: Option<Ended>,
 }
 
 /// How a run ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// By what.
+    /// What ended it.
     pub by: String,
     /// The program's exit status.
     pub exit_status: u8,
-    /// Alarms that were critical.
+    /// Number of critical alarms.
     pub critical_alarms: u64,
 }
 
 impl Manifest {
-    /// Of the run in `dir`; `None` if it has none that can be read.
+    /// The manifest of the run in `dir`; `None` if there is none that can be read.
     #[must_use]
     pub fn read(dir: &Path) -> Option<Manifest> {
         serde_json::from_slice(&files::read_in(dir, MANIFEST, MANIFEST_BYTES_MAX).ok()?).ok()
     }
 
-    /// Hash of this program's layout, as it stands in manifests.
+    /// Hash of this program's board layout, as manifests give it.
     #[must_use]
     pub fn layout() -> String {
         format!("{:#x}", crate::board::layout::hash())
     }
 }
 
-/// A run that was found.
+/// A run in the logs directory.
 #[derive(Clone, Debug)]
 struct Run {
     path: PathBuf,
     bytes: u64,
-    precious: bool,
+    is_protected: bool,
 }
 
-/// What was removed, and what could not be.
+/// Result of removing old runs.
 #[derive(Debug, Default)]
 pub struct Retained {
-    /// Gone.
+    /// Runs that were removed.
     pub removed: Vec<PathBuf>,
-    /// Still there, each with why.
+    /// Runs that could not be removed, with the error.
     pub refused: Vec<(PathBuf, io::Error)>,
 }
 
-/// Removes runs of `logs` until what is left is within `kept`; `this` is the one that starts.
+/// Removes runs in `logs` until the rest is within `kept`. `this` is the run that starts.
 pub fn retain(logs: &Path, kept: KeptRuns, this: &Path) -> Retained {
-    let mut runs = found(logs, this);
+    let mut runs = other_runs(logs, this);
     let bytes_max = u64::from(kept.kept_mb) * 1_000_000;
     let mut bytes: u64 = runs.iter().map(|run| run.bytes).sum();
-    // This run is not among them, and counts.
+    // The run that starts is not in the list, but counts.
     let mut count = runs.len() as u64 + 1;
-    // Plain ones first, then the precious; the oldest of each first, by the time that their names begin with.
-    runs.sort_by(|one, other| (one.precious, &one.path).cmp(&(other.precious, &other.path)));
+    // Protected runs last; among equals the oldest first, by the time in their names.
+    runs.sort_by(|one, other| (one.is_protected, &one.path).cmp(&(other.is_protected, &other.path)));
     let mut retained = Retained::default();
     for run in runs {
         if bytes <= bytes_max && count <= u64::from(kept.kept_runs) {
@@ -116,7 +116,7 @@ pub fn retain(logs: &Path, kept: KeptRuns, this: &Path) -> Retained {
     retained
 }
 
-fn found(logs: &Path, this: &Path) -> Vec<Run> {
+fn other_runs(logs: &Path, this: &Path) -> Vec<Run> {
     let Ok(entries) = fs::read_dir(logs) else { return Vec::new() };
     let this_name = this.file_name();
     entries
@@ -128,9 +128,9 @@ fn found(logs: &Path, this: &Path) -> Vec<Run> {
         .filter(|path| path.join("profile.ron").is_file())
         .map(|path| {
             let manifest = Manifest::read(&path);
-            let precious = manifest
+            let is_protected = manifest
                 .is_some_and(|manifest| manifest.keep || manifest.ended.is_some_and(|ended| ended.critical_alarms > 0));
-            Run { bytes: bytes_of(&path), precious, path }
+            Run { bytes: bytes_of(&path), is_protected, path }
         })
         .collect()
 }
@@ -145,13 +145,14 @@ fn is_run_name(name: &str) -> bool {
         && bytes.iter().zip(shape).all(|(byte, kind)| *kind != b'd' || byte.is_ascii_digit())
 }
 
-/// Files of a run directory, which has no directories of its own but those that `dump` makes elsewhere.
+/// Total size of the files in a run directory, without subdirectories.
 fn bytes_of(dir: &Path) -> u64 {
     let files = fs::read_dir(dir).into_iter().flatten().flatten();
     files.filter_map(|file| file.metadata().ok()).map(|found| found.len()).sum()
 }
 
-/// Whether the run in `dir` still runs: its recording is locked, or its process is there and has not told its end.
+/// Whether the run in `dir` still runs: its recording is locked, or its manifest has no end and its
+/// process exists.
 #[must_use]
 pub fn is_running(dir: &Path) -> bool {
     if let Ok(file) = files::open_in(dir, tape::FILE) {

@@ -1,37 +1,36 @@
-//! The cold consumer of answers: `--predictions` in input order, `--answers` in completion order.
+//! Writes answers: `--predictions` in input order, `--answers` in completion order.
 //!
-//! Owned and called by one cold thread of the engine. Bounded by the reorder window ([`SinkConfig::window_shots`]) and
-//! one buffer per output. Never fails a run: the first trouble of each output is kept as one sentence, that output
-//! stops, the other goes on.
+//! Owned and called by one cold thread of the engine. Bounded by the reorder window
+//! ([`SinkConfig::window_shots`]) and one buffer per output. Never fails a run: the first error of
+//! each output is kept as one sentence, that output stops, and the other goes on.
 
 use super::output::{Output, OutputError};
 use super::reorder::Reorder;
 use crate::code::{Format, Layout, ShotWriter, ones};
+use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Most 64-bit words of observables that an answer carries: 1024 observables.
-pub const OBSERVABLE_WORDS_MAX: usize = 16;
-
-/// How much further apart than the slots two answers may lie in input order. Silos take shots independently: one may
-/// wait for its oldest shot's deadline while the others go on, and this is what they may answer meanwhile.
+/// Extra distance in input order, beyond the number of slots, that two answers may have. Silos take
+/// shots independently: while one waits for its oldest shot's deadline, the others may answer this
+/// many.
 pub const REORDER_SLACK: usize = 1 << 20;
 
-/// One answer, as the engine hands it over.
+/// One answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnswerRecord {
     /// Position of the shot in the input, from 0.
     pub index: u64,
     /// Its stream.
     pub stream: u32,
-    /// Its sequence number in the stream, the sender's if it came from one.
+    /// Its sequence number in the stream; the sender's, if a sender gave one.
     pub sequence: u64,
-    /// Error code; 0 = decoded.
+    /// Error code; 0 if it was decoded.
     pub error: u16,
     /// From scheduled arrival to answer, nanoseconds.
     pub latency_ns: u64,
-    /// Predicted observable flips, bit-packed; meaningless with an error.
+    /// Predicted observable flips, bit-packed; not valid with an error.
     pub observables: [u64; OBSERVABLE_WORDS_MAX],
 }
 
@@ -46,13 +45,13 @@ pub struct SinkConfig {
     pub answers: Option<PathBuf>,
     /// Observables of the model, at most 64 × [`OBSERVABLE_WORDS_MAX`].
     pub observables: u32,
-    /// Shots that may be under way at once (slots × silos), plus [`REORDER_SLACK`].
+    /// Most shots under way at once (slots × silos), plus [`REORDER_SLACK`].
     pub window_shots: usize,
-    /// The name of an error code.
+    /// Returns the name of an error code.
     pub error_name: fn(u16) -> &'static str,
 }
 
-/// Writes answers; see the module's header.
+/// Writes answers; see the module's text.
 #[derive(Debug)]
 pub struct AnswerSink {
     predictions: Option<Predictions>,
@@ -90,11 +89,11 @@ impl AnswerSink {
     ///
     /// # Errors
     ///
-    /// [`OutputError`] if one cannot be opened; nothing is left behind then.
+    /// [`OutputError`] if one cannot be opened; no file is left behind.
     ///
     /// # Panics
     ///
-    /// If the observables do not fit an [`AnswerRecord`]: the caller refuses such a model.
+    /// If the observables do not fit an [`AnswerRecord`]; callers refuse such models.
     pub fn new(config: &SinkConfig) -> Result<AnswerSink, OutputError> {
         let layout = Layout::observables(config.observables);
         assert!(layout.words() <= OBSERVABLE_WORDS_MAX, "{} observables", config.observables);
@@ -103,7 +102,8 @@ impl AnswerSink {
             Some(path) if path == Path::new("-") => Ok(Some(Answers { path: path.clone(), output: Output::stdout() })),
             Some(path) => Output::file(path, "--answers").map(|output| Some(Answers { path: path.clone(), output })),
         };
-        // A FIFO waits for its reader. What a signal would leave behind meanwhile is opened after it.
+        // Opening a FIFO waits for its reader. So open it first: a signal meanwhile leaves no
+        // hidden file.
         let through = config.answers.as_deref().filter(|path| !Output::appears_whole(path));
         let early = if through.is_some() { open_answers()? } else { None };
         let predictions = match &config.predictions {
@@ -120,13 +120,13 @@ impl AnswerSink {
         Ok(AnswerSink { predictions, answers, words: layout.words(), error_name, trouble: Vec::new() })
     }
 
-    /// How far apart in the input answers may come, if they are put into its order.
+    /// Most shots between two answers, if they are put into input order.
     #[must_use]
     pub fn window_shots(&self) -> Option<usize> {
         self.predictions.as_ref().map(|predictions| predictions.order.window())
     }
 
-    /// Takes one answer.
+    /// Writes one answer.
     pub fn accept(&mut self, record: &AnswerRecord) {
         if let Some(predictions) = &mut self.predictions
             && let Err(said) = predictions.take(record, self.words)
@@ -142,7 +142,7 @@ impl AnswerSink {
         }
     }
 
-    /// Hands the buffered answer lines to the system; call it when nothing has come for a while.
+    /// Flushes the buffered answer lines. Call it when no answer has come for a while.
     pub fn flush(&mut self) {
         if let Some(answers) = &mut self.answers
             && let Err(error) = answers.output.flush()
@@ -152,11 +152,11 @@ impl AnswerSink {
         }
     }
 
-    /// Writes what is left and lets the files appear.
+    /// Writes what is left and renames the files to their final names.
     ///
     /// # Errors
     ///
-    /// What went wrong during the run or now, in one sentence.
+    /// The errors of the run and of this call, in one sentence.
     pub fn finish(self) -> Result<(), String> {
         let mut trouble = self.trouble;
         if let Some(predictions) = self.predictions {
@@ -205,10 +205,7 @@ impl Answers {
 }
 
 fn refused(option: &str, path: &Path, error: &dyn std::fmt::Display) -> String {
-    format!(
-        "{option} {}: found the output closed or full ({error}), expected room to the end; it is not written",
-        path.display()
-    )
+    format!("{option} {}: cannot write it ({error}); the output is incomplete", path.display())
 }
 
 #[cfg(test)]

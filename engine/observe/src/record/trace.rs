@@ -1,14 +1,15 @@
-//! A recording as a trace that Perfetto opens: JSON trace events.
+//! Converts a recording to a trace that Perfetto opens: JSON trace events.
 //!
-//! Cold, streamed: one picture in memory at a time, and the shots and alarms told so far. What the recording holds: stages and
-//! silences of threads (between two pictures only where fast samples were kept), the shots of each picture's slots, depths
-//! and rates as counters, alarms, notes. Times are microseconds since the engine's start.
+//! Cold and streamed: one snapshot in memory at a time, and the shots and alarms written so far.
+//! The trace has stages of threads and pauses in which they did not run (between two snapshots only
+//! where fast samples exist), the shots in each snapshot's slots, depths and rates as counters,
+//! alarms, and notes. Times are microseconds since the engine's start.
 //!
 //! ```text
-//!   process 1           hot threads: what role ran, when no frame came
-//!   process 2 + silo    one track a slot: a shot, and in it its stages; counters of the silo
-//!   process 1, alarms   one slice an alarm, from onset to end
-//!   process 1000 + silo tasks that were running, grants that were out and moves under way when a picture was taken
+//!   process 1           hot threads: the role that ran, and pauses without a frame
+//!   process 2 + silo    one track for each slot: a shot with its stages; counters of the silo
+//!   process 1, alarms   one slice for each alarm, from onset to end
+//!   process 1000 + silo tasks that ran, grants and moves under way when a snapshot was taken
 //! ```
 
 mod sampled;
@@ -21,10 +22,10 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-/// A thread without a frame for so long is shown as silent.
+/// A thread without a frame for this long is shown as silent.
 const SILENT_NS: u64 = 5_000_000;
-/// Shots remembered, so that none is told twice: more than two pictures can share.
-const TOLD_MAX: usize = 4_096;
+/// Shots remembered, so that each is written once: more than two snapshots can have in common.
+const EMITTED_MAX: usize = 4_096;
 
 /// Why a trace could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -32,12 +33,12 @@ pub enum TraceError {
     /// The recording cannot be read.
     #[error(transparent)]
     Tape(#[from] TapeError),
-    /// The output refused it.
-    #[error("trace: found the output closed or full ({0}), expected room to the end; name another place with -o")]
+    /// The output cannot be written.
+    #[error("trace: cannot write the output ({0}); name another file with -o")]
     Output(#[from] io::Error),
 }
 
-/// A note of the run: nanoseconds since the engine's start, and its words.
+/// A note of the run: its time in nanoseconds since the engine's start, and its text.
 pub type Note = (u64, String);
 
 /// Writes the trace of `tape`; returns the number of events.
@@ -47,15 +48,15 @@ pub type Note = (u64, String);
 pub fn write(tape: &mut Tape, notes: &[Note], out: &mut dyn Write) -> Result<u64, TraceError> {
     let mut trace = Trace { out, events: 0, error: None };
     trace.text("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-    let mut told = Told::default();
+    let mut emitted = Emitted::default();
     let all = (Ticks(0), Ticks(u64::MAX));
-    tape.play(all.0, all.1, |moment| picture(moment, &mut told, &mut trace))?;
-    told.alarms(&mut trace);
-    told.sampled.end(&mut trace);
+    tape.play(all.0, all.1, |moment| emit_snapshot(moment, &mut emitted, &mut trace))?;
+    emitted.alarms(&mut trace);
+    emitted.sampled.end(&mut trace);
     let (start, rate) = (tape.start(), tape.rate());
     let mut threads = Threads::default();
     tape.play_fast(all.0, all.1, |moment| {
-        // In a sample only the fast words are set: start and rate are the recording's.
+        // A sample has only the fast words, so start and rate come from the recording.
         let clock = crate::clock::Clock::standing(moment.at, start, rate);
         if let Ok(board) = moment.image.board() {
             threads.sample(&board.snapshot(&clock), &mut trace);
@@ -98,36 +99,36 @@ fn slice(name: &str, (pid, tid): (u32, u64), from_ns: u64, to_ns: u64, args: &Va
     json!({"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": us(from_ns), "dur": dur, "args": args})
 }
 
-/// What has been told already.
+/// What has been written already.
 #[derive(Default)]
-struct Told {
+struct Emitted {
     named: bool,
     shots: BTreeSet<(u64, u32, u32, u64)>,
-    /// By number and onset: the newest state of an alarm.
+    /// The newest state of each alarm, by number and onset.
     alarms: BTreeMap<(u64, u64), (u64, String, Value)>,
     answered: BTreeMap<u32, (u64, u64)>,
     gaps: BTreeMap<usize, crate::board::histogram::Histogram>,
     sampled: Sampled,
 }
 
-fn picture(moment: &Moment, told: &mut Told, trace: &mut Trace<'_>) {
-    // A picture that no board can be made of has nothing to tell.
+fn emit_snapshot(moment: &Moment, emitted: &mut Emitted, trace: &mut Trace<'_>) {
+    // No board can be made of this snapshot.
     let Ok(Some(snapshot)) = moment.snapshot() else { return };
-    if !told.named {
-        told.named = true;
+    if !emitted.named {
+        emitted.named = true;
         names(&snapshot, trace);
         Sampled::names(&snapshot, trace);
     }
     for silo in &snapshot.silos {
-        counters(silo, snapshot.at_ns, told, trace);
+        counters(silo, snapshot.at_ns, emitted, trace);
         for (number, slot) in silo.slots.iter().enumerate() {
-            shot(silo.id, number, slot, told, trace);
+            shot(silo.id, number, slot, emitted, trace);
         }
     }
-    told.sampled.picture(&snapshot, trace);
+    emitted.sampled.add_snapshot(&snapshot, trace);
     for (index, thread) in snapshot.threads.iter().enumerate() {
-        let longest = told.gaps.get(&index).map_or(0, |before| thread.frame_gap.since(before).max_ns());
-        told.gaps.insert(index, thread.frame_gap.clone());
+        let longest = emitted.gaps.get(&index).map_or(0, |before| thread.frame_gap.since(before).max_ns());
+        emitted.gaps.insert(index, thread.frame_gap.clone());
         let name = format!("{} longest gap µs", thread.name);
         trace.put(&counter(&name, 1, snapshot.at_ns, us(longest)));
     }
@@ -136,11 +137,11 @@ fn picture(moment: &Moment, told: &mut Told, trace: &mut Trace<'_>) {
             "sentence": alarm.sentence, "evidence": alarm.evidence, "stack": alarm.stack, "thread": alarm.thread});
         let name = format!("{} {}", alarm.rule, alarm.thread.as_deref().unwrap_or(""));
         let end_ns = alarm.ended_ns.unwrap_or(snapshot.at_ns);
-        told.alarms.insert((alarm.number, alarm.onset_ns), (end_ns, name.trim().to_owned(), args));
+        emitted.alarms.insert((alarm.number, alarm.onset_ns), (end_ns, name.trim().to_owned(), args));
     }
 }
 
-impl Told {
+impl Emitted {
     fn alarms(&self, trace: &mut Trace<'_>) {
         for ((number, onset_ns), (end_ns, name, args)) in &self.alarms {
             let id = format!("alarm-{number}-{onset_ns}");
@@ -167,9 +168,9 @@ fn counter(name: &str, pid: u32, at_ns: u64, value: f64) -> Value {
     json!({"ph": "C", "name": name, "pid": pid, "tid": 0, "ts": us(at_ns), "args": {"value": value}})
 }
 
-fn counters(silo: &SiloView, at_ns: u64, told: &mut Told, trace: &mut Trace<'_>) {
+fn counters(silo: &SiloView, at_ns: u64, emitted: &mut Emitted, trace: &mut Trace<'_>) {
     let counts = &silo.counters;
-    if let Some((then_ns, before)) = told.answered.insert(silo.id, (at_ns, counts.answered)) {
+    if let Some((then_ns, before)) = emitted.answered.insert(silo.id, (at_ns, counts.answered)) {
         let rate = counts.answered.saturating_sub(before) as f64 * 1e9 / at_ns.saturating_sub(then_ns).max(1) as f64;
         trace.put(&counter("answered/s", 2 + silo.id, at_ns, rate));
     }
@@ -180,15 +181,15 @@ fn counters(silo: &SiloView, at_ns: u64, told: &mut Told, trace: &mut Trace<'_>)
     }
 }
 
-/// A shot that has been harvested, as a slice, with its stages inside.
-fn shot(silo: u32, number: usize, slot: &SlotView, told: &mut Told, trace: &mut Trace<'_>) {
+/// Writes a harvested shot as a slice with its stages.
+fn shot(silo: u32, number: usize, slot: &SlotView, emitted: &mut Emitted, trace: &mut Trace<'_>) {
     let times = &slot.times;
     let key = (times.submitted_ns, silo, slot.stream, slot.sequence);
-    if times.harvested_ns == 0 || !told.shots.insert(key) {
+    if times.harvested_ns == 0 || !emitted.shots.insert(key) {
         return;
     }
-    while told.shots.len() > TOLD_MAX {
-        told.shots.pop_first();
+    while emitted.shots.len() > EMITTED_MAX {
+        emitted.shots.pop_first();
     }
     let track = (2 + silo, number as u64 + 1);
     let args = json!({"stream": slot.stream, "sequence": slot.sequence, "slot": number, "worker": slot.worker,
@@ -209,12 +210,12 @@ fn shot(silo: u32, number: usize, slot: &SlotView, told: &mut Told, trace: &mut 
     }
 }
 
-/// Threads by their fast samples: what role was seen running, and when no frame came.
+/// Threads by their fast samples: the role that ran, and pauses without a frame.
 #[derive(Default)]
 struct Threads {
-    /// The open slice of each: role, since when, last seen.
+    /// The open slice of each thread: role, start, last sample.
     open: BTreeMap<usize, (String, u64, u64)>,
-    /// The silence last told of each, by the heartbeat that it began with.
+    /// The last pause written of each thread, by the heartbeat before it.
     silent: BTreeMap<usize, (u64, u64)>,
 }
 
@@ -224,7 +225,7 @@ impl Threads {
         for (index, thread) in snapshot.threads.iter().enumerate() {
             let track = (1, index as u64 + 1);
             let stage = thread.stage.map_or_else(|| "idle".to_owned(), |role| role.name().to_owned());
-            // A pause in the samples ends a slice: what was between them is not known.
+            // A gap in the samples ends the slice, because nothing is known of that time.
             let goes_on = |(open, _, seen): &(String, u64, u64)| *open == stage && now_ns - seen < 10 * SILENT_NS;
             match self.open.get_mut(&index).filter(|open| goes_on(open)) {
                 Some((_, _, seen)) => *seen = now_ns,

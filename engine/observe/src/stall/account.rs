@@ -1,69 +1,91 @@
-//! The account that the kernel keeps of a thread and of its machine, read through descriptors that stay open.
+//! The kernel's accounts of threads and cores, read through descriptors that stay open.
 //!
-//! Owns the descriptors of one process's hot threads. On a cold thread. Bounds: one read a file and look, of at most
-//! [`TEXT_MAX`] bytes. What is not readable is `None` and listed with the way to make it visible; never zero.
+//! Owns the descriptors for one process's hot threads. On a cold thread. One read for each file, of
+//! at most [`TEXT_MAX`] bytes. A value that cannot be read is `None`, never zero, and is listed
+//! with the way to make it visible.
 
-use super::observe::Hidden;
 use super::procfs::{self, CoreTimes, Interrupts};
 use crate::clock::Clock;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+/// Something that cannot be seen here, and what would show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hidden {
+    /// What.
+    pub what: &'static str,
+    /// The sysctl, capability or flag.
+    pub how: &'static str,
+}
+
+/// Another thread that had the core.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherThread {
+    /// Its process.
+    pub pid: u32,
+    /// Its name.
+    pub command: String,
+    /// Time it ran on the core, nanoseconds; 0: it only stood ready there.
+    pub ran_ns: u64,
+    /// It belongs to this process.
+    pub is_own: bool,
+}
+
 /// Most bytes read of one file.
 const TEXT_MAX: usize = 256 << 10;
 
-/// A thread's account at one moment.
+/// The kernel's account of a thread at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadAccount {
     /// When, nanoseconds of the caller's clock.
     pub at_ns: u64,
-    /// Time it has run.
+    /// Time it has run, nanoseconds.
     pub ran_ns: Option<u64>,
-    /// Time it has stood ready, up to when it last ran.
+    /// Time it was ready without running, nanoseconds, up to its last run.
     pub waited_ns: Option<u64>,
-    /// Times it was given a core.
+    /// Number of times it was given a core.
     pub turns: Option<u64>,
-    /// State letter.
+    /// Its state letter.
     pub state: Option<char>,
-    /// Faults from memory.
+    /// Page faults served from memory.
     pub minor_faults: Option<u64>,
-    /// Faults from disk.
+    /// Page faults served from disk.
     pub major_faults: Option<u64>,
-    /// Core it runs or last ran on.
+    /// The core it runs on or ran on last.
     pub core: Option<u32>,
 }
 
-/// The machine's account of one core at one moment.
+/// The kernel's account of one core at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreAccount {
-    /// When.
+    /// When, nanoseconds of the caller's clock.
     pub at_ns: u64,
-    /// Times by `/proc/stat`.
+    /// Its times from `/proc/stat`.
     pub times: Option<CoreTimes>,
-    /// The same of all cores together.
+    /// The mean of all cores' times.
     pub all: Option<CoreTimes>,
-    /// Interrupts.
+    /// Its interrupts.
     pub interrupts: Option<Interrupts>,
-    /// Times, and nanoseconds, that the control group was held back.
+    /// Number of times, and nanoseconds, that the control group was throttled.
     pub throttled: Option<(u64, u64)>,
-    /// Times that heat slowed it.
+    /// Number of times that heat slowed the core.
     pub thermal: Option<u64>,
-    /// Its frequency, and the highest that it has, kHz.
+    /// Its frequency, and its highest frequency, kHz.
     pub frequency: Option<(u64, u64)>,
-    /// What the machine waits for.
+    /// The machine's pressure values.
     pub pressure: Option<Pressure>,
-    /// Faults from memory of all threads of the process.
+    /// Page faults from memory, of all threads of the process.
     pub process_faults: Option<u64>,
 }
 
-/// Share of the last ten seconds in which something waited, in hundredths of a percent.
+/// Share of the last ten seconds in which some task waited, in hundredths of a percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {
-    /// For a core.
+    /// Waited for a core.
     pub cpu: u32,
-    /// For memory to be found or read back.
+    /// Waited for memory to be reclaimed or read back.
     pub memory: u32,
-    /// For a disk.
+    /// Waited for a disk.
     pub io: u32,
 }
 
@@ -73,12 +95,12 @@ struct ThreadFiles {
     schedstat: Option<File>,
 }
 
-/// Whose threads.
+/// The process whose threads are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// This process's: their clocks can be read to the nanosecond.
+    /// This process: its threads' clocks have nanosecond resolution.
     Own,
-    /// Another's.
+    /// Another process.
     Process(u32),
 }
 
@@ -98,7 +120,7 @@ pub struct Accounts {
     text: Vec<u8>,
 }
 
-/// What the kernel's driver of frequencies says of a core, and of heat.
+/// Open files on a core's frequency and thermal throttling.
 struct CoreFiles {
     core: u32,
     now: Option<File>,
@@ -120,7 +142,7 @@ impl CoreFiles {
 }
 
 impl Accounts {
-    /// Opens what there is for `tids` of `owner`.
+    /// Opens what is visible for the threads `tids` of `owner`.
     #[must_use]
     pub fn open(owner: Owner, tids: &[u32]) -> Accounts {
         let process = match owner {
@@ -142,12 +164,12 @@ impl Accounts {
         Accounts { task, owner, threads, stat, interrupts, cpu_stat, pressure, process, cores, text }
     }
 
-    /// The account of thread number `index`, at `at_ns`.
+    /// The account of thread number `index`; `at_ns` is now.
     pub fn thread(&mut self, index: usize, at_ns: u64) -> ThreadAccount {
         let Some(files) = self.threads.get(index) else { return ThreadAccount::default() };
         let stat = read(files.stat.as_ref(), &mut self.text).and_then(procfs::stat);
         let times = read(files.schedstat.as_ref(), &mut self.text).and_then(procfs::schedstat);
-        // Its own clock counts up to now; the file up to the last time that the scheduler looked.
+        // The thread's clock counts up to now; the file up to the scheduler's last update.
         let own = (self.owner == Owner::Own).then(|| Clock::ran(files.tid)).flatten();
         ThreadAccount {
             at_ns,
@@ -161,7 +183,7 @@ impl Accounts {
         }
     }
 
-    /// The account of `core`.
+    /// The account of `core`; `at_ns` is now.
     pub fn core(&mut self, core: u32, at_ns: u64) -> CoreAccount {
         let times = read(self.stat.as_ref(), &mut self.text)
             .map(|text| (procfs::core_times(text, Some(core)), procfs::core_times(text, None)));
@@ -182,7 +204,7 @@ impl Accounts {
         }
     }
 
-    /// Times that heat slowed `core`, and its frequency against its highest.
+    /// Number of times that heat slowed `core`; its frequency and its highest frequency.
     fn slowed(&mut self, core: u32) -> (Option<u64>, Option<(u64, u64)>) {
         let place = self.cores.iter().position(|files| files.core == core).unwrap_or_else(|| {
             self.cores.push(CoreFiles::open(core));
@@ -200,14 +222,15 @@ impl Accounts {
         Some(Pressure { cpu: share(cpu)?, memory: share(memory)?, io: share(io)? })
     }
 
-    /// What only matters at an alarm: (tracer, allowed cores, the call it is in, where it sleeps in the kernel).
+    /// Facts that are read only at an alarm: tracer, allowed cores, system call, kernel function in
+    /// which it sleeps.
     #[must_use]
-    pub fn closer(&self, index: usize) -> Closer {
-        let Some(files) = self.threads.get(index) else { return Closer::default() };
+    pub fn detail(&self, index: usize) -> ThreadDetail {
+        let Some(files) = self.threads.get(index) else { return ThreadDetail::default() };
         let text = |name: &str| crate::files::read_lossy(self.task.join(format!("{}/{name}", files.tid))).ok();
         let (tracer, allowed, _, _) = procfs::status(&text("status").unwrap_or_default());
         let call = text("syscall");
-        Closer {
+        ThreadDetail {
             tracer,
             allowed,
             call: call.as_deref().and_then(procfs::syscall),
@@ -216,7 +239,7 @@ impl Accounts {
         }
     }
 
-    /// What cannot be seen here, and what would show it.
+    /// What is not visible here, and how to make it visible.
     #[must_use]
     pub fn hidden(&self) -> Vec<Hidden> {
         let mut hidden = Vec::new();
@@ -243,18 +266,18 @@ impl Accounts {
     }
 }
 
-/// See [`Accounts::closer`].
+/// See [`Accounts::detail`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Closer {
-    /// Process that traces it.
+pub struct ThreadDetail {
+    /// The process that traces it.
     pub tracer: Option<u32>,
-    /// Cores that it may use.
+    /// The cores that it may use.
     pub allowed: Option<Vec<u32>>,
-    /// Number, stack and instruction pointers of the call it blocks in.
+    /// The system call in which it blocks: number, stack pointer, instruction pointer.
     pub call: Option<(i64, u64, u64)>,
-    /// The kernel's function it sleeps in.
+    /// The kernel function in which it sleeps.
     pub sleeps_in: Option<String>,
-    /// The call is not readable here.
+    /// Whether the system call may not be read here.
     pub call_is_hidden: bool,
 }
 
@@ -268,7 +291,7 @@ fn read<'t>(file: Option<&File>, text: &'t mut Vec<u8>) -> Option<&'t str> {
             Err(_) => return None,
         }
     }
-    // A name in it may be of any bytes; all else is ASCII.
+    // A name in it may contain any bytes; the rest is ASCII.
     text[..filled].iter_mut().filter(|byte| !byte.is_ascii()).for_each(|byte| *byte = b'?');
     std::str::from_utf8(&text[..filled]).ok()
 }

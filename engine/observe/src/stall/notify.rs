@@ -1,7 +1,8 @@
-//! `on_alarm`: a program of the operator's that hears of an alarm.
+//! `on_alarm`: runs a program of the operator's at each alarm.
 //!
-//! Owns a cold thread and at most one child. Bounds: one child a second, each killed after [`LIMIT`], [`QUEUE`] alarms
-//! waiting; those beyond are counted as not told. Never holds up the watchdog: it hands over and goes on.
+//! Owns a cold thread and at most one child process. Starts one child a second and kills it after
+//! [`LIMIT`]. At most [`QUEUE`] alarms wait; further ones are dropped and counted. Never delays the
+//! watchdog.
 
 use crate::board::snapshot::AlarmView;
 use std::io::Write;
@@ -9,32 +10,32 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// Longest life of a child.
+/// Longest run time of a child.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Between two children.
+/// Time between two children.
 const EVERY: Duration = Duration::from_secs(1);
-/// Between two looks at a child.
+/// Time between two checks of a child.
 const LOOK: Duration = Duration::from_millis(10);
-/// Alarms waiting to be told.
+/// Most alarms that wait for the program.
 const QUEUE: usize = 16;
 
-/// Tells a program of alarms.
-pub(super) struct Teller {
+/// Runs the operator's program.
+pub(super) struct AlarmNotifier {
     queue: SyncSender<(String, Vec<u8>)>,
     untold: u64,
 }
 
-impl Teller {
-    /// Starts its thread; `None` where the system refuses one.
+impl AlarmNotifier {
+    /// Starts its thread; `None` if the system refuses one.
     #[expect(clippy::disallowed_methods, reason = "cold: a child may take its time")]
-    pub(super) fn start() -> Option<Teller> {
+    pub(super) fn start() -> Option<AlarmNotifier> {
         let (queue, alarms) = sync_channel(QUEUE);
-        std::thread::Builder::new().name("on-alarm".to_owned()).spawn(move || tell_all(&alarms)).ok()?;
-        Some(Teller { queue, untold: 0 })
+        std::thread::Builder::new().name("on-alarm".to_owned()).spawn(move || run_programs(&alarms)).ok()?;
+        Some(AlarmNotifier { queue, untold: 0 })
     }
 
-    /// Has `program` told of `alarm`.
-    pub(super) fn tell(&mut self, program: &str, alarm: &AlarmView) {
+    /// Queues `alarm` for `program`.
+    pub(super) fn notify(&mut self, program: &str, alarm: &AlarmView) {
         let Ok(json) = serde_json::to_vec(alarm) else { return };
         if self.queue.try_send((program.to_owned(), json)).is_err() {
             self.untold += 1;
@@ -42,9 +43,9 @@ impl Teller {
     }
 }
 
-fn tell_all(alarms: &Receiver<(String, Vec<u8>)>) {
+fn run_programs(alarms: &Receiver<(String, Vec<u8>)>) {
     while let Ok((program, json)) = alarms.recv() {
-        // A program that cannot be started is the operator's to notice: the alarm itself is on the board.
+        // A program that cannot be started is ignored: the alarm itself is on the board.
         if let Ok(child) = start(&program, &json) {
             wait(child);
         }
@@ -55,13 +56,14 @@ fn tell_all(alarms: &Receiver<(String, Vec<u8>)>) {
 fn start(program: &str, json: &[u8]) -> std::io::Result<Child> {
     let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // Smaller than a pipe's buffer: a program that never reads does not hold this up.
+        // The text fits into a pipe's buffer, so a program that never reads does not block this
+        // thread.
         let _ = stdin.write_all(json).and_then(|()| stdin.write_all(b"\n"));
     }
     Ok(child)
 }
 
-/// Waits for the child's end, or ends it.
+/// Waits for the child to end, and kills it after [`LIMIT`].
 fn wait(mut child: Child) {
     let looks = LIMIT.as_millis() / LOOK.as_millis();
     for _ in 0..looks {
@@ -87,7 +89,7 @@ mod tests {
     use std::os::unix::fs::OpenOptionsExt;
 
     #[test]
-    fn a_program_gets_the_alarm_on_its_standard_input_and_one_that_is_not_there_is_no_harm() {
+    fn a_program_gets_the_alarm_on_its_standard_input_and_a_missing_program_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let (script, heard) = (folder.path().join("page.sh"), folder.path().join("heard"));
         let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o700).open(&script).unwrap();

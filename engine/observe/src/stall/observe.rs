@@ -1,116 +1,96 @@
-//! Observations of one stall: what the verdict is made from, and nothing else.
+//! The observations of one stall, from which the verdict is made.
 //!
-//! Plain data. Every difference lies inside the stall, or between the looks nearest to it. What was not visible is `None`.
+//! Plain data. Every difference lies inside the stall, or between the nearest readings. What was
+//! not visible is `None`.
 
-use super::account::{Closer, CoreAccount, Pressure, ThreadAccount};
+use super::account::{CoreAccount, Hidden, OtherThread, Pressure, ThreadAccount, ThreadDetail};
 use super::switches::Switched;
 use pinwheel_edge::spin::SpinPolicy;
 
 /// The kernel's unit in `/proc/stat`, nanoseconds.
 pub const JIFFY_NS: u64 = 10_000_000;
 
-/// Something that cannot be seen here, and what would show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hidden {
-    /// What.
-    pub what: &'static str,
-    /// The sysctl, capability or flag.
-    pub how: &'static str,
-}
-
-/// Another thread that had the core.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Other {
-    /// Its process.
-    pub pid: u32,
-    /// Its name.
-    pub command: String,
-    /// Time it ran on the core, nanoseconds; 0: it only stood ready there.
-    pub ran_ns: u64,
-    /// It belongs to this process.
-    pub is_own: bool,
-}
-
-/// What became of the signal that asks for a stack.
+/// State of the signal that asks the thread for its stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Asked {
-    /// None was sent.
+pub enum SignalState {
+    /// No signal was sent.
     #[default]
-    Not,
-    /// It was taken inside the stall.
+    NotSent,
+    /// The thread answered during the stall.
     Answered,
-    /// It was not taken while the stall lasted.
+    /// The thread did not answer during the stall.
     Unanswered,
 }
 
-/// One stall of one thread.
+/// The observations of one stall of one thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observations {
     /// The thread's name.
     pub thread: String,
-    /// The role it is in; `None`: between roles.
+    /// The role it is in; `None` between roles.
     pub role: Option<&'static str>,
-    /// The policy that it acknowledged.
+    /// The spin policy that it acknowledged.
     pub policy: Option<SpinPolicy>,
-    /// Core by plan.
+    /// The core that it is planned on.
     pub core: Option<u32>,
-    /// That core was offline in the stall, or just before.
+    /// Whether that core was offline during the stall or just before.
     pub core_offline: bool,
-    /// Length of the stall, so far.
+    /// Length of the stall so far, nanoseconds.
     pub stall_ns: u64,
-    /// Between the two looks.
+    /// Time between the two readings, nanoseconds.
     pub span_ns: u64,
-    /// Both looks lie inside the stall.
+    /// Whether both readings lie inside the stall.
     pub is_inside: bool,
-    /// Time run between the looks.
+    /// Time run between the readings.
     pub ran_ns: Option<u64>,
-    /// Time ready and not run between them.
+    /// Time ready without running between the readings.
     pub waited_ns: Option<u64>,
-    /// State letter at the second.
+    /// State letter at the second reading.
     pub state: Option<char>,
-    /// Faults between them.
+    /// Page faults from memory between the readings.
     pub minor_faults: Option<u64>,
-    /// Faults that waited for a disk.
+    /// Page faults from disk between the readings.
     pub major_faults: Option<u64>,
-    /// Core at the second.
+    /// Core at the second reading.
     pub found_core: Option<u32>,
-    /// From a closer look at the second.
-    pub closer: Closer,
-    /// Steal on its core between them.
+    /// Facts read only at an alarm, at the second reading.
+    pub detail: ThreadDetail,
+    /// Steal time on its core between the readings.
     pub steal_ns: Option<u64>,
-    /// In interrupts on its core between them.
+    /// Time in interrupts on its core between the readings.
     pub interrupts_ns: Option<u64>,
-    /// Shoot-downs on its core between them.
+    /// TLB shootdowns on its core between the readings.
     pub shootdowns: Option<u64>,
-    /// Ticks of its core's own timer between them.
+    /// Timer ticks of its core between the readings.
     pub timer_ticks: Option<u64>,
-    /// Time that all cores together account for, by core.
+    /// Time that the machine accounts for between the readings; the mean of its cores.
     pub machine_ns: Option<u64>,
-    /// Times, and time, that the control group was held back.
+    /// Number of times, and nanoseconds, that the control group was throttled.
     pub throttled: Option<(u64, u64)>,
-    /// Times that heat slowed the core.
+    /// Number of times that heat slowed the core.
     pub thermal: Option<u64>,
-    /// Frequency of its core, and the highest it has, kHz, at the second.
+    /// Frequency of its core and its highest frequency, kHz, at the second reading.
     pub frequency: Option<(u64, u64)>,
-    /// What the machine waited for in the last ten seconds.
+    /// The machine's pressure in the last ten seconds.
     pub pressure: Option<Pressure>,
-    /// What the kernel's records say of its switches, inside the stall.
+    /// The kernel's records of the thread's context switches during the stall.
     pub switched: Option<Switched>,
-    /// How much the watchdog itself was late.
+    /// How late the watchdog itself was.
     pub watcher_late_ns: u64,
-    /// Hot threads that stood still at the same time, this one included, of how many.
+    /// Number of hot threads that stood still at the same time, this one included, and of all that
+    /// run.
     pub still: (usize, usize),
-    /// Who else had the core.
-    pub others: Vec<Other>,
-    /// The role of this thread that panicked, and where.
+    /// Other threads that used the core.
+    pub others: Vec<OtherThread>,
+    /// The role of this thread that panicked, and the source line.
     pub died: Option<(String, String)>,
-    /// Jump of the counter against monotonic time.
+    /// Jump of the tick counter against monotonic time.
     pub clock_step_ns: i64,
-    /// What became of the signal.
-    pub asked: Asked,
-    /// Line that the stack names.
+    /// State of the signal that asked for a stack.
+    pub asked: SignalState,
+    /// The source line that the stack names.
     pub culprit: Option<String>,
-    /// What is not visible here.
+    /// What is not visible on this machine.
     pub hidden: Vec<Hidden>,
 }
 
@@ -119,13 +99,13 @@ fn less<T: Copy>(before: Option<T>, after: Option<T>, minus: impl Fn(T, T) -> T)
 }
 
 impl Observations {
-    /// Takes in two accounts of the thread.
+    /// Adds the difference of two accounts of the thread.
     pub fn between(&mut self, before: &ThreadAccount, after: &ThreadAccount) {
         self.span_ns = after.at_ns.saturating_sub(before.at_ns);
         self.ran_ns = less(before.ran_ns, after.ran_ns, u64::saturating_sub).map(|ran| ran.min(self.span_ns));
         let counted = less(before.waited_ns, after.waited_ns, u64::saturating_sub);
-        // The kernel adds what it waited when it runs again: one that stands ready at both looks and has had no turn
-        // has waited all the time.
+        // The kernel adds waiting time when the thread runs again. A thread that is ready at both
+        // readings without a turn in between waited all the time.
         let is_ready = before.state == Some('R') && after.state == Some('R');
         let has_stood = is_ready && before.turns.is_some() && before.turns == after.turns;
         let off_ns = self.ran_ns.map(|ran| self.span_ns - ran);
@@ -139,7 +119,7 @@ impl Observations {
         self.found_core = after.core;
     }
 
-    /// Takes in two accounts of its core.
+    /// Adds the difference of two accounts of its core.
     pub fn on_core(&mut self, before: &CoreAccount, after: &CoreAccount) {
         let times = before.times.zip(after.times);
         self.steal_ns = times.map(|(b, a)| a.steal.saturating_sub(b.steal) * JIFFY_NS);
@@ -157,7 +137,7 @@ impl Observations {
         self.pressure = after.pressure;
     }
 
-    /// The observations one a line, for who wants to judge for himself.
+    /// The observations as text, one a line, for people who want to judge themselves.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let ms = |ns: u64| format!("{:.1} ms", ns as f64 / 1e6);
@@ -194,8 +174,8 @@ impl Observations {
             lines.push(format!("control group held back {times} times, {}", ms(ns)));
         }
         lines.extend(self.machine_lines());
-        if let Some((number, _, _)) = self.closer.call {
-            let place = self.closer.sleeps_in.as_deref().unwrap_or("a place not visible");
+        if let Some((number, _, _)) = self.detail.call {
+            let place = self.detail.sleeps_in.as_deref().unwrap_or("a place not visible");
             lines.push(format!("in {} (kernel: {place})", super::procfs::call_name(number)));
         }
         if self.watcher_late_ns > 0 {
@@ -209,20 +189,20 @@ impl Observations {
             lines.push(format!("{whose} {} ({}) ran {} there", other.command, other.pid, ms(other.ran_ns)));
         }
         match self.asked {
-            Asked::Not => {}
-            Asked::Answered => lines.push("its stack was taken inside the stall".to_owned()),
-            Asked::Unanswered => lines.push("it took no signal while the stall lasted".to_owned()),
+            SignalState::NotSent => {}
+            SignalState::Answered => lines.push("its stack was taken inside the stall".to_owned()),
+            SignalState::Unanswered => lines.push("it took no signal while the stall lasted".to_owned()),
         }
         lines.extend(self.hidden.iter().map(|hidden| format!("not visible: {}; {} shows it", hidden.what, hidden.how)));
         lines
     }
 
-    /// What the machine's newer accounts say, where it has them.
+    /// The observations that only some machines have.
     fn machine_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(Switched { out_ns, taken_ns, taken, by }) = &self.switched {
             let ms = |ns: u64| ns as f64 / 1e6;
-            // A task of another namespace, or one that is gone, has no number here: the kernel says -1.
+            // The kernel gives -1 for a thread of another namespace, or one that has ended.
             let who = |pid: u32, tid: u32| match [pid, tid].map(|number| (number != u32::MAX).then_some(number)) {
                 [Some(pid), Some(tid)] => format!("{pid}/{tid}"),
                 [Some(pid), None] => format!("a thread of process {pid}"),
@@ -243,7 +223,8 @@ impl Observations {
         if let Some(Pressure { cpu, memory, io }) = self.pressure {
             let percent = |share: u32| f64::from(share) / 100.0;
             lines.push(format!(
-                "pressure in the last 10 s: something waited for a core {:.1} %, for memory {:.1} %, for a disk {:.1} % of the time",
+                "pressure in the last 10 s: something waited for a core {:.1} %, for memory {:.1} %, for a \
+                disk {:.1} % of the time",
                 percent(cpu),
                 percent(memory),
                 percent(io)

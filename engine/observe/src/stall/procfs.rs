@@ -1,21 +1,22 @@
-//! What the kernel's files say of a thread and of the machine, parsed.
+//! Parses the kernel's files on threads and the machine.
 //!
-//! Pure: text in, numbers out; a field that is not there is `None`, never zero. On cold threads. Bounded by the texts.
+//! Pure: text in, numbers out. A field that is missing is `None`, never zero.
 
-/// Of `/proc/PID/task/TID/stat`.
+/// Fields of `/proc/PID/task/TID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// One letter: R S D T t Z X.
     pub state: char,
     /// Faults served from memory.
     pub minor_faults: u64,
-    /// Faults that waited for a disk.
+    /// Page faults served from disk.
     pub major_faults: u64,
     /// Core that it runs or last ran on.
     pub core: u32,
 }
 
-/// Fields are numbered from 1 by proc(5); the third is the first after the name, which may hold anything.
+/// Parses `stat`. proc(5) numbers fields from 1; field 3 is the first after the name, which may
+/// contain anything.
 #[must_use]
 pub fn stat(text: &str) -> Option<Stat> {
     let words: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
@@ -28,14 +29,15 @@ pub fn stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// Of `schedstat`: time run, time ready and not run, times given a core. The second grows only when it runs again.
+/// Parses `schedstat`: time run, time ready without running, times given a core. The second grows
+/// only when it runs again.
 #[must_use]
 pub fn schedstat(text: &str) -> Option<(u64, u64, u64)> {
     let mut words = text.split_whitespace().map(|word| word.parse().ok());
     Some((words.next()??, words.next()??, words.next()??))
 }
 
-/// Of `status`: (process that traces it, cores that it may use, times it gave the core away, times it was taken).
+/// Parses `status`: tracing process, allowed cores, voluntary and involuntary context switches.
 #[must_use]
 pub fn status(text: &str) -> (Option<u32>, Option<Vec<u32>>, Option<u64>, Option<u64>) {
     let field = |name: &str| text.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim()));
@@ -54,7 +56,8 @@ fn cores(list: &str) -> Vec<u32> {
     list.split(',').filter_map(range).flatten().collect()
 }
 
-/// Of `/proc/PID/task/TID/syscall`: the call's number, and stack and instruction pointers; `None` while it runs.
+/// Parses `/proc/PID/task/TID/syscall`: the call's number, stack pointer, instruction pointer;
+/// `None` while it runs.
 #[must_use]
 pub fn syscall(text: &str) -> Option<(i64, u64, u64)> {
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -66,15 +69,16 @@ pub fn syscall(text: &str) -> Option<(i64, u64, u64)> {
 /// One core's line of `/proc/stat`, in the kernel's units of 1/100 s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreTimes {
-    /// All of them together.
+    /// Total time.
     pub total: u64,
-    /// In interrupts, hard and soft.
+    /// Time in hard and soft interrupts.
     pub interrupts: u64,
-    /// Stolen by the hypervisor.
+    /// Time stolen by the hypervisor.
     pub steal: u64,
 }
 
-/// The line of `core`; the mean of all cores for `None`. Steal has gone backwards on real machines: subtract saturating.
+/// The line of `core`; for `None` the mean of all cores. Steal can go backwards, so subtract
+/// saturating.
 #[must_use]
 pub fn core_times(text: &str, core: Option<u32>) -> Option<CoreTimes> {
     let name = core.map_or_else(|| "cpu".to_owned(), |core| format!("cpu{core}"));
@@ -92,15 +96,15 @@ pub fn core_times(text: &str, core: Option<u32>) -> Option<CoreTimes> {
 /// Interrupts of one core by `/proc/interrupts`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interrupts {
-    /// Shoot-downs of address translations.
+    /// TLB shootdowns.
     pub shootdowns: u64,
-    /// The core's own timer.
+    /// The core's own timer interrupts.
     pub timer: u64,
     /// All others.
     pub others: u64,
 }
 
-/// Those of `core`.
+/// The interrupts of `core`.
 #[must_use]
 pub fn interrupts(text: &str, core: u32) -> Option<Interrupts> {
     let mut lines = text.lines();
@@ -119,7 +123,7 @@ pub fn interrupts(text: &str, core: u32) -> Option<Interrupts> {
     Some(found)
 }
 
-/// Of a control group's `cpu.stat`: (times held back, nanoseconds held back); both versions of the file.
+/// Parses a control group's `cpu.stat`, of either version: times throttled, nanoseconds throttled.
 #[must_use]
 pub fn throttled(text: &str) -> Option<(u64, u64)> {
     let field = |name: &str| {
@@ -129,8 +133,9 @@ pub fn throttled(text: &str) -> Option<(u64, u64)> {
     Some((field("nr_throttled")?, field("throttled_usec").map(|us| us * 1_000).or(field("throttled_time"))?))
 }
 
-/// Of `/proc/pressure/*`: share of the last ten seconds in which something waited, in hundredths of a percent. The total beside it
-/// moves every two seconds only, so it says nothing of a stall of milliseconds.
+/// Parses `/proc/pressure/*`: share of the last ten seconds in which some task waited, in
+/// hundredths of a percent. The total in these files changes only every two seconds, too slowly for
+/// stalls of milliseconds.
 #[must_use]
 pub fn pressure(text: &str) -> Option<u32> {
     let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
@@ -140,19 +145,19 @@ pub fn pressure(text: &str) -> Option<u32> {
     Some(whole.parse::<u32>().ok()?.checked_mul(100)? + part.parse::<u32>().ok()?)
 }
 
-/// Of a file of `cpufreq`, kHz.
+/// Parses a frequency file of `cpufreq`, kHz.
 #[must_use]
 pub fn frequency(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|khz| *khz > 0)
 }
 
-/// Whether a process's state letter says that a signal or a tracer holds it.
+/// Whether a state letter means that a signal or a tracer has stopped the thread.
 #[must_use]
 pub const fn is_stopped(state: char) -> bool {
     matches!(state, 'T' | 't')
 }
 
-/// Name of a system call of this machine's kind; its number where it is none of those that block.
+/// Name of a system call that may block; its number for others.
 #[must_use]
 pub fn call_name(number: i64) -> String {
     #[cfg(target_arch = "x86_64")]
@@ -211,7 +216,8 @@ mod tests {
         assert_eq!(stat("7 (a"), None);
         assert_eq!(schedstat("5 6 7\n"), Some((5, 6, 7)));
         assert_eq!(schedstat("5 6"), None);
-        let text = "State:\tR\nTracerPid:\t44\nCpus_allowed_list:\t0-2,5\nvoluntary_ctxt_switches:\t8\nnonvoluntary_ctxt_switches:\t9\n";
+        let text = "\
+            State:\tR\nTracerPid:\t44\nCpus_allowed_list:\t0-2,5\nvoluntary_ctxt_switches:\t8\nnonvoluntary_ctxt_switches:\t9\n";
         assert_eq!(status(text), (Some(44), Some(vec![0, 1, 2, 5]), Some(8), Some(9)));
         assert_eq!(status("TracerPid:\t0\n").0, None);
         assert_eq!(syscall("230 0x1 0x0 0x2 0x3 0x4 0x5 0x7ffd 0x7f1a\n"), Some((230, 0x7ffd, 0x7f1a)));
@@ -220,7 +226,8 @@ mod tests {
 
     #[test]
     fn pressure_and_frequency_are_read_and_what_is_no_number_is_not_visible() {
-        let text = "some avg10=4.79 avg60=43.93 avg300=80.31 total=2014485314\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
+        let text = "some avg10=4.79 avg60=43.93 avg300=80.31 total=2014485314\nfull avg10=0.00 avg60=0.00 \
+            avg300=0.00 total=0\n";
         assert_eq!(pressure(text), Some(479));
         assert_eq!(pressure("some avg10=100.00 avg60=0.00 avg300=0.00 total=9\n"), Some(10_000));
         for text in ["", "full avg10=1.00 avg60=0.00 avg300=0.00 total=0\n", "some avg10=x.00\n", "some avg10=1\n"] {

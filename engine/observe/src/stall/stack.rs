@@ -1,13 +1,14 @@
-//! A stalled thread's stack: copied where it stands, unwound and named elsewhere.
+//! A stalled thread's stack: copied by a signal handler on the thread, unwound and named on another
+//! thread.
 //!
-//! Owns the signal, the one slot that its handler copies into, and the thread that turns addresses into lines. Bounds:
-//! one sample at a time, [`STACK_WORDS`] words of stack, [`FRAMES_MAX`] frames. The handler copies registers and stack and does
-//! nothing else: `backtrace` in a handler locks and allocates. A sample that comes after its stall is thrown away by who
-//! asked for it.
+//! Owns the signal, the one slot that its handler copies into, and the thread that turns addresses
+//! into source lines. Bounds: one sample at a time, [`STACK_WORDS`] words, [`FRAMES_MAX`] frames.
+//! The handler only copies registers and stack, because `backtrace` locks and allocates. The caller
+//! discards a sample that comes after its stall.
 //!
-//! # Why a thread of its own names the lines
-//! Reading a program's line tables takes from some to some hundred milliseconds. The verdict does not wait for it: the line
-//! comes into the alarm when it is there.
+//! # Why a separate thread names the lines
+//! Reading a program's line tables takes up to some hundred milliseconds. The verdict does not wait
+//! for it; the line is added to the alarm later.
 
 #[cfg(target_os = "linux")]
 mod sample;
@@ -21,47 +22,47 @@ pub use unwind::{Maps, Symbols};
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Words of stack that are copied: 32 KiB.
+/// Most words of stack that are copied: 32 KiB.
 pub const STACK_WORDS: usize = 4096;
-/// Frames that are named.
+/// Most frames that are named.
 pub const FRAMES_MAX: usize = 24;
 
 /// Registers and stack of a thread at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// Where it executes.
+    /// Instruction pointer.
     pub pc: u64,
-    /// Its stack pointer: the address of the first word.
+    /// Stack pointer: the address of the first word.
     pub sp: u64,
-    /// Its frame pointer.
+    /// Frame pointer.
     pub fp: u64,
-    /// Its link register, where there is one.
+    /// Link register, if there is one.
     pub lr: u64,
-    /// What lies there.
+    /// The words of the stack.
     pub words: Vec<u64>,
 }
 
-/// A stack in words.
+/// A stack as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedStack {
     /// Innermost first, `function (file:line)`.
     pub frames: Vec<String>,
     /// The innermost frame of this program's own code, as `file:line`.
     pub culprit: Option<String>,
 }
 
-/// Turns samples into lines on a thread of its own; goes with its last sender.
-pub struct Namer {
+/// Turns samples into text on its own thread, which ends when this is dropped.
+pub struct Symbolizer {
     samples: Sender<(u64, Sample)>,
-    named: Receiver<(u64, Named)>,
+    named: Receiver<(u64, NamedStack)>,
 }
 
-impl Namer {
-    /// Starts it; `None` where the system refuses a thread. Reads the program's tables at once, so that they are there
-    /// when they are needed.
+impl Symbolizer {
+    /// Starts the thread; `None` if the system refuses one. The thread reads the program's tables
+    /// at once, so that they are ready when needed.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "cold: reads files")]
-    pub fn start() -> Option<Namer> {
+    pub fn start() -> Option<Symbolizer> {
         let (samples, taken) = channel::<(u64, Sample)>();
         let (done, named) = channel();
         let body = move || {
@@ -74,18 +75,18 @@ impl Namer {
             }
         };
         std::thread::Builder::new().name("stacks".to_owned()).spawn(body).ok()?;
-        Some(Namer { samples, named })
+        Some(Symbolizer { samples, named })
     }
 
-    /// Hands a sample over under a number.
+    /// Sends a sample under a number.
     pub fn give(&self, ticket: u64, sample: Sample) {
-        // A namer whose thread has died names nothing: the alarm stays without lines.
+        // If its thread has ended, the alarm has no stack.
         let _ = self.samples.send((ticket, sample));
     }
 
-    /// A stack that has been named meanwhile, with its number.
+    /// The next stack that was named, with its number.
     #[must_use]
-    pub fn take(&self) -> Option<(u64, Named)> {
+    pub fn take(&self) -> Option<(u64, NamedStack)> {
         self.named.try_recv().ok()
     }
 }

@@ -1,16 +1,19 @@
-//! Each switch of a hot core, as the kernel records it: when a thread lost its core, to whom, and when it got it back.
+//! The kernel's records of context switches: when a hot thread lost its core, to which thread, and
+//! when it got it back.
 //!
-//! Owns the counters' descriptors and their mapped rings. On the watchdog's cold thread, which drains them at each baseline and at
-//! each alarm; a hot thread does nothing for it. Bounds: [`RING_PAGES`] a thread in the kernel, [`KEPT_MAX`] records a thread here,
-//! a record lost in between is known and makes the account incomplete. Where the kernel refuses, says what would permit it.
+//! Owns the counters' descriptors and mapped rings. The watchdog's cold thread drains them at each
+//! baseline and each alarm; hot threads do nothing. Bounds: [`RING_PAGES`] a thread in the kernel,
+//! [`KEPT_MAX`] records a thread here. A lost record is detected and makes the result incomplete.
+//! If the kernel refuses, [`Switches::hidden`] says what would permit it.
 //!
 //! ```text
-//!  of the core    (perf_event_paranoid ≤ 0 or CAP_PERFMON)  who came after whom: by whom is certain
-//!  of the thread  (perf_event_paranoid ≤ 2)                 when it was out and whether it was taken or gave: by whom is not visible
+//!  of the core    (perf_event_paranoid ≤ 0 or CAP_PERFMON)  which thread ran next
+//!  of the thread  (perf_event_paranoid ≤ 2)                 when it was off its core, not who ran
 //! ```
 //!
-//! # Why no polling
-//! Records are looked at when somebody asks why. Between two looks they lie in memory that the kernel writes.
+//! # Why there is no polling
+//! Records are read only for a verdict or a baseline. Until then they stay in memory that the
+//! kernel writes.
 
 mod record;
 #[cfg(target_os = "linux")]
@@ -20,7 +23,7 @@ mod ring;
 #[path = "switches/no_ring.rs"]
 mod ring;
 
-use super::observe::{Hidden, Other};
+use super::account::{Hidden, OtherThread};
 use record::{Record, SAMPLE_BYTES, parse};
 use ring::Ring;
 use std::collections::VecDeque;
@@ -30,7 +33,7 @@ const KEPT_MAX: usize = 8_192;
 /// Pages of a ring, a power of two.
 const RING_PAGES: usize = 8;
 
-/// What is recorded of a thread.
+/// Which switches are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Every switch of its core.
@@ -39,34 +42,35 @@ pub enum Scope {
     Thread,
 }
 
-/// What the records say of one thread in a span of time.
+/// The records of one thread in a span of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Switched {
-    /// Time it did not have its core.
+    /// Time without its core, nanoseconds.
     pub out_ns: u64,
-    /// Of this: the core was taken from it while it wanted to run.
+    /// Of this: time after the core was taken while the thread wanted to run.
     pub taken_ns: u64,
-    /// Times it was taken.
+    /// Number of times that the core was taken.
     pub taken: u64,
-    /// Who ran there meanwhile (process, thread, nanoseconds), most first; empty where that is not visible.
+    /// Threads that ran there meanwhile (process, thread, nanoseconds), most first; empty if not
+    /// visible.
     pub by: Vec<(u32, u32, u64)>,
 }
 
-struct Watched {
+struct RecordedThread {
     tid: u32,
     scope: Scope,
     ring: Ring,
     kept: VecDeque<Record>,
-    /// Records of before this moment may be missing.
+    /// Records from before this moment may be missing.
     complete_from_ns: u64,
 }
 
-/// The switch records of an engine's hot threads.
+/// The context-switch records of an engine's hot threads.
 #[derive(Default)]
-pub struct Switches(Vec<Option<Watched>>);
+pub struct Switches(Vec<Option<RecordedThread>>);
 
 impl Switches {
-    /// Opens what the kernel permits for threads given as (thread, its core if it is pinned).
+    /// Opens what the kernel permits, for threads given as (thread, its core if pinned).
     #[must_use]
     pub fn open(threads: &[(u32, Option<u32>)]) -> Switches {
         let watched = |(tid, core): &(u32, Option<u32>)| {
@@ -75,30 +79,30 @@ impl Switches {
             }
             let of_core = core.and_then(|core| Ring::of_core(core, RING_PAGES)).map(|ring| (Scope::Core, ring));
             let (scope, ring) = of_core.or_else(|| Some((Scope::Thread, Ring::of_thread(*tid, RING_PAGES)?)))?;
-            Some(Watched { tid: *tid, scope, ring, kept: VecDeque::new(), complete_from_ns: 0 })
+            Some(RecordedThread { tid: *tid, scope, ring, kept: VecDeque::new(), complete_from_ns: 0 })
         };
         Switches(threads.iter().map(watched).collect())
     }
 
-    /// Takes in what was recorded of thread number `index` since the last time.
+    /// Reads the records of thread number `index` since the last call.
     pub fn drain(&mut self, index: usize) {
         let Some(watched) = self.0.get_mut(index).and_then(Option::as_mut) else { return };
         let bytes = watched.ring.take();
         watched.keep(parse(&bytes));
     }
 
-    /// What the records say of thread number `index` between two moments of the monotonic clock; `None`: they do not reach back
-    /// so far, or there are none.
+    /// The records of thread number `index` between two moments of the monotonic clock; `None` if
+    /// there are none that far back.
     #[must_use]
     pub fn between(&self, index: usize, from_ns: u64, to_ns: u64) -> Option<Switched> {
         let watched = self.0.get(index)?.as_ref()?;
         (watched.complete_from_ns <= from_ns).then(|| judged(watched.tid, watched.scope, &watched.kept, from_ns, to_ns))
     }
 
-    /// What cannot be seen of the threads here, and what would show it.
+    /// What is not visible of these threads, and how to make it visible.
     #[must_use]
     pub fn hidden(&self) -> Option<Hidden> {
-        let all = |is: fn(&Watched) -> bool| self.0.iter().all(|watched| watched.as_ref().is_some_and(is));
+        let all = |is: fn(&RecordedThread) -> bool| self.0.iter().all(|watched| watched.as_ref().is_some_and(is));
         if all(|watched| watched.scope == Scope::Core) {
             return None;
         }
@@ -106,17 +110,18 @@ impl Switches {
             let how = "sysctl kernel.perf_event_paranoid=0, or CAP_PERFMON, and a pinned thread";
             Hidden { what: "who had the core by record of each switch", how }
         } else {
-            let how = "sysctl kernel.perf_event_paranoid=0 (2 for its own alone), or CAP_PERFMON; in a container also a seccomp profile that permits perf_event_open";
+            let how = "sysctl kernel.perf_event_paranoid=0 (2 for its own alone), or CAP_PERFMON; in a \
+                container also a seccomp profile that permits perf_event_open";
             Hidden { what: "each switch of a core by record", how }
         })
     }
 }
 
-impl Watched {
+impl RecordedThread {
     fn keep(&mut self, records: Vec<Record>) {
         for record in records {
             match record {
-                // What is missing lies before the next record that came through.
+                // The lost record is older than the next one in the ring.
                 Record::Lost => self.complete_from_ns = u64::MAX,
                 Record::Switch { at_ns, .. } => {
                     if self.complete_from_ns == u64::MAX {
@@ -135,10 +140,11 @@ impl Watched {
     }
 }
 
-/// Goes through the records of a core, or of a thread, and adds up what lies between the two moments.
+/// Sums up the records of a core or a thread between the two moments.
 fn judged(tid: u32, scope: Scope, records: &VecDeque<Record>, from_ns: u64, to_ns: u64) -> Switched {
     let mut found = Switched::default();
-    // Since when it is out, and whether it was taken; who runs there since when.
+    // Since when the thread is off its core, and whether it was taken. Which thread runs there, and
+    // since when.
     let mut out: Option<(u64, bool)> = None;
     let mut other: Option<(u32, u32, u64)> = None;
     let inside = |since: u64, until: u64| until.min(to_ns).saturating_sub(since.max(from_ns));
@@ -193,18 +199,18 @@ fn judged(tid: u32, scope: Scope, records: &VecDeque<Record>, from_ns: u64, to_n
     found
 }
 
-/// Those who ran there, by their names; one that is gone by the name that it had among `known`.
+/// Adds names to the threads that ran there. A thread that has ended gets its name from `known`.
 #[must_use]
-pub fn named(switched: &Switched, known: &[Other]) -> Vec<Other> {
+pub fn named(switched: &Switched, known: &[OtherThread]) -> Vec<OtherThread> {
     let own = std::process::id();
     let name = |pid: u32, tid: u32| match crate::files::read_lossy(format!("/proc/{pid}/task/{tid}/comm")) {
         Ok(name) => name.trim().to_owned(),
         Err(_) => {
             let known = known.iter().find(|known| known.pid == pid);
-            known.map_or_else(|| "a thread that is gone".to_owned(), |known| known.command.clone())
+            known.map_or_else(|| "a thread that has ended".to_owned(), |known| known.command.clone())
         }
     };
-    let other = |(pid, tid, ran_ns): &(u32, u32, u64)| Other {
+    let other = |(pid, tid, ran_ns): &(u32, u32, u64)| OtherThread {
         pid: *pid,
         command: name(*pid, *tid),
         ran_ns: *ran_ns,

@@ -1,35 +1,36 @@
-//! From observations to a cause, one sentence with numbers, and how sure that is.
+//! From the observations of a stall to its cause, one sentence with numbers, and the confidence.
 //!
-//! Pure: the same observations give the same verdict, here, in another process, or years later from a recording. Bounded
-//! by its list of causes. Never guesses silently: what only exclusion leaves is *likely* at most, and what nothing explains is
-//! *unexplained* with the evidence beside it.
+//! Pure: the same observations give the same verdict, here, in another process, or later from a
+//! recording. A cause that only remains after others are excluded is *likely* at most. If nothing
+//! explains a stall, it is *unexplained*, with its evidence.
 //!
 //! # Why this order
-//! What excludes everything else is asked first (died, stopped, frozen), then what a counter proves (quota, affinity,
-//! blocked, steal), then what shares of time say (descheduled, faults), and only then the thread's own doing.
+//! First what excludes everything else (panicked, stopped, frozen), then what a counter proves
+//! (quota, affinity, blocked, steal), then shares of time (descheduled, faults), and last the
+//! thread's own work.
 
-use super::observe::{Asked, JIFFY_NS, Observations};
+use super::observe::{JIFFY_NS, Observations, SignalState};
 use super::procfs;
 use crate::board::alarms::Confidence;
 
-/// Faults from memory for each millisecond run, above which they are what it did.
+/// More faults from memory than this for each millisecond run are the cause.
 const FAULTS_PER_MS: u64 = 100;
-/// Shoot-downs for each millisecond, above which they are what it suffered.
+/// More shootdowns than this for each millisecond are the cause.
 const SHOOTDOWNS_PER_MS: u64 = 50;
-/// Room of evidence, bytes.
+/// Most bytes of evidence.
 const EVIDENCE_MAX: usize = 1536;
 
 macro_rules! causes {
     ($( $(#[$meta:meta])* $cause:ident = $name:literal, )*) => {
-        /// What it was.
+        /// The cause of a stall or of an alarm.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Cause { $( $(#[$meta])* $cause, )* }
 
         impl Cause {
-            /// All of them.
+            /// All causes.
             pub const ALL: &[Cause] = &[ $( Cause::$cause, )* ];
 
-            /// Stable name.
+            /// Its name in JSON and on the board.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $( Cause::$cause => $name, )* }
@@ -41,29 +42,29 @@ macro_rules! causes {
 causes! {
     /// A role computed too long.
     LongHandler = "long handler",
-    /// Others had its core.
+    /// Other threads had its core.
     Descheduled = "descheduled",
-    /// The control group's share was used up.
+    /// The control group's CPU quota was used up.
     Quota = "CPU quota",
     /// It slept in a system call.
     Blocked = "blocked in a system call",
-    /// It touched memory that was not there.
+    /// It accessed memory that was not mapped yet.
     PageFaults = "page faults",
-    /// Its core was interrupted.
+    /// Interrupts ran on its core.
     Interrupts = "interrupts",
     /// The hypervisor gave its core to others.
     Steal = "hypervisor steal",
-    /// The core was slowed.
+    /// Low frequency or heat slowed the core.
     Heat = "frequency or thermal",
-    /// A signal or a tracer holds it.
+    /// A signal or a tracer stopped it.
     Stopped = "stopped or debugged",
     /// Everything stood still.
     Frozen = "frozen",
-    /// It is not where it was pinned.
+    /// It does not run on the core that it was pinned to.
     Affinity = "affinity lost",
-    /// Its core was switched off.
+    /// Its core is offline.
     Offline = "core offline",
-    /// A clock moved.
+    /// A clock jumped.
     Clock = "clock problem",
     /// A role panicked.
     Died = "died",
@@ -71,34 +72,35 @@ causes! {
     DeviceHung = "device hung",
     /// Launches fail.
     LaunchesFail = "launches fail",
-    /// A worker never came back.
+    /// A worker never completed its launch.
     WorkerLost = "worker never ends",
-    /// A ring's reader does not read.
+    /// A ring is full because nobody reads it.
     RingFull = "full ring",
-    /// One stage takes the time.
+    /// One stage takes most of the time.
     SlowStage = "slow stage",
-    /// More arrives than is decoded.
+    /// More shots arrive than can be decoded.
     Overload = "overload",
     /// A role claims work that moves nothing.
     ClaimsWork = "claims work for ever",
-    /// Shots carry errors.
+    /// Shots are answered with errors.
     Errors = "answered with errors",
-    /// The input is not the model's.
+    /// The input does not fit the model.
     Input = "input off the model",
-    /// A hot thread asked for memory.
+    /// A hot thread allocated memory.
     Allocation = "allocation",
-    /// The disk or the log.
+    /// The disk is full, or events were lost.
     Records = "records lost",
     /// A defect of this program.
     Defect = "defect",
-    /// Below the kernel.
+    /// Something below the kernel, which it does not see.
     Invisible = "invisible to the kernel",
-    /// Nothing observed explains it.
+    /// No observation explains it.
     Unexplained = "unexplained",
 }
 
 impl Cause {
-    /// Whether the engine did it: such a stall alarms at once, others only when they last.
+    /// Whether the engine itself is the cause. Such a stall raises an alarm at once, others only if
+    /// they last.
     #[must_use]
     pub const fn is_ours(self) -> bool {
         matches!(
@@ -108,23 +110,23 @@ impl Cause {
     }
 }
 
-/// A cause with its sentence.
+/// A cause with its explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// What it was.
+    /// The cause.
     pub cause: Cause,
     /// One sentence with numbers.
     pub sentence: String,
-    /// How sure.
+    /// How certain the cause is.
     pub confidence: Confidence,
-    /// What it rests on, one observation a line.
+    /// The observations that it is based on, one a line.
     pub evidence: String,
 }
 
 /// The verdict on one stall.
 #[must_use]
 pub fn verdict(seen: &Observations) -> Verdict {
-    let rules: [fn(&Observations) -> Option<Found>; 7] =
+    let rules: [fn(&Observations) -> Option<Explanation>; 7] =
         [excluding, moved, held_back, blocked, waiting, running, below];
     let unexplained = || (Cause::Unexplained, Confidence::Unexplained, "nothing observed explains it".to_owned());
     let (cause, confidence, why) = rules.iter().find_map(|rule| rule(seen)).unwrap_or_else(unexplained);
@@ -137,9 +139,9 @@ pub fn verdict(seen: &Observations) -> Verdict {
     Verdict { cause, sentence, confidence, evidence: joined(&seen.lines()) }
 }
 
-type Found = (Cause, Confidence, String);
+type Explanation = (Cause, Confidence, String);
 
-/// Whole lines, as many as there is room for.
+/// The lines that fit into [`EVIDENCE_MAX`], each complete.
 #[must_use]
 pub fn joined(lines: &[String]) -> String {
     let mut text = String::new();
@@ -160,20 +162,20 @@ fn ms(ns: u64) -> String {
 }
 
 impl Observations {
-    /// Whether `part` is at least `percent` of what was looked at.
+    /// Whether `part` is at least `percent` of the time between the readings.
     fn is_share(&self, part: Option<u64>, percent: u64) -> bool {
         let whole = if self.is_inside { self.span_ns } else { self.stall_ns.min(self.span_ns) };
         whole > 0 && part.is_some_and(|part| part >= whole / 100 * percent)
     }
 
-    /// Whether it ran for most of the time looked at, before and after the stall included.
+    /// Whether it ran for at least `percent` of the time between the readings.
     fn ran_on(&self, percent: u64) -> bool {
         self.span_ns > 0 && self.ran_ns.is_some_and(|ran| ran >= self.span_ns / 100 * percent)
     }
 }
 
-/// What leaves no other cause: death, a tracer, a stop, a frozen process or machine.
-fn excluding(seen: &Observations) -> Option<Found> {
+/// Causes that exclude all others: panic, tracer, stop, frozen process or machine.
+fn excluding(seen: &Observations) -> Option<Explanation> {
     if let Some((role, place)) = &seen.died {
         return Some((
             Cause::Died,
@@ -182,7 +184,7 @@ fn excluding(seen: &Observations) -> Option<Found> {
         ));
     }
     let held = seen.state.is_some_and(procfs::is_stopped);
-    match (seen.closer.tracer, held) {
+    match (seen.detail.tracer, held) {
         (Some(tracer), true) => {
             return Some((Cause::Stopped, Confidence::Certain, format!("process {tracer} traces it and holds it")));
         }
@@ -199,7 +201,7 @@ fn excluding(seen: &Observations) -> Option<Found> {
         let why = format!("the counter jumped by {} against monotonic time", ms(seen.clock_step_ns.unsigned_abs()));
         return Some((Cause::Clock, Confidence::Likely, why));
     }
-    // Where the group's share was used up, nobody was frozen.
+    // If the quota was used up, the process was not frozen.
     if seen.throttled.is_some_and(|(times, _)| times > 0) {
         return None;
     }
@@ -213,7 +215,8 @@ fn excluding(seen: &Observations) -> Option<Found> {
             Cause::Frozen,
             Confidence::Likely,
             format!(
-                "the watchdog too, for {late}, and the machine accounts for only {}: the machine or its host stood still",
+                "the watchdog too, for {late}, and the machine accounts for only {}: the machine or its host \
+                stood still",
                 ms(ns)
             ),
         ),
@@ -229,10 +232,10 @@ fn excluding(seen: &Observations) -> Option<Found> {
     })
 }
 
-/// It is not where it was put.
-fn moved(seen: &Observations) -> Option<Found> {
+/// Whether the thread runs where it was pinned.
+fn moved(seen: &Observations) -> Option<Explanation> {
     let planned = seen.core?;
-    let allowed = seen.closer.allowed.as_ref();
+    let allowed = seen.detail.allowed.as_ref();
     if seen.core_offline {
         let why = format!("core {planned} went offline; the thread is pinned to it again when it is back");
         return Some((Cause::Offline, Confidence::Certain, why));
@@ -248,8 +251,8 @@ fn moved(seen: &Observations) -> Option<Found> {
     None
 }
 
-/// The control group's share, and heat.
-fn held_back(seen: &Observations) -> Option<Found> {
+/// CPU quota and heat.
+fn held_back(seen: &Observations) -> Option<Explanation> {
     if let Some((times, ns)) = seen.throttled.filter(|(times, _)| *times > 0)
         && !(seen.is_inside && seen.ran_on(60))
     {
@@ -265,8 +268,8 @@ fn held_back(seen: &Observations) -> Option<Found> {
     seen.ran_on(50).then_some((Cause::Heat, Confidence::Likely, why))
 }
 
-/// Asleep in the kernel, and not because its policy says so.
-fn blocked(seen: &Observations) -> Option<Found> {
+/// Whether it sleeps in the kernel, other than by its policy.
+fn blocked(seen: &Observations) -> Option<Explanation> {
     let asleep = seen.state.is_some_and(|state| matches!(state, 'S' | 'D'));
     if !asleep || seen.ran_on(60) && seen.is_inside {
         return None;
@@ -275,10 +278,10 @@ fn blocked(seen: &Observations) -> Option<Found> {
         let faults = seen.major_faults.unwrap_or(0);
         return Some((Cause::PageFaults, Confidence::Certain, format!("{faults} page faults waited for a disk")));
     }
-    // Between roles a sleep is the policy's; that it did not end is another matter.
+    // Between roles the policy lets it sleep. That it did not wake up is another cause.
     seen.role?;
-    let call = seen.closer.call.map(|(number, _, _)| procfs::call_name(number));
-    let kernel = seen.closer.sleeps_in.as_ref().map(|place| format!(" (kernel: {place})")).unwrap_or_default();
+    let call = seen.detail.call.map(|(number, _, _)| procfs::call_name(number));
+    let kernel = seen.detail.sleeps_in.as_ref().map(|place| format!(" (kernel: {place})")).unwrap_or_default();
     let line = seen.culprit.as_ref().map(|line| format!(", at {line}")).unwrap_or_default();
     let sure = if call.is_some() && seen.is_inside { Confidence::Certain } else { Confidence::Likely };
     let hidden = "a system call that is not visible (CAP_SYS_PTRACE, or kernel.yama.ptrace_scope=0, shows it)";
@@ -286,9 +289,10 @@ fn blocked(seen: &Observations) -> Option<Found> {
     Some((Cause::Blocked, sure, why))
 }
 
-/// Steal comes in units of 10 ms, of which the last may have begun to fill long before: `n` of them prove `n - 1`. Where only the
-/// last could explain the gap it is likely, unless the scheduler's own account, to the nanosecond, says something else.
-fn stolen(seen: &Observations) -> Option<Found> {
+/// Steal is counted in units of 10 ms, and the last unit may have begun long before: `n` units
+/// prove `n - 1`. If only the last one explains the stall it is likely, unless the scheduler's
+/// account, which is exact, contradicts it.
+fn stolen(seen: &Observations) -> Option<Explanation> {
     let ns = seen.steal_ns.filter(|ns| *ns > 0 && (seen.is_share(Some(*ns), 50) || *ns >= seen.stall_ns.max(1)))?;
     let is_proven = seen.is_inside && seen.is_share(Some(ns.saturating_sub(JIFFY_NS)), 50);
     let has_waited = seen.is_share(seen.waited_ns, 50);
@@ -300,23 +304,23 @@ fn stolen(seen: &Observations) -> Option<Found> {
     Some((Cause::Steal, sure, format!("the hypervisor took {} of its core for others", ms(ns))))
 }
 
-/// Faults that are what it did, and the milliseconds in which it ran.
+/// Faults that are the cause, and the milliseconds run; `None` if there are too few.
 fn many_faults(seen: &Observations) -> Option<(u64, u64)> {
     let ran_ms = seen.ran_ns.unwrap_or(0) / 1_000_000;
     let faults = seen.minor_faults.filter(|faults| ran_ms > 0 && faults / ran_ms >= FAULTS_PER_MS)?;
     Some((faults, ran_ms))
 }
 
-/// The kernel's own records say that its core was taken from it, and to whom it went: that is certain.
-fn taken(seen: &Observations) -> Option<Found> {
+/// Whether the kernel's records show that its core was taken, and by whom. This is certain.
+fn taken(seen: &Observations) -> Option<Explanation> {
     let switched = seen.switched.as_ref()?;
-    // The records lie in the stall itself, not between the looks.
+    // The records cover the stall itself, not the time between the readings.
     if seen.stall_ns == 0 || switched.taken_ns < seen.stall_ns / 2 {
         return None;
     }
     let core = seen.found_core.or(seen.core).map_or_else(String::new, |core| format!(" on core {core}"));
     let (taken, times) = (ms(switched.taken_ns), switched.taken);
-    // All who had a quarter of it, most first.
+    // All threads that ran at least a quarter of that time, most first.
     let had_much = switched.by.iter().filter(|(_, _, ns)| *ns >= switched.taken_ns / 4);
     let each = had_much.filter_map(|(pid, _, ns)| {
         let other = seen.others.iter().find(|other| other.pid == *pid)?;
@@ -337,8 +341,8 @@ fn taken(seen: &Observations) -> Option<Found> {
     ))
 }
 
-/// Ready, and not run.
-fn waiting(seen: &Observations) -> Option<Found> {
+/// Whether it was ready but did not run.
+fn waiting(seen: &Observations) -> Option<Explanation> {
     if let Some(found) = taken(seen).or_else(|| stolen(seen)) {
         return Some(found);
     }
@@ -361,8 +365,8 @@ fn waiting(seen: &Observations) -> Option<Found> {
     })
 }
 
-/// It ran: what was it doing?
-fn running(seen: &Observations) -> Option<Found> {
+/// What it did while it ran.
+fn running(seen: &Observations) -> Option<Explanation> {
     let percent = if seen.is_inside { 60 } else { 80 };
     if !seen.ran_on(percent) {
         return None;
@@ -389,7 +393,7 @@ fn running(seen: &Observations) -> Option<Found> {
         );
         return Some((Cause::Heat, Confidence::Likely, why));
     }
-    if seen.asked == Asked::Unanswered && seen.span_ns > 5_000_000 {
+    if seen.asked == SignalState::Unanswered && seen.span_ns > 5_000_000 {
         let why =
             "the kernel says that it ran, and it took no signal: its core was taken from below, without steal shown";
         return Some((Cause::Invisible, Confidence::Likely, why.to_owned()));
@@ -410,8 +414,8 @@ fn running(seen: &Observations) -> Option<Found> {
     })
 }
 
-/// What only the machine's account is left to say.
-fn below(seen: &Observations) -> Option<Found> {
+/// Whether the machine itself stood still.
+fn below(seen: &Observations) -> Option<Explanation> {
     let machine = seen.machine_ns?;
     let is_long = seen.span_ns > 5 * JIFFY_NS;
     (is_long && machine < seen.span_ns / 2).then(|| {

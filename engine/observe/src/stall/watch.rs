@@ -1,27 +1,31 @@
-//! The watchdog: reads heartbeats every tick, suspects, looks, judges, writes the alarm.
+//! The watchdog's loop: reads heartbeats every tick, takes readings of silent threads, judges, and
+//! writes alarms.
 //!
-//! Owns the book, the accounts and each thread's episode. Run by a cold thread that calls [`Watchdog::tick`] every [`TICK`];
-//! it keeps no thread of the engine waiting and nothing waits for it. Bounds: a tick reads three words a thread; every
-//! [`LOOK_NS`] a baseline; a full scan only at an alarm, once more [`AGAIN_NS`] later, and at recovery.
+//! Owns the alarm table, the accounts and each thread's episode. A cold thread calls
+//! [`Watchdog::tick`] every [`TICK`]. It blocks no other thread. A tick reads three words for each
+//! thread; a baseline is taken every [`LOOK_NS`]; a full scan only at an alarm, [`AGAIN_NS`] later,
+//! and at recovery.
 //!
-//! # Why its own lateness comes first
-//! A monitor that was not run blames everybody else. A tick that comes late moves the moment from which silence counts, and
-//! asks whether everything stood still; only a silence that lasts on after that is a thread's own.
+//! # Why its own lateness is checked first
+//! A watchdog that was not run itself would blame all others. A late tick moves the moment from
+//! which silence counts, and checks whether everything stood still. Only silence that continues
+//! after that is a thread's own.
 //!
-//! # Why not every stall alarms
-//! On a machine that others use a thread is taken off its core for some milliseconds many times an hour. What heals and is
-//! not ours is a note with its verdict. Five limits long, it alarms whoever did it.
+//! # Why not every stall raises an alarm
+//! On a shared machine a thread loses its core for some milliseconds many times an hour. A stall
+//! that ends and has an outside cause is a note with its verdict. If it lasts five limits, it
+//! raises an alarm whatever its cause.
 
 mod episode;
 mod gaps;
 mod judge;
 
 use super::account::{Accounts, CoreAccount, Owner, ThreadAccount};
-use super::book::{Book, Raised, Request};
-use super::notify::Teller;
-use super::offline::{Look, Presence};
-use super::services::{Recent, Services};
-use super::stack::{Maps, Namer, Sampler};
+use super::alarm_table::{AlarmRequest, AlarmTable, Raised};
+use super::counter_rules::{CounterRules, RecentStall};
+use super::notify::AlarmNotifier;
+use super::offline::{CoreAvailability, CoreChange};
+use super::stack::{Maps, Sampler, Symbolizer};
 use super::switches::Switches;
 use super::verdict::{Cause, Verdict};
 use crate::board::alarms::{AlarmState, Confidence, Site};
@@ -36,93 +40,93 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Between two ticks.
+/// Time between two ticks.
 pub const TICK: Duration = Duration::from_micros(1_500);
-/// Between two baselines.
+/// Time between two baselines.
 const LOOK_NS: u64 = 100_000_000;
-/// Baselines kept.
-const BASES: usize = 6;
-/// After the first look of an alarm: the second.
+/// Baselines kept for each thread.
+const BASELINES: usize = 6;
+/// Time from the first reading of an alarm to the second.
 const AGAIN_NS: u64 = 25_000_000;
-/// A tick that is later than this was not run.
+/// A tick later than this means that the watchdog was not run.
 const LATE_NS: u64 = 5_000_000;
-/// Longest time for a thread to build or warm its roles before that is a stall.
+/// A thread may build or warm its roles for this long before that is a stall.
 const START_NS: u64 = 5_000_000_000;
-/// Heartbeat limits after which a stall alarms whoever did it.
-const LASTS: u64 = 5;
-/// A condition is over when it was away for so long.
+/// Heartbeat limits after which a stall raises an alarm whatever its cause.
+const ESCALATION_LIMITS: u64 = 5;
+/// A condition must be absent for this long before its alarm ends.
 const HOLD_NS: u64 = 1_000_000_000;
-/// A stall explains what comes so long after it.
+/// A stall explains alarms for this long after its end.
 const EXPLAINS_NS: u64 = 2_500_000_000;
 
-/// What the watchdog does to the engine, through its owner.
-pub trait Deeds {
-    /// An alarm's action, once at its onset, with the alarm's sentence.
+/// What the watchdog does through the engine.
+pub trait WatchdogActions {
+    /// Runs an alarm's action, once at its onset; `why` is the alarm's sentence.
     fn act(&mut self, action: &AlarmAction, why: &str);
 
     /// Pins thread `tid` to `core`.
     ///
     /// # Errors
-    /// Why it is not, in one sentence.
+    /// The reason, in one sentence, if it cannot be pinned.
     fn pin(&mut self, tid: u32, core: u32) -> Result<(), String>;
 
-    /// Something happened that is no alarm: an event of the run.
+    /// Notes an event of the run that is not an alarm.
     fn note(&mut self, text: &str);
 }
 
-/// What is watched.
-pub struct Watched {
+/// Configuration of a watchdog.
+pub struct WatchdogConfig {
     /// The engine's board.
     pub board: Arc<Board>,
     /// The engine's clock.
     pub clock: Clock,
-    /// The profile's rules.
+    /// The profile's alarm rules.
     pub rules: Vec<AlarmRule>,
-    /// The profile's program.
+    /// The profile's program to run at alarms.
     pub on_alarm: OnAlarm,
-    /// Where the run is kept.
+    /// The directory of the run, whose free space is checked.
     pub disk: Option<PathBuf>,
-    /// Where the machine's files lie: `/`, but in tests.
+    /// Root of the machine's files: `/` except in tests.
     pub root: PathBuf,
 }
 
-/// A look at a thread and its core.
-type Base = (ThreadAccount, CoreAccount);
+/// A reading of a thread's account and its core's.
+type Baseline = (ThreadAccount, CoreAccount);
 
 struct Thread {
     name: String,
     tid: u32,
     core: u32,
     pinned: bool,
-    /// First address above its stack; 0: not known.
+    /// First address above its stack; 0 if not known.
     stack_top: u64,
-    bases: VecDeque<Base>,
-    suspicion: Option<(u64, Base)>,
+    bases: VecDeque<Baseline>,
+    suspicion: Option<(u64, Baseline)>,
     episode: Option<Episode>,
     gaps_seen: u64,
     elsewhere_seen: u64,
-    presence: Presence,
+    core_availability: CoreAvailability,
 }
 
 /// The watchdog of one engine.
 pub struct Watchdog {
-    watched: Watched,
+    config: WatchdogConfig,
     threads: Vec<Thread>,
     accounts: Accounts,
     switches: Switches,
     tids: Vec<u32>,
-    book: Book,
-    services: Services,
+    alarms: AlarmTable,
+    counter_rules: CounterRules,
     sampler: Option<Sampler>,
-    namer: Option<Namer>,
-    teller: Option<Teller>,
-    /// Of the last stack asked for: (thread, ticket).
+    symbolizer: Option<Symbolizer>,
+    notifier: Option<AlarmNotifier>,
+    /// The pending request for a stack: (thread, ticket).
     asked: Option<usize>,
     ticked: Option<Ticks>,
-    /// Silence counts from here on.
+    /// Silence counts from this moment.
     woke: Ticks,
     late_ns: u64,
-    /// A late wake whose meaning is asked at the next tick: from, how late.
+    /// A late tick that the next tick judges: since when, how late.
     froze: Option<(Ticks, u64)>,
     looked: Ticks,
     phase: Phase,
@@ -130,22 +134,22 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Of an engine whose threads may not run yet.
+    /// A watchdog of an engine whose threads need not run yet.
     #[must_use]
-    pub fn new(watched: Watched) -> Watchdog {
-        let now = watched.clock.ticks();
-        let silos = watched.board.shape().silos as usize;
-        let services = Services::new(watched.clock.rate(), silos, watched.disk.clone());
+    pub fn new(config: WatchdogConfig) -> Watchdog {
+        let now = config.clock.ticks();
+        let silos = config.board.shape().silos as usize;
+        let counter_rules = CounterRules::new(config.clock.rate(), silos, config.disk.clone());
         Watchdog {
             threads: Vec::new(),
             accounts: Accounts::open(Owner::Own, &[]),
             switches: Switches::default(),
             tids: Vec::new(),
-            book: Book::default(),
-            services,
+            alarms: AlarmTable::default(),
+            counter_rules,
             sampler: Sampler::install(),
-            namer: None,
-            teller: None,
+            symbolizer: None,
+            notifier: None,
             asked: None,
             ticked: None,
             woke: now,
@@ -154,62 +158,62 @@ impl Watchdog {
             looked: Ticks(0),
             phase: Phase::Init,
             phase_since: now,
-            watched,
+            config,
         }
     }
 
-    /// Rules and program of another profile.
-    pub fn steer(&mut self, rules: Vec<AlarmRule>, on_alarm: OnAlarm) {
-        self.watched.rules = rules;
-        self.watched.on_alarm = on_alarm;
+    /// Sets the rules and the program of another profile.
+    pub fn set_rules(&mut self, rules: Vec<AlarmRule>, on_alarm: OnAlarm) {
+        self.config.rules = rules;
+        self.config.on_alarm = on_alarm;
     }
 
-    /// What the operator asks; returns how many alarms it was about.
-    pub fn answer(&mut self, request: Request) -> usize {
-        self.book.answer(request, self.watched.clock.ticks(), &self.watched.board)
+    /// Does what the operator asks. Returns how many alarms were concerned.
+    pub fn answer(&mut self, request: AlarmRequest) -> usize {
+        self.alarms.answer(request, self.config.clock.ticks(), &self.config.board)
     }
 
-    /// One tick.
-    pub fn tick(&mut self, deeds: &mut dyn Deeds) {
-        let now = self.watched.clock.ticks();
+    /// Runs one tick.
+    pub fn tick(&mut self, actions: &mut dyn WatchdogActions) {
+        let now = self.config.clock.ticks();
         self.note_own_lateness(now);
         self.follow_phase(now);
         if self.phase == Phase::Shutdown {
             return;
         }
-        self.meet_threads();
-        self.take_stacks(now, deeds);
-        let limit_ns = board::get(&self.watched.board.header().heartbeat_limit_ns).max(1);
+        self.open_new_threads();
+        self.take_stacks(now, actions);
+        let limit_ns = board::get(&self.config.board.header().heartbeat_limit_ns).max(1);
         for index in 0..self.threads.len() {
-            self.judge_silence(index, now, limit_ns, deeds);
+            self.judge_silence(index, now, limit_ns, actions);
         }
-        self.judge_freeze(now, deeds);
+        self.judge_freeze(now, actions);
         if self.ns(now.since(self.looked)) >= LOOK_NS {
             self.looked = now;
-            self.look(now, limit_ns, deeds);
+            self.look(now, limit_ns, actions);
         }
     }
 
-    /// The last look, when the hot threads have left: what they did since the last baseline, a death above all. Judges no
-    /// silence, for nobody runs any more.
-    pub fn last_look(&mut self, deeds: &mut dyn Deeds) {
-        let now = self.watched.clock.ticks();
-        self.meet_threads();
-        let board = Arc::clone(&self.watched.board);
-        let found = self.services.last(&board, self.at_ns(now));
-        self.settle(found, now, deeds);
+    /// The last check, after the hot threads have ended: counters since the last baseline, above
+    /// all panics. Ignores silence.
+    pub fn final_check(&mut self, actions: &mut dyn WatchdogActions) {
+        let now = self.config.clock.ticks();
+        self.open_new_threads();
+        let board = Arc::clone(&self.config.board);
+        let found = self.counter_rules.last(&board, self.at_ns(now));
+        self.settle(found, now, actions);
     }
 
     fn ns(&self, span: Ticks) -> u64 {
-        self.watched.clock.rate().nanos(span).0
+        self.config.clock.rate().nanos(span).0
     }
 
     fn at_ns(&self, at: Ticks) -> u64 {
-        self.watched.clock.since_start(at).0
+        self.config.clock.since_start(at).0
     }
 
     fn rule(&self, id: RuleId) -> AlarmRule {
-        rule(&self.watched.rules, id)
+        rule(&self.config.rules, id)
     }
 
     fn note_own_lateness(&mut self, now: Ticks) {
@@ -223,19 +227,20 @@ impl Watchdog {
     }
 
     fn follow_phase(&mut self, now: Ticks) {
-        let phase = Phase::from_code(board::get(&self.watched.board.header().phase));
+        let phase = Phase::from_code(board::get(&self.config.board.header().phase));
         if phase != self.phase {
             (self.phase, self.phase_since) = (phase, now);
             if phase == Phase::Drain {
-                // Whatever ended the run should be in it: look now, not at the next baseline.
+                // The alarms that ended the run belong into it: check now, not at the next
+                // baseline.
                 self.looked = Ticks(0);
             }
         }
     }
 
-    /// Opens the accounts of threads that have come.
-    fn meet_threads(&mut self) {
-        let board = Arc::clone(&self.watched.board);
+    /// Opens the accounts of threads that have started.
+    fn open_new_threads(&mut self) {
+        let board = Arc::clone(&self.config.board);
         let count = board.shape().threads as usize;
         let tids: Vec<u32> = (0..count).map(|index| board::get(&board.thread(index).tid) as u32).collect();
         if tids == self.tids {
@@ -257,7 +262,7 @@ impl Watchdog {
                 episode: None,
                 gaps_seen: board::get(&block.gaps_count),
                 elsewhere_seen: board::get(&block.frames_elsewhere),
-                presence: Presence::default(),
+                core_availability: CoreAvailability::default(),
             }
         };
         self.threads = (0..count).map(met).collect();
@@ -266,48 +271,48 @@ impl Watchdog {
         self.tids = tids;
     }
 
-    /// A baseline of every thread, the counters' rules, what is over.
-    fn look(&mut self, now: Ticks, limit_ns: u64, deeds: &mut dyn Deeds) {
-        let board = Arc::clone(&self.watched.board);
+    /// Takes a baseline of every thread, checks the counters' rules, ends alarms that are over.
+    fn look(&mut self, now: Ticks, limit_ns: u64, actions: &mut dyn WatchdogActions) {
+        let board = Arc::clone(&self.config.board);
         let gap_limit_ns = (self.rule(RuleId::FrameGap).limit * limit_ns as f64) as u64;
-        let gap_limit = self.watched.clock.rate().ticks(Nanos(gap_limit_ns));
+        let gap_limit = self.config.clock.rate().ticks(Nanos(gap_limit_ns));
         for index in 0..self.threads.len() {
             board::set(&board.thread(index).gap_limit_ticks, gap_limit.0);
             let base = self.base(index, now);
             let bases = &mut self.threads[index].bases;
             bases.push_back(base);
-            if bases.len() > BASES {
+            if bases.len() > BASELINES {
                 bases.pop_front();
             }
         }
-        self.look_at_cores(now, deeds);
+        self.look_at_cores(now, actions);
         if !matches!(self.phase, Phase::Live | Phase::Drain) {
             return;
         }
         let recent = self.recent(now).or_else(|| self.waited_lately());
-        let mut found = self.services.look(&board, self.at_ns(now), recent.as_ref());
+        let mut found = self.counter_rules.look(&board, self.at_ns(now), recent.as_ref());
         for index in 0..self.threads.len() {
             found.extend(self.by_account(index, self.at_ns(now)));
         }
-        self.settle(found, now, deeds);
+        self.settle(found, now, actions);
     }
 
-    /// Whether the threads' cores are online. A thread is pinned again when its core is back.
-    fn look_at_cores(&mut self, now: Ticks, deeds: &mut dyn Deeds) {
-        let (online, now_ns) = (host::online_cores(&self.watched.root), self.at_ns(now));
+    /// Checks whether the threads' cores are online. Pins a thread again when its core is back.
+    fn look_at_cores(&mut self, now: Ticks, actions: &mut dyn WatchdogActions) {
+        let (online, now_ns) = (host::online_cores(&self.config.root), self.at_ns(now));
         for thread in self.threads.iter_mut().filter(|thread| thread.pinned) {
-            let Thread { name, core, tid, presence, .. } = thread;
-            match presence.look(*core, &online, now_ns) {
-                Look::Same => {}
-                Look::WentOffline => {
-                    deeds.note(&format!("core {core} went offline: {name} runs on other cores until it is back"));
+            let Thread { name, core, tid, core_availability, .. } = thread;
+            match core_availability.look(*core, &online, now_ns) {
+                CoreChange::Same => {}
+                CoreChange::WentOffline => {
+                    actions.note(&format!("core {core} went offline: {name} runs on other cores until it is back"));
                 }
-                // Where the system refuses it, it is tried again at the next look.
-                Look::IsBack { offline_ns } => {
-                    if deeds.pin(*tid, *core).is_ok() {
-                        presence.end(now_ns);
+                // If the system refuses, it is tried again at the next baseline.
+                CoreChange::IsBack { offline_ns } => {
+                    if actions.pin(*tid, *core).is_ok() {
+                        core_availability.end(now_ns);
                         let offline_ms = offline_ns / 1_000_000;
-                        deeds.note(&format!(
+                        actions.note(&format!(
                             "core {core} was offline for {offline_ms} ms: {name} is pinned to it again"
                         ));
                     }
@@ -316,24 +321,24 @@ impl Watchdog {
         }
     }
 
-    fn base(&mut self, index: usize, now: Ticks) -> Base {
+    fn base(&mut self, index: usize, now: Ticks) -> Baseline {
         let at_ns = self.at_ns(now);
         let core = self.threads[index].core;
         self.switches.drain(index);
         (self.accounts.thread(index, at_ns), self.accounts.core(core, at_ns))
     }
 
-    /// The last stall, while it explains what comes after it.
-    fn recent(&self, now: Ticks) -> Option<Recent> {
+    /// The last stall, as long as it may explain other alarms.
+    fn recent(&self, now: Ticks) -> Option<RecentStall> {
         let is_stall = |rule| matches!(rule, RuleId::Heartbeat | RuleId::FrameGap | RuleId::Frozen);
-        let stalls = self.book.records().filter(|record| is_stall(record.rule) && !record.cause.is_empty());
+        let stalls = self.alarms.records().filter(|record| is_stall(record.rule) && !record.cause.is_empty());
         let last = stalls.max_by_key(|record| record.last)?;
         if self.ns(now.since(last.last)) > EXPLAINS_NS {
             return None;
         }
         let cause = Cause::ALL.iter().copied().find(|cause| cause.name() == last.cause)?;
         let until = if last.ended.0 == 0 { now } else { last.ended };
-        Some(Recent {
+        Some(RecentStall {
             cause,
             confidence: last.confidence.min(Confidence::Likely),
             sentence: last.sentence.clone(),
@@ -342,18 +347,19 @@ impl Watchdog {
         })
     }
 
-    /// Raises what fires, keeps what is near, ends what was away.
-    fn settle(&mut self, found: Vec<super::services::Condition>, now: Ticks, deeds: &mut dyn Deeds) {
-        let board = Arc::clone(&self.watched.board);
+    /// Raises conditions that exceed their limits, keeps those near them, ends those that were
+    /// absent.
+    fn settle(&mut self, found: Vec<super::counter_rules::Condition>, now: Ticks, actions: &mut dyn WatchdogActions) {
+        let board = Arc::clone(&self.config.board);
         for condition in found {
             let rule = self.rule(condition.rule);
-            let place = self.book.find(condition.rule, condition.site);
-            let holds = place.is_some_and(|place| self.book.record(place).state == AlarmState::Active);
+            let place = self.alarms.find(condition.rule, condition.site);
+            let holds = place.is_some_and(|place| self.alarms.record(place).state == AlarmState::Active);
             if condition.value >= rule.limit && condition.value > 0.0 {
                 let severity = if condition.is_worse { Severity::Critical } else { rule.severity };
-                self.raise(&rule, condition.site, severity, now, (condition.verdict, condition.count), deeds);
+                self.raise(&rule, condition.site, severity, now, (condition.verdict, condition.count), actions);
             } else if holds && condition.value >= rule.limit * rule.hysteresis {
-                place.into_iter().for_each(|place| self.book.keep(place, now, condition.count, &board));
+                place.into_iter().for_each(|place| self.alarms.keep(place, now, condition.count, &board));
             }
         }
         let away = |record: &crate::board::alarms::AlarmRecord| {
@@ -361,15 +367,15 @@ impl Watchdog {
             !is_stall && record.state == AlarmState::Active && self.ns(now.since(record.last)) > HOLD_NS
         };
         let over: Vec<(RuleId, Site, Ticks)> =
-            self.book.records().filter(|r| away(r)).map(|r| (r.rule, r.site, r.last)).collect();
+            self.alarms.records().filter(|r| away(r)).map(|r| (r.rule, r.site, r.last)).collect();
         for (rule, site, last) in over {
-            if let Some(place) = self.book.find(rule, site) {
-                self.book.end(place, last, &board);
+            if let Some(place) = self.alarms.find(rule, site) {
+                self.alarms.end(place, last, &board);
             }
         }
     }
 
-    /// Raises an alarm with its verdict; tells and acts when it is new and no note.
+    /// Raises an alarm with its verdict. Announces it if it is new and not a note.
     fn raise(
         &mut self,
         rule: &AlarmRule,
@@ -377,9 +383,9 @@ impl Watchdog {
         severity: Severity,
         onset: Ticks,
         (verdict, count): (Verdict, Option<u64>),
-        deeds: &mut dyn Deeds,
+        actions: &mut dyn WatchdogActions,
     ) -> Option<usize> {
-        let board = Arc::clone(&self.watched.board);
+        let board = Arc::clone(&self.config.board);
         let raised = Raised {
             rule: rule.id,
             site,
@@ -389,33 +395,35 @@ impl Watchdog {
             runbook: rule.runbook.clone(),
             count,
         };
-        let now = self.watched.clock.ticks();
-        let (place, is_new) = self.book.raise(raised, now, &board)?;
-        if is_new || self.book.record(place).cause != verdict.cause.name() {
-            self.book.explain(place, verdict, now, &board);
+        let now = self.config.clock.ticks();
+        let (place, is_new) = self.alarms.raise(raised, now, &board)?;
+        if is_new || self.alarms.record(place).cause != verdict.cause.name() {
+            self.alarms.explain(place, verdict, now, &board);
         } else {
-            self.book.keep(place, now, count, &board);
+            self.alarms.keep(place, now, count, &board);
         }
         if is_new && severity > Severity::Note {
-            self.announce(place, rule, deeds);
+            self.announce(place, rule, actions);
         }
         Some(place)
     }
 
-    /// Tells the operator's program and does what the rule says.
-    fn announce(&mut self, place: usize, rule: &AlarmRule, deeds: &mut dyn Deeds) {
-        if let OnAlarm::Exec(program) = &self.watched.on_alarm {
-            if self.teller.is_none() {
-                self.teller = Teller::start();
+    /// Runs the operator's program and the rule's action.
+    fn announce(&mut self, place: usize, rule: &AlarmRule, actions: &mut dyn WatchdogActions) {
+        if let OnAlarm::Exec(program) = &self.config.on_alarm {
+            if self.notifier.is_none() {
+                self.notifier = AlarmNotifier::start();
             }
-            let number = self.book.record(place).number;
-            let snapshot = self.watched.board.alarm_views(&self.watched.clock);
-            if let (Some(teller), Some(view)) = (&mut self.teller, snapshot.iter().find(|view| view.number == number)) {
-                teller.tell(program, view);
+            let number = self.alarms.record(place).number;
+            let snapshot = self.config.board.alarm_views(&self.config.clock);
+            if let (Some(notifier), Some(view)) =
+                (&mut self.notifier, snapshot.iter().find(|view| view.number == number))
+            {
+                notifier.notify(program, view);
             }
         }
         if rule.action != AlarmAction::None {
-            deeds.act(&rule.action, &self.book.record(place).sentence);
+            actions.act(&rule.action, &self.alarms.record(place).sentence);
         }
     }
 }

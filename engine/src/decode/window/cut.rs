@@ -1,57 +1,60 @@
-//! One window's part of a graph.
+//! The part of a matching graph that belongs to one window.
 //!
-//! Cold code cuts every window once; equal cuts become one form. Bounded by the window. Numbers in a cut are relative to
-//! its window, so that windows that look alike are equal.
+//! Cold code cuts every window once; equal cuts share one form. Bounded by the window. Numbers in a
+//! cut are relative to its window, so that identical windows compare equal.
 
 use super::Window;
 use crate::code::Rounds;
 use crate::code::graph::{Edge, Graph};
 use crate::code::{flip, words};
 
-/// In [`Cut::detector_at`]: no detector stands there.
+/// In [`Cut::detector_at`]: a bit without a detector.
 const NOBODY: u32 = u32::MAX;
 
-/// What committing an edge does.
+/// The effect of committing an edge.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Commit {
-    /// Bits that it flips in the carry, from the window's first word on; they may lie past the window's own words.
+    /// Bits flipped in the carry, counted from the window's first word; they may lie beyond the
+    /// window's own words.
     pub(super) flips: Vec<u32>,
-    /// Packed observables.
+    /// Packed observables that it flips.
     pub(super) observables: Vec<u64>,
-    /// Its weight.
+    /// The weight of the edge.
     pub(super) weight: f64,
 }
 
-/// A window's graph, and the way back from it.
+/// A window's graph, and the mapping back to the carry.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Cut {
-    /// The window's detectors, numbered as in the model but from 0, and its edges. Those into the future have one end.
+    /// The window's detectors, in the model's order but numbered from 0, and its edges. Edges into
+    /// the future have one end.
     pub(super) graph: Graph,
-    /// The graph's detector at each bit of the window's words.
+    /// The graph's detector for each bit of the window's words.
     detector_at: Vec<u32>,
-    /// For each edge of the graph; `None`: it is not committed.
+    /// For each edge of the graph; `None` if the window does not commit it.
     pub(super) commits: Vec<Option<Commit>>,
-    /// Where committed edges end outside of the commit rounds, as bits of the carry from the window's first word on: the
-    /// window's matching has a bit for each behind the observables.
+    /// Ends of committed edges outside of the commit rounds, as bits of the carry from the window's
+    /// first word on. The window's matching has one bit for each, after the observables.
     pub(super) outer: Vec<u32>,
-    /// Words of the carry, from the window's first on, whose rounds it commits.
+    /// Words of the carry, from the window's first on, that hold its commit rounds.
     pub(super) commit_words: usize,
-    /// Whether the window commits everything.
+    /// Whether the window commits all its rounds.
     pub(super) is_last: bool,
 }
 
 impl Cut {
-    /// The graph's detector at a bit of the window's words.
+    /// The graph's detector for a bit of the window's words.
     pub(super) fn detector_at(&self, bit: u32) -> u32 {
         let detector = self.detector_at[bit as usize];
-        debug_assert_ne!(detector, NOBODY, "only detectors fire");
+        debug_assert_ne!(detector, NOBODY, "a fired bit must belong to a detector");
         detector
     }
 }
 
 impl Cut {
-    /// The window's graph for matching: of the last window as it is. Of another one an edge flips what committing it
-    /// flips, `observables` bits and then those of [`Self::outer`]; an edge that is not committed flips nothing.
+    /// The window's graph for matching; unchanged for the last window. In other windows a committed
+    /// edge flips its `observables` bits and then those of [`Self::outer`]; other edges flip
+    /// nothing.
     pub(super) fn matching_graph(&self, observables: u32) -> Graph {
         let mut graph = self.graph.clone();
         if self.is_last {
@@ -74,11 +77,11 @@ impl Cut {
     }
 }
 
-/// Cuts windows out of one graph.
+/// Cuts one graph into windows.
 pub(super) struct Cutter<'a> {
     graph: &'a Graph,
     rounds: &'a Rounds,
-    /// The edges by the round of their earliest end.
+    /// The edges, by the round of their earliest end.
     begun: Vec<Vec<u32>>,
 }
 
@@ -126,7 +129,8 @@ impl<'a> Cutter<'a> {
         (Cut { graph, detector_at, commits, outer, commit_words, is_last }, touched)
     }
 
-    /// What is taken as used beforehand is so once for the whole shot, not in each window.
+    /// Builds the window's graph. The always-flipped bits apply once per shot, so they are empty
+    /// here.
     fn graph_of(&self, detectors: &[u32], edges: Vec<Edge>) -> Graph {
         let detectors = u32::try_from(detectors.len()).unwrap_or(u32::MAX);
         Graph {
@@ -145,7 +149,7 @@ fn ends(edge: &Edge) -> impl Iterator<Item = u32> {
     std::iter::once(edge.a).chain(edge.b)
 }
 
-/// `edge` between the window's own numbers: an end outside of it is the boundary.
+/// `edge` in the window's own numbers: an end outside of it becomes the boundary.
 fn local_edge(edge: &Edge, detectors: &[u32]) -> Edge {
     let local = |end: u32| detectors.binary_search(&end).ok().and_then(|index| u32::try_from(index).ok());
     let mut inside = ends(edge).filter_map(local);

@@ -1,6 +1,6 @@
-//! The windows of one thread: its scratch for each form of window, and a whole shot by its windows.
+//! The window decoders of one thread: one window at a time, and a whole shot by its windows.
 //!
-//! Called by one decode worker. Allocates when made; then never, but for what the library is lent (see
+//! Called by one decode worker. Allocates when built, and later only inside the library (see
 //! [`sparse`](super::super::sparse)). A call's work is bounded by its window's graph.
 
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use super::cut::Cut;
 use super::{Form, NAME, WindowModel};
 use crate::code::{flip, ones};
 
-/// Decodes one window at a call, of any shot: the shot's state is its carry and its observables.
+/// Decodes one window per call, of any shot: the shot's state is its carry and its observables.
 pub struct WindowWorker {
     model: Arc<WindowModel>,
     /// One for each form of window.
     matchers: Vec<SparseMatcher>,
-    /// Edges that predecoding resolved over.
+    /// Edges resolved by predecoding.
     pub(super) edges: Vec<u32>,
-    /// What a matching flips: observables, and behind them the outer ends of what is committed.
+    /// The bits flipped by a matching: observables, followed by the outer ends of committed edges.
     flipped: Vec<u64>,
-    /// A window's syndrome and what predecoding leaves of it.
+    /// A window's syndrome and its residual after predecoding.
     syndrome: Vec<u64>,
     residual: Vec<u64>,
 }
 
 impl WindowWorker {
-    /// A worker for the calling thread.
+    /// Builds a worker for the calling thread.
     #[must_use]
     pub fn new(model: Arc<WindowModel>) -> Self {
         let matchers = model.forms.iter().map(|form| SparseMatcher::new(Arc::clone(&form.matching))).collect();
@@ -38,16 +38,17 @@ impl WindowWorker {
         Self { matchers, edges, flipped, syndrome, residual, model }
     }
 
-    /// Begins a shot: writes its carry and its observables, and returns the weight so far.
+    /// Begins a shot: writes its carry and its observables, and returns the weight of the
+    /// always-flipped edges.
     ///
     /// # Panics
     ///
-    /// If a slice is not as long as the model's words.
+    /// If a slice differs in length from the model's words.
     pub fn begin(&self, syndrome: &[u64], carry: &mut [u64], observables: &mut [u64]) -> f64 {
         let model = &*self.model;
-        assert_eq!(syndrome.len(), model.detector_words, "a syndrome is as wide as the model");
-        assert_eq!(observables.len(), model.observable_words, "observables are as wide as the model");
-        assert_eq!(carry.len(), model.carry_words(), "a carry is as wide as the model's rounds");
+        assert_eq!(syndrome.len(), model.detector_words, "the syndrome must be as wide as the model");
+        assert_eq!(observables.len(), model.observable_words, "observables must be as wide as the model");
+        assert_eq!(carry.len(), model.carry_words(), "the carry must be as wide as the model's rounds");
         carry.fill(0);
         for detector in ones(syndrome).chain(ones(&model.always_detectors)) {
             flip(carry, model.rounds.position(detector));
@@ -56,66 +57,67 @@ impl WindowWorker {
         model.always_weight
     }
 
-    /// Begins a shot of which nothing is there yet, as [`Self::begin`].
+    /// As [`Self::begin`], for a shot of which no round has arrived.
     ///
     /// # Panics
     ///
-    /// If a slice is not as long as the model's words.
+    /// If a slice differs in length from the model's words.
     pub fn begin_by_rounds(&self, carry: &mut [u64], observables: &mut [u64]) -> f64 {
         let model = &*self.model;
-        assert_eq!(observables.len(), model.observable_words, "observables are as wide as the model");
-        assert_eq!(carry.len(), model.carry_words(), "a carry is as wide as the model's rounds");
+        assert_eq!(observables.len(), model.observable_words, "observables must be as wide as the model");
+        assert_eq!(carry.len(), model.carry_words(), "the carry must be as wide as the model's rounds");
         carry.fill(0);
         ones(&model.always_detectors).for_each(|detector| flip(carry, model.rounds.position(detector)));
         observables.copy_from_slice(&model.always_observables);
         model.always_weight
     }
 
-    /// Puts the rounds that window `index` is the first to see into the carry; `word` reads a word of the packed shot.
+    /// Copies the rounds that window `index` is the first to read into the carry; `word` reads a
+    /// word of the packed shot.
     ///
     /// # Panics
     ///
     /// If there is no such window, or the carry is too short.
     pub fn take_rounds(&self, index: u32, word: impl Fn(u32) -> u64, carry: &mut [u64]) {
-        for &(place, bits) in &self.model.arrivals[index as usize].fresh {
-            for bit in ones(&[word(place) & bits]) {
-                flip(carry, self.model.rounds.position(place * 64 + bit));
+        for &(at, bits) in &self.model.arrivals[index as usize].fresh {
+            for bit in ones(&[word(at) & bits]) {
+                flip(carry, self.model.rounds.position(at * 64 + bit));
             }
         }
     }
 
-    /// Decodes window `index` of the shot in `carry`, whose windows before it are done, and commits. Returns the weight of
-    /// its matching, of which all is committed by the last window only.
+    /// Decodes window `index` of the shot in `carry`, after all earlier windows, and commits.
+    /// Returns the weight of its matching; only the last window commits all of it.
     ///
     /// # Errors
-    ///
+    /// [`DecodeError`]; carry and observables are then undefined.
     /// [`DecodeError`]; carry and observables are then of no use.
     ///
     /// # Panics
     ///
-    /// If there is no such window, or a slice is not as long as in [`Self::begin`].
+    /// If there is no such window, or a slice differs in length from those of [`Self::begin`].
     pub fn window(&mut self, index: u32, carry: &mut [u64], observables: &mut [u64]) -> Result<f64, DecodeError> {
         let model = Arc::clone(&self.model);
-        let place = &model.places[index as usize];
-        let cut = &model.forms[place.form].cut;
-        let defects = ones(&carry[place.own_words.clone()]).map(|bit| cut.detector_at(bit));
-        let weight = matched(&mut self.matchers[place.form], cut, defects, &mut self.flipped, observables)?;
+        let window = &model.windows[index as usize];
+        let cut = &model.forms[window.form].cut;
+        let defects = ones(&carry[window.own_words.clone()]).map(|bit| cut.detector_at(bit));
+        let weight = matched(&mut self.matchers[window.form], cut, defects, &mut self.flipped, observables)?;
         self.settle(index, carry, observables);
         Ok(weight)
     }
 
-    /// Commits what the matching of window `index` flipped.
+    /// Commits the bits flipped by the matching of window `index`.
     fn settle(&self, index: u32, carry: &mut [u64], observables: &mut [u64]) {
-        let place = &self.model.places[index as usize];
-        let cut = &self.model.forms[place.form].cut;
+        let window = &self.model.windows[index as usize];
+        let cut = &self.model.forms[window.form].cut;
         if cut.is_last {
-            carry[place.own_words.clone()].fill(0);
+            carry[window.own_words.clone()].fill(0);
             return;
         }
-        let carried = &mut carry[place.words.clone()];
+        let carried = &mut carry[window.words.clone()];
         carried[..cut.commit_words].fill(0);
         let observed = self.model.observables;
-        for bit in ones(&self.flipped[..self.model.forms[place.form].matching.observable_words()]) {
+        for bit in ones(&self.flipped[..self.model.forms[window.form].matching.observable_words()]) {
             match bit.checked_sub(observed) {
                 None => flip(observables, bit),
                 Some(outer) => flip(carried, cut.outer[outer as usize]),
@@ -123,12 +125,12 @@ impl WindowWorker {
         }
     }
 
-    /// As [`Self::window`], and predecodes the window before it is matched, where the model says so. Returns how many
-    /// detection events predecoding has explained for good.
+    /// As [`Self::window`], but predecodes the window first if the model enables it. Returns the
+    /// number of detection events that predecoding explained and committed.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`]; carry and observables are then of no use.
+    /// [`DecodeError`]; carry and observables are then undefined.
     ///
     /// # Panics
     ///
@@ -140,44 +142,45 @@ impl WindowWorker {
         observables: &mut [u64],
     ) -> Result<u32, DecodeError> {
         let model = Arc::clone(&self.model);
-        let place = &model.places[index as usize];
-        let Form { cut, local: Some(local), .. } = &model.forms[place.form] else {
+        let window = &model.windows[index as usize];
+        let Form { cut, local: Some(local), .. } = &model.forms[window.form] else {
             return self.window(index, carry, observables).map(|_| 0);
         };
         let words = cut.graph.detector_words;
         let (syndrome, residual) = (&mut self.syndrome[..words], &mut self.residual[..words]);
         syndrome.fill(0);
-        ones(&carry[place.own_words.clone()]).for_each(|bit| flip(syndrome, cut.detector_at(bit)));
+        ones(&carry[window.own_words.clone()]).for_each(|bit| flip(syndrome, cut.detector_at(bit)));
         self.edges.clear();
         local.resolve_edges(syndrome, residual, |edge| self.edges.push(edge));
-        let explained = commit_edges(cut, &self.edges, &mut carry[place.words.clone()], observables);
-        matched(&mut self.matchers[place.form], cut, ones(residual), &mut self.flipped, observables)?;
+        let explained = commit_edges(cut, &self.edges, &mut carry[window.words.clone()], observables);
+        matched(&mut self.matchers[window.form], cut, ones(residual), &mut self.flipped, observables)?;
         self.settle(index, carry, observables);
         Ok(explained)
     }
 
-    /// Decodes what the window before has seen of window `index`, and keeps nothing: for who waits for its last rounds.
+    /// Decodes the part of window `index` that the window before has read, and discards the result:
+    /// a warm-up for the caller that waits for its last rounds.
     ///
     /// # Why
     ///
-    /// The last window is of a form of its own, whose memory nobody has touched since the shot before. Behind a long
-    /// experiment that is a millisecond ago, and an answer would wait for the caches.
+    /// The last window has a form of its own, whose memory was last used by the previous shot. In a
+    /// long experiment that was a millisecond ago, and the answer would wait for cache misses.
     ///
     /// # Panics
     ///
-    /// If there is no such window, or the carry is not as long as in [`Self::begin`].
-    pub fn rehearse(&mut self, index: u32, carry: &[u64]) {
+    /// If there is no such window, or the carry differs in length from that of [`Self::begin`].
+    pub fn warm_up(&mut self, index: u32, carry: &[u64]) {
         let model = Arc::clone(&self.model);
-        let place = &model.places[index as usize];
-        let seen = index.checked_sub(1).map_or(0, |before| model.places[before as usize].own_words.end);
-        let seen = place.own_words.start..seen.max(place.own_words.start);
-        let cut = &model.forms[place.form].cut;
+        let window = &model.windows[index as usize];
+        let seen = index.checked_sub(1).map_or(0, |before| model.windows[before as usize].own_words.end);
+        let seen = window.own_words.start..seen.max(window.own_words.start);
+        let cut = &model.forms[window.form].cut;
         let defects = ones(&carry[seen]).map(|bit| cut.detector_at(bit));
-        // Rounds that are still to come may be what explains these: then there is no matching, and none is needed.
-        let _ = self.matchers[place.form].matched(defects, &mut self.flipped);
+        // Without the rounds still to arrive there may be no matching; the result is discarded.
+        let _ = self.matchers[window.form].matched(defects, &mut self.flipped);
     }
 
-    /// Matches, and commits edge by edge; returns the weight of what is committed.
+    /// Matches, and commits edge by edge; returns the committed weight.
     #[cfg(test)]
     pub(super) fn commit_traced(
         &mut self,
@@ -185,17 +188,18 @@ impl WindowWorker {
         carry: &mut [u64],
         observables: &mut [u64],
     ) -> Result<f64, DecodeError> {
-        let place = &self.model.places[index as usize];
-        let cut = &self.model.forms[place.form].cut;
-        let defects = ones(&carry[place.own_words.clone()]).map(|bit| cut.detector_at(bit));
-        self.matchers[place.form].edges(defects, &mut self.edges)?;
-        commit_edges(cut, &self.edges, &mut carry[place.words.clone()], observables);
+        let window = &self.model.windows[index as usize];
+        let cut = &self.model.forms[window.form].cut;
+        let defects = ones(&carry[window.own_words.clone()]).map(|bit| cut.detector_at(bit));
+        self.matchers[window.form].edges(defects, &mut self.edges)?;
+        commit_edges(cut, &self.edges, &mut carry[window.words.clone()], observables);
         let committed = self.edges.iter().filter_map(|&edge| cut.commits[edge as usize].as_ref());
         Ok(committed.map(|commit| commit.weight).sum())
     }
 }
 
-/// Matches `defects` of a window: its observables into `flipped`, or at once into `observables` if all of it is committed.
+/// Matches `defects` of a window: writes its observables to `flipped`, or to `observables` if the
+/// window commits everything.
 fn matched(
     matcher: &mut SparseMatcher,
     cut: &Cut,
@@ -210,7 +214,7 @@ fn matched(
     matcher.matched(defects, flipped)
 }
 
-/// Commits those of `edges` that the window commits; returns how many detectors they end at.
+/// Commits those of `edges` that the window commits; returns how many ends they have.
 fn commit_edges(cut: &Cut, edges: &[u32], carried: &mut [u64], observables: &mut [u64]) -> u32 {
     let mut ends = 0;
     for commit in edges.iter().filter_map(|&edge| cut.commits[edge as usize].as_ref()) {
@@ -221,22 +225,23 @@ fn commit_edges(cut: &Cut, edges: &[u32], carried: &mut [u64], observables: &mut
     ends
 }
 
-/// Decodes a whole shot by its windows, one after the other.
+/// Decodes a whole shot window by window.
 pub struct WindowMatcher {
     worker: WindowWorker,
     carry: Vec<u64>,
-    /// Whether it predecodes each window, as those of a shot that comes by rounds are.
+    /// Whether it predecodes each window, as for a shot that arrives by rounds.
     predecodes: bool,
 }
 
 impl WindowMatcher {
-    /// A matcher for the calling thread.
+    /// Builds a matcher for the calling thread.
     #[must_use]
     pub fn new(model: Arc<WindowModel>) -> Self {
         Self { carry: vec![0; model.carry_words()], worker: WindowWorker::new(model), predecodes: false }
     }
 
-    /// One that answers as the windows of a shot that comes by rounds do: each is predecoded, where the model says so.
+    /// As [`Self::new`], but predecodes each window if the model enables it, as for a shot that
+    /// arrives by rounds.
     #[must_use]
     pub fn by_rounds(model: Arc<WindowModel>) -> Self {
         Self { predecodes: true, ..Self::new(model) }

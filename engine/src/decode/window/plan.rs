@@ -1,30 +1,30 @@
-//! Which rounds belong to which window.
+//! Assigns rounds to windows.
 //!
-//! Pure arithmetic, callable from anywhere; nothing grows.
+//! Pure arithmetic, callable from anywhere; allocates nothing.
 
 use std::ops::Range;
 
 use super::WindowError;
 use crate::profile::WindowRounds;
 
-/// The windows of an experiment, in the order in which they are decoded.
+/// The windows of an experiment, in decoding order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowPlan {
     rounds: u32,
     size: WindowRounds,
 }
 
-/// One window.
+/// One window: its rounds, and those it commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
-    /// The rounds it looks at.
+    /// The rounds it reads.
     pub rounds: Range<u32>,
-    /// The first of them, whose edges it commits; the last window commits all.
+    /// The leading rounds, whose edges it commits; the last window commits all.
     pub commits: Range<u32>,
 }
 
 impl Window {
-    /// Whether it commits all that it looks at.
+    /// Whether it commits every round that it reads.
     #[must_use]
     pub fn is_last(&self) -> bool {
         self.commits == self.rounds
@@ -46,7 +46,7 @@ impl WindowPlan {
         Ok(Self { rounds, size })
     }
 
-    /// Windows: the last is the first that reaches the end.
+    /// Number of windows; the last is the first that reaches the end.
     #[must_use]
     pub const fn count(&self) -> u32 {
         let full = self.size.commit_rounds.saturating_add(self.size.buffer_rounds);
@@ -103,10 +103,10 @@ mod tests {
     #[test]
     fn sizes_of_zero_or_past_the_model_are_refused() {
         for (commit, buffer, part) in [
-            (0, 5, "0 commit rounds, expected 1..=6"),
-            (5, 0, "0 buffer rounds, expected 1..=6"),
-            (7, 1, "7 commit rounds, expected 1..=6"),
-            (1, u32::MAX, "buffer rounds, expected 1..=6"),
+            (0, 5, "0 commit rounds do not fit the model's 6"),
+            (5, 0, "0 buffer rounds do not fit the model's 6"),
+            (7, 1, "7 commit rounds do not fit the model's 6"),
+            (1, u32::MAX, "buffer rounds do not fit the model's 6"),
         ] {
             let said = plan(6, commit, buffer).unwrap_err().to_string();
             assert!(said.contains(part), "{said}");

@@ -6,8 +6,9 @@ use proptest::prelude::{Just, Strategy, prop, proptest};
 
 use super::*;
 use crate::code::graph::Edge;
-use crate::code::{Sampler, bundled_named, flip, golden, ones, words};
+use crate::code::{Sampler, bundled_named, flip, ones, words};
 use crate::decode::{DecodeError, Matcher, MatcherModel};
+use crate::golden;
 use crate::predecode::Predecoder as _;
 
 const fn size(commit_rounds: u32, buffer_rounds: u32) -> WindowRounds {
@@ -27,8 +28,8 @@ fn predecoded(model: &Model, commit: u32, buffer: u32) -> WindowMatcher {
     WindowMatcher::by_rounds(Arc::new(ready))
 }
 
-/// Logical errors of whole-shot decoding and of each kind of window, on the same shots; and shots that only the one, or
-/// only the other got wrong.
+/// Logical errors of whole-shot decoding and of each kind of window, on the same shots; and the
+/// shots that only one of the two decoded wrongly.
 struct Campaign {
     shots: u32,
     whole: u32,
@@ -42,7 +43,7 @@ fn campaign(name: &str, sizes: &[(u32, u32)], shots: u32, seed: u64) -> Vec<Camp
     let mut sampler = Sampler::new(&model, seed);
     let mut exact = whole(&model);
     let mut matchers: Vec<WindowMatcher> = sizes.iter().map(|&(c, b)| windowed(&model, c, b)).collect();
-    // The first size once more, its windows predecoded.
+    // The first size once more, with predecoded windows.
     matchers.extend(sizes.first().map(|&(c, b)| predecoded(&model, c, b)));
     let mut found: Vec<Campaign> = Vec::new();
     found.resize_with(matchers.len(), || Campaign { shots, whole: 0, windowed: 0, only_whole: 0, only_windowed: 0 });
@@ -65,14 +66,15 @@ fn campaign(name: &str, sizes: &[(u32, u32)], shots: u32, seed: u64) -> Vec<Camp
 }
 
 impl Campaign {
-    /// Standard deviations that the windows' errors lie above whole shots'. The shots are the same, so that only those
-    /// on which the two differ are chance: of `n` such, the difference has a deviation of `√n`.
+    /// Excess of the windows' errors over whole shots' errors, in standard deviations. The shots
+    /// are the same, so only the `n` shots on which the two differ are random, and the difference
+    /// has a deviation of `√n`.
     fn sigmas(&self) -> f64 {
         let (above, below) = (f64::from(self.only_windowed), f64::from(self.only_whole));
         (above - below) / (above + below).max(1.0).sqrt()
     }
 
-    fn told(&self, what: &str) -> String {
+    fn summary(&self, what: &str) -> String {
         format!(
             "{what}: {} shots, {} logical errors by windows ({} alone), {} as a whole ({} alone), {:+.1} sigma",
             self.shots,
@@ -85,15 +87,15 @@ impl Campaign {
     }
 }
 
-/// With the distance for a buffer the difference is noise, with one round it is not.
+/// With a buffer of the code's distance the difference is noise; with one round it is significant.
 fn a_buffer_of_the_distance_is_enough(name: &str, distance: u32, shots: u32) {
     let sizes = [(distance, distance), (distance, 1)];
     let [enough, short, predecoded] = &campaign(name, &sizes, shots, 3)[..] else { panic!("two sizes") };
     for found in [enough, predecoded] {
-        assert!(found.sigmas().abs() <= 4.0, "{}", found.told(name));
+        assert!(found.sigmas().abs() <= 4.0, "{}", found.summary(name));
     }
-    assert!(short.sigmas() > 4.0, "{}", short.told(name));
-    assert!(enough.whole > 100, "too few to tell: {}", enough.told(name));
+    assert!(short.sigmas() > 4.0, "{}", short.summary(name));
+    assert!(enough.whole > 100, "too few errors: {}", enough.summary(name));
 }
 
 #[test]
@@ -106,9 +108,10 @@ fn at_distance_5_windows_with_a_buffer_of_5_err_as_often_as_whole_shots() {
     a_buffer_of_the_distance_is_enough("surface_d5@r50", 5, 3_000);
 }
 
-/// Millions of rounds. Here the noise is that of the two counts as if their shots were different ones: on the same shots
-/// the smallest code's 400,000 resolve what the buffer costs it (55,280 against 55,202, 5 deviations of the shots that
-/// differ). The others do not: 8,080 against 8,063 of 60,000 at d = 5, R = 50; 1,436 against 1,438 of 3,000 at R = 500.
+/// Millions of rounds. The noise is estimated as if the two counts came from different shots: on
+/// the same shots the smallest code's 400,000 resolve the cost of the buffer (55,280 against
+/// 55,202, 5 deviations of the shots that differ). The others do not: 8,080 against 8,063 of 60,000
+/// at d = 5, R = 50; 1,436 against 1,438 of 3,000 at R = 500.
 #[test]
 #[ignore = "minutes"]
 fn a_long_campaign_of_windows_errs_as_often_as_whole_shots() {
@@ -119,11 +122,11 @@ fn a_long_campaign_of_windows_errs_as_often_as_whole_shots() {
         ("surface_d5@r500", 5, 3_000),
     ] {
         for (found, how) in campaign(name, &[(distance, distance)], shots, 7).iter().zip(["", " predecoded"]) {
-            let told = found.told(&format!("{name}{how}"));
+            let summary = found.summary(&format!("{name}{how}"));
             let (windowed, whole) = (f64::from(found.windowed), f64::from(found.whole));
-            assert!((windowed - whole).abs() <= 4.0 * (windowed + whole).sqrt(), "{told}");
-            // The figures are what the campaign is for.
-            let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{told}\n").as_bytes());
+            assert!((windowed - whole).abs() <= 4.0 * (windowed + whole).sqrt(), "{summary}");
+            // Print the figures: they are the purpose of the campaign.
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{summary}\n").as_bytes());
         }
     }
 }
@@ -151,7 +154,8 @@ fn one_window_over_a_whole_shot_answers_as_whole_shot_decoding_does() {
     }
 }
 
-/// One window over a whole shot is predecoded as the shot is, and what windows explain is still the whole shot.
+/// A window over a whole shot is predecoded like the shot, and the windows' result still explains
+/// it.
 #[test]
 fn a_window_is_predecoded_by_the_rule_for_whole_shots() {
     for set in golden::all() {
@@ -169,11 +173,11 @@ fn a_window_is_predecoded_by_the_rule_for_whole_shots() {
             one.decode(shot, &mut found).unwrap();
             assert_eq!(found, expected, "{}", set.name);
         }
-        assert!(resolved > 100, "{}: nothing was there to predecode", set.name);
+        assert!(resolved > 100, "{}: the shots contain nothing to predecode", set.name);
     }
 }
 
-/// What predecoding commits in one window, the windows after it see as explained: at the end nothing is left over.
+/// Later windows see predecoded commits as explained: at the end no event is left.
 #[test]
 fn predecoded_windows_leave_nothing_unexplained() {
     let model = bundled_named("surface_d5@r40").unwrap();
@@ -205,7 +209,8 @@ fn a_windows_work_does_not_depend_on_the_length_of_the_experiment() {
         };
         let (short, long) = (model(5 * distance), model(100 * distance));
         assert_eq!((short.plan().count(), long.plan().count()), (5, 100), "{name}");
-        // The first, those of the bulk, the last but one (its edges reach the last round), the last.
+        // Four forms: the first, the bulk, the last but one (its edges reach the last round), the
+        // last.
         assert_eq!((short.graphs(), long.graphs()), (4, 4), "{name}");
         let last = |model: &WindowModel| model.size(model.plan().count() - 1);
         assert_eq!((short.size(1), last(&short)), (long.size(50), last(&long)), "{name}");
@@ -226,14 +231,14 @@ fn a_window_sees_and_changes_its_own_words_only() {
         sampler.draw(&mut syndrome, &mut truth);
         let (mut shot, mut found, mut expected) = (vec![0; ready.carry_words()], [0], [0]);
         worker.begin(&syndrome, &mut shot, &mut found);
-        // The rounds arrive one by one: what a window may not see is not there yet.
+        // The rounds arrive one by one: a round that a window must not read has not arrived yet.
         let (mut carry, mut arrived) = (vec![0; shot.len()], 0);
         for index in 0..ready.plan().count() {
             let own = ready.rounds.words(ready.plan().window(index).rounds);
             (arrived..own.end).for_each(|word| carry[word] ^= shot[word]);
             arrived = own.end;
             let before = carry.clone();
-            worker.rehearse(index, &carry);
+            worker.warm_up(index, &carry);
             assert_eq!(carry, before);
             worker.window(index, &mut carry, &mut found).unwrap();
             let touched = ready.words(index);
@@ -255,14 +260,14 @@ fn models_that_windows_cannot_decode_are_refused_with_a_reason() {
     };
     let timed = "error(0.1) D0 D1\ndetector(0) D0\ndetector(1) D1\n";
     assert!(refused("error(0.1) D0", 1, 1).contains("D0 without a time"));
-    assert!(refused(timed, 3, 1).contains("found windows of 3 commit rounds, expected 1..=2"));
-    assert!(refused(timed, 1, 0).contains("found windows of 0 buffer rounds, expected 1..=2"));
+    assert!(refused(timed, 3, 1).contains("3 commit rounds do not fit the model's 2"));
+    assert!(refused(timed, 1, 0).contains("0 buffer rounds do not fit the model's 2"));
     assert!(refused("error(0.1) D0 D1 D2\ndetector(0) D0 D1 D2\n", 1, 1).contains("decompose"));
 }
 
 #[test]
 fn a_matcher_goes_on_after_a_window_that_cannot_be_matched() {
-    // D2 has no way out but through D0, two rounds before.
+    // D2 reaches the boundary only through D0, two rounds before.
     let text = "error(0.2) D0 L0\nerror(0.1) D0 D2\nerror(0.1) D1\ndetector(0) D0\ndetector(1) D1\ndetector(2) D2\n";
     let mut matcher = windowed(&Model::parse(text.as_bytes()).unwrap(), 1, 1);
     let mut found = [7];
@@ -274,7 +279,8 @@ fn a_matcher_goes_on_after_a_window_that_cannot_be_matched() {
 /// Detectors of the models below.
 const DETECTORS: u32 = 12;
 
-/// Models with edges across any number of rounds; each detector has a way out of its own, so that any shot is explained.
+/// Models with edges across any number of rounds; each detector has its own edge to the boundary,
+/// so that any shot is explained.
 fn timed_models() -> impl Strategy<Value = String> {
     let times = prop::collection::vec(0u32..5, DETECTORS as usize);
     let edges = prop::collection::vec((0..DETECTORS, 0..DETECTORS, 1u32..100, 0u32..100), 0..30);
@@ -289,7 +295,8 @@ fn timed_models() -> impl Strategy<Value = String> {
     })
 }
 
-/// Commits every window of a shot edge by edge, the last one too, and holds the correction against model and shot.
+/// Commits every window of a shot edge by edge, the last one too, and checks the correction against
+/// model and shot.
 fn explains_each_detection_once(model: &Model, sizes: WindowRounds, syndrome: &[u64]) {
     let graph = Graph::new(model).unwrap();
     let edges: BTreeMap<(u32, Option<u32>), &Edge> = graph.edges.iter().map(|edge| ((edge.a, edge.b), edge)).collect();
@@ -301,17 +308,17 @@ fn explains_each_detection_once(model: &Model, sizes: WindowRounds, syndrome: &[
     let mut committed = BTreeSet::new();
     for index in 0..ready.plan().count() {
         weight += worker.commit_traced(index, &mut carry, &mut observables).unwrap();
-        let place = &ready.places[index as usize];
-        let first = u32::try_from(place.words.start * 64).unwrap();
+        let window = &ready.windows[index as usize];
+        let first = u32::try_from(window.words.start * 64).unwrap();
         for commit in
-            worker.edges.iter().filter_map(|edge| ready.forms[place.form].cut.commits[*edge as usize].as_ref())
+            worker.edges.iter().filter_map(|edge| ready.forms[window.form].cut.commits[*edge as usize].as_ref())
         {
             let mut ends: Vec<u32> = commit.flips.iter().map(|bit| detector_at[&(bit + first)]).collect();
             ends.sort_unstable();
             assert!(committed.insert((ends[0], ends.get(1).copied())), "{ends:?} twice");
         }
     }
-    assert!(carry.iter().all(|word| *word == 0), "something is left unexplained");
+    assert!(carry.iter().all(|word| *word == 0), "some events are left unexplained");
     let (mut explained, mut flipped, mut sum) =
         (graph.always_detectors.clone(), graph.always_observables.clone(), graph.always_weight);
     for ends in &committed {
@@ -325,7 +332,8 @@ fn explains_each_detection_once(model: &Model, sizes: WindowRounds, syndrome: &[
     assert!((weight - sum).abs() < 1e-9 * sum.abs().max(1.0), "{weight}, {sum}");
 }
 
-/// Models in which no two explanations weigh the same, so that a trace finds the way that the matching took.
+/// Models in which no two explanations have equal weight, so that a trace finds the path of the
+/// matching.
 fn untied_models() -> impl Strategy<Value = String> {
     let times = prop::collection::vec(0u32..6, DETECTORS as usize);
     let edges = prop::collection::vec((0..DETECTORS, 0..DETECTORS, 0.01f64..0.45, 0u32..100), 0..30);
@@ -339,7 +347,7 @@ fn untied_models() -> impl Strategy<Value = String> {
     })
 }
 
-/// Window by window, by what the matching flips and by the edges of its trace.
+/// Compares, window by window, the matching's flips with the edges of its trace.
 fn flips_what_its_edges_commit(model: &Model, sizes: WindowRounds, syndrome: &[u64]) {
     let ready = Arc::new(WindowModel::new(model, sizes).unwrap());
     let mut worker = WindowWorker::new(Arc::clone(&ready));
@@ -352,10 +360,10 @@ fn flips_what_its_edges_commit(model: &Model, sizes: WindowRounds, syndrome: &[u
         worker.commit_traced(index, &mut traced, &mut committed).unwrap();
         assert_eq!((&carry, &flips), (&traced, &committed), "window {index}");
     }
-    assert!(carry.iter().all(|word| *word == 0), "something is left unexplained");
+    assert!(carry.iter().all(|word| *word == 0), "some events are left unexplained");
 }
 
-/// What windows take of a shot as its rounds come is the shot, and each has what it needs.
+/// Rounds copied one by one as they arrive make up the whole shot, and each window has its words.
 #[test]
 fn rounds_that_come_one_by_one_make_the_carry_of_the_whole_shot() {
     for (name, commit, buffer) in [("surface_d3@r12", 2, 3), ("surface_d5@r25", 5, 5), ("surface_d3", 4, 4)] {
@@ -380,7 +388,7 @@ fn rounds_that_come_one_by_one_make_the_carry_of_the_whole_shot() {
         assert_eq!((carry, flipped), (whole, flips), "{name}");
         let after = ready.words_after_rounds();
         assert!(after.is_sorted() && after.last() == Some(&(syndrome.len() as u32)), "{after:?}");
-        // A round is there when all of its words are, and the last window waits for all of them.
+        // A round has arrived when all of its words have, and the last window waits for all rounds.
         let rounds = Rounds::new(&model).unwrap();
         for (round, words) in (0..).zip(&after) {
             let known = *words == syndrome.len() as u32
@@ -388,6 +396,16 @@ fn rounds_that_come_one_by_one_make_the_carry_of_the_whole_shot() {
             assert!(known, "round {round}: {words} words");
         }
         assert_eq!(ready.needed_words(ready.plan().count() - 1), syndrome.len() as u32);
+    }
+}
+
+#[test]
+fn windows_that_follow_each_other_share_words_of_the_carry() {
+    let model = bundled_named("surface_d3@r12").unwrap();
+    let carries = WindowModel::new(&model, size(3, 1)).unwrap().carries(1);
+    for index in 1..carries.windows() {
+        let (before, here) = (carries.region(index - 1), carries.region(index));
+        assert!(before.end > here.start, "neighbours overlap: {before:?} {here:?}");
     }
 }
 

@@ -1,9 +1,10 @@
-//! `pinwheel gpu-check`: every step of the device path on the machine at hand, checked and measured.
+//! `pinwheel gpu-check`: checks and measures every step of the device path on this machine.
 //!
-//! Owns the list of steps and what they found. Runs on one cold thread that pins itself; contexts are opened from the
-//! other cores. Each step has a context of its own, so that one that fails leaves the next ones whole. Bounds: each
-//! loop of a step ends at its count or at [`Scale::limit`], whichever is first, and says how far it came. Nothing of an
-//! engine runs: the words and edges are the engine's, the roles are played by one loop.
+//! Owns the list of steps and their results. Runs on one cold thread that pins itself; contexts are
+//! opened from the other cores. Each step has a context of its own, so that a failed step does not
+//! affect the next. Bounds: each loop of a step ends at its count or at [`Scale::limit`], whichever
+//! comes first, and reports its progress. No engine runs: one loop performs the roles on the
+//! engine's words and edges.
 //!
 //! | step | shows |
 //! |---|---|
@@ -24,7 +25,7 @@ mod line;
 mod litmus;
 mod measure;
 
-use super::{Context, Found, OpenError, probe};
+use super::{Context, DriverFacts, OpenError, probe};
 use crate::board::histogram::Histogram;
 use crate::clock::Clock;
 use crate::code::Model;
@@ -32,41 +33,41 @@ use crate::host::pin;
 use crate::units::{Nanos, Ticks};
 use serde::Serialize;
 
-/// What to check.
+/// The parameters of a check.
 pub struct CheckConfig {
     /// The driver's number of the device.
     pub index: u32,
-    /// The core to run on; `None`: the last one that is allowed.
+    /// The core to run on; `None` selects the last allowed core.
     pub core: Option<u32>,
-    /// The model that small shots are of, and its name.
+    /// The model of small shots, and its name.
     pub small: (Model, String),
-    /// The model that large shots are of, and its name.
+    /// The model of large shots, and its name.
     pub large: (Model, String),
-    /// How much.
+    /// Amount of work.
     pub scale: Scale,
 }
 
-/// How much of everything.
+/// Amount of work of the steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     /// Shots compared bit for bit.
     pub shots: u64,
-    /// Launches counted.
+    /// Launches to count.
     pub launches: u64,
-    /// Rounds of one shot at a time.
+    /// Shots sent one at a time.
     pub rounds: u64,
-    /// How long each batch size is kept busy.
+    /// Duration of each batch size with all workers busy.
     pub busy: Nanos,
-    /// Hand-overs of each litmus.
+    /// Hand-overs of each litmus test.
     pub hand_overs: u64,
-    /// Longest time of one loop.
+    /// Maximum duration of one loop.
     pub limit: Nanos,
-    /// Longest time of everything: after it each loop ends at its first look at the clock.
+    /// Maximum duration of the check: after it each loop ends at its first reading of the clock.
     pub total: Nanos,
 }
 
 impl Scale {
-    /// What the issue asks for: some minutes.
+    /// A full check: some minutes.
     pub const FULL: Scale = Scale {
         shots: 100_000,
         launches: 1_000_000,
@@ -76,7 +77,7 @@ impl Scale {
         limit: Nanos(60_000_000_000),
         total: Nanos(420_000_000_000),
     };
-    /// A first look: seconds.
+    /// A quick check: seconds.
     pub const QUICK: Scale = Scale {
         shots: 2_000,
         launches: 5_000,
@@ -88,40 +89,40 @@ impl Scale {
     };
 }
 
-/// One step.
+/// The result of one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// Its name.
+    /// The step's name.
     pub name: String,
-    /// Whether it held.
+    /// Whether the step passed.
     pub ok: bool,
-    /// What was seen.
+    /// Findings of the step.
     pub detail: String,
 }
 
-/// Shots a second with so many to a launch.
+/// Throughput with several shots to a launch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Batch {
-    /// Shots of one launch.
+    /// Shots per launch.
     pub shots: u32,
-    /// Shots completed a second, with every worker busy.
+    /// Shots completed per second, with every worker busy.
     pub shots_per_s: f64,
     /// From the shot's write to its claim, with every worker busy, ns.
     pub rx_to_ready_ns: Histogram,
 }
 
-/// The same work done in another way.
+/// Times of the same work done by another method.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Way {
-    /// Which.
+pub struct MethodTimes {
+    /// Name of the method.
     pub name: &'static str,
-    /// What the host's call or calls took, ns.
+    /// Duration of the host's call or calls, ns.
     pub launch_ns: Histogram,
-    /// From the shot's write to its end being seen, ns.
+    /// From the shot's write until its end is detected, ns.
     pub rx_to_ready_ns: Histogram,
 }
 
-/// Everything that was found.
+/// The results of a check.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct GpuCheck {
     /// The driver's API version.
@@ -130,39 +131,39 @@ pub struct GpuCheck {
     pub device: Option<super::DeviceFacts>,
     /// The steps, in order.
     pub steps: Vec<Step>,
-    /// What a launch call takes, ns.
+    /// Duration of a launch call, ns.
     pub launch_ns: Histogram,
     /// From the shot's write to its claim, one shot at a time, ns.
     pub rx_to_ready_ns: Histogram,
-    /// Of which the host's own work from write to harvest, without waiting, ns.
+    /// The host's own work from write to harvest, without waiting, ns.
     pub host_overhead_ns: Histogram,
-    /// The graph by the device's own clock, from taking the mail to the ready word, ns.
+    /// The graph by the device's clock, from taking the mail to the ready word, ns.
     pub graph_device_ns: Histogram,
     /// The graph by events around its launch, ns.
     pub graph_events_ns: Histogram,
-    /// By shots of a launch.
+    /// Results by number of shots per launch.
     pub batches: Vec<Batch>,
-    /// In other ways, and in ours in the same loop.
-    pub compared: Vec<Way>,
-    /// The faults provoked: those steps again.
+    /// Other methods, and the engine's method in the same loop.
+    pub compared: Vec<MethodTimes>,
+    /// The provoked faults, also listed in `steps`.
     pub faults: Vec<Step>,
 }
 
 impl GpuCheck {
-    /// Whether every step held.
+    /// Whether every step passed.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.steps.iter().all(|step| step.ok)
     }
 }
 
-/// What a step comes to: what was seen, well or ill.
-type Seen = Result<String, String>;
+/// Findings of a step; `Err` if it failed.
+type StepResult = Result<String, String>;
 
-/// One of them.
-type Run = fn(&mut Bench<'_>) -> Seen;
+/// The function of a step.
+type Run = fn(&mut Bench<'_>) -> StepResult;
 
-/// What all steps use.
+/// State shared by all steps.
 struct Bench<'a> {
     config: &'a CheckConfig,
     clock: Clock,
@@ -177,7 +178,8 @@ impl Bench<'_> {
         self.clock.rate().nanos(to.since(from)).0
     }
 
-    /// Opens a context from the cores that the check does not run on: the driver's threads inherit them.
+    /// Opens a context from the cores that the check does not use, which the driver's threads
+    /// inherit.
     fn open(&self) -> Result<Context, OpenError> {
         self.open_index(self.config.index)
     }
@@ -192,14 +194,14 @@ impl Bench<'_> {
         })
     }
 
-    /// Whether a loop that began at `from` has to end.
+    /// Whether a loop that began at `from` must end.
     fn is_over(&self, from: Ticks) -> bool {
         let (now, scale) = (self.clock.ticks(), &self.config.scale);
         self.ns(from, now) >= scale.limit.0 || self.ns(self.began, now) >= scale.total.0
     }
 }
 
-/// The steps in their order.
+/// The steps in order.
 const STEPS: [(&str, Run); 18] = [
     ("open", measure::open),
     ("bit_exact", measure::bit_exact),
@@ -218,20 +220,20 @@ const STEPS: [(&str, Run); 18] = [
     ("fault_no_memory", faults::no_memory),
     ("fault_two_at_once", faults::two_at_once),
     ("teardown", faults::teardown),
-    // Last: a driver that does not come back from it would fail what follows.
+    // Last: a driver that does not recover from it would fail the following steps.
     ("fault_sticky", faults::sticky),
 ];
 
-/// Runs every step; each is told to `say` when it ends.
+/// Runs every step and passes each result to `say`.
 ///
 /// # Errors
 /// If there is no device to check.
 pub fn check(config: &CheckConfig, clock: &Clock, mut say: impl FnMut(&Step)) -> Result<GpuCheck, OpenError> {
-    let Found { driver, devices, .. } = probe()?;
+    let DriverFacts { driver, devices, .. } = probe()?;
     let others = place(config.core);
     let found = GpuCheck { driver, ..GpuCheck::default() };
     let mut bench = Bench { config, clock: clock.clone(), others, began: clock.ticks(), found };
-    // A device that cannot be opened at all is no finding, but no device.
+    // A device that cannot be opened counts as missing.
     drop(bench.open()?);
     bench.found.device = devices.into_iter().find(|device| device.index == config.index);
     for (name, run) in STEPS {
@@ -248,7 +250,7 @@ pub fn check(config: &CheckConfig, clock: &Clock, mut say: impl FnMut(&Step)) ->
     Ok(bench.found)
 }
 
-/// Pins the calling thread; returns the other cores that are allowed. Where that is not permitted it runs as it is.
+/// Pins the calling thread if permitted; returns the other allowed cores.
 fn place(core: Option<u32>) -> Vec<u32> {
     let allowed = pin::allowed_cores().unwrap_or_default();
     let Some(core) = core.or_else(|| allowed.last().copied()) else { return allowed };

@@ -1,8 +1,9 @@
-//! A context on one device: where memory, code and streams live.
+//! A context on one device: the owner of its memory, code and streams.
 //!
-//! Owns the handle; everything made in a context goes with it. Made on cold threads, because the driver starts threads of
-//! its own there and they inherit the core; bound on the dispatcher's thread, which launches. Bounded by the device's
-//! memory. Never waits for work of the device.
+//! Owns the handle; the end of a context frees everything created in it. Cold threads open
+//! contexts, because the driver then starts threads of its own, which inherit the allowed cores.
+//! The dispatcher's thread binds the context and launches. Bounded by the device's memory. Waits
+//! for the device only in [`Context::synchronize`].
 
 use super::driver::{Absent, Driver, Failure, done, driver};
 use super::facts::{DeviceFacts, usable};
@@ -11,50 +12,51 @@ use std::cell::Cell;
 use std::ffi::CStr;
 use std::ptr::null_mut;
 
-/// The kernels: PTX for 7.5 and later, machine code for 9.0, 10.0 and 12.0. Made by `engine/kernels/build`.
+/// The kernels: PTX for 7.5 and later, machine code for 9.0, 10.0 and 12.0. Made by
+/// `engine/kernels/build`.
 const KERNELS: &[u8] = include_bytes!("../../../kernels/predecoder.fatbin");
 
-/// `CU_CTX_SCHED_BLOCKING_SYNC`: a cold thread that waits gives its core away.
+/// `CU_CTX_SCHED_BLOCKING_SYNC`: a cold thread that waits yields its core.
 const BLOCKING_SYNC: u32 = 4;
 
 /// Why a device cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// There is none.
+    /// There is no device.
     #[error(transparent)]
     Absent(#[from] Absent),
-    /// It refused a step.
-    #[error("device {index} ({device}): found {failure} while {doing}, expected success; {}", remedy(failure.code))]
+    /// The device refused a step.
+    #[error("device {index} ({device}): {failure} while {doing}; {}", remedy(failure.code))]
     Refused {
-        /// Its number.
+        /// The device's number.
         index: u32,
-        /// Its name.
+        /// The device's name.
         device: String,
-        /// What was asked of it.
+        /// The step, as in "while opening it".
         doing: &'static str,
-        /// What it said.
+        /// The driver's answer.
         failure: Failure,
     },
-    /// It sees the engine's memory where that is not.
+    /// The device has no address for part of the memory it was to use.
     #[error(
-        "device {index}: found no address of its own for {bytes} bytes at {address:#x}, expected one for all registered \
+        "device {index} has no address for {bytes} bytes at {address:#x}, which should be registered \
          memory; please report this"
     )]
     Untranslated {
-        /// Its number.
+        /// The device's number.
         index: u32,
-        /// The host's address.
+        /// The address on the host.
         address: u64,
-        /// Bytes from there.
+        /// Number of bytes.
         bytes: u64,
     },
 }
 
-/// What an operator can do about a code.
+/// The remedy for an error code.
 fn remedy(code: i32) -> &'static str {
     match code {
-        2 => "free its memory (nvidia-smi shows who holds it), or use fewer workers and slots",
-        46 => "another process holds it for itself; end that, or let it be shared: nvidia-smi -c 0",
+        2 => "free its memory (nvidia-smi lists the processes), or use fewer workers and slots",
+        46 => "another process uses it exclusively; end that process, or allow sharing: nvidia-smi -c 0",
         101 | 100 => "see nvidia-smi and CUDA_VISIBLE_DEVICES",
         209 | 218 | 222 => "the kernels have no code for it; update the driver to 580 or later, or use another device",
         801 => "its memory cannot be shared with the host here; use another device, or --device sim",
@@ -63,7 +65,8 @@ fn remedy(code: i32) -> &'static str {
 }
 
 thread_local! {
-    /// The context that this thread bound last. One whose context is gone binds its next one before it launches.
+    /// The context that this thread bound last. A thread whose context has been closed binds the
+    /// next one before it launches.
     static BOUND: Cell<CUcontext> = const { Cell::new(null_mut()) };
 }
 
@@ -75,11 +78,12 @@ pub struct Context {
     pub facts: DeviceFacts,
 }
 
-// SAFETY: the handle is valid on every thread of the process, and the driver orders calls that use it.
+// SAFETY: the handle is valid on every thread of the process, and the driver orders calls that use
+// it.
 unsafe impl Send for Context {}
 
 impl Context {
-    /// A context of its own on device `index`. Cold; leaves the calling thread without one.
+    /// Opens a new context on device `index`. Cold; leaves the calling thread without a context.
     ///
     /// # Errors
     /// Why the device cannot be used.
@@ -101,7 +105,7 @@ impl Context {
         Ok(context)
     }
 
-    /// Makes it the calling thread's.
+    /// Makes it the calling thread's current context.
     pub(super) fn bind(&self) -> Result<(), Failure> {
         // SAFETY: the handle is alive.
         let bound = done("cuCtxSetCurrent", unsafe { (self.driver.context_set)(self.handle) });
@@ -109,8 +113,8 @@ impl Context {
         bound
     }
 
-    /// As [`Context::bind`], without a call if it is the one that this thread bound last: two silos whose dispatchers are
-    /// folded onto one thread launch in turn.
+    /// As [`Context::bind`], but skips the call if this thread bound it last: two silos whose
+    /// dispatchers share a thread launch in turn.
     #[inline]
     pub(super) fn ensure_bound(&self) -> Result<(), Failure> {
         if BOUND.get() == self.handle { Ok(()) } else { self.bind() }
@@ -123,17 +127,17 @@ impl Context {
         let _ = unsafe { (self.driver.context_set)(null_mut()) };
     }
 
-    /// The handle, for whoever watches the device: alive as long as the context is.
+    /// The handle, for a thread that watches the device: valid as long as the context.
     pub(super) fn handle(&self) -> CUcontext {
         self.handle
     }
 
-    /// Adds the device and what was being done to a failure.
+    /// Adds the device and the failed step to a failure.
     pub(super) fn refused(&self, doing: &'static str) -> impl Fn(Failure) -> OpenError + '_ {
         move |failure| OpenError::Refused { index: self.facts.index, device: self.facts.name.clone(), doing, failure }
     }
 
-    /// Loads the kernels. The context is bound.
+    /// Loads the kernels. The context must be bound.
     pub(super) fn load(&self) -> Result<Kernels, Failure> {
         let mut module: CUmodule = null_mut();
         // SAFETY: the image is a fatbin as `engine/kernels/build` makes it, and outlives the call.
@@ -141,7 +145,7 @@ impl Context {
         Ok(Kernels { driver: self.driver, module })
     }
 
-    /// `bytes` of device memory, zero. It goes with the context.
+    /// Allocates `bytes` of zeroed device memory. The end of the context frees it.
     pub(super) fn zeroed(&self, bytes: u64) -> Result<u64, Failure> {
         let (mut address, bytes) = (0, bytes.max(8) as usize);
         // SAFETY: a place for the address.
@@ -151,7 +155,7 @@ impl Context {
         Ok(address)
     }
 
-    /// A copy of `items` in device memory. It goes with the context.
+    /// Copies `items` to device memory. The end of the context frees it.
     pub(super) fn uploaded<T: Copy>(&self, items: &[T]) -> Result<u64, Failure> {
         let bytes = size_of_val(items);
         let address = self.zeroed(bytes as u64)?;
@@ -165,12 +169,13 @@ impl Context {
 
     /// Copies device memory to `items`.
     pub(super) fn download(&self, address: u64, items: &mut [u64]) -> Result<(), Failure> {
-        // SAFETY: `items` has room, and every allocation that is asked for is as long as what is read of it.
+        // SAFETY: `items` has room, and every allocation that is asked for is as long as what is
+        // read of it.
         let code = unsafe { (self.driver.memory_download)(items.as_mut_ptr().cast(), address, size_of_val(items)) };
         done("cuMemcpyDtoH", code)
     }
 
-    /// Free memory of the device. The context is bound.
+    /// Free memory of the device, bytes. The context must be bound.
     pub(super) fn free_bytes(&self) -> Result<u64, Failure> {
         let (mut free, mut total) = (0, 0);
         // SAFETY: places for the numbers.
@@ -178,7 +183,7 @@ impl Context {
         Ok(free as u64)
     }
 
-    /// Waits until the device has done everything that this context asked of it.
+    /// Waits until the device has finished all work of this context.
     pub(super) fn synchronize(&self) -> Result<(), Failure> {
         // SAFETY: no arguments; the context is bound.
         done("cuCtxSynchronize", unsafe { (self.driver.context_synchronize)() })
@@ -187,8 +192,8 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: alive until now, and nobody's after this. A context with a sticky error answers with that error, and
-        // is gone all the same.
+        // SAFETY: alive until now, and unused after this. A context with a sticky error answers
+        // with that error and is destroyed nevertheless.
         let _ = unsafe { (self.driver.context_destroy)(self.handle) };
     }
 }
@@ -200,10 +205,11 @@ pub(super) struct Kernels {
 }
 
 impl Kernels {
-    /// One of them.
+    /// Looks up one kernel by name.
     pub(super) fn function(&self, name: &CStr) -> Result<CUfunction, Failure> {
         let mut function: CUfunction = null_mut();
-        // SAFETY: a place for the handle; the name is terminated; the module is alive with its context.
+        // SAFETY: a place for the handle; the name is terminated; the module is alive with its
+        // context.
         let code = unsafe { (self.driver.module_function)(&raw mut function, self.module, name.as_ptr()) };
         done("cuModuleGetFunction", code)?;
         Ok(function)

@@ -1,12 +1,14 @@
-//! The driver's calls, looked up once, and what they answer.
+//! The driver's entry points, looked up once, and its error codes.
 //!
-//! Owns the table of entry points and [`Failure`]. Cold code fills the table ([`driver`]); calls are made by whoever holds
-//! a context. Bounded by the table. Never panics: a library or an entry point that is missing is an [`Absent`].
+//! Owns the table of entry points and [`Failure`]. Cold code fills the table ([`driver`]); the
+//! owner of a context makes the calls. Bounded by the table. Never panics: a missing library or
+//! entry point yields [`Absent`].
 //!
 //! # Why a table of our own over cudarc's library
-//! cudarc's bindings look a symbol up at its first call and panic if it is missing, which may be in the middle of a shot;
-//! and they return an enum, which a newer driver's error code would not be a value of. The library and all types are
-//! cudarc's; each entry point is looked up before anything runs, and codes stay numbers.
+//! cudarc's bindings look a symbol up at its first call and panic if it is missing, possibly in the
+//! middle of a shot; and they return an enum, which cannot represent a newer driver's error code.
+//! Library and types are cudarc's; each entry point is looked up before anything runs, and codes
+//! stay numbers.
 
 use cudarc::driver::sys::{
     CUcontext, CUctxCreateParams, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUmodule, CUstream,
@@ -14,12 +16,12 @@ use cudarc::driver::sys::{
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::sync::OnceLock;
 
-/// The oldest driver that takes the kernels: CUDA 13.0, which is driver 580.
+/// The oldest driver that loads the kernels: CUDA 13.0, which is driver 580.
 pub const DRIVER_API_MIN: i32 = 13_000;
 
 macro_rules! driver {
     ($($name:ident = $symbol:literal ($($argument:ty),*);)*) => {
-        /// The driver's entry points. All of them are there.
+        /// The driver's entry points, all present.
         pub(super) struct Driver {
             $(pub(super) $name: unsafe extern "C" fn($($argument),*) -> c_int,)*
         }
@@ -30,7 +32,7 @@ macro_rules! driver {
             }
         }
 
-        /// Every entry point that is asked for.
+        /// Names of all required entry points.
         #[cfg(test)]
         pub(super) const SYMBOLS: &[&str] = &[$($symbol),*];
     };
@@ -76,71 +78,65 @@ driver! {
     event_elapsed = "cuEventElapsedTime_v2" (*mut f32, CUevent, CUevent);
 }
 
-/// Where entry points come from.
+/// Source of entry points.
 trait Symbols {
     fn symbol<F: Copy>(&self, name: &'static str) -> Result<F, Absent>;
 }
 
-/// The library that cudarc has opened.
+/// The library opened by cudarc.
 struct Opened;
 
 impl Symbols for Opened {
     fn symbol<F: Copy>(&self, name: &'static str) -> Result<F, Absent> {
-        // SAFETY: `driver` has seen that the library opens, so this does not panic. `F` is the type that the driver's
-        // header gives the symbol, see the table above.
+        // SAFETY: `driver` has checked that the library opens, so this does not panic. `F` is the
+        // symbol's type in the driver's header, see the table above.
         let found = unsafe { cudarc::driver::sys::culib().get::<F>(name.as_bytes()) };
         found.map(|symbol| *symbol).map_err(|_| Absent::Symbol(name))
     }
 }
 
-/// Why there is no device to be had. One sentence each: found, expected, remedy.
+/// Why no device is available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Absent {
-    /// No driver library.
-    #[error(
-        "found no CUDA driver library (libcuda.so.1), expected one; install the NVIDIA driver 580 or later, or use --device sim"
-    )]
+    /// There is no driver library.
+    #[error("no CUDA driver library (libcuda.so.1); install the NVIDIA driver 580 or later, or use --device sim")]
     Library,
-    /// A library that lacks what every supported driver has.
-    #[error(
-        "found a CUDA driver library without {0}, expected driver 580 or later; update the NVIDIA driver, or use --device sim"
-    )]
+    /// The library lacks an entry point of every supported driver.
+    #[error("the CUDA driver library lacks {0}; update the NVIDIA driver to 580 or later, or use --device sim")]
     Symbol(&'static str),
-    /// A driver from before the kernels' format.
-    #[error("found a driver for CUDA {}.{}, expected 13.0 or later; update the NVIDIA driver to 580 or later, or use --device sim", .found / 1000, .found % 1000 / 10)]
+    /// The driver is too old for the kernels' format.
+    #[error("the driver supports CUDA {}.{}, older than 13.0; update the NVIDIA driver to 580 or later, or use --device sim", .found / 1000, .found % 1000 / 10)]
     TooOld {
-        /// Its API version, as it reports it.
+        /// Its API version, as the driver reports it.
         found: i32,
     },
-    /// The driver works, and sees no device.
-    #[error(
-        "found a CUDA driver and no device, expected one; see nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device sim"
-    )]
+    /// The driver works but finds no device.
+    #[error("the CUDA driver finds no device; see nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device sim")]
     NoDevice,
-    /// A device by a number that there is not.
-    #[error("found {count} device(s), expected one with number {index}; name one below {count}, or use --device auto")]
+    /// There is no device of that number.
+    #[error("there is no device {index}, only {count} device(s); choose a number below {count}, or use --device auto")]
     Number {
-        /// The number asked for.
+        /// The requested number.
         index: u32,
-        /// Devices there are.
+        /// The number of devices.
         count: u32,
     },
-    /// A device that the kernels are not compiled for.
+    /// The kernels are not compiled for this device.
     #[error(
-        "found device {index} ({name}) of compute capability {major}.{minor}, expected 7.5 or later; use another device, or --device sim"
+        "device {index} ({name}) has compute capability {major}.{minor}, older than 7.5; use another device, or --device sim"
     )]
     Architecture {
-        /// Its number.
+        /// The device's number.
         index: u32,
-        /// Its name.
+        /// The device's name.
         name: String,
-        /// Of its capability.
+        /// Major part of its compute capability.
         major: u32,
-        /// Of its capability.
+        /// Minor part of its compute capability.
         minor: u32,
     },
     /// A call that failed.
-    #[error("found {0}, expected a driver that works; see nvidia-smi and the kernel's log, or use --device sim")]
+    #[error("the CUDA driver failed: {0}; see nvidia-smi and the kernel's log, or use --device sim")]
     Failed(#[from] Failure),
 }
 
@@ -148,7 +144,7 @@ pub enum Absent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} ({code}) from {call}", name(*code))]
 pub struct Failure {
-    /// The call.
+    /// The driver call.
     pub call: &'static str,
     /// The driver's code.
     pub code: i32,
@@ -167,11 +163,12 @@ pub(super) fn name(code: i32) -> String {
     let mut text: *const c_char = std::ptr::null();
     let error_name: Option<ErrorName> = match driver() {
         Ok(driver) => Some(driver.error_name),
-        // The library is open, and one of its first calls failed.
+        // The library is open, but one of its first calls failed.
         Err(Absent::Failed(_)) => Opened.symbol("cuGetErrorName").ok(),
         Err(_) => None,
     };
-    // SAFETY: `text` is a place for a pointer; the driver's answer is a constant string of its own.
+    // SAFETY: `text` is a valid place for a pointer; the driver returns a constant string of its
+    // own.
     let known = error_name.is_some_and(|error_name| unsafe { error_name(code, &raw mut text) == 0 });
     if !known || text.is_null() {
         return "an error without a name".to_owned();
@@ -183,18 +180,18 @@ pub(super) fn name(code: i32) -> String {
 /// The driver, looked up and initialised once per process. Cold.
 ///
 /// # Errors
-/// Why there is none.
+/// Why there is no driver.
 pub(super) fn driver() -> Result<&'static Driver, Absent> {
     static DRIVER: OnceLock<Result<Driver, Absent>> = OnceLock::new();
     DRIVER.get_or_init(open).as_ref().map_err(Clone::clone)
 }
 
 fn open() -> Result<Driver, Absent> {
-    // SAFETY: opens the library and runs its initialisers, as any program that is linked with it would.
+    // SAFETY: opens the library and runs its initialisers, like any program linked with it.
     if !unsafe { cudarc::driver::sys::is_culib_present() } {
         return Err(Absent::Library);
     }
-    // The version first: an old driver lacks entry points, and is better told by its age.
+    // The version first: an old driver lacks entry points, and its version is the clearer message.
     let version: unsafe extern "C" fn(*mut c_int) -> c_int = Opened.symbol("cuDriverGetVersion")?;
     let mut found = 0;
     // SAFETY: a place for the number; the call needs no initialisation.
@@ -206,20 +203,20 @@ fn open() -> Result<Driver, Absent> {
     widen_connections();
     // SAFETY: no argument but the flags, which are 0.
     match unsafe { (driver.init)(0) } {
-        // "No device" is found out again, with its own sentence, by whoever counts them.
+        // The count of devices reports "no device" later, with its own message.
         0 | NO_DEVICE => Ok(driver),
         code => Err(Failure { call: "cuInit", code }.into()),
     }
 }
 
-/// Streams share the device's hardware queues, 8 unless the environment says otherwise, and two in one queue wait for each
-/// other. Asks for 32, the most there are, unless somebody has chosen.
+/// Streams share the device's hardware queues (8 by default), and streams in the same queue wait
+/// for each other. Requests 32, the maximum, unless the environment sets a number.
 #[cfg(target_os = "linux")]
 fn widen_connections() {
     const CONNECTIONS: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
     let threads = std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
     if threads == 1 && std::env::var_os(CONNECTIONS).is_none() {
-        // SAFETY: this is the process's only thread, so nobody reads the environment meanwhile.
+        // SAFETY: this is the process's only thread, so no other thread reads the environment.
         unsafe { std::env::set_var(CONNECTIONS, "32") };
     }
 }
@@ -235,7 +232,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::{Absent, Driver, Failure, SYMBOLS, Symbols};
 
-    /// A library that has every symbol but one.
+    /// A library with all symbols but one.
     struct Without(&'static str);
 
     impl Symbols for Without {
@@ -263,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn every_absence_says_what_was_found_and_what_to_do() {
+    fn each_reason_for_a_missing_device_names_the_fact_and_the_remedy() {
         let failure = Failure { call: "cuInit", code: 999 };
         for absent in [
             Absent::Library,
@@ -275,7 +272,7 @@ mod tests {
             Absent::Failed(failure),
         ] {
             let said = absent.to_string();
-            assert!(said.contains("found") && said.contains("expected") && said.contains(';'), "{said}");
+            assert!(said.contains(';'), "{said}");
             assert!(said.contains("--device"), "{said}");
         }
         assert!(Absent::TooOld { found: 12_080 }.to_string().contains("12.8"));

@@ -1,6 +1,7 @@
-//! What devices there are, and which one a silo gets.
+//! The available devices, and the device of each silo.
 //!
-//! Cold and read-only: asks the driver, makes no context. Bounded by the devices. Never panics without a driver.
+//! Cold and read-only: queries the driver, creates no context. Bounded by the number of devices.
+//! Does not panic without a driver.
 
 use super::driver::{Absent, Driver, Failure, NO_DEVICE, done, driver};
 use serde::Serialize;
@@ -17,48 +18,50 @@ const PCI_DEVICE: c_int = 34;
 const PCI_DOMAIN: c_int = 50;
 const HOST_NATIVE_ATOMICS: c_int = 86;
 
-/// The least compute capability that the kernels are compiled for.
+/// The lowest compute capability for which the kernels are compiled.
 const CAPABILITY_MIN: (u32, u32) = (7, 5);
 
 /// One device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeviceFacts {
-    /// Its number, as the driver counts.
+    /// The device's number, in the driver's order.
     pub index: u32,
-    /// Its name.
+    /// The device's name.
     pub name: String,
     /// Compute capability.
     pub capability: (u32, u32),
-    /// Its memory, bytes.
+    /// Device memory, bytes.
     pub memory_bytes: u64,
-    /// Its multiprocessors.
+    /// Number of multiprocessors.
     pub multiprocessors: u32,
-    /// Its place: domain, bus, device.
+    /// PCI address: domain, bus, device.
     pub pci: String,
-    /// Whether it maps host memory.
+    /// Whether it can map host memory.
     pub maps_host_memory: bool,
-    /// Whether host and device change one word atomically; few PCIe hosts do, and nothing here needs it.
+    /// Whether host and device can change one word atomically. Few PCIe hosts can; the engine does
+    /// not need it.
     pub host_native_atomics: bool,
-    /// Who may use it: `shared`, `nobody` or `one process`.
+    /// Which processes may use it: `shared`, `nobody` or `one process`.
     pub compute_mode: &'static str,
 }
 
-/// What there is.
+/// The driver and its devices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub struct DriverFacts {
     /// The driver's API version: `13.0`.
     pub driver: String,
     /// Its devices.
     pub devices: Vec<DeviceFacts>,
-    /// Whether the run-time compiler's library is there. Nothing needs it: the kernels are compiled.
+    /// Whether the run-time compiler's library is present. The kernels are compiled, so it is
+    /// optional.
     pub compiler: bool,
 }
 
 /// Looks for driver and devices.
 ///
 /// # Errors
-/// Why there is none.
-pub fn probe() -> Result<Found, Absent> {
+/// Why no device is available.
+pub fn probe() -> Result<DriverFacts, Absent> {
     let driver = driver()?;
     let mut version = 0;
     // SAFETY: a place for the number.
@@ -66,13 +69,13 @@ pub fn probe() -> Result<Found, Absent> {
     let count = device_count(driver)?;
     let devices = (0..count).map(|index| facts(driver, index)).collect::<Result<Vec<_>, _>>()?;
     let driver = format!("{}.{}", version / 1000, version % 1000 / 10);
-    Ok(Found { driver, devices, compiler: compiler_is_present() })
+    Ok(DriverFacts { driver, devices, compiler: compiler_is_present() })
 }
 
-/// Whether the run-time compiler's library is there.
+/// Whether the run-time compiler's library is present.
 #[must_use]
 pub fn compiler_is_present() -> bool {
-    // SAFETY: opens the library and lets go of it.
+    // SAFETY: opens and closes the library.
     unsafe { cudarc::nvrtc::sys::is_culib_present() }
 }
 
@@ -82,7 +85,7 @@ fn device_count(driver: &Driver) -> Result<u32, Absent> {
     match unsafe { (driver.device_count)(&raw mut count) } {
         0 if count > 0 => Ok(count.unsigned_abs()),
         0 | NO_DEVICE => Err(Absent::NoDevice),
-        // Without a device cuInit failed, and every later call says so.
+        // Without a device cuInit failed, and every later call returns this code.
         NOT_INITIALIZED => Err(Absent::NoDevice),
         code => Err(Failure { call: "cuDeviceGetCount", code }.into()),
     }
@@ -91,7 +94,7 @@ fn device_count(driver: &Driver) -> Result<u32, Absent> {
 /// `CUDA_ERROR_NOT_INITIALIZED`.
 const NOT_INITIALIZED: c_int = 3;
 
-/// Facts of device `index`, which must be one that the kernels run on.
+/// Facts of device `index`, if it can run the kernels.
 pub(super) fn usable(driver: &Driver, index: u32) -> Result<DeviceFacts, Absent> {
     let count = device_count(driver)?;
     if index >= count {
@@ -110,7 +113,7 @@ fn facts(driver: &Driver, index: u32) -> Result<DeviceFacts, Failure> {
     // SAFETY: a place for the handle.
     done("cuDeviceGet", unsafe { (driver.device_get)(&raw mut device, index.cast_signed()) })?;
     let mut name: [c_char; 96] = [0; 96];
-    // SAFETY: the call writes at most as many bytes as it is told, the last of them 0.
+    // SAFETY: the call writes at most the given number of bytes, the last of them 0.
     done("cuDeviceGetName", unsafe { (driver.device_name)(name.as_mut_ptr(), name.len() as c_int, device) })?;
     // SAFETY: a terminated string, see above.
     let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
@@ -141,7 +144,7 @@ fn facts(driver: &Driver, index: u32) -> Result<DeviceFacts, Failure> {
     })
 }
 
-/// The device of silo `silo`: the one asked for, else each silo its own as far as there are so many.
+/// The device of silo `silo`: `asked` if set; otherwise silos take the devices in turn.
 #[must_use]
 pub fn device_of(silo: u32, asked: Option<u32>, devices: u32) -> u32 {
     asked.unwrap_or(silo % devices.max(1))

@@ -1,17 +1,18 @@
-//! Dispatch's side: rings doorbells and launches graphs.
+//! Dispatch's side of the device: rings doorbells and launches graphs.
 //!
-//! Runs on the dispatcher's thread, to which the rig's context is bound. One driver call for each launch, and no other on
-//! the hot path but two event records when a sample was asked for. Bounds: one mail for each worker. Never waits, never
-//! asks the device how far it is.
+//! Runs on the dispatcher's thread, to which the rig's context is bound. One driver call for each
+//! launch; the hot path makes no other, except two event records for a requested sample. Bounds:
+//! one mail for each worker. Never waits, never queries the device.
 //!
-//! # What an error of a launch means
-//! A driver reports what went wrong earlier at the next call. So only codes that speak of this very call ("invalid value",
-//! "out of memory") mean that the graph does not run; a sticky code means that the device is lost with everything on it;
-//! any other leaves it open, and the worker is quarantined. With several shots to a launch nothing is certain: a graph
-//! of the group that still runs may have taken the mail.
+//! # Meaning of a launch error
+//! A driver reports earlier errors at the next call. So only codes about this call ("invalid
+//! value", "out of memory") mean that the graph does not run. A sticky code means that the device
+//! is lost with all its launches. After any other code the graph may run, and the worker is
+//! quarantined. With several shots to a launch no code is certain: a running graph of the group may
+//! have taken the mail.
 
-use super::keeper::Lent;
 use super::rig::Rig;
+use super::supervisor::RigLease;
 use crate::board::{self, Board, DeviceBlock};
 use crate::device::{Failed, Launch, Launched};
 use crate::hot::Frame;
@@ -20,14 +21,15 @@ use pinwheel_edge::slot::workers::{Mail, WorkerBank};
 use pinwheel_edge::spin::Phase;
 use std::sync::Arc;
 
-/// Codes after which a graph certainly does not run.
+/// Codes after which the graph certainly does not run.
 const NOT_STARTED: [i32; 6] = [1, 2, 3, 201, 400, 701];
-/// Codes that every later call of the context answers: its device or its memory is gone for it.
+/// Codes that every later call of the context returns: the device or its memory is lost for this
+/// context.
 const STICKY: [i32; 24] = [
     4, 46, 100, 101, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 802, 805, 806, 807, 810, 911,
 ];
 
-/// What a code of `cuGraphLaunch` means.
+/// The meaning of a code of `cuGraphLaunch`.
 pub(super) fn meaning(code: i32) -> Launched {
     match code {
         0 => Launched::Started,
@@ -44,21 +46,22 @@ pub struct CudaLauncher {
     bank: Arc<WorkerBank>,
     batch: usize,
     rig: Option<Box<Rig>>,
-    lent: Lent,
+    lent: RigLease,
     rate: TickRate,
-    /// Workers whose mail is in and whose graph is not launched yet.
+    /// Bit mask of workers with mail whose graph has not been launched.
     pending: u64,
-    /// Workers whose graph could not be launched after their own call had ended.
+    /// Workers whose graph could not be launched after their own call had returned.
     failed: Option<Failed>,
 }
 
 impl CudaLauncher {
-    /// Launches `rig`, which was captured on this thread; it goes back through `lent`. `None`: one will be lent.
+    /// Launches `rig`, which was captured on this thread and is returned through `lent`. `None`: a
+    /// rig arrives later.
     #[must_use]
     pub fn new(
         rig: Option<Rig>,
         (bank, batch_shots): (Arc<WorkerBank>, u32),
-        lent: Lent,
+        lent: RigLease,
         (silo, board, rate): (usize, Arc<Board>, TickRate),
     ) -> CudaLauncher {
         let (rig, batch) = (rig.map(Box::new), batch_shots as usize);
@@ -74,7 +77,7 @@ impl CudaLauncher {
         u64::MAX >> (u64::BITS as usize - width) << (group * self.batch)
     }
 
-    /// Launches the graph of `group` for all pending mail of it.
+    /// Launches the graph of `group` for all its pending mail.
     fn start(&mut self, group: usize, frame: &Frame<'_>) -> Launched {
         self.pending &= !self.group_mask(group);
         let Some(rig) = &self.rig else { return Launched::Lost };
@@ -147,16 +150,16 @@ impl Launch for CudaLauncher {
         }
     }
 
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         self.pending = 0;
         if let Some(rig) = self.rig.take() {
             self.lent.give_back(rig);
         }
     }
 
-    fn take_up(&mut self) {
+    fn resume(&mut self) {
         self.rig = self.lent.take_renewed();
-        // A thread that cannot have the context meets the error at its next launch, and loses the device again.
+        // If binding fails, the next launch reports the error, and the device is lost again.
         if let Some(rig) = &self.rig
             && let Err(failure) = rig.bind()
         {
@@ -165,15 +168,16 @@ impl Launch for CudaLauncher {
     }
 }
 
-/// Of a group's graph: what is not started may have been taken by the one before it.
+/// The outcome for a group's graph: an earlier graph may have taken the mail of a launch that did
+/// not start.
 fn uncertain(launched: Launched) -> Launched {
     if launched == Launched::NotStarted { Launched::Unknown } else { launched }
 }
 
 impl Drop for CudaLauncher {
-    /// The rig goes back to the cold side, which waits for what runs.
+    /// Returns the rig to the cold side, which waits for running graphs.
     fn drop(&mut self) {
-        self.let_go();
+        self.release();
     }
 }
 
@@ -183,7 +187,7 @@ mod tests {
     use crate::device::Launched;
 
     #[test]
-    fn a_code_that_nobody_knows_leaves_it_open_whether_the_graph_runs() {
+    fn an_unknown_driver_code_leaves_the_launch_undecided() {
         assert_eq!(meaning(0), Launched::Started);
         assert_eq!(meaning(2), Launched::NotStarted);
         assert_eq!(meaning(719), Launched::Lost);

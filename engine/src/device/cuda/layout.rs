@@ -1,7 +1,7 @@
-//! What kernels and host share: `engine/kernels/layout.h` in Rust.
+//! Data shared by kernels and host: `engine/kernels/layout.h` in Rust.
 //!
-//! Plain data, written by cold code and frozen into graphs. Bounded by a silo's workers. Never holds an address that was
-//! not translated and checked.
+//! Plain data, written by cold code and frozen into graphs. Bounded by a silo's workers. Every
+//! address in it has been translated and checked.
 //!
 //! ```text
 //! Seat, 80 bytes:   address job doorbell ready report | seen running number began_ns removed

@@ -1,6 +1,7 @@
-//! Clocks of a device, by the management library where that is there.
+//! Clock rates of a device, from the management library if present.
 //!
-//! Cold. Two calls a reading. Never needed: without the library, or with one that lacks an entry point, there are none.
+//! Cold. Two calls a reading. Optional: without the library or an entry point there are no clock
+//! rates.
 
 use libloading::Library;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
@@ -18,15 +19,15 @@ type ClockInfo = unsafe extern "C" fn(*mut c_void, c_int, *mut c_uint) -> c_int;
 pub(super) struct Clocks {
     clock: ClockInfo,
     device: *mut c_void,
-    /// Last: the entry points are its.
+    /// Last: the entry points belong to it and must be dropped first.
     _library: Library,
 }
 
-// SAFETY: the library may be called from any thread, and its handles are good on all of them.
+// SAFETY: the library may be called from any thread, and its handles are valid on all of them.
 unsafe impl Send for Clocks {}
 
 impl Clocks {
-    /// Of the device at `pci` (domain:bus:device).
+    /// Opens the library for the device at `pci` (domain:bus:device).
     pub(super) fn of(pci: &str) -> Option<Clocks> {
         // SAFETY: opens the library and runs its initialisers.
         let library = NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok())?;
@@ -42,11 +43,11 @@ impl Clocks {
         }
     }
 
-    /// Of the multiprocessors and of the memory, MHz; 0 where it does not say.
+    /// Clock rates of the multiprocessors and of the memory, MHz; 0 if unknown.
     pub(super) fn read_mhz(&self) -> (u64, u64) {
         let read = |which| {
             let mut mhz = 0;
-            // SAFETY: a handle that the library gave, a place for the number.
+            // SAFETY: a handle from the library, a place for the number.
             if unsafe { (self.clock)(self.device, which, &raw mut mhz) } == 0 { u64::from(mhz) } else { 0 }
         };
         (read(SM), read(MEMORY))

@@ -1,9 +1,11 @@
-//! A device made ready for one silo: context, kernels, tables, and one captured graph for each group of workers.
+//! A rig: a device prepared for one silo, with context, kernels, tables, and one captured graph per
+//! group of workers.
 //!
-//! Owns everything that lives in the context. Captured on the dispatcher's thread at Init (on a cold thread after a
-//! loss) and launched by the dispatcher alone; closed on a cold thread. Bounds: [`CLOSE_LIMIT`] for the end, after which
-//! all of it is leaked rather than freed under a running graph. Never queries a stream. Longer than 500 lines: what is made in a
-//! context and how all of it is let go of stand side by side.
+//! Owns everything in the context. Captured on the dispatcher's thread at Init (on a cold thread
+//! after a loss), launched only by the dispatcher, closed on a cold thread. Bounds: [`CLOSE_LIMIT`]
+//! for closing, after which all of it is leaked rather than freed under a running graph. Never
+//! queries a stream on the engine's path. Longer than 500 lines so that creation and release stand
+//! side by side.
 //!
 //! ```text
 //!   seats ─┐                    group 0: stream ── input ─▶ predecode ─▶ output   (a block for each of its workers)
@@ -12,9 +14,9 @@
 //! ```
 //!
 //! # Why a graph serves a group
-//! A launch costs the host microseconds however much it starts. With `batch_shots` above 1 a graph takes the mail of
-//! several workers, each with its own mailbox, ready word and job; those without new mail are passed over. Words and
-//! edges are the same for every size.
+//! A launch costs the host microseconds regardless of its size. With `batch_shots` above 1 a graph
+//! takes the mail of several workers, each with its own mailbox, ready word and job, and skips
+//! workers without new mail. Words and edges are the same for every size.
 
 use super::context::{Context, Kernels, OpenError};
 use super::driver::{Driver, Failure, done};
@@ -34,7 +36,7 @@ use std::time::Duration;
 
 /// Longest wait for graphs that still run when a rig is closed.
 pub(super) const CLOSE_LIMIT: Duration = Duration::from_secs(2);
-/// The first of the naps between two looks at it.
+/// The first interval between two checks for running graphs.
 const CLOSE_LOOK: Duration = Duration::from_millis(1);
 
 /// `CU_STREAM_NON_BLOCKING`.
@@ -43,12 +45,12 @@ const NON_BLOCKING: u32 = 1;
 const CAPTURE_THREAD_LOCAL: i32 = 1;
 /// `CUDA_ERROR_NOT_READY`.
 pub(super) const NOT_READY: i32 = 600;
-/// Most threads of a block.
+/// Maximum number of threads of a block.
 const THREADS_MAX: u32 = 256;
-/// Words of a worker's report: a line of its own.
+/// Words of a worker's report: a cache line of its own.
 const REPORT_WORDS: usize = 16;
 
-/// What a silo's graphs work on: the engine's memory, made before any device and kept longer.
+/// Host memory of a silo's graphs: allocated before any device is opened, and kept longer.
 #[derive(Clone)]
 pub struct Works {
     /// Payloads.
@@ -57,49 +59,50 @@ pub struct Works {
     pub jobs: Arc<JobBank>,
     /// Mailboxes and ready words.
     pub bank: Arc<WorkerBank>,
-    /// What the predecoder resolves by.
+    /// The predecoder's tables.
     pub tables: Arc<Tables>,
-    /// What graphs report of themselves.
+    /// The graphs' own reports.
     pub reports: Arc<Reports>,
     /// Workers of one graph.
     pub batch_shots: u32,
 }
 
-/// What each worker's graph says of itself, in memory that the device writes.
+/// Each worker's report, in memory that the device writes.
 #[derive(Debug)]
 pub struct Reports(DataWords);
 
 impl Reports {
-    /// For `workers` workers.
+    /// Creates the reports of `workers` workers.
     #[must_use]
     pub fn new(workers: usize) -> Reports {
-        Reports(DataWords::new(workers, REPORT_WORDS))
+        Reports(DataWords::in_pages(workers, REPORT_WORDS))
     }
 
-    /// From taking the mail to the outputs, last time, by the device's own clock, ns.
+    /// Duration of the last graph from taking the mail to the outputs, by the device's clock, ns.
     #[must_use]
     pub fn graph_ns(&self, worker: usize) -> u64 {
         self.0.record(worker)[0].load()
     }
 
-    /// Detection events that worker `worker` removed since its context was made.
+    /// Detection events that worker `worker` has removed since its context was created.
     #[must_use]
     pub fn removed(&self, worker: usize) -> u64 {
         self.0.record(worker)[1].load()
     }
 
-    /// When the last graph took its mail and when it had written its outputs, by the device's own clock, ns.
+    /// When the last graph took its mail and when it had written its outputs, by the device's
+    /// clock, ns.
     pub(super) fn stamps(&self, worker: usize) -> (u64, u64) {
         let words = self.0.record(worker);
         (words[2].load(), words[3].load())
     }
 
-    /// Where worker `worker`'s words lie.
+    /// The memory of worker `worker`'s report.
     pub(super) fn line(&self, worker: usize) -> Span {
         Span::of(self.0.record(worker))
     }
 
-    /// A word that nobody's graph touches.
+    /// A word that no graph touches.
     pub(super) fn gate(&self) -> &DataWord {
         &self.0.record(0)[REPORT_WORDS / 2]
     }
@@ -110,7 +113,7 @@ impl Reports {
 }
 
 impl Works {
-    /// How many graphs there are.
+    /// Number of graphs.
     #[must_use]
     pub fn groups(&self) -> usize {
         self.bank.len().div_ceil(self.batch_shots as usize)
@@ -135,17 +138,17 @@ pub struct Rig {
     works: Works,
     groups: Vec<Group>,
     steps: Option<Steps>,
-    /// Around one launch now and then.
+    /// Enclose a launch that is sampled.
     events: [CUevent; 2],
     device_bytes: u64,
 }
 
-// SAFETY: the handles are valid on every thread of the process. A rig is used by one thread at a time, and moves between
-// two by a ring.
+// SAFETY: the handles are valid on every thread of the process. One thread at a time uses a rig,
+// and a ring moves it between two.
 unsafe impl Send for Rig {}
 
-/// What a cold thread needs to watch a rig that another one launches. Valid until the rig is closed, which the watcher
-/// itself does.
+/// The handles that a cold thread needs to monitor a rig launched by another thread. Valid until
+/// the rig is closed, which the monitoring thread does itself.
 #[derive(Clone, Copy)]
 pub(super) struct Watched {
     pub(super) driver: &'static Driver,
@@ -157,11 +160,11 @@ pub(super) struct Watched {
 unsafe impl Send for Watched {}
 
 impl Rig {
-    /// Makes `context` ready for `works` and binds it to the calling thread. Mail that the doorbells show now is passed
-    /// over: it is of the past.
+    /// Prepares `context` for `works` and binds it to the calling thread. Skips mail that the
+    /// doorbells show now: it belongs to earlier launches.
     ///
     /// # Errors
-    /// What the device refused; nothing of it is left then.
+    /// The step that the device refused; nothing remains allocated.
     pub fn capture(context: Context, works: Works) -> Result<Rig, OpenError> {
         context.bind().map_err(context.refused("binding it"))?;
         // SAFETY: the rig keeps `works`, all of it atomics, until it has released the registration.
@@ -176,7 +179,8 @@ impl Rig {
         Ok(rig)
     }
 
-    /// The kernels' argument: every address translated and checked, tables and scratch in device memory.
+    /// Builds the kernels' argument: all addresses translated and checked, tables and scratch in
+    /// device memory.
     fn silo(&mut self) -> Result<Silo, OpenError> {
         let Works { table, jobs, bank, tables, .. } = &self.works;
         let geometry = table.geometry();
@@ -251,10 +255,10 @@ impl Rig {
         Ok(())
     }
 
-    /// Puts the graphs where the device starts them from. In Warmup, on the thread that launches.
+    /// Uploads the graphs to the device. Called in Warmup, on the thread that launches.
     ///
     /// # Errors
-    /// What the device refused.
+    /// The step that the device refused.
     pub fn upload(&self) -> Result<(), OpenError> {
         let uploaded = || {
             self.context.bind()?;
@@ -271,12 +275,12 @@ impl Rig {
     /// Binds its context to the calling thread.
     ///
     /// # Errors
-    /// What the driver answered.
+    /// The driver's error.
     pub fn bind(&self) -> Result<(), Failure> {
         self.context.bind()
     }
 
-    /// Launches group `group`; the driver's code, 0 for success.
+    /// Launches group `group`; returns the driver's code, 0 for success.
     #[inline]
     pub fn launch(&self, group: usize) -> i32 {
         if let Err(failure) = self.context.ensure_bound() {
@@ -293,7 +297,7 @@ impl Rig {
             return failure.code;
         }
         let (driver, stream) = (self.context.driver, self.groups[group].stream);
-        // SAFETY: all handles are alive. An event that is not recorded is found out by whoever reads it.
+        // SAFETY: all handles are alive. A failed record shows when the event is read.
         let _ = unsafe { (driver.event_record)(self.events[0], stream) };
         let code = self.launch(group);
         // SAFETY: as above.
@@ -313,7 +317,7 @@ impl Rig {
         }
     }
 
-    /// The time between the two events of [`Rig::launch_timed`], which have come to pass.
+    /// The time between the two events of [`Rig::launch_timed`], both of which have occurred.
     pub(super) fn elapsed_ns(&self) -> Result<u64, Failure> {
         let mut ms = 0f32;
         // SAFETY: a place for the number; events of this context.
@@ -321,7 +325,7 @@ impl Rig {
         done("cuEventElapsedTime", code).map(|()| (f64::from(ms) * 1e6) as u64)
     }
 
-    /// Whether nothing is left in group `group`'s stream: for comparison only, never on the engine's path.
+    /// Whether group `group`'s stream is empty: for comparison only, never on the engine's path.
     pub(super) fn is_stream_idle(&self, group: usize) -> Result<bool, Failure> {
         // SAFETY: the stream is alive, its context bound.
         match unsafe { (self.context.driver.stream_query)(self.groups[group].stream) } {
@@ -330,13 +334,13 @@ impl Rig {
         }
     }
 
-    /// The device's address of a word that kernels of the check wait for, see [`Reports::gate`].
+    /// The device's address of the word that the check's kernels wait for, see [`Reports::gate`].
     pub(super) fn gate(&self) -> Result<u64, OpenError> {
         let gate = Span::of(std::slice::from_ref(self.works.reports.gate()));
         self.mapped.device(&self.context, gate.address, gate.bytes)
     }
 
-    /// The device's address of what the engine has at `span`.
+    /// The device's address of the engine's memory at `span`.
     pub(super) fn device_address(&self, span: Span) -> Result<u64, OpenError> {
         self.mapped.device(&self.context, span.address, span.bytes)
     }
@@ -352,7 +356,7 @@ impl Rig {
         self.groups[group].stream
     }
 
-    /// Bytes of the engine's memory that the device sees, and of the device's own.
+    /// Bytes of the engine's memory mapped by the device, and bytes of device memory.
     #[must_use]
     pub fn bytes(&self) -> (u64, u64) {
         (self.mapped.bytes(), self.device_bytes)
@@ -362,13 +366,15 @@ impl Rig {
         Watched { driver: self.context.driver, context: self.context.handle(), events: self.events }
     }
 
-    /// Whether every graph has ended, by an event behind each; a device that answers with an error has nothing running.
+    /// Whether every graph has ended, by the event recorded behind each; a device that returns an
+    /// error runs nothing.
     fn is_idle(&self, behind: &[CUevent]) -> bool {
         // SAFETY: events of this context, recorded.
         behind.iter().all(|event| unsafe { (self.context.driver.event_query)(*event) } != NOT_READY)
     }
 
-    /// Waits, within [`CLOSE_LIMIT`], until nothing of it runs and can write any more; whether that is so.
+    /// Waits, for [`CLOSE_LIMIT`] at most, until no graph runs or can write; returns whether that
+    /// was reached.
     pub(super) fn settle(&self) -> bool {
         if self.context.bind().is_err() {
             return true;
@@ -376,8 +382,8 @@ impl Rig {
         let mut behind = Vec::new();
         for group in &self.groups {
             let mut event = null_mut();
-            // SAFETY: a place for the handle, a stream that is alive. A context that refuses has a sticky error: nothing
-            // of it runs any more.
+            // SAFETY: a place for the handle, a stream that is alive. A context that refuses has a
+            // sticky error and runs nothing.
             let code = unsafe {
                 match (self.context.driver.event_create)(&raw mut event, 0) {
                     0 => (self.context.driver.event_record)(event, group.stream),
@@ -388,7 +394,8 @@ impl Rig {
                 behind.push(event);
             }
         }
-        // Few naps, each twice as long as the last: on a busy machine every one of them takes longer than it says.
+        // Few sleeps, each twice as long as the last: on a busy machine every sleep is longer than
+        // requested.
         let (mut slept, mut next) = (Duration::ZERO, CLOSE_LOOK);
         while !self.is_idle(&behind) {
             if slept >= CLOSE_LIMIT {
@@ -408,8 +415,8 @@ fn nap(span: Duration) {
 }
 
 impl Drop for Rig {
-    /// Closes it: waits, gives the engine's memory back, and ends the context with all that is in it. A device that does
-    /// not end keeps both: it may still write.
+    /// Closes the rig: waits, unregisters the engine's memory, and destroys the context with its
+    /// contents. If a graph does not end, both are kept: it may still write.
     fn drop(&mut self) {
         if self.settle() {
             self.mapped.release(&self.context);
@@ -429,7 +436,7 @@ pub(super) struct Steps {
     silo: Silo,
 }
 
-/// In the order of a graph.
+/// The kernels in the order of a graph.
 const NAMES: [&CStr; 3] = [c"pinwheel_input", c"pinwheel_predecode", c"pinwheel_output"];
 
 impl Steps {
@@ -443,7 +450,7 @@ impl Steps {
         Ok(Steps { kernels: functions, threads: [copy, predecode, copy], silo })
     }
 
-    /// Puts the three into `stream` for `blocks` workers from `first` on.
+    /// Launches the three kernels in `stream` for `blocks` workers from `first` on.
     fn launch(&self, driver: &Driver, stream: CUstream, first: u32, blocks: u32) -> Result<(), Failure> {
         let (mut silo, mut first) = (self.silo, first);
         for (kernel, threads) in self.kernels.into_iter().zip(self.threads) {
@@ -455,11 +462,11 @@ impl Steps {
     }
 }
 
-/// Puts `kernel` into `stream`: so many blocks of so many threads.
+/// Launches `kernel` in `stream` with that many blocks and threads per block.
 ///
 /// # Safety
-/// `arguments` point to values of the kernel's own types, which the call copies, and addresses among them are the
-/// device's.
+/// `arguments` point to values of the kernel's own types, which the call copies; addresses among
+/// them are device addresses.
 pub(super) unsafe fn launch(
     driver: &Driver,
     kernel: CUfunction,
@@ -467,7 +474,7 @@ pub(super) unsafe fn launch(
     stream: CUstream,
     arguments: &mut [*mut c_void],
 ) -> Result<(), Failure> {
-    // SAFETY: the caller's promise; all handles are alive.
+    // SAFETY: guaranteed by the caller; all handles are alive.
     let code = unsafe {
         let arguments = arguments.as_mut_ptr();
         (driver.kernel_launch)(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, null_mut())
@@ -482,7 +489,7 @@ pub(super) fn stream(driver: &Driver) -> Result<CUstream, Failure> {
     Ok(stream)
 }
 
-/// Captures what `launches` puts into `stream`, and instantiates it with flags 0.
+/// Captures the launches of `launches` in `stream`, and instantiates the graph with flags 0.
 fn capture(
     driver: &Driver,
     stream: CUstream,
@@ -492,13 +499,13 @@ fn capture(
     // SAFETY: the stream is alive.
     done("cuStreamBeginCapture", unsafe { (driver.capture_begin)(stream, CAPTURE_THREAD_LOCAL) })?;
     let launched = launches();
-    // The capture ends in any case, or the stream would stay in it.
+    // End the capture in any case; otherwise the stream would stay in capture mode.
     // SAFETY: a place for the handle.
     let ended = done("cuStreamEndCapture", unsafe { (driver.capture_end)(stream, &raw mut graph) });
     launched.and(ended)?;
     // SAFETY: a place for the handle; a graph that was captured.
     let made = done("cuGraphInstantiate", unsafe { (driver.graph_instantiate)(&raw mut executable, graph, 0) });
-    // SAFETY: the executable keeps what it needs.
+    // SAFETY: the executable graph does not depend on it.
     let _ = unsafe { (driver.graph_destroy)(graph) };
     made.map(|()| executable)
 }

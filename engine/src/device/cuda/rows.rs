@@ -1,17 +1,17 @@
 //! Driver, device and compiler library as rows of the environment check.
 //!
-//! Cold. A machine without a GPU is no worse for it: its rows are not visible, and nothing is claimed.
+//! Cold. Without a GPU the rows are "not visible" and the check still passes.
 
-use super::{Absent, Found, compiler_is_present, probe};
+use super::{Absent, DriverFacts, compiler_is_present, probe};
 use crate::host::check::{Row, Verdict};
 
-/// The three rows, for what is found now.
+/// The three rows, for the current machine.
 #[must_use]
 pub fn rows() -> Vec<Row> {
     judged(probe(), compiler_is_present())
 }
 
-fn judged(found: Result<Found, Absent>, compiler: bool) -> Vec<Row> {
+fn judged(found: Result<DriverFacts, Absent>, compiler: bool) -> Vec<Row> {
     let (driver, device) = match found {
         Ok(found) => {
             let named = found.devices.iter().map(|device| {
@@ -46,7 +46,7 @@ fn judged(found: Result<Found, Absent>, compiler: bool) -> Vec<Row> {
             "cuda_compiler",
             (library.0, library.1.to_owned()),
             "nothing: the kernels are compiled",
-            "told for completeness",
+            "listed for completeness",
             "",
         ),
     ]

@@ -1,4 +1,5 @@
-//! The kernels' own source, compiled as C, against the CPU predecoder; and what happens without a device.
+//! Compares the kernels' source, compiled as C, with the CPU predecoder; and tests machines without
+//! a device.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "harness")]
 
 use super::layout::{Seat, Silo};
@@ -7,7 +8,7 @@ use crate::code::{Model, Sampler, bundled_named};
 use crate::predecode::{Local, Predecoder, Tables};
 use crate::units::Ticks;
 use libloading::Library;
-use pinwheel_edge::slot::jobs::JobBank;
+use pinwheel_edge::slot::jobs::{FreeJobs, JobBank};
 use pinwheel_edge::slot::table::{Geometry, SlotTable, table};
 use pinwheel_edge::slot::workers::{DispatchWorkers, PollWorkers, Settled, WorkerBank, bank};
 use pinwheel_edge::sync::read_words;
@@ -17,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 
 type HostGraph = unsafe extern "C" fn(*const Silo, u32, u32);
 
-/// The kernels on this host, compiled once.
+/// The kernels compiled for this host, once.
 fn host_graph() -> HostGraph {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
     let library = LIBRARY.get_or_init(|| {
@@ -33,26 +34,27 @@ fn host_graph() -> HostGraph {
             .arg(engine.join("tests/fake-driver/host.c"))
             .status()
             .unwrap();
-        assert!(compiled.success(), "the kernels compile as C");
-        // SAFETY: a library of ours, without initialisers.
+        assert!(compiled.success(), "the kernels must compile as C");
+        // SAFETY: a library built here, without initialisers.
         unsafe { Library::new(&out) }.unwrap()
     });
-    // SAFETY: the function's type as host.c has it.
+    // SAFETY: the function's type in host.c.
     *unsafe { library.get::<HostGraph>(b"pinwheel_host_graph") }.unwrap()
 }
 
-/// A silo without a driver: the words are the real ones, device memory is the host's.
+/// A silo without a driver: real mailbox words, with host memory as device memory.
 struct Host {
     table: Arc<SlotTable>,
     jobs: JobBank,
+    free: FreeJobs,
     dispatch: DispatchWorkers,
     poll: PollWorkers,
     bank: Arc<WorkerBank>,
     silo: Silo,
     seats: Vec<Seat>,
-    /// The payloads at another address than the host's, as a device may have them.
+    /// The payloads at an address other than the host's, as on a device.
     payload: Vec<u64>,
-    /// Everything that `silo` points into.
+    /// The memory that `silo` points into.
     _held: (Vec<u64>, Vec<u64>, Vec<u64>, Tables, Reports),
     slot: u32,
 }
@@ -62,8 +64,8 @@ impl Host {
         let (words, flips) = (model.detector_words(), model.observable_words());
         let geometry = Geometry { slots: 8, detector_words: words as u32, observable_words: flips as u32 };
         let (_feed, _dispatch, _harvest, table) = table(geometry);
-        let (dispatch, _device, poll, bank) = bank(workers);
-        let jobs = JobBank::new(2 * workers, words, flips);
+        let (dispatch, _device, poll, _, bank) = bank(workers);
+        let (jobs, (free, [])) = (JobBank::new(2 * workers, words, flips), FreeJobs::new(2 * workers));
         let (reports, payload) = (Reports::new(workers), vec![0u64; 8 * words]);
         let scratch = (vec![0u64; workers * words], vec![0u64; workers * words], vec![0u64; workers * flips]);
         let mut host = Host {
@@ -90,6 +92,7 @@ impl Host {
             },
             table,
             jobs,
+            free,
             dispatch,
             poll,
             bank,
@@ -110,7 +113,7 @@ impl Host {
         Seat { address, job, doorbell, ready, report, ..Seat::default() }
     }
 
-    /// Writes a shot and starts a worker on it; the slots are used in turn, each long after its last shot.
+    /// Writes a shot and starts a worker on it; uses the slots in turn.
     fn start(&mut self, shot: &[u64]) -> usize {
         let (slot, words) = (self.slot as usize, self.silo.words as usize);
         self.slot = (self.slot + 1) % 8;
@@ -118,27 +121,27 @@ impl Host {
         let address = self.table.payload_address(slot as u32);
         let w = self.dispatch.take_idle().unwrap();
         let ticket = self.table.ticket_at(slot as u64);
-        let generation = self.dispatch.start(w, address, self.jobs.take().unwrap(), ticket, Ticks(1));
+        let generation = self.dispatch.start(w, address, self.free.take().unwrap(), ticket, Ticks(1));
         self.bank.ring(w, generation);
         w
     }
 
     fn launch(&self, first: u32, blocks: u32) {
-        // SAFETY: the silo points into memory that this host holds, of the sizes that it says.
+        // SAFETY: the silo points into memory of this host, of the sizes that it states.
         unsafe { host_graph()(&raw const self.silo, first, blocks) };
     }
 
-    /// Residual and flips of worker `w`'s completion, if there is one.
+    /// Residual and flips of worker `w`'s completion, if it has completed.
     fn take(&mut self, w: usize) -> Option<(Vec<u64>, Vec<u64>)> {
         if !self.poll.claim_ready(w) {
             return None;
         }
-        let Settled::Job { job, generation, .. } = self.poll.settle(w) else { panic!("nothing is late here") };
+        let Settled::Job { job, generation, .. } = self.poll.settle(w) else { panic!("no completion is late here") };
         let mut found = (vec![0; self.silo.words as usize], vec![0; self.silo.observable_words as usize]);
         read_words(self.jobs.detectors(&job), &mut found.0);
         read_words(self.jobs.observables(&job), &mut found.1);
-        self.bank.release(w, generation);
-        self.jobs.give(job);
+        self.poll.release(w, generation);
+        self.free.give(job);
         Some(found)
     }
 }
@@ -162,7 +165,7 @@ fn the_kernels_resolve_bit_for_bit_what_the_cpu_predecoder_does() {
             assert_eq!(host.take(w).as_ref(), Some(&expected), "{name}, shot {index}");
         }
         assert!(resolved > shots / 10, "{name}: {resolved}");
-        assert_eq!(host._held.4.removed(0), resolved, "{name}: as many events are reported as were removed");
+        assert_eq!(host._held.4.removed(0), resolved, "{name}: the report must count the removed events");
     }
 }
 
@@ -182,11 +185,11 @@ fn a_launch_of_a_group_serves_each_new_mail_once() {
     assert_eq!([host.start(&[1]), host.start(&[2])], [0, 1]);
     host.launch(0, 4);
     assert_eq!(host.take(0), Some((vec![1], vec![0])));
-    // Nothing new: neither the worker that is still to be claimed nor the free ones complete again.
+    // No new mail: neither the unclaimed worker nor the free ones complete again.
     host.launch(0, 4);
     assert_eq!(host.take(1), Some((vec![2], vec![0])));
     assert_eq!([0, 1, 2, 3].map(|w| host.take(w)), [const { None }; 4]);
-    // Groups: only the workers of the launch are served.
+    // A launch serves only the workers of its group.
     assert_eq!([host.start(&[3]), host.start(&[4]), host.start(&[5])], [0, 1, 2]);
     host.launch(2, 2);
     assert_eq!((host.take(0), host.take(2)), (None, Some((vec![5], vec![0]))));
@@ -203,7 +206,7 @@ fn an_address_outside_the_payloads_reads_as_an_empty_syndrome() {
         host.payload.fill(7);
         let w = host.dispatch.take_idle().unwrap();
         let ticket = host.table.ticket_at(0);
-        let generation = host.dispatch.start(w, address, host.jobs.take().unwrap(), ticket, Ticks(1));
+        let generation = host.dispatch.start(w, address, host.free.take().unwrap(), ticket, Ticks(1));
         host.bank.ring(w, generation);
         host.launch(0, 1);
         assert_eq!(host.take(w), Some((vec![0], vec![0])), "{address:#x}");

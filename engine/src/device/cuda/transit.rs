@@ -1,25 +1,27 @@
-//! From a completion on the device to poll's claim: two clocks, and what may be said about the time between them.
+//! Estimates the time from a completion on the device to poll's claim, across two clocks.
 //!
-//! Owns poll's [`Tap`], which notes one completion in [`SAMPLE_EVERY`], and the keeper's [`Transits`], which judges them.
-//! Bounds: [`SAMPLES`] between two looks of the keeper; what finds no room is not noted. The tap costs a hot thread two
-//! loads, a reading of the clock and a push, and that seldom.
+//! Owns poll's [`Tap`], which samples one completion in [`SAMPLE_EVERY`], and the supervisor's
+//! [`Transits`], which evaluates the samples. Bounds: [`SAMPLES`] between two evaluations; further
+//! samples are dropped. The tap costs a hot thread two loads, a clock reading and a push per
+//! sample.
 //!
 //! # Why this is an estimate with bounds
-//! The device stamps by its own clock, the host by its. Every launch was stamped by the host before the device began it,
-//! and every claim after the device ended it; so the offset of the clocks lies between the largest
-//! `launched − began` and the smallest `claimed − ended` of the samples of a look, which is too short for the clocks to
-//! drift apart. The middle is taken, and half of the span is what it may be wrong by: the board has both.
+//! Device and host stamp by their own clocks. The host stamped every launch before the device began
+//! it, and every claim after the device ended it. So the offset of the clocks lies between the
+//! largest `launched − began` and the smallest `claimed − ended` of the samples of one evaluation,
+//! which is too short for the clocks to drift apart. The estimate is the middle, and its error
+//! bound half of the span: the board has both.
 
 use super::rig::Reports;
 use crate::units::{TickRate, Ticks};
 use pinwheel_edge::ring::spsc::{self, Consumer, Producer};
 use std::sync::Arc;
 
-/// Completions for each one that is noted.
+/// One completion in this many is sampled.
 const SAMPLE_EVERY: u32 = 64;
-/// Noted between two looks at most.
+/// Maximum of samples between two evaluations.
 const SAMPLES: usize = 256;
-/// Fewer bound the offset too badly to be worth a figure.
+/// With fewer samples the offset is bounded too loosely.
 const SAMPLES_MIN: usize = 8;
 
 /// One completion: the host's times in ticks, the device's in nanoseconds of its clock.
@@ -31,21 +33,21 @@ struct Transit {
     ended_ns: u64,
 }
 
-/// Poll's end.
+/// Poll's end of the samples.
 pub struct Tap {
     reports: Arc<Reports>,
     samples: Producer<Transit>,
     left: u32,
 }
 
-/// The keeper's end.
+/// The supervisor's end of the samples.
 pub struct Transits {
     samples: Consumer<Transit>,
     rate: TickRate,
     taken: Vec<Transit>,
 }
 
-/// Both ends, for graphs that report to `reports`.
+/// Creates both ends, for graphs that report to `reports`.
 #[must_use]
 pub fn transits(reports: Arc<Reports>, rate: TickRate) -> (Tap, Transits) {
     let (samples, taken) = spsc::channel(SAMPLES);
@@ -54,7 +56,7 @@ pub fn transits(reports: Arc<Reports>, rate: TickRate) -> (Tap, Transits) {
 }
 
 impl Tap {
-    /// Whether this completion is to be noted.
+    /// Whether this completion is to be sampled.
     #[inline]
     pub fn is_due(&mut self) -> bool {
         let is_due = self.left == 0;
@@ -62,18 +64,18 @@ impl Tap {
         is_due
     }
 
-    /// Notes the completion of worker `w`, whose ready word has been claimed and which is not free yet, so that its
-    /// report is that of this completion.
+    /// Samples the completion of worker `w`. Its ready word has been claimed and it is not free
+    /// yet, so its report belongs to this completion.
     pub fn note(&mut self, w: usize, launched: Ticks, claimed: Ticks) {
         let (began_ns, ended_ns) = self.reports.stamps(w);
-        // A full ring: the keeper is held by the driver, and one sample less is no loss.
+        // A full ring: the driver blocks the supervisor, and a missing sample does no harm.
         let _ = self.samples.push(Transit { launched, claimed, began_ns, ended_ns });
     }
 }
 
 impl Transits {
-    /// Tells `each` the time from completion to claim of what was noted since the last look, ns; returns what they may all
-    /// be wrong by, ns. `None`: too little, or clocks that contradict each other.
+    /// Passes each sampled time from completion to claim to `each`, ns; returns the error bound of
+    /// all, ns. `None`: too few samples, or contradicting clocks.
     pub(super) fn judge(&mut self, each: impl FnMut(u64)) -> Option<u64> {
         self.taken.clear();
         while self.taken.len() < SAMPLES
@@ -88,7 +90,7 @@ impl Transits {
 
 fn judge(samples: &[Transit], nanos: impl Fn(Ticks) -> u64, each: impl FnMut(u64)) -> Option<u64> {
     let first = samples.first().filter(|_| samples.len() >= SAMPLES_MIN)?;
-    // Both clocks from the first sample on: differences of differences, which are small.
+    // Both clocks relative to the first sample: differences of differences, which are small.
     let host = |at: Ticks| nanos(Ticks(at.0.wrapping_sub(first.launched.0))) as i64;
     let device = |at_ns: u64| at_ns.wrapping_sub(first.began_ns) as i64;
     let least = samples.iter().map(|one| host(one.launched) - device(one.began_ns)).max()?;
@@ -106,8 +108,8 @@ mod tests {
     use super::{SAMPLES_MIN, Transit, judge};
     use crate::units::Ticks;
 
-    /// Launches 5 µs apart, on a device whose clock is `ahead` of ours: so long to the start, a run of 3 µs, so long to the
-    /// claim.
+    /// Launches 5 µs apart, on a device whose clock is `ahead` of the host's; `times`: time to the
+    /// start and time to the claim, around a run of 3 µs.
     fn samples(ahead: i64, times: &[(u64, u64)]) -> Vec<Transit> {
         let sample = |(index, &(start, claim)): (usize, &(u64, u64))| {
             let launched = 1_000_000 + index as u64 * 5_000;

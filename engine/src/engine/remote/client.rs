@@ -1,38 +1,38 @@
-//! One client of the control socket: its bytes in and out.
+//! One client of the control socket: its input and output.
 //!
-//! Owns the connection. On the socket's thread. Bounds: one line in, one reply out, each of
-//! [`LINE_BYTES_MAX`]. Never waits for it.
+//! Owns the connection. On the socket's thread. Bounds: one request and one reply at a time, each
+//! at most [`LINE_BYTES_MAX`] long. Never waits for the client.
 
-use crate::engine::wire::{LINE_BYTES_MAX, Outcome, Reply, Request, VERSION};
+use crate::engine::wire::{LINE_BYTES_MAX, Outcome, Reply, Request, VERSION, read_request};
 use crate::units::{Nanos, TickRate, Ticks};
 use rustix::io::{Errno, read};
 use rustix::net::{SendFlags, send};
 use std::os::fd::OwnedFd;
 
-/// A client that takes nothing of its reply for so long is sent away.
-pub(super) const PATIENCE: Nanos = Nanos(2_000_000_000);
-/// Bytes taken at a time.
+/// A client that reads nothing of its reply for this long is dropped.
+pub(super) const SEND_LIMIT: Nanos = Nanos(2_000_000_000);
+/// Bytes read at a time.
 const PIECE: usize = 16 << 10;
-/// Pieces taken in one look.
+/// Most reads in one pass.
 const PIECES_MAX: usize = 16;
 
-/// Why a client is no more.
+/// Why a connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gone {
-    /// It closed the connection.
-    Left,
-    /// It was sent away.
-    Dropped,
+pub(super) enum Closed {
+    /// The client closed it.
+    ByClient,
+    /// The engine dropped the client.
+    ByEngine,
 }
 
-/// What a client said.
-pub(super) enum Heard {
-    /// Not a whole line yet.
-    Nothing,
+/// Input from a client.
+pub(super) enum Incoming {
+    /// No complete line yet.
+    Incomplete,
     /// A request.
     Request(Request),
-    /// Something else, in one sentence what.
-    Nonsense(String),
+    /// An invalid request, with the reason in one sentence.
+    Invalid(String),
 }
 
 pub(super) struct Client {
@@ -40,10 +40,10 @@ pub(super) struct Client {
     /// User number and process.
     peer: (u32, u32),
     taken: Vec<u8>,
-    /// Bytes of `taken` that hold no line's end.
+    /// Bytes of `taken` known to contain no line end.
     searched: usize,
     left: Vec<u8>,
-    /// When it last took something, or had nothing to take.
+    /// Time of its last read, or of the last empty output.
     took: Ticks,
 }
 
@@ -60,20 +60,20 @@ impl Client {
         self.peer
     }
 
-    /// Whether it has not taken all of its last reply: it is not heard before.
-    pub(super) fn owes(&self) -> bool {
+    /// Whether a reply is still unread: further requests wait for it.
+    pub(super) fn has_unsent(&self) -> bool {
         !self.left.is_empty()
     }
 
-    /// Whether there is something to be read or written for it already.
+    /// Whether input or output is pending.
     pub(super) fn has_more(&self) -> bool {
-        self.owes() || self.taken[self.searched..].contains(&b'\n')
+        self.has_unsent() || self.taken[self.searched..].contains(&b'\n')
     }
 
-    /// The next line, as far as it has come.
-    pub(super) fn hear(&mut self) -> Result<Heard, Gone> {
-        if self.owes() {
-            return Ok(Heard::Nothing);
+    /// Reads the next request, if its line is complete.
+    pub(super) fn next_request(&mut self) -> Result<Incoming, Closed> {
+        if self.has_unsent() {
+            return Ok(Incoming::Incomplete);
         }
         let mut piece = [0; PIECE];
         for _ in 0..PIECES_MAX {
@@ -81,19 +81,19 @@ impl Client {
                 return Ok(line);
             }
             if self.taken.len() > LINE_BYTES_MAX {
-                return Err(Gone::Dropped);
+                return Err(Closed::ByEngine);
             }
             match read(&self.socket, &mut piece) {
-                Ok(0) => return Err(Gone::Left),
+                Ok(0) => return Err(Closed::ByClient),
                 Ok(length) => self.taken.extend_from_slice(&piece[..length]),
-                Err(Errno::AGAIN | Errno::INTR) => return Ok(Heard::Nothing),
-                Err(_) => return Err(Gone::Left),
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(Incoming::Incomplete),
+                Err(_) => return Err(Closed::ByClient),
             }
         }
-        Ok(Heard::Nothing)
+        Ok(Incoming::Incomplete)
     }
 
-    fn line(&mut self) -> Option<Heard> {
+    fn line(&mut self) -> Option<Incoming> {
         let end = self.taken[self.searched..].iter().position(|byte| *byte == b'\n');
         let Some(end) = end.map(|end| self.searched + end) else {
             self.searched = self.taken.len();
@@ -101,10 +101,10 @@ impl Client {
         };
         let line: Vec<u8> = self.taken.drain(..=end).collect();
         self.searched = 0;
-        Some(understood(&line))
+        Some(read_request(&line).map_or_else(Incoming::Invalid, Incoming::Request))
     }
 
-    /// Puts a reply in line.
+    /// Queues a reply.
     pub(super) fn say(&mut self, outcome: &Outcome) {
         #[derive(serde::Serialize)]
         struct Said<'a> {
@@ -112,15 +112,15 @@ impl Client {
             #[serde(flatten)]
             outcome: &'a Outcome,
         }
-        // Strings and finite numbers alone: there is nothing that could not be written.
+        // Strings and finite numbers only: always serialisable.
         let text = serde_json::to_vec(&Said { version: VERSION, outcome }).unwrap_or_default();
         debug_assert!(serde_json::from_slice::<Reply>(&text).is_ok());
         self.left.extend_from_slice(&text);
         self.left.push(b'\n');
     }
 
-    /// Writes what it takes.
-    pub(super) fn flush(&mut self, now: Ticks, rate: TickRate) -> Result<(), Gone> {
+    /// Sends as much as the client accepts.
+    pub(super) fn flush(&mut self, now: Ticks, rate: TickRate) -> Result<(), Closed> {
         while !self.left.is_empty() {
             match send(&self.socket, &self.left, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(length) => {
@@ -128,25 +128,12 @@ impl Client {
                     self.took = now;
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) if rate.nanos(now.since(self.took)) < PATIENCE => return Ok(()),
-                Err(Errno::AGAIN) => return Err(Gone::Dropped),
-                Err(_) => return Err(Gone::Left),
+                Err(Errno::AGAIN) if rate.nanos(now.since(self.took)) < SEND_LIMIT => return Ok(()),
+                Err(Errno::AGAIN) => return Err(Closed::ByEngine),
+                Err(_) => return Err(Closed::ByClient),
             }
         }
         self.took = now;
         Ok(())
-    }
-}
-
-fn understood(line: &[u8]) -> Heard {
-    let nonsense = |found: String| {
-        Heard::Nonsense(format!(
-            "found {found}, expected a request of version {VERSION}, one JSON object a line; use the pinwheel that runs the engine"
-        ))
-    };
-    match serde_json::from_slice::<Request>(line) {
-        Ok(request) if request.version == VERSION => Heard::Request(request),
-        Ok(request) => nonsense(format!("version {}", request.version)),
-        Err(error) => nonsense(format!("something else ({error})")),
     }
 }

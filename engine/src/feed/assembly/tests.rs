@@ -41,12 +41,12 @@ fn rounds_make_a_shot_in_any_order() {
         assert_eq!(assembly.accept(&third(0, order[1]), Ticks(0)), Verdict::Duplicate);
         assert_eq!(assembly.accept(&third(0, order[2]), Ticks(0)), Verdict::Whole);
         assert_eq!(assembly.bits(1), [0x321]);
-        assert_eq!(assembly.accept(&third(0, 0), Ticks(0)), Verdict::Duplicate, "of a shot that is whole");
+        assert_eq!(assembly.accept(&third(0, 0), Ticks(0)), Verdict::Duplicate, "the shot is complete");
     }
 }
 
 #[test]
-fn leading_words_that_are_whole_are_counted_in_whatever_order_they_come() {
+fn complete_leading_words_are_counted_in_any_order_of_arrival() {
     let mut assembly = Assembly::new(2, Width { bits: 200, encoding: Encoding::Bits }, Ticks(1_000));
     let part = |round: u32| {
         let position = if round == 3 { Position::Last } else { Position::Inner };
@@ -70,12 +70,16 @@ fn a_shot_whose_rounds_are_missing_is_given_up_for_the_next() {
     let mut assembly = assembly();
     assert_eq!(assembly.accept(&third(0, 0), Ticks(0)), Verdict::Part);
     assert_eq!(assembly.accept(&third(1, 0), Ticks(0)), Verdict::Part);
-    assert_eq!(assembly.accept(&third(0, 1), Ticks(0)), Verdict::Duplicate, "it is settled: no answer will come");
+    assert_eq!(
+        assembly.accept(&third(0, 1), Ticks(0)),
+        Verdict::Duplicate,
+        "the number is settled: no answer will come"
+    );
     assert_eq!(assembly.counts(1), Counts { incomplete: 1, duplicates: 1, ..Counts::default() });
 }
 
 #[test]
-fn gaps_duplicates_and_reordering_are_told_apart() {
+fn gaps_duplicates_and_reordering_are_distinguished() {
     let mut assembly = assembly();
     let mut take = |sequence| assembly.accept(&whole(1, sequence), Ticks(0));
     assert_eq!(
@@ -90,14 +94,14 @@ fn gaps_duplicates_and_reordering_are_told_apart() {
 }
 
 #[test]
-fn a_damaged_sequence_number_is_one_malformed_shot_wherever_it_comes() {
+fn a_damaged_sequence_number_is_one_malformed_shot_at_any_position() {
     for damaged in [u64::MAX - 1, 1 << 63, 1 << 32, 300 + SKIPPED_MAX] {
         for place in [0, 1, 2, 50] {
             let mut assembly = assembly();
             let numbers = (0..100).map(|shot| if shot == place { damaged } else { 100 + shot });
             let taken =
                 numbers.filter(|number| assembly.accept(&whole(1, *number), Ticks(0)) == Verdict::Whole).count();
-            // The first of a session is told from the second, when it has been taken.
+            // The first number of a session is recognised as damaged when the second is taken.
             let is_first = place == 0;
             let gaps = u64::from(!is_first);
             assert_eq!(taken, if is_first { 100 } else { 99 }, "{damaged} at {place}");
@@ -107,13 +111,17 @@ fn a_damaged_sequence_number_is_one_malformed_shot_wherever_it_comes() {
 }
 
 #[test]
-fn a_sender_that_skips_far_is_believed_at_its_second_number() {
+fn a_sender_that_skips_far_is_accepted_at_its_second_number() {
     let mut assembly = assembly();
     let mut take = |sequence| assembly.accept(&whole(1, sequence), Ticks(0));
-    assert_eq!([take(0), take(1), take(2 + SKIPPED_MAX)], [Verdict::Whole; 3], "as far as one number is believed");
+    assert_eq!(
+        [take(0), take(1), take(2 + SKIPPED_MAX)],
+        [Verdict::Whole; 3],
+        "the longest jump that is accepted at once"
+    );
     let far = 1 << 40;
     assert_eq!([take(far), take(far), take(3 + SKIPPED_MAX)], [Verdict::Malformed, Verdict::Malformed, Verdict::Whole]);
-    assert_eq!(take(far + 1), Verdict::Malformed, "another one came between");
+    assert_eq!(take(far + 1), Verdict::Malformed, "another number arrived between the two");
     assert_eq!([take(far + 2), take(far + 3), take(far + 3)], [Verdict::Whole, Verdict::Whole, Verdict::Duplicate]);
     assert_eq!(take(4 + SKIPPED_MAX), Verdict::Stale);
     let gaps = SKIPPED_MAX + (far + 2) - (4 + SKIPPED_MAX);
@@ -124,16 +132,16 @@ fn a_sender_that_skips_far_is_believed_at_its_second_number() {
 fn a_newer_session_takes_over_and_an_older_one_only_after_a_silence() {
     let mut assembly = assembly();
     assert_eq!(assembly.accept(&whole(5, 100), Ticks(0)), Verdict::Whole);
-    assert_eq!(assembly.accept(&whole(6, 0), Ticks(1)), Verdict::Whole, "a new start counts from anywhere");
+    assert_eq!(assembly.accept(&whole(6, 0), Ticks(1)), Verdict::Whole, "a new session may start at any number");
     assert_eq!(assembly.accept(&whole(5, 101), Ticks(2)), Verdict::Stale);
     assert_eq!(assembly.accept(&whole(6, 0), Ticks(500)), Verdict::Duplicate);
-    assert_eq!(assembly.accept(&whole(5, 102), Ticks(1_500)), Verdict::Whole, "the newer one has gone");
+    assert_eq!(assembly.accept(&whole(5, 102), Ticks(1_500)), Verdict::Whole, "the newer session is silent");
     let expected = Counts { restarts: 2, stale: 1, duplicates: 1, ..Counts::default() };
     assert_eq!(assembly.counts(1), expected);
 }
 
 #[test]
-fn what_does_not_fit_is_malformed_and_disturbs_nothing_else() {
+fn a_part_that_does_not_fit_is_malformed_and_affects_no_other() {
     let mut assembly = assembly();
     let odd = [
         Part { first_bit: 1, ..whole(1, 0) },
@@ -143,7 +151,7 @@ fn what_does_not_fit_is_malformed_and_disturbs_nothing_else() {
         Part { round: 1024, ..whole(1, 0) },
         whole(0, 0),
         whole(1, u64::MAX),
-        // Above the last, a second last, and over each other.
+        // Above the last part, a second last part, and overlapping parts.
         Part { round: 1, ..third(2, 2) },
     ];
     let last = odd.len() as u64 - 1;
@@ -157,7 +165,7 @@ fn what_does_not_fit_is_malformed_and_disturbs_nothing_else() {
 }
 
 proptest! {
-    /// Whatever comes in whatever order: no number of a session is taken twice.
+    /// For any parts in any order: no number of a session is taken twice.
     #[test]
     fn no_shot_is_taken_twice(parts in proptest::collection::vec((0u64..600, 0u32..4), 1..400)) {
         let mut assembly = assembly();

@@ -1,23 +1,24 @@
-//! The mover against two arbiters that say what a test says.
+//! Tests of the mover against two scripted arbiters.
 
 #![allow(clippy::unwrap_used, reason = "harness")]
 
-use super::{Mover, MoverParts, PATIENCE, Rescuing};
-use crate::arbiter::errand::{ArbiterDesk, Errand, Report, desks};
+use super::{FailingOver, Mover, MoverParts, STEP_LIMIT};
 use crate::arbiter::page::{Authority, Epoch, Response};
-use crate::board::snapshot::{MoveStage, MovesView, OverflowOutcome};
+use crate::arbiter::requests::{ArbiterEndpoint, ArbiterReport, ArbiterRequest, endpoints};
+use crate::board::snapshot::MovesView;
 use crate::board::{Board, Place, Shape, get, set};
 use crate::clock::Clock;
 use crate::feed::lane::{Head, Piece};
 use crate::feed::requests::{MoveRequest, MoveRequests};
 use crate::hot::{Frame, Scratch};
+use crate::streams::{MoveStage, OverflowOutcome};
 use crate::units::{Nanos, Ticks};
 use pinwheel_edge::slot::table::ReplyTo;
 use pinwheel_edge::spin::Phase;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The feed of silo 0, which has stream 2, and both arbiters' desks.
+/// The feed of silo 0, the home of stream 2, and both arbiters' endpoints.
 struct Bench {
     nanos: Arc<AtomicU64>,
     clock: Clock,
@@ -25,7 +26,7 @@ struct Bench {
     scratch: Scratch,
     requests: Arc<MoveRequests>,
     mover: Mover,
-    arbiters: Vec<ArbiterDesk>,
+    arbiters: Vec<ArbiterEndpoint>,
     deadline: Nanos,
 }
 
@@ -36,23 +37,22 @@ impl Bench {
         let shape = Shape { threads: 1, silos: 2, slots: 1, workers: 1, decoders: 1, streams: 4 };
         let board = Board::create(shape, Place::Private).unwrap();
         let requests = Arc::new(MoveRequests::new(4, 2, false));
-        let (mut feeds, arbiters): (Vec<_>, Vec<_>) = desks(2).into_iter().unzip();
-        let (desk, widths) = (feeds.remove(0), (1, 1));
-        let mover = Mover::new(MoverParts { silo: 0, streams: 4, desk, requests: Arc::clone(&requests), widths });
+        let (mut feeds, arbiters): (Vec<_>, Vec<_>) = endpoints(2).into_iter().unzip();
+        let (endpoint, widths) = (feeds.remove(0), (1, 1));
+        let mover = Mover::new(MoverParts { silo: 0, streams: 4, endpoint, requests: Arc::clone(&requests), widths });
         let (scratch, deadline) = (Scratch::new(), Nanos(0));
         Bench { nanos, clock, board, scratch, requests, mover, arbiters, deadline }
     }
 
     fn step(&mut self) {
         self.nanos.fetch_add(1_000, Ordering::Relaxed);
-        let mut split = || false;
-        let frame = Frame::rehearsed(&self.clock, Phase::Live, &mut self.scratch, &mut split);
+        let frame = Frame::new(&self.clock, self.clock.ticks(), Phase::Live, &mut self.scratch);
         let board = &self.board;
-        self.mover.step(&frame, (true, Rescuing::No), (board, self.deadline), |_| 5);
+        self.mover.step(&frame, (true, FailingOver::No), (board, self.deadline), |_| 5);
     }
 
-    /// The next errand of silo `silo`, after a step of the mover.
-    fn errand(&mut self, silo: usize) -> Option<Errand> {
+    /// The next request to silo `silo`, after a step of the mover.
+    fn request(&mut self, silo: usize) -> Option<ArbiterRequest> {
         self.step();
         self.arbiters[silo].take(0)
     }
@@ -90,22 +90,27 @@ impl Bench {
 fn a_stream_moves_by_quiesce_fetch_and_flip_and_its_staged_shots_go_before_direct_ones() {
     let mut bench = Bench::new();
     bench.ask(1);
-    let Some(Errand::Quiesce { number, page: 2, below: 5 }) = bench.errand(0) else { panic!("the owner is told") };
+    let Some(ArbiterRequest::Quiesce { number, page: 2, below: 5 }) = bench.request(0) else {
+        panic!("the owner is asked to quiesce")
+    };
     assert!(!bench.mover.is_direct(2) && bench.mover.is_direct(0), "only its shots are staged");
     assert_eq!(bench.stage(), Some(MoveStage::Quiesce));
     bench.put(5);
     bench.put(6);
-    bench.arbiters[0].tell(0, Report::Quiet { number });
-    assert_eq!(bench.errand(1), Some(Errand::Fetch { number, page: 2, lease_us: 3_000, authority: Authority::Port }));
-    assert!(bench.mover.resuming(0).is_none() && bench.mover.way(2) == (0, 0), "not before the page is there");
-    bench.arbiters[1].tell(0, Report::Here { number, epoch: Epoch::new(7) });
+    bench.arbiters[0].send(0, ArbiterReport::Quiet { number });
+    assert_eq!(
+        bench.request(1),
+        Some(ArbiterRequest::Fetch { number, page: 2, lease_us: 3_000, authority: Authority::Port })
+    );
+    assert!(bench.mover.resuming(0).is_none() && bench.mover.route(2) == (0, 0), "not before the page is there");
+    bench.arbiters[1].send(0, ArbiterReport::Here { number, epoch: Epoch::new(7) });
     bench.step();
-    assert_eq!((bench.mover.way(2), bench.stage()), ((1, 7), Some(MoveStage::Resume)));
+    assert_eq!((bench.mover.route(2), bench.stage()), ((1, 7), Some(MoveStage::Resume)));
     assert_eq!(bench.board.snapshot(&bench.clock).streams[2].silo, 1);
     assert!(bench.mover.stage_room(2).is_some_and(|room| room > 0));
     bench.put(7);
     bench.mover.note_staged(2);
-    assert_eq!(bench.mover.stage_room(2), Some(0), "what goes out comes to its end");
+    assert_eq!(bench.mover.stage_room(2), Some(0), "the stage must empty");
     for sequence in [5, 6, 7] {
         let (stream, stage) = bench.mover.resuming(0).unwrap();
         let (mut detectors, mut observables) = ([0], [0]);
@@ -124,98 +129,111 @@ fn a_stream_moves_by_quiesce_fetch_and_flip_and_its_staged_shots_go_before_direc
 }
 
 #[test]
-fn a_page_that_does_not_come_is_fetched_back_and_the_board_says_what_its_owner_said() {
+fn a_failed_transfer_returns_the_page_and_the_board_shows_the_refusal() {
     let mut bench = Bench::new();
     bench.ask(1);
-    let Some(Errand::Quiesce { number, .. }) = bench.errand(0) else { panic!("the owner is told") };
-    bench.arbiters[0].tell(0, Report::Quiet { number });
-    assert!(matches!(bench.errand(1), Some(Errand::Fetch { .. })));
-    bench.nanos.fetch_add(PATIENCE.0, Ordering::Relaxed);
-    assert_eq!(bench.errand(1), Some(Errand::Desist { number, page: 2 }));
-    assert_eq!(bench.errand(1), None, "said once");
+    let Some(ArbiterRequest::Quiesce { number, .. }) = bench.request(0) else {
+        panic!("the owner is asked to quiesce")
+    };
+    bench.arbiters[0].send(0, ArbiterReport::Quiet { number });
+    assert!(matches!(bench.request(1), Some(ArbiterRequest::Fetch { .. })));
+    bench.nanos.fetch_add(STEP_LIMIT.0, Ordering::Relaxed);
+    assert_eq!(bench.request(1), Some(ArbiterRequest::Cancel { number, page: 2 }));
+    assert_eq!(bench.request(1), None, "cancelled once");
     let refusal = Some(Response::LeaseActive { left_us: 9 });
-    bench.arbiters[1].tell(0, Report::Desisted { number, refusal });
-    assert_eq!(bench.errand(0), Some(Errand::Fetch { number, page: 2, lease_us: 0, authority: Authority::Port }));
+    bench.arbiters[1].send(0, ArbiterReport::Cancelled { number, refusal });
+    assert_eq!(
+        bench.request(0),
+        Some(ArbiterRequest::Fetch { number, page: 2, lease_us: 0, authority: Authority::Port })
+    );
     assert_eq!(bench.stage(), Some(MoveStage::Return));
-    bench.arbiters[0].tell(0, Report::Here { number, epoch: Epoch::new(9) });
+    bench.arbiters[0].send(0, ArbiterReport::Here { number, epoch: Epoch::new(9) });
     bench.step();
     bench.step();
     assert!(bench.mover.is_quiet() && bench.mover.is_direct(2));
     let view = bench.view();
     assert_eq!((view.done, view.failed), (0, 1));
-    assert!(view.last_failure.unwrap().why.contains("silo 0 said lease_active"));
+    assert!(view.last_failure.unwrap().why.contains("silo 0: lease_active"));
 }
 
 #[test]
-fn an_owner_that_does_not_finish_keeps_its_stream_and_a_page_that_comes_late_is_there() {
+fn an_owner_that_does_not_finish_keeps_its_stream_and_a_late_page_counts() {
     let mut bench = Bench::new();
     bench.ask(1);
-    let Some(Errand::Quiesce { number, .. }) = bench.errand(0) else { panic!("the owner is told") };
-    bench.nanos.fetch_add(PATIENCE.0, Ordering::Relaxed);
-    assert_eq!(bench.errand(0), Some(Errand::Desist { number, page: 2 }));
-    bench.arbiters[0].tell(0, Report::Desisted { number, refusal: None });
+    let Some(ArbiterRequest::Quiesce { number, .. }) = bench.request(0) else {
+        panic!("the owner is asked to quiesce")
+    };
+    bench.nanos.fetch_add(STEP_LIMIT.0, Ordering::Relaxed);
+    assert_eq!(bench.request(0), Some(ArbiterRequest::Cancel { number, page: 2 }));
+    bench.arbiters[0].send(0, ArbiterReport::Cancelled { number, refusal: None });
     bench.step();
     bench.step();
     assert!(bench.mover.is_direct(2) && bench.view().failed == 1);
     bench.ask(1);
-    let Some(Errand::Quiesce { number, .. }) = bench.errand(0) else { panic!("the owner is told") };
-    bench.arbiters[0].tell(0, Report::Quiet { number });
+    let Some(ArbiterRequest::Quiesce { number, .. }) = bench.request(0) else {
+        panic!("the owner is asked to quiesce")
+    };
+    bench.arbiters[0].send(0, ArbiterReport::Quiet { number });
     bench.step();
-    bench.nanos.fetch_add(PATIENCE.0, Ordering::Relaxed);
+    bench.nanos.fetch_add(STEP_LIMIT.0, Ordering::Relaxed);
     bench.step();
-    // The page has come before the word to leave off.
-    bench.arbiters[1].tell(0, Report::Here { number, epoch: Epoch::new(3) });
+    // The page arrives before the cancel.
+    bench.arbiters[1].send(0, ArbiterReport::Here { number, epoch: Epoch::new(3) });
     bench.step();
-    assert!(!bench.mover.is_quiet(), "the answer to that word is due");
-    bench.arbiters[1].tell(0, Report::Desisted { number, refusal: None });
+    assert!(!bench.mover.is_quiet(), "the answer to the cancel is due");
+    bench.arbiters[1].send(0, ArbiterReport::Cancelled { number, refusal: None });
     bench.step();
-    assert!(bench.mover.is_quiet() && bench.mover.way(2) == (1, 3) && bench.view().done == 1);
+    assert!(bench.mover.is_quiet() && bench.mover.route(2) == (1, 3) && bench.view().done == 1);
 }
 
 /// Begins a move of stream 2 to silo 1, with `slots` shots in the slots of silo 0.
 fn begun(bench: &mut Bench, slots: u64) -> u32 {
     set(&bench.board.feed(0).position, slots);
     bench.ask(1);
-    let Some(Errand::Quiesce { number, .. }) = bench.errand(0) else { panic!("the owner is told") };
+    let Some(ArbiterRequest::Quiesce { number, .. }) = bench.request(0) else {
+        panic!("the owner is asked to quiesce")
+    };
     number
 }
 
 #[test]
-fn an_owner_that_goes_on_answering_what_it_had_is_waited_for_and_one_that_stands_is_not() {
+fn a_move_waits_while_the_owner_answers_its_backlog_and_is_cancelled_when_it_stalls() {
     let mut bench = Bench::new();
     let number = begun(&mut bench, 20);
     for answered in 1..=20 {
-        bench.nanos.fetch_add(PATIENCE.0 * 9 / 10, Ordering::Relaxed);
+        bench.nanos.fetch_add(STEP_LIMIT.0 * 9 / 10, Ordering::Relaxed);
         set(&bench.board.harvest(0).position, answered);
-        assert_eq!(bench.errand(0), None, "{answered} of 20 are answered, of {PATIENCE:?} each");
+        assert_eq!(bench.request(0), None, "{answered} of 20 are answered, of {STEP_LIMIT:?} each");
     }
-    // What it answers now came later: it stands with those of this stream.
-    bench.nanos.fetch_add(PATIENCE.0 * 9 / 10, Ordering::Relaxed);
+    // Later answers are for later shots; the owner makes no progress with this stream's shots.
+    bench.nanos.fetch_add(STEP_LIMIT.0 * 9 / 10, Ordering::Relaxed);
     set(&bench.board.harvest(0).position, 21);
-    assert_eq!(bench.errand(0), None);
-    bench.nanos.fetch_add(PATIENCE.0 * 2 / 10, Ordering::Relaxed);
-    assert_eq!(bench.errand(0), Some(Errand::Desist { number, page: 2 }));
+    assert_eq!(bench.request(0), None);
+    bench.nanos.fetch_add(STEP_LIMIT.0 * 2 / 10, Ordering::Relaxed);
+    assert_eq!(bench.request(0), Some(ArbiterRequest::Cancel { number, page: 2 }));
 }
 
 #[test]
-fn an_owner_has_at_least_as_long_as_a_shot_has() {
+fn an_owner_has_at_least_the_deadline_of_a_shot() {
     let mut bench = Bench::new();
     bench.deadline = Nanos::from_millis(900);
     let number = begun(&mut bench, 20);
     bench.nanos.fetch_add(bench.deadline.0, Ordering::Relaxed);
-    assert_eq!(bench.errand(0), None, "the last of its shots may be answered just now");
-    bench.nanos.fetch_add(PATIENCE.0, Ordering::Relaxed);
-    assert_eq!(bench.errand(0), Some(Errand::Desist { number, page: 2 }));
+    assert_eq!(bench.request(0), None, "the last of its shots may be answered just now");
+    bench.nanos.fetch_add(STEP_LIMIT.0, Ordering::Relaxed);
+    assert_eq!(bench.request(0), Some(ArbiterRequest::Cancel { number, page: 2 }));
 }
 
 #[test]
-fn whoever_asked_can_tell_a_move_that_failed_from_one_under_way() {
+fn a_failed_move_differs_from_one_under_way() {
     let mut bench = Bench::new();
     assert!(!bench.requests.is_under_way(2));
     bench.ask(1);
-    assert!(bench.requests.is_under_way(2) && !bench.requests.is_under_way(0), "not begun, and under way");
-    let Some(Errand::Quiesce { number, .. }) = bench.errand(0) else { panic!("the owner is told") };
-    bench.arbiters[0].tell(0, Report::Desisted { number, refusal: None });
+    assert!(bench.requests.is_under_way(2) && !bench.requests.is_under_way(0), "pending requests count as under way");
+    let Some(ArbiterRequest::Quiesce { number, .. }) = bench.request(0) else {
+        panic!("the owner is asked to quiesce")
+    };
+    bench.arbiters[0].send(0, ArbiterReport::Cancelled { number, refusal: None });
     assert!(bench.requests.is_under_way(2));
     bench.step();
     bench.step();
@@ -226,7 +244,7 @@ fn whoever_asked_can_tell_a_move_that_failed_from_one_under_way() {
 }
 
 #[test]
-fn what_waited_and_was_staged_went_elsewhere_only_if_its_stream_did() {
+fn staged_shots_count_as_sent_elsewhere_only_if_the_move_succeeds() {
     for moves in [true, false] {
         let mut bench = Bench::new();
         assert!(!bench.mover.defer(2), "it does not move");
@@ -234,15 +252,15 @@ fn what_waited_and_was_staged_went_elsewhere_only_if_its_stream_did() {
         bench.put(5);
         assert!(bench.mover.defer(2) && !bench.mover.defer(0));
         if moves {
-            bench.arbiters[0].tell(0, Report::Quiet { number });
+            bench.arbiters[0].send(0, ArbiterReport::Quiet { number });
             bench.step();
-            bench.arbiters[1].tell(0, Report::Here { number, epoch: Epoch::new(7) });
+            bench.arbiters[1].send(0, ArbiterReport::Here { number, epoch: Epoch::new(7) });
         } else {
-            bench.arbiters[0].tell(0, Report::Desisted { number, refusal: None });
+            bench.arbiters[0].send(0, ArbiterReport::Cancelled { number, refusal: None });
         }
         bench.step();
-        assert!(!bench.mover.defer(2), "where it goes is known");
-        assert_eq!(bench.mover.bound(2).came != Ticks(0), moves);
+        assert!(!bench.mover.defer(2), "its destination is known");
+        assert_eq!(bench.mover.bound(2).routed_since != Ticks(0), moves);
         let (_, stage) = bench.mover.resuming(0).unwrap();
         let _ = stage.take(&mut [0], &mut [0]).unwrap();
         bench.step();

@@ -29,7 +29,7 @@ fn encoded(part: &Part<'_>) -> Vec<u8> {
 }
 
 #[test]
-fn a_part_comes_back_as_it_was_sent() {
+fn a_part_decodes_as_it_was_encoded() {
     let words = [1, 0, 0, 0, 0, 0, 0, 0];
     for part in [a_part(&[0xff, 0x01], 9, Encoding::Bits), a_part(&words, 2, Encoding::Int32)] {
         assert_eq!(request(&encoded(&part)), Ok(Request::Shot(part)));
@@ -40,7 +40,7 @@ fn a_part_comes_back_as_it_was_sent() {
 }
 
 #[test]
-fn every_byte_that_is_wrong_is_refused_for_what_it_is() {
+fn every_invalid_byte_is_refused_with_its_reason() {
     let good = encoded(&a_part(&[0xff, 0x01], 9, Encoding::Bits));
     let with = |at: usize, value: u8| {
         let mut bytes = good.clone();
@@ -64,7 +64,7 @@ fn every_byte_that_is_wrong_is_refused_for_what_it_is() {
 }
 
 #[test]
-fn replies_come_back_as_they_were_written() {
+fn replies_decode_as_they_were_encoded() {
     let (mut out, flips) = ([0; 64], [0x0300_0000_0000_0001, 2]);
     let answer = Answered {
         epoch: 1,

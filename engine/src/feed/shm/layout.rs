@@ -1,22 +1,23 @@
-//! Where everything lies in a region of shared memory: offsets in bytes, once.
+//! Layout of a region of shared memory: all offsets in bytes.
 //!
-//! Pure. `engine/shm/pinwheel_shm.h` says the same in C, `engine/shm/README.md` in words; a test compares all three.
+//! Pure. `engine/shm/pinwheel_shm.h` defines the same layout in C, `engine/shm/README.md` describes
+//! it; a test compares all three.
 
 use super::super::packet::Encoding;
 use pinwheel_edge::slot::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX};
 
 /// "PWSHM001" read as a little-endian word.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"PWSHM001");
-/// Version of everything on this page.
+/// Version of this layout.
 pub const VERSION: u64 = 1;
 /// Bytes before the rings.
 pub const HEADER_BYTES: usize = 4096;
 
-/// The engine's words that say what the region is. Written before the magic.
+/// Words that describe the region. The engine writes them before the magic.
 pub mod header {
     /// The magic word, stored last.
     pub const MAGIC: usize = 0;
-    /// Version.
+    /// [`VERSION`](super::VERSION).
     pub const VERSION: usize = 8;
     /// Bytes of the region.
     pub const REGION_BYTES: usize = 16;
@@ -36,39 +37,39 @@ pub mod header {
     pub const ANSWER_STRIDE: usize = 72;
     /// Bits of a shot.
     pub const BITS: usize = 80;
-    /// 0: eight bits to a byte; 1: a 32-bit word each.
+    /// Encoding: 0: eight bits to a byte; 1: one 32-bit word for each bit.
     pub const ENCODING: usize = 88;
-    /// Streams.
+    /// Number of streams.
     pub const STREAMS: usize = 96;
-    /// Observables of an answer.
+    /// Number of observables in an answer.
     pub const OBSERVABLES: usize = 104;
 }
 
 /// Words that the engine writes while it runs.
 pub mod engine {
-    /// Another number at each start.
+    /// The engine's epoch, different at each start.
     pub const EPOCH: usize = 128;
-    /// Grows with each of its frames.
+    /// Grows with each frame of the engine.
     pub const HEARTBEAT: usize = 136;
-    /// 0 not live yet, 1 live, 2 takes no more.
+    /// 0: not live yet; 1: live; 2: takes no more shots.
     pub const STATE: usize = 144;
-    /// The session that has the ring.
+    /// Session of the client that has the ring.
     pub const GRANTED: usize = 152;
 }
 
 /// Words that the client writes.
 pub mod client {
-    /// Its session, not 0, another one at each start.
+    /// The client's session, not 0, different at each start.
     pub const SESSION: usize = 256;
-    /// Its process.
+    /// The client's process id.
     pub const PID: usize = 264;
-    /// Changes while it lives.
+    /// Changes while the client is alive.
     pub const HEARTBEAT: usize = 272;
 }
 
-/// Live.
+/// The engine is live.
 pub const STATE_LIVE: u64 = 1;
-/// Takes no more.
+/// The engine takes no more shots.
 pub const STATE_CLOSED: u64 = 2;
 /// Words of a shot's record before its bits: sequence, stream, bits, flags (0).
 pub const SHOT_HEAD_WORDS: usize = 4;
@@ -76,7 +77,7 @@ pub const SHOT_HEAD_WORDS: usize = 4;
 pub const ANSWER_HEAD_WORDS: usize = 4;
 const LINE_BYTES: usize = 128;
 
-/// The answer word of a shot that was refused as `code`.
+/// The answer word of a shot refused with `code`.
 #[must_use]
 pub const fn refusal(code: u16) -> u64 {
     0xDEAD << 48 | code as u64
@@ -89,16 +90,16 @@ pub struct Shape {
     pub slots: u32,
     /// Bits of a shot.
     pub bits: u32,
-    /// How they are written.
+    /// Encoding of the bits.
     pub encoding: Encoding,
-    /// Streams.
+    /// Number of streams.
     pub streams: u32,
-    /// Observables.
+    /// Number of observables in an answer.
     pub observables: u32,
 }
 
 impl Shape {
-    /// Whether a region may have this shape: what a reader checks before it computes with it.
+    /// Whether a region may have this shape; checked before it is used in computations.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.slots.is_power_of_two()
@@ -160,7 +161,7 @@ impl Shape {
         self.shots_at() + self.slots as usize * self.shot_stride()
     }
 
-    /// Bytes in all.
+    /// Total bytes of the region.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         (self.answers_at() + self.slots as usize * self.answer_stride()).next_multiple_of(4096)

@@ -1,12 +1,13 @@
-//! The mapping of a region, for the engine that makes it and for a client that opens it.
+//! The mapping of a region, for the engine that creates it and for a client that opens it.
 //!
-//! Owns the mapping; the engine's also the file and its lock. Made on cold threads, before anything runs on it. Every word
-//! is an atomic: whatever the other process writes and when, a read finds some value and no more. Bounds: the shape; an
-//! offset outside the mapping panics, so offsets that came from outside are checked by [`Shape`] first.
+//! Owns the mapping; the engine's mapping also owns the file and its lock. Created on a cold
+//! thread, before it is used. Every word is atomic: whenever the other process writes, a read
+//! returns some value. Bounds: the shape. An offset outside the mapping panics, so [`Shape`] first
+//! checks offsets from the other process.
 
 use super::layout::{MAGIC, Shape, VERSION, engine, header};
+use crate::feed::address::OpenError;
 use crate::feed::packet::Encoding;
-use crate::feed::place::OpenError;
 use crate::files::shared;
 use pinwheel_edge::slot::outside::Outside;
 use pinwheel_edge::sync::DataWord;
@@ -24,13 +25,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Region {
     base: NonNull<u8>,
     bytes: usize,
-    /// Holds the lock: the engine's, or the client's.
+    /// Holds the engine's or the client's lock.
     _file: OwnedFd,
-    /// Removed in the end, where it is ours.
+    /// File to remove at the end, if this mapping owns it.
     path: Option<PathBuf>,
 }
 
-// SAFETY: the mapping is shared memory that is only reached through atomics; nothing in it belongs to one thread.
+// SAFETY: the mapping is shared memory that is accessed only through atomics; nothing in it belongs
+// to one thread.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
@@ -46,10 +48,10 @@ pub fn path_of(directory: &Path, name: &str) -> PathBuf {
 }
 
 impl Region {
-    /// Makes region `name` in `directory` for this user, and for `group` if one is named.
+    /// Creates region `name` in `directory` for this user, and for `group` if one is named.
     ///
     /// # Errors
-    /// If another engine has it, or the system refuses.
+    /// If another engine has the region, or the system refuses.
     pub fn create(
         directory: &Path,
         name: &str,
@@ -58,9 +60,9 @@ impl Region {
         epoch: u64,
     ) -> Result<Region, OpenError> {
         let said =
-            |error: Errno| refused(error.to_string(), "room in the shared memory", "see df /dev/shm, or name another");
+            |error: Errno| refused(error.to_string(), "room in the shared memory", "free some (see df /dev/shm)");
         shared::directory(directory).map_err(|error| {
-            let found = format!("{} with {error}", directory.display());
+            let found = format!("{}: {error}", directory.display());
             refused(found, "a directory for shared memory", "mount a memory file system, or set PINWHEEL_SHM to one")
         })?;
         let path = path_of(directory, name);
@@ -81,16 +83,17 @@ impl Region {
             region.word(at).store(value, Ordering::Relaxed);
         }
         region.word(engine::EPOCH).store(epoch, Ordering::Relaxed);
-        // The magic last. A client opens the file, looks at the magic, and only then at the rest; until it is granted the
-        // ring by U5 it writes nothing but its session, so that no ordering is needed here for anything to be safe.
+        // The magic last. A client opens the file, checks the magic, and then reads the rest. Until
+        // it is granted the ring by U5 it writes only its session, so safety needs no ordering
+        // here.
         region.word(header::MAGIC).store(MAGIC, Ordering::Relaxed);
         Ok(region)
     }
 
-    /// Opens region `name` as its client; `None` until its engine has made it.
+    /// Opens region `name` as its client; `None` until its engine has created it.
     ///
     /// # Errors
-    /// If it is not ours, not of this version, or another client has it.
+    /// If the file belongs to another user, has another version, or has another client.
     pub fn open(directory: &Path, name: &str) -> io::Result<Option<(Region, Shape)>> {
         let file = match open_regular(&path_of(directory, name)) {
             Err(Errno::NOENT) => return Ok(None),
@@ -101,7 +104,7 @@ impl Region {
             return Ok(None);
         }
         if fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, "a region that another client has"));
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "the region is in use by another client"));
         }
         let region = Region { base: map(&file, bytes)?, bytes, _file: file, path: None };
         if region.word(header::MAGIC).load(Ordering::Relaxed) != MAGIC {
@@ -109,11 +112,11 @@ impl Region {
         }
         match region.shape() {
             Some(shape) => Ok(Some((region, shape))),
-            None => Err(io::Error::new(io::ErrorKind::InvalidData, "a region of another version or shape")),
+            None => Err(io::Error::new(io::ErrorKind::InvalidData, "the region has another version or shape")),
         }
     }
 
-    /// What the header says, if it is sound and all of it agrees.
+    /// The shape that the header describes, if it is sound and consistent.
     fn shape(&self) -> Option<Shape> {
         let word = |at: usize| self.word(at).load(Ordering::Relaxed);
         let number = |at: usize| u32::try_from(word(at)).ok();
@@ -137,15 +140,16 @@ impl Region {
             "{count} words at {at} of {}",
             self.bytes
         );
-        // SAFETY: in bounds and aligned (the base is a page's). The memory is mapped for as long as `self`, never holds
-        // anything but words, and is only reached as atomics, by us and as far as we can know by the other process.
+        // SAFETY: in bounds and aligned (the base is a page's). The memory is mapped for as long as
+        // `self`, holds only words, and is accessed only as atomics, by this process and as far as
+        // it can know by the other one.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at).cast::<AtomicU64>(), count) }
     }
 
-    /// One word.
+    /// One word of the region.
     ///
     /// # Panics
-    /// If it does not lie in the region.
+    /// If it lies outside the region.
     #[must_use]
     pub fn word(&self, at: usize) -> &AtomicU64 {
         &self.words(at, 1)[0]
@@ -154,7 +158,7 @@ impl Region {
     /// Words of a record.
     ///
     /// # Panics
-    /// If they do not lie in the region.
+    /// If they lie outside the region.
     #[must_use]
     pub fn data(&self, at: usize, count: usize) -> &[DataWord] {
         let words = self.words(at, count);
@@ -184,7 +188,8 @@ impl Drop for Region {
     }
 }
 
-/// Opens a region's file, which others may have made: no link, and nothing but a regular file.
+/// Opens a region's file, which another user may have created: follows no link, and accepts only a
+/// regular file.
 fn open_regular(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = fs::open(path, flags, Mode::empty())?;
@@ -192,24 +197,24 @@ fn open_regular(path: &Path) -> Result<OwnedFd, Errno> {
     if kind == FileType::RegularFile { Ok(file) } else { Err(Errno::INVAL) }
 }
 
-/// Whether region `name` in `directory` could be made: what a killed engine left is removed.
+/// Checks whether region `name` can be created in `directory`; removes the file of a killed engine.
 ///
 /// # Errors
-/// If another engine has it, or it is somebody else's.
+/// If another engine has it, or it belongs to another user.
 pub fn is_free(directory: &Path, name: &str) -> Result<(), OpenError> {
     remove_dead(&path_of(directory, name))
 }
 
-/// Removes what an engine left that was killed; one that lives holds its lock.
+/// Removes the file of a killed engine; a live engine holds its lock.
 fn remove_dead(path: &Path) -> Result<(), OpenError> {
     match open_regular(path) {
         Err(Errno::NOENT) => Ok(()),
         Err(error) => {
-            Err(refused(error.to_string(), "a region of this user", "name another, or have its owner remove it"))
+            Err(refused(error.to_string(), "a region of this user", "name another region, or have its owner remove it"))
         }
         Ok(file) => {
             fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-                refused("a region that another engine has", "one of its own", "end that one, or name another")
+                refused("another engine uses the region", "a region of its own", "end it, or name another region")
             })?;
             std::fs::remove_file(path)
                 .map_err(|error| refused(error.to_string(), "a region of this user", "remove it by hand"))
@@ -232,13 +237,13 @@ fn prepare(file: &OwnedFd, gid: Option<Gid>, bytes: usize) -> Result<(), Errno> 
 
 fn map(file: &OwnedFd, bytes: usize) -> Result<NonNull<u8>, Errno> {
     let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
-    // SAFETY: a fresh mapping at an address of the kernel's choice, of a file that is at least so long; it is reached only
-    // through atomics.
+    // SAFETY: a fresh mapping at an address of the kernel's choice, of a file that has at least
+    // `bytes` bytes; it is accessed only through atomics.
     let base = unsafe { mm::mmap(std::ptr::null_mut(), bytes, prot, flags, file, 0) }?;
     NonNull::new(base.cast()).ok_or(Errno::NOMEM)
 }
 
-/// The number of a group of this machine.
+/// The numeric id of a group of this machine.
 fn group_id(name: &str) -> Result<Gid, OpenError> {
     let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
     let number = groups.lines().find_map(|line| {
@@ -263,7 +268,7 @@ mod tests {
     const SHAPE: Shape = Shape { slots: 8, bits: 120, encoding: Encoding::Bits, streams: 4, observables: 1 };
 
     #[test]
-    fn a_region_is_its_users_alone_and_goes_with_its_engine() {
+    fn a_region_belongs_to_its_user_and_is_removed_with_its_engine() {
         let folder = tempfile::tempdir().unwrap();
         let path = path_of(folder.path(), "a");
         assert!(Region::open(folder.path(), "a").unwrap().is_none());
@@ -278,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_engine_left_is_replaced_and_what_is_somebodys_is_not() {
+    fn the_file_of_a_killed_engine_is_replaced_and_foreign_files_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = path_of(folder.path(), "a");
         std::fs::write(&path, "left").unwrap();
@@ -291,19 +296,20 @@ mod tests {
         let fifo = path_of(folder.path(), "fifo");
         fs::mknodat(fs::CWD, &fifo, fs::FileType::Fifo, fs::Mode::RUSR | fs::Mode::WUSR, 0).unwrap();
         assert!(is_free(folder.path(), "fifo").is_err() && Region::open(folder.path(), "fifo").is_err());
-        assert!(fifo.exists(), "what is no region is nobody's to remove");
+        assert!(fifo.exists(), "a file that is no region is not removed");
         let said = Region::create(folder.path(), "b", Some("no-such-group"), &SHAPE, 7).unwrap_err().to_string();
         assert!(said.contains("no-such-group"), "{said}");
     }
 
     #[test]
-    fn a_region_that_disagrees_with_itself_is_refused() {
+    fn an_inconsistent_region_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let region = Region::create(folder.path(), "a", None, &SHAPE, 7).unwrap();
         for at in [header::VERSION, header::SLOTS, header::SHOTS_AT, header::BITS, header::REGION_BYTES] {
             let word = region.word(at);
             let sound = word.load(Ordering::Relaxed);
-            // By so many that they need another stride: bits that fit into theirs agree with it.
+            // Changes a value enough to need another stride: smaller changes of the bits keep the
+            // stride.
             for odd in [0, sound + 4_096, u64::MAX] {
                 word.store(odd, Ordering::Relaxed);
                 assert!(Region::open(folder.path(), "a").is_err(), "{odd} at {at}");

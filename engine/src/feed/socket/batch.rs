@@ -1,7 +1,8 @@
-//! Datagrams by the batch: one system call takes or sends many.
+//! Batches of datagrams: one system call receives or sends many.
 //!
-//! Owns the buffers and the structures that point at them; made once, never moved. Runs on the feed's thread. Bounds:
-//! [`BATCH`] datagrams of [`DATAGRAM_BYTES_MAX`]. Never waits: the socket is non-blocking and every call says so again.
+//! Owns the buffers and the structures that point at them; made once, never moved. Runs on the
+//! feed's thread. Bounds: [`BATCH`] datagrams of [`DATAGRAM_BYTES_MAX`]. Never waits: the socket is
+//! non-blocking, and every call also sets the flag.
 
 use super::super::packet::DATAGRAM_BYTES_MAX;
 use std::io;
@@ -9,12 +10,13 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Datagrams of one call.
 pub(super) const BATCH: usize = 32;
-/// Longest datagram kept: one byte more than any of ours, so that a longer one is seen to be longer.
+/// Bytes kept of a datagram: one more than the longest valid one, so that a longer one is
+/// recognised.
 const KEPT_BYTES: usize = DATAGRAM_BYTES_MAX + 1;
 /// Room for the control message that counts drops.
 const CONTROL_WORDS: usize = 8;
 
-/// A socket's address as the system writes it.
+/// A socket address as the system writes it.
 #[derive(Clone, Copy)]
 pub(super) struct Address {
     storage: libc::sockaddr_storage,
@@ -22,7 +24,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Nobody's.
+    /// An unspecified address.
     pub(super) const fn none() -> Address {
         // SAFETY: all zeros is a value of this plain C structure: family 0, unspecified.
         Address { storage: unsafe { std::mem::zeroed() }, bytes: 0 }
@@ -36,7 +38,7 @@ impl Address {
     }
 }
 
-/// Room for a batch.
+/// Buffers of a batch.
 pub(super) struct Batch {
     buffers: Box<[[u8; KEPT_BYTES]; BATCH]>,
     names: Box<[Address; BATCH]>,
@@ -45,7 +47,8 @@ pub(super) struct Batch {
     messages: Box<[libc::mmsghdr; BATCH]>,
 }
 
-// SAFETY: the pointers lead into boxes of the same value, which move with it; nothing else has them.
+// SAFETY: the pointers lead into boxes of the same value, which move with it; no other value has
+// them.
 unsafe impl Send for Batch {}
 
 impl Batch {
@@ -74,15 +77,16 @@ impl Batch {
         header.msg_flags = 0;
     }
 
-    /// Takes what is there, at most `limit` and at most a batch; 0: nothing.
+    /// Receives at most `limit` datagrams and at most a batch; 0: none arrived.
     pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, limit: usize) -> io::Result<usize> {
         let limit = limit.min(BATCH);
         for place in 0..limit {
             self.point(place, KEPT_BYTES, CONTROL_WORDS * 8);
             self.messages[place].msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         }
-        // SAFETY: `messages` begin with `limit` headers whose pointers lead to buffers, names and control words of their stated
-        // lengths, all of which live as long as `self`, which is borrowed for the call.
+        // SAFETY: `messages` begin with `limit` headers whose pointers lead to buffers, names and
+        // control words of their stated lengths, all of which live as long as `self`, which is
+        // borrowed for the call.
         let taken = unsafe {
             let (messages, none) = (self.messages.as_mut_ptr(), std::ptr::null_mut());
             libc::recvmmsg(socket.as_raw_fd(), messages, limit as u32, libc::MSG_DONTWAIT as _, none)
@@ -94,13 +98,14 @@ impl Batch {
         Ok(taken)
     }
 
-    /// The datagram at `place` of the last batch, with who sent it.
+    /// The datagram at `place` of the last batch, and its sender.
     pub(super) fn datagram(&self, place: usize) -> (&[u8], &Address) {
         let bytes = (self.messages[place].msg_len as usize).min(KEPT_BYTES);
         (&self.buffers[place][..bytes], &self.names[place])
     }
 
-    /// Datagrams that the socket had no room for, since it was made, as the one at `place` says.
+    /// Datagrams that the socket has dropped for lack of room since it was opened, according to the
+    /// datagram at `place`.
     pub(super) fn dropped(&self, place: usize) -> Option<u32> {
         let header = &self.messages[place].msg_hdr;
         // SAFETY: the header's control pointer and length are those of `control[place]`, filled in by the system.
@@ -110,25 +115,26 @@ impl Batch {
         is_count.then(|| unsafe { libc::CMSG_DATA(first).cast::<u32>().read_unaligned() })
     }
 
-    /// Room for the datagram that [`Batch::send`] will send at `place`.
+    /// Buffer of the datagram that [`Batch::send`] will send at `place`.
     pub(super) fn room(&mut self, place: usize) -> &mut [u8] {
         &mut self.buffers[place][..DATAGRAM_BYTES_MAX]
     }
 
-    /// Makes the first `bytes` of the room at `place` a datagram for `to`.
+    /// Addresses the first `bytes` of the buffer at `place` to `to`.
     pub(super) fn address(&mut self, place: usize, bytes: usize, to: &Address) {
         self.names[place] = *to;
         self.point(place, bytes, 0);
         self.messages[place].msg_hdr.msg_namelen = to.bytes;
     }
 
-    /// Sends the datagrams at `from..to`; returns how many went.
+    /// Sends the datagrams at `from..to`; returns how many were sent.
     ///
     /// # Errors
-    /// Why the first of them did not go.
+    /// Why the first of them was not sent.
     pub(super) fn send(&mut self, socket: BorrowedFd<'_>, from: usize, to: usize) -> io::Result<usize> {
         let messages = &mut self.messages[from..to];
-        // SAFETY: as in `receive`, for the headers that `address` has filled in; the system only reads what they lead to.
+        // SAFETY: as in `receive`, for the headers that `address` has filled in; the system only
+        // reads what they lead to.
         let sent = unsafe {
             let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
             libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), messages.len() as u32, flags as _)
@@ -137,7 +143,7 @@ impl Batch {
     }
 }
 
-/// Nothing there, or interrupted, is nothing taken; any other refusal is one.
+/// An empty socket or an interrupted call counts as 0; other errors are returned.
 fn settled(count: libc::c_int) -> io::Result<usize> {
     if let Ok(count) = usize::try_from(count) {
         return Ok(count);
@@ -149,7 +155,8 @@ fn settled(count: libc::c_int) -> io::Result<usize> {
     }
 }
 
-/// Has the socket count what it drops, and asks for a buffer of so many bytes; returns how large it is.
+/// Makes the socket count its drops, and requests a buffer of `buffer_bytes`; returns its actual
+/// size.
 pub(super) fn prepare(socket: BorrowedFd<'_>, buffer_bytes: i32) -> u64 {
     set(socket, libc::SO_RXQ_OVFL, 1);
     set(socket, libc::SO_RCVBUF, buffer_bytes);
@@ -163,7 +170,7 @@ pub(super) fn prepare(socket: BorrowedFd<'_>, buffer_bytes: i32) -> u64 {
     if read == 0 { u64::try_from(found).unwrap_or(0) } else { 0 }
 }
 
-/// A courtesy: a socket without it works all the same, and the board shows what it got.
+/// Optional: a socket works without it, and the board shows the actual value.
 fn set(socket: BorrowedFd<'_>, option: libc::c_int, value: i32) {
     let bytes = size_of::<i32>() as libc::socklen_t;
     // SAFETY: value and length are one i32's and live through the call.

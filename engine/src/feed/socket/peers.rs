@@ -1,20 +1,21 @@
-//! Who sends: a row for each address, found again by its bytes.
+//! Senders: one row for each address.
 //!
-//! Owns the rows. Called for every datagram on the feed's thread: the last sender is looked at first, then all. Bounds:
-//! [`PEERS_MAX`]; a new one then takes the row of whoever has been silent longest, if that is long enough. A row's
-//! generation tells an answer that its asker's row is another's by now.
+//! Owns the rows. Searched for every datagram on the feed's thread: first the last sender, then
+//! all. Bounds: [`PEERS_MAX`]; a further sender takes the row that has been silent longest, if that
+//! is long enough. An answer carries its row's generation, which differs if another sender has the
+//! row by now.
 
 use super::batch::Address;
 use crate::units::Ticks;
 
-/// Senders known at once.
+/// Most senders known at once.
 pub(super) const PEERS_MAX: usize = 64;
 
 /// One sender.
 pub(super) struct Peer {
     pub(super) address: Address,
     pub(super) generation: u32,
-    /// The session that it sends in; another one begins another generation.
+    /// The sender's session; another session begins another generation.
     pub(super) session: u64,
     /// Its address is not on the board yet.
     pub(super) is_new: bool,
@@ -22,11 +23,11 @@ pub(super) struct Peer {
     pub(super) shots: u64,
     pub(super) answers: u64,
     pub(super) dropped: u64,
-    /// It took no answers in time: until it takes one, each is tried once.
+    /// It did not take answers in time; until it takes one, each answer is tried once.
     pub(super) is_stuck: bool,
 }
 
-/// All of them.
+/// The rows of all senders.
 pub(super) struct Peers {
     rows: Vec<Peer>,
     recent: usize,
@@ -41,8 +42,8 @@ impl Peers {
         &mut self.rows
     }
 
-    /// The row of this address, as a word for its answers; a new one if there is room, or if another has been silent since
-    /// `silent_since`.
+    /// The row of `address`, as a word for its answers. A new sender takes a free row, or one
+    /// silent since `silent_since`.
     pub(super) fn find(&mut self, address: &Address, session: u64, now: Ticks, silent_since: Ticks) -> Option<u64> {
         let is_it = |peer: &Peer| peer.address.as_bytes() == address.as_bytes();
         if !self.rows.get(self.recent).is_some_and(is_it) {
@@ -54,7 +55,7 @@ impl Peers {
         let peer = &mut self.rows[self.recent];
         peer.last = now;
         if peer.session != session {
-            // What was asked in the session before has nobody left to be told.
+            // Shots of the previous session no longer have a recipient.
             (peer.session, peer.generation) = (session, peer.generation.wrapping_add(1));
         }
         Some(u64::from(peer.generation) << 32 | self.recent as u64)
@@ -83,7 +84,7 @@ impl Peers {
         })
     }
 
-    /// The row that `word` was given out for, if it is still that sender's.
+    /// The row that `word` names, if it still belongs to that sender.
     pub(super) fn of_word(&mut self, word: u64) -> Option<&mut Peer> {
         let peer = self.rows.get_mut((word & 0xffff_ffff) as usize)?;
         (u64::from(peer.generation) == word >> 32).then_some(peer)

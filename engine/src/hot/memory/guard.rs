@@ -3,7 +3,7 @@
 //! Owns one small record per thread. A call outside every scope, on a thread that is not armed, costs a read of that
 //! record beside the system's allocator. Bounds: none of its own. Never locks, never allocates by itself.
 
-use super::arena::Chunk;
+use super::region::chunk::Chunk;
 use super::region::owner_of;
 use super::site;
 use crate::board::layout::SITE_FRAMES;
@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 
 /// What an armed thread's call means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnCall {
+pub enum OnAllocation {
     /// It is counted.
     Count,
     /// It ends the process, with its place named.
@@ -25,7 +25,7 @@ pub enum OnCall {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Off,
-    Armed(OnCall),
+    Armed(OnAllocation),
 }
 
 /// A thread's account. No destructor, so that it can be read at any time of the thread's life.
@@ -54,7 +54,7 @@ thread_local! {
 
 static BEFORE_ABORT: OnceLock<Box<dyn Fn() + Send + Sync>> = OnceLock::new();
 
-/// Names what to run before [`OnCall::Abort`] speaks: a console gives its terminal back. The first one stays.
+/// Names what to run before [`OnAllocation::Abort`] speaks: a console gives its terminal back. The first one stays.
 pub fn set_before_abort(run: impl Fn() + Send + Sync + 'static) {
     let _ = BEFORE_ABORT.set(Box::new(run));
 }
@@ -75,8 +75,8 @@ pub(in crate::hot) fn account() -> Account {
 }
 
 /// From here on each call of this thread counts.
-pub(in crate::hot) fn arm(on_call: OnCall) {
-    LOCAL.with(|local| local.mode.set(Mode::Armed(on_call)));
+pub(in crate::hot) fn arm(on_allocation: OnAllocation) {
+    LOCAL.with(|local| local.mode.set(Mode::Armed(on_allocation)));
 }
 
 /// The calls count no more.
@@ -94,7 +94,7 @@ pub(in crate::hot) fn is_seen() -> bool {
     LOCAL.with(|local| {
         let (before, lending) = (local.calls.get(), local.lending.replace(false));
         let site = local.site.get();
-        local.mode.set(Mode::Armed(OnCall::Count));
+        local.mode.set(Mode::Armed(OnAllocation::Count));
         drop(std::hint::black_box(Box::new(0u64)));
         local.mode.set(Mode::Off);
         local.lending.set(lending);
@@ -132,10 +132,11 @@ pub fn excused<R>(body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Runs `body` and counts how often this thread calls the allocator meanwhile: for tests of what cold code costs. 0 where
-/// the program's allocator is another one.
+/// Runs `body` and counts how often this thread calls the allocator meanwhile: for tests of what
+/// cold code costs. 0 where the program's allocator is another one.
 pub fn calls_of<R>(body: impl FnOnce() -> R) -> (R, u64) {
-    let begin = |local: &Local| (local.calls.get(), local.site.get(), local.mode.replace(Mode::Armed(OnCall::Count)));
+    let begin =
+        |local: &Local| (local.calls.get(), local.site.get(), local.mode.replace(Mode::Armed(OnAllocation::Count)));
     let (before, site, mode) = LOCAL.with(begin);
     let found = body();
     let calls = LOCAL.with(|local| {
@@ -186,28 +187,28 @@ impl Local {
     /// A call that the system's allocator serves.
     #[inline]
     fn note(&self, bytes: usize) {
-        if let Mode::Armed(on_call) = self.mode.get() {
-            self.offence(bytes, on_call);
+        if let Mode::Armed(on_allocation) = self.mode.get() {
+            self.offence(bytes, on_allocation);
         }
     }
 
     #[cold]
-    fn offence(&self, bytes: usize, on_call: OnCall) {
+    fn offence(&self, bytes: usize, on_allocation: OnAllocation) {
         // A panic allocates its payload; that it happened is told in other words.
         if std::thread::panicking() {
             return;
         }
         let calls = self.calls.get() + 1;
         self.calls.set(calls);
-        if calls > 1 && on_call == OnCall::Count {
+        if calls > 1 && on_allocation == OnAllocation::Count {
             return;
         }
         self.mode.set(Mode::Off);
         self.site.set(site::callers());
-        if on_call == OnCall::Abort {
+        if on_allocation == OnAllocation::Abort {
             abort(bytes, &self.site.get());
         }
-        self.mode.set(Mode::Armed(on_call));
+        self.mode.set(Mode::Armed(on_allocation));
     }
 }
 

@@ -1,13 +1,15 @@
 //! The address range that all arenas share, so that one comparison tells their blocks from the system's.
 //!
-//! Owns the reservation, made once and never given back, and the places in it. Taking and returning a place is cold
-//! (a lock, system calls); asking whether an address lies inside is two loads. Bounded by [`ARENAS_MAX`] places of
+//! Owns the reservation, made once and never given back, and the slots in it. Taking and returning a slot is cold
+//! (a lock, system calls); asking whether an address lies inside is two loads. Bounded by [`ARENAS_MAX`] slots of
 //! [`ARENA_BYTES_MAX`] bytes of address space; memory is used only where an arena has grown.
 
-use super::arena::{Chunk, HUGE};
+pub(super) mod chunk;
+
 use super::pages;
+use chunk::{Chunk, HUGE};
 use std::ptr::null_mut;
-#[expect(clippy::disallowed_types, reason = "places change hands on cold paths only")]
+#[expect(clippy::disallowed_types, reason = "slots change hands on cold paths only")]
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -20,36 +22,36 @@ pub const ARENA_BYTES_MAX: usize = 64 << 20;
 /// First address; 0: not reserved. Relaxed, as are the owners: whoever asks about a block of the region was handed that
 /// block, and therefore everything that was stored before the block was made.
 static BASE: AtomicUsize = AtomicUsize::new(0);
-/// Who owns each place.
+/// Who owns each slot.
 static OWNERS: [AtomicPtr<Chunk>; ARENAS_MAX] = [const { AtomicPtr::new(null_mut()) }; ARENAS_MAX];
-#[expect(clippy::disallowed_types, reason = "places change hands on cold paths only")]
-static PLACES: Mutex<Places> = Mutex::new(Places { base: None, taken: [false; ARENAS_MAX] });
+#[expect(clippy::disallowed_types, reason = "slots change hands on cold paths only")]
+static SLOTS: Mutex<ArenaSlots> = Mutex::new(ArenaSlots { base: None, taken: [false; ARENAS_MAX] });
 
-struct Places {
+struct ArenaSlots {
     /// `Some(0)`: the system refused.
     base: Option<usize>,
     taken: [bool; ARENAS_MAX],
 }
 
-/// A place of the region, readable and writable, without pages yet.
+/// A slot of the region, readable and writable, without pages yet.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ArenaSlot {
     number: usize,
     pub(super) address: usize,
 }
 
-/// Takes a place; `None` where the system gives no address space, or all are taken.
-pub(super) fn take() -> Option<Place> {
-    let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-    let base = *places.base.get_or_insert_with(reserve);
-    let number = places.taken.iter().position(|taken| !taken).filter(|_| base != 0)?;
+/// Takes a slot; `None` where the system gives no address space, or all are taken.
+pub(super) fn take() -> Option<ArenaSlot> {
+    let mut slots = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let base = *slots.base.get_or_insert_with(reserve);
+    let number = slots.taken.iter().position(|taken| !taken).filter(|_| base != 0)?;
     let address = base + number * ARENA_BYTES_MAX;
-    // SAFETY: the range is a free place of our own reservation: nobody has a reference into it.
+    // SAFETY: the range is a free slot of our own reservation: nobody has a reference into it.
     if !unsafe { pages::open(address, ARENA_BYTES_MAX) } {
         return None;
     }
-    places.taken[number] = true;
-    Some(Place { number, address })
+    slots.taken[number] = true;
+    Some(ArenaSlot { number, address })
 }
 
 fn reserve() -> usize {
@@ -59,21 +61,21 @@ fn reserve() -> usize {
     base
 }
 
-impl Place {
-    /// Names the chunk that answers for blocks of this place.
+impl ArenaSlot {
+    /// Names the chunk that answers for blocks of this slot.
     pub(super) fn belongs_to(&self, chunk: *const Chunk) {
         OWNERS[self.number].store(chunk.cast_mut(), Ordering::Relaxed);
     }
 }
 
-impl Drop for Place {
+impl Drop for ArenaSlot {
     /// Gives pages, locks and advice back at once, by a mapping in their stead.
     fn drop(&mut self) {
-        let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the place is ours and its last block is gone: a chunk drops it when its count has reached zero.
+        let mut slots = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the slot is ours and its last block is gone: a chunk drops it when its count has reached zero.
         let is_empty = unsafe { pages::empty(self.address, ARENA_BYTES_MAX) };
-        // A place that could not be emptied is not used again.
-        places.taken[self.number] = !is_empty;
+        // A slot that could not be emptied is not used again.
+        slots.taken[self.number] = !is_empty;
     }
 }
 

@@ -32,7 +32,8 @@ pub fn described(site: &[usize]) -> String {
     for &address in site.iter().take_while(|address| **address != 0) {
         // A return address may belong to the line after the call.
         backtrace::resolve((address - 1) as *mut _, |symbol| {
-            // Inlined functions carry a bare name, so their file tells what they are; what has no file is no code of ours.
+            // Inlined functions carry a bare name, so their file tells what they are; what has no
+            // file is no code of ours.
             let (Some(name), Some(path), Some(line)) = (symbol.name(), symbol.filename(), symbol.lineno()) else {
                 return;
             };

@@ -1,39 +1,40 @@
-//! From the board's words to a snapshot: many looks, one mean.
+//! Samples the board's words and makes a snapshot of the means.
 //!
-//! Owns the sums of the looks since the last snapshot, and the totals at its moment. Run by the director, on a cold
-//! thread. Bounds: one look costs some hundred words of each silo. Relaxed loads, as every reader of the board; a consumer's
-//! cursor is read before its producer's, and no depth is believed beyond its capacity.
+//! Owns the sums of the samples since the last snapshot, and the totals at that snapshot. Run by
+//! the controller on a cold thread. Bounds: a sample reads some hundred words of each silo. Relaxed
+//! loads, as every reader of the board. A consumer's cursor is read before its producer's, and a
+//! depth is capped at its capacity.
 
 use super::{QUEUES, Queue, Reading, SiloDepth, Snapshot, Unknown};
-use crate::arbiter::keeper::OPEN_MAX;
-use crate::board::snapshot::SiloState;
+use crate::arbiter::directory::OPEN_MAX;
 use crate::board::{Board, get};
-use crate::profile::RoleKind;
+use crate::roles::RoleKind;
+use crate::roles::SiloState;
 use crate::units::{Nanos, TickRate, Ticks};
 
-/// A backlog is shown up to this.
+/// Longest backlog that is shown.
 const BACKLOG_MAX: Nanos = Nanos(60_000_000_000);
-/// Slots looked at in one look.
+/// Slots read in one sample.
 const SLOTS_LOOKED_AT: usize = 1_024;
-/// State of a thread that runs.
+/// Code of a running thread.
 const RUNNING: u64 = 1;
 
-/// What a monitor calls silent and too few.
+/// Limits of a monitor.
 #[derive(Clone, Copy, Debug)]
 pub struct MonitorLimits {
-    /// A thread whose heartbeat is older leaves its silos unknown.
+    /// The silos of a thread whose heartbeat is older are unknown.
     pub silent: Nanos,
-    /// A mean of fewer looks is none.
-    pub looks_min: u32,
+    /// Fewest samples of a mean.
+    pub samples_min: u32,
 }
 
-/// What has been seen of one silo since its last snapshot.
+/// Sums of one silo since its last snapshot.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     sums: [f64; QUEUES],
     is_there: [bool; QUEUES],
-    looks: u32,
-    /// Totals at the last snapshot and at the last look.
+    samples: u32,
+    /// Totals at the last snapshot and at the last sample.
     before: Totals,
     last: Totals,
     last_activity: Ticks,
@@ -41,13 +42,13 @@ struct Seen {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
-    /// Shots that are not answered yet.
+    /// Unanswered shots.
     waiting: u64,
     answered: u64,
     errored: u64,
-    /// Ticks that decode workers were in a task.
+    /// Ticks that decode workers spent in tasks.
     busy: u64,
-    /// Requests that met a full frame of ports.
+    /// Requests that found all ports of a frame in use.
     unheard: u64,
     at: Ticks,
 }
@@ -69,12 +70,12 @@ impl Monitor {
         Monitor { limits, rate, silos, number: 0 }
     }
 
-    /// Looks once at every silo.
+    /// Takes one sample of every silo.
     pub fn look(&mut self, board: &Board, now: Ticks) {
         for (silo, seen) in self.silos.iter_mut().enumerate() {
             let totals = totals(board, silo, now);
             if seen.last.at == Ticks(0) {
-                // What was before the first look belongs to no interval.
+                // Counts from before the first sample belong to no interval.
                 (seen.before, seen.last) = (totals, totals);
                 continue;
             }
@@ -84,14 +85,14 @@ impl Monitor {
                 seen.sums[at] += share.unwrap_or(0.0);
             }
             seen.is_there[Queue::Decode as usize] = decoders > 0;
-            // A server's share is of the time since the last look, not of a moment.
+            // A server's utilization is its share of the time since the last sample.
             let span = (totals.at.since(seen.last.at).0 * decoders).max(1) as f64;
             let busy = totals.busy.saturating_sub(seen.last.busy) as f64 / span;
             seen.sums[Queue::Decode as usize] += busy.clamp(0.0, 1.0);
-            seen.looks += 1;
+            seen.samples += 1;
             if totals.unheard > seen.last.unheard {
-                // A request was turned away at the door: however few grants are out now, the ports were full.
-                seen.sums[Queue::Ports as usize] = f64::from(seen.looks);
+                // A request was refused in between: the ports were full, however few are in use now.
+                seen.sums[Queue::Ports as usize] = f64::from(seen.samples);
             }
             if totals.answered > seen.last.answered {
                 seen.last_activity = now;
@@ -100,7 +101,7 @@ impl Monitor {
         }
     }
 
-    /// Silos of `snapshot` that cannot be believed any more become unknown: what it says of them is of before.
+    /// Marks silos of `snapshot` unknown whose readings are no longer valid at `now`.
     pub fn recheck(&self, board: &Board, snapshot: &mut Snapshot, now: Ticks) {
         for (silo, reading) in snapshot.silos.iter_mut().enumerate() {
             if let Some(why) = trouble(board, silo, now, self.limits.silent, self.rate) {
@@ -109,7 +110,7 @@ impl Monitor {
         }
     }
 
-    /// The means of the looks since the last snapshot.
+    /// Takes a snapshot: the means of the samples since the last one.
     pub fn take(&mut self, board: &Board, now: Ticks) -> Snapshot {
         self.number += 1;
         let (limits, rate) = (self.limits, self.rate);
@@ -117,10 +118,10 @@ impl Monitor {
             let trouble = trouble(board, silo, now, limits.silent, rate);
             let reading = match trouble {
                 Some(why) => Reading::Unknown(why),
-                None if seen.looks < limits.looks_min => Reading::Unknown(Unknown::New),
+                None if seen.samples < limits.samples_min => Reading::Unknown(Unknown::New),
                 None => Reading::Known(seen.depth(rate)),
             };
-            *seen = Seen { sums: [0.0; QUEUES], looks: 0, before: seen.last, ..*seen };
+            *seen = Seen { sums: [0.0; QUEUES], samples: 0, before: seen.last, ..*seen };
             reading
         };
         let silos = self.silos.iter_mut().enumerate().map(reading).collect();
@@ -130,12 +131,12 @@ impl Monitor {
 
 impl Seen {
     fn depth(&self, rate: TickRate) -> SiloDepth {
-        let looks = f64::from(self.looks);
-        let share = |at: usize| self.is_there[at].then(|| (self.sums[at] / looks).clamp(0.0, 1.0));
+        let samples = f64::from(self.samples);
+        let share = |at: usize| self.is_there[at].then(|| (self.sums[at] / samples).clamp(0.0, 1.0));
         let processed = self.last.answered.saturating_sub(self.before.answered);
         let waiting = self.last.waiting;
         let span = rate.nanos(self.last.at.since(self.before.at)).0;
-        // With nothing answered it takes longer than if one had been.
+        // With no answer in the interval, assume one: the backlog takes at least that long.
         let backlog = u128::from(waiting) * u128::from(span) / u128::from(processed.max(1));
         SiloDepth {
             waiting,
@@ -151,8 +152,9 @@ impl Seen {
 fn totals(board: &Board, silo: usize, now: Ticks) -> Totals {
     let harvest = board.harvest(silo);
     let (answered, errored) = (get(&harvest.answered), get(&harvest.errored));
-    // What lies in its slots, whoever's stream it is, and what has arrived at its feed and was not taken up. What is taken
-    // away is read first: what waits is then never negative, at worst a little too much.
+    // Shots in its slots, of any stream, and shots that have arrived at its feed and were not taken
+    // up. The smaller count is read first, so that the difference is never negative, at worst a
+    // little too large.
     let (harvested, feed) = (get(&harvest.position), board.feed(silo));
     let in_slots = get(&feed.position).saturating_sub(harvested);
     let taken_up = get(&feed.submitted);
@@ -161,7 +163,7 @@ fn totals(board: &Board, silo: usize, now: Ticks) -> Totals {
     Totals { waiting, answered, errored, busy, unheard: get(&board.arbiter(silo).unheard), at: now }
 }
 
-/// Decode workers that have a thread.
+/// Number of decode workers that have a thread.
 fn decoders(board: &Board, silo: usize) -> u64 {
     let roles = |thread: usize| {
         let block = board.thread(thread);
@@ -176,7 +178,7 @@ fn silo_of(identity: u64) -> usize {
     (identity >> 8 & 0xffff_ffff) as usize
 }
 
-/// How full each queue is at this moment; decode workers are no queue of a moment.
+/// Utilization of each queue at this moment. Decode workers have none: theirs is a share of time.
 fn shares(board: &Board, silo: usize) -> [Option<f64>; QUEUES] {
     let (dispatch, feed, poll) = (board.dispatch(silo), board.feed(silo), board.poll(silo));
     let (graph, arbiter) = (board.graph(silo), board.arbiter(silo));
@@ -200,24 +202,24 @@ fn shares(board: &Board, silo: usize) -> [Option<f64>; QUEUES] {
     shares
 }
 
-/// Slots whose answer has not been harvested.
+/// Number of slots whose answer has not been harvested.
 fn completed(board: &Board, silo: usize) -> u64 {
     let is_completed = |stamps: &&crate::board::SlotStamps| {
-        // The last step first, as the picture's reader does: a slot that is written again meanwhile looks harvested.
+        // The last step is read first: a slot that is reused in between then counts as harvested.
         let (harvested, answered) = (get(&stamps.harvested), get(&stamps.answered));
         let submitted = get(&stamps.submitted);
         submitted != 0 && answered >= submitted && harvested < submitted
     };
-    // Of very many slots every so manieth is looked at.
+    // Of very many slots only a sample is read.
     let slots = board.slots(silo);
     let step = (slots.len() / SLOTS_LOOKED_AT).max(1);
     (slots.iter().step_by(step).filter(is_completed).count() * step) as u64
 }
 
-/// Why the words of a silo cannot be believed, if so.
+/// Why the readings of a silo are not valid, if so.
 fn trouble(board: &Board, silo: usize, now: Ticks, silent: Nanos, rate: TickRate) -> Option<Unknown> {
-    // One that is emptied or dead is never chosen.
-    if get(&board.life(silo).state) != SiloState::Live as u64 {
+    // A drained or dead silo is never chosen.
+    if get(&board.lifecycle(silo).state) != SiloState::Live as u64 {
         return Some(Unknown::NotRunning);
     }
     let mut is_run = false;
@@ -254,11 +256,11 @@ mod tests {
     use super::{Monitor, MonitorLimits};
     use crate::board::{self, Board, Place, Shape};
     use crate::placement::depth::{Queue, Reading, SiloDepth, Unknown};
-    use crate::profile::RoleKind;
+    use crate::roles::RoleKind;
     use crate::units::{Nanos, TickRate, Ticks};
 
     const SHAPE: Shape = Shape { threads: 2, silos: 2, slots: 1_024, workers: 8, decoders: 2, streams: 2 };
-    const LIMITS: MonitorLimits = MonitorLimits { silent: Nanos(1_000_000), looks_min: 2 };
+    const LIMITS: MonitorLimits = MonitorLimits { silent: Nanos(1_000_000), samples_min: 2 };
 
     fn board() -> Board {
         let board = Board::create(SHAPE, Place::Private).unwrap();
@@ -274,7 +276,7 @@ mod tests {
         board
     }
 
-    /// Three looks, 100 µs apart, the last of them and the heartbeats at `end`; then a snapshot.
+    /// Three samples, 100 µs apart, the last of them and the heartbeats at `end`; then a snapshot.
     fn watched(board: &Board, monitor: &mut Monitor, end: u64) -> Vec<Reading> {
         for now in [end - 200_000, end - 100_000, end] {
             (0..2).for_each(|thread| board::set(&board.thread(thread).heartbeat, now));
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ring_reads_as_full_and_what_flies_counts_as_places_taken() {
+    fn a_full_ring_reads_as_full_and_reserved_places_count_as_used() {
         let board = board();
         board::set(&board.feed(0).position, 5_000);
         board::set(&board.dispatch(0).position, 5_000 - 1_024);

@@ -1,31 +1,31 @@
-//! Crossings: the queues that became too full since the last snapshot, or have room again.
+//! Finds the queues that became too full since the last snapshot, or have room again.
 //!
-//! Owns which queues are over. Pure; run by the director once a snapshot. Bounds: one mark for each queue of each silo.
-//! Source: seed 003, `WatchAsync`; the gap between entering and leaving is DESIGN §9's.
+//! Owns which queues are over the limit. Run by the controller for each snapshot. Bounds: one flag
+//! for each queue of each silo. Source: seed 003, `WatchAsync`; the hysteresis is DESIGN §9's.
 
 use super::{QUEUES, Queue, Snapshot};
 
-/// A queue is over from this share on.
+/// A queue is over the limit at this utilization.
 pub const ENTER: f64 = 0.80;
-/// And no longer below this one.
+/// A queue is under the limit again below this one.
 pub const LEAVE: f64 = 0.65;
 
 /// One queue that crossed the limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crossing {
-    /// Silo.
+    /// Number of the silo.
     pub silo: u32,
-    /// Queue.
+    /// The queue.
     pub queue: Queue,
-    /// Its share in the snapshot before; `None`: that was not known.
+    /// Its utilization in the snapshot before; `None`: unknown.
     pub old: Option<f64>,
-    /// Its share now.
+    /// Its utilization now.
     pub new: f64,
-    /// Whether it is over now.
+    /// Whether it is over the limit now.
     pub is_over: bool,
 }
 
-/// What was over at the last snapshot.
+/// The queues over the limit at the last snapshot.
 #[derive(Debug)]
 pub struct Watch {
     enter: f64,
@@ -35,18 +35,17 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Over `silos` silos, with a limit to enter and one to leave.
+    /// For `silos` silos; a queue is over the limit from `enter` until it falls below `leave`.
     ///
     /// # Panics
-    /// If a queue could enter and leave at once.
+    /// If `leave` is not below `enter`.
     #[must_use]
     pub fn new(silos: usize, enter: f64, leave: f64) -> Watch {
         assert!(leave < enter, "a queue that leaves at {leave} cannot enter at {enter}");
         Watch { enter, leave, over: vec![[false; QUEUES]; silos], before: vec![[None; QUEUES]; silos] }
     }
 
-    /// Takes in `snapshot` and tells `each` what crossed. A silo that is not known keeps its marks: it has not got room
-    /// because nobody can see it.
+    /// Takes over `snapshot` and calls `each` for each crossing. An unknown silo keeps its flags.
     pub fn step(&mut self, snapshot: &Snapshot, mut each: impl FnMut(Crossing)) {
         for (silo, reading) in snapshot.silos.iter().enumerate().take(self.over.len()) {
             let Some(depth) = reading.known() else {
@@ -67,7 +66,7 @@ impl Watch {
         }
     }
 
-    /// Whether `queue` of `silo` is over.
+    /// Whether `queue` of `silo` is over the limit.
     #[must_use]
     pub fn is_over(&self, silo: usize, queue: Queue) -> bool {
         self.over[silo][queue as usize]
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crossing_is_told_once_each_way_and_noise_around_a_limit_is_none() {
+    fn a_crossing_is_reported_once_each_way_and_noise_at_a_limit_is_ignored() {
         let mut watch = Watch::new(1, ENTER, LEAVE);
         assert_eq!(seen(&mut watch, Some(0.79)), []);
         assert_eq!(seen(&mut watch, Some(0.81)), [(Some(0.79), 0.81, true)]);
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silo_that_is_not_known_has_not_got_room() {
+    fn a_silo_in_state_unknown_counts_as_full() {
         let mut watch = Watch::new(1, ENTER, LEAVE);
         assert_eq!(seen(&mut watch, Some(0.9)), [(None, 0.9, true)]);
         assert_eq!(seen(&mut watch, None), []);

@@ -95,7 +95,7 @@ fn a_hot_queue_behind_a_low_average_excludes_its_silo() {
 }
 
 #[test]
-fn a_backlog_in_time_counts_beside_depths() {
+fn a_backlog_in_time_counts_together_with_depths() {
     let late = SiloDepth { backlog: Nanos::from_millis(900), ..SiloDepth::even(0.30) };
     for seed in 0..50 {
         assert_eq!(silo(&director(Rules::SEED, seed, vec![Reading::Known(late), even(0.35)]).place(0, 0.7)), 1);
@@ -134,7 +134,7 @@ fn with_all_silos_high_the_least_critical_share_the_picks_or_none_takes_it() {
 }
 
 #[test]
-fn a_stream_goes_where_it_prefers_if_there_is_such_a_place_and_elsewhere_if_not() {
+fn a_stream_goes_to_its_preferred_silo_if_that_has_room_and_else_to_another() {
     let mut silos = vec![even(0.6); 40];
     silos[31] = even(0.3);
     for seed in 0..50 {

@@ -1,13 +1,14 @@
-//! What the moves of one snapshot are chosen from: what comes for each silo, with the moves under way, and which streams may go.
+//! Chooses the moves of one snapshot from each silo's demand, including pending moves, and the streams that may move.
 //!
-//! Part of the rebalancer, on its thread. Bounds: one choice looks at each pair of a silo above the mean and one below it,
-//! fullest and emptiest first, and at the streams of the one that gives; it ends with the first pair that has a fitting one.
+//! Part of the rebalancer, on its thread. Bounds: one choice compares each pair of a silo above the
+//! mean and one below it, fullest and emptiest first, and the streams of the fuller silo. It ends
+//! with the first pair that has a fitting stream.
 //!
 //! # Why the mean is the goal
-//! With more than two silos, closing the gap of the fullest and the emptiest carries one of them past the mean, and what has
-//! moved stays there for its lease: eight silos were then never even. So first what carries neither past it is looked for,
-//! the largest of it; and only where no such stream is left anywhere, what closes a pair's own gap: the last of a silo that
-//! has nothing but large streams.
+//! With more than two silos, closing the gap between the fullest and the emptiest takes one of them
+//! past the mean, and the lease keeps the stream there: eight silos never became even. So the
+//! largest stream that takes neither silo past the mean moves first. Only if there is none, a
+//! stream that closes a pair's own gap moves: the silo has only large streams left.
 
 use super::super::depth::{ENTER, Snapshot};
 use super::{GAIN_MIN, StreamLoad, UNEVEN_ENTER, UNEVEN_LEAVE};
@@ -15,18 +16,18 @@ use super::{GAIN_MIN, StreamLoad, UNEVEN_ENTER, UNEVEN_LEAVE};
 /// How far a move may go.
 #[derive(Clone, Copy)]
 enum Goal {
-    /// Neither silo past the mean.
+    /// Takes neither silo past the mean.
     Mean,
-    /// Neither past the other.
+    /// Takes neither silo past the other.
     Level,
 }
 
 /// The table of one snapshot.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// By silo, of its fullest queue: what comes for it; `None`: not known.
+    /// Demand by silo, as a share of its fullest queue; `None`: unknown.
     demand: Vec<Option<f64>>,
-    /// By silo: its streams that may go.
+    /// Streams that may move, by silo.
     movable: Vec<Vec<StreamLoad>>,
 }
 
@@ -35,7 +36,7 @@ impl Plan {
         Plan { demand: vec![None; silos], movable: vec![Vec::new(); silos] }
     }
 
-    /// Takes over a snapshot, with what each stream puts on its silo.
+    /// Takes over a snapshot and the streams' loads.
     pub(super) fn fill(&mut self, snapshot: &Snapshot, loads: &[StreamLoad], is_leased: impl Fn(u32) -> bool) {
         for (demand, reading) in self.demand.iter_mut().zip(&snapshot.silos) {
             *demand = reading.known().map(|depth| depth.demand);
@@ -46,7 +47,7 @@ impl Plan {
         }
     }
 
-    /// A move is under way.
+    /// Adds a pending move.
     pub(super) fn shift(&mut self, from: u32, to: u32, share: f64) {
         for (silo, by) in [(from, -share), (to, share)] {
             if let Some(demand) = &mut self.demand[silo as usize] {
@@ -55,18 +56,18 @@ impl Plan {
         }
     }
 
-    /// What comes for `silo`, with the moves under way.
+    /// Demand of `silo`, including pending moves.
     pub(super) fn demand(&self, silo: u32) -> Option<f64> {
         self.demand[silo as usize]
     }
 
-    /// Of the silo for which the least comes.
+    /// The lowest demand of all silos.
     pub(super) fn least(&self) -> Option<f64> {
         self.demand.iter().flatten().copied().min_by(f64::total_cmp)
     }
 
-    /// Takes the stream out that should move next, and says where to; from silos that `gives` allows, between pairs that
-    /// `is_free` does.
+    /// Removes the stream that should move next, and returns it with its new silo. Only from silos
+    /// that `gives` allows, and between pairs that `is_free` allows.
     pub(super) fn take_best(
         &mut self,
         gives: impl Fn(u32) -> bool,
@@ -92,13 +93,13 @@ impl Plan {
         Some((self.movable[from as usize].swap_remove(at), to))
     }
 
-    /// Which stream of the giver closes most of `gap`.
+    /// The stream of `from` that closes most of `gap`, by its index.
     fn fitting(&self, (from, full): (u32, f64), (_, free): (u32, f64), gap: f64) -> Option<usize> {
         if full - free <= UNEVEN_LEAVE {
             return None;
         }
         let gain = |load: &StreamLoad| gap - (gap - 2.0 * load.share).abs();
-        // The taker becomes hot by it only if the giver was far more so.
+        // The new silo may become hot only if the old one was much hotter.
         let limit = ENTER.max(full - UNEVEN_ENTER);
         let fits = |load: &StreamLoad| free + load.share < limit && gain(load) > GAIN_MIN;
         let fitting = self.movable[from as usize].iter().enumerate().filter(|(_, load)| fits(load));

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
-use super::{LOOKS_PER_LINE, Operated, RunArgs, RunRequest, error_name, have_silos, name_signal, run, watch};
-use crate::cli::places::Surroundings;
+use super::{POLLS_PER_LINE, RunArgs, RunRequest, WatchedRun, error_name, name_signal, require_silos, run, watch};
+use crate::cli::places::UserPaths;
 use crate::report::tests::sound;
-use crate::source::News;
+use crate::source::Reply;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::engine::EndedBy;
 use pinwheel_engine::host::{CoreFacts, HostFacts};
@@ -12,15 +12,15 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// An engine that ends after so many looks, or two looks after a drain was asked for.
+/// An engine that ends after a number of polls, or two polls after a drain was requested.
 struct Scripted {
     looks_left: Cell<u32>,
     drains: Cell<u32>,
     looked: Cell<u64>,
-    news: Vec<News>,
+    replies: Vec<Reply>,
 }
 
-impl Operated for Scripted {
+impl WatchedRun for Scripted {
     fn snapshot(&self) -> Option<Snapshot> {
         let mut snapshot = sound().snapshot;
         snapshot.at_ns += self.looked.get();
@@ -37,8 +37,8 @@ impl Operated for Scripted {
         self.looks_left.set(2);
     }
 
-    fn step(&mut self) -> Vec<News> {
-        std::mem::take(&mut self.news)
+    fn step(&mut self) -> Vec<Reply> {
+        std::mem::take(&mut self.replies)
     }
 
     fn is_finished(&self) -> bool {
@@ -49,7 +49,7 @@ impl Operated for Scripted {
 }
 
 fn scripted(looks: u32) -> Scripted {
-    Scripted { looks_left: Cell::new(looks), drains: Cell::new(0), looked: Cell::new(0), news: Vec::new() }
+    Scripted { looks_left: Cell::new(looks), drains: Cell::new(0), looked: Cell::new(0), replies: Vec::new() }
 }
 
 fn watched(looks: u32, signal: Option<i32>) -> (Option<i32>, u32, usize) {
@@ -60,23 +60,23 @@ fn watched(looks: u32, signal: Option<i32>) -> (Option<i32>, u32, usize) {
 }
 
 #[test]
-fn a_line_is_told_every_second() {
+fn a_progress_line_is_printed_every_second() {
     assert_eq!(watched(0, None), (None, 0, 0));
-    assert_eq!(watched(LOOKS_PER_LINE, None), (None, 0, 0));
-    assert_eq!(watched(3 * LOOKS_PER_LINE + 1, None), (None, 0, 3));
+    assert_eq!(watched(POLLS_PER_LINE, None), (None, 0, 0));
+    assert_eq!(watched(3 * POLLS_PER_LINE + 1, None), (None, 0, 3));
 }
 
 #[test]
-fn what_comes_of_another_input_is_told() {
+fn the_result_of_an_input_change_is_printed() {
     let mut engine = scripted(2);
-    engine.news = vec![News::Done("shots come from b".to_owned())];
+    engine.replies = vec![Reply::Done("shots come from b".to_owned())];
     let mut lines = Vec::new();
     watch(&mut engine, &|_| None, &mut |line| lines.push(line.to_owned()), &mut || ());
     assert_eq!(lines, ["pinwheel: shots come from b"]);
 }
 
 #[test]
-fn a_signal_asks_for_one_drain() {
+fn a_signal_requests_one_drain() {
     assert_eq!(watched(u32::MAX, Some(15)), (Some(15), 1, 1));
 }
 
@@ -115,8 +115,8 @@ fn a_refused_run_leaves_nothing_behind() {
         RunArgs { logs: path("file"), ..good.clone() },
         RunArgs { profile: Some("no-such".to_owned()), ..good },
     ] {
-        let said = run(&bad, &Surroundings::default()).unwrap_err().to_string();
-        assert!(said.contains("found ") && said.contains("expected ") && !said.contains('\n'), "{said}");
+        let said = run(&bad, &UserPaths::default()).unwrap_err().to_string();
+        assert!(said.contains("; ") && !said.contains('\n'), "{said}");
         let mut left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, ["file", "m.dem", "s", "wide"], "{said}");
@@ -130,7 +130,7 @@ fn codes_have_names() {
 
 #[test]
 fn moves_and_deaths_are_refused_where_auto_is_one_silo() {
-    // Cores far above those of the machine that runs this.
+    // Core numbers far above those of the test machine.
     let host = |nodes: u32| {
         let mut host = HostFacts::read_at(Path::new("/no/such"), &[]);
         host.cores =
@@ -140,8 +140,8 @@ fn moves_and_deaths_are_refused_where_auto_is_one_silo() {
     let (profile, _) = Profile::load("lab", None).unwrap();
     let each = Some(Duration::from_millis(1));
     let of = |args: &RunArgs, nodes: u32| {
-        let request = RunRequest::settle(args, "lab".to_owned(), profile.clone(), true).unwrap();
-        have_silos(&request, &host(nodes)).map_err(|refusal| refusal.to_string())
+        let request = RunRequest::resolve(args, "lab".to_owned(), profile.clone(), true).unwrap();
+        require_silos(&request, &host(nodes)).map_err(|refusal| refusal.to_string())
     };
     let moves = RunArgs { move_every: each, ..RunArgs::default() };
     let said = of(&moves, 1).unwrap_err();

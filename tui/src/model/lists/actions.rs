@@ -1,10 +1,11 @@
-//! Actions: who did what, why, and with what effect? Every action of the run from its log of events, with latency and work
-//! before and after: as this console saw it, or else from the run's recording, whoever took it and whenever.
+//! The list of all actions of the run from its event log, each with author, reason, and latency and
+//! load before and after. The effect is the one this console observed, or else the one in the run's
+//! recording.
 
 use super::{Cell, Line, REST, Spec, column, plain};
 use crate::model::Model;
-use crate::model::deeds::{Facts, Measured, measured_at, parts};
-use crate::model::found::Event;
+use crate::model::lookups::Event;
+use crate::model::measured::{Facts, Measured, measured_at, parts};
 use crate::theme::Tone;
 use crate::widgets::format::{time, time_of_day};
 
@@ -19,14 +20,14 @@ pub(super) static SPEC: Spec = Spec {
         column("why", [12, 12, 30], |m, r| with(m, r, |action| why(&action.text))),
         column("who", [REST, REST, REST], |m, r| with(m, r, |action| Cell::words(parts(&action.text).1))),
     ],
-    len: |model| model.found.actions.len(),
+    len: |model| model.lookups.actions.len(),
     key: |model, row| at(model, row).map_or(row as u64, |action| action.number),
     details,
 };
 
 /// The action of that row, oldest first.
 pub fn at(model: &Model, row: usize) -> Option<&Event> {
-    model.found.log.rows().get(*model.found.actions.get(row)?)
+    model.lookups.log.rows().get(*model.lookups.actions.get(row)?)
 }
 
 fn with(model: &Model, row: usize, cell: impl Fn(&Event) -> Cell) -> Cell {
@@ -34,7 +35,7 @@ fn with(model: &Model, row: usize, cell: impl Fn(&Event) -> Cell) -> Cell {
 }
 
 fn clock(action: &Event) -> String {
-    crate::source::beside::unix_ns(&action.utc).map_or_else(|| action.utc.clone(), |ns| time_of_day(ns / 1_000_000_000))
+    crate::source::lookup::unix_ns(&action.utc).map_or_else(|| action.utc.clone(), |ns| time_of_day(ns / 1_000_000_000))
 }
 
 fn why(text: &str) -> Cell {
@@ -46,9 +47,9 @@ fn why(text: &str) -> Cell {
 
 fn measured(model: &Model, row: usize) -> Option<&Measured> {
     let action = at(model, row)?;
-    let seen = measured_at(model, action.at_ns?);
+    let seen = measured_at(&model.measured, action.at_ns?);
     let recorded =
-        model.found.effects.iter().find(|(number, _)| *number == action.number).map(|(_, measured)| measured);
+        model.lookups.effects.iter().find(|(number, _)| *number == action.number).map(|(_, measured)| measured);
     seen.filter(|seen| seen.after.is_some()).or(recorded).or(seen)
 }
 
@@ -77,7 +78,7 @@ fn details(model: &Model, row: usize) -> Vec<Line> {
     lines
 }
 
-/// Latency and work before and after, a line.
+/// A line on latency and load before and after.
 pub fn effect(measured: Option<&Measured>) -> Vec<Line> {
     let Some(Measured { before, after, .. }) = measured else {
         return vec![(

@@ -1,4 +1,4 @@
-//! The list that puts the marked moment beside the one shown.
+//! The list that compares the marked moment with the one shown.
 
 use super::{Cell, Line, REST, Spec, column, plain};
 use crate::model::{Model, Picture};
@@ -17,18 +17,17 @@ pub(super) static SPEC: Spec = Spec {
     details,
 };
 
-/// One thing known of a moment.
+/// A named value at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
-    /// What.
     pub name: String,
-    /// As people read it.
+    /// The value as text.
     pub text: String,
-    /// As a number; `None`: it is none.
+    /// The value as a number, if it is one.
     pub number: Option<f64>,
 }
 
-/// A thing at both moments; `None`: not known then.
+/// A value at both moments; `None`: unknown at that moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
     name: String,
@@ -37,7 +36,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// FNV-1a of the name: a row's key while facts come and go.
+    /// The row's key: FNV-1a of the name, so it stays the same while values come and go.
     fn key(&self) -> u64 {
         self.name
             .bytes()
@@ -45,7 +44,7 @@ impl Pair {
     }
 }
 
-/// What is known of the mark beside what is known of the moment shown; nothing without a mark.
+/// The values at the mark and at the moment shown; empty without a mark.
 pub fn pairs(model: &Model) -> Vec<Pair> {
     let Some(mark) = &model.mark else { return Vec::new() };
     let then = facts(mark);
@@ -72,10 +71,10 @@ fn side(fact: Option<&Fact>) -> Cell {
     }
 }
 
-/// From there on a change is said as how many times as much.
+/// A change by this factor or more is shown as a factor, not in percent.
 const PERCENT_MAX: f64 = 1_000.0;
 
-/// The change in percent of what it was, or in words.
+/// The change in percent, or in words.
 fn change(pair: &Pair) -> Cell {
     let (Some(then), Some(now)) = (&pair.then, &pair.now) else {
         return Cell::words("only on one side").toned(Tone::Warn);
@@ -115,7 +114,7 @@ fn details(model: &Model, row: usize) -> Vec<Line> {
     ]
 }
 
-/// What there is to say of a moment, in a fixed order.
+/// The values of a moment, in a fixed order.
 pub fn facts(picture: &Picture) -> Vec<Fact> {
     let mut facts = whole(picture);
     for (silo, derived) in picture.snapshot.silos.iter().zip(&picture.derived.silos) {

@@ -16,13 +16,13 @@ pub(super) static SPEC: Spec = Spec {
         column("threads of this engine", [24, 30, 40], |m, row| on(m, row, |core| Cell::words(own(m, core).join(" ")))),
         column("others", [REST, REST, REST], |m, row| on(m, row, |core| Cell::words(others(m, core).join("; ")))),
     ],
-    len: |model| model.found.cores.rows().len(),
+    len: |model| model.lookups.cores.rows().len(),
     key: by_place,
     details,
 };
 
 fn on(model: &Model, row: usize, cell: impl Fn(&CoreUse) -> Cell) -> Cell {
-    model.found.cores.rows().get(row).map_or_else(Cell::absent, cell)
+    model.lookups.cores.rows().get(row).map_or_else(Cell::absent, cell)
 }
 
 fn busy(core: &CoreUse) -> Cell {
@@ -35,7 +35,7 @@ fn own(model: &Model, core: &CoreUse) -> Vec<String> {
     threads.filter(|thread| thread.core == Some(core.core)).map(|thread| thread.name.clone()).collect()
 }
 
-/// Who else has it, as far as can be seen.
+/// Other users of the core, as far as visible.
 fn others(model: &Model, core: &CoreUse) -> Vec<String> {
     let engine = model.picture().map(|picture| picture.snapshot.engine.pid);
     let claimed = core.claimed_by.iter().filter(|holder| holder.pid.is_none() || holder.pid != engine);
@@ -52,7 +52,7 @@ fn others(model: &Model, core: &CoreUse) -> Vec<String> {
 }
 
 fn details(model: &Model, row: usize) -> Vec<Line> {
-    let Some(core) = model.found.cores.rows().get(row) else { return Vec::new() };
+    let Some(core) = model.lookups.cores.rows().get(row) else { return Vec::new() };
     let sibling =
         core.sibling.map_or_else(|| "no SMT sibling".to_owned(), |core| format!("SMT sibling of core {core}"));
     let busy = core.busy.map_or_else(|| "load not visible".to_owned(), |busy| format!("{:.0} % busy", busy * 100.0));

@@ -1,4 +1,4 @@
-//! The list of what the run's start found of the machine.
+//! The list of the machine's properties found at the start of the run.
 
 use super::{Cell, Line, REST, Rank, Spec, by_place, column, plain};
 use crate::model::Model;
@@ -13,13 +13,13 @@ pub(super) static SPEC: Spec = Spec {
         column("expected", [0, REST, 50], |m, row| on(m, row, |row| Cell::words(&row.expected).toned(Tone::Dim))),
         column("why", [0, 0, REST], |m, row| on(m, row, |row| Cell::words(&row.why).toned(Tone::Dim))),
     ],
-    len: |model| model.found.environment.rows().len(),
+    len: |model| model.lookups.environment.rows().len(),
     key: by_place,
     details,
 };
 
 fn on(model: &Model, row: usize, cell: impl Fn(&Row) -> Cell) -> Cell {
-    model.found.environment.rows().get(row).map_or_else(Cell::absent, cell)
+    model.lookups.environment.rows().get(row).map_or_else(Cell::absent, cell)
 }
 
 fn verdict(row: &Row) -> Cell {
@@ -33,7 +33,7 @@ fn verdict(row: &Row) -> Cell {
 }
 
 fn details(model: &Model, row: usize) -> Vec<Line> {
-    let Some(row) = model.found.environment.rows().get(row) else { return Vec::new() };
+    let Some(row) = model.lookups.environment.rows().get(row) else { return Vec::new() };
     let mut lines = vec![
         plain(format!("{}: found {}", row.id, row.found)),
         plain(format!("expected {}", row.expected)),

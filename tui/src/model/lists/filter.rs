@@ -1,22 +1,23 @@
-//! Which rows a filter leaves.
+//! The filter of a list.
 //!
-//! Terms with blanks between them, and a row must meet each: `word` is in one of its cells, `!word` in none, `one|other` at
-//! least one of them is, `core:3` is in a cell of a column whose heading begins so. Upper and lower case are one. Pure;
-//! read anew for each use, bounded by [`super::FILTER_MAX`].
+//! Terms are separated by blanks, and a row must match each: `word` is in one of its cells, `!word`
+//! in none, `one|other` at least one of the two, `core:3` is in a cell of a column whose heading
+//! begins with `core`. Case is ignored. Pure; parsed anew for each use, bounded by
+//! [`super::FILTER_MAX`].
 
 use super::{Column, List};
 use crate::model::Model;
 
-/// A filter as it is understood.
+/// A parsed filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter(Vec<Term>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Term {
     presence: Presence,
-    /// Beginning of the headings that are meant; empty: any.
+    /// First letters of the headings searched; empty: all columns.
     heading: String,
-    /// One of these.
+    /// Alternatives; one must match.
     words: Vec<String>,
 }
 
@@ -27,18 +28,18 @@ enum Presence {
 }
 
 impl Filter {
-    /// What `text` means for a list of these columns. A term that is not written to its end means nothing yet.
+    /// Parses `text` for a list of these columns. An incomplete term matches every row.
     pub fn read(text: &str, columns: &[Column]) -> Filter {
         Filter(text.split_whitespace().filter_map(|term| Term::read(&term.to_lowercase(), columns)).collect())
     }
 
-    /// Whether it leaves all rows.
+    /// Whether every row passes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether it leaves that row.
-    pub fn leaves(&self, model: &Model, list: List, row: usize) -> bool {
+    /// Whether `row` passes.
+    pub fn passes(&self, model: &Model, list: List, row: usize) -> bool {
         let cell = |column: &Column| (column.name, (column.cell)(model, row).text.to_lowercase());
         let cells: Vec<(&str, String)> = list.columns().iter().map(cell).collect();
         self.0.iter().all(|term| term.holds(&cells))
@@ -52,7 +53,7 @@ impl Term {
             None => (Presence::Wanted, text),
         };
         let named = |heading: &str| columns.iter().any(|column| begins(column.name, heading));
-        // An address or a time has colons, too: only a heading makes one a column.
+        // Addresses and times contain colons too: a term names a column only if a heading matches.
         let (heading, words) = match text.split_once(':') {
             Some((heading, words)) if !heading.is_empty() && named(heading) => (heading, words),
             _ => ("", text),
@@ -79,19 +80,19 @@ mod tests {
     use crate::model::Model;
     use crate::model::lists::{List, shown};
     use crate::msg::{Finished, Msg};
-    use crate::source::synthetic::{Trouble, snapshot};
+    use crate::tests::synthetic::{SyntheticFaults, snapshot};
     use crate::theme::Theme;
     use crate::update::update;
     use pinwheel_engine::profile::OnHangup;
 
     fn watched() -> Model {
         let mut model = Model::new(Theme::from_variables(|_| None), (120, 40), OnHangup::Detach);
-        let snapshot = Some(Box::new(snapshot(20, Trouble::All)));
+        let snapshot = Some(Box::new(snapshot(20, SyntheticFaults::All)));
         update(&mut model, Msg::Snapshot { now_ns: 1, snapshot, finished: Finished::No });
         model
     }
 
-    /// The rows of `list` that `filter` leaves, by the text of their column `heading`.
+    /// The rows of `list` that pass `filter`, by the text of their column `heading`.
     fn left(list: List, heading: &str, filter: &str) -> Vec<String> {
         let mut model = watched();
         model.lists.of_mut(list).filter = filter.to_owned();

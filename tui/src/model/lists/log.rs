@@ -2,7 +2,7 @@
 
 use super::{Cell, Line, REST, Spec, column, plain};
 use crate::model::Model;
-use crate::model::found::Event;
+use crate::model::lookups::Event;
 use crate::theme::Tone;
 
 pub(super) static SPEC: Spec = Spec {
@@ -12,13 +12,13 @@ pub(super) static SPEC: Spec = Spec {
         column("event", [19, 19, 19], |m, row| on(m, row, |event| Cell::words(&event.event).toned(Tone::Title))),
         column("what", [REST, REST, REST], |m, row| on(m, row, |event| Cell::words(&event.text))),
     ],
-    len: |model| model.found.log.rows().len(),
-    key: |model, row| model.found.log.rows().get(row).map_or(0, |event| event.number),
+    len: |model| model.lookups.log.rows().len(),
+    key: |model, row| model.lookups.log.rows().get(row).map_or(0, |event| event.number),
     details,
 };
 
 fn on(model: &Model, row: usize, cell: impl Fn(&Event) -> Cell) -> Cell {
-    model.found.log.rows().get(row).map_or_else(Cell::absent, cell)
+    model.lookups.log.rows().get(row).map_or_else(Cell::absent, cell)
 }
 
 /// The time of day, with its date where there is room.
@@ -31,7 +31,7 @@ fn when(model: &Model, event: &Event) -> Cell {
 }
 
 fn details(model: &Model, row: usize) -> Vec<Line> {
-    let Some(event) = model.found.log.rows().get(row) else { return Vec::new() };
+    let Some(event) = model.lookups.log.rows().get(row) else { return Vec::new() };
     let numbers: Vec<String> = event.numbers.iter().map(u64::to_string).collect();
     let mut lines =
         vec![plain(format!("{} on {}, {}", event.event, event.thread, event.utc)), plain(event.text.clone())];

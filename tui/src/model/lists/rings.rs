@@ -1,4 +1,4 @@
-//! The list of all silos' rings: how full each is, how fast it moves, and who empties it.
+//! The list of all silos' rings: fill level, throughput and consumer.
 
 use super::{Cell, Line, REST, Spec, by_place, column, plain};
 use crate::model::Model;
@@ -6,7 +6,7 @@ use crate::theme::Tone;
 use crate::widgets::format::{count, number};
 use crate::widgets::strip::{depth_tone, gauge};
 use pinwheel_engine::board::snapshot::{RingView, SiloView};
-use pinwheel_engine::profile::RoleKind;
+use pinwheel_engine::roles::RoleKind;
 
 pub(super) static SPEC: Spec = Spec {
     columns: &[
@@ -28,7 +28,7 @@ pub(super) static SPEC: Spec = Spec {
     details,
 };
 
-/// The silo's place and the ring's place in it of a row.
+/// Indexes of the row's silo and of the ring in that silo.
 pub fn at(model: &Model, row: usize) -> Option<(usize, usize)> {
     let mut left = row;
     for (place, silo) in model.picture()?.snapshot.silos.iter().enumerate() {
@@ -50,7 +50,7 @@ fn on(model: &Model, row: usize, cell: impl Fn(&SiloView, &RingView) -> Cell) ->
     ring(model, row).map_or_else(Cell::absent, |(silo, ring)| cell(silo, ring))
 }
 
-/// Entries and refusals a second.
+/// Entries and refusals per second.
 fn rate(model: &Model, row: usize) -> Option<(f64, f64)> {
     let (silo, ring) = at(model, row)?;
     model.picture()?.derived.silos.get(silo)?.rings_per_s.get(ring).copied()
@@ -67,7 +67,7 @@ fn refusals(model: &Model, row: usize) -> Cell {
     Cell::maybe(per_s, number).toned(tone)
 }
 
-/// How far the slowest reader is behind.
+/// Entries that the slowest reader has still to read.
 fn behind(ring: &RingView) -> Cell {
     if ring.lags.iter().any(Option::is_none) {
         return Cell::words("reader gone").toned(Tone::Bad);
@@ -75,11 +75,12 @@ fn behind(ring: &RingView) -> Cell {
     Cell::maybe(ring.lags.iter().flatten().max().map(|lag| *lag as f64), number)
 }
 
-/// The role that empties a ring of that name.
+/// The role that empties the ring of that name.
 pub fn reader(name: &str) -> Option<RoleKind> {
     Some(match name {
         "rx" => RoleKind::Dispatch,
         "ready" => RoleKind::Graph,
+        "lanes" => RoleKind::Decode,
         "tx" | "answers" => RoleKind::Harvest,
         _ => return None,
     })

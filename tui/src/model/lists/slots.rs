@@ -1,4 +1,5 @@
-//! The list of slots of the silo shown: what a filter of the slots view shows in place of the map.
+//! The list of slots of the silo shown: the slots view shows it in place of the map while a filter
+//! is set.
 
 use super::{Cell, REST, Spec, by_place, column, drawn_by_the_view};
 use crate::model::Model;
@@ -34,12 +35,22 @@ fn on(model: &Model, row: usize, cell: impl Fn(&SlotView, usize) -> Cell) -> Cel
     slot.map_or_else(Cell::absent, |slot| cell(slot, row))
 }
 
+/// A slot's state in words.
+pub fn word(state: SlotState) -> &'static str {
+    match state {
+        SlotState::Idle => "idle",
+        SlotState::Written => "written",
+        SlotState::InFlight => "in flight",
+        SlotState::Completed => "completed",
+    }
+}
+
 fn state(state: SlotState) -> Cell {
-    let (word, tone) = match state {
-        SlotState::Idle => ("idle", Tone::Dim),
-        SlotState::Written => ("written", Tone::Accent),
-        SlotState::InFlight => ("in flight", Tone::Good),
-        SlotState::Completed => ("completed", Tone::Plain),
+    let tone = match state {
+        SlotState::Idle => Tone::Dim,
+        SlotState::Written => Tone::Accent,
+        SlotState::InFlight => Tone::Good,
+        SlotState::Completed => Tone::Plain,
     };
-    Cell::words(word).toned(tone)
+    Cell::words(word(state)).toned(tone)
 }

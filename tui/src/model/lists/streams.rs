@@ -1,11 +1,12 @@
-//! The list of streams: how each logical qubit fares.
+//! The list of streams (logical qubits): latency, errors and input quality of each.
 
 use super::{Cell, Line, REST, Spec, column, plain};
 use crate::model::Model;
 use crate::model::derived::StreamRates;
 use crate::theme::Tone;
 use crate::widgets::format::{count, number, probability, time};
-use pinwheel_engine::board::snapshot::{HealthVerdict, StreamView};
+use pinwheel_engine::board::snapshot::StreamView;
+use pinwheel_engine::streams::HealthVerdict;
 
 pub(super) static SPEC: Spec = Spec {
     columns: &[
@@ -24,7 +25,12 @@ pub(super) static SPEC: Spec = Spec {
         column("answered", [0, 9, 9], |m, row| on(m, row, |stream| Cell::count(stream.answered))),
         column("late", [0, 0, 8], |m, row| on(m, row, |stream| Cell::count(stream.late))),
         column("errors", [0, 0, 8], |m, row| on(m, row, |stream| Cell::count(stream.errors))),
-        column("input", [REST, REST, REST], |m, row| on(m, row, health)),
+        column("input", [REST, REST, REST], |m, row| {
+            on(m, row, |stream| {
+                let (glyph, words, tone) = health(stream);
+                Cell::line((format!("{glyph} {words}"), tone))
+            })
+        }),
     ],
     len: |model| model.picture().map_or(0, |picture| picture.snapshot.streams.len()),
     key: |model, row| stream(model, row).map_or(0, |stream| stream.id.into()),
@@ -56,14 +62,14 @@ fn error_rate(stream: &StreamView) -> Option<f64> {
     (stream.shots_with_observables > 0).then(|| stream.logical_errors as f64 / stream.shots_with_observables as f64)
 }
 
-fn health(stream: &StreamView) -> Cell {
-    let (text, tone) = match stream.input_health.verdict {
-        HealthVerdict::TooFew => ("○ too few shots to tell", Tone::Dim),
-        HealthVerdict::Good => ("● as the model says", Tone::Good),
-        HealthVerdict::Suspect => ("▲ suspect", Tone::Warn),
-        HealthVerdict::Bad => ("✖ not this model's data", Tone::Bad),
-    };
-    Cell::words(text).toned(tone)
+/// Glyph, text and tone of how well the input matches the error model.
+pub fn health(stream: &StreamView) -> (char, &'static str, Tone) {
+    match stream.input_health.verdict {
+        HealthVerdict::TooFew => ('○', "too few shots to tell", Tone::Dim),
+        HealthVerdict::Good => ('●', "as the model says", Tone::Good),
+        HealthVerdict::Suspect => ('▲', "suspect", Tone::Warn),
+        HealthVerdict::Bad => ('✖', "not this model's data", Tone::Bad),
+    }
 }
 
 fn details(model: &Model, row: usize) -> Vec<Line> {

@@ -1,4 +1,4 @@
-//! Lists by themselves: which columns a width gets.
+//! The columns shown at each width.
 
 #![allow(clippy::unwrap_used, reason = "harness")]
 

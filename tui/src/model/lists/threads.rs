@@ -1,19 +1,20 @@
 //! The list of hot threads.
 
-use super::{Cell, REST, Spec, by_place, column, drawn_by_the_view};
+use super::{Cell, Line, REST, Spec, by_place, column, drawn_by_the_view};
 use crate::model::Model;
 use crate::model::derived::ThreadDerived;
 use crate::theme::Tone;
 use crate::widgets::format::{count, number, time};
 use crate::widgets::strip::{bar_log, heat};
-use pinwheel_engine::board::snapshot::{EngineView, ThreadState, ThreadView};
+use pinwheel_engine::board::snapshot::{EngineView, ThreadView};
+use pinwheel_engine::roles::ThreadState;
 use std::collections::BTreeSet;
 
 pub(super) static SPEC: Spec = Spec {
     columns: &[
         column("thread", [9, 9, 9], |m, row| on(m, row, |thread, _, _| Cell::words(&thread.name))),
         column("core", [4, 4, 4], |m, row| on(m, row, |thread, _, _| core(thread))),
-        column("policy", [8, 8, 8], |m, row| on(m, row, |thread, _, engine| policy(engine, thread))),
+        column("policy", [8, 8, 8], |m, row| on(m, row, |thread, _, engine| Cell::line(policy(engine, thread)))),
         column("silence", [8, 8, 8], |m, row| on(m, row, |thread, _, engine| silence(engine, thread))),
         column("past", [10, 30, 60], past),
         column("gap p99", [7, 7, 7], |m, row| {
@@ -56,16 +57,16 @@ fn core(thread: &ThreadView) -> Cell {
     )
 }
 
-/// Policy as acknowledged; a switch not yet seen is shown as `→shared`, a refused one as `lab!`.
-fn policy(engine: &EngineView, thread: &ThreadView) -> Cell {
+/// The policy acknowledged. `→shared` is a switch not yet acknowledged, `lab!` a refused one.
+pub fn policy(engine: &EngineView, thread: &ThreadView) -> Line {
     let runs = thread.policy_acknowledged.name();
     if thread.policy_refusal.is_some() {
-        return Cell::words(format!("{runs}!")).toned(Tone::Warn);
+        return (format!("{runs}!"), Tone::Warn);
     }
     if thread.epoch_acknowledged < engine.spin_epoch_requested {
-        return Cell::words(format!("→{}", thread.policy_requested.name())).toned(Tone::Warn);
+        return (format!("→{}", thread.policy_requested.name()), Tone::Warn);
     }
-    Cell::words(runs).toned(Tone::Good)
+    (runs.to_owned(), Tone::Good)
 }
 
 fn silence(engine: &EngineView, thread: &ThreadView) -> Cell {
@@ -81,7 +82,7 @@ fn silence(engine: &EngineView, thread: &ThreadView) -> Cell {
     }
 }
 
-/// The last minute's longest silences, against the limit.
+/// The longest silences of the last minute, against the limit.
 fn past(model: &Model, row: usize) -> Cell {
     const CELLS: usize = 60;
     let Some(picture) = model.picture() else { return Cell::absent() };
@@ -96,13 +97,15 @@ fn allocations(thread: &ThreadView) -> Cell {
     Cell::maybe(thread.memory.allocations.map(|calls| calls as f64), |_| count(thread.memory.allocations.unwrap_or(0)))
 }
 
-/// Roles in call order, the one that runs and the ones that died marked. A thread that runs the same roles for several silos
-/// names each once.
+/// Roles in call order, the running one and the panicked ones marked. A thread that runs the same
+/// roles for several silos names each once.
 fn roles(model: &Model, row: usize) -> Cell {
     let Some(thread) = model.picture().and_then(|picture| picture.snapshot.threads.get(row)) else {
         return Cell::absent();
     };
-    let (mut text, mut marks, mut seen) = (String::new(), Vec::new(), Vec::new());
+    let mut text = String::new();
+    let mut marks = Vec::new();
+    let mut seen = Vec::new();
     let mut say = |words: &str, tone: Tone| {
         marks.extend(words.chars().map(|letter| (letter, tone)));
         text += words;

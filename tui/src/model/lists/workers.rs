@@ -1,4 +1,4 @@
-//! The list of device workers of the silo shown, and what one of them is doing.
+//! The list of device workers of the silo shown, with the state of each.
 
 use super::{Cell, Line, REST, Spec, by_place, column, plain};
 use crate::model::Model;
@@ -53,7 +53,8 @@ fn has_idle_bit(silo: &SiloView, row: usize) -> bool {
     silo.idle_mask >> (row % 64) & 1 == 1
 }
 
-/// Word and mask are two words written one after the other, so a glimpse of both may disagree; one that lasts is wrong.
+/// State word and idle mask are two separate writes, so a brief disagreement is normal; a lasting
+/// one is a fault.
 fn idle_bit(silo: &SiloView, worker: &WorkerView, row: usize) -> Cell {
     const LASTING_NS: u64 = 1_000_000;
     let bit = has_idle_bit(silo, row);

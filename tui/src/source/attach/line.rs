@@ -1,10 +1,11 @@
-//! The line to an engine's control socket.
+//! The connection to an engine's control socket.
 //!
-//! Owns the connection. A request blocks its caller ([`Wire`]) or a thread of its own ([`Line`]), never the console.
-//! Bounds: [`PATIENCE`] for a reply, [`INPUT_PATIENCE`] for one about another input, [`BEHIND_MAX`] requests waiting, one reply a line of at most
-//! [`LINE_BYTES_MAX`].
+//! Owns the connection. A request blocks its caller ([`Wire`]) or a separate thread ([`Line`]),
+//! never the console. Bounds: [`REPLY_TIMEOUT`] for a reply, [`INPUT_REPLY_TIMEOUT`] for one about
+//! another input, [`BEHIND_MAX`] queued requests, one reply per line of at most [`LINE_BYTES_MAX`].
 
-use pinwheel_engine::engine::wire::{Ask, LINE_BYTES_MAX, Outcome, Reply, Request, VERSION};
+use pinwheel_engine::engine::Command;
+use pinwheel_engine::engine::wire::{LINE_BYTES_MAX, Outcome, Request, read_reply};
 use pinwheel_engine::files::{OpenError, shared};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -12,30 +13,19 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::time::Duration;
 
-/// Longest wait for a reply: an order's and an acknowledgement's together, and some.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest wait for a reply: above the limit of a command plus its acknowledgement.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same for another input, whose files are read first.
-const INPUT_PATIENCE: Duration = Duration::from_secs(70);
-/// Requests that wait for their turn.
+const INPUT_REPLY_TIMEOUT: Duration = Duration::from_secs(70);
+/// Most queued requests.
 const BEHIND_MAX: usize = 8;
 
-/// Why nothing could be asked.
+/// Why the connection failed: the socket's path, and the system's error.
 #[derive(Debug, thiserror::Error)]
-pub enum WireError {
-    /// The socket.
-    #[error("{path}: {error}")]
-    Socket {
-        /// Where.
-        path: String,
-        /// The system's words.
-        error: io::Error,
-    },
-    /// What came was no reply.
-    #[error("found {found}, expected a reply of version {VERSION}; use the pinwheel that runs the engine")]
-    Foreign {
-        /// What came.
-        found: String,
-    },
+#[error("{path}: {error}")]
+pub struct WireError {
+    path: String,
+    error: io::Error,
 }
 
 /// A connection that waits for each reply.
@@ -49,77 +39,101 @@ impl Wire {
     pub fn connect(path: &Path, owner: u32) -> Result<Wire, WireError> {
         let name = path.display().to_string();
         let open = || {
-            let stream = shared::connect_of(path, owner, PATIENCE)?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            let stream = shared::connect_of(path, owner, REPLY_TIMEOUT)?;
+            stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
             Ok(stream)
         };
-        let stream =
-            open().map_err(|error: OpenError| WireError::Socket { path: name.clone(), error: error.into() })?;
+        let stream = open().map_err(|error: OpenError| WireError { path: name.clone(), error: error.into() })?;
         Ok(Wire { stream: BufReader::new(stream), path: name })
     }
 
-    /// Asks, and waits for what came of it.
-    pub fn ask(&mut self, ask: Ask, why: &str) -> Result<Outcome, WireError> {
-        let patience = if matches!(ask, Ask::Input(_)) { INPUT_PATIENCE } else { PATIENCE };
-        let patient = self.stream.get_ref().set_read_timeout(Some(patience));
-        patient.map_err(|error| WireError::Socket { path: self.path.clone(), error })?;
-        let foreign = |found: String| WireError::Foreign { found };
-        let mut line = serde_json::to_vec(&Request::new(ask, why)).map_err(|error| foreign(error.to_string()))?;
+    /// Sends a command and waits for its outcome.
+    pub fn ask(&mut self, command: Command, why: &str) -> Result<Outcome, WireError> {
+        let timeout = if matches!(command, Command::Input(_)) { INPUT_REPLY_TIMEOUT } else { REPLY_TIMEOUT };
+        let socket = |error: io::Error| WireError { path: self.path.clone(), error };
+        self.stream.get_ref().set_read_timeout(Some(timeout)).map_err(socket)?;
+        let mut line = serde_json::to_vec(&Request::new(command, why)).map_err(|error| socket(error.into()))?;
         line.push(b'\n');
-        // A peer that refuses us may have closed already: what it said is still to be read.
+        // A peer that refuses the connection may have closed already: its reply can still be read.
         let sent = self.stream.get_mut().write_all(&line);
         let mut reply = Vec::new();
         let read = (&mut self.stream).take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut reply);
-        let socket = |error: io::Error| WireError::Socket { path: self.path.clone(), error };
         match (sent, read) {
             (Err(error), Ok(0)) | (_, Err(error)) => return Err(socket(error)),
             (Ok(()), Ok(0)) => return Err(socket(io::ErrorKind::UnexpectedEof.into())),
             (_, Ok(_)) => {}
         }
-        let reply: Reply = serde_json::from_slice(&reply).map_err(|error| foreign(error.to_string()))?;
-        if reply.version == VERSION { Ok(reply.outcome) } else { Err(foreign(format!("version {}", reply.version))) }
+        // An unreadable reply, of another version for example, becomes a refusal.
+        Ok(read_reply(&reply).unwrap_or_else(Outcome::Refused))
     }
 }
 
-/// A connection with a thread that waits.
+/// A connection with a thread that waits for replies.
 pub struct Line {
-    asks: SyncSender<(Ask, String)>,
-    heard: Receiver<Outcome>,
+    requests: SyncSender<(Command, String)>,
+    outcomes: Receiver<Outcome>,
 }
 
 impl Line {
-    /// Hands `wire` to a thread; it ends with this handle, or with the connection.
+    /// Moves `wire` to a thread; it ends with this handle, or with the connection.
     pub fn of(mut wire: Wire) -> io::Result<Line> {
-        let (asks, asked) = sync_channel::<(Ask, String)>(BEHIND_MAX);
-        let (tell, heard) = channel();
+        let (requests, queue) = sync_channel::<(Command, String)>(BEHIND_MAX);
+        let (replies, outcomes) = channel();
         let wait = move || {
-            for (ask, why) in asked {
-                let (outcome, is_over) = match wire.ask(ask, &why) {
+            for (command, why) in queue {
+                let (outcome, is_over) = match wire.ask(command, &why) {
                     Ok(outcome) => (outcome, false),
                     Err(error) => (Outcome::Refused(format!("control socket: {error}")), true),
                 };
-                if tell.send(outcome).is_err() || is_over {
+                if replies.send(outcome).is_err() || is_over {
                     return;
                 }
             }
         };
         #[expect(clippy::disallowed_methods, reason = "a cold thread of the console's process, which runs no engine")]
         std::thread::Builder::new().name("control-line".to_owned()).spawn(wait)?;
-        Ok(Line { asks, heard })
+        Ok(Line { requests, outcomes })
     }
 
-    /// Asks, and says why; what came of it is [`Line::heard`] later.
-    pub fn ask(&self, ask: Ask, why: &str) -> Result<(), String> {
-        self.asks.try_send((ask, why.to_owned())).map_err(|error| match error {
-            TrySendError::Full(_) => format!("found {BEHIND_MAX} requests before this one, expected fewer; wait"),
-            TrySendError::Disconnected(_) => {
-                "found the control socket closed, expected a running engine; attach again".to_owned()
-            }
+    /// Queues a command with its reason; the outcome comes from [`Line::outcomes`] later.
+    pub fn ask(&self, command: Command, why: &str) -> Result<(), String> {
+        self.requests.try_send((command, why.to_owned())).map_err(|error| match error {
+            TrySendError::Full(_) => format!("{BEHIND_MAX} requests wait already; try again later"),
+            TrySendError::Disconnected(_) => "the engine closed its control socket; attach again".to_owned(),
         })
     }
 
-    /// What came since the last call.
-    pub fn heard(&self) -> Vec<Outcome> {
-        self.heard.try_iter().collect()
+    /// Outcomes since the last call.
+    pub fn outcomes(&self) -> Vec<Outcome> {
+        self.outcomes.try_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "harness")]
+    use super::{Command, Outcome, Wire};
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn an_engine_of_another_version_refuses_in_a_sentence_that_names_both() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("control.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let owner = std::fs::metadata(&path).unwrap().uid();
+        let engine = std::thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let mut stream = BufReader::new(stream);
+            let mut line = String::new();
+            stream.read_line(&mut line).unwrap();
+            stream.get_mut().write_all(b"{\"version\":1,\"refused\":\"found something else\"}\n").unwrap();
+            line
+        });
+        let outcome = Wire::connect(&path, owner).unwrap().ask(Command::Pause, "").unwrap();
+        assert_eq!(engine.join().unwrap(), "{\"version\":2,\"command\":\"pause\",\"why\":\"\"}\n");
+        let Outcome::Refused(said) = outcome else { panic!("{outcome:?}") };
+        assert!(said.starts_with("found a reply of version 1, expected a reply of version 2"), "{said}");
     }
 }

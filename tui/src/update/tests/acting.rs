@@ -2,21 +2,21 @@
 
 use super::Bench;
 use crate::effect::Effect;
-use crate::model::deeds::{AFTER_NS, Deed, Facts};
+use crate::keymap::key::Key;
 use crate::model::lists::List;
+use crate::model::measured::{AFTER_NS, Facts};
 use crate::model::{Overlay, View};
-use crate::msg::{Finished, Key, Msg};
-use crate::source::synthetic::{Trouble, beside, snapshot};
-use crate::source::{Access, Bond};
+use crate::msg::{Finished, Msg};
+use crate::source::{Access, Ownership};
+use crate::tests::synthetic::{SyntheticFaults, looked_up, snapshot};
 use pinwheel_engine::board::snapshot::{ActionView, Snapshot};
-use pinwheel_engine::engine::SiloDeed;
-use pinwheel_engine::engine::wire::InputSpec;
+use pinwheel_engine::engine::{Command, InputSpec, SiloCommand};
 
 fn write(bench: &mut Bench, text: &str) {
     bench.keys(&text.chars().map(Key::Char).collect::<Vec<_>>());
 }
 
-const KILL: Deed = Deed::Silo { silo: 0, deed: SiloDeed::Kill };
+const KILL: Command = Command::Silo { silo: 0, command: SiloCommand::Kill };
 
 #[test]
 fn a_reason_is_written_at_the_question_and_goes_with_the_action() {
@@ -36,33 +36,33 @@ fn a_reason_is_written_at_the_question_and_goes_with_the_action() {
     bench.keys(&[Key::Char('H'), Key::Char('w')]);
     write(&mut bench, "never");
     bench.keys(&[Key::Enter, Key::Char('n'), Key::Char('H')]);
-    assert_eq!(bench.take(Msg::Key(Key::Char('y')))[..1], [Effect::Hold(crate::source::Hold::Hold, String::new())]);
+    assert_eq!(bench.take(Msg::Key(Key::Char('y')))[..1], [Effect::Execute(Command::Pause, String::new())]);
     bench.keys(&[Key::Char('H'), Key::Char('w'), Key::Char('a'), Key::Esc]);
-    assert!(bench.model.why.is_empty() && matches!(bench.model.overlay, Some(Overlay::AskHold(_))));
+    assert!(bench.model.why.is_empty() && matches!(bench.model.overlay, Some(Overlay::Ask(Command::Pause))));
 }
 
 #[test]
-fn a_silo_is_drained_at_a_yes_and_killed_only_by_its_word() {
+fn a_drain_needs_a_yes_and_a_kill_needs_its_typed_words() {
     let mut bench = Bench::new();
     bench.keys(&[Key::Char('M'), Key::Char('d'), Key::Char('n')]);
-    assert!(bench.source.deeds.is_empty());
+    assert!(bench.source.executed.is_empty());
     bench.keys(&[Key::Char('d'), Key::Char('y'), Key::Char('J'), Key::Enter]);
-    let named = |deed| Deed::Silo { silo: 0, deed };
-    assert_eq!(bench.source.deeds, [named(SiloDeed::Drain), named(SiloDeed::Rejoin)]);
+    let named = |command| Command::Silo { silo: 0, command };
+    assert_eq!(bench.source.executed, [named(SiloCommand::Drain), named(SiloCommand::Rejoin)]);
     for wrong in ["", "y", "kill", "kill 1", "kill 01", "KILL 0", "kill 0x"] {
         bench.keys(&[Key::Char('K')]);
         write(&mut bench, wrong);
         bench.keys(&[Key::Enter]);
-        assert!(matches!(bench.model.overlay, Some(Overlay::TypeDeed(..))), "{wrong}");
+        assert!(matches!(bench.model.overlay, Some(Overlay::Type(..))), "{wrong}");
         bench.keys(&[Key::Esc]);
     }
-    assert_eq!(bench.source.deeds.len(), 2);
+    assert_eq!(bench.source.executed.len(), 2);
     bench.keys(&[Key::Char('K')]);
-    write(&mut bench, "kill 0 heir wanted");
+    write(&mut bench, "kill 0 successor wanted");
     bench.keys(&[Key::Enter]);
     assert_eq!(
-        (bench.source.deeds.last(), bench.source.whys.last().map(String::as_str)),
-        (Some(&KILL), Some("heir wanted"))
+        (bench.source.executed.last(), bench.source.whys.last().map(String::as_str)),
+        (Some(&KILL), Some("successor wanted"))
     );
     assert!(bench.model.overlay.is_none() && bench.model.why.is_empty());
 }
@@ -74,18 +74,18 @@ fn a_stream_is_moved_from_its_list_or_by_words_after_a_question() {
     assert_eq!(bench.model.overlay, Some(Overlay::Move("0 ".to_owned())), "the stream under the cursor");
     write(&mut bench, "1");
     bench.keys(&[Key::Enter]);
-    let moved = Deed::Move { stream: 0, to: 1 };
-    assert_eq!((bench.model.overlay.as_ref(), bench.source.deeds.len()), (Some(&Overlay::AskDeed(moved.clone())), 0));
+    let moved = Command::Move { stream: 0, to: 1 };
+    assert_eq!((bench.model.overlay.as_ref(), bench.source.executed.len()), (Some(&Overlay::Ask(moved.clone())), 0));
     bench.keys(&[Key::Char('y')]);
-    assert_eq!(bench.source.deeds, [moved]);
+    assert_eq!(bench.source.executed, [moved]);
     bench.keys(&[Key::Char(':')]);
     write(&mut bench, "move stream 3 to silo 2");
     bench.keys(&[Key::Enter, Key::Enter]);
-    assert_eq!(bench.source.deeds[1], Deed::Move { stream: 3, to: 2 });
+    assert_eq!(bench.source.executed[1], Command::Move { stream: 3, to: 2 });
     bench.keys(&[Key::Char('M'), Key::Char('b')]);
     write(&mut bench, "3 x");
     bench.keys(&[Key::Enter]);
-    assert!(bench.model.notice.as_ref().unwrap().text.contains("expected a stream and the silo"));
+    assert!(bench.model.notice.as_ref().unwrap().text.contains("give a stream and its target silo"));
 }
 
 #[test]
@@ -95,16 +95,16 @@ fn another_input_is_asked_for_and_a_new_engine_begins_anew() {
     bench.keys(&[Key::Char('I')]);
     write(&mut bench, "shots of today.b8");
     bench.keys(&[Key::Enter, Key::Char('y')]);
-    assert_eq!(bench.source.deeds, [Deed::Input(InputSpec::parse("shots of today.b8").unwrap())]);
+    assert_eq!(bench.source.executed, [Command::Input(InputSpec::parse("shots of today.b8").unwrap())]);
     bench.keys(&[Key::Char(':')]);
     write(&mut bench, "input udp:127.0.0.1:7000");
     bench.keys(&[Key::Enter]);
     assert_eq!(
         bench.model.overlay,
-        Some(Overlay::AskDeed(Deed::Input(InputSpec::parse("udp:127.0.0.1:7000").unwrap())))
+        Some(Overlay::Ask(Command::Input(InputSpec::parse("udp:127.0.0.1:7000").unwrap())))
     );
     bench.keys(&[Key::Esc, Key::Char('m'), Key::Char('f')]);
-    let anew = Some(Box::new(snapshot(1, Trouble::None)));
+    let anew = Some(Box::new(snapshot(1, SyntheticFaults::None)));
     bench.take(Msg::Snapshot { now_ns: bench.now_ns + 1, snapshot: anew, finished: Finished::No });
     let model = &bench.model;
     assert!(model.frozen.is_none() && model.mark.is_none() && model.live.history.len() == 1);
@@ -112,9 +112,11 @@ fn another_input_is_asked_for_and_a_new_engine_begins_anew() {
     bench.keys(&[Key::Char('I')]);
     write(&mut bench, "today.b8 --rate 5");
     bench.keys(&[Key::Enter]);
-    assert!(bench.model.overlay.is_none() && bench.model.notice.as_ref().unwrap().text.contains("found --rate"));
+    assert!(
+        bench.model.overlay.is_none() && bench.model.notice.as_ref().unwrap().text.contains("--rate is not an option")
+    );
     // One that began late is as far on as the one before when it is seen first.
-    let mut late = snapshot(1, Trouble::None);
+    let mut late = snapshot(1, SyntheticFaults::None);
     late.engine.started_utc_s += 1;
     late.at_ns += 5;
     bench.take(Msg::Snapshot { now_ns: bench.now_ns + 2, snapshot: Some(Box::new(late)), finished: Finished::No });
@@ -122,19 +124,19 @@ fn another_input_is_asked_for_and_a_new_engine_begins_anew() {
 }
 
 #[test]
-fn a_console_that_only_looks_is_refused_another_input() {
+fn a_read_only_console_cannot_change_the_input() {
     let mut bench = Bench::new();
-    bench.model.bond = Bond::Attached { pid: 7, access: Access::Watch };
+    bench.model.ownership = Ownership::Attached { pid: 7, access: Access::Watch };
     bench.keys(&[Key::Char('I')]);
     assert!(bench.model.overlay.is_none());
     assert!(bench.model.notice.as_ref().unwrap().text.contains("another input refused"));
-    bench.model.bond = Bond::Attached { pid: 7, access: Access::Act };
+    bench.model.ownership = Ownership::Attached { pid: 7, access: Access::Act };
     bench.keys(&[Key::Char('I')]);
     assert_eq!(bench.model.overlay, Some(Overlay::Input(String::new())));
 }
 
 fn picture(bench: &mut Bench, tenths: u64, actions: u64) {
-    let mut next: Snapshot = snapshot(tenths, Trouble::None);
+    let mut next: Snapshot = snapshot(tenths, SyntheticFaults::None);
     next.control.actions = actions;
     let what = "feed held by ada (uid 1000, process 7, pts/3): tea".to_owned();
     next.control.last = (actions > 0).then_some(ActionView { what, at_ns: 2_500_000_000 });
@@ -151,8 +153,8 @@ fn whoever_acts_the_effect_is_read_a_while_after_and_the_list_says_who_why_and_w
     let tenths = (2_500_000_000 + AFTER_NS) / 100_000_000;
     (51..=tenths).for_each(|tenths| picture(&mut bench, tenths, 1));
     assert!(bench.model.measured[0].after.is_some());
-    for brought in beside(Trouble::None) {
-        bench.take(Msg::Brought(brought));
+    for brought in looked_up(SyntheticFaults::None) {
+        bench.take(Msg::LookedUp(brought));
     }
     bench.keys(&[Key::Char('u')]);
     assert_eq!((bench.model.view, List::Actions.len(&bench.model)), (View::Actions, 1));

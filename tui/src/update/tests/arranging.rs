@@ -1,12 +1,13 @@
-//! Lists under the user's hands: filter, sort, columns, zoom, palette, theme.
+//! Lists: filter, sort, columns, zoom, palette, theme.
 
 use super::Bench;
 use crate::effect::Effect;
 use crate::keymap::bound::Keymap;
-use crate::model::lists::{Heads, List, columns_shown, csv, shown};
+use crate::keymap::key::Key;
+use crate::model::lists::{Headings, List, columns_shown, csv, shown};
 use crate::model::{Overlay, View, Zoom};
-use crate::msg::{Finished, Key, Msg};
-use crate::source::synthetic::{Trouble, beside, snapshot};
+use crate::msg::{Finished, Msg};
+use crate::tests::synthetic::{SyntheticFaults, looked_up, snapshot};
 use crate::theme::{Glyphs, Palette};
 use std::rc::Rc;
 
@@ -14,7 +15,7 @@ fn written(text: &str) -> Vec<Key> {
     text.chars().map(Key::Char).collect()
 }
 
-/// A filter, kept.
+/// Writes and keeps a filter.
 fn filter(bench: &mut Bench, text: &str) {
     bench.keys(&[Key::Char('/')]);
     bench.keys(&written(text));
@@ -65,7 +66,7 @@ fn rows_move_when_the_user_sorts_and_stay_put_when_their_numbers_change() {
     };
     let fed = |bench: &mut Bench, late: [u64; 3]| {
         bench.now_ns += 100_000_000;
-        let mut picture = snapshot(1_000 + bench.now_ns / 100_000_000, Trouble::None);
+        let mut picture = snapshot(1_000 + bench.now_ns / 100_000_000, SyntheticFaults::None);
         let one = picture.streams[0].clone();
         picture.streams = (0..3).map(|id| pinwheel_engine::board::snapshot::StreamView { id, ..one.clone() }).collect();
         for (stream, late) in picture.streams.iter_mut().zip(late) {
@@ -77,12 +78,12 @@ fn rows_move_when_the_user_sorts_and_stay_put_when_their_numbers_change() {
     fed(&mut bench, [5, 50, 10]);
     assert_eq!(streams(&bench), [0, 1, 2]);
     let late = List::Streams.columns().iter().position(|column| column.name == "late").unwrap();
-    crate::model::lists::sort(&mut bench.model, List::Streams, late, crate::model::lists::Way::Down);
+    crate::model::lists::sort(&mut bench.model, List::Streams, late, crate::model::lists::Direction::Down);
     assert_eq!(streams(&bench), [1, 2, 0]);
     fed(&mut bench, [900, 50, 10]);
     assert_eq!(streams(&bench), [1, 2, 0], "rows stay put");
     bench.keys(&[Key::Char('V')]);
-    assert_eq!(streams(&bench), [2, 1, 0], "sorted anew, the other way round");
+    assert_eq!(streams(&bench), [2, 1, 0], "sorted anew, the other direction round");
     bench.keys(&[Key::Home]);
     assert_eq!(bench.model.cursor.stream, 2, "the first row shown");
 }
@@ -102,7 +103,7 @@ fn sorting_goes_through_the_columns_shown_and_back_to_the_engines_order() {
     assert!(bench.model.notice.as_ref().unwrap().text.contains("has no list"));
 }
 
-/// The column under the cursor.
+/// The selected column.
 fn cursor(bench: &Bench) -> usize {
     match bench.model.overlay {
         Some(Overlay::Columns(at)) => at,
@@ -204,17 +205,17 @@ fn zoom_goes_round_and_another_view_begins_with_both() {
 #[test]
 fn csv_has_every_column_and_quotes_what_needs_it() {
     let mut bench = Bench::new();
-    for brought in beside(Trouble::All) {
-        bench.take(Msg::Brought(brought));
+    for brought in looked_up(SyntheticFaults::All) {
+        bench.take(Msg::LookedUp(brought));
     }
     for list in List::ALL {
-        let text = csv(&bench.model, list, None, Heads::Shown);
+        let text = csv(&bench.model, list, None, Headings::Shown);
         let lines: Vec<&str> = text.split("\r\n").filter(|line| !line.is_empty()).collect();
         assert_eq!(lines.len(), 1 + list.len(&bench.model), "{list:?}");
         let columns = list.columns().iter().filter(|column| !column.name.is_empty()).count();
         assert_eq!(lines[0].split(',').count(), columns, "{list:?}");
     }
-    let threads = csv(&bench.model, List::Threads, None, Heads::Shown);
+    let threads = csv(&bench.model, List::Threads, None, Headings::Shown);
     assert!(threads.contains("hot-0") && threads.contains("feed dispatch"), "{threads}");
 }
 
@@ -234,11 +235,11 @@ fn views_that_read_files_ask_for_them_and_not_more_often_than_needed() {
 fn who_watches_the_newest_event_goes_on_to_and_who_reads_an_older_one_stays() {
     let mut bench = Bench::new();
     bench.keys(&[Key::Char('v')]);
-    let [_, _, log] = <[_; 3]>::try_from(beside(Trouble::None)).unwrap();
-    bench.take(Msg::Brought(log.clone()));
+    let [_, _, log] = <[_; 3]>::try_from(looked_up(SyntheticFaults::None)).unwrap();
+    bench.take(Msg::LookedUp(log.clone()));
     assert_eq!(bench.model.cursor.event, 3);
     bench.keys(&[Key::Home]);
-    bench.take(Msg::Brought(log));
+    bench.take(Msg::LookedUp(log));
     assert_eq!(bench.model.cursor.event, 0);
 }
 
@@ -246,7 +247,7 @@ fn who_watches_the_newest_event_goes_on_to_and_who_reads_an_older_one_stays() {
 fn an_alarm_stays_under_the_cursor_while_others_come() {
     let mut bench = Bench::new();
     let mut fed = |tenths: u64, first: Option<usize>| {
-        let mut picture = snapshot(tenths, Trouble::All);
+        let mut picture = snapshot(tenths, SyntheticFaults::All);
         if let Some(first) = first {
             picture.alarms.swap(0, first);
         }

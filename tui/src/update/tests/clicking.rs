@@ -1,31 +1,38 @@
-//! The mouse: what a place stands for, and that a click is worth no more than a key.
+//! The mouse: targets of cells, and clicks that act like keys.
 
 use super::super::mouse::DOUBLE_NS;
 use super::Bench;
 use crate::effect::{ConsoleEnd, Effect};
 use crate::keymap::Action;
-use crate::model::lists::{List, Way};
+use crate::keymap::key::Key;
+use crate::model::lists::{Direction, List};
 use crate::model::target::Target;
 use crate::model::{Mouse as Whose, Overlay, View};
-use crate::msg::{Key, Mouse, MouseDeed, Msg};
+use crate::msg::{Mouse, MouseAction, Msg};
 use crate::view::targets;
 
-/// A click on what stands for `target`, long after the one before.
+/// The first cell of `target`.
+fn place(bench: &Bench, target: Target) -> Option<(u16, u16)> {
+    let (targets, (columns, rows)) = (targets(&bench.model), bench.model.size);
+    (0..rows).flat_map(|y| (0..columns).map(move |x| (x, y))).find(|(x, y)| targets.at(*x, *y) == Some(target))
+}
+
+/// A click on `target`, long after the previous one.
 fn click(bench: &mut Bench, target: Target) -> Vec<Effect> {
     bench.now_ns += DOUBLE_NS + 1;
     again(bench, target)
 }
 
-/// A click at once.
+/// A click soon after the previous one.
 fn again(bench: &mut Bench, target: Target) -> Vec<Effect> {
-    let found = targets(&bench.model).place(target);
+    let found = place(bench, target);
     let (x, y) = found.unwrap_or_else(|| panic!("nothing stands for {target:?} in {:?}", bench.model.view));
-    at(bench, MouseDeed::Click, x, y)
+    at(bench, MouseAction::Click, x, y)
 }
 
-fn at(bench: &mut Bench, deed: MouseDeed, x: u16, y: u16) -> Vec<Effect> {
+fn at(bench: &mut Bench, action: MouseAction, x: u16, y: u16) -> Vec<Effect> {
     bench.take(Msg::Tick { now_ns: bench.now_ns });
-    bench.take(Msg::Mouse(Mouse { deed, x, y }))
+    bench.take(Msg::Mouse(Mouse { action, x, y }))
 }
 
 #[test]
@@ -43,12 +50,12 @@ fn a_click_puts_the_cursor_on_a_row_and_the_second_one_follows_it() {
 #[test]
 fn what_another_view_shows_in_passing_is_opened_and_the_second_click_is_spent() {
     let mut bench = Bench::new();
-    let (x, y) = targets(&bench.model).place(Target::Row(List::Threads, 1)).unwrap();
+    let (x, y) = place(&bench, Target::Row(List::Threads, 1)).unwrap();
     bench.now_ns += DOUBLE_NS + 1;
-    at(&mut bench, MouseDeed::Click, x, y);
+    at(&mut bench, MouseAction::Click, x, y);
     assert_eq!((bench.model.view, bench.model.cursor.thread), (View::Threads, 1));
     let before = bench.model.cursor;
-    at(&mut bench, MouseDeed::Click, x, y);
+    at(&mut bench, MouseAction::Click, x, y);
     assert_eq!((bench.model.view, bench.model.cursor), (View::Threads, before), "it fell on what nobody clicked");
     bench.keys(&[Key::Backspace]);
     assert_eq!(bench.model.view, View::Overview);
@@ -68,8 +75,8 @@ fn headings_sort_once_and_the_other_way_at_the_next_click() {
     let first = bench.model.lists.of(List::Workers).order.clone().unwrap();
     click(&mut bench, Target::Heading(List::Workers, column));
     let second = bench.model.lists.of(List::Workers).order.clone().unwrap();
-    assert_eq!((first.column, second.way), (column, first.way.other()));
-    assert!([Way::Up, Way::Down].contains(&first.way));
+    assert_eq!((first.column, second.direction), (column, first.direction.other()));
+    assert!([Direction::Up, Direction::Down].contains(&first.direction));
 }
 
 #[test]
@@ -90,7 +97,7 @@ fn a_question_is_answered_by_a_click_of_its_own_and_nothing_behind_it_is_reached
     let mut bench = Bench::new();
     bench.model.notice = None;
     click(&mut bench, Target::Do(Action::Quit));
-    assert_eq!(targets(&bench.model).place(Target::Row(List::Threads, 0)), None);
+    assert_eq!(place(&bench, Target::Row(List::Threads, 0)), None);
     again(&mut bench, Target::Do(Action::Confirm));
     assert_eq!((&bench.model.overlay, bench.source.drains), (&Some(Overlay::AskQuit), 0), "too quick to have read it");
     click(&mut bench, Target::Do(Action::Cancel));
@@ -98,8 +105,8 @@ fn a_question_is_answered_by_a_click_of_its_own_and_nothing_behind_it_is_reached
     click(&mut bench, Target::Do(Action::Quit));
     for (x, y) in [(0, 0), (40, 12), (79, 22)] {
         bench.now_ns += DOUBLE_NS + 1;
-        at(&mut bench, MouseDeed::Click, x, y);
-        at(&mut bench, MouseDeed::WheelDown, x, y);
+        at(&mut bench, MouseAction::Click, x, y);
+        at(&mut bench, MouseAction::WheelDown, x, y);
     }
     assert_eq!(bench.model.overlay, Some(Overlay::AskQuit));
     click(&mut bench, Target::Do(Action::Confirm));
@@ -131,12 +138,12 @@ fn the_palette_the_chooser_and_the_columns_are_chosen_from() {
 fn the_wheel_moves_where_the_arrows_would() {
     let mut bench = Bench::new();
     bench.keys(&[Key::Char('?')]);
-    at(&mut bench, MouseDeed::WheelDown, 5, 5);
+    at(&mut bench, MouseAction::WheelDown, 5, 5);
     assert_eq!(bench.model.cursor.help, 3);
-    at(&mut bench, MouseDeed::WheelUp, 5, 5);
+    at(&mut bench, MouseAction::WheelUp, 5, 5);
     assert_eq!(bench.model.cursor.help, 0);
     bench.keys(&[Key::Char(':')]);
-    at(&mut bench, MouseDeed::WheelDown, 5, 5);
+    at(&mut bench, MouseAction::WheelDown, 5, 5);
     assert!(matches!(&bench.model.overlay, Some(Overlay::Palette(typed)) if typed.at == 1));
 }
 

@@ -1,14 +1,15 @@
-//! From a row to what it waits for, and back; a mark and what is other than there.
+//! Links from a row to another and back; comparison with a mark.
 
 use super::Bench;
+use crate::keymap::key::Key;
 use crate::model::{View, Zoom};
-use crate::msg::{Finished, Key, Msg};
-use crate::source::synthetic::{Trouble, beside, snapshot};
+use crate::msg::{Finished, Msg};
+use crate::tests::synthetic::{SyntheticFaults, looked_up, snapshot};
 
 fn troubled() -> Bench {
     let mut bench = Bench::new();
     bench.now_ns += 100_000_000;
-    let snapshot = Some(Box::new(snapshot(500, Trouble::All)));
+    let snapshot = Some(Box::new(snapshot(500, SyntheticFaults::All)));
     bench.take(Msg::Snapshot { now_ns: bench.now_ns, snapshot, finished: Finished::No });
     bench
 }
@@ -54,8 +55,8 @@ fn what_leads_nowhere_says_why() {
 #[test]
 fn every_row_of_every_view_leads_somewhere_or_says_why_not() {
     let mut bench = troubled();
-    for brought in beside(Trouble::All) {
-        bench.take(Msg::Brought(brought));
+    for brought in looked_up(SyntheticFaults::All) {
+        bench.take(Msg::LookedUp(brought));
     }
     for view in View::ALL {
         for row in 0..6 {
@@ -85,7 +86,7 @@ fn the_way_back_is_bounded() {
 }
 
 #[test]
-fn a_mark_stands_beside_what_is_shown() {
+fn values_at_the_mark_are_shown_next_to_current_values() {
     let mut bench = Bench::new();
     (0..30).for_each(|_| bench.data());
     bench.keys(&[Key::Char('m'), Key::Char('=')]);

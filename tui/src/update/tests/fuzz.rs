@@ -1,24 +1,27 @@
-//! Random keys and clicks: nothing panics, and nothing is done that nobody said yes to.
+//! Random keys and clicks: nothing panics, and no command executes without confirmation.
 
 use super::super::mouse::DOUBLE_NS;
 use super::Bench;
 use crate::effect::Effect;
 use crate::keymap::Action;
+use crate::keymap::key::Key;
 use crate::model::Overlay;
+use crate::model::questions::word;
 use crate::model::target::Target;
-use crate::msg::{Finished, Key, Mouse, MouseDeed, Msg};
+use crate::msg::{Finished, Mouse, MouseAction, Msg};
 use pinwheel_engine::board::SpinPolicy;
-use pinwheel_engine::profile;
+use pinwheel_engine::engine::Command;
+use pinwheel_engine::profile::{self, Profile};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 
-fn any_deed() -> impl Strategy<Value = Msg> {
-    let deeds = [MouseDeed::Click, MouseDeed::Click, MouseDeed::WheelUp, MouseDeed::WheelDown];
-    let mouse = (proptest::sample::select(deeds.to_vec()), 0u16..90, 0u16..26);
-    // The footer is where questions are answered.
-    let footer = (0u16..90).prop_map(|x| Msg::Mouse(Mouse { deed: MouseDeed::Click, x, y: 25 }));
+fn any_action() -> impl Strategy<Value = Msg> {
+    let actions = [MouseAction::Click, MouseAction::Click, MouseAction::WheelUp, MouseAction::WheelDown];
+    let mouse = (proptest::sample::select(actions.to_vec()), 0u16..90, 0u16..26);
+    // The footer shows the answers to questions.
+    let footer = (0u16..90).prop_map(|x| Msg::Mouse(Mouse { action: MouseAction::Click, x, y: 25 }));
     prop_oneof![
         6 => any_key().prop_map(Msg::Key),
-        2 => mouse.prop_map(|(deed, x, y)| Msg::Mouse(Mouse { deed, x, y })),
+        2 => mouse.prop_map(|(action, x, y)| Msg::Mouse(Mouse { action, x, y })),
         1 => footer,
     ]
 }
@@ -47,19 +50,19 @@ fn any_key() -> impl Strategy<Value = Key> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
-    fn random_keys_and_clicks_never_panic_nor_act_without_a_yes(deeds in proptest::collection::vec((any_deed(), 0u64..900), 1..60)) {
+    fn random_keys_and_clicks_never_panic_nor_act_without_a_yes(actions in proptest::collection::vec((any_action(), 0u64..900), 1..60)) {
         let mut bench = Bench::new();
         bench.take(Msg::Resize { columns: 90, rows: 26 });
         let mut clicked_ns = None;
-        for (i, (deed, wait_ms)) in deeds.into_iter().enumerate() {
+        for (i, (action, wait_ms)) in actions.into_iter().enumerate() {
             bench.now_ns += wait_ms * 1_000_000;
             bench.take(Msg::Tick { now_ns: bench.now_ns });
             let asked = bench.model.overlay.clone();
-            // A click says yes on the footer's word for it, and not in haste.
+            // A slow click on the footer's "yes" confirms.
             let is_slow = clicked_ns.is_none_or(|then_ns| bench.now_ns - then_ns > DOUBLE_NS);
-            let yes = match deed {
+            let yes = match action {
                 Msg::Key(key) => matches!(key, Key::Char('y') | Key::Enter),
-                Msg::Mouse(Mouse { deed: MouseDeed::Click, x, y }) => {
+                Msg::Mouse(Mouse { action: MouseAction::Click, x, y }) => {
                     clicked_ns = Some(bench.now_ns);
                     let target = crate::view::target_at(&bench.model, x, y);
                     is_slow && target == Some(Target::Do(Action::Confirm))
@@ -68,39 +71,40 @@ proptest! {
             };
             let finished = bench.model.finished;
             let running = bench.model.in_force().map(|(_, policy)| policy);
-            for effect in bench.take(deed) {
+            for effect in bench.take(action) {
                 match effect {
-                    Effect::Apply { profile, .. } => {
-                        let down = matches!(
-                            (running, profile.spin),
-                            (Some(SpinPolicy::Prod), profile::SpinPolicy::Lab | profile::SpinPolicy::Shared)
-                                | (Some(SpinPolicy::Lab), profile::SpinPolicy::Shared)
-                        );
-                        assert!(down || (yes && matches!(asked, Some(Overlay::AskApply(_)))));
-                    }
-                    Effect::Drain(_) => assert!(yes && asked == Some(Overlay::AskQuit)),
-                    Effect::Act(deed, _) => match &asked {
-                        Some(Overlay::AskDeed(asked)) => assert!(yes && *asked == deed && deed.word().is_none()),
-                        Some(Overlay::TypeDeed(asked, text)) => {
-                            assert!(yes && *asked == deed && text.trim().starts_with(&deed.word().unwrap()));
+                    Effect::Execute(command, _) => match (&command, &asked) {
+                        (Command::Profile { text, .. }, _) => {
+                            let profile = Profile::parse(text.as_deref().unwrap(), "offered").unwrap();
+                            let down = matches!(
+                                (running, profile.spin),
+                                (Some(SpinPolicy::Prod), profile::SpinPolicy::Lab | profile::SpinPolicy::Shared)
+                                    | (Some(SpinPolicy::Lab), profile::SpinPolicy::Shared)
+                            );
+                            assert!(down || (yes && matches!(asked, Some(Overlay::AskApply(_)))));
                         }
-                        other => panic!("{deed:?} at {other:?}"),
+                        (Command::Acknowledge { .. } | Command::Snooze { .. }, _) => {}
+                        (Command::Drain, Some(Overlay::AskQuit))
+                        | (Command::Rate { .. }, Some(Overlay::Rate(_)))
+                        | (Command::Note { .. }, Some(Overlay::Note(_))) => assert!(yes),
+                        (command, Some(Overlay::Ask(asked))) => {
+                            assert!(yes && asked == command && word(command).is_none());
+                        }
+                        (command, Some(Overlay::Type(asked, text))) => {
+                            assert!(yes && asked == command && text.trim().starts_with(&word(command).unwrap()));
+                        }
+                        (command, other) => panic!("{command:?} at {other:?}"),
                     },
-                    Effect::Hold(..) => assert!(yes && matches!(asked, Some(Overlay::AskHold(_)))),
-                    Effect::Rate(..) => assert!(matches!(asked, Some(Overlay::Rate(_))) && yes),
                     Effect::Leave(_) => {
                         let forced = yes && asked == Some(Overlay::AskForce);
                         assert!(forced || finished == Finished::Yes);
                     }
-                    Effect::Note(_) => assert!(matches!(asked, Some(Overlay::Note(_))) && yes),
                     Effect::ListOffers
                     | Effect::Redraw
                     | Effect::LookAt(_)
                     | Effect::LookUp(_)
                     | Effect::DumpScreen
-                    | Effect::Capture(_)
-                    | Effect::Acknowledge(_)
-                    | Effect::Snooze(_) => {}
+                    | Effect::Capture(_) => {}
                 }
             }
             if i % 5 == 0 {

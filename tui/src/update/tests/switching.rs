@@ -1,12 +1,14 @@
 //! Profiles for a time, taken back, remembered.
 
 use super::Bench;
+use crate::keymap::key::Key;
 use crate::model::Overlay;
 use crate::model::switch::{Why, history};
-use crate::msg::{Key, Msg};
+use crate::msg::Msg;
+use pinwheel_engine::engine::Command;
 use std::time::Duration;
 
-fn command(bench: &mut Bench, text: &str) {
+fn write(bench: &mut Bench, text: &str) {
     bench.keys(&[Key::Char(':')]);
     bench.keys(&text.chars().map(Key::Char).collect::<Vec<_>>());
     bench.keys(&[Key::Enter]);
@@ -15,7 +17,7 @@ fn command(bench: &mut Bench, text: &str) {
 #[test]
 fn a_profile_for_a_time_asks_and_is_lent_by_the_engine() {
     let mut bench = Bench::new();
-    command(&mut bench, "profile prod for 20m");
+    write(&mut bench, "profile prod for 20m");
     assert!(matches!(&bench.model.overlay, Some(Overlay::AskApply(asked)) if asked.span.is_some()));
     bench.keys(&[Key::Char('y')]);
     assert_eq!(
@@ -39,7 +41,7 @@ fn a_profile_for_a_time_asks_and_is_lent_by_the_engine() {
 fn undo_steps_down_at_once_and_asks_before_it_steps_up() {
     let mut bench = Bench::new();
     bench.keys(&[Key::Char('P')]);
-    assert!(bench.model.notice.as_ref().unwrap().text.contains("no switch was made"));
+    assert!(bench.model.notice.as_ref().unwrap().text.contains("no switch to take back"));
     let (prod, shared) = (bench.digit("prod"), bench.digit("shared"));
     bench.keys(&[Key::Char('p'), prod, Key::Char('y')]);
     bench.data();
@@ -60,8 +62,9 @@ fn a_refused_switch_is_no_history() {
     let prod = bench.digit("prod");
     bench.keys(&[Key::Char('p'), prod, Key::Char('y')]);
     bench.data();
-    command(&mut bench, "profile shared for 5m");
+    write(&mut bench, "profile shared for 5m");
     bench.keys(&[Key::Char('y')]);
-    bench.take(Msg::Applied { name: "shared".to_owned(), result: Err("no".to_owned()) });
+    let command = Command::Profile { name: "shared".to_owned(), text: None, for_s: Some(300) };
+    bench.take(Msg::Executed { command, result: Err("no".to_owned()) });
     assert_eq!(history(&bench.model).count(), 1);
 }

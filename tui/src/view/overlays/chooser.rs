@@ -1,4 +1,4 @@
-//! The profile chooser: one more key picks.
+//! The profile chooser: one more key takes a profile.
 
 use super::middle;
 use crate::model::Model;
@@ -6,13 +6,13 @@ use crate::theme::Tone;
 use crate::view::panels::profiles;
 use crate::widgets::pen::Pen;
 
-/// Columns, where there are as many.
+/// Columns, if the screen has them.
 const WIDTH: u16 = 76;
 
 /// Draws the list.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     let offers = model.offers.as_deref().unwrap_or_default();
-    let hint = "A gentler spin policy applies at once; anything else is asked first.";
+    let hint = "A gentler spin policy applies at once; other switches ask first.";
     let hint_rows = Pen::rows_wrapped(WIDTH.min(pen.width()).saturating_sub(2), 1, hint);
     let height = u16::try_from(offers.len()).unwrap_or(u16::MAX).clamp(1, 20) + hint_rows + 2;
     let mut part = middle(pen, WIDTH, height);

@@ -1,4 +1,4 @@
-//! The choice of columns of a list.
+//! The column chooser of a list.
 
 use super::middle;
 use crate::model::Model;
@@ -8,7 +8,6 @@ use crate::theme::Tone;
 use crate::view::panels::scrolled;
 use crate::widgets::pen::Pen;
 
-/// Draws it.
 pub fn draw(model: &Model, list: List, at: usize, pen: &mut Pen<'_>) {
     let columns = list.columns();
     let shown = columns_shown(model, list, model.size.0);

@@ -1,14 +1,14 @@
-//! The drain while it happens: what is not answered yet, and where it is.
+//! Progress of the drain: the unanswered shots, and their positions in the path.
 
 use super::middle;
+use crate::model::lists::slot_word;
 use crate::model::{Model, Picture};
 use crate::theme::Tone;
-use crate::view::panels::slots::word;
 use crate::widgets::format::{count, time};
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::snapshot::SlotState;
 
-/// Draws the drain, always from the live picture.
+/// Draws the progress, always from the live picture.
 pub fn draw(model: &Model, since_ns: u64, pen: &mut Pen<'_>) {
     let mut part = middle(pen, 76, 14);
     let age = time(model.now_ns.saturating_sub(since_ns));
@@ -21,7 +21,7 @@ pub fn draw(model: &Model, since_ns: u64, pen: &mut Pen<'_>) {
     let rows = inside.height();
     unanswered(picture, &mut inside.rows(3, rows.saturating_sub(1)));
     let last = rows.saturating_sub(1);
-    inside.put(1, last, "It ends by itself. q asks whether to quit before that.", Tone::Dim);
+    inside.put(1, last, "It ends by itself. q asks whether to quit earlier.", Tone::Dim);
 }
 
 fn summary(picture: &Picture, pen: &mut Pen<'_>) {
@@ -57,7 +57,7 @@ fn unanswered(picture: &Picture, pen: &mut Pen<'_>) {
             "silo {silo} slot {i}: stream {} shot {}, {} for {}, {worker}",
             slot.stream,
             slot.sequence,
-            word(slot.state),
+            slot_word(slot.state),
             time(slot.since_ns)
         );
         pen.put(1, y, &text, Tone::Plain);

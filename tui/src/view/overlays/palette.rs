@@ -1,4 +1,4 @@
-//! The command palette: what was written, and what it finds.
+//! The command palette: its input and the matching commands.
 
 use super::middle;
 use crate::model::Model;
@@ -8,18 +8,17 @@ use crate::theme::Tone;
 use crate::view::panels::scrolled;
 use crate::widgets::pen::Pen;
 
-/// Most lines shown at once.
+/// Most lines visible.
 const LINES_MAX: u16 = 16;
 /// Columns of the keys on the right.
 const KEYS: u16 = 14;
 
-/// Draws it.
 pub fn draw(model: &Model, typed: &Typed, pen: &mut Pen<'_>) {
     let entries = found(model, &typed.text);
     let mut part = middle(pen, 76, LINES_MAX + 4);
     let mut inside = part.framed(&format!("command: {} found", entries.len()));
     let x = inside.put(1, 0, ":", Tone::Dim);
-    // The end of what is written is where the next letter goes.
+    // The end of the input stays visible: the next letter appears there.
     let hidden = typed.text.chars().count().saturating_sub(usize::from(inside.width().saturating_sub(5)));
     let x = if hidden > 0 { inside.put(x, 0, "…", Tone::Dim) } else { x };
     let begin = typed.text.char_indices().nth(hidden).map_or(0, |(at, _)| at);
@@ -48,6 +47,6 @@ pub fn draw(model: &Model, typed: &Typed, pen: &mut Pen<'_>) {
             lines.highlight(y);
         }
     }
-    let hint = "a profile may be taken for a time: prod for 20m";
+    let hint = "a profile can be temporary: prod for 20m";
     inside.put(1, height.saturating_sub(1), hint, Tone::Dim);
 }

@@ -1,7 +1,7 @@
-//! The alarms view: every alarm of the run, and of the one under the cursor what it rests on.
+//! The alarms view: every alarm of the run, and the evidence of the selected one.
 //!
-//! Draws a list (glyph, onset, duration, count, severity, sureness, place, sentence) and below it verdict, stack, evidence and
-//! runbook. Bounded by the board's alarm log and the pen.
+//! Draws a list (glyph, onset, duration, count, severity, confidence, place, sentence) and below it
+//! verdict, stack, evidence and runbook. Bounded by the board's alarm log and the pen.
 
 use super::rows_of;
 use super::table::{self, Empty};
@@ -13,12 +13,12 @@ use crate::widgets::format::time;
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::snapshot::AlarmView;
 
-/// What is said where nothing is wrong.
+/// Text without alarms.
 const EMPTY: Empty<'_> = Empty {
-    why: "● none: no stall, no role died, nothing late, no answer carries an error",
-    fill: "With diagnostics: Off in the profile nothing is judged, and nothing would be here.",
+    why: "● none: no stall, no role panicked, nothing late, no answer carries an error",
+    fill: "With diagnostics: Off in the profile there are no alarms.",
 };
-/// Share of the rows that the list may take, in percent: the details are what one comes for.
+/// Most rows of the list, in percent: the details need the rest.
 const LIST_PERCENT: usize = 40;
 
 /// Draws list and details.
@@ -35,7 +35,7 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         _ => height,
     };
     if split > 0 {
-        let title = (View::Alarms.title(), beside.as_str());
+        let title = (View::Alarms.heading(), beside.as_str());
         table::titled(model, List::Alarms, title, EMPTY, &mut pen.rows(0, split));
     }
     if let Some(alarm) = alarms.get(model.cursor.alarm) {
@@ -63,7 +63,7 @@ fn details(picture: &Picture, alarm: &AlarmView, pen: &mut Pen<'_>) {
     if let Some(culprit) = &alarm.culprit {
         y = pen.put_wrapped(1, y, &format!("culprit: {culprit}"), Tone::Warn);
     }
-    // Half of what is left for the stack, where there is one: the evidence is worth no less.
+    // The stack gets half of the remaining rows; the evidence gets the other half.
     let left = rows_of(pen, y);
     let frames = if alarm.evidence.is_empty() { left } else { left / 2 };
     for (depth, frame) in alarm.stack.iter().take(frames).enumerate() {

@@ -42,11 +42,11 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         y += 1;
     }
     if y == 1 {
-        pen.put(1, 1, "● none: no role died, no heartbeat is old, no answer carries an error", Tone::Good);
+        pen.put(1, 1, "● none: no role panicked, no heartbeat is old, no answer carries an error", Tone::Good);
         y = 2;
     }
     for note in &engine.notes {
-        pen.put(1, y, &format!("said at start: {note}"), Tone::Dim);
+        pen.put(1, y, &format!("at start: {note}"), Tone::Dim);
         y += 1;
     }
 }

@@ -1,22 +1,23 @@
-//! Arbiter: who may write which page, and who waits? Left what was decided and for whom, right what is under way: grants, leases, one
-//! page's history.
+//! Arbiter: who may write which page, and who waits? Left: decisions and ports. Right: grants in
+//! progress, leases, the history of one page.
 
-use super::{rows_of, which_silo};
+use super::{rows_of, shown_silo, which_silo};
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::widgets::format::{count, rate, time};
 use crate::widgets::pen::Pen;
 use crate::widgets::wrap;
+use pinwheel_edge::page::Hint;
 use pinwheel_engine::board::histogram::Histogram;
-use pinwheel_engine::board::snapshot::{ArbiterView, HintName, MovesView, SiloView, TransferView};
+use pinwheel_engine::board::snapshot::{ArbiterView, MovesView, SiloView, TransferView};
 
-/// Columns of the left part, and where the right one begins.
+/// Columns of the left part.
 const LEFT: u16 = 34;
 /// Rows above the two parts.
 const HEAD: u16 = 4;
-/// From so many columns on states have their whole names.
+/// Fewest columns for full names of the states.
 const ROOMY: u16 = 100;
-/// A port that has been refused so often in a row is marked.
+/// Refusals in a row from which a port is marked.
 const AGE_MARKED: u64 = 4;
 
 /// A line of the right part.
@@ -24,22 +25,17 @@ type Line = (String, Tone);
 
 /// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
-    let x = pen.rule(0, View::Arbiter.title());
-    let index = model.cursor.silo;
-    let Some(silo) = picture.snapshot.silos.get(index) else {
-        pen.put(1, 1, "No silo yet: the engine is in its first phase. Pages appear with their arbiter.", Tone::Warn);
-        return;
-    };
+    let x = pen.rule(0, View::Arbiter.heading());
+    let Some((silo, derived)) = shown_silo(model, picture, "Pages appear with their arbiter.", pen) else { return };
     let Some(arbiter) = &silo.arbiter else {
-        nobody(silo.id, pen);
+        no_arbiter(silo.id, pen);
         return;
     };
     let right = pen.width().saturating_sub(1);
     pen.put_right(x, right, 0, &format!(" {} ", which_silo(model, silo.id)), Tone::Accent);
     head(silo.id, arbiter, pen);
-    let rates = picture.derived.silos.get(index).map_or(&[][..], |silo| &silo.decisions_per_s);
     let (width, height) = (pen.width(), pen.height());
-    left(arbiter, rates, &mut pen.part(0, HEAD, LEFT, height.saturating_sub(HEAD)));
+    left(arbiter, &derived.decisions_per_s, &mut pen.part(0, HEAD, LEFT, height.saturating_sub(HEAD)));
     let mut right = pen.part(LEFT, HEAD, width.saturating_sub(LEFT), height.saturating_sub(HEAD));
     let lines = lines(arbiter, silo.moves.as_ref(), usize::from(right.width()).saturating_sub(1));
     let first = model.cursor.arbiter.min(lines.len().saturating_sub(rows_of(&right, 0)));
@@ -48,15 +44,15 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     }
 }
 
-fn nobody(silo: u32, pen: &mut Pen<'_>) {
-    let why = format!("No arbiter runs in silo {silo}: each stream stays with it, nobody asks for a page.");
+fn no_arbiter(silo: u32, pen: &mut Pen<'_>) {
+    let why = format!("No arbiter runs in silo {silo}: each stream stays with it, and no page moves.");
     pen.put(1, 1, &why, Tone::Plain);
-    pen.put(1, 2, "pinwheel arbiter runs one by itself, and shows it here.", Tone::Dim);
+    pen.put(1, 2, "pinwheel arbiter runs an arbiter alone, and shows it here.", Tone::Dim);
 }
 
 fn head(silo: u32, arbiter: &ArbiterView, pen: &mut Pen<'_>) {
     let mut x = pen.put(1, 1, &format!("silo {silo}: {} pages", count(arbiter.pages)), Tone::Plain);
-    // What must be seen stands where no width cuts it off.
+    // Doubtful grants come first, so that no width cuts them off.
     let (doubt, rest): (Vec<_>, Vec<_>) = arbiter.states.iter().partition(|(name, _)| *name == "IN_DOUBT");
     for (name, pages) in doubt.into_iter().chain(rest) {
         let tone = if name == "IN_DOUBT" && pages > 0 { Tone::Bad } else { Tone::Plain };
@@ -64,12 +60,12 @@ fn head(silo: u32, arbiter: &ArbiterView, pen: &mut Pen<'_>) {
         x = pen.put(x + 2, 1, &format!("{name} {}", count(pages)), tone);
     }
     let mut x = pen.put(1, 2, "pages", Tone::Dim) + 1;
-    // What is wrong stands first, for the same reason.
+    // Errors come first, for the same reason.
     for (name, times, tone) in [
         ("torn", arbiter.torn, Tone::Bad),
         ("doubted", arbiter.doubted, Tone::Warn),
         ("forced", arbiter.forced, Tone::Warn),
-        ("inherited", arbiter.inherited, Tone::Warn),
+        ("taken over", arbiter.taken_over, Tone::Warn),
         ("unheard", arbiter.unheard, Tone::Warn),
         ("left", arbiter.left, Tone::Plain),
         ("arrived", arbiter.arrived, Tone::Plain),
@@ -86,16 +82,16 @@ fn head(silo: u32, arbiter: &ArbiterView, pen: &mut Pen<'_>) {
     pen.put(1, 3, &text, Tone::Dim);
 }
 
-/// Percentiles by their names.
+/// Percentiles with their names.
 type Percentiles = &'static [(&'static str, f64)];
 
-/// Those that have room.
+/// The percentiles that have room.
 fn shown_quantiles(width: u16) -> Percentiles {
     const ALL: Percentiles = &[("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)];
     if width < ROOMY { &ALL[..2] } else { ALL }
 }
 
-/// A state's name where there is little room.
+/// The short name of a state.
 fn short(name: &'static str) -> &'static str {
     match name {
         "LOCAL_HOT" => "HOT",
@@ -127,7 +123,7 @@ fn left(arbiter: &ArbiterView, rates: &[f64], pen: &mut Pen<'_>) {
         y += 1;
     }
     if arbiter.ports.is_empty() {
-        pen.put(1, y, "no other silo has asked yet", Tone::Dim);
+        pen.put(1, y, "no request from another silo yet", Tone::Dim);
         return;
     }
     for (x, heading) in [(1, "port"), (12, "wins"), (20, "refused"), (30, "age")] {
@@ -143,7 +139,7 @@ fn left(arbiter: &ArbiterView, rates: &[f64], pen: &mut Pen<'_>) {
     }
 }
 
-/// Rows of the right part at least: what the cursor moves in.
+/// Number of rows of the right part.
 pub fn rows(silo: &SiloView) -> usize {
     silo.arbiter.as_ref().map_or(0, |arbiter| lines(arbiter, silo.moves.as_ref(), 44).len())
 }
@@ -153,15 +149,15 @@ fn lines(arbiter: &ArbiterView, moves: Option<&MovesView>, width: usize) -> Vec<
     moved(moves, width, &mut lines);
     let heading = format!("grants out {}: page, receiver, epoch, age", arbiter.transfers_open);
     lines.push((heading, Tone::Dim));
-    // What is in doubt first.
+    // Doubtful grants first.
     let (doubted, open): (Vec<_>, Vec<_>) = arbiter.transfers.iter().partition(|transfer| transfer.remedy.is_some());
     for transfer in doubted.into_iter().chain(open) {
         grant(transfer, width, &mut lines);
     }
     lines.push((format!("leases here {}: page, for, left", arbiter.leases.len()), Tone::Dim));
     for lease in &arbiter.leases {
-        let hint = if lease.hint == HintName::Lock { "LOCK" } else { "LEASE" };
-        let left = if lease.left_ns == 0 { "over, nobody asks".to_owned() } else { time(lease.left_ns) };
+        let hint = if lease.hint == Hint::Lock { "LOCK" } else { "LEASE" };
+        let left = if lease.left_ns == 0 { "expired, no request".to_owned() } else { time(lease.left_ns) };
         lines.push((format!("{:>7}  {hint:<6} {left}", lease.page), Tone::Plain));
     }
     let Some(page) = arbiter.history_page else {
@@ -179,7 +175,7 @@ fn lines(arbiter: &ArbiterView, moves: Option<&MovesView>, width: usize) -> Vec<
     lines
 }
 
-/// Moves of the streams whose shots come from this silo's feed; nothing as long as none was asked for.
+/// Moves of streams of this silo's feed; nothing before the first request.
 fn moved(moves: Option<&MovesView>, width: usize, lines: &mut Vec<Line>) {
     let Some(moves) = moves.filter(|moves| moves.asked > 0) else { return };
     let pause = quantiles(&moves.pause, shown_quantiles(u16::MAX));
@@ -208,7 +204,7 @@ fn grant(transfer: &TransferView, width: usize, lines: &mut Vec<Line>) {
     lines.extend(broken(remedy, width, Tone::Bad));
 }
 
-/// A sentence as lines, not narrower than can be read.
+/// A sentence as lines, at least as wide as legible text needs.
 fn broken(text: &str, width: usize, tone: Tone) -> impl Iterator<Item = Line> {
     let width = width.max(20);
     wrap::rows(text, width, width).map(move |row| (row.to_owned(), tone))
@@ -217,14 +213,15 @@ fn broken(text: &str, width: usize, tone: Tone) -> impl Iterator<Item = Line> {
 #[cfg(test)]
 mod tests {
     use super::lines;
-    use crate::source::synthetic::{Trouble, arbiter};
+    use crate::tests::synthetic::{SyntheticFaults, arbiter};
     use crate::theme::Tone;
     use pinwheel_engine::board::histogram::Histogram;
-    use pinwheel_engine::board::snapshot::{MoveFailure, MoveStage, MoveView, MovesView};
+    use pinwheel_engine::board::snapshot::{MoveFailure, MoveView, MovesView};
+    use pinwheel_engine::streams::MoveStage;
 
     #[test]
     fn a_page_in_doubt_stands_first_in_red_and_says_what_to_do() {
-        let view = arbiter(20, Trouble::All);
+        let view = arbiter(20, SyntheticFaults::All);
         let shown = lines(&view, None, 44);
         assert!(shown[1].0.contains("IN_DOUBT") && shown[1].1 == Tone::Bad, "{:?}", shown[1]);
         let remedy: String =
@@ -235,12 +232,15 @@ mod tests {
 
     #[test]
     fn a_move_is_shown_by_its_stage_and_one_given_up_by_its_reason() {
-        let (mut moves, none) = (moves(), arbiter(20, Trouble::None));
+        let (mut moves, none) = (moves(), arbiter(20, SyntheticFaults::None));
         let before = lines(&none, Some(&moves), 44).len();
         assert_eq!(before, lines(&none, None, 44).len(), "nothing was asked for");
         moves.asked = 2;
         moves.open = vec![MoveView { stream: 5, from: 0, to: 2, stage: MoveStage::Transfer, age_ns: 40_000 }];
-        let why = "found silo 1 without the page (silo 0 said lease_active), expected it there".to_owned();
+        let why =
+            "silo 1 did not receive the page before the move's deadline (last response of silo 0: lease_active); \
+                   lease_active: repeat the move after the lease ends; nothing: check the threads of both silos"
+                .to_owned();
         let (stream, from, to, stage, age_ns) = (3, 0, 1, MoveStage::Transfer, 7);
         moves.last_failure = Some(MoveFailure { stream, from, to, stage, age_ns, why });
         let shown = lines(&none, Some(&moves), 44);

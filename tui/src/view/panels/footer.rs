@@ -1,7 +1,7 @@
-//! The last row: the keys that matter here, or a sentence about what was done or refused; always what the console costs.
+//! The last row: the keys of the current scope, or a notice; always the cost of the console.
 //!
-//! The cost has a place of its own, as wide as it ever gets, so that the keys do not move with it. Keys that have no room go
-//! from the last one on, but for help and the way out; a sentence that has none takes rows above.
+//! The cost has a field of fixed width, so that the keys do not move. Without room, keys are left
+//! out from the last one on, except help and quit; a notice without room takes rows above.
 
 use crate::keymap::Action;
 use crate::keymap::bound::Hint;
@@ -12,16 +12,16 @@ use crate::theme::Tone;
 use crate::widgets::format::{bytes_per_s, percent};
 use crate::widgets::pen::Pen;
 
-/// Columns of the cost in short: `100% 1.2MB/s`.
+/// Columns of the short form of the cost: `100% 1.2MB/s`.
 const COST: u16 = 12;
-/// And in words.
+/// Columns of the long form of the cost.
 const COST_WORDS: u16 = 44;
-/// Below so many columns the keys have them all.
+/// Fewest columns for the cost; below, the keys have the whole row.
 const COST_FROM: u16 = 40;
-/// Share of the rows that a sentence may take.
+/// A notice takes at most the rows of the screen divided by this.
 const NOTICE_SHARE: u16 = 2;
 
-/// Draws it in the last rows of the whole screen.
+/// Draws the last rows of the whole screen.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     let (width, last) = (pen.width(), pen.height().saturating_sub(1));
     let mut kept = if width < COST_FROM { 0 } else { COST };
@@ -29,7 +29,7 @@ pub fn draw(model: &Model, pen: &mut Pen<'_>) {
         sentence(notice, kept, pen);
     } else {
         let hints = model.keymap.footer(model.scope());
-        // A column before the keys and one behind them, in place of the two behind the last.
+        // One column before the keys and one after them, in place of the two after the last.
         if hints.iter().map(length).sum::<u16>() + COST_WORDS <= width {
             kept = COST_WORDS + 1;
         }
@@ -40,13 +40,13 @@ pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     }
 }
 
-/// Columns of an entry with the two behind it.
+/// Columns of an entry with the two after it.
 fn length(hint: &Hint) -> u16 {
     u16::try_from(hint.keys.chars().count() + hint.word.len() + 3).unwrap_or(u16::MAX)
 }
 
 fn keys(hints: &[Hint], pen: &mut Pen<'_>) {
-    // A column before the first; the two behind the last one may be missing.
+    // One column before the first entry; the two after the last one may be missing.
     let room = pen.width() + 1;
     let must = |hint: &Hint| matches!(hint.action, Action::Show(View::Help) | Action::Quit);
     let mut needed: u16 = hints.iter().map(length).sum();
@@ -59,7 +59,7 @@ fn keys(hints: &[Hint], pen: &mut Pen<'_>) {
     }
     let mut x = 1;
     for (hint, _) in hints.iter().zip(shown).filter(|(_, is_shown)| *is_shown) {
-        // One row stands for nine numbers: which one is meant, a click cannot say.
+        // One entry stands for nine digits, so a click on it is ambiguous.
         if !matches!(hint.action, Action::TakeNumber(_)) {
             pen.target(x, 0, length(hint) - 2, Target::Do(hint.action));
         }
@@ -68,7 +68,7 @@ fn keys(hints: &[Hint], pen: &mut Pen<'_>) {
     }
 }
 
-/// A sentence is never cut for want of columns: half of a refusal is none.
+/// Wraps a notice over several rows: a cut refusal would be misleading.
 fn sentence(notice: &Notice, kept: u16, pen: &mut Pen<'_>) {
     let (mark, tone) = match notice.kind {
         NoticeKind::Refused => ('▲', Tone::Warn),
@@ -81,7 +81,7 @@ fn sentence(notice: &Notice, kept: u16, pen: &mut Pen<'_>) {
     pen.part(0, height - rows, width, rows).put_wrapped(1, 0, &text, tone);
 }
 
-/// What the console costs: share of a core, frames and bytes a second.
+/// Cost of the console: share of a core, frames and bytes per second.
 fn cost(cost: &ConsoleCost, room: u16) -> String {
     let (cpu, bytes) = (percent(cost.cpu_ms_per_s / 1e3), bytes_per_s(cost.bytes_per_s));
     match room {

@@ -1,6 +1,7 @@
-//! Graph: which task waits longest, and on what? Then how full it is, what it costs, and what each worker has.
+//! Graph: which task waits longest, and on what? Then fill level, cost per task, and the load of
+//! each worker.
 
-use super::{rows_of, which_silo};
+use super::{rows_of, shown_silo, which_silo};
 use crate::model::derived::SiloDerived;
 use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
@@ -21,12 +22,8 @@ const WORKERS: u16 = 14;
 
 /// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
-    let x = pen.rule(0, View::Graph.title());
-    let index = model.cursor.silo;
-    let (Some(silo), Some(derived)) = (picture.snapshot.silos.get(index), picture.derived.silos.get(index)) else {
-        pen.put(1, 1, "No silo yet: the engine is in its first phase. Tasks appear with the first shots.", Tone::Warn);
-        return;
-    };
+    let x = pen.rule(0, View::Graph.heading());
+    let Some((silo, derived)) = shown_silo(model, picture, "Tasks appear with the first shots.", pen) else { return };
     let graph = &silo.graph;
     let right = pen.width().saturating_sub(1);
     pen.put_right(x, right, 0, &format!(" {}; {} ", which_silo(model, silo.id), graph.policy), Tone::Accent);
@@ -40,14 +37,14 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
 fn oldest(graph: &GraphView, pen: &mut Pen<'_>) {
     pen.put(1, 1, "oldest", Tone::Dim);
     let Some(oldest) = &graph.oldest else {
-        pen.put(VALUE, 1, "no task is under way", Tone::Good);
+        pen.put(VALUE, 1, "no task is in progress", Tone::Good);
         return;
     };
     let on = match (oldest.waits_on, oldest.worker) {
         (WaitsOn::Predecessors(tasks), _) => format!("{tasks} tasks before it"),
         (WaitsOn::Permit(permits), _) => format!("a permit: {permits} are in use; raise graph.issue for more"),
-        (WaitsOn::Worker, Some(worker)) => format!("its own end: it runs on decoder {worker}"),
-        (WaitsOn::Worker, None) => "a decoder to take it up".to_owned(),
+        (WaitsOn::Worker, Some(worker)) => format!("its completion: it runs on decoder {worker}"),
+        (WaitsOn::Worker, None) => "a free decoder".to_owned(),
     };
     let text = format!("{}: task {}, {} of stream {}", time(oldest.age_ns), oldest.id, oldest.kernel, oldest.stream);
     pen.put(VALUE, 1, &text, Tone::Plain);
@@ -59,11 +56,11 @@ fn held(graph: &GraphView, pen: &mut Pen<'_>) {
     pen.put(1, 3, "held up", Tone::Dim);
     match &graph.held {
         None => {
-            pen.put(VALUE, 3, "no stream waits for its turn", Tone::Good);
+            pen.put(VALUE, 3, "no stream waits for an earlier shot", Tone::Good);
         }
         Some(held) => {
             let text = format!(
-                "{}: stream {} waits on its shot {}; {} came before their turn",
+                "{}: stream {} waits on its shot {}; {} arrived early",
                 time(held.age_ns),
                 held.stream,
                 held.sequence,
@@ -91,7 +88,17 @@ fn fill(graph: &GraphView, derived: &SiloDerived, pen: &mut Pen<'_>) {
         let tone = depth_tone(ready.depth, ready.capacity);
         pen.put(1, 5, "ready", Tone::Dim);
         let x = pen.put(VALUE, 5, &gauge(ready.depth, ready.capacity, GAUGE), tone) + 1;
-        pen.put(x, 5, &format!("{} of {} in {}", count(ready.depth), count(ready.capacity), ready.pool), Tone::Plain);
+        let lanes: u64 = graph.workers.iter().map(|worker| worker.in_lane).sum();
+        let text = format!(
+            "{} of {} in {}; lanes {} of {}, full {} times",
+            count(ready.depth),
+            count(ready.capacity),
+            ready.pool,
+            count(lanes),
+            count(graph.lane_shots.saturating_mul(graph.workers.len() as u64)),
+            count(graph.lane_waits)
+        );
+        pen.put(x, 5, &text, Tone::Plain);
     }
     pen.put(1, 6, "gate", Tone::Dim);
     let gate = match graph.permits {
@@ -123,7 +130,7 @@ fn fill(graph: &GraphView, derived: &SiloDerived, pen: &mut Pen<'_>) {
 }
 
 fn costs(graph: &GraphView, pen: &mut Pen<'_>) {
-    pen.rule(COSTS, "what a task costs (one in many is timed)");
+    pen.rule(COSTS, "cost of a task (a sample is timed)");
     for (x, heading) in [(VALUE, "p50"), (VALUE + 9, "p99"), (VALUE + 18, "max"), (VALUE + 27, "timed")] {
         pen.put(x, COSTS + 1, heading, Tone::Dim);
     }
@@ -143,7 +150,7 @@ fn costs(graph: &GraphView, pen: &mut Pen<'_>) {
 
 fn workers(graph: &GraphView, pen: &mut Pen<'_>) {
     pen.rule(WORKERS, "decoders");
-    for (x, heading) in [(1, "id"), (5, "own"), (11, "run"), (20, "stolen"), (28, "in vain"), (38, "runs now")] {
+    for (x, heading) in [(1, "id"), (5, "lane"), (11, "shots"), (20, "tasks"), (28, "stolen"), (38, "runs now")] {
         pen.put(x, WORKERS + 1, heading, Tone::Dim);
     }
     let visible = rows_of(pen, WORKERS + 2);
@@ -154,14 +161,14 @@ fn workers(graph: &GraphView, pen: &mut Pen<'_>) {
 
 fn row(i: usize, worker: &GraphWorkerView, pen: &mut Pen<'_>, y: u16) {
     pen.put(1, y, &format!("{i:>2}"), Tone::Plain);
-    pen.put(5, y, &count(worker.depth), Tone::Plain);
-    pen.put(11, y, &count(worker.ran), Tone::Plain);
-    pen.put(20, y, &count(worker.stolen), Tone::Plain);
-    pen.put(28, y, &count(worker.steals_failed), Tone::Plain);
+    pen.put(5, y, &count(worker.in_lane), Tone::Plain);
+    pen.put(11, y, &count(worker.shots), Tone::Plain);
+    pen.put(20, y, &count(worker.ran), Tone::Plain);
+    pen.put(28, y, &count(worker.stolen), Tone::Plain);
     match &worker.task {
         None => pen.put(38, y, "–", Tone::Dim),
         Some(task) => {
-            let text = format!("{} of stream {}, task {}, {}", task.kernel, task.stream, task.id, time(task.age_ns));
+            let text = format!("{} of stream {}, {}", task.kernel, task.stream, time(task.age_ns));
             pen.put(38, y, &text, Tone::Accent)
         }
     };

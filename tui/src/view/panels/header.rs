@@ -1,11 +1,11 @@
-//! Two rows: what runs and how old the picture is; how it goes.
+//! Two rows: engine, phase and age of the picture; rates and latency.
 
 use crate::keymap::Action;
 use crate::model::alarms::{severity_look, standing};
 use crate::model::target::Target;
 use crate::model::{Leaving, Model, Picture, STALE_NS, View};
 use crate::msg::Finished;
-use crate::source::{Access, Bond};
+use crate::source::{Access, Ownership};
 use crate::theme::Tone;
 use crate::widgets::format::{clock, count, number, probability, rate, time, time_of_day, time_or_dash};
 use crate::widgets::pen::Pen;
@@ -38,7 +38,7 @@ fn identity(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     x = left.put(x, 0, &clock(seconds), Tone::Plain) + 2;
     x = badges(model, &mut left, x);
     let begin = x;
-    // Beside a badge there may be no room for the word: the name says more.
+    // Beside a badge the word may have no room: the name matters more.
     let name = u16::try_from(engine.profile.chars().count()).unwrap_or(u16::MAX);
     if x.saturating_add(8).saturating_add(name) <= left.width() {
         x = left.put(x, 0, "profile ", Tone::Dim);
@@ -50,7 +50,7 @@ fn identity(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         x = left.put(x.saturating_sub(1), 0, &format!("→ {text}"), Tone::Warn) + 2;
     }
     x = left.put(x, 0, &engine.input, Tone::Plain) + 2;
-    // Whole parts only: half of one says something else.
+    // Whole parts only: a cut part is misleading.
     for part in tail(engine) {
         let length = u16::try_from(part.chars().count()).unwrap_or(u16::MAX);
         if part.is_empty() || x.saturating_add(length) > left.width() {
@@ -61,7 +61,7 @@ fn identity(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
 }
 
 fn tail(engine: &EngineView) -> [String; 4] {
-    let rate = engine.rate_hz.map_or_else(|| "as fast as it goes".to_owned(), |hz| format!("{}/s", number(hz)));
+    let rate = engine.rate_hz.map_or_else(|| "unlimited".to_owned(), |hz| format!("{}/s", number(hz)));
     [
         engine.device.clone(),
         format!("{} + {}", engine.predecoder, engine.decoder),
@@ -70,7 +70,7 @@ fn tail(engine: &EngineView) -> [String; 4] {
     ]
 }
 
-/// What makes this picture other than "live and now".
+/// Badges for every difference from "live and current".
 pub fn badges(model: &Model, pen: &mut Pen<'_>, mut x: u16) -> u16 {
     let mut pen = pen.fresh();
     if let Some(line) = model.timeline.as_ref().filter(|_| model.is_replay()) {
@@ -86,12 +86,12 @@ pub fn badges(model: &Model, pen: &mut Pen<'_>, mut x: u16) -> u16 {
     } else if model.age_ns() > STALE_NS && model.finished == Finished::No {
         x = pen.put(x, 0, &format!(" STALE {} ", time(model.age_ns())), Tone::Badge) + 2;
     }
-    match model.bond {
-        Bond::Own => {}
-        Bond::Attached { pid, access: Access::Act } => {
+    match model.ownership {
+        Ownership::Own => {}
+        Ownership::Attached { pid, access: Access::Act } => {
             x = pen.put(x, 0, &format!(" ATTACHED {pid} "), Tone::Badge) + 2;
         }
-        Bond::Attached { pid, access: Access::Watch } => {
+        Ownership::Attached { pid, access: Access::Watch } => {
             x = pen.put(x, 0, &format!(" READ-ONLY {pid} "), Tone::Badge) + 2;
         }
     }
@@ -112,7 +112,8 @@ pub fn badges(model: &Model, pen: &mut Pen<'_>, mut x: u16) -> u16 {
     x
 }
 
-/// "2 alarms" with the worst one's glyph and tone; those that were acknowledged or snoozed are counted apart.
+/// "2 alarms" with the worst one's glyph and tone; acknowledged and snoozed alarms are counted
+/// separately.
 pub fn alarm_summary(model: &Model) -> (String, Tone) {
     let stand = model.picture().map(|picture| standing(&picture.snapshot)).unwrap_or_default();
     let plural = |n: usize| if n == 1 { "" } else { "s" };

@@ -1,4 +1,4 @@
-//! Help: the key table, and what the glyphs mean.
+//! Help: first steps, the key table, and a legend of the glyphs.
 
 use crate::keymap::bound::Help;
 use crate::keymap::{Action, Scope};
@@ -8,24 +8,24 @@ use crate::widgets::format::{bytes_per_s, number, percent};
 use crate::widgets::pen::Pen;
 use crate::widgets::wrap;
 
-/// From so many columns on the rows stand side by side.
+/// Fewest columns for rows side by side.
 const TWO_COLUMNS: u16 = 160;
-/// Column of what keys do.
+/// Column of the help texts.
 const WHAT: u16 = 16;
-/// What the glyphs mean.
+/// The legend of the glyphs.
 const LEGEND: [&str; 7] = [
     "heat   · ░ ▒ ▓ █   age of a heartbeat against the limit: below 1 %, 10 %, 32 %, 100 %, above",
     "slots  . idle  w written  I in flight  c completed; the overview has a dot for each that is not idle",
     "idle   ▮ worker free  ▯ busy; in hexadecimal worker 0 is the lowest bit",
     "times  from the scheduled arrival; rates and percentiles are of the last second; – is not known, not zero",
-    "waits  since the start: how often dispatch looked for a free worker and found none, and the feed for a free slot",
-    "full   in placement: │ marks the limit, +2% is what streams that were just placed there will add",
+    "waits  since the start: how often dispatch found no free worker, and the feed no free slot",
+    "full   in placement: │ marks the limit, +2% is the expected load of streams just placed there",
     "filter hot live: rows with both words · !hot: without it · hot|cold: with one of them · core:3: in that column",
 ];
 
 /// Draws the view.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
-    pen.rule(0, View::Help.title());
+    pen.rule(0, View::Help.heading());
     let width = pen.width();
     let columns = if width >= TWO_COLUMNS { 2 } else { 1 };
     let rows = rows(model, usize::from(width / columns).saturating_sub(4));
@@ -60,47 +60,47 @@ fn one(row: &Row<'_>, pen: &mut Pen<'_>, y: u16) {
 
 enum Row<'a> {
     Heading(&'static str),
-    /// Keys and the first row of what they do.
+    /// Keys and the first row of their help text.
     Key(Help<'a>, &'static str),
-    /// A further row of what they do.
+    /// A further row of the help text.
     More(&'static str),
     Text(String),
 }
 
-/// What is running, on what, and what to press: for who sees this for the first time.
+/// First steps for new users: the input, the profile and the main keys.
 fn first_minutes(model: &Model) -> Vec<String> {
     let key = |action| model.keymap.first_key(Scope::Views, action);
     let mut lines = match model.picture() {
-        None => vec!["The engine is starting; its first picture comes by itself.".to_owned()],
+        None => vec!["The engine is starting; its first picture appears without a key.".to_owned()],
         Some(picture) => {
             let engine = &picture.snapshot.engine;
             let rate = engine.rate_hz.map_or_else(
-                || "as fast as it goes".to_owned(),
+                || "as fast as possible".to_owned(),
                 |hz| format!("at {} shots a second ({})", number(hz), engine.rate_origin),
             );
             vec![
                 format!(
-                    "Shots of {} come {rate}; {} thins them, {} decodes them.",
+                    "Shots of {} arrive {rate}; {} predecodes them, {} decodes them.",
                     engine.input, engine.device, engine.decoder
                 ),
-                format!("Profile {} says how threads wait for work and on which cores they run.", engine.profile),
+                format!("Profile {} defines how threads wait for work and on which cores they run.", engine.profile),
             ]
         }
     };
     lines.push(format!(
-        "{} {} {} go through the views; each title is the question that the view answers.",
+        "{} {} {} change the view; each title is the question that the view answers.",
         key(Action::NextView),
         key(Action::Show(View::Threads)),
         key(Action::Show(View::Slots))
     ));
     lines.push(format!(
-        "{} finds every command by its words; {} goes from a row to what it waits for, {} back.",
+        "{} finds a command by name; {} follows a row's link, {} goes back.",
         key(Action::Palette),
         key(Action::Follow),
         key(Action::Back)
     ));
     lines.push(format!(
-        "{} stands the picture still, {} looks back, {} switches the profile, {} ends it all after asking.",
+        "{} freezes the picture, {} steps back in time, {} switches the profile, {} asks, then quits.",
         key(Action::Freeze),
         key(Action::Scrub(-100)),
         key(Action::Choose),
@@ -109,7 +109,7 @@ fn first_minutes(model: &Model) -> Vec<String> {
     lines
 }
 
-/// A text in rows of so many letters.
+/// A text in rows of at most `room` characters.
 fn wrapped<'a>(text: &str, room: usize) -> impl Iterator<Item = Row<'a>> {
     wrap::rows(text, room, room).map(|row| Row::Text(row.to_owned()))
 }

@@ -1,7 +1,8 @@
-//! Where the time goes: each stage and the whole, in numbers and on one logarithmic scale.
+//! Latency: each stage and the total, in numbers and on one logarithmic scale.
 //!
-//! A strip runs from 100 ns to 1 s. Solid to the median, half to the 99th percentile, light to the 99.9th, a dot at the
-//! maximum. A stage that nothing passed in the last second has no strip: absent is not zero.
+//! A strip runs from 100 ns to 1 s. Solid to the median, half to the 99th percentile, light to the
+//! 99.9th, a dot at the maximum. A stage without a shot in the last second has no strip: absent is
+//! not zero.
 
 use crate::model::Picture;
 use crate::model::derived::Quantiles;
@@ -9,14 +10,16 @@ use crate::theme::Tone;
 use crate::widgets::format::time;
 use crate::widgets::pen::Pen;
 
-/// Columns of the numbers: median, 99th and 99.9th percentile, longest; of the last second, by silo and stage.
+/// Columns of the numbers: median, 99th and 99.9th percentile, maximum; of the last second, by silo
+/// and stage.
 const NUMBERS: [u16; 4] = [14, 22, 30, 38];
 /// Column of the strip.
 const STRIP_AT: u16 = 46;
 /// Decades of the scale, from 100 ns.
 const DECADES: f64 = 7.0;
 
-/// Draws a row per stage of each silo and one of the whole, if there is room for all of one silo; returns the rows taken.
+/// Draws a row per stage of each silo and one of the total, if one silo has room; returns the rows
+/// used.
 pub fn draw(picture: &Picture, pen: &mut Pen<'_>) -> u16 {
     let mut rows = Vec::new();
     for (silo, derived) in picture.snapshot.silos.iter().zip(&picture.derived.silos) {

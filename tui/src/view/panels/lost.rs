@@ -1,9 +1,10 @@
-//! Why no picture will come any more, over the last rows: nobody is to take the last one for the present.
+//! Why no further picture will arrive, over the last rows: the last picture must not be taken for a
+//! current one.
 
 use crate::theme::Tone;
 use crate::widgets::pen::Pen;
 
-/// Draws the sentence, a clause a row.
+/// Draws the sentence, one clause per row.
 pub fn draw(why: &str, pen: &mut Pen<'_>) {
     let height = pen.height();
     pen.blank();

@@ -1,4 +1,5 @@
-//! Views of one list each: streams, rings, environment, cores, log, comparison. What each says when it is empty.
+//! Views of one list each: streams, rings, environment, cores, log, comparison; and their texts
+//! when the list is empty.
 
 use super::table::{self, Empty};
 use crate::keymap::{Action, Scope};
@@ -10,7 +11,7 @@ use crate::widgets::pen::Pen;
 /// Which logical qubit is late, or wrong?
 pub fn streams(model: &Model, pen: &mut Pen<'_>) {
     let empty = Empty {
-        why: "No stream yet: the engine is in its first phase.",
+        why: "No stream yet: the engine is starting.",
         fill: "A stream appears with its first shot; --streams N says how many there are.",
     };
     table::view(model, List::Streams, empty, pen);
@@ -19,26 +20,26 @@ pub fn streams(model: &Model, pen: &mut Pen<'_>) {
 /// Which queue is full, and who empties it?
 pub fn rings(model: &Model, pen: &mut Pen<'_>) {
     let empty = Empty {
-        why: "No ring yet: the engine is in its first phase.",
-        fill: "Rings are made before the first shot; nothing needs to be pressed.",
+        why: "No ring yet: the engine is starting.",
+        fill: "Rings are created before the first shot; no key is needed.",
     };
     table::view(model, List::Rings, empty, pen);
 }
 
 /// What of this machine costs latency?
 pub fn environment(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
-    let none = "The run's start looked at nothing: environment: Ignore in its profile.";
+    let none = "The machine was not checked at the start: environment: Ignore in the profile.";
     let why = match &picture.snapshot.recorder.run_dir {
-        None => "This run keeps no directory, so what its start found was not kept.",
-        Some(_) => model.found.environment.why_empty("Reading what the run's start found of this machine.", none),
+        None => "This run has no directory, so the results of the start checks are not saved.",
+        Some(_) => model.lookups.environment.why_empty("Reading the results of the start checks.", none),
     };
-    let empty = Empty { why, fill: "pinwheel check looks at this machine at any time, and says what to change." };
+    let empty = Empty { why, fill: "pinwheel check checks this machine at any time, and advises changes." };
     table::view(model, List::Environment, empty, pen);
 }
 
 /// Who uses which core?
 pub fn cores(model: &Model, pen: &mut Pen<'_>) {
-    let why = model.found.cores.why_empty("Looking at this machine's cores.", "No core is online, the system says.");
+    let why = model.lookups.cores.why_empty("Looking at this machine's cores.", "The system reports no online core.");
     let empty = Empty { why, fill: "pinwheel cores prints the same without a console." };
     table::view(model, List::Cores, empty, pen);
 }
@@ -46,8 +47,8 @@ pub fn cores(model: &Model, pen: &mut Pen<'_>) {
 /// What happened in this run, and when?
 pub fn log(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let why = match &picture.snapshot.recorder.run_dir {
-        None => "This run keeps no directory, so its events are kept nowhere.",
-        Some(_) => model.found.log.why_empty("Reading the run's events.", "Nothing has happened yet."),
+        None => "This run has no directory, so its events are not saved.",
+        Some(_) => model.lookups.log.why_empty("Reading the run's events.", "Nothing has happened yet."),
     };
     let empty = Empty { why, fill: "Phases, switches, alarms, faults and notes (n writes one) are events." };
     table::view(model, List::Log, empty, pen);
@@ -55,10 +56,10 @@ pub fn log(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
 
 /// Who did what, why, and with what effect?
 pub fn actions(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
-    let none = "Nobody has done anything to this engine yet.";
+    let none = "No action on this engine yet.";
     let why = match &picture.snapshot.recorder.run_dir {
-        None => "This run keeps no directory, so its actions are kept nowhere.",
-        Some(_) => model.found.log.why_empty("Reading the run's actions.", none),
+        None => "This run has no directory, so its actions are not saved.",
+        Some(_) => model.lookups.log.why_empty("Reading the run's actions.", none),
     };
     let fill = "Switches, holds, rates, answers to alarms, moves, silos: from here, by ctl, or by a rule.";
     table::view(model, List::Actions, Empty { why, fill }, pen);
@@ -67,8 +68,8 @@ pub fn actions(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
 /// What is other than at the mark?
 pub fn compare(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let key = model.keymap.first_key(Scope::Views, Action::Mark);
-    let fill = format!("Press {key} now, or at a moment of the past; then this page shows both side by side.");
-    let empty = Empty { why: "No moment is marked: there is nothing to compare with.", fill: &fill };
+    let fill = format!("Press {key} now, or at a recorded moment; then this page compares it with the moment shown.");
+    let empty = Empty { why: "No moment is marked for comparison.", fill: &fill };
     let height = pen.height();
     let Some(mark) = &model.mark else { return table::view(model, List::Compare, empty, pen) };
     table::view(model, List::Compare, empty, &mut pen.rows(0, height.saturating_sub(1)));

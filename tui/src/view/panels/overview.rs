@@ -1,6 +1,7 @@
 //! Overview: is every shot answered, and how fast?
 //!
-//! Silos as many as fit (the others in a line each, and in full by the arrow keys), then trends, threads, alarms.
+//! As many silos as fit (the others in a line each, and in full by the arrow keys), then trends,
+//! threads, alarms.
 
 use super::{alarms, latency, path, rows_of, slotmap, streams, threads, trends};
 use crate::model::derived::SiloDerived;
@@ -13,7 +14,7 @@ use pinwheel_engine::board::snapshot::{DeviceState, SiloView};
 
 /// Rows kept for the alarms, title included.
 const ALARM_ROWS: u16 = 4;
-/// Rows of trends that silos without room leave, where there are as many.
+/// Rows that silos in full leave for trends, if the screen has them.
 const TRENDS_MIN: u16 = 2;
 /// Columns of the label before map and mask.
 const LABEL: u16 = 7;
@@ -39,9 +40,9 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     alarms::draw(model, picture, &mut pen.rows(y + thread_rows, height));
 }
 
-/// The question, and beside it what is not answered yet.
+/// The question, and beside it the number of unanswered shots.
 fn title(picture: &Picture, pen: &mut Pen<'_>) {
-    let end = pen.rule(0, View::Overview.title());
+    let end = pen.rule(0, View::Overview.heading());
     let oldest = picture.derived.silos.iter().filter_map(|silo| silo.oldest).map(|(_, age_ns)| age_ns).max();
     let (text, tone) = match oldest {
         None => (" nothing in path ".to_owned(), Tone::Good),
@@ -50,17 +51,13 @@ fn title(picture: &Picture, pen: &mut Pen<'_>) {
     pen.put_right(end, pen.width(), 0, &text, tone);
 }
 
-/// Draws silos from the cursor's on while they fit; returns the row after them, and those that had no room, the next first.
+/// Draws silos from the cursor's on as long as they fit; returns the row after them, and the silos
+/// left out, the next first.
 fn silos(model: &Model, picture: &Picture, pen: &mut Pen<'_>) -> (u16, Vec<usize>) {
     let all = picture.snapshot.silos.len();
     if all == 0 {
         pen.rule(0, "data path");
-        pen.put(
-            1,
-            1,
-            "No silo yet: the engine is in its first phase. The path appears when rings are made.",
-            Tone::Warn,
-        );
+        pen.put(1, 1, "No silo yet: the engine is starting. The path appears when the rings are created.", Tone::Warn);
         return (2, Vec::new());
     }
     let first = model.cursor.overview.min(all - 1);
@@ -83,7 +80,7 @@ fn silos(model: &Model, picture: &Picture, pen: &mut Pen<'_>) -> (u16, Vec<usize
     (y.min(pen.height()), (end..all).chain(0..first).collect())
 }
 
-/// A line each for the silos that have no room; returns the rows taken.
+/// A line each for the silos left out; returns the rows used.
 fn others(picture: &Picture, hidden: &[usize], pen: &mut Pen<'_>) -> u16 {
     let room = rows_of(pen, 0);
     let shown = if hidden.len() > room { room.saturating_sub(1) } else { hidden.len() };
@@ -93,7 +90,7 @@ fn others(picture: &Picture, hidden: &[usize], pen: &mut Pen<'_>) -> u16 {
         y += 1;
     }
     if shown < hidden.len() && room > 0 {
-        pen.put(1, y, &format!("{} more silos: the arrows go through them", hidden.len() - shown), Tone::Dim);
+        pen.put(1, y, &format!("{} more silos: the arrow keys show them", hidden.len() - shown), Tone::Dim);
         y += 1;
     }
     y

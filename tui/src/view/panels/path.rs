@@ -1,4 +1,5 @@
-//! The data path of one silo, station by station: names with arrows, then now, median and 99th percentile.
+//! The data path of one silo, from station to station: names with arrows, then depth or rate,
+//! median and 99th percentile.
 //!
 //! Four rows. Roles show their rate and their stage's times, queues their depth, capacity and a gauge.
 
@@ -9,15 +10,14 @@ use crate::widgets::pen::Pen;
 use crate::widgets::strip::{depth_tone, gauge};
 use pinwheel_engine::board::snapshot::{DeviceState, SiloView};
 
-/// Rows that the path takes.
+/// Rows of the path.
 pub const ROWS: u16 = 4;
 /// Columns of the row labels.
 const LABEL: u16 = 5;
 
-/// One station.
 struct Station {
     name: &'static str,
-    /// Least columns, arrow included.
+    /// Fewest columns, arrow included.
     width: u16,
     now: (String, Tone),
     middle: (String, Tone),

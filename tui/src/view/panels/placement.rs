@@ -1,6 +1,6 @@
-//! Placement: which silo is full, and which stream should move? What is judged by which limits, what moves, silos side by
-//! side with a bar for each queue and its limit; then shots that found no slot, then the last decisions with the numbers that
-//! they were made on.
+//! Placement: which silo is full, and which stream should move? Limits and moves in progress; the
+//! silos side by side with a bar for each queue and its limit; then shots without a slot, then the
+//! last decisions with the numbers behind them.
 
 use super::scrolled;
 use crate::model::target::Target;
@@ -9,16 +9,17 @@ use crate::theme::Tone;
 use crate::widgets::format::{count, time};
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::snapshot::{
-    CandidateView, DecisionView, MoveStage, MovesView, OverflowView, PlacementView, QueueView, SiloDepthView,
-    SiloState, SiloView,
+    CandidateView, DecisionView, MovesView, OverflowView, PlacementView, QueueView, SiloDepthView, SiloView,
 };
+use pinwheel_engine::roles::SiloState;
+use pinwheel_engine::streams::MoveStage;
 
-/// Columns of one silo, and at most where there is room for more.
+/// Fewest columns of a silo; it grows with the room.
 const SILO: u16 = 26;
 const SILO_MAX: u16 = 50;
-/// Columns of a silo beside its bars.
+/// Columns of a silo besides its bars.
 const BESIDE: u16 = 16;
-/// From so many columns on sentences beside each other have room.
+/// Fewest columns for two sentences side by side.
 const ROOMY: u16 = 140;
 /// Rows of one silo.
 const ROWS: u16 = 10;
@@ -27,15 +28,15 @@ const HEAD: u16 = 6;
 
 /// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
-    pen.rule(0, View::Placement.title());
+    pen.rule(0, View::Placement.heading());
     let Some(placement) = &picture.snapshot.placement else {
         pen.put(
             1,
             1,
-            "No director runs: each stream keeps the silo of its number, and nobody reads the queues.",
+            "No director runs: each stream keeps the silo of its number, and queues are not sampled.",
             Tone::Plain,
         );
-        pen.put(1, 2, "One runs with diagnostics: On, or with streams in the profile's block placement.", Tone::Dim);
+        pen.put(1, 2, "It runs with diagnostics: On, or with streams in the profile's block placement.", Tone::Dim);
         moves(&picture.snapshot.silos, None, 3, pen);
         overflows(&picture.snapshot.silos, 4, pen);
         return;
@@ -57,8 +58,8 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
         let mut part = pen.part(x, HEAD, width, height);
         part.target_all(Some(Target::Silo(at)));
         silo(depth, placement, &mut part);
-        life(picture.snapshot.silos.get(at), &mut part);
-        // With one silo there is nothing to choose.
+        lifecycle_line(picture.snapshot.silos.get(at), &mut part);
+        // With one silo there is no choice.
         if at == model.cursor.silo && placement.silos.len() > 1 {
             part.highlight(0);
         }
@@ -75,27 +76,27 @@ fn percent(share: f64) -> String {
     format!("{:.0}%", share * 100.0)
 }
 
-/// Who chooses, by which limits, on which reading.
+/// Placement policy, limits, and the age of the snapshot.
 fn head(placement: &PlacementView, pen: &mut Pen<'_>) {
-    let PlacementView { strategy, streams, looks, .. } = placement;
+    let PlacementView { strategy, streams, samples, .. } = placement;
     let who = match (streams, placement.rebalances) {
-        (0, _) => "no stream takes part, each keeps the silo of its number".to_owned(),
-        (_, true) => format!("{} streams take part, and may move later", count(*streams)),
-        (_, false) => format!("{} streams take part, and stay where they are put", count(*streams)),
+        (0, _) => "no stream is placed, each keeps the silo of its number".to_owned(),
+        (_, true) => format!("{} streams are placed, and may move later", count(*streams)),
+        (_, false) => format!("{} streams are placed, and do not move later", count(*streams)),
     };
     pen.put(1, 1, &format!("strategy {strategy}: {who}"), Tone::Plain);
     let [over, under, mean, one] = [placement.enter, placement.leave, placement.high, placement.critical]
         .map(|share| format!("{:.0}", share * 100.0));
     let mut limits =
-        format!("limits %: queue over {over} (│) until under {under}; silo shut: mean {mean}, one queue {one}");
+        format!("limits %: queue over {over} (│) until under {under}; silo closed: mean {mean}, one queue {one}");
     if pen.width() >= ROOMY {
-        limits += &format!("; liked where no queue is over {:.0}", placement.preferred_max * 100.0);
+        limits += &format!("; preferred where no queue is over {:.0}", placement.preferred_max * 100.0);
     }
     pen.put(1, 2, &limits, Tone::Dim);
     let is_old = placement.age_ns > 2 * placement.refresh_ns;
     let tone = if is_old { Tone::Warn } else { Tone::Plain };
     let age = time(placement.age_ns);
-    let reading = format!("reading {} ({looks} looks) {age} old", count(placement.snapshot));
+    let reading = format!("reading {} ({samples} samples) {age} old", count(placement.snapshot));
     let x = pen.put(1, 3, &reading, tone);
     let spread = placement.spread_points.map_or("–".to_owned(), |points| format!("{points:.1} points"));
     let x = pen.put(x + 2, 3, &format!("spread {spread}"), Tone::Plain);
@@ -103,14 +104,14 @@ fn head(placement: &PlacementView, pen: &mut Pen<'_>) {
     pen.put(x + 2, 3, &format!("queues over {}, back {}", count(up), count(down)), Tone::Plain);
 }
 
-/// What moves, by stage, and what became of the others; then what was placed, and why nothing moves although it should.
+/// Moves by stage and their outcomes; then placements, and why a needed move is not made.
 fn moves(silos: &[SiloView], placement: Option<&PlacementView>, top: u16, pen: &mut Pen<'_>) {
     let known: Vec<&MovesView> = silos.iter().filter_map(|silo| silo.moves.as_ref()).collect();
     let sum = |part: fn(&MovesView) -> u64| known.iter().map(|moves| part(moves)).sum::<u64>();
     let open = || known.iter().flat_map(|moves| &moves.open);
     let mut x = pen.put(1, top, "moves", Tone::Title) + 1;
     if known.is_empty() {
-        x = pen.put(x, top, "with one silo there is nowhere to move to", Tone::Dim);
+        x = pen.put(x, top, "with one silo there is no target for a move", Tone::Dim);
     }
     for stage in MoveStage::ALL {
         let now = open().filter(|one| one.stage == stage).count() as u64;
@@ -119,7 +120,7 @@ fn moves(silos: &[SiloView], placement: Option<&PlacementView>, top: u16, pen: &
         }
     }
     if !known.is_empty() && open().next().is_none() {
-        x = pen.put(x, top, "none under way", Tone::Dim) + 1;
+        x = pen.put(x, top, "none in progress", Tone::Dim) + 1;
     }
     let given_up = sum(|moves| moves.failed);
     let refused = placement.map_or(0, |placement| placement.moves_refused);
@@ -140,7 +141,7 @@ fn moves(silos: &[SiloView], placement: Option<&PlacementView>, top: u16, pen: &
         return;
     }
     let tone = if placement.placed_high > 0 { Tone::Warn } else { Tone::Plain };
-    let placed = format!("placed {}, with every silo shut {}", count(placement.placed), count(placement.placed_high));
+    let placed = format!("placed {}, with every silo closed {}", count(placement.placed), count(placement.placed_high));
     let x = pen.put(1, top + 1, &placed, tone);
     let tone = if placement.refused > 0 { Tone::Warn } else { Tone::Dim };
     let x = pen.put(x + 2, top + 1, &format!("refused {}", count(placement.refused)), tone);
@@ -158,7 +159,7 @@ fn moves(silos: &[SiloView], placement: Option<&PlacementView>, top: u16, pen: &
     }
 }
 
-/// One silo: a line of its own, then its queues, then what waits.
+/// One silo: its summary, then its queues, then waiting shots.
 fn silo(depth: &SiloDepthView, placement: &PlacementView, pen: &mut Pen<'_>) {
     if let Some(why) = &depth.unknown {
         pen.put(1, 0, &format!("silo {} ✖ unknown", depth.silo), Tone::Bad);
@@ -198,19 +199,19 @@ fn silo(depth: &SiloDepthView, placement: &PlacementView, pen: &mut Pen<'_>) {
     }
 }
 
-/// What is other than that it lives, over its first line.
-fn life(silo: Option<&SiloView>, pen: &mut Pen<'_>) {
-    let Some(silo) = silo.filter(|silo| silo.life.state != SiloState::Live) else { return };
-    let (mark, tone) = match silo.life.state {
+/// The silo's lifecycle state, if it is not live, over its first line.
+fn lifecycle_line(silo: Option<&SiloView>, pen: &mut Pen<'_>) {
+    let Some(silo) = silo.filter(|silo| silo.lifecycle.state != SiloState::Live) else { return };
+    let (mark, tone) = match silo.lifecycle.state {
         SiloState::Dying | SiloState::Dead => ("✖", Tone::Bad),
         _ => ("▲", Tone::Warn),
     };
     let width = pen.width().saturating_sub(1);
     pen.part(0, 0, width, 1).blank();
-    let text = format!("silo {} {mark} {} {}", silo.id, silo.life.state.name(), time(silo.life.age_ns));
+    let text = format!("silo {} {mark} {} {}", silo.id, silo.lifecycle.state.name(), time(silo.lifecycle.age_ns));
     let x = pen.put(1, 0, &text, tone);
-    if let Some(heir) = silo.life.heir {
-        pen.put(x + 1, 0, &format!("heir {heir}"), Tone::Plain);
+    if let Some(successor) = silo.lifecycle.successor {
+        pen.put(x + 1, 0, &format!("successor {successor}"), Tone::Plain);
     }
 }
 
@@ -222,7 +223,7 @@ fn tone_of(queue: &QueueView, placement: &PlacementView) -> Tone {
     }
 }
 
-/// `▮▮▮▮▮▯▯▯│▯▯`: a mark where the limit is.
+/// `▮▮▮▮▮▯▯▯│▯▯`: the mark shows the limit.
 fn bar(share: f64, limit: f64, cells: usize) -> String {
     let filled = (share * cells as f64).round() as usize;
     let mark = (limit * cells as f64).round() as usize;
@@ -230,17 +231,17 @@ fn bar(share: f64, limit: f64, cells: usize) -> String {
     (0..cells).flat_map(|at| (at == mark).then_some('│').into_iter().chain([cell(at)])).collect()
 }
 
-/// Shots that found no slot, a line for each silo that has any; returns the first row below.
+/// Shots without a slot, a line for each silo that has some; returns the first row below.
 fn overflows(silos: &[SiloView], top: u16, pen: &mut Pen<'_>) -> u16 {
     let strategy = silos.first().map_or("", |silo| silo.overflow.strategy);
-    let x = pen.put(1, top, &format!("shots that found no slot ({strategy})"), Tone::Title);
+    let x = pen.put(1, top, &format!("shots without a slot ({strategy})"), Tone::Title);
     let mut y = top;
     for silo in silos.iter().filter(|silo| silo.overflow.episodes > 0).take(4) {
         let tone = if silo.overflow.full_for_ns.is_some() { Tone::Warn } else { Tone::Plain };
         y = pen.put_wrapped(1, y + 1, &overflow(silo.id, &silo.overflow), tone) - 1;
     }
     if y == top {
-        pen.put(x + 1, y, "none: every shot found one", Tone::Dim);
+        pen.put(x + 1, y, "none: every shot found a slot", Tone::Dim);
     }
     y + 1
 }
@@ -258,9 +259,9 @@ fn overflow(silo: u32, overflow: &OverflowView) -> String {
 }
 
 fn decisions(placement: &PlacementView, top: u16, pen: &mut Pen<'_>) {
-    pen.put(1, top, "last decisions, and what they were made on", Tone::Title);
+    pen.put(1, top, "last decisions, and their numbers", Tone::Title);
     if placement.decisions.is_empty() {
-        let why = "none yet: one is made when a stream comes, and when a silo stays too full while another has room";
+        let why = "none yet: one is made for each new stream, and when a silo stays too full while another has room";
         pen.put_wrapped(1, top + 1, why, Tone::Dim);
     }
     let mut y = top + 1;
@@ -282,7 +283,7 @@ fn decision(made: &DecisionView) -> String {
     let silo = |silo: Option<u32>| silo.map_or("–".to_owned(), |silo| silo.to_string());
     let what = match made.what {
         "placed" => format!("stream {stream} to silo {}", silo(made.to)),
-        "placed_high" => format!("stream {stream} to silo {}, all silos high", silo(made.to)),
+        "placed_high" => format!("stream {stream} to silo {}, all silos too full", silo(made.to)),
         "move" => format!("move stream {stream}, silo {} → {}", silo(made.from), silo(made.to)),
         "move_refused" => format!("no move of stream {stream}, silo {} → {}", silo(made.from), silo(made.to)),
         _ => format!("stream {stream} refused"),
@@ -294,14 +295,14 @@ fn decision(made: &DecisionView) -> String {
 
 fn candidate(one: &CandidateView) -> String {
     let charge = if one.charge == 0.0 { String::new() } else { format!("{:+.0}%", one.charge * 100.0) };
-    let (average, max, late) = (percent(one.average), percent(one.max), time(one.backlog_ns));
-    format!("silo {} mean {average} fullest {max}{charge} {late}", one.silo)
+    let (average, max) = (percent(one.average), percent(one.max));
+    format!("silo {} mean {average} fullest {max}{charge} {}", one.silo, time(one.backlog_ns))
 }
 
 #[cfg(test)]
 mod tests {
     use super::{bar, decision};
-    use crate::source::synthetic::{Trouble, placement};
+    use crate::tests::synthetic::{SyntheticFaults, placement};
 
     #[test]
     fn a_bar_has_a_mark_at_the_limit_whatever_is_filled() {
@@ -311,8 +312,8 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_is_told_with_the_numbers_that_it_was_made_on() {
-        let view = placement(20, Trouble::All);
+    fn a_decision_is_shown_with_the_numbers_it_is_based_on() {
+        let view = placement(20, SyntheticFaults::All);
         let told = decision(&view.decisions[0]);
         assert!(told.contains("move stream 3, silo 0 → 1, hot; silo 0 mean 41% fullest 92%"), "{told}");
     }

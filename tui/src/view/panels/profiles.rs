@@ -1,11 +1,13 @@
 //! Profiles: what would change, and has it arrived?
 //!
-//! The list, what the one under the cursor would change, and each thread's acknowledgement of the last switch. The
-//! acknowledgements are always live, frozen or not: they answer what the operator just did.
+//! The list, the changes of the selected profile, and each thread's acknowledgement of the last
+//! switch. The acknowledgements are always live, also while frozen: they show the result of the
+//! operator's switch.
 
-use super::{rows_of, scrolled, threads};
+use super::{rows_of, scrolled};
 use crate::keymap::{Action, Scope};
-use crate::model::deeds::Facts;
+use crate::model::lists;
+use crate::model::measured::Facts;
 use crate::model::switch::{self, Switch};
 use crate::model::target::Target;
 use crate::model::{Model, Picture, View, Zoom};
@@ -17,7 +19,7 @@ use pinwheel_engine::profile::{Applies, Change};
 
 /// Draws the view.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
-    pen.rule(0, View::Profiles.title());
+    pen.rule(0, View::Profiles.heading());
     let height = pen.height();
     let Some(offers) = model.offers.as_ref().filter(|offers| !offers.is_empty()) else {
         pen.put(1, 1, "No profile listed yet: the list is read when this view opens.", Tone::Dim);
@@ -36,13 +38,13 @@ pub fn draw(model: &Model, pen: &mut Pen<'_>) {
     let past_rows = if past == 0 { 0 } else { (past + 1).min(height / 4) };
     if let Some(offer) = offers.get(model.cursor.profile) {
         let bottom = ack_top.saturating_sub(past_rows);
-        changes(offer, &format!(": {key} gives them the room"), &mut pen.rows(1 + list_rows, bottom));
+        changes(offer, &format!(": {key} shows them"), &mut pen.rows(1 + list_rows, bottom));
     }
     history(model, &mut pen.rows(ack_top.saturating_sub(past_rows), ack_top).fresh());
     acknowledgements(model, acks, &mut pen.rows(ack_top, height).fresh());
 }
 
-/// The list of offers, the cursor's row marked.
+/// The list of offers, with the selected row marked.
 pub fn list(model: &Model, offers: &[Offer], pen: &mut Pen<'_>) {
     let in_force = model.in_force().map_or("", |(name, _)| name);
     let visible = rows_of(pen, 0);
@@ -66,7 +68,8 @@ pub fn list(model: &Model, offers: &[Offer], pen: &mut Pen<'_>) {
     }
 }
 
-/// What an offer would change: live fields first, then those that need a restart; `more` says where to see what has no room.
+/// The changes of an offer: live fields first, then those that need a restart; `more` names the key
+/// that shows the rest.
 pub fn changes(offer: &Offer, more: &str, pen: &mut Pen<'_>) {
     pen.rule(0, &format!("{} ({})", offer.name, offer.origin));
     match &offer.body {
@@ -74,13 +77,13 @@ pub fn changes(offer: &Offer, more: &str, pen: &mut Pen<'_>) {
             pen.put_wrapped(1, 1, why, Tone::Bad);
         }
         Ok(body) if body.changes.is_empty() => {
-            pen.put(1, 1, "Nothing would change: it is in force.", Tone::Good);
+            pen.put(1, 1, "No changes: it is in force.", Tone::Good);
         }
         Ok(body) => fields(body, more, pen),
     }
 }
 
-/// Rows that [`changes`] takes in `width` columns, if it gets them.
+/// Rows that [`changes`] needs in `width` columns.
 pub fn changes_rows(offer: &Offer, width: u16) -> u16 {
     let rows = match &offer.body {
         Err(why) => Pen::rows_wrapped(width, 1, why),
@@ -90,14 +93,15 @@ pub fn changes_rows(offer: &Offer, width: u16) -> u16 {
     rows.saturating_add(1)
 }
 
-/// Column where a field that changes begins.
+/// Column of the name of a changed field.
 const FIELD: u16 = 12;
 
 fn changed(change: &Change) -> String {
     format!("{}: {} → {}", change.field, change.from, change.to)
 }
 
-/// Each field with both its values in full, as many as there is room for; how many more there are is said.
+/// Each changed field with both values in full, as far as rows reach, then the number of hidden
+/// fields.
 fn fields(body: &OfferBody, more: &str, pen: &mut Pen<'_>) {
     let live = body.changes.iter().filter(|change| change.applies == Applies::Live);
     let restart = body.changes.iter().filter(|change| change.applies == Applies::Restart);
@@ -109,7 +113,7 @@ fn fields(body: &OfferBody, more: &str, pen: &mut Pen<'_>) {
         };
         let text = changed(change);
         let end = y + Pen::rows_wrapped(pen.width(), FIELD, &text);
-        // The last row is for how many more, but of the last one.
+        // The last row holds the number of hidden fields, unless only one field is left.
         if end + u16::from(hidden > 1) > pen.height() && y > 1 {
             break;
         }
@@ -125,7 +129,7 @@ fn fields(body: &OfferBody, more: &str, pen: &mut Pen<'_>) {
     }
 }
 
-/// The switches made from this console, the newest first: when, from, to, why, and what came of it.
+/// The switches made at this console, newest first: time, old and new profile, reason and effect.
 fn history(model: &Model, pen: &mut Pen<'_>) {
     if pen.height() == 0 {
         return;
@@ -137,7 +141,7 @@ fn history(model: &Model, pen: &mut Pen<'_>) {
         let x = pen.put(x, y, &format!("{} → {}", switch.from, switch.to), Tone::Accent) + 2;
         let why = if switch.reason.is_empty() { switch.why.said() } else { &switch.reason };
         let effect = effect(switch);
-        // The effect is what one comes for: a long reason gives way.
+        // The effect takes precedence: a long reason is cut.
         let room = usize::from(pen.width().saturating_sub(x + 2)).saturating_sub(effect.chars().count());
         let why: String = why.chars().take(room).collect();
         let x = pen.put(x, y, &why, Tone::Plain) + 2;
@@ -145,7 +149,7 @@ fn history(model: &Model, pen: &mut Pen<'_>) {
     }
 }
 
-/// Latency and work before and after.
+/// Latency and load before and after.
 fn effect(switch: &Switch) -> String {
     let ns = |facts: Option<Facts>| facts.and_then(|facts| facts.p999_ns).map_or_else(|| "–".to_owned(), time);
     let busy = |facts: Option<Facts>| {
@@ -166,7 +170,7 @@ fn acknowledgements(model: &Model, picture: Option<&Picture>, pen: &mut Pen<'_>)
     let switch = model.switch.as_ref().map_or_else(|| "no switch yet".to_owned(), |switch| said(model, switch));
     pen.rule(0, &format!("epoch {} acknowledged by {seen} of {all} threads; {switch}", engine.spin_epoch_requested));
     for (y, thread) in (1..pen.height()).zip(&picture.snapshot.threads) {
-        let (text, tone) = threads::policy(engine, thread);
+        let (text, tone) = lists::thread_policy(engine, thread);
         let done = thread.epoch_acknowledged >= engine.spin_epoch_requested;
         pen.dot(1, y, if done { '✔' } else { '…' }, tone);
         pen.part(3, y, 12, 1).put(0, 0, &thread.name, Tone::Plain);
@@ -180,7 +184,7 @@ fn said(model: &Model, switch: &Switch) -> String {
     format!("{} → {} {} ago", switch.from, switch.to, time(model.now_ns.saturating_sub(switch.at_ns)))
 }
 
-/// Threads that run the epoch asked for.
+/// Number of threads that run the requested epoch.
 pub fn acknowledged(picture: &Picture) -> usize {
     let wanted = picture.snapshot.engine.spin_epoch_requested;
     picture.snapshot.threads.iter().filter(|thread| thread.epoch_acknowledged >= wanted).count()

@@ -1,7 +1,7 @@
-//! Below 80×24: what is shown, and the facts that matter most, one a row, as many as there are rows.
+//! Below 80×24: the state of the console and the most important facts, one per row, as far as rows
+//! reach.
 
 use super::header::{alarm_summary, badges};
-use crate::keymap::name;
 use crate::model::{Model, View};
 use crate::theme::Tone;
 use crate::view::FULL;
@@ -9,7 +9,7 @@ use crate::widgets::format::{clock, count, rate, time, time_or_dash};
 use crate::widgets::pen::Pen;
 use crate::widgets::strip::heat;
 
-/// Draws one row: phase, time, and what makes the picture other than live and now; returns the column after it.
+/// Draws one row: phase, time, and badges; returns the column after it.
 pub fn status(model: &Model, pen: &mut Pen<'_>) -> u16 {
     let Some(picture) = model.picture() else { return pen.put(0, 0, "no picture yet", Tone::Warn) + 1 };
     let snapshot = &picture.snapshot;
@@ -18,7 +18,7 @@ pub fn status(model: &Model, pen: &mut Pen<'_>) -> u16 {
     badges(model, pen, x)
 }
 
-/// Draws behind it how many alarms there are: beside a list they have no row of their own.
+/// Draws the number of alarms after it: beside a list the alarms have no row of their own.
 pub fn alarms(model: &Model, x: u16, pen: &mut Pen<'_>) {
     let (alarms, tone) = alarm_summary(model);
     pen.put_right(x, pen.width(), 0, &alarms, tone);
@@ -49,6 +49,6 @@ pub fn facts(model: &Model, pen: &mut Pen<'_>) {
         pen.put(2, y, &format!("{} {}", thread.name, time(thread.heartbeat_age_ns)), tone);
         y = y.saturating_add(1);
     }
-    let what = if model.view == View::Overview { "all" } else { name::view(model.view) };
+    let what = if model.view == View::Overview { "all" } else { model.view.name() };
     pen.put(0, y, &format!("{}×{} or more shows {what}", FULL.0, FULL.1), Tone::Dim);
 }

@@ -1,7 +1,8 @@
-//! The slot map in braille: eight dots a cell, a dot is a slot that is not idle, the cell's tone is the worst of the eight.
+//! The slot map in braille: eight dots per cell. A dot is a slot that is not idle; the cell has the
+//! worst tone of its eight slots.
 //!
-//! Written straight into the buffer. A ring too large for the space has several slots a dot. Without UTF-8 a cell is the
-//! number of its slots that are not idle.
+//! Written directly into the buffer. A ring too large for the space has several slots per dot.
+//! Without UTF-8 a cell shows the number of its slots that are not idle.
 
 use crate::theme::{Glyphs, Tone};
 use crate::widgets::pen::Pen;
@@ -10,14 +11,14 @@ use pinwheel_engine::board::snapshot::{SlotState, SlotView};
 
 const DOTS: usize = 8;
 
-/// Rows that a map of `slots` slots takes in `width` columns, at most `rows_max`.
+/// Rows of a map of `slots` slots in `width` columns, at most `rows_max`.
 pub fn rows(slots: usize, width: u16, rows_max: u16) -> u16 {
     let cells = slots.div_ceil(DOTS).max(1);
     let per_row = per_row(slots, width);
     u16::try_from(cells.div_ceil(per_row)).unwrap_or(u16::MAX).clamp(1, rows_max.max(1))
 }
 
-/// Cells in a row: a power of two, so that rows begin at round slot numbers.
+/// Cells per row: a power of two, so that rows begin at round slot numbers.
 fn per_row(slots: usize, width: u16) -> usize {
     let cells = slots.div_ceil(DOTS).max(1);
     let fit = usize::from(width.max(1)).min(cells);
@@ -66,7 +67,7 @@ fn rank(tone: Tone) -> u8 {
     }
 }
 
-/// The tone of one slot: late is bad, half way there is a warning.
+/// The tone of a slot: in error when late, a warning from half that age on.
 pub fn slot_tone(slot: &SlotView, late_ns: u64) -> Tone {
     match slot.state {
         SlotState::Idle => Tone::Dim,

@@ -1,9 +1,10 @@
-//! Slots: which waits longest, and on whom? One glyph a slot, and the life of the shot under the cursor.
+//! Slots: which waits longest, and on whom? One glyph per slot, and the timestamps of the shot in
+//! the selected slot.
 
 use super::table::{self, Empty};
-use super::{rows_of, scrolled, slotmap, which_silo};
+use super::{rows_of, scrolled, shown_silo, slotmap, which_silo};
 use crate::model::derived::SiloDerived;
-use crate::model::lists::List;
+use crate::model::lists::{List, slot_word};
 use crate::model::target::Target;
 use crate::model::{Model, Overlay, Picture, View, Zoom};
 use crate::theme::Tone;
@@ -16,28 +17,23 @@ use std::fmt::Write;
 
 /// Columns of the row's first slot number.
 const LABEL: u16 = 7;
-/// Rows beside the map: which silo, and how many slots there are of each state.
+/// Rows beside the map: the silo, and the number of slots in each state.
 const SIDE_ROWS: u16 = 8;
-/// From so many columns on the states have their names there.
+/// Fewest columns there for full names of the states.
 const SIDE_ROOMY: u16 = 18;
-/// Rows of the life when written across, title included.
+/// Rows of the timestamps side by side, title included.
 const LIFE_ACROSS: u16 = 4;
-/// Rows of the life when written down, title included.
+/// Rows of the timestamps one per row, title included.
 const LIFE_DOWN: u16 = 8;
 
 /// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
-    let index = model.cursor.silo;
-    let (Some(silo), Some(derived)) = (picture.snapshot.silos.get(index), picture.derived.silos.get(index)) else {
-        pen.rule(0, View::Slots.title());
-        pen.put(1, 1, "No silo yet: the engine is in its first phase. Slots appear when the ring is made.", Tone::Warn);
-        return;
-    };
+    let Some((silo, derived)) = shown_silo(model, picture, "Slots appear when the ring is made.", pen) else { return };
     if model.zoom == Zoom::List || is_filtered(model) {
         let empty = Empty { why: "This ring has no slots.", fill: "slots: in the profile says how many there are." };
-        return table::with_details(model, List::Slots, View::Slots.title(), empty, pen, |row, pen| {
+        return table::with_details(model, List::Slots, View::Slots.heading(), empty, pen, |row, pen| {
             if let Some(slot) = silo.slots.get(row) {
-                life(row, slot, &picture.snapshot, pen);
+                shot_steps(row, slot, &picture.snapshot, pen);
             }
         });
     }
@@ -46,32 +42,32 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let height = pen.height();
     let life_rows = if height >= LIFE_DOWN + 1 + map_rows.min(16) { LIFE_DOWN } else { LIFE_ACROSS };
     let map_end = height.saturating_sub(life_rows).min(map_rows.max(SIDE_ROWS).saturating_add(1));
-    // The slots come first: the rings get a row that nothing else needs.
+    // The slots come first: the rings get a row only if one is left.
     let ring_rows = u16::from(map_end + life_rows < height);
     map(model, &picture.snapshot, silo, derived, &mut pen.rows(0, map_end));
     rings(silo, &mut pen.rows(map_end, map_end + ring_rows));
     let map_end = map_end + ring_rows;
     let mut life_pen = pen.rows(map_end, map_end + life_rows);
     match silo.slots.get(model.cursor.slot) {
-        Some(slot) => life(model.cursor.slot, slot, &picture.snapshot, &mut life_pen),
+        Some(slot) => shot_steps(model.cursor.slot, slot, &picture.snapshot, &mut life_pen),
         None => {
             life_pen.put(1, 0, "This ring has no slots.", Tone::Warn);
         }
     }
 }
 
-/// Words of a filter turn the map into a list of the slots that hold them.
+/// Whether a filter turns the map into a list of the matching slots.
 fn is_filtered(model: &Model) -> bool {
     matches!(model.overlay, Some(Overlay::Filter(_))) || !model.lists.of(List::Slots).filter.is_empty()
 }
 
 fn map(model: &Model, snapshot: &Snapshot, silo: &SiloView, derived: &SiloDerived, pen: &mut Pen<'_>) {
-    let end = pen.rule(0, View::Slots.title());
+    let end = pen.rule(0, View::Slots.heading());
     let right = pen.width().saturating_sub(1);
     match derived.oldest {
         None => pen.put_right(end, right, 0, " none waits ", Tone::Good),
         Some((slot, age)) => {
-            let text = format!(" slot {slot} for {}, {} ", time(age), on_whom(&silo.slots[slot]));
+            let text = format!(" slot {slot} for {}, {} ", time(age), worker_of(&silo.slots[slot]));
             pen.put_right(end, right, 0, &text, Tone::Accent)
         }
     };
@@ -94,11 +90,11 @@ fn map(model: &Model, snapshot: &Snapshot, silo: &SiloView, derived: &SiloDerive
     side(model, silo, derived, &mut pen.part(side_at, 1, width.saturating_sub(side_at), height.saturating_sub(1)));
 }
 
-fn on_whom(slot: &SlotView) -> String {
+fn worker_of(slot: &SlotView) -> String {
     slot.worker.map_or_else(|| "no worker".to_owned(), |worker| format!("worker {worker}"))
 }
 
-/// Beside the map: which silo, and the states' glyphs with how many slots are in each.
+/// Beside the map: the silo, and each state's glyph with its number of slots.
 fn side(model: &Model, silo: &SiloView, derived: &SiloDerived, pen: &mut Pen<'_>) {
     let which = which_silo(model, silo.id);
     let mut y = 0;
@@ -110,12 +106,12 @@ fn side(model: &Model, silo: &SiloView, derived: &SiloDerived, pen: &mut Pen<'_>
     for ((y, state), slots) in (y + 1..).zip(states).zip(derived.slots) {
         let x = pen.put(0, y, &format!("{} {}", letter(state), count(slots as u64)), Tone::Plain) + 1;
         if pen.width() >= SIDE_ROOMY {
-            pen.put(x, y, word(state), Tone::Dim);
+            pen.put(x, y, slot_word(state), Tone::Dim);
         }
     }
 }
 
-/// How full each ring is, how often it was full, and how far its readers are behind.
+/// Fill level and refusals of each ring, and the lag of its readers.
 fn rings(silo: &SiloView, pen: &mut Pen<'_>) {
     if pen.height() == 0 {
         return;
@@ -147,24 +143,14 @@ pub fn letter(state: SlotState) -> char {
     }
 }
 
-/// A slot's state in words.
-pub fn word(state: SlotState) -> &'static str {
-    match state {
-        SlotState::Idle => "idle",
-        SlotState::Written => "written",
-        SlotState::InFlight => "in flight",
-        SlotState::Completed => "completed",
-    }
-}
-
-/// A step of a shot's life; 0 = not yet.
+/// A timestamp of a shot; 0 = not reached yet.
 struct LifeStep {
     name: &'static str,
     at_ns: u64,
     before_ns: u64,
 }
 
-/// The seven steps, each with the step before it that is known.
+/// The seven timestamps, each with the last known one before it.
 fn steps(times: &SlotTimes) -> [LifeStep; 7] {
     let known = [
         ("scheduled", times.scheduled_ns),
@@ -189,13 +175,13 @@ impl LifeStep {
     }
 }
 
-fn life(index: usize, slot: &SlotView, snapshot: &Snapshot, pen: &mut Pen<'_>) {
-    let worker = on_whom(slot);
+fn shot_steps(index: usize, slot: &SlotView, snapshot: &Snapshot, pen: &mut Pen<'_>) {
+    let worker = worker_of(slot);
     pen.rule(
         0,
         &format!(
             "slot {index}: {} for {}; stream {} shot {}, {worker}",
-            word(slot.state),
+            slot_word(slot.state),
             time(slot.since_ns),
             slot.stream,
             slot.sequence
@@ -203,7 +189,7 @@ fn life(index: usize, slot: &SlotView, snapshot: &Snapshot, pen: &mut Pen<'_>) {
     );
     let steps = steps(&slot.times);
     if steps.iter().all(|step| step.at_ns == 0) {
-        pen.put(1, 1, "No shot has been in this slot yet. It fills when the feed comes round the ring.", Tone::Dim);
+        pen.put(1, 1, "No shot has used this slot yet. The feed fills the slots in ring order.", Tone::Dim);
         return;
     }
     if pen.height() >= LIFE_DOWN {

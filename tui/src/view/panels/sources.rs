@@ -1,4 +1,5 @@
-//! Sources: who sends, how fast, and what is missing? One source's health, then its streams, then its senders.
+//! Sources: who sends, how fast, and what is missing? One source's state, then its streams, then
+//! its senders.
 
 use super::{rows_of, scrolled};
 use crate::keymap::{Action, Scope};
@@ -8,19 +9,20 @@ use crate::model::{Model, Picture, View};
 use crate::theme::Tone;
 use crate::widgets::format::{count, rate, time, time_or_dash};
 use crate::widgets::pen::Pen;
-use pinwheel_engine::board::snapshot::{SourceKind, SourcePeer, SourceState, SourceStream, SourceView};
+use pinwheel_engine::board::snapshot::{SourcePeer, SourceState, SourceStream, SourceView};
+use pinwheel_engine::streams::SourceKind;
 
-/// Rows of senders at the bottom, their heading included, where there are as many.
+/// Rows of senders at the bottom with their heading, if the screen has them.
 const PEER_ROWS: u16 = 5;
 
 /// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
-    pen.rule(0, View::Sources.title());
+    pen.rule(0, View::Sources.heading());
     let Some(source) = picture.snapshot.sources.first() else {
         pen.put(
             1,
             1,
-            &format!("Shots come from {}: no other process sends any.", picture.snapshot.engine.input),
+            &format!("Shots come from {}: no other process sends shots.", picture.snapshot.engine.input),
             Tone::Dim,
         );
         let key = model.keymap.first_key(Scope::Views, Action::Input);
@@ -33,14 +35,14 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     let y = summary(source, rates, pen);
     let peers = u16::try_from(source.peers.len()).unwrap_or(0) + 2;
     let room = pen.height().saturating_sub(y);
-    // The streams get what the senders leave.
+    // The streams get the rows that the senders leave.
     let below = if source.kind == SourceKind::Shm { 0 } else { peers.min(PEER_ROWS).min(room / 2) };
     let height = pen.height();
     streams(model, source, rates, &mut pen.rows(y, height - below));
     senders(source, rates, &mut pen.rows(height - below, height));
 }
 
-/// State, counters, and what to do; returns the row after it.
+/// State, counters and advice; returns the row after them.
 fn summary(source: &SourceView, rates: Option<&SourceRates>, pen: &mut Pen<'_>) -> u16 {
     let (glyph, word, tone) = look(source.state);
     let x = pen.put(1, 1, &source.name, Tone::Accent) + 2;
@@ -87,14 +89,14 @@ fn summary(source: &SourceView, rates: Option<&SourceRates>, pen: &mut Pen<'_>) 
     5
 }
 
-/// What to do, in one line.
+/// Advice for the operator, in one line.
 fn advice(source: &SourceView) -> String {
     match (source.state, source.kind) {
-        (SourceState::Waiting, _) => "Warming up: what is sent now waits for Live.".to_owned(),
-        (SourceState::Closed, _) => "The engine takes no more: it drains, or its count is reached.".to_owned(),
-        (SourceState::Unused, _) => format!("Nobody sends. Try: pinwheel send FILE {}", source.name),
+        (SourceState::Waiting, _) => "Warming up: shots sent now wait for Live.".to_owned(),
+        (SourceState::Closed, _) => "The engine accepts no more shots: it drains, or has reached its count.".to_owned(),
+        (SourceState::Unused, _) => format!("No sender yet. Try: pinwheel send FILE {}", source.name),
         (SourceState::Silent, SourceKind::Shm) => {
-            "Silent: does the client run, and move its heartbeat? Started anew it gets the ring.".to_owned()
+            "Silent: check that the client runs and updates its heartbeat. A restarted client gets the ring.".to_owned()
         }
         (SourceState::Silent, _) => {
             format!("Silent: does a sender still run? Test: pinwheel send FILE {}", source.name)
@@ -104,7 +106,7 @@ fn advice(source: &SourceView) -> String {
             source.buffer_bytes / 1024
         ),
         (SourceState::Flowing, _) if source.foreign > 0 => {
-            "Somebody who is not allowed sends here: name the network with --allow, or end it.".to_owned()
+            "A sender without permission sends here: allow its network with --allow, or stop it.".to_owned()
         }
         (SourceState::Flowing, _) => {
             "Missing numbers were skipped by their sender, or lost on the way here.".to_owned()
@@ -148,7 +150,7 @@ fn streams(model: &Model, source: &SourceView, rates: Option<&SourceRates>, pen:
 }
 
 fn row(stream: &SourceStream, per_s: Option<f64>, pen: &mut Pen<'_>, y: u16) {
-    // A number that came late is not missing any more.
+    // A number that arrived late is not missing any more.
     let missing = stream.gaps.saturating_sub(stream.reordered);
     let texts = [
         stream.id.to_string(),

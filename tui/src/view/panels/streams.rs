@@ -1,12 +1,13 @@
-//! Streams: is each one's input what its model says?
+//! Streams: does each one's input match its error model?
 
 use crate::model::Picture;
+use crate::model::lists::stream_health;
 use crate::theme::Tone;
 use crate::widgets::format::{count, probability, time};
 use crate::widgets::pen::Pen;
-use pinwheel_engine::board::snapshot::{HealthVerdict, StreamView};
+use pinwheel_engine::board::snapshot::StreamView;
 
-/// Draws title and rows if there is room for one; returns the rows taken.
+/// Draws title and rows if a row fits; returns the rows used.
 pub fn draw(picture: &Picture, pen: &mut Pen<'_>) -> u16 {
     let streams = &picture.snapshot.streams;
     if pen.height() < 3 || streams.is_empty() {
@@ -39,12 +40,7 @@ fn row(stream: &StreamView, pen: &mut Pen<'_>, y: u16) {
         pen.put(x, y, &text, Tone::Plain);
     }
     let health = &stream.input_health;
-    let (glyph, word, tone) = match health.verdict {
-        HealthVerdict::TooFew => ('○', "too few shots to tell", Tone::Dim),
-        HealthVerdict::Good => ('●', "as the model says", Tone::Good),
-        HealthVerdict::Suspect => ('▲', "suspect", Tone::Warn),
-        HealthVerdict::Bad => ('✖', "not this model's data", Tone::Bad),
-    };
+    let (glyph, word, tone) = stream_health(stream);
     pen.dot(54, y, glyph, tone);
     let x = pen.put(56, y, word, tone) + 2;
     let found =

@@ -1,35 +1,36 @@
-//! A list as a table: headings, the rows shown, the cursor's row marked; and a list with its details below.
+//! A list as a table: headings and rows, with the selected row marked; and a list with its details
+//! below.
 //!
-//! Draws what `model::lists` says, and only the cells that are in sight.
+//! Draws the columns and rows of `model::lists`, and computes only the visible cells.
 
 use super::{rows_of, scrolled};
-use crate::model::lists::{self, Cell, Line, List, REST, Way};
+use crate::model::lists::{self, Cell, Direction, Line, List, REST};
 use crate::model::target::Target;
 use crate::model::{Model, Overlay, Zoom};
 use crate::theme::Tone;
 use crate::widgets::pen::Pen;
 
-/// Rows that details get of a view, at most; half of a low one.
+/// Most rows of the details; at most half of a low view.
 const DETAIL_ROWS: u16 = 9;
 
-/// What is said where there is nothing to list.
+/// Texts for an empty list.
 #[derive(Clone, Copy, Debug)]
 pub struct Empty<'a> {
     /// Why it is empty.
     pub why: &'a str,
-    /// What would fill it.
+    /// How it gets rows.
     pub fill: &'a str,
 }
 
 /// A view of one list: title, table, and the details of the row under the cursor.
 pub fn view(model: &Model, list: List, empty: Empty<'_>, pen: &mut Pen<'_>) {
-    let title = model.view.title();
+    let title = model.view.heading();
     with_details(model, list, title, empty, pen, |row, pen| {
         lines(&list.details(model, row), pen);
     });
 }
 
-/// Title, table, and below it what `details` draws of the row under the cursor; the zoom says who has the room.
+/// Title, table, and below it the `details` of the selected row; the zoom divides the room.
 pub fn with_details(
     model: &Model,
     list: List,
@@ -55,7 +56,7 @@ pub fn with_details(
     }
 }
 
-/// Title, filter and table; what is said beside the title gives way to a filter.
+/// Title, filter and table; a filter replaces the text beside the title.
 pub fn titled(model: &Model, list: List, (title, beside): (&str, &str), empty: Empty<'_>, pen: &mut Pen<'_>) {
     let rows = lists::shown(model, list);
     let end = pen.rule(0, title);
@@ -68,7 +69,8 @@ pub fn titled(model: &Model, list: List, (title, beside): (&str, &str), empty: E
     body(model, list, &rows, empty, &mut pen.rows(1, room));
 }
 
-/// The filter and how many rows it leaves, in so many columns: the end of what is written is where the next letter goes.
+/// The filter and the number of matching rows, in `columns` columns; the end of the input stays
+/// visible.
 fn filter(model: &Model, list: List, shown: usize, columns: u16) -> Option<String> {
     let filter = &model.lists.of(list).filter;
     let is_written = matches!(model.overlay, Some(Overlay::Filter(_)));
@@ -91,17 +93,16 @@ fn body(model: &Model, list: List, rows: &[usize], empty: Empty<'_>, pen: &mut P
         return;
     }
     if rows.is_empty() {
-        pen.put(1, 1, "No row is left by this filter. Esc in it (/) shows all rows again.", Tone::Warn);
+        pen.put(1, 1, "No row matches this filter. Open it with / and press esc to show all rows.", Tone::Warn);
     }
     table(model, list, rows, Pointer::Shown, pen);
 }
 
-/// Whether the cursor's row is marked.
+/// Whether the selected row is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pointer {
-    /// It is.
     Shown,
-    /// It is not: this is not the list's own view.
+    /// Not marked: the table is part of another view.
     Hidden,
 }
 
@@ -127,7 +128,7 @@ pub fn table(model: &Model, list: List, rows: &[usize], pointer: Pointer, pen: &
     }
 }
 
-/// A heading each. Where the table is not the list's own view they stand on the rule, whose title names the rows.
+/// The headings. In another view they stand on the rule, whose title names the rows.
 fn headings(model: &Model, list: List, columns: &[(usize, u16)], pointer: Pointer, pen: &mut Pen<'_>) {
     let order = model.lists.of(list).order.as_ref();
     let mut x = 1;
@@ -137,13 +138,13 @@ fn headings(model: &Model, list: List, columns: &[(usize, u16)], pointer: Pointe
         if x >= pen.width() {
             return pen.mark_cut(0, name);
         }
-        let sorted = order.filter(|order| order.column == *column).map(|order| order.way);
+        let sorted = order.filter(|order| order.column == *column).map(|order| order.direction);
         let tone = if sorted.is_some() { Tone::Accent } else { Tone::Dim };
         match pointer {
             Pointer::Shown => {
                 pen.target(x, 0, width, Target::Heading(list, *column));
-                // The arrow is what one looks for: a long name gives way.
-                let arrow = sorted.map(|way| if way == Way::Up { '↑' } else { '↓' });
+                // The arrow takes precedence: a long name is cut.
+                let arrow = sorted.map(|direction| if direction == Direction::Up { '↑' } else { '↓' });
                 let room = width.saturating_sub(u16::from(arrow.is_some()));
                 let end = pen.part(x, 0, room, 1).put(0, 0, name, tone);
                 if let Some(arrow) = arrow {
@@ -164,7 +165,7 @@ fn cell(cell: &Cell, pen: &mut Pen<'_>) {
         pen.put(0, 0, &cell.text, cell.tone);
         return;
     }
-    // The end of a strip is now: what does not fit is the oldest.
+    // The end of a strip is the newest sample: the oldest samples are cut.
     let is_strip = cell.marks.iter().all(|(glyph, _)| !glyph.is_alphanumeric() && *glyph != ' ');
     let hidden = if is_strip { cell.marks.len().saturating_sub(usize::from(pen.width())) } else { 0 };
     let marks = &cell.marks[hidden..];
@@ -176,7 +177,7 @@ fn cell(cell: &Cell, pen: &mut Pen<'_>) {
     }
 }
 
-/// Details as lines, wrapped; what has no room says so.
+/// Details as wrapped lines; cut text is marked.
 pub fn lines(lines: &[Line], pen: &mut Pen<'_>) {
     pen.rule(0, "details");
     let height = pen.height();

@@ -1,19 +1,19 @@
-//! One row: the views with their keys, the one shown marked. What has no room is left out on the side that is further away.
+//! A row of the views and their keys, with the current view marked. Without room, the views farther
+//! from it are left out.
 
-use crate::keymap::{Action, Scope, name};
+use crate::keymap::{Action, Scope};
 use crate::model::target::Target;
 use crate::model::{Model, View};
 use crate::theme::Tone;
 use crate::widgets::pen::Pen;
 
-/// Draws it.
 pub fn draw(model: &Model, pen: &mut Pen<'_>) {
-    let tab = |view: View| (view, model.keymap.first_key(Scope::Views, Action::Show(view)), name::view(view));
+    let tab = |view: View| (view, model.keymap.first_key(Scope::Views, Action::Show(view)), view.name());
     let tabs: Vec<(View, String, &str)> = View::ALL.into_iter().map(tab).collect();
     let width = |(_, key, word): &(View, String, &str)| (key.chars().count() + word.len() + 3) as u16;
     let here = View::ALL.iter().position(|view| *view == model.view).unwrap_or(0);
     let room = pen.width().saturating_sub(2);
-    // From the left while the one shown fits; else it is the last one.
+    // Start at the left while the current view fits; else it comes last.
     let mut first = 0;
     while first < here && tabs[first..=here].iter().map(&width).sum::<u16>() > room {
         first += 1;

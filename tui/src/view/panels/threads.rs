@@ -1,6 +1,7 @@
 //! Threads: which is late, and under what policy?
 //!
-//! A row each, in plan order so that rows stay put; below the list the thread under the cursor in full.
+//! One row each, in plan order so that rows keep their places; below the list the selected thread
+//! in full.
 
 use super::table::{self, Empty, Pointer};
 use crate::model::derived::ThreadDerived;
@@ -11,22 +12,21 @@ use crate::widgets::format::{count, rate, time, time_or_dash};
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::snapshot::{EngineView, ThreadView};
 
-/// What is said before there is a thread.
+/// Text before there is a thread.
 const EMPTY: Empty<'_> = Empty {
-    why: "No hot thread yet: the plan is being made.",
-    fill: "Threads appear as they start; nothing needs to be pressed.",
+    why: "No hot thread yet: the engine is making the plan.",
+    fill: "Threads appear as they start; no key is needed.",
 };
 
-/// The view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
-    table::with_details(model, List::Threads, View::Threads.title(), EMPTY, pen, |row, pen| {
+    table::with_details(model, List::Threads, View::Threads.heading(), EMPTY, pen, |row, pen| {
         if let (Some(thread), Some(derived)) = (picture.snapshot.threads.get(row), picture.derived.threads.get(row)) {
             detail(&picture.snapshot.engine, thread, derived, pen);
         }
     });
 }
 
-/// The overview's part: as many rows as there is room for, in plan order.
+/// The overview's part: as many rows as fit, in plan order.
 pub fn list(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     pen.rule(0, "threads");
     let room = pen.height();
@@ -38,24 +38,12 @@ pub fn list(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     table::table(model, List::Threads, &rows, Pointer::Hidden, &mut pen.rows(0, room));
 }
 
-/// Policy as acknowledged; a switch not yet seen is shown as `→shared`.
-pub fn policy(engine: &EngineView, thread: &ThreadView) -> (String, Tone) {
-    let runs = thread.policy_acknowledged.name();
-    if thread.policy_refusal.is_some() {
-        return (format!("{runs}!"), Tone::Warn);
-    }
-    if thread.epoch_acknowledged < engine.spin_epoch_requested {
-        return (format!("→{}", thread.policy_requested.name()), Tone::Warn);
-    }
-    (runs.to_owned(), Tone::Good)
-}
-
 fn detail(engine: &EngineView, thread: &ThreadView, derived: &ThreadDerived, pen: &mut Pen<'_>) {
     pen.rule(0, &format!("{}, thread {}", thread.name, thread.tid));
     let core = match thread.core {
         Some(core) if thread.exclusive => format!("core {core}, alone on it"),
         Some(core) => format!("core {core}, shared"),
-        None => "no core of its own".to_owned(),
+        None => "not pinned to a core".to_owned(),
     };
     let pinned = if thread.pinned { "pinned and verified" } else { "not pinned" };
     let priority = thread.priority.found.as_deref().unwrap_or("not visible");
@@ -95,9 +83,9 @@ fn detail(engine: &EngineView, thread: &ThreadView, derived: &ThreadDerived, pen
         ),
         memory(thread),
     ];
-    // What is wrong first: a low screen has no room for the rest of the sentence else.
-    let mut y = died(thread, pen);
-    for line in [refusals(thread), rival(thread)].iter().filter(|line| !line.is_empty()) {
+    // Panics first: a low screen cuts the rest of the text.
+    let mut y = panicked_roles(thread, pen);
+    for line in [refusals(thread), competitor(thread)].iter().filter(|line| !line.is_empty()) {
         y = pen.put_wrapped(1, y, line, Tone::Warn);
     }
     for line in &lines {
@@ -121,7 +109,7 @@ fn memory(thread: &ThreadView) -> String {
     )
 }
 
-/// Why it does not run as the profile says.
+/// Why the thread does not run as the profile specifies.
 fn refusals(thread: &ThreadView) -> String {
     let priority = thread.priority.why_not.as_ref();
     let priority = priority.map(|why| format!("no priority {}: {why}", thread.priority.asked));
@@ -129,27 +117,27 @@ fn refusals(thread: &ThreadView) -> String {
     both.join("; ")
 }
 
-/// Who else wanted its core.
-fn rival(thread: &ThreadView) -> String {
-    let Some(rival) = &thread.contended_by else { return String::new() };
-    let user = if rival.user.is_empty() { "user not visible" } else { &rival.user };
+/// The process that competes for its core.
+fn competitor(thread: &ThreadView) -> String {
+    let Some(competitor) = &thread.contended_by else { return String::new() };
+    let user = if competitor.user.is_empty() { "user not visible" } else { &competitor.user };
     format!(
-        "wanted by {} ({}, {user}): waited {}, ran {} of {}; {} ago",
-        rival.command,
-        rival.pid,
-        time(rival.waited_ns),
-        time(rival.ran_ns),
-        time(rival.span_ns),
-        time(rival.age_ns)
+        "contended by {} ({}, {user}): waited {}, ran {} of {}; {} ago",
+        competitor.command,
+        competitor.pid,
+        time(competitor.waited_ns),
+        time(competitor.ran_ns),
+        time(competitor.span_ns),
+        time(competitor.age_ns)
     )
 }
 
-/// The roles that died, a line each; returns the row after them.
-fn died(thread: &ThreadView, pen: &mut Pen<'_>) -> u16 {
+/// The roles that panicked, a line each; returns the row after them.
+fn panicked_roles(thread: &ThreadView, pen: &mut Pen<'_>) -> u16 {
     let dead = thread.roles.iter().filter_map(|role| role.died_frame.map(|frame| (role, frame)));
     let mut y = 1;
     for (role, frame) in dead {
-        let text = format!("✖ {} {} of silo {} died in frame {frame}", role.kind, role.index, role.silo);
+        let text = format!("✖ {} {} of silo {} panicked in frame {frame}", role.kind, role.index, role.silo);
         pen.put(1, y, &text, Tone::Bad);
         y += 1;
     }

@@ -1,14 +1,13 @@
-//! One row: where in the recording the picture is, with alarms and notes on the way.
+//! A row with the position of the picture in the recording, and its alarms and notes.
 
 use crate::model::target::Target;
 use crate::model::{Mode, Model, Timeline};
 use crate::theme::Tone;
 use crate::widgets::pen::Pen;
 
-/// Columns kept for the words on the right.
+/// Columns of the text on the right.
 const WORDS: u16 = 30;
 
-/// Draws it.
 pub fn draw(model: &Model, line: &Timeline, pen: &mut Pen<'_>) {
     let width = pen.width();
     let columns = width.saturating_sub(WORDS + 2).max(8);
@@ -48,7 +47,7 @@ pub fn draw(model: &Model, line: &Timeline, pen: &mut Pen<'_>) {
         &format!("{at_s:.3} s  -{behind_s:.1} s  {running}"),
         Tone::Accent,
     );
-    // The note that belongs to this moment, where there is room for it.
+    // The note of this moment, if it has room.
     if let Some((_, text)) = line.notes.iter().rev().find(|(at_ns, _)| at_ns.abs_diff(line.at_ns) < 500_000_000) {
         pen.put(
             column(line.at_ns).saturating_add(2).min(columns.saturating_sub(8)),

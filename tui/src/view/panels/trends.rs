@@ -12,7 +12,7 @@ const LABEL: u16 = 10;
 /// Columns of the number after it.
 const NUMBER: u16 = 14;
 
-/// Rows that are worth drawing.
+/// Most rows.
 pub const ROWS_MAX: u16 = 3;
 
 /// Draws as many strips as there are rows.
@@ -32,7 +32,7 @@ pub fn draw(model: &Model, pen: &mut Pen<'_>) {
 type Value = fn(&Sample) -> Option<f64>;
 type Show = fn(f64) -> String;
 
-/// The newest sample is at the right end; what was not seen is blank.
+/// The newest sample is at the right end; missing samples are blank.
 fn strip(model: &Model, value: Value, show: Show, pen: &mut Pen<'_>, cells: u16) {
     let history = &model.scene().history;
     let max = history.last(usize::from(cells)).filter_map(value).fold(0.0, f64::max);

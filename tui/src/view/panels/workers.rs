@@ -1,15 +1,16 @@
-//! Workers: which is busy, and with which slot? A row each; what its own word and the idle mask say against each other.
+//! Workers: which is busy, and with which slot? One row each; compares the worker's state word with
+//! the idle mask.
 
 use super::table::{self, Empty};
-use super::which_silo;
+use super::{shown_silo, which_silo};
 use crate::model::lists::List;
-use crate::model::{Model, Picture, View};
+use crate::model::{Model, Picture};
 use crate::theme::Tone;
 use crate::widgets::format::{count, time};
 use crate::widgets::pen::Pen;
 use pinwheel_engine::board::snapshot::GpuView;
 
-/// What is said of a silo without a device.
+/// Text for a silo without a device.
 const EMPTY: Empty<'_> = Empty {
     why: "This silo has no device workers: shots go to the CPU predecoder.",
     fill: "Workers come with a device: --device auto, sim or cuda, and workers: in the profile.",
@@ -17,12 +18,7 @@ const EMPTY: Empty<'_> = Empty {
 
 /// Draws the view.
 pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
-    let index = model.cursor.silo;
-    let (Some(silo), Some(derived)) = (picture.snapshot.silos.get(index), picture.derived.silos.get(index)) else {
-        pen.rule(0, View::Workers.title());
-        pen.put(1, 1, "No silo yet: the engine is in its first phase. Workers appear with their device.", Tone::Warn);
-        return;
-    };
+    let Some((silo, derived)) = shown_silo(model, picture, "Workers appear with their device.", pen) else { return };
     let height = pen.height();
     let below = 1 + u16::from(silo.gpu.is_some());
     table::view(model, List::Workers, EMPTY, &mut pen.rows(0, height.saturating_sub(below)));

@@ -1,10 +1,12 @@
-//! What a picture costs: time beside a plain screen of the library's own widgets, calls of the allocator, memory over an hour.
+//! Cost of a picture: time relative to a plain screen of the library's own widgets, allocator
+//! calls, memory over an hour.
 
 use super::{COLOUR, VIEWS, keys, watched};
+use crate::keymap::key::Key;
 use crate::model::View;
-use crate::msg::{Finished, Key, Msg};
-use crate::source::synthetic::{Trouble, snapshot};
+use crate::msg::{Finished, Msg};
 use crate::term::output::{Frames, Gather, gathered};
+use crate::tests::synthetic::{SyntheticFaults, snapshot};
 use crate::update::update;
 use crate::view::{draw, view};
 use pinwheel_engine::board::snapshot::ActionView;
@@ -18,11 +20,11 @@ use ratatui::widgets::{Block, Gauge, List, Paragraph, Sparkline};
 use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 use std::time::Instant;
 
-/// How many times as long as the plain screen a view may take.
+/// Most time of a view, as a multiple of the plain screen's.
 const RATIO_MAX: f64 = 1.5;
-/// Most calls of the allocator for a picture of 80×24.
+/// Most allocator calls for a picture of 80×24.
 const CALLS_MAX: u64 = 500;
-/// And of 200×60.
+/// Most allocator calls for a picture of 200×60.
 const CALLS_MAX_LARGE: u64 = 950;
 
 fn terminal((columns, rows): (u16, u16)) -> (Terminal<CrosstermBackend<Gather>>, Frames) {
@@ -31,14 +33,15 @@ fn terminal((columns, rows): (u16, u16)) -> (Terminal<CrosstermBackend<Gather>>,
     (Terminal::with_options(CrosstermBackend::new(gather), options).unwrap(), frames)
 }
 
-/// Where ten panels of equal size lie, two a row. Found once, by plain arithmetic: the library's solver costs more than all
-/// that is drawn, and nobody needs it for each frame.
+/// Areas of ten panels of equal size, two per row. Computed once, by plain arithmetic: the
+/// library's solver costs more than all the drawing, and no frame needs it.
 fn areas((columns, rows): (u16, u16)) -> Vec<Rect> {
     let (width, height) = (columns / 2, rows / 5);
     (0..10).map(|at| Rect::new(at % 2 * width, at / 2 * height, width, height)).collect()
 }
 
-/// A plain screen of ten framed panels, as one writes it with the library: numbers that change, made anew for each frame.
+/// A plain screen of ten framed panels in the library's usual style: changing numbers, built anew
+/// for each frame.
 fn plain(tenth: u64, areas: &[Rect], frame: &mut Frame<'_>) {
     let value = |i: u64| (tenth * 7 + i * 13) % 97;
     let style = |i: u64| Style::new().fg(if value(i) > 80 { Color::Red } else { Color::Green });
@@ -68,15 +71,15 @@ fn resident() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// An hour at ten pictures a second, each of them other than the one before. By the process's memory, so it runs alone; the
-/// engine's allocator counts calls of hot threads and not what is held.
+/// An hour of different pictures at ten a second. Measures the memory of the process, so it runs
+/// alone; the engine's allocator counts the calls of hot threads, not the memory in use.
 #[test]
 #[ignore = "36,000 pictures: run in release, by itself"]
 #[expect(clippy::print_stderr, reason = "a measurement is printed")]
 fn an_hour_of_pictures_holds_no_more_memory_than_its_first_minutes() {
     let (mut terminal, mut frames) = terminal((200, 60));
-    let mut model = watched(COLOUR, (200, 60), Trouble::All);
-    let pictures: Vec<_> = (0..100).map(|tenth| snapshot(100 + tenth, Trouble::All)).collect();
+    let mut model = watched(COLOUR, (200, 60), SyntheticFaults::All);
+    let pictures: Vec<_> = (0..100).map(|tenth| snapshot(100 + tenth, SyntheticFaults::All)).collect();
     let (mut spare, mut early) = (Vec::new(), 0);
     for at in 0..36_000u64 {
         let mut snapshot = pictures[at as usize % pictures.len()].clone();
@@ -109,7 +112,7 @@ fn an_hour_of_pictures_holds_no_more_memory_than_its_first_minutes() {
 fn a_picture_asks_the_allocator_for_little_more_than_its_texts() {
     for (size, limit) in [((80, 24), CALLS_MAX), ((200, 60), CALLS_MAX_LARGE)] {
         for (shown, key) in View::ALL.into_iter().zip(VIEWS) {
-            let mut model = watched(COLOUR, size, Trouble::All);
+            let mut model = watched(COLOUR, size, SyntheticFaults::All);
             keys(&mut model, &[Key::Char(key)]);
             let area = Rect::new(0, 0, size.0, size.1);
             let mut buffer = Buffer::empty(area);
@@ -121,22 +124,22 @@ fn a_picture_asks_the_allocator_for_little_more_than_its_texts() {
     }
 }
 
-/// The value in the middle: a frame during which the machine did something else does not count.
+/// The median: a frame disturbed by the machine does not count.
 fn median(mut ns: Vec<u128>) -> f64 {
     ns.sort_unstable();
     ns[ns.len() / 2] as f64 / 1e3
 }
 
-/// Each view beside the plain screen, a frame of the one after a frame of the other.
+/// Times each view against the plain screen, with frames of both in turn.
 #[test]
 #[ignore = "a measurement: run in release"]
 #[expect(clippy::print_stderr, reason = "a measurement is printed")]
 fn frame_cost() {
-    let snapshots: Vec<_> = (100..400).map(|tenth| (tenth, Box::new(snapshot(tenth, Trouble::All)))).collect();
+    let snapshots: Vec<_> = (100..400).map(|tenth| (tenth, Box::new(snapshot(tenth, SyntheticFaults::All)))).collect();
     for size in [(80, 24), (200, 60)] {
         let areas = areas(size);
         for (shown, key) in View::ALL.into_iter().zip(VIEWS) {
-            let mut model = watched(COLOUR, size, Trouble::All);
+            let mut model = watched(COLOUR, size, SyntheticFaults::All);
             keys(&mut model, &[Key::Char(key)]);
             let ((mut terminal, mut frames), (mut peer, mut peers)) = (self::terminal(size), self::terminal(size));
             let (mut updates, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());

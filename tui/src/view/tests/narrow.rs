@@ -1,12 +1,12 @@
-//! Little room: what must be readable at 80×24 and below, and that what has no room says so.
+//! Small screens: texts that must be readable at 80×24 and below, and marks for text that is cut.
 
 use super::{ASCII, COLOUR, MONO, MONO_ASCII, VIEWS, drawn, dump, keys, text, watched};
+use crate::keymap::key::Key;
 use crate::model::{Model, NoticeKind, View};
-use crate::msg::Key;
-use crate::source::synthetic::Trouble;
+use crate::tests::synthetic::SyntheticFaults;
 
 /// The view of `key`, two seconds after the start, without a notice.
-fn viewed(theme: crate::theme::Theme, size: (u16, u16), trouble: Trouble, key: char) -> Model {
+fn viewed(theme: crate::theme::Theme, size: (u16, u16), trouble: SyntheticFaults, key: char) -> Model {
     let mut model = watched(theme, size, trouble);
     model.notice = None;
     keys(&mut model, &[Key::Char(key)]);
@@ -18,7 +18,7 @@ fn the_consoles_cost_is_readable_in_every_view_from_40_columns_on() {
     for theme in [COLOUR, MONO, ASCII, MONO_ASCII] {
         for size in [(80, 24), (60, 20), (40, 12), (119, 40), (120, 40), (200, 60)] {
             for key in VIEWS {
-                let mut model = viewed(theme, size, Trouble::All, key);
+                let mut model = viewed(theme, size, SyntheticFaults::All, key);
                 let last = |model: &Model| text(&drawn(model)).lines().last().unwrap().to_owned();
                 let row = last(&model);
                 assert!(row.contains("0.4%") && row.ends_with("15kB/s"), "view {key} {size:?}: {row}");
@@ -30,7 +30,7 @@ fn the_consoles_cost_is_readable_in_every_view_from_40_columns_on() {
             }
         }
     }
-    let wide = text(&drawn(&viewed(COLOUR, (120, 40), Trouble::None, '1')));
+    let wide = text(&drawn(&viewed(COLOUR, (120, 40), SyntheticFaults::None, '1')));
     assert!(wide.contains("q quit") && wide.contains("console 0.4% of a core, 10 frames/s, 15kB/s"), "{wide}");
 }
 
@@ -38,7 +38,7 @@ fn the_consoles_cost_is_readable_in_every_view_from_40_columns_on() {
 fn a_refusal_is_readable_to_its_end_at_any_width() {
     let said = "found no picture yet, expected one to follow; wait for the engine, and look at the log of this run";
     for size in [(80, 24), (60, 20), (40, 12), (200, 60)] {
-        let mut model = viewed(COLOUR, size, Trouble::All, '2');
+        let mut model = viewed(COLOUR, size, SyntheticFaults::All, '2');
         model.notice =
             Some(crate::model::Notice { text: said.to_owned(), until_ns: u64::MAX, kind: NoticeKind::Refused });
         let screen = text(&drawn(&model));
@@ -48,11 +48,11 @@ fn a_refusal_is_readable_to_its_end_at_any_width() {
 
 #[test]
 fn each_views_title_is_a_question_and_has_room_at_80_columns() {
-    for trouble in [Trouble::None, Trouble::All] {
+    for trouble in [SyntheticFaults::None, SyntheticFaults::All] {
         for (view, key) in View::ALL.into_iter().zip(VIEWS) {
             let screen = text(&drawn(&viewed(COLOUR, (80, 24), trouble, key)));
-            assert!(view.title().ends_with('?'), "{view:?}");
-            assert!(screen.contains(view.title()), "{view:?}: {screen}");
+            assert!(view.heading().ends_with('?'), "{view:?}");
+            assert!(screen.contains(view.heading()), "{view:?}: {screen}");
         }
     }
 }
@@ -61,19 +61,19 @@ fn each_views_title_is_a_question_and_has_room_at_80_columns() {
 fn lists_and_help_are_there_below_80_columns() {
     for (size, shown) in [((60, 20), &VIEWS[..]), ((40, 12), &['9', '2', '0', '1'][..])] {
         for key in shown {
-            let model = viewed(COLOUR, size, Trouble::All, *key);
+            let model = viewed(COLOUR, size, SyntheticFaults::All, *key);
             insta::assert_snapshot!(format!("narrow_{:?}_{}x{}", model.view, size.0, size.1), dump(&model));
         }
     }
 }
 
-/// What opens a question, and words of it that must be readable.
+/// Keys that open a question, and words of it that must be readable.
 const QUESTIONS: [(&str, &[Key], &[&str]); 7] = [
-    ("deed", &[Key::Char('M'), Key::Char('d')], &["none is placed there.", "do it", "do not"]),
-    ("kill", &[Key::Char('M'), Key::Char('K'), Key::Char('k')], &["anew.", "k_", "type kill 0", "do not"]),
+    ("drain", &[Key::Char('M'), Key::Char('d')], &["placed there.", "do it", "do not"]),
+    ("kill", &[Key::Char('M'), Key::Char('K'), Key::Char('k')], &["restarts it.", "k_", "type kill 0", "do not"]),
     ("prod", &[Key::Char('p'), Key::Char('1')], &["lab → prod", "work-0", "wait_ms: 100) → None", "apply", "do not"]),
     ("quit", &[Key::Char('q')], &["is answered.", "drain and quit", "go on", "w: why"]),
-    ("hold", &[Key::Char('H')], &["way finishes.", "yes", "no"]),
+    ("hold", &[Key::Char('H')], &["path are answered.", "yes", "no"]),
     ("rate", &[Key::Char('R'), Key::Char('7')], &["7_", "if you like", "take it", "stay at"]),
     ("input", &[Key::Char('I'), Key::Char('u')], &["u_", "shm:NAME", "ask", "stay"]),
 ];
@@ -82,10 +82,10 @@ const QUESTIONS: [(&str, &[Key], &[&str]); 7] = [
 fn questions_are_readable_to_their_end_at_any_size() {
     for size in [(80, 24), (60, 20), (40, 12)] {
         for (name, pressed, words) in QUESTIONS {
-            let mut model = viewed(COLOUR, size, Trouble::None, '1');
+            let mut model = viewed(COLOUR, size, SyntheticFaults::None, '1');
             keys(&mut model, pressed);
             let screen = text(&drawn(&model));
-            // A text that is broken over rows is one again without frame and indent.
+            // Joins the rows of a wrapped text, without frame and indent.
             let joined: Vec<&str> = screen.split(|c: char| c.is_whitespace() || c == '│').collect();
             let joined = joined.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
             for word in words {
@@ -102,7 +102,7 @@ fn questions_are_readable_to_their_end_at_any_size() {
 fn a_change_of_a_profile_shows_both_values_however_narrow_the_screen() {
     for size in [(80, 24), (60, 20), (40, 20)] {
         for pressed in [&[Key::Char('5')][..], &[Key::Char('p'), Key::Char('1')][..]] {
-            let mut model = viewed(COLOUR, size, Trouble::None, '1');
+            let mut model = viewed(COLOUR, size, SyntheticFaults::None, '1');
             keys(&mut model, pressed);
             let screen = text(&drawn(&model));
             let joined = screen.split(|c: char| c.is_whitespace() || c == '│').collect::<String>();
@@ -116,8 +116,8 @@ fn a_change_of_a_profile_shows_both_values_however_narrow_the_screen() {
 
 #[test]
 fn a_diff_that_has_no_room_beside_the_list_gets_all_of_it() {
-    let mut model = viewed(COLOUR, (60, 24), Trouble::None, '5');
-    assert!(text(&drawn(&model)).contains("more: z gives them the room"));
+    let mut model = viewed(COLOUR, (60, 24), SyntheticFaults::None, '5');
+    assert!(text(&drawn(&model)).contains("more: z shows them"));
     keys(&mut model, &[Key::Char('z')]);
     let screen = text(&drawn(&model));
     assert!(screen.contains("courtesy") && screen.contains("workers: 8 → 16"), "{screen}");

@@ -32,14 +32,14 @@ fn connect(path: &PathBuf) -> UnixStream {
 /// One line, or a piece of one.
 fn line(campaign: &mut Campaign) -> Vec<u8> {
     let asks = [
+        r#"{"version":2,"command":"status"}"#,
+        r#"{"version":2,"command":{"rate":{"hz":500.0}},"why":"x"}"#,
+        r#"{"version":2,"command":{"rate":{"hz":-1e308}}}"#,
+        r#"{"version":2,"command":{"snooze":{"number":18446744073709551615,"for_s":18446744073709551615}}}"#,
+        r#"{"version":2,"command":{"acknowledge":{"number":0}}}"#,
         r#"{"version":1,"ask":"status"}"#,
-        r#"{"version":1,"ask":{"rate":{"hz":500.0}},"why":"x"}"#,
-        r#"{"version":1,"ask":{"rate":{"hz":-1e308}}}"#,
-        r#"{"version":1,"ask":{"snooze":{"number":18446744073709551615,"for_s":18446744073709551615}}}"#,
-        r#"{"version":1,"ask":{"acknowledge":{"number":0}}}"#,
-        r#"{"version":99,"ask":"status"}"#,
-        r#"{"version":1,"ask":{"profile":{"name":"../../etc/passwd","text":null,"for_s":null}}}"#,
-        r#"{"version":1,"ask":{"profile":{"name":"x","text":"((((((((((","for_s":0}}}"#,
+        r#"{"version":2,"command":{"profile":{"name":"../../etc/passwd","text":null,"for_s":null}}}"#,
+        r#"{"version":2,"command":{"profile":{"name":"x","text":"((((((((((","for_s":0}}}"#,
     ];
     let mut bytes = campaign.pick(&asks).as_bytes().to_vec();
     match campaign.below(6) {

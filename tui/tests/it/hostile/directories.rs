@@ -1,5 +1,5 @@
-//! Directories of boards, runs, profiles and settings that hold what does not belong there: FIFOs, links, sockets, devices,
-//! huge and random files, of this user and of another one.
+//! Directories of boards, runs, profiles and settings that hold what does not belong there: FIFOs,
+//! links, sockets, devices, huge and random files, of this user and of another one.
 
 use super::{Campaign, is_sound, ran};
 use crate::world::{World, engine};

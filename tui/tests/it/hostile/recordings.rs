@@ -1,4 +1,5 @@
-//! Files that a run leaves, and the board that a killed engine leaves: damaged, then read by every command that reads them.
+//! Files that a run leaves, and the board that a killed engine leaves: damaged, then read by every
+//! command that reads them.
 
 use super::{Campaign, Running, is_sound, ran};
 use crate::world::{World, engine, until};

@@ -1,22 +1,24 @@
-//! Where each array of blocks lies: a header, then one array per kind, each from a 128-byte boundary on.
+//! Offset of each array of blocks: a header, then one array per kind, each starting on a 128-byte
+//! boundary.
 //!
-//! Pure arithmetic over a [`Shape`]; made once by the creator of a region and once by each reader of one.
+//! Pure arithmetic over a [`Shape`], computed once by the creator of a region and once by each
+//! reader.
 
 use super::{
     AlarmRow, ArbiterBlock, ClockBlock, ControlBlock, DecodeBlock, DeviceBlock, DispatchBlock, FaultRow, FeedBlock,
-    GraphBlock, HarvestBlock, HeaderBlock, LatencyBlock, LifeBlock, LogBlock, MoveBlock, PlacementBlock, PollBlock,
-    RecorderBlock, SiloDepthBlock, SlotStamps, SourceBlock, StreamFeedBlock, StreamHarvestBlock, StreamSourceBlock,
-    ThreadBlock,
+    GraphBlock, HarvestBlock, HeaderBlock, LatencyBlock, LifecycleBlock, LogBlock, MoveBlock, PlacementBlock,
+    PollBlock, RecorderBlock, SiloDepthBlock, SlotStamps, SourceBlock, StreamFeedBlock, StreamHarvestBlock,
+    StreamSourceBlock, ThreadBlock,
 };
 use crate::board::alarms::ALARMS_MAX;
 use crate::fault::FaultCode;
 
-/// How many of each block.
+/// Number of blocks of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Hot threads.
+    /// Number of hot threads.
     pub threads: u32,
-    /// Silos.
+    /// Number of silos.
     pub silos: u32,
     /// Slots of each silo.
     pub slots: u32,
@@ -24,12 +26,12 @@ pub struct Shape {
     pub workers: u32,
     /// Decode workers of each silo.
     pub decoders: u32,
-    /// Streams.
+    /// Number of streams.
     pub streams: u32,
 }
 
 impl Shape {
-    /// As words of the header.
+    /// The sizes as words of the header.
     #[must_use]
     pub fn words(self) -> [u64; 6] {
         [self.threads, self.silos, self.slots, self.workers, self.decoders, self.streams].map(u64::from)
@@ -38,7 +40,7 @@ impl Shape {
     /// Inverse of [`Shape::words`]; `None` for sizes that no engine has.
     #[must_use]
     pub fn from_words(words: [u64; 6]) -> Option<Shape> {
-        // Above what profiles may ask for, and small enough that a layout's size cannot overflow.
+        // Above the limits of profiles, and small enough that a layout's size cannot overflow.
         const MOST: [u64; 6] = [4_096, 64, 65_536, 64, 64, 4_096];
         let mut sizes = [0; 6];
         for ((size, word), most) in sizes.iter_mut().zip(words).zip(MOST) {
@@ -72,7 +74,7 @@ pub(in crate::board) struct Layout {
     pub(in crate::board) graphs: usize,
     pub(in crate::board) arbiters: usize,
     pub(in crate::board) moves: usize,
-    pub(in crate::board) lives: usize,
+    pub(in crate::board) lifecycles: usize,
     pub(in crate::board) source: usize,
     pub(in crate::board) stream_sources: usize,
     pub(in crate::board) control: usize,
@@ -111,7 +113,7 @@ impl Layout {
             graphs: place(size_of::<GraphBlock>(), silos),
             arbiters: place(size_of::<ArbiterBlock>(), silos),
             moves: place(size_of::<MoveBlock>(), silos),
-            lives: place(size_of::<LifeBlock>(), silos),
+            lifecycles: place(size_of::<LifecycleBlock>(), silos),
             source: place(size_of::<SourceBlock>(), 1),
             stream_sources: place(size_of::<StreamSourceBlock>(), shape.streams as usize),
             control: place(size_of::<ControlBlock>(), 1),

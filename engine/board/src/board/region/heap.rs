@@ -1,6 +1,7 @@
-//! Memory of this process alone, on systems without the calls that a shared board needs.
+//! Process-private memory, on systems without the calls that a shared board needs.
 //!
-//! Owns one zeroed allocation, aligned to a page. Bounded by the size given. Never shared: nobody else can look.
+//! Owns one zeroed allocation, aligned to a page. Bounded by the given size. No other process can
+//! read it.
 
 use super::BoardError;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -36,13 +37,13 @@ impl Memory {
         Err(BoardError { step: "sharing memory in", path: directory.to_path_buf(), source })
     }
 
-    pub(super) fn open(path: &Path) -> Result<(Memory, usize, super::Life), BoardError> {
+    pub(super) fn open(path: &Path) -> Result<(Memory, usize, super::OwnerState), BoardError> {
         let source = io::Error::from(io::ErrorKind::Unsupported);
         Err(BoardError { step: "mapping", path: path.to_path_buf(), source })
     }
 
-    pub(super) fn life(&self) -> super::Life {
-        super::Life::Dead
+    pub(super) fn owner_state(&self) -> super::OwnerState {
+        super::OwnerState::Dead
     }
 
     pub(super) fn path(&self) -> Option<&Path> {

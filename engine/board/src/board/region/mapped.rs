@@ -2,7 +2,7 @@
 //!
 //! Owns the mapping, and the lock on the file. Bounds: the size given, [`DEAD_BOARDS_MAX`] boards of ended processes.
 
-use super::{BoardError, Life};
+use super::{BoardError, OwnerState};
 use crate::board::HeaderBlock;
 use crate::files::{self, shared};
 use rustix::fs::{self, AtFlags, FallocateFlags, FlockOperation, Mode, OFlags};
@@ -13,15 +13,16 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
-/// Most dead boards that are left for a post-mortem; the oldest beyond go into their runs' directories.
+/// Most dead boards kept in the directory for a post-mortem; older ones move into their runs'
+/// directories.
 pub(super) const DEAD_BOARDS_MAX: usize = 4;
-/// All pages there from the start, where the system does that.
+/// Maps all pages at once, where the system supports it.
 #[cfg(target_os = "linux")]
 const POPULATE: MapFlags = MapFlags::POPULATE;
 #[cfg(not(target_os = "linux"))]
 const POPULATE: MapFlags = MapFlags::empty();
 
-/// A mapping and what keeps it.
+/// A mapping and its file.
 pub(super) struct Memory {
     base: NonNull<u8>,
     bytes: usize,
@@ -77,8 +78,8 @@ impl Memory {
         Ok(Memory { base: non_null(base), bytes, shared: Some((directory.join(&name), file)), opened: None })
     }
 
-    /// Another process's board, for reading: a store through it would fault, and nobody makes one.
-    pub(super) fn open(path: &Path) -> Result<(Memory, usize, Life), BoardError> {
+    /// Another process's board, for reading: a store through it would fault, and no code stores.
+    pub(super) fn open(path: &Path) -> Result<(Memory, usize, OwnerState), BoardError> {
         let failed = |step, error: Errno| BoardError { step, path: path.to_path_buf(), source: error.into() };
         let file = files::open(path).map_err(|error| {
             let source = io::Error::from(error);
@@ -88,17 +89,18 @@ impl Memory {
         let stat = fs::fstat(&file).map_err(|error| failed("measuring", error))?;
         let bytes = usize::try_from(stat.st_size).ok().filter(|bytes| *bytes >= size_of::<HeaderBlock>());
         let bytes = bytes.ok_or_else(|| failed("measuring", Errno::NODATA))?;
-        let life = life(&file);
-        // SAFETY: a fresh mapping at an address of the kernel's choice. Pinwheel never shrinks the file; where its owner
-        // does all the same, reading it raises SIGBUS, which ends the process: see `board::fatal`.
+        let owner_state = owner_state(&file);
+        // SAFETY: a fresh mapping at an address of the kernel's choice. Pinwheel never shrinks the
+        // file; if its owner does, reading it raises SIGBUS, which ends the process: see
+        // `board::fatal`.
         let base = unsafe { mm::mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, &file, 0) }
             .map_err(|error| failed("mapping", error))?;
-        Ok((Memory { base: non_null(base), bytes, shared: None, opened: Some(file) }, bytes, life))
+        Ok((Memory { base: non_null(base), bytes, shared: None, opened: Some(file) }, bytes, owner_state))
     }
 
-    /// Whether the process lives whose file was opened; a file of our own: it does.
-    pub(super) fn life(&self) -> Life {
-        self.opened.as_ref().map_or(Life::Alive, life)
+    /// Whether the process of the opened file is alive; always true for our own file.
+    pub(super) fn owner_state(&self) -> OwnerState {
+        self.opened.as_ref().map_or(OwnerState::Alive, owner_state)
     }
 
     pub(super) fn path(&self) -> Option<&Path> {
@@ -110,16 +112,17 @@ impl Memory {
     }
 }
 
-/// Whether its owner holds the lock of a board's file: whoever may read the file may lock it. Ours is shared, so that two readers do not take each other for the
-/// owner, and given back at once, so that whoever clears dead boards away is not held up.
-fn life(file: &OwnedFd) -> Life {
+/// Whether the owner of a board's file holds its lock. Whoever may read the file may lock it. Our
+/// lock is shared, so that two readers do not take each other for the owner, and released at once,
+/// so that it does not delay the removal of dead boards.
+fn owner_state(file: &OwnedFd) -> OwnerState {
     match fs::flock(file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => {
             let _ = fs::flock(file, FlockOperation::Unlock);
-            Life::Dead
+            OwnerState::Dead
         }
-        Err(_) if shared::is_locked_by_owner(file) => Life::Alive,
-        Err(_) => Life::Dead,
+        Err(_) if shared::is_locked_by_owner(file) => OwnerState::Alive,
+        Err(_) => OwnerState::Dead,
     }
 }
 
@@ -137,7 +140,8 @@ impl Drop for Memory {
     }
 }
 
-/// Leaves the newest dead boards for a post-mortem and moves the rest. What cannot be read or removed is left alone.
+/// Keeps the newest dead boards for a post-mortem and moves the rest. Skips boards that cannot be
+/// read or removed.
 fn remove_old_dead_boards(directory: &Path, folder: &OwnedFd) {
     let Ok(entries) = std::fs::read_dir(directory) else { return };
     let mut dead: Vec<_> = entries
@@ -152,7 +156,7 @@ fn remove_old_dead_boards(directory: &Path, folder: &OwnedFd) {
     dead.sort();
     let surplus = dead.len().saturating_sub(DEAD_BOARDS_MAX);
     for (_, name) in dead.into_iter().take(surplus) {
-        // Where its run is still there, it goes there; else nobody could find it anyway.
+        // A board whose run's directory no longer exists is removed.
         let _ = crate::board::dead::keep(&directory.join(&name));
         let _ = fs::unlinkat(folder, name.as_os_str(), AtFlags::empty());
     }

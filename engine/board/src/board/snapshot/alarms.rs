@@ -1,4 +1,4 @@
-//! The alarm log's part of the picture.
+//! Alarms in a snapshot.
 
 use crate::board::alarms::{AlarmState, Confidence, Site};
 use crate::profile::Severity;
@@ -8,31 +8,31 @@ use std::cmp::Reverse;
 /// One alarm. Times are nanoseconds since the engine's start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AlarmView {
-    /// Its number in this run: what acknowledges it.
+    /// Its number in this run, by which it is acknowledged.
     pub number: u64,
-    /// Its rule's name.
+    /// Name of its rule.
     pub rule: &'static str,
-    /// Where.
+    /// Where the fault is.
     pub site: Site,
-    /// Name of the thread, if it is at one.
+    /// Name of the thread, for a fault of one thread.
     pub thread: Option<String>,
-    /// How bad.
+    /// Severity by its rule.
     pub severity: Severity,
-    /// Whether it holds.
+    /// Whether it is active.
     pub state: AlarmState,
     /// Start of its first episode.
     pub first_ns: u64,
     /// Start of its latest episode.
     pub onset_ns: u64,
-    /// When it was last seen to hold.
+    /// Last time at which it was active.
     pub last_ns: u64,
     /// End of its latest episode.
     pub ended_ns: Option<u64>,
     /// Length of its latest episode, so far.
     pub duration_ns: u64,
-    /// From its onset to its verdict.
+    /// Time from its onset to its verdict.
     pub judged_after_ns: Option<u64>,
-    /// How often.
+    /// Episodes so far.
     pub count: u64,
     /// When the operator acknowledged it.
     pub acknowledged_ns: Option<u64>,
@@ -40,22 +40,23 @@ pub struct AlarmView {
     pub snoozed_until_ns: Option<u64>,
     /// How sure the verdict is.
     pub confidence: Confidence,
-    /// The cause in a word; empty: none.
+    /// Cause of the verdict, one word; empty: none.
     pub cause: String,
     /// What is wrong and why.
     pub sentence: String,
-    /// What that rests on.
+    /// Observations that support the verdict.
     pub evidence: Vec<String>,
     /// Stack of the stalled thread, innermost first.
     pub stack: Vec<String>,
-    /// The line of it to blame.
+    /// Stack frame that caused the stall.
     pub culprit: Option<String>,
     /// What to do.
     pub runbook: String,
 }
 
 impl AlarmView {
-    /// Whether it wants attention: holds, is no note, and is neither acknowledged nor snoozed at `at_ns`.
+    /// Whether the operator should look at it: it is active, is no note, and is neither
+    /// acknowledged nor snoozed at `at_ns`.
     #[must_use]
     pub fn calls(&self, at_ns: u64) -> bool {
         self.is_active()
@@ -64,13 +65,13 @@ impl AlarmView {
             && self.snoozed_until_ns.is_none_or(|until| until <= at_ns)
     }
 
-    /// Whether it holds.
+    /// Whether it is active.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.state == AlarmState::Active
     }
 
-    /// Order of lists: active ones, then the worst, then the newest.
+    /// Sort key of lists: active alarms first, then by severity, then the newest first.
     pub(in crate::board) fn rank(&self) -> impl Ord + use<> {
         (self.state, Reverse(self.severity), Reverse(self.onset_ns), self.number)
     }

@@ -1,4 +1,4 @@
-//! Bytes to names, numbers and targets, positions kept: the words that `parse` builds instructions from.
+//! The lexer of `parse`: reads names, numbers and targets from bytes and keeps their positions.
 
 use super::{DETECTORS_MAX, DemError, OBSERVABLES_MAX};
 use std::borrow::Cow;
@@ -6,15 +6,15 @@ use std::borrow::Cow;
 /// Most characters of a number that an error quotes.
 const QUOTED_MAX: usize = 64;
 
-/// Where something stands in the text, both from 1.
+/// A position in the text: line and column, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct At {
+pub(super) struct Position {
     pub(super) line: u32,
     pub(super) column: u32,
 }
 
-impl At {
-    /// The refusal of what stands here.
+impl Position {
+    /// An error at this position.
     pub(super) fn refuse(self, found: impl Into<String>, expected: impl Into<String>, remedy: &str) -> DemError {
         let (found, expected, remedy) = (found.into(), expected.into(), remedy.to_owned());
         DemError { line: self.line, column: self.column, found, expected, remedy }
@@ -30,17 +30,17 @@ pub(super) enum Target {
     Number(u64),
 }
 
-/// A text and a place in it.
+/// A text and the next byte to read.
 pub(super) struct Cursor<'a> {
     pub(super) text: &'a [u8],
     pub(super) next: usize,
-    pub(super) at: At,
+    pub(super) at: Position,
 }
 
 impl<'a> Cursor<'a> {
     /// A cursor at the start of `text`.
     pub(super) const fn new(text: &'a [u8]) -> Self {
-        Self { text, next: 0, at: At { line: 1, column: 1 } }
+        Self { text, next: 0, at: Position { line: 1, column: 1 } }
     }
 
     pub(super) fn peek(&self) -> Option<u8> {
@@ -51,14 +51,14 @@ impl<'a> Cursor<'a> {
         let byte = self.peek()?;
         self.next += 1;
         if byte == b'\n' {
-            self.at = At { line: self.at.line.saturating_add(1), column: 1 };
+            self.at = Position { line: self.at.line.saturating_add(1), column: 1 };
         } else {
             self.at.column = self.at.column.saturating_add(1);
         }
         Some(byte)
     }
 
-    /// What stands at the cursor, for an error.
+    /// Describes the next byte for an error.
     pub(super) fn found(&self) -> String {
         match self.peek() {
             None => "the end of the file".to_owned(),
@@ -89,7 +89,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A tag, `[…]`, says something to people and tools, nothing to a decoder.
+    /// Skips a tag, `[…]`, which does not change the model.
     pub(super) fn skip_tag(&mut self) -> Result<(), DemError> {
         if self.peek() != Some(b'[') {
             return Ok(());
@@ -156,7 +156,7 @@ impl<'a> Cursor<'a> {
         str::from_utf8(&self.text[start..self.next]).unwrap_or_default()
     }
 
-    /// A whole number: `None` without digits, and as it is written where it passes 64 bits.
+    /// A whole number: `None` without digits, its text if it exceeds 64 bits.
     fn digits(&mut self) -> Option<Result<u64, &'a str>> {
         let start = self.next;
         while matches!(self.peek(), Some(b'0'..=b'9')) {
@@ -166,8 +166,8 @@ impl<'a> Cursor<'a> {
         (!text.is_empty()).then(|| text.parse().map_err(|_| text))
     }
 
-    /// A whole number that only 64 bits limit; `None` without digits.
-    pub(super) fn count(&mut self, at: At) -> Result<Option<u64>, DemError> {
+    /// A whole number of at most 64 bits; `None` without digits.
+    pub(super) fn count(&mut self, at: Position) -> Result<Option<u64>, DemError> {
         self.digits().transpose().map_err(|text| {
             let found = format!("the number {}", quoted(text));
             at.refuse(found, format!("at most {}", u64::MAX), "check the number, or use a smaller model")
@@ -175,7 +175,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next target on the line; `None` at the line's end.
-    pub(super) fn target(&mut self) -> Result<Option<(At, Target)>, DemError> {
+    pub(super) fn target(&mut self) -> Result<Option<(Position, Target)>, DemError> {
         self.skip_blanks();
         let at = self.at;
         let Some(byte) = self.peek() else { return Ok(None) };
@@ -202,8 +202,8 @@ impl<'a> Cursor<'a> {
         Ok(Some((at, target)))
     }
 
-    /// The index after a letter, below `most`. `kind`: what there are so many of.
-    fn index(&mut self, at: At, kind: &str, most: u32) -> Result<u32, DemError> {
+    /// The index after a letter, below `most`. `kind` names the target in errors.
+    fn index(&mut self, at: Position, kind: &str, most: u32) -> Result<u32, DemError> {
         let start = self.next;
         self.bump();
         let Some(index) = self.digits() else {
@@ -217,7 +217,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A number as it is written, cut where it is longer than anybody reads.
+/// A number's text, cut after [`QUOTED_MAX`] characters.
 pub(super) fn quoted(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(QUOTED_MAX) {
         None => Cow::Borrowed(text),

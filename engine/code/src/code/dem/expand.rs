@@ -1,14 +1,15 @@
-//! Instructions to a [`Model`]: repeats unrolled, detector indices and coordinates shifted, limits checked.
+//! From instructions to a [`Model`]: unrolls repeats, shifts detector indices and coordinates,
+//! checks limits.
 //!
-//! The unrolled size is computed before anything is unrolled, so a huge repeat count is refused at once.
+//! Computes the unrolled size first, so that a huge repeat count is refused at once.
 
-use super::cursor::At;
+use super::cursor::Position;
 use super::parse::{Body, Instruction};
 use super::{Component, DETECTORS_MAX, DemError, EXPANDED_MAX, Mechanism, Model};
 
 struct Expander {
     model: Model,
-    /// Wide enough for as many shifts as [`EXPANDED_MAX`] lets through, each as far as it can be written.
+    /// Wide enough for the largest shift, repeated as often as [`EXPANDED_MAX`] allows.
     detector_shift: u128,
     coordinate_shift: Vec<f64>,
 }
@@ -24,7 +25,7 @@ pub(super) fn expand(instructions: &[Instruction]) -> Result<Model, DemError> {
     Ok(model)
 }
 
-/// Instructions and arguments after unrolling, refused where they pass [`EXPANDED_MAX`].
+/// Counts instructions and arguments after unrolling; an error if they exceed [`EXPANDED_MAX`].
 fn cost(instructions: &[Instruction]) -> Result<u64, DemError> {
     let mut total: u64 = 0;
     for Instruction { at, body } in instructions {
@@ -35,7 +36,7 @@ fn cost(instructions: &[Instruction]) -> Result<u64, DemError> {
             Body::Detectors { coordinates, targets } => ((1 + coordinates.len()) * (1 + targets.len())) as u64,
             Body::Observables { targets } => targets.len() as u64,
             Body::Shift { coordinates, .. } => coordinates.len() as u64,
-            // An empty body is still walked once a repetition.
+            // Each repetition of an empty body still costs a step.
             Body::Repeat { times, body } => cost(body)?.saturating_add(1).saturating_mul(*times),
         };
         total = total.saturating_add(own).saturating_add(1);
@@ -72,7 +73,7 @@ impl Expander {
         Ok(())
     }
 
-    fn error(&mut self, at: At, probability: f64, components: &[Component]) -> Result<(), DemError> {
+    fn error(&mut self, at: Position, probability: f64, components: &[Component]) -> Result<(), DemError> {
         let mut shifted = Vec::with_capacity(components.len());
         for part in components {
             let detectors = part.detectors.iter().map(|&index| self.detector(at, index)).collect::<Result<_, _>>()?;
@@ -83,7 +84,7 @@ impl Expander {
         Ok(())
     }
 
-    fn detectors(&mut self, at: At, coordinates: &[f64], targets: &[u32]) -> Result<(), DemError> {
+    fn detectors(&mut self, at: Position, coordinates: &[f64], targets: &[u32]) -> Result<(), DemError> {
         for &target in targets {
             let index = self.detector(at, target)? as usize;
             if self.model.coordinates.len() <= index {
@@ -95,8 +96,8 @@ impl Expander {
         Ok(())
     }
 
-    /// The absolute index of a relative one, which from now on the model has.
-    fn detector(&mut self, at: At, relative: u32) -> Result<u32, DemError> {
+    /// Adds a detector to the model; returns its absolute index.
+    fn detector(&mut self, at: Position, relative: u32) -> Result<u32, DemError> {
         let absolute = self.detector_shift + u128::from(relative);
         match u32::try_from(absolute) {
             Ok(index) if index < DETECTORS_MAX => {

@@ -1,12 +1,13 @@
-//! Text to instructions, positions kept. Recursion is as deep as repeat blocks, at most [`NESTING_MAX`].
+//! From text to instructions with positions. Recursion is at most [`NESTING_MAX`] repeat blocks
+//! deep.
 
-use super::cursor::{At, Cursor, Target, quoted};
+use super::cursor::{Cursor, Position, Target, quoted};
 use super::{Component, DemError, NESTING_MAX, odd_ones};
 
-/// One instruction, its detector indices still relative to the shifts before it.
+/// One instruction. Its detector indices are relative to the shifts before it.
 #[derive(Debug)]
 pub(super) struct Instruction {
-    pub(super) at: At,
+    pub(super) at: Position,
     pub(super) body: Body,
 }
 
@@ -153,7 +154,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn repeat(&mut self, at: At, depth: usize) -> Result<Body, DemError> {
+    fn repeat(&mut self, at: Position, depth: usize) -> Result<Body, DemError> {
         self.skip_blanks();
         let number_at = self.at;
         let times = self.count(number_at)?.ok_or_else(|| {
@@ -180,6 +181,6 @@ fn component(detectors: &mut Vec<u32>, observables: &mut Vec<u32>) -> Component 
     Component { detectors: odd_ones(detectors.drain(..)), observables: odd_ones(observables.drain(..)) }
 }
 
-fn wrong_target(at: At, number: u64) -> DemError {
+fn wrong_target(at: Position, number: u64) -> DemError {
     at.refuse(format!("the number {number}"), "D and L targets", "write an index as D5 or L0")
 }

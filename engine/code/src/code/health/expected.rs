@@ -1,4 +1,5 @@
-//! What a model predicts of its shots: rates, variance, and which detectors fire together. Cold; bounded by the model.
+//! What a model predicts of its shots: rates, variance, and which detectors fire together. Cold;
+//! bounded by the model.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +65,8 @@ impl Expected {
     }
 }
 
-/// The groups of the index differences that carry most probability; differences not listed share the last group.
+/// The groups of the index differences that carry most probability; differences not listed share
+/// the last group.
 fn groups(together: &BTreeMap<(u32, u32), f64>) -> BTreeMap<u32, usize> {
     let mut by_difference: BTreeMap<u32, f64> = BTreeMap::new();
     for (&(a, b), &probability) in together {
@@ -75,7 +77,8 @@ fn groups(together: &BTreeMap<(u32, u32), f64>) -> BTreeMap<u32, usize> {
     ranked.into_iter().take(GROUPS - 1).enumerate().map(|(group, (difference, _))| (difference, group)).collect()
 }
 
-/// Probability that two detectors both fire, when mechanisms that flip both do so with `together` in all.
+/// Probability that two detectors both fire, when mechanisms that flip both do so with `together`
+/// in all.
 fn both_fire(a: f64, b: f64, together: f64) -> f64 {
     // Each alone, with the shared part divided out of its odd-parity probability.
     let shared = (1.0 - (-2.0 * together).exp()) / 2.0;

@@ -9,7 +9,7 @@ use super::*;
 
 /// A set that yields the events a verdict needs in 1,000 shots.
 fn telling(set: &Golden) -> bool {
-    1000.0 * f64::from(set.model.detectors) * set.model.expected_detection_fraction() > EVENTS_MIN
+    1000.0 * set.model.expected_detection_fractions().iter().sum::<f64>() > EVENTS_MIN
 }
 
 /// The report after 1,000 shots, each detector moved to another place.
@@ -32,12 +32,16 @@ fn golden_shots_are_never_called_anything_but_good() {
             health.observe(shot);
             if health.shots_seen.is_multiple_of(50) {
                 let report = health.assess();
-                assert!(matches!(report.verdict, Verdict::Good | Verdict::TooFew), "{}: {report:?}", set.name);
+                assert!(
+                    matches!(report.verdict, HealthVerdict::Good | HealthVerdict::TooFew),
+                    "{}: {report:?}",
+                    set.name
+                );
             }
         }
         let report = health.assess();
         let enough = 2.0 * EVENTS_MIN < 2000.0 * health.expected.total;
-        assert!(!enough || report.verdict == Verdict::Good, "{}: {report:?}", set.name);
+        assert!(!enough || report.verdict == HealthVerdict::Good, "{}: {report:?}", set.name);
         assert!((report.fraction_found / report.fraction_expected - 1.0).abs() < 0.1);
         assert_eq!((report.shots_seen, report.shots_examined), (2000, 2000));
     }
@@ -47,7 +51,7 @@ fn golden_shots_are_never_called_anything_but_good() {
 fn reversed_bits_in_each_byte_are_bad_within_a_thousand_shots() {
     for set in golden::all().iter().filter(|set| telling(set)) {
         let report = after_moving(&set.model, &set.detections, |index| index ^ 7);
-        assert_eq!(report.verdict, Verdict::Bad, "{}: {report:?}", set.name);
+        assert_eq!(report.verdict, HealthVerdict::Bad, "{}: {report:?}", set.name);
     }
 }
 
@@ -56,7 +60,7 @@ fn reversed_bytes_are_bad_within_a_thousand_shots() {
     for set in golden::all().iter().filter(|set| telling(set)) {
         let bytes = set.model.detectors.div_ceil(8);
         let report = after_moving(&set.model, &set.detections, |index| (bytes - 1 - index / 8) * 8 + index % 8);
-        assert_eq!(report.verdict, Verdict::Bad, "{}: {report:?}", set.name);
+        assert_eq!(report.verdict, HealthVerdict::Bad, "{}: {report:?}", set.name);
     }
 }
 
@@ -67,7 +71,7 @@ fn shuffled_detectors_are_bad_within_a_thousand_shots() {
         let mut order: Vec<u32> = (0..set.model.detectors).collect();
         order.sort_by_cached_key(|_| random.next_u64());
         let report = after_moving(&set.model, &set.detections, |index| order[index as usize]);
-        assert_eq!(report.verdict, Verdict::Bad, "{}: {report:?}", set.name);
+        assert_eq!(report.verdict, HealthVerdict::Bad, "{}: {report:?}", set.name);
     }
 }
 
@@ -80,13 +84,13 @@ fn random_data_and_no_data_are_bad() {
         noise.observe(&[random.next_u64(), random.next_u64() >> 8]);
         silence.observe(&[0, 0]);
     }
-    assert_eq!(noise.assess().verdict, Verdict::Bad);
-    assert_eq!(silence.assess().verdict, Verdict::Bad);
+    assert_eq!(noise.assess().verdict, HealthVerdict::Bad);
+    assert_eq!(silence.assess().verdict, HealthVerdict::Bad);
     assert_eq!(silence.assess().fraction_found, 0.0);
 }
 
 /// Feeds `shots` shots of `source`, changed by `change`, and returns every 500th verdict.
-fn verdicts(health: &mut InputHealth, source: &Model, shots: u64, change: impl Fn(&mut [u64])) -> Vec<Verdict> {
+fn verdicts(health: &mut InputHealth, source: &Model, shots: u64, change: impl Fn(&mut [u64])) -> Vec<HealthVerdict> {
     let mut sampler = Sampler::new(source, 8);
     let mut shot = vec![0; source.detector_words()];
     let mut verdicts = Vec::new();
@@ -109,7 +113,7 @@ fn noise_ten_per_cent_off_stays_good_for_many_windows() {
         other.errors.iter_mut().for_each(|error| error.probability *= factor);
         let mut health = InputHealth::new(&model);
         let seen = verdicts(&mut health, &other, 300_000, |_| {});
-        assert!(seen.iter().all(|&verdict| verdict == Verdict::Good), "{factor}");
+        assert!(seen.iter().all(|&verdict| verdict == HealthVerdict::Good), "{factor}");
     }
 }
 
@@ -118,10 +122,10 @@ fn a_stream_that_goes_bad_late_is_found_within_two_windows() {
     let model = bundled();
     let mut health = InputHealth::new(&model);
     let good = verdicts(&mut health, &model, 100_000, |_| {});
-    assert_eq!(good.last(), Some(&Verdict::Good));
+    assert_eq!(good.last(), Some(&HealthVerdict::Good));
     let reversed = |shot: &mut [u64]| shot.iter_mut().for_each(|word| *word = word.reverse_bits().swap_bytes());
     let bad = verdicts(&mut health, &model, 2 * u64::from(WINDOW_MIN) * SAMPLE, reversed);
-    assert_eq!(bad.last(), Some(&Verdict::Bad));
+    assert_eq!(bad.last(), Some(&HealthVerdict::Bad));
 }
 
 #[test]
@@ -129,7 +133,7 @@ fn a_detector_that_always_fires_is_suspect_and_hottest() {
     let model = bundled();
     let mut health = InputHealth::new(&model);
     let seen = verdicts(&mut health, &model, 4000, |shot| shot[1] |= 1 << 6);
-    assert!(seen.last().is_some_and(|verdict| matches!(verdict, Verdict::Suspect | Verdict::Bad)));
+    assert!(seen.last().is_some_and(|verdict| matches!(verdict, HealthVerdict::Suspect | HealthVerdict::Bad)));
     assert_eq!(health.assess().hottest[0], Some((70, 1.0)));
     let hottest: Vec<f64> = health.assess().hottest.iter().flatten().map(|&(_, fraction)| fraction).collect();
     assert!(hottest.len() == HOTTEST && hottest.is_sorted_by(|a, b| a >= b));
@@ -141,16 +145,16 @@ fn twice_the_noise_is_suspect() {
     let mut louder = model.clone();
     louder.errors.iter_mut().for_each(|error| error.probability *= 2.0);
     let seen = verdicts(&mut InputHealth::new(&model), &louder, 4000, |_| {});
-    assert_eq!(seen.last(), Some(&Verdict::Suspect));
+    assert_eq!(seen.last(), Some(&HealthVerdict::Suspect));
 }
 
 #[test]
 fn nothing_is_said_of_a_few_shots_or_of_no_detectors() {
     let report = InputHealth::new(&bundled()).assess();
-    assert_eq!((report.verdict, report.shots_examined, report.fraction_found), (Verdict::TooFew, 0, 0.0));
+    assert_eq!((report.verdict, report.shots_examined, report.fraction_found), (HealthVerdict::TooFew, 0, 0.0));
     let mut empty = InputHealth::new(&Model::parse(b"").unwrap());
     (0..1000).for_each(|_| empty.observe(&[]));
-    assert_eq!((empty.assess().verdict, empty.assess().hottest), (Verdict::TooFew, [None; HOTTEST]));
+    assert_eq!((empty.assess().verdict, empty.assess().hottest), (HealthVerdict::TooFew, [None; HOTTEST]));
 }
 
 #[test]
@@ -164,5 +168,5 @@ fn an_impossible_detector_firing_once_is_not_bad() {
     let mut health = InputHealth::new(&model);
     let seen = verdicts(&mut health, &model, 3000, |_| {});
     health.observe(&[1 << 7, 0]);
-    assert_eq!((seen.last(), health.assess().verdict), (Some(&Verdict::Good), Verdict::Good));
+    assert_eq!((seen.last(), health.assess().verdict), (Some(&HealthVerdict::Good), HealthVerdict::Good));
 }

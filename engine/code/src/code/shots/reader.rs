@@ -1,10 +1,10 @@
-//! The streaming reader of all three formats. Holds one `b8` record; text is taken byte by byte from the caller's
-//! buffer, so a line without an end is refused at the width, not collected.
+//! The streaming reader of all three formats. Holds one `b8` record. Reads text byte by byte from
+//! the caller's buffer, so it refuses an endless line once it exceeds the width.
 
 use std::io::{BufRead, ErrorKind};
 
 use super::super::{bit, flip};
-use super::{Format, Layout, Place, ShotError};
+use super::{FilePosition, Format, Layout, ShotError};
 
 /// Most digits of an index that an error quotes.
 const QUOTED_MAX: usize = 64;
@@ -36,12 +36,13 @@ impl<R: BufRead> ShotReader<R> {
         self.shots_read
     }
 
-    /// Reads the next shot into `shot`; `false` at the end of the input. A record without bits has no bytes in `b8`:
-    /// such an input holds no shots.
+    /// Reads the next shot into `shot`; `false` at the end of the input. A record without bits has
+    /// no bytes in `b8`: such an input holds no shots.
     ///
     /// # Errors
     ///
-    /// A record that is cut off, of another width, or not of this format. The reader is then of no further use.
+    /// If a record is truncated, of another width, or of another format. The reader cannot continue
+    /// after an error.
     ///
     /// # Panics
     ///
@@ -168,7 +169,7 @@ impl<R: BufRead> ShotReader<R> {
     fn read_index(&mut self, kind: u8, shot: &mut [u64]) -> Result<(), ShotError> {
         self.bump(Some(kind));
         let mut number: Option<u32> = None;
-        // As it is written, where it is too large for a number.
+        // The digits, if the number is too large.
         let mut written = String::new();
         while let Some(byte @ b'0'..=b'9') = self.peek()? {
             self.bump(Some(byte));
@@ -246,10 +247,18 @@ impl<R: BufRead> ShotReader<R> {
     }
 
     fn refuse(&self, found: impl Into<String>, expected: String, remedy: &str) -> ShotError {
-        let place = match self.format {
-            Format::B8 => Place::Byte(self.offset),
-            Format::Text01 | Format::Dets => Place::Text { line: self.line, column: self.offset - self.line_start + 1 },
+        let position = match self.format {
+            Format::B8 => FilePosition::Byte(self.offset),
+            Format::Text01 | Format::Dets => {
+                FilePosition::Text { line: self.line, column: self.offset - self.line_start + 1 }
+            }
         };
-        ShotError::Malformed { shot: self.shots_read, place, found: found.into(), expected, remedy: remedy.to_owned() }
+        ShotError::Malformed {
+            shot: self.shots_read,
+            position,
+            found: found.into(),
+            expected,
+            remedy: remedy.to_owned(),
+        }
     }
 }

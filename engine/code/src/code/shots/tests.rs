@@ -16,18 +16,18 @@ fn write(set: &ShotSet, format: Format, layout: Layout) -> Vec<u8> {
 }
 
 /// A refusal's shot, place and what was found.
-fn refusal(bytes: &[u8], format: Format, layout: Layout) -> (u64, Place, String) {
+fn refusal(bytes: &[u8], format: Format, layout: Layout) -> (u64, FilePosition, String) {
     match read(bytes, format, layout).unwrap_err() {
-        ShotError::Malformed { shot, place, found, expected, remedy } => {
+        ShotError::Malformed { shot, position, found, expected, remedy } => {
             assert!(!expected.is_empty() && !remedy.is_empty());
-            (shot, place, found)
+            (shot, position, found)
         }
         other => panic!("{other}"),
     }
 }
 
-const fn text(line: u64, column: u64) -> Place {
-    Place::Text { line, column }
+const fn text(line: u64, column: u64) -> FilePosition {
+    FilePosition::Text { line, column }
 }
 
 #[test]
@@ -71,8 +71,14 @@ fn a_last_line_needs_no_line_end() {
 #[test]
 fn truncated_and_misfitting_bytes_are_refused() {
     let layout = Layout::detectors(12);
-    assert_eq!(refusal(&[1, 0, 2], Format::B8, layout), (1, Place::Byte(2), "1 bytes at the end of the file".into()));
-    assert_eq!(refusal(&[1, 0, 2, 16], Format::B8, layout), (1, Place::Byte(3), "bits set in the padding".into()));
+    assert_eq!(
+        refusal(&[1, 0, 2], Format::B8, layout),
+        (1, FilePosition::Byte(2), "1 bytes at the end of the file".into())
+    );
+    assert_eq!(
+        refusal(&[1, 0, 2, 16], Format::B8, layout),
+        (1, FilePosition::Byte(3), "bits set in the padding".into())
+    );
     assert_eq!(refusal(&[0], Format::B8, Layout::detectors(0)).0, 0);
     assert!(read(&[], Format::B8, layout).unwrap().is_empty());
 }

@@ -1,11 +1,12 @@
-//! The streaming writer: what Stim and `PyMatching`'s command line write, byte for byte.
+//! The streaming writer. Writes the same bytes as Stim and `PyMatching`'s command line.
 
 use std::io::Write;
 
 use super::super::{bit, ones};
 use super::{Format, Layout, ShotError};
 
-/// Writes one shot after another; see [`super`]. Give it a buffered writer, and call [`ShotWriter::finish`].
+/// Writes one shot after another; see [`super`]. Give it a buffered writer, and call
+/// [`ShotWriter::finish`].
 #[derive(Debug)]
 pub struct ShotWriter<W> {
     output: W,

@@ -1,11 +1,12 @@
 //! The harvester's end of a table: takes answers in any order.
 //!
-//! Owns the cursor of a pass and the marks of slots that were harvested before older ones. Runs on the harvester's
-//! thread. Bounds: [`LOOKS`] looks at slots in flight in each part of a pass. Never waits. Edges: S5, S7.
+//! Owns the cursor of a pass and the marks of slots that were harvested before older ones. Runs on
+//! the harvester's thread. Bounds: [`LOOKS`] looks at slots in flight in each part of a pass. Never
+//! waits. Edges: S5, S7.
 
-use super::{AnswerTimes, HAS_TRUTH, REPLY_TO, RESULT_WORDS, ReplyTo, ShotHeader, SlotTable};
+use super::{AnswerTimes, BY_ROUNDS, HAS_TRUTH, HEADER_WORDS, RESULT_WORDS, ReplyTo, ShotHeader, SlotTable};
 use crate::slot::word::{self, ErrorCode};
-use crate::sync::{DataWord, Ordering, edge};
+use crate::sync::{DataWord, Ordering, edge, words_of};
 use crate::units::Ticks;
 use std::sync::Arc;
 
@@ -26,15 +27,16 @@ pub struct HarvestEnd {
 /// Slots in flight that each part of a pass looks at.
 ///
 /// # Why two parts
-/// Answers come mostly at the oldest slots. Looking at every slot in flight in each frame costs a thousand loads and takes
-/// the answerers' lines away while they write them. So a pass looks at the oldest slots, and at one stretch of the others
-/// in turn: what overtook many is found a few frames later.
+/// Answers come mostly at the oldest slots. Looking at every slot in flight in each frame costs a
+/// thousand loads and takes the answerers' lines away while they write them. So a pass looks at the
+/// oldest slots, and at one stretch of the others in turn: what overtook many is found a few frames
+/// later.
 const LOOKS: u64 = 64;
 
 /// An answered slot in the harvester's hands, until [`HarvestEnd::take`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// Its slot.
+    /// Index of the slot that holds the answer.
     pub slot: u32,
     /// The error, if it is one.
     pub error: Option<ErrorCode>,
@@ -62,8 +64,9 @@ impl HarvestEnd {
         self.looks = 0;
     }
 
-    /// The next answered slot of this pass. Ends at the first slot that is not dispatched (dispatch goes in order), or
-    /// when it has looked at enough that are in flight.
+    /// The next answered slot of this pass. Ends at the first slot that is not dispatched (dispatch
+    /// goes in order), or when it has looked at enough that are in flight.
+    #[inline]
     pub fn next_answered(&mut self) -> Option<Answered> {
         let slots = self.done.len() as u64;
         while self.cursor - self.tail < slots {
@@ -91,43 +94,49 @@ impl HarvestEnd {
         None
     }
 
+    #[inline(always)]
     fn read(&self, slot: usize, answer: u64) -> Answered {
-        let header = self.table.headers.record(slot);
-        let result = self.table.results.record(slot);
+        let header: [u64; HEADER_WORDS] = words_of(self.table.headers.record(slot));
+        let [stream, sequence, scheduled, submitted, flags, dispatched, peer, theirs] = header;
+        let [completed, decoding, answered]: [u64; RESULT_WORDS] = words_of(self.table.results.record(slot));
+        let arrived = if flags & BY_ROUNDS == 0 { 0 } else { self.table.last_rounds.record(slot)[0].load() };
         Answered {
             slot: slot as u32,
             error: word::error_in(answer),
             header: ShotHeader {
-                stream: header[0].load() as u32,
-                sequence: header[1].load(),
-                scheduled: Ticks(header[2].load()),
-                submitted: Ticks(header[3].load()),
-                reply_to: ReplyTo { peer: header[REPLY_TO].load(), sequence: header[REPLY_TO + 1].load() },
+                stream: stream as u32,
+                sequence,
+                scheduled: Ticks(scheduled),
+                submitted: Ticks(submitted),
+                reply_to: ReplyTo { peer, sequence: theirs },
             },
-            has_truth: header[4].load() & HAS_TRUTH != 0,
-            dispatched: Ticks(header[5].load()),
+            has_truth: flags & HAS_TRUTH != 0,
+            dispatched: Ticks(dispatched),
             times: AnswerTimes {
-                arrived: Ticks(result[0].load()),
-                completed: Ticks(result[1].load()),
-                decoding: Ticks(result[2].load()),
-                answered: Ticks(result[3].load()),
+                arrived: Ticks(arrived),
+                completed: Ticks(completed),
+                decoding: Ticks(decoding),
+                answered: Ticks(answered),
             },
             oldest: self.cursor == self.tail,
         }
     }
 
-    /// Leaves the answer that [`HarvestEnd::next_answered`] gave for a later pass, and goes on behind it.
+    /// Leaves the answer that [`HarvestEnd::next_answered`] gave for a later pass, and goes on
+    /// behind it.
     pub fn leave(&mut self) {
         self.cursor += 1;
     }
 
     /// Observable words of an answered slot.
+    #[inline]
     #[must_use]
     pub fn observables(&self, answered: &Answered) -> &[DataWord] {
         &self.table.results.record(answered.slot as usize)[RESULT_WORDS..]
     }
 
     /// True observable words of an answered slot; meaningful if `has_truth`.
+    #[inline]
     #[must_use]
     pub fn truth(&self, answered: &Answered) -> &[DataWord] {
         self.table.truths.record(answered.slot as usize)
@@ -137,12 +146,14 @@ impl HarvestEnd {
     ///
     /// # Panics
     /// If the slot holds no answer: it was taken already.
+    #[inline]
     pub fn take(&mut self, answered: &Answered) {
         let slot = answered.slot as usize;
         let answer = self.table.tx[slot].load(Ordering::Relaxed);
         assert!(answer != word::EMPTY && answer != word::IN_FLIGHT, "slot {slot} is harvested once per answer");
-        // ORDERING: release side of S7: our reads of header and result come first. Relaxed could let the feed's next
-        // shot overwrite them under us. Model: loom_slot::feed_writes_after_the_last_harvest.
+        // ORDERING: release side of S7: our reads of header and result come first. Relaxed could
+        // let the feed's next shot overwrite them under us. Model:
+        // loom_slot::feed_writes_after_the_last_harvest.
         self.table.tx[slot].store(word::EMPTY, edge("S7.release", Ordering::Release));
         self.done[slot] = true;
         while self.done[self.table.index(self.tail)] {

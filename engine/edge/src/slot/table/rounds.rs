@@ -1,20 +1,23 @@
 //! Shots whose payload comes by and by: what of it is there.
 //!
-//! Owns an arrival word for each slot. The feed opens such a shot with what it has, and says with each word that it adds how
-//! many leading words are whole; whoever decodes reads those and no others. Bounds: the payload's words. Never waits: a
-//! shot whose rest never comes is answered by its deadline, or at once where the feed gives it up.
+//! Owns an arrival word for each slot. The feed opens such a shot with what it has, and says with
+//! each word that it adds how many leading words are whole; whoever decodes reads those and no
+//! others. Bounds: the payload's words. Never waits: a shot whose rest never comes is answered by
+//! its deadline, or at once where the feed gives it up.
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
 //! | S9 | [`FeedEnd::extend`], [`FeedEnd::complete`], [`FeedEnd::abandon`] | [`SlotTable::arrival`] | the leading words, the last round's time |
 //!
 //! # Why whole words
-//! A word is written once, before it is counted: so no reader ever meets a writer. Rounds of detectors share words at their edges,
-//! so a window may wait for up to 63 detectors of the round after; the last one, for which an answer waits, never does.
+//! A word is written once, before it is counted: so no reader ever meets a writer. Rounds of
+//! detectors share words at their edges, so a window may wait for up to 63 detectors of the round
+//! after; the last one, for which an answer waits, never does.
 //!
 //! # Why a slot is held while its shot comes
-//! The payload has one place, and the slot is held until the answer anyway. A shot that expired while it came leaves its
-//! slot to others: the feed, which alone reuses slots, then adds no more to it ([`FeedEnd::extend`] refuses).
+//! The payload has one place, and the slot is held until the answer anyway. A shot that expired
+//! while it came leaves its slot to others: the feed, which alone reuses slots, then adds no more
+//! to it ([`FeedEnd::extend`] refuses).
 
 use super::{BY_ROUNDS, FeedEnd, ShotHeader, SlotTable, Ticket, Vacant};
 use crate::sync::{AtomicU64, DataWord, Ordering, edge, write_words};
@@ -56,13 +59,13 @@ pub enum Arrival {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenShot {
     position: u64,
-    /// Its slot.
+    /// Index of the slot that its rounds are written into.
     pub slot: u32,
 }
 
 impl Vacant<'_> {
-    /// Writes a shot of which only the first `words` words of `payload` have come, and publishes it. `truth`: the true
-    /// observables, if known.
+    /// Writes a shot of which only the first `words` words of `payload` have come, and publishes
+    /// it. `truth`: the true observables, if known.
     pub fn open(self, header: &ShotHeader, payload: &[u64], words: u32, truth: Option<&[u64]>) -> OpenShot {
         let (position, slot) = (self.end.position, self.end.next_slot());
         let table = &self.end.table;
@@ -70,6 +73,8 @@ impl Vacant<'_> {
         // Relaxed: published with the shot, by S1.
         arriving.last_round.store(0, Ordering::Relaxed);
         arriving.word.store(table.generation(position) << COUNT_BITS | u64::from(words), Ordering::Relaxed);
+        // For an answer that names no last round.
+        table.last_rounds.record(slot as usize)[0].store(0);
         let address = table.payload_address(slot);
         self.write(address, header, payload, truth, BY_ROUNDS);
         OpenShot { position, slot }
@@ -77,7 +82,8 @@ impl Vacant<'_> {
 }
 
 impl FeedEnd {
-    /// Adds whole words to an open shot, from `first` on; `false` if it has been answered and its slot is another's.
+    /// Adds whole words to an open shot, from `first` on; `false` if it has been answered and its
+    /// slot is another's.
     pub fn extend(&mut self, shot: OpenShot, first: u32, words: &[u64]) -> bool {
         if self.is_reused(shot) {
             return false;
@@ -112,8 +118,9 @@ impl FeedEnd {
 
     fn publish(&self, shot: OpenShot, count: u64) {
         let word = self.table.generation(shot.position) << COUNT_BITS | count;
-        // ORDERING: release side of S9, publishing the words counted and the last round's time. Relaxed could count a
-        // word before its bits. Model: loom_slot::a_word_is_counted_after_its_bits.
+        // ORDERING: release side of S9, publishing the words counted and the last round's time.
+        // Relaxed could count a word before its bits. Model:
+        // loom_slot::a_word_is_counted_after_its_bits.
         self.table.arrivals[shot.slot as usize].word.store(word, edge("S9.release", Ordering::Release));
     }
 }
@@ -132,15 +139,15 @@ impl SlotTable {
         }
     }
 
-    /// When the last round of the shot in `slot` came; zero before. For whom [`SlotTable::arrival`] has told, himself or
-    /// through a queue, that all is there.
+    /// When the last round of the shot in `slot` came; zero before. For whom [`SlotTable::arrival`]
+    /// has told, himself or through a queue, that all is there.
     #[must_use]
     pub fn last_round(&self, slot: u32) -> Ticks {
         Ticks(self.arrivals[slot as usize].last_round.load(Ordering::Relaxed))
     }
 
-    /// The payload of the shot in `slot`: of one that comes by rounds, the words that have been counted. What is read after its
-    /// answer may be another shot's.
+    /// The payload of the shot in `slot`: of one that comes by rounds, the words that have been
+    /// counted. What is read after its answer may be another shot's.
     #[must_use]
     pub fn payload(&self, slot: u32) -> &[DataWord] {
         self.payload.record(slot as usize)

@@ -1,6 +1,8 @@
 //! Failure, panic and cancellation at every point of a small graph, and what they do to the rest.
 
-use super::super::{Config, Deps, Ended, Ready, Reason, Shape, Status, SubmitError, TaskId, Work, Workload};
+use super::super::{
+    Config, Deps, Ended, Pool, Ready, Reason, Shape, Status, SubmitError, Task, TaskId, Work, Workload,
+};
 use super::{Log, Seeded, clock, compile, drive, of_workload, small, task};
 use std::sync::Arc;
 
@@ -124,7 +126,7 @@ fn only_what_reads_a_failed_result_is_poisoned() {
     let failed = graph.submit(&task(0), &[tensor.range(0, 16).read(), tensor.range(16, 16).write()], &[]).unwrap();
     let mut status = |accesses: &[_]| {
         let id = graph.submit(&task(1), accesses, &[]).unwrap();
-        graph.wait().unwrap();
+        graph.wait();
         graph.status(id)
     };
     assert_eq!(status(&[tensor.range(24, 16).read()]), Status::Poisoned(failed), "half of it");
@@ -135,7 +137,7 @@ fn only_what_reads_a_failed_result_is_poisoned() {
 }
 
 #[test]
-fn exact_regions_stay_poisoned_until_somebody_writes_them() {
+fn exact_regions_stay_poisoned_until_a_task_writes_them() {
     let config = Config { deps: Deps::InferTensorMapExact, window_tasks: 4, ..small(1, Ready::Fifo) };
     let mut workload = Workload::new(config);
     let tensor = workload.tensor(Shape { rows: 2, columns: 1, element_bytes: 8, granule_bytes: 16 }).unwrap();
@@ -147,11 +149,11 @@ fn exact_regions_stay_poisoned_until_somebody_writes_them() {
         graph.submit(&task(1), &[row(1).write()], &[]).unwrap();
     }
     let reads = graph.submit(&task(1), &[row(0).read()], &[]).unwrap();
-    graph.wait().unwrap();
+    graph.wait();
     assert_eq!(graph.status(reads), Status::Poisoned(failed));
     graph.submit(&task(1), &[row(0).write()], &[]).unwrap();
     let reads = graph.submit(&task(1), &[row(0).read()], &[]).unwrap();
-    graph.wait().unwrap();
+    graph.wait();
     assert_eq!(graph.status(reads), Status::Done);
 }
 
@@ -161,42 +163,19 @@ fn more_failures_than_are_remembered_cancel_the_graph() {
     let (mut graph, _, _) = compile(config, |_: &Work| Ended::Failed(1));
     for number in 0..4 {
         graph.submit(&task(number), &[], &[]).unwrap();
-        graph.wait().unwrap();
+        graph.wait();
     }
     let after = graph.submit(&task(9), &[], &[]).unwrap();
-    graph.wait().unwrap();
+    graph.wait();
     let summary = graph.summary();
     assert_eq!((summary.failed, summary.cancelled, graph.status(after)), (4, 1, Status::Forgotten));
 }
 
 #[test]
-fn a_broken_promise_fails_with_its_own_reason_and_poisons() {
-    let log = Log::new(2);
-    let (mut graph, _, _) = compile(small(1, Ready::WorkSteal), log.body());
-    let promise = graph.promise().unwrap();
-    let waits = graph.submit(&task(0), &[], &[promise]).unwrap();
-    assert_eq!(graph.wait(), Err(SubmitError::Deadlock { oldest: waits, waits_on: promise }));
-    let summary = graph.finish();
-    assert_eq!((summary.failed, summary.poisoned), (1, 1));
-    assert_eq!((graph.status(promise), graph.status(waits)), (Status::Failed, Status::Poisoned(promise)));
-    assert_eq!(graph.failures()[0].reason, Reason::NeverSubmitted);
-}
-
-#[test]
-fn a_cycle_is_refused_and_the_promise_stays_open() {
-    let log = Log::new(4);
-    let (mut graph, _, _) = compile(small(1, Ready::WorkSteal), log.body());
-    let promise = graph.promise().unwrap();
-    let second = graph.submit(&task(1), &[], &[promise]).unwrap();
-    let third = graph.submit(&task(2), &[], &[second]).unwrap();
-    let refused = graph.submit_promised(promise, &task(0), &[third]);
-    assert_eq!(refused, Err(SubmitError::Cycle { task: promise, predecessor: third }));
-    let itself = graph.submit_promised(promise, &task(0), &[promise]);
-    assert_eq!(itself, Err(SubmitError::Cycle { task: promise, predecessor: promise }));
-    let before = graph.submit(&task(3), &[], &[]).unwrap();
-    graph.submit_promised(promise, &task(0), &[before]).unwrap();
-    assert_eq!(graph.submit_promised(promise, &task(0), &[]), Err(SubmitError::NotPromised { task: promise }));
+fn an_unknown_dependency_and_a_pool_without_a_worker_are_refused() {
+    let (mut graph, _, _) = compile(small(1, Ready::WorkSteal), |_: &Work| Ended::Done);
     assert_eq!(graph.submit(&task(0), &[], &[TaskId(99)]), Err(SubmitError::Unknown { task: TaskId(99) }));
-    assert_eq!(graph.finish().retired, 4);
-    assert!(log.is_before(3, 0) && log.is_before(0, 1) && log.is_before(1, 2));
+    let nobodys = graph.submit(&Task { pool: Pool::Device, ..task(0) }, &[], &[]);
+    assert_eq!(nobodys, Err(SubmitError::NoWorker { pool: Pool::Device }));
+    assert_eq!(graph.finish().retired, 0);
 }

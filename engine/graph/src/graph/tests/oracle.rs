@@ -1,8 +1,8 @@
 //! Inference against brute force: every byte remembers who wrote and who read it.
 
-use super::super::found::{Found, Live};
 use super::super::overlap::Overlap;
-use super::super::region::{Access, Mode, Placed, Region, Shape};
+use super::super::predecessors::{Predecessors, WindowState};
+use super::super::region::{Access, Mode, Region, Shape, TensorLayout};
 use super::super::{Config, Deps, Ready, Start, Task, Tensor, Workload};
 use super::{Log, Seeded, clock, drive, of_workload, small};
 
@@ -84,25 +84,25 @@ fn random_accesses(seeded: &mut Seeded, tensor: u32) -> Vec<Access> {
 
 #[test]
 fn overlap_finds_what_brute_force_finds_in_a_hundred_thousand_programs() {
-    let placed = Placed { shape: shape(), first_granule: 0, granule_shift: 4, pitch_bytes: 24 };
-    let mut found = Found::new(64);
+    let placed = TensorLayout { shape: shape(), first_granule: 0, granule_shift: 4, pitch_bytes: 24 };
+    let mut predecessors = Predecessors::new(64);
     for seed in 1..=100_000u64 {
         let mut seeded = Seeded(seed);
         let mut map = Overlap::new(vec![placed].into_boxed_slice(), 6, 512);
         let mut oracle = Oracle::new();
         // Numbers start so that they wrap in some programs.
         let base = 0u32.wrapping_sub(seeded.below(16));
-        let mut live = Live { now: base, under_way: 0, failed: Vec::new() };
+        let mut window = WindowState { now: base, under_way: 0, failed: Vec::new() };
         let mut retired = 0;
         for task in 0..2 + seeded.below(14) {
-            (live.now, live.under_way) = (base.wrapping_add(task), task - retired);
+            (window.now, window.under_way) = (base.wrapping_add(task), task - retired);
             let accesses = random_accesses(&mut seeded, 0);
-            found.clear();
-            assert!(map.infer(&accesses, &live, &mut found).is_ok(), "seed {seed}");
+            predecessors.clear();
+            assert!(map.infer(&accesses, &window, &mut predecessors).is_ok(), "seed {seed}");
             let (data, order) = oracle.submit(&accesses);
             let under_way = !0u64 << retired;
             let bits = |is_data: bool| {
-                let wanted = found.list().iter().filter(|one| !is_data || one.is_data);
+                let wanted = predecessors.list().iter().filter(|one| !is_data || one.is_data);
                 wanted.fold(0u64, |all, one| all | 1 << one.task.wrapping_sub(base))
             };
             assert_eq!(bits(true), data & under_way, "seed {seed} task {task}: data, {accesses:?}");
@@ -111,17 +111,21 @@ fn overlap_finds_what_brute_force_finds_in_a_hundred_thousand_programs() {
             assert_eq!(missed, 0, "seed {seed} task {task}: missed, {accesses:?}");
             let invented = all & !oracle.closure[task as usize];
             assert_eq!(invented, 0, "seed {seed} task {task}: invented, {accesses:?}");
-            let failed = live.failed.iter().fold(0, |all, (one, _)| all | 1u64 << one.wrapping_sub(base));
-            assert_eq!(found.spoilt != 0, data & failed != 0, "seed {seed} task {task}: a failure that retired");
+            let failed = window.failed.iter().fold(0, |all, (one, _)| all | 1u64 << one.wrapping_sub(base));
+            assert_eq!(
+                predecessors.failed_outcome != 0,
+                data & failed != 0,
+                "seed {seed} task {task}: a failure that retired"
+            );
             if retired < task && seeded.below(3) == 0 {
                 if seeded.below(4) == 0 {
-                    live.failed.push((base.wrapping_add(retired), 1));
+                    window.failed.push((base.wrapping_add(retired), 1));
                 }
                 retired += 1;
             }
             if seeded.below(8) == 0 {
-                (live.now, live.under_way) = (base.wrapping_add(task + 1), task + 1 - retired);
-                map.sweep_some(&live);
+                (window.now, window.under_way) = (base.wrapping_add(task + 1), task + 1 - retired);
+                map.sweep_some(&window);
             }
         }
     }
@@ -177,7 +181,7 @@ fn the_exact_map_finds_the_last_writer_of_the_same_region_and_nothing_else() {
             let (read, written) = (region(&mut seeded), region(&mut seeded));
             graph.try_submit(&super::task(0), &[read.read(), written.write()], &[]).unwrap();
             let expected = last.iter().rev().find(|(region, _)| *region == read).map(|(_, task)| *task);
-            let found: Vec<u32> = graph.found.list().iter().map(|one| one.task).collect();
+            let found: Vec<u32> = graph.predecessors.list().iter().map(|one| one.task).collect();
             assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "seed {seed} task {number}");
             last.push((written, number));
         }

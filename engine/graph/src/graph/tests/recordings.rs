@@ -45,14 +45,14 @@ fn wavefront(ready: Ready, deps: Deps, rounds: u64) {
             graph.submit(&Task::new(0, [at.into(), 0, 0]), &accesses, &[]).unwrap();
         }
         let recording = graph.end_recording().unwrap();
-        graph.wait().unwrap();
+        graph.wait();
         check();
         assert_eq!(graph.recorded(recording), Some((SIDE * SIDE, 2 * SIDE * (SIDE - 1))), "all edges, retired or not");
         let submitted = graph.next;
         for round in 0..rounds {
             graph.replay(recording).unwrap();
             assert_eq!(graph.next, submitted + round + 1, "one number for the round");
-            graph.wait().unwrap();
+            graph.wait();
             check();
         }
         assert_eq!(graph.finish().failed, 0);
@@ -82,9 +82,9 @@ fn independent_tasks_beyond_any_queue_are_handed_out_in_pieces() {
             graph.submit(&task(number), &[], &[]).unwrap();
         }
         let recording = graph.end_recording().unwrap();
-        graph.wait().unwrap();
+        graph.wait();
         graph.replay(recording).unwrap();
-        graph.wait().unwrap();
+        graph.wait();
     });
     assert_eq!(count.load(Ordering::Relaxed), 10_000);
 }
@@ -106,15 +106,15 @@ fn a_failure_in_a_round_fails_the_round_and_not_the_next() {
     }
     let recording = graph.end_recording().unwrap();
     for victim in 0..10 {
-        graph.wait().unwrap();
+        graph.wait();
         fails.store(victim, Ordering::Relaxed);
         let round = graph.replay(recording).unwrap();
-        graph.wait().unwrap();
+        graph.wait();
         assert_eq!(graph.status(round), Status::Failed, "victim {victim}");
         fails.store(u64::MAX, Ordering::Relaxed);
         let ran = graph.worker().counted(Count::Ran);
         let round = graph.replay(recording).unwrap();
-        graph.wait().unwrap();
+        graph.wait();
         assert_eq!((graph.status(round), graph.worker().counted(Count::Ran) - ran), (Status::Done, 10));
     }
     assert_eq!(graph.failures().len(), 10);
@@ -133,10 +133,10 @@ fn recordings_are_refused_out_of_turn() {
     let refused = RecordError::TooLarge { tasks: 3, limit: 2, knob: "recorded_tasks" };
     assert_eq!(graph.end_recording(), Err(refused));
     assert_eq!(graph.record(), Err(RecordError::Busy));
-    graph.wait().unwrap();
+    graph.wait();
     graph.record().unwrap();
     graph.submit(&task(0), &[], &[]).unwrap();
     graph.end_recording().unwrap();
-    graph.wait().unwrap();
+    graph.wait();
     assert_eq!(graph.record(), Err(RecordError::TooMany { limit: 1 }));
 }

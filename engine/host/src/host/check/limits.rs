@@ -1,4 +1,4 @@
-//! Rows on time, memory, limits and what lies underneath.
+//! Rows on time, memory, limits and virtualisation.
 //!
 //! Pure; bounded by the hot cores.
 
@@ -6,16 +6,16 @@ use super::{Observations, Row, Rule, Verdict, ranges};
 
 use Verdict::{Fail, Pass, Warn};
 
-/// Locked memory that a strict start wants to be allowed, bytes: arenas, rings and the board.
+/// Locked memory, bytes, that a strict start needs for arenas, rings and the board.
 const MEMLOCK_BYTES_MIN: u64 = 64 << 20;
-/// Clock sources that the time counter itself stands behind.
+/// Clock sources that read the time counter directly.
 const COUNTER_SOURCES: [&str; 2] = ["tsc", "arch_sys_counter"];
-/// Clock sources of hypervisors that the counter stands behind, scaled.
+/// Clock sources of hypervisors that scale the counter.
 const SCALED_SOURCES: [&str; 3] = ["kvm-clock", "hyperv_clocksource_tsc_page", "xen"];
 
-/// Which machine, which moment: a signature is over this, too.
+/// The machine and the moment, which a signature covers too.
 pub(super) fn machine(seen: &Observations) -> Row {
-    let rule = Rule::new("machine", "the machine that is meant", "a report speaks of one machine and one boot", "");
+    let rule = Rule::new("machine", "the machine that is meant", "a report is valid for one machine and one boot", "");
     match &seen.machine {
         None => rule.hidden(),
         Some(words) => rule.found(Pass, words.clone()),
@@ -69,7 +69,7 @@ fn clocksource(seen: &Observations) -> Row {
     let rule = Rule::new(
         "clocksource",
         "tsc (x86) or arch_sys_counter (Arm)",
-        "where the kernel itself does not trust the counter, neither may we; and each read of another clock is a call",
+        "another source shows that the kernel found the counter unreliable, and costs a call for each read",
         "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource",
     );
     match seen.clocksource.as_deref() {
@@ -156,7 +156,7 @@ fn memlock(seen: &Observations) -> Row {
     let rule = Rule::new(
         "memlock",
         format!("at least {} MiB", MEMLOCK_BYTES_MIN >> 20),
-        "memory that cannot be locked may be taken away, and comes back by a page fault",
+        "memory that is not locked may be paged out; the next access is a page fault",
         "sudo prlimit --memlock=unlimited --pid $$",
     );
     match seen.memlock_bytes {
@@ -187,7 +187,7 @@ fn smt(seen: &Observations) -> Row {
 }
 
 fn hypervisor(seen: &Observations) -> Row {
-    let why = "the hypervisor takes cores away without a trace but lost time";
+    let why = "the hypervisor may stop a core; only the lost time shows it";
     let rule =
         Rule::new("hypervisor", "none", why, "run it on the machine itself, or pin the virtual cores on the host");
     match seen.hypervisor {

@@ -1,7 +1,7 @@
-//! What the check looks at, read from a tree.
+//! Reads the observations of the check.
 //!
-//! Cold; reads files under a root, so that other machines' trees are read as this one's is. Bounded by the hot cores
-//! and by [`STATES_MAX`] idle states each. Never judges; what cannot be read is `None`.
+//! Cold. Reads files under a root, so that trees of other machines can be read too. Bounded by the
+//! hot cores and by [`STATES_MAX`] idle states each. Never judges. What cannot be read is `None`.
 
 use std::path::Path;
 
@@ -24,10 +24,10 @@ pub struct IdleState {
     pub enabled: bool,
 }
 
-/// Everything that is judged.
+/// All observations of the check.
 #[derive(Debug, Clone, Default)]
 pub struct Observations {
-    /// The machine and the moment, in words.
+    /// The machine and the moment, as text.
     pub machine: Option<String>,
     /// The hot cores of the plan, ascending.
     pub hot: Vec<u32>,
@@ -45,38 +45,39 @@ pub struct Observations {
     pub governors: Vec<(u32, Option<String>)>,
     /// The idle states of each hot core.
     pub idle_states: Vec<(u32, Vec<IdleState>)>,
-    /// Transparent huge pages: the mode in force.
+    /// The mode of transparent huge pages.
     pub huge_pages: Option<String>,
     /// Whether the time counter runs at one rate in all states.
     pub invariant_counter: Option<bool>,
     /// The kernel's clock source.
     pub clocksource: Option<String>,
-    /// Whether pages are moved between nodes behind the program's back.
+    /// The kernel's mode of moving pages between nodes.
     pub numa_balancing: Option<i64>,
     /// NUMA nodes.
     pub nodes: usize,
-    /// What real-time threads may have of each second, µs; -1 for all of it.
+    /// CPU time of each second that real-time threads may use, µs; -1 for all.
     pub realtime_us: Option<i64>,
-    /// The control group's CPU time.
+    /// The control group's CPU quota.
     pub quota: Option<Quota>,
-    /// Swap in use and in all, KiB.
+    /// Swap in use and in total, KiB.
     pub swap_kib: Option<(u64, u64)>,
-    /// Memory that may be locked, bytes; `u64::MAX` for all of it.
+    /// Memory that may be locked, bytes; `u64::MAX` without a limit.
     pub memlock_bytes: Option<u64>,
     /// Whether SMT is on.
     pub smt: Option<bool>,
-    /// Whether a hypervisor is underneath.
+    /// Whether the machine is virtual.
     pub hypervisor: Option<bool>,
     /// Busy polling of sockets: poll and read, µs.
     pub busy_poll_us: Option<(u64, u64)>,
-    /// Interrupt counts before and after a window of so many nanoseconds.
+    /// Interrupt counts before and after a window, and its length in nanoseconds.
     pub interrupts: Option<(Interrupts, Interrupts, u64)>,
-    /// What the probe saw on each hot core, or why it saw nothing.
+    /// The probe's result on each hot core, or why there is none.
     pub gaps: Vec<(u32, Result<Gaps, String>)>,
 }
 
 impl Observations {
-    /// Reads the tree under `root` for threads on `hot`. The interrupts and the gaps, which take time, are left out.
+    /// Reads the tree under `root` for threads on `hot`. Leaves out interrupts and gaps, which take
+    /// time to measure.
     #[must_use]
     pub fn read(root: &Path, host: &HostFacts, hot: &[u32]) -> Observations {
         let mut hot = hot.to_vec();
@@ -138,7 +139,7 @@ fn huge_pages(root: &Path) -> Option<String> {
     Some(line.split_once('[')?.1.split_once(']')?.0.to_owned())
 }
 
-/// By the processor's flags on x86; on AArch64 the architecture's counter always is.
+/// From the processor's flags on x86; the architecture guarantees it on AArch64.
 fn invariant_counter(root: &Path) -> Option<bool> {
     let text = read_text(&root.join("proc/cpuinfo"))?;
     if text.lines().any(|line| line.starts_with("CPU implementer")) {

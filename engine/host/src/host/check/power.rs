@@ -5,20 +5,20 @@
 use super::{IdleState, Observations, Row, Rule, Verdict, ranges};
 use crate::host::{CORES_MAX, parse_cpu_list};
 
-/// Idle states that take longer than this to leave are too deep for a hot core.
+/// Longest wake-up time that a hot core's idle state may have.
 const WAKE_US_MAX: u64 = 10;
 
 pub(super) fn rows(seen: &Observations) -> Vec<Row> {
     vec![isolated(seen), tickless(seen), callbacks(seen), governor(seen), idle_states(seen), idle_poll(seen)]
 }
 
-/// The value of an option on the command line.
+/// The value of an option on the kernel's command line.
 fn option<'a>(seen: &'a Observations, name: &str) -> Option<&'a str> {
     let words = seen.command_line.as_deref()?.split_whitespace();
     words.filter_map(|word| word.split_once('=')).filter(|(key, _)| *key == name).map(|(_, value)| value).next_back()
 }
 
-/// The cores that an option names; flags before them, as in `managed_irq,domain,2-5`, are no cores.
+/// The cores of an option, without flags such as `managed_irq` in `managed_irq,domain,2-5`.
 fn cores_of(seen: &Observations, name: &str) -> Vec<u32> {
     let value = option(seen, name).unwrap_or_default();
     if value == "all" {
@@ -35,7 +35,7 @@ fn boot_with(words: &str) -> String {
     format!("{edit} && sudo update-grub && sudo reboot")
 }
 
-/// A row that wants every hot core in a set.
+/// A row that needs every hot core in `set`.
 fn covers(rule: Rule, seen: &Observations, set: &[u32], verdict: Verdict) -> Row {
     let missing: Vec<u32> = seen.hot.iter().copied().filter(|core| !set.contains(core)).collect();
     if missing.is_empty() {
@@ -50,7 +50,7 @@ fn isolated(seen: &Observations) -> Row {
     let rule = Rule::new(
         "isolcpus",
         format!("isolcpus=managed_irq,domain,{hot}"),
-        "other programs' threads are put on hot cores and take turns with ours",
+        "the scheduler may run other programs' threads on hot cores",
         boot_with(&format!("isolcpus=managed_irq,domain,{hot}")),
     );
     if seen.command_line.is_none() && seen.isolated.is_none() {
@@ -119,7 +119,7 @@ fn idle_states(seen: &Observations) -> Row {
     let rule = Rule::new(
         "c_states",
         format!("no idle state of a hot core that takes more than {WAKE_US_MAX} µs to leave"),
-        "under spin Shared a hot thread sleeps, and the core takes that long to come back",
+        "under spin Shared a hot thread sleeps; waking the core takes that long",
         format!("sudo cpupower -c {} idle-set -D {WAKE_US_MAX}", ranges(&seen.hot)),
     );
     if seen.idle_states.iter().all(|(_, states)| states.is_empty()) {

@@ -1,23 +1,23 @@
-//! Files that only their user may read, and random bytes to put into them.
+//! Files that only their user may read, and random bytes for them.
 //!
-//! Cold; each call is one or two system calls on one small file. Never follows a link to what it opens. Where files have
-//! no owner and mode that can be trusted nothing secret is kept: every call refuses.
+//! Cold; each call is one or two system calls on one small file. Never follows a link. On systems
+//! without trustworthy owners and modes every call refuses, so nothing secret is stored there.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Opens a file for reading, without following a link and without waiting for a pipe.
+/// Opens a file for reading. Follows no link and does not wait for a pipe.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     imp::open(path)
 }
 
-/// Mode and owner of a file that others could have read; `None` for a private one of this user.
+/// Mode and owner of a file that others may read; `None` if it is private to this user.
 pub(super) fn exposed(file: &File) -> io::Result<Option<(u32, u32)>> {
     imp::exposed(file)
 }
 
-/// Makes a directory for this user alone, and those above it.
+/// Makes a directory, and missing ones above it, for this user alone.
 pub(super) fn directory(path: &Path) -> io::Result<()> {
     imp::directory(path)
 }
@@ -27,7 +27,7 @@ pub(super) fn create(path: &Path) -> io::Result<File> {
     imp::create(path)
 }
 
-/// Random bytes of the system.
+/// Random bytes from the system.
 pub(super) fn secret() -> io::Result<[u8; 32]> {
     imp::secret()
 }
@@ -39,7 +39,7 @@ mod imp {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
     use std::path::Path;
 
-    /// Bits of the mode that let others at the file.
+    /// Mode bits that give others access.
     const OTHERS: u32 = 0o077;
 
     pub(super) fn open(path: &Path) -> io::Result<File> {

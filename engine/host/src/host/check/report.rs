@@ -1,8 +1,8 @@
-//! A signed report: the rows, and who vouches for them.
+//! A signed report: the rows and the host's signature.
 //!
-//! Cold. Taking one lasts as long as the probe; bounded by it and by the rows. The signature is over the rows as compact
-//! JSON in their fixed order of fields, so that a report may be laid out anew without breaking it. A field that is not
-//! signed is no part of a report: one with another field than these is refused.
+//! Cold. Taking a report lasts as long as the probe; bounded by it and by the rows. The signature
+//! covers the rows as compact JSON with a fixed order of fields, so a report may be reformatted. A
+//! report with any other field is refused, because that field would not be signed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,21 +13,22 @@ use super::sign::{self, HostKey, SignatureError};
 use super::{Interrupts, Observations, Row, judge, probe};
 use crate::clock::Clock;
 use crate::host::HostFacts;
+use crate::host::utc::utc_text;
 
-/// What `pinwheel check` prints and keeps.
+/// The report that `pinwheel check` prints and stores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
-    /// One for each thing that was looked at.
+    /// The result of each check.
     pub rows: Vec<Row>,
-    /// The host's signature of the rows; `None` if there was no key.
+    /// The host's signature of the rows; `None` without a key.
     pub signature: Option<String>,
     /// The public half of the host's key.
     pub key: Option<String>,
 }
 
-/// A core that is not to be watched, and why.
-pub type Left = (u32, String);
+/// A core that is not measured, and why.
+pub type SkippedCore = (u32, String);
 
 impl Report {
     /// Signs `rows`, if there is a key.
@@ -40,7 +41,7 @@ impl Report {
     /// Checks the signature.
     ///
     /// # Errors
-    /// When there is none, and when it is not for these rows.
+    /// If there is no signature, or it does not match these rows.
     pub fn verify(&self) -> Result<(), SignatureError> {
         let (signature, key) = self.signature.as_deref().zip(self.key.as_deref()).ok_or(SignatureError::Unsigned)?;
         sign::verify(&canonical(&self.rows), signature, key)
@@ -48,28 +49,30 @@ impl Report {
 }
 
 fn canonical(rows: &[Row]) -> Vec<u8> {
-    serde_json::to_vec(rows).expect("rows are texts: nothing in them cannot be written")
+    serde_json::to_vec(rows).expect("rows are strings, which always serialise")
 }
 
-/// Looks at this machine for hot threads on `hot`, and watches those cores for `span`, but for those `left` alone.
+/// Checks this machine for hot threads on `hot`, and measures those cores for `span`, except those
+/// in `left`.
 #[must_use]
-pub fn take(host: &HostFacts, hot: &[u32], left: &[Left], span: Duration, clock: &Clock) -> Vec<Row> {
+pub fn take(host: &HostFacts, hot: &[u32], left: &[SkippedCore], span: Duration, clock: &Clock) -> Vec<Row> {
     let root = Path::new("/");
     let (before, from) = (Interrupts::read(root), clock.ticks());
     let mut seen = observe(host, hot, left, span, clock);
     let window_ns = clock.rate().nanos(clock.ticks().since(from)).0;
     let after = Interrupts::read(root);
-    // Interrupts on cores that somebody else drives are theirs.
+    // Interrupts on cores that another engine uses are not ours.
     let any_watched = seen.hot.iter().any(|core| left.iter().all(|(other, _)| other != core));
     seen.interrupts = before.zip(after).filter(|_| any_watched).map(|(before, after)| (before, after, window_ns));
     judge(&seen)
 }
 
-/// What [`take`] judges, but for the interrupts: those are counted over a window of the caller's.
+/// The observations that [`take`] judges, without interrupts, which the caller counts over a window
+/// of its own.
 #[must_use]
-pub fn observe(host: &HostFacts, hot: &[u32], left: &[Left], span: Duration, clock: &Clock) -> Observations {
+pub fn observe(host: &HostFacts, hot: &[u32], left: &[SkippedCore], span: Duration, clock: &Clock) -> Observations {
     let mut seen = Observations::read(Path::new("/"), host, hot);
-    let at = i64::try_from(clock.started_utc().as_secs()).ok().and_then(|s| jiff::Timestamp::from_second(s).ok());
+    let at = i64::try_from(clock.started_utc().as_secs()).ok().and_then(utc_text);
     seen.machine = seen.machine.zip(at).map(|(machine, at)| format!("{machine}, {at}"));
     let watched: Vec<u32> =
         seen.hot.iter().copied().filter(|core| left.iter().all(|(other, _)| other != core)).collect();

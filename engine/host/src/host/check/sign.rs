@@ -1,11 +1,13 @@
-//! The host's key: made on first use, kept in a file that only its user can read.
+//! The host's signing key: made on first use, in a file that only its user can read.
 //!
-//! Owns the key file's format (64 hexadecimal digits and a line end) and the ed25519 calls. Cold. Bounded by one small
-//! file. Never overwrites a key, never uses one that others could have read.
+//! Owns the format of the key file (64 hexadecimal digits and a newline) and the ed25519 calls.
+//! Cold; reads one small file. Never overwrites a key, and never uses one that others could have
+//! read.
 //!
-//! # Why a file made aside and linked
-//! Two programs that use it first at the same moment must end with one key: each writes its own file whole, and only one
-//! of the links under the final name succeeds. Nobody ever reads half a key.
+//! # Why the key is written to another file and linked
+//! If two programs use the key first at the same moment, both must end with the same key. Each
+//! writes a complete file of its own, and only one link to the final name succeeds. Nobody can read
+//! an incomplete key.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -18,21 +20,23 @@ use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 /// Longest key file read, bytes.
 const FILE_BYTES_MAX: u64 = 256;
 
-/// Why there is no key to sign with.
+/// Why the host key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The file or its directory cannot be had.
-    #[error("host key {}: {step} failed ({source}), expected to keep one there; free the place or set XDG_STATE_HOME", path.display())]
+    /// The file or its directory cannot be read or made.
+    #[error("host key {}: {step} failed ({source}), expected to keep one there; free the place or set \
+        XDG_STATE_HOME", path.display())]
     Io {
-        /// What was tried.
+        /// The step that failed.
         step: &'static str,
-        /// With what.
+        /// The path.
         path: PathBuf,
-        /// The system's word.
+        /// The system's error.
         source: io::Error,
     },
-    /// Others could have read it.
-    #[error("host key {}: found mode {mode:o} of user {owner}, expected 600 of the user who runs this; move it away, a new one is made", path.display())]
+    /// Others could have read the key.
+    #[error("host key {}: found mode {mode:o} of user {owner}, expected 600 of the user who runs this; move \
+        it away, a new one is made", path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
@@ -41,27 +45,28 @@ pub enum KeyError {
         /// Its owner.
         owner: u32,
     },
-    /// No key.
-    #[error("host key {}: found something else than 64 hexadecimal digits; move it away, a new one is made", path.display())]
+    /// The file is not a key.
+    #[error("host key {}: expected 64 hexadecimal digits; move the file away, and a new key is made", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
     },
 }
 
-/// Why a signature does not hold.
+/// Why a signature is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// There is none.
-    #[error("found no signature, expected one; the report was written without a host key")]
+    /// There is no signature.
+    #[error("the report is not signed: it was written without a host key")]
     Unsigned,
-    /// Signature or key are no such thing.
+    /// Signature or key are malformed.
     #[error(
-        "found a signature or key that is none, expected 128 and 64 hexadecimal digits; take the report from its source again"
+        "the signature or the key is malformed, expected 128 and 64 hexadecimal digits; get the report from \
+        its source again"
     )]
     Malformed,
-    /// It is another text's.
-    #[error("found rows that the signature is not for, expected those that were signed; the report was changed")]
+    /// The signature does not match the rows.
+    #[error("the signature does not match the rows; the report was changed")]
     Broken,
 }
 
@@ -70,10 +75,10 @@ pub enum SignatureError {
 pub struct HostKey(SigningKey);
 
 impl HostKey {
-    /// The key in `path`, made if there is none.
+    /// The key in the file `path`, made if the file does not exist.
     ///
     /// # Errors
-    /// When it cannot be read or made, and when others could have read it.
+    /// If the file cannot be read or made, or others could have read it.
     pub fn load_or_make(path: &Path) -> Result<HostKey, KeyError> {
         match load(path) {
             Err(KeyError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
@@ -84,13 +89,13 @@ impl HostKey {
         }
     }
 
-    /// The public half, as reports carry it.
+    /// The public key in hexadecimal.
     #[must_use]
     pub fn public(&self) -> String {
         hex(self.0.verifying_key().as_bytes())
     }
 
-    /// The signature of `text`, as reports carry it.
+    /// The signature of `text` in hexadecimal.
     #[must_use]
     pub fn sign(&self, text: &[u8]) -> String {
         hex(&self.0.sign(text).to_bytes())
@@ -100,7 +105,7 @@ impl HostKey {
 /// Checks that `signature` was made for `text` with the private half of `key`.
 ///
 /// # Errors
-/// When it was not.
+/// If it was not.
 pub fn verify(text: &[u8], signature: &str, key: &str) -> Result<(), SignatureError> {
     let (signature, key) = unhex::<64>(signature).zip(unhex::<32>(key)).ok_or(SignatureError::Malformed)?;
     let key = VerifyingKey::from_bytes(&key).map_err(|_| SignatureError::Malformed)?;
@@ -126,14 +131,14 @@ fn make(path: &Path) -> Result<(), KeyError> {
     }
     let secret = private::secret().map_err(failed("drawing it"))?;
     let aside = path.with_extension(format!("key.{}", std::process::id()));
-    // What an earlier process of the same number left half-made.
+    // An earlier process with the same number may have left an incomplete file.
     let _ = fs::remove_file(&aside);
     let mut file = private::create(&aside).map_err(failed("making it"))?;
     let written = writeln!(file, "{}", hex(&secret)).and_then(|()| file.sync_all());
     let linked = written.and_then(|()| fs::hard_link(&aside, path));
     let _ = fs::remove_file(&aside);
     match linked {
-        // Somebody else was first: theirs is the key.
+        // Another program made the key first: use that one.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other.map_err(failed("keeping it")),
     }

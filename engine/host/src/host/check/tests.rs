@@ -107,7 +107,7 @@ fn an_arm_node_has_an_invariant_counter_and_balances_pages() {
 }
 
 #[test]
-fn a_container_is_judged_by_its_quota_and_cpuset_and_claims_nothing_of_what_it_cannot_see() {
+fn a_container_is_checked_by_quota_and_cpuset_and_hidden_rows_are_not_visible() {
     let rows = rows("container4", &[9, 10]);
     assert_eq!(verdicts(&rows, Fail), ["isolcpus", "nohz_full", "rcu_nocbs", "cpu_quota"]);
     assert_eq!(row(&rows, "cpu_quota").found, "2.0 cores' worth");
@@ -167,7 +167,7 @@ fn a_machine_that_shows_nothing_passes_nothing() {
 }
 
 #[test]
-fn lists_are_told_as_ranges() {
+fn lists_of_cores_are_printed_as_ranges() {
     assert_eq!(ranges(&[0, 2, 3, 4, 8]), "0,2-4,8");
     assert_eq!(ranges(&[]), "none");
 }

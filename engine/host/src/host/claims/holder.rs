@@ -1,37 +1,37 @@
-//! Who holds a lock, as far as can be seen.
+//! The process that holds a lock, as far as it is visible.
 //!
-//! Cold; reads only. Bounded by the files' limits and by the boards of one directory. What cannot be seen is `None`.
+//! Cold; reads only. Bounded by the files' limits and by the boards of one directory.
 
 #[cfg(unix)]
-mod seen;
+mod lookup;
 
 #[cfg(unix)]
-pub(super) use seen::has_board;
+pub(super) use lookup::has_board;
 
 use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::lock::LockFile;
+use super::flock::LockFile;
 
-/// A process that holds a claim, as far as can be seen from here.
+/// A process that holds a claim. What is not visible is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Holder {
-    /// Its process id; `None` if it runs where we cannot look.
+    /// Its process id; `None` if it is not visible, as in another container.
     pub pid: Option<u32>,
     /// Its user.
     pub user: Option<String>,
-    /// The profile that its board shows.
+    /// The profile on its board.
     pub profile: Option<String>,
-    /// Since when: its board's start, else its process's; UTC, to the second.
+    /// When its board, or else its process, was started: UTC, to the second.
     pub since: Option<String>,
 }
 
 impl Holder {
     /// The holder of the lock on `file`, with `proc` and `etc` under `root` and boards in `boards`.
     pub(super) fn of(root: &Path, boards: &Path, file: &LockFile) -> Holder {
-        seen::holder(root, boards, file)
+        lookup::holder(root, boards, file)
     }
 }
 
@@ -50,9 +50,9 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Where nothing can be locked, nobody holds a lock.
+/// On systems without locks nobody holds one.
 #[cfg(not(unix))]
-mod seen {
+mod lookup {
     use super::{Holder, LockFile, Path};
 
     pub(super) fn holder(_root: &Path, _boards: &Path, file: &LockFile) -> Holder {

@@ -1,12 +1,14 @@
-//! The file `claim-PID` by which an engine says that it is behind its claims.
+//! The file `claim-PID`, by which an engine lists the cores that it claims.
 //!
-//! Owns one file for each [`super::Claims`], locked while they are held, and removed with them. Cold. Bounded by
-//! [`BYTES_MAX`] a file and by the entries of the directory. Written by its owner's process only.
+//! Owns one file for each [`super::Claims`], which is locked as long as they are held and then
+//! removed. Cold. Bounded by [`BYTES_MAX`] a file and by the entries of the directory. Written only
+//! by its own process.
 //!
 //! # Why
-//! Whoever may read `cpuN.lock` may lock it. So a lock alone claims nothing: somebody must say that an engine holds it.
-//! The file names the cores before their locks are taken, so that no moment is left in which a true claim looks like a
-//! plain lock. A second line names the cores that the engine uses although somebody else has their locks.
+//! Every user who may read `cpuN.lock` may lock it, so a lock alone claims nothing. An engine lists
+//! its cores in this file before it takes their locks; at no moment does a true claim look like a
+//! plain lock. The second line lists cores that the engine uses although another program has their
+//! locks.
 //!
 //! ```text
 //! cores 2 3 6
@@ -20,7 +22,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{self, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::lock::{is_locked, is_named};
+use super::flock::{is_locked, is_named};
 use crate::files;
 use crate::files::shared;
 use crate::host::CORES_MAX;
@@ -30,7 +32,7 @@ const BYTES_MAX: u64 = 1 << 16;
 const PREFIX: &str = "claim-";
 const READ_ALL: Mode = Mode::from_raw_mode(0o444);
 
-/// This process's file; dropping it removes it.
+/// The claim file of this process. Dropping it removes the file.
 #[derive(Debug)]
 pub(super) struct Marker {
     file: std::fs::File,
@@ -38,8 +40,8 @@ pub(super) struct Marker {
     inode: (u64, u64),
 }
 
-/// Another's file, or one of this process, whose process lives.
-pub(super) struct Found {
+/// A claim file whose process is alive.
+pub(super) struct ClaimFile {
     pub(super) file: OwnedFd,
     pub(super) cores: Vec<u32>,
     pub(super) unlocked: Vec<u32>,
@@ -47,21 +49,22 @@ pub(super) struct Found {
 }
 
 impl Marker {
-    /// Makes the file in `directory`, which is open as `folder`. Removes those of killed processes of this user.
-    pub(super) fn make(directory: &Path, folder: &OwnedFd, cores: &[u32]) -> io::Result<Marker> {
+    /// Makes the file in `directory`, which is open as `lock_directory`. Removes the files of this
+    /// user's dead processes.
+    pub(super) fn make(directory: &Path, lock_directory: &OwnedFd, cores: &[u32]) -> io::Result<Marker> {
         remove_dead(directory);
         let name = format!("{PREFIX}{}", std::process::id());
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
         for attempt in 0..CORES_MAX {
             let name = if attempt == 0 { name.clone() } else { format!("{name}.{attempt}") };
-            // Nobody else may open it, and thus lock it, before its own lock is on it.
-            let file = match fs::openat(folder, &name, flags, Mode::RUSR | Mode::WUSR) {
+            // Nobody else may open it, and thus lock it, before it has its own lock.
+            let file = match fs::openat(lock_directory, &name, flags, Mode::RUSR | Mode::WUSR) {
                 Err(Errno::EXIST) => continue,
                 other => other?,
             };
-            // A process of this user that removes dead ones may have taken it for one.
+            // Another process of this user that removes dead files may have taken it for one.
             let is_ours = fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-            if !is_ours || !is_named(folder, &file, &name) {
+            if !is_ours || !is_named(lock_directory, &file, &name) {
                 continue;
             }
             let mut marker = Marker { inode: inode(&file)?, file: file.into(), path: directory.join(name) };
@@ -72,12 +75,12 @@ impl Marker {
         Err(Errno::EXIST.into())
     }
 
-    /// Says that `core` is used although somebody else has its lock.
+    /// Notes that `core` is used although another program has its lock.
     pub(super) fn use_unlocked(&mut self, core: u32) -> io::Result<()> {
         self.line("unlocked", &[core])
     }
 
-    pub(super) fn is(&self, found: &Found) -> bool {
+    pub(super) fn is(&self, found: &ClaimFile) -> bool {
         self.inode == found.inode
     }
 
@@ -89,17 +92,17 @@ impl Marker {
 
 impl Drop for Marker {
     fn drop(&mut self) {
-        // It is this process's own; where it cannot be removed it is a dead one, for the next claim to remove.
+        // If it cannot be removed, the next claim removes it as a dead process's file.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// The files in `directory` whose processes live.
-pub(super) fn live(directory: &Path) -> Vec<Found> {
-    paths(directory).into_iter().filter_map(|path| found(&path)).collect()
+/// The claim files in `directory` whose processes are alive.
+pub(super) fn live(directory: &Path) -> Vec<ClaimFile> {
+    paths(directory).into_iter().filter_map(|path| read_claim_file(&path)).collect()
 }
 
-fn found(path: &Path) -> Option<Found> {
+fn read_claim_file(path: &Path) -> Option<ClaimFile> {
     let file = OwnedFd::from(files::open(path).ok()?);
     if !is_locked(&file) || !shared::is_locked_by_owner(&file) {
         return None;
@@ -111,7 +114,7 @@ fn found(path: &Path) -> Option<Found> {
         let lines = text.lines().filter_map(|line| line.strip_prefix(word));
         lines.flat_map(str::split_whitespace).filter_map(|core| core.parse().ok()).collect()
     };
-    Some(Found { cores: of("cores "), unlocked: of("unlocked "), file, inode })
+    Some(ClaimFile { cores: of("cores "), unlocked: of("unlocked "), file, inode })
 }
 
 fn remove_dead(directory: &Path) {

@@ -1,35 +1,33 @@
-//! A system without `flock`: nothing can be claimed, and nothing is found claimed.
+//! Systems without `flock`: nothing can be claimed.
 //!
-//! Cold; touches no file. The same names as the module that it stands for.
+//! The same names as in `lock`.
 
 use std::io;
 use std::path::Path;
 
 use super::ClaimError;
+use super::flock::LockFile;
 
-/// A lock file: there are none.
-pub(super) type LockFile = std::convert::Infallible;
-
-/// The file that says who claims what: there is none.
+/// A claim file; there are none.
 pub(super) type Marker = std::convert::Infallible;
 
-/// The directory of locks, which cannot be had.
-pub(super) struct Folder(LockFile);
+/// The directory of locks, which cannot be opened.
+pub(super) struct LockDirectory(LockFile);
 
-/// A lock file, with its lock or without.
+/// The result of trying to lock a file.
 #[expect(dead_code, reason = "the same names as the module that it stands for")]
-pub(super) enum Locked {
-    Held(LockFile),
-    Taken(LockFile),
+pub(super) enum LockAttempt {
+    Acquired(LockFile),
+    HeldByOther(LockFile),
 }
 
-impl Folder {
-    pub(super) fn open(path: &Path) -> Result<Folder, ClaimError> {
+impl LockDirectory {
+    pub(super) fn open(path: &Path) -> Result<LockDirectory, ClaimError> {
         let source = io::Error::from(io::ErrorKind::Unsupported);
         Err(ClaimError::Unavailable { step: "locking in", path: path.to_owned(), source })
     }
 
-    pub(super) fn look(_path: &Path) -> Option<Folder> {
+    pub(super) fn open_existing(_path: &Path) -> Option<LockDirectory> {
         None
     }
 
@@ -37,15 +35,15 @@ impl Folder {
         match self.0 {}
     }
 
-    pub(super) fn lock(&self, _core: u32) -> Result<Locked, ClaimError> {
+    pub(super) fn lock(&self, _core: u32) -> Result<LockAttempt, ClaimError> {
         match self.0 {}
     }
 
-    pub(super) fn taken(&self, _core: u32) -> Option<LockFile> {
+    pub(super) fn held_by_other(&self, _core: u32) -> Option<LockFile> {
         match self.0 {}
     }
 
-    pub(super) fn mark(&self, _cores: &[u32]) -> Result<Marker, ClaimError> {
+    pub(super) fn write_marker(&self, _cores: &[u32]) -> Result<Marker, ClaimError> {
         match self.0 {}
     }
 

@@ -58,7 +58,8 @@ fn a_single_silo_of_a_server_is_on_the_node_of_its_gpu() {
     let mut host = recorded("server64");
     host.gpu_nodes.clear();
     assert!(Plan::auto(&profile(1), &host).threads.iter().all(|thread| thread.node == Some(0)));
-    // A silo that can use more than a node has takes the node that has more: cores 0 and 1 are the system's.
+    // A silo that can use more than a node has takes the node that has more: cores 0 and 1 are the
+    // system's.
     let many = Profile { decoders: Decoders::Count(64), ..profile(1) };
     assert!(Plan::auto(&many, &host).threads.iter().all(|thread| thread.node == Some(1)));
 }
@@ -94,7 +95,7 @@ fn a_plan_may_be_restricted_to_cores_that_the_machine_has() {
     let plan = Plan::auto(&profile(1), &host);
     assert_eq!((plan.hot_cores(), plan.cold_cores), (vec![3, 4, 5, 8], vec![2]));
     let said = host.restrict(&[2, 9]).unwrap_err().to_string();
-    assert_eq!(said, "found core 9 asked for, expected some of 2,3,4,5,8; name cores of that list");
+    assert_eq!(said, "core 9 is not allowed to this process; name cores of 2,3,4,5,8");
 }
 
 #[test]

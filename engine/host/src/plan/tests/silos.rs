@@ -14,8 +14,8 @@ fn auto() -> Profile {
     profile
 }
 
-/// A machine of these nodes: the system's list of each one's cores, of which those of `online` are switched on and those
-/// of `allowed` are this process's.
+/// A machine of these nodes: the system's list of each one's cores, of which those of `online` are
+/// switched on and those of `allowed` are this process's.
 fn machine(nodes: &[&str], online: &str, allowed: &str) -> HostFacts {
     let dir = tempfile::tempdir().unwrap();
     trees::write(dir.path(), "sys/devices/system/cpu/online", online);
@@ -26,7 +26,8 @@ fn machine(nodes: &[&str], online: &str, allowed: &str) -> HostFacts {
     HostFacts::read_recorded(dir.path()).unwrap()
 }
 
-/// The plan's number of silos and why, having looked that it is sound and that each silo is on a node of its own.
+/// The plan's number of silos and why, having looked that it is sound and that each silo is on a
+/// node of its own.
 #[track_caller]
 fn settled(profile: &Profile, host: &HostFacts) -> (u32, String) {
     let plan = Plan::make(profile, host).unwrap();
@@ -58,7 +59,7 @@ fn each_node_with_cores_for_a_silo_gets_one() {
 }
 
 #[test]
-fn a_node_that_is_switched_off_or_not_ours_or_too_small_gets_none() {
+fn an_offline_forbidden_or_small_node_gets_no_silo() {
     let nodes = ["0-7", "8-15", "16-23"];
     let off = machine(&nodes, "0-7,16-23", "0-23");
     assert_eq!(settled(&auto(), &off), (2, "one for each NUMA node with two hot cores: 0,2".to_owned()));
@@ -158,7 +159,7 @@ fn listed_threads_name_their_silos() {
 }
 
 #[test]
-fn a_number_that_was_asked_for_stands_and_is_not_noted() {
+fn a_requested_number_is_used_without_a_note() {
     let profile = Profile { silos: Silos::Count(3), ..auto() };
     let plan = Plan::make(&profile, &machine(&["0-7"], "0-7", "0-7")).unwrap();
     assert_eq!((plan.silos.count, plan.silos.auto), (3, false));

@@ -1,14 +1,16 @@
-//! Where frames go: the last minutes in memory, and a file for as long as the disk takes them.
+//! Stores frames: the last minutes in memory, and all of them in a file as long as the disk accepts
+//! them.
 //!
-//! Owned by the recorder; readers hold a [`LookBack`]. Bounds: [`super::MEMORY_MAX`] and [`super::MEMORY_SPAN`] in memory. The file
-//! is written a frame at a time, so that a reader of it is never behind, and locked for as long as its run lives.
+//! Owned by the recorder; readers hold a [`RecentRecording`]. Memory is bounded by
+//! [`super::MEMORY_MAX`] and [`super::MEMORY_SPAN`]. The file is written frame by frame, so that
+//! readers are never behind, and stays locked until the run ends.
 
 use super::super::tape::{self, FileHead};
 use super::{MEMORY_MAX, MEMORY_SPAN};
 use crate::board::Board;
-use crate::board::snapshot::RecorderState;
 use crate::clock::Clock;
 use crate::record::tape::{Tape, TapeError};
+use crate::roles::RecorderState;
 use crate::units::Ticks;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,10 +20,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::{Arc, PoisonError};
 
-/// A file that takes bytes.
+/// An output for bytes.
 pub(in crate::record) type Out = Box<dyn Write + Send>;
 
-/// From a key picture to before the next.
+/// The frames from one key snapshot to the next.
 #[derive(Debug)]
 struct Segment {
     at: Ticks,
@@ -54,19 +56,19 @@ impl Memory {
     }
 }
 
-/// The last minutes of a running recorder, for a reader on another cold thread.
+/// The last minutes of a running recorder, readable from another cold thread.
 #[derive(Clone, Debug)]
 #[expect(clippy::disallowed_types, reason = "between the recorder and the console, both cold")]
-pub struct LookBack {
+pub struct RecentRecording {
     memory: Arc<Mutex<Memory>>,
     file: Option<PathBuf>,
 }
 
-impl LookBack {
-    /// A recording of what is in memory now.
+impl RecentRecording {
+    /// The frames that are in memory now, as a recording.
     ///
     /// # Errors
-    /// If there is no memory for a board.
+    /// If there is not enough memory for a board.
     pub fn tape(&self) -> Result<Tape, TapeError> {
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = memory.head.clone();
@@ -76,21 +78,21 @@ impl LookBack {
         Tape::from_bytes(bytes)
     }
 
-    /// The recording on disk, if there is one: what lies further back than memory.
+    /// The recording on disk, if there is one; it reaches further back than memory.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 }
 
-/// What went wrong with the disk.
-struct Trouble {
+/// An error of the disk.
+struct DiskError {
     said: String,
     published: bool,
     taken: bool,
 }
 
-/// Memory and disk.
+/// Frames in memory and on disk.
 #[expect(clippy::disallowed_types, reason = "between the recorder and the console, both cold")]
 pub(in crate::record) struct Store {
     memory: Arc<Mutex<Memory>>,
@@ -98,49 +100,49 @@ pub(in crate::record) struct Store {
     out: Option<Out>,
     index: Option<Out>,
     bytes: u64,
-    trouble: Option<Trouble>,
+    error: Option<DiskError>,
 }
 
 impl Store {
-    /// Of a run's directory. A place that cannot be written is trouble, not a refusal.
+    /// Stores into a run's directory. If that cannot be written, stores into memory only.
     pub(super) fn open(board: &Board, clock: &Clock, run: Option<&Path>) -> Store {
         let mut store = Store::in_memory(board, clock);
         let Some(run) = run else { return store };
         let path = run.join(tape::FILE);
         match create(&path).and_then(|out| Ok((out, create(&run.join(tape::INDEX))?))) {
-            Ok((out, index)) => store.onto(path, Box::new(out), Box::new(index)),
-            Err(error) => store.give_up(&path, &error),
+            Ok((out, index)) => store.write_to(path, Box::new(out), Box::new(index)),
+            Err(error) => store.stop_writing(&path, &error),
         }
         store
     }
 
-    /// With no file.
+    /// Stores into memory only.
     #[expect(clippy::disallowed_types, reason = "between the recorder and the console, both cold")]
     pub(in crate::record) fn in_memory(board: &Board, clock: &Clock) -> Store {
         let head = FileHead::new(board.shape(), clock.rate(), clock.start()).bytes();
         let span = clock.rate().ticks(MEMORY_SPAN);
         let memory = Memory { head, segments: VecDeque::new(), bytes: 0, span };
         let memory = Arc::new(Mutex::new(memory));
-        Store { memory, path: None, out: None, index: None, bytes: 0, trouble: None }
+        Store { memory, path: None, out: None, index: None, bytes: 0, error: None }
     }
 
     /// Writes to `out` from now on.
-    pub(in crate::record) fn onto(&mut self, path: PathBuf, out: Out, index: Out) {
+    pub(in crate::record) fn write_to(&mut self, path: PathBuf, out: Out, index: Out) {
         (self.out, self.index) = (Some(out), Some(index));
         let head = self.memory.lock().unwrap_or_else(PoisonError::into_inner).head.clone();
         self.path = Some(path);
         self.write(&head);
     }
 
-    pub(super) fn look_back(&self) -> LookBack {
-        LookBack { memory: Arc::clone(&self.memory), file: self.path.clone() }
+    pub(super) fn recent_recording(&self) -> RecentRecording {
+        RecentRecording { memory: Arc::clone(&self.memory), file: self.path.clone() }
     }
 
-    /// Keeps a frame; `key`: it is a key picture of that tick.
+    /// Stores a frame; `key` is the tick of a key snapshot.
     pub(super) fn put(&mut self, frame: &[u8], key: Option<Ticks>) {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).put(frame, key);
         if let (Some(at), Some(index)) = (key, &mut self.index) {
-            // Without an index the recording is searched: nothing is lost with it.
+            // Without the index readers search the recording; nothing is lost.
             let _ = index.write_all(&tape::entry(at, self.bytes));
         }
         self.write(frame);
@@ -152,18 +154,19 @@ impl Store {
             Ok(()) => self.bytes += bytes.len() as u64,
             Err(error) => {
                 let path = self.path.clone().unwrap_or_default();
-                self.give_up(&path, &error);
+                self.stop_writing(&path, &error);
             }
         }
     }
 
-    fn give_up(&mut self, path: &Path, error: &io::Error) {
+    fn stop_writing(&mut self, path: &Path, error: &io::Error) {
         (self.out, self.index) = (None, None);
         let said = format!(
-            "recorder: found {} not writable ({error}), expected room for 2 MB a minute; free some or name another place with --logs DIR; the last ten minutes are kept in memory only",
+            "recorder: cannot write {} ({error}); free some space (2 MB a minute) or name another directory \
+            with --logs DIR; only the last ten minutes are kept, in memory",
             path.display()
         );
-        self.trouble.get_or_insert(Trouble { said, published: false, taken: false });
+        self.error.get_or_insert(DiskError { said, published: false, taken: false });
     }
 
     pub(super) fn state(&self) -> RecorderState {
@@ -174,24 +177,25 @@ impl Store {
         self.bytes
     }
 
-    /// The trouble, to be published once.
-    pub(super) fn news(&mut self) -> Option<String> {
-        let trouble = self.trouble.as_mut().filter(|trouble| !trouble.published)?;
-        trouble.published = true;
-        Some(trouble.said.clone())
+    /// The error, to publish on the board; returned once.
+    pub(super) fn take_unpublished_error(&mut self) -> Option<String> {
+        let error = self.error.as_mut().filter(|error| !error.published)?;
+        error.published = true;
+        Some(error.said.clone())
     }
 
-    /// The trouble, to be said once.
-    pub(super) fn take_trouble(&mut self) -> Option<String> {
-        let trouble = self.trouble.as_mut().filter(|trouble| !trouble.taken)?;
-        trouble.taken = true;
-        Some(trouble.said.clone())
+    /// The error, to report; returned once.
+    pub(super) fn take_error(&mut self) -> Option<String> {
+        let error = self.error.as_mut().filter(|error| !error.taken)?;
+        error.taken = true;
+        Some(error.said.clone())
     }
 }
 
 fn create(path: &Path) -> io::Result<File> {
     let file = File::create_new(path)?;
-    // Held for life: retention takes no run whose recording is locked. A file system without locks has none to respect.
+    // Locked until the run ends: retention removes no run with a locked recording. Not every file
+    // system has locks.
     let _ = file.try_lock();
     Ok(file)
 }

@@ -1,14 +1,14 @@
-//! The recorder under virtual time: pictures, bursts, disks that refuse.
+//! The recorder under virtual time: snapshots, bursts, disks that refuse.
 #![allow(clippy::unwrap_used, clippy::disallowed_types, reason = "harness")]
 
 use super::store::Store;
-use super::{PICTURE, Recorder, SAMPLE};
+use super::{Recorder, SAMPLE_PERIOD, SNAPSHOT_PERIOD};
 use crate::board::alarms::{AlarmRecord, AlarmState, Confidence, Site};
-use crate::board::snapshot::RecorderState;
 use crate::board::{Board, Place, Shape, add, set};
 use crate::clock::Clock;
 use crate::profile::{RuleId, Severity};
 use crate::record::tape::Tape;
+use crate::roles::RecorderState;
 use crate::units::{Nanos, Ticks};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,7 @@ impl Bench {
 
     fn run(&mut self, millis: u64) {
         for _ in 0..millis {
-            self.nanos.fetch_add(SAMPLE.0, Ordering::Relaxed);
+            self.nanos.fetch_add(SAMPLE_PERIOD.0, Ordering::Relaxed);
             set(&self.board.thread(0).heartbeat, self.nanos.load(Ordering::Relaxed));
             add(&self.board.thread(0).frames, 1);
             self.recorder.step();
@@ -77,12 +77,12 @@ impl Bench {
 
 fn fast_span(tape: &mut Tape) -> (u64, u64, usize) {
     let mut seen = Vec::new();
-    tape.play_fast(Ticks(0), Ticks(u64::MAX), |moment| seen.push(moment.at.0 / SAMPLE.0)).unwrap();
+    tape.play_fast(Ticks(0), Ticks(u64::MAX), |moment| seen.push(moment.at.0 / SAMPLE_PERIOD.0)).unwrap();
     (seen.iter().copied().min().unwrap_or(0), seen.iter().copied().max().unwrap_or(0), seen.len())
 }
 
 #[test]
-fn there_is_a_picture_every_tenth_of_a_second_and_the_shadow_is_what_the_file_says() {
+fn there_is_a_snapshot_every_tenth_of_a_second_and_the_shadow_is_what_the_file_says() {
     let folder = tempfile::tempdir().unwrap();
     let mut bench = Bench::new(Some(folder.path()));
     bench.run(12_345);
@@ -90,12 +90,12 @@ fn there_is_a_picture_every_tenth_of_a_second_and_the_shadow_is_what_the_file_sa
     let mut ticks = Vec::new();
     tape.play(Ticks(0), Ticks(u64::MAX), |moment| ticks.push(moment.at.0)).unwrap();
     assert_eq!(ticks.len(), 124);
-    assert!(ticks.windows(2).all(|pair| pair[1] - pair[0] == PICTURE.0));
+    assert!(ticks.windows(2).all(|pair| pair[1] - pair[0] == SNAPSHOT_PERIOD.0));
     assert_eq!(&tape.at(Ticks(u64::MAX)).unwrap().unwrap().image, bench.recorder.shadow());
     let view = bench.board.snapshot(&bench.recorder.clock).recorder;
     assert_eq!((view.state, view.frames, view.samples, view.trouble), (RecorderState::Disk, 124, 12_345, None));
     assert_eq!(view.bytes, tape.bytes());
-    let memory = bench.recorder.look_back().tape().unwrap();
+    let memory = bench.recorder.recent_recording().tape().unwrap();
     assert_eq!((memory.span(), memory.bytes()), (tape.span(), tape.bytes()));
 }
 
@@ -105,12 +105,12 @@ fn an_alarm_keeps_the_five_seconds_before_it_and_the_five_after_it() {
     bench.run(20_000);
     bench.alarm(Severity::Warn);
     bench.run(20_000);
-    let mut tape = bench.recorder.look_back().tape().unwrap();
+    let mut tape = bench.recorder.recent_recording().tape().unwrap();
     let (from, to, samples) = fast_span(&mut tape);
     assert!((20_001 - 7_000..=20_001 - 5_000).contains(&from), "{from}");
     assert!((20_001 + 4_900..=20_001 + 6_100).contains(&to), "{to}");
     assert_eq!(samples as u64, to - from + 1, "each millisecond of it");
-    // A moment between two pictures has the fast words of its own millisecond.
+    // A moment between two snapshots has the fast words of its own millisecond.
     let moment = tape.at(Ticks(20_033_400_000)).unwrap().unwrap();
     let snapshot = moment.snapshot().unwrap().unwrap();
     assert_eq!((moment.at, snapshot.threads[0].heartbeat_age_ns), (Ticks(20_033_000_000), 0));
@@ -123,18 +123,18 @@ fn a_note_keeps_no_fast_samples() {
     bench.run(2_000);
     bench.alarm(Severity::Note);
     bench.run(2_000);
-    assert_eq!(fast_span(&mut bench.recorder.look_back().tape().unwrap()).2, 0);
+    assert_eq!(fast_span(&mut bench.recorder.recent_recording().tape().unwrap()).2, 0);
 }
 
 #[test]
 fn memory_holds_the_last_ten_minutes_and_no_more() {
     let mut bench = Bench::new(None);
-    // A picture a step: the steps between would only take the test's time.
+    // A snapshot a step: the steps between would only take the test's time.
     for _ in 0..7_000 {
-        bench.nanos.fetch_add(PICTURE.0, Ordering::Relaxed);
+        bench.nanos.fetch_add(SNAPSHOT_PERIOD.0, Ordering::Relaxed);
         bench.recorder.step();
     }
-    let tape = bench.recorder.look_back().tape().unwrap();
+    let tape = bench.recorder.recent_recording().tape().unwrap();
     let (from, to) = tape.span().unwrap();
     let span_s = (to.0 - from.0) / 1_000_000_000;
     assert!((600..=620).contains(&span_s), "{span_s}");
@@ -160,19 +160,19 @@ fn a_disk_that_fills_up_is_said_once_and_memory_goes_on() {
     let (nanos, clock, board) = world();
     let mut store = Store::in_memory(&board, &clock);
     let room = Arc::new(Mutex::new(20_000));
-    store.onto("/disk/recording.pwt".into(), Box::new(Disk(Arc::clone(&room))), Box::new(io::sink()));
+    store.write_to("/disk/recording.pwt".into(), Box::new(Disk(Arc::clone(&room))), Box::new(io::sink()));
     let recorder = Recorder::with(Arc::clone(&board), clock.clone(), store);
     let mut bench = Bench { nanos, board, recorder };
     bench.run(60_000);
     let view = bench.board.snapshot(&clock).recorder;
     assert_eq!((view.state, view.frames), (RecorderState::Memory, 600));
-    let said = bench.recorder.take_trouble().unwrap();
-    for part in ["/disk/recording.pwt", "expected", "--logs DIR", "memory"] {
+    let said = bench.recorder.take_error().unwrap();
+    for part in ["/disk/recording.pwt", "cannot write", "--logs DIR", "memory"] {
         assert!(said.contains(part) && !said.contains('\n'), "{said}");
     }
     assert!(said.starts_with(&view.trouble.unwrap()[..60]));
-    assert_eq!(bench.recorder.take_trouble(), None);
-    let (from, to) = bench.recorder.look_back().tape().unwrap().span().unwrap();
+    assert_eq!(bench.recorder.take_error(), None);
+    let (from, to) = bench.recorder.recent_recording().tape().unwrap().span().unwrap();
     assert!(to.0 - from.0 >= Nanos(59_000_000_000).0);
 }
 
@@ -196,9 +196,9 @@ fn a_minute_takes_less_than_two_megabytes_at_lab_sizes() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % below
     };
-    let (mut shot, mut last_picture) = (0u64, 0);
-    while last_picture < 600 {
-        let now = nanos.fetch_add(PICTURE.0, Ordering::Relaxed);
+    let (mut shot, mut last_snapshot) = (0u64, 0);
+    while last_snapshot < 600 {
+        let now = nanos.fetch_add(SNAPSHOT_PERIOD.0, Ordering::Relaxed);
         for _ in 0..2_000 {
             let stamps = &board.slots(0)[(shot % 1024) as usize];
             let mut at = now + shot % 2_000 * 50_000;
@@ -223,9 +223,9 @@ fn a_minute_takes_less_than_two_megabytes_at_lab_sizes() {
             (0..300).for_each(|_| thread.frame_gap.record(200 + draw(9_000)));
         }
         recorder.step();
-        last_picture += 1;
+        last_snapshot += 1;
     }
-    let tape = recorder.look_back().tape().unwrap();
+    let tape = recorder.recent_recording().tape().unwrap();
     let mb = tape.bytes() as f64 / 1e6;
     assert!(mb < 2.0, "{mb:.2} MB");
 }

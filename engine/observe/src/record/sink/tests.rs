@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
-use super::{AnswerRecord, AnswerSink, OBSERVABLE_WORDS_MAX, SinkConfig};
+use super::{AnswerRecord, AnswerSink, SinkConfig};
 use crate::code::Format;
+use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use proptest::prelude::{Just, Strategy, any, proptest};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -73,7 +74,7 @@ fn an_unwritable_place_is_refused_and_nothing_is_left() {
     let dir = tempfile::tempdir().unwrap();
     let bad = SinkConfig { answers: Some(dir.path().join("no/such")), ..config(dir.path(), Format::B8, 1) };
     let said = AnswerSink::new(&bad).unwrap_err().to_string();
-    assert!(said.starts_with("--answers: found "), "{said}");
+    assert!(said.starts_with("--answers: cannot write "), "{said}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 

@@ -1,20 +1,21 @@
-//! Fast samples: the words worth a thousand looks a second, around an alarm.
+//! Fast samples: the words that are recorded a thousand times a second around an alarm.
 //!
-//! Owns which words these are, and their packing. Cold. Bounds: the shape; [`Burst`] holds what its owner puts in. A fast
-//! sample lies over a picture: what it does not hold is as in the last picture before it.
+//! Owns the list of these words, and their encoding. Cold. Bounded by the shape. A fast sample
+//! extends the last snapshot before it: all other words are as in that snapshot.
 
-use super::{fold, put, take, unfold};
+use super::{put_varint, take_varint, unzigzag, zigzag};
 use crate::board::image::Image;
 use crate::board::{Board, get};
 use crate::units::Ticks;
 use std::sync::atomic::AtomicU64;
 
-/// The words of fast samples, by their places on the board.
+/// The words of fast samples, by their indices on the board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FastSet(Vec<usize>);
 
 impl FastSet {
-    /// Of `board`: heartbeats, stages and counts of threads, cursors and depths of rings, states of workers.
+    /// The fast words of `board`: heartbeats, stages and counts of threads, cursors and depths of
+    /// rings, states of workers.
     #[must_use]
     pub fn of(board: &Board) -> FastSet {
         let shape = board.shape();
@@ -34,7 +35,7 @@ impl FastSet {
             add(&[&harvest.answered, &harvest.position, &harvest.errored, &harvest.late]);
             for decoder in 0..shape.decoders as usize {
                 let decode = board.decode(silo, decoder);
-                add(&[&decode.decoding, &decode.answered]);
+                add(&[&decode.decoding, &decode.decoded]);
             }
         }
         places.sort_unstable();
@@ -53,8 +54,8 @@ impl FastSet {
         self.0.is_empty()
     }
 
-    /// Lays a sample over a picture.
-    pub(super) fn lay_over(&self, image: &mut Image, sample: &[u64]) {
+    /// Writes the words of a sample into a snapshot.
+    pub(super) fn apply_sample(&self, image: &mut Image, sample: &[u64]) {
         let words = image.words_mut();
         for (place, value) in self.0.iter().zip(sample) {
             if let Some(word) = words.get_mut(*place) {
@@ -64,7 +65,7 @@ impl FastSet {
     }
 }
 
-/// Up to a second of samples, being made.
+/// The burst that is being recorded: up to a second of samples.
 #[derive(Debug)]
 pub(in crate::record) struct Burst {
     at: Ticks,
@@ -80,42 +81,42 @@ impl Burst {
         Burst { at, last_at: at, last: vec![0; set.len()], samples: 0, out: Vec::new() }
     }
 
-    /// When it began.
+    /// The time of its first sample.
     pub(in crate::record) fn at(&self) -> Ticks {
         self.at
     }
 
-    /// Takes a sample of `board`.
+    /// Adds a sample of `board`.
     pub(in crate::record) fn sample(&mut self, at: Ticks, board: &Board, set: &FastSet) {
         let words = board.words();
-        put(&mut self.out, at.since(self.last_at).0);
+        put_varint(&mut self.out, at.since(self.last_at).0);
         self.last_at = self.last_at.max(at);
-        // Places that differ, then a stop: most words of most samples are as they were.
+        // Only words that changed, then a terminator: most words of most samples do not change.
         let mut next = 0;
         for (index, (last, place)) in self.last.iter_mut().zip(&set.0).enumerate() {
             let now = get(&words[*place]);
             let difference = now.wrapping_sub(*last);
             if difference != 0 {
-                put(&mut self.out, (index - next) as u64 + 1);
-                put(&mut self.out, fold(difference));
+                put_varint(&mut self.out, (index - next) as u64 + 1);
+                put_varint(&mut self.out, zigzag(difference));
                 (*last, next) = (now, index + 1);
             }
         }
-        put(&mut self.out, 0);
+        put_varint(&mut self.out, 0);
         self.samples += 1;
     }
 
-    /// Its payload.
+    /// Its encoded samples.
     pub(in crate::record) fn payload(&self) -> Vec<u8> {
         let mut payload = Vec::with_capacity(self.out.len() + 4);
-        put(&mut payload, self.samples);
+        put_varint(&mut payload, self.samples);
         payload.extend_from_slice(&self.out);
         payload
     }
 }
 
-/// Calls `visit` for each sample of a payload with its tick and words; stops where it says so. `None` if the payload is no
-/// burst of this board.
+/// Calls `visit` with the tick and the words of each sample, until `visit` stops it. `None` if the
+/// payload is not a burst of this board.
 pub(super) fn samples(
     set: &FastSet,
     from: Ticks,
@@ -124,16 +125,16 @@ pub(super) fn samples(
 ) -> Option<()> {
     let bytes = &mut payload;
     let (mut at, mut words) = (from, vec![0u64; set.len()]);
-    for _ in 0..take(bytes)? {
-        at = Ticks(at.0.checked_add(take(bytes)?)?);
+    for _ in 0..take_varint(bytes)? {
+        at = Ticks(at.0.checked_add(take_varint(bytes)?)?);
         let mut index = 0usize;
         loop {
-            match take(bytes)? {
+            match take_varint(bytes)? {
                 0 => break,
                 gap => {
                     index = index.checked_add(usize::try_from(gap - 1).ok()?)?;
                     let word = words.get_mut(index)?;
-                    *word = word.wrapping_add(unfold(take(bytes)?));
+                    *word = word.wrapping_add(unzigzag(take_varint(bytes)?));
                     index += 1;
                 }
             }
@@ -145,11 +146,11 @@ pub(super) fn samples(
     Some(())
 }
 
-/// Whether to go on.
+/// Whether `samples` continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Yes.
+    /// Continue.
     Go,
-    /// No.
+    /// Stop.
     Stop,
 }

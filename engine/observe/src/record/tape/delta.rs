@@ -1,61 +1,54 @@
-//! A picture as the difference from the one before.
+//! A snapshot as the difference from the previous one.
 //!
-//! Owns the writer's memory of what a reader has by now (the shadow). Cold. Bounds: one copy of the board's words. Reads
-//! each word once, Relaxed, like any reader of the board.
+//! Owns a copy of the words that a reader has reconstructed so far (the shadow). Cold. Reads each
+//! word once, Relaxed, like any reader of the board, and an alarm as a whole.
 //!
-//! # What is thinned
-//! Slots: see [`super::slots`]. Each stream's input health and latency histogram: once a second, in turn; the histogram of each
-//! stage of the path: twice a second, in turn; of each thread's gaps: five times, in turn. A record under a number that was
-//! caught half written: the last whole one stays. All else is in every picture, and the last one has it all.
+//! # What is left out of some snapshots
+//! Slots: see [`super::slots`]. Histograms and input health come in turn: of each stream once a
+//! second, of each stage twice a second, of each thread's gaps five times a second. An alarm that
+//! is just being written keeps its previous words. Everything else is in every snapshot, and the
+//! last snapshot contains everything.
 
 use super::slots;
-use super::{fold, put, take, unfold};
+use super::slots::Detail;
+use super::{put_varint, take_varint, unzigzag, zigzag};
 use crate::board::histogram::HistogramBlock;
 use crate::board::image::Image;
 use crate::board::{AlarmRow, Board, get};
 use crate::units::Ticks;
 use std::ops::Range;
 
-/// Pictures in which each stream's input health and histogram come once.
+/// Snapshots from one with a stream's input health and histogram to the next.
 const STREAMS_EVERY: usize = 10;
-/// Pictures in which each stage's histogram comes once.
+/// Snapshots from one with a stage's histogram to the next.
 const STAGES_EVERY: usize = 5;
-/// Pictures in which the histogram of each thread's gaps comes once.
+/// Snapshots from one with the histogram of a thread's gaps to the next.
 const GAPS_EVERY: usize = 2;
 /// Bytes of a word.
 const WORD: usize = 8;
 
-/// How many slots a picture holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
-    /// As many as there is room for: around an alarm.
-    Full,
-    /// Some.
-    Thin,
-}
-
-/// Words that come in some pictures only.
-struct Turn {
+/// Words that only some snapshots contain.
+struct PeriodicWords {
     range: Range<usize>,
-    /// Every so many, at this one of them.
+    /// Every `every`-th snapshot contains them, at this offset.
     every: usize,
     at: usize,
 }
 
-/// Makes pictures of one board.
+/// Encodes snapshots of one board.
 pub struct Encoder {
     shadow: Image,
     slots: Range<usize>,
-    turns: Vec<Turn>,
-    pictures: usize,
+    turns: Vec<PeriodicWords>,
+    snapshots: usize,
 }
 
 impl Encoder {
-    /// For `board`.
+    /// An encoder for `board`.
     #[must_use]
     pub fn new(board: &Board) -> Encoder {
         let shape = board.shape();
-        let turn = |(from, bytes): (usize, usize), every: usize, number: usize| Turn {
+        let turn = |(from, bytes): (usize, usize), every: usize, number: usize| PeriodicWords {
             range: from..from + bytes / WORD,
             every,
             at: number % every,
@@ -71,65 +64,83 @@ impl Encoder {
         turns.extend(stages.enumerate().map(|(number, block)| turn(histogram(block), STAGES_EVERY, number)));
         let gaps = (0..shape.threads as usize).map(|thread| &board.thread(thread).frame_gap);
         turns.extend(gaps.enumerate().map(|(number, block)| turn(histogram(block), GAPS_EVERY, number)));
-        Encoder { shadow: Image::blank(shape), slots: slots::range(board), turns, pictures: 0 }
+        Encoder { shadow: Image::blank(shape), slots: slots::range(board), turns, snapshots: 0 }
     }
 
-    /// What a reader has who took in every picture so far.
+    /// The words that a reader of all snapshots so far has.
     #[must_use]
     pub fn shadow(&self) -> &Image {
         &self.shadow
     }
 
-    /// The next picture's payload, against zeros.
+    /// The next snapshot, as the difference from zeros.
     pub fn key(&mut self, board: &Board, at: Ticks) -> Vec<u8> {
         self.shadow = Image::blank(board.shape());
-        self.picture(board, at, Detail::Full, true)
+        self.encode(board, at, Detail::Full, true)
     }
 
-    /// The next picture's payload, against the one before.
+    /// The next snapshot, as the difference from the previous one.
     pub fn delta(&mut self, board: &Board, at: Ticks, detail: Detail) -> Vec<u8> {
-        self.picture(board, at, detail, false)
+        self.encode(board, at, detail, false)
     }
 
-    /// The last picture's payload, against the one before: all of it, whoever's turn it is.
+    /// The last snapshot, as the difference from the previous one, with all words.
     pub fn last(&mut self, board: &Board, at: Ticks) -> Vec<u8> {
-        self.picture(board, at, Detail::Full, true)
+        self.encode(board, at, Detail::Full, true)
     }
 
-    fn picture(&mut self, board: &Board, at: Ticks, detail: Detail, whole: bool) -> Vec<u8> {
+    fn encode(&mut self, board: &Board, at: Ticks, detail: Detail, whole: bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(4096);
         slots::encode(board, &mut self.shadow, self.slots.start, (at, detail), &mut out);
         let mut kept: Vec<Range<usize>> = vec![self.slots.clone()];
         if !whole {
-            let others = self.turns.iter().filter(|turn| self.pictures % turn.every != turn.at);
+            let others = self.turns.iter().filter(|turn| self.snapshots % turn.every != turn.at);
             kept.extend(others.map(|turn| turn.range.clone()));
         }
-        kept.extend(board.alarms().iter().filter(|row| is_torn(row)).map(|row| {
-            let from = board.place_of(&row.begun);
-            from..from + size_of_val(row) / WORD
-        }));
+        let mut alarms = Vec::new();
+        for row in board.alarms() {
+            let from = board.place_of_block(row);
+            let range = from..from + size_of_val(row) / WORD;
+            let is_new = get(&row.versions) != self.shadow.words()[board.place_of(&row.versions)];
+            match is_new.then(|| whole_row(board, row, &range)).flatten() {
+                Some(words) => alarms.push((range, words)),
+                None => kept.push(range),
+            }
+        }
         kept.sort_by_key(|range| range.start);
-        self.pictures += 1;
-        differences(board, self.shadow.words_mut(), &kept, &mut out);
+        self.snapshots += 1;
+        differences(board, self.shadow.words_mut(), &kept, &alarms, &mut out);
         out
     }
 }
 
-fn is_torn(row: &AlarmRow) -> bool {
-    get(&row.begun) != get(&row.versions)
+/// The words of an alarm, which lie in `range`; `None` if it was being written each time.
+fn whole_row(board: &Board, row: &AlarmRow, range: &Range<usize>) -> Option<Vec<u64>> {
+    row.lock().read(|_| board.words()[range.clone()].iter().map(get).collect())
 }
 
-/// Runs of words that differ, outside the ranges that are `kept` as they are; brings `shadow` up to date.
-fn differences(board: &Board, shadow: &mut [u64], kept: &[Range<usize>], out: &mut Vec<u8>) {
+/// Encodes runs of words that differ, outside the ranges in `kept`, and updates `shadow`. The words
+/// of `alarms` were read before.
+fn differences(
+    board: &Board,
+    shadow: &mut [u64],
+    kept: &[Range<usize>],
+    alarms: &[(Range<usize>, Vec<u64>)],
+    out: &mut Vec<u8>,
+) {
     let words = board.words();
+    let word = |at: usize| match alarms.iter().find(|(range, _)| range.contains(&at)) {
+        Some((range, alarm)) => alarm[at - range.start],
+        None => get(&words[at]),
+    };
     let mut run: Vec<u64> = Vec::new();
-    // Where the last run ended, and where the open one began.
+    // End of the last run, and start of the current one.
     let (mut ended, mut began) = (0, 0);
     let mut flush = |run: &mut Vec<u64>, began: usize| {
         if !run.is_empty() {
-            put(out, (began - ended) as u64);
-            put(out, run.len() as u64);
-            run.iter().for_each(|difference| put(out, fold(*difference)));
+            put_varint(out, (began - ended) as u64);
+            put_varint(out, run.len() as u64);
+            run.iter().for_each(|difference| put_varint(out, zigzag(*difference)));
             ended = began + run.len();
             run.clear();
         }
@@ -137,7 +148,7 @@ fn differences(board: &Board, shadow: &mut [u64], kept: &[Range<usize>], out: &m
     let mut at = 0;
     for skip in kept.iter().cloned().chain(std::iter::once(words.len()..words.len())) {
         while at < skip.start {
-            let now = get(&words[at]);
+            let now = word(at);
             let difference = now.wrapping_sub(shadow[at]);
             if difference == 0 {
                 flush(&mut run, began);
@@ -155,18 +166,19 @@ fn differences(board: &Board, shadow: &mut [u64], kept: &[Range<usize>], out: &m
     }
 }
 
-/// Applies a picture's payload to what was there before; `None` if it is not one of this board's.
+/// Applies a snapshot's payload to the previous snapshot; `None` if it does not belong to this
+/// board.
 pub(super) fn apply(image: &mut Image, slots_from: usize, at: Ticks, mut payload: &[u8]) -> Option<()> {
     let bytes = &mut payload;
     slots::decode(image, slots_from, at, bytes)?;
     let words = image.words_mut();
     let mut place = 0usize;
     while !bytes.is_empty() {
-        place = place.checked_add(usize::try_from(take(bytes)?).ok()?)?;
-        let length = usize::try_from(take(bytes)?).ok()?;
+        place = place.checked_add(usize::try_from(take_varint(bytes)?).ok()?)?;
+        let length = usize::try_from(take_varint(bytes)?).ok()?;
         let end = place.checked_add(length)?;
         for word in words.get_mut(place..end)? {
-            *word = word.wrapping_add(unfold(take(bytes)?));
+            *word = word.wrapping_add(unzigzag(take_varint(bytes)?));
         }
         place = end;
     }

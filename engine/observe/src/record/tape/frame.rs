@@ -1,12 +1,14 @@
-//! One frame: its head, its checksum, its packing.
+//! One frame: its head, its checksum, its compression.
 //!
-//! Pure. Bounds: [`FRAME_BYTES_MAX`], packed and unpacked. Never believes a length before the checksum has been met.
+//! Pure. Bounded by [`FRAME_BYTES_MAX`], compressed and not. Checks the checksum before it uses a
+//! length.
 
 use crate::board::Shape;
 use crate::board::layout;
 use crate::units::{TickRate, Ticks};
 
-/// Most bytes of a frame's payload, packed or not: the words of the largest board there can be, as differences.
+/// Most bytes of a frame's payload, compressed or not: all words of the largest board, as
+/// differences.
 pub const FRAME_BYTES_MAX: usize = 1 << 28;
 /// Bytes of a frame's head.
 pub(in crate::record) const HEAD_BYTES: usize = 32;
@@ -20,15 +22,15 @@ const FILE_SYNC: [u8; 8] = *b"PWTAPE01";
 /// What a frame holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A picture against a board of zeros.
+    /// A snapshot as the difference from a board of zeros.
     Key,
-    /// A picture against the one before.
+    /// A snapshot as the difference from the previous one.
     Delta,
     /// Fast samples.
     Burst,
 }
 
-/// What stands before a payload.
+/// The head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::record) struct Head {
     pub(in crate::record) number: u32,
@@ -36,7 +38,7 @@ pub(in crate::record) struct Head {
     pub(in crate::record) at: Ticks,
 }
 
-/// A whole frame, found in bytes.
+/// A complete frame.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::record) struct Framed {
     pub(in crate::record) head: Head,
@@ -46,27 +48,27 @@ pub(in crate::record) struct Framed {
     pub(in crate::record) bytes: usize,
 }
 
-/// Why there is no frame here.
+/// Why there is no frame at this position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::record) enum NoFrame {
-    /// The bytes end in the middle of what may be one.
+    /// The bytes end before the frame does.
     Short {
-        /// Bytes that it would take.
+        /// Bytes that the frame needs.
         wanted: usize,
     },
-    /// There is something else.
+    /// The bytes are not a frame.
     Damaged,
 }
 
-/// How a payload is packed: the second byte of a frame's kind.
+/// How a payload is compressed: the second byte of a frame's kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     Lz4,
     Deflate,
 }
 
-/// Packs pictures small. Keeps its working memory: a few hundred kilobytes that came and went ten times a second would be unmapped
-/// as often, and interrupt the hot cores.
+/// Compresses snapshots well. Keeps its working memory: freeing some hundred kilobytes ten times a
+/// second would unmap them, and each unmapping interrupts the hot cores.
 pub(in crate::record) struct Packer {
     deflate: flate2::Compress,
     packed: Vec<u8>,
@@ -77,7 +79,7 @@ impl Packer {
         Packer { deflate: flate2::Compress::new(flate2::Compression::new(6), false), packed: Vec::new() }
     }
 
-    /// A frame's bytes. Packs slower than [`pack`] and by a fifth smaller.
+    /// The bytes of a frame. Slower than [`pack`], and a fifth smaller.
     pub(in crate::record) fn pack(&mut self, head: Head, raw: &[u8]) -> Vec<u8> {
         self.deflate.reset();
         self.packed.clear();
@@ -89,7 +91,7 @@ impl Packer {
     }
 }
 
-/// A frame's bytes, packed fast.
+/// The bytes of a frame, compressed fast.
 pub(in crate::record) fn pack(head: Head, raw: &[u8]) -> Vec<u8> {
     frame(head, Packing::Lz4, raw.len(), &lz4_flex::block::compress(raw))
 }
@@ -143,7 +145,7 @@ pub(in crate::record) fn find(bytes: &[u8]) -> Result<Framed, NoFrame> {
 }
 
 impl Framed {
-    /// The payload of the frame that was found at the start of `bytes`; `None` if it does not unpack.
+    /// The payload of this frame, which starts `bytes`; `None` if it cannot be decompressed.
     pub(in crate::record) fn unpack(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let packed = bytes.get(HEAD_BYTES..self.bytes)?;
         match self.packing {
@@ -153,7 +155,7 @@ impl Framed {
     }
 }
 
-/// Never more than `raw_bytes` and one.
+/// Decompresses to at most `raw_bytes + 1` bytes.
 fn inflate(packed: &[u8], raw_bytes: usize) -> Option<Vec<u8>> {
     let mut raw = Vec::new();
     raw.try_reserve_exact(raw_bytes + 1).ok()?;
@@ -161,7 +163,7 @@ fn inflate(packed: &[u8], raw_bytes: usize) -> Option<Vec<u8>> {
     (done.ok()? == flate2::Status::StreamEnd && raw.len() == raw_bytes).then_some(raw)
 }
 
-/// The place of the next thing in `bytes` that looks like a frame's start, after the first byte.
+/// Offset in `bytes` of the next possible frame, after the first byte.
 pub(in crate::record) fn next_sync(bytes: &[u8]) -> Option<usize> {
     bytes.get(1..)?.windows(SYNC.len()).position(|window| window == SYNC).map(|at| at + 1)
 }
@@ -177,15 +179,15 @@ fn checksum(head: &[u8], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// How payloads are written; another number for another way.
+/// Version of the encoding of payloads.
 const FORMAT: u64 = 2;
 
-/// What this program reads: its board's layout, written this way.
-pub(in crate::record) fn ours() -> u64 {
+/// Hash of what this program reads: its board layout and its encoding.
+pub(in crate::record) fn format_hash() -> u64 {
     layout::hash() ^ FORMAT
 }
 
-/// What a file says of its board.
+/// The head of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::record) struct FileHead {
     pub(in crate::record) version: u64,
@@ -196,14 +198,14 @@ pub(in crate::record) struct FileHead {
 }
 
 impl FileHead {
-    /// Of a board of this program.
+    /// The head for a board of this program.
     pub(in crate::record) fn new(shape: Shape, rate: TickRate, start: Ticks) -> FileHead {
-        FileHead { version: layout::VERSION, hash: ours(), shape, rate, start }
+        FileHead { version: layout::VERSION, hash: format_hash(), shape, rate, start }
     }
 
-    /// Whether this program reads boards of that layout.
-    pub(in crate::record) fn is_ours(&self) -> bool {
-        (self.version, self.hash) == (layout::VERSION, ours())
+    /// Whether this program can read the file.
+    pub(in crate::record) fn is_readable(&self) -> bool {
+        (self.version, self.hash) == (layout::VERSION, format_hash())
     }
 
     pub(in crate::record) fn bytes(&self) -> Vec<u8> {
@@ -222,7 +224,7 @@ impl FileHead {
         out
     }
 
-    /// `None` where there is none, or none that is whole.
+    /// `None` if there is no complete head.
     pub(in crate::record) fn read(bytes: &[u8]) -> Option<FileHead> {
         let bytes = bytes.get(..FILE_HEAD_BYTES)?;
         if bytes[..8] != FILE_SYNC || checksum(&bytes[..64], &[]) != number(bytes, 64) {

@@ -1,7 +1,8 @@
-//! Reading a recording: any moment of it, also while it is written.
+//! Reads a recording at any moment, also while it is written.
 //!
-//! Owns an open file or bytes, the places of the key pictures and the last segment read. On any cold thread. Bounds: a segment
-//! (from one key to the next) and its successor in memory at once. Never fails on damage: what is whole is read.
+//! Owns an open file or bytes, the positions of the key snapshots, and the last segment read. On
+//! any cold thread. Keeps at most one segment (from one key snapshot to the next) and its successor
+//! in memory. Damage is not an error: complete frames are read.
 
 use super::burst::{FastSet, Next, samples};
 use super::frame::{self, FILE_HEAD_BYTES, FileHead, Head, Kind, NoFrame};
@@ -9,46 +10,54 @@ use super::source::Source;
 use super::{FILE, delta, slots};
 use crate::board::BoardError;
 use crate::board::image::Image;
+use crate::board::layout;
 use crate::board::snapshot::Snapshot;
 use crate::units::{Nanos, TickRate, Ticks};
 use std::path::{Path, PathBuf};
 
-/// Bytes looked at in one step of a search.
+/// Bytes read in one step of a search.
 const WINDOW: usize = 1 << 20;
-/// Bytes of an entry of the index: tick, offset, checksum.
+/// Bytes of an index entry: tick, offset, checksum.
 pub(in crate::record) const ENTRY_BYTES: usize = 20;
 
 /// Why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TapeError {
-    /// The system refused it.
-    #[error("recording {}: found it not readable ({source}), expected a run's {FILE}; name the directory of a run", path.display())]
+    /// The file cannot be read.
+    #[error("recording {}: cannot read it ({source}); name the directory of a run", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// It has no head.
-    #[error("recording {}: found no head of a recording in it, expected at least {FILE_HEAD_BYTES} whole bytes; the run ended before its first picture, or this is another file", path.display())]
+    /// The file has no head.
+    #[error("recording {}: its first {FILE_HEAD_BYTES} bytes are not the head of a recording; the run ended \
+        before its first snapshot, or this is another file", path.display())]
     Headless {
         /// The file.
         path: PathBuf,
     },
-    /// Another version's board.
-    #[error("recording {}: found board layout {found:#x}, expected {:#x}; replay it with the version of pinwheel named in its manifest.json", path.display(), frame::ours())]
+    /// The recording has another board layout.
+    #[error(
+        "recording {}: found board layout {version} ({hash:#x}), expected {} ({:#x}); replay it with the version of \
+         pinwheel named in its manifest.json",
+        path.display(), layout::VERSION, frame::format_hash()
+    )]
     Foreign {
         /// The file.
         path: PathBuf,
+        /// Its layout's version.
+        version: u64,
         /// Its layout's hash.
-        found: u64,
+        hash: u64,
     },
-    /// No memory for a board.
+    /// There is not enough memory for a board.
     #[error(transparent)]
     Board(#[from] BoardError),
 }
 
-/// A key picture's place.
+/// Position of a key snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     at: Ticks,
@@ -58,17 +67,17 @@ struct Key {
 /// A recorded moment.
 #[derive(Clone, Debug)]
 pub struct Moment {
-    /// Its tick: when the newest of its words was read.
+    /// The newest tick of its words.
     pub at: Ticks,
     /// The words.
     pub image: Image,
 }
 
 impl Moment {
-    /// As any reader of the board would have seen it then.
+    /// The snapshot that a reader of the board would have seen then.
     ///
     /// # Errors
-    /// If there is no memory.
+    /// If there is not enough memory.
     pub fn snapshot(&self) -> Result<Option<Snapshot>, BoardError> {
         let board = self.image.board()?;
         Ok(self.image.clock(self.at).map(|clock| board.snapshot(&clock)))
@@ -77,12 +86,12 @@ impl Moment {
 
 /// One frame of a segment, unpacked.
 #[derive(Debug)]
-struct Part {
+struct StoredFrame {
     head: Head,
     payload: Vec<u8>,
 }
 
-/// A recording that can be looked at.
+/// An open recording.
 #[derive(Debug)]
 pub struct Tape {
     path: PathBuf,
@@ -91,15 +100,16 @@ pub struct Tape {
     fast: FastSet,
     slots_from: usize,
     keys: Vec<Key>,
-    /// Up to where frames have been found, and the tick of the last picture.
+    /// End of the complete frames found so far, and the tick of the last snapshot.
     end: u64,
     last: Ticks,
-    /// The parts of the last segment read, by the number of its key and the end it had then.
-    segment: Option<(usize, u64, Vec<Part>)>,
+    /// The frames of the last segment read, with the number of its key snapshot and its end at that
+    /// time.
+    segment: Option<(usize, u64, Vec<StoredFrame>)>,
 }
 
 impl Tape {
-    /// Opens the recording in the directory of a run.
+    /// Opens the recording in a run's directory.
     ///
     /// # Errors
     /// [`TapeError`], one sentence.
@@ -122,21 +132,21 @@ impl Tape {
         let bytes =
             source.read(0, FILE_HEAD_BYTES).map_err(|source| TapeError::Unreadable { path: path.clone(), source })?;
         let head = FileHead::read(&bytes).ok_or_else(|| TapeError::Headless { path: path.clone() })?;
-        if !head.is_ours() {
-            return Err(TapeError::Foreign { path, found: head.hash });
+        if !head.is_readable() {
+            return Err(TapeError::Foreign { path, version: head.version, hash: head.hash });
         }
         let board = Image::blank(head.shape).board()?;
         let (fast, slots_from) = (FastSet::of(&board), slots::range(&board).start);
         let end = FILE_HEAD_BYTES as u64;
         let mut tape =
             Tape { path, source, head, fast, slots_from, keys: Vec::new(), end, last: head.start, segment: None };
-        tape.trust(index);
+        tape.load_index(index);
         tape.refresh()?;
         Ok(tape)
     }
 
-    /// Takes over what the index says, as far as the file bears it out.
-    fn trust(&mut self, index: &[u8]) {
+    /// Uses the index, as far as it agrees with the file.
+    fn load_index(&mut self, index: &[u8]) {
         let length = self.source.length().unwrap_or(0);
         for entry in index.chunks_exact(ENTRY_BYTES) {
             let Some(key) = read_entry(entry) else { break };
@@ -146,7 +156,8 @@ impl Tape {
             }
             self.keys.push(key);
         }
-        // The last one is where the search goes on: if it is a key, the index belongs to this file.
+        // The search continues at the last entry. If that is a key snapshot, the index belongs to
+        // this file.
         let Some(last) = self.keys.pop() else { return };
         if self.frame_at(last.offset).is_some_and(|head| (head.kind, head.at) == (Kind::Key, last.at)) {
             self.end = last.offset;
@@ -166,7 +177,7 @@ impl Tape {
         }
     }
 
-    /// Takes in what was written since.
+    /// Reads the frames that were written since the last call.
     ///
     /// # Errors
     /// If the file can no longer be read.
@@ -179,12 +190,13 @@ impl Tape {
             let stuck = loop {
                 match frame::find(&bytes[at..]) {
                     Ok(found) => {
-                        self.note(found.head, search + at as u64);
+                        self.add_frame(found.head, search + at as u64);
                         at += found.bytes;
                         self.end = search + at as u64;
                     }
                     Err(NoFrame::Short { wanted }) if bytes.len() == want => break Some(wanted),
-                    // Damage, or a length that reaches beyond the file: whatever whole frame comes next goes on.
+                    // Damage, or a length beyond the end of the file: continue at the next complete
+                    // frame.
                     Err(_) => match frame::next_sync(&bytes[at..]) {
                         Some(next) => at += next,
                         None if bytes.len() == want => {
@@ -201,7 +213,7 @@ impl Tape {
         }
     }
 
-    fn note(&mut self, head: Head, offset: u64) {
+    fn add_frame(&mut self, head: Head, offset: u64) {
         if head.kind == Kind::Key {
             self.keys.push(Key { at: head.at, offset });
         }
@@ -215,13 +227,13 @@ impl Tape {
         self.source.read(offset, length).map_err(|source| TapeError::Unreadable { path: path.clone(), source })
     }
 
-    /// Ticks per nanosecond of the board.
+    /// Ticks per nanosecond.
     #[must_use]
     pub fn rate(&self) -> TickRate {
         self.head.rate
     }
 
-    /// The board's words that fast samples hold.
+    /// The words of fast samples.
     #[must_use]
     pub fn fast(&self) -> &FastSet {
         &self.fast
@@ -239,19 +251,19 @@ impl Tape {
         self.head.rate.nanos(at.since(self.head.start))
     }
 
-    /// The tick so long after the engine's start.
+    /// The tick at this time after the engine's start.
     #[must_use]
     pub fn tick_at(&self, since_start: Nanos) -> Ticks {
         self.head.start.plus(self.head.rate.ticks(since_start))
     }
 
-    /// The first and the last picture; `None` if there is none.
+    /// The ticks of the first and the last snapshot; `None` without snapshots.
     #[must_use]
     pub fn span(&self) -> Option<(Ticks, Ticks)> {
         Some((self.keys.first()?.at, self.last))
     }
 
-    /// Writes a recording of the last `span`, from the key picture before it.
+    /// Writes a recording of the last `span`, beginning with the key snapshot before it.
     ///
     /// # Errors
     /// If the file can no longer be read.
@@ -265,19 +277,20 @@ impl Tape {
         Ok(())
     }
 
-    /// The ticks of the key pictures.
+    /// The ticks of the key snapshots.
     #[must_use]
     pub fn keys(&self) -> Vec<Ticks> {
         self.keys.iter().map(|key| key.at).collect()
     }
 
-    /// Bytes of whole frames.
+    /// Bytes of complete frames.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.end
     }
 
-    /// The newest moment recorded at or before `at`; the first one, if all are later; `None` if there is none.
+    /// The newest moment at or before `at`; the first one, if all are later; `None` if there is
+    /// none.
     ///
     /// # Errors
     /// If the file can no longer be read.
@@ -295,23 +308,24 @@ impl Tape {
             if part.head.at > at || !follows {
                 break;
             }
-            // A payload that vouches for itself and still makes no sense comes from another program: it ends here.
+            // The checksum is right but the content is not: another program wrote it. Stop here.
             if delta::apply(&mut moment.image, self.slots_from, part.head.at, &part.payload).is_none() {
                 break;
             }
             moment.at = part.head.at;
             expected = Some(part.head.number.wrapping_add(1));
         }
-        self.lay_fast_over(number, at, &mut moment)?;
+        self.apply_fast_samples(number, at, &mut moment)?;
         Ok(Some(moment))
     }
 
-    /// A burst is written when it is full or an alarm comes, so it may lie behind the next key.
-    fn lay_fast_over(&mut self, number: usize, until: Ticks, moment: &mut Moment) -> Result<(), TapeError> {
+    /// Applies fast samples. A burst may be stored behind the next key snapshot, because it is
+    /// written when it is full or an alarm comes.
+    fn apply_fast_samples(&mut self, number: usize, until: Ticks, moment: &mut Moment) -> Result<(), TapeError> {
         let later = parts_of(&self.segment_bytes(number + 1)?, |kind| kind == Kind::Burst);
         let mut newest: Option<(Ticks, Vec<u64>)> = None;
         let (from, fast) = (moment.at, &self.fast);
-        let mut look = |parts: &[Part]| {
+        let mut look = |parts: &[StoredFrame]| {
             for part in parts.iter().filter(|part| part.head.kind == Kind::Burst && part.head.at <= until) {
                 let _ = samples(fast, part.head.at, &part.payload, |at, words| {
                     if at > until {
@@ -327,7 +341,7 @@ impl Tape {
         look(self.segment.as_ref().map_or(&[][..], |(_, _, parts)| parts));
         look(&later);
         if let Some((at, words)) = newest {
-            self.fast.lay_over(&mut moment.image, &words);
+            self.fast.apply_sample(&mut moment.image, &words);
             moment.at = at;
         }
         Ok(())
@@ -352,7 +366,7 @@ impl Tape {
         self.read(key.offset, length)
     }
 
-    /// Calls `visit` with every picture from `from` to `to`, in order.
+    /// Calls `visit` with every snapshot from `from` to `to`, in order.
     ///
     /// # Errors
     /// If the file can no longer be read.
@@ -380,7 +394,8 @@ impl Tape {
         Ok(())
     }
 
-    /// Calls `visit` with every fast sample between `from` and `to`, as a picture in which only the fast words are set.
+    /// Calls `visit` with every fast sample from `from` to `to`, as a snapshot in which only the
+    /// fast words are set.
     ///
     /// # Errors
     /// If the file can no longer be read.
@@ -391,7 +406,7 @@ impl Tape {
             for part in parts_of(&bytes, |kind| kind == Kind::Burst) {
                 let _ = samples(&self.fast, part.head.at, &part.payload, |at, words| {
                     if (from..=to).contains(&at) {
-                        self.fast.lay_over(&mut moment.image, words);
+                        self.fast.apply_sample(&mut moment.image, words);
                         moment.at = at;
                         visit(&moment);
                     }
@@ -403,8 +418,8 @@ impl Tape {
     }
 }
 
-/// The whole frames in `bytes` of the kinds that are wanted.
-fn parts_of(bytes: &[u8], wanted: impl Fn(Kind) -> bool) -> Vec<Part> {
+/// The complete frames in `bytes` whose kind is `wanted`.
+fn parts_of(bytes: &[u8], wanted: impl Fn(Kind) -> bool) -> Vec<StoredFrame> {
     let (mut at, mut parts) = (0, Vec::new());
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         match frame::find(rest) {
@@ -412,7 +427,7 @@ fn parts_of(bytes: &[u8], wanted: impl Fn(Kind) -> bool) -> Vec<Part> {
                 if wanted(found.head.kind)
                     && let Some(payload) = found.unpack(rest)
                 {
-                    parts.push(Part { head: found.head, payload });
+                    parts.push(StoredFrame { head: found.head, payload });
                 }
                 at += found.bytes;
             }

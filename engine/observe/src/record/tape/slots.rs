@@ -1,17 +1,17 @@
-//! The slots of a picture: those that matter at that moment.
+//! The slots of a snapshot: the oldest open ones and the newest finished ones.
 //!
-//! Pure but for reading the board. Bounds: so many rows of open slots and of finished ones a picture, over all silos, as its
-//! [`Detail`] says. What a picture does not hold of a slot reads as *never written*, not as it was some pictures ago.
+//! Bounded by a number of open and finished slots over all silos, set by [`Detail`]. A slot that a
+//! snapshot leaves out reads as *never written*, not with an older snapshot's content.
 //!
-//! # Why not all
-//! At 20,000 shots a second every one of 1,024 slots holds another shot in each picture: ten times what all else in it
-//! takes. Whoever looks back asks which shot waited longest, and what the last ones went through; both are here, exactly.
+//! # Why not all slots
+//! At 20,000 shots a second each of 1,024 slots has another shot in every snapshot. All of them
+//! would take ten times as much as the rest of a snapshot. A reader asks which shots waited
+//! longest, and when the last ones passed each stage. Both are recorded exactly.
 //!
-//! # Why column by column
-//! The packer sees alike beside alike: a third smaller than row by row.
+//! # Why columns
+//! Compression benefits from similar neighbours: columns are a third smaller than rows.
 
-use super::delta::Detail;
-use super::{fold, put, take, unfold};
+use super::{put_varint, take_varint, unzigzag, zigzag};
 use crate::board::image::Image;
 use crate::board::{Board, SlotStamps, get};
 use crate::units::Ticks;
@@ -19,19 +19,28 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// Open slots of a picture, the oldest, and finished ones, the newest: around an alarm and in key pictures.
+/// How many slots a snapshot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// As many as there is room for; used around an alarm.
+    Full,
+    /// Fewer.
+    Thin,
+}
+
+/// Most open slots and most finished slots of a snapshot, around an alarm and in key snapshots.
 const FULL: (usize, usize) = (96, 24);
-/// In all others.
+/// The same in other snapshots.
 const THIN: (usize, usize) = (48, 8);
 /// Words of a slot.
 const WORDS: usize = size_of::<SlotStamps>() / 8;
-/// Of these, in use.
+/// Words of a slot that are used.
 const USED: usize = 10;
-/// Places in [`row`].
+/// Indices of words in [`row`].
 const SUBMITTED: usize = 3;
 const HARVESTED: usize = 9;
 
-/// Where the slots lie among the board's words.
+/// The slots' range in the board's words.
 pub(super) fn range(board: &Board) -> Range<usize> {
     let count = board.shape().silos as usize * board.shape().slots as usize;
     match board.slots(0).first() {
@@ -58,7 +67,7 @@ fn words(stamps: &SlotStamps) -> [&AtomicU64; USED] {
     ]
 }
 
-/// The last step first, as every reader of the stamps must.
+/// Reads the last stage's stamp first, as every reader of the stamps must.
 fn row(stamps: &SlotStamps) -> [u64; USED] {
     let mut row = [0; USED];
     for (value, word) in row.iter_mut().zip(words(stamps)).rev() {
@@ -71,7 +80,7 @@ fn is_open(row: &[u64; USED]) -> bool {
     row[SUBMITTED] != 0 && row[HARVESTED] < row[SUBMITTED]
 }
 
-/// Chooses rows, writes them and what is no longer shown, and brings the shadow up to date.
+/// Selects slots, writes them and the slots that are no longer included, and updates the shadow.
 pub(super) fn encode(board: &Board, shadow: &mut Image, from: usize, (at, detail): (Ticks, Detail), out: &mut Vec<u8>) {
     let (open_max, done_max) = if detail == Detail::Full { FULL } else { THIN };
     let slots = (0..board.shape().silos as usize).flat_map(|silo| board.slots(silo));
@@ -88,17 +97,17 @@ pub(super) fn encode(board: &Board, shadow: &mut Image, from: usize, (at, detail
     let gone: Vec<usize> = (0..count)
         .filter(|slot| shown(*slot, shadow) && open.binary_search_by_key(slot, |(chosen, _)| *chosen).is_err())
         .collect();
-    put(out, gone.len() as u64);
+    put_varint(out, gone.len() as u64);
     let mut last = 0;
     for slot in gone {
-        put(out, (slot - last) as u64);
+        put_varint(out, (slot - last) as u64);
         last = slot;
         shadow.words_mut()[from + slot * WORDS..][..USED].fill(0);
     }
-    put(out, open.len() as u64);
+    put_varint(out, open.len() as u64);
     last = 0;
     for (slot, row) in &open {
-        put(out, (slot - last) as u64);
+        put_varint(out, (slot - last) as u64);
         last = *slot;
         shadow.words_mut()[from + slot * WORDS..][..USED].copy_from_slice(row);
     }
@@ -106,17 +115,17 @@ pub(super) fn encode(board: &Board, shadow: &mut Image, from: usize, (at, detail
     columns(&rows, at, out);
 }
 
-/// Inverse of [`encode`]'s writing.
+/// Applies what [`encode`] wrote.
 pub(super) fn decode(image: &mut Image, from: usize, at: Ticks, bytes: &mut &[u8]) -> Option<()> {
     let mut slot = 0usize;
-    for _ in 0..take(bytes)? {
-        slot = slot.checked_add(usize::try_from(take(bytes)?).ok()?)?;
+    for _ in 0..take_varint(bytes)? {
+        slot = slot.checked_add(usize::try_from(take_varint(bytes)?).ok()?)?;
         place(image, from, slot)?.fill(0);
     }
     slot = 0;
     let mut slots = Vec::new();
-    for _ in 0..take(bytes)? {
-        slot = slot.checked_add(usize::try_from(take(bytes)?).ok()?)?;
+    for _ in 0..take_varint(bytes)? {
+        slot = slot.checked_add(usize::try_from(take_varint(bytes)?).ok()?)?;
         place(image, from, slot)?;
         slots.push(slot);
     }
@@ -133,18 +142,18 @@ fn place(image: &mut Image, from: usize, slot: usize) -> Option<&mut [u64]> {
     image.words_mut().get_mut(first..first + USED)
 }
 
-/// Steps that follow the scheduled time, each told as the time since the last known one.
+/// Stages after the scheduled time; each stamp is stored as the time since the previous known one.
 const STEPS: [usize; 6] = [3, 4, 6, 7, 8, 9];
-/// Told against the row before: neighbours in the ring hold shots that came one after the other.
+/// Stored as the difference from the previous row: neighbouring slots hold successive shots.
 const SEQUENCE: usize = 1;
 const SCHEDULED: usize = 2;
 
 fn columns(rows: &[[u64; USED]], at: Ticks, out: &mut Vec<u8>) {
-    rows.iter().for_each(|row| put(out, row[0]));
-    rows.iter().for_each(|row| put(out, row[5]));
+    rows.iter().for_each(|row| put_varint(out, row[0]));
+    rows.iter().for_each(|row| put_varint(out, row[5]));
     for (column, mut before) in [(SEQUENCE, 0), (SCHEDULED, at.0)] {
         for row in rows {
-            put(out, fold(row[column].wrapping_sub(before)));
+            put_varint(out, zigzag(row[column].wrapping_sub(before)));
             before = row[column];
         }
     }
@@ -152,10 +161,10 @@ fn columns(rows: &[[u64; USED]], at: Ticks, out: &mut Vec<u8>) {
     for step in STEPS {
         for (row, base) in rows.iter().zip(&mut bases) {
             match row[step] {
-                0 => put(out, 0),
+                0 => put_varint(out, 0),
                 tick => {
-                    // Zero is taken, and a difference of all ones does not occur between ticks of one run.
-                    put(out, fold(tick.wrapping_sub(*base)).saturating_add(1));
+                    // Zero means "no stamp". A difference of all ones does not occur within a run.
+                    put_varint(out, zigzag(tick.wrapping_sub(*base)).saturating_add(1));
                     *base = tick;
                 }
             }
@@ -168,21 +177,21 @@ fn rows(count: usize, at: Ticks, bytes: &mut &[u8]) -> Option<Vec<[u64; USED]>> 
     let mut rows = vec![[0; USED]; count];
     for column in [0, 5] {
         for row in &mut rows {
-            row[column] = take(bytes)?;
+            row[column] = take_varint(bytes)?;
         }
     }
     for (column, mut before) in [(SEQUENCE, 0), (SCHEDULED, at.0)] {
         for row in &mut rows {
-            row[column] = u64::wrapping_add(before, unfold(take(bytes)?));
+            row[column] = u64::wrapping_add(before, unzigzag(take_varint(bytes)?));
             before = row[column];
         }
     }
     let mut bases: Vec<u64> = rows.iter().map(|row| row[SCHEDULED]).collect();
     for step in STEPS {
         for (row, base) in rows.iter_mut().zip(&mut bases) {
-            let told = take(bytes)?;
+            let told = take_varint(bytes)?;
             if told != 0 {
-                row[step] = base.wrapping_add(unfold(told - 1));
+                row[step] = base.wrapping_add(unzigzag(told - 1));
                 *base = row[step];
             }
         }

@@ -1,6 +1,6 @@
 //! The bytes of a recording: a file that may still grow, or memory.
 //!
-//! One reader owns it. Bounds: what is asked for at once. A file that ends early gives what there is.
+//! Owned by one reader. Reads at most what is asked for. A short file gives what it has.
 
 use super::{FILE, INDEX};
 use crate::files;
@@ -8,10 +8,11 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Largest index read: three months of a recording. Without one the recording is searched.
+/// Largest index that is read: three months of a recording. Without an index the recording is
+/// searched.
 const INDEX_BYTES_MAX: u64 = 16 << 20;
 
-/// Where bytes come from.
+/// Source of a recording's bytes.
 #[derive(Debug)]
 pub(super) enum Source {
     File(File),
@@ -19,13 +20,13 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// The recording in the directory of a run, or the file itself that somebody named.
+    /// The recording in a run's directory, or a file that the user named.
     pub(super) fn open(run: &Path) -> io::Result<Source> {
         let file = if run.is_dir() { files::open_in(run, FILE) } else { files::open(&run.canonicalize()?) };
         Ok(Source::File(file?))
     }
 
-    /// The index beside it, of the same user; nothing if there is none that can be read.
+    /// The index beside it, if it belongs to the same user; empty if there is none.
     pub(super) fn index(&self, path: &Path) -> Vec<u8> {
         let Source::File(file) = self else { return Vec::new() };
         let owner = file.metadata().map(|metadata| files::owner(&metadata));

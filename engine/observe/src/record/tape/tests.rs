@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "harness")]
 
 use super::frame::{FILE_HEAD_BYTES, FileHead};
-use super::{Detail, Encoder, Head, Kind, Packer, Tape, entry, fold, pack, put, take, unfold};
+use super::{Detail, Encoder, Head, Kind, Packer, Tape, entry, pack, put_varint, take_varint, unzigzag, zigzag};
 use crate::board::image::Image;
 use crate::board::{Board, Place, Shape, add, set};
 use crate::clock::Clock;
@@ -35,13 +35,13 @@ fn live(board: &Board, step: u64) {
     }
 }
 
-/// A recording of `pictures`, and after each what its reader is to have.
-fn recording(pictures: u32, key_every: u32) -> (Vec<u8>, Vec<u8>, Vec<(Ticks, Image)>) {
+/// A recording of `snapshots`, and after each what its reader is to have.
+fn recording(snapshots: u32, key_every: u32) -> (Vec<u8>, Vec<u8>, Vec<(Ticks, Image)>) {
     let board = board();
     let mut encoder = Encoder::new(&board);
     let mut bytes = FileHead::new(SHAPE, TickRate::NANOS, Ticks(1_000)).bytes();
     let (mut index, mut expected, mut packer) = (Vec::new(), Vec::new(), Packer::new());
-    for number in 0..pictures {
+    for number in 0..snapshots {
         live(&board, u64::from(number) + 1);
         let at = Ticks(2_000 + u64::from(number) * 1_000);
         let is_key = number.is_multiple_of(key_every);
@@ -88,7 +88,27 @@ fn what_the_board_shows_of_threads_stages_and_open_slots_is_what_the_recording_s
     let replayed = Tape::from_bytes(bytes).unwrap().at(at).unwrap().unwrap().snapshot().unwrap().unwrap();
     let direct = board.snapshot(&Clock::standing(at, Ticks(1_000), TickRate::NANOS));
     let value = |snapshot| serde_json::to_value(snapshot).unwrap();
-    assert_eq!(value(replayed), value(direct), "few enough slots: all of them are in the picture");
+    assert_eq!(value(replayed), value(direct), "few enough slots: all of them are in the snapshot");
+}
+
+#[test]
+fn an_alarm_that_is_being_written_stays_as_it_was() {
+    let (board, row) = (board(), 3);
+    let mut encoder = Encoder::new(&board);
+    let seen = |encoder: &Encoder| encoder.shadow().board().unwrap().alarms()[row].sentence.read();
+    let write = |number, sentence: &str, meanwhile: &mut dyn FnMut()| {
+        board.alarms()[row].lock().write(number, || {
+            board.alarms()[row].sentence.write(sentence);
+            meanwhile();
+        });
+    };
+    write(1, "first", &mut || ());
+    encoder.key(&board, Ticks(1));
+    assert_eq!(seen(&encoder), "first");
+    write(2, "second", &mut || drop(encoder.delta(&board, Ticks(2), Detail::Full)));
+    assert_eq!(seen(&encoder), "first");
+    encoder.delta(&board, Ticks(3), Detail::Full);
+    assert_eq!(seen(&encoder), "second");
 }
 
 #[test]
@@ -99,7 +119,7 @@ fn a_recording_that_is_cut_at_any_byte_opens_and_holds_all_that_was_whole() {
     for cut in 0..=bytes.len() {
         let tape = Tape::from_bytes(bytes[..cut].to_vec());
         if cut < FILE_HEAD_BYTES {
-            assert!(tape.unwrap_err().to_string().contains("before its first picture"));
+            assert!(tape.unwrap_err().to_string().contains("before its first snapshot"));
             continue;
         }
         let mut tape = tape.unwrap();
@@ -121,7 +141,7 @@ fn a_recording_that_is_cut_at_any_byte_opens_and_holds_all_that_was_whole() {
 }
 
 #[test]
-fn a_byte_that_turned_costs_what_hangs_on_it_and_no_more() {
+fn a_flipped_byte_loses_only_the_records_that_depend_on_it() {
     let (bytes, _, expected) = recording(15, 5);
     for at in (FILE_HEAD_BYTES..bytes.len()).step_by(7) {
         let mut damaged = bytes.clone();
@@ -170,11 +190,15 @@ fn a_recording_grows_under_its_reader() {
 }
 
 #[test]
-fn another_layouts_recording_says_whose_it_is() {
-    let mut head = FileHead::new(SHAPE, TickRate::NANOS, Ticks(0));
-    head.hash ^= 1;
-    let said = Tape::from_bytes(head.bytes()).unwrap_err().to_string();
-    assert!(said.contains("expected") && said.contains("manifest.json") && !said.contains('\n'), "{said}");
+fn a_recording_of_another_layout_is_refused_in_a_sentence_that_names_both_versions() {
+    let ours = FileHead::new(SHAPE, TickRate::NANOS, Ticks(0));
+    for head in [FileHead { version: ours.version + 1, ..ours }, FileHead { hash: ours.hash ^ 1, ..ours }] {
+        let said = Tape::from_bytes(head.bytes()).unwrap_err().to_string();
+        let found = format!("found board layout {} ({:#x})", head.version, head.hash);
+        let expected = format!("expected {} ({:#x})", ours.version, ours.hash);
+        assert!(said.contains(&found) && said.contains(&expected) && !said.contains('\n'), "{said}");
+        assert!(said.contains("manifest.json"), "{said}");
+    }
 }
 
 proptest::proptest! {
@@ -184,8 +208,8 @@ proptest::proptest! {
         noise in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200),
     ) {
         let mut out = Vec::new();
-        put(&mut out, fold(value));
-        proptest::prop_assert_eq!(take(&mut &out[..]).map(unfold), Some(value));
+        put_varint(&mut out, zigzag(value));
+        proptest::prop_assert_eq!(take_varint(&mut &out[..]).map(unzigzag), Some(value));
         let mut image = Image::blank(SHAPE);
         let _ = super::delta::apply(&mut image, 0, Ticks(0), &noise);
         let set = super::FastSet::of(&image.board().unwrap());

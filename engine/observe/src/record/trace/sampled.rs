@@ -1,51 +1,53 @@
-//! Tasks, transfers and moves in a trace, as far as pictures tell of them.
+//! Tasks, transfers and moves in a trace, as far as snapshots show them.
 //!
-//! Cold, fed one picture after the other. Bounds: what one picture shows, and [`TOLD_MAX`] transitions remembered.
+//! Cold; gets the snapshots in order. Bounded by the content of one snapshot, and [`EMITTED_MAX`]
+//! transitions remembered.
 //!
 //! # What is exact and what is sampled
-//! A picture shows the tasks that run, the grants that are out and the moves under way at its moment, each with its beginning: that
-//! is exact. Their end is between the last picture that shows them and the next, so a slice ends at the last and says *sampled*;
-//! what began and ended between two pictures is not in it. Transitions of the page whose history the board shows, and the director's
-//! last decisions, carry their own times: those are exact, and as many as the board keeps.
+//! A snapshot shows the tasks, grants and moves under way at its moment. Their beginnings are
+//! exact. They end between the last snapshot that shows them and the next one; a slice ends at the
+//! last snapshot and says *sampled*. What begins and ends between two snapshots is not in the
+//! trace. The transitions of the page whose history the board shows, and the director's last
+//! decisions, have times of their own, which are exact; there are as many as the board keeps.
 
 use super::{Trace, counter, slice, us};
 use crate::board::snapshot::{ArbiterView, GraphView, MovesView, PlacementView, Snapshot};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Process of the first silo's tracks here.
+/// Process number of the first silo's tracks.
 pub(super) const PROCESS: u32 = 1_000;
 /// Track of transfers, moves and decisions.
 const EXCHANGE: u64 = 0;
-/// Transitions remembered, so that none is told twice.
-const TOLD_MAX: usize = 4_096;
-/// Beginnings that lie closer together are one.
+/// Transitions remembered, so that each is written once.
+const EMITTED_MAX: usize = 4_096;
+/// Two beginnings that are closer than this are the same.
 const SAME_NS: u64 = 1_000_000;
-/// What each sampled slice says of itself.
-const SAMPLED: &str = "sampled: it lasted at least so long; what began and ended between two pictures is not here";
+/// Note on each sampled slice.
+const SAMPLED: &str = "sampled: it lasted at least this long; what began and ended between two snapshots is missing";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum SpanKind {
     Task,
     Transfer,
     Move,
 }
 
-/// Something seen under way: what, silo, and two numbers that tell it from others of its kind.
-type Key = (What, u32, u64, u64);
+/// Identifies something under way: kind, silo, and two numbers.
+type Key = (SpanKind, u32, u64, u64);
 
 #[derive(Clone, Debug, PartialEq)]
-struct Seen {
+struct OpenSpan {
     name: String,
     from_ns: u64,
     last_ns: u64,
     args: Value,
 }
 
-/// What was under way in the picture before, and what has been told.
+/// What was under way in the previous snapshot, and what has been written.
 #[derive(Default)]
 pub(super) struct Sampled {
-    open: BTreeMap<Key, Seen>,
+    open: BTreeMap<Key, OpenSpan>,
     transitions: BTreeSet<(u64, u32, u32, u32)>,
     decided: u64,
     ran: BTreeMap<u32, (u64, u64)>,
@@ -67,8 +69,8 @@ impl Sampled {
         }
     }
 
-    /// Takes a picture in.
-    pub(super) fn picture(&mut self, snapshot: &Snapshot, trace: &mut Trace<'_>) {
+    /// Adds a snapshot.
+    pub(super) fn add_snapshot(&mut self, snapshot: &Snapshot, trace: &mut Trace<'_>) {
         let now_ns = snapshot.at_ns;
         let mut seen = BTreeMap::new();
         for silo in &snapshot.silos {
@@ -89,17 +91,17 @@ impl Sampled {
         self.follow(seen, trace);
     }
 
-    /// What is still open when the recording ends.
+    /// Ends what is still open at the end of the recording.
     pub(super) fn end(&mut self, trace: &mut Trace<'_>) {
         self.follow(BTreeMap::new(), trace);
     }
 
-    /// Whatever was there and is no longer, or is another one by now, is told.
-    fn follow(&mut self, mut seen: BTreeMap<Key, Seen>, trace: &mut Trace<'_>) {
+    /// Writes what was under way and has ended, or was replaced by another with the same key.
+    fn follow(&mut self, mut seen: BTreeMap<Key, OpenSpan>, trace: &mut Trace<'_>) {
         for (key, before) in std::mem::take(&mut self.open) {
             match seen.get_mut(&key) {
                 Some(now) if now.from_ns.abs_diff(before.from_ns) < SAME_NS => now.from_ns = before.from_ns,
-                _ => tell(&key, &before, trace),
+                _ => emit(&key, &before, trace),
             }
         }
         self.open = seen;
@@ -127,7 +129,7 @@ impl Sampled {
             let name = format!("page {page} {}", step.cause.words());
             trace.put(&instant(&name, "arbiter", silo, step.at_ns, &args));
         }
-        while self.transitions.len() > TOLD_MAX {
+        while self.transitions.len() > EMITTED_MAX {
             self.transitions.pop_first();
         }
     }
@@ -158,47 +160,47 @@ fn instant(name: &str, category: &str, silo: u32, at_ns: u64, args: &Value) -> V
     json!({"ph": "i", "s": "t", "name": name, "cat": category, "pid": PROCESS + silo, "tid": EXCHANGE, "ts": us(at_ns), "args": args})
 }
 
-fn tasks(silo: u32, graph: &GraphView, now_ns: u64, seen: &mut BTreeMap<Key, Seen>) {
+fn tasks(silo: u32, graph: &GraphView, now_ns: u64, seen: &mut BTreeMap<Key, OpenSpan>) {
     for (worker, task) in
         graph.workers.iter().enumerate().filter_map(|(worker, view)| Some((worker, view.task.as_ref()?)))
     {
         let args = json!({"task": task.id, "stream": task.stream, "seen": SAMPLED});
         let from_ns = now_ns.saturating_sub(task.age_ns);
         let name = task.kernel.to_owned();
-        seen.insert((What::Task, silo, worker as u64, task.id), Seen { name, from_ns, last_ns: now_ns, args });
+        seen.insert((SpanKind::Task, silo, worker as u64, task.id), OpenSpan { name, from_ns, last_ns: now_ns, args });
     }
 }
 
-fn transfers(silo: u32, arbiter: &ArbiterView, now_ns: u64, seen: &mut BTreeMap<Key, Seen>) {
+fn transfers(silo: u32, arbiter: &ArbiterView, now_ns: u64, seen: &mut BTreeMap<Key, OpenSpan>) {
     for grant in &arbiter.transfers {
         let args = json!({"receiver": grant.receiver, "epoch": grant.epoch, "cancels": grant.cancels, "seen": SAMPLED});
         let name = format!("transfer of page {} to silo {}", grant.page, grant.receiver);
         let from_ns = now_ns.saturating_sub(grant.age_ns);
-        let key = (What::Transfer, silo, u64::from(grant.page), u64::from(grant.epoch));
-        seen.insert(key, Seen { name, from_ns, last_ns: now_ns, args });
+        let key = (SpanKind::Transfer, silo, u64::from(grant.page), u64::from(grant.epoch));
+        seen.insert(key, OpenSpan { name, from_ns, last_ns: now_ns, args });
     }
 }
 
-fn moves(silo: u32, moves: &MovesView, now_ns: u64, seen: &mut BTreeMap<Key, Seen>) {
+fn moves(silo: u32, moves: &MovesView, now_ns: u64, seen: &mut BTreeMap<Key, OpenSpan>) {
     for step in &moves.open {
         let args = json!({"stage": step.stage.name(), "seen": SAMPLED});
         let name = format!("move of stream {} from silo {} to {}", step.stream, step.from, step.to);
         let from_ns = now_ns.saturating_sub(step.age_ns);
-        let key = (What::Move, silo, u64::from(step.stream), u64::from(step.to));
-        seen.insert(key, Seen { name, from_ns, last_ns: now_ns, args });
+        let key = (SpanKind::Move, silo, u64::from(step.stream), u64::from(step.to));
+        seen.insert(key, OpenSpan { name, from_ns, last_ns: now_ns, args });
     }
 }
 
-fn tell(key: &Key, seen: &Seen, trace: &mut Trace<'_>) {
+fn emit(key: &Key, seen: &OpenSpan, trace: &mut Trace<'_>) {
     let (what, silo, first, second) = *key;
     let pid = PROCESS + silo;
     let category = match what {
-        What::Task => {
+        SpanKind::Task => {
             trace.put(&slice(&seen.name, (pid, first + 1), seen.from_ns, seen.last_ns, &seen.args));
             return;
         }
-        What::Transfer => "transfer",
-        What::Move => "move",
+        SpanKind::Transfer => "transfer",
+        SpanKind::Move => "move",
     };
     let id = format!("{category}-{silo}-{first}-{second}-{}", seen.from_ns);
     let row = |phase: &str, at_ns: u64| json!({"ph": phase, "cat": category, "id": id, "name": seen.name, "pid": pid, "tid": EXCHANGE, "ts": us(at_ns), "args": seen.args});
@@ -209,10 +211,11 @@ fn tell(key: &Key, seen: &Seen, trace: &mut Trace<'_>) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Key, PROCESS, Sampled, Seen, What, moves, tasks};
+    use super::{Key, OpenSpan, PROCESS, Sampled, SpanKind, moves, tasks};
     use crate::board::histogram::Histogram;
-    use crate::board::snapshot::{GraphView, GraphWorkerView, MoveStage, MoveView, MovesView, RunningView};
+    use crate::board::snapshot::{GraphView, GraphWorkerView, MoveView, MovesView, RunningView};
     use crate::record::trace::Trace;
+    use crate::streams::MoveStage;
     use serde_json::Value;
     use std::collections::BTreeMap;
 
@@ -226,18 +229,18 @@ mod tests {
 
     fn worker(task: Option<(u64, u64)>) -> GraphView {
         let task = task.map(|(id, age_ns)| RunningView { id, kernel: "decode", stream: 3, age_ns });
-        let worker = GraphWorkerView { ran: 0, stolen: 0, steals_failed: 0, depth: 0, task };
+        let worker = GraphWorkerView { ran: 0, stolen: 0, steals_failed: 0, depth: 0, in_lane: 0, shots: 0, task };
         GraphView { workers: vec![worker], ..GraphView::default() }
     }
 
     #[test]
-    fn a_task_in_two_pictures_is_one_slice_from_its_beginning_to_the_last_of_them_and_says_sampled() {
+    fn a_task_in_two_snapshots_is_one_slice_from_its_beginning_to_the_last_of_them_and_says_sampled() {
         let mut sampled = Sampled::default();
         let rows = written(|trace| {
             for (at_ms, task) in
                 [(100, Some((7, 20 * MS))), (200, Some((7, 120 * MS))), (300, Some((8, MS))), (400, None)]
             {
-                let mut seen: BTreeMap<Key, Seen> = BTreeMap::new();
+                let mut seen: BTreeMap<Key, OpenSpan> = BTreeMap::new();
                 tasks(1, &worker(task), at_ms * MS, &mut seen);
                 sampled.follow(seen, trace);
             }
@@ -252,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_move_under_way_is_told_with_its_stage_and_one_that_came_again_is_another() {
+    fn an_open_move_is_traced_with_its_stage_and_a_repeated_move_separately() {
         let none = || Histogram::default();
         let view = |open| MovesView {
             asked: 0,
@@ -279,11 +282,12 @@ mod tests {
                 moves(0, &view(vec![step(age_ms * MS)]), at_ms * MS, &mut seen);
                 sampled.follow(seen, trace);
             }
-            assert!(sampled.open.contains_key(&(What::Move, 0, 5, 2)));
+            assert!(sampled.open.contains_key(&(SpanKind::Move, 0, 5, 2)));
             sampled.end(trace);
         });
-        let told: Vec<_> = rows.iter().map(|row| (row["ph"].as_str().unwrap(), row["ts"].as_f64().unwrap())).collect();
-        assert_eq!(told, [("b", 70_000.0), ("e", 200_000.0), ("b", 290_000.0), ("e", 300_000.0)]);
+        let emitted: Vec<_> =
+            rows.iter().map(|row| (row["ph"].as_str().unwrap(), row["ts"].as_f64().unwrap())).collect();
+        assert_eq!(emitted, [("b", 70_000.0), ("e", 200_000.0), ("b", 290_000.0), ("e", 300_000.0)]);
         assert!(rows[0]["name"].as_str().unwrap().contains("stream 5 from silo 0 to 2"));
         assert_eq!(rows[0]["args"]["stage"], "transfer");
     }

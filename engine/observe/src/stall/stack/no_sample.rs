@@ -1,28 +1,28 @@
-//! Where threads cannot be sampled by signal: no stack is taken, and the verdict goes without.
+//! Systems on which threads cannot be sampled by signal: verdicts have no stack.
 
 use super::Sample;
 
-/// Takes no samples.
+/// Never samples.
 #[derive(Debug)]
 pub struct Sampler(());
 
 impl Sampler {
-    /// There is none here.
+    /// Always `None`.
     #[must_use]
     pub fn install() -> Option<Sampler> {
         None
     }
 
-    /// Asks for nothing.
+    /// Never called.
     pub fn ask(&mut self, _tid: u32, _stack_top: u64) -> bool {
         false
     }
 
-    /// Nothing comes.
+    /// Never called.
     pub fn take(&mut self) -> Option<Sample> {
         None
     }
 
-    /// Nothing to withdraw.
+    /// Never called.
     pub fn withdraw(&mut self) {}
 }

@@ -1,35 +1,38 @@
-//! Sampling by signal: the handler copies registers and stack bytes into one preallocated slot.
+//! Sampling by signal: the handler copies registers and stack into one preallocated slot.
 //!
-//! Owns the signal's handler and the slot. [`Sampler`] runs on the watchdog's thread, the handler on the thread that is
-//! sampled, in the middle of whatever it does: it reads atomics, copies, and stores one word. Bounds: one request at a time,
-//! [`STACK_WORDS`]. Never locks, never allocates, never calls the library.
+//! Owns the handler and the slot. [`Sampler`] runs on the watchdog's thread; the handler runs on
+//! the sampled thread, at any point of its program. It reads atomics, copies, and stores one word.
+//! One request at a time, [`STACK_WORDS`] words. Never locks, allocates, or calls the library.
 //!
 //! | edge | release site | acquire site | publishes |
 //! |---|---|---|---|
 //! | K1 | [`Sampler::ask`] `wanted` | handler `wanted` | the bound of the stack |
 //! | K2 | handler `done` | [`Sampler::take`] `done` | the copy |
 //!
-//! # Why SIGURG
-//! It is ignored by default, so that one which comes after the handler is gone does no harm, and hardly anything uses it.
+//! Both are Q2 of [`pinwheel_edge::seqlock`]. Model: loom_seqlock::a_request_and_its_answer_do_not_meet.
 //!
-//! # Why a claim
-//! The request is withdrawn when the stall ends. A handler that has begun to copy must be waited for, one that has not must
-//! find nothing: both take the word by one exchange.
+//! # Why SIGURG
+//! The default action ignores it, so a late signal does no harm after the handler is removed.
+//! Hardly any program uses it.
+//!
+//! # Why the request is claimed
+//! The request is withdrawn when the stall ends. If the handler has begun to copy, the watchdog
+//! must wait for it; if not, the handler must not begin. So both claim the word by one exchange.
 
 use super::{STACK_WORDS, Sample};
 use crate::board::{get, get_first, set, set_last};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const BUSY: u64 = 1 << 63;
-/// Bytes below the stack pointer that a leaf function may use are not needed: unwinding looks upwards only.
+/// Bytes of a stack word.
 const WORD: u64 = 8;
 
 struct Slot {
-    /// Thread that is to answer; with [`BUSY`] one that does; 0: nobody.
+    /// The thread that is asked; with [`BUSY`] the one that copies; 0 if there is no request.
     wanted: AtomicU64,
     /// First address above the thread's stack.
     top: AtomicU64,
-    /// Number of the answers so far.
+    /// Number of answers so far.
     done: AtomicU64,
     registers: [AtomicU64; 4],
     count: AtomicU64,
@@ -44,10 +47,10 @@ static SLOT: Slot = Slot {
     count: AtomicU64::new(0),
     words: [const { AtomicU64::new(0) }; STACK_WORDS],
 };
-/// The slot has one user at a time in a process.
+/// Set while a sampler of this process uses the slot.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The right to sample this process's threads.
+/// Samples this process's threads. There is one in a process.
 #[derive(Debug)]
 pub struct Sampler {
     seen: u64,
@@ -55,7 +58,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Installs the handler; `None` if another watchdog of this process samples already, or the system refuses.
+    /// Installs the handler; `None` if this process has a sampler already, or the system refuses.
     #[must_use]
     pub fn install() -> Option<Sampler> {
         if TAKEN.swap(true, Ordering::Relaxed) {
@@ -65,7 +68,8 @@ impl Sampler {
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = copy as extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-        // SAFETY: `action` is initialised, and its handler is safe at any point of any thread (see `copy`).
+        // SAFETY: `action` is initialised, and its handler is safe at any point of any thread (see
+        // `copy`).
         let failed = unsafe { libc::sigaction(libc::SIGURG, &raw const action, std::ptr::null_mut()) };
         if failed != 0 {
             TAKEN.store(false, Ordering::Relaxed);
@@ -75,14 +79,16 @@ impl Sampler {
         Some(Sampler { seen: get(&SLOT.done), asked: None })
     }
 
-    /// Asks thread `tid`, whose stack ends below `stack_top`, for a sample. `false` if one is under way, or it is gone.
+    /// Asks thread `tid`, whose stack ends below `stack_top`. Returns `false` if a request is
+    /// pending or the thread has ended.
     pub fn ask(&mut self, tid: u32, stack_top: u64) -> bool {
         if self.asked.is_some() || get_first(&SLOT.wanted) != 0 {
             return false;
         }
         self.seen = get(&SLOT.done);
         set(&SLOT.top, stack_top);
-        // ORDERING: release side of K1, see `set_last`: the handler that finds itself wanted sees the bound.
+        // ORDERING: release side of K1, see `set_last`: the handler that finds itself wanted sees
+        // the bound.
         set_last(&SLOT.wanted, u64::from(tid));
         let (pid, tid_c) = (std::process::id().cast_signed(), tid.cast_signed());
         // SAFETY: a plain system call with three numbers; the signal has a handler.
@@ -95,7 +101,7 @@ impl Sampler {
         true
     }
 
-    /// The sample, once.
+    /// The sample; returned once.
     pub fn take(&mut self) -> Option<Sample> {
         self.asked?;
         // ORDERING: acquire side of K2, see `get_first`: the copy is whole.
@@ -108,11 +114,11 @@ impl Sampler {
         Some(Sample { pc, sp, fp, lr, words: SLOT.words[..count].iter().map(get).collect() })
     }
 
-    /// Takes the request back: what comes now is too late.
+    /// Withdraws the request, because the stall has ended.
     pub fn withdraw(&mut self) {
         let Some(tid) = self.asked.take() else { return };
-        // Where this fails it is being copied, or was: that answer belongs to nobody, and the next request is refused
-        // until it is done.
+        // If this fails, the handler copies or has copied. Nobody reads that answer, and the next
+        // request is refused until it is complete.
         let _ = SLOT.wanted.compare_exchange(u64::from(tid), 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
@@ -124,7 +130,7 @@ impl Drop for Sampler {
     }
 }
 
-/// The handler. Runs on the sampled thread at any point of its program.
+/// The handler. Runs on the sampled thread, at any point of its program.
 extern "C" fn copy(_signal: i32, _info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: a system call without arguments.
     let own = unsafe { libc::syscall(libc::SYS_gettid) }.cast_unsigned();
@@ -134,7 +140,8 @@ extern "C" fn copy(_signal: i32, _info: *mut libc::siginfo_t, context: *mut libc
     {
         return;
     }
-    // SAFETY: the kernel hands a handler with SA_SIGINFO its thread's context, valid until the handler returns.
+    // SAFETY: the kernel hands a handler with SA_SIGINFO its thread's context, valid until the
+    // handler returns.
     let registers = registers(unsafe { &*context.cast::<libc::ucontext_t>() });
     for (word, value) in SLOT.registers.iter().zip(registers) {
         set(word, value);
@@ -144,8 +151,9 @@ extern "C" fn copy(_signal: i32, _info: *mut libc::siginfo_t, context: *mut libc
     let count = if sp.is_multiple_of(WORD) { room.min(STACK_WORDS as u64) } else { 0 };
     for at in 0..count {
         let from = std::ptr::with_exposed_provenance::<u64>((sp + at * WORD) as usize);
-        // SAFETY: `from` lies between this thread's stack pointer and the end of the mapping that holds its stack, both
-        // found for this very thread; aligned as checked. Nobody else writes there while the handler runs on it.
+        // SAFETY: `from` lies between this thread's stack pointer and the end of the mapping that
+        // holds its stack, both found for this very thread; aligned as checked. Nobody else writes
+        // there while the handler runs on it.
         set(&SLOT.words[at as usize], unsafe { std::ptr::read_volatile(from) });
     }
     set(&SLOT.count, count);

@@ -1,10 +1,11 @@
-//! From copied registers and stack words to functions and lines.
+//! Turns copied registers and stack words into functions and source lines.
 //!
-//! Owns the tables of the programs and libraries of one process, read from their files when first needed. On the namer's
-//! thread, or of a command that looks at another process. Bounds: [`FILE_MAX`] a file, [`FRAMES_MAX`] frames. A function
-//! without lines is named from the symbol table; what is not there either is shown as an address.
+//! Owns the tables of one process's programs and libraries, read from their files when first
+//! needed. On the symbolizer's thread, or in a command that examines another process. Bounds:
+//! [`FILE_MAX`] a file, [`FRAMES_MAX`] frames. A function without line information is named from
+//! the symbol table; a frame in neither is shown as an address.
 
-use super::{FRAMES_MAX, Named, Sample};
+use super::{FRAMES_MAX, NamedStack, Sample};
 use framehop::{CacheNative, ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder, UnwinderNative};
 use gimli::{EndianArcSlice, LittleEndian};
 use object::{CompressionFormat, Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
@@ -13,9 +14,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Files larger than this are not read.
+/// Larger files are not read.
 const FILE_MAX: u64 = 2 << 30;
-/// Parts of paths that belong to the language, not to this program.
+/// Path parts of code that does not belong to this program.
 const FOREIGN: [&str; 5] = ["/rustc/", "/rustlib/", "/.cargo/registry/", "/std/src/", "/core/src/"];
 
 type Bytes = Arc<[u8]>;
@@ -31,23 +32,23 @@ struct Mapping {
     path: Option<PathBuf>,
 }
 
-/// What is mapped where.
+/// The mappings of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Maps(Vec<Mapping>);
 
 impl Maps {
-    /// Of this process.
+    /// The mappings of this process.
     ///
     /// # Errors
-    /// If `/proc` does not say.
+    /// If `/proc` cannot be read.
     pub fn own() -> std::io::Result<Maps> {
         Ok(Maps::parse(&crate::files::read_lossy("/proc/self/maps")?))
     }
 
-    /// Of process `pid`.
+    /// The mappings of process `pid`.
     ///
     /// # Errors
-    /// If `/proc` does not say, or not to this user.
+    /// If `/proc` cannot be read by this user.
     pub fn of(pid: u32) -> std::io::Result<Maps> {
         Ok(Maps::parse(&crate::files::read_lossy(format!("/proc/{pid}/maps"))?))
     }
@@ -73,17 +74,17 @@ impl Maps {
 
 struct Program {
     name: String,
-    /// From file addresses to those of the process.
+    /// Difference between addresses in the process and in the file.
     bias: u64,
     range: std::ops::Range<u64>,
     lines: Option<Lines>,
-    /// Start and end in the file and mangled name of each function, by address. A release build has no lines of the
-    /// packages that it depends on.
+    /// Start, end and mangled name of each function, by file address. Release builds have no line
+    /// information of other packages.
     functions: Vec<(u64, u64, String)>,
 }
 
 impl Program {
-    /// The function of the symbol table that `inside` the file belongs to.
+    /// The function that contains file address `inside`, from the symbol table.
     fn function(&self, inside: u64) -> Option<String> {
         let after = self.functions.partition_point(|(start, ..)| *start <= inside);
         let (_, _, name) = self.functions.get(after.checked_sub(1)?).filter(|(_, end, _)| inside < *end)?;
@@ -91,7 +92,7 @@ impl Program {
     }
 }
 
-/// The tables of one process.
+/// The tables of one process, which name addresses.
 pub struct Symbols {
     programs: Vec<Program>,
     unwinder: UnwinderNative<Vec<u8>, MayAllocateDuringUnwind>,
@@ -99,19 +100,20 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Of this process.
+    /// The tables of this process.
     #[must_use]
     pub fn own() -> Symbols {
         Symbols::of(&Maps::own().unwrap_or_default())
     }
 
-    /// Of the process with these mappings. Files that cannot be read are left out: their frames are addresses.
+    /// The tables of the process with these mappings. If a file cannot be read, its frames are
+    /// shown as addresses.
     #[must_use]
     pub fn of(maps: &Maps) -> Symbols {
         let mut symbols = Symbols { programs: Vec::new(), unwinder: UnwinderNative::new(), cache: CacheNative::new() };
         for mapping in maps.0.iter().filter(|mapping| mapping.runs) {
             if let Some(path) = &mapping.path {
-                // A file that is no program has no frames.
+                // A file that is not a program has no frames.
                 let _ = symbols.read(path, mapping);
             }
         }
@@ -125,7 +127,7 @@ impl Symbols {
         }
         let cache = object::ReadCache::new(file);
         let object = object::File::parse(&cache).ok()?;
-        // Segments share the pages at their ends: the one that fills most of the mapping is its own.
+        // Neighbouring segments may share a page: use the segment that fills most of the mapping.
         let last = mapping.offset + (mapping.end - mapping.start);
         let shared = |segment: &object::Segment<'_, '_, _>| {
             let (offset, size) = segment.file_range();
@@ -157,11 +159,11 @@ impl Symbols {
         Some(())
     }
 
-    /// The sample's frames in words.
-    pub fn name(&mut self, sample: &Sample) -> Named {
-        let mut named = Named::default();
+    /// The sample's frames as text.
+    pub fn name(&mut self, sample: &Sample) -> NamedStack {
+        let mut named = NamedStack::default();
         for (depth, address) in self.addresses(sample).into_iter().enumerate() {
-            // A return address may belong to the line after the call.
+            // A return address may belong to the line after the call, so use the byte before.
             let place = if depth == 0 { address } else { address.wrapping_sub(1) };
             self.frame(place, &mut named);
             if named.frames.len() >= FRAMES_MAX {
@@ -188,7 +190,7 @@ impl Symbols {
         found
     }
 
-    fn frame(&self, address: u64, named: &mut Named) {
+    fn frame(&self, address: u64, named: &mut NamedStack) {
         let Some(program) = self.programs.iter().find(|program| program.range.contains(&address)) else {
             named.frames.push(format!("{address:#x}"));
             return;
@@ -220,7 +222,7 @@ impl Symbols {
     }
 }
 
-/// A function without the mark that the compiler ends it with.
+/// A function's name without the compiler's hash.
 fn plain(name: &str) -> String {
     match name.rsplit_once("::h") {
         Some((head, mark)) if mark.len() == 16 && mark.bytes().all(|byte| byte.is_ascii_hexdigit()) => head.to_owned(),
@@ -254,8 +256,8 @@ fn functions<'d>(object: &impl Object<'d>) -> Vec<(u64, u64, String)> {
     found
 }
 
-/// The bytes of a section; the linker compresses those of a release build with zlib. `None` if they are damaged, longer than
-/// [`FILE_MAX`], or compressed in another way.
+/// The bytes of a section. The linker compresses sections of a release build with zlib. `None` if
+/// they are damaged, longer than [`FILE_MAX`], or compressed in another way.
 fn uncompressed<'d>(section: &impl ObjectSection<'d>) -> Option<Cow<'d, [u8]>> {
     let found = section.compressed_data().ok()?;
     match found.format {
@@ -292,7 +294,8 @@ mod tests {
     /// A program with one section `.debug_str`, compressed, that claims `size` bytes.
     fn program(compressed: &[u8], size: u64) -> Vec<u8> {
         let names = b"\0.debug_str\0.names\0";
-        // Behind the program's header: kind, reserved, size, alignment, and then the compressed bytes.
+        // Behind the program's header: kind, reserved, size, alignment, and then the compressed
+        // bytes.
         let mut section = [ELFCOMPRESS_ZLIB.0.to_le_bytes(), [0; 4]].concat();
         section.extend([size.to_le_bytes(), 1u64.to_le_bytes()].concat());
         section.extend(compressed);
@@ -322,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_section_is_read_and_a_damaged_one_or_one_that_claims_another_size_is_none() {
+    fn a_compressed_section_is_read_and_a_damaged_or_missized_one_is_skipped() {
         let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(TEXT).unwrap();
         let compressed = encoder.finish().unwrap();

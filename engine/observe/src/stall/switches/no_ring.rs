@@ -1,8 +1,8 @@
-//! No records of switches, on systems that keep none.
+//! Systems without records of context switches.
 
 use std::convert::Infallible;
 
-/// Never there.
+/// Never made.
 pub(super) struct Ring(Infallible);
 
 impl Ring {

@@ -1,9 +1,9 @@
-//! The kernel's records of switches, parsed.
+//! Parses the kernel's records of context switches.
 //!
-//! Pure: bytes in, records out; `perf_event_open(2)`, "MMAP layout". Bounded by the bytes. A record of another kind is skipped,
-//! one whose length makes no sense ends the parsing.
+//! Pure: bytes in, records out; see "MMAP layout" in `perf_event_open(2)`. Skips records of other
+//! kinds; ends at a record whose length is wrong.
 
-/// Bytes that each record ends with: process and thread, time, core.
+/// Bytes at the end of each record: process and thread, time, core.
 pub(super) const SAMPLE_BYTES: usize = 24;
 const LOST: u32 = 2;
 const SWITCH: u32 = 14;
@@ -19,14 +19,15 @@ pub(super) type Task = (u32, u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record {
     Switch {
-        /// By the monotonic clock.
+        /// When, by the monotonic clock.
         at_ns: u64,
-        /// Who lost or got the core.
+        /// The thread that lost or got the core.
         task: Task,
         is_out: bool,
-        /// It lost it although it wanted to run on.
+        /// It lost the core although it wanted to run.
         is_taken: bool,
-        /// Who got it after it; `None`: not visible, or this is who got it.
+        /// The thread that got the core next; `None` if not visible, or if this record is of a
+        /// thread that got it.
         next: Option<Task>,
     },
     /// The ring was full.

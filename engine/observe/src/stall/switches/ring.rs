@@ -1,7 +1,7 @@
 //! One counter of `perf_event_open` and the ring that the kernel writes its records into.
 //!
-//! Owns descriptor and mapping; both end with it. On one cold thread. Bounds: the pages asked for; when they are full the kernel
-//! drops records and says so in the next one.
+//! Owns the descriptor and the mapping. On one cold thread. Bounded by its pages; when they are
+//! full, the kernel drops records and says so in the next one.
 //!
 //! ```text
 //!  page 0        control: .. data_head u64 at 1024 (the kernel's), data_tail u64 at 1032 (ours)
@@ -19,11 +19,11 @@ const PAGE: usize = 4096;
 /// Of the control page, in bytes.
 const DATA_HEAD: usize = 1024;
 const DATA_TAIL: usize = 1032;
-/// Size of the newest attributes that are used here.
+/// Size of the attributes that are used here.
 const ATTR_BYTES: u32 = 112;
 const TYPE_SOFTWARE: u32 = 1;
 const CONFIG_DUMMY: u64 = 9;
-/// Process and thread, time, core: what each record ends with.
+/// Process and thread, time, core: the end of each record.
 const SAMPLE_TYPE: u64 = 1 << 1 | 1 << 2 | 1 << 7;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
@@ -67,16 +67,17 @@ pub(super) struct Ring {
     bytes: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone, and only `take`, which has it exclusively, touches it.
+// SAFETY: the mapping belongs to this value alone, and only `take`, which has it exclusively,
+// touches it.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Of all switches of `core`.
+    /// Records all switches of `core`.
     pub(super) fn of_core(core: u32, pages: usize) -> Option<Ring> {
         Ring::open(-1, i32::try_from(core).ok()?, pages)
     }
 
-    /// Of the switches of thread `tid`.
+    /// Records the switches of thread `tid`.
     pub(super) fn of_thread(tid: u32, pages: usize) -> Option<Ring> {
         Ring::open(i32::try_from(tid).ok()?, -1, pages)
     }
@@ -92,7 +93,8 @@ impl Ring {
             clock: libc::CLOCK_MONOTONIC,
             ..Attributes::default()
         };
-        // SAFETY: the attributes are as long as they say and outlive the call; the kernel checks all else.
+        // SAFETY: the attributes are as long as they say and outlive the call; the kernel checks
+        // all else.
         let opened =
             unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, tid, core, -1, CLOSE_ON_EXEC) };
         let number = i32::try_from(opened).ok().filter(|number| *number >= 0)?;
@@ -106,14 +108,15 @@ impl Ring {
     }
 
     fn control(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: aligned and inside the control page, which lasts as long as `self`; the kernel writes it word by word.
+        // SAFETY: aligned and inside the control page, which lasts as long as `self`; the kernel
+        // writes it word by word.
         unsafe { &*self.base.add(at).cast::<AtomicU64>() }
     }
 
-    /// The records since the last time; the kernel may use their room again.
+    /// The records since the last call. Frees their space for the kernel.
     pub(super) fn take(&mut self) -> Vec<u8> {
-        // The kernel's side of both pairs are barriers of its own, as perf_event_open(2) says: its records lie before its head, and it
-        // writes no record over what lies before our tail.
+        // The kernel uses barriers of its own, as perf_event_open(2) says: it writes records before
+        // its head, and overwrites none before our tail. No model covers a pair with the kernel.
         let head = board::get_first(self.control(DATA_HEAD));
         let tail = board::get(self.control(DATA_TAIL));
         let room = self.bytes - PAGE;
@@ -122,7 +125,8 @@ impl Ring {
         let mut at = tail as usize & (room - 1);
         while out.len() < count {
             let piece = (count - out.len()).min(room - at);
-            // SAFETY: `at + piece` lies within the pages after the first; the kernel leaves them alone until `data_tail` moves.
+            // SAFETY: `at + piece` lies within the pages after the first; the kernel leaves them
+            // alone until `data_tail` moves.
             out.extend_from_slice(unsafe { std::slice::from_raw_parts(self.base.add(PAGE + at), piece) });
             at = 0;
         }

@@ -1,4 +1,5 @@
-//! Records as a kernel wrote them (Linux 6.18, one core and one thread, three sleeps of a program), and made ones.
+//! Records as a kernel wrote them (Linux 6.18, one core and one thread, three sleeps of a program),
+//! and made ones.
 #![allow(clippy::unwrap_used, reason = "harness")]
 
 use super::record::{Record, parse};
@@ -77,7 +78,7 @@ fn what_was_lost_and_what_is_kept_no_longer_makes_the_account_incomplete() {
         return eprintln!("skipped: this machine permits no switch records");
     };
     let kept = VecDeque::new();
-    let mut watched = super::Watched { tid: 71, scope: Scope::Thread, ring, kept, complete_from_ns: 0 };
+    let mut watched = super::RecordedThread { tid: 71, scope: Scope::Thread, ring, kept, complete_from_ns: 0 };
     let at = |at_ns| Record::Switch { at_ns, task: (7, 71), is_out: true, is_taken: true, next: None };
     watched.keep(vec![at(10), Record::Lost, at(20)]);
     assert_eq!((watched.kept.len(), watched.complete_from_ns), (1, 20));
@@ -87,7 +88,8 @@ fn what_was_lost_and_what_is_kept_no_longer_makes_the_account_incomplete() {
     assert_eq!(watched.complete_from_ns, u64::MAX, "nothing is known until the next record");
 }
 
-/// The kernel's own word, where it permits it: a thread that sleeps is seen to have given its core away.
+/// The kernel's own word, where it permits it: a thread that sleeps is seen to have given its core
+/// away.
 #[test]
 #[cfg(target_os = "linux")]
 #[expect(clippy::disallowed_methods, reason = "the sleep is what is recorded")]

@@ -3,8 +3,9 @@
 
 use super::{Cause, Verdict, verdict};
 use crate::board::alarms::Confidence;
-use crate::stall::account::{Closer, Pressure, ThreadAccount};
-use crate::stall::observe::{Asked, Hidden, Observations, Other};
+use crate::stall::account::{Hidden, OtherThread};
+use crate::stall::account::{Pressure, ThreadAccount, ThreadDetail};
+use crate::stall::observe::{Observations, SignalState};
 use crate::stall::switches::Switched;
 
 const MS: u64 = 1_000_000;
@@ -43,17 +44,17 @@ fn of(seen: &Observations) -> (Cause, Confidence) {
 fn a_handler_that_computes_is_named_with_its_line_and_without_one_is_only_likely() {
     let ran = Observations { ran_ns: Some(10 * MS), ..stall() };
     assert_eq!(of(&ran), (Cause::LongHandler, Confidence::Likely));
-    let line = Observations { culprit: Some("decode.rs:7".into()), asked: Asked::Answered, ..ran };
+    let line = Observations { culprit: Some("decode.rs:7".into()), asked: SignalState::Answered, ..ran };
     assert_eq!(of(&line), (Cause::LongHandler, Confidence::Certain));
     assert!(verdict(&line).sentence.contains("poll computes, at decode.rs:7"));
 }
 
 #[test]
-fn a_thread_that_stood_ready_was_descheduled_and_whoever_ran_there_is_named_but_never_for_certain() {
+fn a_ready_thread_was_descheduled_and_its_likely_competitor_is_named() {
     let waited = Observations { waited_ns: Some(9 * MS), ..stall() };
     assert_eq!(of(&waited), (Cause::Descheduled, Confidence::Likely));
     assert!(verdict(&waited).sentence.contains("CAP_PERFMON"));
-    let other = Other { pid: 8123, command: "cargo".into(), ran_ns: 9 * MS, is_own: false };
+    let other = OtherThread { pid: 8123, command: "cargo".into(), ran_ns: 9 * MS, is_own: false };
     let named = Observations { others: vec![other], ..waited };
     assert_eq!(of(&named), (Cause::Descheduled, Confidence::Likely));
     assert!(verdict(&named).sentence.contains("by cargo (8123) on core 1"));
@@ -69,12 +70,16 @@ fn a_quota_that_held_the_group_back_is_certain_when_its_time_explains_the_stall(
 
 #[test]
 fn a_sleep_inside_a_role_is_blocked_with_its_call_and_one_between_roles_is_not() {
-    let closer = Closer { call: Some((230, 1, 1)), sleeps_in: Some("hrtimer_nanosleep".into()), ..Closer::default() };
-    let asleep = Observations { state: Some('S'), closer, ..stall() };
+    let detail = ThreadDetail {
+        call: Some((230, 1, 1)),
+        sleeps_in: Some("hrtimer_nanosleep".into()),
+        ..ThreadDetail::default()
+    };
+    let asleep = Observations { state: Some('S'), detail, ..stall() };
     assert_eq!(of(&asleep), (Cause::Blocked, Confidence::Certain));
     assert!(verdict(&asleep).sentence.contains("hrtimer_nanosleep"));
     assert_ne!(of(&Observations { role: None, ..asleep.clone() }).0, Cause::Blocked);
-    let hidden = Observations { closer: Closer::default(), ..asleep };
+    let hidden = Observations { detail: ThreadDetail::default(), ..asleep };
     assert_eq!(of(&hidden).1, Confidence::Likely);
     assert!(verdict(&hidden).sentence.contains("CAP_SYS_PTRACE"), "says how to make it visible");
 }
@@ -98,15 +103,16 @@ fn interrupts_steal_and_heat_are_what_their_counters_say() {
     assert_eq!(of(&stolen), (Cause::Steal, Confidence::Certain), "one whole unit at least lies inside");
 }
 
-/// A unit of steal is 10 ms, and may have been full but for its last microsecond before the stall began.
+/// A unit of steal is 10 ms, and may have been full but for its last microsecond before the stall
+/// began.
 #[test]
-fn one_unit_of_steal_is_no_more_than_likely_and_wins_over_nothing_that_is_certain() {
+fn one_unit_of_steal_is_at_most_likely_and_overrides_no_certain_cause() {
     let unit = Observations { steal_ns: Some(10 * MS), ..stall() };
     assert_eq!(of(&unit), (Cause::Steal, Confidence::Likely));
     let waited = Observations { waited_ns: Some(8 * MS), ..unit.clone() };
     assert_eq!(of(&waited).0, Cause::Descheduled);
     let line = Some("harvest.rs:7".to_owned());
-    let ran = Observations { ran_ns: Some(9 * MS), culprit: line, asked: Asked::Answered, ..unit.clone() };
+    let ran = Observations { ran_ns: Some(9 * MS), culprit: line, asked: SignalState::Answered, ..unit.clone() };
     assert_eq!(of(&ran), (Cause::LongHandler, Confidence::Certain));
     let faults = Observations { ran_ns: Some(9 * MS), minor_faults: Some(5_000), ..unit.clone() };
     assert_eq!(of(&faults).0, Cause::PageFaults);
@@ -115,9 +121,9 @@ fn one_unit_of_steal_is_no_more_than_likely_and_wins_over_nothing_that_is_certai
 }
 
 #[test]
-fn a_tracer_and_a_stop_signal_are_told_apart() {
+fn a_tracer_and_a_stop_signal_get_different_verdicts() {
     let held = Observations { state: Some('t'), ..stall() };
-    let traced = Observations { closer: Closer { tracer: Some(99), ..Closer::default() }, ..held.clone() };
+    let traced = Observations { detail: ThreadDetail { tracer: Some(99), ..ThreadDetail::default() }, ..held.clone() };
     assert!(verdict(&traced).sentence.contains("process 99 traces"));
     assert_eq!(of(&traced), (Cause::Stopped, Confidence::Certain));
     let stopped = Observations { state: Some('T'), ..stall() };
@@ -126,7 +132,7 @@ fn a_tracer_and_a_stop_signal_are_told_apart() {
 }
 
 #[test]
-fn a_frozen_process_is_one_verdict_and_the_machine_tells_it_from_a_frozen_machine() {
+fn a_frozen_process_and_a_frozen_machine_get_different_verdicts() {
     let frozen = Observations { watcher_late_ns: 20 * MS, still: (2, 2), machine_ns: Some(20 * MS), ..stall() };
     assert_eq!(of(&frozen).0, Cause::Frozen);
     assert!(verdict(&frozen).sentence.starts_with("everything") && verdict(&frozen).sentence.contains("whole process"));
@@ -138,8 +144,8 @@ fn a_frozen_process_is_one_verdict_and_the_machine_tells_it_from_a_frozen_machin
 
 #[test]
 fn lost_affinity_death_and_a_clock_that_jumped_are_certain_or_said_to_be_likely() {
-    let closer = Closer { allowed: Some(vec![0]), ..Closer::default() };
-    assert_eq!(of(&Observations { closer, ..stall() }), (Cause::Affinity, Confidence::Certain));
+    let detail = ThreadDetail { allowed: Some(vec![0]), ..ThreadDetail::default() };
+    assert_eq!(of(&Observations { detail, ..stall() }), (Cause::Affinity, Confidence::Certain));
     let died = Some(("poll 0".to_owned(), "poll.rs:9".to_owned()));
     assert_eq!(of(&Observations { died, ..stall() }), (Cause::Died, Confidence::Certain));
     let jumped = Observations { clock_step_ns: -(19 * MS as i64), ..stall() };
@@ -148,9 +154,9 @@ fn lost_affinity_death_and_a_clock_that_jumped_are_certain_or_said_to_be_likely(
 
 #[test]
 fn a_core_taken_from_below_without_steal_is_invisible_to_the_kernel_by_exclusion() {
-    let ran = Observations { ran_ns: Some(10 * MS), asked: Asked::Unanswered, ..stall() };
+    let ran = Observations { ran_ns: Some(10 * MS), asked: SignalState::Unanswered, ..stall() };
     assert_eq!(of(&ran), (Cause::Invisible, Confidence::Likely));
-    let between = Observations { asked: Asked::Not, role: None, ..ran.clone() };
+    let between = Observations { asked: SignalState::NotSent, role: None, ..ran.clone() };
     assert_eq!(of(&between), (Cause::Invisible, Confidence::Likely));
     assert!(verdict(&ran).sentence.contains("without steal shown"));
 }
@@ -199,7 +205,7 @@ fn every_cause_has_a_name_of_its_own() {
 #[test]
 fn what_the_kernel_recorded_of_a_switch_is_certain_and_names_who_took_the_core() {
     let by = vec![(8123, 8125, 15 * MS), (9, 9, MS)];
-    let other = Other { pid: 8123, command: "cargo".into(), ran_ns: 15 * MS, is_own: false };
+    let other = OtherThread { pid: 8123, command: "cargo".into(), ran_ns: 15 * MS, is_own: false };
     let switched = Some(Switched { out_ns: 18 * MS, taken_ns: 17 * MS, taken: 3, by });
     let taken = Observations { switched, others: vec![other], ..stall() };
     assert_eq!(of(&taken), (Cause::Descheduled, Confidence::Certain));
@@ -231,7 +237,7 @@ fn a_core_far_below_its_frequency_is_likely_the_cause_and_pressure_is_evidence()
 #[test]
 fn a_stall_while_the_core_was_offline_says_so() {
     let mut seen = Observations { core: Some(1), core_offline: true, stall_ns: 20_000_000, ..Observations::default() };
-    seen.closer.allowed = Some(vec![0]);
+    seen.detail.allowed = Some(vec![0]);
     let found = verdict(&seen);
     assert_eq!((found.cause, found.confidence), (Cause::Offline, Confidence::Certain));
     assert!(found.sentence.contains("core 1 went offline"), "{}", found.sentence);

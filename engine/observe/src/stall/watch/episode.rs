@@ -1,39 +1,40 @@
 //! One stall of one thread, from suspicion to recovery.
 //!
-//! Run by the watchdog. Bounds: one episode a thread, three looks and one stack each.
+//! Run by the watchdog. One episode for each thread, three readings and one stack each.
 
-use super::{AGAIN_NS, Base, LASTS, START_NS, Watchdog};
+use super::{AGAIN_NS, Baseline, ESCALATION_LIMITS, START_NS, Watchdog};
 use crate::board::alarms::Site;
 use crate::board::{self, Phase};
-use crate::host::neighbours::Look;
+use crate::host::neighbours::Scan;
 use crate::profile::{RuleId, Severity};
-use crate::stall::observe::{Asked, Observations, Other};
-use crate::stall::stack::Namer;
-use crate::stall::watch::Deeds;
-use crate::stall::{rivals, switches, verdict};
+use crate::stall::account::OtherThread;
+use crate::stall::observe::{Observations, SignalState};
+use crate::stall::stack::Symbolizer;
+use crate::stall::watch::WatchdogActions;
+use crate::stall::{competitors, switches, verdict};
 use crate::units::Ticks;
 use std::sync::Arc;
 
-/// A stall that lasts.
+/// A stall that is not over.
 pub(super) struct Episode {
-    /// The heartbeat that was the last.
+    /// The last heartbeat before it.
     pub(super) heartbeat: u64,
-    /// Place in the book.
+    /// Row in the alarm table.
     pub(super) place: usize,
-    before: Base,
+    before: Baseline,
     is_inside: bool,
-    look: Option<Look>,
+    look: Option<Scan>,
     seen: Observations,
     is_rejudged: bool,
-    pub(super) asked: Asked,
+    pub(super) asked: SignalState,
     pub(super) culprit: Option<String>,
 }
 
-/// Puts those whom the kernel's records name before those who were only seen there.
-/// A thread that is gone has the name that it had in `earlier`.
-pub(super) fn name_recorded(seen: &mut Observations, earlier: &[Other]) {
+/// Puts threads that the kernel's records name before those that were only seen on the core. A
+/// thread that has ended gets its name from `earlier`.
+pub(super) fn name_recorded(seen: &mut Observations, earlier: &[OtherThread]) {
     let Some(switched) = &seen.switched else { return };
-    let known: Vec<Other> = seen.others.iter().chain(earlier).cloned().collect();
+    let known: Vec<OtherThread> = seen.others.iter().chain(earlier).cloned().collect();
     let mut named = switches::named(switched, &known);
     seen.others.retain(|other| named.iter().all(|known| known.pid != other.pid));
     named.append(&mut seen.others);
@@ -41,17 +42,17 @@ pub(super) fn name_recorded(seen: &mut Observations, earlier: &[Other]) {
 }
 
 impl Watchdog {
-    /// Looks at one thread's heartbeat and does what follows.
-    pub(super) fn judge_silence(&mut self, index: usize, now: Ticks, limit_ns: u64, deeds: &mut dyn Deeds) {
-        let board = Arc::clone(&self.watched.board);
+    /// Checks one thread's heartbeat, and begins, continues or ends its episode.
+    pub(super) fn judge_silence(&mut self, index: usize, now: Ticks, limit_ns: u64, actions: &mut dyn WatchdogActions) {
+        let board = Arc::clone(&self.config.board);
         let block = board.thread(index);
         let (state, heartbeat) = (board::get(&block.state), board::get(&block.heartbeat));
         if self.threads[index].episode.as_ref().is_some_and(|episode| episode.heartbeat != heartbeat || state >= 2) {
-            self.recover(index, now, deeds);
+            self.recover(index, now, actions);
         }
         let (since, limit_ns) = match state {
             1 if heartbeat > 0 => (Ticks(heartbeat), limit_ns),
-            // It builds or warms: as long as it likes, up to a limit of its own.
+            // It builds or warms its roles: allowed up to a limit of its own.
             0 if matches!(self.phase, Phase::Init | Phase::Warmup) => (self.phase_since, START_NS.max(limit_ns)),
             1 => (self.phase_since, START_NS.max(limit_ns)),
             _ => return,
@@ -60,8 +61,8 @@ impl Watchdog {
         let rule = self.rule(RuleId::Heartbeat);
         let limit_ns = (limit_ns as f64 * rule.limit) as u64;
         match &self.threads[index].episode {
-            Some(_) => self.go_on(index, now, since, limit_ns, deeds),
-            None if silent_ns > limit_ns => self.begin(index, now, (heartbeat, since), deeds),
+            Some(_) => self.go_on(index, now, since, limit_ns, actions),
+            None if silent_ns > limit_ns => self.begin(index, now, (heartbeat, since), actions),
             None if silent_ns > limit_ns / 2
                 && self.threads[index].suspicion.as_ref().is_none_or(|s| s.0 != heartbeat) =>
             {
@@ -72,7 +73,7 @@ impl Watchdog {
         }
     }
 
-    fn begin(&mut self, index: usize, now: Ticks, (heartbeat, since): (u64, Ticks), deeds: &mut dyn Deeds) {
+    fn begin(&mut self, index: usize, now: Ticks, (heartbeat, since): (u64, Ticks), actions: &mut dyn WatchdogActions) {
         let suspicion = self.threads[index].suspicion.take().filter(|(beat, _)| *beat == heartbeat);
         let is_inside = suspicion.is_some();
         let base = suspicion.map(|(_, base)| base).or_else(|| self.base_before(index, since));
@@ -83,14 +84,14 @@ impl Watchdog {
             self.asked = Some(index);
         }
         let (after, at_ns) = (self.base(index, now), self.at_ns(now));
-        let look = self.threads[index].pinned.then(|| rivals::looked(self.threads[index].core, at_ns));
+        let look = self.threads[index].pinned.then(|| competitors::scan_core(self.threads[index].core, at_ns));
         let mut seen = self.observe(index, &before, &after, since, now);
         seen.is_inside = is_inside;
-        seen.others = look.as_ref().map(|look| rivals::others(None, look, tid)).unwrap_or_default();
+        seen.others = look.as_ref().map(|look| competitors::others(None, look, tid)).unwrap_or_default();
         name_recorded(&mut seen, &[]);
-        let board = Arc::clone(&self.watched.board);
+        let board = Arc::clone(&self.config.board);
         if board::get(&board.thread(index).heartbeat) != heartbeat {
-            // It went on while we looked: a note of its own will say how long it was.
+            // The thread continued meanwhile. It notes the gap's length itself.
             self.forget_stack(index);
             return;
         }
@@ -98,15 +99,15 @@ impl Watchdog {
         let rule = self.rule(RuleId::Heartbeat);
         let severity = if found.cause.is_ours() { rule.severity } else { Severity::Note };
         let site = Site::Thread(index as u32);
-        let Some(place) = self.raise(&rule, site, severity, since, (found, None), deeds) else { return };
-        let asked = if is_asked { Asked::Unanswered } else { Asked::Not };
+        let Some(place) = self.raise(&rule, site, severity, since, (found, None), actions) else { return };
+        let asked = if is_asked { SignalState::Unanswered } else { SignalState::NotSent };
         let (is_rejudged, culprit) = (false, None);
         self.threads[index].episode =
             Some(Episode { heartbeat, place, before, is_inside, look, seen, is_rejudged, asked, culprit });
     }
 
-    /// It lasts: judge it once more, and make it an alarm when it is long.
-    fn go_on(&mut self, index: usize, now: Ticks, since: Ticks, limit_ns: u64, deeds: &mut dyn Deeds) {
+    /// Judges a stall that lasts once more, and escalates it when it is long.
+    fn go_on(&mut self, index: usize, now: Ticks, since: Ticks, limit_ns: u64, actions: &mut dyn WatchdogActions) {
         let stall_ns = self.ns(now.since(since));
         let Some(episode) = &mut self.threads[index].episode else { return };
         let place = episode.place;
@@ -114,15 +115,15 @@ impl Watchdog {
             episode.is_rejudged = true;
             self.judge_again(index, now, since);
         }
-        if stall_ns > LASTS * limit_ns {
-            let (rule, board) = (self.rule(RuleId::Heartbeat), Arc::clone(&self.watched.board));
-            if self.book.escalate(place, rule.severity, &board) {
-                self.announce(place, &rule, deeds);
+        if stall_ns > ESCALATION_LIMITS * limit_ns {
+            let (rule, board) = (self.rule(RuleId::Heartbeat), Arc::clone(&self.config.board));
+            if self.alarms.escalate(place, rule.severity, &board) {
+                self.announce(place, &rule, actions);
             }
         }
     }
 
-    /// A second look, everything between inside the stall.
+    /// Judges by a second reading inside the stall.
     pub(super) fn judge_again(&mut self, index: usize, now: Ticks, since: Ticks) {
         let Some(mut episode) = self.threads[index].episode.take() else { return };
         let after = self.base(index, now);
@@ -136,36 +137,36 @@ impl Watchdog {
         self.threads[index].episode = Some(episode);
     }
 
-    fn others(&self, index: usize, episode: &Episode, now: Ticks) -> Vec<crate::stall::observe::Other> {
+    fn others(&self, index: usize, episode: &Episode, now: Ticks) -> Vec<crate::stall::account::OtherThread> {
         let (tid, core) = (self.threads[index].tid, self.threads[index].core);
         let Some(before) = &episode.look else { return Vec::new() };
-        let mut others = rivals::others(Some(before), &rivals::looked(core, self.at_ns(now)), tid);
-        // Who ran there and is gone by now is remembered: the later look no longer sees it.
-        let most = |others: &[crate::stall::observe::Other]| others.first().map(|other| other.ran_ns);
+        let mut others = competitors::others(Some(before), &competitors::scan_core(core, self.at_ns(now)), tid);
+        // A thread that has ended since keeps its place: the later scan does not see it.
+        let most = |others: &[crate::stall::account::OtherThread]| others.first().map(|other| other.ran_ns);
         if most(&others) <= most(&episode.seen.others) {
             others.clone_from(&episode.seen.others);
         }
         others
     }
 
-    /// Writes the verdict on `seen` into the alarm; what was known and is hidden now stays known.
+    /// Writes the verdict on `seen` into the alarm. What was known and is hidden now stays known.
     fn say(&mut self, episode: &mut Episode, seen: Observations, now: Ticks) {
         let found = verdict(&seen);
-        let board = Arc::clone(&self.watched.board);
-        let known = self.book.record(episode.place).confidence;
-        let was = self.book.record(episode.place).cause.clone();
-        // A later look sees the recovery too: it makes a verdict better, never worse.
+        let board = Arc::clone(&self.config.board);
+        let known = self.alarms.record(episode.place).confidence;
+        let was = self.alarms.record(episode.place).cause.clone();
+        // A later reading includes the recovery, so it may improve a verdict, never weaken it.
         if found.confidence >= known || was == found.cause.name() {
-            self.book.explain(episode.place, found, now, &board);
+            self.alarms.explain(episode.place, found, now, &board);
         }
         episode.seen = seen;
     }
 
-    /// It went on: the last look, the true length, the end.
-    fn recover(&mut self, index: usize, now: Ticks, _deeds: &mut dyn Deeds) {
+    /// Ends the episode, with a last reading and the exact length.
+    fn recover(&mut self, index: usize, now: Ticks, _actions: &mut dyn WatchdogActions) {
         let Some(mut episode) = self.threads[index].episode.take() else { return };
-        let board = Arc::clone(&self.watched.board);
-        let onset = self.book.record(episode.place).onset;
+        let board = Arc::clone(&self.config.board);
+        let onset = self.alarms.record(episode.place).onset;
         let block = board.thread(index);
         let (from, gaps) = (Ticks(episode.heartbeat), board::get(&block.gaps_count));
         let last = (self.threads[index].gaps_seen + 1..=gaps).filter_map(|number| block.gap(number));
@@ -176,12 +177,12 @@ impl Watchdog {
         }
         let after = self.base(index, now);
         let mut seen = self.observe(index, &episode.before, &after, onset, end);
-        // The thread has run since: what it did then is no part of the stall.
+        // The thread has run since. That time does not belong to the stall.
         let gone_on_ns = self.ns(now.since(end));
         seen.span_ns = seen.span_ns.saturating_sub(gone_on_ns);
         seen.ran_ns = seen.ran_ns.map(|ran| ran.saturating_sub(gone_on_ns));
         seen.is_inside = episode.is_inside;
-        (seen.state, seen.closer) = (episode.seen.state, episode.seen.closer.clone());
+        (seen.state, seen.detail) = (episode.seen.state, episode.seen.detail.clone());
         seen.role = episode.seen.role;
         seen.asked = episode.asked;
         seen.culprit.clone_from(&episode.culprit);
@@ -189,36 +190,36 @@ impl Watchdog {
         name_recorded(&mut seen, &episode.seen.others);
         self.say(&mut episode, seen, now);
         self.threads[index].gaps_seen = own.map_or(self.threads[index].gaps_seen, |gap| gap.number);
-        self.book.end(episode.place, end, &board);
+        self.alarms.end(episode.place, end, &board);
     }
 
-    /// Stacks that have come: in time, or thrown away.
-    pub(super) fn take_stacks(&mut self, now: Ticks, _deeds: &mut dyn Deeds) {
+    /// Takes stacks that have come, and discards late ones.
+    pub(super) fn take_stacks(&mut self, now: Ticks, _actions: &mut dyn WatchdogActions) {
         if let Some(index) = self.asked
             && let Some(sample) = self.sampler.as_mut().and_then(super::Sampler::take)
         {
             self.asked = None;
-            let board = Arc::clone(&self.watched.board);
+            let board = Arc::clone(&self.config.board);
             let heartbeat = board::get(&board.thread(index).heartbeat);
             if let Some(episode) = self.threads[index].episode.as_mut().filter(|episode| episode.heartbeat == heartbeat)
             {
-                episode.asked = Asked::Answered;
-                let ticket = self.book.record(episode.place).onset.0 << 10 | index as u64;
-                if self.namer.is_none() {
-                    self.namer = Namer::start();
+                episode.asked = SignalState::Answered;
+                let ticket = self.alarms.record(episode.place).onset.0 << 10 | index as u64;
+                if self.symbolizer.is_none() {
+                    self.symbolizer = Symbolizer::start();
                 }
-                self.namer.iter().for_each(|namer| namer.give(ticket, sample.clone()));
+                self.symbolizer.iter().for_each(|symbolizer| symbolizer.give(ticket, sample.clone()));
             }
         }
-        while let Some((ticket, named)) = self.namer.as_ref().and_then(Namer::take) {
+        while let Some((ticket, named)) = self.symbolizer.as_ref().and_then(Symbolizer::take) {
             let index = (ticket & 1023) as usize;
-            let Some(place) = self.book.find(RuleId::Heartbeat, Site::Thread(index as u32)) else { continue };
-            if self.book.record(place).onset.0 << 10 != ticket & !1023 {
+            let Some(place) = self.alarms.find(RuleId::Heartbeat, Site::Thread(index as u32)) else { continue };
+            if self.alarms.record(place).onset.0 << 10 != ticket & !1023 {
                 continue;
             }
-            let board = Arc::clone(&self.watched.board);
-            self.book.add_stack(place, &named.frames.join("\n"), named.culprit.as_deref(), &board);
-            let onset = self.book.record(place).onset;
+            let board = Arc::clone(&self.config.board);
+            self.alarms.add_stack(place, &named.frames.join("\n"), named.culprit.as_deref(), &board);
+            let onset = self.alarms.record(place).onset;
             match self.threads.get_mut(index).and_then(|thread| thread.episode.as_mut()) {
                 Some(episode) => {
                     episode.culprit = named.culprit;

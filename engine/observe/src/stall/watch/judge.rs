@@ -1,34 +1,43 @@
-//! What the watchdog knows of a thread at a moment, and what follows from its account alone.
+//! The observations of a thread at one moment, and the conditions that follow from its account.
 //!
 //! Run by the watchdog. Reads the board and the accounts; bounded by the threads.
 
-use super::{Base, Thread, Watchdog};
+use super::{Baseline, Thread, Watchdog};
 use crate::board::alarms::{Confidence, Site};
 use crate::board::{self, Phase};
 use crate::clock::Correlation;
 use crate::host;
-use crate::profile::{RoleKind, RuleId};
+use crate::profile::RuleId;
+use crate::roles::RoleKind;
+use crate::stall::counter_rules::{Condition, RecentStall, condition, plain};
 use crate::stall::observe::Observations;
-use crate::stall::services::{Condition, Recent, condition, plain};
 use crate::stall::switches::Switched;
 use crate::stall::verdict::{Cause, Verdict, joined};
 use crate::units::Ticks;
 use pinwheel_edge::spin::SpinOrder;
 use std::sync::Arc;
 
-/// Looks that make half a second, less than all that are kept.
+/// Baselines that cover half a second, fewer than are kept.
 const HALF_SECOND: usize = 5;
-/// Share of half a second of waiting that explains late answers.
+/// Share of half a second, in percent, from which waiting explains late answers.
 const EXPLAINS_PERCENT: u64 = 10;
-/// One part of so many of the time: a thread that waited for its core less than that had it to itself.
+/// A thread that waited less than one part in this many had its core to itself.
 const SHARED_SHARE: u64 = 100;
-/// Looks that make a rate.
+/// Baselines that give a rate.
 const RECENT: usize = 2;
 
 impl Watchdog {
-    /// Everything seen of a stall of thread `index` that began at `since`, from `before` to `after`.
-    pub(super) fn observe(&self, index: usize, before: &Base, after: &Base, since: Ticks, now: Ticks) -> Observations {
-        let board = &self.watched.board;
+    /// The observations of a stall of thread `index` that began at `since`, from `before` to
+    /// `after`.
+    pub(super) fn observe(
+        &self,
+        index: usize,
+        before: &Baseline,
+        after: &Baseline,
+        since: Ticks,
+        now: Ticks,
+    ) -> Observations {
+        let board = &self.config.board;
         let block = board.thread(index);
         let thread = &self.threads[index];
         let stage = board::get(&block.stage).checked_sub(1).and_then(|code| RoleKind::ALL.get(code as usize).copied());
@@ -39,7 +48,7 @@ impl Watchdog {
             core: thread.pinned.then_some(thread.core),
             core_offline: thread.pinned && self.is_offline(index, now),
             stall_ns: self.ns(now.since(since)),
-            closer: self.accounts.closer(index),
+            detail: self.accounts.detail(index),
             watcher_late_ns: self.late_ns,
             still: self.still(since, now),
             hidden: self.accounts.hidden().into_iter().chain(self.switches.hidden()).collect(),
@@ -51,7 +60,8 @@ impl Watchdog {
         }
         seen.between(&before.0, &after.0);
         seen.on_core(&before.1, &after.1);
-        // The kernel counts a period that was held back at its end: what lies before the stall tells of it, too.
+        // The kernel counts a throttled period at its end, so a period from before the stall is
+        // counted too.
         let early = thread.bases.front().and_then(|base| base.1.throttled).zip(after.1.throttled);
         seen.throttled = early.map(|(b, a)| (a.0.saturating_sub(b.0), a.1.saturating_sub(b.1)));
         seen
@@ -59,21 +69,21 @@ impl Watchdog {
 
     /// Whether the core of thread `index` is offline, or was just before.
     fn is_offline(&self, index: usize, now: Ticks) -> bool {
-        let Thread { core, presence, .. } = &self.threads[index];
-        let online = host::online_cores(&self.watched.root);
-        presence.explains(self.at_ns(now)) || !online.is_empty() && !online.contains(core)
+        let Thread { core, core_availability, .. } = &self.threads[index];
+        let online = host::online_cores(&self.config.root);
+        core_availability.explains(self.at_ns(now)) || !online.is_empty() && !online.contains(core)
     }
 
-    /// The kernel's records of a thread's switches from `since` to `now`.
+    /// The kernel's switch records of a thread from `since` to `now`.
     fn switched(&self, index: usize, since: Ticks, now: Ticks) -> Option<Switched> {
-        let (here, rate) = (Correlation::take(&self.watched.clock), self.watched.clock.rate());
+        let (here, rate) = (Correlation::take(&self.config.clock), self.config.clock.rate());
         let at_ns = |at: Ticks| here.monotonic.0.saturating_sub(rate.nanos(here.ticks.since(at)).0);
         self.switches.between(index, at_ns(since), at_ns(now))
     }
 
-    /// Hot threads that stood still all the time from `since` to `now`, of how many that run.
+    /// Number of hot threads that stood still from `since` to `now`, and of all that run.
     pub(super) fn still(&self, since: Ticks, now: Ticks) -> (usize, usize) {
-        let board = &self.watched.board;
+        let board = &self.config.board;
         let running: Vec<usize> =
             (0..self.threads.len()).filter(|index| board::get(&board.thread(*index).state) == 1).collect();
         let half = Ticks(now.since(since).0 / 2);
@@ -89,17 +99,17 @@ impl Watchdog {
         (running.iter().filter(is_still).count(), running.len())
     }
 
-    /// The newest baseline that was taken before `since`; the oldest if none was.
-    pub(super) fn base_before(&self, index: usize, since: Ticks) -> Option<Base> {
+    /// The newest baseline from before `since`; the oldest one if there is none.
+    pub(super) fn base_before(&self, index: usize, since: Ticks) -> Option<Baseline> {
         let at_ns = self.at_ns(since);
         let bases = &self.threads[index].bases;
         bases.iter().rev().find(|base| base.0.at_ns <= at_ns).or_else(|| bases.front()).cloned()
     }
 
-    /// Waiting for its core, being interrupted, being elsewhere.
+    /// Conditions by account: waiting for its core, interrupts, running on another core.
     pub(super) fn by_account(&mut self, index: usize, now_ns: u64) -> Vec<Condition> {
         let mut found = Vec::new();
-        let board = Arc::clone(&self.watched.board);
+        let board = Arc::clone(&self.config.board);
         let thread = &mut self.threads[index];
         let site = Site::Thread(index as u32);
         let elsewhere = board::get(&board.thread(index).frames_elsewhere);
@@ -107,8 +117,8 @@ impl Watchdog {
         thread.elsewhere_seen = elsewhere;
         let thread = &self.threads[index];
         if moved > 0 && thread.pinned {
-            let is_offline = thread.presence.explains(now_ns);
-            let allowed = self.accounts.closer(index).allowed.unwrap_or_default();
+            let is_offline = thread.core_availability.explains(now_ns);
+            let allowed = self.accounts.detail(index).allowed.unwrap_or_default();
             let cores: Vec<String> = allowed.iter().map(u32::to_string).collect();
             let (name, core, cores) = (&thread.name, thread.core, cores.join(","));
             let (cause, sentence) = if is_offline {
@@ -127,7 +137,8 @@ impl Watchdog {
         let Some(now) = thread.bases.back() else { return found };
         found.extend(waits(thread, site, then, now));
         let before = |looks: usize| thread.bases.len().checked_sub(1 + looks).map_or(then, |at| &thread.bases[at]);
-        // What has just begun fills one look and not yet two: half as much again within one is as much as the limit within two.
+        // A condition that has just begun fills one interval: 1.5 times the limit in one counts as
+        // much as the limit over two.
         let within = |looks, share: f64| {
             let mut found = self.interrupted(thread, site, before(looks), now)?;
             found.value *= share;
@@ -138,8 +149,9 @@ impl Watchdog {
         found
     }
 
-    /// Many short waits explain lateness as one long one does: the thread that waited most of the last half second.
-    pub(super) fn waited_lately(&self) -> Option<Recent> {
+    /// The thread that waited most in the last half second. Many short waits explain late answers
+    /// like one long stall.
+    pub(super) fn waited_lately(&self) -> Option<RecentStall> {
         let waited = |(index, thread): (usize, &Thread)| {
             let then = thread.bases.len().checked_sub(1 + HALF_SECOND).map(|at| &thread.bases[at])?;
             let mut seen = Observations::default();
@@ -148,19 +160,20 @@ impl Watchdog {
         };
         let most = self.threads.iter().enumerate().filter_map(waited).max()?;
         let (share, index, took_ns) = (most.0 >= EXPLAINS_PERCENT).then_some(most)?;
-        let (thread, block) = (&self.threads[index], self.watched.board.thread(index));
-        let by = match board::get(&block.rival_pid) {
+        let (thread, block) = (&self.threads[index], self.config.board.thread(index));
+        let by = match board::get(&block.competitor_pid) {
             0 => "by whom is not visible (CAP_PERFMON would show each switch)".to_owned(),
-            pid => format!("last seen there: {} ({pid})", block.rival_command.read()),
+            pid => format!("last seen there: {} ({pid})", block.competitor_command.read()),
         };
         let sentence = format!("{} was descheduled for {share} % of 0.5 s on core {}; {by}", thread.name, thread.core);
         let ended_ns = thread.bases.back().map_or(0, |base| base.0.at_ns);
-        Some(Recent { cause: Cause::Descheduled, confidence: Confidence::Likely, sentence, took_ns, ended_ns })
+        Some(RecentStall { cause: Cause::Descheduled, confidence: Confidence::Likely, sentence, took_ns, ended_ns })
     }
 
-    /// Shoot-downs go to the cores on which an address space is in use. Where nobody else ran on a thread's core they are this
-    /// process's own; where somebody did they may be his, unless this process has faulted in what it unmapped.
-    fn interrupted(&self, thread: &Thread, site: Site, then: &Base, now: &Base) -> Option<Condition> {
+    /// TLB shootdowns go to the cores that use an address space. If no other thread ran on the
+    /// core, they are caused by this process. Otherwise another process may cause them, unless this
+    /// process has faulted in memory that it unmapped.
+    fn interrupted(&self, thread: &Thread, site: Site, then: &Baseline, now: &Baseline) -> Option<Condition> {
         let span_ns = now.1.at_ns.saturating_sub(then.1.at_ns).max(1);
         let (old, new) = (then.1.interrupts?, now.1.interrupts?);
         let count = new.shootdowns.saturating_sub(old.shootdowns);
@@ -177,7 +190,8 @@ impl Watchdog {
             _ => return None,
         };
         let sentence = format!(
-            "{}: interrupts on core {}: {a_second:.0} shoot-downs a second: memory is unmapped by a thread of this process",
+            "{}: interrupts on core {}: {a_second:.0} shoot-downs a second: memory is unmapped by a thread \
+            of this process",
             thread.name, thread.core
         );
         let verdict = Verdict {
@@ -190,7 +204,7 @@ impl Watchdog {
     }
 }
 
-fn waits(thread: &Thread, site: Site, then: &Base, now: &Base) -> Option<Condition> {
+fn waits(thread: &Thread, site: Site, then: &Baseline, now: &Baseline) -> Option<Condition> {
     let mut seen = Observations { thread: thread.name.clone(), ..Observations::default() };
     seen.between(&then.0, &now.0);
     seen.on_core(&then.1, &now.1);
@@ -208,10 +222,10 @@ fn waits(thread: &Thread, site: Site, then: &Base, now: &Base) -> Option<Conditi
 }
 
 impl Watchdog {
-    /// The line of a stack that was named after its stall had ended, but taken inside it.
+    /// Adds the line of a stack that was taken during a stall and named after it.
     pub(super) fn name_culprit(&mut self, place: usize, culprit: Option<String>, now: Ticks) {
         let Some(line) = culprit else { return };
-        let record = self.book.record(place);
+        let record = self.alarms.record(place);
         let Some(cause) = Cause::ALL.iter().copied().find(|cause| cause.name() == record.cause) else { return };
         if !matches!(cause, Cause::LongHandler | Cause::PageFaults | Cause::Blocked) || record.sentence.contains(" at ")
         {
@@ -223,7 +237,7 @@ impl Watchdog {
             confidence: Confidence::Certain,
             evidence: record.evidence.clone(),
         };
-        let board = Arc::clone(&self.watched.board);
-        self.book.explain(place, verdict, now, &board);
+        let board = Arc::clone(&self.config.board);
+        self.alarms.explain(place, verdict, now, &board);
     }
 }

@@ -1,14 +1,15 @@
 //! The watchdog under virtual time: what it raises, when, and whom it does not blame.
 #![allow(clippy::unwrap_used, reason = "harness")]
 
-use super::{Deeds, HOLD_NS, LASTS, Watchdog, Watched};
+use super::{ESCALATION_LIMITS, HOLD_NS, Watchdog, WatchdogActions, WatchdogConfig};
 use crate::board::alarms::{AlarmState, Site};
 use crate::board::snapshot::AlarmView;
 use crate::board::{self, Board, Phase, Place, Shape};
 use crate::clock::Clock;
-use crate::host::trees;
-use crate::profile::{AlarmAction, AlarmRule, OnAlarm, RoleKind, RuleId, Severity};
-use crate::stall::Request;
+use crate::profile::{AlarmAction, AlarmRule, OnAlarm, RuleId, Severity};
+use crate::roles::RoleKind;
+use crate::stall::AlarmRequest;
+use crate::trees;
 use crate::units::Ticks;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +26,7 @@ struct Done {
     notes: Vec<String>,
 }
 
-impl Deeds for Done {
+impl WatchdogActions for Done {
     fn act(&mut self, action: &AlarmAction, why: &str) {
         assert!(!why.is_empty());
         self.actions.push(action.clone());
@@ -65,7 +66,8 @@ fn world(rules: Vec<AlarmRule>) -> World {
     }
     let root = tempfile::tempdir().unwrap();
     let (on_alarm, disk, files) = (OnAlarm::None, None, root.path().to_owned());
-    let watched = Watched { board: Arc::clone(&board), clock: clock.clone(), rules, on_alarm, disk, root: files };
+    let watched =
+        WatchdogConfig { board: Arc::clone(&board), clock: clock.clone(), rules, on_alarm, disk, root: files };
     let dog = Watchdog::new(watched);
     World { nanos, board, clock, dog, done: Done::default(), root }
 }
@@ -104,7 +106,7 @@ fn a_silent_thread_is_raised_while_it_is_silent_and_ends_with_its_duration() {
     let raised = world.alarm(RuleId::Heartbeat, Site::Thread(0)).expect("a hang is reported while it lasts");
     assert_eq!((raised.state, raised.severity, raised.count), (AlarmState::Active, Severity::Note, 1));
     assert_eq!(raised.thread.as_deref(), Some("hot-0"));
-    world.run(LASTS * 10 * MS, [false, true]);
+    world.run(ESCALATION_LIMITS * 10 * MS, [false, true]);
     let worse = world.alarm(RuleId::Heartbeat, Site::Thread(0)).unwrap();
     assert_eq!(worse.severity, Severity::Warn, "five limits long it alarms whoever did it");
     world.run(3 * MS, [true, true]);
@@ -122,7 +124,8 @@ fn a_silent_thread_is_raised_while_it_is_silent_and_ends_with_its_duration() {
 fn a_watchdog_that_was_late_itself_blames_no_thread() {
     let mut world = world(Vec::new());
     world.run(300 * MS, [true, true]);
-    // Nobody ran for 80 ms, the watchdog neither; one thread runs on at once, the other after 8 ms more.
+    // Nobody ran for 80 ms, the watchdog neither; one thread runs on at once, the other after 8 ms
+    // more.
     world.nanos.fetch_add(80 * MS, Ordering::Relaxed);
     world.run(8 * MS, [true, false]);
     world.run(100 * MS, [true, true]);
@@ -131,7 +134,7 @@ fn a_watchdog_that_was_late_itself_blames_no_thread() {
 }
 
 #[test]
-fn a_moment_in_which_everything_stood_still_is_one_note() {
+fn a_stall_of_all_threads_at_once_is_one_note() {
     let mut world = world(Vec::new());
     world.run(300 * MS, [true, true]);
     let from = world.clock.ticks();
@@ -154,7 +157,8 @@ fn a_gap_between_ticks_is_noted_by_its_thread_and_explained_afterwards() {
     world.run(3 * MS, [true, true]);
     let gap = world.alarm(RuleId::FrameGap, Site::Thread(1)).unwrap();
     assert_eq!((gap.severity, gap.state, gap.duration_ns), (Severity::Note, AlarmState::Ended, 13 * MS));
-    // What the machine did meanwhile is the real one's: the cause is as it comes, the length is the gap's.
+    // What the machine did meanwhile is the real one's: the cause is as it comes, the length is the
+    // gap's.
     assert!(gap.sentence.contains("13.0 ms"), "{}", gap.sentence);
 }
 
@@ -189,7 +193,7 @@ fn a_condition_alarms_once_acts_once_and_ends_when_it_was_away_for_the_hold() {
     let raised = world.alarm(RuleId::Duplicates, Site::Silo(0, 0)).unwrap();
     assert_eq!((raised.severity, raised.count, raised.cause.as_str()), (Severity::Critical, 2, "defect"));
     assert_eq!(world.done.actions, [AlarmAction::Drain]);
-    assert_eq!(world.dog.answer(Request::Acknowledge(raised.number)), 1);
+    assert_eq!(world.dog.answer(AlarmRequest::Acknowledge(raised.number)), 1);
     assert!(!world.alarm(RuleId::Duplicates, Site::Silo(0, 0)).unwrap().calls(0));
     board::set(&world.board.harvest(0).duplicated, 0);
     world.run(HOLD_NS / 2, [true, true]);
@@ -198,9 +202,10 @@ fn a_condition_alarms_once_acts_once_and_ends_when_it_was_away_for_the_hold() {
     assert_eq!(world.alarm(RuleId::Duplicates, Site::Silo(0, 0)).unwrap().state, AlarmState::Ended);
 }
 
-/// The engine was through its drain between two ticks: what happened before it stopped is judged all the same.
+/// The engine was through its drain between two ticks: what happened before it stopped is judged
+/// all the same.
 #[test]
-fn a_death_in_a_run_that_ends_before_the_next_tick_is_an_alarm() {
+fn a_panic_in_a_run_that_ends_before_the_next_tick_raises_an_alarm() {
     for last in [Phase::Drain, Phase::Shutdown] {
         let mut world = world(Vec::new());
         world.run(300 * MS, [true, true]);
@@ -212,7 +217,7 @@ fn a_death_in_a_run_that_ends_before_the_next_tick_is_an_alarm() {
         board::set(&world.board.harvest(0).errors[1], 3);
         board::set(&world.board.header().phase, last as u64);
         (0..2).for_each(|thread| board::set(&world.board.thread(thread).state, 2));
-        world.dog.last_look(&mut world.done);
+        world.dog.final_check(&mut world.done);
         let died = world.alarm(RuleId::RoleDied, Site::Thread(1)).expect("a death is never forgotten");
         assert_eq!((died.severity, died.cause.as_str()), (Severity::Critical, "died"));
         assert!(died.sentence.contains("poll on work-0 died at poller.rs"), "{}", died.sentence);
@@ -231,7 +236,7 @@ fn a_death_in_warm_up_is_an_alarm() {
     board::set(&block.roles_count, 1);
     board::set(&block.roles[0].died, 1);
     board::set(&world.board.header().phase, Phase::Shutdown as u64);
-    world.dog.last_look(&mut world.done);
+    world.dog.final_check(&mut world.done);
     assert!(world.alarm(RuleId::RoleDied, Site::Thread(0)).is_some());
 }
 

@@ -1,38 +1,38 @@
-//! The same work in three ways, in the same loop: what graphs and ready words are worth.
+//! The same work by three methods in the same loop: measures the benefit of graphs and ready words.
 
-use super::line::{Line, Start, histogram, told};
-use super::measure::{draw, line, told_times};
-use super::{Bench, Seen, Way};
+use super::line::{Line, Start, described, histogram};
+use super::measure::{draw, formatted_times, line};
+use super::{Bench, MethodTimes, StepResult};
 
-/// How the end of a shot is seen.
+/// How the end of a shot is detected.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Watch {
     /// By its ready word.
     Ready,
-    /// By asking the driver about the stream until it says that it is idle.
+    /// By querying the stream until the driver reports it idle.
     Query,
 }
 
-pub(super) fn compare(bench: &mut Bench<'_>) -> Seen {
-    let ways = [
+pub(super) fn compare(bench: &mut Bench<'_>) -> StepResult {
+    let methods = [
         ("graph_and_ready_word", Start::Graph, Watch::Ready),
         ("kernels_without_graph", Start::Kernels, Watch::Ready),
         ("graph_and_stream_query", Start::Graph, Watch::Query),
     ];
     let mut said = Vec::new();
-    for (name, start, watch) in ways {
-        let way = measure(bench, name, start, watch)?;
+    for (name, start, watch) in methods {
+        let times = measure(bench, name, start, watch)?;
         said.push(format!(
             "{name}: rx to end {}; call {}",
-            told_times(&way.rx_to_ready_ns),
-            told_times(&way.launch_ns)
+            formatted_times(&times.rx_to_ready_ns),
+            formatted_times(&times.launch_ns)
         ));
-        bench.found.compared.push(way);
+        bench.found.compared.push(times);
     }
     Ok(said.join(" | "))
 }
 
-fn measure(bench: &Bench<'_>, name: &'static str, start: Start, watch: Watch) -> Result<Way, String> {
+fn measure(bench: &Bench<'_>, name: &'static str, start: Start, watch: Watch) -> Result<MethodTimes, String> {
     let model = &bench.config.large.0;
     let mut line = line(bench, model, 1, 1)?;
     line.start = start;
@@ -43,7 +43,7 @@ fn measure(bench: &Bench<'_>, name: &'static str, start: Start, watch: Watch) ->
             line.launch_ns = histogram();
         }
         let sent = bench.clock.ticks();
-        let w = line.send(&drawn[round as usize % drawn.len()]).map_err(told)?.ok_or("no worker is free")?;
+        let w = line.send(&drawn[round as usize % drawn.len()]).map_err(described)?.ok_or("no worker is free")?;
         if watch == Watch::Query {
             idle(bench, &line)?;
         }
@@ -55,13 +55,13 @@ fn measure(bench: &Bench<'_>, name: &'static str, start: Start, watch: Watch) ->
             break;
         }
     }
-    Ok(Way { name, launch_ns: line.launch_ns.snapshot(), rx_to_ready_ns: whole.snapshot() })
+    Ok(MethodTimes { name, launch_ns: line.launch_ns.snapshot(), rx_to_ready_ns: whole.snapshot() })
 }
 
-/// Asks until the stream is idle.
+/// Queries until the stream is idle.
 fn idle(bench: &Bench<'_>, line: &Line) -> Result<(), String> {
     let from = bench.clock.ticks();
-    while !line.rig.is_stream_idle(0).map_err(told)? {
+    while !line.rig.is_stream_idle(0).map_err(described)? {
         if bench.is_over(from) {
             return Err("the stream never became idle".to_owned());
         }

@@ -1,6 +1,7 @@
-//! A silo's words with a real rig, played by one loop: what feed, dispatch, poll and harvest do, without their threads.
+//! A silo's words with a real rig: one loop does the work of feed, dispatch, poll and harvest.
 //!
-//! Owned by one step of the check. Bounded by its slots and workers. Waits only in [`Line::wait`], for [`WAIT`] at most.
+//! Owned by one step of the check. Bounded by its slots and workers. Waits only in [`Line::wait`],
+//! [`WAIT`] at most.
 
 use super::super::driver::Failure;
 use super::super::launcher::meaning;
@@ -11,7 +12,7 @@ use crate::clock::Clock;
 use crate::code::Model;
 use crate::predecode::Tables;
 use crate::units::{Nanos, Ticks};
-use pinwheel_edge::slot::jobs::JobBank;
+use pinwheel_edge::slot::jobs::{FreeJobs, JobBank};
 use pinwheel_edge::slot::table::{AnswerTimes, DispatchEnd, FeedEnd, Geometry, HarvestEnd, ReplyTo, ShotHeader, table};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::slot::workers::{DispatchWorkers, PollWorkers, Settled, bank};
@@ -22,14 +23,14 @@ use zerocopy::FromZeros;
 /// Longest wait for one completion.
 const WAIT: Nanos = Nanos(3_000_000_000);
 
-/// How a group's work is started.
+/// How a group's work is launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// Its graph.
+    /// By its graph.
     Graph,
-    /// Its graph between two events.
+    /// By its graph between two events.
     Timed,
-    /// Its kernels, one by one.
+    /// Kernel by kernel.
     Kernels,
 }
 
@@ -37,8 +38,9 @@ pub(super) enum Start {
 pub(super) struct Line {
     pub(super) rig: Rig,
     pub(super) works: Works,
+    free: FreeJobs,
     pub(super) start: Start,
-    /// What starting took.
+    /// Duration of launches, ns.
     pub(super) launch_ns: Box<HistogramBlock>,
     pub(super) dispatch: DispatchWorkers,
     pub(super) poll: PollWorkers,
@@ -48,12 +50,12 @@ pub(super) struct Line {
     harvest: HarvestEnd,
     /// When each worker's shot was written.
     sent_at: Vec<Ticks>,
-    /// Words of the output last taken.
+    /// Output of the last completion.
     pub(super) residual: Vec<u64>,
     pub(super) flips: Vec<u64>,
     pending: u64,
     sent: u64,
-    /// Completions that nobody waited for.
+    /// Completions of workers without a pending shot.
     pub(super) strays: u64,
 }
 
@@ -63,7 +65,7 @@ pub(super) fn histogram() -> Box<HistogramBlock> {
 }
 
 impl Line {
-    /// `workers` workers on `context`, `batch` of them to a graph.
+    /// Creates a line of `workers` workers on `context`, `batch` of them per graph.
     pub(super) fn new(
         context: Context,
         model: &Model,
@@ -75,8 +77,9 @@ impl Line {
         let (words, flips) = (model.detector_words(), model.observable_words());
         let geometry = Geometry { slots, detector_words: words as u32, observable_words: flips as u32 };
         let (feed, end, harvest, table) = table(geometry);
-        let (dispatch, _device, poll, bank) = bank(workers);
-        let jobs = Arc::new(JobBank::new(slots as usize + workers, words, flips));
+        let (dispatch, _device, poll, _, bank) = bank(workers);
+        let count = slots as usize + workers;
+        let (jobs, (free, [])) = (Arc::new(JobBank::new(count, words, flips)), FreeJobs::new(count));
         let reports = Arc::new(Reports::new(workers));
         let works = Works { table, jobs, bank, tables, reports, batch_shots: batch };
         let rig = Rig::capture(context, works.clone())?;
@@ -84,6 +87,7 @@ impl Line {
         Ok(Line {
             rig,
             works,
+            free,
             start: Start::Graph,
             launch_ns: histogram(),
             dispatch,
@@ -101,8 +105,8 @@ impl Line {
         })
     }
 
-    /// Writes a shot and rings a free worker's doorbell; its group is launched once it is full. `None` if no worker or
-    /// slot is free.
+    /// Writes a shot and rings a free worker's doorbell; launches its group once it is full. `None`
+    /// if no worker or slot is free.
     pub(super) fn send(&mut self, shot: &[u64]) -> Result<Option<usize>, Failure> {
         let Some(w) = self.dispatch.take_idle() else { return Ok(None) };
         let Some(vacant) = self.feed.vacant() else {
@@ -115,7 +119,7 @@ impl Line {
         vacant.submit(&header, shot, None);
         let arrived = self.end.arrived().expect("it was written on this thread");
         let ticket = self.end.hold(&arrived, now);
-        let job = self.works.jobs.take().expect("there are more jobs than slots");
+        let job = self.free.take().expect("there are more jobs than slots");
         let generation = self.dispatch.start(w, arrived.address, job, ticket, now);
         self.works.bank.ring(w, generation);
         (self.sent_at[w], self.sent, self.pending) = (now, self.sent + 1, self.pending | 1 << w);
@@ -128,7 +132,7 @@ impl Line {
         Ok(Some(w))
     }
 
-    /// Launches every group with mail that was not launched yet.
+    /// Launches every group with pending mail.
     pub(super) fn flush(&mut self) -> Result<(), Failure> {
         let batch = self.works.batch_shots as usize;
         while self.pending != 0 {
@@ -151,21 +155,22 @@ impl Line {
         started
     }
 
-    /// Whether worker `w`'s completion is there and is now ours.
+    /// Claims worker `w`'s completion if there is one.
     pub(super) fn claim(&mut self, w: usize) -> bool {
         self.poll.claim_ready(w)
     }
 
-    /// Takes a claimed completion: output, answer, harvest, and the worker is free. Whether somebody waited for it.
+    /// Handles a claimed completion: output, answer, harvest, worker freed. Returns whether a shot
+    /// was pending.
     pub(super) fn finish(&mut self, w: usize) -> bool {
         let Settled::Job { job, ticket, generation } = self.poll.settle(w) else {
             self.strays += 1;
             return false;
         };
-        self.works.bank.release(w, generation);
+        self.poll.release(w, generation);
         read_words(self.works.jobs.detectors(&job), &mut self.residual);
         read_words(self.works.jobs.observables(&job), &mut self.flips);
-        self.works.jobs.give(job);
+        self.free.give(job);
         if let Some(claim) = self.works.table.claim(ticket) {
             claim.answer(&self.flips, AnswerTimes::default());
         }
@@ -203,19 +208,19 @@ impl Line {
             }
             std::hint::spin_loop();
         }
-        if self.finish(w) { Ok(()) } else { Err(format!("worker {w} completed what nobody had started")) }
+        if self.finish(w) { Ok(()) } else { Err(format!("worker {w} completed a launch that was never started")) }
     }
 
     /// Sends one shot and waits for it.
     pub(super) fn one(&mut self, shot: &[u64]) -> Result<usize, String> {
-        let w = self.send(shot).map_err(told)?.ok_or("no worker is free")?;
-        self.flush().map_err(told)?;
+        let w = self.send(shot).map_err(described)?.ok_or("no worker is free")?;
+        self.flush().map_err(described)?;
         self.wait(w)?;
         Ok(w)
     }
 }
 
-/// A failure of a launch, with what the engine makes of it.
-pub(super) fn told(failure: Failure) -> String {
-    format!("{failure}, taken as {:?}", meaning(failure.code))
+/// A launch failure, with the engine's classification.
+pub(super) fn described(failure: Failure) -> String {
+    format!("{failure}, classified as {:?}", meaning(failure.code))
 }

@@ -1,32 +1,33 @@
 //! Orderings between host and device, on the protocol's own words and edges.
 //!
-//! A violation is a word older than the ready word (S4) or doorbell (S3) that published it. A bound on what was not
-//! seen, never a proof: the proof is in the models and in the instructions that the compiler made.
+//! A violation is a word older than the ready word (S4) or doorbell (S3) that published it. The
+//! result bounds the rate of violations and proves nothing: the proof is in the models and in the
+//! compiled instructions.
 
 use super::super::driver::Failure;
 use super::super::rig::{Rig, launch};
-use super::line::{Line, told};
+use super::line::{Line, described};
 use super::measure::line;
-use super::{Bench, Seen};
+use super::{Bench, StepResult};
 use crate::code::bundled_named;
 use pinwheel_edge::slot::jobs::Job;
 use pinwheel_edge::sync::Span;
 use std::ffi::CStr;
 
-/// Lanes that run at once: a block and a worker each.
+/// Parallel lanes: a block and a worker each.
 const LANES: usize = 32;
-/// Words of a lane, as in predecoder.cu. The job buffers are wide enough.
+/// Words of a lane, as in predecoder.cu. The job buffers have room for them.
 const WORDS: usize = 16;
-/// Numbers, or looks, of one launch of a lane: milliseconds.
+/// Numbers, or reads, of one launch of a lane: takes milliseconds.
 const ROUNDS: u64 = 4_096;
 
-/// A line whose buffers are wide enough.
+/// A line with buffers of at least [`WORDS`] words.
 fn wide(bench: &Bench<'_>) -> Result<Line, String> {
     let model = bundled_named("surface_d5@r50").map_err(|error| error.to_string())?;
     line(bench, &model, LANES, 1)
 }
 
-/// What the kernels take for each lane.
+/// The kernels' argument for each lane.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Lane {
@@ -56,26 +57,27 @@ impl Lanes {
             let counters = || context.zeroed(LANES as u64 * 8);
             Ok(Lanes { lanes: context.uploaded(&lanes)?, taken: counters()?, broken: counters()? })
         };
-        made().map_err(told)
+        made().map_err(described)
     }
 }
 
-/// Puts a kernel of the litmus into the first stream.
+/// Launches a litmus kernel in the first stream.
 fn start(rig: &Rig, name: &CStr, mut words: [u64; 4]) -> Result<(), Failure> {
     let kernel = rig.context().load()?.function(name)?;
     let mut arguments = words.each_mut().map(|word| std::ptr::from_mut(word).cast());
-    // SAFETY: both kernels take words only; the first three of them are enough for pinwheel_litmus_out.
+    // SAFETY: both kernels take words only; pinwheel_litmus_out uses the first three.
     unsafe { launch(rig.context().driver, kernel, (LANES as u32, 32), rig.stream(0), &mut arguments) }
 }
 
-/// From the device to the host: all threads write words, one stores ready; the host claims and reads.
-pub(super) fn out(bench: &mut Bench<'_>) -> Seen {
+/// From the device to the host: all threads write words, one stores ready; the host claims and
+/// reads.
+pub(super) fn out(bench: &mut Bench<'_>) -> StepResult {
     let mut line = wide(bench)?;
     let lanes = Lanes::new(&line, |w| line.works.bank.device_words(w).ready)?;
     let wanted = bench.config.scale.hand_overs;
     let (began, mut from, mut seen, mut broken) = (bench.clock.ticks(), 1u64, 0u64, 0u64);
     while (from - 1) * (LANES as u64) < wanted && !bench.is_over(began) {
-        start(&line.rig, c"pinwheel_litmus_out", [lanes.lanes, from, ROUNDS, 0]).map_err(told)?;
+        start(&line.rig, c"pinwheel_litmus_out", [lanes.lanes, from, ROUNDS, 0]).map_err(described)?;
         let last = from + ROUNDS - 1;
         while !(0..LANES).all(|w| line.poll.claimed(w) == last) {
             for w in 0..LANES {
@@ -93,25 +95,25 @@ pub(super) fn out(bench: &mut Bench<'_>) -> Seen {
         }
         from += ROUNDS;
     }
-    line.rig.context().synchronize().map_err(told)?;
+    line.rig.context().synchronize().map_err(described)?;
     let handed = (from - 1) * LANES as u64;
-    let told = format!(
+    let summary = format!(
         "{handed} hand-overs of {WORDS} words over {LANES} lanes, {seen} of them claimed; {broken} older words"
     );
-    if broken == 0 && seen > 0 { Ok(told) } else { Err(told) }
+    if broken == 0 && seen > 0 { Ok(summary) } else { Err(summary) }
 }
 
-/// From the host to the device: the host writes words and rings, a thread of the device looks and reads.
-pub(super) fn inward(bench: &mut Bench<'_>) -> Seen {
+/// From the host to the device: the host writes words and rings; a device thread polls and reads.
+pub(super) fn inward(bench: &mut Bench<'_>) -> StepResult {
     let line = wide(bench)?;
     let lanes = Lanes::new(&line, |w| line.works.bank.device_words(w).doorbell)?;
     let wanted = bench.config.scale.hand_overs;
     let (began, mut number) = (bench.clock.ticks(), 0u64);
     while number * (LANES as u64) < wanted && !bench.is_over(began) {
         let looks = [lanes.lanes, ROUNDS, lanes.taken, lanes.broken];
-        start(&line.rig, c"pinwheel_litmus_in", looks).map_err(told)?;
-        // Rings while they look, and goes on until the stream is idle again.
-        while !line.rig.is_stream_idle(0).map_err(told)? {
+        start(&line.rig, c"pinwheel_litmus_in", looks).map_err(described)?;
+        // Rings while the kernel polls, until the stream is idle again.
+        while !line.rig.is_stream_idle(0).map_err(described)? {
             for _ in 0..16 {
                 number += 1;
                 for w in 0..LANES {
@@ -122,15 +124,15 @@ pub(super) fn inward(bench: &mut Bench<'_>) -> Seen {
             }
         }
     }
-    line.rig.context().synchronize().map_err(told)?;
+    line.rig.context().synchronize().map_err(described)?;
     let sum = |at: u64| -> Result<u64, String> {
         let mut counters = [0u64; LANES];
-        line.rig.context().download(at, &mut counters).map_err(told)?;
+        line.rig.context().download(at, &mut counters).map_err(described)?;
         Ok(counters.iter().sum())
     };
     let (taken, broken) = (sum(lanes.taken)?, sum(lanes.broken)?);
     let handed = number * LANES as u64;
-    let told =
+    let summary =
         format!("{handed} hand-overs of {WORDS} words over {LANES} lanes, {taken} of them taken; {broken} older words");
-    if broken == 0 && taken > 0 { Ok(told) } else { Err(told) }
+    if broken == 0 && taken > 0 { Ok(summary) } else { Err(summary) }
 }

@@ -1,19 +1,19 @@
 //! The steps that check results and measure times.
 
-use super::line::{Line, Start, histogram, told};
-use super::{Batch, Bench, Seen};
+use super::line::{Line, Start, described, histogram};
+use super::{Batch, Bench, StepResult};
 use crate::code::{Model, Sampler};
 use crate::predecode::{Local, Predecoder, Tables};
 use crate::units::Ticks;
 use std::sync::Arc;
 
-/// Workers of the steps that keep several busy.
+/// Workers of steps with several busy workers.
 const WORKERS: usize = 16;
-/// Workers of the steps that keep as many busy as there can be.
+/// Workers of steps with the maximum number of busy workers.
 const WORKERS_MOST: usize = 64;
-/// Shots drawn beforehand, so that no draw is measured.
+/// Shots drawn in advance, so that drawing is not measured.
 const DRAWN: usize = 1024;
-/// Launches before anything is measured.
+/// Warm-up launches, not measured.
 const WARM: u64 = 1_000;
 
 /// The CPU predecoder of a model, and its tables.
@@ -23,14 +23,14 @@ pub(super) fn local(model: &Model) -> Result<(Local, Arc<Tables>), String> {
     Ok((local, tables))
 }
 
-/// A line on a context of its own.
+/// A line with a context of its own.
 pub(super) fn line(bench: &Bench<'_>, model: &Model, workers: usize, batch: u32) -> Result<Line, String> {
     let (_, tables) = local(model)?;
     let context = bench.open().map_err(|error| error.to_string())?;
     Line::new(context, model, tables, (workers, batch), &bench.clock).map_err(|error| error.to_string())
 }
 
-/// Shots of a model.
+/// Draws shots of a model.
 pub(super) fn draw(model: &Model, seed: u64) -> Vec<Vec<u64>> {
     let mut sampler = Sampler::new(model, seed);
     let mut observables = vec![0; model.observable_words()];
@@ -42,7 +42,7 @@ pub(super) fn draw(model: &Model, seed: u64) -> Vec<Vec<u64>> {
     (0..DRAWN).map(|_| shot()).collect()
 }
 
-pub(super) fn open(bench: &mut Bench<'_>) -> Seen {
+pub(super) fn open(bench: &mut Bench<'_>) -> StepResult {
     let began = bench.clock.ticks();
     let line = line(bench, &bench.config.small.0, WORKERS, 1)?;
     let ms = bench.ns(began, bench.clock.ticks()) as f64 / 1e6;
@@ -57,7 +57,7 @@ pub(super) fn open(bench: &mut Bench<'_>) -> Seen {
     ))
 }
 
-pub(super) fn bit_exact(bench: &mut Bench<'_>) -> Seen {
+pub(super) fn bit_exact(bench: &mut Bench<'_>) -> StepResult {
     let shots = bench.config.scale.shots;
     let small = exact(bench, &bench.config.small.0, shots, 1)?;
     let batched = exact(bench, &bench.config.small.0, shots / 5, 4)?;
@@ -67,7 +67,7 @@ pub(super) fn bit_exact(bench: &mut Bench<'_>) -> Seen {
 }
 
 /// Compares `shots` shots with the CPU predecoder, as many at once as there are workers.
-pub(super) fn exact(bench: &Bench<'_>, model: &Model, shots: u64, batch: u32) -> Seen {
+pub(super) fn exact(bench: &Bench<'_>, model: &Model, shots: u64, batch: u32) -> StepResult {
     let mut line = line(bench, model, WORKERS, batch)?;
     let (mut cpu, _) = local(model)?;
     let drawn = draw(model, 7);
@@ -77,10 +77,10 @@ pub(super) fn exact(bench: &Bench<'_>, model: &Model, shots: u64, batch: u32) ->
     while done < shots {
         while sent < shots {
             let index = (sent % DRAWN as u64) as usize;
-            let Some(w) = line.send(&drawn[index]).map_err(told)? else { break };
+            let Some(w) = line.send(&drawn[index]).map_err(described)? else { break };
             (shot_of[w], sent) = (index, sent + 1);
         }
-        line.flush().map_err(told)?;
+        line.flush().map_err(described)?;
         for w in 0..WORKERS {
             if line.dispatch.bank().idle_mask() >> w & 1 == 1 {
                 continue;
@@ -103,16 +103,16 @@ pub(super) fn exact(bench: &Bench<'_>, model: &Model, shots: u64, batch: u32) ->
     if reported != resolved {
         return Err(format!("{reported} detection events reported as removed, expected {resolved}"));
     }
-    Ok(format!("{done} of {shots} shots alike, {resolved} events removed"))
+    Ok(format!("{done} of {shots} shots identical, {resolved} events removed"))
 }
 
-pub(super) fn launches(bench: &mut Bench<'_>) -> Seen {
+pub(super) fn launches(bench: &mut Bench<'_>) -> StepResult {
     let launches = bench.config.scale.launches;
     let mut line = line(bench, &bench.config.small.0, WORKERS, 1)?;
     let drawn = draw(&bench.config.small.0, 8);
     let (began, mut sent, mut done) = (bench.clock.ticks(), 0u64, 0u64);
     while done < launches {
-        while sent < launches && line.send(&drawn[(sent % DRAWN as u64) as usize]).map_err(told)?.is_some() {
+        while sent < launches && line.send(&drawn[(sent % DRAWN as u64) as usize]).map_err(described)?.is_some() {
             sent += 1;
             if sent == WARM.min(launches / 10) {
                 line.launch_ns = histogram();
@@ -133,33 +133,33 @@ pub(super) fn launches(bench: &mut Bench<'_>) -> Seen {
     }
     let per_s = done as f64 * 1e9 / bench.ns(began, bench.clock.ticks()) as f64;
     if line.strays > 0 {
-        return Err(format!("{} completions that nobody had started", line.strays));
+        return Err(format!("{} completions of launches that were never started", line.strays));
     }
     bench.found.launch_ns = line.launch_ns.snapshot();
     Ok(format!(
         "{done} launches, each completed once; {per_s:.0}/s with {WORKERS} workers; call {}",
-        told_times(&bench.found.launch_ns)
+        formatted_times(&bench.found.launch_ns)
     ))
 }
 
-/// p50, p99 and p99.9 in microseconds.
-pub(super) fn told_times(times: &crate::board::histogram::Histogram) -> String {
+/// Formats p50, p99 and p99.9 in microseconds.
+pub(super) fn formatted_times(times: &crate::board::histogram::Histogram) -> String {
     let us = |q: f64| times.quantile_ns(q) as f64 / 1e3;
     format!("p50 {:.2} µs, p99 {:.2} µs, p99.9 {:.2} µs", us(0.5), us(0.99), us(0.999))
 }
 
-pub(super) fn rx_to_ready(bench: &mut Bench<'_>) -> Seen {
+pub(super) fn rx_to_ready(bench: &mut Bench<'_>) -> StepResult {
     let rounds = bench.config.scale.rounds;
     let model = &bench.config.large.0;
     let mut line = line(bench, model, WORKERS, 1)?;
     let drawn = draw(model, 9);
     let (whole, overhead, graph) = (histogram(), histogram(), histogram());
     let (began, mut done) = (bench.clock.ticks(), 0);
-    // Round robin over the workers, as a paced engine would: each stream rests between its shots.
+    // Round robin over the workers, as in a paced engine: each stream rests between its shots.
     let mut parked = Vec::new();
     for round in 0..rounds + WARM.min(rounds / 10) {
         let shot = &drawn[(round % DRAWN as u64) as usize];
-        let (sent, w) = (bench.clock.ticks(), line.send(shot).map_err(told)?.ok_or("no worker is free")?);
+        let (sent, w) = (bench.clock.ticks(), line.send(shot).map_err(described)?.ok_or("no worker is free")?);
         let launched = bench.clock.ticks();
         let seen = spin(bench, &mut line, w)?;
         line.finish(w);
@@ -181,13 +181,14 @@ pub(super) fn rx_to_ready(bench: &mut Bench<'_>) -> Seen {
     Ok(format!(
         "{done} shots of {} one at a time over {WORKERS} workers: {}; host's own work {}; graph by the device's clock {}",
         bench.config.large.1,
-        told_times(&bench.found.rx_to_ready_ns),
-        told_times(&bench.found.host_overhead_ns),
-        told_times(&bench.found.graph_device_ns)
+        formatted_times(&bench.found.rx_to_ready_ns),
+        formatted_times(&bench.found.host_overhead_ns),
+        formatted_times(&bench.found.graph_device_ns)
     ))
 }
 
-/// Keeps the bit of the worker just used away until all others have had their turn: the bit scan would take it again.
+/// Holds the bit of the last worker until all others have been used: the bit scan would select it
+/// again.
 fn park(line: &mut Line, parked: &mut Vec<usize>) {
     parked.extend(line.dispatch.take_idle());
     if parked.len() == line.works.bank.len() {
@@ -195,7 +196,7 @@ fn park(line: &mut Line, parked: &mut Vec<usize>) {
     }
 }
 
-/// Spins until worker `w`'s completion is claimed; when that was.
+/// Spins until worker `w`'s completion is claimed; returns the time of the claim.
 fn spin(bench: &Bench<'_>, line: &mut Line, w: usize) -> Result<Ticks, String> {
     let from = bench.clock.ticks();
     let mut looks = 0u32;
@@ -209,7 +210,7 @@ fn spin(bench: &Bench<'_>, line: &mut Line, w: usize) -> Result<Ticks, String> {
     Ok(bench.clock.ticks())
 }
 
-pub(super) fn graph_time(bench: &mut Bench<'_>) -> Seen {
+pub(super) fn graph_time(bench: &mut Bench<'_>) -> StepResult {
     let model = &bench.config.large.0;
     let mut line = line(bench, model, 1, 1)?;
     line.start = Start::Timed;
@@ -217,15 +218,15 @@ pub(super) fn graph_time(bench: &mut Bench<'_>) -> Seen {
     let times = histogram();
     for shot in drawn.iter().cycle().take((bench.config.scale.rounds / 10).min(10_000) as usize) {
         line.one(shot)?;
-        line.rig.context().synchronize().map_err(told)?;
-        let ns = line.rig.elapsed_ns().map_err(told)?;
+        line.rig.context().synchronize().map_err(described)?;
+        let ns = line.rig.elapsed_ns().map_err(described)?;
         times.record(ns);
     }
     bench.found.graph_events_ns = times.snapshot();
-    Ok(format!("{} by events around it: {}", bench.config.large.1, told_times(&bench.found.graph_events_ns)))
+    Ok(format!("{} by events around it: {}", bench.config.large.1, formatted_times(&bench.found.graph_events_ns)))
 }
 
-pub(super) fn batch(bench: &mut Bench<'_>, batch: u32) -> Seen {
+pub(super) fn batch(bench: &mut Bench<'_>, batch: u32) -> StepResult {
     let model = &bench.config.small.0;
     let mut line = line(bench, model, WORKERS_MOST, batch)?;
     let drawn = draw(model, 11);
@@ -233,10 +234,10 @@ pub(super) fn batch(bench: &mut Bench<'_>, batch: u32) -> Seen {
     let (began, mut sent, mut done) = (bench.clock.ticks(), 0u64, 0u64);
     let mut now = began;
     while bench.ns(began, now) < bench.config.scale.busy.0 {
-        while line.send(&drawn[(sent % DRAWN as u64) as usize]).map_err(told)?.is_some() {
+        while line.send(&drawn[(sent % DRAWN as u64) as usize]).map_err(described)?.is_some() {
             sent += 1;
         }
-        line.flush().map_err(told)?;
+        line.flush().map_err(described)?;
         now = bench.clock.ticks();
         for w in 0..WORKERS_MOST {
             if line.claim(w) {
@@ -247,16 +248,16 @@ pub(super) fn batch(bench: &mut Bench<'_>, batch: u32) -> Seen {
     }
     let shots_per_s = done as f64 * 1e9 / bench.ns(began, bench.clock.ticks()) as f64;
     let (rx_to_ready_ns, launch_ns) = (latency.snapshot(), line.launch_ns.snapshot());
-    let told = format!(
+    let summary = format!(
         "{shots_per_s:.0} shots/s of {} with {WORKERS_MOST} workers; rx to ready {}; call {}",
         bench.config.small.1,
-        told_times(&rx_to_ready_ns),
-        told_times(&launch_ns)
+        formatted_times(&rx_to_ready_ns),
+        formatted_times(&launch_ns)
     );
     bench.found.batches.push(Batch { shots: batch, shots_per_s, rx_to_ready_ns });
     if line.strays == 0 {
-        Ok(told)
+        Ok(summary)
     } else {
-        Err(format!("{} completions that nobody had started; {told}", line.strays))
+        Err(format!("{} completions of launches that were never started; {summary}", line.strays))
     }
 }

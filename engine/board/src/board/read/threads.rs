@@ -1,0 +1,52 @@
+//! Computed fields of a hot thread's view.
+
+use crate::board::get;
+use crate::board::layout::ThreadBlock;
+use crate::board::reading::{Now, if_any};
+use crate::board::snapshot::{CompetitorView, MemoryView, PriorityView};
+use crate::profile::Priority;
+use crate::roles::ThreadState;
+use std::sync::atomic::AtomicU64;
+
+impl ThreadBlock {
+    pub(in crate::board) fn state(&self) -> ThreadState {
+        match get(&self.state) {
+            0 => ThreadState::Starting,
+            1 => ThreadState::Running,
+            3 => ThreadState::Panicked,
+            _ => ThreadState::Finished,
+        }
+    }
+
+    pub(in crate::board) fn priority(&self) -> PriorityView {
+        let named = |word: &AtomicU64| Priority::unpack(get(word)).map(|priority| priority.to_string());
+        PriorityView {
+            asked: named(&self.priority_asked).unwrap_or_default(),
+            found: named(&self.priority_found),
+            why_not: self.priority_refusal.read_if_any(),
+        }
+    }
+
+    pub(in crate::board) fn competitor(&self, now: &Now<'_>) -> Option<CompetitorView> {
+        if_any(&self.competitor_pid).map(|pid| CompetitorView {
+            pid: pid as u32,
+            user: self.competitor_user.read(),
+            command: self.competitor_command.read(),
+            waited_ns: get(&self.competitor_waited_ns),
+            ran_ns: get(&self.competitor_ran_ns),
+            span_ns: get(&self.competitor_span_ns),
+            age_ns: now.age_ns(&self.competitor_seen),
+            samples: get(&self.competitor_samples),
+        })
+    }
+
+    pub(in crate::board) fn memory(&self) -> MemoryView {
+        MemoryView {
+            allocations: get(&self.allocations).checked_sub(1),
+            lent: get(&self.allocations_lent),
+            first_site: self.allocation_site.read_if_any(),
+            touched_bytes: get(&self.arena_touched_bytes),
+            locked_bytes: get(&self.arena_locked_bytes),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Properties of a stream: its source, its input health, the outcome of a shot that finds no slot,
+//! and the stage of a move.
+//!
+//! Plain enums, each with its name on screen and in JSON, and its number on the board: the path
+//! sets them, the board shows them.
+
+use serde::Serialize;
+
+/// What carries the shots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceKind {
+    /// UDP datagrams.
+    Udp,
+    /// Datagrams through the file system.
+    Unix,
+    /// A region of shared memory.
+    Shm,
+}
+
+impl SourceKind {
+    /// Number on the board.
+    #[must_use]
+    pub const fn code(self) -> u64 {
+        match self {
+            SourceKind::Udp => 1,
+            SourceKind::Unix => 2,
+            SourceKind::Shm => 3,
+        }
+    }
+
+    /// From the board; `None` where there is no live source.
+    #[must_use]
+    pub const fn from_code(code: u64) -> Option<SourceKind> {
+        match code {
+            1 => Some(SourceKind::Udp),
+            2 => Some(SourceKind::Unix),
+            3 => Some(SourceKind::Shm),
+            _ => None,
+        }
+    }
+
+    /// Name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            SourceKind::Udp => "udp",
+            SourceKind::Unix => "unix",
+            SourceKind::Shm => "shm",
+        }
+    }
+}
+
+/// Verdict on an input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum HealthVerdict {
+    /// Too few shots for a verdict.
+    #[default]
+    TooFew,
+    /// As the model predicts.
+    Good,
+    /// Slightly different from the model.
+    Suspect,
+    /// Not this model's data: wrong model, noise, or bit order.
+    Bad,
+}
+
+impl HealthVerdict {
+    /// Number on the board.
+    #[must_use]
+    pub const fn code(self) -> u64 {
+        match self {
+            HealthVerdict::TooFew => 0,
+            HealthVerdict::Good => 1,
+            HealthVerdict::Suspect => 2,
+            HealthVerdict::Bad => 3,
+        }
+    }
+
+    /// From the board; an unknown number reads as too few shots.
+    #[must_use]
+    pub const fn from_code(code: u64) -> HealthVerdict {
+        match code {
+            1 => HealthVerdict::Good,
+            2 => HealthVerdict::Suspect,
+            3 => HealthVerdict::Bad,
+            _ => HealthVerdict::TooFew,
+        }
+    }
+}
+
+/// Outcome of a shot that arrived and found no slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum OverflowOutcome {
+    /// It waited, and got a slot.
+    Waited,
+    /// It waited for longer than the deadline: answered with an error.
+    Expired,
+    /// It was the oldest of too many: answered with an error.
+    DroppedOldest,
+    /// It arrived last: answered with an error.
+    DroppedNew,
+    /// It went past the device to the CPU predecoder.
+    SentToCpu,
+    /// It waited, and moved with its stream to another silo.
+    SentElsewhere,
+}
+
+impl OverflowOutcome {
+    /// By number.
+    pub const ALL: [OverflowOutcome; 6] = [
+        OverflowOutcome::Waited,
+        OverflowOutcome::Expired,
+        OverflowOutcome::DroppedOldest,
+        OverflowOutcome::DroppedNew,
+        OverflowOutcome::SentToCpu,
+        OverflowOutcome::SentElsewhere,
+    ];
+
+    /// Name on screen and in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            OverflowOutcome::Waited => "waited",
+            OverflowOutcome::Expired => "expired",
+            OverflowOutcome::DroppedOldest => "dropped_oldest",
+            OverflowOutcome::DroppedNew => "dropped_new",
+            OverflowOutcome::SentToCpu => "sent_to_cpu",
+            OverflowOutcome::SentElsewhere => "sent_elsewhere",
+        }
+    }
+}
+
+/// Stage of a move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum MoveStage {
+    /// New shots are staged; the owner answers the earlier ones.
+    Quiesce,
+    /// The page is requested, or in transfer.
+    Transfer,
+    /// The move is abandoned; the owner takes the page back.
+    Return,
+    /// The route has changed; the staged shots are released.
+    Resume,
+}
+
+impl MoveStage {
+    /// All of them, in the order of their codes.
+    pub const ALL: [MoveStage; 4] = [MoveStage::Quiesce, MoveStage::Transfer, MoveStage::Return, MoveStage::Resume];
+
+    /// Name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            MoveStage::Quiesce => "quiesce",
+            MoveStage::Transfer => "transfer",
+            MoveStage::Return => "return",
+            MoveStage::Resume => "resume",
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! An engine in a child process, which can be stopped without stopping the drill.
+//!
+//! The child ([`run_as_child`]) waits for a line on standard input, runs an engine, and prints a
+//! line for each alarm that changes. The parent ([`ChildEngine`]) reads them. The child ends when
+//! its input ends, so none outlives its drill.
+
+use super::drill_engine::{DrillEngine, Pages, profile, rest};
+use super::{DrillError, DrillVerdict, VERDICT_LIMIT};
+use crate::board::alarms::Confidence;
+use crate::clock::Clock;
+use crate::units::Nanos;
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// How a child engine is started.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The program's path.
+    pub path: PathBuf,
+    /// The arguments that make it run as a child engine.
+    pub words: Vec<OsString>,
+}
+
+/// Longest wait for a child to become Live.
+const LIVE_LIMIT: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Runs an engine until standard input ends. Returns the exit status.
+pub fn run_as_child() -> u8 {
+    let mut go = String::new();
+    let mut input = BufReader::new(std::io::stdin());
+    if input.read_line(&mut go).is_err() || go.is_empty() {
+        return 0;
+    }
+    let engine = match profile().and_then(|profile| DrillEngine::start(profile, None, Pages::None)) {
+        Ok(engine) => engine,
+        Err(trouble) => {
+            print(&json!({"trouble": trouble.to_string()}));
+            return 1;
+        }
+    };
+    let hot = engine.thread_of(crate::roles::RoleKind::Dispatch).ok();
+    print(&json!({"live": true, "tid": hot.map(|hot| hot.1)}));
+    let (sender, ended) = channel::<()>();
+    #[expect(clippy::disallowed_methods, reason = "cold: waits for the end of the input")]
+    std::thread::spawn(move || {
+        let _ = input.read_to_end(&mut Vec::new());
+        drop(sender);
+    });
+    let mut told = Vec::new();
+    while ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+        for alarm in engine.running.snapshot().alarms {
+            let state = (alarm.number, alarm.onset_ns, alarm.cause.clone());
+            if !alarm.cause.is_empty() && !told.contains(&state) {
+                told.push(state);
+                let (thread, rule) = (&alarm.thread, alarm.rule);
+                print(&json!({
+                    "cause": alarm.cause, "sentence": alarm.sentence, "thread": thread, "rule": rule,
+                    "confidence": alarm.confidence, "culprit": alarm.culprit, "number": alarm.number,
+                }));
+            }
+        }
+        rest(LOOK);
+    }
+    engine.end();
+    0
+}
+
+fn print(line: &Value) {
+    let mut out = std::io::stdout().lock();
+    // If the parent has ended, so does the input.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// A child with a running engine.
+pub(super) struct ChildEngine {
+    child: Child,
+    lines: Receiver<Value>,
+    /// Its thread that runs dispatch.
+    pub(super) tid: u32,
+    clock: Clock,
+    boards: PathBuf,
+}
+
+impl ChildEngine {
+    /// Starts a child; calls `before` with its process id before its engine starts.
+    pub(super) fn start(
+        program: &Program,
+        before: impl FnOnce(u32) -> Result<(), DrillError>,
+    ) -> Result<ChildEngine, DrillError> {
+        let failed = |error: std::io::Error| DrillError::Failed(format!("no child engine: {error}"));
+        let boards = crate::board::directory().with_file_name(format!("pinwheel-drill-{}", std::process::id()));
+        let mut command = Command::new(&program.path);
+        command.args(&program.words).env("PINWHEEL_SHM", &boards);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(failed)?;
+        let (sender, lines) = channel();
+        let output = child.stdout.take();
+        #[expect(clippy::disallowed_methods, reason = "cold: reads what the child says")]
+        std::thread::spawn(move || {
+            let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines());
+            for line in lines.map_while(Result::ok) {
+                let Ok(value) = serde_json::from_str(&line) else { continue };
+                if sender.send(value).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut child = ChildEngine { child, lines, tid: 0, clock: Clock::machine(), boards };
+        before(child.pid())?;
+        child.child.stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(b"go\n")).map_err(failed)?;
+        let live = child
+            .lines
+            .recv_timeout(LIVE_LIMIT)
+            .map_err(|_| DrillError::Failed("the child engine was not live in time".into()))?;
+        let tid = live["tid"].as_u64().and_then(|tid| u32::try_from(tid).ok());
+        child.tid = tid.ok_or_else(|| {
+            DrillError::Failed(live["trouble"].as_str().unwrap_or("the child printed nothing").into())
+        })?;
+        Ok(child)
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Discards the lines printed so far.
+    pub(super) fn mark(&self) -> crate::units::Ticks {
+        while self.lines.try_recv().is_ok() {}
+        self.clock.ticks()
+    }
+
+    pub(super) fn since(&self, from: crate::units::Ticks) -> u64 {
+        let Nanos(ns) = self.clock.rate().nanos(self.clock.ticks().since(from));
+        ns
+    }
+
+    /// The first verdict with cause `expected` printed after `from`; else the last of any.
+    pub(super) fn verdict(&self, expected: &str, from: crate::units::Ticks) -> Result<DrillVerdict, DrillError> {
+        let mut last = None;
+        while self.since(from) < u64::try_from(VERDICT_LIMIT.as_nanos()).unwrap_or(u64::MAX) {
+            let Ok(line) = self.lines.recv_timeout(LOOK) else { continue };
+            let text = |key: &str| line[key].as_str().map(str::to_owned);
+            let Some(cause) = text("cause") else { continue };
+            let confidence = match line["confidence"].as_str() {
+                Some("certain") => Confidence::Certain,
+                Some("likely") => Confidence::Likely,
+                _ => Confidence::Unexplained,
+            };
+            let sentence = text("sentence").unwrap_or_default();
+            let given = DrillVerdict {
+                cause,
+                confidence,
+                sentence,
+                culprit: text("culprit"),
+                stack: Vec::new(),
+                after_ns: self.since(from),
+            };
+            if given.cause == expected {
+                return Ok(given);
+            }
+            last = Some(given);
+        }
+        last.ok_or_else(|| {
+            DrillError::Failed(format!("no alarm within {} s, expected {expected}", VERDICT_LIMIT.as_secs()))
+        })
+    }
+}
+
+impl Drop for ChildEngine {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.boards);
+    }
+}

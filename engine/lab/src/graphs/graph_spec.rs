@@ -1,0 +1,222 @@
+//! Task graphs as text: tensors, and tasks with regions and bodies.
+//!
+//! Pure: RON in, [`GraphSpec`] out. It is checked, so that only its own dependencies can make a run
+//! fail. At most [`TASKS_MAX`] tasks. `bundled` makes the bundled graphs.
+
+use crate::graph::{Mode, Pool, Shape};
+use crate::quote::cut;
+use serde::Deserialize;
+
+/// Most tasks of a graph.
+pub const TASKS_MAX: usize = 1 << 20;
+
+/// The body of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Kernel {
+    /// Does nothing.
+    #[default]
+    Empty,
+    /// Keeps its core busy for this many nanoseconds.
+    Spin(u32),
+    /// Copies elements of its first read into its first write, as many as both have.
+    Copy,
+    /// Adds the product of its first two reads to its first write: tiles of 4-byte floats.
+    MultiplyAdd,
+}
+
+impl Kernel {
+    /// The number that tasks carry.
+    #[must_use]
+    pub fn number(self) -> u16 {
+        match self {
+            Kernel::Empty => 0,
+            Kernel::Spin(_) => 1,
+            Kernel::Copy => 2,
+            Kernel::MultiplyAdd => 3,
+        }
+    }
+
+    /// The name of a kernel's number.
+    #[must_use]
+    pub fn name(number: u16) -> &'static str {
+        ["empty", "spin", "copy", "multiply_add"][number as usize % 4]
+    }
+}
+
+/// A region: the tensor's index in the list, row, column, rows, columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct Tile(pub u32, pub u32, pub u32, pub u32, pub u32);
+
+/// A task of a graph.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Row {
+    /// Its body.
+    pub kernel: Kernel,
+    /// What it reads.
+    pub reads: Vec<Tile>,
+    /// What it writes.
+    pub writes: Vec<Tile>,
+    /// What it reads and writes.
+    pub updates: Vec<Tile>,
+    /// Indices of earlier tasks that it waits for in addition.
+    pub after: Vec<u32>,
+    /// Its stream.
+    pub stream: u32,
+    /// Whether a worker of the device's pool must run it.
+    pub on_device: bool,
+}
+
+impl Row {
+    /// Its accesses: reads, updates, writes.
+    pub fn accesses(&self) -> impl Iterator<Item = (Tile, Mode)> + '_ {
+        let with = |mode: Mode| move |tile: &Tile| (*tile, mode);
+        let reads = self.reads.iter().map(with(Mode::In));
+        reads.chain(self.updates.iter().map(with(Mode::InOut))).chain(self.writes.iter().map(with(Mode::Out)))
+    }
+
+    /// Its pool.
+    #[must_use]
+    pub fn pool(&self) -> Pool {
+        if self.on_device { Pool::Device } else { Pool::Cpu }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename = "Graph", deny_unknown_fields)]
+struct Text {
+    name: String,
+    /// Rows, columns, bytes of an element, bytes of a granule.
+    tensors: Vec<(u32, u32, u32, u32)>,
+    tasks: Vec<Row>,
+}
+
+/// A task graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GraphSpec {
+    /// Its name.
+    pub name: String,
+    /// Its tensors.
+    pub tensors: Vec<Shape>,
+    /// Its tasks in the order of submission.
+    pub tasks: Vec<Row>,
+}
+
+/// Why a text is not a graph.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GraphSpecError {
+    /// The text is not RON with the fields of a graph.
+    #[error("line {line}, column {column}: {what}; see engine/docs/src/design/task-graph.md for the fields of a graph")]
+    Text {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What the parser says.
+        what: String,
+    },
+    /// There are too few or too many tasks.
+    #[error("tasks: found {found}, expected 1..={TASKS_MAX}; change the list")]
+    Tasks {
+        /// The number of tasks.
+        found: usize,
+    },
+    /// A task refers to something that does not exist.
+    #[error("task {task}: found {found}, expected {expected}; change it")]
+    Task {
+        /// The task's index.
+        task: usize,
+        /// What it refers to.
+        found: String,
+        /// What it may refer to.
+        expected: String,
+    },
+}
+
+impl GraphSpec {
+    /// Parses a graph.
+    ///
+    /// # Errors
+    /// At the first error.
+    pub fn parse(text: &str) -> Result<GraphSpec, GraphSpecError> {
+        let text: Text = ron::from_str(text).map_err(|error| {
+            let (line, column) = (error.span.start.line, error.span.start.col);
+            GraphSpecError::Text { line, column, what: cut(&error.code.to_string()).into_owned() }
+        })?;
+        let shape = |(rows, columns, element_bytes, granule_bytes): (u32, u32, u32, u32)| Shape {
+            rows,
+            columns,
+            element_bytes,
+            granule_bytes,
+        };
+        let tensors = text.tensors.into_iter().map(shape).collect();
+        let spec = GraphSpec { name: text.name, tensors, tasks: text.tasks };
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// Checks that every task refers to existing tensors and earlier tasks, and has the accesses
+    /// that its kernel needs.
+    pub(super) fn check(&self) -> Result<(), GraphSpecError> {
+        if self.tasks.is_empty() || self.tasks.len() > TASKS_MAX {
+            return Err(GraphSpecError::Tasks { found: self.tasks.len() });
+        }
+        for (task, row) in self.tasks.iter().enumerate() {
+            let wrong = |found: String, expected: String| Err(GraphSpecError::Task { task, found, expected });
+            if let Some((tile, _)) = row.accesses().find(|(tile, _)| tile.0 as usize >= self.tensors.len()) {
+                return wrong(format!("tensor {}", tile.0), format!("one of the {} listed", self.tensors.len()));
+            }
+            if let Some(after) = row.after.iter().find(|after| **after as usize >= task) {
+                return wrong(format!("after task {after}"), "a task before it in the list".to_owned());
+            }
+            self.check_kernel(task, row)?;
+        }
+        Ok(())
+    }
+
+    fn check_kernel(&self, task: usize, row: &Row) -> Result<(), GraphSpecError> {
+        let wrong =
+            |found: String, expected: &str| Err(GraphSpecError::Task { task, found, expected: expected.to_owned() });
+        let written = row.updates.first().or(row.writes.first());
+        let is_floats = row.accesses().all(|(tile, _)| self.tensors[tile.0 as usize].element_bytes == 4);
+        match row.kernel {
+            Kernel::Empty | Kernel::Spin(_) => Ok(()),
+            Kernel::Copy | Kernel::MultiplyAdd if !is_floats => {
+                wrong("elements of another size".to_owned(), "elements of 4 bytes for a body that computes")
+            }
+            Kernel::Copy if row.reads.is_empty() || written.is_none() => {
+                wrong("a copy without a read or a write".to_owned(), "one of each")
+            }
+            Kernel::Copy => Ok(()),
+            Kernel::MultiplyAdd => match (&row.reads[..], row.updates.first()) {
+                ([a, b, ..], Some(c)) if a.4 == b.3 && a.3 == c.3 && b.4 == c.4 => Ok(()),
+                (reads, update) => wrong(
+                    format!("multiply-add of {reads:?} into {update:?}"),
+                    "two reads of m by k and k by n, and an update of m by n",
+                ),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GraphSpec, GraphSpecError, Kernel};
+
+    #[test]
+    fn a_graph_is_read_and_what_is_wrong_with_one_is_said() {
+        let text = r#"Graph(name: "two", tensors: [(4, 4, 4, 64)], tasks: [
+            (kernel: Spin(100), writes: [(0, 0, 0, 2, 2)]),
+            (kernel: Copy, reads: [(0, 0, 0, 2, 2)], writes: [(0, 2, 2, 2, 2)], after: [0], stream: 3),
+        ])"#;
+        let graph = GraphSpec::parse(text).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((graph.tasks.len(), graph.tasks[0].kernel, graph.tasks[1].stream), (2, Kernel::Spin(100), 3));
+        let said = |text: &str| GraphSpec::parse(text).map_err(|error| error.to_string()).expect_err("it is wrong");
+        assert!(said(&text.replace("(0, 2, 2, 2, 2)", "(7, 2, 2, 2, 2)")).contains("task 1: found tensor 7"));
+        assert!(said(&text.replace("[0]", "[1]")).contains("after task 1, expected a task before it"));
+        assert!(said(&text.replace("Copy", "MultiplyAdd")).contains("an update of m by n"));
+        assert!(said("Graph(name: 3)").contains("line 1"));
+        let empty = GraphSpec::parse(r#"Graph(name: "none", tensors: [], tasks: [])"#);
+        assert_eq!(empty, Err(GraphSpecError::Tasks { found: 0 }));
+    }
+}

@@ -1,0 +1,277 @@
+//! The alarm table: which alarms are active, since when, how often, and whether the operator
+//! acknowledged them.
+//!
+//! Owns the rows of the board's alarm log. Run by the watchdog. Bounded by [`ALARMS_MAX`] alarms.
+//! When all rows are taken, a new alarm replaces the one that ended longest ago; if all are active,
+//! the new one is counted as left out.
+
+use super::verdict::Verdict;
+use crate::board::Board;
+use crate::board::alarms::{ALARMS_MAX, AlarmRecord, AlarmState, Confidence, Site};
+use crate::profile::{RuleId, Severity};
+use crate::units::Ticks;
+
+/// A request of the operator about an alarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlarmRequest {
+    /// Acknowledge it. Number 0 means all active ones.
+    Acknowledge(u64),
+    /// Silence it for this many ticks. Number 0 means all active ones.
+    Snooze(u64, Ticks),
+}
+
+/// An alarm to raise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Raised {
+    /// Its rule.
+    pub rule: RuleId,
+    /// Where it occurs.
+    pub site: Site,
+    /// Its severity.
+    pub severity: Severity,
+    /// Its onset.
+    pub onset: Ticks,
+    /// What is known about it now.
+    pub sentence: String,
+    /// What the operator should do.
+    pub runbook: String,
+    /// How often it occurred, if a counter tells; `None` counts episodes.
+    pub count: Option<u64>,
+}
+
+/// All alarms of a run.
+#[derive(Debug, Default)]
+pub struct AlarmTable {
+    records: Vec<AlarmRecord>,
+    numbers: u64,
+    left_out: u64,
+}
+
+impl AlarmTable {
+    /// Row of the alarm of `rule` at `site`.
+    #[must_use]
+    pub fn find(&self, rule: RuleId, site: Site) -> Option<usize> {
+        self.records.iter().position(|record| (record.rule, record.site) == (rule, site))
+    }
+
+    /// The alarm in row `place`.
+    #[must_use]
+    pub fn record(&self, place: usize) -> &AlarmRecord {
+        &self.records[place]
+    }
+
+    /// All alarms, in no order.
+    pub fn records(&self) -> impl Iterator<Item = &AlarmRecord> {
+        self.records.iter()
+    }
+
+    /// Alarms for which there was no row.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Begins an episode, or continues the current one. Returns its row, and whether the episode is
+    /// new.
+    pub fn raise(&mut self, raised: Raised, now: Ticks, board: &Board) -> Option<(usize, bool)> {
+        let place = match self.find(raised.rule, raised.site) {
+            Some(place) => place,
+            None => self.room(&raised)?,
+        };
+        let record = &mut self.records[place];
+        let is_new = record.state == AlarmState::Ended || record.count == 0;
+        if is_new {
+            record.onset = raised.onset;
+            record.state = AlarmState::Active;
+            record.ended = Ticks(0);
+            record.judged = Ticks(0);
+            record.acknowledged = Ticks(0);
+            record.severity = raised.severity;
+            record.confidence = Confidence::Unexplained;
+            record.cause.clear();
+            record.evidence.clear();
+            record.stack.clear();
+            record.culprit.clear();
+            record.sentence = raised.sentence;
+            record.runbook = raised.runbook;
+            record.count += 1;
+        }
+        record.severity = record.severity.max(raised.severity);
+        record.count = raised.count.unwrap_or(record.count);
+        record.last = now;
+        if is_new {
+            board.alarms()[place].publish(record);
+        }
+        Some((place, is_new))
+    }
+
+    fn room(&mut self, raised: &Raised) -> Option<usize> {
+        self.numbers += 1;
+        let record = AlarmRecord {
+            number: self.numbers,
+            rule: raised.rule,
+            site: raised.site,
+            severity: raised.severity,
+            state: AlarmState::Active,
+            first: raised.onset,
+            onset: raised.onset,
+            last: raised.onset,
+            ended: Ticks(0),
+            judged: Ticks(0),
+            count: 0,
+            acknowledged: Ticks(0),
+            snoozed_until: Ticks(0),
+            confidence: Confidence::Unexplained,
+            cause: String::new(),
+            sentence: String::new(),
+            evidence: String::new(),
+            stack: String::new(),
+            culprit: String::new(),
+            runbook: String::new(),
+        };
+        if self.records.len() < ALARMS_MAX {
+            self.records.push(record);
+            return Some(self.records.len() - 1);
+        }
+        let ended = self.records.iter().enumerate().filter(|(_, record)| record.state == AlarmState::Ended);
+        let Some(oldest) = ended.min_by_key(|(_, record)| record.ended).map(|(place, _)| place) else {
+            self.left_out += 1;
+            return None;
+        };
+        self.records[oldest] = record;
+        Some(oldest)
+    }
+
+    /// Writes a verdict into the alarm in row `place`.
+    pub fn explain(&mut self, place: usize, verdict: Verdict, now: Ticks, board: &Board) {
+        let record = &mut self.records[place];
+        record.cause = verdict.cause.name().to_owned();
+        record.sentence = verdict.sentence;
+        record.evidence = verdict.evidence;
+        record.confidence = verdict.confidence;
+        if record.judged.0 == 0 {
+            record.judged = now;
+        }
+        board.alarms()[place].publish(record);
+    }
+
+    /// Writes the stack of the stalled thread into the alarm.
+    pub fn add_stack(&mut self, place: usize, stack: &str, culprit: Option<&str>, board: &Board) {
+        let record = &mut self.records[place];
+        stack.clone_into(&mut record.stack);
+        culprit.unwrap_or_default().clone_into(&mut record.culprit);
+        board.alarms()[place].publish(record);
+    }
+
+    /// Raises the severity. It never falls before the episode ends.
+    pub fn escalate(&mut self, place: usize, severity: Severity, board: &Board) -> bool {
+        let record = &mut self.records[place];
+        let worse = severity > record.severity;
+        if worse {
+            record.severity = severity;
+            board.alarms()[place].publish(record);
+        }
+        worse
+    }
+
+    /// Ends the episode at `at`.
+    pub fn end(&mut self, place: usize, at: Ticks, board: &Board) {
+        let record = &mut self.records[place];
+        if record.state == AlarmState::Active {
+            record.state = AlarmState::Ended;
+            record.ended = at;
+            board.alarms()[place].publish(record);
+        }
+    }
+
+    /// Notes that the episode continues. Publishes its count.
+    pub fn keep(&mut self, place: usize, now: Ticks, count: Option<u64>, board: &Board) {
+        let record = &mut self.records[place];
+        record.last = now;
+        record.count = count.unwrap_or(record.count);
+        board.alarms()[place].publish(record);
+    }
+
+    /// Does what the operator asks. Returns how many alarms were concerned.
+    pub fn answer(&mut self, request: AlarmRequest, now: Ticks, board: &Board) -> usize {
+        let (AlarmRequest::Acknowledge(wanted) | AlarmRequest::Snooze(wanted, _)) = request;
+        let mut about = 0;
+        for (place, record) in self.records.iter_mut().enumerate() {
+            let is_meant = record.number == wanted || wanted == 0 && record.state == AlarmState::Active;
+            if !is_meant {
+                continue;
+            }
+            match request {
+                AlarmRequest::Acknowledge(_) => record.acknowledged = now,
+                AlarmRequest::Snooze(_, span) => record.snoozed_until = now.plus(span),
+            }
+            board.alarms()[place].publish(record);
+            about += 1;
+        }
+        about
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{AlarmRequest, AlarmTable, Raised};
+    use crate::board::alarms::{ALARMS_MAX, AlarmState, Site};
+    use crate::board::{Board, Place, Shape};
+    use crate::profile::{RuleId, Severity};
+    use crate::units::Ticks;
+
+    fn board() -> Board {
+        let shape = Shape { threads: 1, silos: 1, slots: 1, workers: 1, decoders: 1, streams: 1 };
+        Board::create(shape, Place::Private).unwrap()
+    }
+
+    fn raised(site: Site, onset: u64) -> Raised {
+        Raised {
+            rule: RuleId::Errors,
+            site,
+            severity: Severity::Warn,
+            onset: Ticks(onset),
+            sentence: "s".into(),
+            runbook: "r".into(),
+            count: None,
+        }
+    }
+
+    #[test]
+    fn a_second_episode_moves_the_onset_counts_and_wants_to_be_acknowledged_again() {
+        let (board, mut table) = (board(), AlarmTable::default());
+        let site = Site::Silo(0, 3);
+        let (place, new) = table.raise(raised(site, 10), Ticks(11), &board).unwrap();
+        assert!(new && !table.raise(raised(site, 12), Ticks(12), &board).unwrap().1, "one episode");
+        assert_eq!(table.answer(AlarmRequest::Acknowledge(1), Ticks(13), &board), 1);
+        assert_eq!(table.answer(AlarmRequest::Acknowledge(7), Ticks(13), &board), 0);
+        table.end(place, Ticks(20), &board);
+        let ended = board.alarms()[place].read().unwrap();
+        assert_eq!(
+            (ended.state, ended.onset, ended.ended, ended.acknowledged),
+            (AlarmState::Ended, Ticks(10), Ticks(20), Ticks(13))
+        );
+        table.raise(raised(site, 30), Ticks(31), &board).unwrap();
+        let again = board.alarms()[place].read().unwrap();
+        assert_eq!((again.number, again.count, again.first, again.onset), (1, 2, Ticks(10), Ticks(30)));
+        assert_eq!((again.acknowledged, again.ended), (Ticks(0), Ticks(0)));
+        assert_eq!(table.answer(AlarmRequest::Snooze(0, Ticks(100)), Ticks(32), &board), 1);
+        assert_eq!(board.alarms()[place].read().unwrap().snoozed_until, Ticks(132));
+    }
+
+    #[test]
+    fn a_full_alarm_table_drops_the_oldest_ended_alarm_and_no_active_one() {
+        let (board, mut table) = (board(), AlarmTable::default());
+        for part in 0..ALARMS_MAX as u32 {
+            table.raise(raised(Site::Engine(part), 1), Ticks(2), &board).unwrap();
+        }
+        assert_eq!(table.raise(raised(Site::Stream(1), 3), Ticks(3), &board), None);
+        assert_eq!(table.left_out(), 1);
+        table.end(5, Ticks(9), &board);
+        table.end(4, Ticks(8), &board);
+        let (place, _) = table.raise(raised(Site::Stream(1), 10), Ticks(10), &board).unwrap();
+        assert_eq!(place, 4);
+        assert_eq!(table.records().filter(|record| record.state == AlarmState::Active).count(), ALARMS_MAX - 1);
+    }
+}

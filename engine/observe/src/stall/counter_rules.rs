@@ -1,0 +1,482 @@
+//! Alarms from counters: late answers, backlog, errors, quarantine, input, rings, roles, clocks,
+//! disk.
+//!
+//! Owns the counters of the last [`WINDOW`] readings. The watchdog calls it every 100 ms; it reads
+//! plain words of the board. Bounded by the shape, by rules and by sites. Computes values; the
+//! rules decide by their limits.
+
+mod reading;
+
+use super::verdict::{Cause, Verdict, joined};
+use crate::board::alarms::{Confidence, Site};
+use crate::board::{self, Board};
+use crate::profile::RuleId;
+use crate::roles::RoleKind;
+use crate::roles::ThreadState;
+use crate::streams::{HealthVerdict, SourceKind};
+use crate::units::TickRate;
+use pinwheel_edge::slot::word::ErrorCode;
+use reading::{CounterReading, SiloReading};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+/// Readings in a window of 0.5 s.
+const WINDOW: usize = 6;
+/// Readings in the short window of 100 ms.
+const SHORT: usize = 1;
+/// Readings in the window of 200 ms that shows a change that has just begun.
+const NEWEST: usize = 2;
+/// The board's state of a live source that is open.
+const SOURCE_OPEN: u64 = 1;
+/// A live source that is silent for this long raises an alarm.
+const SILENT_NS: u64 = 1_000_000_000;
+/// Readings between two checks of the disk: 2 s.
+const DISK_EVERY: u64 = 20;
+/// Least free space for a run's directory, MiB.
+const FREE_MIB: f64 = 256.0;
+
+/// The value of a rule at a site, with its explanation.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Condition {
+    pub(super) rule: RuleId,
+    pub(super) site: Site,
+    /// In the unit of the rule's limit.
+    pub(super) value: f64,
+    /// How often, where the board counts it.
+    pub(super) count: Option<u64>,
+    /// Whether it is critical, whatever the rule's severity.
+    pub(super) is_worse: bool,
+    pub(super) verdict: Verdict,
+}
+
+/// A recent stall that may explain late answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RecentStall {
+    pub(super) cause: Cause,
+    pub(super) confidence: Confidence,
+    pub(super) sentence: String,
+    /// How long it lasted and when it ended, nanoseconds since the start.
+    pub(super) took_ns: u64,
+    pub(super) ended_ns: u64,
+}
+
+impl RecentStall {
+    /// The longest part of it that can lie after `from_ns`.
+    fn since(&self, from_ns: u64) -> u64 {
+        self.took_ns.min(self.ended_ns.saturating_sub(from_ns))
+    }
+}
+
+/// The rules' counters.
+pub(super) struct CounterRules {
+    looks: VecDeque<CounterReading>,
+    rate: TickRate,
+    disk: Option<PathBuf>,
+    growing: Vec<u32>,
+    free_mib: Option<f64>,
+    looked: u64,
+}
+
+impl CounterRules {
+    pub(super) fn new(rate: TickRate, silos: usize, disk: Option<PathBuf>) -> CounterRules {
+        CounterRules { looks: VecDeque::new(), rate, disk, growing: vec![0; silos], free_mib: None, looked: 0 }
+    }
+
+    /// All conditions with a value other than zero at `now_ns`.
+    pub(super) fn look(&mut self, board: &Board, now_ns: u64, recent: Option<&RecentStall>) -> Vec<Condition> {
+        self.looks.push_back(CounterReading::of(board, now_ns, self.rate));
+        if self.looks.len() > WINDOW {
+            self.looks.pop_front();
+        }
+        let mut found = Vec::new();
+        let (Some(long), Some(now)) = (self.looks.front(), self.looks.back()) else { return found };
+        for silo in 0..now.silos.len() {
+            standing(board, silo, &now.silos[silo], &mut found);
+            self.flowing(board, silo, (long, now), recent, &mut found);
+        }
+        if let Some(then) = self.looks.len().checked_sub(1 + SHORT).map(|at| &self.looks[at]) {
+            claims(board, then, now, &mut found);
+            (0..now.silos.len()).for_each(|silo| rings(board, silo, then, now, &mut found));
+        }
+        engine(board, long, now, &mut found);
+        streams(board, &mut found);
+        self.source(board, long, now, &mut found);
+        self.grow(&mut found);
+        self.disk(&mut found);
+        found
+    }
+
+    /// The conditions at the end of a run, whatever their rates: panics, losses, duplicates, errors
+    /// of the last window.
+    pub(super) fn last(&mut self, board: &Board, now_ns: u64) -> Vec<Condition> {
+        let now = CounterReading::of(board, now_ns, self.rate);
+        let mut found = Vec::new();
+        for silo in 0..now.silos.len() {
+            standing(board, silo, &now.silos[silo], &mut found);
+            if let Some(long) = self.looks.front() {
+                errors(silo, long, &now, &mut found);
+            }
+        }
+        engine(board, self.looks.front().unwrap_or(&now), &now, &mut found);
+        found
+    }
+
+    /// Conditions by rate: late answers, backlog and errors of the window.
+    fn flowing(
+        &self,
+        board: &Board,
+        silo: usize,
+        (long, now): (&CounterReading, &CounterReading),
+        recent: Option<&RecentStall>,
+        found: &mut Vec<Condition>,
+    ) {
+        let (then, new) = (&long.silos[silo], &now.silos[silo]);
+        let (answered, late) = (new.answered - then.answered, new.late - then.late);
+        let site = Site::Silo(silo as u32, 0);
+        if answered >= 20 && late > 0 {
+            let share = late as f64 * 100.0 / answered as f64;
+            let what = format!("silo {silo}: {late} of {answered} answers late ({share:.0} %)");
+            let verdict = self.why_slow(board, &what, (long, now), recent);
+            found.push(condition(RuleId::LateAnswers, site, share, Some(new.late), verdict));
+        }
+        // A drain discards shots that were due and not yet accepted.
+        let scheduled = new.scheduled.saturating_sub(then.scheduled);
+        let growth = new.backlog().saturating_sub(then.backlog());
+        if scheduled > 0 && growth > 0 {
+            let share = growth as f64 * 100.0 / scheduled as f64;
+            let what =
+                format!("silo {silo}: backlog grew by {growth} shots to {} ({share:.0} % of what came)", new.backlog());
+            let mut verdict = self.why_slow(board, &what, (long, now), recent);
+            if verdict.cause == Cause::Unexplained {
+                (verdict.cause, verdict.confidence) = (Cause::Overload, Confidence::Likely);
+            }
+            found.push(condition(RuleId::Backlog, site, share, None, verdict));
+        }
+        errors(silo, long, now, found);
+    }
+
+    /// Why answers are slow: a recent stall, a busy role, or unknown.
+    fn why_slow(
+        &self,
+        board: &Board,
+        what: &str,
+        (long, now): (&CounterReading, &CounterReading),
+        recent: Option<&RecentStall>,
+    ) -> Verdict {
+        let evidence = joined(&reading::stage_lines(long, now));
+        let busiest = self.busiest(board, long, now, None);
+        // A role that uses nearly all of its thread's time explains more than a stall. A stall's
+        // time is counted in the role that it interrupted, but is not the role's own. If a role has
+        // just become slow, most of the last half second is from before.
+        let newest = self.looks.len().checked_sub(1 + NEWEST).map(|at| &self.looks[at]);
+        let has_most = self.busiest(board, long, now, recent).is_some_and(|(share, _)| share >= 60)
+            || newest.is_some_and(|then| self.busiest(board, then, now, recent).is_some_and(|(share, _)| share >= 60));
+        if let Some(recent) = recent.filter(|_| !has_most) {
+            let sentence = format!("{what}: {}", recent.sentence);
+            return Verdict { cause: recent.cause, sentence, confidence: recent.confidence, evidence };
+        }
+        match busiest.filter(|(share, _)| has_most || *share >= 40) {
+            Some((share, busy)) => {
+                let each = self.rate.nanos(crate::units::Ticks(busy.ticks / busy.items.max(1))).0;
+                let sentence = format!(
+                    "{what}: {} on {} takes {share} % of its thread, {:.1} µs an item",
+                    busy.role,
+                    busy.thread,
+                    each as f64 / 1e3
+                );
+                Verdict { cause: Cause::SlowStage, sentence, confidence: Confidence::Likely, evidence }
+            }
+            None => Verdict {
+                cause: Cause::Unexplained,
+                sentence: format!("{what}: no stall and no busy role explains it"),
+                confidence: Confidence::Unexplained,
+                evidence,
+            },
+        }
+    }
+
+    /// The role with most busy time between two readings, and its share of that time in percent,
+    /// without the time of `stall`.
+    fn busiest(
+        &self,
+        board: &Board,
+        then: &CounterReading,
+        now: &CounterReading,
+        stall: Option<&RecentStall>,
+    ) -> Option<(u64, reading::Busy)> {
+        let span_ns = now.at_ns.saturating_sub(then.at_ns).max(1);
+        let busy = reading::busiest(board, then, now)?;
+        let ns = self.rate.nanos(crate::units::Ticks(busy.ticks)).0;
+        let own_ns = ns.saturating_sub(stall.map_or(0, |stall| stall.since(then.at_ns)));
+        Some((own_ns * 100 / span_ns, busy))
+    }
+
+    /// A backlog raises an alarm only if it grew in three windows in a row.
+    fn grow(&mut self, found: &mut Vec<Condition>) {
+        for (silo, growing) in self.growing.iter_mut().enumerate() {
+            let site = Site::Silo(silo as u32, 0);
+            let is_growing = found.iter().any(|c| c.rule == RuleId::Backlog && c.site == site && c.value > 1.0);
+            *growing = if is_growing && self.looks.len() == WINDOW { *growing + 1 } else { 0 };
+            if (*growing as usize) < 3 * WINDOW {
+                found.retain(|c| !(c.rule == RuleId::Backlog && c.site == site));
+            }
+        }
+    }
+
+    /// A live source that is silent for a second, or loses shots.
+    fn source(&self, board: &Board, long: &CounterReading, now: &CounterReading, found: &mut Vec<Condition>) {
+        let block = board.source();
+        if SourceKind::from_code(board::get(&block.kind)).is_none() {
+            return;
+        }
+        let name = block.name.read();
+        let silent_ns = now.source_at_ns.and_then(|at| now.at_ns.checked_sub(at)).unwrap_or(0);
+        if board::get(&block.state) == SOURCE_OPEN && silent_ns > SILENT_NS {
+            let sentence =
+                format!("{name} is silent for {:.1} s: see its senders in the sources view", silent_ns as f64 / 1e9);
+            let seconds = silent_ns as f64 / 1e9;
+            found.push(condition(RuleId::Source, Site::Engine(0), seconds, None, plain(Cause::Input, sentence)));
+        }
+        if now.source_lost > long.source_lost {
+            let lost = now.source_lost - long.source_lost;
+            let sentence = format!(
+                "{name}: {lost} lost in 0.5 s; in all {} datagrams dropped by the system, {} answers not taken",
+                board::get(&block.kernel_drops),
+                board::get(&block.answers_dropped)
+            );
+            let (site, all) = (Site::Engine(1), Some(now.source_lost));
+            found.push(condition(RuleId::Source, site, lost as f64, all, plain(Cause::Records, sentence)));
+        }
+    }
+
+    fn disk(&mut self, found: &mut Vec<Condition>) {
+        if self.looked.is_multiple_of(DISK_EVERY) {
+            self.free_mib = self.disk.as_deref().and_then(reading::free_mib);
+        }
+        self.looked += 1;
+        let Some(free) = self.free_mib.filter(|free| *free < FREE_MIB) else { return };
+        let sentence =
+            format!("found {free:.0} MiB free where the run is kept, expected {FREE_MIB:.0}; free some space");
+        let verdict = plain(Cause::Records, sentence);
+        found.push(condition(RuleId::Disk, Site::Engine(0), FREE_MIB - free, None, verdict));
+    }
+}
+
+pub(super) fn condition(rule: RuleId, site: Site, value: f64, count: Option<u64>, verdict: Verdict) -> Condition {
+    Condition { rule, site, value, count, is_worse: false, verdict }
+}
+
+pub(super) fn plain(cause: Cause, sentence: String) -> Verdict {
+    Verdict { cause, evidence: sentence.clone(), sentence, confidence: Confidence::Certain }
+}
+
+/// Shots answered with an error between two readings.
+fn errors(silo: usize, long: &CounterReading, now: &CounterReading, found: &mut Vec<Condition>) {
+    for code in ErrorCode::ALL {
+        let at = code as usize;
+        let counts = now.silos[silo].errors.get(at).zip(long.silos[silo].errors.get(at));
+        if let Some((new, then)) = counts.filter(|(new, then)| new > then) {
+            let site = Site::Silo(silo as u32, at as u32);
+            let verdict = errored(silo, code, new - then, now);
+            found.push(condition(RuleId::Errors, site, (new - then) as f64, Some(*new), verdict));
+        }
+    }
+}
+
+fn errored(silo: usize, code: ErrorCode, count: u64, now: &CounterReading) -> Verdict {
+    let hung = now.silos[silo].device_state != 0 || now.silos[silo].is_all_quarantined();
+    let (cause, why) = match code {
+        ErrorCode::LaunchFailed | ErrorCode::LaunchUnknown => (Cause::LaunchesFail, "the device refuses launches"),
+        ErrorCode::DeviceLost => (Cause::DeviceHung, "the device was lost"),
+        ErrorCode::LaunchDeadline if hung => (Cause::DeviceHung, "no launch comes back"),
+        ErrorCode::LaunchDeadline => (Cause::WorkerLost, "a launch did not come back"),
+        _ => (Cause::Errors, "see the faults"),
+    };
+    plain(cause, format!("silo {silo}: {count} shots answered with {}: {why}", code.name()))
+}
+
+/// Conditions by state, not by rate.
+fn standing(board: &Board, silo: usize, now: &SiloReading, found: &mut Vec<Condition>) {
+    let site = Site::Silo(silo as u32, 0);
+    let workers = board.shape().workers;
+    if now.quarantined > 0 {
+        let all = now.is_all_quarantined();
+        let cause = if all || now.device_state != 0 { Cause::DeviceHung } else { Cause::WorkerLost };
+        let numbers: Vec<String> = now.quarantined_workers().map(|worker| worker.to_string()).collect();
+        let sentence = format!(
+            "silo {silo}: {} of {workers} workers in quarantine (worker {}): their launches never came back",
+            now.quarantined,
+            numbers.join(", ")
+        );
+        found.push(condition(RuleId::Quarantine, site, f64::from(now.quarantined), None, plain(cause, sentence)));
+    }
+    if now.device_state != 0 {
+        let doing = if now.device_state == 1 { "lost" } else { "being brought back" };
+        let fallbacks = board::get(&board.dispatch(silo).cpu_fallbacks);
+        let sentence =
+            format!("silo {silo}: device {doing}, no worker answers; {fallbacks} shots predecoded on the CPU");
+        let losses = Some(board::get(&board.dispatch(silo).device_losses));
+        found.push(condition(RuleId::DeviceLost, site, 1.0, losses, plain(Cause::DeviceHung, sentence)));
+    }
+    if now.duplicated > 0 {
+        let sentence =
+            format!("silo {silo}: {} shots answered more than once: a defect, please report", now.duplicated);
+        let verdict = plain(Cause::Defect, sentence);
+        found.push(condition(RuleId::Duplicates, site, now.duplicated as f64, Some(now.duplicated), verdict));
+    }
+}
+
+/// Rings that are full and do not move.
+fn rings(board: &Board, silo: usize, then: &CounterReading, now: &CounterReading, found: &mut Vec<Condition>) {
+    let (old, new) = (&then.silos[silo], &now.silos[silo]);
+    let slots = u64::from(board.shape().slots);
+    let span_ms = (now.at_ns - then.at_ns) as f64 / 1e6;
+    let mut full = |part: u32, sentence: String| {
+        let site = Site::Silo(silo as u32, part);
+        found.push(condition(RuleId::RingFull, site, span_ms, None, plain(Cause::RingFull, sentence)));
+    };
+    let is_still = new.harvested == old.harvested;
+    if new.sink_is_full && old.sink_is_full && is_still {
+        full(
+            1,
+            format!(
+                "silo {silo}: the ring of answers is full and has not moved for {span_ms:.0} ms: who reads \
+                the answers does not"
+            ),
+        );
+    } else if is_still && new.submitted_ever - new.harvested >= slots && new.answered_slots > 0 {
+        full(
+            2,
+            format!(
+                "silo {silo}: all {slots} slots are taken, {} answered, and harvest has taken none for {span_ms:.0} ms",
+                new.answered_slots
+            ),
+        );
+    } else if new.dispatched_ever == old.dispatched_ever && new.submitted_ever - new.dispatched_ever >= slots {
+        full(3, format!("silo {silo}: the rx ring is full and dispatch has taken none for {span_ms:.0} ms"));
+    }
+}
+
+/// A role that reports work in every frame and moves nothing (Aeron #2092).
+fn claims(board: &Board, then: &CounterReading, now: &CounterReading, found: &mut Vec<Condition>) {
+    for (index, (old, new)) in then.threads.iter().zip(&now.threads).enumerate() {
+        let (frames, busy) = (new.frames - old.frames, new.frames_busy - old.frames_busy);
+        if frames == 0 || busy < frames {
+            continue;
+        }
+        for (old, new) in old.roles.iter().zip(&new.roles) {
+            let (items, moved) = (new.items - old.items, new.moved.saturating_sub(old.moved));
+            if items >= frames && items > 4 * moved + 64 {
+                let span_s = (now.at_ns - then.at_ns) as f64 / 1e9;
+                let name = board.thread(index).name.read();
+                let role = RoleKind::ALL.get(new.kind).map_or("?", |kind| kind.name());
+                let sentence = format!(
+                    "{name} has not idled for {:.0} ms: {role} claimed {items} items in {frames} frames and \
+                    moved {moved}",
+                    span_s * 1e3
+                );
+                let site = Site::Thread(index as u32);
+                found.push(condition(RuleId::NeverIdle, site, span_s, None, plain(Cause::ClaimsWork, sentence)));
+            }
+        }
+    }
+}
+
+/// Conditions of threads and of the engine.
+fn engine(board: &Board, long: &CounterReading, now: &CounterReading, found: &mut Vec<Condition>) {
+    for (index, thread) in now.threads.iter().enumerate() {
+        let (block, site) = (board.thread(index), Site::Thread(index as u32));
+        let died = thread.roles.iter().filter(|role| role.has_died).count();
+        if died > 0 {
+            let role = thread.roles.iter().find(|role| role.has_died).and_then(|role| RoleKind::ALL.get(role.kind));
+            let (role, name) = (role.map_or("a role", |kind| kind.name()), block.name.read());
+            let sentence = match block.panic_file.read() {
+                // This role did not panic: its silo was stopped, or another role of its thread
+                // panicked.
+                file if file.is_empty() => {
+                    format!("{role} on {name} ended with its silo: it is not called until that comes back")
+                }
+                file if board::get(&block.state) == ThreadState::Panicked as u64 => {
+                    let line = board::get(&block.panic_line);
+                    format!(
+                        "{name} panicked at {file}:{line}, outside its roles: none of its {died} roles is called again"
+                    )
+                }
+                file => {
+                    let line = board::get(&block.panic_line);
+                    format!("{role} on {name} died at {file}:{line}: it is never called again")
+                }
+            };
+            found.push(condition(RuleId::RoleDied, site, died as f64, Some(died as u64), plain(Cause::Died, sentence)));
+        }
+        if thread.allocations > 0 {
+            let (calls, by) = (thread.allocations, block.allocation_site.read());
+            let by = if by.is_empty() { "a place being looked up".to_owned() } else { by };
+            let sentence =
+                format!("{}: {calls} calls of the allocator in Live, the first from {by}", block.name.read());
+            found.push(condition(
+                RuleId::HotAllocation,
+                site,
+                calls as f64,
+                Some(calls),
+                plain(Cause::Allocation, sentence),
+            ));
+        }
+    }
+    clocks(board, long, now, found);
+    let lost = now.events_lost;
+    if lost > 0 {
+        let sentence = format!("{lost} events are not in the log: found no room, or could not be written");
+        found.push(condition(
+            RuleId::Events,
+            Site::Engine(0),
+            lost as f64,
+            Some(lost),
+            plain(Cause::Records, sentence),
+        ));
+    }
+}
+
+fn clocks(board: &Board, long: &CounterReading, now: &CounterReading, found: &mut Vec<Condition>) {
+    let block = board.clock();
+    let degraded = block.degraded.read();
+    if !degraded.is_empty() {
+        let sentence = format!("time is read from {}: {degraded}", block.source.read());
+        found.push(condition(RuleId::Clock, Site::Engine(0), 1.0, None, plain(Cause::Clock, sentence)));
+    }
+    let words = ["UTC was set", "the tick counter jumped (a suspend, or another host)"];
+    for (kind, word) in words.iter().enumerate() {
+        let (old, new) = (long.clock_steps[kind], now.clock_steps[kind]);
+        if new > old {
+            let by_ns = board::get(&block.step_ns[kind]).cast_signed();
+            let sentence =
+                format!("{word}, last by {:.3} ms, {new} times: latencies come from the counter", by_ns as f64 / 1e6);
+            let site = Site::Engine(kind as u32 + 1);
+            found.push(condition(RuleId::Clock, site, (new - old) as f64, Some(new), plain(Cause::Clock, sentence)));
+        }
+    }
+}
+
+fn streams(board: &Board, found: &mut Vec<Condition>) {
+    for stream in 0..board.shape().streams as usize {
+        let feed = board.stream_feed(stream);
+        let (value, word) = match HealthVerdict::from_code(board::get(&feed.verdict)) {
+            HealthVerdict::TooFew | HealthVerdict::Good => continue,
+            HealthVerdict::Suspect => (1.0, "suspect"),
+            HealthVerdict::Bad => (2.0, "bad: wrong model, noise or bit order"),
+        };
+        let percent = |bits| f64::from_bits(board::get(bits)) * 100.0;
+        let sentence = format!(
+            "stream {stream}: input {word}; {:.2} % of detectors fire, the model says {:.2} %",
+            percent(&feed.found_bits),
+            percent(&feed.expected_bits)
+        );
+        let mut bad =
+            condition(RuleId::InputHealth, Site::Stream(stream as u32), value, None, plain(Cause::Input, sentence));
+        bad.is_worse = value > 1.0;
+        found.push(bad);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! Two silos' arbiters on one thread, connected by their rings.
+
+#![allow(clippy::unwrap_used, reason = "harness")]
+
+use super::{ArbiterDriver, Link};
+use crate::arbiter::deadlines::Timebase;
+use crate::arbiter::page::{Limits, PageTable, Silo};
+use crate::board::{Board, Place, Shape};
+use crate::clock::Clock;
+use crate::commit::state::StreamStates;
+use crate::hot::{Frame, Scratch};
+use pinwheel_edge::spin::Phase;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const IDLE: fn(u32) -> bool = |_| false;
+
+/// Two arbiters with one page each; silo `n` owns page `n`.
+struct Pair {
+    nanos: Arc<AtomicU64>,
+    clock: Clock,
+    board: Board,
+    scratch: Scratch,
+    arbiters: [ArbiterDriver; 2],
+}
+
+impl Pair {
+    fn new() -> Pair {
+        let nanos = Arc::new(AtomicU64::new(1_000_000));
+        let clock = Clock::virtual_time(Arc::clone(&nanos));
+        let shape = Shape { threads: 1, silos: 2, slots: 1, workers: 1, decoders: 1, streams: 2 };
+        let board = Board::create(shape, Place::Private).unwrap();
+        let base = Timebase { rate: clock.rate(), start: clock.start() };
+        let arbiter = |silo: u8, link: Link| {
+            let pages = Arc::new(PageTable::new(Silo::new(silo), 2, Limits::SEED, |page| Silo::new(page as u8)));
+            ArbiterDriver::new(Arc::new(StreamStates::new(pages, base, 1)), base, vec![link], None)
+        };
+        let (one, other) = Link::pair(Silo::new(0), Silo::new(1));
+        let arbiters = [arbiter(0, one), arbiter(1, other)];
+        Pair { nanos, clock, board, scratch: Scratch::new(), arbiters }
+    }
+
+    /// One frame of silo `silo`: its arbiter, then `body`.
+    fn frame<R>(&mut self, silo: usize, body: impl FnOnce(&mut ArbiterDriver, &Frame<'_>) -> R) -> R {
+        self.nanos.fetch_add(250, Ordering::Relaxed);
+        let frame = Frame::new(&self.clock, self.clock.ticks(), Phase::Live, &mut self.scratch);
+        self.arbiters[silo].serve(&frame, self.board.arbiter(silo), &IDLE);
+        body(&mut self.arbiters[silo], &frame)
+    }
+}
+
+#[test]
+fn two_silos_that_lock_both_pages_take_turns() {
+    let mut pair = Pair::new();
+    let mut acquired = [0u32; 2];
+    for _ in 0..100_000 {
+        for (silo, acquired) in acquired.iter_mut().enumerate() {
+            pair.frame(silo, |arbiter, frame| {
+                if arbiter.lock_both([0, 1], frame, &IDLE).is_some() {
+                    *acquired += 1;
+                    arbiter.unlock(1, frame.ticks());
+                    arbiter.unlock(0, frame.ticks());
+                }
+            });
+        }
+    }
+    let [fewer, more] = [acquired.iter().min().unwrap(), acquired.iter().max().unwrap()];
+    assert!(*fewer > 1_000 && more < &(fewer * 2), "acquisitions of both pages by silo: {acquired:?}");
+}

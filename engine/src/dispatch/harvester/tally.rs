@@ -1,0 +1,313 @@
+//! What a batch of answers adds to the board.
+//!
+//! Owns the counts and the unpublished parts of the latency histograms of one silo and its streams,
+//! until the end of the call that took the answers. Part of harvest, on its thread. Bounds:
+//! [`BUDGET_ITEMS`] answers between two publications; the streams.
+//!
+//! # Why shots with equal times are counted as one
+//! Each role reads the clock once for a batch of shots. The shots of a batch that stay together
+//! therefore have the same times, and the same value in each histogram.
+
+use crate::board::histogram::{Measured, Recorder};
+use crate::board::{self, Board, LatencyBlock, Stage};
+use crate::hot::BUDGET_ITEMS;
+use crate::units::{TickRate, Ticks};
+use pinwheel_edge::slot::table::Answered;
+
+/// Times of a shot: the bounds of its stages, and when the whole shot had arrived.
+#[derive(Clone, Copy)]
+pub(super) struct Times {
+    bounds: [Ticks; Stage::ALL.len() + 1],
+    whole: Ticks,
+}
+
+impl Times {
+    /// The times of an answer that is harvested at `now`. Latency counts from the arrival of the
+    /// whole shot: of its last round if it arrives by rounds.
+    #[inline(always)]
+    pub(super) fn of(answered: &Answered, now: Ticks) -> Times {
+        let Answered { header, times, dispatched, .. } = answered;
+        let whole = if times.arrived == Ticks(0) { header.scheduled } else { times.arrived };
+        let bounds =
+            [header.scheduled, header.submitted, *dispatched, times.completed, times.decoding, times.answered, now];
+        Times { bounds, whole }
+    }
+
+    /// Looks first at the time that differs most often.
+    #[inline(always)]
+    fn is(&self, other: &Times) -> bool {
+        const ANSWERED: usize = Stage::Harvest as usize;
+        self.bounds[ANSWERED] == other.bounds[ANSWERED] && (self.bounds, self.whole) == (other.bounds, other.whole)
+    }
+
+    /// From the arrival of the whole shot to harvest.
+    pub(super) fn latency(&self, rate: TickRate) -> Measured {
+        Measured::of(rate.nanos(self.bounds[Stage::ALL.len()].since(self.whole)).0)
+    }
+}
+
+/// The spans between a shot's times.
+struct Spans {
+    total: Measured,
+    from_submit: Measured,
+    stages: [Measured; Stage::ALL.len()],
+}
+
+impl Spans {
+    #[inline(always)]
+    fn of(times: &Times, rate: TickRate) -> Spans {
+        let Times { bounds, whole } = *times;
+        let span = |from: Ticks, to: Ticks| Measured::of(rate.nanos(to.since(from)).0);
+        let now = bounds[Stage::ALL.len()];
+        Spans {
+            total: times.latency(rate),
+            from_submit: span(bounds[1].max(whole), now),
+            // For a shot that arrived by rounds: the part of the stage after the last round.
+            stages: std::array::from_fn(|stage| span(bounds[stage].max(whole), bounds[stage + 1].max(whole))),
+        }
+    }
+}
+
+/// Counts of one stream; a line.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct StreamTally {
+    answered: u32,
+    errors: u32,
+    late: u32,
+    judged: u32,
+    wrong: u32,
+    /// Change of its Pauli frame.
+    frame: u64,
+    latency: Recorder,
+}
+
+const _: () = assert!(size_of::<StreamTally>() == 64);
+
+/// What an answer without an error says.
+#[derive(Clone, Copy)]
+pub(super) struct Verdict {
+    /// Change of its stream's Pauli frame.
+    pub(super) frame: u64,
+    /// Whether an observable is wrong; `None`: the true ones are not known.
+    pub(super) is_wrong: Option<bool>,
+}
+
+/// What was counted since the last publication.
+pub(super) struct Tally {
+    /// Times of the last shot that was decoded, and its latency.
+    times: Times,
+    latency: Measured,
+    /// Shots after it with the same times, which are not in the histograms yet.
+    run: u64,
+    total: Recorder,
+    from_submit: Recorder,
+    stages: [Recorder; Stage::ALL.len()],
+    streams: Box<[StreamTally]>,
+    /// Streams that were counted.
+    touched: Vec<u32>,
+}
+
+impl Tally {
+    pub(super) fn new(streams: u32) -> Tally {
+        // No shot has these.
+        let times = Times { bounds: [Ticks(0); Stage::ALL.len() + 1], whole: Ticks(u64::MAX) };
+        Tally {
+            times,
+            latency: Measured::default(),
+            run: 0,
+            total: Recorder::default(),
+            from_submit: Recorder::default(),
+            stages: [Recorder::default(); Stage::ALL.len()],
+            streams: vec![StreamTally::default(); streams as usize].into(),
+            touched: Vec::with_capacity(BUDGET_ITEMS as usize),
+        }
+    }
+
+    /// Counts an answer to a shot of `stream`; `None`: an error, which has a latency but no stages.
+    /// Returns the latency.
+    #[inline]
+    pub(super) fn enter(
+        &mut self,
+        (board, silo): (&Board, usize),
+        stream: u32,
+        (times, rate): (Times, TickRate),
+        (verdict, late_ns): (Option<Verdict>, u64),
+    ) -> u64 {
+        let latency = if verdict.is_none() {
+            let block = board.latency(silo);
+            let spans = Spans::of(&times, rate);
+            self.total.record(&block.total, spans.total, 1);
+            self.from_submit.record(&block.from_submit, spans.from_submit, 1);
+            spans.total
+        } else {
+            if times.is(&self.times) {
+                self.run += 1;
+            } else {
+                let block = board.latency(silo);
+                self.end_run(block, rate);
+                self.times = times;
+                self.latency = self.record(block, rate, 1);
+            }
+            self.latency
+        };
+        let tally = &mut self.streams[stream as usize];
+        if tally.answered == 0 {
+            self.touched.push(stream);
+        }
+        tally.answered += 1;
+        tally.late += u32::from(latency.ns() > late_ns);
+        tally.latency.record(&board.stream_harvest(stream as usize).latency, latency, 1);
+        match verdict {
+            None => tally.errors += 1,
+            Some(Verdict { frame, is_wrong }) => {
+                tally.frame ^= frame;
+                tally.judged += u32::from(is_wrong.is_some());
+                tally.wrong += u32::from(is_wrong == Some(true));
+            }
+        }
+        latency.ns()
+    }
+
+    /// Publishes everything, and calls `note` for each stream that was counted, after what was
+    /// counted of it.
+    pub(super) fn publish(&mut self, (board, silo): (&Board, usize), rate: TickRate, mut note: impl FnMut(u32)) {
+        if self.touched.is_empty() {
+            return;
+        }
+        let latency = board.latency(silo);
+        self.end_run(latency, rate);
+        self.total.publish(&latency.total);
+        self.from_submit.publish(&latency.from_submit);
+        self.stages.iter_mut().zip(&latency.stages).for_each(|(recorder, block)| recorder.publish(block));
+        let mut all = StreamTally::default();
+        for stream in self.touched.drain(..) {
+            let tally = &mut self.streams[stream as usize];
+            let block = board.stream_harvest(stream as usize);
+            tally.latency.publish(&block.latency);
+            board::set(&block.frame, board::get(&block.frame) ^ tally.frame);
+            let counts = [
+                (&block.answered, tally.answered, &mut all.answered),
+                (&block.errors, tally.errors, &mut all.errors),
+                (&block.late, tally.late, &mut all.late),
+                (&block.judged, tally.judged, &mut all.judged),
+                (&block.logical_errors, tally.wrong, &mut all.wrong),
+            ];
+            for (word, count, all) in counts {
+                board::add(word, u64::from(count));
+                *all += count;
+            }
+            *tally = StreamTally::default();
+            note(stream);
+        }
+        let block = board.harvest(silo);
+        board::add(&block.errored, u64::from(all.errors));
+        board::add(&block.late, u64::from(all.late));
+        board::add(&block.judged, u64::from(all.judged));
+        board::add(&block.logical_errors, u64::from(all.wrong));
+        // Last: who waits for a number of answers then finds what was counted of them.
+        board::add(&block.answered, u64::from(all.answered));
+    }
+
+    /// Enters the shots with the same times as the last.
+    #[inline(always)]
+    fn end_run(&mut self, block: &LatencyBlock, rate: TickRate) {
+        if self.run > 0 {
+            let run = std::mem::take(&mut self.run);
+            self.record(block, rate, run);
+        }
+    }
+
+    /// Enters `shots` shots with the times of the last. Returns their latency.
+    #[inline(always)]
+    fn record(&mut self, block: &LatencyBlock, rate: TickRate, shots: u64) -> Measured {
+        let spans = Spans::of(&self.times, rate);
+        self.total.record(&block.total, spans.total, shots);
+        self.from_submit.record(&block.from_submit, spans.from_submit, shots);
+        for ((recorder, block), span) in self.stages.iter_mut().zip(&block.stages).zip(spans.stages) {
+            recorder.record(block, span, shots);
+        }
+        spans.total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{Spans, Tally, Times, Verdict};
+    use crate::board::histogram::HistogramBlock;
+    use crate::board::{self, Board, Place, Shape};
+    use crate::units::{TickRate, Ticks};
+    use proptest::prelude::*;
+    use zerocopy::FromZeros;
+
+    const STREAMS: u32 = 3;
+    const LATE_NS: u64 = 60;
+
+    fn times((at, step, repeats): (u64, u64, bool), before: Option<Times>) -> Times {
+        let again = before.filter(|_| repeats);
+        let bounds = std::array::from_fn(|bound| Ticks(at + bound as u64 * step));
+        again.unwrap_or(Times { bounds, whole: Ticks(at + step / 2) })
+    }
+
+    fn verdict(kind: u64) -> Option<Verdict> {
+        let is_wrong = [None, Some(false), Some(true)][kind as usize % 3];
+        (kind < 9).then_some(Verdict { frame: kind, is_wrong })
+    }
+
+    proptest! {
+        #[test]
+        fn a_batch_adds_what_its_answers_would_have_added_one_by_one(
+            batches in prop::collection::vec(prop::collection::vec(
+                ((0u64..1000, 0u64..40, any::<bool>()), 0..STREAMS, 0u64..11), 0..40), 0..6),
+        ) {
+            let shape = Shape { threads: 1, silos: 1, slots: 1, workers: 1, decoders: 1, streams: STREAMS };
+            let board = Board::create(shape, Place::Private).unwrap();
+            let histogram = HistogramBlock::new_zeroed;
+            let (total, from_submit, stages) = (histogram(), histogram(), [(); 6].map(|()| histogram()));
+            let streams = [(); STREAMS as usize].map(|()| histogram());
+            let mut counts = [[0u64; 6]; STREAMS as usize];
+            let (mut tally, mut last) = (Tally::new(STREAMS), None);
+            for batch in batches {
+                let mut seen = [false; STREAMS as usize];
+                for (shot, stream, kind) in batch {
+                    let times = times(shot, last);
+                    last = Some(times);
+                    let (of, verdict) = (stream as usize, verdict(kind));
+                    let latency_ns = tally.enter((&board, 0), stream, (times, TickRate::NANOS), (verdict, LATE_NS));
+                    let spans = Spans::of(&times, TickRate::NANOS);
+                    prop_assert_eq!(latency_ns, spans.total.ns());
+                    [&total, &streams[of]].iter().for_each(|block| block.record(latency_ns));
+                    from_submit.record(spans.from_submit.ns());
+                    if verdict.is_some() {
+                        stages.iter().zip(spans.stages).for_each(|(block, span)| block.record(span.ns()));
+                    }
+                    let is_wrong = verdict.and_then(|verdict| verdict.is_wrong);
+                    let more = [true, verdict.is_none(), latency_ns > LATE_NS, is_wrong.is_some(), is_wrong == Some(true)];
+                    counts[of].iter_mut().zip(more).for_each(|(count, more)| *count += u64::from(more));
+                    counts[of][5] ^= verdict.map_or(0, |verdict| verdict.frame);
+                    seen[of] = true;
+                }
+                tally.publish((&board, 0), TickRate::NANOS, |stream| seen[stream as usize] ^= true);
+                prop_assert_eq!(seen, [false; STREAMS as usize], "each stream that was counted is noted once");
+                let latency = board.latency(0);
+                prop_assert_eq!(latency.total.snapshot(), total.snapshot());
+                prop_assert_eq!(latency.from_submit.snapshot(), from_submit.snapshot());
+                for (found, stage) in latency.stages.iter().zip(&stages) {
+                    prop_assert_eq!(found.snapshot(), stage.snapshot());
+                }
+                for (stream, wanted) in counts.iter().enumerate() {
+                    let block = board.stream_harvest(stream);
+                    let words = [&block.answered, &block.errors, &block.late, &block.judged, &block.logical_errors];
+                    prop_assert_eq!(&words.map(board::get)[..], &wanted[..5]);
+                    prop_assert_eq!(board::get(&block.frame), wanted[5]);
+                    prop_assert_eq!(block.latency.snapshot(), streams[stream].snapshot());
+                }
+                let block = board.harvest(0);
+                let words = [&block.answered, &block.errored, &block.late, &block.judged, &block.logical_errors];
+                let sums: [u64; 5] = std::array::from_fn(|at| counts.iter().map(|counts| counts[at]).sum());
+                prop_assert_eq!(words.map(board::get), sums);
+            }
+        }
+    }
+}

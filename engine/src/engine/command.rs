@@ -1,0 +1,378 @@
+//! Commands: every request to a running engine, and the one function that checks, executes and
+//! records them.
+//!
+//! Console, attached console, `pinwheel ctl` and alarm rules build a [`Command`] and pass it to
+//! [`Executor::execute`] with their [`Actor`]. The control socket ([`super::wire`]) carries the
+//! serialised command. Runs on the requesting cold thread. Bounds: a few stores and system calls
+//! under the lock of the command state; a named profile is read from its file before that. Never
+//! waits for a hot thread: [`Accepted::report`] observes the acknowledgements.
+//!
+//! ```text
+//!  console ──▶ Engine::execute ──┐
+//!  attach, ctl ──▶ socket ───────┼──▶ Executor::execute: actor permitted? state permits? ──▶ execute ──▶ record
+//!  alarm rule ──▶ watchdog ──────┘
+//! ```
+
+mod input_spec;
+
+use super::actor::{Actor, Kind};
+use super::drilling::{DrillRefused, LiveDrill};
+use super::logger::{self, LogEntry};
+use super::reply::{Accepted, Done};
+use super::steer::{ApplyError, SharedSteering};
+use super::{NoteError, Requests};
+use crate::arbiter::page::Authority;
+use crate::board;
+use crate::fault::EventCode;
+use crate::feed::requests::{MoveRefused, MoveRequest, MoveRequests};
+use crate::host::neighbours::own_uid;
+use crate::profile::{self, Profile, ProfileError, Rate};
+use crate::silo::{SiloCommand, SiloCommands, SiloRefused};
+use pinwheel_edge::spin::Phase;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use input_spec::InputSpec;
+
+/// A request to a running engine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Report the state of the engine.
+    Status,
+    /// Report the profile in force.
+    InForce,
+    /// Apply the live fields of another profile.
+    Profile {
+        /// Its name; without a text the engine reads the profile from its own profile directory.
+        name: String,
+        /// Its text.
+        text: Option<String>,
+        /// Seconds until the previous profile returns; none: permanent.
+        for_s: Option<u64>,
+    },
+    /// Hold the feed: shots under way finish, and no new ones are taken.
+    Pause,
+    /// Release the feed.
+    Resume,
+    /// Set the rate until the next profile with a rate.
+    Rate {
+        /// Shots per second; none: as fast as slots come free.
+        hz: Option<f64>,
+    },
+    /// Stop the feed, let accepted shots finish, end.
+    Drain,
+    /// End at once: shots under way are answered with an error.
+    Stop,
+    /// Acknowledge an alarm.
+    Acknowledge {
+        /// Its number; 0: all active alarms.
+        number: u64,
+    },
+    /// Silence an alarm for a while.
+    Snooze {
+        /// Its number; 0: all active alarms.
+        number: u64,
+        /// Time, seconds.
+        for_s: u64,
+    },
+    /// Record a note in the run's events.
+    Note {
+        /// Its text.
+        text: String,
+    },
+    /// Drain, kill or rejoin a silo.
+    Silo {
+        /// The silo.
+        silo: u32,
+        /// The command on it.
+        command: SiloCommand,
+    },
+    /// Move a stream to another silo.
+    Move {
+        /// The stream.
+        stream: u32,
+        /// The new silo.
+        to: u32,
+    },
+    /// Provoke a stall or a fault, for a limited time.
+    Drill {
+        /// The drill's name.
+        name: String,
+        /// Time, milliseconds; none: the drill's default.
+        for_ms: Option<u64>,
+    },
+    /// Take shots from another input: the engine drains, and its process starts again on that
+    /// input. Paths are absolute, or relative to the directory in which the process was started.
+    Input(InputSpec),
+}
+
+impl Command {
+    /// Applies `profile` as `name`, permanently or for `lent`, in whole seconds.
+    ///
+    /// # Errors
+    /// One sentence, if the profile cannot be written as text.
+    pub fn profile(name: &str, profile: &Profile, lent: Option<Duration>) -> Result<Command, String> {
+        let text = profile.to_ron().map_err(unwritable)?;
+        Ok(Command::Profile { name: name.to_owned(), text: Some(text), for_s: lent.map(|span| span.as_secs()) })
+    }
+}
+
+/// The command in a few words.
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Command::Status => f.write_str("status"),
+            Command::InForce => f.write_str("the profile in force"),
+            Command::Profile { name, .. } => write!(f, "profile {name}"),
+            Command::Pause => f.write_str("hold of the feed"),
+            Command::Resume => f.write_str("release of the feed"),
+            Command::Rate { .. } => f.write_str("another rate"),
+            Command::Drain => f.write_str("drain"),
+            Command::Stop => f.write_str("stop"),
+            Command::Acknowledge { .. } => f.write_str("acknowledgement of alarms"),
+            Command::Snooze { .. } => f.write_str("snooze of alarms"),
+            Command::Note { .. } => f.write_str("note"),
+            Command::Silo { silo, command } => write!(f, "{} silo {silo}", command.name()),
+            Command::Move { stream, to } => write!(f, "move stream {stream} to silo {to}"),
+            Command::Drill { name, .. } => write!(f, "drill {name}"),
+            Command::Input(spec) => write!(f, "input {spec}"),
+        }
+    }
+}
+
+/// Why a command was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// The engine belongs to another user.
+    #[error("this engine belongs to user {owner}, not user {found}; watch it with pinwheel attach")]
+    User {
+        /// The requesting user.
+        found: u32,
+        /// The owner of the engine.
+        owner: u32,
+    },
+    /// This actor may not request it.
+    #[error("only an operator may request {command}, not {actor}; use pinwheel ctl or the console")]
+    Actor {
+        /// The command.
+        command: String,
+        /// The requesting actor.
+        actor: &'static str,
+    },
+    /// Refused by profile, rate, feed or alarms.
+    #[error(transparent)]
+    Steering(#[from] ApplyError),
+    /// The profile cannot be used.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The profile cannot be written as text.
+    #[error("{0}")]
+    Unwritable(String),
+    /// The note cannot be recorded.
+    #[error(transparent)]
+    Note(#[from] NoteError),
+    /// The silo command was refused.
+    #[error(transparent)]
+    Silo(#[from] SiloRefused),
+    /// The move was refused.
+    #[error(transparent)]
+    Move(#[from] MoveRefused),
+    /// The drill was refused.
+    #[error(transparent)]
+    Drill(#[from] DrillRefused),
+    /// The engine is ending and takes no other input.
+    #[error("the engine is ending (phase {found}) and takes no other input; wait for its end")]
+    Ending {
+        /// Phase of the engine.
+        found: &'static str,
+    },
+}
+
+/// Executes commands. Each cold thread that executes commands has a clone.
+#[derive(Clone)]
+pub(super) struct Executor {
+    pub(super) steering: SharedSteering,
+    pub(super) requests: Arc<Requests>,
+    pub(super) silo_commands: Arc<SiloCommands>,
+    pub(super) moves: Arc<MoveRequests>,
+}
+
+impl Executor {
+    /// Checks whether `by` may execute `command` now, executes it, and records it in the actions
+    /// log.
+    ///
+    /// # Errors
+    /// [`Refused`], one sentence; nothing was changed.
+    pub(super) fn execute(&self, command: Command, by: &Actor) -> Result<Accepted, Refused> {
+        check_permitted(&command, by)?;
+        // The file is read before the lock is taken: a disk that hangs delays only the requester.
+        let loaded = match &command {
+            Command::Profile { name, text, .. } => Some(self.load(name, text.as_deref())?),
+            _ => None,
+        };
+        let mut steering = self.steering.lock();
+        // Text for the actions log; the actor is appended with "by".
+        let (accepted, what) = match command {
+            Command::Status => return Ok(Accepted::Status),
+            Command::InForce => {
+                let (name, profile) = (steering.name().to_owned(), steering.profile());
+                drop(steering);
+                let text = profile.to_ron().map_err(|error| Refused::Unwritable(unwritable(error)))?;
+                return Ok(Accepted::Done(Done::InForce { name, text }));
+            }
+            Command::Note { text } => {
+                let (at, text) = (steering.now(), logger::one_line(&text));
+                let (who, numbers) = (by.kind().name(), by.numbers());
+                steering.say(LogEntry { at, who, code: EventCode::Note, text: text.clone(), numbers })?;
+                return Ok(Accepted::Done(Done::Note { text }));
+            }
+            Command::Input(spec) => {
+                let phase = Phase::from_code(board::get(&steering.board().header().phase));
+                if phase >= Phase::Drain || self.requests.drain().is_some() {
+                    return Err(Refused::Ending { found: phase.name() });
+                }
+                return Ok(Accepted::Input(self.requests.inputs.ask(spec, by.clone())));
+            }
+            Command::Profile { for_s, .. } => {
+                let (profile, name) = loaded.expect("loaded above");
+                let switched = steering.switch(&name, &profile, for_s.map(Duration::from_secs))?;
+                let what = switched.words();
+                (Accepted::Switched(Box::new(switched)), what)
+            }
+            Command::Pause => {
+                steering.pause(by)?;
+                (Accepted::feed(true, steering.board()), "feed held".to_owned())
+            }
+            Command::Resume => {
+                steering.resume()?;
+                (Accepted::feed(false, steering.board()), "feed released".to_owned())
+            }
+            Command::Rate { hz } => {
+                let rate = hz.map_or(Rate::Max, Rate::Hz);
+                let before = steering.set_rate(rate)?;
+                let done = Done::Rate { hz, from: format!("{before:?}") };
+                (Accepted::Done(done), format!("rate {before:?} to {rate:?}"))
+            }
+            Command::Drain => {
+                self.requests.ask(Requests::DRAINED);
+                (Accepted::Ending, "drain asked for".to_owned())
+            }
+            Command::Stop => {
+                self.requests.hurry();
+                self.requests.ask(Requests::DRAINED);
+                (Accepted::Ending, "stop without grace asked for".to_owned())
+            }
+            Command::Acknowledge { number } => {
+                steering.acknowledge(number)?;
+                (Accepted::Alarms(number), format!("{} acknowledged", named(number)))
+            }
+            Command::Snooze { number, for_s } => {
+                steering.snooze(number, Duration::from_secs(for_s))?;
+                (Accepted::Alarms(number), format!("{} snoozed for {for_s} s", named(number)))
+            }
+            Command::Silo { silo, command } => {
+                self.silo_commands.ask(silo, command)?;
+                (Accepted::Silo { silo, command }, format!("{} of silo {silo} asked for", command.name()))
+            }
+            Command::Move { stream, to } => {
+                self.moves.ask(MoveRequest { stream, to, lease_ms: 0, by: Authority::Operator })?;
+                (Accepted::Move { stream, to }, format!("move of stream {stream} to silo {to} asked for"))
+            }
+            Command::Drill { name, for_ms } => {
+                let drill = LiveDrill::from_name(&name).ok_or(DrillRefused::Unknown { found: name })?;
+                let started = steering.drill(drill, for_ms.map(Duration::from_millis))?;
+                let what = format!("{},", started.words());
+                (Accepted::Done(Done::drill(started)), what)
+            }
+        };
+        steering.record(by, &what);
+        Ok(accepted)
+    }
+
+    /// Reads the profile from `text`, or from the profile directory by `name`; returns it with its
+    /// name.
+    fn load(&self, name: &str, text: Option<&str>) -> Result<(Profile, String), ProfileError> {
+        match text {
+            Some(text) => {
+                profile::check_name(name, name)?;
+                Ok((Profile::parse(text, name)?, name.to_owned()))
+            }
+            None => {
+                let profiles = self.steering.lock().profiles();
+                let (profile, origin) = Profile::load(name, profiles.as_deref())?;
+                Ok((profile, origin.name()))
+            }
+        }
+    }
+}
+
+/// Checks whether `by` may request `command`: operators may request anything of their own engine,
+/// alarm rules the actions that a profile can name.
+fn check_permitted(command: &Command, by: &Actor) -> Result<(), Refused> {
+    let is_for_rules = matches!(command, Command::Drain | Command::Pause | Command::Profile { .. });
+    match by.kind() {
+        Kind::Operator { uid, .. } => may_operate(uid, own_uid()),
+        Kind::Alarm if is_for_rules => Ok(()),
+        kind @ (Kind::Alarm | Kind::Timer | Kind::Watchdog) => {
+            Err(Refused::Actor { command: command.to_string(), actor: kind.name() })
+        }
+    }
+}
+
+/// Whether user `uid` may act on an engine of user `owner`. Root always may, because it could do
+/// the same by other means.
+pub(super) fn may_operate(uid: u32, owner: Option<u32>) -> Result<(), Refused> {
+    if uid == 0 || owner == Some(uid) {
+        return Ok(());
+    }
+    Err(Refused::User { found: uid, owner: owner.unwrap_or_default() })
+}
+
+fn unwritable(error: impl fmt::Display) -> String {
+    format!("this profile cannot be written as text ({error}); use another")
+}
+
+fn named(number: u64) -> String {
+    if number == 0 { "all alarms".to_owned() } else { format!("alarm {number}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Actor, Command, check_permitted, may_operate, own_uid};
+    use crate::silo::SiloCommand;
+
+    #[test]
+    fn operators_may_command_their_own_engine_only() {
+        let kill = Command::Silo { silo: 1, command: SiloCommand::Kill };
+        let own = own_uid().unwrap_or_default();
+        for command in [Command::Status, Command::Pause, Command::Stop, kill] {
+            assert!(check_permitted(&command, &Actor::this_process()).is_ok(), "{command}");
+            assert!(check_permitted(&command, &Actor::operator(0, 1, "")).is_ok(), "root: {command}");
+            let refused =
+                check_permitted(&command, &Actor::operator(own + 1, 1, "")).map_err(|refused| refused.to_string());
+            assert!(refused.is_err_and(|said| said.contains(&format!("user {}", own + 1))), "{command}");
+        }
+        assert!(may_operate(5, None).is_err(), "where users are not known, only root");
+    }
+
+    #[test]
+    fn alarm_rules_may_drain_pause_and_switch_profiles_only() {
+        let profile = Command::Profile { name: "shared".to_owned(), text: None, for_s: None };
+        let alarm = Actor::alarm("role feed stood still");
+        for command in [Command::Drain, Command::Pause, profile] {
+            assert!(check_permitted(&command, &alarm).is_ok(), "{command}");
+        }
+        let kill = Command::Silo { silo: 1, command: SiloCommand::Kill };
+        for command in [Command::Stop, Command::Resume, Command::Acknowledge { number: 0 }, kill.clone()] {
+            assert!(check_permitted(&command, &alarm).is_err(), "{command}");
+        }
+        let refused = check_permitted(&kill, &alarm).map_err(|refused| refused.to_string());
+        assert!(refused.is_err_and(|said| said.contains("request kill silo 1, not alarm")));
+        for actor in [Actor::timer(), Actor::watchdog()] {
+            assert!(check_permitted(&Command::Drain, &actor).is_err(), "it only records");
+        }
+    }
+}

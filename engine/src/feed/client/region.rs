@@ -1,0 +1,163 @@
+//! The client of a shared-memory region, in Rust: for `pinwheel send`, tests and benchmarks.
+//!
+//! Owns the client's mapping and its end of the ring. One thread. Never waits. Bounds: the slots.
+
+use super::{Client, RECEIVED_MAX, Received};
+use crate::feed::packet::{Encoding, Welcome};
+use crate::feed::shm::layout::{ANSWER_HEAD_WORDS, SHOT_HEAD_WORDS, STATE_LIVE, Shape, client, engine, refusal};
+use crate::feed::shm::region::Region;
+use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
+use pinwheel_edge::slot::outside::ClientEnd;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+/// A client that uses a shared-memory region.
+#[derive(Debug)]
+pub struct RegionClient {
+    directory: PathBuf,
+    name: String,
+    session: u64,
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    region: Region,
+    shape: Shape,
+    end: ClientEnd,
+    is_granted: bool,
+    /// Whether each slot is published and not collected.
+    waiting: Vec<bool>,
+    published: u64,
+    /// The oldest slot that is not collected.
+    oldest: u64,
+    heartbeat: u64,
+    shot: Vec<u64>,
+    answer: Vec<u64>,
+}
+
+impl RegionClient {
+    /// A client of region `name`, which may not exist yet.
+    #[must_use]
+    pub fn new(directory: &Path, name: &str, session: u64) -> RegionClient {
+        RegionClient { directory: directory.to_owned(), name: name.to_owned(), session: session.max(1), open: None }
+    }
+
+    /// The region, once it is open, for tests that violate its rules.
+    #[must_use]
+    pub fn region(&self) -> Option<(&Region, &Shape)> {
+        self.open.as_ref().map(|open| (&open.region, &open.shape))
+    }
+}
+
+impl Client for RegionClient {
+    fn welcome(&mut self) -> io::Result<Option<Welcome>> {
+        if self.open.is_none() {
+            let Some((region, shape)) = Region::open(&self.directory, &self.name)? else { return Ok(None) };
+            // Relaxed: these words stand alone; U5 has granted the ring to this client.
+            region.word(client::PID).store(u64::from(std::process::id()), Ordering::Relaxed);
+            region.word(client::SESSION).store(self.session, Ordering::Relaxed);
+            self.open = Some(Open::new(region, shape));
+        }
+        let Some(open) = &mut self.open else { return Ok(None) };
+        open.beat();
+        let is_live = open.region.word(engine::STATE).load(Ordering::Relaxed) == STATE_LIVE;
+        open.is_granted = is_live && open.end.is_granted(&open.region.outside(&open.shape), self.session);
+        let Shape { bits, encoding, streams, observables, .. } = open.shape;
+        let epoch = open.region.word(engine::EPOCH).load(Ordering::Relaxed);
+        Ok(open.is_granted.then_some(Welcome { epoch, session: self.session, streams, observables, bits, encoding }))
+    }
+
+    fn send(&mut self, stream: u32, sequence: u64, bits: &[u8]) -> io::Result<bool> {
+        let Some(open) = self.open.as_mut().filter(|open| open.is_granted) else { return Ok(false) };
+        open.beat();
+        Ok(open.send(stream, sequence, bits))
+    }
+
+    fn receive(&mut self, take: &mut dyn FnMut(&Received)) -> io::Result<usize> {
+        let Some(open) = self.open.as_mut().filter(|open| open.is_granted) else { return Ok(0) };
+        open.beat();
+        Ok(open.receive(take))
+    }
+}
+
+impl Open {
+    fn new(region: Region, shape: Shape) -> Open {
+        Open {
+            region,
+            end: ClientEnd::default(),
+            is_granted: false,
+            waiting: vec![false; shape.slots as usize],
+            published: 0,
+            oldest: 0,
+            heartbeat: 0,
+            shot: vec![0; shape.shot_words()],
+            answer: vec![0; shape.answer_words()],
+            shape,
+        }
+    }
+
+    fn beat(&mut self) {
+        self.heartbeat += 1;
+        self.region.word(client::HEARTBEAT).store(self.heartbeat, Ordering::Relaxed);
+    }
+
+    fn send(&mut self, stream: u32, sequence: u64, bits: &[u8]) -> bool {
+        let outside = self.region.outside(&self.shape);
+        if !self.end.is_vacant(&outside) {
+            return false;
+        }
+        self.shot.fill(0);
+        self.shot[..3].copy_from_slice(&[sequence, u64::from(stream), u64::from(self.shape.bits)]);
+        let payload = &mut self.shot[SHOT_HEAD_WORDS..];
+        match self.shape.encoding {
+            Encoding::Bits => {
+                let bytes = bits.iter().take(self.shape.bits.div_ceil(8) as usize);
+                bytes.enumerate().for_each(|(at, byte)| payload[at / 8] |= u64::from(*byte) << (at % 8 * 8));
+            }
+            Encoding::Int32 => (0..self.shape.bits as usize)
+                .for_each(|at| payload[at / 2] |= u64::from(bits[at / 8] >> (at % 8) & 1) << (at % 2 * 32)),
+        }
+        let slot = self.end.slot(&outside);
+        let at = self.shape.shot_at(slot);
+        self.end.publish(&outside, self.region.data(at, self.shot.len()), &self.shot, at as u64);
+        self.waiting[slot as usize] = true;
+        self.published += 1;
+        true
+    }
+
+    fn receive(&mut self, take: &mut dyn FnMut(&Received)) -> usize {
+        let outside = self.region.outside(&self.shape);
+        let slots = self.waiting.len() as u64;
+        let (mut count, mut looks) = (0, 0);
+        for position in self.oldest..self.published {
+            let slot = (position % slots) as usize;
+            if !self.waiting[slot] {
+                continue;
+            }
+            if count == RECEIVED_MAX || looks == 2 * RECEIVED_MAX {
+                break;
+            }
+            looks += 1;
+            let record = self.region.data(self.shape.answer_at(slot as u32), self.answer.len());
+            let Some(word) = ClientEnd::collect(&outside, slot as u32, record, &mut self.answer) else { continue };
+            self.waiting[slot] = false;
+            take(&received(word, &self.answer));
+            count += 1;
+        }
+        while self.oldest < self.published && !self.waiting[(self.oldest % slots) as usize] {
+            self.oldest += 1;
+        }
+        count
+    }
+}
+
+fn received(word: u64, answer: &[u64]) -> Received {
+    let mut observables = [0; OBSERVABLE_WORDS_MAX];
+    let flips = &answer[ANSWER_HEAD_WORDS..];
+    observables[..flips.len()].copy_from_slice(flips);
+    // The low bits of an error word are its code; any other word is an answer.
+    let status = if word >> 48 == refusal(0) >> 48 { (word & 0xffff) as u16 } else { 0 };
+    Received { stream: answer[1] as u32, sequence: answer[0], status, latency_ns: answer[2], observables }
+}

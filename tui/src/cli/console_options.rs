@@ -1,0 +1,233 @@
+//! Options of the console: colours, glyphs, mouse and keys, from the command line, the environment
+//! and the user's files.
+//!
+//! Reads one file of limited size, writes none.
+
+use super::places::{self, UserPaths};
+use super::refusal::Refusal;
+use crate::keymap::bound::Keymap;
+use crate::keymap::file::BYTES_MAX;
+use crate::model::{Mouse, View};
+use crate::settings::SettingsFile;
+use crate::term::{self, Delivered};
+use crate::theme::{Colour, Glyphs, Palette, Theme};
+use clap::Args as ClapArgs;
+use pinwheel_engine::files;
+use pinwheel_engine::profile::{self, OnHangup};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Options of every command with a console.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub struct ConsoleArgs {
+    /// Colours of the console: for a dark or a light background, distinguishable without red and
+    /// green, or none [default: dark]
+    #[arg(long, value_enum, value_name = "THEME")]
+    pub theme: Option<Palette>,
+    /// Number of colours of the terminal [default: from COLORTERM, TERM and NO_COLOR]
+    #[arg(long, value_enum, value_name = "DEPTH")]
+    pub colour: Option<Colour>,
+    /// Glyphs of the console [default: from the locale]
+    #[arg(long, value_enum, value_name = "GLYPHS")]
+    pub glyphs: Option<Glyphs>,
+    /// Mouse events go to the console (on), or to the terminal to select text (off) [default: on]
+    #[arg(long, value_enum, value_name = "ON|OFF")]
+    pub mouse: Option<Mouse>,
+    /// Neither load nor save settings of the console
+    #[arg(long)]
+    pub no_settings: bool,
+    /// File of keys, in RON [default: keys.ron in the profiles directory, else in
+    /// $XDG_CONFIG_HOME/pinwheel]
+    #[arg(long, value_name = "FILE")]
+    pub keys: Option<PathBuf>,
+}
+
+/// The console's first view, and the settings of its engine's profile.
+#[derive(Debug, Clone, Copy)]
+pub struct FirstScreen {
+    pub on_hangup: OnHangup,
+    pub view: View,
+    /// The profile's theme.
+    pub theme: Option<profile::Theme>,
+}
+
+impl FirstScreen {
+    /// For an engine whose profile is not known.
+    pub fn plain(on_hangup: OnHangup, view: View) -> FirstScreen {
+        FirstScreen { on_hangup, view, theme: None }
+    }
+}
+
+impl ConsoleArgs {
+    /// The theme: from the options, else from the environment, read by `variable`.
+    pub fn theme(&self, variable: impl Fn(&str) -> Option<String>) -> Theme {
+        let found = Theme::from_variables(variable);
+        Theme {
+            palette: self.theme.unwrap_or(found.palette),
+            colour: self.colour.unwrap_or(found.colour),
+            glyphs: self.glyphs.unwrap_or(found.glyphs),
+        }
+    }
+
+    /// All options of the console. Command-line options override saved settings, which override the
+    /// profile.
+    ///
+    /// # Errors
+    /// Those of [`ConsoleArgs::keymap`].
+    pub fn options(
+        &self,
+        first: FirstScreen,
+        profiles: Option<&Path>,
+        user_paths: &UserPaths,
+    ) -> Result<term::Options, Refusal> {
+        let file = places::state(user_paths).map(|state| state.join("console.ron"));
+        let settings = SettingsFile::open(file.filter(|_| !self.no_settings));
+        let kept = settings.settings.chosen;
+        let mut theme = self.theme(|name| std::env::var(name).ok());
+        if self.theme.is_none() {
+            theme.palette = kept.palette.or(first.theme.map(palette)).unwrap_or(theme.palette);
+        }
+        if self.glyphs.is_none() {
+            theme.glyphs = kept.glyphs.unwrap_or(theme.glyphs);
+        }
+        let mouse = self.mouse.or(kept.mouse).unwrap_or_default();
+        let FirstScreen { on_hangup, view, .. } = first;
+        Ok(term::Options { theme, on_hangup, view, keymap: self.keymap(profiles, user_paths)?, mouse, settings })
+    }
+
+    /// The key bindings: from the named file, else from the first file found, else built in.
+    ///
+    /// # Errors
+    /// If the named file is missing, or a file is no file of keys.
+    pub fn keymap(&self, profiles: Option<&Path>, user_paths: &UserPaths) -> Result<Rc<Keymap>, Refusal> {
+        let own = profiles.map(|dir| dir.join("keys.ron"));
+        let candidates = match &self.keys {
+            Some(named) => vec![named.clone()],
+            None => own.into_iter().chain(user_paths.config().map(|dir| dir.join("keys.ron"))).collect(),
+        };
+        for path in candidates {
+            let read = if self.keys.is_none() { files::read_unnamed_text } else { files::read_named_text };
+            match read(&path, BYTES_MAX as u64) {
+                Err(error) if error.kind() == ErrorKind::NotFound && self.keys.is_none() => {}
+                Err(error) => {
+                    let expected = format!("a file of keys of at most {BYTES_MAX} bytes");
+                    return Err(Refusal::unusable(
+                        path.display().to_string(),
+                        error.to_string(),
+                        expected,
+                        "name another with --keys",
+                    ));
+                }
+                Ok(text) => {
+                    let keymap = Keymap::from_text(&text);
+                    let refused = |error| Refusal::Usage(format!("{}: {error}", path.display()));
+                    return keymap.map(Rc::new).map_err(refused);
+                }
+            }
+        }
+        Ok(Rc::default())
+    }
+}
+
+fn palette(theme: profile::Theme) -> Palette {
+    match theme {
+        profile::Theme::Dark => Palette::Dark,
+        profile::Theme::Light => Palette::Light,
+        profile::Theme::ColourBlind => Palette::ColourBlind,
+        profile::Theme::Mono => Palette::Mono,
+    }
+}
+
+/// Reports settings that could not be saved.
+pub fn say_unsaved(shown: &term::Outcome) {
+    if let Some(said) = shown.unsaved.as_ref().filter(|_| shown.delivered == Delivered::Yes) {
+        super::say::people(&format!("pinwheel: {said}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+
+    use super::{Colour, ConsoleArgs, FirstScreen, Mouse, OnHangup, Palette, View, profile};
+    use crate::cli::places::UserPaths;
+    use crate::keymap::bound::Keymap;
+    use std::path::PathBuf;
+
+    #[test]
+    fn an_option_beats_the_environment() {
+        let console = ConsoleArgs { theme: Some(Palette::Light), colour: Some(Colour::True), ..ConsoleArgs::default() };
+        let theme = console.theme(|name| (name == "NO_COLOR").then(|| "1".to_owned()));
+        assert_eq!((theme.palette, theme.colour), (Palette::Light, Colour::True));
+    }
+
+    #[test]
+    fn an_option_beats_what_was_kept_and_that_beats_the_profile() {
+        let state = tempfile::tempdir().unwrap();
+        let user_paths = UserPaths { state_home: Some(state.path().to_owned()), ..UserPaths::default() };
+        let first =
+            FirstScreen { theme: Some(profile::Theme::Light), ..FirstScreen::plain(OnHangup::Detach, View::Overview) };
+        let found = |console: &ConsoleArgs| {
+            let options = console.options(first, None, &user_paths).unwrap();
+            (options.theme.palette, options.mouse, options.settings.path.is_some())
+        };
+        let console = ConsoleArgs::default();
+        assert_eq!(found(&console), (Palette::Light, Mouse::On, true));
+        std::fs::create_dir(state.path().join("pinwheel")).unwrap();
+        let kept = "(theme: Some(\"mono\"), mouse: Some(\"off\"))";
+        std::fs::write(state.path().join("pinwheel/console.ron"), kept).unwrap();
+        assert_eq!(found(&console), (Palette::Mono, Mouse::Off, true));
+        let named = ConsoleArgs { theme: Some(Palette::Dark), mouse: Some(Mouse::On), ..ConsoleArgs::default() };
+        assert_eq!(found(&named), (Palette::Dark, Mouse::On, true));
+        let none = ConsoleArgs { no_settings: true, ..ConsoleArgs::default() };
+        assert_eq!(found(&none), (Palette::Light, Mouse::On, false));
+    }
+
+    #[test]
+    fn a_fifo_in_the_place_of_the_keys_is_not_waited_for() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let profiles = tempfile::tempdir().unwrap();
+        let path = profiles.path().join("keys.ron");
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let said = ConsoleArgs::default().keymap(Some(profiles.path()), &UserPaths::default()).unwrap_err();
+        assert!(said.to_string().contains("found a FIFO"), "{said}");
+    }
+
+    #[test]
+    fn keys_come_from_the_file_named_then_the_profiles_then_the_user() {
+        let (profiles, config) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let user_paths = UserPaths { config_home: Some(config.path().to_owned()), ..UserPaths::default() };
+        let keys = |console: &ConsoleArgs| console.keymap(Some(profiles.path()), &user_paths);
+        let console = ConsoleArgs::default();
+        assert_eq!(*keys(&console).unwrap(), Keymap::default());
+        std::fs::create_dir(config.path().join("pinwheel")).unwrap();
+        let user = r#"{ "views": { "freeze": ["F1"] } }"#;
+        std::fs::write(config.path().join("pinwheel/keys.ron"), user).unwrap();
+        assert_eq!(*keys(&console).unwrap(), Keymap::from_text(user).unwrap());
+        let shared = r#"{ "views": { "freeze": ["F2"] } }"#;
+        std::fs::write(profiles.path().join("keys.ron"), shared).unwrap();
+        assert_eq!(*keys(&console).unwrap(), Keymap::from_text(shared).unwrap());
+        let named = ConsoleArgs { keys: Some(PathBuf::from("/no/such/file")), ..ConsoleArgs::default() };
+        assert!(keys(&named).unwrap_err().to_string().contains("/no/such/file"));
+        std::fs::write(profiles.path().join("keys.ron"), "nonsense").unwrap();
+        let said = keys(&console).unwrap_err().to_string();
+        assert!(said.contains("keys.ron") && said.contains("1:1"), "{said}");
+    }
+
+    #[test]
+    fn endless_keys_are_refused_unread_and_a_long_name_in_them_is_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = dir.path().join("keys.ron");
+        let said = |path: &std::path::Path| {
+            let console = ConsoleArgs { keys: Some(path.to_owned()), ..ConsoleArgs::default() };
+            console.keymap(None, &UserPaths::default()).unwrap_err().to_string()
+        };
+        assert!(said("/dev/zero".as_ref()).contains("found a device"));
+        std::fs::write(&keys, format!("{{\"{}\": {{}}}}", "x".repeat(60_000))).unwrap();
+        let cut = said(&keys);
+        assert!(cut.contains("bytes omitted") && cut.len() < 1_000, "{} bytes", cut.len());
+        std::fs::File::create(&keys).unwrap().set_len(1 << 40).unwrap();
+        assert!(said(&keys).contains("more than 65536 bytes"));
+    }
+}

@@ -1,0 +1,223 @@
+//! Options of `pinwheel run`, and the parsers of values that only they take.
+//!
+//! Pure. The module `request` checks the options against each other.
+
+use crate::cli::console_options::ConsoleArgs;
+use crate::cli::metrics;
+use crate::cli::values::{duration, rate};
+use clap::Args as ClapArgs;
+use pinwheel_engine::board::layout::LABEL_BYTES_MAX;
+use pinwheel_engine::code::Format;
+use pinwheel_engine::engine::LivePlace;
+use pinwheel_engine::profile::{Rate, Silos, WindowRounds};
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub struct RunArgs {
+    /// Profile: a name in the profiles directory or built in, or a path that ends in .ron [default:
+    /// lab]
+    #[arg(long, value_name = "P")]
+    pub profile: Option<String>,
+    /// Detector error model: Stim's .dem, or a bundled one by name: surface_d5, surface_d3,
+    /// surface_d5@r50 (50 rounds)
+    #[arg(long, value_name = "F")]
+    pub dem: Option<PathBuf>,
+    /// Shots to decode, detection events only; - reads standard input and drains at its end
+    #[arg(long, value_name = "F")]
+    pub shots: Option<PathBuf>,
+    /// Take live shots from other processes: udp:ADDRESS:PORT, unix:PATH or shm:NAME
+    #[arg(long, value_name = "udp:A|unix:P|shm:N", conflicts_with_all = ["shots", "observables", "rate"], value_parser = LivePlace::parse)]
+    pub input: Option<LivePlace>,
+    /// Addresses or networks of senders to accept [default: this machine's]
+    #[arg(long, value_name = "NET,NET", value_delimiter = ',', requires = "input")]
+    pub allow: Vec<String>,
+    /// Map from measurements to detectors and observables, where shots are measurements
+    #[arg(long, value_name = "F")]
+    pub m2d: Option<PathBuf>,
+    /// True observables of the shots, to compare the answers with
+    #[arg(long, value_name = "F")]
+    pub observables: Option<PathBuf>,
+    /// Format of shots, observables and predictions: b8, 01 or dets [default: b8]
+    #[arg(long, value_name = "b8|01|dets")]
+    pub format: Option<Format>,
+    /// Total shots per second of all streams, or max, or auto (half the capacity measured in
+    /// warm-up)
+    #[arg(long, value_name = "HZ|max|auto", value_parser = rate, allow_hyphen_values = true)]
+    pub rate: Option<Rate>,
+    /// End after this many shots
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
+    pub count: Option<u64>,
+    /// End after this time: 10s, 500ms, 20us, 1m
+    #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
+    pub duration: Option<Duration>,
+    /// Number of complete pipelines, or auto (one for each NUMA node or GPU)
+    #[arg(long, value_name = "auto|N", value_parser = silos, allow_negative_numbers = true)]
+    pub silos: Option<Silos>,
+    /// Logical qubits
+    #[arg(long, value_name = "N", value_parser = small, allow_negative_numbers = true)]
+    pub streams: Option<u32>,
+    /// Zipf exponent S of the streams' rates: the rate of stream n is proportional to (n + 1)^-S
+    /// (1.1 is common)
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub zipf: Option<f64>,
+    /// Move a random stream to another silo at this interval: 1ms, 100us. Streams of placement are
+    /// drawn; if there are none, all
+    #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
+    pub move_every: Option<Duration>,
+    /// Stop one silo at this interval, in turn, and restart it after half of it: 1s, 200ms
+    #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
+    pub kill_every: Option<Duration>,
+    /// Answers later than this after their scheduled arrival count as late: 20us, 2ms
+    #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
+    pub deadline: Option<Duration>,
+    /// Decode long experiments in sliding windows of C rounds to commit and B rounds of look-ahead
+    /// (best the code's distance each): 5,5; or whole: each shot in one piece
+    #[arg(long, value_name = "C,B|whole", value_parser = window, allow_hyphen_values = true)]
+    pub window: Option<Windows>,
+    /// Deliver each shot round by round, one round each DURATION (1us); with --window, a window
+    /// starts when its rounds have arrived, and latency counts from the last round
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub round_period: Option<Duration>,
+    /// Device for the predecode step: auto (a GPU where there is one), sim (the CPU stand-in), cuda
+    /// (each silo a GPU of its own), or cuda:N (GPU N for all silos)
+    #[arg(long, value_name = "auto|sim|cuda[:N]", value_parser = device)]
+    pub device: Option<DeviceChoice>,
+    /// Write predicted observables here, one record per shot in input order
+    #[arg(long, value_name = "F")]
+    pub predictions: Option<PathBuf>,
+    /// Write one JSON line per answer here, in completion order; - is standard output
+    #[arg(long, value_name = "F|-")]
+    pub answers: Option<PathBuf>,
+    /// Directory of profiles [default: the checkout's, else those built in]
+    #[arg(long, value_name = "DIR")]
+    pub profiles: Option<PathBuf>,
+    /// Directory that run directories are made in [default: the checkout's logs, else
+    /// $XDG_STATE_HOME/pinwheel]
+    #[arg(long, value_name = "DIR")]
+    pub logs: Option<PathBuf>,
+    /// A label for this run, kept in its report
+    #[arg(long, value_name = "TEXT", value_parser = label)]
+    pub label: Option<String>,
+    /// Remove this run only after all runs without --keep
+    #[arg(long)]
+    pub keep: bool,
+    /// Serve the board as OpenMetrics: a port of this machine, or an address with a port
+    #[arg(long, value_name = "ADDR", value_parser = metrics::address)]
+    pub metrics: Option<std::net::SocketAddr>,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// No console, even on a terminal
+    #[arg(long)]
+    pub headless: bool,
+    #[command(flatten)]
+    pub console: ConsoleArgs,
+}
+
+/// Value of `--device`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceChoice {
+    Auto,
+    Sim,
+    Cuda { index: Option<u32> },
+}
+
+/// Value of `--window`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Windows {
+    Whole,
+    Sliding(WindowRounds),
+}
+
+/// Parses a label of at most [`LABEL_BYTES_MAX`] bytes.
+fn label(text: &str) -> Result<String, String> {
+    if text.len() > LABEL_BYTES_MAX {
+        let found = text.len();
+        return Err(format!("found {found} bytes, expected at most {LABEL_BYTES_MAX}; shorten the label"));
+    }
+    Ok(text.to_owned())
+}
+
+/// Parses `C,B` or `whole`. The profile's schema checks the range.
+pub fn window(text: &str) -> Result<Windows, String> {
+    if text == "whole" {
+        return Ok(Windows::Whole);
+    }
+    let rounds = text.split_once(',').and_then(|(commit, buffer)| Some((commit.parse().ok()?, buffer.parse().ok()?)));
+    let (commit_rounds, buffer_rounds) = rounds.ok_or_else(|| {
+        "expected commit rounds and buffer rounds, whole numbers of 1 or more, or whole; write it like --window 5,5"
+            .to_owned()
+    })?;
+    Ok(Windows::Sliding(WindowRounds { commit_rounds, buffer_rounds }))
+}
+
+/// Parses `auto`, `sim`, `cuda` or `cuda:N`. The engine's start checks whether the device exists.
+pub fn device(text: &str) -> Result<DeviceChoice, String> {
+    let refuse =
+        || "expected auto, sim, cuda or cuda:N with the number of a GPU; write it like --device cuda:0".to_owned();
+    match text {
+        "auto" => Ok(DeviceChoice::Auto),
+        "sim" => Ok(DeviceChoice::Sim),
+        "cuda" => Ok(DeviceChoice::Cuda { index: None }),
+        other => {
+            let digits = other.strip_prefix("cuda:").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+            let index = digits.and_then(|digits| digits.parse().ok()).ok_or_else(refuse)?;
+            Ok(DeviceChoice::Cuda { index: Some(index) })
+        }
+    }
+}
+
+fn count(text: &str) -> Result<u64, String> {
+    match text.replace('_', "").parse() {
+        Ok(0) | Err(_) => Err("expected a whole number of shots, 1 or more; omit --count for no limit".to_owned()),
+        Ok(count) => Ok(count),
+    }
+}
+
+fn small(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "expected a whole number, 1 or more; write it without sign or unit".to_owned())
+}
+
+fn silos(text: &str) -> Result<Silos, String> {
+    if text == "auto" {
+        return Ok(Silos::Auto);
+    }
+    let refused = |_| "expected auto, or a whole number, 1 or more; write it like --silos auto or --silos 2".to_owned();
+    text.parse().map(Silos::Count).map_err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{DeviceChoice, Windows, device, silos, window};
+    use pinwheel_engine::profile::{Silos, WindowRounds};
+
+    #[test]
+    fn windows_are_two_numbers_of_rounds_or_whole() {
+        assert_eq!(window("5,7"), Ok(Windows::Sliding(WindowRounds { commit_rounds: 5, buffer_rounds: 7 })));
+        assert_eq!(window("whole"), Ok(Windows::Whole));
+        for text in ["", "5", "5,", ",5", "5,-1", "5,5,5", "5, 5", "none", "4294967296,1"] {
+            assert!(window(text).unwrap_err().contains("--window 5,5"), "{text}");
+        }
+    }
+
+    #[test]
+    fn devices_are_named_and_numbered() {
+        assert_eq!(device("auto"), Ok(DeviceChoice::Auto));
+        assert_eq!(device("sim"), Ok(DeviceChoice::Sim));
+        assert_eq!(device("cuda"), Ok(DeviceChoice::Cuda { index: None }));
+        assert_eq!(device("cuda:12"), Ok(DeviceChoice::Cuda { index: Some(12) }));
+        for text in ["", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:+1", "CUDA", "cuda:99999999999"] {
+            assert!(device(text).unwrap_err().contains("--device cuda:0"), "{text}");
+        }
+    }
+
+    #[test]
+    fn silos_are_counted_or_left_to_the_machine() {
+        assert_eq!([silos("auto"), silos("3")], [Ok(Silos::Auto), Ok(Silos::Count(3))]);
+        for text in ["", "Auto", "one", "-1", "1.5", "99999999999"] {
+            assert!(silos(text).unwrap_err().contains("--silos auto"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Builds the request of the next run after a change of input, and refuses runs that allow none.
+//!
+//! Pure, except that relative paths are resolved in the working directory.
+
+use super::args::RunArgs;
+use crate::cli::refusal::Refusal;
+use crate::cli::request::{OutputMode, RunRequest, ShotSource};
+use pinwheel_engine::engine::{InputSpec, LivePlace};
+use pinwheel_engine::profile::{Profile, Source};
+use std::path::{Path, PathBuf, absolute};
+
+/// Refuses a change of input where the run's options or results belong to one input only.
+pub(super) fn allows_next_run(request: &RunRequest) -> Result<(), String> {
+    let outputs = [
+        ("--answers", request.answers.is_some(), "the answers file belongs"),
+        ("--predictions", request.predictions.is_some(), "the predictions file belongs"),
+        ("--count", request.count.is_some(), "the number of shots belongs"),
+        ("--json", request.output_mode == OutputMode::Scripts, "the report belongs"),
+        ("--shots -", request.shots == ShotSource::Stdin, "standard input belongs"),
+    ];
+    match outputs.into_iter().find(|(_, is_given, _)| *is_given) {
+        None => Ok(()),
+        Some((option, _, reason)) => Err(format!(
+            "a run with {option} cannot change its input: {reason} to the current one; end this run and start another"
+        )),
+    }
+}
+
+/// The request of the next run: the options and the current profile of this run, with the new
+/// input.
+pub(super) fn request(
+    args: &RunArgs,
+    name: &str,
+    profile: &Profile,
+    spec: &InputSpec,
+    output_mode: OutputMode,
+) -> Result<RunRequest, Refusal> {
+    let mut args = args.clone();
+    let mut profile = profile.clone();
+    let from = spec.from.as_str();
+    let model = profile.input.source.model().to_owned();
+    (args.shots, args.input, args.rate) = (None, None, None);
+    args.observables = spec.observables.as_ref().map(PathBuf::from);
+    args.dem = spec.dem.as_ref().map(PathBuf::from).or(args.dem);
+    if let Some(format) = &spec.format {
+        let content = |said| Refusal::Content { about: format!("input {from} --format"), said };
+        args.format = Some(format.parse().map_err(content)?);
+    }
+    if !matches!(profile.input.source, Source::Sampler { .. }) {
+        profile.input.source = Source::Sampler { model: model.clone(), seed: 1 };
+    }
+    match LivePlace::parse(from) {
+        _ if from == "sampler" => {}
+        Ok(_) if spec.observables.is_some() => {
+            let about = format!("input {from} --observables");
+            let remedy = "name a file of shots, or omit the observables";
+            return Err(Refusal::unusable(about, "a live source", "shots from a file", remedy));
+        }
+        Ok(place) => args.input = Some(place),
+        Err(said) if ["udp:", "unix:", "shm:"].iter().any(|kind| from.starts_with(kind)) => {
+            return Err(Refusal::Content { about: format!("input {from}"), said });
+        }
+        Err(_) if from == "-" => {
+            let (about, found) = ("input -", "standard input, which can only be given at the start");
+            return Err(Refusal::unusable(about, found, "a file", "name one"));
+        }
+        Err(_) => {
+            args.shots = Some(Path::new(from).to_owned());
+            args.dem = args.dem.or(Some(PathBuf::from(model)));
+        }
+    }
+    RunRequest::resolve(&args, name.to_owned(), profile, output_mode == OutputMode::Console)
+}
+
+/// Whether two live sources use the same address, so that only one can be open.
+pub(super) fn is_same(one: &LivePlace, other: &LivePlace) -> bool {
+    match (one, other) {
+        (LivePlace::Udp { at: one, .. }, LivePlace::Udp { at: other, .. }) => one == other,
+        (LivePlace::Unix(one), LivePlace::Unix(other)) => absolute(one).ok() == absolute(other).ok(),
+        (LivePlace::Shm { name: one, .. }, LivePlace::Shm { name: other, .. }) => one == other,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+
+    use super::RunArgs;
+    use super::{InputSpec, LivePlace, OutputMode, RunRequest, allows_next_run, is_same, request};
+    use crate::cli::request::{ModelSource, ShotSource};
+    use pinwheel_engine::code::Format;
+    use pinwheel_engine::profile::{Profile, Silos};
+    use std::path::PathBuf;
+
+    fn lab() -> Profile {
+        Profile::load("lab", None).unwrap().0
+    }
+
+    #[test]
+    fn a_new_input_keeps_the_model_and_the_other_options() {
+        let args = RunArgs { silos: Some(Silos::Count(2)), shots: Some(PathBuf::from("old")), ..RunArgs::default() };
+        let asked = |profile: &Profile, text: &str| {
+            request(&args, "lab", profile, &InputSpec::parse(text).unwrap(), OutputMode::Console)
+        };
+        let of = |text: &str| asked(&lab(), text).unwrap();
+        let file = of("new.b8");
+        assert_eq!(file.shots, ShotSource::File { shots: PathBuf::from("new.b8"), observables: None });
+        assert_eq!(
+            (file.model, file.profile.silos),
+            (ModelSource::Option(PathBuf::from("surface_d5")), Silos::Count(2))
+        );
+        assert!(matches!(of("sampler").shots, ShotSource::Sampler { .. }));
+        let live = of("udp:127.0.0.1:7000");
+        assert!(matches!(live.shots, ShotSource::Live(_)) && live.profile.input.source.model() == "surface_d5");
+        // After a live source, the sampler uses the same model again.
+        let back = asked(&live.profile, "sampler").unwrap();
+        assert!(matches!(back.shots, ShotSource::Sampler { .. }));
+        for (text, about) in [
+            ("udp:nowhere", "input udp:nowhere"),
+            ("-", "input -"),
+            ("udp:127.0.0.1:7000 --observables o", "--observables"),
+            ("sampler --observables o", "--observables"),
+            ("a.b8 --format stim", "--format"),
+        ] {
+            let said = asked(&lab(), text).unwrap_err().to_string();
+            assert!(said.contains(about) && !said.contains('\n'), "{said}");
+        }
+    }
+
+    #[test]
+    fn another_model_truth_and_format_come_with_the_input() {
+        let spec = InputSpec::parse("new.01 --dem m.dem --observables truth.01 --format 01").unwrap();
+        let of = |spec: &InputSpec| request(&RunArgs::default(), "lab", &lab(), spec, OutputMode::People).unwrap();
+        let file = of(&spec);
+        let observables = Some(PathBuf::from("truth.01"));
+        assert_eq!(file.shots, ShotSource::File { shots: PathBuf::from("new.01"), observables });
+        assert_eq!((file.model, file.format), (ModelSource::Option(PathBuf::from("m.dem")), Format::Text01));
+        let drawn = of(&InputSpec::parse("sampler --dem surface_d3").unwrap());
+        assert_eq!(drawn.model, ModelSource::Option(PathBuf::from("surface_d3")));
+        assert_eq!(drawn.output_mode, OutputMode::People);
+    }
+
+    #[test]
+    fn a_live_source_is_recognised_under_other_spellings() {
+        let place = |text: &str| LivePlace::parse(text).unwrap();
+        let here = format!("unix:{}/in", std::env::current_dir().unwrap().display());
+        for (one, other, expected) in [
+            ("unix:in", here.as_str(), true),
+            ("unix:in", "unix:/in", false),
+            ("udp:127.0.0.1:7000", "udp:127.0.0.1:7000", true),
+            ("udp:127.0.0.1:7000", "udp:127.0.0.1:7001", false),
+            ("shm:a", "shm:a", true),
+            ("shm:a", "unix:a", false),
+        ] {
+            assert_eq!(is_same(&place(one), &place(other)), expected, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn a_run_whose_results_belong_to_one_input_refuses_another() {
+        let resolved = |args: &RunArgs| RunRequest::resolve(args, "lab".to_owned(), lab(), true).unwrap();
+        assert_eq!(allows_next_run(&resolved(&RunArgs::default())), Ok(()));
+        let (file, dem) = (Some(PathBuf::from("f")), Some(PathBuf::from("surface_d3")));
+        for (option, args) in [
+            ("--count", RunArgs { count: Some(5), ..RunArgs::default() }),
+            ("--json", RunArgs { json: true, ..RunArgs::default() }),
+            ("--answers", RunArgs { answers: file.clone(), ..RunArgs::default() }),
+            ("--predictions", RunArgs { predictions: file, ..RunArgs::default() }),
+            ("--shots -", RunArgs { shots: Some(PathBuf::from("-")), dem, ..RunArgs::default() }),
+        ] {
+            let said = allows_next_run(&resolved(&args)).unwrap_err();
+            assert!(said.contains(&format!("a run with {option} ")) && said.contains("start another"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Reads files of shots and of observables into memory.
+//!
+//! Bounded by the limits of the engine's `code` module: a file that is too long is refused before
+//! it is read.
+
+use super::refusal::Refusal;
+use pinwheel_engine::code::{Format, Layout, Model, SET_WORDS_MAX, ShotSet};
+use pinwheel_engine::files;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Most bytes of text for one bit: " D1048575".
+const TEXT_BYTES_PER_BIT: u64 = 9;
+/// Bytes read from a file of shots at a time.
+pub const BUFFER_BYTES: usize = 1 << 16;
+
+/// Reads the true observables of `shots` shots.
+pub fn read_truth(path: &Path, model: &Model, shots: usize, format: Format) -> Result<Arc<ShotSet>, Refusal> {
+    let about = format!("--observables {}", path.display());
+    let truth = read_set(&about, path, format, Layout::observables(model.observables))?;
+    truth.check_len(shots).map_err(|error| Refusal::Content { about, said: error.to_string() })?;
+    Ok(Arc::new(truth))
+}
+
+/// Reads a file of shots.
+pub fn read_set(about: &str, path: &Path, format: Format, layout: Layout) -> Result<ShotSet, Refusal> {
+    let (shots_max, bits) = ((SET_WORDS_MAX / layout.words().max(1)) as u64, u64::from(layout.bits()));
+    let bytes_max = match format {
+        Format::B8 => shots_max * bits.div_ceil(8),
+        // The longest line is "shot" followed by the names of all bits.
+        Format::Text01 | Format::Dets => shots_max * (bits + 1) * TEXT_BYTES_PER_BIT,
+    };
+    let file = open_shots(about, path, "a readable file of shots", bytes_max)?;
+    ShotSet::read(BufReader::with_capacity(BUFFER_BYTES, file), format, layout)
+        .map_err(|error| Refusal::Content { about: about.to_owned(), said: error.to_string() })
+}
+
+/// Opens a file of shots; refuses a file longer than `bytes_max` before reading it.
+pub fn open_shots(about: &str, path: &Path, expected: &str, bytes_max: u64) -> Result<File, Refusal> {
+    let refused = |found: String, remedy: &str| Refusal::unusable(about, found, expected, remedy);
+    let unreadable = |error: std::io::Error| refused(error.to_string(), "check the path and its permissions");
+    let file = files::open_named(path).map_err(unreadable)?;
+    if file.metadata().map_err(unreadable)?.len() > bytes_max {
+        let found = format!("more than {bytes_max} bytes");
+        return Err(refused(found, "send it to standard input, which is read shot by shot: --shots -"));
+    }
+    Ok(file)
+}
+
+pub fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}

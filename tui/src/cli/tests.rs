@@ -1,0 +1,3 @@
+//! What compares the whole command line with its documents.
+
+mod reference;

@@ -1,0 +1,134 @@
+//! Data read from outside the board: the run's environment and events, the machine's cores.
+//!
+//! Plain data, on the console thread; a separate thread reads the data (`term::lookup`). Bounded by
+//! [`EVENTS_MAX`] events and by the size of the machine.
+
+use super::measured::Measured;
+use pinwheel_engine::host::check::Row;
+use pinwheel_engine::host::usage::CoreUse;
+
+/// Most events kept; older ones are dropped.
+pub const EVENTS_MAX: usize = 2_000;
+
+/// The kinds of look-ups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookupRequest {
+    /// `environment.json` of the run.
+    Environment,
+    /// Claims, pins and load of this machine.
+    Cores,
+    /// `events.jsonl` of the run.
+    Log,
+    /// `events.jsonl`, and the effects of its actions from the run's recording.
+    Actions,
+}
+
+/// Result of a look-up.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LookupResult {
+    /// The environment's rows.
+    Environment(Result<Vec<Row>, String>),
+    Cores(Result<Vec<CoreUse>, String>),
+    Log(Result<Vec<Event>, String>),
+    /// The events, and the effects of the actions by event number.
+    Actions(Result<Vec<Event>, String>, Vec<(u64, Measured)>),
+}
+
+/// One event of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The event's key: its byte offset in the file.
+    pub number: u64,
+    /// Time as written in the file.
+    pub utc: String,
+    /// Nanoseconds after the engine's start, where known.
+    pub at_ns: Option<u64>,
+    /// Name of the thread that logged the event.
+    pub thread: String,
+    pub event: String,
+    pub text: String,
+    pub numbers: Vec<u64>,
+}
+
+/// State of one look-up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Lookup<T> {
+    /// Not requested yet, or in progress.
+    #[default]
+    Pending,
+    Found(Vec<T>),
+    /// Failed, with the reason in one sentence.
+    Refused(String),
+}
+
+impl<T> Lookup<T> {
+    /// The rows found, or no rows.
+    pub fn rows(&self) -> &[T] {
+        match self {
+            Lookup::Found(rows) => rows,
+            Lookup::Pending | Lookup::Refused(_) => &[],
+        }
+    }
+
+    /// The reason why there are no rows.
+    pub fn why_empty<'a>(&'a self, pending: &'a str, none: &'a str) -> &'a str {
+        match self {
+            Lookup::Pending => pending,
+            Lookup::Found(_) => none,
+            Lookup::Refused(why) => why,
+        }
+    }
+
+    fn take(&mut self, result: Result<Vec<T>, String>) {
+        *self = match result {
+            Ok(rows) => Lookup::Found(rows),
+            Err(why) => Lookup::Refused(why),
+        };
+    }
+}
+
+/// Results of all look-ups.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LookedUp {
+    /// The run's environment.
+    pub environment: Lookup<Row>,
+    /// The machine's cores.
+    pub cores: Lookup<CoreUse>,
+    /// The run's events, oldest first.
+    pub log: Lookup<Event>,
+    /// Indexes of the events in `log` that are actions, cached because a list reads them for each
+    /// of its cells.
+    pub actions: Vec<usize>,
+    /// Effects from the recording, by event number.
+    pub effects: Vec<(u64, Measured)>,
+    /// The last look-up requested, and its time by the console's clock.
+    pub asked: Option<(LookupRequest, u64)>,
+}
+
+impl LookedUp {
+    /// Stores a result. `alarms` are merged into the run's events.
+    pub fn take(&mut self, brought: LookupResult, alarms: Vec<Event>) {
+        match brought {
+            LookupResult::Environment(result) => self.environment.take(result),
+            LookupResult::Cores(result) => self.cores.take(result),
+            LookupResult::Log(result) => self.take_log(result, alarms),
+            LookupResult::Actions(result, effects) => {
+                self.take_log(result, alarms);
+                self.effects = effects;
+            }
+        }
+    }
+
+    fn take_log(&mut self, result: Result<Vec<Event>, String>, alarms: Vec<Event>) {
+        self.log.take(result.map(|mut events| {
+            events.extend(alarms);
+            // An event without a known time keeps its place in the file's order.
+            if events.iter().all(|event| event.at_ns.is_some()) {
+                events.sort_by_key(|event| event.at_ns);
+            }
+            events
+        }));
+        let is_action = |(_, event): &(usize, &Event)| event.event == "operated";
+        self.actions = self.log.rows().iter().enumerate().filter(is_action).map(|(place, _)| place).collect();
+    }
+}

@@ -1,0 +1,134 @@
+//! Questions before commands: the commands of the palette, the consequences of each, and the words
+//! that must be typed to confirm.
+//!
+//! Pure, on the console thread. Bounded by the silos of the picture.
+//!
+//! # Why killing a silo takes a typed word
+//!
+//! `y` answers every question, and an operator who answers many of them stops reading. Killing a
+//! silo answers its shots with an error, so it takes a word that nobody types by habit.
+
+use super::lists::Line;
+use crate::theme::Tone;
+use crate::widgets::format::count;
+use pinwheel_engine::board::snapshot::Snapshot;
+use pinwheel_engine::engine::{Command, InputSpec, LiveDrill, SiloCommand};
+
+/// The word that confirms `command`; `None`: `y` is enough.
+pub fn word(command: &Command) -> Option<String> {
+    let is_typed = match command {
+        Command::Silo { silo, command: SiloCommand::Kill } => return Some(format!("kill {silo}")),
+        Command::Drill { name, .. } => LiveDrill::from_name(name).is_some_and(LiveDrill::ends_the_run),
+        _ => false,
+    };
+    is_typed.then(|| command.to_string())
+}
+
+/// The consequences of `command`; `open` shots are in the path.
+pub fn meaning(command: &Command, open: u64) -> Vec<Line> {
+    let plain = |text: &str| (text.to_owned(), Tone::Plain);
+    match command {
+        Command::Pause => vec![plain("The feed takes no shots until it is resumed; shots in the path are answered.")],
+        Command::Resume => vec![plain("Shots are taken again, at the rate in force.")],
+        Command::Drain => vec![
+            ("Its feed stops for all clients; accepted shots are answered.".to_owned(), Tone::Warn),
+            (format!("{} shots are in the path now. q leaves without ending it.", count(open)), Tone::Plain),
+        ],
+        Command::Silo { silo, command: SiloCommand::Drain } => vec![
+            (
+                format!("The streams of silo {silo} move to other silos one by one; no new one is placed there."),
+                Tone::Plain,
+            ),
+            plain("No shot is lost; rejoin brings the silo back."),
+        ],
+        Command::Silo { silo, command: SiloCommand::Kill } => vec![
+            (format!("✖ Silo {silo} stops: its open shots are answered with an error."), Tone::Bad),
+            ("A successor decodes its streams until rejoin restarts it.".to_owned(), Tone::Bad),
+        ],
+        Command::Silo { silo, command: SiloCommand::Rejoin } => vec![
+            (format!("Silo {silo} rejoins; a dead silo restarts with a new path."), Tone::Plain),
+            plain("Streams are placed on it or moved to it."),
+        ],
+        Command::Move { stream, to } => vec![
+            (format!("The shots of stream {stream} wait at the feed until silo {to} has its state."), Tone::Plain),
+            ("A lease that holds the stream elsewhere is revoked, in your name.".to_owned(), Tone::Warn),
+        ],
+        Command::Drill { name, .. } => LiveDrill::from_name(name).map_or_else(Vec::new, drill),
+        Command::Input(spec) => vec![
+            (
+                format!("The engine drains: {} shots in the path are answered, its report is kept;", count(open)),
+                Tone::Warn,
+            ),
+            (format!("  then it restarts on {spec}. This console stays open."), Tone::Plain),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+fn drill(drill: LiveDrill) -> Vec<Line> {
+    let ends = match drill.ends_the_run() {
+        true => ("✖ The engine drains and the run ends.".to_owned(), Tone::Bad),
+        false => {
+            let cause = drill.expected().name();
+            (format!("It ends by itself; an alarm must name the cause: {cause}."), Tone::Plain)
+        }
+    };
+    vec![(format!("{}.", drill.what()), Tone::Warn), ends]
+}
+
+/// The palette's commands: drills, and with several silos the commands on silos and on `stream`.
+pub fn offered(snapshot: &Snapshot, stream: usize) -> Vec<Command> {
+    let drill = |drill: &LiveDrill| Command::Drill { name: drill.name().to_owned(), for_ms: None };
+    let mut commands: Vec<Command> = LiveDrill::ALL.iter().map(drill).collect();
+    let silos: Vec<u32> = snapshot.silos.iter().map(|silo| silo.id).collect();
+    if silos.len() < 2 {
+        return commands;
+    }
+    let on_silo = |silo| SiloCommand::ALL.map(|command| Command::Silo { silo, command });
+    commands.extend(silos.iter().copied().flat_map(on_silo));
+    if let Some(stream) = snapshot.streams.get(stream) {
+        let others = silos.iter().filter(|silo| **silo != stream.silo);
+        commands.extend(others.map(|to| Command::Move { stream: stream.id, to: *to }));
+    }
+    commands
+}
+
+/// Parses a command: `kill silo 1`, `move stream 3 to silo 0`, `input shots.b8`.
+pub fn parse(text: &str) -> Option<Command> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words[..] {
+        ["input", ..] => InputSpec::parse(text.trim_start().strip_prefix("input")?).ok().map(Command::Input),
+        [verb, "silo", silo] => {
+            let command = SiloCommand::ALL.into_iter().find(|command| command.name() == verb)?;
+            Some(Command::Silo { silo: silo.parse().ok()?, command })
+        }
+        ["drill", name] => LiveDrill::from_name(name).map(|_| Command::Drill { name: name.to_owned(), for_ms: None }),
+        ["move", "stream", stream, "to", "silo", to] => {
+            Some(Command::Move { stream: stream.parse().ok()?, to: to.parse().ok()? })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Command, InputSpec, LiveDrill, SiloCommand, parse};
+
+    #[test]
+    fn commands_are_read_as_they_are_listed() {
+        let commands = [
+            Command::Silo { silo: 1, command: SiloCommand::Kill },
+            Command::Silo { silo: 0, command: SiloCommand::Rejoin },
+            Command::Move { stream: 3, to: 2 },
+            Command::Drill { name: LiveDrill::ALL[0].name().to_owned(), for_ms: None },
+            Command::Input(InputSpec::parse("udp:127.0.0.1:7000").unwrap_or_default()),
+            Command::Input(InputSpec::parse("a file.b8 --dem surface_d3").unwrap_or_default()),
+        ];
+        for command in commands {
+            assert_eq!(parse(&command.to_string()), Some(command));
+        }
+        for text in ["", "input", "input a --rate 5", "kill silo x", "bury silo 1", "move stream 1", "kill silo 1 2"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Plain data that the console and an engine exchange besides pictures.
+
+use pinwheel_engine::profile::{Change, Profile};
+use std::rc::Rc;
+
+/// The engine's owner, and the console's rights to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ownership {
+    /// This process runs the engine: leaving the console ends it.
+    Own,
+    /// Another process runs the engine: leaving the console does not affect it.
+    Attached {
+        /// The process id.
+        pid: u32,
+        /// The console's rights.
+        access: Access,
+    },
+}
+
+/// Rights to another process's engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Read only.
+    Watch,
+    /// Whatever its own console may.
+    Act,
+}
+
+/// Reply of another process to a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// The command was carried out.
+    Done(String),
+    /// The command was refused, with the reason.
+    Refused(String),
+}
+
+/// A profile on offer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offer {
+    /// Its name.
+    pub name: String,
+    /// Where it was read from ("built in", a path).
+    pub origin: String,
+    /// The profile, or the reason why it is invalid, in one sentence.
+    pub body: Result<OfferBody, String>,
+}
+
+/// A valid profile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OfferBody {
+    /// The profile.
+    pub profile: Rc<Profile>,
+    /// Differences to the profile in force; empty: none.
+    pub changes: Vec<Change>,
+}

@@ -1,0 +1,122 @@
+//! Questions before commands: asked, confirmed with a word for dangerous commands, then executed.
+//!
+//! Pure, on the console thread. Input of reasons for commands is here too.
+
+use super::refusals::refuse_while_watching;
+use super::{notice, profile};
+use crate::effect::Effect;
+use crate::model::questions::word;
+use crate::model::{Model, NoticeKind, Overlay, View};
+use pinwheel_engine::engine::{Command, InputSpec, SiloCommand};
+
+/// Asks for confirmation of `command`.
+pub(super) fn ask(model: &mut Model, command: Command) -> Vec<Effect> {
+    if refuse(model, &command.to_string()) {
+        return Vec::new();
+    }
+    model.overlay = Some(match word(&command) {
+        None => Overlay::Ask(command),
+        Some(_) => Overlay::Type(command, String::new()),
+    });
+    Vec::new()
+}
+
+/// Refuses with a notice in a recording, in a read-only console, and while leaving.
+fn refuse(model: &mut Model, what: &str) -> bool {
+    if model.is_replay() {
+        notice(model, NoticeKind::Refused, format!("{what} refused: this is a recording, no engine runs"));
+        return true;
+    }
+    refuse_while_watching(model, what) || profile::refuse_while_leaving(model)
+}
+
+/// Asks about the silo under the cursor.
+pub(super) fn silo(model: &mut Model, command: SiloCommand) -> Vec<Effect> {
+    let silo = model.picture().and_then(|picture| picture.snapshot.silos.get(model.cursor.silo)).map(|silo| silo.id);
+    match silo {
+        Some(silo) => ask(model, Command::Silo { silo, command }),
+        None => {
+            notice(model, NoticeKind::Refused, "there is no silo yet".to_owned());
+            Vec::new()
+        }
+    }
+}
+
+/// Opens the input of a move; in the streams view it begins with the stream under the cursor.
+pub(super) fn begin_move(model: &mut Model) -> Vec<Effect> {
+    if !refuse(model, "move") {
+        let streams = model.picture().map(|picture| picture.snapshot.streams.as_slice()).unwrap_or_default();
+        let here = streams.get(model.cursor.stream).filter(|_| model.view == View::Streams);
+        let text = here.map_or_else(String::new, |stream| format!("{} ", stream.id));
+        model.overlay = Some(Overlay::Move(text));
+    }
+    Vec::new()
+}
+
+/// Opens the input of another shot source.
+pub(super) fn begin_input(model: &mut Model) -> Vec<Effect> {
+    if !refuse(model, "another input") {
+        model.overlay = Some(Overlay::Input(String::new()));
+    }
+    Vec::new()
+}
+
+/// Parses the move written, `STREAM SILO`.
+pub(super) fn moved(model: &mut Model, text: &str) -> Vec<Effect> {
+    let words: Option<Vec<u32>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
+    match words.as_deref() {
+        Some([stream, to]) => ask(model, Command::Move { stream: *stream, to: *to }),
+        _ => {
+            let said = format!("invalid move {text:?}: give a stream and its target silo, like 3 1");
+            notice(model, NoticeKind::Refused, said);
+            Vec::new()
+        }
+    }
+}
+
+/// Parses the input written.
+pub(super) fn another_input(model: &mut Model, text: &str) -> Vec<Effect> {
+    match InputSpec::parse(text) {
+        _ if text.is_empty() => Vec::new(),
+        Ok(spec) => ask(model, Command::Input(spec)),
+        Err(said) => {
+            notice(model, NoticeKind::Refused, format!("input refused: {said}"));
+            Vec::new()
+        }
+    }
+}
+
+/// Executes the confirmed command.
+pub(super) fn confirmed(model: &mut Model, command: Command) -> Vec<Effect> {
+    let why = std::mem::take(&mut model.why);
+    if profile::refuse_while_leaving(model) { Vec::new() } else { vec![Effect::Execute(command, why)] }
+}
+
+/// Executes if the word is right, with the reason that follows it; else the question stays.
+pub(super) fn typed(model: &mut Model, command: Command, text: String) -> Vec<Effect> {
+    match text.trim().strip_prefix(&word(&command).unwrap_or_default()) {
+        Some(why) if why.is_empty() || why.starts_with(' ') => {
+            model.why = why.trim().to_owned();
+            confirmed(model, command)
+        }
+        _ => {
+            model.overlay = Some(Overlay::Type(command, text));
+            Vec::new()
+        }
+    }
+}
+
+/// Opens the input of a reason for a question.
+pub(super) fn begin_why(model: &mut Model) {
+    if let Some(question) = model.overlay.take() {
+        model.overlay = Some(Overlay::Why(Box::new(question), model.why.clone()));
+    }
+}
+
+/// Returns to the question, with the reason written; `None`: unchanged.
+pub(super) fn end_why(model: &mut Model, question: Overlay, text: Option<String>) {
+    if let Some(text) = text {
+        model.why = text;
+    }
+    model.overlay = Some(question);
+}
