@@ -20,7 +20,6 @@ mod overflow;
 mod pace;
 pub mod packet;
 pub mod address;
-mod reading;
 pub mod requests;
 mod schedule;
 mod share;
@@ -41,7 +40,7 @@ use crate::code::Model;
 use crate::code::health::InputHealth;
 use crate::code::sampler::Sampler;
 use crate::fault::{FaultCode, Injector};
-use crate::hot::{BUDGET_ITEMS, Frame, Role, RoleError, Settings, WARM_STREAM, Work};
+use crate::hot::{BUDGET_ITEMS, BatchClock, Frame, Role, RoleError, Settings, WARM_STREAM, Work};
 use crate::pipe::{Pressure, Watermarks};
 use crate::profile::OverflowStrategy;
 use crate::roles::RoleKind;
@@ -54,7 +53,6 @@ use pace::Pace;
 use pinwheel_edge::slot::table::{FeedEnd, OpenShot, ReplyTo, ShotHeader};
 use pinwheel_edge::slot::word::{self, ErrorCode};
 use pinwheel_edge::spin::Phase;
-use reading::Shared;
 use schedule::Schedule;
 use share::{Due, Turn};
 use source::{Drawn, Source};
@@ -101,7 +99,7 @@ pub struct Feed {
     submitted: u64,
     /// The turn of the next one, if the source holds complete shots.
     turn: Turn,
-    clock: Shared,
+    clock: BatchClock,
     /// For each stream: the sequence number of its next shot.
     next: Vec<u64>,
     /// Traffic with other silos; `None` in an engine of one silo.
@@ -154,7 +152,7 @@ impl Feed {
             health_judged: Ticks(0),
             submitted: 0,
             turn: Turn::default(),
-            clock: Shared::new(),
+            clock: BatchClock::new(),
             next: vec![0; share.streams as usize],
             crossings,
             crosses_first: false,

@@ -12,6 +12,7 @@
 mod path_change;
 mod faulty;
 mod frame;
+mod batch_clock;
 mod call_gaps;
 pub mod idle;
 #[expect(unsafe_code, reason = "the counting allocator and its arenas")]
@@ -24,6 +25,7 @@ pub mod drill_role;
 mod settings;
 mod thread;
 
+pub(crate) use batch_clock::BatchClock;
 pub(crate) use call_gaps::CallGaps;
 pub use faulty::{FaultyRole, HotFault};
 pub use frame::{Frame, Init, SCRATCH_BYTES, Scratch, Work};

@@ -9,7 +9,7 @@ use pinwheel_edge::ring::broadcast::Writer;
 use pinwheel_edge::slot::health::HealthWord;
 use pinwheel_edge::slot::jobs::{FreeJobs, Job, JobBank};
 use pinwheel_edge::slot::table::{Geometry, SlotTable, table};
-use pinwheel_edge::slot::workers::{Mail, WorkerBank, bank};
+use pinwheel_edge::slot::workers::{Mail, WorkerBank, WorkerEnds, bank};
 use pinwheel_edge::sync::read_words;
 use pinwheel_engine::arbiter::deadlines::Timebase;
 use pinwheel_engine::arbiter::page::{Limits, PageTable, Silo};
@@ -152,7 +152,7 @@ pub fn wired(
         observable_words: model.observable_words() as u32,
     };
     let (feed_end, dispatch_end, harvest_end, table) = table(geometry);
-    let (dispatch_workers, _, poll_workers, release, words) = bank(workers as usize);
+    let WorkerEnds { dispatch: dispatch_workers, poll: poll_workers, release, words, .. } = bank(workers as usize);
     let count = (SLOTS + workers + 1) as usize;
     let (detectors, observables) = (geometry.detector_words as usize, geometry.observable_words as usize);
     let jobs = Arc::new(JobBank::new(count, detectors, observables));

@@ -128,7 +128,7 @@ impl Plan {
     /// [`THREAD_ROLES_MAX`] roles.
     pub fn make(profile: &Profile, host: &HostFacts) -> Result<Self, PlanError> {
         let plan = match &profile.threads {
-            Threads::Auto => Self::auto(profile, host),
+            Threads::Auto | Threads::Balanced => Self::auto(profile, host),
             Threads::Explicit(specs) => Self::explicit(specs, profile, host)?,
         };
         match plan.overfull() {

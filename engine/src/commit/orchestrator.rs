@@ -182,15 +182,32 @@ impl Orchestrator {
         if is_ordered && self.parts.carries.is_some() {
             return self.by_windows(job, 0, frame);
         }
-        let Some(worker) = self.parts.lanes.free() else {
+        let worker = self.parts.lanes.free();
+        if worker.is_none() && !self.parts.lanes.are_closed() {
             board::add(&self.block().lane_waits, 1);
             return Some(job);
-        };
+        }
         if is_ordered {
             self.reorder.take(stream, sequence);
         }
-        self.assign(job, worker, (stream, is_ordered), frame);
+        match worker {
+            Some(worker) => self.assign(job, worker, (stream, is_ordered), frame),
+            None => self.answer_undecoded(job, is_ordered, frame),
+        }
         None
+    }
+
+    /// Answers a whole shot with an error, because no decode worker is left. If it is ordered, its
+    /// number was taken in.
+    fn answer_undecoded(&mut self, job: Job, is_ordered: bool, frame: &Frame<'_>) {
+        let ticket = self.parts.pipe.jobs.origin(&job).ticket;
+        if is_ordered {
+            self.keep_failed(job, ErrorCode::Drained, frame);
+        } else if self.parts.pipe.close(ticket, ErrorCode::Drained, frame.ticks()) {
+            self.give_back(job);
+        } else {
+            self.drop_job(job);
+        }
     }
 
     /// Gives a whole shot to `worker`, unless it was answered on its way. If it is ordered, its number
@@ -242,14 +259,19 @@ impl Orchestrator {
 
     /// Gives the shots of dead workers to others.
     fn reassign(&mut self, frame: &Frame<'_>) {
-        while !self.reassigned.is_empty()
-            && let Some(worker) = self.parts.lanes.free()
-            && let Some(number) = self.reassigned.pop_front()
-        {
+        while let Some(number) = self.reassigned.front().copied() {
+            let worker = self.parts.lanes.free();
+            if worker.is_none() && !self.parts.lanes.are_closed() {
+                return;
+            }
+            self.reassigned.pop_front();
             let Underway { is_ordered, .. } = std::mem::take(&mut self.underway[number as usize]);
             let job = Job::from_number(number);
             let (stream, _) = self.parts.pipe.jobs.shot(&job);
-            self.assign(job, worker, (stream, is_ordered), frame);
+            match worker {
+                Some(worker) => self.assign(job, worker, (stream, is_ordered), frame),
+                None => self.answer_undecoded(job, is_ordered, frame),
+            }
         }
     }
 

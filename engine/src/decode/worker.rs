@@ -142,6 +142,8 @@ impl Bench {
         let mut began = None;
         while items < limit && self.parts.lane.results.room() > 0 {
             let Some(shot) = self.parts.lane.shots.pop() else { break };
+            // The next line comes while this shot is decoded.
+            self.parts.lane.shots.fetch(1);
             // The next decode begins where the one before ended.
             let since = *began.get_or_insert_with(|| frame.ticks());
             let ended = self.run_shot(&shot, rough, since, frame);
@@ -164,7 +166,7 @@ impl Bench {
         board::set(&block.task_what, WHOLE_SHOT | u64::from(shot.stream) << 32);
         board::set(&block.task_since, began.0);
         board::set(&block.task, u64::from(shot.slot) + 1);
-        self.note_decoding(u32::from(shot.slot), began, frame.phase);
+        self.count_decoding(frame.phase);
         let result = self.decode(&job, shot, rough, began, frame);
         let ended = frame.ticks();
         if result.is_err() {
@@ -231,7 +233,9 @@ impl Bench {
         let origin = jobs.origin(job);
         let (before, begun) = if index == 0 { (Ok(()), began) } else { jobs.decoded(job) };
         if index == 0 {
-            self.note_decoding(origin.ticket.slot, began, frame.phase);
+            let pipe = &self.parts.pipe;
+            board::set(&pipe.board.slots(pipe.silo)[origin.ticket.slot as usize].decoding, began.0);
+            self.count_decoding(frame.phase);
         }
         let is_open = table.is_open(origin.ticket) != TicketView::Closed;
         let before = if is_open { before } else { Err(ErrorCode::ShotDeadline) };
@@ -300,9 +304,12 @@ impl Bench {
         ErrorCode::DecoderPanic
     }
 
-    fn note_decoding(&self, slot: u32, began: Ticks, phase: Phase) {
-        let pipe = &self.parts.pipe;
-        board::set(&pipe.board.slots(pipe.silo)[slot as usize].decoding, began.0);
+    /// Counts a decode that begins.
+    ///
+    /// # Why it does not stamp the slot of a whole shot
+    /// The stamps' line is the path's: it would go to the worker's core and back. The graph role
+    /// stamps when it answers; until then a reader finds the shot in `task`.
+    fn count_decoding(&self, phase: Phase) {
         // Warm-up shots belong to no stream and finish before Live.
         if phase != Phase::Warmup {
             board::add(&self.block().decoding, 1);

@@ -12,7 +12,7 @@
 use crate::board::{self, DispatchBlock};
 use crate::device::{Launch, Launched};
 use crate::fault::{EventCode, FaultCode};
-use crate::hot::{BUDGET_ITEMS, CallGaps, Frame, Role, RoleError, WARM_STREAM, Work};
+use crate::hot::{BUDGET_ITEMS, BatchClock, CallGaps, Frame, Role, RoleError, WARM_STREAM, Work};
 use crate::pipe::{Pipe, ToGraph};
 use crate::profile::OverflowStrategy;
 use crate::roles::RoleKind;
@@ -35,6 +35,7 @@ pub struct Dispatcher<L> {
     jobs: FreeJobs,
     to_graph: ToGraph,
     call_gaps: CallGaps,
+    clock: BatchClock,
     launches: u64,
     /// Jobs taken and jobs passed on, as last published.
     shown: (u64, u64),
@@ -60,11 +61,12 @@ impl<L: Launch> Dispatcher<L> {
         to_graph: ToGraph,
         rate: TickRate,
     ) -> Dispatcher<L> {
-        let (call_gaps, launches, shown) = (CallGaps::new(rate), 0, (0, 0));
-        Dispatcher { pipe, end, workers, launcher, jobs, to_graph, call_gaps, launches, shown }
+        let (call_gaps, clock, launches, shown) = (CallGaps::new(rate), BatchClock::new(), 0, (0, 0));
+        Dispatcher { pipe, end, workers, launcher, jobs, to_graph, call_gaps, clock, launches, shown }
     }
 
-    fn step(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
+    /// Moves a shot on, at `now`.
+    fn step(&mut self, arrived: &Arrived, now: Ticks, frame: &Frame<'_>) -> Step {
         // Any shot may need an answer here.
         if !self.to_graph.has_room() {
             return Step::Wait;
@@ -72,32 +74,31 @@ impl<L: Launch> Dispatcher<L> {
         if self.pipe.table.payload_at(arrived.address).is_none() {
             // For a refused shot, the feed stored the reason in the address.
             let code = word::error_in(arrived.address).unwrap_or(ErrorCode::BadAddress);
-            return self.refuse(arrived, frame, code);
+            return self.refuse(arrived, now, frame, code);
         }
         if arrived.stream >= self.pipe.streams && arrived.stream != WARM_STREAM {
-            return self.refuse(arrived, frame, ErrorCode::UnknownStream);
+            return self.refuse(arrived, now, frame, ErrorCode::UnknownStream);
         }
         let limit = frame.clock().rate().ticks(Nanos(self.pipe.settings.shot_deadline_ns()));
         if self.call_gaps.is_overdue(arrived.submitted, frame.now, limit) {
-            return self.refuse(arrived, frame, ErrorCode::ShotDeadline);
+            return self.refuse(arrived, now, frame, ErrorCode::ShotDeadline);
         }
         if arrived.by_rounds {
-            return self.send_by_rounds(arrived, frame);
+            return self.send_by_rounds(arrived, now);
         }
         match self.pipe.health.current() {
-            Health::Online => self.send_to_device(arrived, frame),
-            Health::Lost | Health::Resetting | Health::Reset => self.send_to_cpu(arrived, frame),
+            Health::Online => self.send_to_device(arrived, now, frame),
+            Health::Lost | Health::Resetting | Health::Reset => self.send_to_cpu(arrived, now, frame),
             Health::Recovered => {
                 self.recover(frame);
-                self.send_to_device(arrived, frame)
+                self.send_to_device(arrived, now, frame)
             }
         }
     }
 
     /// Answers a shot that cannot proceed. Like every answer it comes after the hold and uses the
     /// ticket.
-    fn refuse(&mut self, arrived: &Arrived, frame: &Frame<'_>, code: ErrorCode) -> Step {
-        let now = frame.ticks();
+    fn refuse(&mut self, arrived: &Arrived, now: Ticks, frame: &Frame<'_>, code: ErrorCode) -> Step {
         let ticket = self.end.hold(arrived, now);
         self.stamp(arrived, now, None);
         self.fail(ticket, code, frame);
@@ -111,20 +112,19 @@ impl<L: Launch> Dispatcher<L> {
         }
     }
 
-    fn send_to_device(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
+    fn send_to_device(&mut self, arrived: &Arrived, now: Ticks, frame: &Frame<'_>) -> Step {
         let Some(worker) = self.workers.take_idle() else {
             board::add(&self.block().worker_waits, 1);
             if self.workers.all_quarantined() {
                 self.declare_lost(frame);
                 return Step::Wait;
             }
-            return self.past_the_device(arrived, frame);
+            return self.past_the_device(arrived, now, frame);
         };
         let Some(job) = self.jobs.take() else {
             self.workers.untake(worker);
             return Step::Wait;
         };
-        let now = frame.ticks();
         let ticket = self.end.hold(arrived, now);
         self.stamp(arrived, now, Some(worker));
         self.pipe.jobs.set_shot(&job, arrived.stream, arrived.sequence);
@@ -167,9 +167,8 @@ impl<L: Launch> Dispatcher<L> {
 
     /// Submits a shot that arrives by rounds: the graph waits for the rounds; the device never
     /// receives them together.
-    fn send_by_rounds(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
+    fn send_by_rounds(&mut self, arrived: &Arrived, now: Ticks) -> Step {
         let Some(job) = self.jobs.take() else { return Step::Wait };
-        let now = frame.ticks();
         let ticket = self.end.hold(arrived, now);
         self.stamp(arrived, now, None);
         self.pipe.jobs.set_shot(&job, arrived.stream, arrived.sequence);
@@ -183,12 +182,12 @@ impl<L: Launch> Dispatcher<L> {
 
     /// Without a free worker: sends the shot to the CPU if shots wait for a slot and the profile
     /// allows it.
-    fn past_the_device(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
+    fn past_the_device(&mut self, arrived: &Arrived, now: Ticks, frame: &Frame<'_>) -> Step {
         let is_wanted = self.pipe.settings.overflow_strategy() == OverflowStrategy::CpuFallback;
         if !is_wanted || !self.pipe.pressure.is_on() || arrived.stream >= self.pipe.streams {
             return Step::Wait;
         }
-        let step = self.send_to_cpu(arrived, frame);
+        let step = self.send_to_cpu(arrived, now, frame);
         if matches!(step, Step::Moved) {
             let (board, outcome) = (&self.pipe.board, OverflowOutcome::SentToCpu as usize);
             board::add(&board.feed(self.pipe.silo).overflow[outcome], 1);
@@ -198,13 +197,12 @@ impl<L: Launch> Dispatcher<L> {
     }
 
     /// The CPU path: the raw syndrome becomes a job that the decoder predecodes itself.
-    fn send_to_cpu(&mut self, arrived: &Arrived, frame: &Frame<'_>) -> Step {
+    fn send_to_cpu(&mut self, arrived: &Arrived, now: Ticks, frame: &Frame<'_>) -> Step {
         let Some(job) = self.jobs.take() else { return Step::Wait };
         let Some(payload) = self.pipe.table.payload_at(arrived.address) else {
             self.jobs.give(job);
-            return self.refuse(arrived, frame, ErrorCode::BadAddress);
+            return self.refuse(arrived, now, frame, ErrorCode::BadAddress);
         };
-        let now = frame.ticks();
         for (to, from) in self.pipe.jobs.detectors(&job).iter().zip(payload) {
             to.store(from.load());
         }
@@ -284,15 +282,19 @@ impl<L: Launch> Role for Dispatcher<L> {
 
     fn work(&mut self, frame: &mut Frame<'_>) -> Work {
         self.call_gaps.note(frame.now);
-        let (mut moved, mut began) = (0, None);
+        let (mut moved, mut began, mut clock) = (0, None, self.clock);
+        let mut readings = clock.begin(frame);
         while moved < BUDGET_ITEMS {
             let Some(arrived) = self.end.arrived() else { break };
-            began.get_or_insert_with(|| frame.ticks());
-            match self.step(&arrived, frame) {
+            // A shot of this batch may have been submitted after the clock reading.
+            let now = readings.next(frame).max(arrived.submitted);
+            began.get_or_insert(now);
+            match self.step(&arrived, now, frame) {
                 Step::Moved => moved += 1,
                 Step::Wait => break,
             }
         }
+        self.clock = clock;
         self.flush(frame);
         self.publish(frame, moved, began);
         Work(moved)

@@ -27,7 +27,7 @@ pub(super) struct Placed {
 /// left, sets its spin policy to `Shared`.
 pub(super) fn place(profile: &mut Profile, host: HostFacts, directory: &Path) -> Result<Placed, PlanError> {
     let placed = match profile.threads {
-        Threads::Auto => auto(profile, host, directory),
+        Threads::Auto | Threads::Balanced => auto(profile, host, directory),
         Threads::Explicit(_) => listed(profile, &host, directory),
     }?;
     profile.silos = Silos::Count(placed.plan.silos.count);
@@ -76,7 +76,7 @@ fn share_if_no_core(profile: &mut Profile, plan: &mut Plan) -> Option<String> {
 /// If the profile lists its threads and the plan is impossible.
 pub(super) fn preview_plan(mut profile: Profile, host: HostFacts, directory: &Path) -> Result<Plan, PlanError> {
     let mut plan = match profile.threads {
-        Threads::Auto => {
+        Threads::Auto | Threads::Balanced => {
             let known = !host.cores.is_empty();
             let (free, mut notes) = host.without_used_cores(directory);
             let mut plan = Plan::make(&profile, &free)?;

@@ -138,6 +138,12 @@ impl DecodeLanes {
         self.in_flight += 1;
     }
 
+    /// Fetches the lines of the next results of worker `at`, at most `limit`, all at once.
+    #[inline]
+    pub fn fetch(&self, at: usize, limit: usize) {
+        self.lanes[at].results.fetch(limit);
+    }
+
     /// The next result of worker `at`, of a whole shot if `is_whole` says so of its job.
     #[inline]
     pub fn result(&mut self, at: usize, is_whole: impl FnOnce(u32) -> bool) -> Option<ResultLine> {
@@ -164,6 +170,12 @@ impl DecodeLanes {
     #[must_use]
     pub fn is_closed(&self, at: usize) -> bool {
         self.lanes[at].is_closed
+    }
+
+    /// Whether all lanes are closed: no worker is left.
+    #[must_use]
+    pub fn are_closed(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.is_closed)
     }
 
     /// Shots assigned to worker `at` whose results are not back.
@@ -269,7 +281,7 @@ mod tests {
         assert_eq!((lanes.in_flight(), lanes.free()), (0, Some(1)));
         lanes.assign(1, shot(1));
         assert_eq!(lanes.free(), Some(1));
-        assert!(lanes.close(1));
+        assert!(!lanes.are_closed() && lanes.close(1) && lanes.are_closed());
         assert_eq!(lanes.free(), None);
     }
 

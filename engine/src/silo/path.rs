@@ -26,7 +26,7 @@ use crate::roles::RoleKind;
 use crate::units::Nanos;
 use pinwheel_edge::slot::jobs::{FreeJobs, JobBank};
 use pinwheel_edge::slot::table::{DispatchEnd, Geometry};
-use pinwheel_edge::slot::workers::{DeviceWorkers, WorkerBank, bank};
+use pinwheel_edge::slot::workers::{DeviceWorkers, WorkerBank, WorkerEnds, bank};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -69,7 +69,8 @@ pub(super) fn path(
 ) -> Result<Path, CompileError> {
     let PathParts { pipe, states, end, arbiter, joints: (joints, cells), gpu, draws, times } = parts;
     let (silo, base, jobs) = (pipe.silo, timebase(common), pipe.jobs.len() as u32);
-    let (dispatch_workers, device_workers, poll_workers, release, workers) = bank(profile.workers as usize);
+    let WorkerEnds { dispatch: dispatch_workers, device: device_workers, poll: poll_workers, release, words: workers } =
+        bank(profile.workers as usize);
     let (from_dispatch, dispatch_input) = ToGraph::channel(pipe.jobs.len(), profile.slots);
     let (from_poll, poll_input) = ToGraph::channel(pipe.jobs.len(), profile.slots);
     let (free, [polls_return, returns]) = FreeJobs::new(pipe.jobs.len());

@@ -5,16 +5,19 @@ use crate::rig::{alone, config, end, errors, profile, sampler, total};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::engine::{EndedBy, Engine, Outcome};
 use pinwheel_engine::fault::FaultCode;
-use pinwheel_engine::profile::{Device, Latency, Rate, RoleFault};
+use pinwheel_engine::profile::{Decoders, Device, Latency, Profile, Rate, RoleFault};
 use pinwheel_engine::roles::RoleKind;
 use std::time::Instant;
 
 /// Runs until `role` has handled 500 items and panics.
 fn run_without(role: RoleKind) -> Outcome {
-    let _alone = alone();
     // A drain that ends well by itself has all the time it needs.
     let ends_well = matches!(role, RoleKind::Feed | RoleKind::Device | RoleKind::Decode);
-    let mut profile = if ends_well { profile() } else { impatient() };
+    run(if ends_well { profile() } else { impatient() }, role)
+}
+
+fn run(mut profile: Profile, role: RoleKind) -> Outcome {
+    let _alone = alone();
     // Only a device that is gone is to miss it: no thread stands still for so long.
     profile.limits.launch_deadline_us = if role == RoleKind::Device { 100_000 } else { 60_000_000 };
     if role == RoleKind::Device {
@@ -71,6 +74,18 @@ fn a_device_that_panics_is_lost_and_everything_is_answered() {
 fn a_poller_that_panics_leaves_its_shots_to_the_drain() {
     let outcome = run_without(RoleKind::Poll);
     assert!(errors(&outcome.snapshot, ErrorCode::Drained) > 0);
+}
+
+#[test]
+fn without_a_decoder_the_shots_are_answered_before_the_grace_ends() {
+    let mut profile = profile();
+    profile.decoders = Decoders::Count(1);
+    // Longer than `run` allows.
+    profile.limits.drain_grace_s = 600;
+    let outcome = run(profile, RoleKind::Decode);
+    assert_eq!(outcome.unanswered, []);
+    assert!(errors(&outcome.snapshot, ErrorCode::Drained) > 0);
+    assert_eq!(errors(&outcome.snapshot, ErrorCode::ShotDeadline), 0);
 }
 
 #[test]

@@ -110,7 +110,7 @@ blocks! {
         worker: AtomicU64,
         /// Completion claimed (poll).
         completed: AtomicU64,
-        /// Decode begun (decoder).
+        /// Decode begun (decoder; of a whole shot, the graph role when it answers).
         decoding: AtomicU64,
         /// Answered (the role that holds the ticket's claim).
         answered: AtomicU64,

@@ -22,7 +22,7 @@ use super::snapshot::{
     SiloDepthView, SiloView, SlotState, SlotTimes, SlotView, Snapshot, SourceStream, SourceView, StageView, StepView,
     StreamView, ThreadView, WorkerState, WorkerView,
 };
-use super::{Board, ClockBlock, SlotStamps, StreamFeedBlock, get};
+use super::{Board, ClockBlock, SlotStamps, StreamFeedBlock, WHOLE_SHOT, get};
 use crate::clock::Clock;
 use crate::fault::FaultCode;
 use crate::streams::SourceKind;
@@ -77,7 +77,8 @@ impl Reader<'_> {
         let latency = board.latency(silo);
         let gpu = board.device(silo);
         let arbiter = board.arbiter(silo);
-        let slots: Vec<SlotView> = board.slots(silo).iter().map(|stamps| self.slot(stamps)).collect();
+        let mut slots: Vec<SlotView> = board.slots(silo).iter().map(|stamps| self.slot(stamps)).collect();
+        self.note_decoding(silo, &mut slots);
         let time =
             |(stage, histogram): (Stage, &HistogramBlock)| StageView { name: stage.name(), time: histogram.snapshot() };
         SiloView {
@@ -192,6 +193,19 @@ impl Reader<'_> {
             since_ns: self.now.age_ns(&poll.worker_since[w]),
             slot: number(&poll.worker_slots[w]),
             launches: word >> 2,
+        }
+    }
+
+    /// Adds when the decode of a whole shot began that a worker runs: its slot's stamp comes with the
+    /// answer.
+    fn note_decoding(&self, silo: usize, slots: &mut [SlotView]) {
+        for decoder in self.board.decoders(silo) {
+            let (what, slot, since) = (get(&decoder.task_what), get(&decoder.task), get(&decoder.task_since));
+            let is_whole = what & u64::from(u32::MAX) == WHOLE_SHOT;
+            let slot = slot.checked_sub(1).filter(|_| is_whole).and_then(|slot| slots.get_mut(slot as usize));
+            if let Some(slot) = slot.filter(|slot| slot.state == SlotState::InFlight) {
+                slot.times.decoding_ns = self.now.at_ns(since);
+            }
         }
     }
 

@@ -441,7 +441,7 @@ impl Check {
         let graph = &profile.graph;
         let decoders = match (profile.decoders, &profile.threads) {
             (Decoders::Count(count), _) => count,
-            (Decoders::Auto, Threads::Auto) => DECODERS_AUTO_MAX,
+            (Decoders::Auto, Threads::Auto | Threads::Balanced) => DECODERS_AUTO_MAX,
             (Decoders::Auto, Threads::Explicit(specs)) => listed_decoders(specs).into_values().max().unwrap_or(0),
         };
         // Each job buffer may be a task, and each task needs room in the queue.

@@ -207,8 +207,11 @@ pub struct SpinBudgets {
 /// How roles are given to threads and threads to cores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Threads {
-    /// Derived from the cores that this process may use.
+    /// Derived from the cores that this process may use; decode workers have threads of their own.
     Auto,
+    /// As `Auto`, but the first decode worker of a silo shares a thread with the roles after it:
+    /// for decodes of about the time that the other roles take.
+    Balanced,
     /// Exactly these, 1..=1024 of them; refused with a reason if not available.
     Explicit(Vec<ThreadSpec>),
 }

@@ -233,6 +233,17 @@ impl<T: Copy + Send> Consumer<T> {
         Some(item)
     }
 
+    /// Fetches the lines of the next items, at most `limit`, all at once: popped one after the other,
+    /// each might be waited for. Returns how many of the items are there.
+    #[inline]
+    pub fn fetch(&self, limit: usize) -> usize {
+        let there = |at: u64| {
+            // Relaxed: `pop` acquires each item.
+            self.ring.slot(self.head + at).sequence.load(Ordering::Relaxed) == self.head + at + 1
+        };
+        (0..limit as u64).take_while(|at| there(*at)).count()
+    }
+
     #[inline(always)]
     fn release(&mut self) {
         self.head_published = self.head;

@@ -158,13 +158,27 @@ pub struct WorkerBank {
     workers: Aligned<Worker>,
 }
 
-/// `workers` free workers and their ends: of dispatch, the device, poll, and of the graph role,
-/// which frees workers after the decode.
+/// The words of a silo's workers, and the end of each role.
+#[derive(Debug)]
+pub struct WorkerEnds {
+    /// Takes workers and launches.
+    pub dispatch: DispatchWorkers,
+    /// Reads the mailboxes and completes.
+    pub device: DeviceWorkers,
+    /// Judges how each launch ended.
+    pub poll: PollWorkers,
+    /// The graph role's: frees workers after the decode.
+    pub release: ReleaseEnd,
+    /// The words.
+    pub words: Arc<WorkerBank>,
+}
+
+/// `workers` free workers and their ends.
 ///
 /// # Panics
 /// If `workers` is outside 1..=64: profiles are checked before.
 #[must_use]
-pub fn bank(workers: usize) -> (DispatchWorkers, DeviceWorkers, PollWorkers, ReleaseEnd, Arc<WorkerBank>) {
+pub fn bank(workers: usize) -> WorkerEnds {
     assert!((1..=WORKERS_MAX).contains(&workers), "{workers} workers outside 1..={WORKERS_MAX}");
     let all = u64::MAX >> (WORKERS_MAX - workers);
     let worker = |_| Worker {
@@ -186,19 +200,19 @@ pub fn bank(workers: usize) -> (DispatchWorkers, DeviceWorkers, PollWorkers, Rel
         workers: Aligned::new(PAGE_BYTES, (0..workers).map(worker)),
     });
     let release_end = |party| ReleaseEnd { bank: Arc::clone(&bank), party, toggles: 0, freed: vec![0; workers].into() };
-    (
-        DispatchWorkers { bank: Arc::clone(&bank), toggles: 0, taken: 0, reports: 0 },
-        DeviceWorkers { bank: Arc::clone(&bank), seen: vec![0; workers].into() },
-        PollWorkers {
+    WorkerEnds {
+        dispatch: DispatchWorkers { bank: Arc::clone(&bank), toggles: 0, taken: 0, reports: 0 },
+        device: DeviceWorkers { bank: Arc::clone(&bank), seen: vec![0; workers].into() },
+        poll: PollWorkers {
             bank: Arc::clone(&bank),
             release: release_end(Party::Poll),
             claimed: vec![0; workers].into(),
             reports: 0,
             reported: 0,
         },
-        release_end(Party::Graph),
-        bank,
-    )
+        release: release_end(Party::Graph),
+        words: bank,
+    }
 }
 
 /// What the device finds in a worker's mailbox.

@@ -358,7 +358,7 @@ fn a_table_of_bad_sizes_is_refused() {
 
 #[test]
 fn what_a_device_sees_of_two_silos_shares_no_page() {
-    let silo = || (ends(4).3, JobBank::new(5, 3, 1), bank(3).4);
+    let silo = || (ends(4).3, JobBank::new(5, 3, 1), bank(3).words);
     let silos = [silo(), silo()];
     let spans = silos.iter().flat_map(|(table, jobs, workers)| {
         [table.payload_span(), jobs.detectors_span(), jobs.observables_span(), workers.span()]

@@ -9,7 +9,7 @@ use pinwheel_edge::slot::table::{
 };
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::slot::workers::{
-    DeviceWorkers, DispatchWorkers, Failure, PollWorkers, ReleaseEnd, Resolved, Settled, State, bank,
+    DeviceWorkers, DispatchWorkers, Failure, PollWorkers, ReleaseEnd, Resolved, Settled, State, WorkerEnds, bank,
 };
 use pinwheel_edge::units::Ticks;
 use std::collections::VecDeque;
@@ -174,7 +174,7 @@ impl Back<'_> {
 #[test]
 fn a_million_shots_on_two_threads_are_answered_once_each() {
     let (feed, dispatch, harvest, slots) = table(Geometry { slots: SLOTS, detector_words: 1, observable_words: 1 });
-    let (workers, device, poll, release, words) = bank(WORKERS);
+    let WorkerEnds { dispatch: workers, device, poll, release, words } = bank(WORKERS);
     let count = SLOTS as usize + WORKERS;
     let (jobs, (free, [returns])) = (JobBank::new(count, 1, 1), FreeJobs::new(count));
     let done = AtomicBool::new(false);
@@ -217,7 +217,7 @@ fn a_million_shots_on_two_threads_are_answered_once_each() {
 #[test]
 fn a_launch_that_races_with_recoveries_ends_exactly_once() {
     const ROUNDS: u64 = 200_000;
-    let (mut dispatch, device, mut poll, _, words) = bank(1);
+    let WorkerEnds { mut dispatch, device, mut poll, words, .. } = bank(1);
     let (jobs, (mut free, [mut returns])) = (JobBank::new(2, 1, 1), FreeJobs::new(2));
     let done = AtomicBool::new(false);
     let (jobs, done) = (&jobs, &done);

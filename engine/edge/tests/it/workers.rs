@@ -6,7 +6,7 @@ use pinwheel_edge::ring::spsc;
 use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::jobs::{FreeJobs, Job, JobBank, Origin};
 use pinwheel_edge::slot::word::ErrorCode;
-use pinwheel_edge::slot::workers::{DispatchWorkers, Failure, PollWorkers, Resolved, Settled, State, bank};
+use pinwheel_edge::slot::workers::{DispatchWorkers, Failure, PollWorkers, Resolved, Settled, State, WorkerEnds, bank};
 use pinwheel_edge::units::Ticks;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ fn settle(poll: &mut PollWorkers, w: usize) -> Option<Settled> {
 
 #[test]
 fn sixty_four_workers_work() {
-    let (mut dispatch, mut device, mut poll, _, bank) = bank(64);
+    let WorkerEnds { mut dispatch, mut device, mut poll, words: bank, .. } = bank(64);
     for round in 1..=3 {
         let launched: BTreeSet<_> = (0..64).map(|job| launch(&mut dispatch, job)).collect();
         assert_eq!(launched, (0..64).map(|w| (w, round)).collect());
@@ -55,7 +55,7 @@ fn sixty_five_workers_and_none_are_refused() {
 
 #[test]
 fn a_busy_mask_has_no_bits_of_missing_workers() {
-    let (mut dispatch, _device, poll, _, bank) = bank(3);
+    let WorkerEnds { mut dispatch, poll, words: bank, .. } = bank(3);
     assert_eq!((bank.idle_mask(), poll.busy_mask(), bank.len()), (0b111, 0, 3));
     let (w, _) = launch(&mut dispatch, 0);
     assert_eq!((w, poll.busy_mask()), (0, 1));
@@ -66,7 +66,7 @@ fn a_busy_mask_has_no_bits_of_missing_workers() {
 
 #[test]
 fn a_late_completion_returns_worker_and_job_and_answers_no_shot() {
-    let (mut dispatch, mut device, mut poll, _, bank) = bank(1);
+    let WorkerEnds { mut dispatch, mut device, mut poll, words: bank, .. } = bank(1);
     let (w, generation) = launch(&mut dispatch, 3);
     assert_eq!(poll.running(w), Some((1, Ticks(5))));
     assert_eq!(poll.quarantine(w, generation + 1), None, "another launch's deadline");
@@ -82,7 +82,7 @@ fn a_late_completion_returns_worker_and_job_and_answers_no_shot() {
 
 #[test]
 fn a_worker_is_freed_once_and_only_for_the_generation_that_was_claimed() {
-    let (mut dispatch, device, mut poll, _, bank) = bank(2);
+    let WorkerEnds { mut dispatch, device, mut poll, words: bank, .. } = bank(2);
     let (w, generation) = launch(&mut dispatch, 1);
     device.complete(w, generation);
     assert!(matches!(settle(&mut poll, w), Some(Settled::Job { .. })));
@@ -96,7 +96,7 @@ fn a_worker_is_freed_once_and_only_for_the_generation_that_was_claimed() {
 
 #[test]
 fn the_graph_role_frees_workers_in_turn_with_poll_and_each_generation_once() {
-    let (mut dispatch, device, mut poll, mut graph, bank) = bank(1);
+    let WorkerEnds { mut dispatch, device, mut poll, release: mut graph, words: bank } = bank(1);
     for round in 1..=6 {
         let (w, generation) = launch(&mut dispatch, 1);
         assert_eq!((generation, bank.idle_mask(), poll.busy_mask()), (round, 0, 1));
@@ -122,7 +122,7 @@ fn the_graph_role_frees_workers_in_turn_with_poll_and_each_generation_once() {
 
 #[test]
 fn a_launch_of_unknown_result_is_quarantined_unless_it_completed_or_expired() {
-    let (mut dispatch, device, mut poll, _, bank) = bank(3);
+    let WorkerEnds { mut dispatch, device, mut poll, words: bank, .. } = bank(3);
     for (failure, code) in [(Failure::Unknown, ErrorCode::LaunchUnknown), (Failure::Lost, ErrorCode::DeviceLost)] {
         let (w, generation) = launch(&mut dispatch, 1);
         device.complete(w, generation);
@@ -154,7 +154,7 @@ fn a_launch_of_unknown_result_is_quarantined_unless_it_completed_or_expired() {
 
 #[test]
 fn a_launch_that_did_not_start_gives_worker_and_job_back() {
-    let (mut dispatch, _device, mut poll, _, bank) = bank(1);
+    let WorkerEnds { mut dispatch, mut poll, words: bank, .. } = bank(1);
     let (w, _) = launch(&mut dispatch, 6);
     dispatch.fail(w, Failure::NotStarted);
     assert_eq!((bank.idle_mask(), poll.reported()), (0, 1));
@@ -172,7 +172,7 @@ fn a_launch_that_did_not_start_gives_worker_and_job_back() {
 
 #[test]
 fn two_reports_of_one_worker_that_poll_has_not_seen_are_not_taken_for_none() {
-    let (mut dispatch, _device, mut poll, _, bank) = bank(1);
+    let WorkerEnds { mut dispatch, mut poll, words: bank, .. } = bank(1);
     let (w, generation) = launch(&mut dispatch, 6);
     assert_eq!(poll.quarantine(w, generation), Some(TICKET));
     dispatch.fail(w, Failure::Unknown);
@@ -184,7 +184,7 @@ fn two_reports_of_one_worker_that_poll_has_not_seen_are_not_taken_for_none() {
 
 #[test]
 fn a_recovery_frees_the_quarantined_and_old_completions_are_stale() {
-    let (mut dispatch, device, mut poll, _, bank) = bank(3);
+    let WorkerEnds { mut dispatch, device, mut poll, words: bank, .. } = bank(3);
     for job in 0..3 {
         launch(&mut dispatch, job);
     }
@@ -210,7 +210,7 @@ fn a_recovery_frees_the_quarantined_and_old_completions_are_stale() {
 
 #[test]
 fn a_completion_that_was_late_before_the_recovery_frees_its_worker_alone() {
-    let (mut dispatch, device, mut poll, _, bank) = bank(1);
+    let WorkerEnds { mut dispatch, device, mut poll, words: bank, .. } = bank(1);
     let (w, generation) = launch(&mut dispatch, 3);
     assert_eq!(poll.quarantine(w, generation), Some(TICKET));
     dispatch.recover();
@@ -222,7 +222,7 @@ fn a_completion_that_was_late_before_the_recovery_frees_its_worker_alone() {
 
 #[test]
 fn a_completion_of_no_launch_is_stale_and_hides_no_later_one() {
-    let (mut dispatch, device, mut poll, _, _bank) = bank(1);
+    let WorkerEnds { mut dispatch, device, mut poll, .. } = bank(1);
     let (w, generation) = launch(&mut dispatch, 3);
     device.complete(w, generation + 7);
     assert_eq!(settle(&mut poll, w), Some(Settled::Stale));
@@ -232,7 +232,7 @@ fn a_completion_of_no_launch_is_stale_and_hides_no_later_one() {
 
 #[test]
 fn a_worker_that_is_not_free_is_not_launched() {
-    let (mut dispatch, _device, _poll, _, _bank) = bank(1);
+    let WorkerEnds { mut dispatch, .. } = bank(1);
     launch(&mut dispatch, 0);
     assert!(panics(|| dispatch.untake(0)));
     assert!(panics(|| dispatch.start(0, 64, Job::from_number(1), TICKET, Ticks(0))));

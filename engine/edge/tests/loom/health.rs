@@ -4,7 +4,7 @@ use loom::thread;
 use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::health::{Health, HealthWord};
 use pinwheel_edge::slot::jobs::{FreeJobs, Job, JobBank};
-use pinwheel_edge::slot::workers::{Resolved, bank};
+use pinwheel_edge::slot::workers::{Resolved, WorkerEnds, bank};
 use pinwheel_edge::units::Ticks;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[test]
 fn a_reset_device_writes_no_more() {
     loom::model(|| {
-        let (mut dispatch, mut device, mut poll, ..) = bank(1);
+        let WorkerEnds { mut dispatch, mut device, mut poll, .. } = bank(1);
         let (jobs, (mut free, [])) = (Arc::new(JobBank::new(1, 1, 1)), FreeJobs::new(1));
         let health = Arc::new(HealthWord::new());
         let ticket = |generation| Ticket { slot: 0, generation };

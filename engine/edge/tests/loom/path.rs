@@ -10,7 +10,7 @@ use pinwheel_edge::slot::jobs::{FreeJobs, Job, JobBank, JobReturn};
 use pinwheel_edge::slot::table::SlotTable;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::slot::workers::{
-    DeviceWorkers, DispatchWorkers, Failure, PollWorkers, Resolved, Settled, State, bank,
+    DeviceWorkers, DispatchWorkers, Failure, PollWorkers, Resolved, Settled, State, WorkerEnds, bank,
 };
 use pinwheel_edge::units::Ticks;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ fn one_slot_serves_two_shots_once_each() {
 fn deadlines_and_a_completion_answer_once() {
     loom::model(|| {
         let (mut feed, mut dispatch, mut harvester, table) = one_slot();
-        let (mut workers, mut device, mut poll, _, bank) = bank(1);
+        let WorkerEnds { dispatch: mut workers, mut device, mut poll, words: bank, .. } = bank(1);
         let (jobs, (mut free, [mut returns])) = (Arc::new(JobBank::new(1, 1, 1)), FreeJobs::new(1));
         assert!(submit(&mut feed, 1));
         let (_, ticket) = hold(&mut dispatch).unwrap();
@@ -132,7 +132,7 @@ fn deadlines_and_a_completion_answer_once() {
 fn an_unknown_launch_that_ran_answers_once() {
     loom::model(|| {
         let (mut feed, mut dispatch, mut harvester, table) = one_slot();
-        let (mut workers, mut device, mut poll, _, bank) = bank(1);
+        let WorkerEnds { dispatch: mut workers, mut device, mut poll, words: bank, .. } = bank(1);
         let (jobs, (mut free, [mut returns])) = (Arc::new(JobBank::new(1, 1, 1)), FreeJobs::new(1));
         assert!(submit(&mut feed, 1));
         let running = {

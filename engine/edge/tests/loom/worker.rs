@@ -5,7 +5,7 @@ use pinwheel_edge::ring::spsc;
 use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::jobs::{FreeJobs, Job, JobBank, Origin};
 use pinwheel_edge::slot::word::ErrorCode;
-use pinwheel_edge::slot::workers::{DispatchWorkers, Failure, PollWorkers, Resolved, Settled, State, bank};
+use pinwheel_edge::slot::workers::{DispatchWorkers, Failure, PollWorkers, Resolved, Settled, State, WorkerEnds, bank};
 use pinwheel_edge::units::Ticks;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn job_of(settled: &Settled) -> Option<u32> {
 #[test]
 fn device_reads_its_own_mail() {
     loom::model(|| {
-        let (mut dispatch, mut device, ..) = bank(1);
+        let WorkerEnds { mut dispatch, mut device, .. } = bank(1);
         let dispatcher = thread::spawn(move || launch(&mut dispatch, 3));
         if let Some(mail) = device.rung(0) {
             assert_eq!((mail.generation, mail.address, mail.job), (1, 300, 3));
@@ -58,7 +58,7 @@ fn device_reads_its_own_mail() {
 #[test]
 fn poll_reads_whole_outputs() {
     loom::model(|| {
-        let (mut dispatch, mut device, mut poll, ..) = bank(1);
+        let WorkerEnds { mut dispatch, mut device, mut poll, .. } = bank(1);
         let (jobs, (mut free, [])) = (Arc::new(JobBank::new(1, 1, 1)), FreeJobs::new(1));
         let job = free.take().unwrap();
         let w = dispatch.take_idle().unwrap();
@@ -85,7 +85,7 @@ fn poll_reads_whole_outputs() {
 #[test]
 fn a_worker_is_reused_after_it_was_read() {
     loom::model(|| {
-        let (mut dispatch, device, mut poll, _, bank) = bank(1);
+        let WorkerEnds { mut dispatch, device, mut poll, words: bank, .. } = bank(1);
         launch(&mut dispatch, 1);
         device.complete(0, 1);
         let polling = thread::spawn(move || {
@@ -107,7 +107,7 @@ fn a_worker_is_reused_after_it_was_read() {
 #[test]
 fn the_graph_role_frees_a_worker_after_it_read_its_job() {
     loom::model(|| {
-        let (mut dispatch, device, mut poll, mut release, _bank) = bank(1);
+        let WorkerEnds { mut dispatch, device, mut poll, mut release, .. } = bank(1);
         let (jobs, (mut free, [mut returns])) = (Arc::new(JobBank::new(1, 1, 1)), FreeJobs::new(1));
         let (mut passes, mut takes) = spsc::channel::<u32>(1);
         let job = free.take().unwrap();
@@ -153,7 +153,7 @@ fn the_graph_role_frees_a_worker_after_it_read_its_job() {
 #[test]
 fn deadline_completion_and_unknown_result_settle_once() {
     loom::model(|| {
-        let (mut dispatch, mut device, mut poll, _, bank) = bank(1);
+        let WorkerEnds { mut dispatch, mut device, mut poll, words: bank, .. } = bank(1);
         launch(&mut dispatch, 1);
         let running = thread::spawn(move || {
             let mail = device.rung(0).unwrap();
@@ -193,7 +193,7 @@ fn deadline_completion_and_unknown_result_settle_once() {
 #[test]
 fn a_report_is_not_lost() {
     loom::model(|| {
-        let (mut dispatch, _device, mut poll, _, bank) = bank(1);
+        let WorkerEnds { mut dispatch, mut poll, words: bank, .. } = bank(1);
         let polling = thread::spawn(move || {
             let resolved = resolve_once(&mut poll);
             (poll, resolved)
@@ -214,7 +214,7 @@ fn a_report_is_not_lost() {
 #[test]
 fn a_deadline_expires_its_own_launch() {
     loom::model(|| {
-        let (mut dispatch, _device, mut poll, _, bank) = bank(1);
+        let WorkerEnds { mut dispatch, mut poll, words: bank, .. } = bank(1);
         launch(&mut dispatch, 1);
         bank.complete(0, 1);
         assert_eq!(poll_once(&mut poll).as_ref().and_then(job_of), Some(1));
@@ -233,7 +233,7 @@ fn a_deadline_expires_its_own_launch() {
 #[test]
 fn a_running_worker_shows_its_own_start() {
     loom::model(|| {
-        let (mut dispatch, _device, mut poll, _, bank) = bank(1);
+        let WorkerEnds { mut dispatch, mut poll, words: bank, .. } = bank(1);
         launch(&mut dispatch, 1);
         bank.complete(0, 1);
         poll_once(&mut poll).unwrap();
@@ -252,7 +252,7 @@ fn a_running_worker_shows_its_own_start() {
 #[test]
 fn recovery_and_late_completion_free_once() {
     loom::model(|| {
-        let (mut dispatch, device, mut poll, _, bank) = bank(1);
+        let WorkerEnds { mut dispatch, device, mut poll, words: bank, .. } = bank(1);
         launch(&mut dispatch, 1);
         assert_eq!(poll.quarantine(0, 1), Some(ticket(1)));
         assert!(dispatch.all_quarantined());
@@ -291,7 +291,7 @@ fn recovery_and_late_completion_free_once() {
 #[test]
 fn a_launch_that_did_not_start_meets_the_deadline() {
     loom::model(|| {
-        let (mut dispatch, _device, mut poll, _, bank) = bank(1);
+        let WorkerEnds { mut dispatch, mut poll, words: bank, .. } = bank(1);
         launch(&mut dispatch, 1);
         let polling = thread::spawn(move || {
             let expired = poll.running(0).and_then(|(generation, _)| poll.quarantine(0, generation));
@@ -316,7 +316,7 @@ fn a_launch_that_did_not_start_meets_the_deadline() {
 #[test]
 fn an_old_completion_never_settles_the_next_launch() {
     loom::model(|| {
-        let (mut dispatch, mut device, mut poll, _, bank) = bank(1);
+        let WorkerEnds { mut dispatch, mut device, mut poll, words: bank, .. } = bank(1);
         let jobs = Arc::new(JobBank::new(4, 1, 1));
         launch(&mut dispatch, 1);
         device.rung(0).unwrap();

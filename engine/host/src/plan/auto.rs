@@ -24,7 +24,8 @@
 //!    and the others decode, for all silos in turn. A single hot core runs everything.
 //! 4. *Split.* Of a share of `h` hot cores, `min(5, h / 2)` run ring roles and the others decode,
 //!    up to the number of decode workers (`Auto`: 8). Ring roles get the hot cores that decode
-//!    leaves. They split by [`RING_SPLITS`].
+//!    leaves. They split by [`RING_SPLITS`]. With `threads: Balanced`, graph and harvest share the
+//!    thread of the first decode worker, and the roles before them split by [`FRONT_SPLITS`].
 //!
 //! # Why half and half
 //!
@@ -39,11 +40,11 @@
 use std::ops::Range;
 
 use crate::host::HostFacts;
-use crate::plan::hot_core::{AUTO_DECODERS_MAX, HotCore, RING_SPLITS};
+use crate::plan::hot_core::{AUTO_DECODERS_MAX, BACK, FRONT_SPLITS, HotCore, RING_SPLITS};
 use crate::plan::nodes::{self, Group};
 use crate::plan::silos;
 use crate::plan::{Plan, PlannedRole, PlannedThread, RoleKind};
-use crate::profile::{Decoders, Profile};
+use crate::profile::{Decoders, Profile, Threads};
 
 /// From this many cores up, cores 0 and 1 are left to the system.
 const SYSTEM_CORES_FROM: usize = 6;
@@ -67,8 +68,9 @@ impl Plan {
                 continue;
             }
             let place = if groups.len() > 1 { format!(" on node {node}") } else { String::new() };
+            let instead = if profile.threads == Threads::Balanced { ", not balanced" } else { "" };
             notes.push(format!(
-                "{} hot core(s) for {count} silo(s){place}: roles are folded onto fewer threads",
+                "{} hot core(s) for {count} silo(s){place}: roles are folded onto fewer threads{instead}",
                 hot_cores.len()
             ));
             drafts.extend(folded(profile, hot_cores, range));
@@ -129,7 +131,8 @@ fn listed(cores: &[u32]) -> String {
 
 /// A share of at least two hot cores for each of these silos.
 fn divided(profile: &Profile, hot_cores: &[HotCore], silos: Range<u32>) -> Vec<UnnamedThread> {
-    let splits = ring_splits(profile);
+    let is_balanced = profile.threads == Threads::Balanced;
+    let splits = splits_of(profile, if is_balanced { &FRONT_SPLITS } else { &RING_SPLITS });
     let mut threads: Vec<UnnamedThread> = Vec::new();
     let mut rest = hot_cores;
     for silo in silos.clone() {
@@ -147,6 +150,10 @@ fn divided(profile: &Profile, hot_cores: &[HotCore], silos: Range<u32>) -> Vec<U
             share[ring_cores..][..decode_cores].iter().map(|hot_core| UnnamedThread::new(*hot_core, Vec::new())),
         );
         assign_decoders(&mut threads[first..], silo, count, 0);
+        if is_balanced {
+            threads[first].roles.extend(ring_roles(BACK, silo));
+            threads[first].roles.sort_unstable();
+        }
     }
     threads
 }
@@ -159,7 +166,7 @@ fn folded(profile: &Profile, hot_cores: &[HotCore], silos: Range<u32>) -> Vec<Un
         hot_cores.iter().map(|hot_core| UnnamedThread::new(*hot_core, Vec::new())).collect();
     for (turn, silo) in silos.enumerate() {
         let count = decoders(profile, 1);
-        threads[turn % ring_cores].roles.extend(ring_roles(&ring_splits(profile)[0][0], silo));
+        threads[turn % ring_cores].roles.extend(ring_roles(&splits_of(profile, &RING_SPLITS)[0][0], silo));
         let decode = if hot_cores.len() == 1 { 0 } else { ring_cores };
         assign_decoders(&mut threads[decode..], silo, count, turn * count);
     }
@@ -177,16 +184,16 @@ fn decoders(profile: &Profile, hot_cores: usize) -> usize {
     }
 }
 
-/// [`RING_SPLITS`] without the roles that the profile's device does itself, by the number of
-/// threads, from 1 on.
-fn ring_splits(profile: &Profile) -> Vec<Vec<Vec<RoleKind>>> {
+/// `splits` without the roles that the profile's device does itself, by the number of threads, from
+/// 1 on.
+fn splits_of(profile: &Profile, splits: &[&[&[RoleKind]]]) -> Vec<Vec<Vec<RoleKind>>> {
     let of_threads = |kinds: &&[RoleKind]| -> Vec<RoleKind> {
         kinds.iter().copied().filter(|&kind| profile.device.has_role(kind)).collect()
     };
     let split = |split: &&[&[RoleKind]]| -> Vec<Vec<RoleKind>> {
         split.iter().map(of_threads).filter(|kinds| !kinds.is_empty()).collect()
     };
-    let mut splits: Vec<_> = RING_SPLITS.iter().map(split).collect();
+    let mut splits: Vec<_> = splits.iter().map(|threads| split(threads)).collect();
     splits.dedup_by_key(|split| split.len());
     splits
 }

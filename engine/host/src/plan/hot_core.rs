@@ -18,6 +18,16 @@ pub(super) const RING_SPLITS: [&[&[RoleKind]]; 5] = [
     &[&[Feed], &[Dispatch], &[Device], &[Poll, Graph], &[Harvest]],
 ];
 
+/// How the roles before the graph role are divided among 1, 2, 3 threads of a balanced plan. Graph,
+/// the first decode worker and harvest share the next thread.
+pub(super) const FRONT_SPLITS: [&[&[RoleKind]]; 3] = [
+    &[&[Feed, Dispatch, Device, Poll]],
+    &[&[Feed], &[Dispatch, Device, Poll]],
+    &[&[Feed], &[Dispatch, Poll], &[Device]],
+];
+/// The roles after them.
+pub(super) const BACK: &[RoleKind] = &[Graph, Harvest];
+
 /// A core that a hot thread may have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HotCore {

@@ -131,6 +131,22 @@ fn plans_of_all_machines_are_sound() {
 }
 
 #[test]
+fn a_balanced_plan_decodes_beside_the_roles_that_follow_a_decode() {
+    let balanced = Profile { threads: Threads::Balanced, ..profile(1) };
+    let of = |cores: u32| lines(&Plan::auto(&balanced, &plain(0..cores)));
+    let (front, back) = ("feed0 dispatch0 device0 poll0", "graph0 decode0 harvest0");
+    assert_eq!(of(1), [format!("hot-0 0: {front} {back}")], "folded");
+    assert_eq!(of(2), [format!("hot-0 1!: {front}"), format!("hot-1 0: {back}")]);
+    assert_eq!(of(4), [format!("hot-0 1!: {front}"), format!("hot-1 2!: {back}"), "decode-0 3!: decode0".to_owned()]);
+    for cores in 1..12 {
+        for silos in 1..4 {
+            let (host, balanced) = (plain(0..cores), Profile { threads: Threads::Balanced, ..profile(silos) });
+            assert_sound(&Plan::auto(&balanced, &host), &balanced, &host, &format!("{cores} cores, {silos} silos"));
+        }
+    }
+}
+
+#[test]
 fn one_core_runs_everything_and_shares_it() {
     let plan = Plan::auto(&profile(1), &plain([0]));
     assert_eq!(lines(&plan), ["hot-0 0: feed0 dispatch0 device0 poll0 graph0 decode0 harvest0"]);

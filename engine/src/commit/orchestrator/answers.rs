@@ -31,6 +31,8 @@ impl Orchestrator {
         let mut items = 0;
         let mut now = None;
         for worker in 0..self.parts.lanes.len() {
+            // A commit holds up the loads after it.
+            self.parts.lanes.fetch(worker, (BUDGET_ITEMS - items) as usize);
             while items < BUDGET_ITEMS && self.take_result(worker, &mut now, frame) {
                 items += 1;
             }
@@ -156,7 +158,9 @@ impl Orchestrator {
         };
         let arrived = if origin.by_rounds { pipe.table.last_round(ticket.slot) } else { Ticks::default() };
         let times = AnswerTimes { arrived, completed, decoding: decode.began, answered: now };
-        board::set(&pipe.board.slots(pipe.silo)[ticket.slot as usize].answered, now.0);
+        let stamps = &pipe.board.slots(pipe.silo)[ticket.slot as usize];
+        board::set(&stamps.decoding, decode.began.0);
+        board::set(&stamps.answered, now.0);
         match decode.error {
             None => claim.answer_after(&self.observables, times, || self.commit(write, None, now)),
             Some(code) => {

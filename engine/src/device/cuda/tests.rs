@@ -10,7 +10,7 @@ use crate::units::Ticks;
 use libloading::Library;
 use pinwheel_edge::slot::jobs::{FreeJobs, JobBank};
 use pinwheel_edge::slot::table::{Geometry, SlotTable, table};
-use pinwheel_edge::slot::workers::{DispatchWorkers, PollWorkers, Settled, WorkerBank, bank};
+use pinwheel_edge::slot::workers::{DispatchWorkers, PollWorkers, Settled, WorkerBank, WorkerEnds, bank};
 use pinwheel_edge::sync::read_words;
 use std::path::Path;
 use std::process::Command;
@@ -64,7 +64,7 @@ impl Host {
         let (words, flips) = (model.detector_words(), model.observable_words());
         let geometry = Geometry { slots: 8, detector_words: words as u32, observable_words: flips as u32 };
         let (_feed, _dispatch, _harvest, table) = table(geometry);
-        let (dispatch, _device, poll, _, bank) = bank(workers);
+        let WorkerEnds { dispatch, poll, words: bank, .. } = bank(workers);
         let (jobs, (free, [])) = (JobBank::new(2 * workers, words, flips), FreeJobs::new(2 * workers));
         let (reports, payload) = (Reports::new(workers), vec![0u64; 8 * words]);
         let scratch = (vec![0u64; workers * words], vec![0u64; workers * words], vec![0u64; workers * flips]);

@@ -38,9 +38,15 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
     left(arbiter, &derived.decisions_per_s, &mut pen.part(0, HEAD, LEFT, height.saturating_sub(HEAD)));
     let mut right = pen.part(LEFT, HEAD, width.saturating_sub(LEFT), height.saturating_sub(HEAD));
     let lines = lines(arbiter, silo.moves.as_ref(), usize::from(right.width()).saturating_sub(1));
-    let first = model.cursor.arbiter.min(lines.len().saturating_sub(rows_of(&right, 0)));
-    for (y, (text, tone)) in (0..).zip(lines.iter().skip(first)).take(rows_of(&right, 0)) {
+    let rows = rows_of(&right, 0);
+    let first = model.cursor.arbiter.min(lines.len().saturating_sub(rows));
+    let below = lines.len().saturating_sub(first + rows);
+    let shown = if below > 0 { rows.saturating_sub(1) } else { rows };
+    for (y, (text, tone)) in (0..).zip(lines.iter().skip(first)).take(shown) {
         right.put(0, y, text, *tone);
+    }
+    if below > 0 {
+        right.put(0, shown as u16, &format!("{} more lines below", below + 1), Tone::Accent);
     }
 }
 
@@ -146,7 +152,6 @@ pub fn rows(silo: &SiloView) -> usize {
 
 fn lines(arbiter: &ArbiterView, moves: Option<&MovesView>, width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
-    moved(moves, width, &mut lines);
     let heading = format!("grants out {}: page, receiver, epoch, age", arbiter.transfers_open);
     lines.push((heading, Tone::Dim));
     // Doubtful grants first.
@@ -154,6 +159,7 @@ fn lines(arbiter: &ArbiterView, moves: Option<&MovesView>, width: usize) -> Vec<
     for transfer in doubted.into_iter().chain(open) {
         grant(transfer, width, &mut lines);
     }
+    moved(moves, width, &mut lines);
     lines.push((format!("leases here {}: page, for, left", arbiter.leases.len()), Tone::Dim));
     for lease in &arbiter.leases {
         let hint = if lease.hint == Hint::Lock { "LOCK" } else { "LEASE" };

@@ -15,7 +15,7 @@ use crate::units::{Nanos, Ticks};
 use pinwheel_edge::slot::jobs::{FreeJobs, JobBank};
 use pinwheel_edge::slot::table::{AnswerTimes, DispatchEnd, FeedEnd, Geometry, HarvestEnd, ReplyTo, ShotHeader, table};
 use pinwheel_edge::slot::word::ErrorCode;
-use pinwheel_edge::slot::workers::{DispatchWorkers, PollWorkers, Settled, bank};
+use pinwheel_edge::slot::workers::{DispatchWorkers, PollWorkers, Settled, WorkerEnds, bank};
 use pinwheel_edge::sync::read_words;
 use std::sync::Arc;
 use zerocopy::FromZeros;
@@ -77,7 +77,7 @@ impl Line {
         let (words, flips) = (model.detector_words(), model.observable_words());
         let geometry = Geometry { slots, detector_words: words as u32, observable_words: flips as u32 };
         let (feed, end, harvest, table) = table(geometry);
-        let (dispatch, _device, poll, _, bank) = bank(workers);
+        let WorkerEnds { dispatch, poll, words: bank, .. } = bank(workers);
         let count = slots as usize + workers;
         let (jobs, (free, [])) = (Arc::new(JobBank::new(count, words, flips)), FreeJobs::new(count));
         let reports = Arc::new(Reports::new(workers));

@@ -1,14 +1,14 @@
 //! One clock reading for several shots of a batch.
 //!
-//! Owns how many shots share the next reading. Part of the feed, on its thread. Bounds:
-//! [`SHOTS_MAX`] shots a reading. A call begins with a reading: the stamps of a shot that comes
+//! Owns how many shots share the next reading. Part of the feed and of dispatch, on their threads.
+//! Bounds: [`SHOTS_MAX`] shots a reading. A call begins with a reading: the stamps of a shot that comes
 //! alone are exact.
 //!
 //! # Why the number varies
-//! As many shots share a reading as were last fed in about [`SPAN`]. So a stamp is about that old
-//! at most, and a source that takes long to draw a shot does not overrun the frame's budget.
+//! As many shots share a reading as were last handled in about [`SPAN`]. So a stamp is about that old
+//! at most, and a role that takes long for a shot does not overrun the frame's budget.
 
-use crate::hot::Frame;
+use super::Frame;
 use crate::units::{Nanos, Ticks};
 
 /// Most shots that share a reading.
@@ -18,15 +18,15 @@ const SPAN: Nanos = Nanos(1_000);
 
 /// The shots of one reading, over all calls.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shared(u32);
+pub(crate) struct BatchClock(u32);
 
-impl Shared {
-    pub(super) const fn new() -> Shared {
-        Shared(1)
+impl BatchClock {
+    pub(crate) const fn new() -> BatchClock {
+        BatchClock(1)
     }
 
     /// The readings of one call.
-    pub(super) fn begin(&mut self, frame: &Frame<'_>) -> Readings<'_> {
+    pub(crate) fn begin(&mut self, frame: &Frame<'_>) -> Readings<'_> {
         let span = frame.clock().rate().ticks(SPAN);
         Readings { shots: &mut self.0, left: 0, now: None, span }
     }
@@ -34,7 +34,7 @@ impl Shared {
 
 /// The readings of one call.
 #[derive(Debug)]
-pub(super) struct Readings<'a> {
+pub(crate) struct Readings<'a> {
     shots: &'a mut u32,
     /// Shots to come that share the last reading.
     left: u32,
@@ -45,7 +45,7 @@ pub(super) struct Readings<'a> {
 impl Readings<'_> {
     /// The time of the next shot.
     #[inline]
-    pub(super) fn next(&mut self, frame: &Frame<'_>) -> Ticks {
+    pub(crate) fn next(&mut self, frame: &Frame<'_>) -> Ticks {
         if let Some(now) = self.now.filter(|_| self.left > 0) {
             self.left -= 1;
             return now;
@@ -63,9 +63,9 @@ impl Readings<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{SHOTS_MAX, SPAN, Shared};
+    use super::super::{Frame, Scratch};
+    use super::{BatchClock, SHOTS_MAX, SPAN};
     use crate::clock::Clock;
-    use crate::hot::{Frame, Scratch};
     use pinwheel_edge::spin::Phase;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,7 +77,7 @@ mod tests {
     }
 
     /// For each of `shots` shots of one call, which take `each_ns` to feed: its stamp, and the time.
-    fn call(shared: &mut Shared, clock: &(Clock, Arc<AtomicU64>), shots: u32, each_ns: u64) -> Vec<(u64, u64)> {
+    fn call(shared: &mut BatchClock, clock: &(Clock, Arc<AtomicU64>), shots: u32, each_ns: u64) -> Vec<(u64, u64)> {
         let (clock, now) = clock;
         let mut scratch = Scratch::new();
         let frame = Frame::new(clock, clock.ticks(), Phase::Live, &mut scratch);
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn quick_shots_share_a_reading_and_slow_ones_have_one_each() {
-        let (clock, mut shared) = (clock(), Shared::new());
+        let (clock, mut shared) = (clock(), BatchClock::new());
         let quick = call(&mut shared, &clock, 4 * SHOTS_MAX, 10);
         assert_eq!(quick.len(), 4 * SHOTS_MAX as usize);
         assert!(readings(&quick) < 10, "{quick:?}");
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_shot_that_comes_alone_has_its_own_reading() {
-        let (clock, mut shared) = (clock(), Shared::new());
+        let (clock, mut shared) = (clock(), BatchClock::new());
         call(&mut shared, &clock, 4 * SHOTS_MAX, 10);
         for _ in 0..10 {
             clock.1.fetch_add(12_345, Ordering::Relaxed);
