@@ -5,8 +5,9 @@
 //! [`BUDGET_ITEMS`] answers between two publications; the streams.
 //!
 //! # Why shots with equal times are counted as one
-//! Each role reads the clock once for a batch of shots. The shots of a batch that stay together
-//! therefore have the same times, and the same value in each histogram.
+//! Each role but decode reads the clock once for a batch of shots. The shots of a batch that stay
+//! together therefore have the same times but for the begin of the decode, and the same value in
+//! each histogram but those of the two stages beside it.
 
 use crate::board::histogram::{Measured, Recorder};
 use crate::board::{self, Board, LatencyBlock, Stage};
@@ -33,11 +34,28 @@ impl Times {
         Times { bounds, whole }
     }
 
-    /// Looks first at the time that differs most often.
+    /// Whether all times but the begin of the decode are equal. Looks first at the time that
+    /// differs most often.
     #[inline(always)]
-    fn is(&self, other: &Times) -> bool {
-        const ANSWERED: usize = Stage::Harvest as usize;
-        self.bounds[ANSWERED] == other.bounds[ANSWERED] && (self.bounds, self.whole) == (other.bounds, other.whole)
+    fn is_beside_decoding(&self, other: &Times) -> bool {
+        const DECODING: usize = Stage::Decode as usize;
+        self.bounds[DECODING + 1..] == other.bounds[DECODING + 1..]
+            && self.bounds[..DECODING] == other.bounds[..DECODING]
+            && self.whole == other.whole
+    }
+
+    /// Time in a stage. Of a shot that arrived by rounds, the part after the last round.
+    #[inline(always)]
+    fn stage(&self, stage: Stage, rate: TickRate) -> Measured {
+        let [from, to] = [stage as usize, stage as usize + 1].map(|bound| self.bounds[bound].max(self.whole));
+        Measured::of(rate.nanos(to.since(from)).0)
+    }
+
+    /// From submission, or from the arrival of the whole shot if that is later, to harvest.
+    #[inline(always)]
+    fn from_submit(&self, rate: TickRate) -> Measured {
+        let now = self.bounds[Stage::ALL.len()];
+        Measured::of(rate.nanos(now.since(self.bounds[1].max(self.whole))).0)
     }
 
     /// From the arrival of the whole shot to harvest.
@@ -46,27 +64,10 @@ impl Times {
     }
 }
 
-/// The spans between a shot's times.
-struct Spans {
-    total: Measured,
-    from_submit: Measured,
-    stages: [Measured; Stage::ALL.len()],
-}
-
-impl Spans {
-    #[inline(always)]
-    fn of(times: &Times, rate: TickRate) -> Spans {
-        let Times { bounds, whole } = *times;
-        let span = |from: Ticks, to: Ticks| Measured::of(rate.nanos(to.since(from)).0);
-        let now = bounds[Stage::ALL.len()];
-        Spans {
-            total: times.latency(rate),
-            from_submit: span(bounds[1].max(whole), now),
-            // For a shot that arrived by rounds: the part of the stage after the last round.
-            stages: std::array::from_fn(|stage| span(bounds[stage].max(whole), bounds[stage + 1].max(whole))),
-        }
-    }
-}
+/// Stages that depend on when the decode began.
+const BESIDE_DECODING: [Stage; 2] = [Stage::Queue, Stage::Decode];
+/// The others.
+const APART: [Stage; 4] = [Stage::Feed, Stage::Dispatch, Stage::Device, Stage::Harvest];
 
 /// Counts of one stream; a line.
 #[derive(Clone, Copy, Default)]
@@ -98,7 +99,8 @@ pub(super) struct Tally {
     /// Times of the last shot that was decoded, and its latency.
     times: Times,
     latency: Measured,
-    /// Shots after it with the same times, which are not in the histograms yet.
+    /// Shots with these times, but for the begin of the decode, that are in no histogram but those of
+    /// the stages beside it.
     run: u64,
     total: Recorder,
     from_submit: Recorder,
@@ -134,20 +136,21 @@ impl Tally {
         (times, rate): (Times, TickRate),
         (verdict, late_ns): (Option<Verdict>, u64),
     ) -> u64 {
+        let block = board.latency(silo);
         let latency = if verdict.is_none() {
-            let block = board.latency(silo);
-            let spans = Spans::of(&times, rate);
-            self.total.record(&block.total, spans.total, 1);
-            self.from_submit.record(&block.from_submit, spans.from_submit, 1);
-            spans.total
+            let latency = times.latency(rate);
+            self.total.record(&block.total, latency, 1);
+            self.from_submit.record(&block.from_submit, times.from_submit(rate), 1);
+            latency
         } else {
-            if times.is(&self.times) {
-                self.run += 1;
-            } else {
-                let block = board.latency(silo);
+            if !times.is_beside_decoding(&self.times) {
                 self.end_run(block, rate);
                 self.times = times;
-                self.latency = self.record(block, rate, 1);
+                self.latency = times.latency(rate);
+            }
+            self.run += 1;
+            for stage in BESIDE_DECODING {
+                self.stages[stage as usize].record(&block.stages[stage as usize], times.stage(stage, rate), 1);
             }
             self.latency
         };
@@ -209,34 +212,27 @@ impl Tally {
         board::add(&block.answered, u64::from(all.answered));
     }
 
-    /// Enters the shots with the same times as the last.
+    /// Enters the shots of the run.
     #[inline(always)]
     fn end_run(&mut self, block: &LatencyBlock, rate: TickRate) {
-        if self.run > 0 {
-            let run = std::mem::take(&mut self.run);
-            self.record(block, rate, run);
+        let (times, run) = (self.times, std::mem::take(&mut self.run));
+        if run == 0 {
+            return;
         }
-    }
-
-    /// Enters `shots` shots with the times of the last. Returns their latency.
-    #[inline(always)]
-    fn record(&mut self, block: &LatencyBlock, rate: TickRate, shots: u64) -> Measured {
-        let spans = Spans::of(&self.times, rate);
-        self.total.record(&block.total, spans.total, shots);
-        self.from_submit.record(&block.from_submit, spans.from_submit, shots);
-        for ((recorder, block), span) in self.stages.iter_mut().zip(&block.stages).zip(spans.stages) {
-            recorder.record(block, span, shots);
+        self.total.record(&block.total, self.latency, run);
+        self.from_submit.record(&block.from_submit, times.from_submit(rate), run);
+        for stage in APART {
+            self.stages[stage as usize].record(&block.stages[stage as usize], times.stage(stage, rate), run);
         }
-        spans.total
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{Spans, Tally, Times, Verdict};
+    use super::{Tally, Times, Verdict};
     use crate::board::histogram::HistogramBlock;
-    use crate::board::{self, Board, Place, Shape};
+    use crate::board::{self, Board, Place, Shape, Stage};
     use crate::units::{TickRate, Ticks};
     use proptest::prelude::*;
     use zerocopy::FromZeros;
@@ -244,8 +240,17 @@ mod tests {
     const STREAMS: u32 = 3;
     const LATE_NS: u64 = 60;
 
-    fn times((at, step, repeats): (u64, u64, bool), before: Option<Times>) -> Times {
-        let again = before.filter(|_| repeats);
+    /// New times, those of the shot before, or those with another begin of the decode.
+    fn times((at, step, kind): (u64, u64, u8), before: Option<Times>) -> Times {
+        let again = before.filter(|_| kind > 0).map(|mut times| {
+            let [before, decoding, after] = &mut times.bounds[Stage::Queue as usize..=Stage::Harvest as usize] else {
+                unreachable!("three bounds")
+            };
+            if kind == 2 {
+                decoding.0 = before.0 + at % (after.0 - before.0 + 1);
+            }
+            times
+        });
         let bounds = std::array::from_fn(|bound| Ticks(at + bound as u64 * step));
         again.unwrap_or(Times { bounds, whole: Ticks(at + step / 2) })
     }
@@ -259,7 +264,7 @@ mod tests {
         #[test]
         fn a_batch_adds_what_its_answers_would_have_added_one_by_one(
             batches in prop::collection::vec(prop::collection::vec(
-                ((0u64..1000, 0u64..40, any::<bool>()), 0..STREAMS, 0u64..11), 0..40), 0..6),
+                ((0u64..1000, 0u64..40, 0u8..3), 0..STREAMS, 0u64..11), 0..40), 0..6),
         ) {
             let shape = Shape { threads: 1, silos: 1, slots: 1, workers: 1, decoders: 1, streams: STREAMS };
             let board = Board::create(shape, Place::Private).unwrap();
@@ -275,12 +280,14 @@ mod tests {
                     last = Some(times);
                     let (of, verdict) = (stream as usize, verdict(kind));
                     let latency_ns = tally.enter((&board, 0), stream, (times, TickRate::NANOS), (verdict, LATE_NS));
-                    let spans = Spans::of(&times, TickRate::NANOS);
-                    prop_assert_eq!(latency_ns, spans.total.ns());
+                    let (bounds, whole) = (times.bounds.map(|at| at.0), times.whole.0);
+                    let harvested = bounds[Stage::ALL.len()];
+                    prop_assert_eq!(latency_ns, harvested.saturating_sub(whole));
                     [&total, &streams[of]].iter().for_each(|block| block.record(latency_ns));
-                    from_submit.record(spans.from_submit.ns());
+                    from_submit.record(harvested.saturating_sub(bounds[1].max(whole)));
                     if verdict.is_some() {
-                        stages.iter().zip(spans.stages).for_each(|(block, span)| block.record(span.ns()));
+                        let from_to = bounds.windows(2).map(|pair| pair[1].max(whole) - pair[0].max(whole));
+                        stages.iter().zip(from_to).for_each(|(block, span)| block.record(span));
                     }
                     let is_wrong = verdict.and_then(|verdict| verdict.is_wrong);
                     let more = [true, verdict.is_none(), latency_ns > LATE_NS, is_wrong.is_some(), is_wrong == Some(true)];
