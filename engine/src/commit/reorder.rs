@@ -63,11 +63,13 @@ impl ReorderBuffer {
     }
 
     /// The next sequence number to commit.
+    #[inline]
     pub(super) fn next(&self, stream: u32) -> u64 {
         self.streams[stream as usize].next
     }
 
     /// Whether the number is committed or was taken in.
+    #[inline]
     pub(super) fn is_known(&self, stream: u32, sequence: u64) -> bool {
         sequence < self.streams[stream as usize].taken || self.find(stream, sequence).is_some()
     }
@@ -87,7 +89,7 @@ impl ReorderBuffer {
     pub(super) fn take_tombstone(&mut self, stream: u32, sequence: u64) {
         self.take_as(stream, sequence, Some(Held::Tombstone));
     }
-
+    #[inline]
     fn take_as(&mut self, stream: u32, sequence: u64, held: Option<Held>) {
         assert!(!self.is_known(stream, sequence), "stream {stream}: {sequence} came twice");
         let is_dense = sequence == self.streams[stream as usize].taken;
@@ -143,12 +145,14 @@ impl ReorderBuffer {
     }
 
     /// The entry of the stream's next number, if it can be committed.
+    #[inline]
     pub(super) fn peek(&self, stream: u32) -> Option<Held> {
         let at = self.find(stream, self.next(stream))?;
         self.entries[at].map(|entry| entry.held).filter(|held| *held != Held::Taken)
     }
 
     /// Advances to the stream's next number and removes the entry of this number.
+    #[inline]
     pub(super) fn pass(&mut self, stream: u32) {
         if let Some(at) = self.find(stream, self.next(stream)) {
             self.forget(at);

@@ -117,6 +117,7 @@ impl StateWrite<'_> {
     ///
     /// # Panics
     /// If `sequence` is not the stream's next.
+    #[inline]
     pub fn commit(self, sequence: u64, observables: &[u64], at: Ticks) {
         self.advance(sequence);
         for (parity, word) in self.record()[HEAD_WORDS..].iter().zip(observables) {
@@ -146,7 +147,7 @@ impl StateWrite<'_> {
         self.end(at);
         count
     }
-
+    #[inline]
     fn advance(&self, sequence: u64) {
         let committed = &self.record()[0];
         assert_eq!(committed.load(), sequence, "commits of a stream are in its order");
@@ -156,7 +157,7 @@ impl StateWrite<'_> {
     fn record(&self) -> &[DataWord] {
         self.states.words.record(self.stream as usize)
     }
-
+    #[inline]
     fn end(&self, at: Ticks) {
         self.states.pages.written(self.stream, self.states.base.moment(at));
     }

@@ -118,7 +118,7 @@ impl FreeJobs {
     pub fn taken(&self) -> u64 {
         self.taken
     }
-
+    #[inline]
     fn collect(&mut self) {
         let FreeJobs { free: stack, held, returns, .. } = self;
         for ring in returns {
@@ -165,12 +165,14 @@ impl JobBank {
 
     /// Residual detector words, as the predecoder left them.
     #[must_use]
+    #[inline]
     pub fn detectors(&self, job: &Job) -> &[DataWord] {
         self.detectors.record(job.0 as usize)
     }
 
     /// Observable words that the predecoder already flipped.
     #[must_use]
+    #[inline]
     pub fn observables(&self, job: &Job) -> &[DataWord] {
         self.observables.record(job.0 as usize)
     }
@@ -201,6 +203,7 @@ impl JobBank {
 
     /// Writes the job's origin; called by poll (or dispatch on the CPU path) before it enters the
     /// ready queue.
+    #[inline(always)]
     pub fn set_origin(&self, job: &Job, origin: &Origin) {
         let meta = self.meta.record(job.0 as usize);
         let worker = origin.worker.map_or(0, |(worker, _)| u64::from(worker) + 1);
@@ -213,6 +216,7 @@ impl JobBank {
 
     /// Whose shot it is; written by dispatch, which alone still knows it without the slot, before
     /// the launch.
+    #[inline(always)]
     pub fn set_shot(&self, job: &Job, stream: u32, sequence: u64) {
         let meta = self.meta.record(job.0 as usize);
         meta[0].store(u64::from(stream));
@@ -221,6 +225,7 @@ impl JobBank {
 
     /// Stream and sequence number of the job's shot.
     #[must_use]
+    #[inline(always)]
     pub fn shot(&self, job: &Job) -> (u32, u64) {
         let meta = self.meta.record(job.0 as usize);
         (meta[0].load() as u32, meta[1].load())
@@ -243,6 +248,7 @@ impl JobBank {
 
     /// The job's origin.
     #[must_use]
+    #[inline(always)]
     pub fn origin(&self, job: &Job) -> Origin {
         let meta = self.meta.record(job.0 as usize);
         let packed = meta[2].load();

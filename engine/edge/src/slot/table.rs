@@ -138,23 +138,25 @@ impl SlotTable {
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
-
+    #[inline]
     fn index(&self, position: u64) -> usize {
         position as usize & (self.rx.len() - 1)
     }
-
+    #[inline]
     fn generation(&self, position: u64) -> u64 {
         position / self.rx.len() as u64 + 1
     }
 
     /// The ticket of the shot that is the `position`-th of this table.
     #[must_use]
+    #[inline]
     pub fn ticket_at(&self, position: u64) -> Ticket {
         Ticket { slot: self.index(position) as u32, generation: self.generation(position) }
     }
 
     /// Address of a slot's own payload.
     #[must_use]
+    #[inline]
     pub fn payload_address(&self, slot: u32) -> u64 {
         self.payload.record(slot as usize).as_ptr().addr() as u64
     }
@@ -168,6 +170,7 @@ impl SlotTable {
     /// The shot's words at `address`, or `None` if it is misaligned or does not lie wholly inside
     /// the payload memory.
     #[must_use]
+    #[inline(always)]
     pub fn payload_at(&self, address: u64) -> Option<&[DataWord]> {
         let offset = address.checked_sub(self.payload.all().as_ptr().addr() as u64)?;
         let word_bytes = size_of::<DataWord>() as u64;
@@ -194,6 +197,7 @@ impl SlotTable {
 
     /// Whether `ticket` can still be answered; and when its shot was submitted.
     #[must_use]
+    #[inline(always)]
     pub fn is_open(&self, ticket: Ticket) -> TicketView {
         // ORDERING: second acquire side of S2, so that `opened` below is this generation's or a
         // later one's. Relaxed could pair the open ticket with the submission time of the shot
@@ -211,6 +215,7 @@ impl SlotTable {
 
     /// Wins the right to answer `ticket`, or `None` if it is closed. The loser counts itself.
     #[must_use]
+    #[inline(always)]
     pub fn claim(&self, ticket: Ticket) -> Option<Claim<'_>> {
         let open = ticket.generation << 1 | OPEN;
         let closed = ticket.generation << 1;
@@ -277,6 +282,7 @@ impl Claim<'_> {
 
     /// As [`Claim::answer`], with `commit` between the result block and the answer word: who sees
     /// the answer sees what it did. If it panics, the shot is answered as by a drop.
+    #[inline(always)]
     pub fn answer_after(mut self, observables: &[u64], times: AnswerTimes, commit: impl FnOnce()) {
         self.finish(word::ready(self.ticket.generation), observables, times, commit);
     }
@@ -290,7 +296,7 @@ impl Claim<'_> {
     pub fn fail_after(mut self, code: ErrorCode, times: AnswerTimes, note: impl FnOnce()) {
         self.finish(word::error(code), &[], times, note);
     }
-
+    #[inline(always)]
     fn finish(&mut self, answer: u64, observables: &[u64], times: AnswerTimes, commit: impl FnOnce()) {
         // First, because writing cannot panic; only a model's race check can, and must not be
         // answered again.
@@ -388,10 +394,11 @@ impl Vacant<'_> {
 
     /// As [`Vacant::submit`], with a payload address of the caller's choice (a source that keeps
     /// its payloads elsewhere, or an injected fault). Dispatch validates it.
+    #[inline(always)]
     pub fn submit_at(self, address: u64, header: &ShotHeader, payload: &[u64], truth: Option<&[u64]>) -> u32 {
         self.write(address, header, payload, truth, 0)
     }
-
+    #[inline(always)]
     fn write(self, address: u64, header: &ShotHeader, payload: &[u64], truth: Option<&[u64]>, flags: u64) -> u32 {
         let table = &*self.end.table;
         let slot = table.index(self.end.position);
@@ -441,6 +448,7 @@ pub struct Arrived {
 
 impl SlotTable {
     /// Dispatch's last touch of a slot.
+    #[inline]
     fn give_rx_back(&self, slot: usize) {
         // ORDERING: release side of S8, publishing IN_FLIGHT. Relaxed could show rx 0 beside the
         // old tx 0. Model: loom_slot::feed_never_reuses_a_slot_in_flight.
@@ -475,6 +483,7 @@ impl DispatchEnd {
 
     /// The next shot, if it has been written.
     #[must_use]
+    #[inline(always)]
     pub fn arrived(&self) -> Option<Arrived> {
         let slot = self.table.index(self.position);
         // ORDERING: acquire side of S1, see `Vacant::submit_at`.
@@ -498,6 +507,7 @@ impl DispatchEnd {
     ///
     /// # Panics
     /// If `arrived` is not the shot at the cursor, or was held already.
+    #[inline(always)]
     pub fn hold(&mut self, arrived: &Arrived, dispatched: Ticks) -> Ticket {
         let ticket = self.table.ticket_at(self.position);
         let slot = ticket.slot as usize;
@@ -519,6 +529,7 @@ impl DispatchEnd {
     ///
     /// # Panics
     /// If the shot was not held: it could never be answered.
+    #[inline(always)]
     pub fn retire(&mut self) {
         let slot = self.table.index(self.position);
         let held = self.table.tickets[slot].load(Ordering::Relaxed) >> 1;

@@ -333,11 +333,13 @@ impl WorkerBank {
 
     /// The generation of worker `w` that poll judged last, and its state. Relaxed: nobody but poll
     /// reads anything by it.
+    #[inline]
     fn judged(&self, w: usize) -> (u64, State) {
         unpack(self.judged[w].load(Ordering::Relaxed))
     }
 
     /// Job and ticket of the last launch on worker `w`, for poll alone, which judges it.
+    #[inline]
     fn tags(&self, w: usize) -> (Job, Ticket) {
         let worker = &self.workers[w];
         let ticket = Ticket { slot: worker.slot.load() as u32, generation: worker.slot_generation.load() };
@@ -401,6 +403,7 @@ impl DispatchWorkers {
     ///
     /// # Panics
     /// If the worker was not taken, or was started since.
+    #[inline]
     pub fn start(&mut self, w: usize, address: u64, job: Job, ticket: Ticket, now: Ticks) -> u64 {
         assert!(self.taken >> w & 1 == 1, "worker {w} is launched only when it was taken");
         self.taken &= !(1 << w);
@@ -614,6 +617,7 @@ impl PollWorkers {
     }
 
     /// Claims worker `w`'s completion, once. The caller has checked that it has room for the job.
+    #[inline]
     pub fn claim_ready(&mut self, w: usize) -> bool {
         // ORDERING: acquire side of S4, see `WorkerBank::complete`. No exchange: poll alone claims,
         // and as generations only grow, one that was not claimed last is new.
@@ -632,6 +636,7 @@ impl PollWorkers {
     }
 
     /// Judges a claimed completion.
+    #[inline]
     pub fn settle(&mut self, w: usize) -> Settled {
         let generation = self.claimed[w];
         // Relaxed: S4, and the mailbox's S3 before it, order all that belongs to this generation.
