@@ -51,7 +51,7 @@ use pinwheel_edge::slot::table::TicketView;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::slot::workers::ReleaseEnd;
 use pinwheel_edge::spin::Phase;
-use pinwheel_edge::sync::read_words;
+use pinwheel_edge::sync::DataWord;
 use rounds::Arriving;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -132,8 +132,10 @@ pub struct Orchestrator {
     /// Tasks submitted when the submitter was flushed last.
     flushed: u64,
     gauges: GraphGauges,
-    /// The observables of the result that is being committed.
+    /// The observables of the result that is being committed, in the first `observable_words`. There
+    /// is room for those of a line.
     observables: Vec<u64>,
+    observable_words: usize,
 }
 
 impl Orchestrator {
@@ -157,7 +159,8 @@ impl Orchestrator {
             submitted: 0,
             flushed: 0,
             gauges: GraphGauges::new(streams),
-            observables: vec![0; geometry.observable_words as usize],
+            observables: vec![0; LINE_WORDS.max(geometry.observable_words as usize)],
+            observable_words: geometry.observable_words as usize,
             parts,
         }
     }
@@ -223,12 +226,13 @@ impl Orchestrator {
             }
             return;
         }
-        let mut words = [0; LINE_WORDS];
-        if self.fits_line {
-            let detectors = jobs.detectors(&job);
-            read_words(detectors, &mut words);
-            read_words(jobs.observables(&job), &mut words[detectors.len()..]);
-        }
+        let words = if self.fits_line {
+            let (detectors, observables) = (jobs.detectors(&job), jobs.observables(&job));
+            let word = |at| detectors.get(at).or_else(|| observables.get(at - detectors.len()));
+            std::array::from_fn(|at| word(at).map_or(0, DataWord::load))
+        } else {
+            [0; LINE_WORDS]
+        };
         let shot = ShotLine {
             job: job.number(),
             stream,

@@ -18,7 +18,7 @@ use pinwheel_edge::slot::table::AnswerTimes;
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_edge::sync::{read_words, write_words};
 
-/// What a decode came to; its observables are `Orchestrator::observables`.
+/// What a decode came to; its observables are [`Orchestrator::observables`].
 #[derive(Clone, Copy)]
 struct Decode {
     error: Option<ErrorCode>,
@@ -59,9 +59,10 @@ impl Orchestrator {
         let underway = std::mem::take(&mut self.underway[result.job as usize]);
         self.in_windows -= u64::from(!underway.is_whole);
         let jobs = &self.parts.pipe.jobs;
-        match self.observables.len() {
-            words @ ..=LINE_WORDS => self.observables.copy_from_slice(&result.observables[..words]),
-            _ => read_words(jobs.observables(&job), &mut self.observables),
+        if self.observable_words <= LINE_WORDS {
+            self.observables[..LINE_WORDS].copy_from_slice(&result.observables);
+        } else {
+            read_words(jobs.observables(&job), &mut self.observables);
         }
         let (shot, origin) = (jobs.shot(&job), jobs.origin(&job));
         self.release(origin.worker);
@@ -89,10 +90,15 @@ impl Orchestrator {
         self.advance(stream, now, frame);
     }
 
+    /// The observables of the result that is being committed.
+    fn observables(&self) -> &[u64] {
+        &self.observables[..self.observable_words]
+    }
+
     /// Keeps a result with its job.
     fn keep(&mut self, job: &Job, (stream, sequence): (u32, u64), decode: Decode) {
         let jobs = &self.parts.pipe.jobs;
-        write_words(jobs.observables(job), &self.observables);
+        write_words(jobs.observables(job), self.observables());
         jobs.set_decoded(job, decode.error.map_or(Ok(()), Err), decode.began);
         self.reorder.keep(stream, sequence, job.number());
     }
@@ -111,7 +117,8 @@ impl Orchestrator {
     pub(super) fn advance(&mut self, stream: u32, now: Ticks, frame: &Frame<'_>) {
         while let Some(held) = self.reorder.peek(stream) {
             if let Held::Decoded(number) = held {
-                read_words(self.parts.pipe.jobs.observables(&Job::from_number(number)), &mut self.observables);
+                let words = self.parts.pipe.jobs.observables(&Job::from_number(number));
+                read_words(words, &mut self.observables);
             }
             let Some(write) = self.begin_commit(stream) else {
                 if !self.parts.arbiter.may_commit(stream) {
@@ -162,7 +169,7 @@ impl Orchestrator {
         board::set(&stamps.decoding, decode.began.0);
         board::set(&stamps.answered, now.0);
         match decode.error {
-            None => claim.answer_after(&self.observables, times, || self.commit(write, None, now)),
+            None => claim.answer_after(self.observables(), times, || self.commit(write, None, now)),
             Some(code) => {
                 pipe.board.fault(pipe.silo, FaultCode::Answered(code), now, u64::from(ticket.slot));
                 claim.fail_after(code, times, || self.commit(write, Some(code), now));
@@ -176,7 +183,7 @@ impl Orchestrator {
         let Some((state, sequence)) = write else { return };
         board::add(&self.block().committed, 1);
         match error {
-            None => state.commit(sequence, &self.observables, now),
+            None => state.commit(sequence, self.observables(), now),
             Some(_) => {
                 board::add(&self.block().tombstones, 1);
                 state.skip(sequence, now);
