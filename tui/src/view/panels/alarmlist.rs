@@ -11,6 +11,7 @@ use crate::model::{Model, Picture, View, Zoom};
 use crate::theme::Tone;
 use crate::widgets::format::time;
 use crate::widgets::pen::Pen;
+use pinwheel_engine::board::alarms::Confidence;
 use pinwheel_engine::board::snapshot::AlarmView;
 
 /// Text without alarms.
@@ -45,7 +46,12 @@ pub fn draw(model: &Model, picture: &Picture, pen: &mut Pen<'_>) {
 
 fn details(picture: &Picture, alarm: &AlarmView, pen: &mut Pen<'_>) {
     let cause = if alarm.cause.is_empty() { "no verdict yet" } else { &alarm.cause };
-    pen.rule(0, &format!("{} at {}: {cause}, {}", alarm.rule, place(alarm), sureness(alarm.confidence)));
+    let mut heading = format!("{} at {}: {cause}", alarm.rule, place(alarm));
+    // A stall without an explanation has no confidence.
+    if alarm.confidence != Confidence::Unexplained {
+        heading = format!("{heading}, {}", sureness(alarm.confidence));
+    }
+    pen.rule(0, &heading);
     let mut y = pen.put_wrapped(1, 1, &alarm.sentence, Tone::Plain);
     let judged =
         alarm.judged_after_ns.map_or_else(|| "not judged yet".to_owned(), |ns| format!("judged after {}", time(ns)));
