@@ -1,4 +1,4 @@
-/* A region of shared memory between an engine and a client that sends it shots: C11, little-endian hosts.
+/* A region of shared memory between an engine and a client that sends it shots: C11, little-endian hosts. Layout 2.
  * README.md beside this file says what each word means; the engine's own offsets are in feed/shm/layout.rs, and a test
  * compares the two. */
 #ifndef PINWHEEL_SHM_H
@@ -8,15 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PW_MAGIC UINT64_C(0x3130304d48535750) /* "PWSHM001" */
-#define PW_VERSION 1
+#define PW_MAGIC UINT64_C(0x3130304d48535750) /* "PWSHM001", in every layout */
+#define PW_VERSION 2
 #define PW_HEADER_BYTES 4096
 #define PW_STATE_LIVE 1
 #define PW_STATE_CLOSED 2
-#define PW_IN_FLIGHT UINT64_C(0xEEEEEEEEEEEEEEEE)
-#define PW_ERROR_PREFIX UINT64_C(0xDEAD) /* of an answer word's upper 16 bits; the code is in its lower 16 */
-#define PW_SHOT_HEAD_WORDS 4
-#define PW_ANSWER_HEAD_WORDS 4
 
 typedef _Atomic uint64_t pw_word;
 
@@ -26,8 +22,6 @@ typedef struct {
     pw_word version;
     pw_word region_bytes;
     pw_word slots;
-    pw_word rx_at;
-    pw_word tx_at;
     pw_word shots_at;
     pw_word shot_stride;
     pw_word answers_at;
@@ -36,7 +30,7 @@ typedef struct {
     pw_word encoding;
     pw_word streams;
     pw_word observables;
-    pw_word reserved_0[2];
+    pw_word reserved_0[4];
     /* written by the engine */
     pw_word epoch;
     pw_word engine_heartbeat;
@@ -53,52 +47,40 @@ typedef struct {
 _Static_assert(sizeof(pw_header) == PW_HEADER_BYTES, "the header is one page");
 _Static_assert(sizeof(pw_word) == 8, "a word is eight bytes");
 
+/* Turn in the lower half of a head: one more than the shot's position, which counts from 0 in each session. */
 typedef struct {
-    uint64_t sequence, stream, bits, flags; /* flags: 0 */
-    /* then the bits */
+    pw_word head; /* turn, stream << 32 */
+    uint64_t sequence;
+    /* then the bits; the last word's rest is 0 */
 } pw_shot;
 
 typedef struct {
-    uint64_t sequence, stream, latency_ns, observables;
+    pw_word head; /* turn, status << 32: 0 answered, else the error code */
+    uint64_t sequence, stream, latency_ns;
     /* then the observables, as bits */
 } pw_answer;
 
-static inline pw_word *pw_rx(pw_header *region, uint64_t slot) {
-    return (pw_word *)((char *)region + region->rx_at) + slot;
+/* The record of the shot at a position, and of its answer: slots are used in turn. */
+static inline pw_shot *pw_shot_of(pw_header *region, uint64_t position) {
+    return (pw_shot *)((char *)region + region->shots_at + (position & (region->slots - 1)) * region->shot_stride);
 }
 
-static inline pw_word *pw_tx(pw_header *region, uint64_t slot) {
-    return (pw_word *)((char *)region + region->tx_at) + slot;
+static inline pw_answer *pw_answer_of(pw_header *region, uint64_t position) {
+    return (pw_answer *)((char *)region + region->answers_at + (position & (region->slots - 1)) * region->answer_stride);
 }
 
-static inline uint64_t pw_shot_at(pw_header *region, uint64_t slot) {
-    return region->shots_at + slot * region->shot_stride;
+/* Hands the engine the shot that has been written at the position. The answer of the shot that had its slot before must
+ * have been read. */
+static inline void pw_publish(pw_header *region, uint64_t position, uint32_t stream) {
+    uint64_t head = (uint64_t)stream << 32 | (uint32_t)(position + 1);
+    atomic_store_explicit(&pw_shot_of(region, position)->head, head, memory_order_release);
 }
 
-static inline void *pw_answer_of(pw_header *region, uint64_t slot) {
-    return (char *)region + region->answers_at + slot * region->answer_stride;
-}
-
-/* Whether the slot may be written: rx first, then tx (the other order loses a shot). */
-static inline int pw_is_vacant(pw_header *region, uint64_t slot) {
-    return atomic_load_explicit(pw_rx(region, slot), memory_order_acquire) == 0
-        && atomic_load_explicit(pw_tx(region, slot), memory_order_acquire) == 0;
-}
-
-/* Hands the engine the shot that has been written at pw_shot_at(region, slot). */
-static inline void pw_publish(pw_header *region, uint64_t slot) {
-    atomic_store_explicit(pw_rx(region, slot), pw_shot_at(region, slot), memory_order_release);
-}
-
-/* The answer word of the slot, or 0 while there is none. */
-static inline uint64_t pw_answered(pw_header *region, uint64_t slot) {
-    uint64_t word = atomic_load_explicit(pw_tx(region, slot), memory_order_acquire);
-    return word == PW_IN_FLIGHT ? 0 : word;
-}
-
-/* Gives the slot back once its answer has been read. */
-static inline void pw_collected(pw_header *region, uint64_t slot) {
-    atomic_store_explicit(pw_tx(region, slot), 0, memory_order_release);
+/* Whether the answer to the shot at the position is there; its status. Ask only until it was. */
+static inline int pw_answered(pw_header *region, uint64_t position, uint32_t *status) {
+    uint64_t head = atomic_load_explicit(&pw_answer_of(region, position)->head, memory_order_acquire);
+    *status = (uint32_t)(head >> 32);
+    return (uint32_t)head == (uint32_t)(position + 1);
 }
 
 #endif

@@ -35,8 +35,12 @@ int main(int count, char **words) {
     if (fstat(file, &stat) < 0 || stat.st_size < PW_HEADER_BYTES) return fail("found no whole region");
     pw_header *region = mmap(NULL, (size_t)stat.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (region == MAP_FAILED) return fail("found the region not to be mapped");
-    if (region->magic != PW_MAGIC || region->version != PW_VERSION || region->region_bytes != (uint64_t)stat.st_size)
-        return fail("found a region of another version, expected 1; use this engine's header");
+    if (region->magic != PW_MAGIC || region->region_bytes != (uint64_t)stat.st_size) return fail("found no whole region");
+    if (region->version != PW_VERSION) {
+        fprintf(stderr, "send: found a region of layout %llu, expected layout %d; use the header of the engine's release\n",
+            (unsigned long long)region->version, PW_VERSION);
+        return 2;
+    }
     if (region->encoding != 0) return fail("found a region of 32-bit words, expected bits");
 
     size_t bytes = (size_t)((region->bits + 7) / 8);
@@ -63,31 +67,25 @@ int main(int count, char **words) {
     from = seconds();
     while (heard < total) {
         atomic_fetch_add_explicit(&region->client_heartbeat, 1, memory_order_relaxed);
-        uint64_t slot = sent % slots;
-        if (sent < total && !waiting[slot] && pw_is_vacant(region, slot)) {
-            char *record = (char *)region + pw_shot_at(region, slot);
-            memset(record, 0, (size_t)region->shot_stride);
-            pw_shot head = {.sequence = sent / streams, .stream = sent % streams, .bits = region->bits};
-            memcpy(record, &head, sizeof head);
-            if (fread(record + sizeof head, 1, bytes, shots) != bytes) return fail("found the file cut short");
-            pw_publish(region, slot);
-            waiting[slot] = 1;
+        if (sent < total && !waiting[sent % slots]) {
+            pw_shot *shot = pw_shot_of(region, sent);
+            shot->sequence = sent / streams;
+            char *record = (char *)(shot + 1);
+            memset(record, 0, (bytes + 7) / 8 * 8);
+            if (fread(record, 1, bytes, shots) != bytes) return fail("found the file cut short");
+            pw_publish(region, sent, (uint32_t)(sent % streams));
+            waiting[sent % slots] = 1;
             sent++;
         }
         for (uint64_t at = oldest; at < sent; at++) {
-            slot = at % slots;
-            uint64_t word = waiting[slot] ? pw_answered(region, slot) : 0;
-            if (word == 0) continue;
-            pw_answer head;
-            memcpy(&head, pw_answer_of(region, slot), sizeof head);
-            uint64_t flips = 0;
-            memcpy(&flips, (char *)pw_answer_of(region, slot) + sizeof head, region->observables ? 8 : 0);
-            pw_collected(region, slot);
-            waiting[slot] = 0;
-            uint64_t index = head.sequence * streams + head.stream;
+            uint32_t status;
+            if (!waiting[at % slots] || !pw_answered(region, at, &status)) continue;
+            pw_answer *answer = pw_answer_of(region, at);
+            uint64_t index = answer->sequence * streams + answer->stream;
             if (index >= total) return fail("found an answer to no shot of ours");
-            answers[2 * index] = word >> 48 == PW_ERROR_PREFIX ? word & 0xffff : 0;
-            answers[2 * index + 1] = flips;
+            answers[2 * index] = status;
+            if (region->observables) memcpy(&answers[2 * index + 1], answer + 1, 8);
+            waiting[at % slots] = 0;
             heard++;
         }
         while (oldest < sent && !waiting[oldest % slots]) oldest++;

@@ -15,7 +15,8 @@ import time
 
 MAGIC = int.from_bytes(b"PWSHM001", "little")
 STATE, GRANTED, SESSION, PID, HEARTBEAT = 144, 152, 256, 264, 272
-IN_FLIGHT, ERROR = 0xEEEE_EEEE_EEEE_EEEE, 0xDEAD
+VERSION, LOW = 2, 0xFFFF_FFFF
+# Shots on their way at most.
 WINDOW = 64
 
 
@@ -30,10 +31,16 @@ def main(path, shots_path):
     def put(at, value):
         words[at // 8] = value
 
-    if get(0) != MAGIC or get(8) != 1 or get(16) != len(region) or get(88) != 0:
-        sys.exit("send.py: found a region of another version or encoding, expected version 1 and bits")
-    slots, rx_at, tx_at, shots_at, shot_stride = (get(at) for at in (24, 32, 40, 48, 56))
-    answers_at, answer_stride, bits, streams, observables = (get(at) for at in (64, 72, 80, 96, 104))
+    if get(0) != MAGIC or get(16) != len(region):
+        sys.exit("send.py: found no whole region")
+    if get(8) != VERSION:
+        sys.exit(
+            f"send.py: found a region of layout {get(8)}, expected layout {VERSION}; use the client of the engine's release"
+        )
+    slots, shots_at, shot_stride, answers_at, answer_stride = (get(at) for at in (24, 32, 40, 48, 56))
+    bits, encoding, streams, observables = (get(at) for at in (64, 72, 80, 88))
+    if encoding != 0:
+        sys.exit("send.py: found a region of 32-bit words, expected bits")
     size = (bits + 7) // 8
     with open(shots_path, "rb") as shots:
         data = shots.read()
@@ -48,29 +55,29 @@ def main(path, shots_path):
             sys.exit("send.py: found no engine within 10 s, expected one; see its console")
         time.sleep(0.001)
 
-    answers, waiting, sent, beat = {}, {}, 0, 0
+    answers, waiting, sent, beat = {}, [], 0, 0
     deadline = time.monotonic() + 120
     while len(answers) < len(records):
         beat += 1
         put(HEARTBEAT, beat)
-        slot = sent % slots
-        if sent < len(records) and len(waiting) < WINDOW and get(rx_at + 8 * slot) == 0 and get(tx_at + 8 * slot) == 0:
-            at = shots_at + slot * shot_stride
-            record = struct.pack("<4Q", sent // streams, sent % streams, bits, 0) + records[sent]
-            region[at : at + shot_stride] = record.ljust(shot_stride, b"\0")
-            put(rx_at + 8 * slot, at)
-            waiting[slot] = sent
+        # A slot is free once the answer of its last shot was read; the oldest that waits comes first.
+        is_vacant = not waiting or sent - waiting[0] < slots
+        if sent < len(records) and len(waiting) < WINDOW and is_vacant:
+            at = shots_at + sent % slots * shot_stride
+            record = struct.pack("<Q", sent // streams) + records[sent]
+            region[at + 8 : at + shot_stride] = record.ljust(shot_stride - 8, b"\0")
+            # The head last: stream, and the turn that tells the engine.
+            put(at, (sent % streams) << 32 | (sent + 1) & LOW)
+            waiting.append(sent)
             sent += 1
-        for slot in list(waiting):
-            word = get(tx_at + 8 * slot)
-            if word in (0, IN_FLIGHT):
+        for position in list(waiting):
+            at = answers_at + position % slots * answer_stride
+            head = get(at)
+            if head & LOW != (position + 1) & LOW:
                 continue
-            at = answers_at + slot * answer_stride
-            sequence, stream, _latency_ns, _observables = struct.unpack_from("<4Q", region, at)
-            flips = get(at + 32) if observables else 0
-            put(tx_at + 8 * slot, 0)
-            del waiting[slot]
-            answers[sequence * streams + stream] = (word & 0xFFFF if word >> 48 == ERROR else 0, flips)
+            sequence, stream, flips = get(at + 8), get(at + 16), get(at + 32) if observables else 0
+            waiting.remove(position)
+            answers[sequence * streams + stream] = (head >> 32, flips)
         if time.monotonic() > deadline:
             sys.exit("send.py: found answers missing after 120 s, expected all")
     for index in range(len(records)):

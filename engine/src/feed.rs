@@ -417,6 +417,10 @@ impl Role for Feed {
         Work(items + linked + shown)
     }
 
+    fn send_answers(&mut self, frame: &mut Frame<'_>) -> Work {
+        Work(self.send_link_answers(frame))
+    }
+
     fn is_drained(&self) -> bool {
         let has_shown_all = self.pace.as_ref().is_none_or(Pace::is_idle);
         self.draining && self.has_forwarded_all() && has_shown_all && self.has_crossed_all()

@@ -7,6 +7,7 @@
 //!
 //! ```text
 //!   frame: phase? → now → for each role { stage = role; work(frame) } → heartbeat → idle by policy, or note work
+//!                                      after a harvest with work: send_answers(frame) of the feeds
 //! ```
 
 mod path_change;
@@ -61,6 +62,12 @@ pub trait Role {
 
     /// Does the work that is ready, within the frame's budget. Called in Warmup, Live and Drain.
     fn work(&mut self, frame: &mut Frame<'_>) -> Work;
+
+    /// Sends answers that harvest has just taken on the same thread, so that they need not wait for
+    /// the next frame. Called on a feed after a harvest that had work.
+    fn send_answers(&mut self, _frame: &mut Frame<'_>) -> Work {
+        Work(0)
+    }
 
     /// Whether the role holds no more work. Called in Drain only.
     fn is_drained(&self) -> bool;

@@ -27,7 +27,7 @@
 //! | S9 | `FeedEnd::extend` arrival word | `SlotTable::arrival` | words of a payload that comes by rounds |
 //! | W1 | `DispatchWorkers::start`, `fail`, `recover` launch word | `PollWorkers::running`, `quarantine`, `resolve` launch word | start, tags |
 //! | W2 | `DispatchWorkers::fail`, `recover` number of reports | `PollWorkers::reported` number of reports | launch words with reports |
-//! | U1 to U5 | see [`outside`] | | the same with a process that is not ours |
+//! | U1 to U3 | see [`outside`] | | the same with a process that is not ours |
 //! | H1 | `HealthWord::advance` | `HealthWord::current` | the mover's last access to workers, mail and jobs |
 //!
 //! # Why IN_FLIGHT comes before the ticket opens

@@ -228,6 +228,11 @@ impl Assembly {
             }
             stream.give_up();
             stream.settle(part.sequence);
+            if part.is_whole(self.width.bits) {
+                let bits = &mut self.bits[part.stream as usize * self.words..];
+                part.each_word(|word, value, _| bits[word] = value);
+                return Verdict::Whole;
+            }
             self.begin(part);
         }
         self.add(part)

@@ -2,12 +2,15 @@
 //!
 //! Owns the wire (socket or region), the intake behind it, and an end of every silo's answer ring.
 //! Part of the first silo's feed, on its thread; the feeds of all silos take their shots from
-//! lanes. Bounds: 64 parts and 64 answers a frame. Answers that a sender does not take in time are
-//! dropped and counted, so no sender can block the engine.
+//! lanes. Bounds: 64 parts a frame, and 64 answers at its start and again after harvest. Answers that
+//! a sender does not take in time are dropped and counted, so no sender can block the engine.
 //!
 //! ```text
 //! wire ─▶ intake ─▶ lane of the stream's silo ─▶ feed ─▶ slot … harvest ─▶ answer ring ─▶ link ─▶ wire
 //! ```
+//!
+//! Answers leave at the start of the feed's frame, before the wire is asked for more, and at once
+//! where harvest runs on the same thread ([`Role::send_answers`](crate::hot::Role::send_answers)).
 //!
 //! # Why in the feed, and why system calls on a hot thread
 //! Each rx ring has one feed, and a lane costs one copy. A role of its own would add a thread hop
@@ -132,7 +135,8 @@ impl Link {
         if matches!(frame.phase, Phase::Drain | Phase::Shutdown) || self.intake.is_full() {
             self.close();
         }
-        let mut items = self.deliver(frame);
+        // Answers leave before the wire is asked for more.
+        let mut items = self.send_answers(frame);
         if frame.phase == Phase::Live && !self.intake.is_closed() {
             if board::get(&self.board.source().state) == 0 {
                 board::set(&self.board.source().state, 1);
@@ -140,6 +144,12 @@ impl Link {
             }
             items += self.wire.receive(&mut self.intake, frame);
         }
+        items
+    }
+
+    /// Sends the answers that wait in the answer rings; returns how many.
+    pub(super) fn send_answers(&mut self, frame: &Frame<'_>) -> u32 {
+        let items = self.deliver(frame);
         self.wire.flush(frame.now, self.rate);
         items
     }

@@ -35,14 +35,28 @@ impl Feed {
         }
     }
 
+    /// Sends the answers that the link's rings hold; returns how many.
+    pub(super) fn send_link_answers(&mut self, frame: &Frame<'_>) -> u32 {
+        match &mut self.source {
+            Source::Live(live) => live.link.as_mut().map_or(0, |link| link.send_answers(frame)),
+            Source::Sampler(_) | Source::Replay { .. } | Source::Stage(_) => 0,
+        }
+    }
+
     /// Moves shots of the lane into slots while both are available.
     pub(super) fn forward(&mut self, frame: &Frame<'_>) -> u32 {
         let (mut items, mut clock) = (0, self.clock);
         let mut readings = clock.begin(frame);
         // While the feed is held, shots wait in the lane; in Drain every shot must be answered.
         let runs = frame.phase == Phase::Drain || self.settings.flow() == Flow::Runs;
+        let mut now = frame.now;
         while runs && items < BUDGET_ITEMS {
-            let now = readings.next(frame);
+            // Without a shot the clock is not read.
+            if self.has_none_waiting() {
+                self.overflow.clear(now, self.board.feed(self.share.silo), &self.pressure);
+                break;
+            }
+            now = readings.next(frame);
             if frame.is_spent(now) || !self.forward_next(now) {
                 break;
             }
@@ -63,13 +77,14 @@ impl Feed {
         items
     }
 
+    fn has_none_waiting(&mut self) -> bool {
+        let Source::Live(live) = &mut self.source else { return true };
+        live.lane.peek().is_none()
+    }
+
     fn forward_next(&mut self, now: Ticks) -> bool {
         let Source::Live(live) = &mut self.source else { return false };
-        let block = self.board.feed(self.share.silo);
-        let Some((stream, _, piece)) = live.lane.peek() else {
-            self.overflow.clear(now, block, &self.pressure);
-            return false;
-        };
+        let Some((stream, _, piece)) = live.lane.peek() else { return false };
         // Where streams may move, shots are complete.
         let bound = self.bound(stream);
         let begins = matches!(piece, Piece::Whole | Piece::Opens(_));

@@ -195,6 +195,11 @@ impl Part<'_> {
         }
     }
 
+    /// Whether it is a whole shot of `bits` bits.
+    pub(super) fn is_whole(&self, bits: u32) -> bool {
+        (self.round, self.position, self.first_bit, self.bits) == (0, Position::Last, 0, bits)
+    }
+
     /// Passes its bits to `take` as words aligned to the shot: (word index, bits, mask).
     pub(super) fn each_word(&self, mut take: impl FnMut(usize, u64, u64)) {
         let (mut word, shift) = (self.first_bit as usize / 64, self.first_bit % 64);
@@ -219,7 +224,8 @@ impl Part<'_> {
         match self.encoding {
             Encoding::Bits => {
                 let bytes = &self.payload[chunk * 8..];
-                bytes.iter().take(8).rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+                let few = || bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+                bytes.first_chunk().map_or_else(few, |eight| u64::from_le_bytes(*eight))
             }
             Encoding::Int32 => {
                 let words = self.payload[chunk * 256..].chunks_exact(4).take(count as usize);

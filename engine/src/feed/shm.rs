@@ -1,18 +1,18 @@
 //! A source in shared memory: another process writes shots into a ring and reads the answers there.
 //!
 //! Owns the region and the engine's end of its ring. Runs on the first silo's feed's thread. Bounds:
-//! 64 slots read in a frame. `engine/shm/README.md` specifies the region byte by byte for authors of
-//! clients.
+//! 64 slots read in a frame; a look at the client each millisecond. `engine/shm/README.md` specifies
+//! the region byte by byte for authors of clients.
 //!
-//! Nothing in the region is trusted. A shot is copied once and only the copy is read; offsets,
-//! widths, numbers and streams are checked; the engine's own memory records which slots are held. A
-//! client that breaks the rules gets an error word for that slot or blocks itself. One risk remains:
+//! Nothing in the region is trusted. A shot is copied once and only the copy is read; values,
+//! numbers and streams are checked; the engine's own memory records which slots are held. A
+//! client that breaks the rules gets an error for that slot or blocks itself. One risk remains:
 //! a process that may write the file may also truncate it, which ends the engine with SIGBUS, as a
 //! kill would. So the file belongs to this user alone (0600) unless the profile names a group.
 //!
 //! # Why an outer ring and one copy
-//! See [`pinwheel_edge::slot::outside`]. The copy of a shot of distance 5 is two words; the bench
-//! area `live` measures the whole path against bare round trips.
+//! See [`pinwheel_edge::slot::outside`]. The copy of a shot of distance 5 is three words of one cache
+//! line; the bench area `live` measures the whole path against bare round trips.
 
 pub mod layout;
 #[expect(unsafe_code, reason = "maps the region")]
@@ -26,11 +26,10 @@ use super::wire::{Facts, Wire};
 use crate::board::{self, Board};
 use crate::hot::{BUDGET_ITEMS, Frame};
 use crate::pipe::Answer;
-use crate::units::{TickRate, Ticks};
+use crate::units::{Nanos, TickRate, Ticks};
 use layout::{Shape, client as from_client, engine as from_engine};
 use pinwheel_edge::slot::outside::EngineEnd;
-use pinwheel_edge::slot::word::{self, ErrorCode};
-use pinwheel_edge::sync::read_words;
+use pinwheel_edge::slot::word::ErrorCode;
 use region::Region;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -38,6 +37,9 @@ use zerocopy::IntoBytes;
 
 /// Slots of the ring.
 pub const SLOTS: u32 = 1024;
+/// How often the engine looks for another client and for a sign of life of this one, and gives its
+/// own: the client writes those words as often as it likes, and each look takes their line from it.
+const LOOK_EVERY: Nanos = Nanos(1_000_000);
 
 /// The wire of a shared-memory source.
 pub(super) struct RegionWire {
@@ -46,11 +48,15 @@ pub(super) struct RegionWire {
     end: EngineEnd,
     /// Number of clients that have used the ring.
     attached: u64,
+    /// The session that has the ring.
+    granted: u64,
     heartbeat: u64,
-    frames: u64,
+    looks: u64,
+    next_look: Ticks,
     width: Width,
-    /// The copied shot: its head, then its payload.
+    /// The copied shot after its head: sequence, payload.
     shot: Vec<u64>,
+    /// An answer after its head: sequence, stream, latency, observables.
     record: Vec<u64>,
     board: Arc<Board>,
 }
@@ -81,51 +87,48 @@ impl RegionWire {
             shape,
             end: EngineEnd::new(SLOTS as usize),
             attached: 0,
+            granted: 0,
             heartbeat: 0,
-            frames: 0,
+            looks: 0,
+            next_look: Ticks(0),
             width: facts.width,
-            shot: vec![0; shape.shot_words()],
-            record: vec![0; shape.answer_words()],
+            shot: vec![0; shape.shot_words() - 1],
+            record: vec![0; shape.answer_words() - 1],
             board: Arc::clone(&facts.board),
         };
         Ok((wire, place.to_string()))
     }
 
-    /// Checks whether another client requests the ring, and whether its present client is alive.
-    fn check_client(&mut self, now: Ticks) {
+    /// Checks whether another client requests the ring, and whether its present client is alive; tells
+    /// it that the engine is.
+    fn look(&mut self, now: Ticks) {
+        self.looks += 1;
+        self.region.word(from_engine::HEARTBEAT).store(self.looks, Ordering::Relaxed);
         let block = self.board.source();
-        // Relaxed: each word stands alone; U5 and U1 order what a client writes after it was
+        // Relaxed: each word stands alone; U3 and U1 order what a client writes after it was
         // granted the ring.
         let word = |at: usize| self.region.word(at).load(Ordering::Relaxed);
-        let session = word(from_client::SESSION);
-        if session != 0 && session != word(from_engine::GRANTED) {
-            self.attached += 1;
+        let (session, heartbeat) = (word(from_client::SESSION), word(from_client::HEARTBEAT));
+        let is_new = session != 0 && session != self.granted;
+        if is_new {
+            (self.attached, self.granted) = (self.attached + 1, session);
             board::set(&block.client_pid, word(from_client::PID));
-            board::set(&block.client_seen, now.0);
             board::set(&block.attached, self.attached);
             self.end.grant(&self.region.outside(&self.shape), session);
         }
-        let heartbeat = self.region.word(from_client::HEARTBEAT).load(Ordering::Relaxed);
-        if heartbeat != self.heartbeat {
+        if is_new || heartbeat != self.heartbeat {
             self.heartbeat = heartbeat;
             board::set(&block.client_seen, now.0);
         }
     }
 
-    /// Takes the slot at the cursor; `false` if there is none.
-    fn take(&mut self, intake: &mut Intake, now: Ticks) -> bool {
-        let outside = self.region.outside(&self.shape);
-        let Some((slot, at)) = self.end.arrived(&outside) else { return false };
-        let place = self.shape.record_at(at);
-        if let Some(place) = place {
-            read_words(self.region.data(place, self.shot.len()), &mut self.shot);
-        }
-        self.end.hold(&outside);
-        let sequence = self.shot[0];
-        let refused = match place.map(|_| self.part()) {
-            None => Some(ErrorCode::BadAddress as u16),
-            Some(None) => Some(Status::Malformed as u16),
-            Some(Some(part)) => {
+    /// Takes the shot at the cursor, if there is one; when that was.
+    fn take(&mut self, intake: &mut Intake, frame: &Frame<'_>) -> Option<Ticks> {
+        let (slot, stream) = self.end.take(&self.region.outside(&self.shape), &mut self.shot)?;
+        let now = frame.ticks();
+        let refused = match self.part(stream) {
+            None => Some(Status::Malformed as u16),
+            Some(part) => {
                 let peer = self.attached << 32 | u64::from(slot);
                 match intake.offer(&part, peer, now) {
                     Taken::Accepted => None,
@@ -137,30 +140,27 @@ impl RegionWire {
             }
         };
         if let Some(code) = refused {
-            let block = self.board.source();
-            let is_shape = code == ErrorCode::BadAddress as u16 || code == Status::Malformed as u16;
-            board::add(&block.malformed, u64::from(is_shape));
+            board::add(&self.board.source().malformed, u64::from(code == Status::Malformed as u16));
             self.record.fill(0);
-            (self.record[0], self.record[1]) = (sequence, self.shot[1]);
-            self.put(slot, layout::refusal(code));
+            (self.record[0], self.record[1]) = (self.shot[0], u64::from(stream));
+            self.put(slot, code);
         }
-        true
+        Some(now)
     }
 
-    /// The copied shot as a part; `None` if its head or a value violates the specification.
-    fn part(&self) -> Option<Part<'_>> {
-        let [sequence, stream, bits, flags, ..] = self.shot[..] else { return None };
-        let payload = self.shot[layout::SHOT_HEAD_WORDS..].as_bytes();
+    /// The copied shot as a part; `None` if a value violates the specification.
+    fn part(&self, stream: u32) -> Option<Part<'_>> {
+        let (sequence, payload) = self.shot.split_first()?;
         let bytes = match self.width.encoding {
             Encoding::Bits => self.width.bits.div_ceil(8) as usize,
             Encoding::Int32 => self.width.bits as usize * 4,
         };
-        let (payload, padding) = payload.split_at_checked(bytes)?;
+        let (payload, padding) = payload.as_bytes().split_at_checked(bytes)?;
         let part = Part {
             epoch: 0,
             session: self.attached,
-            sequence,
-            stream: u32::try_from(stream).ok()?,
+            sequence: *sequence,
+            stream,
             round: 0,
             position: Position::Last,
             first_bit: 0,
@@ -168,34 +168,32 @@ impl RegionWire {
             encoding: self.width.encoding,
             payload,
         };
-        let is_sound = bits == u64::from(self.width.bits) && flags == 0 && part.is_binary();
-        (is_sound && padding.iter().all(|byte| *byte == 0)).then_some(part)
+        (part.is_binary() && padding.iter().all(|byte| *byte == 0)).then_some(part)
     }
 
     /// Writes the answer in `record` for `slot`; returns whether the slot was held.
-    fn put(&mut self, slot: u32, answer: u64) -> bool {
-        let outside = self.region.outside(&self.shape);
-        let place = self.shape.answer_at(slot % self.shape.slots);
-        self.end.answer(&outside, slot, (self.region.data(place, self.record.len()), &self.record), answer)
+    fn put(&mut self, slot: u32, status: u16) -> bool {
+        self.end.answer(&self.region.outside(&self.shape), slot, u32::from(status), &self.record)
     }
 }
 
 impl Wire for RegionWire {
     fn receive(&mut self, intake: &mut Intake, frame: &Frame<'_>) -> u32 {
-        self.frames += 1;
-        self.region.word(from_engine::HEARTBEAT).store(self.frames, Ordering::Relaxed);
-        self.check_client(frame.now);
+        if frame.now >= self.next_look {
+            self.next_look = frame.now.plus(frame.clock().rate().ticks(LOOK_EVERY));
+            self.look(frame.now);
+        }
         let mut items = 0;
         while items < BUDGET_ITEMS && self.attached > 0 {
             if intake.room() == 0 {
                 board::add(&self.board.source().lane_waits, u64::from(!intake.is_full()));
                 break;
             }
-            let now = frame.ticks();
-            if frame.is_spent(now) || !self.take(intake, now) {
+            let Some(now) = self.take(intake, frame) else { break };
+            items += 1;
+            if frame.is_spent(now) {
                 break;
             }
-            items += 1;
         }
         if items > 0 {
             board::add(&self.board.source().received, u64::from(items));
@@ -210,14 +208,13 @@ impl Wire for RegionWire {
     fn answer(&mut self, answer: &Answer, _now: Ticks) {
         let peer = answer.reply_to.peer;
         let slot = (peer & 0xffff_ffff) as u32;
-        let head =
-            [answer.reply_to.sequence, u64::from(answer.stream), answer.latency_ns, u64::from(self.shape.observables)];
+        let head = [answer.reply_to.sequence, u64::from(answer.stream), answer.latency_ns];
         self.record[..head.len()].copy_from_slice(&head);
         let flips = self.record.len() - head.len();
         self.record[head.len()..].copy_from_slice(&answer.observables[..flips]);
-        let word = answer.error.map_or(word::ready(answer.reply_to.sequence), word::error);
+        let status = answer.error.map_or(0, |code| code as u16);
         // A client that has left, and whose ring another client has, gets no answer.
-        let is_delivered = peer >> 32 == self.attached && self.put(slot, word);
+        let is_delivered = peer >> 32 == self.attached && self.put(slot, status);
         let block = self.board.source();
         board::add(if is_delivered { &block.answered } else { &block.answers_dropped }, 1);
     }

@@ -165,6 +165,10 @@ impl Role for DrilledRole {
         self.role.work(frame)
     }
 
+    fn send_answers(&mut self, frame: &mut Frame<'_>) -> Work {
+        self.role.send_answers(frame)
+    }
+
     fn is_drained(&self) -> bool {
         self.role.is_drained()
     }

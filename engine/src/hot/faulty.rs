@@ -53,6 +53,10 @@ impl Role for FaultyRole {
         work
     }
 
+    fn send_answers(&mut self, frame: &mut Frame<'_>) -> Work {
+        self.role.send_answers(frame)
+    }
+
     fn is_drained(&self) -> bool {
         self.role.is_drained()
     }

@@ -12,7 +12,9 @@ use super::idle::{Idle, Waited};
 use super::log::ThreadLog;
 use super::memory::{self, OnAllocation};
 use super::self_check::SelfCheck;
-use super::{Frame, Init, PathChange, PathChangeReceiver, Role, RoleError, RoleSpec, Scratch, outlives_path, panics};
+use super::{
+    Frame, Init, PathChange, PathChangeReceiver, Role, RoleError, RoleSpec, Scratch, Work, outlives_path, panics,
+};
 use crate::board::gaps::BETWEEN;
 use crate::board::layout::ROLES_MAX;
 use crate::board::{self, Board, ThreadBlock};
@@ -424,29 +426,63 @@ impl Hot {
 
     /// One pass over the roles; returns the items handled.
     fn frame(&mut self, block: &ThreadBlock, now: Ticks, phase: Phase, longest: &mut Longest) -> u32 {
-        let mut frame = Frame::new(&self.shared.clock, now, phase, &mut self.scratch).logged(self.log.as_ref());
+        let Hot { index: thread, shared, roles, identities, scratch, log, .. } = self;
+        let mut frame = Frame::new(&shared.clock, now, phase, scratch).logged(log.as_ref());
+        let mut call = Call { shared, block, thread: *thread, longest };
         let mut items = 0;
-        for (index, entry) in self.roles.iter_mut().enumerate() {
-            let Some(role) = entry else { continue };
-            let role_stage = role.kind() as u64 + 1;
-            board::set(&block.stage, role_stage);
-            match catch_unwind(AssertUnwindSafe(|| role.work(&mut frame))) {
-                Ok(work) => {
-                    if work.0 > 0 {
-                        items += work.0;
-                        let took = longest.note(self.shared.clock.ticks(), role_stage);
-                        board::add(&block.roles[index].busy_ticks, took.0);
-                        board::add(&block.roles[index].items, u64::from(work.0));
-                    }
+        for index in 0..roles.len() {
+            let worked = call.role((index, &mut roles[index]), &mut frame, |role, frame| role.work(frame));
+            items += worked;
+            if worked == 0 || identities[index].0 != RoleKind::Harvest {
+                continue;
+            }
+            for (index, entry) in roles.iter_mut().enumerate() {
+                if identities[index].0 == RoleKind::Feed {
+                    items += call.role((index, entry), &mut frame, |role, frame| role.send_answers(frame));
                 }
-                Err(payload) => memory::excused(|| {
-                    drop(payload);
-                    died(&self.shared, block, self.index, (index, entry), &frame);
-                }),
             }
         }
         board::set(&block.stage, 0);
         items
+    }
+}
+
+/// What a call of a role is accounted to.
+struct Call<'a> {
+    shared: &'a Shared,
+    block: &'a ThreadBlock,
+    thread: usize,
+    longest: &'a mut Longest,
+}
+
+impl Call<'_> {
+    /// Calls the role at `index`, if it has not died; returns the items handled.
+    #[inline(always)]
+    fn role(
+        &mut self,
+        (index, entry): (usize, &mut Option<Box<dyn Role>>),
+        frame: &mut Frame<'_>,
+        act: impl FnOnce(&mut dyn Role, &mut Frame<'_>) -> Work,
+    ) -> u32 {
+        let Some(role) = entry else { return 0 };
+        let role_stage = role.kind() as u64 + 1;
+        board::set(&self.block.stage, role_stage);
+        match catch_unwind(AssertUnwindSafe(|| act(role.as_mut(), frame))) {
+            Ok(Work(0)) => 0,
+            Ok(Work(items)) => {
+                let took = self.longest.note(self.shared.clock.ticks(), role_stage);
+                board::add(&self.block.roles[index].busy_ticks, took.0);
+                board::add(&self.block.roles[index].items, u64::from(items));
+                items
+            }
+            Err(payload) => {
+                memory::excused(|| {
+                    drop(payload);
+                    died(self.shared, self.block, self.thread, (index, entry), frame);
+                });
+                0
+            }
+        }
     }
 }
 
@@ -520,7 +556,7 @@ mod tests {
     use crate::roles::ThreadState;
     use pinwheel_edge::spin::{Phase, PhaseWord, SpinBudgets, SpinPolicy, SpinWord};
     use std::sync::Arc;
-    use std::sync::mpsc::{Receiver, channel};
+    use std::sync::mpsc::{Receiver, Sender, channel};
     use std::thread::JoinHandle;
 
     /// A role that panics where no one catches it for the role: not in its `work`.
@@ -551,6 +587,14 @@ mod tests {
     fn started(
         role: impl FnOnce() -> PanicsOutsideWork + Send + 'static,
     ) -> (Shared, JoinHandle<()>, Receiver<ThreadReport>) {
+        started_with(vec![spec(RoleKind::Poll, role)])
+    }
+
+    fn spec<R: Role + 'static>(kind: RoleKind, role: impl FnOnce() -> R + Send + 'static) -> RoleSpec {
+        RoleSpec { kind, silo: 0, index: 0, build: Box::new(|_| Ok(Box::new(role()))) }
+    }
+
+    fn started_with(specs: Vec<RoleSpec>) -> (Shared, JoinHandle<()>, Receiver<ThreadReport>) {
         install_hook();
         let shape = Shape { threads: 1, silos: 1, slots: 8, workers: 1, decoders: 1, streams: 1 };
         let shared = Shared {
@@ -565,8 +609,6 @@ mod tests {
         board::set(&block.roles[1].identity, RoleKind::Graph as u64);
         let (sender, reports) = channel();
         let placing = Placing { core: None, elsewhere: Vec::new(), priority: Priority::Normal };
-        let specs =
-            vec![RoleSpec { kind: RoleKind::Poll, silo: 0, index: 0, build: Box::new(|_| Ok(Box::new(role()))) }];
         let budgets = SpinBudgets { lab_spin_ticks: 1, shared_spin_ticks: 1, shared_sleep_ns: 1_000 };
         let spin = Arc::new(SpinWord::new(SpinPolicy::Shared, budgets));
         let (log, path_changes, shared_too) = (None, None, shared.clone());
@@ -582,6 +624,61 @@ mod tests {
         assert!(block.roles[..2].iter().all(|role| board::get(&role.died) > 0));
         let faults = shared.board.snapshot(&shared.clock).faults;
         assert_eq!(faults.iter().filter(|fault| fault.code == FaultCode::RoleDied.number()).count(), 1);
+    }
+
+    /// A role that says what it is called for.
+    struct Says {
+        kind: RoleKind,
+        /// Items of its first call in Live; later calls handle none.
+        items: u32,
+        said: Sender<(RoleKind, &'static str)>,
+    }
+
+    impl Role for Says {
+        fn kind(&self) -> RoleKind {
+            self.kind
+        }
+
+        fn warm_up(&mut self, _: &mut Frame<'_>) -> Result<(), RoleError> {
+            Ok(())
+        }
+
+        fn work(&mut self, frame: &mut Frame<'_>) -> Work {
+            if frame.phase != Phase::Live {
+                return Work(0);
+            }
+            self.said.send((self.kind, "works")).unwrap();
+            Work(std::mem::take(&mut self.items))
+        }
+
+        fn send_answers(&mut self, _: &mut Frame<'_>) -> Work {
+            self.said.send((self.kind, "sends")).unwrap();
+            Work(1)
+        }
+
+        fn is_drained(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_feed_sends_answers_in_the_frame_in_which_harvest_took_them() {
+        use RoleKind::{Decode, Feed, Harvest};
+        let (sender, said) = channel();
+        let specs = [(Feed, 0), (Harvest, 1), (Decode, 1)].map(|(kind, items)| {
+            let said = sender.clone();
+            spec(kind, move || Says { kind, items, said })
+        });
+        let (shared, thread, reports) = started_with(specs.into());
+        shared.phase.advance(Phase::Warmup);
+        (0..2).for_each(|_| assert!(reports.recv().unwrap().result.is_ok()));
+        shared.phase.advance(Phase::Live);
+        let calls: Vec<_> = said.iter().take(7).collect();
+        // Before the decode that follows, and only after a harvest that had work.
+        let frame = [(Feed, "works"), (Harvest, "works"), (Decode, "works")];
+        assert_eq!(calls, [&frame[..2], &[(Feed, "sends")], &frame[2..], &frame].concat());
+        shared.phase.advance(Phase::Shutdown);
+        thread.join().unwrap();
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! The published side of shared memory: the C header against the engine's offsets, and the example clients against it.
 
-use crate::live::{data, drained, model, start};
-use crate::rig::{alone, profile, shots};
+use crate::live::{data, drained, model, start, wait};
+use crate::rig::{Alone, alone, profile, shots};
+use pinwheel_engine::code::Model;
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::LivePlace;
 use pinwheel_engine::feed::shm::layout::{
     ANSWER_HEAD_WORDS, HEADER_BYTES, MAGIC, SHOT_HEAD_WORDS, VERSION, client, engine, header,
 };
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("shm")
@@ -40,8 +42,6 @@ fn the_c_header_has_the_engines_offsets() {
         ("version", header::VERSION),
         ("region_bytes", header::REGION_BYTES),
         ("slots", header::SLOTS),
-        ("rx_at", header::RX_AT),
-        ("tx_at", header::TX_AT),
         ("shots_at", header::SHOTS_AT),
         ("shot_stride", header::SHOT_STRIDE),
         ("answers_at", header::ANSWERS_AT),
@@ -90,25 +90,23 @@ fn the_page_has_the_engines_offsets() {
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse().ok())
         .collect();
-    let h = [header::MAGIC, header::VERSION, header::REGION_BYTES, header::SLOTS, header::RX_AT, header::TX_AT];
+    let h = [header::MAGIC, header::VERSION, header::REGION_BYTES, header::SLOTS];
     let i = [header::SHOTS_AT, header::SHOT_STRIDE, header::ANSWERS_AT, header::ANSWER_STRIDE, header::BITS];
     let j = [header::ENCODING, header::STREAMS, header::OBSERVABLES, engine::EPOCH, engine::HEARTBEAT, engine::STATE];
     let k = [engine::GRANTED, client::SESSION, client::PID, client::HEARTBEAT];
     assert_eq!(rows, [&h[..], &i, &j, &k].concat());
 }
 
-/// Runs an example client on a golden set and compares each line with the matcher alone.
-fn example(mut command: Command) {
-    let alone = alone();
-    let name = "surf_z_d3_r3_p0.005";
-    let (model, bytes) = (model(name), data(&format!("{name}.dets.b8")));
-    let file = alone.file("shots.b8");
-    std::fs::write(&file, &bytes).unwrap();
-    let (engine, _) = start(&profile(), &model, LivePlace::parse("shm:example").unwrap(), None);
-    let output = command.arg(alone.boards().join("input-example")).arg(&file).output().unwrap();
+const GOLDEN: &str = "surf_z_d3_r3_p0.005";
+
+/// Runs an example client on `file`, which holds the golden set, and compares each line with the
+/// matcher alone.
+fn golden(command: &mut Command, alone: &Alone, model: &Model, file: &Path) {
+    let output = command.arg(alone.boards().join("input-example")).arg(file).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let bytes = std::fs::read(file).unwrap();
     let set = shots(&bytes, model.detectors);
-    let mut matcher = MatcherModel::new(&model).unwrap().matcher();
+    let mut matcher = MatcherModel::new(model).unwrap().matcher();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text.lines().count(), set.len());
     let mut bare = vec![0; 1];
@@ -116,8 +114,18 @@ fn example(mut command: Command) {
         matcher.decode(set.shot(index), &mut bare).unwrap();
         assert_eq!(line, format!("{index} 0 {:x}", bare[0]));
     }
+}
+
+/// An example client alone with an engine.
+fn example(mut command: Command) {
+    let alone = alone();
+    let (model, bytes) = (model(GOLDEN), data(&format!("{GOLDEN}.dets.b8")));
+    let file = alone.file("shots.b8");
+    std::fs::write(&file, &bytes).unwrap();
+    let (engine, _) = start(&profile(), &model, LivePlace::parse("shm:example").unwrap(), None);
+    golden(&mut command, &alone, &model, &file);
     let (_, source) = drained(engine);
-    assert_eq!((source.accepted, source.answers_dropped), (set.len() as u64, 0));
+    assert_eq!((source.accepted, source.answers_dropped), (shots(&bytes, model.detectors).len() as u64, 0));
 }
 
 #[test]
@@ -139,4 +147,91 @@ fn the_example_in_python_gets_every_answer() {
     let mut command = Command::new("python3");
     command.arg(folder().join("send.py"));
     example(command);
+}
+
+#[test]
+fn shots_of_c_clients_that_are_killed_by_signal_9_are_answered_once_each() {
+    const CLIENTS: u64 = 6;
+    if !has("cc") {
+        return;
+    }
+    let alone = alone();
+    let program = alone.file("send");
+    compile(&folder().join("send.c"), &program);
+    let (model, bytes) = (model(GOLDEN), data(&format!("{GOLDEN}.dets.b8")));
+    let (file, long) = (alone.file("shots.b8"), alone.file("long.b8"));
+    std::fs::write(&file, &bytes).unwrap();
+    // More shots than a client sends before it is killed, and others than those of the last client.
+    let mut others = bytes.clone();
+    others.rotate_left(model.detectors.div_ceil(8) as usize);
+    std::fs::write(&long, others.repeat(1_000)).unwrap();
+    let (engine, _) = start(&profile(), &model, LivePlace::parse("shm:example").unwrap(), None);
+    let accepted = || engine.snapshot().sources[0].accepted;
+    for client in 1..=CLIENTS {
+        let before = accepted();
+        let mut sends = Command::new(&program);
+        sends.arg(alone.boards().join("input-example")).arg(&long).stdout(Stdio::null());
+        let mut sends = sends.spawn().unwrap();
+        // The ring goes round more than once.
+        wait("shots of this client", || accepted() > before + 1_500 + 100 * client);
+        sends.kill().unwrap();
+        assert_eq!(sends.wait().unwrap().signal(), Some(9));
+    }
+    let before = accepted();
+    golden(&mut Command::new(&program), &alone, &model, &file);
+    let (_, source) = drained(engine);
+    assert_eq!(source.client.map(|client| client.attached), Some(CLIENTS + 1));
+    assert!(source.accepted >= before + shots(&bytes, model.detectors).len() as u64, "{source:?}");
+    assert!((1..=1_024 * CLIENTS).contains(&source.answers_dropped) && source.malformed == 0, "{source:?}");
+    assert!(source.streams.iter().all(|stream| stream.duplicates == 0 && stream.gaps == 0), "{source:?}");
+}
+
+/// The text of an example client's file, as the client of another layout would have it.
+fn of_layout(file: &str, from: &str, to: &str) -> String {
+    let text = std::fs::read_to_string(folder().join(file)).unwrap();
+    assert!(text.contains(from), "{file} says {from}");
+    text.replace(from, to)
+}
+
+/// A client of another layout ends at once, in one sentence that says its layout and the engine's.
+fn refused(mut command: Command) {
+    let alone = alone();
+    let model = model(GOLDEN);
+    let file = alone.file("shots.b8");
+    std::fs::write(&file, [0; 3]).unwrap();
+    let (engine, _) = start(&profile(), &model, LivePlace::parse("shm:example").unwrap(), None);
+    let output = command.arg(alone.boards().join("input-example")).arg(&file).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.trim().lines().count() == 1, "{said}");
+    assert!(said.contains("layout 2") && said.contains("layout 1"), "{said}");
+    let (_, source) = drained(engine);
+    assert_eq!((source.accepted, source.malformed), (0, 0));
+}
+
+#[test]
+fn a_c_client_of_layout_1_is_refused_in_a_sentence_with_both_layouts() {
+    if !has("cc") {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let header = of_layout("pinwheel_shm.h", "#define PW_VERSION 2", "#define PW_VERSION 1");
+    std::fs::write(place.path().join("pinwheel_shm.h"), header).unwrap();
+    let source = place.path().join("send.c");
+    std::fs::copy(folder().join("send.c"), &source).unwrap();
+    let program = place.path().join("send");
+    compile(&source, &program);
+    refused(Command::new(program));
+}
+
+#[test]
+fn a_python_client_of_layout_1_is_refused_in_a_sentence_with_both_layouts() {
+    if !has("python3") {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("send.py");
+    std::fs::write(&program, of_layout("send.py", "VERSION, LOW = 2,", "VERSION, LOW = 1,")).unwrap();
+    let mut command = Command::new("python3");
+    command.arg(program);
+    refused(command);
 }

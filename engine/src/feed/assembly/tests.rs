@@ -33,6 +33,15 @@ fn whole_shots_in_order_are_all_taken() {
 }
 
 #[test]
+fn a_part_with_all_bits_is_no_shot_unless_it_is_the_first_and_the_last() {
+    let mut assembly = assembly();
+    let parts = [Part { position: Position::Inner, ..whole(1, 0) }, Part { round: 1, ..whole(1, 1) }];
+    parts.iter().for_each(|part| assert_eq!(assembly.accept(part, Ticks(0)), Verdict::Part));
+    assert_eq!(assembly.accept(&whole(1, 2), Ticks(0)), Verdict::Whole);
+    assert_eq!(assembly.counts(1), Counts { incomplete: 2, ..Counts::default() });
+}
+
+#[test]
 fn rounds_make_a_shot_in_any_order() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
         let mut assembly = assembly();

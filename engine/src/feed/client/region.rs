@@ -4,7 +4,7 @@
 
 use super::{Client, RECEIVED_MAX, Received};
 use crate::feed::packet::{Encoding, Welcome};
-use crate::feed::shm::layout::{ANSWER_HEAD_WORDS, SHOT_HEAD_WORDS, STATE_LIVE, Shape, client, engine, refusal};
+use crate::feed::shm::layout::{ANSWER_HEAD_WORDS, STATE_LIVE, Shape, client, engine};
 use crate::feed::shm::region::Region;
 use pinwheel_edge::slot::OBSERVABLE_WORDS_MAX;
 use pinwheel_edge::slot::outside::ClientEnd;
@@ -27,10 +27,7 @@ struct Open {
     shape: Shape,
     end: ClientEnd,
     is_granted: bool,
-    /// Whether each slot is published and not collected.
-    waiting: Vec<bool>,
-    published: u64,
-    /// The oldest slot that is not collected.
+    /// The oldest shot whose answer was not read.
     oldest: u64,
     heartbeat: u64,
     shot: Vec<u64>,
@@ -55,7 +52,7 @@ impl Client for RegionClient {
     fn welcome(&mut self) -> io::Result<Option<Welcome>> {
         if self.open.is_none() {
             let Some((region, shape)) = Region::open(&self.directory, &self.name)? else { return Ok(None) };
-            // Relaxed: these words stand alone; U5 has granted the ring to this client.
+            // Relaxed: these words stand alone; U3 has granted the ring to this client.
             region.word(client::PID).store(u64::from(std::process::id()), Ordering::Relaxed);
             region.word(client::SESSION).store(self.session, Ordering::Relaxed);
             self.open = Some(Open::new(region, shape));
@@ -86,14 +83,12 @@ impl Open {
     fn new(region: Region, shape: Shape) -> Open {
         Open {
             region,
-            end: ClientEnd::default(),
+            end: ClientEnd::new(shape.slots as usize),
             is_granted: false,
-            waiting: vec![false; shape.slots as usize],
-            published: 0,
             oldest: 0,
             heartbeat: 0,
-            shot: vec![0; shape.shot_words()],
-            answer: vec![0; shape.answer_words()],
+            shot: vec![0; shape.shot_words() - 1],
+            answer: vec![0; shape.answer_words() - 1],
             shape,
         }
     }
@@ -104,13 +99,12 @@ impl Open {
     }
 
     fn send(&mut self, stream: u32, sequence: u64, bits: &[u8]) -> bool {
-        let outside = self.region.outside(&self.shape);
-        if !self.end.is_vacant(&outside) {
+        if !self.end.is_vacant() {
             return false;
         }
         self.shot.fill(0);
-        self.shot[..3].copy_from_slice(&[sequence, u64::from(stream), u64::from(self.shape.bits)]);
-        let payload = &mut self.shot[SHOT_HEAD_WORDS..];
+        self.shot[0] = sequence;
+        let payload = &mut self.shot[1..];
         match self.shape.encoding {
             Encoding::Bits => {
                 let bytes = bits.iter().take(self.shape.bits.div_ceil(8) as usize);
@@ -119,45 +113,40 @@ impl Open {
             Encoding::Int32 => (0..self.shape.bits as usize)
                 .for_each(|at| payload[at / 2] |= u64::from(bits[at / 8] >> (at % 8) & 1) << (at % 2 * 32)),
         }
-        let slot = self.end.slot(&outside);
-        let at = self.shape.shot_at(slot);
-        self.end.publish(&outside, self.region.data(at, self.shot.len()), &self.shot, at as u64);
-        self.waiting[slot as usize] = true;
-        self.published += 1;
-        true
+        self.end.publish(&self.region.outside(&self.shape), stream, &self.shot)
     }
 
     fn receive(&mut self, take: &mut dyn FnMut(&Received)) -> usize {
         let outside = self.region.outside(&self.shape);
-        let slots = self.waiting.len() as u64;
         let (mut count, mut looks) = (0, 0);
-        for position in self.oldest..self.published {
-            let slot = (position % slots) as usize;
-            if !self.waiting[slot] {
+        for position in self.oldest..self.end.published() {
+            if !self.end.waits(position) {
                 continue;
             }
             if count == RECEIVED_MAX || looks == 2 * RECEIVED_MAX {
                 break;
             }
             looks += 1;
-            let record = self.region.data(self.shape.answer_at(slot as u32), self.answer.len());
-            let Some(word) = ClientEnd::collect(&outside, slot as u32, record, &mut self.answer) else { continue };
-            self.waiting[slot] = false;
-            take(&received(word, &self.answer));
+            let Some(status) = self.end.collect(&outside, position, &mut self.answer) else { continue };
+            take(&received(status, &self.answer));
             count += 1;
         }
-        while self.oldest < self.published && !self.waiting[(self.oldest % slots) as usize] {
+        while self.oldest < self.end.published() && !self.end.waits(self.oldest) {
             self.oldest += 1;
         }
         count
     }
 }
 
-fn received(word: u64, answer: &[u64]) -> Received {
+fn received(status: u32, answer: &[u64]) -> Received {
     let mut observables = [0; OBSERVABLE_WORDS_MAX];
-    let flips = &answer[ANSWER_HEAD_WORDS..];
+    let flips = &answer[ANSWER_HEAD_WORDS - 1..];
     observables[..flips.len()].copy_from_slice(flips);
-    // The low bits of an error word are its code; any other word is an answer.
-    let status = if word >> 48 == refusal(0) >> 48 { (word & 0xffff) as u16 } else { 0 };
-    Received { stream: answer[1] as u32, sequence: answer[0], status, latency_ns: answer[2], observables }
+    Received {
+        stream: answer[1] as u32,
+        sequence: answer[0],
+        status: status as u16,
+        latency_ns: answer[2],
+        observables,
+    }
 }

@@ -6,10 +6,10 @@
 use super::super::packet::Encoding;
 use pinwheel_edge::slot::{DETECTOR_WORDS_MAX, OBSERVABLE_WORDS_MAX};
 
-/// "PWSHM001" read as a little-endian word.
+/// "PWSHM001" read as a little-endian word, in every layout.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"PWSHM001");
 /// Version of this layout.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// Bytes before the rings.
 pub const HEADER_BYTES: usize = 4096;
 
@@ -23,33 +23,29 @@ pub mod header {
     pub const REGION_BYTES: usize = 16;
     /// Slots, a power of two.
     pub const SLOTS: usize = 24;
-    /// Where the rx words are, one for each slot.
-    pub const RX_AT: usize = 32;
-    /// Where the tx words are, one for each slot.
-    pub const TX_AT: usize = 40;
     /// Where the shots are.
-    pub const SHOTS_AT: usize = 48;
+    pub const SHOTS_AT: usize = 32;
     /// Bytes from one shot's record to the next.
-    pub const SHOT_STRIDE: usize = 56;
+    pub const SHOT_STRIDE: usize = 40;
     /// Where the answers are.
-    pub const ANSWERS_AT: usize = 64;
+    pub const ANSWERS_AT: usize = 48;
     /// Bytes from one answer's record to the next.
-    pub const ANSWER_STRIDE: usize = 72;
+    pub const ANSWER_STRIDE: usize = 56;
     /// Bits of a shot.
-    pub const BITS: usize = 80;
+    pub const BITS: usize = 64;
     /// Encoding: 0: eight bits to a byte; 1: one 32-bit word for each bit.
-    pub const ENCODING: usize = 88;
+    pub const ENCODING: usize = 72;
     /// Number of streams.
-    pub const STREAMS: usize = 96;
+    pub const STREAMS: usize = 80;
     /// Number of observables in an answer.
-    pub const OBSERVABLES: usize = 104;
+    pub const OBSERVABLES: usize = 88;
 }
 
 /// Words that the engine writes while it runs.
 pub mod engine {
     /// The engine's epoch, different at each start.
     pub const EPOCH: usize = 128;
-    /// Grows with each frame of the engine.
+    /// Grows each millisecond while the engine takes shots.
     pub const HEARTBEAT: usize = 136;
     /// 0: not live yet; 1: live; 2: takes no more shots.
     pub const STATE: usize = 144;
@@ -71,17 +67,13 @@ pub mod client {
 pub const STATE_LIVE: u64 = 1;
 /// The engine takes no more shots.
 pub const STATE_CLOSED: u64 = 2;
-/// Words of a shot's record before its bits: sequence, stream, bits, flags (0).
-pub const SHOT_HEAD_WORDS: usize = 4;
-/// Words of an answer's record before its observables: sequence, stream, latency in ns, observables.
+/// Words of a shot's record before its bits: head (turn, stream), sequence.
+pub const SHOT_HEAD_WORDS: usize = 2;
+/// Words of an answer's record before its observables: head (turn, status), sequence, stream, latency
+/// in ns.
 pub const ANSWER_HEAD_WORDS: usize = 4;
-const LINE_BYTES: usize = 128;
-
-/// The answer word of a shot refused with `code`.
-#[must_use]
-pub const fn refusal(code: u16) -> u64 {
-    0xDEAD << 48 | code as u64
-}
+/// A record starts a cache line.
+const LINE_BYTES: usize = 64;
 
 /// The sizes of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,22 +129,10 @@ impl Shape {
         (self.answer_words() * 8).next_multiple_of(LINE_BYTES)
     }
 
-    /// Where the rx words are.
-    #[must_use]
-    pub const fn rx_at(&self) -> usize {
-        HEADER_BYTES
-    }
-
-    /// Where the tx words are.
-    #[must_use]
-    pub const fn tx_at(&self) -> usize {
-        self.rx_at() + (self.slots as usize * 8).next_multiple_of(LINE_BYTES)
-    }
-
     /// Where the shots are.
     #[must_use]
     pub const fn shots_at(&self) -> usize {
-        self.tx_at() + (self.slots as usize * 8).next_multiple_of(LINE_BYTES)
+        HEADER_BYTES
     }
 
     /// Where the answers are.
@@ -167,7 +147,7 @@ impl Shape {
         (self.answers_at() + self.slots as usize * self.answer_stride()).next_multiple_of(4096)
     }
 
-    /// Where slot `slot`'s own record is, for a client that has no other place for it.
+    /// Where the shot of slot `slot` is.
     #[must_use]
     pub const fn shot_at(&self, slot: u32) -> usize {
         self.shots_at() + slot as usize * self.shot_stride()
@@ -179,24 +159,14 @@ impl Shape {
         self.answers_at() + slot as usize * self.answer_stride()
     }
 
-    /// The place that an rx word names, if a whole record lies there among the shots.
-    #[must_use]
-    pub fn record_at(&self, rx: u64) -> Option<usize> {
-        let at = usize::try_from(rx).ok()?;
-        let end = at.checked_add(self.shot_words() * 8)?;
-        (at.is_multiple_of(8) && at >= self.shots_at() && end <= self.answers_at()).then_some(at)
-    }
-
     /// The words of the header that say so: (offset, value).
     #[must_use]
-    pub fn words(&self) -> [(usize, u64); 13] {
+    pub fn words(&self) -> [(usize, u64); 11] {
         let encoding = u64::from(self.encoding == Encoding::Int32);
         [
             (header::VERSION, VERSION),
             (header::REGION_BYTES, self.bytes() as u64),
             (header::SLOTS, u64::from(self.slots)),
-            (header::RX_AT, self.rx_at() as u64),
-            (header::TX_AT, self.tx_at() as u64),
             (header::SHOTS_AT, self.shots_at() as u64),
             (header::SHOT_STRIDE, self.shot_stride() as u64),
             (header::ANSWERS_AT, self.answers_at() as u64),
@@ -213,17 +183,14 @@ impl Shape {
 mod tests {
     use super::{Encoding, Shape};
 
+    /// Distances 3, 5 and 7 with as many rounds: a shot is one line, and so is its answer.
     #[test]
-    fn an_rx_word_names_a_whole_record_among_the_shots_or_nothing() {
-        let shape = Shape { slots: 8, bits: 120, encoding: Encoding::Bits, streams: 4, observables: 1 };
-        let record = shape.shot_words() * 8;
-        for at in [shape.shots_at(), shape.shots_at() + 8, shape.answers_at() - record, shape.shot_at(7)] {
-            assert_eq!(shape.record_at(at as u64), Some(at));
+    fn a_shot_of_distance_7_and_its_answer_are_a_cache_line_each() {
+        for bits in [24, 120, 336] {
+            let shape = Shape { slots: 8, bits, encoding: Encoding::Bits, streams: 4, observables: 1 };
+            assert_eq!((shape.shot_stride(), shape.answer_stride()), (64, 64), "{bits} bits");
+            assert!(shape.shot_at(3).is_multiple_of(64) && shape.answer_at(3).is_multiple_of(64));
         }
-        for at in [0, 1, shape.shots_at() - 8, shape.shots_at() + 4, shape.answers_at() - record + 8, shape.bytes()] {
-            assert_eq!(shape.record_at(at as u64), None, "{at}");
-        }
-        assert!(shape.record_at(u64::MAX).is_none() && shape.record_at(u64::MAX - 7).is_none());
     }
 
     #[test]
@@ -235,7 +202,7 @@ mod tests {
             assert!(shape.is_sound() && shape.bytes().is_multiple_of(4096));
             assert!(shape.shot_at(1) - shape.shot_at(0) >= shape.shot_words() * 8);
             assert!(shape.answer_at(63) + shape.answer_words() * 8 <= shape.bytes());
-            assert!(shape.tx_at() - shape.rx_at() >= 64 * 8 && shape.shots_at() - shape.tx_at() >= 64 * 8);
+            assert!(shape.shot_at(63) + shape.shot_words() * 8 <= shape.answer_at(0));
         }
     }
 }

@@ -9,7 +9,7 @@ use super::layout::{MAGIC, Shape, VERSION, engine, header};
 use crate::feed::address::OpenError;
 use crate::feed::packet::Encoding;
 use crate::files::shared;
-use pinwheel_edge::slot::outside::Outside;
+use pinwheel_edge::slot::outside::{Outside, Record};
 use pinwheel_edge::sync::DataWord;
 use rustix::fs::{self, FallocateFlags, FileType, FlockOperation, Gid, Mode, OFlags};
 use rustix::io::Errno;
@@ -84,7 +84,7 @@ impl Region {
         }
         region.word(engine::EPOCH).store(epoch, Ordering::Relaxed);
         // The magic last. A client opens the file, checks the magic, and then reads the rest. Until
-        // it is granted the ring by U5 it writes only its session, so safety needs no ordering
+        // it is granted the ring by U3 it writes only its session, so safety needs no ordering
         // here.
         region.word(header::MAGIC).store(MAGIC, Ordering::Relaxed);
         Ok(region)
@@ -93,7 +93,7 @@ impl Region {
     /// Opens region `name` as its client; `None` until its engine has created it.
     ///
     /// # Errors
-    /// If the file belongs to another user, has another version, or has another client.
+    /// If the file belongs to another user, has another layout, or has another client.
     pub fn open(directory: &Path, name: &str) -> io::Result<Option<(Region, Shape)>> {
         let file = match open_regular(&path_of(directory, name)) {
             Err(Errno::NOENT) => return Ok(None),
@@ -110,9 +110,17 @@ impl Region {
         if region.word(header::MAGIC).load(Ordering::Relaxed) != MAGIC {
             return Ok(None);
         }
+        let unusable = |found: String| io::Error::new(io::ErrorKind::InvalidData, found);
+        let version = region.word(header::VERSION).load(Ordering::Relaxed);
+        if version != VERSION {
+            return Err(unusable(format!(
+                "the engine's region has layout {version}, and this client expects layout {VERSION}; use the client of \
+                 the engine's release"
+            )));
+        }
         match region.shape() {
             Some(shape) => Ok(Some((region, shape))),
-            None => Err(io::Error::new(io::ErrorKind::InvalidData, "the region has another version or shape")),
+            None => Err(unusable("the region's header contradicts itself".to_owned())),
         }
     }
 
@@ -129,8 +137,7 @@ impl Region {
             observables: number(header::OBSERVABLES)?,
         };
         let agrees = |shape: &Shape| shape.words().iter().all(|(at, value)| word(*at) == *value);
-        (word(header::VERSION) == VERSION && shape.is_sound() && agrees(&shape) && shape.bytes() == self.bytes)
-            .then_some(shape)
+        (shape.is_sound() && agrees(&shape) && shape.bytes() == self.bytes).then_some(shape)
     }
 
     fn words(&self, at: usize, count: usize) -> &[AtomicU64] {
@@ -166,15 +173,35 @@ impl Region {
         unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len()) }
     }
 
-    /// The ring's words.
+    /// The ring's records.
     #[must_use]
-    pub fn outside(&self, shape: &Shape) -> Outside<'_> {
-        let slots = shape.slots as usize;
-        Outside {
-            rx: self.words(shape.rx_at(), slots),
-            tx: self.words(shape.tx_at(), slots),
-            granted: self.word(engine::GRANTED),
-        }
+    pub fn outside<'a>(&'a self, shape: &'a Shape) -> Ring<'a> {
+        Ring { region: self, shape }
+    }
+
+    fn record(&self, at: usize, words: usize) -> Record<'_> {
+        Record { head: self.word(at), words: self.data(at + 8, words - 1) }
+    }
+}
+
+/// The records of a region.
+#[derive(Clone, Copy, Debug)]
+pub struct Ring<'a> {
+    region: &'a Region,
+    shape: &'a Shape,
+}
+
+impl Outside for Ring<'_> {
+    fn shot(&self, slot: usize) -> Record<'_> {
+        self.region.record(self.shape.shot_at(slot as u32), self.shape.shot_words())
+    }
+
+    fn answer(&self, slot: usize) -> Record<'_> {
+        self.region.record(self.shape.answer_at(slot as u32), self.shape.answer_words())
+    }
+
+    fn granted(&self) -> &AtomicU64 {
+        self.region.word(engine::GRANTED)
     }
 }
 
@@ -214,12 +241,25 @@ fn remove_dead(path: &Path) -> Result<(), OpenError> {
         }
         Ok(file) => {
             fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-                refused("another engine uses the region", "a region of its own", "end it, or name another region")
+                let layout =
+                    other_layout(&file).map(|found| format!(", in layout {found}; this engine has layout {VERSION}"));
+                let found = format!("another engine uses the region{}", layout.unwrap_or_default());
+                refused(found, "a region of its own", "end it, or name another region")
             })?;
             std::fs::remove_file(path)
                 .map_err(|error| refused(error.to_string(), "a region of this user", "remove it by hand"))
         }
     }
+}
+
+/// The layout of the region in `file`, if it is another than this one.
+fn other_layout(file: &OwnedFd) -> Option<u64> {
+    let word = |at: usize| {
+        let mut bytes = [0; 8];
+        (rustix::io::pread(file, &mut bytes, at as u64) == Ok(8)).then(|| u64::from_le_bytes(bytes))
+    };
+    let version = word(header::VERSION)?;
+    (word(header::MAGIC)? == MAGIC && version != VERSION).then_some(version)
 }
 
 fn prepare(file: &OwnedFd, gid: Option<Gid>, bytes: usize) -> Result<(), Errno> {
@@ -299,6 +339,24 @@ mod tests {
         assert!(fifo.exists(), "a file that is no region is not removed");
         let said = Region::create(folder.path(), "b", Some("no-such-group"), &SHAPE, 7).unwrap_err().to_string();
         assert!(said.contains("no-such-group"), "{said}");
+    }
+
+    #[test]
+    fn a_region_of_layout_1_is_refused_by_client_and_engine_in_a_sentence_with_both_layouts() {
+        let folder = tempfile::tempdir().unwrap();
+        let region = Region::create(folder.path(), "a", None, &SHAPE, 7).unwrap();
+        region.word(header::VERSION).store(1, Ordering::Relaxed);
+        let client = Region::open(folder.path(), "a").unwrap_err().to_string();
+        let engine = Region::create(folder.path(), "a", None, &SHAPE, 8).unwrap_err().to_string();
+        for said in [client, engine, is_free(folder.path(), "a").unwrap_err().to_string()] {
+            assert!(said.contains("layout 1") && said.contains("layout 2"), "{said}");
+        }
+        // What a killed engine left in layout 1 is replaced.
+        let path = path_of(folder.path(), "a");
+        let left = std::fs::read(&path).unwrap();
+        drop(region);
+        std::fs::write(&path, left).unwrap();
+        assert!(Region::create(folder.path(), "a", None, &SHAPE, 8).is_ok());
     }
 
     #[test]

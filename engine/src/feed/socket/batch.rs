@@ -1,4 +1,5 @@
-//! Batches of datagrams: one system call receives or sends many.
+//! Batches of datagrams: one system call receives or sends many. A datagram alone takes the call for
+//! one, which costs less.
 //!
 //! Owns the buffers and the structures that point at them; made once, never moved. Runs on the
 //! feed's thread. Bounds: [`BATCH`] datagrams of [`DATAGRAM_BYTES_MAX`]. Never waits: the socket is
@@ -13,8 +14,9 @@ pub(super) const BATCH: usize = 32;
 /// Bytes kept of a datagram: one more than the longest valid one, so that a longer one is
 /// recognised.
 const KEPT_BYTES: usize = DATAGRAM_BYTES_MAX + 1;
-/// Room for the control message that counts drops.
-const CONTROL_WORDS: usize = 8;
+
+/// Room for a socket address.
+const NAME_BYTES: libc::socklen_t = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
 
 /// A socket address as the system writes it.
 #[derive(Clone, Copy)]
@@ -32,7 +34,7 @@ impl Address {
 
     /// Its bytes, as far as the system filled them in.
     pub(super) fn as_bytes(&self) -> &[u8] {
-        let bytes = (self.bytes as usize).min(size_of::<libc::sockaddr_storage>());
+        let bytes = self.bytes.min(NAME_BYTES) as usize;
         // SAFETY: the first `bytes` of a structure that was zeroed before the system wrote into it.
         unsafe { std::slice::from_raw_parts((&raw const self.storage).cast(), bytes) }
     }
@@ -42,9 +44,10 @@ impl Address {
 pub(super) struct Batch {
     buffers: Box<[[u8; KEPT_BYTES]; BATCH]>,
     names: Box<[Address; BATCH]>,
-    control: Box<[[u64; CONTROL_WORDS]; BATCH]>,
     vectors: Box<[libc::iovec; BATCH]>,
     messages: Box<[libc::mmsghdr; BATCH]>,
+    /// Headers at the start into which the system has written lengths.
+    used: usize,
 }
 
 // SAFETY: the pointers lead into boxes of the same value, which move with it; no other value has
@@ -60,41 +63,54 @@ impl Batch {
         Batch {
             buffers,
             names: Box::new([Address::none(); BATCH]),
-            control: Box::new([[0; CONTROL_WORDS]; BATCH]),
             vectors: Box::new(vectors),
             messages: Box::new(messages),
+            used: BATCH,
         }
     }
 
-    fn point(&mut self, place: usize, bytes: usize, control: usize) {
+    fn point(&mut self, place: usize, bytes: usize, name: libc::socklen_t) {
         self.vectors[place] = libc::iovec { iov_base: self.buffers[place].as_mut_ptr().cast(), iov_len: bytes };
         let header = &mut self.messages[place].msg_hdr;
         header.msg_name = (&raw mut self.names[place].storage).cast();
+        header.msg_namelen = name;
         header.msg_iov = &raw mut self.vectors[place];
         header.msg_iovlen = 1;
-        header.msg_control = if control == 0 { std::ptr::null_mut() } else { self.control[place].as_mut_ptr().cast() };
-        header.msg_controllen = control as _;
-        header.msg_flags = 0;
     }
 
     /// Receives at most `limit` datagrams and at most a batch; 0: none arrived.
     pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, limit: usize) -> io::Result<usize> {
-        let limit = limit.min(BATCH);
-        for place in 0..limit {
-            self.point(place, KEPT_BYTES, CONTROL_WORDS * 8);
-            self.messages[place].msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
-        }
-        // SAFETY: `messages` begin with `limit` headers whose pointers lead to buffers, names and
-        // control words of their stated lengths, all of which live as long as `self`, which is
-        // borrowed for the call.
+        if limit == 1 { self.receive_one(socket) } else { self.receive_many(socket, limit.min(BATCH)) }
+    }
+
+    fn receive_one(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        let (buffer, name) = (&mut self.buffers[0], &mut self.names[0]);
+        name.bytes = NAME_BYTES;
+        // SAFETY: buffer and name have the stated lengths and are borrowed for the call.
+        let bytes = unsafe {
+            let (to, from) = (buffer.as_mut_ptr().cast(), (&raw mut name.storage).cast());
+            libc::recvfrom(socket.as_raw_fd(), to, KEPT_BYTES, libc::MSG_DONTWAIT, from, &raw mut name.bytes)
+        };
+        self.messages[0].msg_len = u32::try_from(bytes).unwrap_or(0);
+        // An empty datagram is one too.
+        settled(if bytes < 0 { -1 } else { 1 })
+    }
+
+    fn receive_many(&mut self, socket: BorrowedFd<'_>, limit: usize) -> io::Result<usize> {
+        (0..self.used).for_each(|place| self.point(place, KEPT_BYTES, NAME_BYTES));
+        // SAFETY: `messages` begin with `limit` headers whose pointers lead to buffers and names of
+        // their stated lengths, all of which live as long as `self`, which is borrowed for the call.
         let taken = unsafe {
             let (messages, none) = (self.messages.as_mut_ptr(), std::ptr::null_mut());
             libc::recvmmsg(socket.as_raw_fd(), messages, limit as u32, libc::MSG_DONTWAIT as _, none)
         };
+        // A call that fails may have written into one header.
+        self.used = 1;
         let taken = settled(taken)?;
         for place in 0..taken {
             self.names[place].bytes = self.messages[place].msg_hdr.msg_namelen;
         }
+        self.used = taken.max(1);
         Ok(taken)
     }
 
@@ -102,17 +118,6 @@ impl Batch {
     pub(super) fn datagram(&self, place: usize) -> (&[u8], &Address) {
         let bytes = (self.messages[place].msg_len as usize).min(KEPT_BYTES);
         (&self.buffers[place][..bytes], &self.names[place])
-    }
-
-    /// Datagrams that the socket has dropped for lack of room since it was opened, according to the
-    /// datagram at `place`.
-    pub(super) fn dropped(&self, place: usize) -> Option<u32> {
-        let header = &self.messages[place].msg_hdr;
-        // SAFETY: the header's control pointer and length are those of `control[place]`, filled in by the system.
-        let first = unsafe { libc::CMSG_FIRSTHDR(header).as_ref() }?;
-        let is_count = first.cmsg_level == libc::SOL_SOCKET && first.cmsg_type == libc::SO_RXQ_OVFL;
-        // SAFETY: a control message of this kind carries one 32-bit word, which may be unaligned.
-        is_count.then(|| unsafe { libc::CMSG_DATA(first).cast::<u32>().read_unaligned() })
     }
 
     /// Buffer of the datagram that [`Batch::send`] will send at `place`.
@@ -123,8 +128,7 @@ impl Batch {
     /// Addresses the first `bytes` of the buffer at `place` to `to`.
     pub(super) fn address(&mut self, place: usize, bytes: usize, to: &Address) {
         self.names[place] = *to;
-        self.point(place, bytes, 0);
-        self.messages[place].msg_hdr.msg_namelen = to.bytes;
+        self.point(place, bytes, to.bytes);
     }
 
     /// Sends the datagrams at `from..to`; returns how many were sent.
@@ -132,13 +136,22 @@ impl Batch {
     /// # Errors
     /// Why the first of them was not sent.
     pub(super) fn send(&mut self, socket: BorrowedFd<'_>, from: usize, to: usize) -> io::Result<usize> {
+        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        if to - from == 1 {
+            let (vector, name) = (&self.vectors[from], &self.names[from]);
+            // SAFETY: `address` has set the vector to the buffer and its length; the system only
+            // reads buffer and name, which are borrowed for the call.
+            let sent = unsafe {
+                let to = (&raw const name.storage).cast();
+                libc::sendto(socket.as_raw_fd(), vector.iov_base, vector.iov_len, flags, to, name.bytes)
+            };
+            return settled(if sent < 0 { -1 } else { 1 });
+        }
         let messages = &mut self.messages[from..to];
-        // SAFETY: as in `receive`, for the headers that `address` has filled in; the system only
+        // SAFETY: as in `receive_many`, for the headers that `address` has filled in; the system only
         // reads what they lead to.
-        let sent = unsafe {
-            let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-            libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), messages.len() as u32, flags as _)
-        };
+        let sent =
+            unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), messages.len() as u32, flags as _) };
         settled(sent)
     }
 }
@@ -155,19 +168,29 @@ fn settled(count: libc::c_int) -> io::Result<usize> {
     }
 }
 
-/// Makes the socket count its drops, and requests a buffer of `buffer_bytes`; returns its actual
-/// size.
+/// Datagrams that the socket has dropped for lack of room since it was opened, if the system says so.
+pub(super) fn dropped(socket: BorrowedFd<'_>) -> Option<u32> {
+    let counts: [u32; libc::SK_MEMINFO_DROPS as usize + 1] = option(socket, libc::SO_MEMINFO)?;
+    Some(counts[libc::SK_MEMINFO_DROPS as usize])
+}
+
+/// Requests buffers of `buffer_bytes`; returns the actual size of the one for arrivals.
 pub(super) fn prepare(socket: BorrowedFd<'_>, buffer_bytes: i32) -> u64 {
-    set(socket, libc::SO_RXQ_OVFL, 1);
     set(socket, libc::SO_RCVBUF, buffer_bytes);
     set(socket, libc::SO_SNDBUF, buffer_bytes);
-    let (mut found, mut bytes) = (0i32, size_of::<i32>() as libc::socklen_t);
-    // SAFETY: value and length are one i32's and live through the call.
+    let [found] = option(socket, libc::SO_RCVBUF).unwrap_or([0]);
+    u64::from(found)
+}
+
+/// An option of `N` words; `None` if the system gives fewer.
+fn option<const N: usize>(socket: BorrowedFd<'_>, option: libc::c_int) -> Option<[u32; N]> {
+    let (mut words, mut bytes) = ([0u32; N], size_of::<[u32; N]>() as libc::socklen_t);
+    // SAFETY: value and length are those of `words` and live through the call.
     let read = unsafe {
-        let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVBUF);
-        libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut found).cast(), &raw mut bytes)
+        let (level, value) = (libc::SOL_SOCKET, words.as_mut_ptr().cast());
+        libc::getsockopt(socket.as_raw_fd(), level, option, value, &raw mut bytes)
     };
-    if read == 0 { u64::try_from(found).unwrap_or(0) } else { 0 }
+    (read == 0 && bytes as usize == size_of::<[u32; N]>()).then_some(words)
 }
 
 /// Optional: a socket works without it, and the board shows the actual value.
@@ -175,4 +198,66 @@ fn set(socket: BorrowedFd<'_>, option: libc::c_int, value: i32) {
     let bytes = size_of::<i32>() as libc::socklen_t;
     // SAFETY: value and length are one i32's and live through the call.
     let _ = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const value).cast(), bytes) };
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::{BATCH, Batch, dropped, prepare};
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixDatagram;
+
+    #[test]
+    fn datagrams_received_singly_and_in_batches_come_whole_in_order_with_their_sender() {
+        let [here, there] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        prepare(here.as_fd(), 1 << 20);
+        let port = there.local_addr().unwrap().port().to_be_bytes();
+        let to = here.local_addr().unwrap();
+        // Long ones first: a later, shorter one must not keep their length. Empty ones count.
+        let sent: Vec<Vec<u8>> = (0..100u8).map(|n| vec![n; usize::from(100 - n) % 60]).collect();
+        sent.iter().for_each(|bytes| assert_eq!(there.send_to(bytes, to).unwrap(), bytes.len()));
+        let (mut batch, mut found) = (Batch::new(), Vec::new());
+        for limit in [1, BATCH, 1, 3, 1, 1, BATCH, BATCH, 1, BATCH] {
+            for place in 0..batch.receive(here.as_fd(), limit).unwrap() {
+                let (bytes, from) = batch.datagram(place);
+                found.push(bytes.to_vec());
+                assert_eq!((from.as_bytes().len(), &from.as_bytes()[2..4]), (16, &port[..]));
+            }
+        }
+        assert_eq!(found, sent);
+        assert_eq!((batch.receive(here.as_fd(), 1).unwrap(), batch.receive(here.as_fd(), BATCH).unwrap()), (0, 0));
+        assert_eq!(dropped(here.as_fd()), Some(0));
+    }
+
+    /// What the system wrote about a sender with a short name must not cut the next one's.
+    #[test]
+    fn each_sender_on_a_unix_socket_has_its_whole_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let here = UnixDatagram::bind(path("here")).unwrap();
+        let mut batch = Batch::new();
+        for limit in [1, BATCH, BATCH, 1] {
+            for name in ["a", "a-longer-name"] {
+                let there = UnixDatagram::bind(path(name)).unwrap();
+                there.send_to(&[1], path("here")).unwrap();
+                assert_eq!(batch.receive(here.as_fd(), limit).unwrap(), 1);
+                let found = batch.datagram(0).1.as_bytes()[2..].strip_suffix(&[0]).unwrap();
+                assert_eq!(found, path(name).as_os_str().as_encoded_bytes());
+                std::fs::remove_file(path(name)).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn datagrams_without_room_are_counted() {
+        let [here, there] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        assert!(prepare(here.as_fd(), 1) > 0);
+        (0..1_000).for_each(|_| assert_eq!(there.send_to(&[7; 900], here.local_addr().unwrap()).unwrap(), 900));
+        let (mut batch, mut found) = (Batch::new(), 0);
+        while let Some(taken) = Some(batch.receive(here.as_fd(), BATCH).unwrap()).filter(|taken| *taken > 0) {
+            found += taken as u32;
+        }
+        assert_eq!(dropped(here.as_fd()), Some(1_000 - found));
+    }
 }

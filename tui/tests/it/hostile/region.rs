@@ -9,9 +9,8 @@ use std::os::unix::fs::FileExt;
 /// Offsets of `engine/shm/README.md`.
 const HEADER_BYTES: u64 = 4_096;
 const SLOTS: u64 = 24;
-const RX_AT: u64 = 32;
-const SHOTS_AT: u64 = 48;
-const SHOT_STRIDE: u64 = 56;
+const SHOTS_AT: u64 = 32;
+const SHOT_STRIDE: u64 = 40;
 const GRANTED: u64 = 152;
 const SESSION: u64 = 256;
 const CLIENT_HEARTBEAT: u64 = 272;
@@ -35,19 +34,19 @@ fn random_stores_over_the_region_disturb_no_later_client_and_no_counter() {
     };
     let store = |at: u64, value: u64| region.write_all_at(&value.to_le_bytes(), at).unwrap();
     let slots = read(SLOTS);
-    let rx = read(RX_AT);
     let records = read(SHOTS_AT);
     let stride = read(SHOT_STRIDE);
     let words = region.metadata().unwrap().len() / 8;
     store(SESSION, 77);
     until("a grant", || read(GRANTED) == 77);
     for number in 0..campaign.amount {
-        let slot = campaign.below(usize::try_from(slots).unwrap()) as u64;
+        // One slot after the other, so that the engine finds shots where it looks for them.
+        let slot = number % slots;
         let value = match campaign.below(6) {
             0 => u64::from_le_bytes(campaign.bytes(8).try_into().unwrap()),
             1 => 0,
-            // Where a record may be, or nearly.
-            2 | 3 => records + slot * stride + campaign.below(2) as u64 * 4,
+            // The turn of the first lap or the second, and a stream that is there or nearly.
+            2 | 3 => (campaign.below(4) as u64) << 32 | (slot + 1 + campaign.below(2) as u64 * slots),
             4 => u64::MAX - campaign.below(3) as u64,
             _ => campaign.below(130) as u64,
         };
@@ -57,7 +56,7 @@ fn random_stores_over_the_region_disturb_no_later_client_and_no_counter() {
             1 if number % 5_000 == 0 => SESSION,
             // The header's other words stay: a client that comes later has to find its way.
             5..=7 if any >= HEADER_BYTES => any,
-            _ => rx + slot * 8,
+            _ => records + slot * stride,
         };
         store(at, value);
     }
