@@ -2,13 +2,12 @@
 //!
 //! Owns the [`Matcher`] contract. Cold code builds a [`MatcherModel`] once; it is shared and cloned
 //! freely. Each decode worker builds its own matcher from it, on its own thread, and is its only
-//! caller. Bounded by the model. A warm matcher's memory no longer grows; `sparse` lists where the
-//! library still allocates. A syndrome without explanation never panics: the shot is answered with
-//! an error word.
+//! caller. Bounded by the model; a shot allocates nothing. A syndrome without explanation never
+//! panics: the shot is answered with an error word.
 //!
 //! # Why a trait
 //!
-//! The library is young. Only `sparse` uses it; the rest of the engine uses this file.
+//! Whole shots and windows are decoded behind one contract, and so will other decoders be.
 
 mod sparse;
 mod window_tasks;

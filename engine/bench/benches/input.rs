@@ -58,6 +58,25 @@ pub fn surfaces(counts: [u64; 2]) -> Vec<Input> {
     found.into_iter().filter(|(_, dem, _)| dem.exists()).map(|(name, dem, count)| load(name, &dem, count)).collect()
 }
 
+/// All surface codes with shots: the two that every checkout has, and those beside it; repeated to
+/// at least `count` shots.
+pub fn all_surfaces(count: u64) -> Vec<Input> {
+    let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let beside = || engine.join("../../shared/data");
+    let data = std::env::var_os("PINWHEEL_BENCH_DATA").map_or_else(beside, PathBuf::from);
+    let mut found = Vec::new();
+    for distance in [3, 5, 7, 9] {
+        for p in ["0.001", "0.005"] {
+            let file = format!("surf_z_d{distance}_r{distance}_p{p}.dem");
+            let places = [engine.join("code/src/code/data").join(&file), data.join(&file)];
+            if let Some(dem) = places.iter().find(|dem| dem.exists()) {
+                found.push(load(format!("d{distance}-p{p}").leak(), dem, count));
+            }
+        }
+    }
+    found
+}
+
 fn load(name: &'static str, dem: &Path, count: u64) -> Input {
     let model = Arc::new(Model::parse(&std::fs::read(dem).unwrap()).unwrap());
     let layout = Layout::detectors(model.detectors);

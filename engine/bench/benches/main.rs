@@ -19,6 +19,7 @@ mod hops;
 mod input;
 mod jitter;
 mod live;
+mod matching;
 mod measure;
 mod overflow;
 mod overhead;
@@ -45,7 +46,7 @@ use std::process::Command;
 type Register = fn(&mut Suite);
 
 /// Areas by the prefix of their figures' names.
-const AREAS: [(&str, Register); 20] = [
+const AREAS: [(&str, Register); 21] = [
     ("arbiter", arbiter::register),
     ("transfer", transfers::register),
     ("dispatch", path::register),
@@ -57,6 +58,7 @@ const AREAS: [(&str, Register); 20] = [
     ("queue", queues::register),
     ("ring", rings::register),
     ("histogram", queues::register_histogram),
+    ("matching", matching::register),
     ("predecode", predecode::register),
     ("timer", timer::register),
     ("deque", deques::register),

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The subject of each area, in the order of the page.
-const AREAS: [(&str, &str); 19] = [
+const AREAS: [(&str, &str); 20] = [
     ("dispatch", "A shot's path from feed to harvest with a decoder that does nothing."),
     ("overhead", "The whole engine against a loop that only decodes."),
     ("window", "The last sliding window of a long experiment against the whole shot."),
+    ("matching", "Matching of whole shots against the crate `stabilizer_qec` (feature `peers`)."),
     ("predecode", "Decoding with the predecoder against decoding without it."),
     ("frame", "One pass of a hot thread over roles that do nothing."),
     ("hops", "A message from feed through two roles and back, on two threads."),

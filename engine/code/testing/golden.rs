@@ -1,6 +1,6 @@
 //! Golden sets for tests: models, shots, and the predictions of `PyMatching` 2.4.0.
 //!
-//! Included by the tests of two crates. Two sets are in `src/code/data`. If the directory
+//! Included by the tests of three crates. Two sets are in `src/code/data`. If the directory
 //! `../shared/data` exists beside the checkout, its sets are read too. Files of a set: `.dem`,
 //! `.dets.b8`, `.obs.b8` (true flips), `.pm.b8` (predictions), `.pm_weight.f32le`.
 
@@ -26,9 +26,9 @@ pub(crate) struct Golden {
 
 /// The directory of the sets that every checkout has.
 pub(crate) fn committed_directory() -> PathBuf {
-    // Of this crate, or of the one that lies around it.
+    // Of this crate, of the one that lies around it, or of one beside it.
     let crates = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let places = ["src/code/data", "code/src/code/data"].map(|place| crates.join(place));
+    let places = ["src/code/data", "code/src/code/data", "../code/src/code/data"].map(|place| crates.join(place));
     places.into_iter().find(|place| place.is_dir()).unwrap()
 }
 

@@ -23,7 +23,7 @@ pub(super) struct WindowBench {
     model: Arc<WindowModel>,
     worker: WindowWorker,
     carries: Arc<Carries>,
-    /// The carry in the form the library needs: the words of the current window of the current
+    /// The carry in the form that a window needs: the words of the current window of the current
     /// shot.
     carry: Vec<u64>,
 }

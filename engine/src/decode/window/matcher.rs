@@ -1,7 +1,7 @@
 //! The window decoders of one thread: one window at a time, and a whole shot by its windows.
 //!
-//! Called by one decode worker. Allocates when built, and later only inside the library (see
-//! [`sparse`](super::super::sparse)). A call's work is bounded by its window's graph.
+//! Called by one decode worker. Allocates only when built. A call's work is bounded by its window's
+//! graph.
 
 use std::sync::Arc;
 

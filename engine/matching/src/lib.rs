@@ -1,0 +1,40 @@
+//! Exact minimum-weight perfect matching for decoding, by sparse blossom.
+//!
+//! Owns the search for the lightest set of edges that explains the fired detectors of a shot.
+//! Depends on no other crate of the project: a graph is plain data. Cold code builds one
+//! [`MatchingModel`] for each error model; each decode worker builds its own [`Matcher`] from it and
+//! is its only caller. Memory is bounded by the model and allocated at construction; a shot
+//! allocates nothing and never panics.
+//!
+//! A module imports only modules declared before it; the order below is the order to read in.
+//!
+//! ```text
+//!   edges ─▶ graph ─▶ tables ──┐                      queue   one event for each node and region
+//!              │               ├─▶ model (shared)     paths   shortest paths, for tables and edges
+//!              └───────────────┘      │               search  regions, trees, blossoms
+//!   fired detectors ─────────────▶ matcher ─▶ near: clusters of few defects, from the tables
+//!                                     └─────▶ search: all others
+//!   confidence: a matcher with the two classes of an observable held apart
+//! ```
+//!
+//! # Sources
+//!
+//! Higgott and Gidney, *Sparse Blossom* (arXiv:2303.15933): regions that grow on the detector graph,
+//! alternating trees, one queued event for each node. Edmonds: blossoms. The clusters, the tables,
+//! the bounds on memory and the weights for one shot are this crate's own.
+#![warn(missing_docs, unreachable_pub)]
+
+pub mod graph;
+pub mod queue;
+pub mod paths;
+pub mod search;
+pub mod table;
+pub mod near;
+pub mod model;
+pub mod matcher;
+pub mod confidence;
+
+pub use confidence::{Class, Confidence, ConfidenceError};
+pub use graph::{Edge, GraphError};
+pub use matcher::{MatchError, Matched, Matcher};
+pub use model::{MatchingModel, TABLE_BYTES_MAX};

@@ -1,0 +1,235 @@
+//! Growth: when the regions around a node meet something, and what a shrinking region gives up.
+//!
+//! Called by one search. Each growing node has at most one queued event, no later than the first
+//! time at which it meets a neighbour as things are. A node that starts to grow looks at its
+//! neighbours, and moves their events forward where it meets them earlier; one that stops shrinking
+//! or is given up does the latter only. An event may come too early, because a region changed its
+//! slope since; the node then looks again, or forgets it if it grows no more. Work of a look: the
+//! node's edges.
+
+use super::{Link, NOBODY, NONE, Radius, Search};
+use crate::graph::{Adjacency, Half};
+
+/// No event.
+const NEVER: i64 = i64::MAX;
+
+impl Search {
+    /// Looks at the neighbours of `node`, which grows, and queues its next event.
+    #[inline]
+    pub(super) fn look(&mut self, over: Adjacency<'_>, node: u32) {
+        let Self { nodes, radii, queue, due, .. } = self;
+        let now = queue.now();
+        let state = &nodes[node as usize];
+        let reach = radii[state.top as usize].at(now) + state.wrapped;
+        let (from, to) = (over.starts[node as usize] as usize, over.starts[node as usize + 1] as usize);
+        let (mut soonest, mut found) = (NEVER, NONE);
+        for (half, &Half { to, weight }) in (from as u32..).zip(&over.halves[from..to]) {
+            let other = &nodes[to as usize];
+            let alone = i64::from(weight) - reach;
+            let wait = if other.top == NOBODY {
+                alone
+            } else {
+                let theirs = radii[other.top as usize];
+                if theirs.slope < 0 || other.top == state.top {
+                    continue;
+                }
+                let wait = (alone - theirs.at(now) - other.wrapped) >> theirs.slope;
+                if theirs.slope > 0 && now + wait < queue.time(to) {
+                    due[to as usize] = over.twins[half as usize];
+                    queue.set(to, now + wait.max(0));
+                }
+                wait
+            };
+            if wait < soonest {
+                (soonest, found) = (wait, half);
+            }
+        }
+        if found == NONE {
+            queue.remove(node);
+        } else {
+            due[node as usize] = found;
+            queue.set(node, now + soonest.max(0));
+        }
+    }
+
+    /// Moves the events of growing neighbours forward to when they meet `node`, which stands still
+    /// or is empty.
+    fn show(&mut self, over: Adjacency<'_>, node: u32) {
+        let Self { nodes, radii, queue, due, .. } = self;
+        let now = queue.now();
+        let state = &nodes[node as usize];
+        let reach = radii[state.top as usize].at(now) + state.wrapped;
+        let (from, to) = (over.starts[node as usize] as usize, over.starts[node as usize + 1] as usize);
+        for (half, &Half { to, weight }) in (from..).zip(&over.halves[from..to]) {
+            let other = &nodes[to as usize];
+            if other.top == NOBODY {
+                continue;
+            }
+            let theirs = radii[other.top as usize];
+            if theirs.slope > 0 && other.top != state.top {
+                let time = (now + i64::from(weight) - reach - theirs.at(now) - other.wrapped).max(now);
+                if time < queue.time(to) {
+                    due[to as usize] = over.twins[half];
+                    queue.set(to, time);
+                }
+            }
+        }
+    }
+
+    /// The node's event is due: handles it if it still holds, and looks again while it grows.
+    pub(super) fn node_event(&mut self, over: Adjacency<'_>, node: u32) {
+        let now = self.queue.now();
+        let state = self.nodes[node as usize];
+        let radius = self.radii[state.top as usize];
+        if radius.slope <= 0 {
+            return;
+        }
+        let half = self.due[node as usize] as usize;
+        let Half { to, weight } = over.halves[half];
+        let other = self.nodes[to as usize];
+        let theirs = self.radii[other.top as usize];
+        let reach = radius.at(now) + state.wrapped + theirs.at(now) + other.wrapped;
+        if theirs.slope >= 0 && state.top != other.top && reach >= i64::from(weight) {
+            let across = over.observables.get(half).copied().unwrap_or(0);
+            if to == over.boundary {
+                let link = Link { a: state.source, b: NONE, observables: state.observables ^ across };
+                self.meet_boundary(over, state.top, link);
+            } else if other.top == NOBODY {
+                self.arrive(node, to, across);
+                self.look(over, to);
+            } else {
+                let observables = state.observables ^ other.observables ^ across;
+                let link = Link { a: state.source, b: other.source, observables };
+                self.meet(over, state.top, other.top, link);
+            }
+        }
+        if self.radii[self.nodes[node as usize].top as usize].slope > 0 {
+            self.look(over, node);
+        }
+    }
+
+    /// The growing region at `from` takes the empty node `to`.
+    fn arrive(&mut self, from: u32, to: u32, across: u64) {
+        let from = self.nodes[from as usize];
+        let radius = self.radii[from.top as usize].at(self.queue.now());
+        let node = &mut self.nodes[to as usize];
+        if node.source == NONE {
+            self.touched.push(to);
+        }
+        node.top = from.top;
+        node.source = from.source;
+        node.observables = from.observables ^ across;
+        node.wrapped = -radius;
+        node.below = std::mem::replace(&mut self.regions[from.top as usize].shell, to);
+    }
+
+    /// A shrinking region's event is due: it gives up a node, comes apart, or lets its neighbours in
+    /// the tree meet.
+    pub(super) fn region_event(&mut self, over: Adjacency<'_>, region: u32) {
+        if self.radii[region as usize].slope >= 0 {
+            return;
+        }
+        let node = self.outermost(region);
+        if self.left(region, node) > 0 {
+            self.queue_region(region);
+        } else if node != NONE {
+            let state = &mut self.nodes[node as usize];
+            self.regions[region as usize].shell = state.below;
+            // The source stays: it says that the node is to be reset.
+            (state.top, state.wrapped, state.observables, state.below) = (NOBODY, 0, 0, NONE);
+            self.queue_region(region);
+            self.show(over, node);
+        } else if self.regions[region as usize].child == NONE {
+            self.vanish(over, region);
+        } else {
+            self.come_apart(over, region);
+        }
+    }
+
+    /// The node that a shrinking region gives up next; a defect keeps its own.
+    fn outermost(&self, region: u32) -> u32 {
+        let node = self.regions[region as usize].shell;
+        if node != NONE && self.nodes[node as usize].own == region { NONE } else { node }
+    }
+
+    /// Time until a shrinking region has given up `node`, or has radius 0 if there is none.
+    fn left(&self, region: u32, node: u32) -> i64 {
+        let wrapped = if node == NONE { 0 } else { self.nodes[node as usize].wrapped };
+        self.radii[region as usize].at(self.queue.now()) + wrapped
+    }
+
+    /// Queues the next event of a shrinking region.
+    fn queue_region(&mut self, region: u32) {
+        let left = self.left(region, self.outermost(region)).max(0);
+        self.queue.set(self.region_items + region, self.queue.now() + left);
+    }
+
+    /// Sets the slope of an outermost region, now. The caller has its nodes look.
+    pub(super) fn set_slope(&mut self, region: u32, slope: i64) {
+        let now = self.queue.now();
+        let radius = &mut self.radii[region as usize];
+        *radius = Radius { at_zero: radius.at(now) - slope * now, slope };
+        if slope < 0 {
+            self.queue_region(region);
+        } else {
+            self.queue.remove(self.region_items + region);
+        }
+    }
+
+    /// Makes `top` the outermost region of all nodes in `inside`, whose local radius is then the
+    /// radius of `top` and `by` more than before.
+    pub(super) fn move_nodes(&mut self, inside: u32, top: u32, by: i64) {
+        self.stack.clear();
+        self.stack.push(inside);
+        while let Some(region) = self.stack.pop() {
+            let mut node = self.regions[region as usize].shell;
+            while node != NONE {
+                let state = &mut self.nodes[node as usize];
+                state.top = top;
+                state.wrapped += by;
+                node = state.below;
+            }
+            self.push_children(region);
+        }
+    }
+
+    /// Has all nodes in `inside`, which stands still from now on, show.
+    pub(super) fn show_all(&mut self, over: Adjacency<'_>, inside: u32) {
+        self.stack.clear();
+        self.stack.push(inside);
+        while let Some(region) = self.stack.pop() {
+            let mut node = self.regions[region as usize].shell;
+            while node != NONE {
+                self.show(over, node);
+                node = self.nodes[node as usize].below;
+            }
+            self.push_children(region);
+        }
+    }
+
+    /// Has all nodes in `inside`, which grows from now on, look.
+    pub(super) fn look_all(&mut self, over: Adjacency<'_>, inside: u32) {
+        self.stack.clear();
+        self.stack.push(inside);
+        while let Some(region) = self.stack.pop() {
+            let mut node = self.regions[region as usize].shell;
+            while node != NONE {
+                self.look(over, node);
+                node = self.nodes[node as usize].below;
+            }
+            self.push_children(region);
+        }
+    }
+
+    fn push_children(&mut self, region: u32) {
+        let first = self.regions[region as usize].child;
+        let mut child = first;
+        while child != NONE {
+            self.stack.push(child);
+            child = self.regions[child as usize].next;
+            if child == first {
+                break;
+            }
+        }
+    }
+}

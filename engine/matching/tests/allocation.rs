@@ -1,0 +1,87 @@
+//! No allocation after construction: a counting allocator sees none while shots of every kind are
+//! matched.
+#![allow(clippy::unwrap_used, unsafe_code, reason = "harness")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pinwheel_matching::{Edge, Matcher, MatchingModel, TABLE_BYTES_MAX};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const SIDE: u32 = 12;
+
+/// A square of `SIDE` by `SIDE` detectors with diagonals, a boundary on two sides, weights in a
+/// narrow range, so that blossoms form and come apart.
+fn model(words: usize, table_bytes_max: usize) -> MatchingModel {
+    let mut edges = Vec::new();
+    let bits = vec![5u64; words];
+    for (row, column) in (0..SIDE).flat_map(|row| (0..SIDE).map(move |column| (row, column))) {
+        let at = row * SIDE + column;
+        let weight = 4.0 + f64::from(at * 7 % 13) / 8.0;
+        let mut add = |b: Option<u32>, weight| edges.push(Edge { a: at, b, weight, observables: &bits });
+        if column + 1 < SIDE {
+            add(Some(at + 1), weight);
+        }
+        if row + 1 < SIDE {
+            add(Some(at + SIDE), weight + 0.5);
+        }
+        if column + 1 < SIDE && row + 1 < SIDE {
+            add(Some(at + SIDE + 1), weight + 1.0);
+        }
+        if column == 0 || column + 1 == SIDE {
+            add(None, weight);
+        }
+    }
+    MatchingModel::with_tables(SIDE * SIDE, words, edges, table_bytes_max).unwrap()
+}
+
+#[test]
+fn nothing_is_allocated_after_construction() {
+    for (words, table_bytes_max) in [(1, TABLE_BYTES_MAX), (1, 0), (3, TABLE_BYTES_MAX), (3, 0)] {
+        let model = Arc::new(model(words, table_bytes_max));
+        let mut matcher = Matcher::new(Arc::clone(&model));
+        let mut observables = vec![0; words];
+        let mut state = 1u64;
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let mut weight = 0.0;
+        for shot in 0..2_000u64 {
+            // From a few defects to every detector.
+            let density = 1 + shot % 64;
+            let mut fired = |_: &u32| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) % 64 < density
+            };
+            weight += matcher.decode((0..SIDE * SIDE).filter(&mut fired), &mut observables).unwrap().weight;
+            if shot % 8 == 0 {
+                matcher.edges(|edge| weight += f64::from(edge));
+                let weights = (0..20).map(|edge| (edge, f64::from(edge) - 10.0));
+                let twice = (0..SIDE * SIDE).chain(0..9).chain(0..SIDE * SIDE).filter(&mut fired);
+                weight += matcher.decode_weighted(twice, weights, &mut observables).unwrap().weight;
+                assert!(matcher.decode([SIDE * SIDE], &mut observables).is_err());
+            }
+        }
+        let after = ALLOCATIONS.load(Ordering::Relaxed);
+        assert_eq!(after - before, 0, "{words} words, tables of {table_bytes_max} bytes, weight {weight}");
+    }
+}
