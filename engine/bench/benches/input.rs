@@ -17,7 +17,7 @@ pub struct Input {
     pub truth: Option<Arc<ShotSet>>,
 }
 
-fn set(shots: impl Iterator<Item = Vec<u64>>, layout: Layout) -> Arc<ShotSet> {
+pub(super) fn set(shots: impl Iterator<Item = Vec<u64>>, layout: Layout) -> Arc<ShotSet> {
     let mut writer = ShotWriter::new(Vec::new(), Format::B8, layout);
     for shot in shots {
         writer.write_shot(&shot).unwrap();

@@ -8,7 +8,7 @@
 
 use super::hops::{EVERY, bare, quantiles};
 use super::measure::{CLOCK, CORES, Placement, Suite, pin_to, ping_pong};
-use super::roles::{NullSilo, STREAMS, null_board, wired};
+use super::roles::{NullSilo, STREAMS, Setup, wired};
 use super::threads::{HotThreads, shared_on};
 use pinwheel_edge::ring::broadcast;
 use pinwheel_edge::spin::{Phase, SpinPolicy};
@@ -54,7 +54,8 @@ pub fn register(suite: &mut Suite) {
 /// A null silo behind a live source, and the source's actual address.
 fn silo(place: &SourceAddress) -> (NullSilo, SourceAddress) {
     let model = bundled_named("surface_d5").unwrap();
-    let board = null_board(WORKERS);
+    let setup = Setup::of(WORKERS);
+    let board = setup.board();
     let parts = LinkParts {
         by_rounds: false,
         place,
@@ -72,7 +73,7 @@ fn silo(place: &SourceAddress) -> (NullSilo, SourceAddress) {
     readers.into_iter().for_each(|reader| linked.taps.send(reader).unwrap());
     let lane = linked.lanes.pop().unwrap();
     let source = Source::Live(LiveEnd { lane, link: Some(Box::new(linked.link)) });
-    (wired(&model, WORKERS, (board, source), Some(sink)), SourceAddress::parse(&linked.name).unwrap())
+    (wired(&model, &setup, (board, source), Some(sink)), SourceAddress::parse(&linked.name).unwrap())
 }
 
 fn through(place: &SourceAddress, shots: u64) -> Vec<f64> {

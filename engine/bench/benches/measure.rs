@@ -86,7 +86,7 @@ type Run = Box<dyn FnMut() -> Vec<f64> + Send>;
 
 struct Case {
     name: String,
-    parts: Vec<&'static str>,
+    parts: Vec<String>,
     placement: Placement,
     repetitions: usize,
     run: Run,
@@ -105,6 +105,11 @@ impl Reading {
     /// Another part of the same case.
     pub fn part(self, part: usize) -> Reading {
         Reading { part, ..self }
+    }
+
+    /// The part that lies `parts` after this one.
+    pub fn nth(self, parts: usize) -> Reading {
+        self.part(self.part + parts)
     }
 }
 
@@ -133,12 +138,12 @@ impl Suite {
     pub fn case(
         &mut self,
         name: impl Into<String>,
-        parts: &[&'static str],
+        parts: &[impl AsRef<str>],
         (placement, repetitions): (Placement, usize),
         run: impl FnMut() -> Vec<f64> + Send + 'static,
     ) -> Reading {
         let repetitions = self.effort.repetitions(repetitions);
-        let parts = parts.to_vec();
+        let parts: Vec<String> = parts.iter().map(|part| part.as_ref().to_string()).collect();
         let (readings, floors) = (vec![Vec::new(); parts.len()], Vec::new());
         let run = Box::new(run);
         self.cases.push(Case { name: name.into(), parts, placement, repetitions, run, readings, floors });

@@ -13,7 +13,7 @@
 use super::channels;
 use super::input::{Input, parity};
 use super::measure::{CLOCK, CORES, Effort, Placement, Suite, median};
-use super::roles::{ROLES, check, null_silo};
+use super::roles::{NullSilo, ROLES, check, null_silo};
 use super::threads::{HotThreads, shared_on};
 use pinwheel_edge::spin::{Phase, SpinPolicy};
 use pinwheel_engine::board;
@@ -67,11 +67,16 @@ pub fn register(suite: &mut Suite) {
 
 /// Runs all shots through one thread; returns nanoseconds per shot in total, then by role.
 fn one_core(input: &Input, workers: u32) -> Vec<f64> {
-    let mut silo = null_silo(input, workers);
+    let windows = by_role(null_silo(input, workers), input.shots.len() as u64, WINDOW);
+    (0..=ROLES.len()).map(|part| median(&windows.iter().map(|window| window[part]).collect::<Vec<_>>())).collect()
+}
+
+/// Runs a silo of one decode worker through `shots`, all there are, on this thread; returns
+/// nanoseconds per shot in total, then by role, for each window.
+pub(super) fn by_role(mut silo: NullSilo, shots: u64, window: u64) -> Vec<[f64; 1 + ROLES.len()]> {
     let mut roles = silo.build();
     let board = silo.board;
     let (block, harvest) = (board.thread(0), board.harvest(0));
-    let shots = input.shots.len() as u64;
     let mut windows: Vec<[f64; 1 + ROLES.len()]> = Vec::new();
     let (mut spent, mut answered, mut scratch) = ([0u64; ROLES.len()], 0, Scratch::new());
     while board::get(&harvest.answered) < shots {
@@ -89,16 +94,16 @@ fn one_core(input: &Input, workers: u32) -> Vec<f64> {
         board::set(&block.heartbeat, now.0);
         board::add(&block.frames, 1);
         let taken = board::get(&harvest.answered) - answered;
-        if taken >= WINDOW {
+        if taken >= window {
             let ns = |ticks: u64| CLOCK.rate().nanos(Ticks(ticks)).0 as f64 / taken as f64;
-            let mut window = [ns(spent.iter().sum()); 1 + ROLES.len()];
-            window[1..].iter_mut().zip(spent).for_each(|(part, ticks)| *part = ns(ticks));
-            windows.push(window);
+            let mut parts = [ns(spent.iter().sum()); 1 + ROLES.len()];
+            parts[1..].iter_mut().zip(spent).for_each(|(part, ticks)| *part = ns(ticks));
+            windows.push(parts);
             (spent, answered) = ([0; ROLES.len()], answered + taken);
         }
     }
     check(&board, shots);
-    (0..=ROLES.len()).map(|part| median(&windows.iter().map(|window| window[part]).collect::<Vec<_>>())).collect()
+    windows
 }
 
 /// Runs all shots through two hot threads of the engine, the roles `there` of [`ROLES`] on the

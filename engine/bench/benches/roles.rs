@@ -1,7 +1,8 @@
 //! One silo with a device that completes inside the launch and a decoder that answers at once.
 //!
 //! Everything else is the engine's: feed, dispatcher, poller, harvester, slots, jobs, board. Device
-//! and decoder cost next to nothing, so the path itself is measured.
+//! and decoder cost next to nothing, so the path itself is measured. A [`Setup`] may ask for the
+//! engine's decode workers instead of the one that answers at once.
 
 use super::input::{Input, parity_of};
 use super::measure::CLOCK;
@@ -18,6 +19,8 @@ use pinwheel_engine::code::Model;
 use pinwheel_engine::commit::arbiter_driver::ArbiterDriver;
 use pinwheel_engine::commit::orchestrator::{Orchestrator, OrchestratorParts};
 use pinwheel_engine::commit::state::StreamStates;
+use pinwheel_engine::decode::MatcherModel;
+use pinwheel_engine::decode::worker::{Decoder, DecoderParts};
 use pinwheel_engine::device::{Launch, Launched};
 use pinwheel_engine::dispatch::{Dispatcher, Harvester, HarvesterParts, Poller};
 use pinwheel_engine::fault::{Injections, Injector};
@@ -28,6 +31,7 @@ use pinwheel_engine::hot::{BUDGET_ITEMS, Frame, Init, Role, RoleError, RoleSpec,
 use pinwheel_engine::pipe::lanes::{DecodeLanes, LINE_WORDS, ResultLine, WorkerLane, fits_line};
 use pinwheel_engine::pipe::pool::Pool;
 use pinwheel_engine::pipe::{Answer, Pipe, ToGraph, Watermarks};
+use pinwheel_engine::predecode::Passthrough;
 use pinwheel_engine::profile::{FreeWorker, Profile};
 use pinwheel_engine::roles::RoleKind;
 use std::sync::Arc;
@@ -36,7 +40,10 @@ use std::sync::Arc;
 pub const STREAMS: u32 = 4;
 const SLOTS: u32 = 1024;
 
-/// Copies the shot into its job and completes before the launch returns.
+/// Streams that a task graph tells apart; whole shots are not its tasks.
+const GRAPH_STREAMS_MAX: u32 = 4_096;
+
+/// Copies the shot into its job, with no observable flipped, and completes before the launch returns.
 struct NullDevice {
     table: Arc<SlotTable>,
     jobs: Arc<JobBank>,
@@ -50,6 +57,7 @@ impl Launch for NullDevice {
         for (to, from) in self.jobs.detectors(&job).iter().zip(payload) {
             to.store(from.load());
         }
+        self.jobs.observables(&job).iter().for_each(|flips| flips.store(0));
         self.bank.complete(worker, mail.generation);
         Launched::Started
     }
@@ -104,11 +112,41 @@ impl Role for NullDecoder {
     }
 }
 
+/// The size of a silo, and its decode workers.
+pub struct Setup {
+    /// Workers of the device.
+    pub workers: u32,
+    /// Slots.
+    pub slots: u32,
+    /// Streams.
+    pub streams: u32,
+    /// Decode workers.
+    pub decoders: u32,
+    /// Model of the engine's decode workers; `None`: the answer is the parity of the syndrome.
+    pub matching: Option<MatcherModel>,
+}
+
+impl Setup {
+    /// As in the default profile, with one decode worker that answers at once.
+    pub fn of(workers: u32) -> Setup {
+        Setup { workers, slots: SLOTS, streams: STREAMS, decoders: 1, matching: None }
+    }
+
+    /// A board for the silo.
+    pub fn board(&self) -> Arc<Board> {
+        let Setup { workers, slots, streams, decoders, .. } = *self;
+        let shape = Shape { threads: 2, silos: 1, slots, workers, decoders, streams };
+        Arc::new(Board::create(shape, Place::Private).unwrap())
+    }
+}
+
 /// A silo with all its roles.
 pub struct NullSilo {
     /// Its board.
     pub board: Arc<Board>,
-    /// The specs of its roles in path order: feed, dispatch, poll, graph, decode, harvest.
+    /// Its limits and its rate.
+    pub settings: Arc<Settings>,
+    /// The specs of its roles in path order: feed, dispatch, poll, graph, decode workers, harvest.
     pub specs: Vec<RoleSpec>,
 }
 
@@ -129,31 +167,31 @@ pub const ROLES: [&str; 6] = ["feed", "dispatch", "poll", "graph", "decode", "ha
 
 /// Connects a silo of `workers` workers to `input`'s shots, fed as fast as slots come free.
 pub fn null_silo(input: &Input, workers: u32) -> NullSilo {
-    let source = Source::Replay { shots: Arc::clone(&input.shots), observables: input.truth.clone() };
-    wired(&input.model, workers, (null_board(workers), source), None)
+    silo_of(input, &Setup::of(workers))
 }
 
-/// A board for a null silo.
-pub fn null_board(workers: u32) -> Arc<Board> {
-    let shape = Shape { threads: 2, silos: 1, slots: SLOTS, workers, decoders: 1, streams: STREAMS };
-    Arc::new(Board::create(shape, Place::Private).unwrap())
+/// As [`null_silo`], of any setup.
+pub fn silo_of(input: &Input, setup: &Setup) -> NullSilo {
+    let source = Source::Replay { shots: Arc::clone(&input.shots), observables: input.truth.clone() };
+    wired(&input.model, setup, (setup.board(), source), None)
 }
 
 /// Connects a silo to any source; its answers also go to `sink`.
 pub fn wired(
     model: &Model,
-    workers: u32,
+    setup: &Setup,
     (board, source): (Arc<Board>, Source),
     sink: Option<Writer<Answer>>,
 ) -> NullSilo {
+    let Setup { workers, slots, streams, decoders, .. } = *setup;
     let geometry = Geometry {
-        slots: SLOTS,
+        slots,
         detector_words: model.detector_words() as u32,
         observable_words: model.observable_words() as u32,
     };
     let (feed_end, dispatch_end, harvest_end, table) = table(geometry);
     let WorkerEnds { dispatch: dispatch_workers, poll: poll_workers, release, words, .. } = bank(workers as usize);
-    let count = (SLOTS + workers + 1) as usize;
+    let count = (slots + workers + 1) as usize;
     let (detectors, observables) = (geometry.detector_words as usize, geometry.observable_words as usize);
     let jobs = Arc::new(JobBank::new(count, detectors, observables));
     let mut limits = Profile::load("lab", None).unwrap().0.limits;
@@ -163,12 +201,12 @@ pub fn wired(
     settings.set_rate_hz(None);
     let pipe = Pipe {
         silo: 0,
-        streams: STREAMS,
+        streams,
         table: Arc::clone(&table),
         jobs: Arc::clone(&jobs),
-        pages: Arc::new(PageTable::new(OWNER, STREAMS, Limits::SEED, |_| OWNER)),
+        pages: Arc::new(PageTable::new(OWNER, streams, Limits::SEED, |_| OWNER)),
         pressure: Arc::default(),
-        watermarks: Arc::new(Watermarks::new(STREAMS, |_| true)),
+        watermarks: Arc::new(Watermarks::new(streams, |_| true)),
         health: Arc::new(HealthWord::new()),
         settings: Arc::clone(&settings),
         board: Arc::clone(&board),
@@ -176,17 +214,17 @@ pub fn wired(
     let rate = CLOCK.rate();
     let injector = Injector::new(Injections::default(), 0, 0);
     let (outside_board, pressure) = (Arc::clone(&board), Arc::clone(&pipe.pressure));
-    let context = FeedContext { settings, board: outside_board, pressure, rate };
-    let feed = Feed::new(Share::of(0, 1, STREAMS, None), feed_end, source, model, context, injector, None);
-    let (from_dispatch, dispatch_input) = ToGraph::channel(count, SLOTS);
-    let (from_poll, poll_input) = ToGraph::channel(count, SLOTS);
+    let context = FeedContext { settings: Arc::clone(&settings), board: outside_board, pressure, rate };
+    let feed = Feed::new(Share::of(0, 1, streams, None), feed_end, source, model, context, injector, None);
+    let (from_dispatch, dispatch_input) = ToGraph::channel(count, slots);
+    let (from_poll, poll_input) = ToGraph::channel(count, slots);
     let (free, [polls_return, returns]) = FreeJobs::new(count);
     let graph = Profile::load("lab", None).unwrap().0.graph;
-    let config = Config { streams: STREAMS, ..Config::from(&graph) };
-    let pool = Pool::new(config, 1, count as u32, STREAMS, None, &CLOCK).unwrap();
+    let config = Config { streams: streams.min(GRAPH_STREAMS_MAX), ..Config::from(&graph) };
+    let pool = Pool::new(config, decoders, count as u32, streams, None, &CLOCK).unwrap();
     let base = Timebase { rate, start: CLOCK.start() };
     let states = Arc::new(StreamStates::new(Arc::clone(&pipe.pages), base, observables));
-    let (lanes, mut ends) = DecodeLanes::new(1, rate);
+    let (lanes, ends) = DecodeLanes::new(decoders, rate);
     let orchestrator = Orchestrator::new(OrchestratorParts {
         pipe: pipe.clone(),
         release,
@@ -201,26 +239,54 @@ pub fn wired(
         moves: None,
         states: Arc::clone(&states),
     });
-    let (lane, fits_line) = (ends.remove(0), fits_line(geometry));
-    let decoder = NullDecoder { pipe: pipe.clone(), lane, syndrome: vec![0; detectors], fits_line };
+    let decoders = ends.into_iter().zip(pool.workers).enumerate().map(|(index, (lane, worker))| {
+        let Some(matching) = setup.matching.clone() else {
+            let (syndrome, fits_line) = (vec![0; detectors], fits_line(geometry));
+            let decoder = NullDecoder { pipe: pipe.clone(), lane, syndrome, fits_line };
+            return RoleSpec { index: index as u32, ..spec(RoleKind::Decode, decoder) };
+        };
+        let parts = DecoderParts {
+            pipe: pipe.clone(),
+            index,
+            lane,
+            matching,
+            predecoder: Box::new(Passthrough),
+            injector: Injector::new(Injections::default(), 0, index as u64),
+            states: Arc::clone(&states),
+            carries: None,
+            joints: None,
+            times: None,
+        };
+        let build = Box::new(move |_: &mut Init<'_>| Ok(Box::new(Decoder::new(parts, worker)) as Box<dyn Role>));
+        RoleSpec { kind: RoleKind::Decode, silo: 0, index: index as u32, build }
+    });
+    let decoders: Vec<RoleSpec> = decoders.collect();
     let device = NullDevice { table, jobs, bank: words };
     let (workers, to_graph) = (dispatch_workers, from_dispatch);
     let dispatcher = Dispatcher::new(pipe.clone(), dispatch_end, workers, device, free, to_graph, rate);
     let poller = Poller::new(pipe.clone(), poll_workers, polls_return, from_poll, FreeWorker::AfterCopy, rate);
-    let specs = vec![
+    let mut specs = vec![
         spec(RoleKind::Feed, feed),
         spec(RoleKind::Dispatch, dispatcher),
         spec(RoleKind::Poll, poller),
         spec(RoleKind::Graph, orchestrator),
-        spec(RoleKind::Decode, decoder),
-        spec(RoleKind::Harvest, Harvester::new(HarvesterParts { pipe, end: harvest_end, sink, joints: None })),
     ];
-    NullSilo { board, specs }
+    specs.extend(decoders);
+    specs.push(spec(RoleKind::Harvest, Harvester::new(HarvesterParts { pipe, end: harvest_end, sink, joints: None })));
+    NullSilo { board, settings, specs }
 }
 
 /// Panics unless the silo answered each of `shots` shots once and correctly.
 pub fn check(board: &Board, shots: u64) {
+    assert_eq!(checked(board), shots, "answered");
+}
+
+/// The number of shots that the silo has answered; panics unless each was answered once and
+/// correctly.
+pub fn checked(board: &Board) -> u64 {
     let block = board.harvest(0);
-    let found = [&block.answered, &block.judged, &block.errored, &block.duplicated, &block.logical_errors];
-    assert_eq!(found.map(board::get), [shots, shots, 0, 0, 0], "answered, judged, errors, duplicates, wrong");
+    let shots = board::get(&block.answered);
+    let found = [&block.judged, &block.errored, &block.duplicated, &block.logical_errors];
+    assert_eq!(found.map(board::get), [shots, 0, 0, 0], "judged, errors, duplicates, wrong, of {shots}");
+    shots
 }

@@ -5,7 +5,7 @@ use crate::rig::{alone, config, end, errors, profile, sampler, total};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::engine::{EndedBy, Engine, Outcome};
 use pinwheel_engine::fault::FaultCode;
-use pinwheel_engine::profile::{Decoders, Device, Latency, Profile, Rate, RoleFault};
+use pinwheel_engine::profile::{Decoders, Device, FreeWorker, Latency, Profile, Rate, RoleFault};
 use pinwheel_engine::roles::RoleKind;
 use std::time::Instant;
 
@@ -21,8 +21,10 @@ fn run(mut profile: Profile, role: RoleKind) -> Outcome {
     // Only a device that is gone is to miss it: no thread stands still for so long.
     profile.limits.launch_deadline_us = if role == RoleKind::Device { 100_000 } else { 60_000_000 };
     if role == RoleKind::Device {
-        // So that launches are in progress whenever it dies.
+        // So that shots wait for a worker whenever it dies, and are launched after: fewer workers than
+        // slots, and a worker is not free while its shot waits for a decoder.
         profile.input.rate = Rate::Max;
+        profile.free_worker = FreeWorker::AfterDecode;
     }
     profile.device = Device::Sim { latency: Latency::Fixed { us: 100.0 } };
     profile.faults.role_panic = Some(RoleFault { role, after_items: 500 });
