@@ -48,7 +48,7 @@ use std::process::Command;
 type Register = fn(&mut Suite);
 
 /// Areas by the prefix of their figures' names.
-const AREAS: [(&str, Register); 21] = [
+const AREAS: [(&str, Register); 22] = [
     ("arbiter", arbiter::register),
     ("transfer", transfers::register),
     ("dispatch", path::register),

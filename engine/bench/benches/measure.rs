@@ -118,6 +118,8 @@ struct Figure {
     unit: &'static str,
     ours: Reading,
     peer: Option<(&'static str, Reading)>,
+    /// The repetitions' value.
+    pick: fn(&[f64]) -> f64,
 }
 
 /// Cases of one area.
@@ -158,7 +160,19 @@ impl Suite {
         ours: Reading,
         peer: Option<(&'static str, Reading)>,
     ) {
-        self.figures.push(Figure { name: name.into(), unit, ours, peer });
+        self.figures.push(Figure { name: name.into(), unit, ours, peer, pick: median });
+    }
+
+    /// Adds a figure of the least readings, those that other work of the machine disturbed least.
+    pub fn least_figure(
+        &mut self,
+        name: impl Into<String>,
+        unit: &'static str,
+        ours: Reading,
+        peer: Option<(&'static str, Reading)>,
+    ) {
+        let pick = |values: &[f64]| values.iter().copied().fold(f64::NAN, f64::min);
+        self.figures.push(Figure { name: name.into(), unit, ours, peer, pick });
     }
 
     /// Runs all cases in turn until each has its repetitions; prints them and returns the `BENCH`
@@ -183,7 +197,7 @@ impl Suite {
             |mode: Mode| cases.iter().flatten().map(|case| case.of_mode(0, Some(mode)).len()).min().unwrap_or(0);
         let mode =
             [Mode::Near, Mode::Far].into_iter().filter(|mode| shared(*mode) > 0).max_by_key(|mode| shared(*mode));
-        let value = |reading: Reading| median(&self.cases[reading.case].of_mode(reading.part, mode));
+        let value = |reading: Reading| (figure.pick)(&self.cases[reading.case].of_mode(reading.part, mode));
         let (name, unit, ours) = (&figure.name, figure.unit, value(figure.ours));
         let floors = &self.cases[figure.ours.case].floors;
         let floor = match mode {

@@ -4,13 +4,14 @@
 //! `pinwheel` includes this file and compares its result for the stored lines with the files of the
 //! book.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// The subject of each area, in the order of the page.
 const AREAS: [(&str, &str); 20] = [
     ("dispatch", "A shot's path from feed to harvest with a decoder that does nothing."),
     ("overhead", "The whole engine against a loop that only decodes."),
+    ("scale", SCALE),
     ("window", "The last sliding window of a long experiment against the whole shot."),
     ("matching", "Matching of whole shots against the crate `stabilizer_qec` (feature `peers`)."),
     ("predecode", "Decoding with the predecoder against decoding without it."),
@@ -29,6 +30,40 @@ const AREAS: [(&str, &str); 20] = [
     ("histogram", "One value into a histogram."),
     ("scrub", "Going to an instant of a recording of an hour."),
     ("telemetry", "A run with watchdog, recorder and metrics against one without."),
+];
+
+const SCALE: &str = "\
+Shots per second, taken as fast as they come, and latency from the scheduled arrival with evenly
+spaced arrivals at half of Pinwheel's capacity. The peer has the same decoder, arrivals and stamps.
+Simulated points are not measurements: they are virtual time, computed from the costs in the last
+table. Its predictions compare two-core points with their measurement, both of the repetition that
+other work disturbed least; a ratio between 0.8 and 1.2 is meant. The simulation leaves out memory
+bandwidth, the order of a stream's answers, distant cores and preemption. Its decode workers have a
+core each.";
+
+/// A curve: its name in figures, its heading, whether its axis is logarithmic, and what runs.
+const CURVES: [(&str, &str, bool, &str); 6] = [
+    (
+        "streams",
+        "Streams",
+        true,
+        "A decoder that answers at once, all roles on one core. A profile accepts 1,024 streams at most.",
+    ),
+    ("d", "Distance", false, "Rotated surface codes of d rounds, noise 0.005, 4 streams, decoding on the second core."),
+    (
+        "load",
+        "Load, % of Pinwheel's capacity",
+        false,
+        "d = 5, 4 streams, decoding on the second core. Above 100 % latency grows with the length of the run.",
+    ),
+    (
+        "workers",
+        "Decode workers",
+        true,
+        "d = 5, 4 streams. Measured on two cores: the second worker shares the core of the path.",
+    ),
+    ("silos", "Silos, a core each", true, "d = 5, 4 streams, all roles of a silo on one core."),
+    ("null_workers", "Two threads and a decoder that answers at once", true, "Decoding on the second core, 4 streams."),
 ];
 
 /// One `BENCH` line.
@@ -61,18 +96,42 @@ impl Figure<'_> {
         self.peer.map(|(_, theirs)| theirs / self.ours).filter(|ratio| ratio.is_finite() && *ratio > 0.0)
     }
 
+    /// The part of a curve that this figure is.
+    fn place(&self) -> Option<Place<'_>> {
+        let rest = self.name.strip_prefix("scale/")?;
+        let (rest, is_simulated) = rest.strip_prefix("simulated_").map_or((rest, false), |rest| (rest, true));
+        let parts = ["_p50", "_p99", "_p999"];
+        let (rest, part) =
+            (1..).zip(parts).find_map(|(part, tail)| Some((rest.strip_suffix(tail)?, part))).unwrap_or((rest, 0));
+        let (curve, value) = rest.rsplit_once('_')?;
+        Some(Place { curve, is_simulated, value: value.parse().ok()?, part })
+    }
+
     fn is_of(&self, area: &str) -> bool {
         self.name.strip_prefix(area).is_some_and(|rest| rest.starts_with(['/', '_']))
     }
 }
 
-/// Files of the book by name: the page and two plots.
-pub fn files(lines: &str) -> [(&'static str, String); 3] {
+/// The place of a figure in a curve.
+struct Place<'a> {
+    curve: &'a str,
+    is_simulated: bool,
+    /// Where on the axis.
+    value: u64,
+    /// 0: time of a shot; then p50, p99 and p99.9.
+    part: usize,
+}
+
+/// Files of the book by name: the page and three plots.
+pub fn files(lines: &str) -> [(&'static str, String); 4] {
     let figures: Vec<Figure<'_>> = lines.lines().filter_map(Figure::of).collect();
+    let (scale, others): (Vec<_>, Vec<_>) =
+        lines.lines().filter_map(Figure::of).partition(|figure| figure.is_of("scale"));
     [
         ("BENCHMARKS.md", page(lines, &figures)),
-        ("benchmarks-ratios.svg", ratios(&figures)),
-        ("benchmarks-scaling.svg", scaling(&figures)),
+        ("benchmarks-ratios.svg", ratios(&others)),
+        ("benchmarks-scaling.svg", scaling(&others)),
+        ("benchmarks-scale.svg", scale_plots(&scale)),
     ]
 }
 
@@ -86,7 +145,8 @@ fn page(lines: &str, figures: &[Figure<'_>]) -> String {
          cores in nanoseconds; *near* and *far* tell whether they shared a cache.\n\n```sh\n\
          cargo bench -p pinwheel-bench                # every area, some minutes each\n\
          cargo bench -p pinwheel-bench -- ring graph  # some areas\n\
-         cargo bench -p pinwheel-bench -- --pages     # every area, then this page from the result\n```\n\n",
+         cargo bench -p pinwheel-bench -- --pages     # every area, then this page from the result\n\
+         cargo bench -p pinwheel-bench -- --pages scale  # this area; the lines of the others stay\n```\n\n",
     );
     for (key, what) in [("machine", "Machine"), ("date", "Date"), ("effort", "Effort")] {
         if let Some(found) = head(key) {
@@ -106,6 +166,17 @@ fn page(lines: &str, figures: &[Figure<'_>]) -> String {
             continue;
         }
         text.push_str(&format!("\n## {area}\n\n{what}\n\n"));
+        if let Some(note) = head(&format!("area {area}")) {
+            text.push_str(&format!("Measured apart from the other areas: {note}\n\n"));
+        }
+        if area == "scale" {
+            text.push_str("![Throughput and latency by size](benchmarks-scale.svg)\n\n");
+            curve_tables(figures, &mut text);
+        }
+        let mut rows = rows.filter(|figure| figure.place().is_none()).peekable();
+        if rows.peek().is_none() {
+            continue;
+        }
         text.push_str("| figure | unit | Pinwheel | peer | peer's | ratio | floor |\n|---|---|--:|---|--:|--:|---|\n");
         for row in rows {
             let (peer, theirs) = row.peer.map_or(("–", "–".to_owned()), |(peer, theirs)| (peer, number(theirs)));
@@ -116,6 +187,47 @@ fn page(lines: &str, figures: &[Figure<'_>]) -> String {
         }
     }
     text
+}
+
+/// A curve's points: for each place on its axis, measured before simulated, the times of each part,
+/// ours and the peer's.
+type Points = BTreeMap<(bool, u64), [(f64, f64); 4]>;
+
+fn points(figures: &[Figure<'_>], curve: &str) -> Points {
+    let mut found = Points::new();
+    for figure in figures {
+        let Some(Place { is_simulated, value, part, .. }) = figure.place().filter(|place| place.curve == curve) else {
+            continue;
+        };
+        let row = found.entry((is_simulated, value)).or_insert([(f64::NAN, f64::NAN); 4]);
+        row[part] = (figure.ours, figure.peer.map_or(f64::NAN, |(_, theirs)| theirs));
+    }
+    found
+}
+
+fn curve_tables(figures: &[Figure<'_>], text: &mut String) {
+    for (curve, title, _, what) in CURVES {
+        let points = points(figures, curve);
+        if points.is_empty() {
+            continue;
+        }
+        text.push_str(&format!(
+            "### {title}\n\n{what}\n\n| {} | k shots/s | peer | ratio | p50, µs | peer | p99, µs | peer | p99.9, µs | peer |\n\
+             |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+            curve.trim_start_matches("null_")
+        ));
+        for ((is_simulated, value), parts) in points {
+            let [(ours, theirs), latencies @ ..] = parts;
+            let name = format!("{value}{}", if is_simulated { ", simulated" } else { "" });
+            let ratio = number(theirs / ours);
+            text.push_str(&format!("| {name} | {} | {} | {ratio} |", number(1e6 / ours), number(1e6 / theirs)));
+            for (ours, theirs) in latencies {
+                text.push_str(&format!(" {} | {} |", number(ours / 1e3), number(theirs / 1e3)));
+            }
+            text.push('\n');
+        }
+        text.push('\n');
+    }
 }
 
 /// Three digits, or all digits of a larger number.
@@ -286,6 +398,117 @@ fn plot(name: &str, lines: &BTreeMap<&str, BTreeMap<u64, f64>>, (left, top): (f6
             body,
             "<text x=\"{:.1}\" y=\"{y:.1}\" fill=\"{colour}\" font-size=\"10\">{short}</text>",
             left + 226.0
+        );
+    }
+}
+
+/// A line of a chart.
+struct Curve {
+    label: String,
+    colour: &'static str,
+    width: f64,
+    is_simulated: bool,
+    points: Vec<(f64, f64)>,
+}
+
+/// Two charts for each curve: throughput and latency, ours blue, the peer orange, simulated dashed.
+fn scale_plots(figures: &[Figure<'_>]) -> String {
+    const WIDTH: f64 = 500.0;
+    const HEIGHT: f64 = 270.0;
+    let (mut body, mut top) = (String::new(), 0.0);
+    for (curve, title, is_logarithmic, _) in CURVES {
+        let points = points(figures, curve);
+        if points.len() < 2 {
+            continue;
+        }
+        let mut charts: [Vec<Curve>; 2] = [Vec::new(), Vec::new()];
+        for (part, what, width) in [(0, "", 2.5), (1, "p50", 2.5), (2, "p99", 1.5), (3, "p99.9", 0.8)] {
+            for (is_simulated, is_ours) in [(false, false), (false, true), (true, false), (true, true)] {
+                let at = |((simulated, value), parts): (&(bool, u64), &[(f64, f64); 4])| {
+                    let time = if is_ours { parts[part].0 } else { parts[part].1 };
+                    let y = if part == 0 { 1e6 / time } else { time / 1e3 };
+                    (*simulated == is_simulated && y.is_finite() && y > 0.0).then_some((*value as f64, y))
+                };
+                let points: Vec<(f64, f64)> = points.iter().filter_map(at).collect();
+                let name = if is_ours { "Pinwheel" } else { "crossbeam" };
+                let how = if is_simulated { ", simulated" } else { "" };
+                let label = format!("{name} {what}{how}").replace(" ,", ",");
+                let colour = if is_ours { SERIES[0] } else { SERIES[1] };
+                // With the load only the latency varies.
+                if !points.is_empty() && (curve, part) != ("load", 0) {
+                    charts[part.min(1)].push(Curve { label, colour, width, is_simulated, points });
+                }
+            }
+        }
+        for (index, (what, lines)) in ["thousand shots a second", "latency, µs"].iter().zip(&charts).enumerate() {
+            let has_simulated = lines.iter().any(|line| line.is_simulated);
+            let how = if has_simulated { " (dashed: simulated)" } else { "" };
+            if !lines.is_empty() {
+                let place = (index as f64 * WIDTH, top);
+                chart(&format!("{title}: {what}{how}"), lines, is_logarithmic, place, &mut body);
+            }
+        }
+        top += HEIGHT;
+    }
+    svg(2.0 * WIDTH, top.max(HEIGHT), "Throughput and latency by size", &body)
+}
+
+fn chart(title: &str, lines: &[Curve], is_logarithmic: bool, (left, top): (f64, f64), body: &mut String) {
+    const PLOT: (f64, f64) = (260.0, 180.0);
+    let all = || lines.iter().flat_map(|line| line.points.iter().copied());
+    let x = |x: f64| if is_logarithmic { x.ln() } else { x };
+    let (x_min, x_max) = all().fold((f64::MAX, f64::MIN), |(a, b), (at, _)| (a.min(x(at)), b.max(x(at))));
+    let (y_min, y_max) = all().fold((f64::MAX, f64::MIN), |(a, b), (_, y)| (a.min(y), b.max(y)));
+    let from = y_min.log10().floor() as i32;
+    let to = (y_max.log10().ceil() as i32).max(from + 1);
+    let x_of = |at: f64| left + 70.0 + PLOT.0 * (x(at) - x_min) / (x_max - x_min).max(1e-9);
+    let y_of = |y: f64| top + 226.0 - PLOT.1 * (y.log10() - f64::from(from)) / f64::from(to - from);
+    word(body, (left + 12.0, top + 24.0), "start", title);
+    for power in from..=to {
+        let y = 10f64.powi(power);
+        line(
+            body,
+            (left + 70.0, y_of(y)),
+            (left + 75.0 + PLOT.0, y_of(y)),
+            if power == from { INK } else { "#dddddd" },
+        );
+        word(body, (left + 64.0, y_of(y) + 4.0), "end", &format!("{y}"));
+    }
+    for at in all().map(|(at, _)| at as u64).collect::<BTreeSet<_>>() {
+        word(body, (x_of(at as f64), top + 246.0), "middle", &at.to_string());
+    }
+    let mut labels: Vec<(f64, &str, &str)> = Vec::new();
+    for Curve { label, colour, width, is_simulated, points } in lines {
+        let path: Vec<String> = points.iter().map(|(x, y)| format!("{:.1},{:.1}", x_of(*x), y_of(*y))).collect();
+        let dashes = if *is_simulated { " stroke-dasharray=\"6 4\"" } else { "" };
+        let _always_fits = writeln!(
+            body,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width}\"{dashes}/>",
+            path.join(" ")
+        );
+        let fill = if *is_simulated { "#ffffff" } else { colour };
+        for (x, y) in points {
+            let _always_fits = writeln!(
+                body,
+                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.5\" fill=\"{fill}\" stroke=\"{colour}\"/>",
+                x_of(*x),
+                y_of(*y)
+            );
+        }
+        // A line that a simulated one goes on from has its name there.
+        if let Some((_, y)) = points.last().filter(|(at, _)| x(*at) >= x_max) {
+            labels.push((y_of(*y) + 4.0, label, colour));
+        }
+    }
+    labels.sort_by(|(one, ..), (other, ..)| one.total_cmp(other));
+    let mut least = f64::MIN;
+    for (y, label, colour) in labels {
+        let y = y.max(least);
+        least = y + 12.0;
+        let _always_fits = writeln!(
+            body,
+            "<text x=\"{:.1}\" y=\"{y:.1}\" fill=\"{colour}\" font-size=\"10\">{label}</text>",
+            left + 84.0 + PLOT.0
         );
     }
 }

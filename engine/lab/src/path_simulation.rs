@@ -106,6 +106,7 @@ pub fn play(costs: &Costs, setting: Setting) -> Course {
     assert!(setting.shots > 0 && costs.slots > 0 && !costs.decode_ns.is_empty(), "an empty simulation");
     let mean = costs.decode_ns.iter().sum::<f64>() / costs.decode_ns.len() as f64;
     let depth = match setting.workers {
+        _ if costs.is_one_queue => costs.slots,
         0 | 1 => DEPTH_MAX,
         _ => ((LANE_NS / mean.max(1.0)) as usize).clamp(DEPTH_MIN, DEPTH_MAX),
     };
@@ -179,10 +180,16 @@ impl World<'_> {
         items
     }
 
-    /// Sends the next shot to a worker. Returns whether one had room.
+    /// Sends the next shot to a worker: the one with the fewest, or, from one queue, the one that is
+    /// free first. Returns whether one had room.
     fn send(&mut self, decode_ns: f64) -> bool {
         let several = self.workers.len() > 1;
-        let Some(worker) = self.workers.iter_mut().min_by_key(|worker| worker.shots.len()) else { return false };
+        let next = if self.costs.is_one_queue {
+            self.workers.iter_mut().min_by(|one, other| one.free_at.total_cmp(&other.free_at))
+        } else {
+            self.workers.iter_mut().min_by_key(|worker| worker.shots.len())
+        };
+        let Some(worker) = next else { return false };
         if worker.shots.len() >= self.depth {
             return false;
         }

@@ -74,7 +74,7 @@ pub fn register(suite: &mut Suite, on_two_cores: [Reading; 3], repetitions: usiz
     let names = ["null decoder, 1 worker", "d=5, 1 worker", "d=5, 2 silos"];
     for (index, (name, measured)) in names.iter().zip(on_two_cores).enumerate() {
         let simulated = Some(("simulated", case.nth(COSTS.len() + index)));
-        suite.figure(format!("scale/prediction {name}"), "ns/shot", measured, simulated);
+        suite.least_figure(format!("scale/prediction {name}"), "ns/shot", measured, simulated);
     }
     let workers = WORKERS.iter().map(|workers| format!("simulated_workers_{workers}"));
     let silos = SILOS.iter().map(|silos| format!("simulated_silos_{silos}"));

@@ -193,7 +193,7 @@ fn splits_of(profile: &Profile, splits: &[&[&[RoleKind]]]) -> Vec<Vec<Vec<RoleKi
     let split = |split: &&[&[RoleKind]]| -> Vec<Vec<RoleKind>> {
         split.iter().map(of_threads).filter(|kinds| !kinds.is_empty()).collect()
     };
-    let mut splits: Vec<_> = splits.iter().map(|threads| split(threads)).collect();
+    let mut splits: Vec<_> = splits.iter().map(split).collect();
     splits.dedup_by_key(|split| split.len());
     splits
 }

@@ -53,7 +53,7 @@ impl Times {
 
     /// From submission, or from the arrival of the whole shot if that is later, to harvest.
     #[inline(always)]
-    fn from_submit(&self, rate: TickRate) -> Measured {
+    fn since_submit(&self, rate: TickRate) -> Measured {
         let now = self.bounds[Stage::ALL.len()];
         Measured::of(rate.nanos(now.since(self.bounds[1].max(self.whole))).0)
     }
@@ -140,7 +140,7 @@ impl Tally {
         let latency = if verdict.is_none() {
             let latency = times.latency(rate);
             self.total.record(&block.total, latency, 1);
-            self.from_submit.record(&block.from_submit, times.from_submit(rate), 1);
+            self.from_submit.record(&block.from_submit, times.since_submit(rate), 1);
             latency
         } else {
             if !times.is_beside_decoding(&self.times) {
@@ -220,7 +220,7 @@ impl Tally {
             return;
         }
         self.total.record(&block.total, self.latency, run);
-        self.from_submit.record(&block.from_submit, times.from_submit(rate), run);
+        self.from_submit.record(&block.from_submit, times.since_submit(rate), run);
         for stage in APART {
             self.stages[stage as usize].record(&block.stages[stage as usize], times.stage(stage, rate), run);
         }
