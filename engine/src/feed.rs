@@ -128,7 +128,7 @@ impl Feed {
         for stream in &share.own {
             board::set(&board.stream_feed(*stream as usize).silo, share.silo as u64);
         }
-        let health = share.own.iter().map(|_| InputHealth::new(model)).collect();
+        let health = InputHealth::for_streams(model, share.own.len());
         let fraction = share.fraction();
         let widths = (model.detector_words(), model.observable_words());
         let crossings = cross_silo

@@ -2,8 +2,9 @@
 //! order, for example.
 //!
 //! Owns the counters of one stream. One hot role feeds them; it, or a thread that it hands the
-//! report to, judges them. Neither allocates. The first window counts every shot, later ones 1 in
-//! [`SAMPLE`]; the other shots cost one counter. A verdict uses the last one to two windows. A
+//! report to, judges them. Neither allocates. The first window counts every shot, of one of many
+//! streams the first [`FIRST_OF_MANY`]; then 1 in [`SAMPLE`] is counted, and the other shots cost one
+//! counter. A verdict uses the last one to two windows. A
 //! window has [`WINDOW_MIN`] counted shots, or more if needed to expect enough events. Never reads
 //! a clock.
 //!
@@ -27,12 +28,21 @@
 mod expected;
 
 use expected::{Expected, GROUPS};
+use std::sync::Arc;
 
 use super::{Model, bit, ones};
 use crate::streams::HealthVerdict;
 
-/// After the first window, one shot in this many is counted.
+/// After the first shots, one in this many is counted.
 pub const SAMPLE: u64 = 16;
+/// More streams than this are many.
+///
+/// # Why many streams count fewer shots
+/// The counters of many streams do not fit the caches: with 1,000 streams a counted shot takes ten
+/// times as long as with one, and their first windows together last a thousand times as long.
+const MANY: usize = 64;
+/// First shots of each of many streams, all of which are counted.
+pub const FIRST_OF_MANY: u64 = 256;
 /// Least and most counted shots in a window of evidence.
 pub const WINDOW_MIN: u32 = 4096;
 /// See [`WINDOW_MIN`].
@@ -85,8 +95,10 @@ struct Window {
 /// The counters of one stream.
 #[derive(Debug, Clone)]
 pub struct InputHealth {
-    expected: Expected,
+    expected: Arc<Expected>,
     window_shots: u32,
+    /// First shots that are all counted.
+    first: u64,
     shots_seen: u64,
     now: Window,
     before: Window,
@@ -97,11 +109,20 @@ impl InputHealth {
     #[must_use]
     pub fn new(model: &Model) -> Self {
         let window = Window { shots: 0, pairs: [0; GROUPS], counts: vec![0; model.detectors as usize] };
-        let expected = Expected::new(model);
+        let expected = Arc::new(Expected::new(model));
         let wanted = (2.0 * EVENTS_MIN / expected.total).clamp(f64::from(WINDOW_MIN), f64::from(WINDOW_MAX));
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a u32's range")]
         let window_shots = wanted as u32;
-        Self { expected, window_shots, shots_seen: 0, now: window.clone(), before: window }
+        let first = u64::from(window_shots);
+        Self { expected, window_shots, first, shots_seen: 0, now: window.clone(), before: window }
+    }
+
+    /// Counters at zero for each of `streams` streams of `model`'s shots.
+    #[must_use]
+    pub fn for_streams(model: &Model, streams: usize) -> Vec<Self> {
+        let one = Self::new(model);
+        let first = if streams > MANY { FIRST_OF_MANY } else { one.first };
+        vec![Self { first, ..one }; streams]
     }
 
     /// Counts one packed shot.
@@ -112,7 +133,7 @@ impl InputHealth {
     pub fn observe(&mut self, shot: &[u64]) {
         let seen = self.shots_seen;
         self.shots_seen += 1;
-        if seen >= u64::from(self.window_shots) && !seen.is_multiple_of(SAMPLE) {
+        if seen >= self.first && !seen.is_multiple_of(SAMPLE) {
             return;
         }
         if self.now.shots == self.window_shots {
