@@ -25,7 +25,7 @@ const PARTS: [&str; 2] = ["wall", "cpu"];
 /// Registers the area `overhead`.
 pub fn register(suite: &mut Suite) {
     // More shots than the engine can answer in its span, so that it does not end early.
-    for input in surfaces([600_000, 60_000]) {
+    for input in surfaces([4_000_000, 400_000]) {
         let span = Duration::from_millis(suite.effort.scale(1_600));
         let bare_shots = suite.effort.scale(if input.name == "d5" { 60_000 } else { 8_000 });
         let (ours, theirs, name) = (input.clone(), input.clone(), input.name);
@@ -81,6 +81,7 @@ fn engine(input: &Input, span: Duration) -> Vec<f64> {
     // No yields: a thread that has yielded often is not scheduled for seconds once other work wants
     // its core (seen on Linux 6.18), and this case measures the engine.
     profile.spin_budgets.lab_spin_us = 1_000_000;
+    let shots = input.shots.len() as u64;
     let input = Feeding::Replay {
         model: Arc::clone(&input.model),
         name: input.name.to_string(),
@@ -94,6 +95,7 @@ fn engine(input: &Input, span: Duration) -> Vec<f64> {
     let (before, cpu, from) = (answered(), cpu_ns(tid), CLOCK.ticks());
     std::thread::sleep(span);
     let taken = answered() - before;
+    assert!(before + taken < shots, "the input outlasts the span");
     let found = vec![ns_per(from, taken), (cpu_ns(tid) - cpu) as f64 / taken as f64];
     engine.request_drain();
     let outcome = engine.finish();

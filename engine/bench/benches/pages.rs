@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// The subject of each area, in the order of the page.
-const AREAS: [(&str, &str); 20] = [
+const AREAS: [(&str, &str); 21] = [
     ("dispatch", "A shot's path from feed to harvest with a decoder that does nothing."),
     ("overhead", "The whole engine against a loop that only decodes."),
     ("scale", SCALE),

@@ -20,7 +20,7 @@ fn run(mut profile: Profile, role: RoleKind) -> Outcome {
     let _alone = alone();
     // Only a device that is gone is to miss it: no thread stands still for so long.
     profile.limits.launch_deadline_us = if role == RoleKind::Device { 100_000 } else { 60_000_000 };
-    if role == RoleKind::Device {
+    if matches!(role, RoleKind::Device | RoleKind::Poll) {
         // So that shots wait for a worker whenever it dies, and are launched after: fewer workers than
         // slots, and a worker is not free while its shot waits for a decoder.
         profile.input.rate = Rate::Max;
