@@ -61,8 +61,18 @@ impl<L: Launch> Dispatcher<L> {
         to_graph: ToGraph,
         rate: TickRate,
     ) -> Dispatcher<L> {
-        let (call_gaps, clock, launches, shown) = (CallGaps::new(rate), BatchClock::new(), 0, (0, 0));
-        Dispatcher { pipe, end, workers, launcher, jobs, to_graph, call_gaps, clock, launches, shown }
+        Dispatcher {
+            pipe,
+            end,
+            workers,
+            launcher,
+            jobs,
+            to_graph,
+            call_gaps: CallGaps::new(rate),
+            clock: BatchClock::new(),
+            launches: 0,
+            shown: (0, 0),
+        }
     }
 
     /// Moves a shot on, at `now`.
