@@ -15,6 +15,7 @@
 //!   fired detectors ─────────────▶ matcher ─▶ near: clusters of few defects, from the tables
 //!                                     └─────▶ search: all others
 //!   confidence: a matcher with the two classes of an observable held apart
+//!   stream: a search over a ring of rounds, for shots that come round by round
 //! ```
 //!
 //! # Sources
@@ -33,8 +34,10 @@ pub mod near;
 pub mod model;
 pub mod matcher;
 pub mod confidence;
+pub mod stream;
 
 pub use confidence::{Class, Confidence, ConfidenceError};
 pub use graph::{Edge, GraphError};
 pub use matcher::{MatchError, Matched, Matcher};
 pub use model::{MatchingModel, TABLE_BYTES_MAX};
+pub use stream::{StreamError, StreamMatcher, StreamModel, StreamModelError};

@@ -96,6 +96,12 @@ impl EventQueue {
 
     /// Empties the queue and sets the time to 0, in time proportional to what is queued.
     pub(crate) fn clear(&mut self) {
+        self.discard();
+        self.now = 0;
+    }
+
+    /// Empties the queue, in time proportional to what is queued.
+    pub(crate) fn discard(&mut self) {
         while self.occupied != 0 {
             let bucket = self.occupied.trailing_zeros() as usize;
             let mut item = self.heads[bucket];
@@ -107,7 +113,6 @@ impl EventQueue {
             self.heads[bucket] = NONE;
             self.occupied &= self.occupied - 1;
         }
-        self.now = 0;
     }
 
     #[inline]

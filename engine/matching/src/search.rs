@@ -20,11 +20,21 @@ use crate::queue::EventQueue;
 mod grow;
 mod trees;
 mod pairs;
+mod rounds;
 
 pub(crate) use pairs::Pair;
+pub(crate) use rounds::Presence;
 
 /// The region of nodes that no region has reached: it never grows.
 const NOBODY: u32 = 0;
+/// In a stream: the region of nodes whose round has not come yet. It never grows; growing regions
+/// are matched with it until the round comes.
+const FUTURE: u32 = 1;
+/// In a stream: the region of nodes whose round has been forgotten. It never takes part: it counts as
+/// shrinking.
+const PAST: u32 = 2;
+/// The first region of defects.
+const FIRST: u32 = 3;
 /// As a partner: the boundary.
 const BOUNDARY: u32 = u32::MAX - 1;
 
@@ -96,7 +106,7 @@ struct Region {
     shell: u32,
     /// The outer region of its tree node; [`NONE`] outside of trees.
     tree: u32,
-    /// Outside of trees: the region matched with it, or [`BOUNDARY`].
+    /// Outside of trees: the region matched with it, [`FUTURE`], or [`BOUNDARY`].
     partner: u32,
     /// To the next region in the cycle.
     next_link: Link,
@@ -169,6 +179,8 @@ pub(crate) struct Search {
     stack: Vec<u32>,
     /// The defect at which each region of `stack` is matched; scratch.
     contacts: Vec<u32>,
+    /// In a stream: regions that were matched with [`FUTURE`]; some have other partners since.
+    waiting: Vec<u32>,
     /// Regions in use: the first so many.
     region_count: u32,
     /// The first free region below `region_count`, linked by `next`.
@@ -183,8 +195,8 @@ pub(crate) struct Search {
 impl Search {
     /// A search over up to `nodes` nodes.
     pub(crate) fn new(nodes: usize) -> Self {
-        let regions = nodes + nodes / 2 + 2;
-        Self {
+        let regions = nodes + nodes / 2 + 1 + FIRST as usize;
+        let mut search = Self {
             nodes: vec![EMPTY; nodes + 1],
             radii: vec![STILL; regions],
             regions: vec![LONE; regions],
@@ -194,12 +206,15 @@ impl Search {
             touched: Vec::with_capacity(nodes + 1),
             stack: Vec::with_capacity(regions),
             contacts: Vec::with_capacity(regions),
-            region_count: 1,
+            waiting: Vec::new(),
+            region_count: FIRST,
             free: NONE,
             tree_count: 0,
             mark: 0,
             region_items: nodes as u32 + 1,
-        }
+        };
+        search.radii[PAST as usize].slope = -1;
+        search
     }
 
     /// Bytes on the heap.
@@ -209,7 +224,8 @@ impl Search {
             + self.regions.capacity() * size_of::<Region>()
             + self.trees.capacity() * size_of::<TreeNode>()
             + self.queue.bytes()
-            + 4 * (self.due.capacity() + self.touched.capacity() + self.stack.capacity() + self.contacts.capacity())
+            + 4 * (self.due.capacity() + self.touched.capacity() + self.stack.capacity())
+            + 4 * (self.contacts.capacity() + self.waiting.capacity())
     }
 
     /// Forgets the last shot, in time proportional to what it touched.
@@ -219,7 +235,7 @@ impl Search {
         }
         self.touched.clear();
         self.queue.clear();
-        self.region_count = 1;
+        self.region_count = FIRST;
         self.free = NONE;
         self.tree_count = 0;
         self.mark = 0;
@@ -229,7 +245,7 @@ impl Search {
     pub(crate) fn add_defect(&mut self, node: u32) {
         let region = self.new_region();
         self.regions[region as usize] = Region { shell: node, tree: region, ..LONE };
-        self.radii[region as usize] = Radius { at_zero: 0, slope: 1 };
+        self.radii[region as usize] = Radius { at_zero: -self.queue.now(), slope: 1 };
         self.trees[region as usize] = ROOT;
         self.nodes[node as usize] = Node { top: region, source: node, own: region, ..EMPTY };
         self.touched.push(node);
@@ -260,6 +276,11 @@ impl Search {
         for index in 0..self.touched.len() {
             self.look(over, self.touched[index]);
         }
+        self.grow(over)
+    }
+
+    /// Grows until all trees have ended.
+    fn grow(&mut self, over: Adjacency<'_>) -> Result<(), Failure> {
         let mut events_left = (over.halves.len() as u64 + 64).saturating_mul(64 * (1 + self.touched.len() as u64));
         while self.tree_count > 0 {
             if events_left == 0 {
@@ -280,12 +301,11 @@ impl Search {
 
     /// A defect whose tree was not matched: one of a root's.
     fn unmatched(&self) -> u32 {
-        let is_root = |&&node: &&u32| {
-            let state = &self.nodes[node as usize];
+        let is_root = |state: &Node| {
             let tree = self.regions[state.top as usize].tree;
             state.own != NONE && tree == state.top && self.trees[tree as usize].inner == NONE
         };
-        self.touched.iter().find(is_root).copied().unwrap_or(NONE)
+        self.nodes.iter().position(is_root).map_or(NONE, |node| node as u32)
     }
 }
 

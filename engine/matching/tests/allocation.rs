@@ -3,19 +3,26 @@
 #![allow(clippy::unwrap_used, unsafe_code, reason = "harness")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use pinwheel_matching::{Edge, Matcher, MatchingModel, TABLE_BYTES_MAX};
+use pinwheel_matching::{Edge, Matcher, MatchingModel, StreamMatcher, StreamModel, TABLE_BYTES_MAX};
 
 struct Counting;
 
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+thread_local! {
+    /// Of this thread: the harness's own threads allocate when they like.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn allocations() -> u64 {
+    ALLOCATIONS.with(Cell::get)
+}
 
 // SAFETY: every call goes to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
@@ -34,12 +41,16 @@ const SIDE: u32 = 12;
 /// A square of `SIDE` by `SIDE` detectors with diagonals, a boundary on two sides, weights in a
 /// narrow range, so that blossoms form and come apart.
 fn model(words: usize, table_bytes_max: usize) -> MatchingModel {
-    let mut edges = Vec::new();
     let bits = vec![5u64; words];
+    MatchingModel::with_tables(SIDE * SIDE, words, edges(&bits), table_bytes_max).unwrap()
+}
+
+fn edges(bits: &[u64]) -> Vec<Edge<'_>> {
+    let mut edges = Vec::new();
     for (row, column) in (0..SIDE).flat_map(|row| (0..SIDE).map(move |column| (row, column))) {
         let at = row * SIDE + column;
         let weight = 4.0 + f64::from(at * 7 % 13) / 8.0;
-        let mut add = |b: Option<u32>, weight| edges.push(Edge { a: at, b, weight, observables: &bits });
+        let mut add = |b: Option<u32>, weight| edges.push(Edge { a: at, b, weight, observables: bits });
         if column + 1 < SIDE {
             add(Some(at + 1), weight);
         }
@@ -53,7 +64,7 @@ fn model(words: usize, table_bytes_max: usize) -> MatchingModel {
             add(None, weight);
         }
     }
-    MatchingModel::with_tables(SIDE * SIDE, words, edges, table_bytes_max).unwrap()
+    edges
 }
 
 #[test]
@@ -63,7 +74,7 @@ fn nothing_is_allocated_after_construction() {
         let mut matcher = Matcher::new(Arc::clone(&model));
         let mut observables = vec![0; words];
         let mut state = 1u64;
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let before = allocations();
         let mut weight = 0.0;
         for shot in 0..2_000u64 {
             // From a few defects to every detector.
@@ -81,7 +92,36 @@ fn nothing_is_allocated_after_construction() {
                 assert!(matcher.decode([SIDE * SIDE], &mut observables).is_err());
             }
         }
-        let after = ALLOCATIONS.load(Ordering::Relaxed);
+        let after = allocations();
         assert_eq!(after - before, 0, "{words} words, tables of {table_bytes_max} bytes, weight {weight}");
+    }
+}
+
+/// Each row of the square is a round.
+#[test]
+fn nothing_is_allocated_in_a_stream() {
+    let round_of: Vec<u32> = (0..SIDE * SIDE).map(|detector| detector / SIDE).collect();
+    for (commit, buffer) in [(1, 1), (2, 3), (3, SIDE)] {
+        let model = StreamModel::new(&round_of, 1, edges(&[5]), commit, buffer).unwrap();
+        let mut matcher = StreamMatcher::new(Arc::new(model));
+        let mut state = 1u64;
+        let before = allocations();
+        let mut weight = 0.0;
+        for shot in 0..4_000u64 {
+            let mut fired = |_: &u32| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) % 64 < 1 + shot % 64
+            };
+            matcher.begin();
+            for round in 0..SIDE {
+                let _ = matcher.round(round, (round * SIDE..(round + 1) * SIDE).filter(&mut fired));
+                if round % 3 == 0 {
+                    let _ = matcher.advance();
+                }
+            }
+            weight += matcher.finish(&mut [0]).map_or(0.0, |matched| matched.weight);
+        }
+        let after = allocations();
+        assert_eq!(after - before, 0, "commit {commit}, buffer {buffer}, weight {weight}");
     }
 }

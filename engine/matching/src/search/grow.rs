@@ -221,7 +221,7 @@ impl Search {
         }
     }
 
-    fn push_children(&mut self, region: u32) {
+    pub(super) fn push_children(&mut self, region: u32) {
         let first = self.regions[region as usize].child;
         let mut child = first;
         while child != NONE {

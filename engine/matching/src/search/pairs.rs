@@ -2,7 +2,7 @@
 //!
 //! Called once after [`Search::run`]. Bounded by the regions.
 
-use super::{BOUNDARY, Link, NONE, Search};
+use super::{BOUNDARY, FIRST, Link, NONE, Region, Search};
 
 /// Two matched defects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,12 +19,12 @@ impl Search {
     pub(crate) fn weight(&self) -> i64 {
         // A free region has radius 0.
         let now = self.queue.now();
-        self.radii[1..self.region_count as usize].iter().map(|radius| radius.at(now)).sum()
+        self.radii[FIRST as usize..self.region_count as usize].iter().map(|radius| radius.at(now)).sum()
     }
 
     /// Hands each pair to `take`.
     pub(crate) fn pairs(&mut self, mut take: impl FnMut(Pair)) {
-        for region in 1..self.region_count {
+        for region in FIRST..self.region_count {
             let state = &self.regions[region as usize];
             let partner = state.partner;
             if state.parent != NONE || state.partner == NONE {
@@ -32,11 +32,18 @@ impl Search {
             }
             // Each pair once.
             if partner == BOUNDARY || region < partner {
-                self.pair(region, partner, state.partner_link, &mut take);
-                while let (Some(region), Some(contact)) = (self.stack.pop(), self.contacts.pop()) {
-                    self.open(region, contact, &mut take);
-                }
+                self.pairs_of(region, &mut take);
             }
+        }
+    }
+
+    /// Hands `region`'s pair, and those inside of it and of its partner, to `take`.
+    pub(super) fn pairs_of(&mut self, region: u32, take: &mut impl FnMut(Pair)) {
+        let Region { partner, partner_link, .. } = self.regions[region as usize];
+        self.stack.clear();
+        self.pair(region, partner, partner_link, take);
+        while let (Some(region), Some(contact)) = (self.stack.pop(), self.contacts.pop()) {
+            self.open(region, contact, take);
         }
     }
 

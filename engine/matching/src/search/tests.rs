@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
 
-use super::{NOBODY, Search};
+use super::{FIRST, NOBODY, Search};
 use crate::graph::{Adjacency, Edge, Graph, NONE};
 
 /// Draws that a seed repeats.
@@ -38,7 +38,7 @@ fn check_radii(search: &Search, graph: &Graph, seed: u64) {
         let state = &search.nodes[node as usize];
         search.radii[state.top as usize].at(now) + state.wrapped
     };
-    assert!(search.radii.iter().all(|radius| radius.at(now) >= 0), "seed {seed}: a negative radius");
+    assert!(search.radii[FIRST as usize..].iter().all(|radius| radius.at(now) >= 0), "seed {seed}: a negative radius");
     for edge in &graph.edges {
         let (a, b) = (search.nodes[edge.a as usize].top, search.nodes[edge.b as usize].top);
         if a != b || b == NOBODY {

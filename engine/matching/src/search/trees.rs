@@ -10,12 +10,13 @@
 //!   tree + itself                 the cycle over the lowest common node becomes a blossom
 //!   tree + matched pair           the pair joins the tree: it shrinks, its partner grows
 //!   tree + matched to boundary    the tree ends
+//!   tree + a round to come        the tree ends until that round comes (rounds)
 //!   tree + boundary               the tree ends
 //!   inner blossom at radius 0     comes apart: half of the cycle joins the tree, the rest pairs up
 //!   inner defect at radius 0      the regions above and below it in the tree meet in it
 //! ```
 
-use super::{BOUNDARY, LONE, Link, NONE, ROOT, Radius, Region, Search, TreeNode};
+use super::{BOUNDARY, FUTURE, LONE, Link, NONE, ROOT, Radius, Region, Search, TreeNode};
 use crate::graph::Adjacency;
 
 impl Search {
@@ -41,10 +42,15 @@ impl Search {
         self.end_tree(over, outer, BOUNDARY, link);
     }
 
-    /// The growing region `outer` meets `other`, which is matched.
+    /// The growing region `outer` meets `other`, which is matched or [`FUTURE`].
     fn meet_matched(&mut self, over: Adjacency<'_>, outer: u32, other: u32, link: Link) {
         let Region { partner, partner_link, .. } = self.regions[other as usize];
-        if partner == BOUNDARY {
+        if other == FUTURE {
+            self.waiting.push(outer);
+            self.end_tree(over, outer, FUTURE, link);
+            return;
+        }
+        if partner == BOUNDARY || partner == FUTURE {
             self.regions[other as usize].partner = outer;
             self.regions[other as usize].partner_link = link.reversed();
             self.end_tree(over, outer, other, link);

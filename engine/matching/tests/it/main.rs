@@ -8,5 +8,6 @@ mod golden;
 #[path = "../../../code/testing/golden.rs"]
 mod golden_sets;
 mod oracle;
+mod stream;
 
 use pinwheel_code::code;

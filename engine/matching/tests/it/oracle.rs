@@ -9,10 +9,10 @@ const DEFECTS_MAX: usize = 12;
 const FAR: i64 = i64::MAX / 4;
 
 /// Draws that a seed repeats.
-struct Draws(u64);
+pub(crate) struct Draws(pub(crate) u64);
 
 impl Draws {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -201,7 +201,7 @@ fn check(seed: u64) {
     }
 }
 
-fn graphs(normal: u64) -> u64 {
+pub(crate) fn graphs(normal: u64) -> u64 {
     std::env::var("PINWHEEL_GRAPHS").ok().and_then(|text| text.parse().ok()).unwrap_or(normal)
 }
 

@@ -1,0 +1,153 @@
+//! A search whose nodes come and go by rounds.
+//!
+//! Called by [`stream`](crate::stream) between the rounds of a shot, when no region grows. A node is
+//! in the future, open, or in the past. A growing region that reaches the future is matched with it
+//! and stands still; [`Search::resume`] makes it a tree again, of the radius it has: radii that
+//! overlap nowhere stay so when a round is added, and from such radii every search ends in the
+//! lightest matching. [`Search::take_pair`] takes regions out, which only makes room for others.
+
+use super::{EMPTY, FIRST, FUTURE, Failure, LONE, NOBODY, NONE, Node, PAST, Pair, ROOT, Region, STILL, Search};
+use crate::graph::Adjacency;
+use std::ops::Range;
+
+/// Whether a node takes part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// Its round has not come.
+    Future,
+    /// Its round has come and is not forgotten.
+    Open,
+    /// Its round is forgotten.
+    Past,
+}
+
+impl Search {
+    /// As [`Search::new`], for nodes that come and go.
+    pub(crate) fn by_rounds(nodes: usize) -> Self {
+        let mut search = Self::new(nodes);
+        search.waiting = Vec::with_capacity(search.regions.len());
+        search
+    }
+
+    /// Forgets the last shot; all nodes but the boundary are in the past.
+    pub(crate) fn restart(&mut self) {
+        self.reset();
+        self.waiting.clear();
+        let boundary = self.nodes.len() - 1;
+        self.nodes[..boundary].fill(Node { top: PAST, ..EMPTY });
+    }
+
+    /// Says whether `nodes`, which no region has reached, take part.
+    pub(crate) fn set_presence(&mut self, nodes: Range<u32>, presence: Presence) {
+        let top = match presence {
+            Presence::Future => FUTURE,
+            Presence::Open => NOBODY,
+            Presence::Past => PAST,
+        };
+        self.nodes[nodes.start as usize..nodes.end as usize].fill(Node { top, ..EMPTY });
+    }
+
+    /// Matches the new defects, and those that waited for a round, anew. The caller has opened the
+    /// rounds that came.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`]; the search must then be restarted.
+    pub(crate) fn resume(&mut self, over: Adjacency<'_>) -> Result<(), Failure> {
+        let mut kept = 0;
+        for index in 0..self.waiting.len() {
+            let region = self.waiting[index];
+            let Region { partner, parent, tree, .. } = self.regions[region as usize];
+            if partner != FUTURE || parent != NONE || tree != NONE {
+                continue;
+            }
+            self.regions[region as usize].tree = region;
+            self.trees[region as usize] = ROOT;
+            self.tree_count += 1;
+            self.set_slope(region, 1);
+            self.waiting[kept] = region;
+            kept += 1;
+        }
+        for index in 0..kept {
+            self.look_all(over, self.waiting[index]);
+        }
+        self.waiting.clear();
+        for index in 0..self.touched.len() {
+            self.look(over, self.touched[index]);
+        }
+        let grown = self.grow(over);
+        // What is still queued is of regions that stand still.
+        self.queue.discard();
+        self.touched.clear();
+        grown
+    }
+
+    /// The first of `nodes` that a region has reached, and the outermost such region.
+    pub(crate) fn first_reached(&self, nodes: Range<u32>) -> Option<(u32, u32)> {
+        let states = &self.nodes[nodes.start as usize..nodes.end as usize];
+        (nodes.start..).zip(states).map(|(node, state)| (node, state.top)).find(|&(_, top)| top >= FIRST)
+    }
+
+    /// The outermost regions that have a partner other than the future, one of each pair, until
+    /// there are none behind `from`.
+    pub(crate) fn next_pair(&self, from: u32) -> Option<u32> {
+        (from.max(FIRST)..self.region_count).find(|&region| {
+            let Region { partner, parent, .. } = self.regions[region as usize];
+            parent == NONE && partner != NONE && partner != FUTURE && region < partner
+        })
+    }
+
+    /// Whether `node` says yes to all defects of outermost region `region` and of its partner.
+    pub(crate) fn all_defects(&mut self, region: u32, is_in: impl Fn(u32) -> bool) -> bool {
+        self.stack.clear();
+        self.stack.push(region);
+        let partner = self.regions[region as usize].partner;
+        if (FIRST..self.region_count).contains(&partner) {
+            self.stack.push(partner);
+        }
+        while let Some(region) = self.stack.pop() {
+            let Region { child, parent, next_link, partner_link, .. } = self.regions[region as usize];
+            // The links of a region of one defect begin at that defect.
+            let link = if parent == NONE { partner_link } else { next_link };
+            if child == NONE && !is_in(link.a) {
+                return false;
+            }
+            self.push_children(region);
+        }
+        true
+    }
+
+    /// Takes the pair of outermost region `region` out, hands its matching to `take` and returns the
+    /// weight. `None` if its partner is the future.
+    pub(crate) fn take_pair(&mut self, region: u32, take: &mut impl FnMut(Pair)) -> Option<i64> {
+        let partner = self.regions[region as usize].partner;
+        if partner == FUTURE {
+            return None;
+        }
+        self.pairs_of(region, take);
+        let other = if partner < self.region_count { self.take_region(partner) } else { 0 };
+        Some(self.take_region(region) + other)
+    }
+
+    /// Empties an outermost region; returns the sum of the radii in it.
+    fn take_region(&mut self, region: u32) -> i64 {
+        let now = self.queue.now();
+        let mut weight = 0;
+        self.stack.clear();
+        self.stack.push(region);
+        while let Some(region) = self.stack.pop() {
+            weight += self.radii[region as usize].at(now);
+            let mut node = self.regions[region as usize].shell;
+            while node != NONE {
+                let below = self.nodes[node as usize].below;
+                self.nodes[node as usize] = EMPTY;
+                node = below;
+            }
+            self.push_children(region);
+            self.radii[region as usize] = STILL;
+            let next = std::mem::replace(&mut self.free, region);
+            self.regions[region as usize] = Region { next, ..LONE };
+        }
+        weight
+    }
+}

@@ -1,0 +1,603 @@
+//! Matching of a shot whose rounds come one by one, for experiments of any length.
+//!
+//! One [`StreamModel`] for each error model, shared; one [`StreamMatcher`] for each shot that is
+//! under way, called by one thread at a time. Memory is bounded by the rounds of one commit and two
+//! buffers, not by the length of the experiment; a shot allocates nothing and never panics.
+//!
+//! ```text
+//!   rounds   ··· forgotten │ committed │ open: commit + buffer │ next │ not yet in the ring ···
+//!              past        │    ◀──── regions may grow here ────▶    │ future: growth stops, and
+//!                          │                                         │ goes on when the round comes
+//! ```
+//!
+//! # Each round's work is done once
+//!
+//! The search keeps its regions from round to round. Rounds that have not come count as a boundary
+//! as far away as their edges are long. A region that reaches this boundary stands still until the
+//! round comes, and then grows on from the radius that it has. So after each round the matching is
+//! the lightest one of all rounds so far, and no round is matched anew.
+//!
+//! # When a pair is final
+//!
+//! Every `commit` rounds, pairs (and boundary matches) whose defects are all `buffer` rounds old or
+//! more become final: their observables are added up, and their regions make room. Up to then a
+//! later round may change them. With a buffer as long as the shot, the answer is the lightest
+//! matching of the whole shot. With the code's distance, later rounds hardly ever matter.
+//!
+//! A region whose pair is not final when its oldest round has to be forgotten, `commit` and two
+//! buffers later, is taken out with the partner it then has.
+//!
+//! # The ring
+//!
+//! Nodes are numbered by slot of a ring of rounds, and member of the round. In a long experiment all
+//! rounds but the first and the last have the same edges: such rounds share a *form*, and a slot's
+//! edges are written only where its form changes.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::graph::{Adjacency, Edge, Graph, GraphError, Half, NONE};
+use crate::matcher::{MatchError, Matched};
+use crate::search::{Failure, Presence, Search};
+
+/// In [`FormHalf::member`]: the boundary.
+const BOUNDARY: u32 = u32::MAX - 1;
+
+/// Why a model cannot be matched round by round.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StreamModelError {
+    /// The edges are not a matching problem.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// The observables do not fit one word.
+    #[error("{words} words of observables are too many; rounds are matched with up to 64 observables")]
+    Observables {
+        /// Their words.
+        words: usize,
+    },
+    /// One of the two sizes is 0.
+    #[error("{what} is 0 rounds; it takes one or more")]
+    Size {
+        /// `commit` or `buffer`.
+        what: &'static str,
+    },
+}
+
+/// Why a round is refused, or a shot has no answer.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StreamError {
+    /// A round that is not the next one.
+    #[error("round {found} was given, but round {next} is next; give each round once, in order")]
+    Order {
+        /// The given round.
+        found: u32,
+        /// The next one; the number of rounds if all have come.
+        next: u32,
+    },
+    /// A fired detector that is not of the given round.
+    #[error("detector {detector} is not of round {round}; check that model and shots belong together")]
+    Detector {
+        /// The detector.
+        detector: u32,
+        /// The given round.
+        round: u32,
+    },
+    /// The shot ended before its last round.
+    #[error("the shot ends after {found} of {rounds} rounds; give the other rounds, without detectors if need be")]
+    Short {
+        /// Rounds that have come.
+        found: u32,
+        /// The model's.
+        rounds: u32,
+    },
+    /// An earlier round of the shot was refused, or the fired detectors have no matching.
+    #[error(transparent)]
+    Match(#[from] MatchError),
+}
+
+/// A detector's place.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    round: u32,
+    member: u32,
+}
+
+/// One end's view of an edge, relative to its round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct FormHalf {
+    /// Rounds from this end to the other.
+    rounds: i32,
+    /// The other end's; [`NONE`]: there is no such edge.
+    member: u32,
+    /// The other end's half-edge, counted from its slot's first.
+    twin: u32,
+    weight: u32,
+    observables: u64,
+}
+
+const NO_HALF: FormHalf = FormHalf { rounds: 0, member: NONE, twin: NONE, weight: 0, observables: 0 };
+
+/// A model prepared for matching round by round.
+#[derive(Debug)]
+pub struct StreamModel {
+    commit: u32,
+    buffer: u32,
+    rounds: u32,
+    /// Most rounds between two ends of an edge, and at least 1.
+    span: u32,
+    /// Rounds of the ring.
+    slots: u32,
+    /// Most members of a round.
+    members: u32,
+    /// For each member its first half-edge, counted from its slot's, and the end of the last.
+    starts: Vec<u32>,
+    forms: Vec<Vec<FormHalf>>,
+    form_of: Vec<u32>,
+    places: Vec<Place>,
+    /// Detectors that edges of negative weight flip, by round.
+    always: Vec<Place>,
+    always_observables: u64,
+    always_weight: i64,
+    scale: f64,
+}
+
+impl StreamModel {
+    /// The problem of [`MatchingModel::new`](crate::MatchingModel::new), with the round of each
+    /// detector. Pairs become final every `commit` rounds, once they are `buffer` rounds old.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamModelError`].
+    pub fn new<'a>(
+        round_of: &[u32],
+        observable_words: usize,
+        edges: impl IntoIterator<Item = Edge<'a>>,
+        commit: u32,
+        buffer: u32,
+    ) -> Result<Self, StreamModelError> {
+        if observable_words > 1 {
+            return Err(StreamModelError::Observables { words: observable_words });
+        }
+        for (what, size) in [("commit", commit), ("buffer", buffer)] {
+            if size == 0 {
+                return Err(StreamModelError::Size { what });
+            }
+        }
+        let graph = Graph::new(u32::try_from(round_of.len()).unwrap_or(u32::MAX), observable_words, edges)?;
+        let rounds = round_of.iter().max().map_or(0, |last| last + 1);
+        let mut sizes = vec![0u32; rounds as usize];
+        let place = |&round: &u32| {
+            sizes[round as usize] += 1;
+            Place { round, member: sizes[round as usize] - 1 }
+        };
+        let places: Vec<Place> = round_of.iter().map(place).collect();
+        let place_of = |node: u32| places[graph.detector_of[node as usize] as usize];
+        let distance = |edge: &crate::graph::Ends| {
+            if edge.b == graph.boundary() { 0 } else { place_of(edge.a).round.abs_diff(place_of(edge.b).round) }
+        };
+        let span = graph.edges.iter().map(distance).max().unwrap_or(0).max(1);
+        let ring = commit.saturating_add(buffer.saturating_mul(2)).saturating_add(span.saturating_mul(2));
+        let mut always: Vec<Place> = graph.always_detectors.iter().map(|&at| places[at as usize]).collect();
+        always.sort_unstable_by_key(|place| place.round);
+        let mut model = Self {
+            commit,
+            buffer,
+            rounds,
+            span,
+            slots: ring.min(rounds),
+            members: sizes.iter().copied().max().unwrap_or(0),
+            starts: Vec::new(),
+            forms: Vec::new(),
+            form_of: Vec::new(),
+            always,
+            always_observables: graph.always_observables.first().copied().unwrap_or(0),
+            always_weight: graph.always_weight,
+            scale: graph.scale,
+            places: Vec::new(),
+        };
+        model.cut(&graph, &places);
+        model.places = places;
+        Ok(model)
+    }
+
+    /// Fills in the forms of the rounds.
+    fn cut(&mut self, graph: &Graph, places: &[Place]) {
+        let place_of = |node: u32| places[graph.detector_of[node as usize] as usize];
+        // Sorted such that equal rounds list their edges in the same order.
+        let mut edges: Vec<_> = (0..graph.edges())
+            .map(|index| {
+                let ends = &graph.edges[index as usize];
+                let a = place_of(ends.a);
+                let b = (ends.b != graph.boundary()).then(|| place_of(ends.b));
+                let (a, b) = match b {
+                    Some(b) if (b.round, b.member) < (a.round, a.member) => (b, Some(a)),
+                    _ => (a, b),
+                };
+                let observables = graph.observables_of(index).first().copied().unwrap_or(0);
+                (a, b, ends.weight.unsigned_abs() as u32, observables)
+            })
+            .collect();
+        edges.sort_by_key(|&(a, b, weight, observables)| {
+            let other = b.map(|b| (b.round - a.round, b.member));
+            (a.round, a.member, other, weight, observables)
+        });
+        let members = self.members as usize;
+        let of = |place: Place| place.round as usize * members + place.member as usize;
+        let mut degrees = vec![0u32; self.rounds as usize * members];
+        for (a, b, ..) in &edges {
+            std::iter::once(*a).chain(*b).for_each(|end| degrees[of(end)] += 1);
+        }
+        self.starts = vec![0; members + 1];
+        for member in 0..members {
+            let most = degrees.iter().skip(member).step_by(members).max().copied().unwrap_or(0);
+            self.starts[member + 1] = self.starts[member] + most;
+        }
+        let width = self.starts[members] as usize;
+        let mut halves = vec![NO_HALF; self.rounds as usize * width];
+        let mut used = vec![0u32; degrees.len()];
+        for (a, b, weight, observables) in edges {
+            let mut place = |end: Place| {
+                used[of(end)] += 1;
+                self.starts[end.member as usize] + used[of(end)] - 1
+            };
+            let own = place(a);
+            let Some(b) = b else {
+                let half = FormHalf { rounds: 0, member: BOUNDARY, twin: NONE, weight, observables };
+                halves[a.round as usize * width + own as usize] = half;
+                continue;
+            };
+            let twin = place(b);
+            let rounds = (b.round - a.round) as i32;
+            halves[a.round as usize * width + own as usize] =
+                FormHalf { rounds, member: b.member, twin, weight, observables };
+            halves[b.round as usize * width + twin as usize] =
+                FormHalf { rounds: -rounds, member: a.member, twin: own, weight, observables };
+        }
+        let mut known = BTreeMap::new();
+        for round in 0..self.rounds as usize {
+            let form = &halves[round * width..(round + 1) * width];
+            let form = *known.entry(form).or_insert_with(|| {
+                self.forms.push(form.to_vec());
+                self.forms.len() as u32 - 1
+            });
+            self.form_of.push(form);
+        }
+    }
+
+    /// Number of rounds.
+    #[must_use]
+    pub const fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// Rounds with the same edges count once.
+    #[must_use]
+    pub const fn forms(&self) -> usize {
+        self.forms.len()
+    }
+
+    /// Integer units for each unit of weight: weights are rounded to even multiples of one unit.
+    #[must_use]
+    pub const fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    /// Bytes on the heap: 8 for each detector, and the forms.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let halves: usize = self.forms.iter().map(Vec::capacity).sum();
+        halves * size_of::<FormHalf>()
+            + (self.places.capacity() + self.always.capacity()) * size_of::<Place>()
+            + 4 * (self.starts.capacity() + self.form_of.capacity())
+    }
+
+    const fn slot(&self, round: u32) -> u32 {
+        round % self.slots
+    }
+
+    const fn boundary(&self) -> u32 {
+        self.slots * self.members
+    }
+}
+
+/// The memory of one shot that comes by rounds.
+#[derive(Debug)]
+pub struct StreamMatcher {
+    model: Arc<StreamModel>,
+    search: Search,
+    /// For each node its first half-edge, and the end of the last.
+    starts: Vec<u32>,
+    halves: Vec<Half>,
+    twins: Vec<u32>,
+    half_observables: Vec<u64>,
+    /// The form of each slot's edges.
+    form_of: Vec<u32>,
+    /// The round of each node.
+    round_of: Vec<u32>,
+    /// One bit for each member: fired in this round an odd number of times.
+    fired: Vec<u64>,
+    /// Rounds that have come, and those whose pairs have been looked through.
+    next: u32,
+    committed: u32,
+    /// Rounds that have come since the search went on.
+    unmatched: u32,
+    /// Next of the model's `always`.
+    always: usize,
+    observables: u64,
+    units: i64,
+    error: Option<MatchError>,
+}
+
+impl StreamMatcher {
+    /// A matcher for `model`, at the begin of a shot.
+    #[must_use]
+    pub fn new(model: Arc<StreamModel>) -> Self {
+        let (slots, members) = (model.slots, model.members);
+        let width = model.starts.last().copied().unwrap_or(0);
+        let nodes = (slots * members) as usize;
+        let starts = (0..slots).flat_map(|slot| {
+            let own = &model.starts[..members as usize];
+            own.iter().map(move |start| slot * width + start)
+        });
+        let starts = starts.chain(std::iter::once(slots * width)).collect();
+        let halves = (slots * width) as usize;
+        let mut matcher = Self {
+            search: Search::by_rounds(nodes),
+            starts,
+            halves: vec![Half { to: NONE, weight: 0 }; halves],
+            twins: vec![NONE; halves],
+            half_observables: vec![0; halves],
+            form_of: vec![NONE; slots as usize],
+            round_of: vec![NONE; nodes],
+            fired: vec![0; members.div_ceil(64) as usize],
+            next: 0,
+            committed: 0,
+            unmatched: 0,
+            always: 0,
+            observables: 0,
+            units: 0,
+            error: None,
+            model,
+        };
+        matcher.begin();
+        matcher
+    }
+
+    /// The model.
+    #[must_use]
+    pub fn model(&self) -> &StreamModel {
+        &self.model
+    }
+
+    /// Bytes on the heap, without the shared model.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let words = self.starts.capacity() + self.twins.capacity() + self.form_of.capacity() + self.round_of.capacity();
+        self.search.bytes()
+            + self.halves.capacity() * size_of::<Half>()
+            + 8 * (self.half_observables.capacity() + self.fired.capacity())
+            + 4 * words
+    }
+
+    /// Rounds that have come.
+    #[must_use]
+    pub const fn rounds(&self) -> u32 {
+        self.next
+    }
+
+    /// Begins a shot; what was left of the one before is forgotten.
+    pub fn begin(&mut self) {
+        let Self { model, search, .. } = self;
+        search.restart();
+        self.observables = model.always_observables;
+        self.units = model.always_weight;
+        (self.next, self.committed, self.unmatched, self.always) = (0, 0, 0, 0);
+        self.error = None;
+        for round in 0..self.model.span.min(self.model.rounds) {
+            self.await_round(round);
+        }
+    }
+
+    /// Takes the fired detectors of `round` (one that is listed twice has not fired). Matches them
+    /// with the rounds before if `commit` rounds have come since the last time, else leaves that to
+    /// [`Self::advance`] or [`Self::finish`].
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError`]. A round out of order changes nothing. Otherwise the shot has no answer:
+    /// later rounds are counted only.
+    pub fn round(&mut self, round: u32, fired: impl IntoIterator<Item = u32>) -> Result<(), StreamError> {
+        if round != self.next || round == self.model.rounds {
+            return Err(StreamError::Order { found: round, next: self.next });
+        }
+        self.next += 1;
+        if let Some(error) = self.error {
+            return Err(error.into());
+        }
+        if let Err(detector) = self.collect(round, fired) {
+            let detectors = self.model.places.len() as u32;
+            self.error = Some(MatchError::Detector { detector, detectors });
+            return Err(StreamError::Detector { detector, round });
+        }
+        self.open_round(round)?;
+        self.unmatched += 1;
+        if self.unmatched >= self.model.commit { self.advance() } else { Ok(()) }
+    }
+
+    /// Matches the rounds that have come since the last time: for when the next one is not there
+    /// yet. Less is left to do after the last round then.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError::Match`]: the shot has no answer.
+    pub fn advance(&mut self) -> Result<(), StreamError> {
+        if let Some(error) = self.error {
+            return Err(error.into());
+        }
+        if self.unmatched == 0 {
+            return Ok(());
+        }
+        self.unmatched = 0;
+        let Self { model, search, starts, halves, twins, half_observables, .. } = self;
+        let over = Adjacency { starts, halves, twins, observables: half_observables, boundary: model.boundary() };
+        if let Err(failure) = search.resume(over) {
+            return self.fail(failure);
+        }
+        if self.next - self.committed >= self.model.commit {
+            self.committed = self.next;
+            self.commit();
+        }
+        Ok(())
+    }
+
+    /// Ends the shot: XORs the observables of its matching into the first of `observables` and
+    /// returns its weight. The next shot needs [`Self::begin`].
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError`]; `observables` is then unchanged.
+    pub fn finish(&mut self, observables: &mut [u64]) -> Result<Matched, StreamError> {
+        if self.next < self.model.rounds {
+            return Err(StreamError::Short { found: self.next, rounds: self.model.rounds });
+        }
+        self.advance()?;
+        let mut flipped = self.observables;
+        self.search.pairs(|pair| flipped ^= pair.observables);
+        let units = self.units + self.search.weight();
+        if let Some(word) = observables.first_mut() {
+            *word ^= flipped;
+        }
+        Ok(Matched { weight: units as f64 / self.model.scale, units })
+    }
+
+    fn fail(&mut self, failure: Failure) -> Result<(), StreamError> {
+        let error = match failure {
+            Failure::Unmatched(node) => MatchError::Unmatchable { detector: self.detector(node) },
+            Failure::Declined => MatchError::Declined,
+        };
+        self.error = Some(error);
+        Err(error.into())
+    }
+
+    /// The detector at `node`; cold.
+    fn detector(&self, node: u32) -> u32 {
+        let Self { model, round_of, .. } = self;
+        let round = round_of.get(node as usize).copied().unwrap_or(NONE);
+        let member = node % model.members;
+        model.places.iter().position(|at| at.round == round && at.member == member).map_or(NONE, |at| at as u32)
+    }
+
+    /// Notes the members of `round` that fired.
+    fn collect(&mut self, round: u32, fired: impl IntoIterator<Item = u32>) -> Result<(), u32> {
+        let Self { model, fired: bits, always, .. } = self;
+        bits.fill(0);
+        let mut flip = |member: u32| bits[member as usize / 64] ^= 1 << (member % 64);
+        for detector in fired {
+            match model.places.get(detector as usize) {
+                Some(place) if place.round == round => flip(place.member),
+                _ => return Err(detector),
+            }
+        }
+        while let Some(place) = model.always.get(*always).filter(|place| place.round == round) {
+            flip(place.member);
+            *always += 1;
+        }
+        Ok(())
+    }
+
+    /// Opens `round`, adds its defects, and makes room for the rounds after it.
+    fn open_round(&mut self, round: u32) -> Result<(), StreamError> {
+        let (span, rounds) = (self.model.span, self.model.rounds);
+        let nodes = self.nodes(round);
+        let first = nodes.start;
+        let Self { search, fired, .. } = self;
+        search.set_presence(nodes, Presence::Open);
+        for (word, bits) in (0..).zip(fired.iter()) {
+            let mut bits = *bits;
+            while bits != 0 {
+                search.add_defect(first + word * 64 + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
+        }
+        if rounds - round <= span {
+            return Ok(());
+        }
+        self.await_round(round + span);
+        // Between the oldest open round and the next one lie as many forgotten rounds as an edge
+        // may span.
+        if self.model.slots < rounds { self.forget(round + 2 * span) } else { Ok(()) }
+    }
+
+    /// The nodes of the slot of `round`.
+    fn nodes(&self, round: u32) -> Range<u32> {
+        let first = self.model.slot(round) * self.model.members;
+        first..first + self.model.members
+    }
+
+    /// Lets regions grow up to `round`, which has not come, and writes its edges.
+    fn await_round(&mut self, round: u32) {
+        let slot = self.model.slot(round);
+        let form = self.model.form_of[round as usize];
+        let nodes = self.nodes(round);
+        self.round_of[nodes.start as usize..nodes.end as usize].fill(round);
+        if std::mem::replace(&mut self.form_of[slot as usize], form) != form {
+            self.write_edges(slot, form);
+        }
+        self.search.set_presence(nodes, Presence::Future);
+    }
+
+    /// Writes the edges of rounds of `form` in `slot`.
+    fn write_edges(&mut self, slot: u32, form: u32) {
+        let Self { model, halves, twins, half_observables, .. } = self;
+        let form = &model.forms[form as usize];
+        let at = slot as usize * form.len();
+        for member in 0..model.members {
+            let own = model.starts[member as usize] as usize..model.starts[member as usize + 1] as usize;
+            for index in own {
+                let half = form[index];
+                let slots = i64::from(model.slots);
+                let other = (i64::from(slot) + i64::from(half.rounds)).rem_euclid(slots) as u32;
+                let (to, twin) = match half.member {
+                    // An edge to itself: no search follows it.
+                    NONE => (slot * model.members + member, NONE),
+                    BOUNDARY => (model.boundary(), NONE),
+                    to => (other * model.members + to, other * form.len() as u32 + half.twin),
+                };
+                halves[at + index] = Half { to, weight: half.weight };
+                twins[at + index] = twin;
+                half_observables[at + index] = half.observables;
+            }
+        }
+    }
+
+    /// Takes what is left of the round out whose slot `round` will have.
+    fn forget(&mut self, round: u32) -> Result<(), StreamError> {
+        let nodes = self.nodes(round);
+        let Self { search, observables, units, .. } = self;
+        while let Some((node, region)) = search.first_reached(nodes.clone()) {
+            match search.take_pair(region, &mut |pair| *observables ^= pair.observables) {
+                Some(weight) => *units += weight,
+                None => return self.fail(Failure::Unmatched(node)),
+            }
+        }
+        search.set_presence(nodes, Presence::Past);
+        Ok(())
+    }
+
+    /// Makes the pairs final whose defects are all old enough.
+    fn commit(&mut self) {
+        let Self { model, search, round_of, observables, units, next, .. } = self;
+        let Some(end) = next.checked_sub(model.buffer) else { return };
+        let mut from = 0;
+        while let Some(region) = search.next_pair(from) {
+            from = region + 1;
+            if search.all_defects(region, |node| round_of[node as usize] < end) {
+                let weight = search.take_pair(region, &mut |pair| *observables ^= pair.observables);
+                *units += weight.unwrap_or(0);
+            }
+        }
+    }
+}
