@@ -11,6 +11,7 @@
 
 mod sparse;
 mod window_tasks;
+pub mod stream;
 pub mod window;
 pub mod worker;
 
@@ -20,6 +21,7 @@ use crate::code::Model;
 use crate::code::graph::{Graph, GraphError};
 use crate::pipe::Carries;
 use crate::profile::{Predecoder, WindowRounds};
+use stream::{StreamedMatcher, StreamedModel};
 use window::{WindowError, WindowMatcher, WindowModel};
 
 /// The result of a decode, beside the observables it wrote.
@@ -82,6 +84,7 @@ pub struct MatcherModel(Ready);
 enum Ready {
     Whole(Arc<sparse::SparseModel>),
     Windows(Arc<WindowModel>),
+    Stream(Arc<StreamedModel>),
 }
 
 impl MatcherModel {
@@ -114,12 +117,24 @@ impl MatcherModel {
         Ok(Self(Ready::Windows(Arc::new(WindowModel::new(model, size)?.predecoding(predecoder)))))
     }
 
+    /// Prepares `model` for decoding as a stream; see [`stream`].
+    ///
+    /// # Errors
+    ///
+    /// As [`StreamedModel::new`].
+    pub fn streamed(model: &Model, size: WindowRounds) -> Result<Self, ReadyError> {
+        Ok(Self(Ready::Stream(Arc::new(StreamedModel::new(model, size)?))))
+    }
+
     /// A matcher that answers like the windows of a shot that arrives by rounds; `None` for models
-    /// without windows.
+    /// that decode whole shots.
     #[must_use]
     pub fn matcher_by_rounds(&self) -> Option<Box<dyn Matcher>> {
-        let model = Arc::clone(self.windows()?);
-        Some(Box::new(WindowMatcher::by_rounds(model)))
+        match &self.0 {
+            Ready::Whole(_) => None,
+            Ready::Windows(model) => Some(Box::new(WindowMatcher::by_rounds(Arc::clone(model)))),
+            Ready::Stream(_) => Some(self.matcher()),
+        }
     }
 
     /// Builds a matcher for the calling thread.
@@ -128,24 +143,41 @@ impl MatcherModel {
         match &self.0 {
             Ready::Whole(model) => Box::new(sparse::SparseMatcher::new(Arc::clone(model))),
             Ready::Windows(model) => Box::new(WindowMatcher::new(Arc::clone(model))),
+            Ready::Stream(model) => Box::new(StreamedMatcher::new(Arc::clone(model))),
         }
     }
 
-    /// The windows; `None` if the model decodes whole shots.
+    /// Number of windows of a shot, or of parts of a stream; 1 for whole shots.
     #[must_use]
-    pub fn windows(&self) -> Option<&Arc<WindowModel>> {
+    pub fn windows(&self) -> u32 {
+        match &self.0 {
+            Ready::Whole(_) => 1,
+            Ready::Windows(model) => model.plan().count(),
+            Ready::Stream(model) => model.parts(),
+        }
+    }
+
+    /// For each round, the leading words of a packed shot that are complete once it has arrived;
+    /// `None` if the model decodes whole shots.
+    #[must_use]
+    pub fn words_after_rounds(&self) -> Option<Vec<u32>> {
         match &self.0 {
             Ready::Whole(_) => None,
-            Ready::Windows(model) => Some(model),
+            Ready::Windows(model) => Some(model.words_after_rounds()),
+            Ready::Stream(model) => Some(model.words_after_rounds().to_vec()),
         }
     }
 
-    /// Carries for `jobs` job buffers; `None` for whole shots, or for a single window if shots
-    /// arrive whole.
+    /// Carries for shots of `streams` streams in `jobs` job buffers; `None` for whole shots, or for a
+    /// single window if shots arrive whole.
     #[must_use]
-    pub fn carries(&self, jobs: u32, by_rounds: bool) -> Option<Arc<Carries>> {
-        let model = self.windows()?;
-        (model.plan().count() > 1 || by_rounds).then(|| Arc::new(model.carries(jobs)))
+    pub fn carries(&self, jobs: u32, streams: u32, by_rounds: bool) -> Option<Arc<Carries>> {
+        let has_windows = self.windows() > 1 || by_rounds;
+        match &self.0 {
+            Ready::Windows(model) if has_windows => Some(Arc::new(model.carries(jobs))),
+            Ready::Stream(model) if has_windows => Some(Arc::new(model.carries(jobs, streams))),
+            _ => None,
+        }
     }
 
     /// The matcher's name in reports.
@@ -154,6 +186,7 @@ impl MatcherModel {
         match &self.0 {
             Ready::Whole(_) => sparse::NAME,
             Ready::Windows(_) => window::NAME,
+            Ready::Stream(_) => stream::NAME,
         }
     }
 }

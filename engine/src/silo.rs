@@ -44,7 +44,7 @@ use crate::hot::memory::Arena;
 use crate::hot::{FaultyRole, HotFault, Init, Role, RoleError, RoleSpec, Settings};
 use crate::pipe::{Answer, Pipe, ToGraph, Watermarks, home};
 use crate::predecode::{self, Local, Passthrough, Tables};
-use crate::profile::{Faults, Predecoder, Profile, RoleFault, TaskTrace, WindowRounds};
+use crate::profile::{Faults, Predecoder, Profile, RoleFault, TaskTrace, Window};
 use crate::roles::RoleKind;
 use crate::units::Nanos;
 use path::{ArbiterParts, PathParts, job_bank, path};
@@ -70,14 +70,11 @@ impl Decoding {
     ///
     /// # Errors
     /// If the model is not a matching problem, or cannot be decoded by these windows.
-    pub fn new(
-        model: Arc<Model>,
-        predecoder: Predecoder,
-        window: Option<WindowRounds>,
-    ) -> Result<Decoding, ReadyError> {
+    pub fn new(model: Arc<Model>, predecoder: Predecoder, window: Window) -> Result<Decoding, ReadyError> {
         let matching = match window {
-            None => MatcherModel::new(&model)?,
-            Some(size) => MatcherModel::windowed_predecoding(&model, size, predecoder)?,
+            Window::None => MatcherModel::new(&model)?,
+            Window::Some(size) => MatcherModel::windowed_predecoding(&model, size, predecoder)?,
+            Window::Stream(size) => MatcherModel::streamed(&model, size)?,
         };
         let local = match predecoder {
             Predecoder::None => None,
@@ -104,7 +101,7 @@ impl Decoding {
     /// Whether a shot is decoded by more windows than one.
     #[must_use]
     pub fn has_windows(&self) -> bool {
-        self.matching.windows().is_some_and(|windows| windows.plan().count() > 1)
+        self.matching.windows() > 1
     }
 
     /// Whether a syndrome is predecoded before matching.
@@ -246,7 +243,7 @@ pub fn wire(
     let draws = Draws { faults: &profile.faults, silo, epoch: 0 };
     let cross_silo = attached.cross_silo.map(|cross_silo| (cross_silo, Arc::clone(&pipe.watermarks)));
     let matching = &common.decoding.matching;
-    let carries = matching.carries(pipe.jobs.len() as u32, profile.input.round_ns.is_some());
+    let carries = matching.carries(pipe.jobs.len() as u32, pipe.streams, profile.input.round_ns.is_some());
     let cadence = cadence(profile, matching, base);
     let feed = Feed::new(share, feed_end, source, model, context(common, &pipe), draws.of(3), cross_silo).at(cadence);
     let states = Arc::new(StreamStates::new(Arc::clone(&pipe.pages), base, geometry.observable_words as usize));
@@ -309,8 +306,8 @@ fn context(common: &Common, pipe: &Pipe) -> FeedContext {
 
 /// The cadence of a shot's rounds, if shots arrive by rounds.
 fn cadence(profile: &Profile, matching: &MatcherModel, base: Timebase) -> Option<Cadence> {
-    let (windows, period) = matching.windows().zip(profile.input.round_ns)?;
-    Some(Cadence { words_after: windows.words_after_rounds(), period: base.rate.ticks(Nanos(u64::from(period))) })
+    let (words_after, period) = matching.words_after_rounds().zip(profile.input.round_ns)?;
+    Some(Cadence { words_after, period: base.rate.ticks(Nanos(u64::from(period))) })
 }
 
 fn recovery(profile: &Profile, pipe: &Pipe) -> Recovery {

@@ -40,7 +40,7 @@ pub use placement::{AllHigh, Overflow, OverflowStrategy, PlaceBy, PlacementRules
 pub use schema::{
     Courtesy, Decoders, Device, Environment, Faults, FreeWorker, Graph, HotAllocations, Input, IssueGate, KeptRuns,
     Latency, Limits, OnHangup, Placement, Predecoder, Priority, Profile, Rate, ReadyPolicy, RoleFault, Source,
-    SpinBudgets, SpinPolicy, StartPolicy, TaskTrace, Theme, ThreadSpec, Threads, WindowOverflow, WindowRounds,
+    SpinBudgets, SpinPolicy, StartPolicy, TaskTrace, Theme, ThreadSpec, Threads, Window, WindowOverflow, WindowRounds,
 };
 pub use silos::{SILOS_MAX, Silos};
 pub use weights::Weights;

@@ -188,9 +188,9 @@ mod tests {
             ("surface_d5@50", "like surface_d5@r50"),
             ("surface_d5@r", "like surface_d5@r50"),
             ("surface_d5@r+9", "like surface_d5@r50"),
-            ("surface_d5@r4", "found 4 rounds, expected 5..=1000"),
-            ("surface_d3@r4", "found 4 rounds, expected 5..=1000"),
-            ("surface_d5@r1001", "found 1001 rounds, expected 5..=1000"),
+            ("surface_d5@r4", "found 4 rounds, expected 5..=10000"),
+            ("surface_d3@r4", "found 4 rounds, expected 5..=10000"),
+            ("surface_d5@r10001", "found 10001 rounds, expected 5..=10000"),
         ] {
             let said = bundled_named(name).unwrap_err().to_string();
             assert!(said.contains(part) && said.contains("expected"), "{name}: {said}");

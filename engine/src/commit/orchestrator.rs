@@ -153,7 +153,7 @@ impl Orchestrator {
             is_polls_turn: false,
             in_hand: None,
             partial: None,
-            arriving: Arriving::new(parts.pipe.jobs.len()),
+            arriving: Arriving::new(parts.pipe.jobs.len(), parts.carries.as_deref()),
             held: VecDeque::with_capacity(streams as usize),
             is_held: vec![false; streams as usize].into(),
             submitted: 0,
@@ -182,7 +182,7 @@ impl Orchestrator {
         }
         let (stream, sequence) = self.parts.pipe.jobs.shot(&job);
         let is_ordered = self.has_turn(stream, sequence);
-        if is_ordered && self.parts.carries.is_some() {
+        if is_ordered && self.parts.carries.as_ref().is_some_and(|carries| carries.split_whole_shots()) {
             return self.by_windows(job, 0, frame);
         }
         let worker = self.parts.lanes.free();

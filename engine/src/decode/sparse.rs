@@ -1,6 +1,6 @@
 //! The matcher for whole graphs: sparse blossom, exact minimum-weight perfect matching.
 //!
-//! Only this file names `pinwheel_matching`. One shared [`SparseModel`] per graph; one
+//! One shared [`SparseModel`] per graph; one
 //! [`SparseMatcher`] with its own memory per worker thread. All memory is allocated when they are
 //! built; a shot allocates nothing.
 //!
@@ -107,7 +107,7 @@ impl SparseMatcher {
     }
 }
 
-const fn reason(error: MatchError) -> DecodeError {
+pub(super) const fn reason(error: MatchError) -> DecodeError {
     match error {
         MatchError::Declined => DecodeError::Declined,
         _ => DecodeError::Unmatchable,

@@ -104,6 +104,12 @@ pub enum WindowError {
         /// The model's rounds of detectors.
         rounds: u32,
     },
+    /// A stream adds up one word of observables.
+    #[error("found {found} observables, expected at most 64 in a stream; use window: Some(..) or None")]
+    Observables {
+        /// The model's.
+        found: u32,
+    },
 }
 
 /// Windows with equal graphs: the graph prepared for matching, and the effect of committing each
@@ -150,7 +156,9 @@ fn arrivals(plan: &WindowPlan, rounds: &Rounds, detector_words: usize) -> Vec<Ar
         .collect()
 }
 
-fn words_after_rounds(rounds: &Rounds, detector_words: usize) -> Vec<u32> {
+/// For each round, the leading words of a packed shot that are complete once it has arrived; a
+/// partial word does not count.
+pub(super) fn words_after_rounds(rounds: &Rounds, detector_words: usize) -> Vec<u32> {
     let first_of = |round: u32| rounds.members(round).first().copied().unwrap_or(u32::MAX);
     let mut missing = u32::MAX;
     let mut after: Vec<u32> = (0..rounds.count())
@@ -265,8 +273,7 @@ impl WindowModel {
         self.arrivals[index as usize].words
     }
 
-    /// For each round, the leading words of a packed shot that are complete once it has arrived; a
-    /// partial word does not count.
+    /// For each round, the leading words of a packed shot that are complete once it has arrived.
     #[must_use]
     pub fn words_after_rounds(&self) -> Vec<u32> {
         words_after_rounds(&self.rounds, self.detector_words)

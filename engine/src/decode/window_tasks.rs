@@ -1,5 +1,5 @@
 //! One window of a shot as a task: a decode worker decodes it between two states of the shot's
-//! carry.
+//! carry, or adds it to the shot's stream.
 //!
 //! Each decode worker has its own [`WindowBench`], on its thread. Bounded by the window. Allocates
 //! nothing once warm.
@@ -9,9 +9,12 @@
 //! the device, which sees all of it and takes microseconds; the residual syndrome is cut into
 //! windows here. For a shot that arrives by rounds the neighbours have not arrived yet, and a
 //! launch for each window would take longer than its matching. Such a shot goes straight to the
-//! graph, and the worker that matches a window also predecodes it.
+//! graph, and the worker that matches a window also predecodes it. A stream is not predecoded: its
+//! rounds are matched as they come.
 
+use super::stream::StreamedModel;
 use super::window::{WindowModel, WindowWorker};
+use super::{DecodeError, MatcherModel, Ready};
 use crate::pipe::Carries;
 use pinwheel_edge::slot::jobs::Job;
 use pinwheel_edge::slot::word::ErrorCode;
@@ -20,23 +23,42 @@ use std::sync::Arc;
 
 /// One decode worker's matchers and buffers for windows.
 pub(super) struct WindowBench {
-    model: Arc<WindowModel>,
-    worker: WindowWorker,
     carries: Arc<Carries>,
-    /// The carry in the form that a window needs: the words of the current window of the current
-    /// shot.
-    carry: Vec<u64>,
+    kind: Kind,
+}
+
+enum Kind {
+    Sliding {
+        model: Arc<WindowModel>,
+        worker: WindowWorker,
+        /// The carry in the form that a window needs: the words of the current window of the
+        /// current shot.
+        carry: Vec<u64>,
+    },
+    Stream(Arc<StreamedModel>),
 }
 
 impl WindowBench {
-    pub(super) fn new(model: Arc<WindowModel>, carries: Arc<Carries>) -> WindowBench {
-        let carry = vec![0; carries.stride_words() as usize];
-        WindowBench { worker: WindowWorker::new(Arc::clone(&model)), model, carry, carries }
+    /// `None` if shots are decoded whole.
+    pub(super) fn new(matching: &MatcherModel, carries: Arc<Carries>) -> Option<WindowBench> {
+        let kind = match &matching.0 {
+            Ready::Whole(_) => return None,
+            Ready::Windows(model) => Kind::Sliding {
+                model: Arc::clone(model),
+                worker: WindowWorker::new(Arc::clone(model)),
+                carry: vec![0; carries.stride_words() as usize],
+            },
+            Ready::Stream(model) => Kind::Stream(Arc::clone(model)),
+        };
+        Some(WindowBench { carries, kind })
     }
 
-    /// Rebuilds the window worker after a panic in it.
+    /// Rebuilds what a panic in a decode has left.
     pub(super) fn renew(&mut self) {
-        self.worker = WindowWorker::new(Arc::clone(&self.model));
+        match &mut self.kind {
+            Kind::Sliding { model, worker, .. } => *worker = WindowWorker::new(Arc::clone(model)),
+            Kind::Stream(_) => self.carries.streams().iter().for_each(|shots| shots.renew()),
+        }
     }
 
     pub(super) fn is_last(&self, index: u32) -> bool {
@@ -44,16 +66,22 @@ impl WindowBench {
     }
 
     /// Begins the shot of `job` with its `syndrome`, and XORs the always-flipped bits into
-    /// `observables`.
+    /// `observables`. Streams have no such shots.
     pub(super) fn begin(&mut self, syndrome: &[u64], observables: &mut [u64], always: &mut [u64]) {
-        self.worker.begin(syndrome, &mut self.carry, always);
+        let Kind::Sliding { worker, carry, .. } = &mut self.kind else { return };
+        worker.begin(syndrome, carry, always);
         observables.iter_mut().zip(always).for_each(|(word, by)| *word ^= *by);
     }
 
     /// Begins a shot that arrives by rounds, and XORs the always-flipped bits into `observables`.
     pub(super) fn begin_by_rounds(&mut self, observables: &mut [u64], always: &mut [u64]) {
-        self.worker.begin_by_rounds(&mut self.carry, always);
-        observables.iter_mut().zip(always).for_each(|(word, by)| *word ^= *by);
+        match &mut self.kind {
+            Kind::Sliding { worker, carry, .. } => {
+                worker.begin_by_rounds(carry, always);
+                observables.iter_mut().zip(always).for_each(|(word, by)| *word ^= *by);
+            }
+            Kind::Stream(model) => model.begin(observables),
+        }
     }
 
     /// Decodes window `index` of the shot of `job`, and XORs its committed flips into
@@ -66,21 +94,45 @@ impl WindowBench {
         payload: Option<&[DataWord]>,
         observables: &mut [u64],
     ) -> Result<u32, ErrorCode> {
-        let region = self.carries.region(index);
-        let (first, end) = (region.start as usize, region.end as usize);
-        let record = self.carries.record(job);
-        if index > 0 {
-            read_words(&record[first..end], &mut self.carry[first..end]);
-        }
-        let decoded = match payload {
-            Some(payload) => {
-                self.worker.take_rounds(index, |word| payload[word as usize].load(), &mut self.carry);
-                self.worker.window_predecoded(index, &mut self.carry, observables)
+        let Self { carries, kind } = self;
+        let decoded = match (kind, payload, carries.streams()) {
+            (Kind::Sliding { worker, carry, .. }, ..) => {
+                slide(carries, worker, carry, (job, index), payload, observables)
             }
-            None => self.worker.window(index, &mut self.carry, observables).map(|_| 0),
+            (Kind::Stream(model), Some(payload), Some(shots)) => {
+                let word = |word: u32| payload[word as usize].load();
+                let decode = |matcher: &mut _| model.decode(matcher, index, word, observables).map(|_| 0);
+                shots.with(carries.stream_matcher(job), decode).unwrap_or(Err(DecodeError::Declined))
+            }
+            // A stream's whole shots are no tasks.
+            (Kind::Stream(_), ..) => Err(DecodeError::Declined),
         };
-        let explained = decoded.map_err(|_| ErrorCode::Unmatchable)?;
-        write_words(&record[first..end], &self.carry[first..end]);
-        Ok(explained)
+        decoded.map_err(|_| ErrorCode::Unmatchable)
     }
+}
+
+/// Decodes a sliding window between two states of its shot's carry.
+fn slide(
+    carries: &Carries,
+    worker: &mut WindowWorker,
+    carry: &mut [u64],
+    (job, index): (&Job, u32),
+    payload: Option<&[DataWord]>,
+    observables: &mut [u64],
+) -> Result<u32, DecodeError> {
+    let region = carries.region(index);
+    let (first, end) = (region.start as usize, region.end as usize);
+    let record = carries.record(job);
+    if index > 0 {
+        read_words(&record[first..end], &mut carry[first..end]);
+    }
+    let explained = match payload {
+        Some(payload) => {
+            worker.take_rounds(index, |word| payload[word as usize].load(), carry);
+            worker.window_predecoded(index, carry, observables)?
+        }
+        None => worker.window(index, carry, observables).map(|_| 0)?,
+    };
+    write_words(&record[first..end], &carry[first..end]);
+    Ok(explained)
 }

@@ -105,8 +105,7 @@ impl Decoder {
     pub fn new(parts: DecoderParts, worker: Worker<CallerBody>) -> Decoder {
         let geometry = parts.pipe.table.geometry();
         let observables = vec![0; geometry.observable_words as usize];
-        let windows = parts.matching.windows().cloned().zip(parts.carries.clone());
-        let windows = windows.map(|(model, carries)| WindowBench::new(model, carries));
+        let windows = parts.carries.clone().and_then(|carries| WindowBench::new(&parts.matching, carries));
         let (matcher, fits_line) = (parts.matching.matcher(), fits_line(geometry));
         Decoder { bench: Bench { matcher, windows, parts, observables, fits_line }, worker, failed: 0 }
     }

@@ -1,15 +1,24 @@
 //! Carries: intermediate results between the windows of a shot.
 //!
 //! Owns a carry for each job buffer: the shot's rounds without the events explained so far, each
-//! round at whole words. A window's task reads and writes the words of its own rounds and of the
+//! round at whole words; or, for streams, the index of the matcher that the shot has
+//! ([`StreamShots`]). A window's task reads and writes the words of its own rounds and of the
 //! rounds that its commits reach. These words are its region: the graph orders windows that share
 //! rounds, and lets windows of different shots run in parallel. Written by the decode worker that
 //! runs a window; the graph role uses only the regions. Bounds: the jobs, and the model's rounds.
 //! Never allocates after construction.
 
 use pinwheel_edge::slot::jobs::Job;
-use pinwheel_edge::sync::{DataWord, DataWords};
+use pinwheel_edge::sync::{DataWord, DataWords, read_words, write_words};
+use pinwheel_matching::{StreamMatcher, StreamModel};
 use std::ops::Range;
+#[expect(clippy::disallowed_types, reason = "tried only, never waited for; see StreamShots")]
+use std::sync::Mutex;
+use std::sync::{Arc, TryLockError};
+
+/// Most shots that are decoded as streams at once; more wait. Each takes the memory of one
+/// [`StreamMatcher`], 0.1 MB at distance 5.
+const STREAM_SHOTS_MAX: u32 = 64;
 
 /// One window of every shot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +33,46 @@ pub struct CarryWindow {
 pub struct Carries {
     windows: Box<[CarryWindow]>,
     words: DataWords,
+    streams: Option<StreamShots>,
+}
+
+/// The matchers of shots that are decoded as streams. The graph role gives each such shot one, from
+/// its first window to its last.
+///
+/// # Why a mutex on hot threads
+/// The graph runs the windows of a shot one after the other, on any worker. So nobody ever holds a
+/// matcher that another worker wants: [`Self::with`] tries once and does not wait. The mutex says
+/// so to the compiler, at the price of two uncontended exchanges for each window.
+pub struct StreamShots {
+    model: Arc<StreamModel>,
+    #[expect(clippy::disallowed_types, reason = "tried only, never waited for")]
+    matchers: Box<[Mutex<StreamMatcher>]>,
+}
+
+impl StreamShots {
+    /// Number of matchers.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.matchers.len() as u32
+    }
+
+    /// Lends matcher `index`; `None` if it is in use, or a decode panicked in it.
+    ///
+    /// # Panics
+    /// If there is no such matcher.
+    pub fn with<T>(&self, index: u32, run: impl FnOnce(&mut StreamMatcher) -> T) -> Option<T> {
+        self.matchers[index as usize].try_lock().ok().map(|mut matcher| run(&mut matcher))
+    }
+
+    /// Builds those matchers anew in which a decode panicked. Allocates.
+    pub fn renew(&self) {
+        for matcher in self.matchers.iter().filter(|matcher| matcher.is_poisoned()) {
+            if let Err(TryLockError::Poisoned(poisoned)) = matcher.try_lock() {
+                *poisoned.into_inner() = StreamMatcher::new(Arc::clone(&self.model));
+                matcher.clear_poison();
+            }
+        }
+    }
 }
 
 impl Carries {
@@ -33,7 +82,45 @@ impl Carries {
     pub fn new(jobs: u32, words: usize, mut windows: Box<[CarryWindow]>) -> Carries {
         let words = DataWords::new(jobs as usize, words.max(1));
         windows.iter_mut().take(1).for_each(|first| first.words = 0..words.stride_words() as u32);
-        Carries { windows, words }
+        Carries { windows, words, streams: None }
+    }
+
+    /// For `jobs` job buffers, whose shots of `model` are decoded as streams, in parts that need so
+    /// many leading words of the shot; at most twice the number of `streams` at once.
+    #[must_use]
+    pub fn of_streams(jobs: u32, streams: u32, model: &Arc<StreamModel>, needed_words: &[u32]) -> Carries {
+        let part = |&needed_words: &u32| CarryWindow { words: 0..1, needed_words };
+        let count = streams.saturating_mul(2).clamp(1, jobs.clamp(1, STREAM_SHOTS_MAX));
+        #[expect(clippy::disallowed_types, reason = "tried only, never waited for")]
+        let matcher = |_| Mutex::new(StreamMatcher::new(Arc::clone(model)));
+        let matchers = (0..count).map(matcher).collect();
+        let carries = Carries::new(jobs, 1, needed_words.iter().map(part).collect());
+        Carries { streams: Some(StreamShots { model: Arc::clone(model), matchers }), ..carries }
+    }
+
+    /// Whether shots that arrive whole are decoded by these windows too.
+    #[must_use]
+    pub const fn split_whole_shots(&self) -> bool {
+        self.streams.is_none()
+    }
+
+    /// Says which matcher the shot of `job` has; for its later windows the same.
+    pub fn set_stream_matcher(&self, job: &Job, index: u32) {
+        write_words(&self.record(job)[..1], &[index.into()]);
+    }
+
+    /// The matcher of the shot of `job`.
+    #[must_use]
+    pub fn stream_matcher(&self, job: &Job) -> u32 {
+        let mut index = [0];
+        read_words(&self.record(job)[..1], &mut index);
+        index[0] as u32
+    }
+
+    /// The matchers, if shots are decoded as streams.
+    #[must_use]
+    pub const fn streams(&self) -> Option<&StreamShots> {
+        self.streams.as_ref()
     }
 
     /// Number of windows of a shot.
@@ -64,5 +151,28 @@ impl Carries {
     #[must_use]
     pub fn record(&self, job: &Job) -> &[DataWord] {
         self.words.record(job.number() as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::Carries;
+    use pinwheel_matching::{Edge, StreamModel};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_matcher_in_which_a_decode_panicked_is_built_anew() {
+        let edges = [Edge { a: 0, b: None, weight: 1.0, observables: &[1] }];
+        let model = Arc::new(StreamModel::new(&[0], 1, edges, 1, 1).unwrap());
+        let carries = Carries::of_streams(8, 3, &model, &[1]);
+        let shots = carries.streams().unwrap();
+        assert_eq!(shots.count(), 6);
+        let panicked = catch_unwind(AssertUnwindSafe(|| shots.with(2, |_| panic!("in a decode"))));
+        assert!(panicked.is_err() && shots.with(2, |_| ()).is_none());
+        assert!(shots.with(1, |_| shots.with(1, |_| ()).is_none()).unwrap(), "in use");
+        shots.renew();
+        assert_eq!(shots.with(2, |matcher| matcher.rounds()), Some(0));
     }
 }

@@ -8,7 +8,7 @@ use pinwheel_engine::code::{Sampler, bundled_named};
 use pinwheel_engine::decode::MatcherModel;
 use pinwheel_engine::engine::Engine;
 use pinwheel_engine::feed::client::{Client, SocketClient};
-use pinwheel_engine::profile::{Predecoder, WindowRounds};
+use pinwheel_engine::profile::{Predecoder, Window, WindowRounds};
 use std::sync::Arc;
 
 /// Parts of shots, each sent a while after the one before; in between the engine decodes what is there.
@@ -21,7 +21,7 @@ fn windows_of_a_shot_are_decoded_while_its_parts_come_and_one_whose_rest_never_c
     let mut matcher =
         MatcherModel::windowed_predecoding(&model, size, local).unwrap().matcher_by_rounds().expect("it has windows");
     let mut profile = profile();
-    (profile.window, profile.input.streams, profile.predecoder) = (Some(size), 2, local);
+    (profile.window, profile.input.streams, profile.predecoder) = (Window::Some(size), 2, local);
     let (engine, place) = start(&profile, &model, unix(&alone), None);
     let mut client = SocketClient::connect(&place, 1, 25).unwrap();
     wait("a welcome", || client.welcome().unwrap().is_some());

@@ -5,7 +5,7 @@ use crate::rig::{Alone, alone, assert_nothing_lost, config, end, profile, run, s
 use pinwheel_engine::code::{Format, Layout, Sampler, ShotSet, ShotWriter, bundled_named};
 use pinwheel_engine::decode::{Matcher, MatcherModel};
 use pinwheel_engine::engine::{Engine, Input, Outcome};
-use pinwheel_engine::profile::{Decoders, HotAllocations, Predecoder, TaskTrace, WindowRounds};
+use pinwheel_engine::profile::{Decoders, HotAllocations, Predecoder, TaskTrace, Window, WindowRounds};
 use pinwheel_engine::roles::TaskKernel;
 use std::sync::Arc;
 
@@ -15,16 +15,19 @@ const SHOTS: usize = 2_000;
 #[test]
 fn predictions_of_a_long_experiment_are_those_of_its_windows() {
     let alone = alone();
-    predictions(&alone, None);
+    predictions(&alone, Window::Some(SIZE), None);
+    predictions(&alone, Window::Stream(SIZE), None);
 }
 
 #[test]
 fn predictions_of_shots_that_come_by_rounds_are_those_of_their_windows() {
     let alone = alone();
-    let outcome = predictions(&alone, Some(1_000));
-    assert_eq!(total(&outcome.snapshot, |counters| counters.by_rounds), SHOTS as u64);
-    for thread in &outcome.snapshot.threads {
-        assert_eq!(thread.memory.allocations, Some(0), "{}: {:?}", thread.name, thread.memory.first_site);
+    for window in [Window::Some(SIZE), Window::Stream(SIZE)] {
+        let outcome = predictions(&alone, window, Some(1_000));
+        assert_eq!(total(&outcome.snapshot, |counters| counters.by_rounds), SHOTS as u64);
+        for thread in &outcome.snapshot.threads {
+            assert_eq!(thread.memory.allocations, Some(0), "{}: {:?}", thread.name, thread.memory.first_site);
+        }
     }
 }
 
@@ -32,7 +35,7 @@ fn predictions_of_shots_that_come_by_rounds_are_those_of_their_windows() {
 fn shots_that_expire_while_their_rounds_come_are_answered_so_and_nothing_is_lost() {
     let _alone = alone();
     let mut profile = profile();
-    (profile.window, profile.input.round_ns, profile.slots) = (Some(SIZE), Some(20_000_000), 8);
+    (profile.window, profile.input.round_ns, profile.slots) = (Window::Some(SIZE), Some(20_000_000), 8);
     (profile.limits.launch_deadline_us, profile.limits.shot_deadline_us) = (5_000, 5_000);
     let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
     let input = Input::Sampler { model, name: "slow".into(), seed: 5 };
@@ -53,7 +56,8 @@ fn windows_of_shots_that_come_by_rounds_are_predecoded_without_an_allocator() {
     let alone = alone();
     let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
     let local = MatcherModel::windowed_predecoding(&model, SIZE, Predecoder::Local).unwrap();
-    let outcome = predictions_by(&alone, Some(1_000), Predecoder::Local, &mut *local.matcher_by_rounds().unwrap());
+    let how = (Window::Some(SIZE), Some(1_000), Predecoder::Local);
+    let outcome = predictions_by(&alone, how, &mut *local.matcher_by_rounds().unwrap());
     assert!(total(&outcome.snapshot, |counters| counters.predecoded_events) > 10_000, "no window was predecoded");
     for thread in &outcome.snapshot.threads {
         assert_eq!(thread.memory.allocations, Some(0), "{}: {:?}", thread.name, thread.memory.first_site);
@@ -65,7 +69,7 @@ fn windows_of_shots_that_come_by_rounds_are_predecoded_without_an_allocator() {
 fn times_are_kept_of_the_tasks_that_the_profile_names() {
     let _alone = alone();
     let mut profile = profile();
-    (profile.window, profile.input.streams, profile.decoders) = (Some(SIZE), 3, Decoders::Count(1));
+    (profile.window, profile.input.streams, profile.decoders) = (Window::Some(SIZE), 3, Decoders::Count(1));
     profile.graph.trace = TaskTrace::Cycles { kernels: vec![TaskKernel::Window], streams: vec![1] };
     profile.graph.trace_events = 100;
     let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
@@ -81,13 +85,20 @@ fn times_are_kept_of_the_tasks_that_the_profile_names() {
 }
 
 /// A long experiment from a file, each round `round_ns` after the one before.
-fn predictions(alone: &Alone, round_ns: Option<u32>) -> Outcome {
+fn predictions(alone: &Alone, window: Window, round_ns: Option<u32>) -> Outcome {
     let model = bundled_named("surface_d5@r25").unwrap();
-    let mut matcher = MatcherModel::windowed(&model, SIZE).unwrap().matcher();
-    predictions_by(alone, round_ns, Predecoder::None, &mut *matcher)
+    let matching = match window {
+        Window::Stream(size) => MatcherModel::streamed(&model, size),
+        _ => MatcherModel::windowed(&model, SIZE),
+    };
+    predictions_by(alone, (window, round_ns, Predecoder::None), &mut *matching.unwrap().matcher())
 }
 
-fn predictions_by(alone: &Alone, round_ns: Option<u32>, predecoder: Predecoder, matcher: &mut dyn Matcher) -> Outcome {
+fn predictions_by(
+    alone: &Alone,
+    (window, round_ns, predecoder): (Window, Option<u32>, Predecoder),
+    matcher: &mut dyn Matcher,
+) -> Outcome {
     let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
     let layout = Layout::detectors(model.detectors);
     let mut writer = ShotWriter::new(Vec::new(), Format::B8, layout);
@@ -104,14 +115,14 @@ fn predictions_by(alone: &Alone, round_ns: Option<u32>, predecoder: Predecoder, 
     assert!((1..SHOTS / 10).contains(&wrong), "{wrong} logical errors");
     let shots = Arc::new(ShotSet::read(&writer.finish().unwrap()[..], Format::B8, layout).unwrap());
     let mut profile = profile();
-    (profile.window, profile.input.round_ns, profile.predecoder) = (Some(SIZE), round_ns, predecoder);
+    (profile.window, profile.input.round_ns, profile.predecoder) = (window, round_ns, predecoder);
     let path = alone.file("predictions.b8");
     let input = Input::Replay { model: Arc::clone(&model), name: "long".into(), shots, observables: None };
     let mut config = config(&profile, input, None);
     config.sink = Some(sink(&profile, model.observables, Some(&path), None));
     let outcome = run(config);
     assert_nothing_lost(&outcome);
-    assert_eq!(outcome.snapshot.engine.decoder, "sparse-blossom in windows");
+    assert_eq!(outcome.snapshot.engine.decoder, matcher.name());
     let layout = Layout::observables(model.observables);
     let predicted = ShotSet::read(&std::fs::read(&path).unwrap()[..], Format::B8, layout).unwrap();
     assert!(predicted.iter().map(|word| word[0]).eq(expected.iter().copied()));
@@ -126,7 +137,7 @@ fn windows_call_no_allocator_on_any_hot_thread() {
     let _alone = alone();
     for predecoder in [Predecoder::None, Predecoder::Local] {
         let mut profile = profile();
-        (profile.predecoder, profile.window) = (predecoder, Some(SIZE));
+        (profile.predecoder, profile.window) = (predecoder, Window::Some(SIZE));
         profile.hot_allocations = HotAllocations::Count;
         let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
         let outcome = run(config(&profile, Input::Sampler { model, name: "long".into(), seed: 5 }, Some(10_000)));
@@ -145,7 +156,7 @@ fn windows_that_do_not_fit_the_model_are_refused_before_anything_starts() {
     let alone = alone();
     let model = Arc::new(bundled_named("surface_d3").unwrap());
     let mut profile = profile();
-    profile.window = Some(SIZE);
+    profile.window = Window::Some(SIZE);
     let input = Input::Sampler { model, name: "short".into(), seed: 5 };
     let said = Engine::start(config(&profile, input, Some(10))).err().unwrap().to_string();
     assert!(said.contains("5 commit rounds do not fit the model's 4"), "{said}");

@@ -217,7 +217,7 @@ mod tests {
             panic!("refused")
         };
         assert_eq!((model.detectors, name.as_str()), (240, "surface_d3@r30"));
-        for (name, part) in [("no-such", "surface_d5@r50"), ("surface_d5@r4", "found 4 rounds, expected 5..=1000")] {
+        for (name, part) in [("no-such", "surface_d5@r50"), ("surface_d5@r4", "found 4 rounds, expected 5..=10000")] {
             let Err(said) = with(name) else { panic!("taken") };
             assert!(said.contains(part) && !said.contains('\n'), "{said}");
         }

@@ -4,7 +4,7 @@
 //! reads files, `places` finds directories.
 
 use super::refusal::Refusal;
-use super::run::args::{DeviceChoice, RunArgs, Windows};
+use super::run::args::{DeviceChoice, RunArgs};
 use pinwheel_engine::code::Format;
 use pinwheel_engine::engine::{LivePlace, Network};
 use pinwheel_engine::profile::{Device, Latency, Profile, Silos, Source, Weights};
@@ -264,11 +264,8 @@ fn apply_options(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
     if let Some(deadline) = args.deadline {
         profile.limits.late_us = whole_us(deadline)?;
     }
-    if let Some(windows) = args.window {
-        profile.window = match windows {
-            Windows::Whole => None,
-            Windows::Sliding(rounds) => Some(rounds),
-        };
+    if let Some(window) = args.window {
+        profile.window = window;
     }
     if let Some(period) = args.round_period {
         profile.input.round_ns = Some(u32::try_from(period.as_nanos()).map_err(|_| {
@@ -332,10 +329,10 @@ fn in_range(args: &RunArgs, name: &str, profile: &Profile) -> Result<(), Refusal
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{ModelSource, OutputMode, REORDER_SLACK, RunArgs, RunRequest, ShotSource, Windows};
+    use super::{ModelSource, OutputMode, REORDER_SLACK, RunArgs, RunRequest, ShotSource};
     use crate::cli::args::{Args, Command};
     use clap::Parser;
-    use pinwheel_engine::profile::{Profile, Rate, Silos, Weights, WindowRounds};
+    use pinwheel_engine::profile::{Profile, Rate, Silos, Weights, Window, WindowRounds};
     use std::path::PathBuf;
     use std::time::Duration;
 
@@ -370,11 +367,11 @@ mod tests {
         assert_eq!(plain.window_shots() - REORDER_SLACK, 4 * plain.profile.slots as usize);
         assert_eq!(resolve("--silos auto --move-every 1ms", true).unwrap().profile.silos, Silos::Auto);
         let window = WindowRounds { commit_rounds: 5, buffer_rounds: 7 };
-        assert_eq!((plain.profile.window, laid.profile.window), (None, Some(window)));
+        assert_eq!((plain.profile.window, laid.profile.window), (Window::None, Window::Some(window)));
         let (mut profile, _) = Profile::load("lab", None).unwrap();
-        profile.window = Some(window);
-        let args = RunArgs { window: Some(Windows::Whole), ..RunArgs::default() };
-        assert_eq!(RunRequest::resolve(&args, "lab".to_owned(), profile, true).unwrap().profile.window, None);
+        profile.window = Window::Some(window);
+        let args = RunArgs { window: Some(Window::None), ..RunArgs::default() };
+        assert_eq!(RunRequest::resolve(&args, "lab".to_owned(), profile, true).unwrap().profile.window, Window::None);
     }
 
     #[test]

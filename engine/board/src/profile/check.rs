@@ -12,7 +12,7 @@ use super::alarms::{AlarmAction, OnAlarm};
 use super::placement::{OverflowStrategy, TakesPart};
 use super::schema::{
     Courtesy, Decoders, Device, Faults, Graph, Input, IssueGate, KeptRuns, Latency, Limits, Priority, Profile, Rate,
-    ReadyPolicy, Source, StartPolicy, TaskTrace, ThreadSpec, Threads, WindowOverflow, WindowRounds,
+    ReadyPolicy, Source, StartPolicy, TaskTrace, ThreadSpec, Threads, Window, WindowOverflow, WindowRounds,
 };
 use super::silos::{SILOS_MAX, Silos};
 use super::weights::Weights;
@@ -96,7 +96,7 @@ impl Profile {
             check.whole("courtesy.quiet_s", quiet_s, 1..=3600, "name a time in s, at most one hour");
         }
         check.window(self.window);
-        if let (Some(period), None) = (self.input.round_ns, self.window) {
+        if let (Some(period), Window::None) = (self.input.round_ns, self.window) {
             let remedy = "set window: Some((commit_rounds: 5, buffer_rounds: 5)), or round_ns: None";
             check.refuse(
                 "input.round_ns",
@@ -529,8 +529,8 @@ impl Check {
     }
 
     /// Whether the model allows the window is checked once the model is loaded.
-    fn window(&mut self, window: Option<WindowRounds>) {
-        let Some(WindowRounds { commit_rounds, buffer_rounds }) = window else { return };
+    fn window(&mut self, window: Window) {
+        let Some(WindowRounds { commit_rounds, buffer_rounds }) = window.rounds() else { return };
         let remedy = "name as many rounds as the code's distance, or use None to decode whole shots";
         self.whole("window.commit_rounds", commit_rounds, 1..=u64::from(WINDOW_ROUNDS_MAX), remedy);
         self.whole("window.buffer_rounds", buffer_rounds, 1..=u64::from(WINDOW_ROUNDS_MAX), remedy);

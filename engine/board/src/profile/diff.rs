@@ -128,7 +128,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{Applies, Change, LIVE, diff};
-    use crate::profile::{Decoders, Device, Latency, OnHangup, Profile, Rate, Silos, Source, SpinPolicy, WindowRounds};
+    use crate::profile::{
+        Decoders, Device, Latency, OnHangup, Profile, Rate, Silos, Source, SpinPolicy, Window, WindowRounds,
+    };
 
     fn embedded(name: &str) -> Profile {
         Profile::load(name, None).unwrap().0
@@ -159,7 +161,7 @@ mod tests {
         to.limits.late_us = 7;
         to.input.rate = Rate::Hz(5.0);
         to.on_hangup = OnHangup::Drain;
-        to.window = Some(WindowRounds { commit_rounds: 5, buffer_rounds: 7 });
+        to.window = Window::Some(WindowRounds { commit_rounds: 5, buffer_rounds: 7 });
         to.max_cores = None;
         to.input.m2d = Some("map.m2d".to_owned());
         to.input.joint_every = Some(100);
@@ -189,7 +191,7 @@ mod tests {
             change("max_cores", "4", "None", Applies::Restart),
             change("on_hangup", "Detach", "Drain", Applies::Live),
             change("spin", "Lab", "Prod", Applies::Live),
-            change("window", "None", "(buffer_rounds: 7, commit_rounds: 5)", Applies::Restart),
+            change("window", "None", "Some(buffer_rounds: 7, commit_rounds: 5)", Applies::Restart),
         ];
         assert_eq!(found, expected);
     }

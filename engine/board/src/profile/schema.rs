@@ -54,8 +54,8 @@ pub struct Profile {
     pub priority: Priority,
     /// When the engine yields its hot cores to other users' threads; `None`: never.
     pub courtesy: Option<Courtesy>,
-    /// Decoding of experiments: `None`: each shot as a whole; otherwise by sliding windows.
-    pub window: Option<WindowRounds>,
+    /// Decoding of long experiments.
+    pub window: Window,
     /// Whether the engine watches itself.
     pub diagnostics: Diagnostics,
     /// Alarm rules other than the bundled ones, each identity at most once.
@@ -172,7 +172,30 @@ pub enum IssueGate {
     PerPool(u32),
 }
 
-/// The size of a sliding window, in rounds of detectors: a memory experiment of R rounds of measurement has R + 1.
+/// How the shots of a long experiment are decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Window {
+    /// Each shot as a whole.
+    None,
+    /// By sliding windows: each is matched anew, by any worker.
+    Some(WindowRounds),
+    /// As a stream: each round is added to the matching of the rounds before it. Shots that arrive
+    /// whole are decoded in one go.
+    Stream(WindowRounds),
+}
+
+impl Window {
+    /// Commit and buffer; `None` for whole shots.
+    #[must_use]
+    pub const fn rounds(self) -> Option<WindowRounds> {
+        match self {
+            Self::None => None,
+            Self::Some(rounds) | Self::Stream(rounds) => Some(rounds),
+        }
+    }
+}
+
+/// The size of a window, in rounds of detectors: a memory experiment of R rounds of measurement has R + 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WindowRounds {

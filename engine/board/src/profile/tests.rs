@@ -9,7 +9,7 @@ use proptest::test_runner::Config;
 
 use super::{
     AlarmAction, Applies, Device, FILE_BYTES_MAX, Finding, Latency, Origin, Priority, Profile, ProfileError, Rate,
-    ReadyPolicy, RuleId, Severity, Silos, SpinPolicy, TaskTrace, WindowRounds, applies, list, text,
+    ReadyPolicy, RuleId, Severity, Silos, SpinPolicy, TaskTrace, Window, WindowRounds, applies, list, text,
 };
 
 const NAMES: [&str; 4] = ["prod", "lab", "shared", "drill"];
@@ -71,7 +71,7 @@ fn a_profile_of_any_values_is_written_with_all_its_fields() {
         core: Some(2),
     }]);
     profile.graph.trace = TaskTrace::Cycles { kernels: vec![TaskKernel::Joint], streams: vec![] };
-    profile.window = Some(WindowRounds { commit_rounds: 5, buffer_rounds: 7 });
+    profile.window = Window::Some(WindowRounds { commit_rounds: 5, buffer_rounds: 7 });
     let full = profile.to_full_text().unwrap();
     assert_eq!(ron::from_str::<Profile>(&full).unwrap(), profile, "{full}");
 }
@@ -234,7 +234,7 @@ fn a_courtesy_is_a_share_of_a_second_and_applies_live() {
 #[test]
 fn a_window_is_two_numbers_of_rounds_above_0() {
     let with = |window: &str| lab().replacen("window: None,", &format!("window: {window},"), 1);
-    let size = |commit_rounds, buffer_rounds| Some(WindowRounds { commit_rounds, buffer_rounds });
+    let size = |commit_rounds, buffer_rounds| Window::Some(WindowRounds { commit_rounds, buffer_rounds });
     let taken = Profile::parse(&with("Some((commit_rounds: 5, buffer_rounds: 7))"), "lab.ron").unwrap();
     assert_eq!(taken.window, size(5, 7));
     let found = findings_with("window: None,", "window: Some((commit_rounds: 5, buffer_rounds: 0)),");

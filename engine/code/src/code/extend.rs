@@ -25,7 +25,7 @@ use super::rounds::{MissingTime, Rounds};
 use super::{Component, Model};
 
 /// Most rounds of measurement.
-pub const ROUNDS_MAX: u32 = 1000;
+pub const ROUNDS_MAX: u32 = 10_000;
 
 /// Relative difference up to which two probabilities are equal: rounding of sums in another order.
 const SAME_PROBABILITY: f64 = 1e-9;

@@ -21,7 +21,7 @@
 use super::hot_core::HotCore;
 use super::nodes;
 use crate::host::{self, HostFacts};
-use crate::profile::{Device, Profile, SILOS_MAX, Silos, ThreadSpec};
+use crate::profile::{Device, Profile, SILOS_MAX, Silos, ThreadSpec, Window};
 use serde::Serialize;
 
 /// How many silos there are, and why.
@@ -106,7 +106,7 @@ fn limits(profile: &Profile, host: &HostFacts, hot_cores: &[HotCore]) -> [Option
         None => (streams, format!("{streams} stream(s), of which each takes one")),
         Some(_) => ((streams / 2).max(1), format!("{streams} streams, read jointly by two")),
     };
-    let by_rounds = profile.input.source.is_live() && profile.window.is_some() && profile.input.m2d.is_none();
+    let by_rounds = profile.input.source.is_live() && profile.window != Window::None && profile.input.m2d.is_none();
     let live = by_rounds.then(|| (1, "the rounds of a live source are decoded as they come by one alone".to_owned()));
     let fed = (fed.0.min(SILOS_MAX), fed.1);
     [Some(by_hot_cores), cores, quota, Some(fed), live]

@@ -12,7 +12,7 @@ use crate::decode::{Matcher, MatcherModel, ReadyError};
 use crate::hot::Settings;
 use crate::profile::{
     Faults, FreeWorker, IssueGate, Latency, Overflow, OverflowStrategy, Placement, Predecoder, Profile, Rate,
-    ReadyPolicy, StartPolicy, WindowOverflow, WindowRounds,
+    ReadyPolicy, StartPolicy, Window, WindowOverflow, WindowRounds,
 };
 use crate::silo::Decoding;
 use rand_core::{Rng, SeedableRng};
@@ -23,12 +23,20 @@ use std::sync::atomic::AtomicU64;
 /// The window of seeds that decode by windows: three windows over the model's four rounds.
 const WINDOW: WindowRounds = WindowRounds { commit_rounds: 2, buffer_rounds: 3 };
 
+/// Ways to decode that a seed draws from.
+const DECODINGS: usize = 6;
+
+/// The correct answer of each shot.
+struct Answers {
+    /// If shots arrive whole.
+    whole: Vec<Vec<u64>>,
+    /// If they arrive by rounds: each window is predecoded separately, a stream is not.
+    by_rounds: Vec<Vec<u64>>,
+}
+
 /// Shared by all seeds: the model, the shots, and the correct answer of each shot.
 pub(super) struct Inputs {
-    decodings: [(Predecoder, Decoding, Vec<Vec<u64>>); 4],
-    /// Answers of the last decoding to shots that arrive by rounds, with each window predecoded
-    /// separately.
-    predecoded_by_rounds: Vec<Vec<u64>>,
+    decodings: [(Predecoder, Decoding, Answers); DECODINGS],
     pub(super) shots: Arc<ShotSet>,
 }
 
@@ -38,30 +46,24 @@ impl Inputs {
         let shots = Arc::new(draw_shots(&model));
         let decoding = |predecoder, window| -> Result<_, SimulationError> {
             let decoding = Decoding::new(Arc::clone(&model), predecoder, window)?;
-            let answers = answers(&model, &decoding, window, &shots)?;
+            let answers = answers(&model, &decoding, predecoder, window, &shots)?;
             Ok((predecoder, decoding, answers))
         };
         let (none, local) = (Predecoder::None, Predecoder::Local);
         let decodings = [
-            decoding(none, None)?,
-            decoding(local, None)?,
-            decoding(none, Some(WINDOW))?,
-            decoding(local, Some(WINDOW))?,
+            decoding(none, Window::None)?,
+            decoding(local, Window::None)?,
+            decoding(none, Window::Some(WINDOW))?,
+            decoding(local, Window::Some(WINDOW))?,
+            decoding(none, Window::Stream(WINDOW))?,
+            decoding(local, Window::Stream(WINDOW))?,
         ];
-        let by_rounds = MatcherModel::windowed_predecoding(&model, WINDOW, local)?.matcher_by_rounds();
-        let predecoded_by_rounds = answers_of(&model, &mut *by_rounds.expect("it has windows"), &shots);
-        Ok(Inputs { decodings, predecoded_by_rounds, shots })
-    }
-
-    /// Each shot's answer by the decoding that `draw` selects, if shots arrive by rounds.
-    pub(super) fn expected_by_rounds(&self, draw: u64) -> &[Vec<u64>] {
-        let (predecoder, _, expected) = &self.decodings[(draw % 4) as usize];
-        if *predecoder == Predecoder::Local { &self.predecoded_by_rounds } else { expected }
+        Ok(Inputs { decodings, shots })
     }
 
     /// The decoding that `draw` selects, and each shot's answer by it.
-    pub(super) fn decoding(&self, draw: u64) -> (Predecoder, &Decoding, &[Vec<u64>]) {
-        let (predecoder, decoding, expected) = &self.decodings[(draw % 4) as usize];
+    fn decoding(&self, draw: u64) -> (Predecoder, &Decoding, &Answers) {
+        let (predecoder, decoding, expected) = &self.decodings[(draw % DECODINGS as u64) as usize];
         (*predecoder, decoding, expected)
     }
 }
@@ -82,24 +84,27 @@ fn draw_shots(model: &Model) -> ShotSet {
 fn answers(
     model: &Model,
     decoding: &Decoding,
-    window: Option<WindowRounds>,
+    predecoder: Predecoder,
+    window: Window,
     shots: &ShotSet,
-) -> Result<Vec<Vec<u64>>, SimulationError> {
-    let mut matcher = match window {
-        None => MatcherModel::new(model).map_err(ReadyError::from)?.matcher(),
-        Some(size) => MatcherModel::windowed(model, size)?.matcher(),
+) -> Result<Answers, SimulationError> {
+    let matching = match window {
+        Window::None => MatcherModel::new(model).map_err(ReadyError::from)?,
+        Window::Some(size) => MatcherModel::windowed_predecoding(model, size, predecoder)?,
+        Window::Stream(size) => MatcherModel::streamed(model, size)?,
     };
+    let by_rounds = matching.matcher_by_rounds();
+    let by_rounds = by_rounds.map_or_else(Vec::new, |mut matcher| answers_of(model, &mut *matcher, shots));
+    let mut matcher = matching.matcher();
     let mut predecoder = decoding.predecoder();
     let mut residual = vec![0; model.detector_words()];
     let (mut found, mut flips) = (vec![0; model.observable_words()], vec![0; model.observable_words()]);
-    Ok(shots
-        .iter()
-        .map(|shot| {
-            predecoder.predecode(shot, &mut residual, &mut flips);
-            matcher.decode(&residual, &mut found).expect("shots of the model can be matched");
-            found.iter().zip(&flips).map(|(found, flip)| found ^ flip).collect()
-        })
-        .collect())
+    let whole = shots.iter().map(|shot| {
+        predecoder.predecode(shot, &mut residual, &mut flips);
+        matcher.decode(&residual, &mut found).expect("shots of the model can be matched");
+        found.iter().zip(&flips).map(|(found, flip)| found ^ flip).collect()
+    });
+    Ok(Answers { whole: whole.collect(), by_rounds })
 }
 
 fn answers_of(model: &Model, matcher: &mut dyn Matcher, shots: &ShotSet) -> Vec<Vec<u64>> {
@@ -131,7 +136,7 @@ impl<'a> Drawn<'a> {
         let decoders = 1 + (random.next_u64() % decoders_max) as u32;
         draw_graph(&mut random, &mut profile, decoders);
         profile.input.round_ns = draw_rounds(&mut random, decoding);
-        let expected = if profile.input.round_ns.is_some() { inputs.expected_by_rounds(way) } else { expected };
+        let expected = if profile.input.round_ns.is_some() { &expected.by_rounds } else { &expected.whole };
         Drawn { random, profile, decoding, expected, decoders }
     }
 }

@@ -17,6 +17,7 @@
 
 use super::{NoRoom, Orchestrator, Underway};
 use crate::hot::{BUDGET_ITEMS, Frame};
+use crate::pipe::{Carries, StreamShots};
 use crate::roles::TaskKernel;
 use pinwheel_edge::slot::Ticket;
 use pinwheel_edge::slot::jobs::Job;
@@ -38,6 +39,8 @@ struct Coming {
 pub(super) struct Arriving {
     shots: Vec<Coming>,
     cursor: usize,
+    /// Matchers that no shot has, where shots are decoded as streams.
+    free_matchers: Vec<u32>,
 }
 
 /// Result of a check.
@@ -50,8 +53,9 @@ enum Look {
 
 impl Arriving {
     /// An empty list with room for `jobs`.
-    pub(super) fn new(jobs: usize) -> Arriving {
-        Arriving { shots: Vec::with_capacity(jobs), cursor: 0 }
+    pub(super) fn new(jobs: usize, carries: Option<&Carries>) -> Arriving {
+        let matchers = carries.and_then(Carries::streams).map_or(0, StreamShots::count);
+        Arriving { shots: Vec::with_capacity(jobs), cursor: 0, free_matchers: (0..matchers).collect() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -157,10 +161,35 @@ impl Orchestrator {
             next += 1;
         }
         while coming.next < next {
-            self.submit_window(&coming.job, coming.next, stream, frame)?;
+            if coming.next == 0 && !self.begin_stream(&coming.job) {
+                // Its rounds wait in the slot until another shot ends.
+                return Ok(false);
+            }
+            if let Err(no_room) = self.submit_window(&coming.job, coming.next, stream, frame) {
+                self.end_stream(&coming.job, coming.next > 0);
+                return Err(no_room);
+            }
             coming.next += 1;
         }
         Ok(coming.next == count)
+    }
+
+    /// Gives the shot of `job` a matcher, where shots are decoded as streams. Returns whether it can
+    /// begin.
+    fn begin_stream(&mut self, job: &Job) -> bool {
+        let Some(carries) = self.parts.carries.as_ref().filter(|carries| carries.streams().is_some()) else {
+            return true;
+        };
+        let Some(matcher) = self.arriving.free_matchers.pop() else { return false };
+        carries.set_stream_matcher(job, matcher);
+        true
+    }
+
+    /// Takes the matcher of the shot of `job` back, unless the shot goes on or was decoded whole.
+    pub(super) fn end_stream(&mut self, job: &Job, keeps: bool) {
+        if let Some(carries) = self.parts.carries.as_ref().filter(|carries| !keeps && carries.streams().is_some()) {
+            self.arriving.free_matchers.push(carries.stream_matcher(job));
+        }
     }
 
     /// Returns the buffer of a shot that was answered before its last round, after the windows that

@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use pinwheel_engine::board::layout::LABEL_BYTES_MAX;
 use pinwheel_engine::code::Format;
 use pinwheel_engine::engine::LivePlace;
-use pinwheel_engine::profile::{Rate, Silos, WindowRounds};
+use pinwheel_engine::profile::{Rate, Silos, Window, WindowRounds};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -72,9 +72,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "D", value_parser = duration, allow_hyphen_values = true)]
     pub deadline: Option<Duration>,
     /// Decode long experiments in sliding windows of C rounds to commit and B rounds of look-ahead
-    /// (best the code's distance each): 5,5; or whole: each shot in one piece
-    #[arg(long, value_name = "C,B|whole", value_parser = window, allow_hyphen_values = true)]
-    pub window: Option<Windows>,
+    /// (best the code's distance each): 5,5; as a stream, each round added to the matching of those
+    /// before it: stream:5,5; or whole: each shot in one piece
+    #[arg(long, value_name = "C,B|stream:C,B|whole", value_parser = window, allow_hyphen_values = true)]
+    pub window: Option<Window>,
     /// Deliver each shot round by round, one round each DURATION (1us); with --window, a window
     /// starts when its rounds have arrived, and latency counts from the last round
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -123,13 +124,6 @@ pub enum DeviceChoice {
     Cuda { index: Option<u32> },
 }
 
-/// Value of `--window`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Windows {
-    Whole,
-    Sliding(WindowRounds),
-}
-
 /// Parses a label of at most [`LABEL_BYTES_MAX`] bytes.
 fn label(text: &str) -> Result<String, String> {
     if text.len() > LABEL_BYTES_MAX {
@@ -139,17 +133,20 @@ fn label(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Parses `C,B` or `whole`. The profile's schema checks the range.
-pub fn window(text: &str) -> Result<Windows, String> {
+/// Parses `C,B`, `stream:C,B` or `whole`. The profile's schema checks the range.
+pub fn window(text: &str) -> Result<Window, String> {
     if text == "whole" {
-        return Ok(Windows::Whole);
+        return Ok(Window::None);
     }
-    let rounds = text.split_once(',').and_then(|(commit, buffer)| Some((commit.parse().ok()?, buffer.parse().ok()?)));
+    let (is_stream, sizes) = text.strip_prefix("stream:").map_or((false, text), |sizes| (true, sizes));
+    let rounds = sizes.split_once(',').and_then(|(commit, buffer)| Some((commit.parse().ok()?, buffer.parse().ok()?)));
     let (commit_rounds, buffer_rounds) = rounds.ok_or_else(|| {
-        "expected commit rounds and buffer rounds, whole numbers of 1 or more, or whole; write it like --window 5,5"
+        "expected commit rounds and buffer rounds, whole numbers of 1 or more, or whole; write it like --window 5,5 or \
+         --window stream:5,5"
             .to_owned()
     })?;
-    Ok(Windows::Sliding(WindowRounds { commit_rounds, buffer_rounds }))
+    let rounds = WindowRounds { commit_rounds, buffer_rounds };
+    Ok(if is_stream { Window::Stream(rounds) } else { Window::Some(rounds) })
 }
 
 /// Parses `auto`, `sim`, `cuda` or `cuda:N`. The engine's start checks whether the device exists.
@@ -190,14 +187,18 @@ fn silos(text: &str) -> Result<Silos, String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{DeviceChoice, Windows, device, silos, window};
-    use pinwheel_engine::profile::{Silos, WindowRounds};
+    use super::{DeviceChoice, device, silos, window};
+    use pinwheel_engine::profile::{Silos, Window, WindowRounds};
 
     #[test]
     fn windows_are_two_numbers_of_rounds_or_whole() {
-        assert_eq!(window("5,7"), Ok(Windows::Sliding(WindowRounds { commit_rounds: 5, buffer_rounds: 7 })));
-        assert_eq!(window("whole"), Ok(Windows::Whole));
-        for text in ["", "5", "5,", ",5", "5,-1", "5,5,5", "5, 5", "none", "4294967296,1"] {
+        assert_eq!(window("5,7"), Ok(Window::Some(WindowRounds { commit_rounds: 5, buffer_rounds: 7 })));
+        let stream = Window::Stream(WindowRounds { commit_rounds: 5, buffer_rounds: 7 });
+        assert_eq!(window("stream:5,7"), Ok(stream));
+        assert_eq!(window("whole"), Ok(Window::None));
+        for text in
+            ["", "5", "5,", ",5", "5,-1", "5,5,5", "5, 5", "none", "stream", "stream:5", "5,stream:5", "4294967296,1"]
+        {
             assert!(window(text).unwrap_err().contains("--window 5,5"), "{text}");
         }
     }

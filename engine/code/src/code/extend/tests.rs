@@ -83,7 +83,7 @@ fn what_cannot_be_made_longer_is_refused_with_a_reason() {
     let said = extended(&short, 9).unwrap_err().to_string();
     assert!(said.contains("4 rounds") && said.contains("at least 5 rounds"), "{said}");
     let said = extended(&short, 2).unwrap_err().to_string();
-    assert!(said.contains("found 2 rounds, expected 3..=1000"), "{said}");
+    assert!(said.contains("found 2 rounds, expected 3..=10000"), "{said}");
     let error = extended(&made("error(0.1) D0"), 9).unwrap_err();
     assert_eq!(error, ExtendError::MissingTime(MissingTime { detector: 0 }));
     // The rate drifts: no round repeats.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Threads, assert_sound, spec};
 use crate::host::{HostFacts, Quota, trees};
 use crate::plan::{Plan, PlannedThread, RoleKind};
-use crate::profile::{Device, Profile, Silos, Source, WindowRounds};
+use crate::profile::{Device, Profile, Silos, Source, Window, WindowRounds};
 
 fn auto() -> Profile {
     let (mut profile, _) = Profile::load("prod", None).unwrap();
@@ -98,7 +98,7 @@ fn a_silo_that_would_lack_cores_time_or_streams_is_not_made() {
     let mut live = auto();
     live.input.source = Source::Shm { name: "fpga0".to_owned(), group: None, model: "surface_d5".to_owned() };
     assert_eq!(settled(&live, &host).0, 4);
-    live.window = Some(WindowRounds { commit_rounds: 5, buffer_rounds: 5 });
+    live.window = Window::Some(WindowRounds { commit_rounds: 5, buffer_rounds: 5 });
     told(&live, &host, 1, "the rounds of a live source are decoded as they come by one alone");
     let nodes: Vec<String> = (0..80).map(|node| format!("{}-{}", node * 4, node * 4 + 3)).collect();
     let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();

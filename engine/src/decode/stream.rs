@@ -1,0 +1,210 @@
+//! Long experiments as streams: each round is added to the matching of the rounds before it.
+//!
+//! Owns [`StreamedModel`], built once by cold code and shared: which bits of a packed shot belong to
+//! each round, and the parts in which rounds are taken. The search is that of
+//! [`pinwheel_matching::stream`]. Bounded by one commit and two buffers of rounds; the work of a
+//! round does not depend on the experiment's length. A shot that arrives by rounds is decoded by
+//! tasks, each of which takes one part; a shot that arrives whole is decoded in one go.
+
+use std::sync::Arc;
+
+use pinwheel_matching::{Edge, StreamError, StreamMatcher, StreamModel, StreamModelError};
+
+use super::sparse::reason;
+use super::window::{WindowError, WindowPlan, words_after_rounds};
+use super::{DecodeError, Decoded, Matcher, ReadyError};
+use crate::code::graph::Graph;
+use crate::code::{Model, Rounds};
+use crate::pipe::Carries;
+use crate::profile::WindowRounds;
+
+/// The matcher's name in reports.
+pub(super) const NAME: &str = "sparse-blossom as a stream";
+
+/// The detectors of a round in a packed shot: index of a word, and bits in it.
+type Bits = Vec<(u32, u64)>;
+
+/// A model prepared for decoding as a stream.
+pub struct StreamedModel {
+    matching: Arc<StreamModel>,
+    /// Rounds of a part; the last part may have fewer.
+    part_rounds: u32,
+    rounds: Vec<Bits>,
+    words_after_rounds: Vec<u32>,
+    detector_words: usize,
+    observable_words: usize,
+    always_detectors: Vec<u64>,
+    always_observables: Vec<u64>,
+    always_weight: f64,
+}
+
+impl StreamedModel {
+    /// Prepares `model`; pairs become final every `commit_rounds`, once they are `buffer_rounds`
+    /// old.
+    ///
+    /// # Errors
+    ///
+    /// If it is not a matching problem, has no rounds or more than 64 observables, or is smaller
+    /// than one of the two sizes.
+    pub fn new(model: &Model, size: WindowRounds) -> Result<Self, ReadyError> {
+        let graph = Graph::new(model)?;
+        let rounds = Rounds::new(model).map_err(WindowError::from)?;
+        WindowPlan::new(rounds.count(), size)?;
+        let round_of: Vec<u32> = (0..model.detectors).map(|detector| rounds.of(detector)).collect();
+        let edges = graph.edges.iter().map(|edge| Edge {
+            a: edge.a,
+            b: edge.b,
+            weight: edge.weight,
+            observables: &edge.observables,
+        });
+        let WindowRounds { commit_rounds, buffer_rounds } = size;
+        let matching = match StreamModel::new(&round_of, graph.observable_words, edges, commit_rounds, buffer_rounds) {
+            Ok(matching) => Arc::new(matching),
+            Err(StreamModelError::Observables { .. }) => {
+                return Err(WindowError::Observables { found: model.observables }.into());
+            }
+            Err(error) => unreachable!("a graph's edges join its own detectors, sizes are checked: {error}"),
+        };
+        let bits = |round| {
+            let mut bits = Bits::new();
+            for &detector in rounds.members(round) {
+                match bits.last_mut() {
+                    Some((word, bits)) if *word == detector / 64 => *bits |= 1 << (detector % 64),
+                    _ => bits.push((detector / 64, 1 << (detector % 64))),
+                }
+            }
+            bits
+        };
+        Ok(Self {
+            matching,
+            part_rounds: commit_rounds,
+            rounds: (0..rounds.count()).map(bits).collect(),
+            words_after_rounds: words_after_rounds(&rounds, graph.detector_words),
+            detector_words: graph.detector_words,
+            observable_words: graph.observable_words,
+            always_detectors: graph.always_detectors,
+            always_observables: graph.always_observables,
+            always_weight: graph.always_weight,
+        })
+    }
+
+    /// Number of parts of a shot.
+    #[must_use]
+    pub fn parts(&self) -> u32 {
+        self.matching.rounds().div_ceil(self.part_rounds)
+    }
+
+    /// For each round, the leading words of a packed shot that are complete once it has arrived.
+    #[must_use]
+    pub fn words_after_rounds(&self) -> &[u32] {
+        &self.words_after_rounds
+    }
+
+    /// Matchers for shots of `streams` streams in `jobs` job buffers.
+    #[must_use]
+    pub fn carries(&self, jobs: u32, streams: u32) -> Carries {
+        let mut words = 0;
+        let needed: Vec<u32> = (0..self.parts())
+            .map(|part| {
+                let bits = self.rounds_of(part).flat_map(|round| &self.rounds[round as usize]);
+                words = bits.map(|&(word, _)| word + 1).fold(words, u32::max);
+                if part + 1 == self.parts() { self.detector_words as u32 } else { words }
+            })
+            .collect();
+        Carries::of_streams(jobs, streams, &self.matching, &needed)
+    }
+
+    fn rounds_of(&self, part: u32) -> std::ops::Range<u32> {
+        let first = part * self.part_rounds;
+        first..first.saturating_add(self.part_rounds).min(self.matching.rounds())
+    }
+
+    /// The bits that every shot flips: XORs them into `observables`.
+    pub(super) fn begin(&self, observables: &mut [u64]) {
+        observables.iter_mut().zip(&self.always_observables).for_each(|(word, by)| *word ^= by);
+    }
+
+    /// Adds the rounds of `part` to the matching of a shot; `word` reads a word of the packed shot.
+    /// The first part begins the shot, the last one XORs the flips of its matching into
+    /// `observables` and returns its weight.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`]: the shot has no answer.
+    pub(super) fn decode(
+        &self,
+        matcher: &mut StreamMatcher,
+        part: u32,
+        word: impl Fn(u32) -> u64,
+        observables: &mut [u64],
+    ) -> Result<Option<f64>, DecodeError> {
+        if part == 0 {
+            matcher.begin();
+        }
+        for round in self.rounds_of(part) {
+            let bits = self.rounds[round as usize].iter().flat_map(|&(at, bits)| {
+                let fired = (word(at) ^ self.always_detectors[at as usize]) & bits;
+                OwnedOnes(fired).map(move |bit| at * 64 + bit)
+            });
+            matcher.round(round, bits).map_err(failed)?;
+        }
+        if part + 1 < self.parts() {
+            matcher.advance().map_err(failed)?;
+            return Ok(None);
+        }
+        let matched = matcher.finish(observables).map_err(failed)?;
+        Ok(Some(matched.weight + self.always_weight))
+    }
+}
+
+/// The bits of one word.
+struct OwnedOnes(u64);
+
+impl Iterator for OwnedOnes {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let bit = self.0.trailing_zeros();
+        self.0 &= self.0.wrapping_sub(1);
+        (bit < 64).then_some(bit)
+    }
+}
+
+fn failed(error: StreamError) -> DecodeError {
+    match error {
+        StreamError::Match(error) => reason(error),
+        _ => DecodeError::Unmatchable,
+    }
+}
+
+/// Decodes a whole shot as a stream.
+pub(super) struct StreamedMatcher {
+    model: Arc<StreamedModel>,
+    matcher: StreamMatcher,
+}
+
+impl StreamedMatcher {
+    pub(super) fn new(model: Arc<StreamedModel>) -> Self {
+        Self { matcher: StreamMatcher::new(Arc::clone(&model.matching)), model }
+    }
+}
+
+impl Matcher for StreamedMatcher {
+    fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError> {
+        let Self { model, matcher } = self;
+        assert_eq!(syndrome.len(), model.detector_words, "the syndrome must be as wide as the model");
+        assert_eq!(observables.len(), model.observable_words, "observables must be as wide as the model");
+        observables.fill(0);
+        model.begin(observables);
+        let mut weight = None;
+        for part in 0..model.parts() {
+            let decoded = model.decode(matcher, part, |word| syndrome[word as usize], observables);
+            weight = decoded.inspect_err(|_| observables.fill(0))?;
+        }
+        Ok(Decoded { weight })
+    }
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+}
