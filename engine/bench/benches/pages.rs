@@ -12,7 +12,7 @@ const AREAS: [(&str, &str); 21] = [
     ("dispatch", "A shot's path from feed to harvest with a decoder that does nothing."),
     ("overhead", "The whole engine against a loop that only decodes."),
     ("scale", SCALE),
-    ("window", "The last sliding window of a long experiment against the whole shot."),
+    ("window", "The last sliding window of a long experiment, and the last part of a stream, against the whole shot."),
     ("matching", "Matching of whole shots against the crate `stabilizer_qec` (feature `peers`)."),
     ("predecode", "Decoding with the predecoder against decoding without it."),
     ("frame", "One pass of a hot thread over roles that do nothing."),

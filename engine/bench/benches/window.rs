@@ -1,5 +1,5 @@
-//! Compares sliding windows with whole shots on long experiments: time from the last round to the
-//! answer.
+//! Compares sliding windows and streams with whole shots on long experiments: time from the last
+//! round to the answer; and for streams the work of a whole shot.
 //!
 //! A window is as large as the code's distance, and so is its buffer. By windows only the last
 //! window remains when the last round arrives; a whole shot begins then. Each is shown at 5 d and
@@ -9,6 +9,7 @@
 use super::measure::{CLOCK, Placement, Reading, Suite, median, ns_per};
 use pinwheel_engine::code::{Model, Sampler, bundled_named};
 use pinwheel_engine::decode::MatcherModel;
+use pinwheel_engine::decode::stream::StreamedModel;
 use pinwheel_engine::decode::window::{WindowModel, WindowWorker};
 use pinwheel_engine::profile::{Predecoder, WindowRounds};
 use std::sync::Arc;
@@ -39,7 +40,12 @@ fn lengths(suite: &mut Suite, code: &str, distance: u32, rounds: u32) -> Reading
             windows(&drawn, &ready, shots, predecodes)
         })
     });
+    let (drawn, streamed) = (Arc::clone(&model), Arc::new(StreamedModel::new(&model, size).unwrap()));
+    let stream =
+        suite.case(format!("stream {name}"), &["last", "shot"], REPETITIONS, move || stream(&drawn, &streamed, shots));
     let whole = suite.case(format!("whole shots {name}"), &["shot"], REPETITIONS, move || vec![whole(&model, shots)]);
+    suite.figure(format!("window/{name}-stream"), "ns", stream, Some(("windows", windows)));
+    suite.figure(format!("window/{name}-stream-shot"), "ns", stream.part(1), Some(("whole-shot", whole)));
     suite.figure(format!("window/{name}"), "ns", windows, Some(("whole-shot", whole)));
     suite.figure(format!("window/{name}-middle"), "ns", windows.part(1), None);
     suite.figure(format!("window/{name}-predecoded"), "ns", predecoded, Some(("not", windows)));
@@ -74,6 +80,26 @@ fn windows(model: &Model, ready: &Arc<WindowModel>, shots: u64, predecodes: bool
         }
     });
     vec![median(&last), median(&middle)]
+}
+
+/// Median time of the last part of a stream, and of the whole shot as a stream.
+fn stream(model: &Model, streamed: &StreamedModel, shots: u64) -> Vec<f64> {
+    let mut matcher = streamed.matcher();
+    let (mut last, mut shot) = (Vec::new(), Vec::new());
+    each(model, shots, |words, observables| {
+        let from = CLOCK.ticks();
+        let mut part_from = from;
+        for part in 0..streamed.parts() {
+            if part + 1 == streamed.parts() {
+                part_from = CLOCK.ticks();
+            }
+            let decoded = streamed.decode(&mut matcher, part, |word| words[word as usize], observables);
+            decoded.expect("shots of the model can be matched");
+        }
+        last.push(ns_per(part_from, 1));
+        shot.push(ns_per(from, 1));
+    });
+    vec![median(&last), median(&shot)]
 }
 
 /// Median time of a whole shot.

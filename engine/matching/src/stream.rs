@@ -33,7 +33,7 @@
 //! rounds but the first and the last have the same edges: such rounds share a *form*, and a slot's
 //! edges are written only where its form changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ use crate::graph::{Adjacency, Edge, Graph, GraphError, Half, NONE};
 use crate::matcher::{MatchError, Matched};
 use crate::search::{Failure, Presence, Search};
 
-/// In [`FormHalf::member`]: the boundary.
-const BOUNDARY: u32 = u32::MAX - 1;
+/// In [`FormHalf::to`]: the boundary.
+const BOUNDARY: i32 = i32::MAX;
 
 /// Why a model cannot be matched round by round.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -105,20 +105,29 @@ struct Place {
     member: u32,
 }
 
-/// One end's view of an edge, relative to its round.
+/// One end's view of an edge, relative to its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FormHalf {
-    /// Rounds from this end to the other.
-    rounds: i32,
-    /// The other end's; [`NONE`]: there is no such edge.
-    member: u32,
-    /// The other end's half-edge, counted from its slot's first.
-    twin: u32,
+    /// The node at the other end, counted from the slot's first node; or [`BOUNDARY`]. Where a
+    /// member has fewer edges than in other rounds: itself, which no search follows.
+    to: i32,
     weight: u32,
-    observables: u64,
 }
 
-const NO_HALF: FormHalf = FormHalf { rounds: 0, member: NONE, twin: NONE, weight: 0, observables: 0 };
+/// The edges of a round.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Form {
+    halves: Vec<FormHalf>,
+    /// For each half-edge the other end's, counted from the slot's first; 0 where there is none.
+    twins: Vec<i32>,
+    observables: Vec<u64>,
+}
+
+/// `index`, less than `count` beside the ring's seam, on the ring.
+const fn around(index: i32, count: i32) -> u32 {
+    let index = if index < 0 { index.wrapping_add(count) } else { index };
+    (if index >= count { index.wrapping_sub(count) } else { index }) as u32
+}
 
 /// A model prepared for matching round by round.
 #[derive(Debug)]
@@ -134,7 +143,7 @@ pub struct StreamModel {
     members: u32,
     /// For each member its first half-edge, counted from its slot's, and the end of the last.
     starts: Vec<u32>,
-    forms: Vec<Vec<FormHalf>>,
+    forms: Vec<Form>,
     form_of: Vec<u32>,
     places: Vec<Place>,
     /// Detectors that edges of negative weight flip, by round.
@@ -236,35 +245,48 @@ impl StreamModel {
             self.starts[member + 1] = self.starts[member] + most;
         }
         let width = self.starts[members] as usize;
-        let mut halves = vec![NO_HALF; self.rounds as usize * width];
         let mut used = vec![0u32; degrees.len()];
+        let mut forms: Vec<Form> = (0..self.rounds)
+            .map(|_| Form { halves: self.no_edges(), twins: vec![0; width], observables: vec![0; width] })
+            .collect();
         for (a, b, weight, observables) in edges {
             let mut place = |end: Place| {
                 used[of(end)] += 1;
                 self.starts[end.member as usize] + used[of(end)] - 1
             };
-            let own = place(a);
+            let own = place(a) as usize;
+            let form = &mut forms[a.round as usize];
+            form.observables[own] = observables;
             let Some(b) = b else {
-                let half = FormHalf { rounds: 0, member: BOUNDARY, twin: NONE, weight, observables };
-                halves[a.round as usize * width + own as usize] = half;
+                form.halves[own] = FormHalf { to: BOUNDARY, weight };
                 continue;
             };
-            let twin = place(b);
+            let twin = place(b) as usize;
             let rounds = (b.round - a.round) as i32;
-            halves[a.round as usize * width + own as usize] =
-                FormHalf { rounds, member: b.member, twin, weight, observables };
-            halves[b.round as usize * width + twin as usize] =
-                FormHalf { rounds: -rounds, member: a.member, twin: own, weight, observables };
+            form.halves[own] = FormHalf { to: rounds * self.members as i32 + b.member as i32, weight };
+            form.twins[own] = rounds * width as i32 + twin as i32;
+            let form = &mut forms[b.round as usize];
+            form.observables[twin] = observables;
+            form.halves[twin] = FormHalf { to: a.member as i32 - rounds * self.members as i32, weight };
+            form.twins[twin] = own as i32 - rounds * width as i32;
         }
         let mut known = BTreeMap::new();
-        for round in 0..self.rounds as usize {
-            let form = &halves[round * width..(round + 1) * width];
-            let form = *known.entry(form).or_insert_with(|| {
-                self.forms.push(form.to_vec());
-                self.forms.len() as u32 - 1
-            });
-            self.form_of.push(form);
+        for form in forms {
+            let count = known.len() as u32;
+            self.form_of.push(*known.entry(form).or_insert(count));
         }
+        let mut forms: Vec<(Form, u32)> = known.into_iter().collect();
+        forms.sort_by_key(|&(_, index)| index);
+        self.forms = forms.into_iter().map(|(form, _)| form).collect();
+    }
+
+    /// A round whose members have no edges.
+    fn no_edges(&self) -> Vec<FormHalf> {
+        let of = |member: u32| {
+            let count = self.starts[member as usize + 1] - self.starts[member as usize];
+            (0..count).map(move |_| FormHalf { to: member as i32, weight: 0 })
+        };
+        (0..self.members).flat_map(of).collect()
     }
 
     /// Number of rounds.
@@ -288,14 +310,16 @@ impl StreamModel {
     /// Bytes on the heap: 8 for each detector, and the forms.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let halves: usize = self.forms.iter().map(Vec::capacity).sum();
-        halves * size_of::<FormHalf>()
+        let halves: usize = self.forms.iter().map(|form| form.halves.len()).sum();
+        halves * (size_of::<FormHalf>() + size_of::<i32>() + size_of::<u64>())
             + (self.places.capacity() + self.always.capacity()) * size_of::<Place>()
             + 4 * (self.starts.capacity() + self.form_of.capacity())
     }
 
-    const fn slot(&self, round: u32) -> u32 {
-        round % self.slots
+    /// The slot so many rounds behind `slot`; fewer than there are slots.
+    const fn slot_after(&self, slot: u32, rounds: u32) -> u32 {
+        let after = slot + rounds;
+        if after < self.slots { after } else { after - self.slots }
     }
 
     const fn boundary(&self) -> u32 {
@@ -317,10 +341,14 @@ pub struct StreamMatcher {
     form_of: Vec<u32>,
     /// The round of each node.
     round_of: Vec<u32>,
+    /// Nodes of defects whose pairs are not final, and their rounds; in order of the rounds.
+    defects: VecDeque<(u32, u32)>,
     /// One bit for each member: fired in this round an odd number of times.
     fired: Vec<u64>,
     /// Rounds that have come, and those whose pairs have been looked through.
     next: u32,
+    /// The slot of the next round.
+    next_slot: u32,
     committed: u32,
     /// Rounds that have come since the search went on.
     unmatched: u32,
@@ -352,8 +380,10 @@ impl StreamMatcher {
             half_observables: vec![0; halves],
             form_of: vec![NONE; slots as usize],
             round_of: vec![NONE; nodes],
+            defects: VecDeque::with_capacity(nodes),
             fired: vec![0; members.div_ceil(64) as usize],
             next: 0,
+            next_slot: 0,
             committed: 0,
             unmatched: 0,
             always: 0,
@@ -378,7 +408,7 @@ impl StreamMatcher {
         let words = self.starts.capacity() + self.twins.capacity() + self.form_of.capacity() + self.round_of.capacity();
         self.search.bytes()
             + self.halves.capacity() * size_of::<Half>()
-            + 8 * (self.half_observables.capacity() + self.fired.capacity())
+            + 8 * (self.half_observables.capacity() + self.fired.capacity() + self.defects.capacity())
             + 4 * words
     }
 
@@ -394,10 +424,11 @@ impl StreamMatcher {
         search.restart();
         self.observables = model.always_observables;
         self.units = model.always_weight;
-        (self.next, self.committed, self.unmatched, self.always) = (0, 0, 0, 0);
+        (self.next, self.next_slot, self.committed, self.unmatched, self.always) = (0, 0, 0, 0, 0);
         self.error = None;
+        self.defects.clear();
         for round in 0..self.model.span.min(self.model.rounds) {
-            self.await_round(round);
+            self.await_round(round, round);
         }
     }
 
@@ -511,37 +542,40 @@ impl StreamMatcher {
     /// Opens `round`, adds its defects, and makes room for the rounds after it.
     fn open_round(&mut self, round: u32) -> Result<(), StreamError> {
         let (span, rounds) = (self.model.span, self.model.rounds);
-        let nodes = self.nodes(round);
+        let slot = self.next_slot;
+        self.next_slot = self.model.slot_after(slot, 1);
+        let nodes = self.nodes(slot);
         let first = nodes.start;
-        let Self { search, fired, .. } = self;
+        let Self { search, fired, defects, .. } = self;
         search.set_presence(nodes, Presence::Open);
         for (word, bits) in (0..).zip(fired.iter()) {
             let mut bits = *bits;
             while bits != 0 {
-                search.add_defect(first + word * 64 + bits.trailing_zeros());
+                let node = first + word * 64 + bits.trailing_zeros();
+                search.add_defect(node);
+                defects.push_back((node, round));
                 bits &= bits - 1;
             }
         }
         if rounds - round <= span {
             return Ok(());
         }
-        self.await_round(round + span);
+        self.await_round(round + span, self.model.slot_after(slot, span));
         // Between the oldest open round and the next one lie as many forgotten rounds as an edge
         // may span.
-        if self.model.slots < rounds { self.forget(round + 2 * span) } else { Ok(()) }
+        if self.model.slots < rounds { self.forget(self.model.slot_after(slot, 2 * span)) } else { Ok(()) }
     }
 
-    /// The nodes of the slot of `round`.
-    fn nodes(&self, round: u32) -> Range<u32> {
-        let first = self.model.slot(round) * self.model.members;
+    /// The nodes of `slot`.
+    fn nodes(&self, slot: u32) -> Range<u32> {
+        let first = slot * self.model.members;
         first..first + self.model.members
     }
 
-    /// Lets regions grow up to `round`, which has not come, and writes its edges.
-    fn await_round(&mut self, round: u32) {
-        let slot = self.model.slot(round);
+    /// Lets regions grow up to `round`, which has not come, and writes its edges in `slot`.
+    fn await_round(&mut self, round: u32, slot: u32) {
         let form = self.model.form_of[round as usize];
-        let nodes = self.nodes(round);
+        let nodes = self.nodes(slot);
         self.round_of[nodes.start as usize..nodes.end as usize].fill(round);
         if std::mem::replace(&mut self.form_of[slot as usize], form) != form {
             self.write_edges(slot, form);
@@ -553,29 +587,23 @@ impl StreamMatcher {
     fn write_edges(&mut self, slot: u32, form: u32) {
         let Self { model, halves, twins, half_observables, .. } = self;
         let form = &model.forms[form as usize];
-        let at = slot as usize * form.len();
-        for member in 0..model.members {
-            let own = model.starts[member as usize] as usize..model.starts[member as usize + 1] as usize;
-            for index in own {
-                let half = form[index];
-                let slots = i64::from(model.slots);
-                let other = (i64::from(slot) + i64::from(half.rounds)).rem_euclid(slots) as u32;
-                let (to, twin) = match half.member {
-                    // An edge to itself: no search follows it.
-                    NONE => (slot * model.members + member, NONE),
-                    BOUNDARY => (model.boundary(), NONE),
-                    to => (other * model.members + to, other * form.len() as u32 + half.twin),
-                };
-                halves[at + index] = Half { to, weight: half.weight };
-                twins[at + index] = twin;
-                half_observables[at + index] = half.observables;
-            }
+        let width = form.halves.len();
+        let own = slot as usize * width..(slot as usize + 1) * width;
+        let (first_node, nodes) = ((slot * model.members) as i32, model.boundary() as i32);
+        let (first_half, all_halves) = (own.start as i32, halves.len() as i32);
+        for (half, relative) in halves[own.clone()].iter_mut().zip(&form.halves) {
+            let to = around(first_node.wrapping_add(relative.to), nodes);
+            *half = Half { to: if relative.to == BOUNDARY { nodes as u32 } else { to }, weight: relative.weight };
         }
+        for (twin, &relative) in twins[own.clone()].iter_mut().zip(&form.twins) {
+            *twin = around(first_half + relative, all_halves);
+        }
+        half_observables[own].copy_from_slice(&form.observables);
     }
 
-    /// Takes what is left of the round out whose slot `round` will have.
-    fn forget(&mut self, round: u32) -> Result<(), StreamError> {
-        let nodes = self.nodes(round);
+    /// Takes what is left of the round in `slot` out.
+    fn forget(&mut self, slot: u32) -> Result<(), StreamError> {
+        let nodes = self.nodes(slot);
         let Self { search, observables, units, .. } = self;
         while let Some((node, region)) = search.first_reached(nodes.clone()) {
             match search.take_pair(region, &mut |pair| *observables ^= pair.observables) {
@@ -587,14 +615,15 @@ impl StreamMatcher {
         Ok(())
     }
 
-    /// Makes the pairs final whose defects are all old enough.
+    /// Makes the pairs final whose defects are all old enough. Each is found by its newest defect.
     fn commit(&mut self) {
-        let Self { model, search, round_of, observables, units, next, .. } = self;
+        let Self { model, search, round_of, defects, observables, units, next, .. } = self;
         let Some(end) = next.checked_sub(model.buffer) else { return };
-        let mut from = 0;
-        while let Some(region) = search.next_pair(from) {
-            from = region + 1;
-            if search.all_defects(region, |node| round_of[node as usize] < end) {
+        while let Some((node, _)) = defects.pop_front_if(|&mut (_, round)| round < end) {
+            let is_old = |node: u32| round_of[node as usize] < end;
+            if let Some(region) = search.region_of_defect(node)
+                && search.all_defects(region, is_old)
+            {
                 let weight = search.take_pair(region, &mut |pair| *observables ^= pair.observables);
                 *units += weight.unwrap_or(0);
             }

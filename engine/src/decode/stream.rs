@@ -114,6 +114,12 @@ impl StreamedModel {
         Carries::of_streams(jobs, streams, &self.matching, &needed)
     }
 
+    /// A matcher for one shot at a time.
+    #[must_use]
+    pub fn matcher(&self) -> StreamMatcher {
+        StreamMatcher::new(Arc::clone(&self.matching))
+    }
+
     fn rounds_of(&self, part: u32) -> std::ops::Range<u32> {
         let first = part * self.part_rounds;
         first..first.saturating_add(self.part_rounds).min(self.matching.rounds())
@@ -131,7 +137,11 @@ impl StreamedModel {
     /// # Errors
     ///
     /// [`DecodeError`]: the shot has no answer.
-    pub(super) fn decode(
+    ///
+    /// # Panics
+    ///
+    /// If there is no such part, or `word` does for a word of the model's detectors.
+    pub fn decode(
         &self,
         matcher: &mut StreamMatcher,
         part: u32,
@@ -185,7 +195,7 @@ pub(super) struct StreamedMatcher {
 
 impl StreamedMatcher {
     pub(super) fn new(model: Arc<StreamedModel>) -> Self {
-        Self { matcher: StreamMatcher::new(Arc::clone(&model.matching)), model }
+        Self { matcher: model.matcher(), model }
     }
 }
 

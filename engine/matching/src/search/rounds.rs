@@ -88,16 +88,14 @@ impl Search {
         (nodes.start..).zip(states).map(|(node, state)| (node, state.top)).find(|&(_, top)| top >= FIRST)
     }
 
-    /// The outermost regions that have a partner other than the future, one of each pair, until
-    /// there are none behind `from`.
-    pub(crate) fn next_pair(&self, from: u32) -> Option<u32> {
-        (from.max(FIRST)..self.region_count).find(|&region| {
-            let Region { partner, parent, .. } = self.regions[region as usize];
-            parent == NONE && partner != NONE && partner != FUTURE && region < partner
-        })
+    /// The outermost region around the defect at `node`, if it is still there.
+    pub(crate) fn region_of_defect(&self, node: u32) -> Option<u32> {
+        let state = &self.nodes[node as usize];
+        (state.own != NONE).then_some(state.top)
     }
 
-    /// Whether `node` says yes to all defects of outermost region `region` and of its partner.
+    /// Whether `is_in` says yes to the nodes of all defects of outermost region `region` and of its
+    /// partner.
     pub(crate) fn all_defects(&mut self, region: u32, is_in: impl Fn(u32) -> bool) -> bool {
         self.stack.clear();
         self.stack.push(region);
