@@ -24,8 +24,11 @@
 //! later round may change them. With a buffer as long as the shot, the answer is the lightest
 //! matching of the whole shot. With the code's distance, later rounds hardly ever matter.
 //!
-//! A region whose pair is not final when its oldest round has to be forgotten, `commit` and two
-//! buffers later, is taken out with the partner it then has.
+//! A region whose pair is not final when a round that it has reached is to be forgotten, `commit` and
+//! two buffers later, is taken out with the partner it then has. If it waits for a round to come, it
+//! is taken out but for the defect that waits. Only if that defect itself is to be forgotten has the
+//! shot no answer: a defect from which no boundary and no other defect is in reach of all those
+//! rounds.
 //!
 //! # The ring
 //!
@@ -39,7 +42,7 @@ use std::sync::Arc;
 
 use crate::graph::{Adjacency, Edge, Graph, GraphError, Half, NONE};
 use crate::matcher::{MatchError, Matched};
-use crate::search::{Failure, Presence, Search};
+use crate::search::{Failure, Pair, Presence, Search};
 
 /// In [`FormHalf::to`]: the boundary.
 const BOUNDARY: i32 = i32::MAX;
@@ -604,11 +607,17 @@ impl StreamMatcher {
     /// Takes what is left of the round in `slot` out.
     fn forget(&mut self, slot: u32) -> Result<(), StreamError> {
         let nodes = self.nodes(slot);
-        let Self { search, observables, units, .. } = self;
+        let Self { model, search, observables, units, unmatched, .. } = self;
         while let Some((node, region)) = search.first_reached(nodes.clone()) {
-            match search.take_pair(region, &mut |pair| *observables ^= pair.observables) {
-                Some(weight) => *units += weight,
-                None => return self.fail(Failure::Unmatched(node)),
+            let mut take = |pair: Pair| *observables ^= pair.observables;
+            if let Some(weight) = search.take_pair(region, &mut take) {
+                *units += weight;
+            } else if let Some(weight) = search.take_waiting(region, &nodes, &mut take) {
+                *units += weight;
+                // The defect that began anew has a partner before the next round is forgotten.
+                *unmatched = model.commit;
+            } else {
+                return self.fail(Failure::Unmatched(node));
             }
         }
         search.set_presence(nodes, Presence::Past);

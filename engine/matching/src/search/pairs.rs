@@ -42,6 +42,20 @@ impl Search {
         let Region { partner, partner_link, .. } = self.regions[region as usize];
         self.stack.clear();
         self.pair(region, partner, partner_link, take);
+        self.open_all(take);
+    }
+
+    /// Hands the pairs inside of `region`, whose defect at `contact` has no partner in it, to `take`.
+    pub(super) fn open_pairs(&mut self, region: u32, contact: u32, take: &mut impl FnMut(Pair)) {
+        self.stack.clear();
+        if self.regions[region as usize].child != NONE {
+            self.stack.push(region);
+            self.contacts.push(contact);
+        }
+        self.open_all(take);
+    }
+
+    fn open_all(&mut self, take: &mut impl FnMut(Pair)) {
         while let (Some(region), Some(contact)) = (self.stack.pop(), self.contacts.pop()) {
             self.open(region, contact, take);
         }

@@ -127,6 +127,28 @@ impl Search {
         Some(self.take_region(region) + other)
     }
 
+    /// Takes outermost region `region`, whose partner is the future, out: hands the matching inside
+    /// of it to `take`, and begins anew at the defect that has none then. Returns the weight; `None`
+    /// if that defect's node is one of `last`.
+    pub(crate) fn take_waiting(&mut self, region: u32, last: &Range<u32>, take: &mut impl FnMut(Pair)) -> Option<i64> {
+        let now = self.queue.now();
+        let contact = self.regions[region as usize].partner_link.a;
+        if last.contains(&contact) {
+            return None;
+        }
+        // No edge of the matching leaves a region around the defect without partner.
+        let mut around = self.nodes[contact as usize].own;
+        let mut unused = self.radii[around as usize].at(now);
+        while around != region {
+            around = self.regions[around as usize].parent;
+            unused += self.radii[around as usize].at(now);
+        }
+        self.open_pairs(region, contact, take);
+        let weight = self.take_region(region) - unused;
+        self.add_defect(contact);
+        Some(weight)
+    }
+
     /// Empties an outermost region; returns the sum of the radii in it.
     fn take_region(&mut self, region: u32) -> i64 {
         let now = self.queue.now();
