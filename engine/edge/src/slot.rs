@@ -56,7 +56,7 @@ pub struct Ticket {
 pub const WORKERS_MAX: usize = 64;
 /// Most words of observables in an answer (1,024 observables).
 pub const OBSERVABLE_WORDS_MAX: usize = 16;
-/// Most words of detectors in a shot (65,536 detectors).
-pub const DETECTOR_WORDS_MAX: usize = 1024;
+/// Most words of detectors in a shot (262,144 detectors).
+pub const DETECTOR_WORDS_MAX: usize = 4096;
 /// Most slots of a silo.
 pub const SLOTS_MAX: usize = 65_536;

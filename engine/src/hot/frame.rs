@@ -24,7 +24,7 @@ pub struct Init<'a> {
 }
 
 /// Bytes of a thread's frame arena: a frame's budget of items with a scratch of the widest shot each, twice over.
-pub const SCRATCH_BYTES: usize = 512 << 10;
+pub const SCRATCH_BYTES: usize = 2 << 20;
 
 /// A hot thread's frame arena: empty again at each frame's start, never growing.
 #[derive(Debug)]

@@ -350,7 +350,7 @@ fn a_shot_is_held_once_retired_once_and_harvested_once() {
 
 #[test]
 fn a_table_of_bad_sizes_is_refused() {
-    let bad = [(3, 1, 1), (0, 1, 1), (1 << 17, 1, 1), (4, 0, 1), (4, 1025, 1), (4, 1, 0), (4, 1, 17)];
+    let bad = [(3, 1, 1), (0, 1, 1), (1 << 17, 1, 1), (4, 0, 1), (4, 4097, 1), (4, 1, 0), (4, 1, 17)];
     for (slots, detector_words, observable_words) in bad {
         assert!(panics(|| table(Geometry { slots, detector_words, observable_words })));
     }
