@@ -18,6 +18,7 @@ pub mod worker;
 use std::sync::Arc;
 
 use crate::code::Model;
+use crate::code::correlations::correlations;
 use crate::code::graph::{Graph, GraphError};
 use crate::pipe::Carries;
 use crate::profile::{Predecoder, WindowRounds};
@@ -74,6 +75,9 @@ pub enum ReadyError {
     /// The model cannot be decoded with the requested windows.
     #[error(transparent)]
     Window(#[from] WindowError),
+    /// Windows for the decoder of whole shots.
+    #[error("found decoder Correlated with windows, expected whole shots; set window: None, or decoder: Matching")]
+    CorrelatedWindows,
 }
 
 /// A model prepared for matching; every worker builds its matcher from it.
@@ -96,6 +100,18 @@ impl MatcherModel {
     pub fn new(model: &Model) -> Result<Self, GraphError> {
         let graph = Graph::new(model)?;
         Ok(Self(Ready::Whole(Arc::new(sparse::SparseModel::new(&graph)))))
+    }
+
+    /// Prepares `model` for decoding whole shots in two passes: the second has the weights that the
+    /// edges of the first imply for those that share a decomposed mechanism with them.
+    ///
+    /// # Errors
+    ///
+    /// If `model` is not a matching problem; see [`GraphError`].
+    pub fn correlated(model: &Model) -> Result<Self, GraphError> {
+        let graph = Graph::new(model)?;
+        let correlations = correlations(model, &graph);
+        Ok(Self(Ready::Whole(Arc::new(sparse::SparseModel::correlated(&graph, &correlations)))))
     }
 
     /// Prepares `model` for decoding by windows; see [`window`].
@@ -182,9 +198,9 @@ impl MatcherModel {
 
     /// The matcher's name in reports.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match &self.0 {
-            Ready::Whole(_) => sparse::NAME,
+            Ready::Whole(model) => model.name(),
             Ready::Windows(_) => window::NAME,
             Ready::Stream(_) => stream::NAME,
         }

@@ -44,7 +44,7 @@ use crate::hot::memory::Arena;
 use crate::hot::{FaultyRole, HotFault, Init, Role, RoleError, RoleSpec, Settings};
 use crate::pipe::{Answer, Pipe, ToGraph, Watermarks, home};
 use crate::predecode::{self, Local, Passthrough, Tables};
-use crate::profile::{Faults, Predecoder, Profile, RoleFault, TaskTrace, Window};
+use crate::profile::{Decoder, Faults, Predecoder, Profile, RoleFault, TaskTrace, Window};
 use crate::roles::RoleKind;
 use crate::units::Nanos;
 use path::{ArbiterParts, PathParts, job_bank, path};
@@ -66,15 +66,22 @@ pub struct Decoding {
 }
 
 impl Decoding {
-    /// Prepares `model` for matching, as a whole or by windows, and for `predecoder`.
+    /// Prepares `model` for `decoder`, as a whole or by windows, and for `predecoder`.
     ///
     /// # Errors
     /// If the model is not a matching problem, or cannot be decoded by these windows.
-    pub fn new(model: Arc<Model>, predecoder: Predecoder, window: Window) -> Result<Decoding, ReadyError> {
-        let matching = match window {
-            Window::None => MatcherModel::new(&model)?,
-            Window::Some(size) => MatcherModel::windowed_predecoding(&model, size, predecoder)?,
-            Window::Stream(size) => MatcherModel::streamed(&model, size)?,
+    pub fn new(
+        model: Arc<Model>,
+        decoder: Decoder,
+        predecoder: Predecoder,
+        window: Window,
+    ) -> Result<Decoding, ReadyError> {
+        let matching = match (decoder, window) {
+            (Decoder::Matching, Window::None) => MatcherModel::new(&model)?,
+            (Decoder::Matching, Window::Some(size)) => MatcherModel::windowed_predecoding(&model, size, predecoder)?,
+            (Decoder::Matching, Window::Stream(size)) => MatcherModel::streamed(&model, size)?,
+            (Decoder::Correlated, Window::None) => MatcherModel::correlated(&model)?,
+            (Decoder::Correlated, _) => return Err(ReadyError::CorrelatedWindows),
         };
         let local = match predecoder {
             Predecoder::None => None,

@@ -17,6 +17,7 @@ pub mod dem;
 #[path = "../testing/golden.rs"]
 pub(crate) mod golden;
 pub mod graph;
+pub mod correlations;
 pub mod health;
 pub mod extend;
 pub mod measure;

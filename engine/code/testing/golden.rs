@@ -54,6 +54,16 @@ pub(crate) fn all() -> Vec<Golden> {
     sets
 }
 
+/// `PyMatching`'s predictions with `enable_correlations`, of a committed set.
+pub(crate) fn correlated(set: &Golden) -> ShotSet {
+    let file = committed_directory().join(format!("{}.pm_correlated.b8", set.name));
+    let predictions =
+        ShotSet::read(&std::fs::read(file).unwrap()[..], Format::B8, Layout::observables(set.model.observables));
+    let predictions = predictions.unwrap();
+    predictions.check_len(set.detections.len()).unwrap();
+    predictions
+}
+
 fn load(dem: &Path) -> Golden {
     let read = |extension: &str| std::fs::read(dem.with_extension(extension)).unwrap();
     let shots = |extension, layout| ShotSet::read(&read(extension)[..], Format::B8, layout).unwrap();

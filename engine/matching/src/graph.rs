@@ -316,7 +316,9 @@ impl Graph {
     /// The integer weight of `weight`, at most 2^29 either way.
     #[inline]
     pub(crate) fn units(&self, weight: f64) -> i64 {
-        2 * (weight * (self.scale / 2.0)).round().clamp(-HALF_WEIGHT_MAX, HALF_WEIGHT_MAX) as i64
+        let halves = (weight * (self.scale / 2.0)).clamp(-HALF_WEIGHT_MAX, HALF_WEIGHT_MAX);
+        // Rounds without a call of the library: the sum is below 2^29.
+        2 * (halves + 0.5f64.copysign(halves)) as i64
     }
 
     /// The observables of `edge`.

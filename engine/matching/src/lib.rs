@@ -13,7 +13,9 @@
 //!              │               ├─▶ model (shared)     paths   shortest paths, for tables and edges
 //!              └───────────────┘      │               search  regions, trees, blossoms
 //!   fired detectors ─────────────▶ matcher ─▶ near: clusters of few defects, from the tables
+//!   weights of one shot ──────────────┤        ▲ shortcuts: tables of a shot with lighter edges
 //!                                     └─────▶ search: all others
+//!   correlated: two matchings; the first makes edges lighter in the second
 //!   confidence: a matcher with the two classes of an observable held apart
 //!   stream: a search over a ring of rounds, for shots that come round by round
 //! ```
@@ -30,13 +32,17 @@ pub mod queue;
 pub mod paths;
 pub mod search;
 pub mod table;
+pub mod weights;
+pub mod shortcuts;
 pub mod near;
 pub mod model;
 pub mod matcher;
+pub mod correlated;
 pub mod confidence;
 pub mod stream;
 
 pub use confidence::{Class, Confidence, ConfidenceError};
+pub use correlated::{CorrelatedMatcher, CorrelatedModel, Correlation, CorrelationError};
 pub use graph::{Edge, GraphError};
 pub use matcher::{MatchError, Matched, Matcher};
 pub use model::{MatchingModel, TABLE_BYTES_MAX};

@@ -7,16 +7,19 @@
 //! ```text
 //!   fired detectors ─▶ defects, by part ─┬─▶ few, in a part with tables ─▶ near ─┬─▶ pairs ─▶ observables
 //!                                        │                      large clusters │         └─▶ edges
-//!                                        └─▶ many, or other weights ─▶ search ◀┘─▶ pairs
+//!                                        └─▶ many, or heavier edges ─▶ search ◀┘─▶ pairs
 //! ```
 
 use std::sync::Arc;
 
-use crate::graph::{Adjacency, Graph, Half, NONE};
+use crate::graph::{Adjacency, Graph, NONE};
 use crate::model::MatchingModel;
-use crate::near::{DEFECTS_MAX, Near};
+use crate::near::{Near, NearPair};
 use crate::paths::Paths;
 use crate::search::{Failure, Pair, Search};
+use crate::shortcuts::{DEFECTS_MAX, Distances, Shortcuts};
+use crate::table::Tables;
+use crate::weights::{Weights, flip};
 
 /// Why a shot has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
@@ -74,14 +77,10 @@ pub struct Matched {
 pub struct Matcher {
     model: Arc<MatchingModel>,
     near: Near,
+    shortcuts: Shortcuts,
     search: Search,
     paths: Paths,
-    /// The graph's half-edges, with this shot's weights.
-    halves: Vec<Half>,
-    /// Edges whose weights are this shot's, and for each whether its sign differs from the graph's.
-    changed: Vec<u32>,
-    is_changed: Vec<u64>,
-    is_opposite: Vec<u64>,
+    weights: Weights,
     /// One bit for each detector: fired an odd number of times.
     fired: Vec<u64>,
     /// The shot's defects as nodes, by part.
@@ -91,9 +90,11 @@ pub struct Matcher {
     part_counts: Vec<u32>,
     part_ends: Vec<u32>,
     active_parts: Vec<u32>,
-    /// The answer; the first so many are of parts with tables.
-    pairs: Vec<Pair>,
-    near_pairs: usize,
+    /// The answer: what was matched on the tables, and what by the search.
+    near_pairs: Vec<NearPair>,
+    far_pairs: Vec<Pair>,
+    /// Observables of the pairs that take lighter edges, if they fit one word.
+    shortened_word: u64,
     /// One bit for each edge; scratch.
     is_chosen: Vec<u64>,
 }
@@ -103,25 +104,23 @@ impl Matcher {
     #[must_use]
     pub fn new(model: Arc<MatchingModel>) -> Self {
         let graph = &model.graph;
-        let (nodes, edges, parts) = (graph.boundary() as usize, graph.edges.len(), graph.parts.len());
-        let edge_words = edges.div_ceil(64);
+        let (nodes, parts) = (graph.boundary() as usize, graph.parts.len());
         Self {
             near: Near::new(),
+            shortcuts: Shortcuts::new(),
             search: Search::new(nodes),
             paths: Paths::new(graph),
-            halves: graph.halves.clone(),
-            changed: Vec::with_capacity(edges),
-            is_changed: vec![0; edge_words],
-            is_opposite: vec![0; edge_words],
+            weights: Weights::new(graph),
             fired: vec![0; nodes.div_ceil(64)],
             defects: Vec::with_capacity(nodes),
             by_part: vec![0; nodes],
             part_counts: vec![0; parts],
             part_ends: vec![0; parts],
             active_parts: Vec::with_capacity(parts),
-            pairs: Vec::with_capacity(nodes),
-            near_pairs: 0,
-            is_chosen: vec![0; edge_words],
+            near_pairs: Vec::with_capacity(nodes),
+            far_pairs: Vec::with_capacity(nodes),
+            shortened_word: 0,
+            is_chosen: vec![0; graph.edges.len().div_ceil(64)],
             model,
         }
     }
@@ -135,17 +134,17 @@ impl Matcher {
     /// Bytes on the heap, without the shared model.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let words = self.changed.capacity()
-            + self.defects.capacity()
+        let words = self.defects.capacity()
             + self.by_part.capacity()
             + self.part_counts.capacity()
             + self.part_ends.capacity()
             + self.active_parts.capacity();
-        let longs = self.is_changed.len() + self.is_opposite.len() + self.fired.len() + self.is_chosen.len();
+        let longs = self.fired.len() + self.is_chosen.len();
         self.search.bytes()
             + self.paths.bytes()
-            + self.halves.capacity() * size_of::<Half>()
-            + self.pairs.capacity() * size_of::<Pair>()
+            + self.weights.bytes()
+            + self.near_pairs.capacity() * size_of::<NearPair>()
+            + self.far_pairs.capacity() * size_of::<Pair>()
             + 4 * words
             + 8 * longs
     }
@@ -164,13 +163,16 @@ impl Matcher {
     ) -> Result<Matched, MatchError> {
         self.restore_weights();
         self.take(detectors)?;
-        self.answer(observables)
+        let matched = self.match_all()?;
+        self.add_observables(observables);
+        Ok(matched)
     }
 
     /// As [`Self::decode`], with other weights for some edges in this shot: `(edge, weight)`, any
     /// finite numbers, the last one given for an edge. Weights are rounded to the graph's units,
-    /// and no heavier than 2^29 of them. Searches edge by edge, so it takes as long as a shot of a
-    /// part without tables, and beyond that time in proportion to the list.
+    /// and no heavier than 2^29 of them. Beyond a plain shot it takes time in proportion to the list.
+    /// A part with a heavier edge, or with more than 16 lighter ones, is searched edge by edge and
+    /// takes as long as one without tables.
     ///
     /// # Errors
     ///
@@ -186,28 +188,24 @@ impl Matcher {
             self.set_weight(edge, weight)?;
         }
         self.take(detectors)?;
-        self.answer(observables)
+        let matched = self.match_all()?;
+        self.add_observables(observables);
+        Ok(matched)
     }
 
     /// Hands the edges of the last answer to `take`, each once, in ascending order. After an error:
-    /// of no answer in particular. Takes one search for each pair outside of the tables, and time
-    /// for one bit of each edge.
+    /// of no answer in particular. Takes time for one bit of each edge, and one search for each pair
+    /// that was matched by the search in a part without tables or with other weights.
+    ///
+    /// They explain the shot and weigh what the answer weighs. Where several shortest paths lead from
+    /// one defect to its partner, it may be another one than that whose observables the answer has.
     pub fn edges(&mut self, mut take: impl FnMut(u32)) {
-        let Self { model, paths, halves, pairs, near_pairs, is_chosen, is_opposite, .. } = self;
-        let MatchingModel { graph, tables } = &**model;
-        is_chosen.copy_from_slice(is_opposite);
-        for &edge in &graph.always_edges {
-            flip(is_chosen, edge);
+        let mut is_chosen = std::mem::take(&mut self.is_chosen);
+        is_chosen.copy_from_slice(self.weights.opposite_bits());
+        for &edge in &self.model.graph.always_edges {
+            flip(&mut is_chosen, edge);
         }
-        let (near, far) = pairs.split_at(*near_pairs);
-        for pair in near {
-            tables.path(graph, pair.a, pair.b, |half| flip(is_chosen, graph.edge_of[half as usize]));
-        }
-        for pair in far {
-            let to = if pair.b == NONE { graph.boundary() } else { pair.b };
-            paths.search(graph, halves, pair.a, to);
-            paths.edges(graph, to).for_each(|edge| flip(is_chosen, edge));
-        }
+        self.each_edge(|edge| flip(&mut is_chosen, edge));
         for (word, &bits) in (0..).zip(is_chosen.iter()) {
             let mut bits = bits;
             while bits != 0 {
@@ -215,54 +213,52 @@ impl Matcher {
                 bits &= bits - 1;
             }
         }
+        self.is_chosen = is_chosen;
     }
 
     /// Gives the edges of the last shot their own weights again.
-    fn restore_weights(&mut self) {
-        let Self { model, halves, changed, is_changed, is_opposite, .. } = self;
-        let graph = &model.graph;
-        for &edge in changed.iter() {
-            let weight = graph.edges[edge as usize].weight;
-            set_halves(graph, halves, edge, weight);
-            is_changed[edge as usize / 64] &= !(1 << (edge % 64));
-            is_opposite[edge as usize / 64] &= !(1 << (edge % 64));
-        }
-        changed.clear();
+    pub(crate) fn restore_weights(&mut self) {
+        self.weights.restore(&self.model.graph);
     }
 
     fn set_weight(&mut self, edge: u32, weight: f64) -> Result<(), MatchError> {
-        let Self { model, halves, changed, is_changed, is_opposite, .. } = self;
-        let graph = &model.graph;
-        let edges = graph.edges();
+        let edges = self.model.graph.edges();
         if edge >= edges {
             return Err(MatchError::Edge { edge, edges });
         }
         if !weight.is_finite() {
             return Err(MatchError::Weight { edge, weight });
         }
-        if is_changed[edge as usize / 64] >> (edge % 64) & 1 == 0 {
-            flip(is_changed, edge);
-            changed.push(edge);
-        }
-        let weight = graph.units(weight);
-        set_halves(graph, halves, edge, weight);
-        let is_opposite_now = is_opposite[edge as usize / 64] >> (edge % 64) & 1 == 1;
-        if is_opposite_now != ((weight < 0) != (graph.edges[edge as usize].weight < 0)) {
-            flip(is_opposite, edge);
-        }
+        self.set_units(edge, self.model.graph.units(weight));
         Ok(())
     }
 
+    /// Gives an edge of the graph another integer weight in this shot.
+    pub(crate) fn set_units(&mut self, edge: u32, weight: i64) {
+        self.weights.set(&self.model.graph, edge, weight);
+    }
+
+    /// The integer weight of an edge in this shot, without its sign.
+    pub(crate) fn units(&self, edge: u32) -> u32 {
+        self.weights.size(&self.model.graph, edge)
+    }
+
+    /// Whether the part of `edge` has defects in this shot.
+    pub(crate) fn has_defects_around(&self, edge: u32) -> bool {
+        let graph = &self.model.graph;
+        self.part_counts[graph.part_of[graph.edges[edge as usize].a as usize] as usize] > 0
+    }
+
     /// Collects the defects: what fired, and what the edges used in advance flip.
-    fn take(&mut self, detectors: impl IntoIterator<Item = u32>) -> Result<(), MatchError> {
-        let Self { model, defects, fired, .. } = self;
+    pub(crate) fn take(&mut self, detectors: impl IntoIterator<Item = u32>) -> Result<(), MatchError> {
+        let Self { model, weights, defects, fired, .. } = self;
         let graph = &model.graph;
-        self.pairs.clear();
-        self.near_pairs = 0;
+        self.near_pairs.clear();
+        self.far_pairs.clear();
         defects.clear();
         let count = model.detectors();
         let mut end = 0;
-        let mut is_ascending = graph.always_detectors.is_empty() && self.changed.is_empty();
+        let mut is_ascending = graph.always_detectors.is_empty() && weights.opposite().next().is_none();
         for detector in detectors {
             if detector >= count {
                 fired.fill(0);
@@ -280,12 +276,10 @@ impl Matcher {
         if !is_ascending {
             fold(fired, defects);
             graph.always_detectors.iter().for_each(|&detector| flip(fired, detector));
-            for &edge in &self.changed {
-                if self.is_opposite[edge as usize / 64] >> (edge % 64) & 1 == 1 {
-                    let ends = &graph.edges[edge as usize];
-                    for node in [ends.a, ends.b].into_iter().filter(|&node| node != graph.boundary()) {
-                        flip(fired, graph.detector_of[node as usize]);
-                    }
+            for edge in weights.opposite() {
+                let ends = &graph.edges[edge as usize];
+                for node in [ends.a, ends.b].into_iter().filter(|&node| node != graph.boundary()) {
+                    flip(fired, graph.detector_of[node as usize]);
                 }
             }
             for (word, bits) in (0..).zip(fired.iter_mut()) {
@@ -298,36 +292,23 @@ impl Matcher {
         for defect in defects.iter_mut() {
             *defect = graph.node_of[*defect as usize];
         }
+        self.sort_by_part();
         Ok(())
     }
 
-    /// Matches the defects and adds up the answer.
-    fn answer(&mut self, observables: &mut [u64]) -> Result<Matched, MatchError> {
-        self.sort_by_part();
-        let failed = |graph: &Graph, failure| match failure {
+    /// Matches the defects with this shot's weights.
+    pub(crate) fn match_all(&mut self) -> Result<Matched, MatchError> {
+        let units = self.match_near().and_then(|near| Ok(near + self.match_far()?));
+        let graph = &self.model.graph;
+        let units = units.map_err(|failure| match failure {
             Failure::Unmatched(node) => {
                 let detector = graph.detector_of.get(node as usize).copied().unwrap_or(NONE);
                 MatchError::Unmatchable { detector }
             }
             Failure::Declined => MatchError::Declined,
-        };
-        let mut units = self.match_near().map_err(|failure| failed(&self.model.graph, failure))?;
-        units += self.match_far().map_err(|failure| failed(&self.model.graph, failure))?;
-        units += self.model.graph.always_weight;
-        for &edge in &self.changed {
-            let weight = self.halves_weight(edge);
-            let own = self.model.graph.edges[edge as usize].weight;
-            let is_opposite = self.is_opposite[edge as usize / 64] >> (edge % 64) & 1 == 1;
-            let is_negative = (own < 0) != is_opposite;
-            units += if is_negative { -weight } else { 0 } - own.min(0);
-        }
-        self.add_observables(observables);
-        Ok(Matched { weight: units as f64 / self.model.graph.scale, units })
-    }
-
-    fn halves_weight(&self, edge: u32) -> i64 {
-        let half = self.model.graph.edges[edge as usize].halves[0];
-        i64::from(self.halves[half as usize].weight)
+        })?;
+        let units = units + graph.always_weight + self.weights.in_advance(graph);
+        Ok(Matched { weight: units as f64 / graph.scale, units })
     }
 
     /// Puts the defects of each part side by side.
@@ -358,97 +339,134 @@ impl Matcher {
         }
     }
 
-    /// Whether the defects of `part` are matched on the distances between them.
-    fn is_near(&self, part: u32) -> bool {
-        self.changed.is_empty()
-            && self.part_counts[part as usize] as usize <= DEFECTS_MAX
-            && self.model.tables.covers(part)
-    }
-
     /// Matches what is near in parts with tables and few defects, and adds all other defects to the
     /// search; returns the weight of the former.
     fn match_near(&mut self) -> Result<i64, Failure> {
-        self.search.reset();
+        let Self { model, near, shortcuts, search, weights, near_pairs, shortened_word, .. } = self;
+        let MatchingModel { graph, tables } = &**model;
+        search.reset();
+        near_pairs.clear();
+        *shortened_word = 0;
         let mut weight = 0;
-        for index in 0..self.active_parts.len() {
-            let part = self.active_parts[index];
-            let is_near = self.is_near(part);
-            let Self { model, near, search, pairs, by_part, part_counts, part_ends, .. } = self;
-            let end = part_ends[part as usize] as usize;
-            let defects = &by_part[end - part_counts[part as usize] as usize..end];
-            if is_near {
-                let leave = |defect| search.add_defect(defect);
-                weight += near.matched(&model.graph, &model.tables, defects, |pair| pairs.push(pair), leave)?;
+        for &part in &self.active_parts {
+            let defects = defects_of(&self.by_part, &self.part_counts, &self.part_ends, part);
+            let leave = |defect| search.add_defect(defect);
+            let distances = if defects.len() > DEFECTS_MAX || !tables.covers(part) {
+                Distances::Unknown
+            } else if weights.is_plain_in(part) {
+                Distances::Plain
             } else {
-                defects.iter().for_each(|&defect| search.add_defect(defect));
+                shortcuts.measure(graph, tables, weights, part, defects)
+            };
+            match distances {
+                Distances::Plain => {
+                    weight += near.matched(graph, tables, defects, |pair| near_pairs.push(pair), leave)?;
+                }
+                Distances::Shortened => {
+                    let first = near_pairs.len();
+                    weight += near.matched_shortened(shortcuts, defects, |pair| near_pairs.push(pair), leave)?;
+                    if graph.observable_words == 1 {
+                        let mut take = |half: u32| *shortened_word ^= graph.half_observables[half as usize];
+                        for pair in near_pairs[first..].iter().filter(|pair| pair.is_shortened) {
+                            shortcuts.path(graph, tables, pair.a, pair.b, &mut take);
+                        }
+                    }
+                }
+                Distances::Unknown => defects.iter().copied().for_each(leave),
             }
         }
-        self.near_pairs = self.pairs.len();
         Ok(weight)
     }
 
     /// Matches the defects in the search, edge by edge; returns the weight.
     fn match_far(&mut self) -> Result<i64, Failure> {
-        let Self { model, search, halves, pairs, .. } = self;
+        let Self { model, search, weights, far_pairs, .. } = self;
+        far_pairs.clear();
         if search.is_empty() {
             return Ok(0);
         }
         let graph = &model.graph;
         let over = Adjacency {
             starts: &graph.starts,
-            halves,
+            halves: weights.halves(),
             twins: &graph.twins,
             observables: &graph.half_observables,
             boundary: graph.boundary(),
         };
         search.run(over)?;
-        search.pairs(|pair| pairs.push(pair));
+        search.pairs(|pair| far_pairs.push(pair));
         Ok(search.weight())
     }
 
     /// XORs the observables of the matching, and of the edges used in advance, into `flipped`.
-    fn add_observables(&mut self, flipped: &mut [u64]) {
-        let Self { model, paths, halves, pairs, near_pairs, changed, is_opposite, .. } = self;
-        let MatchingModel { graph, tables } = &**model;
-        let (near, far) = pairs.split_at(*near_pairs);
+    pub(crate) fn add_observables(&mut self, flipped: &mut [u64]) {
+        let graph = &self.model.graph;
         xor(flipped, &graph.always_observables);
-        for &edge in changed.iter().filter(|&&edge| is_opposite[edge as usize / 64] >> (edge % 64) & 1 == 1) {
-            xor(flipped, graph.observables_of(edge));
-        }
-        if graph.observable_words <= 1 {
-            let mut word = 0;
-            for pair in near {
-                tables.path(graph, pair.a, pair.b, |half| word ^= graph.half_observables[half as usize]);
-            }
-            for pair in far {
-                word ^= pair.observables;
-            }
-            xor(flipped, &[word]);
+        self.weights.opposite().for_each(|edge| xor(flipped, graph.observables_of(edge)));
+        if graph.observable_words > 1 {
+            let model = Arc::clone(&self.model);
+            self.each_edge(|edge| xor(flipped, model.graph.observables_of(edge)));
             return;
         }
-        for pair in near {
-            tables.path(graph, pair.a, pair.b, |half| {
-                xor(flipped, graph.observables_of(graph.edge_of[half as usize]));
-            });
+        let mut word = self.shortened_word;
+        for pair in self.near_pairs.iter().filter(|pair| !pair.is_shortened) {
+            let take = |half: u32| word ^= graph.half_observables[half as usize];
+            self.model.tables.path(graph, pair.a, pair.b, take);
         }
-        for pair in far {
-            let to = if pair.b == NONE { graph.boundary() } else { pair.b };
-            paths.search(graph, halves, pair.a, to);
-            paths.edges(graph, to).for_each(|edge| xor(flipped, graph.observables_of(edge)));
+        for pair in &self.far_pairs {
+            word ^= pair.observables;
+        }
+        xor(flipped, &[word]);
+    }
+
+    /// Hands the edges between matched defects to `take`.
+    fn each_edge(&mut self, mut take: impl FnMut(u32)) {
+        let Self { model, shortcuts, paths, weights, near_pairs, far_pairs, .. } = self;
+        let MatchingModel { graph, tables } = &**model;
+        let mut measured = NONE;
+        for pair in near_pairs.iter() {
+            let mut take = |half: u32| take(graph.edge_of[half as usize]);
+            if !pair.is_shortened {
+                tables.path(graph, pair.a, pair.b, take);
+                continue;
+            }
+            let part = graph.part_of[pair.a as usize];
+            if measured != part {
+                let defects = defects_of(&self.by_part, &self.part_counts, &self.part_ends, part);
+                shortcuts.measure(graph, tables, weights, part, defects);
+                measured = part;
+            }
+            shortcuts.path(graph, tables, pair.a, pair.b, &mut take);
+        }
+        for pair in far_pairs.iter() {
+            far_path(graph, tables, weights, paths, pair, &mut take);
         }
     }
 }
 
-/// Sets the weight of both half-edges of `edge`.
-fn set_halves(graph: &Graph, halves: &mut [Half], edge: u32, weight: i64) {
-    let weight = weight.unsigned_abs() as u32;
-    for half in graph.edges[edge as usize].halves.into_iter().filter(|&half| half != NONE) {
-        halves[half as usize].weight = weight;
-    }
+/// The defects of `part` among those of all parts.
+fn defects_of<'a>(by_part: &'a [u32], counts: &[u32], ends: &[u32], part: u32) -> &'a [u32] {
+    let (count, end) = (counts[part as usize] as usize, ends[part as usize] as usize);
+    &by_part[end - count..end]
 }
 
-fn flip(bits: &mut [u64], index: u32) {
-    bits[index as usize / 64] ^= 1 << (index % 64);
+/// Hands the edges between two defects that the search matched to `take`.
+fn far_path(
+    graph: &Graph,
+    tables: &Tables,
+    weights: &Weights,
+    paths: &mut Paths,
+    pair: &Pair,
+    take: &mut impl FnMut(u32),
+) {
+    let part = graph.part_of[pair.a as usize];
+    if weights.is_plain_in(part) && tables.covers(part) {
+        tables.path(graph, pair.a, pair.b, |half| take(graph.edge_of[half as usize]));
+        return;
+    }
+    let to = if pair.b == NONE { graph.boundary() } else { pair.b };
+    paths.search(graph, weights.halves(), pair.a, to);
+    paths.edges(graph, to).for_each(take);
 }
 
 fn xor(flipped: &mut [u64], by: &[u64]) {

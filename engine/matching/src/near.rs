@@ -5,17 +5,26 @@
 //! boundary. So the defects fall into clusters that are matched one by one, exactly: one defect
 //! with the boundary, two with each other, up to [`CLUSTER_MAX`] by trying all matchings of their
 //! subsets. Larger clusters are left to the search. Bounded by [`DEFECTS_MAX`] defects.
+//!
+//! Where a few edges are lighter in this shot, [`shortcuts`](crate::shortcuts) correct the distances.
 
 use crate::graph::{Graph, NONE};
-use crate::search::{Failure, Pair};
+use crate::search::Failure;
+use crate::shortcuts::{DEFECTS_MAX, FAR, Shortcuts, weight_of};
 use crate::table::{BEYOND, Tables};
 
-/// Most defects of a part; a shot with more goes to the search at once.
-pub(crate) const DEFECTS_MAX: usize = 16;
 /// Most defects of a cluster that is matched here.
 const CLUSTER_MAX: usize = 6;
-/// No matching.
-const FAR: u64 = u64::MAX / 16;
+
+/// Two defects that are matched, the lower node first.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NearPair {
+    pub(crate) a: u32,
+    /// [`NONE`]: the boundary.
+    pub(crate) b: u32,
+    /// Whether the path between them takes an edge that is lighter in this shot.
+    pub(crate) is_shortened: bool,
+}
 
 /// The memory for it.
 #[derive(Debug)]
@@ -24,6 +33,11 @@ pub(crate) struct Near {
     distances: [[u32; DEFECTS_MAX]; DEFECTS_MAX],
     /// For each defect those connected with it, a bit each.
     connected: [u32; DEFECTS_MAX],
+    /// For each defect its distance to the boundary, [`FAR`] if there is none.
+    alone: [u64; DEFECTS_MAX],
+    /// For each defect the higher ones to which, and its own bit if its way to the boundary, takes an
+    /// edge that is lighter in this shot.
+    shortened: [u32; DEFECTS_MAX],
     /// For each set of a cluster's defects: the least weight of its matchings.
     least: [u64; 1 << CLUSTER_MAX],
     /// And the partner of the set's last defect; its own number for the boundary.
@@ -35,6 +49,8 @@ impl Near {
         Self {
             distances: [[0; DEFECTS_MAX]; DEFECTS_MAX],
             connected: [0; DEFECTS_MAX],
+            alone: [0; DEFECTS_MAX],
+            shortened: [0; DEFECTS_MAX],
             least: [0; 1 << CLUSTER_MAX],
             partner: [0; 1 << CLUSTER_MAX],
         }
@@ -51,8 +67,8 @@ impl Near {
         graph: &Graph,
         tables: &Tables,
         defects: &[u32],
-        mut take: impl FnMut(Pair),
-        mut leave: impl FnMut(u32),
+        mut take: impl FnMut(NearPair),
+        leave: impl FnMut(u32),
     ) -> Result<i64, Failure> {
         match *defects {
             [] => return Ok(0),
@@ -60,7 +76,69 @@ impl Near {
             [a, b] => return two(graph, tables, a, b, &mut take),
             _ => {}
         }
-        self.connect(graph, tables, defects);
+        self.measure(graph, tables, defects);
+        self.match_clusters(defects, take, leave)
+    }
+
+    /// As [`Self::matched`], by the distances that `shortcuts` have measured between `defects`.
+    pub(crate) fn matched_shortened(
+        &mut self,
+        shortcuts: &Shortcuts,
+        defects: &[u32],
+        mut take: impl FnMut(NearPair),
+        leave: impl FnMut(u32),
+    ) -> Result<i64, Failure> {
+        if let [a, b] = *defects {
+            let ((distance, is_shortened), alone) = (shortcuts.between(0, 1), shortcuts.to_boundary(0).0);
+            if distance < alone + shortcuts.to_boundary(1).0 {
+                take(NearPair { a, b, is_shortened });
+                return Ok(distance as i64);
+            }
+        }
+        if let [_] | [_, _] = defects {
+            let mut weight = 0;
+            for (at, &a) in defects.iter().enumerate() {
+                let (alone, is_shortened) = shortcuts.to_boundary(at);
+                if alone >= FAR {
+                    return Err(Failure::Unmatched(a));
+                }
+                take(NearPair { a, b: NONE, is_shortened });
+                weight += alone as i64;
+            }
+            return Ok(weight);
+        }
+        for a in 0..defects.len() {
+            let (alone, is_shortened) = shortcuts.to_boundary(a);
+            (self.alone[a], self.shortened[a]) = (alone, u32::from(is_shortened) << a);
+            for b in a + 1..defects.len() {
+                let (distance, is_shortened) = shortcuts.between(a, b);
+                self.distances[a][b] = distance as u32;
+                self.shortened[a] |= u32::from(is_shortened) << b;
+            }
+        }
+        self.match_clusters(defects, take, leave)
+    }
+
+    /// Notes the distances in the table.
+    fn measure(&mut self, graph: &Graph, tables: &Tables, defects: &[u32]) {
+        self.shortened[..defects.len()].fill(0);
+        for (a, &from) in defects.iter().enumerate() {
+            let row = tables.distances_behind(graph, from);
+            self.alone[a] = weight_of(tables.to_boundary(from));
+            for (b, &to) in defects.iter().enumerate().skip(a + 1) {
+                self.distances[a][b] = row[(to - from - 1) as usize];
+            }
+        }
+    }
+
+    /// Notes what the distances connect, and matches each cluster.
+    fn match_clusters(
+        &mut self,
+        defects: &[u32],
+        mut take: impl FnMut(NearPair),
+        mut leave: impl FnMut(u32),
+    ) -> Result<i64, Failure> {
+        self.connect(defects.len());
         let mut weight = 0;
         let mut left = (1u32 << defects.len()) - 1;
         while left != 0 {
@@ -68,13 +146,19 @@ impl Near {
             let cluster = self.cluster(first);
             left &= !cluster;
             weight += match cluster.count_ones() as usize {
-                1 => to_boundary(tables, defects[first], &mut take)?,
+                1 => {
+                    if self.alone[first] >= FAR {
+                        return Err(Failure::Unmatched(defects[first]));
+                    }
+                    take(self.pair(defects, first, first));
+                    self.alone[first] as i64
+                }
                 2 => {
                     let last = 31 - cluster.leading_zeros() as usize;
-                    take(pair(defects[first], defects[last]));
+                    take(self.pair(defects, first, last));
                     i64::from(self.distances[first][last])
                 }
-                3..=CLUSTER_MAX => self.try_all(tables, defects, cluster, &mut take)?,
+                3..=CLUSTER_MAX => self.try_all(defects, cluster, &mut take)?,
                 _ => {
                     members(cluster).for_each(|at| leave(defects[at]));
                     0
@@ -84,16 +168,18 @@ impl Near {
         Ok(weight)
     }
 
-    /// Notes the distances and what they connect.
-    fn connect(&mut self, graph: &Graph, tables: &Tables, defects: &[u32]) {
-        self.connected[..defects.len()].fill(0);
-        for (a, &from) in defects.iter().enumerate() {
-            let row = tables.distances_behind(graph, from);
-            let alone = u64::from(tables.to_boundary(from));
-            for (b, &to) in defects.iter().enumerate().skip(a + 1) {
-                let distance = row[(to - from - 1) as usize];
-                self.distances[a][b] = distance;
-                let is_shorter = u64::from(distance) < alone + u64::from(tables.to_boundary(to));
+    /// Defects `a` and `b`, the lower first; `a` and the boundary if they are the same.
+    fn pair(&self, defects: &[u32], a: usize, b: usize) -> NearPair {
+        let is_shortened = self.shortened[a] >> b & 1 == 1;
+        NearPair { a: defects[a], b: if a == b { NONE } else { defects[b] }, is_shortened }
+    }
+
+    /// Notes what is connected.
+    fn connect(&mut self, count: usize) {
+        self.connected[..count].fill(0);
+        for a in 0..count {
+            for b in a + 1..count {
+                let is_shorter = u64::from(self.distances[a][b]) < self.alone[a] + self.alone[b];
                 self.connected[a] |= u32::from(is_shorter) << b;
                 self.connected[b] |= u32::from(is_shorter) << a;
             }
@@ -112,13 +198,7 @@ impl Near {
     }
 
     /// Matches a cluster by the least matchings of all its subsets.
-    fn try_all(
-        &mut self,
-        tables: &Tables,
-        defects: &[u32],
-        cluster: u32,
-        take: &mut impl FnMut(Pair),
-    ) -> Result<i64, Failure> {
+    fn try_all(&mut self, defects: &[u32], cluster: u32, take: &mut impl FnMut(NearPair)) -> Result<i64, Failure> {
         let mut at = [0; CLUSTER_MAX];
         let mut count = 0;
         for member in members(cluster) {
@@ -127,7 +207,7 @@ impl Near {
         }
         self.least[0] = 0;
         for last in 0..count {
-            let alone = weight_of(tables.to_boundary(defects[at[last]]));
+            let alone = self.alone[at[last]];
             let own = 1 << last;
             for others in 0..own {
                 let (mut least, mut partner) = (self.least[others] + alone, last);
@@ -152,9 +232,7 @@ impl Near {
             let last = left.ilog2() as usize;
             let partner = usize::from(self.partner[left]);
             left &= !(1 << last | 1 << partner);
-            let other = if partner == last { NONE } else { defects[at[partner]] };
-            // The lower one first, as in the table.
-            take(if other == NONE { pair(defects[at[last]], NONE) } else { pair(other, defects[at[last]]) });
+            take(self.pair(defects, at[partner], at[last]));
         }
         Ok(weight as i64)
     }
@@ -171,16 +249,12 @@ fn members(mut set: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-fn weight_of(distance: u32) -> u64 {
-    if distance == BEYOND { FAR } else { u64::from(distance) }
-}
-
-const fn pair(a: u32, b: u32) -> Pair {
-    Pair { a, b, observables: 0 }
+const fn pair(a: u32, b: u32) -> NearPair {
+    NearPair { a, b, is_shortened: false }
 }
 
 /// Matches a lone defect.
-fn to_boundary(tables: &Tables, defect: u32, take: &mut impl FnMut(Pair)) -> Result<i64, Failure> {
+fn to_boundary(tables: &Tables, defect: u32, take: &mut impl FnMut(NearPair)) -> Result<i64, Failure> {
     match tables.to_boundary(defect) {
         BEYOND => Err(Failure::Unmatched(defect)),
         distance => {
@@ -191,7 +265,7 @@ fn to_boundary(tables: &Tables, defect: u32, take: &mut impl FnMut(Pair)) -> Res
 }
 
 /// Matches two defects.
-fn two(graph: &Graph, tables: &Tables, a: u32, b: u32, take: &mut impl FnMut(Pair)) -> Result<i64, Failure> {
+fn two(graph: &Graph, tables: &Tables, a: u32, b: u32, take: &mut impl FnMut(NearPair)) -> Result<i64, Failure> {
     let distance = tables.distances_behind(graph, a)[(b - a - 1) as usize];
     if u64::from(distance) < u64::from(tables.to_boundary(a)) + u64::from(tables.to_boundary(b)) {
         take(pair(a, b));

@@ -34,6 +34,27 @@ pub(crate) struct Tables {
     boundary_steps: Vec<u8>,
 }
 
+/// The distances of one part.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PartTable<'a> {
+    distances: &'a [u32],
+    first: u32,
+    nodes: usize,
+}
+
+impl PartTable<'_> {
+    /// The distance between two nodes of the part.
+    #[inline]
+    pub(crate) fn distance(&self, a: u32, b: u32) -> u32 {
+        let (row, column) = ((a.min(b) - self.first) as usize, (a.max(b) - self.first) as usize);
+        // Without a branch: whether they are the same is as likely as not, and costs more to guess than
+        // to read.
+        let is_other = row != column;
+        let behind = self.distances[row * (2 * self.nodes - row - 1) / 2 + (column - row - usize::from(is_other))];
+        if is_other { behind } else { 0 }
+    }
+}
+
 /// Entries above the diagonal of a square of `nodes`.
 const fn triangle(nodes: usize) -> usize {
     nodes * nodes.saturating_sub(1) / 2
@@ -58,6 +79,8 @@ impl Tables {
                 tables.places[index] = tables.fill(graph, part, &mut paths);
             }
         }
+        // A part's last node has nothing behind it; what is read for it is not used.
+        tables.distances.push(BEYOND);
         tables
     }
 
@@ -107,6 +130,14 @@ impl Tables {
     #[inline]
     pub(crate) fn covers(&self, part: u32) -> bool {
         self.places[part as usize].is_some()
+    }
+
+    /// The distances of `part`; `None` if it has no tables.
+    #[inline]
+    pub(crate) fn of_part(&self, graph: &Graph, part: u32) -> Option<PartTable<'_>> {
+        let place = self.places.get(part as usize).copied().flatten()?;
+        let Part { first, nodes, .. } = graph.parts[part as usize];
+        Some(PartTable { distances: &self.distances[place.distances..], first, nodes: nodes as usize })
     }
 
     /// Distances from `from` to the nodes of its part behind it.

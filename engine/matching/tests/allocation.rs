@@ -6,7 +6,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::Arc;
 
-use pinwheel_matching::{Edge, Matcher, MatchingModel, StreamMatcher, StreamModel, TABLE_BYTES_MAX};
+use pinwheel_matching::{
+    CorrelatedMatcher, CorrelatedModel, Correlation, Edge, Matcher, MatchingModel, StreamMatcher, StreamModel,
+    TABLE_BYTES_MAX,
+};
 
 struct Counting;
 
@@ -72,6 +75,15 @@ fn nothing_is_allocated_after_construction() {
     for (words, table_bytes_max) in [(1, TABLE_BYTES_MAX), (1, 0), (3, TABLE_BYTES_MAX), (3, 0)] {
         let model = Arc::new(model(words, table_bytes_max));
         let mut matcher = Matcher::new(Arc::clone(&model));
+        // Each edge makes three others lighter.
+        let correlation = |index| Correlation {
+            edge: index / 3,
+            other: (index * 37 + 5) % model.edges(),
+            weight: f64::from(index % 9) / 4.0,
+        };
+        let correlations = (0..3 * model.edges()).map(correlation);
+        let correlated = CorrelatedModel::new(Arc::clone(&model), correlations).unwrap();
+        let mut correlated = CorrelatedMatcher::new(Arc::new(correlated));
         let mut observables = vec![0; words];
         let mut state = 1u64;
         let before = allocations();
@@ -89,6 +101,10 @@ fn nothing_is_allocated_after_construction() {
                 let weights = (0..20).map(|edge| (edge, f64::from(edge) - 10.0));
                 let twice = (0..SIDE * SIDE).chain(0..9).chain(0..SIDE * SIDE).filter(&mut fired);
                 weight += matcher.decode_weighted(twice, weights, &mut observables).unwrap().weight;
+                let few = (0..shot as u32 % 5).map(|edge| (edge * 19, 0.5));
+                weight += matcher.decode_weighted([3, 17, 40, 91], few, &mut observables).unwrap().weight;
+                let fired = (0..SIDE * SIDE).filter(&mut fired);
+                weight += correlated.decode(fired, &mut observables).unwrap().weight;
                 assert!(matcher.decode([SIDE * SIDE], &mut observables).is_err());
             }
         }

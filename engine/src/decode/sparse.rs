@@ -12,18 +12,23 @@
 
 use std::sync::Arc;
 
-use pinwheel_matching::{Edge, MatchError, Matcher as Matching, MatchingModel};
+use pinwheel_matching::{
+    CorrelatedMatcher, CorrelatedModel, Correlation, Edge, MatchError, Matched, Matcher as PlainMatcher, MatchingModel,
+};
 
 use super::{DecodeError, Decoded, Matcher};
 use crate::code::graph::Graph;
-use crate::code::ones;
+use crate::code::{correlations, ones};
 
-/// The matcher's name in reports.
-pub(super) const NAME: &str = "sparse-blossom";
+/// The matchers' names in reports.
+const NAME: &str = "sparse-blossom";
+const NAME_CORRELATED: &str = "correlated sparse-blossom";
 
 /// A graph prepared for matching.
 pub(super) struct SparseModel {
     matching: Arc<MatchingModel>,
+    /// For matching in two passes.
+    correlated: Option<Arc<CorrelatedModel>>,
     detector_words: usize,
     observable_words: usize,
     always_detectors: Vec<u64>,
@@ -46,6 +51,7 @@ impl SparseModel {
         let matching = MatchingModel::new(graph.detectors, graph.observable_words, edges);
         Self {
             matching: Arc::new(matching.expect("a graph's edges join its own detectors")),
+            correlated: None,
             detector_words: graph.detector_words,
             observable_words: graph.observable_words,
             always_detectors: graph.always_detectors.clone(),
@@ -54,9 +60,43 @@ impl SparseModel {
         }
     }
 
+    /// As [`Self::new`], for matching in two passes.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::new`]; if `correlations` are those of another graph.
+    pub(super) fn correlated(graph: &Graph, correlations: &[correlations::Correlation]) -> Self {
+        let plain = Self::new(graph);
+        let each = correlations.iter().map(|by| Correlation { edge: by.edge, other: by.other, weight: by.weight });
+        let correlated = CorrelatedModel::new(Arc::clone(&plain.matching), each);
+        let correlated = Arc::new(correlated.expect("correlations name edges of their graph"));
+        Self { correlated: Some(correlated), ..plain }
+    }
+
+    /// The matcher's name in reports.
+    pub(super) const fn name(&self) -> &'static str {
+        if self.correlated.is_some() { NAME_CORRELATED } else { NAME }
+    }
+
     /// 64-bit words flipped by a matching.
     pub(super) fn observable_words(&self) -> usize {
         self.observable_words
+    }
+}
+
+/// Memory of one worker, for one pass or for two.
+enum Matching {
+    Plain(PlainMatcher),
+    Correlated(CorrelatedMatcher),
+}
+
+impl Matching {
+    fn decode(&mut self, defects: impl Iterator<Item = u32>, observables: &mut [u64]) -> Result<Matched, DecodeError> {
+        let matched = match self {
+            Self::Plain(matcher) => matcher.decode(defects, observables),
+            Self::Correlated(matcher) => matcher.decode(defects, observables),
+        };
+        matched.map_err(reason)
     }
 }
 
@@ -70,7 +110,10 @@ pub(super) struct SparseMatcher {
 
 impl SparseMatcher {
     pub(super) fn new(model: Arc<SparseModel>) -> Self {
-        let matching = Matching::new(Arc::clone(&model.matching));
+        let matching = match &model.correlated {
+            Some(correlated) => Matching::Correlated(CorrelatedMatcher::new(Arc::clone(correlated))),
+            None => Matching::Plain(PlainMatcher::new(Arc::clone(&model.matching))),
+        };
         let syndrome = vec![0; model.detector_words];
         Self { model, matching, syndrome }
     }
@@ -85,7 +128,7 @@ impl SparseMatcher {
         defects: impl Iterator<Item = u32>,
         observables: &mut [u64],
     ) -> Result<f64, DecodeError> {
-        Ok(self.matching.decode(defects, observables).map_err(reason)?.weight)
+        Ok(self.matching.decode(defects, observables)?.weight)
     }
 
     /// Writes the edges of the matching of `defects` to `edges`, as indices into [`Graph::edges`].
@@ -101,8 +144,11 @@ impl SparseMatcher {
         edges: &mut Vec<u32>,
     ) -> Result<(), DecodeError> {
         edges.clear();
-        self.matching.decode(defects, &mut []).map_err(reason)?;
-        self.matching.edges(|edge| edges.push(edge));
+        self.matching.decode(defects, &mut [])?;
+        match &mut self.matching {
+            Matching::Plain(matcher) => matcher.edges(|edge| edges.push(edge)),
+            Matching::Correlated(matcher) => matcher.edges(|edge| edges.push(edge)),
+        }
         Ok(())
     }
 }
@@ -123,12 +169,12 @@ impl Matcher for SparseMatcher {
             *word = given ^ always;
         }
         observables.copy_from_slice(&model.always_observables);
-        let matched = matching.decode(ones(flipped), observables).map_err(reason);
+        let matched = matching.decode(ones(flipped), observables);
         let weight = matched.inspect_err(|_| observables.fill(0))?.weight;
         Ok(Decoded { weight: Some(weight + model.always_weight) })
     }
 
     fn name(&self) -> &'static str {
-        NAME
+        self.model.name()
     }
 }

@@ -33,6 +33,26 @@ fn golden_predictions_and_weights_are_pymatchings() {
 }
 
 #[test]
+fn correlated_predictions_are_pymatchings_and_better() {
+    let set = golden::committed("surf_z_d5_r5_p0.005");
+    let expected = golden::correlated(&set);
+    let model = MatcherModel::correlated(&set.model).unwrap();
+    let mut matcher = model.matcher();
+    assert_eq!((matcher.name(), model.name()), ("correlated sparse-blossom", "correlated sparse-blossom"));
+    let mut found = vec![0; set.model.observable_words()];
+    let (mut differing, mut ours, mut plain) = (0, 0, 0);
+    for index in 0..set.detections.len() {
+        matcher.decode(set.detections.shot(index), &mut found).unwrap();
+        let truth = set.observables.shot(index);
+        differing += i32::from(found != expected.shot(index));
+        ours += i32::from(found != truth);
+        plain += i32::from(set.predictions.shot(index) != truth);
+    }
+    assert!(differing <= 1, "{differing} predictions differ");
+    assert!(ours < plain, "{ours} logical errors, {plain} without correlations");
+}
+
+#[test]
 fn a_matcher_goes_on_after_what_it_cannot_match() {
     // D2 and D3 form a component without a boundary; nothing flips D4.
     let mut matcher = matcher("error(0.1) D0 L0\nerror(0.1) D0 D1 L1\nerror(0.2) D2 D3 L2\ndetector D4\n");

@@ -77,7 +77,8 @@ pub(super) fn start(mut config: Config) -> Result<Engine, StartError> {
     let (model, is_live) = (Arc::clone(config.input.model()), matches!(config.input, Input::Live { .. }));
     check_width(&model)?;
     check_order(&config)?;
-    let decoding = Decoding::new(model, config.profile.predecoder, config.profile.window)?;
+    let Profile { decoder, predecoder, window, .. } = config.profile;
+    let decoding = Decoding::new(model, decoder, predecoder, window)?;
     let disk = config.environment.as_ref().map(|keep| keep.directory.clone());
     let report = environment::look(&mut config, &host, &placed, &clock)?;
     let cores::Placed { plan, claims, notes } = placed;

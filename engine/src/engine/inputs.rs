@@ -104,7 +104,7 @@ impl InputQueue {
 pub fn check_input(profile: &Profile, input: &Input, held: Option<&SourceAddress>) -> Result<(), StartError> {
     let model = input.model();
     check_width(model)?;
-    Decoding::new(Arc::clone(model), profile.predecoder, profile.window)?;
+    Decoding::new(Arc::clone(model), profile.decoder, profile.predecoder, profile.window)?;
     match input {
         Input::Live { place, .. } if held != Some(place) => Ok(link::can_open(place)?),
         Input::Sampler { .. } | Input::Replay { .. } | Input::Stream { .. } | Input::Live { .. } => Ok(()),

@@ -12,7 +12,7 @@ use pinwheel_engine::feed::requests::MoveRequests;
 use pinwheel_engine::feed::source::Source;
 use pinwheel_engine::hot::{Frame, Init, Role, Scratch, Settings};
 use pinwheel_engine::pipe::Answer;
-use pinwheel_engine::profile::{Predecoder, Window};
+use pinwheel_engine::profile::{Decoder, Predecoder, Window};
 use pinwheel_engine::silo::{Answers, Attached, Common, Decoding, Silo, wire};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,7 +37,7 @@ impl Hand {
         let shape = Shape { threads: 1, silos: 1, slots, workers, decoders: 1, streams: 8 };
         let board = Arc::new(Board::create(shape, Place::Private).unwrap());
         let settings = Arc::new(Settings::new(&profile.limits));
-        let decoding = Decoding::new(Arc::clone(&model), Predecoder::None, Window::None).unwrap();
+        let decoding = Decoding::new(Arc::clone(&model), Decoder::Matching, Predecoder::None, Window::None).unwrap();
         let moves = Arc::new(MoveRequests::new(share.streams, 1, false));
         let common =
             Common { board: Arc::clone(&board), settings, clock: clock.clone(), decoding, moves, joints: None };

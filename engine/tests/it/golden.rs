@@ -2,9 +2,9 @@
 
 use crate::rig::{alone, assert_nothing_lost, config, profile, run, sink, total};
 use pinwheel_engine::code::{Format, Layout, Model, ShotSet};
-use pinwheel_engine::decode::MatcherModel;
+use pinwheel_engine::decode::{Matcher, MatcherModel};
 use pinwheel_engine::engine::{EndedBy, Input};
-use pinwheel_engine::profile::{Decoders, Device, Latency, Profile, Silos};
+use pinwheel_engine::profile::{Decoder, Decoders, Device, Latency, Profile, Silos};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,6 +23,10 @@ fn directory() -> PathBuf {
 }
 
 fn golden(name: &str) -> Golden {
+    golden_by(name, "pm.b8")
+}
+
+fn golden_by(name: &str, predictions: &str) -> Golden {
     let read = |extension: &str| std::fs::read(directory().join(format!("{name}.{extension}"))).unwrap();
     let model = Arc::new(Model::parse(&read("dem")).unwrap());
     let observables = Layout::observables(model.observables);
@@ -30,14 +34,13 @@ fn golden(name: &str) -> Golden {
     Golden {
         shots: Arc::new(set("dets.b8", Layout::detectors(model.detectors))),
         truth: Arc::new(set("obs.b8", observables)),
-        theirs: set("pm.b8", observables),
+        theirs: set(predictions, observables),
         model,
     }
 }
 
 /// What the matcher alone answers, shot for shot.
-fn bare(golden: &Golden) -> Vec<Vec<u64>> {
-    let mut matcher = MatcherModel::new(&golden.model).unwrap().matcher();
+fn bare(golden: &Golden, mut matcher: Box<dyn Matcher>) -> Vec<Vec<u64>> {
     let decode = |shot: &[u64]| {
         let mut found = vec![0; golden.model.observable_words()];
         matcher.decode(shot, &mut found).unwrap();
@@ -48,7 +51,7 @@ fn bare(golden: &Golden) -> Vec<Vec<u64>> {
 
 fn agrees(name: &str, pm_logical_errors: usize) {
     let golden = golden(name);
-    let bare = bare(&golden);
+    let bare = bare(&golden, MatcherModel::new(&golden.model).unwrap().matcher());
     let ties = bare.iter().zip(golden.theirs.iter()).filter(|(ours, theirs)| ours != theirs).count();
     assert!(ties <= TIES_MAX, "{ties} ties");
     for silos in [1, 2, 3] {
@@ -102,6 +105,20 @@ fn predictions_of_the_small_set_are_bare_decodings_in_input_order() {
 fn predictions_of_the_larger_set_are_bare_decodings_and_its_logical_errors_are_the_golden_ones() {
     agrees("surf_z_d5_r5_p0.005", PM_LOGICAL_ERRORS_D5);
 }
+
+#[test]
+fn a_profile_that_says_so_decodes_in_two_passes() {
+    let golden = golden_by("surf_z_d5_r5_p0.005", "pm_correlated.b8");
+    let bare = bare(&golden, MatcherModel::correlated(&golden.model).unwrap().matcher());
+    let ties = bare.iter().zip(golden.theirs.iter()).filter(|(ours, theirs)| ours != theirs).count();
+    assert!(ties <= TIES_MAX, "{ties} ties");
+    let mut profile = profile();
+    (profile.decoder, profile.input.streams, profile.decoders) = (Decoder::Correlated, 4, Decoders::Count(2));
+    through(&golden, &profile, &bare, (PM_LOGICAL_ERRORS_D5_CORRELATED, ties));
+}
+
+/// Logical errors of `PyMatching` with `enable_correlations`.
+const PM_LOGICAL_ERRORS_D5_CORRELATED: usize = 18;
 
 /// `pm_logical_errors` of `golden.json`.
 const PM_LOGICAL_ERRORS_D5: usize = 23;

@@ -8,7 +8,7 @@ use pinwheel_engine::engine::Input;
 use pinwheel_engine::fault::FaultCode;
 use pinwheel_engine::hot::memory::OnAllocation;
 use pinwheel_engine::hot::{Frame, SCRATCH_BYTES, name_first_allocation};
-use pinwheel_engine::profile::{HotAllocations, Predecoder};
+use pinwheel_engine::profile::{Decoder, HotAllocations, Predecoder};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -22,9 +22,10 @@ fn surface_d5() -> Input {
 #[test]
 fn forty_thousand_shots_of_d5_call_no_allocator_on_any_hot_thread() {
     let _alone = alone();
-    for predecoder in [Predecoder::None, Predecoder::Local] {
+    let (matching, none) = (Decoder::Matching, Predecoder::None);
+    for (decoder, predecoder) in [(matching, none), (matching, Predecoder::Local), (Decoder::Correlated, none)] {
         let mut profile = profile();
-        profile.predecoder = predecoder;
+        (profile.decoder, profile.predecoder) = (decoder, predecoder);
         let outcome = run(config(&profile, surface_d5(), Some(40_000)));
         assert_nothing_lost(&outcome);
         for thread in &outcome.snapshot.threads {

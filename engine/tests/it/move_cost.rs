@@ -10,7 +10,7 @@ use pinwheel_engine::engine::{Authority, MoveRequest, MoveRequests};
 use pinwheel_engine::feed::Share;
 use pinwheel_engine::feed::source::Source;
 use pinwheel_engine::hot::{Frame, Init, Role, Scratch, Settings};
-use pinwheel_engine::profile::{Predecoder, Silos, Window};
+use pinwheel_engine::profile::{Decoder, Predecoder, Silos, Window};
 use pinwheel_engine::silo::{Answers, Common, Connected, Decoding, Silo, connect, wire};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,7 +50,7 @@ impl World {
         let board = Arc::new(Board::create(shape, Place::Private).unwrap());
         let settings = Arc::new(Settings::new(&profile.limits));
         settings.set_rate_hz(Some(100_000.0));
-        let decoding = Decoding::new(Arc::clone(&model), Predecoder::None, Window::None).unwrap();
+        let decoding = Decoding::new(Arc::clone(&model), Decoder::Matching, Predecoder::None, Window::None).unwrap();
         let moves = Arc::new(MoveRequests::new(STREAMS, SILOS, false));
         let common = Common {
             board: Arc::clone(&board),

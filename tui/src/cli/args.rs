@@ -99,7 +99,7 @@ mod tests {
         };
         assert_eq!((run.input.unwrap().to_string().as_str(), run.allow.len()), ("udp:127.0.0.1:7000", 2));
         let words = "pinwheel run --profile p --dem d --shots - --observables o --format 01 --rate max --count 1_000 --duration 1m \
-                     --silos 2 --streams 8 --zipf 1.1 --deadline 20us --window 5,5 --round-period 1us --device cuda:0 --predictions F --answers - --profiles a --logs b --label x --keep --metrics 0 --json --headless";
+                     --silos 2 --streams 8 --zipf 1.1 --deadline 20us --window 5,5 --round-period 1us --decoder matching --device cuda:0 --predictions F --answers - --profiles a --logs b --label x --keep --metrics 0 --json --headless";
         let Some(Command::Run(run)) = Args::try_parse_from(words.split_whitespace()).unwrap().command else {
             panic!("no run")
         };

@@ -273,6 +273,9 @@ fn apply_options(args: &RunArgs, profile: &mut Profile) -> Result<(), Refusal> {
             Refusal::unusable("--round-period", found, "100ns to 1s", "superconducting qubits have about 1us")
         })?);
     }
+    if let Some(decoder) = args.decoder {
+        profile.decoder = decoder;
+    }
     match args.device {
         None => {}
         // Keeps the profile's settings of the stand-in, which runs if there is no GPU.
@@ -316,6 +319,7 @@ fn in_range(args: &RunArgs, name: &str, profile: &Profile) -> Result<(), Refusal
         "input.streams" if args.streams.is_some() => "--streams".to_owned(),
         "input.weights" if args.zipf.is_some() => "--zipf".to_owned(),
         "limits.late_us" if args.deadline.is_some() => "--deadline".to_owned(),
+        "decoder" if args.decoder.is_some() => "--decoder".to_owned(),
         "window.commit_rounds" | "window.buffer_rounds" if args.window.is_some() => "--window".to_owned(),
         "input.round_ns" if args.round_period.is_some() => "--round-period, in ns,".to_owned(),
         "input.source.allow" if !args.allow.is_empty() => "--allow".to_owned(),
@@ -427,6 +431,10 @@ mod tests {
             ("--deadline 100ns", "--deadline: found 100ns"),
             ("--window 0,5", "--window: found 0, expected 1..=10000"),
             ("--window 5,10001", "--window: found 10001, expected 1..=10000"),
+            (
+                "--decoder correlated --window 5,5",
+                "--decoder: found Correlated, expected Matching unless window is None",
+            ),
             ("--deadline 61s", "--deadline: found"),
             ("--predictions -", "--answers -"),
         ] {

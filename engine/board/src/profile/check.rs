@@ -11,8 +11,8 @@ use std::ops::RangeInclusive;
 use super::alarms::{AlarmAction, OnAlarm};
 use super::placement::{OverflowStrategy, TakesPart};
 use super::schema::{
-    Courtesy, Decoders, Device, Faults, Graph, Input, IssueGate, KeptRuns, Latency, Limits, Priority, Profile, Rate,
-    ReadyPolicy, Source, StartPolicy, TaskTrace, ThreadSpec, Threads, Window, WindowOverflow, WindowRounds,
+    Courtesy, Decoder, Decoders, Device, Faults, Graph, Input, IssueGate, KeptRuns, Latency, Limits, Priority, Profile,
+    Rate, ReadyPolicy, Source, StartPolicy, TaskTrace, ThreadSpec, Threads, Window, WindowOverflow, WindowRounds,
 };
 use super::silos::{SILOS_MAX, Silos};
 use super::weights::Weights;
@@ -104,6 +104,10 @@ impl Profile {
                 "None while window is None: a whole shot is decoded after its last round",
                 remedy,
             );
+        }
+        if self.decoder == Decoder::Correlated && self.window != Window::None {
+            let remedy = "set window: None, or decoder: Matching";
+            check.refuse("decoder", "Correlated", "Matching unless window is None: it decodes whole shots", remedy);
         }
         let KeptRuns { kept_mb, kept_runs } = self.recorder;
         check.whole(

@@ -11,7 +11,7 @@ use crate::code::{Model, bundled_named};
 use crate::decode::{Matcher, MatcherModel, ReadyError};
 use crate::hot::Settings;
 use crate::profile::{
-    Faults, FreeWorker, IssueGate, Latency, Overflow, OverflowStrategy, Placement, Predecoder, Profile, Rate,
+    Decoder, Faults, FreeWorker, IssueGate, Latency, Overflow, OverflowStrategy, Placement, Predecoder, Profile, Rate,
     ReadyPolicy, StartPolicy, Window, WindowOverflow, WindowRounds,
 };
 use crate::silo::Decoding;
@@ -45,7 +45,7 @@ impl Inputs {
         let model = Arc::new(bundled_named("surface_d3@r12").expect("it is bundled"));
         let shots = Arc::new(draw_shots(&model));
         let decoding = |predecoder, window| -> Result<_, SimulationError> {
-            let decoding = Decoding::new(Arc::clone(&model), predecoder, window)?;
+            let decoding = Decoding::new(Arc::clone(&model), Decoder::Matching, predecoder, window)?;
             let answers = answers(&model, &decoding, predecoder, window, &shots)?;
             Ok((predecoder, decoding, answers))
         };

@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "harness")]
 
 mod answers;
+mod any_bytes;
 mod confidence;
+mod correlated;
 mod golden;
-#[expect(dead_code, reason = "shared with other crates' tests")]
 #[path = "../../../code/testing/golden.rs"]
 mod golden_sets;
+mod heralds;
 mod oracle;
 mod stream;
 

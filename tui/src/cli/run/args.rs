@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use pinwheel_engine::board::layout::LABEL_BYTES_MAX;
 use pinwheel_engine::code::Format;
 use pinwheel_engine::engine::LivePlace;
-use pinwheel_engine::profile::{Rate, Silos, Window, WindowRounds};
+use pinwheel_engine::profile::{Decoder, Rate, Silos, Window, WindowRounds};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -80,6 +80,9 @@ pub struct RunArgs {
     /// starts when its rounds have arrived, and latency counts from the last round
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub round_period: Option<Duration>,
+    /// Decoder: matching, or correlated (matching in two passes: more accurate, slower; whole shots only)
+    #[arg(long, value_name = "matching|correlated", value_parser = decoder)]
+    pub decoder: Option<Decoder>,
     /// Device for the predecode step: auto (a GPU where there is one), sim (the CPU stand-in), cuda
     /// (each silo a GPU of its own), or cuda:N (GPU N for all silos)
     #[arg(long, value_name = "auto|sim|cuda[:N]", value_parser = device)]
@@ -149,6 +152,15 @@ pub fn window(text: &str) -> Result<Window, String> {
     Ok(if is_stream { Window::Stream(rounds) } else { Window::Some(rounds) })
 }
 
+/// Parses `matching` or `correlated`.
+fn decoder(text: &str) -> Result<Decoder, String> {
+    match text {
+        "matching" => Ok(Decoder::Matching),
+        "correlated" => Ok(Decoder::Correlated),
+        _ => Err("expected matching or correlated; write it like --decoder correlated".to_owned()),
+    }
+}
+
 /// Parses `auto`, `sim`, `cuda` or `cuda:N`. The engine's start checks whether the device exists.
 pub fn device(text: &str) -> Result<DeviceChoice, String> {
     let refuse =
@@ -187,8 +199,8 @@ fn silos(text: &str) -> Result<Silos, String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
-    use super::{DeviceChoice, device, silos, window};
-    use pinwheel_engine::profile::{Silos, Window, WindowRounds};
+    use super::{DeviceChoice, decoder, device, silos, window};
+    use pinwheel_engine::profile::{Decoder, Silos, Window, WindowRounds};
 
     #[test]
     fn windows_are_two_numbers_of_rounds_or_whole() {
@@ -200,6 +212,14 @@ mod tests {
             ["", "5", "5,", ",5", "5,-1", "5,5,5", "5, 5", "none", "stream", "stream:5", "5,stream:5", "4294967296,1"]
         {
             assert!(window(text).unwrap_err().contains("--window 5,5"), "{text}");
+        }
+    }
+
+    #[test]
+    fn decoders_are_named() {
+        assert_eq!([decoder("matching"), decoder("correlated")], [Ok(Decoder::Matching), Ok(Decoder::Correlated)]);
+        for text in ["", "Matching", "union-find", "correlated "] {
+            assert!(decoder(text).unwrap_err().contains("--decoder correlated"), "{text}");
         }
     }
 

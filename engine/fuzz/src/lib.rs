@@ -1,0 +1,187 @@
+//! Checks of the matching for inputs that are any bytes. Each panics if something does not hold.
+
+use std::sync::Arc;
+
+use pinwheel_matching::{
+    CorrelatedMatcher, CorrelatedModel, Correlation, Edge, GraphError, MatchError, Matched, Matcher, MatchingModel,
+    TABLE_BYTES_MAX,
+};
+
+/// Reads numbers from bytes; 0 behind their end.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        first
+    }
+
+    fn word(&mut self) -> u64 {
+        (0..8).fold(0, |word, _| word << 8 | u64::from(self.byte()))
+    }
+
+    /// A weight as it is written, of any bits, or a small number.
+    fn weight(&mut self) -> f64 {
+        let byte = self.byte();
+        if byte == 255 { f64::from_bits(self.word()) } else { (f64::from(byte) - 60.0) / 8.0 }
+    }
+}
+
+/// An edge that the caller owns.
+#[derive(Debug, Clone)]
+struct OwnEdge {
+    a: u32,
+    b: Option<u32>,
+    weight: f64,
+    observables: Vec<u64>,
+}
+
+impl OwnEdge {
+    fn read(bytes: &mut Bytes<'_>, detectors: u32, is_any: bool) -> Self {
+        let mut end = || {
+            let byte = u32::from(bytes.byte());
+            if is_any { byte } else { byte % (detectors + 3) }
+        };
+        let (a, b) = (end(), end());
+        let a = if is_any { a } else { a % detectors };
+        let weight = bytes.weight();
+        let weight = if is_any || weight.is_finite() { weight } else { 1.0 };
+        Self { a, b: (b < detectors || is_any && b < 250).then_some(b), weight, observables: vec![bytes.word()] }
+    }
+
+    fn given(&self) -> Edge<'_> {
+        Edge { a: self.a, b: self.b, weight: self.weight, observables: &self.observables }
+    }
+}
+
+fn model(detectors: u32, edges: &[OwnEdge], bytes: usize) -> Result<MatchingModel, GraphError> {
+    MatchingModel::with_tables(detectors, 1, edges.iter().map(OwnEdge::given), bytes)
+}
+
+/// A model that is one, with up to 40 detectors and 120 edges; a matcher with tables and one without.
+fn good(bytes: &mut Bytes<'_>) -> (u32, Vec<OwnEdge>, [Matcher; 2]) {
+    let detectors = 1 + u32::from(bytes.byte() % 40);
+    let count = bytes.byte() % 120;
+    let edges = (0..count).map(|_| OwnEdge::read(bytes, detectors, false));
+    let edges: Vec<OwnEdge> = edges.filter(|edge| edge.b != Some(edge.a)).collect();
+    let matchers =
+        [TABLE_BYTES_MAX, 0].map(|bytes| model(detectors, &edges, bytes).expect("it joins its own detectors"));
+    (detectors, edges, matchers.map(|model| Matcher::new(Arc::new(model))))
+}
+
+/// Detectors in any order, some beyond the last one, some listed again.
+fn fired(bytes: &mut Bytes<'_>, detectors: u32) -> Vec<u32> {
+    let count = bytes.byte() % 60;
+    (0..count).map(|_| u32::from(bytes.byte())).map(|at| if at < 250 { at % detectors } else { at }).collect()
+}
+
+/// The edges of an answer explain the shot.
+fn check(
+    matcher: &mut Matcher,
+    edges: &[OwnEdge],
+    detectors: u32,
+    fired: &[u32],
+    answer: Result<Matched, MatchError>,
+    observables: u64,
+) {
+    let mut odd = vec![false; detectors as usize];
+    match answer {
+        Ok(_) => {
+            fired.iter().for_each(|&at| odd[at as usize] ^= true);
+            matcher.edges(|edge| {
+                let edge = &edges[edge as usize];
+                std::iter::once(edge.a).chain(edge.b).for_each(|end| odd[end as usize] ^= true);
+            });
+            assert!(!odd.contains(&true), "detectors are left: {odd:?}");
+        }
+        Err(MatchError::Unmatchable { detector }) => {
+            assert!(detector < detectors && observables == 0, "names detector {detector} of {detectors}");
+        }
+        Err(MatchError::Detector { .. }) => assert!(fired.iter().any(|&at| at >= detectors)),
+        Err(said) => panic!("{said}"),
+    }
+}
+
+/// Any edges: a model, or a sentence.
+pub fn any_model(bytes: &[u8]) {
+    let mut bytes = Bytes(bytes);
+    let detectors = u32::from(bytes.byte());
+    let mut edges = Vec::new();
+    while !bytes.is_empty() && edges.len() < 200 {
+        edges.push(OwnEdge::read(&mut bytes, detectors.max(1), true));
+    }
+    match model(detectors, &edges, TABLE_BYTES_MAX) {
+        Err(said) => assert!(!said.to_string().is_empty()),
+        Ok(model) => {
+            let mut matcher = Matcher::new(Arc::new(model));
+            let shot: Vec<u32> = (0..detectors).filter(|at| at % 3 == 0).collect();
+            let mut observables = [0];
+            let answer = matcher.decode(shot.iter().copied(), &mut observables);
+            check(&mut matcher, &edges, detectors, &shot, answer, observables[0]);
+        }
+    }
+}
+
+/// Any shots: a matcher with tables and one without agree, and each shot starts from nothing.
+pub fn any_shots(bytes: &[u8]) {
+    let mut bytes = Bytes(bytes);
+    let (detectors, edges, mut matchers) = good(&mut bytes);
+    while !bytes.is_empty() {
+        let shot = fired(&mut bytes, detectors);
+        let answers = matchers.each_mut().map(|matcher| {
+            let mut observables = [0];
+            let answer = matcher.decode(shot.iter().copied(), &mut observables);
+            check(matcher, &edges, detectors, &shot, answer, observables[0]);
+            answer.ok().map(|answer| answer.units)
+        });
+        assert_eq!(answers[0], answers[1], "with and without tables");
+    }
+}
+
+/// Any weights for one shot, and correlations: both matchers agree, and the weights are undone.
+pub fn any_weights(bytes: &[u8]) {
+    let mut bytes = Bytes(bytes);
+    let (detectors, edges, mut matchers) = good(&mut bytes);
+    let count = bytes.byte();
+    let correlation = |bytes: &mut Bytes<'_>| Correlation {
+        edge: u32::from(bytes.byte()),
+        other: u32::from(bytes.byte()),
+        weight: bytes.weight().abs(),
+    };
+    let correlations: Vec<Correlation> = (0..count).map(|_| correlation(&mut bytes)).collect();
+    let mut correlated = [TABLE_BYTES_MAX, 0].map(|tables| {
+        let model = Arc::new(model(detectors, &edges, tables).expect("it joins its own detectors"));
+        CorrelatedModel::new(model, correlations.iter().copied())
+            .ok()
+            .map(|model| CorrelatedMatcher::new(Arc::new(model)))
+    });
+    while !bytes.is_empty() {
+        let shot = fired(&mut bytes, detectors);
+        let count = bytes.byte() % 40;
+        let weights: Vec<(u32, f64)> = (0..count).map(|_| (u32::from(bytes.byte()), bytes.weight())).collect();
+        let answers = matchers.each_mut().map(|matcher| {
+            let before = matcher.decode(shot.iter().copied(), &mut [0]).ok().map(|answer| answer.units);
+            let mut observables = [0];
+            let answer = matcher.decode_weighted(shot.iter().copied(), weights.iter().copied(), &mut observables);
+            match answer {
+                Err(MatchError::Edge { edge, edges }) => assert!(edge >= edges),
+                Err(MatchError::Weight { weight, .. }) => assert!(!weight.is_finite()),
+                _ => check(matcher, &edges, detectors, &shot, answer, observables[0]),
+            }
+            let after = matcher.decode(shot.iter().copied(), &mut [0]).ok().map(|answer| answer.units);
+            assert_eq!(before, after, "the weights are undone");
+            answer.ok().map(|answer| answer.units)
+        });
+        assert_eq!(answers[0], answers[1], "with and without tables");
+        // Which edges the first of two matchings has may differ: what must hold is that both answer.
+        let answered = correlated
+            .each_mut()
+            .map(|matcher| matcher.as_mut().map(|matcher| matcher.decode(shot.iter().copied(), &mut [0]).is_ok()));
+        assert_eq!(answered[0], answered[1], "with and without tables");
+    }
+}
