@@ -1,7 +1,7 @@
 //! Shots whose rounds come one by one from another thread.
 
 use crate::live::{drained, start, unix, wait};
-use crate::rig::{alone, profile, until};
+use crate::rig::{Alone, alone, profile, until};
 use pinwheel_edge::slot::word::ErrorCode;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::code::{Sampler, bundled_named};
@@ -15,14 +15,24 @@ use std::sync::Arc;
 #[test]
 fn windows_of_a_shot_are_decoded_while_its_parts_come_and_one_whose_rest_never_comes_is_answered_so() {
     let alone = alone();
+    for window in [Window::Some(SIZE), Window::Stream(SIZE)] {
+        parts_of_shots(&alone, window);
+    }
+}
+
+const SIZE: WindowRounds = WindowRounds { commit_rounds: 5, buffer_rounds: 5 };
+
+fn parts_of_shots(alone: &Alone, window: Window) {
     let model = Arc::new(bundled_named("surface_d5@r25").unwrap());
-    let size = WindowRounds { commit_rounds: 5, buffer_rounds: 5 };
     let local = Predecoder::Local;
-    let mut matcher =
-        MatcherModel::windowed_predecoding(&model, size, local).unwrap().matcher_by_rounds().expect("it has windows");
+    let matching = match window {
+        Window::Stream(size) => MatcherModel::streamed(&model, size),
+        _ => MatcherModel::windowed_predecoding(&model, SIZE, local),
+    };
+    let mut matcher = matching.unwrap().matcher_by_rounds().expect("it has windows");
     let mut profile = profile();
-    (profile.window, profile.input.streams, profile.predecoder) = (Window::Some(size), 2, local);
-    let (engine, place) = start(&profile, &model, unix(&alone), None);
+    (profile.window, profile.input.streams, profile.predecoder) = (window, 2, local);
+    let (engine, place) = start(&profile, &model, unix(alone), None);
     let mut client = SocketClient::connect(&place, 1, 25).unwrap();
     wait("a welcome", || client.welcome().unwrap().is_some());
     let mut sampler = Sampler::new(&model, 3);
@@ -58,7 +68,12 @@ fn windows_of_a_shot_are_decoded_while_its_parts_come_and_one_whose_rest_never_c
     let (outcome, source) = drained(engine);
     assert_eq!((source.accepted, source.streams[1].incomplete), (40, 9));
     assert_eq!(outcome.snapshot.silos[0].counters.errored, 10);
-    assert!(outcome.snapshot.silos[0].counters.predecoded_events > 100, "no window was predecoded");
+    let predecoded = outcome.snapshot.silos[0].counters.predecoded_events;
+    assert_eq!(
+        predecoded > 100,
+        window == Window::Some(SIZE),
+        "{predecoded} events: windows are predecoded, streams not"
+    );
 }
 
 fn windows_of(snapshot: &Snapshot) -> u64 {
