@@ -134,9 +134,10 @@ impl Workload {
             return Err(CompileError::Granules { needed, limit: self.config.granules });
         }
         let granule_shift = granule_bytes.trailing_zeros();
-        self.tensors.push(TensorLayout { shape, first_granule: self.granules as u32, granule_shift, pitch_bytes });
+        let layout = TensorLayout { shape, first_granule: self.granules as u32, granule_shift, pitch_bytes };
+        self.tensors.push(layout);
         self.granules = needed;
-        Ok(Tensor { number: self.tensors.len() as u32 - 1, shape })
+        Ok(Tensor { number: self.tensors.len() as u32 - 1, layout })
     }
 
     /// Compiles the graph. The submitter contains worker 0; each other worker needs a thread.

@@ -214,6 +214,13 @@ impl Fanout {
         self.record(task).pending.store(0, Ordering::Relaxed);
     }
 
+    /// Submitter: as [`Fanout::is_sealed`], with the outcome of the task if it has ended.
+    #[inline(always)]
+    #[must_use]
+    pub fn ended(&self, task: u32) -> Option<u32> {
+        self.is_sealed(task).then(|| self.outcome(task))
+    }
+
     /// Submitter: whether the task at this position has ended, so that the position may be given
     /// out again.
     #[inline(always)]

@@ -146,7 +146,7 @@ impl Pool {
     /// The pool with that number, modulo [`POOLS`].
     #[must_use]
     pub fn of(number: u8) -> Pool {
-        [Pool::Cpu, Pool::Device][number as usize % POOLS]
+        if (number as usize).is_multiple_of(POOLS) { Pool::Cpu } else { Pool::Device }
     }
 }
 

@@ -11,13 +11,13 @@
 //! remove a newer writer's entry.
 
 use super::predecessors::{Predecessors, WindowState};
-use super::region::{Access, Mode, Region};
+use super::region::{Access, Mode, Tile};
 
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
 struct Entry {
-    region: Region,
+    region: Tile,
     task: u32,
     /// Position of the next older entry of the chain.
     older: u32,
@@ -32,14 +32,14 @@ pub(super) struct Exact {
     newest: u32,
     oldest: u32,
     /// Regions last written by a task that failed and retired.
-    failed_regions: Vec<(Region, u32)>,
+    failed_regions: Vec<(Tile, u32)>,
     spoilt_max: usize,
 }
 
 impl Exact {
     pub(super) fn new(entries: u32, failures: u32) -> Exact {
         let size = entries.next_power_of_two() as usize;
-        let entry = Entry { region: Region::default(), task: 0, older: NONE };
+        let entry = Entry { region: Tile::default(), task: 0, older: NONE };
         Exact {
             heads: vec![NONE; size].into_boxed_slice(),
             ring: vec![entry; size].into_boxed_slice(),
@@ -59,7 +59,7 @@ impl Exact {
     }
 
     #[inline(always)]
-    fn bucket(&self, region: &Region) -> usize {
+    fn bucket(&self, region: &Tile) -> usize {
         let word = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         let mut hash = word(region.tensor, region.row).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         hash = (hash.rotate_left(29) ^ word(region.column, region.rows)).wrapping_mul(0xD1B5_4A32_D192_ED03);
@@ -105,12 +105,12 @@ impl Exact {
         true
     }
 
-    fn find(&self, region: &Region) -> Option<(u32, u32)> {
+    fn find(&self, region: &Tile) -> Option<(u32, u32)> {
         let mut chain = self.chain(self.bucket(region));
         chain.find(|(_, entry)| entry.region == *region).map(|(position, entry)| (position, entry.task))
     }
 
-    fn forget_failure(&mut self, region: &Region) {
+    fn forget_failure(&mut self, region: &Tile) {
         self.failed_regions.retain(|(failed_regions, _)| failed_regions != region);
     }
 
@@ -125,11 +125,12 @@ impl Exact {
     #[inline(always)]
     pub(super) fn infer(&mut self, accesses: &[Access], window: &WindowState, predecessors: &mut Predecessors) {
         for access in accesses.iter().filter(|access| access.mode != Mode::Out) {
-            match self.find(&access.region) {
+            match self.find(&access.region.tile) {
                 Some((_, task)) => predecessors.add_last_access(window, task, true),
                 None if self.failed_regions.is_empty() => {}
                 None => {
-                    if let Some((_, outcome)) = self.failed_regions.iter().find(|(region, _)| *region == access.region)
+                    if let Some((_, outcome)) =
+                        self.failed_regions.iter().find(|(region, _)| *region == access.region.tile)
                     {
                         predecessors.failed_outcome = *outcome;
                     }
@@ -137,13 +138,13 @@ impl Exact {
             }
         }
         for access in accesses.iter().filter(|access| access.mode != Mode::In) {
-            let bucket = self.bucket(&access.region);
+            let bucket = self.bucket(&access.region.tile);
             if !self.failed_regions.is_empty() {
-                self.forget_failure(&access.region);
+                self.forget_failure(&access.region.tile);
             }
             let older = self.heads[bucket];
             let index = self.newest as usize & (self.ring.len() - 1);
-            self.ring[index] = Entry { region: access.region, task: window.now, older };
+            self.ring[index] = Entry { region: access.region.tile, task: window.now, older };
             self.heads[bucket] = self.newest;
             self.newest = self.newest.wrapping_add(1);
             if self.newest == NONE {
@@ -158,7 +159,7 @@ impl Exact {
     fn skip(&mut self) {
         let index = self.newest as usize & (self.ring.len() - 1);
         let task = self.ring[self.newest.wrapping_sub(1) as usize & (self.ring.len() - 1)].task;
-        self.ring[index] = Entry { region: Region::default(), task, older: NONE };
+        self.ring[index] = Entry { region: Tile::default(), task, older: NONE };
         self.newest = self.newest.wrapping_add(1);
     }
 }

@@ -13,16 +13,13 @@
 //! within one granule needs one cache line.
 
 use super::predecessors::{Predecessors, WindowState};
-use super::region::{Access, Mode, TensorLayout};
+use super::region::{Access, Mode, Placed, TensorLayout};
 
 const NIL: u32 = u32::MAX;
 /// Granules swept for each 64 submissions: all 2²⁴ within 2²⁹ tasks.
 const SWEEP: usize = 2;
 /// Granules swept by a submission that finds no room.
 const SWEEP_FOR_ROOM: usize = 4_096;
-
-/// Most accesses that are handled in one pass, if each lies within a granule.
-const SIMPLE: usize = 4;
 
 /// Why nothing was inferred.
 pub(super) enum InferError<'a> {
@@ -32,36 +29,53 @@ pub(super) enum InferError<'a> {
     Full,
 }
 
-/// Bytes of a granule that one task touched.
-#[derive(Clone, Copy, Debug, Default)]
-struct Span {
-    task: u32,
-    first: u16,
-    end: u16,
-}
+/// Bytes of a granule that one task touched: the task in the low half, above it the first byte and
+/// the end.
+#[derive(Clone, Copy, Debug)]
+struct Span(u64);
 
 impl Span {
-    const NONE: Span = Span { task: 0, first: 0, end: 0 };
+    const NONE: Span = Span(0);
+
+    #[inline(always)]
+    fn new(task: u32, first: u16, end: u16) -> Span {
+        Span(u64::from(task) | u64::from(first) << 32 | u64::from(end) << 48)
+    }
+
+    #[inline(always)]
+    fn task(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline(always)]
+    fn first(self) -> u16 {
+        (self.0 >> 32) as u16
+    }
+
+    #[inline(always)]
+    fn end(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
 
     #[inline(always)]
     fn is_none(self) -> bool {
-        self.first == self.end
+        self.first() == self.end()
     }
 
     #[inline(always)]
     fn meets(self, other: Span) -> bool {
-        self.first < other.end && other.first < self.end
+        (self.first() < other.end()) & (other.first() < self.end())
     }
 
     #[inline(always)]
     fn is_within(self, other: Span) -> bool {
-        self.first >= other.first && self.end <= other.end
+        (self.first() >= other.first()) & (self.end() <= other.end())
     }
 
     /// The parts before and after `cut`.
     fn rests(self, cut: Span) -> [Span; 2] {
-        let before = Span { end: cut.first.min(self.end).max(self.first), ..self };
-        let after = Span { first: cut.end.max(self.first).min(self.end), ..self };
+        let before = Span::new(self.task(), self.first(), cut.first().min(self.end()).max(self.first()));
+        let after = Span::new(self.task(), cut.end().max(self.first()).min(self.end()), self.end());
         [before, after]
     }
 }
@@ -138,54 +152,50 @@ impl Overlap {
         window: &WindowState,
         predecessors: &mut Predecessors,
     ) -> Result<(), InferError<'a>> {
-        let mut places = [(0, Span::NONE); SIMPLE];
-        if accesses.len() > SIMPLE || self.free_count < 2 * SIMPLE as u32 {
+        let granules = self.granules.len();
+        let is_simple = |access: &Access| {
+            let Placed { granule, bytes } = access.region.placed;
+            (bytes != 0) & ((granule as usize) < granules)
+        };
+        if 2 * accesses.len() > self.free_count as usize || !accesses.iter().all(is_simple) {
             return self.infer_any(accesses, window, predecessors);
         }
-        for (place, access) in places.iter_mut().zip(accesses) {
-            match self.simple(access, window.now) {
-                Some(simple) => *place = simple,
-                None => return self.infer_any(accesses, window, predecessors),
-            }
-        }
+        let mut written = None;
         let mut writes = 0;
-        for ((granule, span), access) in places.iter().zip(accesses) {
-            match access.mode {
-                Mode::In => self.read(*granule, *span, window, predecessors),
-                Mode::InOut | Mode::Out => writes += 1,
+        for access in accesses {
+            if access.mode == Mode::In {
+                self.touch_placed(access, window, predecessors);
+            } else {
+                written = Some(access);
+                writes += 1;
             }
         }
-        if writes == 1 {
-            let mut written = places.iter().zip(accesses).filter(|(_, access)| access.mode != Mode::In);
-            if let Some(((granule, span), access)) = written.next() {
-                self.write(*granule, *span, access.mode == Mode::InOut, window, predecessors);
-            }
-        } else if writes > 1 {
-            for mode in [Mode::InOut, Mode::Out] {
-                for ((granule, span), _) in places.iter().zip(accesses).filter(|(_, access)| access.mode == mode) {
-                    self.write(*granule, *span, mode == Mode::InOut, window, predecessors);
-                }
-            }
+        if writes > 1 {
+            self.write_all(accesses, window, predecessors);
+        } else if let Some(access) = written {
+            self.touch_placed(access, window, predecessors);
         }
         Ok(())
     }
 
-    /// Where an access lies, if that is within one granule.
+    /// The writes of a task with several, updates first.
+    #[inline(never)]
+    fn write_all(&mut self, accesses: &[Access], window: &WindowState, predecessors: &mut Predecessors) {
+        for mode in [Mode::InOut, Mode::Out] {
+            for access in accesses.iter().filter(|access| access.mode == mode) {
+                self.touch_placed(access, window, predecessors);
+            }
+        }
+    }
+
     #[inline(always)]
-    fn simple(&self, access: &Access, now: u32) -> Option<(usize, Span)> {
-        let placed = self.tensors.get(access.region.tensor as usize)?;
-        if !placed.holds(&access.region) {
-            return None;
+    fn touch_placed(&mut self, access: &Access, window: &WindowState, predecessors: &mut Predecessors) {
+        let Placed { granule, bytes } = access.region.placed;
+        let (granule, span) = (granule as usize, Span(u64::from(bytes) << 32 | u64::from(window.now)));
+        match access.mode {
+            Mode::In => self.read(granule, span, window, predecessors),
+            mode => self.write(granule, span, mode == Mode::InOut, window, predecessors),
         }
-        let element = u64::from(placed.shape.element_bytes);
-        let first = u64::from(access.region.row) * placed.pitch_bytes + u64::from(access.region.column) * element;
-        let bytes = u64::from(access.region.columns) * element;
-        let offset = first & ((1 << placed.granule_shift) - 1);
-        if access.region.rows != 1 || offset + bytes > 1 << placed.granule_shift {
-            return None;
-        }
-        let granule = placed.first_granule as usize + (first >> placed.granule_shift) as usize;
-        Some((granule, Span { task: now, first: offset as u16, end: (offset + bytes) as u16 }))
     }
 
     #[inline(never)]
@@ -195,10 +205,11 @@ impl Overlap {
         window: &WindowState,
         predecessors: &mut Predecessors,
     ) -> Result<(), InferError<'a>> {
-        let holds = |access: &&Access| {
-            !self.tensors.get(access.region.tensor as usize).is_some_and(|placed| placed.holds(&access.region))
+        let is_outside = |access: &&Access| {
+            let tile = &access.region.tile;
+            !self.tensors.get(tile.tensor as usize).is_some_and(|placed| placed.holds(tile))
         };
-        if let Some(outside) = accesses.iter().find(holds) {
+        if let Some(outside) = accesses.iter().find(is_outside) {
             return Err(InferError::Outside(outside));
         }
         if !self.has_room(accesses, window) {
@@ -215,9 +226,9 @@ impl Overlap {
     /// Whether the pieces that these accesses may need are free: at most two in each granule.
     fn has_room(&mut self, accesses: &[Access], window: &WindowState) -> bool {
         let needed = |access: &Access| {
-            let placed = &self.tensors[access.region.tensor as usize];
-            let row_bytes = u64::from(access.region.columns) * u64::from(placed.shape.element_bytes);
-            2 * u64::from(access.region.rows) * ((row_bytes >> placed.granule_shift) + 2)
+            let placed = &self.tensors[access.region.tile.tensor as usize];
+            let row_bytes = u64::from(access.region.tile.columns) * u64::from(placed.shape.element_bytes);
+            2 * u64::from(access.region.tile.rows) * ((row_bytes >> placed.granule_shift) + 2)
         };
         let needed: u64 = accesses.iter().map(needed).sum();
         if needed <= u64::from(self.free_count) {
@@ -228,14 +239,14 @@ impl Overlap {
     }
 
     fn touch(&mut self, access: &Access, window: &WindowState, predecessors: &mut Predecessors) {
-        let placed = self.tensors[access.region.tensor as usize];
+        let placed = self.tensors[access.region.tile.tensor as usize];
         let (shift, size) = (placed.granule_shift, 1u64 << placed.granule_shift);
-        for (first, end) in placed.runs(&access.region) {
+        for (first, end) in placed.runs(&access.region.tile) {
             let mut at = first;
             while at < end {
                 let (granule, offset) = (at >> shift, at & (size - 1));
                 let stop = (offset + end - at).min(size);
-                let span = Span { task: window.now, first: offset as u16, end: stop as u16 };
+                let span = Span::new(window.now, offset as u16, stop as u16);
                 let granule = placed.first_granule as usize + granule as usize;
                 match access.mode {
                     Mode::In => self.read(granule, span, window, predecessors),
@@ -251,19 +262,19 @@ impl Overlap {
     fn read(&mut self, granule: usize, span: Span, window: &WindowState, predecessors: &mut Predecessors) {
         let place = &mut self.granules[granule];
         if place.writer.meets(span) {
-            predecessors.add_last_access(window, place.writer.task, true);
+            predecessors.add_last_access(window, place.writer.task(), true);
         }
-        let more = place.more;
-        let free = place.readers.iter().position(|reader| {
-            reader.is_none() || !window.holds(reader.task) || (reader.task == span.task && reader.is_within(span))
-        });
-        if let Some(free) = free {
-            place.readers[free] = span;
+        // No `position`, whose branch is as good as random where tasks have several readers.
+        let is_free = place.readers.map(|reader| !window.holds(reader.task()));
+        let has_free = is_free[0] | is_free[1];
+        if has_free {
+            place.readers[usize::from(!is_free[0])] = span;
         }
-        if more != NIL {
+        if place.more != NIL {
+            let more = place.more;
             self.meet_writers(more, span, window, predecessors);
         }
-        if free.is_none() {
+        if !has_free {
             self.push(granule, span, Role::Reader);
         }
     }
@@ -272,7 +283,7 @@ impl Overlap {
         while at != NIL {
             let piece = &self.pieces[at as usize];
             if piece.role == Role::Writer && piece.span.meets(span) {
-                predecessors.add_last_access(window, piece.span.task, true);
+                predecessors.add_last_access(window, piece.span.task(), true);
             }
             at = piece.next;
         }
@@ -288,17 +299,39 @@ impl Overlap {
         predecessors: &mut Predecessors,
     ) {
         let place = &mut self.granules[granule];
+        let [first, second] = place.readers;
+        let is_busy = [place.writer, first, second].iter().fold(place.more != NIL, |is_busy, one| {
+            // No `||`: the loads are of one cache line, and cost less than a mispredicted branch.
+            is_busy | window.holds(one.task())
+        });
+        if is_busy || !window.failed.is_empty() {
+            self.write_busy(granule, span, reads, window, predecessors);
+        } else {
+            // Retired readers stay: no task waits for them.
+            place.writer = span;
+        }
+    }
+
+    /// Writes to a granule with accesses that still matter.
+    #[inline(never)]
+    fn write_busy(
+        &mut self,
+        granule: usize,
+        span: Span,
+        reads: bool,
+        window: &WindowState,
+        predecessors: &mut Predecessors,
+    ) {
+        let place = &mut self.granules[granule];
         for reader in &mut place.readers {
-            if reader.meets(span) {
-                predecessors.add_last_access(window, reader.task, false);
-                if reader.is_within(span) {
-                    *reader = Span::NONE;
-                }
+            if reader.meets(span) & window.holds_earlier(reader.task()) {
+                predecessors.add(reader.task(), false);
             }
+            *reader = if reader.is_within(span) { Span::NONE } else { *reader };
         }
         let before = place.writer;
         if before.meets(span) {
-            predecessors.add_last_access(window, before.task, reads);
+            predecessors.add_last_access(window, before.task(), reads);
         }
         place.writer = span;
         let is_gone = before.is_within(span) || !matters(before, window);
@@ -319,10 +352,10 @@ impl Overlap {
         while at != NIL {
             let Piece { span, role, next } = self.pieces[at as usize];
             if span.meets(cut) {
-                predecessors.add_last_access(window, span.task, reads && role == Role::Writer);
+                predecessors.add_last_access(window, span.task(), reads && role == Role::Writer);
             }
             let keeps = match role {
-                Role::Reader => window.holds(span.task) && !span.is_within(cut),
+                Role::Reader => window.holds(span.task()) && !span.is_within(cut),
                 Role::Writer => matters(span, window) && !span.is_within(cut),
             };
             self.give_back(at);
@@ -378,7 +411,7 @@ impl Overlap {
                 place.writer = Span::NONE;
             }
             for reader in &mut place.readers {
-                if !window.holds(reader.task) {
+                if !window.holds(reader.task()) {
                     *reader = Span::NONE;
                 }
             }
@@ -386,7 +419,7 @@ impl Overlap {
             while at != NIL {
                 let Piece { span, role, next } = self.pieces[at as usize];
                 self.give_back(at);
-                if window.holds(span.task) || (role == Role::Writer && matters(span, window)) {
+                if window.holds(span.task()) || (role == Role::Writer && matters(span, window)) {
                     self.push(self.swept, span, role);
                 }
                 at = next;
@@ -398,7 +431,7 @@ impl Overlap {
 /// Whether a writer is under way or failed.
 #[inline(always)]
 fn matters(writer: Span, window: &WindowState) -> bool {
-    !writer.is_none() && (window.holds(writer.task) || window.outcome(writer.task) != 0)
+    !writer.is_none() && (window.holds(writer.task()) || window.outcome(writer.task()) != 0)
 }
 
 #[cfg(test)]
@@ -407,8 +440,8 @@ mod tests {
 
     #[test]
     fn a_cut_leaves_what_it_does_not_cover() {
-        let span = |first, end| Span { task: 1, first, end };
-        let rests = |a: Span, b: Span| a.rests(b).map(|rest| (rest.first, rest.end, rest.is_none()));
+        let span = |first, end| Span::new(1, first, end);
+        let rests = |a: Span, b: Span| a.rests(b).map(|rest| (rest.first(), rest.end(), rest.is_none()));
         assert_eq!(rests(span(0, 10), span(4, 6)), [(0, 4, false), (6, 10, false)]);
         assert_eq!(rests(span(4, 10), span(2, 6)), [(4, 4, true), (6, 10, false)]);
         assert_eq!(rests(span(2, 6), span(4, 10)), [(2, 4, false), (6, 6, true)]);

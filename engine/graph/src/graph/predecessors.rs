@@ -30,6 +30,12 @@ impl WindowState {
         self.now.wrapping_sub(task) <= self.under_way
     }
 
+    /// Whether the task is under way and not the one that is being submitted.
+    #[inline(always)]
+    pub(super) fn holds_earlier(&self, task: u32) -> bool {
+        self.now.wrapping_sub(task).wrapping_sub(1) < self.under_way
+    }
+
     /// Outcome of a retired task: 0 unless it failed.
     #[inline(always)]
     pub(super) fn outcome(&self, task: u32) -> u32 {
@@ -44,12 +50,16 @@ impl WindowState {
 
 /// The predecessors of one task.
 pub(super) struct Predecessors {
-    list: Vec<Predecessor>,
-    /// For each record, where its task is in the list. Checked against the list before it is used.
-    places: Box<[u32]>,
-    mask: u32,
+    count: usize,
     /// Outcome of a predecessor that failed before; 0 if none did.
     pub(super) failed_outcome: u32,
+    /// The list while it is short.
+    short: [Predecessor; SHORT],
+    /// The whole list once it is longer.
+    long: Vec<Predecessor>,
+    /// For each record, where its task is in a long list. Checked against the list before it is used.
+    places: Box<[u32]>,
+    mask: u32,
 }
 
 /// Lists up to this length are searched one by one.
@@ -58,31 +68,59 @@ const SHORT: usize = 6;
 impl Predecessors {
     /// An empty set for this many records, a power of two.
     pub(super) fn new(records: u32) -> Predecessors {
-        let places = vec![0; records as usize].into_boxed_slice();
-        Predecessors { list: Vec::with_capacity(records as usize), places, mask: records - 1, failed_outcome: 0 }
+        Predecessors {
+            count: 0,
+            failed_outcome: 0,
+            short: [Predecessor { task: 0, is_data: false }; SHORT],
+            long: Vec::with_capacity(records.max(SHORT as u32) as usize),
+            places: vec![0; records as usize].into_boxed_slice(),
+            mask: records - 1,
+        }
     }
 
     #[inline(always)]
     pub(super) fn clear(&mut self) {
-        self.list.clear();
+        self.count = 0;
         self.failed_outcome = 0;
     }
 
     /// Adds a task under way.
     #[inline(always)]
     pub(super) fn add(&mut self, task: u32, is_data: bool) {
-        let place = if self.list.len() <= SHORT {
-            self.list.iter().position(|one| one.task == task)
-        } else {
-            let place = self.places[(task & self.mask) as usize] as usize;
-            self.list.get(place).is_some_and(|one| one.task == task).then_some(place)
-        };
-        match place {
-            Some(place) => self.list[place].is_data |= is_data,
-            None => {
-                self.places[(task & self.mask) as usize] = self.list.len() as u32;
-                self.list.push(Predecessor { task, is_data });
+        if self.count >= SHORT {
+            return self.add_to_long(task, is_data);
+        }
+        for one in &mut self.short[..self.count] {
+            if one.task == task {
+                one.is_data |= is_data;
+                return;
             }
+        }
+        self.short[self.count] = Predecessor { task, is_data };
+        self.count += 1;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_to_long(&mut self, task: u32, is_data: bool) {
+        if self.count == SHORT {
+            self.long.clear();
+            self.long.extend_from_slice(&self.short);
+            for (place, one) in (0..).zip(&self.short) {
+                self.places[(one.task & self.mask) as usize] = place;
+            }
+        }
+        let place = &mut self.places[(task & self.mask) as usize];
+        match self.long.get_mut(*place as usize) {
+            Some(one) if one.task == task => one.is_data |= is_data,
+            _ => {
+                *place = self.count as u32;
+                self.long.push(Predecessor { task, is_data });
+                self.count += 1;
+            }
+        }
+        if self.count == SHORT {
+            self.short.copy_from_slice(&self.long);
         }
     }
 
@@ -90,22 +128,25 @@ impl Predecessors {
     /// failed.
     #[inline(always)]
     pub(super) fn add_last_access(&mut self, window: &WindowState, task: u32, is_data: bool) {
-        if task == window.now {
-            return;
-        }
-        if window.holds(task) {
+        if window.holds_earlier(task) {
             self.add(task, is_data);
-        } else if is_data {
-            let outcome = window.outcome(task);
-            if outcome != 0 {
-                self.failed_outcome = outcome;
-            }
+        } else if is_data && task != window.now && !window.failed.is_empty() {
+            self.note_failed(window, task);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_failed(&mut self, window: &WindowState, task: u32) {
+        let outcome = window.outcome(task);
+        if outcome != 0 {
+            self.failed_outcome = outcome;
         }
     }
 
     #[inline(always)]
     pub(super) fn list(&self) -> &[Predecessor] {
-        &self.list
+        if self.count <= SHORT { &self.short[..self.count] } else { &self.long }
     }
 }
 

@@ -56,7 +56,7 @@ impl<B: Body> Submitter<B> {
         if self.shared.recordings.iter().all(|recording| recording.get().is_some()) {
             return Err(RecordError::TooMany { limit });
         }
-        self.recorder = Some(Recorder::new(self.next));
+        self.recorder = Some(Box::new(Recorder::new(self.next)));
         Ok(())
     }
 
@@ -66,6 +66,7 @@ impl<B: Body> Submitter<B> {
     /// `OutOfTurn`; `TooLarge`, which discards the recording.
     pub fn end_recording(&mut self) -> Result<RecordingId, RecordError> {
         let Some(recorder) = self.recorder.take() else { return Err(RecordError::OutOfTurn) };
+        self.found_from = self.retired;
         let config = &self.shared.config;
         let tasks = recorder.tasks();
         let is_stealing = self.shared.ready == super::Ready::WorkSteal;
@@ -113,8 +114,10 @@ impl<B: Body> Submitter<B> {
         let round = self.next;
         let slot = self.shared.slot(round);
         self.shared.fanout.open(slot, self.shared.generation(round), 1, &[0; 4]);
-        self.spill_after[slot as usize] = self.spill_next;
         recorded.begin(round);
+        if self.spill_next != self.spill_retired {
+            self.note_links(round);
+        }
         self.next += 1;
         self.start();
         self.worker.local.push_back(RECORDED | ROOTS | u64::from(recording.0) << 32);

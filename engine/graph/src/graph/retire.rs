@@ -15,24 +15,22 @@ impl<B: Body> Submitter<B> {
         let before = self.retired;
         while self.retired < self.next {
             let slot = self.shared.slot(self.retired);
-            if !self.shared.fanout.is_sealed(slot) {
-                break;
-            }
-            let outcome = self.shared.fanout.outcome(slot);
+            let Some(outcome) = self.shared.fanout.ended(slot) else { break };
             if outcome != 0 {
                 self.note(outcome);
             }
-            self.spill_retired = self.spill_after[slot as usize];
+            if self.retired >= self.spill_from {
+                self.spill_retired = self.spill_after[slot as usize];
+                self.spill_from = if self.spill_retired == self.spill_next { u64::MAX } else { self.spill_from };
+            }
             self.retired += 1;
         }
         if self.retired > before {
             self.shared.window.retire_to(self.retired);
             self.summary.retired = self.retired - 1;
             self.window_state.now = self.next as u32;
-            self.window_state.under_way = (self.next - self.retired) as u32;
-            if let Some(recorder) = &self.recorder {
-                self.window_state.under_way = (self.next - recorder.first.min(self.retired)) as u32;
-            }
+            self.found_from = self.recorder.as_ref().map_or(self.retired, |recorder| recorder.first.min(self.retired));
+            self.window_state.under_way = (self.next - self.found_from) as u32;
             if let DependencyMap::Exact(map) = &mut self.dependencies
                 && !map.retire(&self.window_state)
             {

@@ -109,6 +109,7 @@ pub(super) struct Shared<B> {
     pub(super) cancelled: AtomicU32,
     pub(super) counters: Box<[Counters]>,
     pub(super) number_bits: u32,
+    slot_mask: u32,
     /// A ready task always goes to the worker that released it.
     is_plain: bool,
     workers_of_pool: [Box<[u32]>; POOLS],
@@ -151,6 +152,7 @@ impl<B> Shared<B> {
             cancelled: AtomicU32::new(0),
             counters: config.workers.iter().map(|_| Counters::default()).collect(),
             number_bits: records.trailing_zeros(),
+            slot_mask: records - 1,
             is_plain: ready == Ready::WorkSteal
                 && config.placement == Placement::Releaser
                 && config.workers.iter().all(|pool| *pool == config.workers[0]),
@@ -166,13 +168,13 @@ impl<B> Shared<B> {
     /// The record of a task.
     #[inline(always)]
     pub(super) fn slot(&self, task: u64) -> u32 {
-        task as u32 & ((1 << self.number_bits) - 1)
+        task as u32 & self.slot_mask
     }
 
     /// Bits of an item that are its record.
     #[inline(always)]
     pub(super) fn fanout_mask(&self) -> u32 {
-        (1 << self.number_bits) - 1
+        self.slot_mask
     }
 
     /// The generation of its record that the task's number contains.
@@ -209,6 +211,9 @@ impl<B> Shared<B> {
     /// The gate that a task passes, if any.
     #[inline(always)]
     pub(super) fn gate_of(&self, task: &Task) -> Option<usize> {
+        if self.gates.is_empty() {
+            return None;
+        }
         match self.config.issue {
             Issue::Open => None,
             Issue::Global(_) => Some(0),

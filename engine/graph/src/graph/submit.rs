@@ -19,7 +19,7 @@ use super::replay::Recorder;
 use super::shared::{Failure, Shared};
 use super::task::{Body, Task, TaskId};
 use super::worker::Worker;
-use pinwheel_edge::queue::fanout::{INLINE, LinkSlot};
+use pinwheel_edge::queue::fanout::{INLINE, LinkSlot, PAYLOAD};
 use std::sync::Arc;
 
 /// Window positions reserved at once.
@@ -34,6 +34,7 @@ pub(super) const HELP_TASKS: u32 = 64;
 pub(super) const FAILURE_AGE_MAX: u32 = 1 << 29;
 
 /// How dependencies are found, with the state that this needs.
+#[repr(u8)]
 pub(super) enum DependencyMap {
     Exact(Exact),
     Overlap(Overlap),
@@ -116,19 +117,23 @@ pub struct Submitter<B> {
     pub(super) next: u64,
     pub(super) reserved: u64,
     pub(super) retired: u64,
+    /// The first task that can be found as a predecessor: not retired, or of the recording.
+    pub(super) found_from: u64,
     /// A power of two, so that positions may wrap.
     pub(super) spill_links: u32,
     pub(super) spill_next: u32,
     pub(super) spill_retired: u32,
-    /// For each record, the spill position after its task's links.
+    /// For each record, the spill position after its task's links; of tasks from `spill_from` on.
     pub(super) spill_after: Box<[u32]>,
+    /// The first task that was submitted while spilled links were in use.
+    pub(super) spill_from: u64,
     pub(super) is_started: bool,
     pub(super) is_closed: bool,
     pub(super) summary: Summary,
     /// The first task that retired after more tasks had failed than are remembered.
     pub(super) forgotten_from: u64,
     pub(super) failures: Vec<Failure>,
-    pub(super) recorder: Option<Recorder>,
+    pub(super) recorder: Option<Box<Recorder>>,
 }
 
 impl<B: Body> Submitter<B> {
@@ -142,9 +147,11 @@ impl<B: Body> Submitter<B> {
             next: 1,
             reserved: 1,
             retired: 1,
+            found_from: 1,
             spill_links: shared.config.spilled(),
             spill_next: 0,
             spill_retired: 0,
+            spill_from: u64::MAX,
             spill_after: vec![0; records as usize].into_boxed_slice(),
             is_started: shared.config.start == Start::Immediate,
             is_closed: false,
@@ -196,15 +203,26 @@ impl<B: Body> Submitter<B> {
         if self.next == self.reserved {
             self.reserve()?;
         }
-        if self.spill_links_used() + (self.next - self.retired) as u32 > self.spill_links {
-            self.retire();
-            if self.spill_links_used() + (self.next - self.retired) as u32 > self.spill_links {
-                let (in_use, limit) = (self.spill_links_used().into(), self.spill_links.into());
-                return Err(SubmitError::Full { what: "dependencies", in_use, limit, knob: "spill_links" });
-            }
+        if self.spill_next != self.spill_retired {
+            self.reserve_links()?;
         }
         self.find(task, accesses, after)?;
         Ok(self.enter(task.words()))
+    }
+
+    /// Checks that spilled links are free for a task that depends on all others.
+    #[cold]
+    #[inline(never)]
+    fn reserve_links(&mut self) -> Result<(), SubmitError> {
+        let needed = |this: &Self| this.spill_links_used() + (this.next - this.retired) as u32;
+        if needed(self) > self.spill_links {
+            self.retire();
+        }
+        if needed(self) > self.spill_links {
+            let (in_use, limit) = (self.spill_links_used().into(), self.spill_links.into());
+            return Err(SubmitError::Full { what: "dependencies", in_use, limit, knob: "spill_links" });
+        }
+        Ok(())
     }
 
     /// Whether the window has room for a task.
@@ -225,10 +243,7 @@ impl<B: Body> Submitter<B> {
             return Err(SubmitError::NoWorker { pool: task.pool });
         }
         self.window_state.now = self.next as u32;
-        self.window_state.under_way = match &self.recorder {
-            None => (self.next - self.retired) as u32,
-            Some(recorder) => (self.next - recorder.first.min(self.retired)) as u32,
-        };
+        self.window_state.under_way = (self.next - self.found_from) as u32;
         self.predecessors.clear();
         if !after.is_empty() {
             self.find_named(after)?;
@@ -282,7 +297,7 @@ impl<B: Body> Submitter<B> {
 
     /// Opens the next number's record and links it.
     #[inline(always)]
-    fn enter(&mut self, words: [u64; 4]) -> TaskId {
+    fn enter(&mut self, words: [u64; PAYLOAD]) -> TaskId {
         let task = self.next;
         let slot = self.shared.slot(task);
         let count = self.predecessors.list().len() as u32;
@@ -294,17 +309,11 @@ impl<B: Body> Submitter<B> {
             self.shared.fanout.spoil(slot, self.predecessors.failed_outcome);
         }
         self.next += 1;
-        let refused = self.link(slot);
-        self.spill_after[slot as usize] = self.spill_next;
-        if refused > 0 && self.predecessors.failed_outcome != 0 {
-            // The refused links still count as pending, so no worker runs the task yet.
-            self.shared.fanout.spoil(slot, self.predecessors.failed_outcome);
+        if count == 0 || self.link(slot, count) {
+            self.ready(slot);
         }
-        if refused == count {
-            self.shared.fanout.waits_for_none(slot);
-            self.ready(slot);
-        } else if refused > 0 && self.shared.fanout.release_refused(slot, refused) {
-            self.ready(slot);
+        if self.spill_next != self.spill_retired {
+            self.note_links(task);
         }
         if task.is_multiple_of(OFFER_EVERY) || !self.is_started {
             self.offer(task);
@@ -312,34 +321,50 @@ impl<B: Body> Submitter<B> {
         TaskId(task)
     }
 
-    /// Links the record to its predecessors; returns how many of them had already ended.
+    /// Remembers which spilled links are free once this task has retired.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_links(&mut self, task: u64) {
+        self.spill_after[self.shared.slot(task) as usize] = self.spill_next;
+        self.spill_from = self.spill_from.min(task);
+    }
+
+    /// Links the record to its predecessors; returns whether all of them have ended.
     #[inline(always)]
-    fn link(&mut self, slot: u32) -> u32 {
-        let (mut refused, mut linked) = (0, 0);
+    fn link(&mut self, slot: u32, count: u32) -> bool {
+        let mut refused = 0;
         let under_way = (self.next - 1 - self.retired) as u32;
         let now = self.window_state.now;
-        for at in 0..self.predecessors.list().len() {
-            let one = self.predecessors.list()[at];
+        let mut failed = self.predecessors.failed_outcome;
+        for (index, one) in (0..).zip(self.predecessors.list()) {
             let predecessor = self.shared.slot(one.task.into());
-            let link_slot = match linked {
-                0..INLINE => LinkSlot::Inline(linked),
-                _ => LinkSlot::Spill(self.spill_next & (self.spill_links - 1)),
-            };
             let is_under_way = now.wrapping_sub(one.task) <= under_way;
-            if is_under_way && self.shared.fanout.link(predecessor, slot, link_slot, one.is_data) {
-                linked += 1;
-                self.spill_next = self.spill_next.wrapping_add(u32::from(linked > INLINE));
+            let link_slot = if index < INLINE {
+                LinkSlot::Inline(index)
             } else {
+                take_spilled(&mut self.spill_next, self.spill_links)
+            };
+            if !is_under_way || !self.shared.fanout.link(predecessor, slot, link_slot, one.is_data) {
                 refused += 1;
                 if is_under_way && one.is_data {
                     let outcome = self.shared.fanout.outcome(predecessor);
-                    self.predecessors.failed_outcome =
-                        if outcome == 0 { self.predecessors.failed_outcome } else { outcome };
+                    failed = if outcome == 0 { failed } else { outcome };
                 }
             }
         }
-        self.summary.edges += u64::from(linked);
-        refused
+        self.summary.edges += u64::from(count - refused);
+        if refused == 0 {
+            return false;
+        }
+        if failed != 0 {
+            // The refused links still count as pending, so no worker runs the task yet.
+            self.shared.fanout.spoil(slot, failed);
+        }
+        if refused < count {
+            return self.shared.fanout.release_refused(slot, refused);
+        }
+        self.shared.fanout.waits_for_none(slot);
+        true
     }
 
     #[inline(always)]
@@ -421,4 +446,13 @@ impl<B: Body> Submitter<B> {
         }
         Ok(())
     }
+}
+
+/// The next spilled link.
+#[cold]
+#[inline(never)]
+fn take_spilled(next: &mut u32, links: u32) -> LinkSlot {
+    let position = *next & (links - 1);
+    *next = next.wrapping_add(1);
+    LinkSlot::Spill(position)
 }

@@ -2,7 +2,7 @@
 
 use super::super::overlap::Overlap;
 use super::super::predecessors::{Predecessors, WindowState};
-use super::super::region::{Access, Mode, Region, Shape, TensorLayout};
+use super::super::region::{Access, Mode, Region, Shape, TensorLayout, Tile};
 use super::super::{Config, Deps, Ready, Start, Task, Tensor, Workload};
 use super::{Log, Seeded, clock, drive, of_workload, small};
 
@@ -27,7 +27,7 @@ struct Oracle {
 }
 
 fn bytes_of(region: &Region) -> impl Iterator<Item = usize> + use<> {
-    let Region { row, column, rows, columns, .. } = *region;
+    let Tile { row, column, rows, columns, .. } = region.tile;
     (row..row + rows)
         .flat_map(move |row| (column * 2..(column + columns) * 2).map(move |byte| (row * 24 + byte) as usize))
 }
@@ -71,24 +71,25 @@ impl Oracle {
     }
 }
 
-fn random_accesses(seeded: &mut Seeded, tensor: u32) -> Vec<Access> {
+fn random_accesses(seeded: &mut Seeded, tensor: Tensor) -> Vec<Access> {
     (0..1 + seeded.below(3))
         .map(|_| {
             let (row, column) = (seeded.below(4), seeded.below(12));
             let (rows, columns) = (1 + seeded.below(4 - row), 1 + seeded.below(12 - column));
             let mode = [Mode::In, Mode::Out, Mode::InOut][seeded.below(3) as usize];
-            Access { region: Region { tensor, row, column, rows, columns }, mode }
+            Access { region: tensor.tile(row, column, rows, columns), mode }
         })
         .collect()
 }
 
 #[test]
 fn overlap_finds_what_brute_force_finds_in_a_hundred_thousand_programs() {
-    let placed = TensorLayout { shape: shape(), first_granule: 0, granule_shift: 4, pitch_bytes: 24 };
+    let layout = TensorLayout { shape: shape(), first_granule: 0, granule_shift: 4, pitch_bytes: 24 };
+    let tensor = Tensor { number: 0, layout };
     let mut predecessors = Predecessors::new(64);
     for seed in 1..=100_000u64 {
         let mut seeded = Seeded(seed);
-        let mut map = Overlap::new(vec![placed].into_boxed_slice(), 6, 512);
+        let mut map = Overlap::new(vec![layout].into_boxed_slice(), 6, 512);
         let mut oracle = Oracle::new();
         // Numbers start so that they wrap in some programs.
         let base = 0u32.wrapping_sub(seeded.below(16));
@@ -96,7 +97,7 @@ fn overlap_finds_what_brute_force_finds_in_a_hundred_thousand_programs() {
         let mut retired = 0;
         for task in 0..2 + seeded.below(14) {
             (window.now, window.under_way) = (base.wrapping_add(task), task - retired);
-            let accesses = random_accesses(&mut seeded, 0);
+            let accesses = random_accesses(&mut seeded, tensor);
             predecessors.clear();
             assert!(map.infer(&accesses, &window, &mut predecessors).is_ok(), "seed {seed}");
             let (data, order) = oracle.submit(&accesses);
@@ -143,7 +144,7 @@ fn threaded_program(seed: u64, ready: Ready, window_tasks: u32) {
     let mut oracle = Oracle::new();
     let summary = drive(compiled, |graph| {
         for index in 0..tasks {
-            let accesses = random_accesses(&mut seeded, tensor.number);
+            let accesses = random_accesses(&mut seeded, tensor);
             oracle.submit(&accesses);
             let id = graph.submit(&Task::new(0, [index as u64, 0, 0]), &accesses, &[]).unwrap();
             assert_eq!(id.0, index as u64 + 1);
