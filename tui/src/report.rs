@@ -16,6 +16,7 @@ pub use overflow::OverflowReport;
 pub use text::{grouped, progress_line};
 pub use wilson::{byar_95, interval_95};
 
+use pinwheel_engine::board::deadlines::{WrongOrLate, wrong_or_late};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::{
     ClockView, CompetitorView, ErrorCount, GpuView, InputHealthView, LogView, MoveFailure, MovesView, PlacementView,
@@ -141,6 +142,9 @@ pub struct Report {
     pub logical_error_rate_ci95: Option<[f64; 2]>,
     /// Answers that could be compared with true observables.
     pub shots_with_observables: u64,
+    /// For each of several deadlines the share of shots whose answer was wrong, an error, or not there
+    /// by then; empty without true observables of every shot.
+    pub ler_at: Vec<RateAt>,
     /// Readouts of two streams at once.
     pub joint: JointReport,
     /// Moves of streams between silos; `null` with one silo.
@@ -268,12 +272,26 @@ pub struct StreamReport {
     pub p99: Option<u64>,
     /// Logical errors divided by compared shots; `null` without true observables.
     pub logical_error_rate: Option<f64>,
+    /// For each of several deadlines the share of shots whose answer was wrong, an error, or not there
+    /// by then; empty without true observables of every shot.
+    pub ler_at: Vec<RateAt>,
     /// Bit mask: parity of each of the first 64 observables over the stream's answers.
     pub frame: u64,
     /// Shots for which no slot was free, by outcome.
     pub overflow: BTreeMap<&'static str, u64>,
     /// Comparison of the detector firing rate with the model.
     pub input_health: InputHealthView,
+}
+
+/// Error rate at a deadline.
+#[derive(Clone, Debug, Serialize)]
+pub struct RateAt {
+    /// The deadline, from the scheduled arrival, nanoseconds.
+    pub t_ns: u64,
+    /// Share of shots without a right answer by then.
+    pub rate: f64,
+    /// The 95 % Wilson interval of that rate.
+    pub ci95: [f64; 2],
 }
 
 /// The GPU of a silo.
@@ -332,6 +350,7 @@ impl Report {
             logical_error_rate: ratio(counters.logical_errors, counters.shots_with_observables),
             logical_error_rate_ci95: wilson::interval_95(counters.logical_errors, counters.shots_with_observables),
             shots_with_observables: counters.shots_with_observables,
+            ler_at: ler_at(streams),
             joint: JointReport {
                 read: counters.joint_read,
                 consistent: counters.joint_consistent,
@@ -458,10 +477,19 @@ fn stream(view: &StreamView) -> StreamReport {
         errors: view.errors,
         p99: (view.latency.count() > 0).then(|| view.latency.quantile_ns(0.99)),
         logical_error_rate: ratio(view.logical_errors, view.shots_with_observables),
+        ler_at: ler_at([view]),
         frame: view.frame,
         overflow: overflow::by_name(&view.overflow),
         input_health: view.input_health.clone(),
     }
+}
+
+fn ler_at<'a>(streams: impl IntoIterator<Item = &'a StreamView>) -> Vec<RateAt> {
+    let rate = |at: WrongOrLate| {
+        let rate = ratio(at.shots, at.of)?;
+        Some(RateAt { t_ns: at.deadline_ns, rate, ci95: wilson::interval_95(at.shots, at.of)? })
+    };
+    wrong_or_late(streams).into_iter().flatten().filter_map(rate).collect()
 }
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {

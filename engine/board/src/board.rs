@@ -17,6 +17,7 @@
 
 pub mod alarms;
 pub mod dead;
+pub mod deadlines;
 #[cfg(unix)]
 pub mod fatal;
 pub mod follow;

@@ -11,12 +11,14 @@ use super::say::Print;
 use crate::report::{byar_95, interval_95, merged};
 use crate::widgets::format::time;
 use clap::Args as ClapArgs;
+use pinwheel_engine::board::deadlines::{DEADLINES_NS, WrongOrLate, wrong_or_late};
 use pinwheel_engine::board::histogram::Histogram;
 use pinwheel_engine::board::snapshot::Snapshot;
 use pinwheel_engine::files;
 use pinwheel_engine::profile::{self, Change, Profile, diff};
 use serde::Serialize;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -53,7 +55,7 @@ struct Comparison {
 /// A rate in both runs.
 #[derive(Debug, Serialize)]
 struct Rate {
-    name: &'static str,
+    name: Cow<'static, str>,
     unit: &'static str,
     rate: [Option<f64>; 2],
     ci95: [Option<[f64; 2]>; 2],
@@ -207,16 +209,28 @@ fn rates(sides: &[Side; 2]) -> Vec<Rate> {
     };
     rates.push(per_second("throughput", "answers per second", 1.0, &|side| side.count("answered")));
     rates.push(per_second("alarms", "per hour", 3_600.0, &Side::alarms));
+    let at_deadlines = sides.each_ref().map(|side| side.last.as_ref().and_then(|last| wrong_or_late(&last.streams)));
+    for (index, deadline_ns) in DEADLINES_NS.into_iter().enumerate() {
+        let of = |side: &Option<[WrongOrLate; DEADLINES_NS.len()]>| {
+            let WrongOrLate { shots, of, .. } = side.as_ref()?[index];
+            Some((shots as f64 / of as f64, interval_95(shots, of)?))
+        };
+        let found = at_deadlines.each_ref().map(of);
+        if found.iter().any(Option::is_some) {
+            let name = format!("wrong or late by {}", time(deadline_ns));
+            rates.push(rate(name, "per answer", found));
+        }
+    }
     rates
 }
 
-fn rate(name: &'static str, unit: &'static str, found: [Option<(f64, [f64; 2])>; 2]) -> Rate {
+fn rate(name: impl Into<Cow<'static, str>>, unit: &'static str, found: [Option<(f64, [f64; 2])>; 2]) -> Rate {
     let differs = match &found {
         [Some((_, one)), Some((_, other))] => one[1] < other[0] || other[1] < one[0],
         _ => false,
     };
     Rate {
-        name,
+        name: name.into(),
         unit,
         rate: found.map(|side| side.map(|(rate, _)| rate)),
         ci95: found.map(|side| side.map(|(_, ci)| ci)),

@@ -238,6 +238,16 @@ impl Report {
             format!("{rate:.3e}"),
             format_args!("per shot; 95 % between {low:.3e} and {high:.3e} (Wilson)"),
         )?;
+        // From the last deadline that nearly all shots miss to the first by which nearly all are there.
+        let first = self.ler_at.iter().rposition(|at| at.rate > 0.99).unwrap_or(0);
+        let in_the_end = self.ler_at.last().map_or(0.0, |last| last.rate);
+        for at in self.ler_at.iter().skip(first) {
+            let meaning = "of all shots: wrong, an error, or not there by then";
+            line(f, &format!("by {}", duration_text(at.t_ns)), format!("{:.3e}", at.rate), meaning)?;
+            if at.rate <= in_the_end * 1.01 {
+                break;
+            }
+        }
         if self.predecoded_events > 0 {
             line(f, "predecoded", grouped(self.predecoded_events), "detection events resolved before the decoder")?;
         }

@@ -15,6 +15,7 @@ mod places;
 pub(super) use places::Layout;
 pub use places::Shape;
 
+use super::deadlines::DEADLINES_NS;
 use super::get;
 use super::histogram::{BUCKETS, HistogramBlock};
 use super::reading::{Now, fraction, number};
@@ -158,6 +159,10 @@ blocks! {
         /// Pauli frame of the stream: for each of the first 64 observables, the parity over its
         /// answers; errors do not change it.
         frame: AtomicU64 => frame,
+        /// Wrong answers and errors, by the first of
+        /// [`DEADLINES_NS`](crate::board::deadlines::DEADLINES_NS) that they keep; those that keep
+        /// none are in none.
+        wrong_in: [AtomicU64; DEADLINES_NS.len()] => wrong_in,
         /// From scheduled arrival to harvest.
         latency: HistogramBlock => latency,
     } + {

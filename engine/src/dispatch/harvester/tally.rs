@@ -10,7 +10,7 @@
 //! each histogram but those of the two stages beside it.
 
 use crate::board::histogram::{Measured, Recorder};
-use crate::board::{self, Board, LatencyBlock, Stage};
+use crate::board::{self, Board, LatencyBlock, Stage, deadlines};
 use crate::hot::BUDGET_ITEMS;
 use crate::units::{TickRate, Ticks};
 use pinwheel_edge::slot::table::Answered;
@@ -154,13 +154,19 @@ impl Tally {
             }
             self.latency
         };
+        let block = board.stream_harvest(stream as usize);
+        if verdict.is_none_or(|verdict| verdict.is_wrong == Some(true))
+            && let Some(deadline) = deadlines::first_kept(latency)
+        {
+            board::add(&block.wrong_in[deadline], 1);
+        }
         let tally = &mut self.streams[stream as usize];
         if tally.answered == 0 {
             self.touched.push(stream);
         }
         tally.answered += 1;
         tally.late += u32::from(latency.ns() > late_ns);
-        tally.latency.record(&board.stream_harvest(stream as usize).latency, latency, 1);
+        tally.latency.record(&block.latency, latency, 1);
         match verdict {
             None => tally.errors += 1,
             Some(Verdict { frame, is_wrong }) => {
@@ -231,7 +237,8 @@ impl Tally {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::{Tally, Times, Verdict};
-    use crate::board::histogram::HistogramBlock;
+    use crate::board::deadlines::{self, DEADLINES_NS};
+    use crate::board::histogram::{HistogramBlock, Measured};
     use crate::board::{self, Board, Place, Shape, Stage};
     use crate::units::{TickRate, Ticks};
     use proptest::prelude::*;
@@ -272,6 +279,7 @@ mod tests {
             let (total, from_submit, stages) = (histogram(), histogram(), [(); 6].map(|()| histogram()));
             let streams = [(); STREAMS as usize].map(|()| histogram());
             let mut counts = [[0u64; 6]; STREAMS as usize];
+            let mut wrong_in = [[0u64; DEADLINES_NS.len()]; STREAMS as usize];
             let (mut tally, mut last) = (Tally::new(STREAMS), None);
             for batch in batches {
                 let mut seen = [false; STREAMS as usize];
@@ -290,6 +298,10 @@ mod tests {
                         stages.iter().zip(from_to).for_each(|(block, span)| block.record(span));
                     }
                     let is_wrong = verdict.and_then(|verdict| verdict.is_wrong);
+                    let first = deadlines::first_kept(Measured::of(latency_ns));
+                    if let Some(first) = first.filter(|_| verdict.is_none() || is_wrong == Some(true)) {
+                        wrong_in[of][first] += 1;
+                    }
                     let more = [true, verdict.is_none(), latency_ns > LATE_NS, is_wrong.is_some(), is_wrong == Some(true)];
                     counts[of].iter_mut().zip(more).for_each(|(count, more)| *count += u64::from(more));
                     counts[of][5] ^= verdict.map_or(0, |verdict| verdict.frame);
@@ -308,6 +320,7 @@ mod tests {
                     let words = [&block.answered, &block.errors, &block.late, &block.judged, &block.logical_errors];
                     prop_assert_eq!(&words.map(board::get)[..], &wanted[..5]);
                     prop_assert_eq!(board::get(&block.frame), wanted[5]);
+                    prop_assert_eq!(block.wrong_in.each_ref().map(board::get), wrong_in[stream]);
                     prop_assert_eq!(block.latency.snapshot(), streams[stream].snapshot());
                 }
                 let block = board.harvest(0);

@@ -5,6 +5,7 @@ use crate::model::Model;
 use crate::model::derived::StreamRates;
 use crate::theme::Tone;
 use crate::widgets::format::{count, number, probability, time};
+use pinwheel_engine::board::deadlines::{WrongOrLate, wrong_or_late};
 use pinwheel_engine::board::snapshot::StreamView;
 use pinwheel_engine::streams::HealthVerdict;
 
@@ -62,6 +63,18 @@ fn error_rate(stream: &StreamView) -> Option<f64> {
     (stream.shots_with_observables > 0).then(|| stream.logical_errors as f64 / stream.shots_with_observables as f64)
 }
 
+/// The shares of shots without a right answer by four deadlines: from the last that nearly all miss.
+fn at_deadlines(stream: &StreamView) -> String {
+    let Some(found) = wrong_or_late([stream]).filter(|_| stream.answered > 0) else {
+        return "wrong or late by a deadline: not known without true observables of every shot".to_owned();
+    };
+    let share = |at: &WrongOrLate| at.shots as f64 / at.of as f64;
+    let first = found.iter().rposition(|at| share(at) > 0.99).unwrap_or(0).min(found.len() - 4);
+    let shares =
+        found[first..first + 4].iter().map(|at| format!("{} {}", time(at.deadline_ns), probability(share(at))));
+    format!("wrong, an error or not there by: {}", shares.collect::<Vec<_>>().join(", "))
+}
+
 /// Glyph, text and tone of how well the input matches the error model.
 pub fn health(stream: &StreamView) -> (char, &'static str, Tone) {
     match stream.input_health.verdict {
@@ -100,6 +113,7 @@ fn details(model: &Model, row: usize) -> Vec<Line> {
             )),
             None => ("no answers judged: the input brings no true observables (--observables)".to_owned(), Tone::Dim),
         },
+        plain(at_deadlines(stream)),
         plain(format!("Pauli frame, the parity of its answers: {:#x}", stream.frame)),
         plain(format!(
             "input: {:.2} % of detectors fire, {:.2} % expected, over {} shots",

@@ -1,0 +1,96 @@
+//! Error rates at a deadline: the share of shots whose answer is wrong, or not there by then.
+//!
+//! Owns the deadlines. An answer counts as there by a deadline if its latency lies in a histogram's
+//! bucket that ends by then, so a rate is that of a deadline up to 6.25 % shorter. Pure.
+
+use super::histogram::{Histogram, Measured, bucket_of};
+use super::snapshot::StreamView;
+
+/// The deadlines, nanoseconds after the scheduled arrival, ascending.
+pub const DEADLINES_NS: [u64; 13] = [
+    1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000,
+];
+
+/// The first of [`DEADLINES_NS`] by which an answer of `latency` is there.
+#[must_use]
+pub fn first_kept(latency: Measured) -> Option<usize> {
+    DEADLINES_NS.iter().position(|&deadline| bucket_of(latency.ns()) < bucket_of(deadline))
+}
+
+/// Shots that have no right answer by a deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrongOrLate {
+    /// The deadline, nanoseconds.
+    pub deadline_ns: u64,
+    /// Shots that have an answer by now, but no right one by the deadline.
+    pub shots: u64,
+    /// All answers, errors included.
+    pub of: u64,
+}
+
+/// For each deadline the shots of `streams` that have no right answer by then. `None` if it is not
+/// known of every answer whether it is right.
+pub fn wrong_or_late<'a>(
+    streams: impl IntoIterator<Item = &'a StreamView>,
+) -> Option<[WrongOrLate; DEADLINES_NS.len()]> {
+    let mut found = DEADLINES_NS.map(|deadline_ns| WrongOrLate { deadline_ns, shots: 0, of: 0 });
+    let mut judged = 0;
+    for stream in streams {
+        if stream.answered > stream.shots_with_observables + stream.errors {
+            return None;
+        }
+        judged += stream.shots_with_observables;
+        let mut wrong = 0;
+        for (at, wrong_in) in found.iter_mut().zip(stream.wrong_in) {
+            wrong += wrong_in;
+            at.shots += late(&stream.latency, at.deadline_ns) + wrong;
+            at.of += stream.answered;
+        }
+    }
+    (judged > 0).then_some(found)
+}
+
+/// Answers that are not there by `deadline_ns`.
+fn late(latency: &Histogram, deadline_ns: u64) -> u64 {
+    let there = latency.buckets().filter(|&(top_ns, _)| bucket_of(top_ns) < bucket_of(deadline_ns));
+    latency.count() - there.map(|(_, count)| count).sum::<u64>()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::super::histogram::{HistogramBlock, Measured};
+    use super::{DEADLINES_NS, StreamView, WrongOrLate, first_kept, wrong_or_late};
+    use zerocopy::FromZeros;
+
+    #[test]
+    fn a_shot_is_counted_once_at_each_deadline() {
+        let block = HistogramBlock::new_zeroed();
+        let mut stream = StreamView::default();
+        // Each latency once right, once wrong.
+        let latencies: Vec<u64> = DEADLINES_NS.iter().flat_map(|&at| [at / 2 + 1, at - 1, at, at + 1]).collect();
+        for &latency in latencies.iter().chain(&latencies) {
+            block.record(latency);
+        }
+        for &latency in &latencies {
+            if let Some(first) = first_kept(Measured::of(latency)) {
+                stream.wrong_in[first] += 1;
+            }
+        }
+        stream.answered = 2 * latencies.len() as u64;
+        (stream.shots_with_observables, stream.logical_errors) = (stream.answered, stream.answered / 2);
+        stream.latency = block.snapshot();
+        let found = wrong_or_late([&stream]).unwrap();
+        for (index, at) in found.iter().enumerate() {
+            let in_time = |&&latency: &&u64| first_kept(Measured::of(latency)).is_some_and(|first| first <= index);
+            let right = latencies.iter().filter(in_time).count() as u64;
+            let expected =
+                WrongOrLate { deadline_ns: DEADLINES_NS[index], shots: stream.answered - right, of: stream.answered };
+            assert_eq!(*at, expected);
+            assert!(right > 0 && right < latencies.len() as u64);
+        }
+        stream.shots_with_observables -= 1;
+        assert_eq!(wrong_or_late([&stream]), None, "an answer that nobody judged");
+        assert_eq!(wrong_or_late([]), None);
+    }
+}
