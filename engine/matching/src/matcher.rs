@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use crate::graph::{Adjacency, Graph, NONE};
 use crate::model::MatchingModel;
-use crate::near::{Near, NearPair};
+use crate::near::Near;
 use crate::paths::Paths;
 use crate::search::{Failure, Pair, Search};
-use crate::shortcuts::{DEFECTS_MAX, Distances, Shortcuts};
+use crate::shortcuts::{DEFECTS_MAX, Distances, NearPair, Shortcuts};
 use crate::table::Tables;
 use crate::weights::{Weights, flip};
 
@@ -171,7 +171,7 @@ impl Matcher {
     /// As [`Self::decode`], with other weights for some edges in this shot: `(edge, weight)`, any
     /// finite numbers, the last one given for an edge. Weights are rounded to the graph's units,
     /// and no heavier than 2^29 of them. Beyond a plain shot it takes time in proportion to the list.
-    /// A part with a heavier edge, or with more than 16 lighter ones, is searched edge by edge and
+    /// A part with a heavier edge, or with more than four lighter ones, is searched edge by edge and
     /// takes as long as one without tables.
     ///
     /// # Errors
@@ -201,23 +201,24 @@ impl Matcher {
     /// one defect to its partner, it may be another one than that whose observables the answer has.
     pub fn edges(&mut self, mut take: impl FnMut(u32)) {
         let mut is_chosen = std::mem::take(&mut self.is_chosen);
-        is_chosen.copy_from_slice(self.weights.opposite_bits());
-        for &edge in &self.model.graph.always_edges {
-            flip(&mut is_chosen, edge);
-        }
-        self.each_edge(|edge| flip(&mut is_chosen, edge));
-        for (word, &bits) in (0..).zip(is_chosen.iter()) {
+        is_chosen.fill(0);
+        let always = self.model.graph.always_edges.iter().copied();
+        always.chain(self.weights.opposite()).for_each(|edge| flip(&mut is_chosen, edge));
+        self.each_edge(|_, edge| flip(&mut is_chosen, edge));
+        self.is_chosen = is_chosen;
+        for (word, &bits) in (0..).zip(self.is_chosen.iter()) {
             let mut bits = bits;
             while bits != 0 {
                 take(word * 64 + bits.trailing_zeros());
                 bits &= bits - 1;
             }
         }
-        self.is_chosen = is_chosen;
     }
 
-    /// Gives the edges of the last shot their own weights again.
+    /// Forgets the last shot's answer, and gives edges their own weights again.
     pub(crate) fn restore_weights(&mut self) {
+        self.near_pairs.clear();
+        self.far_pairs.clear();
         self.weights.restore(&self.model.graph);
     }
 
@@ -253,8 +254,6 @@ impl Matcher {
     pub(crate) fn take(&mut self, detectors: impl IntoIterator<Item = u32>) -> Result<(), MatchError> {
         let Self { model, weights, defects, fired, .. } = self;
         let graph = &model.graph;
-        self.near_pairs.clear();
-        self.far_pairs.clear();
         defects.clear();
         let count = model.detectors();
         let mut end = 0;
@@ -351,28 +350,30 @@ impl Matcher {
         for &part in &self.active_parts {
             let defects = defects_of(&self.by_part, &self.part_counts, &self.part_ends, part);
             let leave = |defect| search.add_defect(defect);
-            let distances = if defects.len() > DEFECTS_MAX || !tables.covers(part) {
-                Distances::Unknown
-            } else if weights.is_plain_in(part) {
-                Distances::Plain
-            } else {
-                shortcuts.measure(graph, tables, weights, part, defects)
+            if defects.len() > DEFECTS_MAX || !tables.covers(part) {
+                defects.iter().copied().for_each(leave);
+                continue;
+            }
+            if weights.is_plain_in(part) {
+                weight += near.matched(graph, tables, defects, |pair| near_pairs.push(pair), leave)?;
+                continue;
+            }
+            let first = near_pairs.len();
+            let take = |pair| near_pairs.push(pair);
+            weight += match shortcuts.measure(graph, tables, weights, part, defects) {
+                Distances::Plain => near.matched(graph, tables, shortcuts.defects(), take, leave)?,
+                Distances::Shortened => near.matched_shortened(shortcuts, take, leave)?,
+                Distances::Unknown => {
+                    defects.iter().copied().for_each(leave);
+                    continue;
+                }
             };
-            match distances {
-                Distances::Plain => {
-                    weight += near.matched(graph, tables, defects, |pair| near_pairs.push(pair), leave)?;
+            near_pairs.extend(shortcuts.joined());
+            if graph.observable_words == 1 {
+                let mut take = |half: u32| *shortened_word ^= graph.half_observables[half as usize];
+                for pair in near_pairs[first..].iter().filter(|pair| pair.is_shortened) {
+                    shortcuts.path(graph, tables, pair, &mut take);
                 }
-                Distances::Shortened => {
-                    let first = near_pairs.len();
-                    weight += near.matched_shortened(shortcuts, defects, |pair| near_pairs.push(pair), leave)?;
-                    if graph.observable_words == 1 {
-                        let mut take = |half: u32| *shortened_word ^= graph.half_observables[half as usize];
-                        for pair in near_pairs[first..].iter().filter(|pair| pair.is_shortened) {
-                            shortcuts.path(graph, tables, pair.a, pair.b, &mut take);
-                        }
-                    }
-                }
-                Distances::Unknown => defects.iter().copied().for_each(leave),
             }
         }
         Ok(weight)
@@ -386,6 +387,7 @@ impl Matcher {
             return Ok(0);
         }
         let graph = &model.graph;
+        weights.write(graph);
         let over = Adjacency {
             starts: &graph.starts,
             halves: weights.halves(),
@@ -404,8 +406,7 @@ impl Matcher {
         xor(flipped, &graph.always_observables);
         self.weights.opposite().for_each(|edge| xor(flipped, graph.observables_of(edge)));
         if graph.observable_words > 1 {
-            let model = Arc::clone(&self.model);
-            self.each_edge(|edge| xor(flipped, model.graph.observables_of(edge)));
+            self.each_edge(|graph, edge| xor(flipped, graph.observables_of(edge)));
             return;
         }
         let mut word = self.shortened_word;
@@ -420,12 +421,12 @@ impl Matcher {
     }
 
     /// Hands the edges between matched defects to `take`.
-    fn each_edge(&mut self, mut take: impl FnMut(u32)) {
+    fn each_edge(&mut self, mut take: impl FnMut(&Graph, u32)) {
         let Self { model, shortcuts, paths, weights, near_pairs, far_pairs, .. } = self;
         let MatchingModel { graph, tables } = &**model;
         let mut measured = NONE;
         for pair in near_pairs.iter() {
-            let mut take = |half: u32| take(graph.edge_of[half as usize]);
+            let mut take = |half: u32| take(graph, graph.edge_of[half as usize]);
             if !pair.is_shortened {
                 tables.path(graph, pair.a, pair.b, take);
                 continue;
@@ -436,10 +437,10 @@ impl Matcher {
                 shortcuts.measure(graph, tables, weights, part, defects);
                 measured = part;
             }
-            shortcuts.path(graph, tables, pair.a, pair.b, &mut take);
+            shortcuts.path(graph, tables, pair, &mut take);
         }
         for pair in far_pairs.iter() {
-            far_path(graph, tables, weights, paths, pair, &mut take);
+            far_path(graph, tables, weights, paths, pair, &mut |edge| take(graph, edge));
         }
     }
 }

@@ -10,21 +10,11 @@
 
 use crate::graph::{Graph, NONE};
 use crate::search::Failure;
-use crate::shortcuts::{DEFECTS_MAX, FAR, Shortcuts, weight_of};
+use crate::shortcuts::{DEFECTS_MAX, FAR, NearPair, Shortcuts, weight_of};
 use crate::table::{BEYOND, Tables};
 
 /// Most defects of a cluster that is matched here.
 const CLUSTER_MAX: usize = 6;
-
-/// Two defects that are matched, the lower node first.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct NearPair {
-    pub(crate) a: u32,
-    /// [`NONE`]: the boundary.
-    pub(crate) b: u32,
-    /// Whether the path between them takes an edge that is lighter in this shot.
-    pub(crate) is_shortened: bool,
-}
 
 /// The memory for it.
 #[derive(Debug)]
@@ -80,14 +70,14 @@ impl Near {
         self.match_clusters(defects, take, leave)
     }
 
-    /// As [`Self::matched`], by the distances that `shortcuts` have measured between `defects`.
+    /// As [`Self::matched`], for the defects of `shortcuts` by the distances that they have measured.
     pub(crate) fn matched_shortened(
         &mut self,
         shortcuts: &Shortcuts,
-        defects: &[u32],
         mut take: impl FnMut(NearPair),
         leave: impl FnMut(u32),
     ) -> Result<i64, Failure> {
+        let defects = shortcuts.defects();
         if let [a, b] = *defects {
             let ((distance, is_shortened), alone) = (shortcuts.between(0, 1), shortcuts.to_boundary(0).0);
             if distance < alone + shortcuts.to_boundary(1).0 {

@@ -3,7 +3,8 @@
 //! Owned by one matcher. Begins with the distances of the table between defects and the ends of
 //! lighter edges, and takes in one edge after the other: a shortest path has it once, or not at all.
 //! Its ends are then needed no more, so what led to them stays as it was, and each path can be
-//! traced. Exact. Bounded by [`CHANGED_MAX`] edges and [`DEFECTS_MAX`] defects; a part with more edges,
+//! traced. Exact. Two defects that an edge of weight 0 joins are partners at once: whatever else they
+//! were matched with can be matched with each other by way of that edge. Bounded by [`CHANGED_MAX`] edges and [`DEFECTS_MAX`] defects; a part with more edges,
 //! or with a heavier one, whose tables may say too little, is searched.
 
 use crate::graph::{Graph, NONE};
@@ -20,9 +21,21 @@ pub(crate) const FAR: u64 = u64::MAX / 16;
 /// No lighter edge on a path.
 const PLAIN: u8 = u8::MAX;
 
+/// Two defects that are matched, the lower node first unless an edge of weight 0 joins them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NearPair {
+    pub(crate) a: u32,
+    /// [`NONE`]: the boundary.
+    pub(crate) b: u32,
+    /// Whether the path between them takes an edge that is lighter in this shot.
+    pub(crate) is_shortened: bool,
+}
+
 /// A lighter edge.
 #[derive(Debug, Clone, Copy)]
 struct Lighter {
+    /// Its ends; the same one twice if it leads to the boundary.
+    ends: [u32; 2],
     weight: u64,
     /// One of its half-edges.
     half: u32,
@@ -45,8 +58,10 @@ pub(crate) enum Distances {
 pub(crate) struct Shortcuts {
     lighter: [Lighter; CHANGED_MAX],
     lighter_count: usize,
-    /// The defects, then both ends of each lighter edge; its one end twice if it leads to the
-    /// boundary.
+    /// Pairs of defects at the ends of an edge of weight 0, and its half-edge.
+    joined: [(NearPair, u32); CHANGED_MAX],
+    joined_count: usize,
+    /// The other defects, ascending, then both ends of each lighter edge.
     nodes: [u32; NODES_MAX],
     defect_count: usize,
     /// For two of these nodes, the one listed first first: their distance, and the lighter edge
@@ -62,8 +77,10 @@ pub(crate) struct Shortcuts {
 impl Shortcuts {
     pub(crate) const fn new() -> Self {
         Self {
-            lighter: [Lighter { weight: 0, half: 0, is_to_boundary: false }; CHANGED_MAX],
+            lighter: [Lighter { ends: [0; 2], weight: 0, half: 0, is_to_boundary: false }; CHANGED_MAX],
             lighter_count: 0,
+            joined: [(NearPair { a: 0, b: 0, is_shortened: true }, 0); CHANGED_MAX],
+            joined_count: 0,
             nodes: [0; NODES_MAX],
             defect_count: 0,
             distances: [[0; NODES_MAX]; NODES_MAX],
@@ -73,7 +90,8 @@ impl Shortcuts {
         }
     }
 
-    /// Finds the distances between `defects`, at most [`DEFECTS_MAX`], of `part`.
+    /// Joins what edges of weight 0 join, and finds the distances between the rest of `defects`, at
+    /// most [`DEFECTS_MAX`], ascending nodes of `part`.
     pub(crate) fn measure(
         &mut self,
         graph: &Graph,
@@ -100,7 +118,7 @@ impl Shortcuts {
 
     /// Collects the lighter edges of `part`; false if there are too many, or a heavier one.
     fn collect(&mut self, graph: &Graph, weights: &Weights, part: u32) -> bool {
-        self.lighter_count = 0;
+        (self.lighter_count, self.joined_count) = (0, 0);
         for edge in weights.changed_in(part) {
             let ends = &graph.edges[edge as usize];
             let (own, weight) = (ends.weight.unsigned_abs(), u64::from(weights.size(graph, edge)));
@@ -111,13 +129,47 @@ impl Shortcuts {
                 return false;
             }
             let is_to_boundary = ends.b == graph.boundary();
-            let at = self.defect_count + 2 * self.lighter_count;
-            self.nodes[at] = ends.a;
-            self.nodes[at + 1] = if is_to_boundary { ends.a } else { ends.b };
-            self.lighter[self.lighter_count] = Lighter { weight, half: ends.halves[0], is_to_boundary };
+            let (half, both) = (ends.halves[0], [ends.a, if is_to_boundary { ends.a } else { ends.b }]);
+            self.lighter[self.lighter_count] = Lighter { ends: both, weight, half, is_to_boundary };
             self.lighter_count += 1;
+            if weight == 0 {
+                self.join(ends.a, if is_to_boundary { NONE } else { ends.b }, half);
+            }
+        }
+        let ends = self.nodes[self.defect_count..].chunks_exact_mut(2);
+        for (nodes, lighter) in ends.zip(&self.lighter[..self.lighter_count]) {
+            nodes.copy_from_slice(&lighter.ends);
         }
         true
+    }
+
+    /// Makes the defects at `a` and `b`, or the boundary if `b` is [`NONE`], partners, if they are
+    /// defects.
+    fn join(&mut self, a: u32, b: u32, half: u32) {
+        let place = |node| self.nodes[..self.defect_count].iter().position(|&defect| defect == node);
+        let (Some(first), second) = (place(a), place(b)) else { return };
+        if second.is_none() && b != NONE {
+            return;
+        }
+        // The later one first, which leaves the other where it is.
+        let places =
+            [second.map_or(first, |second| second.max(first)), second.map_or(first, |second| second.min(first))];
+        for &place in &places[..1 + usize::from(second.is_some())] {
+            self.nodes.copy_within(place + 1..self.defect_count, place);
+            self.defect_count -= 1;
+        }
+        self.joined[self.joined_count] = (NearPair { a, b, is_shortened: true }, half);
+        self.joined_count += 1;
+    }
+
+    /// The pairs that edges of weight 0 join.
+    pub(crate) fn joined(&self) -> impl Iterator<Item = NearPair> + '_ {
+        self.joined[..self.joined_count].iter().map(|&(pair, _)| pair)
+    }
+
+    /// The other defects, ascending.
+    pub(crate) fn defects(&self) -> &[u32] {
+        &self.nodes[..self.defect_count]
     }
 
     /// Reads the distances from the defects to the ends of lighter edges. Tells whether any such edge
@@ -200,9 +252,14 @@ impl Shortcuts {
         (self.alone[a], self.alone_by[a] != PLAIN)
     }
 
-    /// Hands the half-edges of the shortest path between the defects at nodes `a` and `b` to `take`,
-    /// the one listed first first; `b` is [`NONE`] at the boundary.
-    pub(crate) fn path(&self, graph: &Graph, tables: &Tables, a: u32, b: u32, take: &mut impl FnMut(u32)) {
+    /// Hands the half-edges of the shortest path between two matched defects to `take`.
+    pub(crate) fn path(&self, graph: &Graph, tables: &Tables, pair: &NearPair, take: &mut impl FnMut(u32)) {
+        let NearPair { a, b, .. } = *pair;
+        let joined = self.joined[..self.joined_count].iter().find(|(joined, _)| (joined.a, joined.b) == (a, b));
+        if let Some(&(_, half)) = joined {
+            take(half);
+            return;
+        }
         let place = |node| self.nodes[..self.defect_count].iter().position(|&defect| defect == node);
         match (place(a), place(b)) {
             (Some(a), Some(b)) => self.trace(graph, tables, a, b, take),
