@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pinwheel_matching::{
     CorrelatedMatcher, CorrelatedModel, Correlation, Edge, GraphError, MatchError, Matched, Matcher, MatchingModel,
-    TABLE_BYTES_MAX,
+    StreamError, StreamMatcher, StreamModel, TABLE_BYTES_MAX,
 };
 
 /// Reads numbers from bytes; 0 behind their end.
@@ -192,5 +192,56 @@ pub fn any_weights(bytes: &[u8]) {
             .each_mut()
             .map(|matcher| matcher.as_mut().map(|matcher| matcher.decode(shot.iter().copied(), &mut [0]).is_ok()));
         assert_eq!(answered[0], answered[1], "with and without tables");
+    }
+}
+
+/// Rounds in any order, with any detectors: refused or taken. Shots whose rounds all came in order
+/// weigh no less than as a whole, and the same if the buffer covers the shot.
+pub fn any_rounds(bytes: &[u8]) {
+    let mut bytes = Bytes(bytes);
+    let (detectors, edges, [mut whole, _]) = good(&mut bytes);
+    let rounds = u32::from(bytes.byte() % 12) + 1;
+    let round_of: Vec<u32> = (0..detectors).map(|_| u32::from(bytes.byte()) % rounds).collect();
+    let (commit, buffer) = (u32::from(bytes.byte() % 4), u32::from(bytes.byte() % 16));
+    let model = StreamModel::new(&round_of, 1, edges.iter().map(OwnEdge::given), commit, buffer);
+    let Ok(model) = model else {
+        assert!(commit == 0 || buffer == 0);
+        return;
+    };
+    let mut stream = StreamMatcher::new(Arc::new(model));
+    let rounds = stream.model().rounds();
+    while !bytes.is_empty() {
+        let shot = fired(&mut bytes, detectors);
+        stream.begin();
+        let mut is_refused = false;
+        for round in 0..rounds {
+            let of_round = |at: &&u32| round_of.get(**at as usize).is_none_or(|of| *of == round);
+            let given = if bytes.byte() == 255 { u32::from(bytes.byte()) } else { round };
+            let answer = stream.round(given, shot.iter().filter(of_round).copied());
+            match answer {
+                Err(StreamError::Order { found, next }) => {
+                    assert!((found, next) == (given, round) && given != round);
+                    is_refused = true;
+                    break;
+                }
+                Err(StreamError::Detector { detector, .. }) => assert!(detector >= detectors),
+                _ => {}
+            }
+            if bytes.byte() % 2 == 0 {
+                let _ = stream.advance();
+            }
+        }
+        let mut observables = [0];
+        let answer = stream.finish(&mut observables);
+        let exact = whole.decode(shot.iter().copied(), &mut [0]);
+        match (answer, exact) {
+            (Err(StreamError::Short { .. }), _) => assert!(is_refused),
+            (Ok(answer), Ok(exact)) => {
+                assert!(answer.units >= exact.units, "lighter than the lightest");
+                assert!(buffer < rounds || answer.units == exact.units, "the buffer covers the shot");
+            }
+            (Ok(_), Err(said)) => panic!("answered, but {said}"),
+            (Err(said), exact) => assert!(buffer < rounds || exact.is_err(), "{said}"),
+        }
     }
 }

@@ -5,7 +5,7 @@ use crate::oracle::Draws;
 mod checks;
 
 #[test]
-fn models_shots_and_weights_of_any_bytes_are_refused_or_matched() {
+fn models_shots_weights_and_rounds_of_any_bytes_are_refused_or_matched() {
     for seed in 0..3_000 {
         let mut draws = Draws(seed);
         let count = draws.below(600);
@@ -15,5 +15,6 @@ fn models_shots_and_weights_of_any_bytes_are_refused_or_matched() {
         checks::any_model(&bytes);
         checks::any_shots(&bytes);
         checks::any_weights(&bytes);
+        checks::any_rounds(&bytes);
     }
 }
