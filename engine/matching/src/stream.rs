@@ -108,6 +108,58 @@ struct Place {
     member: u32,
 }
 
+/// Where each detector is.
+#[derive(Debug)]
+enum Numbers {
+    /// Detectors are numbered by their rounds: the first detector of each round, and the end of the
+    /// last. Of a long experiment these are read one after the other.
+    ByRound(Vec<u32>),
+    /// In any order: the place of each detector.
+    Any(Vec<Place>),
+}
+
+impl Numbers {
+    fn new(places: Vec<Place>) -> Self {
+        if places.windows(2).any(|pair| pair[1].round < pair[0].round) {
+            return Self::Any(places);
+        }
+        let rounds = places.last().map_or(0, |last| last.round + 1);
+        let first = |round| places.partition_point(|place| place.round < round) as u32;
+        Self::ByRound((0..=rounds).map(first).collect())
+    }
+
+    /// The member of `round` that `detector` is.
+    #[inline]
+    fn member(&self, round: u32, detector: u32) -> Option<u32> {
+        match self {
+            Self::ByRound(firsts) => {
+                let members = firsts[round as usize]..firsts[round as usize + 1];
+                members.contains(&detector).then(|| detector - members.start)
+            }
+            Self::Any(places) => {
+                places.get(detector as usize).filter(|place| place.round == round).map(|place| place.member)
+            }
+        }
+    }
+
+    /// The detector that is `member` of `round`; cold.
+    fn detector(&self, round: u32, member: u32) -> Option<u32> {
+        match self {
+            Self::ByRound(firsts) => firsts.get(round as usize).map(|first| first + member),
+            Self::Any(places) => {
+                places.iter().position(|place| place.round == round && place.member == member).map(|at| at as u32)
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::ByRound(firsts) => 4 * firsts.capacity(),
+            Self::Any(places) => places.capacity() * size_of::<Place>(),
+        }
+    }
+}
+
 /// One end's view of an edge, relative to its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FormHalf {
@@ -137,6 +189,7 @@ const fn around(index: i32, count: i32) -> u32 {
 pub struct StreamModel {
     commit: u32,
     buffer: u32,
+    detectors: u32,
     rounds: u32,
     /// Most rounds between two ends of an edge, and at least 1.
     span: u32,
@@ -148,7 +201,7 @@ pub struct StreamModel {
     starts: Vec<u32>,
     forms: Vec<Form>,
     form_of: Vec<u32>,
-    places: Vec<Place>,
+    numbers: Numbers,
     /// Detectors that edges of negative weight flip, by round.
     always: Vec<Place>,
     always_observables: u64,
@@ -208,10 +261,11 @@ impl StreamModel {
             always_observables: graph.always_observables.first().copied().unwrap_or(0),
             always_weight: graph.always_weight,
             scale: graph.scale,
-            places: Vec::new(),
+            detectors: round_of.len() as u32,
+            numbers: Numbers::ByRound(Vec::new()),
         };
         model.cut(&graph, &places);
-        model.places = places;
+        model.numbers = Numbers::new(places);
         Ok(model)
     }
 
@@ -310,12 +364,14 @@ impl StreamModel {
         self.scale
     }
 
-    /// Bytes on the heap: 8 for each detector, and the forms.
+    /// Bytes on the heap: 8 for each round, or for each detector if they are not numbered by their
+    /// rounds; and the forms.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let halves: usize = self.forms.iter().map(|form| form.halves.len()).sum();
         halves * (size_of::<FormHalf>() + size_of::<i32>() + size_of::<u64>())
-            + (self.places.capacity() + self.always.capacity()) * size_of::<Place>()
+            + self.numbers.bytes()
+            + self.always.capacity() * size_of::<Place>()
             + 4 * (self.starts.capacity() + self.form_of.capacity())
     }
 
@@ -452,8 +508,7 @@ impl StreamMatcher {
             return Err(error.into());
         }
         if let Err(detector) = self.collect(round, fired) {
-            let detectors = self.model.places.len() as u32;
-            self.error = Some(MatchError::Detector { detector, detectors });
+            self.error = Some(MatchError::Detector { detector, detectors: self.model.detectors });
             return Err(StreamError::Detector { detector, round });
         }
         self.open_round(round)?;
@@ -521,7 +576,7 @@ impl StreamMatcher {
         let Self { model, round_of, .. } = self;
         let round = round_of.get(node as usize).copied().unwrap_or(NONE);
         let member = node % model.members;
-        model.places.iter().position(|at| at.round == round && at.member == member).map_or(NONE, |at| at as u32)
+        model.numbers.detector(round, member).unwrap_or(NONE)
     }
 
     /// Notes the members of `round` that fired.
@@ -530,10 +585,7 @@ impl StreamMatcher {
         bits.fill(0);
         let mut flip = |member: u32| bits[member as usize / 64] ^= 1 << (member % 64);
         for detector in fired {
-            match model.places.get(detector as usize) {
-                Some(place) if place.round == round => flip(place.member),
-                _ => return Err(detector),
-            }
+            flip(model.numbers.member(round, detector).ok_or(detector)?);
         }
         while let Some(place) = model.always.get(*always).filter(|place| place.round == round) {
             flip(place.member);

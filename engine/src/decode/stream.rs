@@ -21,15 +21,16 @@ use crate::profile::WindowRounds;
 /// The matcher's name in reports.
 pub(super) const NAME: &str = "sparse-blossom as a stream";
 
-/// The detectors of a round in a packed shot: index of a word, and bits in it.
-type Bits = Vec<(u32, u64)>;
-
 /// A model prepared for decoding as a stream.
 pub struct StreamedModel {
     matching: Arc<StreamModel>,
     /// Rounds of a part; the last part may have fewer.
     part_rounds: u32,
-    rounds: Vec<Bits>,
+    /// The detectors of the rounds in a packed shot, round after round: index of a word, and bits in
+    /// it. In one array: a long experiment reads it from end to end.
+    bits: Vec<(u32, u64)>,
+    /// For each round its first entry of `bits`, and the end of the last.
+    starts: Vec<u32>,
     words_after_rounds: Vec<u32>,
     detector_words: usize,
     observable_words: usize,
@@ -65,20 +66,22 @@ impl StreamedModel {
             }
             Err(error) => unreachable!("a graph's edges join its own detectors, sizes are checked: {error}"),
         };
-        let bits = |round| {
-            let mut bits = Bits::new();
+        let (mut bits, mut starts) = (Vec::<(u32, u64)>::new(), vec![0]);
+        for round in 0..rounds.count() {
+            let first = bits.len();
             for &detector in rounds.members(round) {
-                match bits.last_mut() {
+                match bits[first..].last_mut() {
                     Some((word, bits)) if *word == detector / 64 => *bits |= 1 << (detector % 64),
                     _ => bits.push((detector / 64, 1 << (detector % 64))),
                 }
             }
-            bits
-        };
+            starts.push(bits.len() as u32);
+        }
         Ok(Self {
             matching,
             part_rounds: commit_rounds,
-            rounds: (0..rounds.count()).map(bits).collect(),
+            bits,
+            starts,
             words_after_rounds: words_after_rounds(&rounds, graph.detector_words),
             detector_words: graph.detector_words,
             observable_words: graph.observable_words,
@@ -106,7 +109,7 @@ impl StreamedModel {
         let mut words = 0;
         let needed: Vec<u32> = (0..self.parts())
             .map(|part| {
-                let bits = self.rounds_of(part).flat_map(|round| &self.rounds[round as usize]);
+                let bits = self.rounds_of(part).flat_map(|round| self.bits_of(round));
                 words = bits.map(|&(word, _)| word + 1).fold(words, u32::max);
                 if part + 1 == self.parts() { self.detector_words as u32 } else { words }
             })
@@ -118,6 +121,10 @@ impl StreamedModel {
     #[must_use]
     pub fn matcher(&self) -> StreamMatcher {
         StreamMatcher::new(Arc::clone(&self.matching))
+    }
+
+    fn bits_of(&self, round: u32) -> &[(u32, u64)] {
+        &self.bits[self.starts[round as usize] as usize..self.starts[round as usize + 1] as usize]
     }
 
     fn rounds_of(&self, part: u32) -> std::ops::Range<u32> {
@@ -152,7 +159,7 @@ impl StreamedModel {
             matcher.begin();
         }
         for round in self.rounds_of(part) {
-            let bits = self.rounds[round as usize].iter().flat_map(|&(at, bits)| {
+            let bits = self.bits_of(round).iter().flat_map(|&(at, bits)| {
                 let fired = (word(at) ^ self.always_detectors[at as usize]) & bits;
                 OwnedOnes(fired).map(move |bit| at * 64 + bit)
             });
