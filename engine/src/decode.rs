@@ -61,6 +61,9 @@ pub trait Matcher {
     /// If a slice differs in length from the model's words.
     fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError>;
 
+    /// Bytes on the heap, without what is shared; a bound for every shot.
+    fn bytes(&self) -> usize;
+
     /// The matcher's name in reports.
     fn name(&self) -> &'static str;
 }
@@ -193,6 +196,16 @@ impl MatcherModel {
             Ready::Windows(model) if has_windows => Some(Arc::new(model.carries(jobs))),
             Ready::Stream(model) if has_windows => Some(Arc::new(model.carries(jobs, streams))),
             _ => None,
+        }
+    }
+
+    /// Bytes on the heap that all matchers share.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match &self.0 {
+            Ready::Whole(model) => model.bytes(),
+            Ready::Windows(model) => model.bytes(),
+            Ready::Stream(model) => model.bytes(),
         }
     }
 

@@ -117,6 +117,13 @@ impl Decoding {
         self.local.is_some()
     }
 
+    /// Bytes of the matcher on the heap: those that all workers share, and those of each worker. Builds
+    /// a matcher to measure it.
+    #[must_use]
+    pub fn matcher_bytes(&self) -> (usize, usize) {
+        (self.matching.bytes(), self.matching.matcher().bytes())
+    }
+
     /// The matcher's name.
     #[must_use]
     pub fn matcher_name(&self) -> &'static str {

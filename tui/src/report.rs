@@ -188,6 +188,10 @@ pub struct Report {
     pub device: String,
     /// Name of the decoder.
     pub decoder: String,
+    /// Memory of the decoder that all workers share, bytes.
+    pub decoder_shared_bytes: u64,
+    /// Memory of the decoder for each worker, bytes; it does not grow.
+    pub decoder_worker_bytes: u64,
     /// Name of the predecoder.
     pub predecoder: String,
     /// Name of the profile in force at the end.
@@ -376,6 +380,8 @@ impl Report {
             observables: engine.observables,
             device: engine.device.clone(),
             decoder: engine.decoder.clone(),
+            decoder_shared_bytes: engine.decoder_shared_bytes,
+            decoder_worker_bytes: engine.decoder_worker_bytes,
             predecoder: engine.predecoder.clone(),
             profile: engine.profile.clone(),
             label: engine.label.clone(),

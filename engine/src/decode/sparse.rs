@@ -78,6 +78,11 @@ impl SparseModel {
         if self.correlated.is_some() { NAME_CORRELATED } else { NAME }
     }
 
+    /// Bytes on the heap.
+    pub(super) fn bytes(&self) -> usize {
+        self.matching.bytes() + self.correlated.as_ref().map_or(0, |correlated| correlated.bytes())
+    }
+
     /// 64-bit words flipped by a matching.
     pub(super) fn observable_words(&self) -> usize {
         self.observable_words
@@ -172,6 +177,14 @@ impl Matcher for SparseMatcher {
         let matched = matching.decode(ones(flipped), observables);
         let weight = matched.inspect_err(|_| observables.fill(0))?.weight;
         Ok(Decoded { weight: Some(weight + model.always_weight) })
+    }
+
+    fn bytes(&self) -> usize {
+        let matching = match &self.matching {
+            Matching::Plain(matcher) => matcher.bytes(),
+            Matching::Correlated(matcher) => matcher.bytes(),
+        };
+        matching + 8 * self.syndrome.capacity()
     }
 
     fn name(&self) -> &'static str {

@@ -117,6 +117,12 @@ impl StreamedModel {
         Carries::of_streams(jobs, streams, &self.matching, &needed)
     }
 
+    /// Bytes on the heap.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.matching.bytes() + self.bits.capacity() * size_of::<(u32, u64)>() + 4 * self.starts.capacity()
+    }
+
     /// A matcher for one shot at a time.
     #[must_use]
     pub fn matcher(&self) -> StreamMatcher {
@@ -219,6 +225,10 @@ impl Matcher for StreamedMatcher {
             weight = decoded.inspect_err(|_| observables.fill(0))?;
         }
         Ok(Decoded { weight })
+    }
+
+    fn bytes(&self) -> usize {
+        self.matcher.bytes()
     }
 
     fn name(&self) -> &'static str {

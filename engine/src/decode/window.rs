@@ -300,6 +300,12 @@ impl WindowModel {
         (graph.detectors as usize, graph.edges.len())
     }
 
+    /// Bytes of the graphs on the heap.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.forms.iter().map(|form| form.matching.bytes()).sum()
+    }
+
     /// Number of distinct graphs of all windows.
     #[must_use]
     pub fn graphs(&self) -> usize {

@@ -21,6 +21,9 @@ pub(super) fn write(board: &Board, clock: &Clock, config: &Config, common: &Comm
     header.label.write(&config.label);
     header.input.write(&config.input.words());
     header.decoder.write(common.decoding.matcher_name());
+    let (shared, worker) = common.decoding.matcher_bytes();
+    board::set(&header.decoder_shared_bytes, shared as u64);
+    board::set(&header.decoder_worker_bytes, worker as u64);
     header.predecoder.write(predecoder_name(config.profile.predecoder));
     header.device.write(&device_name(&config.profile.device));
     write_limits(board, &config.profile.limits);

@@ -1,21 +1,10 @@
 //! Error rates at a deadline: the share of shots whose answer is wrong, or not there by then.
 //!
-//! Owns the deadlines. An answer counts as there by a deadline if its latency lies in a histogram's
+//! An answer counts as there by a deadline if its latency lies in a histogram's
 //! bucket that ends by then, so a rate is that of a deadline up to 6.25 % shorter. Pure.
 
-use super::histogram::{Histogram, Measured, bucket_of};
+use super::histogram::{DEADLINES_NS, Histogram, bucket_of};
 use super::snapshot::StreamView;
-
-/// The deadlines, nanoseconds after the scheduled arrival, ascending.
-pub const DEADLINES_NS: [u64; 13] = [
-    1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000,
-];
-
-/// The first of [`DEADLINES_NS`] by which an answer of `latency` is there.
-#[must_use]
-pub fn first_kept(latency: Measured) -> Option<usize> {
-    DEADLINES_NS.iter().position(|&deadline| bucket_of(latency.ns()) < bucket_of(deadline))
-}
 
 /// Shots that have no right answer by a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +49,7 @@ fn late(latency: &Histogram, deadline_ns: u64) -> u64 {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::super::histogram::{HistogramBlock, Measured};
-    use super::{DEADLINES_NS, StreamView, WrongOrLate, first_kept, wrong_or_late};
+    use super::{DEADLINES_NS, StreamView, WrongOrLate, wrong_or_late};
     use zerocopy::FromZeros;
 
     #[test]
@@ -73,7 +62,7 @@ mod tests {
             block.record(latency);
         }
         for &latency in &latencies {
-            if let Some(first) = first_kept(Measured::of(latency)) {
+            if let Some(first) = Measured::of(latency).first_deadline() {
                 stream.wrong_in[first] += 1;
             }
         }
@@ -82,7 +71,7 @@ mod tests {
         stream.latency = block.snapshot();
         let found = wrong_or_late([&stream]).unwrap();
         for (index, at) in found.iter().enumerate() {
-            let in_time = |&&latency: &&u64| first_kept(Measured::of(latency)).is_some_and(|first| first <= index);
+            let in_time = |&&latency: &&u64| Measured::of(latency).first_deadline().is_some_and(|first| first <= index);
             let right = latencies.iter().filter(in_time).count() as u64;
             let expected =
                 WrongOrLate { deadline_ns: DEADLINES_NS[index], shots: stream.answered - right, of: stream.answered };

@@ -87,6 +87,11 @@ impl HistogramBlock {
     }
 }
 
+/// Deadlines at which error rates are told, nanoseconds after the scheduled arrival, ascending.
+pub const DEADLINES_NS: [u64; 13] = [
+    1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000,
+];
+
 /// A value and its bucket, for who records it more than once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
@@ -107,6 +112,12 @@ impl Measured {
     #[must_use]
     pub const fn ns(self) -> u64 {
         self.ns
+    }
+
+    /// The first of [`DEADLINES_NS`] by which an answer of this latency is there.
+    #[must_use]
+    pub fn first_deadline(self) -> Option<usize> {
+        DEADLINES_NS.iter().position(|&deadline| self.bucket < bucket_of(deadline))
     }
 }
 

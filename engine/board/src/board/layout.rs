@@ -15,9 +15,8 @@ mod places;
 pub(super) use places::Layout;
 pub use places::Shape;
 
-use super::deadlines::DEADLINES_NS;
 use super::get;
-use super::histogram::{BUCKETS, HistogramBlock};
+use super::histogram::{BUCKETS, DEADLINES_NS, HistogramBlock};
 use super::reading::{Now, fraction, number};
 use super::snapshot::clock::{PairView, StepView};
 use super::snapshot::placement::OutcomeCount;
@@ -160,7 +159,7 @@ blocks! {
         /// answers; errors do not change it.
         frame: AtomicU64 => frame,
         /// Wrong answers and errors, by the first of
-        /// [`DEADLINES_NS`](crate::board::deadlines::DEADLINES_NS) that they keep; those that keep
+        /// [`DEADLINES_NS`] that they keep; those that keep
         /// none are in none.
         wrong_in: [AtomicU64; DEADLINES_NS.len()] => wrong_in,
         /// From scheduled arrival to harvest.

@@ -264,6 +264,13 @@ impl Matcher for WindowMatcher {
         Ok(Decoded { weight })
     }
 
+    fn bytes(&self) -> usize {
+        let words = &self.worker;
+        let words = words.flipped.capacity() + words.syndrome.capacity() + words.residual.capacity();
+        let matchers = self.worker.matchers.iter().map(Matcher::bytes).sum::<usize>();
+        matchers + 8 * (words + self.carry.capacity()) + 4 * self.worker.edges.capacity()
+    }
+
     fn name(&self) -> &'static str {
         NAME
     }

@@ -10,7 +10,7 @@
 //! each histogram but those of the two stages beside it.
 
 use crate::board::histogram::{Measured, Recorder};
-use crate::board::{self, Board, LatencyBlock, Stage, deadlines};
+use crate::board::{self, Board, LatencyBlock, Stage};
 use crate::hot::BUDGET_ITEMS;
 use crate::units::{TickRate, Ticks};
 use pinwheel_edge::slot::table::Answered;
@@ -156,7 +156,7 @@ impl Tally {
         };
         let block = board.stream_harvest(stream as usize);
         if verdict.is_none_or(|verdict| verdict.is_wrong == Some(true))
-            && let Some(deadline) = deadlines::first_kept(latency)
+            && let Some(deadline) = latency.first_deadline()
         {
             board::add(&block.wrong_in[deadline], 1);
         }
@@ -237,8 +237,7 @@ impl Tally {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "harness")]
     use super::{Tally, Times, Verdict};
-    use crate::board::deadlines::{self, DEADLINES_NS};
-    use crate::board::histogram::{HistogramBlock, Measured};
+    use crate::board::histogram::{DEADLINES_NS, HistogramBlock, Measured};
     use crate::board::{self, Board, Place, Shape, Stage};
     use crate::units::{TickRate, Ticks};
     use proptest::prelude::*;
@@ -298,7 +297,7 @@ mod tests {
                         stages.iter().zip(from_to).for_each(|(block, span)| block.record(span));
                     }
                     let is_wrong = verdict.and_then(|verdict| verdict.is_wrong);
-                    let first = deadlines::first_kept(Measured::of(latency_ns));
+                    let first = Measured::of(latency_ns).first_deadline();
                     if let Some(first) = first.filter(|_| verdict.is_none() || is_wrong == Some(true)) {
                         wrong_in[of][first] += 1;
                     }

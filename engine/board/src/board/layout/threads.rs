@@ -73,6 +73,10 @@ blocks! {
         decoder: Text<8> => decoder,
         /// Predecoder in words.
         predecoder: Text<8> => predecoder,
+        /// Memory of the decoder that all workers share, bytes.
+        decoder_shared_bytes: AtomicU64 => decoder_shared_bytes,
+        /// Memory of the decoder for each worker, bytes.
+        decoder_worker_bytes: AtomicU64 => decoder_worker_bytes,
         /// Origin of the rate ("half of the 41 kHz measured in warm-up", "--rate", "profile").
         rate_origin: Text<16> => rate_origin,
         /// Messages of the start (folded plan, no permission to pin, no `/dev/shm`).
