@@ -1,4 +1,5 @@
-//! Matching: computes the observables flipped by the most probable error that explains a syndrome.
+//! Decoding: computes the observables flipped by a probable error that explains a syndrome; with
+//! matching, by the most probable one.
 //!
 //! Owns the [`Matcher`] contract. Cold code builds a [`MatcherModel`] once; it is shared and cloned
 //! freely. Each decode worker builds its own matcher from it, on its own thread, and is its only
@@ -7,9 +8,9 @@
 //!
 //! # Why a trait
 //!
-//! Whole shots and windows are decoded behind one contract, and so will other decoders be.
+//! Whole shots and windows are decoded behind one contract, by matching and by other decoders.
 
-mod sparse;
+mod by_graph;
 mod window_tasks;
 pub mod stream;
 pub mod window;
@@ -21,7 +22,8 @@ use crate::code::Model;
 use crate::code::correlations::correlations;
 use crate::code::graph::{Graph, GraphError};
 use crate::pipe::Carries;
-use crate::profile::{Predecoder, WindowRounds};
+use crate::profile::{Decoder, Predecoder, Window, WindowRounds};
+pub use pinwheel_matching::LookupError;
 use stream::{StreamedMatcher, StreamedModel};
 use window::{WindowError, WindowMatcher, WindowModel};
 
@@ -78,9 +80,18 @@ pub enum ReadyError {
     /// The model cannot be decoded with the requested windows.
     #[error(transparent)]
     Window(#[from] WindowError),
-    /// Windows for the decoder of whole shots.
-    #[error("found decoder Correlated with windows, expected whole shots; set window: None, or decoder: Matching")]
-    CorrelatedWindows,
+    /// Windows for a decoder of whole shots.
+    #[error("found decoder {decoder:?} with windows, expected whole shots; set window: None, or decoder: Matching")]
+    Windows {
+        /// The decoder.
+        decoder: Decoder,
+    },
+    /// A stream for a decoder that decodes none.
+    #[error("found decoder UnionFind with a stream, expected Matching; set window: None or Some(..)")]
+    Stream,
+    /// The model has no look-up table.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
 }
 
 /// A model prepared for matching; every worker builds its matcher from it.
@@ -89,20 +100,44 @@ pub struct MatcherModel(Ready);
 
 #[derive(Clone)]
 enum Ready {
-    Whole(Arc<sparse::SparseModel>),
+    Whole(Arc<by_graph::GraphModel>),
     Windows(Arc<WindowModel>),
     Stream(Arc<StreamedModel>),
 }
 
 impl MatcherModel {
-    /// Prepares `model` for decoding whole shots.
+    /// Prepares `model` for `decoder`, as a whole, by windows or as a stream, which are prepared for
+    /// `predecoder`, too.
+    ///
+    /// # Errors
+    ///
+    /// If `model` is not a matching problem, is too large for a look-up table, cannot be decoded by these
+    /// windows, or `decoder` has no windows or streams.
+    pub fn of(model: &Model, decoder: Decoder, predecoder: Predecoder, window: Window) -> Result<Self, ReadyError> {
+        match (decoder, window) {
+            (Decoder::Matching, Window::None) => Ok(Self::new(model)?),
+            (Decoder::Matching, Window::Some(size)) => Self::windowed_predecoding(model, size, predecoder),
+            (Decoder::Matching, Window::Stream(size)) => Self::streamed(model, size),
+            (Decoder::Correlated, Window::None) => Ok(Self::correlated(model)?),
+            (Decoder::UnionFind, Window::None) => Ok(Self::union_find(model)?),
+            (Decoder::UnionFind, Window::Some(size)) => {
+                let windows = WindowModel::union_find(model, size)?.predecoding(predecoder);
+                Ok(Self(Ready::Windows(Arc::new(windows))))
+            }
+            (Decoder::UnionFind, Window::Stream(_)) => Err(ReadyError::Stream),
+            (Decoder::Lookup, Window::None) => Self::lookup(model),
+            (Decoder::Correlated | Decoder::Lookup, _) => Err(ReadyError::Windows { decoder }),
+        }
+    }
+
+    /// Prepares `model` for matching whole shots.
     ///
     /// # Errors
     ///
     /// If `model` is not a matching problem; see [`GraphError`].
     pub fn new(model: &Model) -> Result<Self, GraphError> {
         let graph = Graph::new(model)?;
-        Ok(Self(Ready::Whole(Arc::new(sparse::SparseModel::new(&graph)))))
+        Ok(Self(Ready::Whole(Arc::new(by_graph::GraphModel::new(&graph)))))
     }
 
     /// Prepares `model` for decoding whole shots in two passes: the second has the weights that the
@@ -114,10 +149,30 @@ impl MatcherModel {
     pub fn correlated(model: &Model) -> Result<Self, GraphError> {
         let graph = Graph::new(model)?;
         let correlations = correlations(model, &graph);
-        Ok(Self(Ready::Whole(Arc::new(sparse::SparseModel::correlated(&graph, &correlations)))))
+        Ok(Self(Ready::Whole(Arc::new(by_graph::GraphModel::correlated(&graph, &correlations)))))
     }
 
-    /// Prepares `model` for decoding by windows; see [`window`].
+    /// Prepares `model` for decoding whole shots by union-find.
+    ///
+    /// # Errors
+    ///
+    /// If `model` is not a matching problem; see [`GraphError`].
+    pub fn union_find(model: &Model) -> Result<Self, GraphError> {
+        let graph = Graph::new(model)?;
+        Ok(Self(Ready::Whole(Arc::new(by_graph::GraphModel::union_find(&graph)))))
+    }
+
+    /// Prepares `model` for looking whole shots up in a table, which is built here.
+    ///
+    /// # Errors
+    ///
+    /// If `model` is not a matching problem, or its table is too large; see [`LookupError`].
+    pub fn lookup(model: &Model) -> Result<Self, ReadyError> {
+        let graph = Graph::new(model)?;
+        Ok(Self(Ready::Whole(Arc::new(by_graph::GraphModel::lookup(&graph)?))))
+    }
+
+    /// Prepares `model` for matching by windows; see [`window`].
     ///
     /// # Errors
     ///
@@ -160,7 +215,7 @@ impl MatcherModel {
     #[must_use]
     pub fn matcher(&self) -> Box<dyn Matcher> {
         match &self.0 {
-            Ready::Whole(model) => Box::new(sparse::SparseMatcher::new(Arc::clone(model))),
+            Ready::Whole(model) => Box::new(by_graph::GraphMatcher::new(Arc::clone(model))),
             Ready::Windows(model) => Box::new(WindowMatcher::new(Arc::clone(model))),
             Ready::Stream(model) => Box::new(StreamedMatcher::new(Arc::clone(model))),
         }
@@ -214,7 +269,7 @@ impl MatcherModel {
     pub fn name(&self) -> &'static str {
         match &self.0 {
             Ready::Whole(model) => model.name(),
-            Ready::Windows(_) => window::NAME,
+            Ready::Windows(model) => model.name(),
             Ready::Stream(_) => stream::NAME,
         }
     }

@@ -23,7 +23,7 @@
 //! | | [`fault`], [`profile`] | fault codes and their counters; the settings of an operator |
 //! | | [`board`] | the mapped region: layout, writers, readers, the alarm log |
 //! | `pinwheel_code` | [`code`], [`predecode`] | error models and shot files; predecoding of isolated error patterns |
-//! | `pinwheel_matching` | | exact minimum-weight perfect matching by sparse blossom, for [`decode`] |
+//! | `pinwheel_matching` | | exact minimum-weight perfect matching by sparse blossom, union-find, look-up tables, for [`decode`] |
 //! | `pinwheel_graph` | [`graph`] | tasks ordered by the data they read and write; decode workers run them |
 //! | `pinwheel_host` | [`host`], [`plan`] | cores, claims, disturbances; which role runs on which thread and core |
 //! | `pinwheel_observe` | [`stall`], [`record`] | causes of stalls; recordings, events, metrics, run directories |

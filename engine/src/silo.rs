@@ -69,20 +69,14 @@ impl Decoding {
     /// Prepares `model` for `decoder`, as a whole or by windows, and for `predecoder`.
     ///
     /// # Errors
-    /// If the model is not a matching problem, or cannot be decoded by these windows.
+    /// As [`MatcherModel::of`].
     pub fn new(
         model: Arc<Model>,
         decoder: Decoder,
         predecoder: Predecoder,
         window: Window,
     ) -> Result<Decoding, ReadyError> {
-        let matching = match (decoder, window) {
-            (Decoder::Matching, Window::None) => MatcherModel::new(&model)?,
-            (Decoder::Matching, Window::Some(size)) => MatcherModel::windowed_predecoding(&model, size, predecoder)?,
-            (Decoder::Matching, Window::Stream(size)) => MatcherModel::streamed(&model, size)?,
-            (Decoder::Correlated, Window::None) => MatcherModel::correlated(&model)?,
-            (Decoder::Correlated, _) => return Err(ReadyError::CorrelatedWindows),
-        };
+        let matching = MatcherModel::of(&model, decoder, predecoder, window)?;
         let local = match predecoder {
             Predecoder::None => None,
             Predecoder::Local => Some(Local::new(&model)?),

@@ -65,7 +65,7 @@ pub fn all_surfaces(count: u64) -> Vec<Input> {
     let beside = || engine.join("../../shared/data");
     let data = std::env::var_os("PINWHEEL_BENCH_DATA").map_or_else(beside, PathBuf::from);
     let mut found = Vec::new();
-    for distance in [3, 5, 7, 9] {
+    for distance in [3, 5, 7, 9, 13] {
         for p in ["0.001", "0.005"] {
             let file = format!("surf_z_d{distance}_r{distance}_p{p}.dem");
             let places = [engine.join("code/src/code/data").join(&file), data.join(&file)];

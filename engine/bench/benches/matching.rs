@@ -1,11 +1,12 @@
-//! Matching of whole shots: time of a shot on one thread.
+//! Matching of whole shots: time of a shot on one thread; and union-find beside it.
 //!
-//! On the surface codes of distance 3 and 5 that every checkout has, and up to 9 if the larger sets
-//! lie beside it. The peer, the crate `stabilizer_qec`, takes two minutes to build and is only there
-//! with the feature `peers`. Both match the same shots, packed 64 detectors to a word.
+//! On the surface codes of distance 3 and 5 that every checkout has, and up to 13 if larger sets lie
+//! beside it or in `PINWHEEL_BENCH_DATA`. The matcher is the peer of union-find. Its own peer, the crate `stabilizer_qec`, takes two minutes to build and is only there
+//! with the feature `peers`. All decode the same shots, packed 64 detectors to a word.
 
 use super::input::{Input, all_surfaces};
 use super::measure::{CLOCK, Placement, Suite, median, ns_per};
+use pinwheel_engine::code::Model;
 use pinwheel_engine::decode::MatcherModel;
 
 /// Shots of a repetition.
@@ -18,7 +19,12 @@ const REPETITIONS: (Placement, usize) = (Placement::OneCore, 7);
 pub fn register(suite: &mut Suite) {
     for input in all_surfaces(suite.effort.scale(SHOTS)) {
         let ours = input.clone();
-        let reading = suite.case(format!("match {}", input.name), &["shot"], REPETITIONS, move || vec![decode(&ours)]);
+        let matching = |model: &Model| MatcherModel::new(model).unwrap();
+        let run = move || vec![decode(&ours, matching)];
+        let reading = suite.case(format!("match {}", input.name), &["shot"], REPETITIONS, run);
+        let theirs = input.clone();
+        let run = move || vec![decode(&theirs, |model| MatcherModel::union_find(model).unwrap())];
+        let union_find = suite.case(format!("union-find {}", input.name), &["shot"], REPETITIONS, run);
         #[cfg(feature = "peers")]
         let peer = {
             let theirs = input.clone();
@@ -28,15 +34,17 @@ pub fn register(suite: &mut Suite) {
         #[cfg(not(feature = "peers"))]
         let peer = None;
         suite.figure(format!("matching/{}", input.name), "ns/shot", reading, peer);
+        let matcher = Some(("sparse blossom", reading));
+        suite.figure(format!("matching/{}/union-find", input.name), "ns/shot", union_find, matcher);
     }
 }
 
 /// Time of a shot in the median window.
-fn decode(input: &Input) -> f64 {
-    let mut matcher = MatcherModel::new(&input.model).unwrap().matcher();
+fn decode(input: &Input, prepared: impl Fn(&Model) -> MatcherModel) -> f64 {
+    let mut matcher = prepared(&input.model).matcher();
     let mut observables = vec![0; input.model.observable_words()];
     each_window(input, |shot| {
-        matcher.decode(shot, &mut observables).expect("shots of the model can be matched");
+        matcher.decode(shot, &mut observables).expect("shots of the model can be explained");
     })
 }
 

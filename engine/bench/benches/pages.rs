@@ -13,7 +13,10 @@ const AREAS: [(&str, &str); 21] = [
     ("overhead", "The whole engine against a loop that only decodes."),
     ("scale", SCALE),
     ("window", "The last sliding window of a long experiment, and the last part of a stream, against the whole shot."),
-    ("matching", "Matching of whole shots against the crate `stabilizer_qec` (feature `peers`)."),
+    (
+        "matching",
+        "Matching of whole shots against the crate `stabilizer_qec` (feature `peers`); union-find against matching.",
+    ),
     ("predecode", "Decoding with the predecoder against decoding without it."),
     ("frame", "One pass of a hot thread over roles that do nothing."),
     ("hops", "A message from feed through two roles and back, on two threads."),

@@ -2,7 +2,7 @@
 //! `engine/bench/pymatching`.
 //!
 //! ```sh
-//! decode F.dem F.b8 OUT [--correlated] [--laps N] [--single]
+//! decode F.dem F.b8 OUT [--correlated | --union-find] [--laps N] [--single]
 //! ```
 //!
 //! Writes `OUT.b8` (predictions) and `OUT.f64` (weights, little-endian, one for each shot), and prints the
@@ -17,16 +17,17 @@ use pinwheel_code::code::correlations::correlations;
 use pinwheel_code::code::graph::Graph;
 use pinwheel_code::code::{Format, Layout, Model, ShotSet, ShotWriter, ones};
 use pinwheel_matching::{
-    CorrelatedMatcher, CorrelatedModel, Correlation, Edge, MatchError, Matched, Matcher, MatchingModel,
+    CorrelatedMatcher, CorrelatedModel, Correlation, Edge, MatchError, Matched, Matcher, MatchingModel, UnionFind,
 };
 
 enum Decoder {
     Plain(Matcher),
     Correlated(CorrelatedMatcher),
+    UnionFind(UnionFind),
 }
 
 impl Decoder {
-    fn new(model: &Model, is_correlated: bool) -> (Self, Graph) {
+    fn new(model: &Model, is_correlated: bool, is_union_find: bool) -> (Self, Graph) {
         let graph = Graph::new(model).unwrap();
         let edges = graph.edges.iter().map(|edge| Edge {
             a: edge.a,
@@ -35,6 +36,9 @@ impl Decoder {
             observables: &edge.observables,
         });
         let matching = Arc::new(MatchingModel::new(graph.detectors, graph.observable_words, edges).unwrap());
+        if is_union_find {
+            return (Self::UnionFind(UnionFind::new(matching)), graph);
+        }
         if !is_correlated {
             return (Self::Plain(Matcher::new(matching)), graph);
         }
@@ -48,6 +52,7 @@ impl Decoder {
         match self {
             Self::Plain(matcher) => matcher.decode(fired, observables),
             Self::Correlated(matcher) => matcher.decode(fired, observables),
+            Self::UnionFind(decoder) => decoder.decode(fired, observables),
         }
     }
 }
@@ -60,7 +65,7 @@ fn main() {
     let model = Model::parse(&std::fs::read(&arguments[0]).unwrap()).unwrap();
     let layout = Layout::detectors(model.detectors);
     let shots = ShotSet::read(&std::fs::read(&arguments[1]).unwrap()[..], Format::B8, layout).unwrap();
-    let (mut decoder, graph) = Decoder::new(&model, has("--correlated"));
+    let (mut decoder, graph) = Decoder::new(&model, has("--correlated"), has("--union-find"));
 
     let mut predictions = ShotWriter::new(Vec::new(), Format::B8, Layout::observables(model.observables));
     let mut weights = Vec::new();

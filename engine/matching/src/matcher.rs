@@ -12,6 +12,8 @@
 
 use std::sync::Arc;
 
+use crate::bits::{flip, ones, xor};
+use crate::defects::Defects;
 use crate::graph::{Adjacency, Graph, NONE};
 use crate::model::MatchingModel;
 use crate::near::Near;
@@ -19,7 +21,7 @@ use crate::paths::Paths;
 use crate::search::{Failure, Pair, Search};
 use crate::shortcuts::{DEFECTS_MAX, Distances, NearPair, Shortcuts};
 use crate::table::Tables;
-use crate::weights::{Weights, flip};
+use crate::weights::Weights;
 
 /// Why a shot has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
@@ -81,10 +83,8 @@ pub struct Matcher {
     search: Search,
     paths: Paths,
     weights: Weights,
-    /// One bit for each detector: fired an odd number of times.
-    fired: Vec<u64>,
-    /// The shot's defects as nodes, by part.
-    defects: Vec<u32>,
+    defects: Defects,
+    /// The shot's defects by part.
     by_part: Vec<u32>,
     /// For each part, its defects; and the parts that have any.
     part_counts: Vec<u32>,
@@ -111,8 +111,7 @@ impl Matcher {
             search: Search::new(nodes),
             paths: Paths::new(graph),
             weights: Weights::new(graph),
-            fired: vec![0; nodes.div_ceil(64)],
-            defects: Vec::with_capacity(nodes),
+            defects: Defects::new(nodes),
             by_part: vec![0; nodes],
             part_counts: vec![0; parts],
             part_ends: vec![0; parts],
@@ -134,19 +133,18 @@ impl Matcher {
     /// Bytes on the heap, without the shared model.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let words = self.defects.capacity()
-            + self.by_part.capacity()
+        let words = self.by_part.capacity()
             + self.part_counts.capacity()
             + self.part_ends.capacity()
             + self.active_parts.capacity();
-        let longs = self.fired.len() + self.is_chosen.len();
-        self.search.bytes()
+        self.defects.bytes()
+            + self.search.bytes()
             + self.paths.bytes()
             + self.weights.bytes()
             + self.near_pairs.capacity() * size_of::<NearPair>()
             + self.far_pairs.capacity() * size_of::<Pair>()
             + 4 * words
-            + 8 * longs
+            + 8 * self.is_chosen.len()
     }
 
     /// Matches the fired `detectors` (one that is listed twice has not fired), XORs the observables
@@ -205,14 +203,8 @@ impl Matcher {
         let always = self.model.graph.always_edges.iter().copied();
         always.chain(self.weights.opposite()).for_each(|edge| flip(&mut is_chosen, edge));
         self.each_edge(|_, edge| flip(&mut is_chosen, edge));
+        ones(&is_chosen).for_each(&mut take);
         self.is_chosen = is_chosen;
-        for (word, &bits) in (0..).zip(self.is_chosen.iter()) {
-            let mut bits = bits;
-            while bits != 0 {
-                take(word * 64 + bits.trailing_zeros());
-                bits &= bits - 1;
-            }
-        }
     }
 
     /// Forgets the last shot's answer, and gives edges their own weights again.
@@ -252,45 +244,14 @@ impl Matcher {
 
     /// Collects the defects: what fired, and what the edges used in advance flip.
     pub(crate) fn take(&mut self, detectors: impl IntoIterator<Item = u32>) -> Result<(), MatchError> {
-        let Self { model, weights, defects, fired, .. } = self;
+        let Self { model, weights, defects, .. } = self;
         let graph = &model.graph;
-        defects.clear();
+        let ends = |edge: u32| [graph.edges[edge as usize].a, graph.edges[edge as usize].b];
+        let flipped = weights.opposite().flat_map(ends).filter(|&node| node != graph.boundary());
         let count = model.detectors();
-        let mut end = 0;
-        let mut is_ascending = graph.always_detectors.is_empty() && weights.opposite().next().is_none();
-        for detector in detectors {
-            if detector >= count {
-                fired.fill(0);
-                return Err(MatchError::Detector { detector, detectors: count });
-            }
-            is_ascending &= detector >= end;
-            end = detector + 1;
-            if defects.len() == defects.capacity() {
-                // Listed twice, or there would not be so many.
-                fold(fired, defects);
-                is_ascending = false;
-            }
-            defects.push(detector);
-        }
-        if !is_ascending {
-            fold(fired, defects);
-            graph.always_detectors.iter().for_each(|&detector| flip(fired, detector));
-            for edge in weights.opposite() {
-                let ends = &graph.edges[edge as usize];
-                for node in [ends.a, ends.b].into_iter().filter(|&node| node != graph.boundary()) {
-                    flip(fired, graph.detector_of[node as usize]);
-                }
-            }
-            for (word, bits) in (0..).zip(fired.iter_mut()) {
-                while *bits != 0 {
-                    defects.push(word * 64 + bits.trailing_zeros());
-                    *bits &= *bits - 1;
-                }
-            }
-        }
-        for defect in defects.iter_mut() {
-            *defect = graph.node_of[*defect as usize];
-        }
+        defects
+            .collect(graph, detectors, flipped)
+            .map_err(|detector| MatchError::Detector { detector, detectors: count })?;
         self.sort_by_part();
         Ok(())
     }
@@ -318,7 +279,7 @@ impl Matcher {
             part_counts[part as usize] = 0;
         }
         active_parts.clear();
-        for &defect in defects.iter() {
+        for &defect in &defects.nodes {
             let part = graph.part_of[defect as usize];
             let count = &mut part_counts[part as usize];
             if *count == 0 {
@@ -331,7 +292,7 @@ impl Matcher {
             part_ends[part as usize] = end;
             end += part_counts[part as usize];
         }
-        for &defect in defects.iter() {
+        for &defect in &defects.nodes {
             let end = &mut part_ends[graph.part_of[defect as usize] as usize];
             by_part[*end as usize] = defect;
             *end += 1;
@@ -468,14 +429,4 @@ fn far_path(
     let to = if pair.b == NONE { graph.boundary() } else { pair.b };
     paths.search(graph, weights.halves(), pair.a, to);
     paths.edges(graph, to).for_each(take);
-}
-
-fn xor(flipped: &mut [u64], by: &[u64]) {
-    flipped.iter_mut().zip(by).for_each(|(word, by)| *word ^= by);
-}
-
-/// Moves a list of detectors to their bits.
-fn fold(fired: &mut [u64], detectors: &mut Vec<u32>) {
-    detectors.iter().for_each(|&detector| flip(fired, detector));
-    detectors.clear();
 }

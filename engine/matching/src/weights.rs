@@ -156,8 +156,3 @@ fn write(halves: &mut [Half], graph: &Graph, edge: u32, size: u32) {
         halves[half as usize].weight = size;
     }
 }
-
-/// Flips one bit.
-pub(crate) fn flip(bits: &mut [u64], index: u32) {
-    bits[index as usize / 64] ^= 1 << (index % 64);
-}

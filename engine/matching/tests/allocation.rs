@@ -7,8 +7,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use pinwheel_matching::{
-    CorrelatedMatcher, CorrelatedModel, Correlation, Edge, Matcher, MatchingModel, StreamMatcher, StreamModel,
-    TABLE_BYTES_MAX,
+    CorrelatedMatcher, CorrelatedModel, Correlation, Edge, Lookup, LookupModel, Matcher, MatchingModel, StreamMatcher,
+    StreamModel, TABLE_BYTES_MAX, UnionFind,
 };
 
 struct Counting;
@@ -84,6 +84,7 @@ fn nothing_is_allocated_after_construction() {
         let correlations = (0..3 * model.edges()).map(correlation);
         let correlated = CorrelatedModel::new(Arc::clone(&model), correlations).unwrap();
         let mut correlated = CorrelatedMatcher::new(Arc::new(correlated));
+        let mut union_find = UnionFind::new(Arc::clone(&model));
         let mut observables = vec![0; words];
         let mut state = 1u64;
         let before = allocations();
@@ -96,7 +97,10 @@ fn nothing_is_allocated_after_construction() {
                 (state >> 33) % 64 < density
             };
             weight += matcher.decode((0..SIDE * SIDE).filter(&mut fired), &mut observables).unwrap().weight;
+            weight += union_find.decode((0..SIDE * SIDE).filter(&mut fired), &mut observables).unwrap().weight;
             if shot % 8 == 0 {
+                union_find.edges(|edge| weight += f64::from(edge));
+                assert!(union_find.decode([SIDE * SIDE], &mut observables).is_err());
                 matcher.edges(|edge| weight += f64::from(edge));
                 let weights = (0..20).map(|edge| (edge, f64::from(edge) - 10.0));
                 let twice = (0..SIDE * SIDE).chain(0..9).chain(0..SIDE * SIDE).filter(&mut fired);
@@ -140,4 +144,18 @@ fn nothing_is_allocated_in_a_stream() {
         let after = allocations();
         assert_eq!(after - before, 0, "commit {commit}, buffer {buffer}, weight {weight}");
     }
+}
+
+#[test]
+fn nothing_is_allocated_in_a_look_up() {
+    let ring = (0..12).map(|at| Edge { a: at, b: (at != 5).then_some((at + 1) % 12), weight: 1.0, observables: &[5] });
+    let table = LookupModel::new(Arc::new(MatchingModel::new(13, 1, ring).unwrap()), 1 << 20).unwrap();
+    let mut lookup = Lookup::new(Arc::new(table));
+    let before = allocations();
+    let mut answered = 0;
+    for shot in 0..1u32 << 13 {
+        answered += u32::from(lookup.decode((0..13).filter(|at| shot >> at & 1 == 1), &mut [0]).is_ok());
+    }
+    assert!(lookup.decode([13], &mut [0]).is_err());
+    assert_eq!((allocations() - before, answered), (0, 1 << 12));
 }

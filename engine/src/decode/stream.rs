@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use pinwheel_matching::{Edge, StreamError, StreamMatcher, StreamModel, StreamModelError};
 
-use super::sparse::reason;
+use super::by_graph::reason;
 use super::window::{WindowError, WindowPlan, words_after_rounds};
 use super::{DecodeError, Decoded, Matcher, ReadyError};
 use crate::code::graph::Graph;

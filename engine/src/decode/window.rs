@@ -73,7 +73,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::ReadyError;
-use super::sparse::SparseModel;
+use super::by_graph::GraphModel;
 use crate::code::graph::Graph;
 use crate::code::{MissingTime, Model, Rounds};
 use crate::pipe::{Carries, CarryWindow};
@@ -81,8 +81,9 @@ use crate::predecode::Local;
 use crate::profile::{Predecoder, WindowRounds};
 use cut::{Cut, Cutter};
 
-/// The matcher's name in reports.
-pub(super) const NAME: &str = "sparse-blossom in windows";
+/// The decoders' names in reports.
+const NAME: &str = "sparse-blossom in windows";
+const NAME_UNION_FIND: &str = "union-find in windows";
 
 /// Why a model cannot be decoded by windows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -116,7 +117,7 @@ pub enum WindowError {
 /// edge.
 struct Form {
     cut: Cut,
-    matching: Arc<SparseModel>,
+    matching: Arc<GraphModel>,
     /// Removes isolated events of the window, where windows are predecoded.
     local: Option<Local>,
 }
@@ -175,6 +176,7 @@ pub(super) fn words_after_rounds(rounds: &Rounds, detector_words: usize) -> Vec<
 
 /// A model prepared for decoding by windows.
 pub struct WindowModel {
+    name: &'static str,
     plan: WindowPlan,
     rounds: Rounds,
     forms: Vec<Form>,
@@ -190,12 +192,30 @@ pub struct WindowModel {
 }
 
 impl WindowModel {
-    /// Cuts `model` into windows.
+    /// Cuts `model` into windows, which are matched.
     ///
     /// # Errors
     ///
     /// If it is not a matching problem, has no rounds, or is smaller than the windows.
     pub fn new(model: &Model, size: WindowRounds) -> Result<Self, ReadyError> {
+        Self::cut(model, size, NAME, GraphModel::new)
+    }
+
+    /// As [`Self::new`], with windows that are decoded by union-find.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`].
+    pub fn union_find(model: &Model, size: WindowRounds) -> Result<Self, ReadyError> {
+        Self::cut(model, size, NAME_UNION_FIND, GraphModel::union_find)
+    }
+
+    fn cut(
+        model: &Model,
+        size: WindowRounds,
+        name: &'static str,
+        prepared: fn(&Graph) -> GraphModel,
+    ) -> Result<Self, ReadyError> {
         let graph = Graph::new(model)?;
         let rounds = Rounds::new(model).map_err(WindowError::from)?;
         let plan = WindowPlan::new(rounds.count(), size)?;
@@ -208,7 +228,7 @@ impl WindowModel {
             let words = rounds.words(window.rounds.start..touched.max(window.rounds.end));
             let known = forms.iter().position(|form| form.cut == cut);
             let form = known.unwrap_or_else(|| {
-                let matching = Arc::new(SparseModel::new(&cut.matching_graph(model.observables)));
+                let matching = Arc::new(prepared(&cut.matching_graph(model.observables)));
                 forms.push(Form { cut, matching, local: None });
                 forms.len() - 1
             });
@@ -216,6 +236,7 @@ impl WindowModel {
         }
         let arrivals = arrivals(&plan, &rounds, graph.detector_words);
         Ok(Self {
+            name,
             plan,
             arrivals,
             forms,
@@ -228,6 +249,12 @@ impl WindowModel {
             always_weight: graph.always_weight,
             rounds,
         })
+    }
+
+    /// The decoder's name in reports.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
     }
 
     /// Prepares each window for `predecoder` too; see [`WindowWorker::window_predecoded`].

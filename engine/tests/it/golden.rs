@@ -117,6 +117,30 @@ fn a_profile_that_says_so_decodes_in_two_passes() {
     through(&golden, &profile, &bare, (PM_LOGICAL_ERRORS_D5_CORRELATED, ties));
 }
 
+/// The answers of a decoder and its logical errors, through the engine as by itself.
+fn a_profile_decodes_as_its_decoder(name: &str, decoder: Decoder, model: &MatcherModel) {
+    let golden = golden(name);
+    let bare = bare(&golden, model.matcher());
+    let errors = bare.iter().zip(golden.truth.iter()).filter(|(ours, truth)| ours != truth).count();
+    let mut profile = profile();
+    (profile.decoder, profile.input.streams, profile.decoders) = (decoder, 4, Decoders::Count(2));
+    through(&golden, &profile, &bare, (errors, 0));
+}
+
+#[test]
+fn a_profile_that_says_so_decodes_by_union_find() {
+    let name = "surf_z_d5_r5_p0.005";
+    let model = MatcherModel::union_find(&golden(name).model).unwrap();
+    a_profile_decodes_as_its_decoder(name, Decoder::UnionFind, &model);
+}
+
+#[test]
+fn a_profile_that_says_so_looks_its_answers_up() {
+    let name = "surf_z_d3_r3_p0.005";
+    let model = MatcherModel::lookup(&golden(name).model).unwrap();
+    a_profile_decodes_as_its_decoder(name, Decoder::Lookup, &model);
+}
+
 /// Logical errors of `PyMatching` with `enable_correlations`.
 const PM_LOGICAL_ERRORS_D5_CORRELATED: usize = 18;
 

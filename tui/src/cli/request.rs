@@ -435,6 +435,11 @@ mod tests {
                 "--decoder correlated --window 5,5",
                 "--decoder: found Correlated, expected Matching unless window is None",
             ),
+            ("--decoder lookup --window 5,5", "--decoder: found Lookup, expected Matching unless window is None"),
+            (
+                "--decoder union-find --window stream:5,5",
+                "--decoder: found UnionFind, expected Matching where window is Stream",
+            ),
             ("--deadline 61s", "--deadline: found"),
             ("--predictions -", "--answers -"),
         ] {

@@ -105,9 +105,18 @@ impl Profile {
                 remedy,
             );
         }
-        if self.decoder == Decoder::Correlated && self.window != Window::None {
+        let found = match (self.decoder, self.window) {
+            (Decoder::Correlated, Window::Some(_) | Window::Stream(_)) => Some("Correlated"),
+            (Decoder::Lookup, Window::Some(_) | Window::Stream(_)) => Some("Lookup"),
+            _ => None,
+        };
+        if let Some(found) = found {
             let remedy = "set window: None, or decoder: Matching";
-            check.refuse("decoder", "Correlated", "Matching unless window is None: it decodes whole shots", remedy);
+            check.refuse("decoder", found, "Matching unless window is None: it decodes whole shots", remedy);
+        }
+        if let (Decoder::UnionFind, Window::Stream(_)) = (self.decoder, self.window) {
+            let remedy = "set window: None or Some(..), or decoder: Matching";
+            check.refuse("decoder", "UnionFind", "Matching where window is Stream", remedy);
         }
         let KeptRuns { kept_mb, kept_runs } = self.recorder;
         check.whole(

@@ -291,6 +291,12 @@ pub enum Decoder {
     /// that fires detectors of both bases counts once. Fewer logical errors from distance 5 on, for
     /// two to four times the time; whole shots only.
     Correlated,
+    /// Union-find, whole shots or windows: explains every shot, but not always by the most probable error.
+    /// Less than half of matching's time from distance 9 on; 1.1 to 1.3 times its logical errors.
+    UnionFind,
+    /// A table of what matching says to each syndrome, whole shots only. For models whose connected parts
+    /// have at most 22 detectors, as at distance 3; others are refused at the start.
+    Lookup,
 }
 
 /// The device that runs the predecode step.

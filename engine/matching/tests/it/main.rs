@@ -9,7 +9,9 @@ mod golden;
 #[path = "../../../code/testing/golden.rs"]
 mod golden_sets;
 mod heralds;
+mod lookup;
 mod oracle;
 mod stream;
+mod union_find;
 
 use pinwheel_code::code;

@@ -5,17 +5,17 @@
 
 use std::sync::Arc;
 
-use super::super::sparse::SparseMatcher;
+use super::super::by_graph::GraphMatcher;
 use super::super::{DecodeError, Decoded, Matcher};
 use super::cut::Cut;
-use super::{Form, NAME, WindowModel};
+use super::{Form, WindowModel};
 use crate::code::{flip, ones};
 
 /// Decodes one window per call, of any shot: the shot's state is its carry and its observables.
 pub struct WindowWorker {
     model: Arc<WindowModel>,
     /// One for each form of window.
-    matchers: Vec<SparseMatcher>,
+    matchers: Vec<GraphMatcher>,
     /// Edges resolved by predecoding.
     pub(super) edges: Vec<u32>,
     /// The bits flipped by a matching: observables, followed by the outer ends of committed edges.
@@ -29,7 +29,7 @@ impl WindowWorker {
     /// Builds a worker for the calling thread.
     #[must_use]
     pub fn new(model: Arc<WindowModel>) -> Self {
-        let matchers = model.forms.iter().map(|form| SparseMatcher::new(Arc::clone(&form.matching))).collect();
+        let matchers = model.forms.iter().map(|form| GraphMatcher::new(Arc::clone(&form.matching))).collect();
         let edges_max = model.forms.iter().map(|form| form.cut.graph.edges.len()).max().unwrap_or(0);
         let words_max = model.forms.iter().map(|form| form.cut.graph.detector_words).max().unwrap_or(0);
         let (syndrome, residual) = (vec![0; words_max], vec![0; words_max]);
@@ -201,7 +201,7 @@ impl WindowWorker {
 /// Matches `defects` of a window: writes its observables to `flipped`, or to `observables` if the
 /// window commits everything.
 fn matched(
-    matcher: &mut SparseMatcher,
+    matcher: &mut GraphMatcher,
     cut: &Cut,
     defects: impl Iterator<Item = u32>,
     flipped: &mut [u64],
@@ -272,6 +272,6 @@ impl Matcher for WindowMatcher {
     }
 
     fn name(&self) -> &'static str {
-        NAME
+        self.worker.model.name()
     }
 }

@@ -80,8 +80,9 @@ pub struct RunArgs {
     /// starts when its rounds have arrived, and latency counts from the last round
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub round_period: Option<Duration>,
-    /// Decoder: matching, or correlated (matching in two passes: more accurate, slower; whole shots only)
-    #[arg(long, value_name = "matching|correlated", value_parser = decoder)]
+    /// Decoder: matching; correlated (matching in two passes: more accurate, slower; whole shots only);
+    /// union-find (faster, less accurate); or lookup (a table, for small models; whole shots only)
+    #[arg(long, value_name = "matching|correlated|union-find|lookup", value_parser = decoder)]
     pub decoder: Option<Decoder>,
     /// Device for the predecode step: auto (a GPU where there is one), sim (the CPU stand-in), cuda
     /// (each silo a GPU of its own), or cuda:N (GPU N for all silos)
@@ -152,12 +153,14 @@ pub fn window(text: &str) -> Result<Window, String> {
     Ok(if is_stream { Window::Stream(rounds) } else { Window::Some(rounds) })
 }
 
-/// Parses `matching` or `correlated`.
+/// Parses `matching`, `correlated`, `union-find` or `lookup`.
 fn decoder(text: &str) -> Result<Decoder, String> {
     match text {
         "matching" => Ok(Decoder::Matching),
         "correlated" => Ok(Decoder::Correlated),
-        _ => Err("expected matching or correlated; write it like --decoder correlated".to_owned()),
+        "union-find" => Ok(Decoder::UnionFind),
+        "lookup" => Ok(Decoder::Lookup),
+        _ => Err("expected matching, correlated, union-find or lookup; write it like --decoder correlated".to_owned()),
     }
 }
 
@@ -218,7 +221,8 @@ mod tests {
     #[test]
     fn decoders_are_named() {
         assert_eq!([decoder("matching"), decoder("correlated")], [Ok(Decoder::Matching), Ok(Decoder::Correlated)]);
-        for text in ["", "Matching", "union-find", "correlated "] {
+        assert_eq!([decoder("union-find"), decoder("lookup")], [Ok(Decoder::UnionFind), Ok(Decoder::Lookup)]);
+        for text in ["", "Matching", "union_find", "correlated "] {
             assert!(decoder(text).unwrap_err().contains("--decoder correlated"), "{text}");
         }
     }

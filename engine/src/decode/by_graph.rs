@@ -1,34 +1,40 @@
-//! The matcher for whole graphs: sparse blossom, exact minimum-weight perfect matching.
+//! The decoders of one graph: sparse blossom (exact minimum-weight perfect matching), in one pass or in
+//! two, union-find, and a look-up table.
 //!
-//! One shared [`SparseModel`] per graph; one
-//! [`SparseMatcher`] with its own memory per worker thread. All memory is allocated when they are
-//! built; a shot allocates nothing.
+//! One shared [`GraphModel`] per graph; one [`GraphMatcher`] with its own memory per worker thread. All
+//! memory is allocated when they are built; a shot allocates nothing. Windows decode their graphs by
+//! them, too.
 //!
 //! # Other bits as observables
 //!
-//! To the matching an observable is any bit that edges flip. Windows add bits for the detectors at
-//! which their commits end (see [`window`](super::window)), so the search need not list edges. One
-//! search carries any number of bits; up to 64 of them cost least.
+//! To a decoder an observable is any bit that edges flip. Windows add bits for the detectors at which
+//! their commits end (see [`window`](super::window)), so no edges are listed. One decode carries any
+//! number of bits; up to 64 of them cost least.
 
 use std::sync::Arc;
 
 use pinwheel_matching::{
-    CorrelatedMatcher, CorrelatedModel, Correlation, Edge, MatchError, Matched, Matcher as PlainMatcher, MatchingModel,
+    CorrelatedMatcher, CorrelatedModel, Correlation, Edge, LOOKUP_BYTES_MAX, Lookup, LookupError, LookupModel,
+    MatchError, Matched, Matcher as PlainMatcher, MatchingModel, UnionFind,
 };
 
 use super::{DecodeError, Decoded, Matcher};
 use crate::code::graph::Graph;
 use crate::code::{correlations, ones};
 
-/// The matchers' names in reports.
-const NAME: &str = "sparse-blossom";
-const NAME_CORRELATED: &str = "correlated sparse-blossom";
+/// How a graph is decoded, with what workers share for it.
+#[derive(Clone)]
+enum Prepared {
+    Plain,
+    Correlated(Arc<CorrelatedModel>),
+    UnionFind,
+    Lookup(Arc<LookupModel>),
+}
 
-/// A graph prepared for matching.
-pub(super) struct SparseModel {
+/// A graph prepared for decoding.
+pub(super) struct GraphModel {
     matching: Arc<MatchingModel>,
-    /// For matching in two passes.
-    correlated: Option<Arc<CorrelatedModel>>,
+    prepared: Prepared,
     detector_words: usize,
     observable_words: usize,
     always_detectors: Vec<u64>,
@@ -36,7 +42,7 @@ pub(super) struct SparseModel {
     always_weight: f64,
 }
 
-impl SparseModel {
+impl GraphModel {
     /// # Panics
     ///
     /// If `graph` has an edge that is none: a loop, an end past the detectors, a weight that is not
@@ -51,7 +57,7 @@ impl SparseModel {
         let matching = MatchingModel::new(graph.detectors, graph.observable_words, edges);
         Self {
             matching: Arc::new(matching.expect("a graph's edges join its own detectors")),
-            correlated: None,
+            prepared: Prepared::Plain,
             detector_words: graph.detector_words,
             observable_words: graph.observable_words,
             always_detectors: graph.always_detectors.clone(),
@@ -70,17 +76,51 @@ impl SparseModel {
         let each = correlations.iter().map(|by| Correlation { edge: by.edge, other: by.other, weight: by.weight });
         let correlated = CorrelatedModel::new(Arc::clone(&plain.matching), each);
         let correlated = Arc::new(correlated.expect("correlations name edges of their graph"));
-        Self { correlated: Some(correlated), ..plain }
+        Self { prepared: Prepared::Correlated(correlated), ..plain }
     }
 
-    /// The matcher's name in reports.
+    /// As [`Self::new`], for union-find.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::new`].
+    pub(super) fn union_find(graph: &Graph) -> Self {
+        Self { prepared: Prepared::UnionFind, ..Self::new(graph) }
+    }
+
+    /// As [`Self::new`], for a look-up table, which is built here.
+    ///
+    /// # Errors
+    ///
+    /// [`LookupError`], if the table is too large.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::new`].
+    pub(super) fn lookup(graph: &Graph) -> Result<Self, LookupError> {
+        let plain = Self::new(graph);
+        let table = LookupModel::new(Arc::clone(&plain.matching), LOOKUP_BYTES_MAX)?;
+        Ok(Self { prepared: Prepared::Lookup(Arc::new(table)), ..plain })
+    }
+
+    /// The decoder's name in reports.
     pub(super) const fn name(&self) -> &'static str {
-        if self.correlated.is_some() { NAME_CORRELATED } else { NAME }
+        match self.prepared {
+            Prepared::Plain => "sparse-blossom",
+            Prepared::Correlated(_) => "correlated sparse-blossom",
+            Prepared::UnionFind => "union-find",
+            Prepared::Lookup(_) => "lookup",
+        }
     }
 
     /// Bytes on the heap.
     pub(super) fn bytes(&self) -> usize {
-        self.matching.bytes() + self.correlated.as_ref().map_or(0, |correlated| correlated.bytes())
+        let more = match &self.prepared {
+            Prepared::Plain | Prepared::UnionFind => 0,
+            Prepared::Correlated(correlated) => correlated.bytes(),
+            Prepared::Lookup(table) => table.bytes(),
+        };
+        self.matching.bytes() + more
     }
 
     /// 64-bit words flipped by a matching.
@@ -89,41 +129,48 @@ impl SparseModel {
     }
 }
 
-/// Memory of one worker, for one pass or for two.
-enum Matching {
+/// Memory of one worker.
+enum Decoder {
     Plain(PlainMatcher),
     Correlated(CorrelatedMatcher),
+    UnionFind(UnionFind),
+    Lookup(Lookup),
 }
 
-impl Matching {
+impl Decoder {
     fn decode(&mut self, defects: impl Iterator<Item = u32>, observables: &mut [u64]) -> Result<Matched, DecodeError> {
         let matched = match self {
             Self::Plain(matcher) => matcher.decode(defects, observables),
             Self::Correlated(matcher) => matcher.decode(defects, observables),
+            Self::UnionFind(decoder) => decoder.decode(defects, observables),
+            Self::Lookup(decoder) => decoder.decode(defects, observables),
         };
         matched.map_err(reason)
     }
 }
 
 /// One worker's matcher.
-pub(super) struct SparseMatcher {
-    model: Arc<SparseModel>,
-    matching: Matching,
+pub(super) struct GraphMatcher {
+    model: Arc<GraphModel>,
+    decoder: Decoder,
     /// The syndrome, XORed with the detectors that negative weights always flip.
     syndrome: Vec<u64>,
 }
 
-impl SparseMatcher {
-    pub(super) fn new(model: Arc<SparseModel>) -> Self {
-        let matching = match &model.correlated {
-            Some(correlated) => Matching::Correlated(CorrelatedMatcher::new(Arc::clone(correlated))),
-            None => Matching::Plain(PlainMatcher::new(Arc::clone(&model.matching))),
+impl GraphMatcher {
+    pub(super) fn new(model: Arc<GraphModel>) -> Self {
+        let matching = Arc::clone(&model.matching);
+        let decoder = match model.prepared.clone() {
+            Prepared::Plain => Decoder::Plain(PlainMatcher::new(matching)),
+            Prepared::Correlated(correlated) => Decoder::Correlated(CorrelatedMatcher::new(correlated)),
+            Prepared::UnionFind => Decoder::UnionFind(UnionFind::new(matching)),
+            Prepared::Lookup(table) => Decoder::Lookup(Lookup::new(table)),
         };
         let syndrome = vec![0; model.detector_words];
-        Self { model, matching, syndrome }
+        Self { model, decoder, syndrome }
     }
 
-    /// Matches `defects`, XORs the matching's observables into `observables`, returns the weight.
+    /// Decodes `defects`, XORs the observables of the edges that explain them into `observables`, returns the weight.
     ///
     /// # Errors
     ///
@@ -133,7 +180,7 @@ impl SparseMatcher {
         defects: impl Iterator<Item = u32>,
         observables: &mut [u64],
     ) -> Result<f64, DecodeError> {
-        Ok(self.matching.decode(defects, observables)?.weight)
+        Ok(self.decoder.decode(defects, observables)?.weight)
     }
 
     /// Writes the edges of the matching of `defects` to `edges`, as indices into [`Graph::edges`].
@@ -149,10 +196,12 @@ impl SparseMatcher {
         edges: &mut Vec<u32>,
     ) -> Result<(), DecodeError> {
         edges.clear();
-        self.matching.decode(defects, &mut [])?;
-        match &mut self.matching {
-            Matching::Plain(matcher) => matcher.edges(|edge| edges.push(edge)),
-            Matching::Correlated(matcher) => matcher.edges(|edge| edges.push(edge)),
+        self.decoder.decode(defects, &mut [])?;
+        match &mut self.decoder {
+            Decoder::Plain(matcher) => matcher.edges(|edge| edges.push(edge)),
+            Decoder::Correlated(matcher) => matcher.edges(|edge| edges.push(edge)),
+            Decoder::UnionFind(decoder) => decoder.edges(|edge| edges.push(edge)),
+            Decoder::Lookup(_) => unreachable!("a table has no edges"),
         }
         Ok(())
     }
@@ -165,26 +214,28 @@ pub(super) const fn reason(error: MatchError) -> DecodeError {
     }
 }
 
-impl Matcher for SparseMatcher {
+impl Matcher for GraphMatcher {
     fn decode(&mut self, syndrome: &[u64], observables: &mut [u64]) -> Result<Decoded, DecodeError> {
-        let Self { model, matching, syndrome: flipped } = self;
+        let Self { model, decoder, syndrome: flipped } = self;
         assert_eq!(syndrome.len(), model.detector_words, "the syndrome must be as wide as the model");
         assert_eq!(observables.len(), model.observable_words, "observables must be as wide as the model");
         for ((word, given), always) in flipped.iter_mut().zip(syndrome).zip(&model.always_detectors) {
             *word = given ^ always;
         }
         observables.copy_from_slice(&model.always_observables);
-        let matched = matching.decode(ones(flipped), observables);
+        let matched = decoder.decode(ones(flipped), observables);
         let weight = matched.inspect_err(|_| observables.fill(0))?.weight;
         Ok(Decoded { weight: Some(weight + model.always_weight) })
     }
 
     fn bytes(&self) -> usize {
-        let matching = match &self.matching {
-            Matching::Plain(matcher) => matcher.bytes(),
-            Matching::Correlated(matcher) => matcher.bytes(),
+        let decoder = match &self.decoder {
+            Decoder::Plain(matcher) => matcher.bytes(),
+            Decoder::Correlated(matcher) => matcher.bytes(),
+            Decoder::UnionFind(decoder) => decoder.bytes(),
+            Decoder::Lookup(decoder) => decoder.bytes(),
         };
-        matching + 8 * self.syndrome.capacity()
+        decoder + 8 * self.syndrome.capacity()
     }
 
     fn name(&self) -> &'static str {
