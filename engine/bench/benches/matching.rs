@@ -34,7 +34,7 @@ pub fn register(suite: &mut Suite) {
         #[cfg(not(feature = "peers"))]
         let peer = None;
         suite.figure(format!("matching/{}", input.name), "ns/shot", reading, peer);
-        let matcher = Some(("sparse blossom", reading));
+        let matcher = Some(("sparse-blossom", reading));
         suite.figure(format!("matching/{}/union-find", input.name), "ns/shot", union_find, matcher);
     }
 }
