@@ -48,13 +48,7 @@ impl GraphModel {
     /// If `graph` has an edge that is none: a loop, an end past the detectors, a weight that is not
     /// finite. A [`Graph`] has none.
     pub(super) fn new(graph: &Graph) -> Self {
-        let edges = graph.edges.iter().map(|edge| Edge {
-            a: edge.a,
-            b: edge.b,
-            weight: edge.weight,
-            observables: &edge.observables,
-        });
-        let matching = MatchingModel::new(graph.detectors, graph.observable_words, edges);
+        let matching = MatchingModel::new(graph.detectors, graph.observable_words, edges(graph));
         Self {
             matching: Arc::new(matching.expect("a graph's edges join its own detectors")),
             prepared: Prepared::Plain,
@@ -127,6 +121,12 @@ impl GraphModel {
     pub(super) fn observable_words(&self) -> usize {
         self.observable_words
     }
+}
+
+/// The edges of `graph` as the decoders take them.
+pub(super) fn edges(graph: &Graph) -> impl Iterator<Item = Edge<'_>> {
+    let edges = graph.edges.iter();
+    edges.map(|edge| Edge { a: edge.a, b: edge.b, weight: edge.weight, observables: &edge.observables })
 }
 
 /// Memory of one worker.

@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
-use pinwheel_matching::{Edge, StreamError, StreamMatcher, StreamModel, StreamModelError};
+use pinwheel_matching::{StreamError, StreamMatcher, StreamModel, StreamModelError};
 
-use super::by_graph::reason;
+use super::by_graph::{edges, reason};
 use super::window::{WindowError, WindowPlan, words_after_rounds};
 use super::{DecodeError, Decoded, Matcher, ReadyError};
 use crate::code::graph::Graph;
@@ -52,20 +52,15 @@ impl StreamedModel {
         let rounds = Rounds::new(model).map_err(WindowError::from)?;
         WindowPlan::new(rounds.count(), size)?;
         let round_of: Vec<u32> = (0..model.detectors).map(|detector| rounds.of(detector)).collect();
-        let edges = graph.edges.iter().map(|edge| Edge {
-            a: edge.a,
-            b: edge.b,
-            weight: edge.weight,
-            observables: &edge.observables,
-        });
         let WindowRounds { commit_rounds, buffer_rounds } = size;
-        let matching = match StreamModel::new(&round_of, graph.observable_words, edges, commit_rounds, buffer_rounds) {
-            Ok(matching) => Arc::new(matching),
-            Err(StreamModelError::Observables { .. }) => {
-                return Err(WindowError::Observables { found: model.observables }.into());
-            }
-            Err(error) => unreachable!("a graph's edges join its own detectors, sizes are checked: {error}"),
-        };
+        let matching =
+            match StreamModel::new(&round_of, graph.observable_words, edges(&graph), commit_rounds, buffer_rounds) {
+                Ok(matching) => Arc::new(matching),
+                Err(StreamModelError::Observables { .. }) => {
+                    return Err(WindowError::Observables { found: model.observables }.into());
+                }
+                Err(error) => unreachable!("a graph's edges join its own detectors, sizes are checked: {error}"),
+            };
         let (mut bits, mut starts) = (Vec::<(u32, u64)>::new(), vec![0]);
         for round in 0..rounds.count() {
             let first = bits.len();
