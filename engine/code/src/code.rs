@@ -111,14 +111,17 @@ pub const fn flip(shot: &mut [u64], index: u32) {
 
 /// The indices of a packed shot's set bits, ascending.
 pub fn ones(shot: &[u64]) -> impl Iterator<Item = u32> + '_ {
-    (0u32..).step_by(64).zip(shot).flat_map(|(base, &word)| {
-        let mut left = word;
-        std::iter::from_fn(move || {
-            let index = left.trailing_zeros();
-            (left != 0).then(|| {
-                left &= left - 1;
-                base + index
-            })
+    (0u32..).step_by(64).zip(shot).flat_map(|(base, &word)| ones_of(word).map(move |index| base + index))
+}
+
+/// The bits that are set in one word, ascending.
+pub fn ones_of(word: u64) -> impl Iterator<Item = u32> {
+    let mut left = word;
+    std::iter::from_fn(move || {
+        let index = left.trailing_zeros();
+        (left != 0).then(|| {
+            left &= left - 1;
+            index
         })
     })
 }

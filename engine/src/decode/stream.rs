@@ -14,7 +14,7 @@ use super::by_graph::{edges, reason};
 use super::window::{WindowError, WindowPlan, words_after_rounds};
 use super::{DecodeError, Decoded, Matcher, ReadyError};
 use crate::code::graph::Graph;
-use crate::code::{Model, Rounds};
+use crate::code::{Model, Rounds, ones_of};
 use crate::pipe::Carries;
 use crate::profile::WindowRounds;
 
@@ -162,7 +162,7 @@ impl StreamedModel {
         for round in self.rounds_of(part) {
             let bits = self.bits_of(round).iter().flat_map(|&(at, bits)| {
                 let fired = (word(at) ^ self.always_detectors[at as usize]) & bits;
-                OwnedOnes(fired).map(move |bit| at * 64 + bit)
+                ones_of(fired).map(move |bit| at * 64 + bit)
             });
             matcher.round(round, bits).map_err(failed)?;
         }
@@ -172,19 +172,6 @@ impl StreamedModel {
         }
         let matched = matcher.finish(observables).map_err(failed)?;
         Ok(Some(matched.weight + self.always_weight))
-    }
-}
-
-/// The bits of one word.
-struct OwnedOnes(u64);
-
-impl Iterator for OwnedOnes {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        let bit = self.0.trailing_zeros();
-        self.0 &= self.0.wrapping_sub(1);
-        (bit < 64).then_some(bit)
     }
 }
 
