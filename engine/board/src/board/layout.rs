@@ -158,9 +158,8 @@ blocks! {
         /// Pauli frame of the stream: for each of the first 64 observables, the parity over its
         /// answers; errors do not change it.
         frame: AtomicU64 => frame,
-        /// Wrong answers and errors, by the first of
-        /// [`DEADLINES_NS`] that they keep; those that keep
-        /// none are in none.
+        /// Wrong answers and errors by the first of [`DEADLINES_NS`] that each of them kept; an
+        /// answer that kept none is not counted.
         wrong_in: [AtomicU64; DEADLINES_NS.len()] => wrong_in,
         /// From scheduled arrival to harvest.
         latency: HistogramBlock => latency,

@@ -90,7 +90,6 @@ impl WindowWorker {
     /// Returns the weight of its matching; only the last window commits all of it.
     ///
     /// # Errors
-    /// [`DecodeError`]; carry and observables are then undefined.
     /// [`DecodeError`]; carry and observables are then of no use.
     ///
     /// # Panics
