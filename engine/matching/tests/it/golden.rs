@@ -5,7 +5,7 @@ use pinwheel_code::code::graph::Graph;
 use pinwheel_code::code::{Model, ones};
 use pinwheel_matching::{Edge, Matcher, MatchingModel, TABLE_BYTES_MAX};
 
-fn model(model: &Model, table_bytes_max: usize) -> MatchingModel {
+pub(crate) fn model(model: &Model, table_bytes_max: usize) -> MatchingModel {
     let graph = Graph::new(model).unwrap();
     let edges = graph.edges.iter().map(|edge| Edge {
         a: edge.a,

@@ -2,9 +2,8 @@
 //! are nearly as few as matching's.
 use std::sync::Arc;
 
-use pinwheel_code::code::graph::Graph;
 use pinwheel_code::code::{Model, Sampler, ones};
-use pinwheel_matching::{Edge, MatchError, Matcher, MatchingModel, UnionFind};
+use pinwheel_matching::{Edge, MatchError, Matcher, MatchingModel, TABLE_BYTES_MAX, UnionFind};
 
 use crate::oracle::{Case, Draws, case, model};
 
@@ -120,14 +119,7 @@ fn weights_of_any_ratio_end() {
 
 /// Logical errors of both on the same shots.
 fn logical_errors(model: &Model, shots: u32) -> [u32; 2] {
-    let graph = Graph::new(model).unwrap();
-    let edges = graph.edges.iter().map(|edge| Edge {
-        a: edge.a,
-        b: edge.b,
-        weight: edge.weight,
-        observables: &edge.observables,
-    });
-    let matching = Arc::new(MatchingModel::new(graph.detectors, graph.observable_words, edges).unwrap());
+    let matching = Arc::new(crate::golden::model(model, TABLE_BYTES_MAX));
     let (mut exact, mut decoder) = (Matcher::new(Arc::clone(&matching)), UnionFind::new(matching));
     let mut sampler = Sampler::new(model, 13);
     let mut fired = vec![0; model.detector_words()];
