@@ -30,7 +30,7 @@ mod expected;
 use expected::{Expected, GROUPS};
 use std::sync::Arc;
 
-use super::{Model, bit, ones};
+use super::{Model, ones};
 use crate::streams::HealthVerdict;
 
 /// After the first shots, one in this many is counted.
@@ -143,9 +143,7 @@ impl InputHealth {
         self.now.shots += 1;
         for detector in ones(shot) {
             self.now.counts[detector as usize] += 1;
-            for &(partner, group) in self.expected.partners_of(detector) {
-                self.now.pairs[group] += u32::from(bit(shot, partner));
-            }
+            self.expected.pairs_in(shot, detector).for_each(|group| self.now.pairs[group] += 1);
         }
     }
 

@@ -3,12 +3,24 @@
 
 use std::collections::BTreeMap;
 
-use super::super::Model;
+use super::super::{Model, ones_of};
 
-/// Groups of pairs: the most frequent index differences, the last group for all others.
-pub(super) const GROUPS: usize = 8;
+/// The group of all pairs but those with the most frequent index differences, which have groups of their own.
+const OTHERS: u8 = 7;
+/// Groups of pairs.
+pub(super) const GROUPS: usize = OTHERS as usize + 1;
 /// Mechanisms of more detectors than this contribute no pairs.
 const PAIRED_MAX: usize = 8;
+
+/// Partners of one detector whose bits are in one word of a shot.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Partners {
+    /// The word.
+    word: u32,
+    /// Where their groups begin in [`Expected::group_of`], in the order of the mask's bits.
+    groups_from: u32,
+    mask: u64,
+}
 
 /// What the model predicts, computed once.
 #[derive(Debug, Clone)]
@@ -18,8 +30,10 @@ pub(super) struct Expected {
     pub(super) total_variance: f64,
     /// Where each detector's partners begin in `partners`; one more entry at the end.
     partners_from: Vec<usize>,
-    /// Partners of a higher index, each with its group.
-    partners: Vec<(u32, usize)>,
+    /// Partners of a higher index.
+    partners: Vec<Partners>,
+    /// The group of each pair.
+    group_of: Vec<u8>,
     /// Expected pairs in a shot, per group: with the model's mechanisms, and by chance alone.
     pub(super) pairs: [(f64, f64); GROUPS],
 }
@@ -41,40 +55,61 @@ impl Expected {
             }
         }
         let groups = groups(&together);
-        let group = |a: u32, b: u32| groups.get(&(b - a)).copied().unwrap_or(GROUPS - 1);
-        let mut partners_from = vec![0; fractions.len() + 1];
+        let group = |a: u32, b: u32| groups.get(&(b - a)).copied().unwrap_or(OTHERS);
         let mut pairs = [(0.0, 0.0); GROUPS];
         for (&(a, b), &probability) in &together {
-            partners_from[a as usize + 1] += 1;
             let (alone_a, alone_b) = (fractions[a as usize], fractions[b as usize]);
-            let (together, chance) = &mut pairs[group(a, b)];
+            let (together, chance) = &mut pairs[usize::from(group(a, b))];
             *together += both_fire(alone_a, alone_b, probability);
             *chance += alone_a * alone_b;
+        }
+        // In ascending order, so that the pairs of one detector and one word follow each other.
+        let mut partners_from = vec![0; fractions.len() + 1];
+        let mut partners: Vec<Partners> = Vec::new();
+        for (groups_from, &(a, b)) in (0..).zip(together.keys()) {
+            let (word, mask) = (b / 64, 1 << (b % 64));
+            let has_partners = partners_from[a as usize + 1] > 0;
+            match partners.last_mut().filter(|last| has_partners && last.word == word) {
+                Some(last) => last.mask |= mask,
+                None => {
+                    partners.push(Partners { word, groups_from, mask });
+                    partners_from[a as usize + 1] += 1;
+                }
+            }
         }
         for index in 1..partners_from.len() {
             partners_from[index] += partners_from[index - 1];
         }
-        let partners = together.keys().map(|&(a, b)| (b, group(a, b))).collect();
-        Self { total: fractions.iter().sum(), fractions, total_variance, partners_from, partners, pairs }
+        let group_of = together.keys().map(|&(a, b)| group(a, b)).collect();
+        Self { total: fractions.iter().sum(), fractions, total_variance, partners_from, partners, group_of, pairs }
     }
 
-    /// Partners of `detector` with a higher index, each with its group.
-    pub(super) fn partners_of(&self, detector: u32) -> &[(u32, usize)] {
+    /// The groups of the pairs of `detector` and a partner of a higher index that fired in `shot`.
+    ///
+    /// # Why masks
+    /// Few partners fire. A mask for each word finds them without a look at each partner.
+    pub(super) fn pairs_in<'a>(&'a self, shot: &'a [u64], detector: u32) -> impl Iterator<Item = usize> + 'a {
         let index = detector as usize;
-        &self.partners[self.partners_from[index]..self.partners_from[index + 1]]
+        let partners = &self.partners[self.partners_from[index]..self.partners_from[index + 1]];
+        partners.iter().flat_map(move |&Partners { word, groups_from, mask }| {
+            ones_of(shot[word as usize] & mask).map(move |index| {
+                let place = (mask & ((1 << index) - 1)).count_ones();
+                usize::from(self.group_of[(groups_from + place) as usize])
+            })
+        })
     }
 }
 
 /// The groups of the index differences that carry most probability; differences not listed share
 /// the last group.
-fn groups(together: &BTreeMap<(u32, u32), f64>) -> BTreeMap<u32, usize> {
+fn groups(together: &BTreeMap<(u32, u32), f64>) -> BTreeMap<u32, u8> {
     let mut by_difference: BTreeMap<u32, f64> = BTreeMap::new();
     for (&(a, b), &probability) in together {
         *by_difference.entry(b - a).or_insert(0.0) += probability;
     }
     let mut ranked: Vec<(u32, f64)> = by_difference.into_iter().collect();
     ranked.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    ranked.into_iter().take(GROUPS - 1).enumerate().map(|(group, (difference, _))| (difference, group)).collect()
+    (0..OTHERS).zip(ranked).map(|(group, (difference, _))| (difference, group)).collect()
 }
 
 /// Probability that two detectors both fire, when mechanisms that flip both do so with `together`
