@@ -12,6 +12,8 @@ mod cursor;
 mod expand;
 mod parse;
 
+use std::fmt;
+
 use super::words;
 
 /// Most detectors a model may have.
@@ -133,6 +135,31 @@ impl Model {
             }
         }
         even_bias.into_iter().map(|bias| (1.0 - bias) / 2.0).collect()
+    }
+}
+
+/// The text of a model that parses to this one: repeat blocks are unrolled, tags and remarks gone.
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Mechanism { probability, components } in &self.errors {
+            write!(f, "error({probability})")?;
+            let is_empty = |part: &&Component| part.detectors.is_empty() && part.observables.is_empty();
+            for (index, part) in components.iter().filter(|part| !is_empty(part)).enumerate() {
+                f.write_str(if index > 0 { " ^" } else { "" })?;
+                part.detectors.iter().try_for_each(|detector| write!(f, " D{detector}"))?;
+                part.observables.iter().try_for_each(|observable| write!(f, " L{observable}"))?;
+            }
+            writeln!(f)?;
+        }
+        for (detector, coordinates) in self.coordinates.iter().enumerate().filter(|(_, at)| !at.is_empty()) {
+            let coordinates: Vec<String> = coordinates.iter().map(f64::to_string).collect();
+            writeln!(f, "detector({}) D{detector}", coordinates.join(", "))?;
+        }
+        // The highest indices, which no mechanism may name.
+        if self.coordinates.last().is_some_and(Vec::is_empty) {
+            writeln!(f, "detector D{}", self.detectors - 1)?;
+        }
+        self.observables.checked_sub(1).into_iter().try_for_each(|last| writeln!(f, "logical_observable L{last}"))
     }
 }
 

@@ -141,9 +141,9 @@ impl InputHealth {
             self.now.clear();
         }
         self.now.shots += 1;
-        for detector in ones(shot) {
-            self.now.counts[detector as usize] += 1;
-            self.expected.pairs_in(shot, detector).for_each(|group| self.now.pairs[group] += 1);
+        ones(shot).for_each(|detector| self.now.counts[detector as usize] += 1);
+        for pair in self.expected.together.fired_in(shot) {
+            self.now.pairs[usize::from(self.expected.group_of[pair])] += 1;
         }
     }
 

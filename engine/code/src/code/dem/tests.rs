@@ -2,6 +2,7 @@
 
 use proptest::prelude::{Strategy, any, prop, proptest};
 
+use super::super::golden;
 use super::*;
 
 fn parse(text: &str) -> Model {
@@ -183,7 +184,19 @@ proptest! {
             assert!(parts().flat_map(|part| &part.detectors).all(|&index| index < model.detectors));
             assert!(parts().flat_map(|part| &part.observables).all(|&index| index < model.observables));
             assert_eq!(model.coordinates.len(), model.detectors as usize);
+            let written = parse(&model.to_string());
+            let flips = |model: &Model| model.errors.iter().map(|error| (error.probability, error.effect())).collect::<Vec<_>>();
+            assert_eq!((written.detectors, written.observables), (model.detectors, model.observables));
+            assert_eq!((flips(&written), written.coordinates), (flips(&model), model.coordinates));
         }
+    }
+}
+
+#[test]
+fn a_written_model_parses_to_itself() {
+    for set in golden::all() {
+        let written = parse(&set.model.to_string());
+        assert!(written == set.model, "{}", set.name);
     }
 }
 

@@ -3,24 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Model, ones_of};
+use super::super::Model;
+use super::super::pairs::{Pairs, pairs_of};
 
 /// The group of all pairs but those with the most frequent index differences, which have groups of their own.
 const OTHERS: u8 = 7;
 /// Groups of pairs.
 pub(super) const GROUPS: usize = OTHERS as usize + 1;
-/// Mechanisms of more detectors than this contribute no pairs.
-const PAIRED_MAX: usize = 8;
-
-/// Partners of one detector whose bits are in one word of a shot.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Partners {
-    /// The word.
-    word: u32,
-    /// Where their groups begin in [`Expected::group_of`], in the order of the mask's bits.
-    groups_from: u32,
-    mask: u64,
-}
 
 /// What the model predicts, computed once.
 #[derive(Debug, Clone)]
@@ -28,12 +17,10 @@ pub(super) struct Expected {
     pub(super) fractions: Vec<f64>,
     pub(super) total: f64,
     pub(super) total_variance: f64,
-    /// Where each detector's partners begin in `partners`; one more entry at the end.
-    partners_from: Vec<usize>,
-    /// Partners of a higher index.
-    partners: Vec<Partners>,
-    /// The group of each pair.
-    group_of: Vec<u8>,
+    /// Pairs of detectors that share a mechanism.
+    pub(super) together: Pairs,
+    /// The group of each of them.
+    pub(super) group_of: Vec<u8>,
     /// Expected pairs in a shot, per group: with the model's mechanisms, and by chance alone.
     pub(super) pairs: [(f64, f64); GROUPS],
 }
@@ -46,12 +33,8 @@ impl Expected {
         for error in model.errors.iter().filter(|error| error.probability > 0.0) {
             let flipped = error.effect().detectors;
             total_variance += error.probability * (1.0 - error.probability) * (flipped.len() as f64).powi(2);
-            if flipped.len() <= PAIRED_MAX {
-                for (index, &a) in flipped.iter().enumerate() {
-                    for &b in &flipped[index + 1..] {
-                        *together.entry((a, b)).or_insert(0.0) += error.probability;
-                    }
-                }
+            for ends in pairs_of(&flipped) {
+                *together.entry(ends).or_insert(0.0) += error.probability;
             }
         }
         let groups = groups(&together);
@@ -63,40 +46,8 @@ impl Expected {
             *together += both_fire(alone_a, alone_b, probability);
             *chance += alone_a * alone_b;
         }
-        // In ascending order, so that the pairs of one detector and one word follow each other.
-        let mut partners_from = vec![0; fractions.len() + 1];
-        let mut partners: Vec<Partners> = Vec::new();
-        for (groups_from, &(a, b)) in (0..).zip(together.keys()) {
-            let (word, mask) = (b / 64, 1 << (b % 64));
-            let has_partners = partners_from[a as usize + 1] > 0;
-            match partners.last_mut().filter(|last| has_partners && last.word == word) {
-                Some(last) => last.mask |= mask,
-                None => {
-                    partners.push(Partners { word, groups_from, mask });
-                    partners_from[a as usize + 1] += 1;
-                }
-            }
-        }
-        for index in 1..partners_from.len() {
-            partners_from[index] += partners_from[index - 1];
-        }
         let group_of = together.keys().map(|&(a, b)| group(a, b)).collect();
-        Self { total: fractions.iter().sum(), fractions, total_variance, partners_from, partners, group_of, pairs }
-    }
-
-    /// The groups of the pairs of `detector` and a partner of a higher index that fired in `shot`.
-    ///
-    /// # Why masks
-    /// Few partners fire. A mask for each word finds them without a look at each partner.
-    pub(super) fn pairs_in<'a>(&'a self, shot: &'a [u64], detector: u32) -> impl Iterator<Item = usize> + 'a {
-        let index = detector as usize;
-        let partners = &self.partners[self.partners_from[index]..self.partners_from[index + 1]];
-        partners.iter().flat_map(move |&Partners { word, groups_from, mask }| {
-            ones_of(shot[word as usize] & mask).map(move |index| {
-                let place = (mask & ((1 << index) - 1)).count_ones();
-                usize::from(self.group_of[(groups_from + place) as usize])
-            })
-        })
+        Self { total: fractions.iter().sum(), fractions, total_variance, together: Pairs::new(model), group_of, pairs }
     }
 }
 

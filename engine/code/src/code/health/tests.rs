@@ -48,25 +48,6 @@ fn golden_shots_are_never_called_anything_but_good() {
 }
 
 #[test]
-fn pairs_of_a_shot_are_the_detectors_that_share_a_mechanism() {
-    for set in golden::all() {
-        let mut pairs = std::collections::BTreeSet::new();
-        for error in set.model.errors.iter().filter(|error| error.probability > 0.0) {
-            let flipped = error.effect().detectors;
-            let each = flipped.iter().flat_map(|&a| flipped.iter().map(move |&b| (a, b)));
-            pairs.extend(each.filter(|(a, b)| a < b));
-        }
-        let expected = Expected::new(&set.model);
-        for shot in set.detections.iter().take(200) {
-            let found: usize = ones(shot).map(|detector| expected.pairs_in(shot, detector).count()).sum();
-            let fired: Vec<u32> = ones(shot).collect();
-            let each = fired.iter().flat_map(|&a| fired.iter().map(move |&b| (a, b)));
-            assert_eq!(found, each.filter(|pair| pairs.contains(pair)).count(), "{}", set.name);
-        }
-    }
-}
-
-#[test]
 fn reversed_bits_in_each_byte_are_bad_within_a_thousand_shots() {
     for set in golden::all().iter().filter(|set| telling(set)) {
         let report = after_moving(&set.model, &set.detections, |index| index ^ 7);

@@ -1,0 +1,233 @@
+//! Fits a model's probabilities to shots: how often each detector fired, and each pair of detectors
+//! that share a mechanism.
+//!
+//! Cold; bounded by the model and [`SWEEPS_MAX`]. What the model says flips what is never questioned, only
+//! how often.
+//!
+//! # The equations
+//!
+//! With the weight `w = -ln(1-2p)` of a mechanism, independent mechanisms make linear equations. A
+//! detector that fires with frequency `f` says that the weights of the mechanisms that flip it sum to
+//! `-ln(1-2f)`. Two detectors of which exactly one fires with frequency `g` say that the weights of the
+//! mechanisms that flip both sum to `(ln(1-2g) - ln(1-2f₁) - ln(1-2f₂)) / 2`. To first order this is the
+//! `p_ij` of the repetition-code experiments (Google Quantum AI, Nature 595, 383).
+//!
+//! The weights are those of least squares, none negative. Each equation counts by the inverse of its
+//! statistical variance. That a weight is the model's is one more equation: it decides where shots do not,
+//! and fades as shots come. Mechanisms that flip the same detectors keep their proportion, which no shot
+//! tells.
+
+use std::collections::BTreeMap;
+
+use super::Model;
+use super::pairs::{PairCounts, Pairs, pairs_of};
+
+/// Standard deviation of a weight about the model's, as a share of it.
+const TRUST: f64 = 0.5;
+/// Most sweeps over the mechanisms.
+const SWEEPS_MAX: u32 = 1000;
+/// A sweep that changes no weight by more than this share of it is the last.
+const CONVERGED: f64 = 1e-7;
+
+/// Why shots cannot be fitted.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FitError {
+    /// There are no shots.
+    #[error("found no shots, expected some thousands to fit a model to")]
+    NoShots,
+    /// A detector fires in half of the shots or more.
+    #[error(
+        "detector D{detector} fired in {fraction:.3} of the shots, expected less than half; check that model and \
+         shots belong together"
+    )]
+    Random {
+        /// The detector.
+        detector: u32,
+        /// How often it fired.
+        fraction: f64,
+    },
+}
+
+/// What the counts say that the weights of some mechanisms sum to.
+struct Equation {
+    /// Inverse of the variance of that sum.
+    certainty: f64,
+    /// By how much the weights exceed it now.
+    excess: f64,
+}
+
+/// Mechanisms that flip the same detectors.
+#[derive(Clone, Copy, Default)]
+struct Kind {
+    /// The sum of their weights in the model.
+    own: f64,
+    /// The same as fitted.
+    now: f64,
+}
+
+/// The sum of the weights of a detector's mechanisms, by how often it fired.
+pub(super) fn single_sum(fired: u64, shots: u64) -> f64 {
+    -(-2.0 * fired as f64 / shots as f64).ln_1p()
+}
+
+/// The sum of the weights of the mechanisms that flip both of a pair.
+pub(super) fn pair_sum(fired: [u64; 2], together: u64, shots: u64) -> f64 {
+    let one = fired[0] + fired[1] - 2 * together;
+    (single_sum(fired[0], shots) + single_sum(fired[1], shots) - single_sum(one, shots)) / 2.0
+}
+
+/// The weight of a mechanism of probability `p`.
+pub(super) fn weight(p: f64) -> f64 {
+    -(-2.0 * p.min(0.5 - 1e-9)).ln_1p()
+}
+
+/// `model` with the probabilities that explain `counts` best. Mechanisms of probability 0 keep it.
+///
+/// # Errors
+///
+/// [`FitError`].
+///
+/// # Panics
+///
+/// If the counts are not of this model and these pairs.
+pub fn fitted(model: &Model, pairs: &Pairs, counts: &PairCounts) -> Result<Model, FitError> {
+    let mut equations = equations(pairs, counts)?;
+    let mut kinds: BTreeMap<Vec<usize>, Kind> = BTreeMap::new();
+    for error in model.errors.iter().filter(|error| error.probability > 0.0) {
+        let terms = equations_of(model, pairs, &error.effect().detectors);
+        kinds.entry(terms).or_default().own += weight(error.probability);
+    }
+    for (terms, kind) in &mut kinds {
+        kind.now = kind.own;
+        terms.iter().for_each(|&term| equations[term].excess += kind.own);
+    }
+    for _ in 0..SWEEPS_MAX {
+        let mut largest = 0.0f64;
+        for (terms, Kind { own, now }) in &mut kinds {
+            let trust = (TRUST * *own).powi(-2);
+            let (mut pull, mut certainty) = (trust * (*now - *own), trust);
+            for Equation { excess, certainty: of_it } in terms.iter().map(|&term| &equations[term]) {
+                pull += of_it * excess;
+                certainty += of_it;
+            }
+            let change = (*now - pull / certainty).max(0.0) - *now;
+            *now += change;
+            terms.iter().for_each(|&term| equations[term].excess += change);
+            largest = largest.max(change.abs() / *own);
+        }
+        if largest < CONVERGED {
+            break;
+        }
+    }
+    let mut fitted = model.clone();
+    for error in fitted.errors.iter_mut().filter(|error| error.probability > 0.0) {
+        let Kind { own, now } = kinds[&equations_of(model, pairs, &error.effect().detectors)];
+        error.probability = -(-weight(error.probability) * now / own).exp_m1() / 2.0;
+    }
+    Ok(fitted)
+}
+
+/// An equation for each detector, then one for each pair.
+fn equations(pairs: &Pairs, counts: &PairCounts) -> Result<Vec<Equation>, FitError> {
+    let PairCounts { shots, fired, together } = counts;
+    if *shots == 0 {
+        return Err(FitError::NoShots);
+    }
+    if let Some((detector, found)) = (0..).zip(fired).find(|(_, fired)| 2 * **fired >= *shots) {
+        return Err(FitError::Random { detector, fraction: *found as f64 / *shots as f64 });
+    }
+    // The variance of a frequency; a count of 0 is as uncertain as one of 1.
+    let equation = |sum: f64, count: u64| {
+        let certainty = (*shots as f64).powi(2) / (4.0 * count.max(1) as f64);
+        Equation { certainty, excess: -sum }
+    };
+    let singles = fired.iter().map(|&fired| equation(single_sum(fired, *shots), fired));
+    let pairs = pairs.ends().iter().zip(together).map(|(&(a, b), &together)| {
+        equation(pair_sum([fired[a as usize], fired[b as usize]], together, *shots), together)
+    });
+    Ok(singles.chain(pairs).collect())
+}
+
+/// Indices of the equations that a mechanism takes part in.
+fn equations_of(model: &Model, pairs: &Pairs, detectors: &[u32]) -> Vec<usize> {
+    let singles = detectors.iter().map(|&detector| detector as usize);
+    let pairs = pairs_of(detectors).filter_map(|ends| pairs.find(ends)).map(|pair| model.detectors as usize + pair);
+    singles.chain(pairs).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "harness")]
+    use super::super::{Sampler, bundled, golden};
+    use super::*;
+    use rand_core::{Rng, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    fn counted(source: &Model, pairs: &Pairs, shots: u64) -> PairCounts {
+        let mut counts = PairCounts::new(source.detectors, pairs);
+        let mut sampler = Sampler::new(source, 3);
+        let (mut shot, mut flips) = (vec![0; source.detector_words()], vec![0; source.observable_words()]);
+        for _ in 0..shots {
+            sampler.draw(&mut shot, &mut flips);
+            counts.observe(pairs, &shot);
+        }
+        counts
+    }
+
+    /// Sum of the probabilities' differences, as a share of `truth`'s probabilities.
+    fn distance(found: &Model, truth: &Model) -> f64 {
+        let each = found.errors.iter().zip(&truth.errors).map(|(a, b)| (a.probability - b.probability).abs());
+        each.sum::<f64>() / truth.errors.iter().map(|error| error.probability).sum::<f64>()
+    }
+
+    #[test]
+    fn probabilities_that_differ_between_mechanisms_are_found() {
+        let model = bundled();
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
+        let mut truth = model.clone();
+        for error in &mut truth.errors {
+            error.probability *= 0.5 + 1.5 * (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        }
+        let pairs = Pairs::new(&model);
+        let few = fitted(&model, &pairs, &counted(&truth, &pairs, 20_000)).unwrap();
+        let many = fitted(&model, &pairs, &counted(&truth, &pairs, 400_000)).unwrap();
+        let [before, few, many] = [&model, &few, &many].map(|model| distance(model, &truth));
+        assert!(few < 0.8 * before && many < 0.4 * before, "{before} {few} {many}");
+    }
+
+    #[test]
+    fn shots_of_the_model_itself_leave_it_nearly_as_it_was() {
+        for set in golden::all() {
+            let pairs = Pairs::new(&set.model);
+            let mut counts = PairCounts::new(set.model.detectors, &pairs);
+            set.detections.iter().for_each(|shot| counts.observe(&pairs, shot));
+            let fitted = fitted(&set.model, &pairs, &counts).unwrap();
+            assert!(distance(&fitted, &set.model) < 0.6, "{}", set.name);
+        }
+    }
+
+    #[test]
+    fn counts_that_no_model_explains_are_refused() {
+        let model = Model::parse(b"error(0.1) D0 D1\nerror(0.1) D1\n").unwrap();
+        let pairs = Pairs::new(&model);
+        let mut counts = PairCounts::new(2, &pairs);
+        assert_eq!(fitted(&model, &pairs, &counts), Err(FitError::NoShots));
+        counts.observe(&pairs, &[2]);
+        assert_eq!(fitted(&model, &pairs, &counts), Err(FitError::Random { detector: 1, fraction: 1.0 }));
+    }
+
+    #[test]
+    fn mechanisms_of_the_same_detectors_keep_their_proportion() {
+        let text = "error(0.01) D0 D1\nerror(0.03) D0 D1 L0\nerror(0.02) D0\nerror(0.02) D1\nerror(0) D1 L0\n";
+        let model = Model::parse(text.as_bytes()).unwrap();
+        let mut truth = model.clone();
+        truth.errors.iter_mut().for_each(|error| error.probability *= 2.0);
+        let pairs = Pairs::new(&model);
+        let fitted = fitted(&model, &pairs, &counted(&truth, &pairs, 400_000)).unwrap();
+        let found: Vec<f64> = fitted.errors.iter().map(|error| error.probability).collect();
+        assert!((found[0] - 0.02).abs() < 0.001 && (found[1] - 0.06).abs() < 0.003, "{found:?}");
+        assert_eq!(found[4], 0.0);
+        assert!((found[2] - 0.04).abs() < 0.004 && (found[3] - 0.04).abs() < 0.004, "{found:?}");
+    }
+}
